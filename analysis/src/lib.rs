@@ -1,0 +1,1 @@
+//! In-place, ownership and planning decisions on plain indexed data.

@@ -1,0 +1,1 @@
+//! One-Shot Bufferize: op models, facts, decisions into memrefs.

@@ -1,0 +1,1 @@
+//! Host function and CPU kernels through LLVM to object code.

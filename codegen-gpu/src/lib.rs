@@ -1,0 +1,1 @@
+//! Workgroup tiles over invocations, then naga, WGSL and SPIR-V.

@@ -1,0 +1,1 @@
+//! Ownership-based buffer deallocation.

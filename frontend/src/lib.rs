@@ -1,0 +1,1 @@
+//! From a model to tiled and fused linalg on tensors.

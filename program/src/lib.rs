@@ -1,0 +1,1 @@
+//! The compiled artifact: the seam between compile time and run time.

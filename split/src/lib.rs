@@ -1,0 +1,1 @@
+//! Kernels out of the host function; one memory plan; the host schedule.

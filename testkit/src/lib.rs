@@ -1,0 +1,1 @@
+//! Test runner, oracle, reference evaluator, op suite.

@@ -1,0 +1,2 @@
+//! Chores: the layering check, docs, and other repository upkeep.
+fn main() {}
