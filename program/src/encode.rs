@@ -1,0 +1,160 @@
+//! A program to bytes.
+//!
+//! ```text
+//! offset  bytes  what
+//!      0      8  "MONOPOUR"
+//!      8      4  version, little endian
+//!     12     32  SHA-256 of everything from offset 44 on
+//!     44      4  zero
+//!     48      8  length of the file
+//!     56      8  length of the header
+//!     64      n  header: postcard of `Header`
+//!      -      -  zeros up to a multiple of 256, then one constant's bytes; repeated for each constant
+//! ```
+//! Constants stand raw and aligned, so that a mapped file can be handed to a device as it is.
+//! Same program, same bytes: the format holds no map, time or path.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::program::{Program, Signature, Variant};
+
+/// The artifact version that this build writes and reads.
+pub const VERSION: u32 = 1;
+
+pub(crate) const MAGIC: &[u8; 8] = b"MONOPOUR";
+/// End of the version field, start of the hash.
+pub(crate) const HASH_AT: usize = 12;
+/// The hash covers everything from here on.
+pub(crate) const HASHED_FROM: usize = 44;
+pub(crate) const FILE_LEN_AT: usize = 48;
+pub(crate) const HEADER_LEN_AT: usize = 56;
+pub(crate) const HEADER_AT: usize = 64;
+/// Alignment of a constant in the file: enough for any device's binding offsets and any vector load.
+pub(crate) const ALIGNMENT: usize = 256;
+
+/// Everything but the constants' bytes. The order of fields is the wire format.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Header {
+    pub producer: String,
+    pub entry: String,
+    pub signature: Signature,
+    pub constants: Vec<ConstantHeader>,
+    pub variants: Vec<Variant>,
+}
+
+/// A constant without its bytes.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ConstantHeader {
+    pub name: String,
+    pub dtype: DType,
+    pub shape: Vec<u64>,
+    /// Offset behind the header, rounded up: the position in the file does not change the header's length.
+    pub offset: u64,
+    pub len: u64,
+}
+
+impl Program {
+    /// The artifact's bytes.
+    ///
+    /// # Errors
+    /// [`Error::Inconsistent`] when [`Program::verify`] fails.
+    pub fn encode(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        self.encode_parts(&mut |part| bytes.extend_from_slice(part))?;
+        Ok(bytes)
+    }
+
+    /// Writes the artifact to `path`; at every moment `path` is either what it was or whole.
+    ///
+    /// # Errors
+    /// As [`Program::encode`], and [`Error::Io`].
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        write_atomically(path, &self.encode()?)
+    }
+
+    /// Feeds the artifact's bytes to `sink`, piece by piece.
+    fn encode_parts(&self, sink: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        self.verify()?;
+        let (constants, sections_len) = self.constant_headers();
+        let header = Header {
+            producer: self.producer.clone(),
+            entry: self.entry.clone(),
+            signature: self.signature.clone(),
+            constants,
+            variants: self.variants.clone(),
+        };
+        let header = postcard::to_stdvec(&header).map_err(|e| Error::Malformed { what: e.to_string() })?;
+        let sections_at = (HEADER_AT + header.len()).next_multiple_of(ALIGNMENT);
+        let mut prefix = vec![0u8; HEADER_AT - HASHED_FROM];
+        let file_len = (sections_at + sections_len) as u64;
+        prefix[FILE_LEN_AT - HASHED_FROM..HEADER_LEN_AT - HASHED_FROM].copy_from_slice(&file_len.to_le_bytes());
+        prefix[HEADER_LEN_AT - HASHED_FROM..].copy_from_slice(&(header.len() as u64).to_le_bytes());
+
+        let parts = self.body_parts(&prefix, &header);
+        let mut hash = Sha256::new();
+        parts.iter().for_each(|part| hash.update(part));
+        sink(MAGIC);
+        sink(&VERSION.to_le_bytes());
+        sink(&hash.finalize());
+        parts.iter().for_each(|part| sink(part));
+        Ok(())
+    }
+
+    /// Headers of the constants, and the length of all sections.
+    fn constant_headers(&self) -> (Vec<ConstantHeader>, usize) {
+        let mut end = 0;
+        let mut headers = Vec::with_capacity(self.constants.len());
+        for constant in &self.constants {
+            let offset = end;
+            let len = constant.data.bytes().len();
+            headers.push(ConstantHeader {
+                name: constant.name.clone(),
+                dtype: constant.dtype,
+                shape: constant.shape.clone(),
+                offset: offset as u64,
+                len: len as u64,
+            });
+            end = (offset + len).next_multiple_of(ALIGNMENT);
+        }
+        (headers, end)
+    }
+
+    /// Everything that the hash covers, in order.
+    fn body_parts<'a>(&'a self, prefix: &'a [u8], header: &'a [u8]) -> Vec<&'a [u8]> {
+        const ZEROS: [u8; ALIGNMENT] = [0; ALIGNMENT];
+        let pad = |len: usize| &ZEROS[..len.next_multiple_of(ALIGNMENT) - len];
+        let mut parts: Vec<&[u8]> = vec![prefix, header, pad(HEADER_AT + header.len())];
+        for constant in &self.constants {
+            let bytes = constant.data.bytes();
+            parts.extend([bytes, pad(bytes.len())]);
+        }
+        parts
+    }
+}
+
+/// Writes `bytes` to `path` by way of a temporary file beside it, so that nobody ever sees half a file.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let written = std::fs::File::create(&temporary)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        })
+        .and_then(|()| std::fs::rename(&temporary, path));
+    written.map_err(|source| {
+        // The temporary is ours; that it may not exist is no second error.
+        let _ = std::fs::remove_file(&temporary);
+        Error::io(path, &source)
+    })
+}

@@ -1,0 +1,103 @@
+//! Device kernels as data: text and words, never a compiler's own types.
+
+use serde::{Deserialize, Serialize};
+
+use crate::target::GpuFeature;
+
+/// How a kernel touches one of its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Only loads.
+    Read,
+    /// Only stores; on the device it is bound read_write, which WGSL's storage class asks for.
+    Write,
+    /// Loads and stores.
+    ReadWrite,
+}
+
+impl Access {
+    /// Whether the kernel stores through this argument.
+    pub const fn is_written(self) -> bool {
+        matches!(self, Access::Write | Access::ReadWrite)
+    }
+}
+
+/// One kernel argument: `@group(0) @binding(position)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// What the kernel does with the argument. A buffer of the arena is always `ReadWrite`.
+    pub access: Access,
+}
+
+/// A compute shader in both languages, with what the runtime must know to build its pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuKernel {
+    /// The entry point's name in `wgsl` and in `spirv`.
+    pub name: String,
+    /// WGSL source, always there.
+    pub wgsl: String,
+    /// SPIR-V words for Vulkan; empty where there is only WGSL.
+    pub spirv: Vec<u32>,
+    /// Invocations per workgroup.
+    pub workgroup_size: [u32; 3],
+    /// Arguments in order, bound at `@group(0) @binding(0..)`.
+    pub bindings: Vec<Binding>,
+    /// Device features that the code uses.
+    pub features: Vec<GpuFeature>,
+    /// Copies between two device buffers that one dispatch performs (layout changes included); 0 for a computing kernel.
+    pub copies: u32,
+    /// Bytes that those copies write.
+    pub copied_bytes: u64,
+}
+
+/// A native function `void symbol(void *const *args, const int64_t *ids)` in the variant's object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuKernel {
+    /// The symbol in [`crate::NativeCode::object`].
+    pub symbol: String,
+    /// Number of base pointers in `args`.
+    pub args: u32,
+    /// Number of tile ids in `ids`, outermost dimension first; at most 3.
+    pub ids: u32,
+    /// As in [`GpuKernel::copies`].
+    pub copies: u32,
+    /// As in [`GpuKernel::copied_bytes`].
+    pub copied_bytes: u64,
+}
+
+/// A device kernel of one variant; all of a variant's kernels are of its target's kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kernel {
+    /// A compute shader.
+    Gpu(GpuKernel),
+    /// A native function over one task.
+    Cpu(CpuKernel),
+}
+
+impl Kernel {
+    /// The name that reports and traces show.
+    pub fn name(&self) -> &str {
+        match self {
+            Kernel::Gpu(kernel) => &kernel.name,
+            Kernel::Cpu(kernel) => &kernel.symbol,
+        }
+    }
+
+    /// Number of arguments that a dispatch must push.
+    pub fn args_len(&self) -> usize {
+        match self {
+            Kernel::Gpu(kernel) => kernel.bindings.len(),
+            Kernel::Cpu(kernel) => kernel.args as usize,
+        }
+    }
+
+    /// Copies that one dispatch counts: how many, and their bytes.
+    pub fn copies(&self) -> (u32, u64) {
+        match self {
+            Kernel::Gpu(kernel) => (kernel.copies, kernel.copied_bytes),
+            Kernel::Cpu(kernel) => (kernel.copies, kernel.copied_bytes),
+        }
+    }
+}

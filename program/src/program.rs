@@ -1,0 +1,143 @@
+//! The program: what a compilation produces and a session runs.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::constants::Constant;
+use crate::dtype::DType;
+use crate::kernel::Kernel;
+use crate::target::Target;
+
+/// Bytes of a contiguous tensor, `None` on overflow.
+pub(crate) fn tensor_bytes(dtype: DType, shape: &[u64]) -> Option<u64> {
+    shape.iter().try_fold(dtype.size_bytes(), |bytes, &extent| bytes.checked_mul(extent))
+}
+
+/// A compiled program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The source function's name.
+    pub entry: String,
+    /// Inputs and results.
+    pub signature: Signature,
+    /// Tensor data that host code names by index; shared by all variants.
+    pub constants: Vec<Constant>,
+    /// The program once per target, best first.
+    pub variants: Vec<Variant>,
+    /// Who made it: `monopour 0.1.0`.
+    pub producer: String,
+}
+
+/// Inputs and results of a program, in the order of the source function.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature {
+    /// Inputs, without constants.
+    pub inputs: Vec<TensorDesc>,
+    /// Results.
+    pub results: Vec<TensorDesc>,
+}
+
+/// One input or result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TensorDesc {
+    /// `arg0`, `result0`, ..., unless the source names it.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes of the dimensions; empty for a scalar.
+    pub shape: Vec<u64>,
+    /// An input that the program may overwrite or return; always false for a result.
+    pub donated: bool,
+}
+
+impl TensorDesc {
+    /// Bytes of the tensor. Saturates where the product overflows, which [`Program::verify`] rejects.
+    pub fn size_bytes(&self) -> u64 {
+        tensor_bytes(self.dtype, &self.shape).unwrap_or(u64::MAX)
+    }
+
+    /// Number of elements, saturating as [`TensorDesc::size_bytes`] does.
+    pub fn elements(&self) -> u64 {
+        self.shape.iter().try_fold(1u64, |n, &extent| n.checked_mul(extent)).unwrap_or(u64::MAX)
+    }
+
+    /// The MLIR spelling of the type, such as `tensor<2x3xf32>`.
+    pub fn type_text(&self) -> String {
+        let dims: String = self.shape.iter().map(|extent| format!("{extent}x")).collect();
+        format!("tensor<{dims}{}>", self.dtype)
+    }
+}
+
+impl fmt::Display for TensorDesc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.type_text())
+    }
+}
+
+/// The whole program for one target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variant {
+    /// What it was compiled for, and what it asks of the device or CPU that runs it.
+    pub target: Target,
+    /// Kernels that host code dispatches by index.
+    pub kernels: Vec<Kernel>,
+    /// The host function, and on the CPU target the kernels too.
+    pub host: NativeCode,
+    /// Where transients lie in the arena.
+    pub plan: MemoryPlan,
+    /// Every copy that is left, for `explain`.
+    pub copies: Vec<CopyNote>,
+}
+
+/// Native code as an ELF relocatable, on every operating system.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NativeCode {
+    /// The architecture as in a target triple: `x86_64`, `aarch64`.
+    pub arch: String,
+    /// CPU features beyond the architecture's baseline that the code uses, by LLVM's names.
+    pub features: Vec<String>,
+    /// The relocatable; its undefined symbols are those of the runtime's closed table.
+    pub object: Vec<u8>,
+    /// The symbol of `void entry(int64_t cx)`.
+    pub entry: String,
+}
+
+/// The memory plan of a variant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryPlan {
+    /// Bytes of the arena that host code asks for.
+    pub arena_bytes: u64,
+    /// Bytes that transients take as planned, before rounding; at most `arena_bytes`.
+    pub planned_bytes: u64,
+    /// The largest sum of sizes of transients alive at once: no placement takes less.
+    pub lower_bound_bytes: u64,
+    /// The allocations that were placed, by offset.
+    pub transients: Vec<Transient>,
+}
+
+/// One placed allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transient {
+    /// The value's name in the source, or one that the compiler made.
+    pub name: String,
+    /// Offset in the arena.
+    pub offset: u64,
+    /// Size without padding.
+    pub size_bytes: u64,
+    /// The first dispatch or host op that touches it.
+    pub first: u32,
+    /// The last one, inclusive.
+    pub last: u32,
+}
+
+/// A copy that the compiler left in the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyNote {
+    /// Why it is needed: the conflicting read and write.
+    pub reason: String,
+    /// Where in the source, `file:line:column`; empty when unknown.
+    pub location: String,
+    /// Bytes per run.
+    pub bytes: u64,
+}

@@ -1,0 +1,102 @@
+//! Whether the parts of a program agree with each other.
+
+use std::collections::HashSet;
+
+use crate::constants::Constant;
+use crate::error::Error;
+use crate::kernel::{GpuKernel, Kernel};
+use crate::program::{MemoryPlan, Program, TensorDesc, Variant, tensor_bytes};
+use crate::target::Target;
+
+type Check = Result<(), Error>;
+
+impl Program {
+    /// Checks sizes, names and ranges. The runtime relies on what is checked here.
+    ///
+    /// # Errors
+    /// [`Error::Inconsistent`].
+    pub fn verify(&self) -> Check {
+        verify_tensors("input", &self.signature.inputs)?;
+        verify_tensors("result", &self.signature.results)?;
+        if let Some(result) = self.signature.results.iter().find(|result| result.donated) {
+            return inconsistent(format!("result `{}` is marked as donated", result.name));
+        }
+        self.constants.iter().try_for_each(verify_constant)?;
+        if self.variants.is_empty() {
+            return inconsistent("no variant".into());
+        }
+        self.variants.iter().enumerate().try_for_each(|(index, variant)| verify_variant(index, variant))
+    }
+}
+
+fn verify_tensors(kind: &str, tensors: &[TensorDesc]) -> Check {
+    let mut names = HashSet::new();
+    for tensor in tensors {
+        if !names.insert(&tensor.name) {
+            return inconsistent(format!("two {kind}s are named `{}`", tensor.name));
+        }
+        // The runtime counts bytes in 63 bits: offsets pass through i64 in host code.
+        if tensor_bytes(tensor.dtype, &tensor.shape).is_none_or(|bytes| bytes > i64::MAX as u64) {
+            return inconsistent(format!("{kind} `{tensor}` is too large"));
+        }
+    }
+    Ok(())
+}
+
+fn verify_constant(constant: &Constant) -> Check {
+    let found = constant.data.bytes().len() as u64;
+    match constant.size_bytes() {
+        Some(expected) if expected == found => Ok(()),
+        Some(expected) => {
+            inconsistent(format!("constant `{}` has {found} bytes, its type asks for {expected}", constant.name))
+        }
+        None => inconsistent(format!("constant `{}` is too large", constant.name)),
+    }
+}
+
+fn verify_variant(index: usize, variant: &Variant) -> Check {
+    if variant.host.object.is_empty() || variant.host.entry.is_empty() {
+        return inconsistent(format!("variant {index} has no host function"));
+    }
+    for kernel in &variant.kernels {
+        match (kernel, &variant.target) {
+            (Kernel::Gpu(kernel), Target::Gpu(_)) => verify_gpu_kernel(kernel)?,
+            (Kernel::Cpu(kernel), Target::Cpu(_)) if kernel.symbol.is_empty() => {
+                return inconsistent(format!("a kernel of variant {index} has no symbol"));
+            }
+            (Kernel::Cpu(kernel), Target::Cpu(_)) if kernel.ids > 3 => {
+                return inconsistent(format!("kernel `{}` takes {} tile ids, at most 3 exist", kernel.symbol, kernel.ids));
+            }
+            (Kernel::Cpu(_), Target::Cpu(_)) => {}
+            _ => return inconsistent(format!("kernel `{}` is not of its variant's target", kernel.name())),
+        }
+    }
+    verify_plan(&variant.plan)
+}
+
+fn verify_gpu_kernel(kernel: &GpuKernel) -> Check {
+    if kernel.name.is_empty() || kernel.wgsl.is_empty() {
+        return inconsistent(format!("kernel `{}` has no name or no code", kernel.name));
+    }
+    if kernel.workgroup_size.contains(&0) {
+        return inconsistent(format!("kernel `{}` has an empty workgroup", kernel.name));
+    }
+    Ok(())
+}
+
+fn verify_plan(plan: &MemoryPlan) -> Check {
+    for transient in &plan.transients {
+        let end = transient.offset.checked_add(transient.size_bytes);
+        if end.is_none_or(|end| end > plan.arena_bytes) {
+            return inconsistent(format!("transient `{}` lies outside the arena", transient.name));
+        }
+        if transient.first > transient.last {
+            return inconsistent(format!("transient `{}` dies before it lives", transient.name));
+        }
+    }
+    Ok(())
+}
+
+fn inconsistent(what: String) -> Check {
+    Err(Error::Inconsistent { what })
+}
