@@ -25,7 +25,10 @@ impl Program {
         if self.variants.is_empty() {
             return inconsistent("no variant".into());
         }
-        self.variants.iter().enumerate().try_for_each(|(index, variant)| verify_variant(index, variant))
+        self.variants
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, variant)| verify_variant(index, variant))
     }
 }
 
@@ -47,9 +50,10 @@ fn verify_constant(constant: &Constant) -> Check {
     let found = constant.data.bytes().len() as u64;
     match constant.size_bytes() {
         Some(expected) if expected == found => Ok(()),
-        Some(expected) => {
-            inconsistent(format!("constant `{}` has {found} bytes, its type asks for {expected}", constant.name))
-        }
+        Some(expected) => inconsistent(format!(
+            "constant `{}` has {found} bytes, its type asks for {expected}",
+            constant.name
+        )),
         None => inconsistent(format!("constant `{}` is too large", constant.name)),
     }
 }
@@ -65,10 +69,18 @@ fn verify_variant(index: usize, variant: &Variant) -> Check {
                 return inconsistent(format!("a kernel of variant {index} has no symbol"));
             }
             (Kernel::Cpu(kernel), Target::Cpu(_)) if kernel.ids > 3 => {
-                return inconsistent(format!("kernel `{}` takes {} tile ids, at most 3 exist", kernel.symbol, kernel.ids));
+                return inconsistent(format!(
+                    "kernel `{}` takes {} tile ids, at most 3 exist",
+                    kernel.symbol, kernel.ids
+                ));
             }
             (Kernel::Cpu(_), Target::Cpu(_)) => {}
-            _ => return inconsistent(format!("kernel `{}` is not of its variant's target", kernel.name())),
+            _ => {
+                return inconsistent(format!(
+                    "kernel `{}` is not of its variant's target",
+                    kernel.name()
+                ));
+            }
         }
     }
     verify_plan(&variant.plan)
@@ -88,10 +100,16 @@ fn verify_plan(plan: &MemoryPlan) -> Check {
     for transient in &plan.transients {
         let end = transient.offset.checked_add(transient.size_bytes);
         if end.is_none_or(|end| end > plan.arena_bytes) {
-            return inconsistent(format!("transient `{}` lies outside the arena", transient.name));
+            return inconsistent(format!(
+                "transient `{}` lies outside the arena",
+                transient.name
+            ));
         }
         if transient.first > transient.last {
-            return inconsistent(format!("transient `{}` dies before it lives", transient.name));
+            return inconsistent(format!(
+                "transient `{}` dies before it lives",
+                transient.name
+            ));
         }
     }
     Ok(())

@@ -1,0 +1,320 @@
+//! The artifact format: round trips, determinism, and what happens to every damaged file.
+
+use monopour_program::*;
+
+fn tensor(name: &str, dtype: DType, shape: &[u64]) -> TensorDesc {
+    TensorDesc {
+        name: name.into(),
+        dtype,
+        shape: shape.into(),
+        donated: false,
+    }
+}
+
+/// A small program with everything in it: two variants, two constants (one empty), a plan.
+fn sample() -> Program {
+    let gpu = Variant {
+        target: Target::Gpu(GpuTarget {
+            name: "portable".into(),
+            backend: None,
+            requires: GpuRequirements {
+                features: vec![GpuFeature::Int64],
+                subgroup_size: Some(8),
+                ..Default::default()
+            },
+        }),
+        kernels: vec![Kernel::Gpu(GpuKernel {
+            name: "main_dispatch_0".into(),
+            wgsl: "@compute @workgroup_size(8) fn main_dispatch_0() {}".into(),
+            spirv: vec![0x0723_0203, 1, 2],
+            workgroup_size: [8, 1, 1],
+            bindings: vec![
+                Binding {
+                    access: Access::Read,
+                },
+                Binding {
+                    access: Access::ReadWrite,
+                },
+            ],
+            ..Default::default()
+        })],
+        host: NativeCode {
+            arch: "x86_64".into(),
+            features: vec![],
+            object: vec![1, 2, 3],
+            entry: "main".into(),
+        },
+        plan: MemoryPlan {
+            arena_bytes: 512,
+            planned_bytes: 300,
+            lower_bound_bytes: 300,
+            transients: vec![Transient {
+                name: "t".into(),
+                offset: 256,
+                size_bytes: 200,
+                first: 0,
+                last: 1,
+            }],
+        },
+        copies: vec![CopyNote {
+            reason: "read after write".into(),
+            location: "a.mlir:1:2".into(),
+            bytes: 4,
+        }],
+    };
+    let mut cpu = gpu.clone();
+    cpu.target = Target::Cpu(CpuTarget::parse("x86-64-v3").expect("a known name"));
+    cpu.kernels = vec![Kernel::Cpu(CpuKernel {
+        symbol: "main_dispatch_0".into(),
+        args: 2,
+        ids: 2,
+        ..Default::default()
+    })];
+    Program {
+        entry: "main".into(),
+        signature: Signature {
+            inputs: vec![
+                tensor("arg0", DType::F32, &[2, 3]),
+                tensor("arg1", DType::I1, &[]),
+            ],
+            results: vec![tensor("result0", DType::F16, &[0, 3])],
+        },
+        constants: vec![
+            Constant {
+                name: "w".into(),
+                dtype: DType::I32,
+                shape: vec![2],
+                data: vec![1, 0, 0, 0, 2, 0, 0, 0].into(),
+            },
+            Constant {
+                name: "none".into(),
+                dtype: DType::F64,
+                shape: vec![0],
+                data: vec![].into(),
+            },
+            Constant {
+                name: "v".into(),
+                dtype: DType::I8,
+                shape: vec![3],
+                data: vec![7, 8, 9].into(),
+            },
+        ],
+        variants: vec![gpu, cpu],
+        producer: "test 0".into(),
+    }
+}
+
+fn code(bytes: &[u8]) -> &'static str {
+    Program::decode(bytes).map_or_else(|e| e.code(), |_| "ok")
+}
+
+#[test]
+fn round_trip_keeps_everything_and_bytes_are_deterministic() {
+    let program = sample();
+    let bytes = program.encode().unwrap();
+    let again = Program::decode(&bytes).unwrap();
+    assert_eq!(program, again);
+    assert_eq!(bytes, again.encode().unwrap());
+}
+
+#[test]
+fn constants_of_a_saved_file_are_mapped_and_aligned() {
+    let path = std::env::temp_dir().join(format!("monopour-{}.mpr", std::process::id()));
+    sample().save(&path).unwrap();
+    let program = Program::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(program, sample());
+    for constant in &program.constants {
+        let ConstantData::Mapped { range, .. } = &constant.data else {
+            panic!("{:?} was copied", constant.data)
+        };
+        assert_eq!(range.start % 256, 0);
+    }
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    let bytes = sample().encode().unwrap();
+    assert_eq!(code(&[]), "P0001");
+    for len in 1..bytes.len() {
+        assert_eq!(code(&bytes[..len]), "P0003", "cut at {len}");
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_an_error() {
+    let mut bytes = sample().encode().unwrap();
+    for at in 0..bytes.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            bytes[at] ^= flip;
+            let expected: &[&str] = match at {
+                0..8 => &["P0001"],
+                8..12 => &["P0002"],
+                // A changed length looks like a missing end, or else the hash tells.
+                48..56 => &["P0003", "P0004"],
+                _ => &["P0004"],
+            };
+            assert!(
+                expected.contains(&code(&bytes)),
+                "byte {at}: {}",
+                code(&bytes)
+            );
+            bytes[at] ^= flip;
+        }
+    }
+    assert_eq!(code(&bytes), "ok");
+}
+
+/// A damaged header behind a hash that fits it: what a hostile writer would make.
+#[test]
+fn a_damaged_header_with_a_right_hash_never_panics() {
+    use sha2::Digest;
+    let good = sample().encode().unwrap();
+    let mut malformed = 0;
+    for at in 48..good.len().min(1024) {
+        for value in [0x00, 0x7f, 0xff] {
+            let mut bytes = good.clone();
+            bytes[at] = value;
+            let hash = sha2::Sha256::digest(&bytes[44..]);
+            bytes[12..44].copy_from_slice(&hash);
+            if let Err(error) = Program::decode(&bytes) {
+                assert!(
+                    ["P0003", "P0005", "P0006"].contains(&error.code()),
+                    "{error}"
+                );
+                malformed += u32::from(error.code() == "P0005");
+            }
+        }
+    }
+    assert!(malformed > 0, "some damage must reach the header's parser");
+    let mut trailing = good;
+    trailing.push(0);
+    assert_eq!(code(&trailing), "P0004");
+}
+
+#[test]
+fn inconsistent_programs_are_neither_written_nor_read() {
+    let check = |change: &dyn Fn(&mut Program), expected: &str| {
+        let mut program = sample();
+        change(&mut program);
+        let error = program.encode().unwrap_err();
+        assert_eq!(error.code(), "P0006");
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    check(&|p| p.variants.clear(), "no variant");
+    check(
+        &|p| p.constants[0].data = vec![0; 4].into(),
+        "constant `w` has 4 bytes, its type asks for 8",
+    );
+    check(
+        &|p| p.signature.inputs[0].shape = vec![u64::MAX, 4],
+        "too large",
+    );
+    check(
+        &|p| p.signature.inputs[1].name = "arg0".into(),
+        "two inputs are named `arg0`",
+    );
+    check(&|p| p.signature.results[0].donated = true, "donated");
+    check(
+        &|p| p.variants[0].plan.arena_bytes = 300,
+        "outside the arena",
+    );
+
+    check(
+        &|p| p.variants[0].kernels = p.variants[1].kernels.clone(),
+        "not of its variant's target",
+    );
+    check(&|p| p.variants[1].host.object.clear(), "no host function");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_an_io_error() {
+    let error = Program::open(std::path::Path::new("/nonexistent/x.mpr")).unwrap_err();
+    assert_eq!(error.code(), "P0007");
+    let error = sample()
+        .save(std::path::Path::new("/nonexistent/x.mpr"))
+        .unwrap_err();
+    assert_eq!(error.code(), "P0007");
+    let shown = error::render(error.code(), &error, error.help());
+    assert!(shown.starts_with("error[P0007]: cannot access"), "{shown}");
+}
+
+#[test]
+fn an_empty_or_foreign_file_is_not_an_artifact() {
+    assert_eq!(code(b"func.func @main() { return }"), "P0001");
+    assert_eq!(code(b"MONO"), "P0003");
+}
+
+#[test]
+fn cpu_targets_parse_and_the_host_is_one() {
+    assert!(CpuTarget::parse("pentium").is_none());
+    let v3 = CpuTarget::parse("x86-64-v3").unwrap();
+    assert_eq!((v3.vector_bits, v3.lanes(DType::F32)), (256, 8));
+    assert!(v3.llvm_features().contains("+fma"));
+    let host = CpuTarget::host();
+    assert_eq!(host.missing(), Vec::<String>::new());
+    assert_eq!(host.arch, std::env::consts::ARCH);
+    let foreign = target::missing_on_host("riscv64", &[]);
+    assert!(foreign[0].contains("architecture riscv64"), "{foreign:?}");
+}
+
+#[test]
+fn requirements_name_what_a_device_lacks() {
+    let device = GpuDescription::portable();
+    let mut needs = GpuRequirements {
+        features: vec![GpuFeature::Int64],
+        subgroup_size: Some(8),
+        ..Default::default()
+    };
+    needs.limits.max_storage_buffers = 12;
+    let missing = needs.missing(&device);
+    assert_eq!(
+        missing,
+        [
+            "feature int64",
+            "subgroup size 8 (the device has 0 to 0)",
+            "storage buffers 12 (the device offers 8)",
+        ]
+    );
+    assert!(GpuRequirements::default().missing(&device).is_empty());
+}
+
+#[test]
+fn gpu_descriptions_survive_json() {
+    let device = GpuDescription {
+        backend: Some(Backend::Vulkan),
+        features: vec![GpuFeature::F16],
+        ..GpuDescription::portable()
+    };
+    let text = serde_json::to_string(&device).unwrap();
+    assert!(
+        text.contains("\"f16\"") && text.contains("\"vulkan\""),
+        "{text}"
+    );
+    assert_eq!(
+        serde_json::from_str::<GpuDescription>(&text).unwrap(),
+        device
+    );
+}
+
+#[test]
+fn dtypes_print_as_mlir_types() {
+    for dtype in DType::ALL {
+        assert_eq!(DType::parse(dtype.as_str()), Some(dtype));
+    }
+    assert_eq!(
+        sample().signature.inputs[0].to_string(),
+        "arg0: tensor<2x3xf32>"
+    );
+}
+
+#[test]
+fn every_code_has_a_page() {
+    let pages = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/errors");
+    for n in 1..=7 {
+        assert!(
+            pages.join(format!("P000{n}.md")).exists(),
+            "docs/errors/P000{n}.md"
+        );
+    }
+}
