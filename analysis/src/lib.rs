@@ -1,1 +1,27 @@
 //! In-place, ownership and planning decisions on plain indexed data.
+//!
+//! This crate knows no IR library.
+//! A caller walks its IR once, fills a table of facts, and gets decisions back as values that print, compare and fuzz.
+//! Every id is a newtype over `u32`; every answer is deterministic.
+//!
+//! The way through the modules:
+//!
+//! * [`facts`] and [`builder`]: what is known about one function on tensors.
+//! * [`one_shot`]: which operands are updated in place, and why the others are not.
+//! * [`checker`]: an independent judge of such decisions.
+//! * [`ownership`]: where each allocation of a function on memrefs is freed.
+//! * [`liveness`] and [`plan`]: offsets of short-lived buffers in one arena.
+//! * [`calls`]: what a caller has to know about a decided function.
+//! * [`explain`]: sentences from reasons; [`text`]: facts and decisions as text.
+#![forbid(unsafe_code)]
+
+pub(crate) mod alias_sets;
+pub mod builder;
+pub(crate) mod definitions;
+pub(crate) mod dominance;
+pub(crate) mod equivalence;
+pub mod facts;
+pub mod index;
+pub mod one_shot;
+pub mod random;
+pub(crate) mod reference;

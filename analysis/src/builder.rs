@@ -1,0 +1,537 @@
+//! Builds [`Facts`] from one walk over an IR, and checks that they are consistent.
+//!
+//! The caller adds regions, blocks, operations, results and operands in any order in which ids are known, usually
+//! parents before children: an operation and its results, then its regions, then (for terminators) the aliasing of
+//! their operands with the results of the parent.
+//! Blocks are added so that definitions come before their uses (a dominance order).
+//! Nothing is checked until [`FactsBuilder::finish`], which never panics.
+//! Time and memory of `finish` are linear in what was added.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::facts::{
+    Affine, Alias, Block, Facts, Op, Operand, Reads, Region, RegionInfo, Relation, Slice, Source,
+    Span, Subset, Use, Value, ValueDef, ValueInfo,
+};
+use crate::index::{BlockId, Id, IndexVec, Lists, OpId, OperandId, RegionId, SliceId, ValueId};
+
+/// Why facts are not consistent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FactsError {
+    /// There is no region, or region 0 has an operation, or another region has none.
+    NoSingleRoot,
+    /// An id does not belong to these facts: the name of the table and the number.
+    UnknownId(&'static str, u32),
+    /// The operation is nested in itself, or not under the root region.
+    Unreachable(OpId),
+    /// The operand's operation does not see the definition of its value.
+    NotVisible(OperandId),
+    /// The operand aliases a result of an operation that is neither its own nor one around it.
+    MisplacedAlias(OperandId),
+    /// The subset of the operation names an operand or result of another operation.
+    ForeignSubset(OpId),
+    /// A slice has offsets, sizes and strides of different lengths.
+    UnevenSlice(SliceId),
+}
+
+impl fmt::Display for FactsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSingleRoot => write!(
+                f,
+                "expected region 0 to be the only region without an operation"
+            ),
+            Self::UnknownId(table, number) => write!(f, "{table} {number} does not exist"),
+            Self::Unreachable(op) => {
+                write!(f, "operation {op} is not nested under the root region")
+            }
+            Self::NotVisible(operand) => write!(
+                f,
+                "operand {operand} uses a value that its operation does not see"
+            ),
+            Self::MisplacedAlias(operand) => write!(
+                f,
+                "{operand} aliases a result of an operation not around it"
+            ),
+            Self::ForeignSubset(op) => write!(
+                f,
+                "the subset of {op} names an operand or result of another operation"
+            ),
+            Self::UnevenSlice(slice) => write!(
+                f,
+                "slice {slice} has offsets, sizes and strides of different lengths"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for FactsError {}
+
+/// Collects facts; see the module.
+#[derive(Clone, Debug, Default)]
+pub struct FactsBuilder {
+    facts: Facts,
+    slice_ids: HashMap<Slice, SliceId>,
+    aliases: Vec<(OperandId, Alias)>,
+    region_successors: Vec<(RegionId, RegionId)>,
+    block_successors: Vec<(BlockId, BlockId)>,
+}
+
+impl FactsBuilder {
+    /// A builder without facts.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Add a region of `op`; the first region, without an operation, is the function body.
+    pub fn region(&mut self, op: Option<OpId>, info: RegionInfo) -> RegionId {
+        self.facts.regions.push(Region { op, info })
+    }
+
+    /// Control may pass from one region of a region branch op to another one (or itself).
+    pub fn region_successor(&mut self, from: RegionId, to: RegionId) {
+        self.region_successors.push((from, to));
+    }
+
+    /// Append a block to a region.
+    pub fn block(&mut self, region: RegionId) -> BlockId {
+        self.facts.blocks.push(Block { region })
+    }
+
+    /// Control may pass from one block to another.
+    pub fn block_successor(&mut self, from: BlockId, to: BlockId) {
+        self.block_successors.push((from, to));
+    }
+
+    /// Append a tensor argument to a block.
+    pub fn argument(&mut self, block: BlockId, info: ValueInfo) -> ValueId {
+        self.facts.values.push(Value {
+            def: ValueDef::Argument(block),
+            info,
+        })
+    }
+
+    /// Append an operation to a block.
+    pub fn op(&mut self, block: BlockId, label: u32) -> OpId {
+        self.facts.ops.push(Op {
+            block,
+            label,
+            region_branch: false,
+            subset: None,
+        })
+    }
+
+    /// Declare that control enters and leaves the regions of `op` only along declared edges.
+    pub fn region_branch(&mut self, op: OpId) {
+        if let Some(op) = self.facts.ops.get_mut(op) {
+            op.region_branch = true;
+        }
+    }
+
+    /// Append a tensor result to an operation.
+    pub fn result(&mut self, op: OpId, info: ValueInfo) -> ValueId {
+        self.facts.values.push(Value {
+            def: ValueDef::Result(op),
+            info,
+        })
+    }
+
+    /// Append a tensor operand to an operation.
+    pub fn operand(&mut self, op: OpId, value: ValueId, used: Use) -> OperandId {
+        self.facts.declared_reads.push(used.reads);
+        self.facts.operands.push(Operand {
+            op,
+            value,
+            reads: used.reads == Reads::Yes,
+            writes: used.writes,
+            must_in_place: used.must_in_place,
+            elementwise: used.elementwise,
+            counts_as_read: false,
+        })
+    }
+
+    /// Declare that the buffer of `alias.value` may be that of `operand`, when the operand is in place.
+    pub fn alias(&mut self, operand: OperandId, alias: Alias) {
+        self.aliases.push((operand, alias));
+    }
+
+    /// The id of a slice; equal slices get the same id.
+    pub fn slice(&mut self, slice: Slice) -> SliceId {
+        let normalise =
+            |numbers: Vec<Affine>| numbers.into_iter().map(Affine::normalised).collect();
+        let slice = Slice {
+            offsets: normalise(slice.offsets),
+            sizes: normalise(slice.sizes),
+            strides: normalise(slice.strides),
+        };
+        *self
+            .slice_ids
+            .entry(slice)
+            .or_insert_with_key(|slice| self.facts.slices.push(slice.clone()))
+    }
+
+    /// Declare that an operation reads or overwrites a part of a tensor.
+    pub fn subset(&mut self, op: OpId, subset: Subset) {
+        if let Some(op) = self.facts.ops.get_mut(op) {
+            op.subset = Some(subset);
+        }
+    }
+
+    /// Check everything and compute what follows from it.
+    ///
+    /// # Errors
+    /// The first inconsistency found.
+    pub fn finish(self) -> Result<Facts, FactsError> {
+        self.check_ids()?;
+        let Self {
+            mut facts,
+            aliases,
+            region_successors,
+            block_successors,
+            ..
+        } = self;
+        facts.region_successors = Lists::group(facts.regions.len(), &region_successors);
+        facts.block_successors = Lists::group(facts.blocks.len(), &block_successors);
+        facts.aliases = Lists::group(facts.operands.len(), &aliases);
+        index_tables(&mut facts, &aliases);
+        number_ops(&mut facts)?;
+        for operand in facts.operands.ids() {
+            check_visible(&facts, operand)?;
+        }
+        for op in facts.ops.ids() {
+            check_subset(&facts, op)?;
+        }
+        propagate_reads(&mut facts);
+        Ok(facts)
+    }
+
+    fn check_ids(&self) -> Result<(), FactsError> {
+        let facts = &self.facts;
+        for (id, region) in facts.regions.iter_enumerated() {
+            if region.op.is_none() != (id.number() == 0) {
+                return Err(FactsError::NoSingleRoot);
+            }
+            region
+                .op
+                .map_or(Ok(()), |op| known("operation", op, facts.ops.len()))?;
+        }
+        if facts.regions.is_empty() {
+            return Err(FactsError::NoSingleRoot);
+        }
+        for block in facts.blocks.iter() {
+            known("region", block.region, facts.regions.len())?;
+        }
+        for op in facts.ops.iter() {
+            known("block", op.block, facts.blocks.len())?;
+        }
+        for value in facts.values.iter() {
+            match value.def {
+                ValueDef::Result(op) => known("operation", op, facts.ops.len())?,
+                ValueDef::Argument(block) => known("block", block, facts.blocks.len())?,
+            }
+        }
+        for (operand, reads) in facts.operands.iter().zip(facts.declared_reads.iter()) {
+            known("operation", operand.op, facts.ops.len())?;
+            known("value", operand.value, facts.values.len())?;
+            if let Reads::IfRead(value) = *reads {
+                known("value", value, facts.values.len())?;
+            }
+        }
+        self.check_edges()
+    }
+
+    fn check_edges(&self) -> Result<(), FactsError> {
+        let facts = &self.facts;
+        for (operand, alias) in &self.aliases {
+            known("operand", *operand, facts.operands.len())?;
+            known("value", alias.value, facts.values.len())?;
+            if let Relation::EquivalentIf { first, second } = alias.relation {
+                for (a, b) in [Some(first), second].into_iter().flatten() {
+                    known("value", a, facts.values.len())?;
+                    known("value", b, facts.values.len())?;
+                }
+            }
+        }
+        for &(from, to) in &self.region_successors {
+            known("region", from, facts.regions.len())?;
+            known("region", to, facts.regions.len())?;
+        }
+        for &(from, to) in &self.block_successors {
+            known("block", from, facts.blocks.len())?;
+            known("block", to, facts.blocks.len())?;
+        }
+        for (id, slice) in facts.slices.iter_enumerated() {
+            if slice.offsets.len() != slice.sizes.len() || slice.sizes.len() != slice.strides.len()
+            {
+                return Err(FactsError::UnevenSlice(id));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn known<I: Id>(table: &'static str, id: I, len: usize) -> Result<(), FactsError> {
+    let number = u32::try_from(id.index()).unwrap_or(u32::MAX);
+    if id.index() < len {
+        Ok(())
+    } else {
+        Err(FactsError::UnknownId(table, number))
+    }
+}
+
+/// Fill the tables that list children by parent, and the reverse edges.
+fn index_tables(facts: &mut Facts, aliases: &[(OperandId, Alias)]) {
+    let ops = facts.ops.len();
+    let by_op: Vec<_> = facts
+        .operands
+        .iter_enumerated()
+        .map(|(id, operand)| (operand.op, id))
+        .collect();
+    facts.op_operands = Lists::group(ops, &by_op);
+    let by_value: Vec<_> = facts
+        .operands
+        .iter_enumerated()
+        .map(|(id, operand)| (operand.value, id))
+        .collect();
+    facts.uses = Lists::group(facts.values.len(), &by_value);
+    let (mut results, mut arguments) = (Vec::new(), Vec::new());
+    for (id, value) in facts.values.iter_enumerated() {
+        match value.def {
+            ValueDef::Result(op) => results.push((op, id)),
+            ValueDef::Argument(block) => arguments.push((block, id)),
+        }
+    }
+    facts.op_results = Lists::group(ops, &results);
+    facts.block_arguments = Lists::group(facts.blocks.len(), &arguments);
+    let regions: Vec<_> = facts
+        .regions
+        .iter_enumerated()
+        .filter_map(|(id, region)| Some((region.op?, id)))
+        .collect();
+    facts.op_regions = Lists::group(ops, &regions);
+    let blocks: Vec<_> = facts
+        .blocks
+        .iter_enumerated()
+        .map(|(id, block)| (block.region, id))
+        .collect();
+    facts.region_blocks = Lists::group(facts.regions.len(), &blocks);
+    let children: Vec<_> = facts
+        .ops
+        .iter_enumerated()
+        .map(|(id, op)| (op.block, id))
+        .collect();
+    facts.block_ops = Lists::group(facts.blocks.len(), &children);
+    // Grouped by operand first, so that the reverse edges are in the order of the operands' ids.
+    let mut sorted = aliases.to_vec();
+    sorted.sort_by_key(|&(operand, _)| operand);
+    let sources: Vec<_> = sorted
+        .iter()
+        .map(|&(operand, alias)| {
+            let Alias {
+                value,
+                relation,
+                definite,
+                retypes,
+            } = alias;
+            (
+                value,
+                Source {
+                    operand,
+                    relation,
+                    definite,
+                    retypes,
+                },
+            )
+        })
+        .collect();
+    facts.sources = Lists::group(facts.values.len(), &sources);
+}
+
+/// A step of the pre-order walk; explicit, because nesting may be as deep as the input.
+enum Step {
+    Enter(OpId),
+    Leave(OpId),
+    EnterRegion(RegionId),
+    LeaveRegion(RegionId),
+}
+
+/// Number the operations in pre-order.
+fn number_ops(facts: &mut Facts) -> Result<(), FactsError> {
+    let mut spans = IndexVec::filled(
+        Span {
+            first: u32::MAX,
+            last: 0,
+        },
+        facts.ops.len(),
+    );
+    let mut region_spans = IndexVec::filled(Span { first: 1, last: 0 }, facts.regions.len());
+    let mut order: Vec<OpId> = Vec::with_capacity(facts.ops.len());
+    let mut stack = vec![Step::EnterRegion(RegionId::new(0))];
+    while let Some(step) = stack.pop() {
+        let next = u32::try_from(order.len()).unwrap_or(u32::MAX);
+        match step {
+            Step::EnterRegion(region) => {
+                region_spans[region].first = next;
+                stack.push(Step::LeaveRegion(region));
+                for &block in facts.region_blocks.of(region).iter().rev() {
+                    stack.extend(
+                        facts
+                            .block_ops
+                            .of(block)
+                            .iter()
+                            .rev()
+                            .map(|&op| Step::Enter(op)),
+                    );
+                }
+            }
+            // An empty region has `first > last`, an interval without positions.
+            Step::LeaveRegion(region) => {
+                let last = next.checked_sub(1);
+                let empty = Span { first: 1, last: 0 };
+                let first = region_spans[region].first;
+                region_spans[region] = last
+                    .filter(|&last| last >= first)
+                    .map_or(empty, |last| Span { first, last });
+            }
+            Step::Enter(op) => {
+                spans[op].first = next;
+                order.push(op);
+                stack.push(Step::Leave(op));
+                stack.extend(
+                    facts
+                        .op_regions
+                        .of(op)
+                        .iter()
+                        .rev()
+                        .map(|&region| Step::EnterRegion(region)),
+                );
+            }
+            Step::Leave(op) => spans[op].last = next - 1,
+        }
+    }
+    // Every operation has one block and every region one operation, so what the walk missed hangs on a cycle.
+    if let Some((op, _)) = spans
+        .iter_enumerated()
+        .find(|(_, span)| span.first == u32::MAX)
+    {
+        return Err(FactsError::Unreachable(op));
+    }
+    facts.spans = spans;
+    facts.region_spans = region_spans;
+    facts.order = order;
+    Ok(())
+}
+
+/// A use sees earlier definitions of the regions around it, so that a walk backwards along aliases always ends.
+fn check_visible(facts: &Facts, operand: OperandId) -> Result<(), FactsError> {
+    let Operand { op, value, .. } = facts.operands[operand];
+    let span = facts.spans[op];
+    let region = facts.defining_region(value);
+    let visible = facts.region_spans[region].contains(span.first)
+        && facts
+            .defining_op(value)
+            .is_none_or(|def| facts.spans[def].last < span.first);
+    if !visible {
+        return Err(FactsError::NotVisible(operand));
+    }
+    let misplaced =
+        facts
+            .aliases
+            .of(operand)
+            .iter()
+            .any(|alias| match facts.values[alias.value].def {
+                ValueDef::Result(def) => !facts.spans[def].contains(span.first),
+                ValueDef::Argument(_) => false,
+            });
+    if misplaced {
+        Err(FactsError::MisplacedAlias(operand))
+    } else {
+        Ok(())
+    }
+}
+
+fn check_subset(facts: &Facts, op: OpId) -> Result<(), FactsError> {
+    let own = |operand: OperandId| {
+        known("operand", operand, facts.operands.len())?;
+        if facts.operands[operand].op == op {
+            Ok(())
+        } else {
+            Err(FactsError::ForeignSubset(op))
+        }
+    };
+    match facts.ops[op].subset {
+        None => Ok(()),
+        Some(Subset::Extraction {
+            container,
+            result,
+            slice,
+        }) => {
+            known("slice", slice, facts.slices.len())?;
+            known("value", result, facts.values.len())?;
+            if facts.values[result].def != ValueDef::Result(op) {
+                return Err(FactsError::ForeignSubset(op));
+            }
+            own(container)
+        }
+        Some(Subset::Insertion {
+            source,
+            destination,
+            slice,
+        }) => {
+            slice.map_or(Ok(()), |slice| known("slice", slice, facts.slices.len()))?;
+            source.map_or(Ok(()), own)?;
+            own(destination)
+        }
+    }
+}
+
+/// Find out which values are read, through operands that only pass their buffer on.
+///
+/// A least fixpoint by worklist: each value is read at most once, each edge followed at most once.
+fn propagate_reads(facts: &mut Facts) {
+    let waiting: Vec<_> = facts
+        .declared_reads
+        .iter_enumerated()
+        .filter_map(|(operand, reads)| match *reads {
+            Reads::IfRead(value) => Some((value, operand)),
+            _ => None,
+        })
+        .collect();
+    let waiting = Lists::group(facts.values.len(), &waiting);
+    let mut is_read = IndexVec::filled(false, facts.values.len());
+    let mut work: Vec<ValueId> = facts
+        .operands
+        .iter()
+        .filter(|used| used.reads)
+        .map(|used| used.value)
+        .collect();
+    while let Some(value) = work.pop() {
+        if std::mem::replace(&mut is_read[value], true) {
+            continue;
+        }
+        for &operand in waiting.of(value) {
+            facts.operands[operand].reads = true;
+            work.push(facts.operands[operand].value);
+        }
+        for source in facts.sources.of(value) {
+            let used = &facts.operands[source.operand];
+            if !used.reads && !used.writes {
+                work.push(used.value);
+            }
+        }
+    }
+    for id in facts.operands.ids() {
+        let Operand { reads, writes, .. } = facts.operands[id];
+        let passes_on = || {
+            facts
+                .aliases
+                .of(id)
+                .iter()
+                .any(|alias| is_read[alias.value])
+        };
+        facts.operands[id].counts_as_read = reads || (!writes && passes_on());
+    }
+    facts.value_is_read = is_read;
+}

@@ -1,0 +1,99 @@
+//! What follows from placements: which values certainly are the same buffer, and what each copy has to hold.
+
+use crate::alias_sets::AliasSets;
+use crate::facts::{Facts, Relation, Source};
+use crate::index::{IndexVec, OperandId, ValueId};
+use crate::one_shot::{Copy, Placement, post_order};
+
+/// The equivalence class of each value, by a representative.
+///
+/// Operations in post-order: a loop's body comes before the loop, so that it is known whether a yielded value is the
+/// iteration argument when the loop's results are looked at.
+pub(crate) fn classes(
+    facts: &Facts,
+    placements: &IndexVec<OperandId, Placement>,
+) -> IndexVec<ValueId, ValueId> {
+    let mut sets = AliasSets::new(facts.values().len());
+    for op in post_order(facts) {
+        for &result in facts.results_of(op) {
+            join_result(facts, placements, &mut sets, result);
+        }
+    }
+    facts.values().ids().map(|value| sets.find(value)).collect()
+}
+
+fn join_result(
+    facts: &Facts,
+    placements: &IndexVec<OperandId, Placement>,
+    sets: &mut AliasSets,
+    result: ValueId,
+) {
+    let sources = facts.sources(result);
+    let is_equivalent = |sets: &mut AliasSets, source: &Source| {
+        placements[source.operand] == Placement::InPlace && holds(sets, source.relation)
+    };
+    // One certain source is enough.
+    if let Some(source) = sources
+        .iter()
+        .find(|source| source.definite && is_equivalent(sets, source))
+    {
+        sets.union(result, facts.operands()[source.operand].value);
+        return;
+    }
+    // Several possible sources, all of them the same buffer.
+    let Some(first) = sources.first() else { return };
+    let first = facts.operands()[first.operand].value;
+    if facts.values()[result].info.allocates {
+        return;
+    }
+    let same = sources.iter().all(|source| {
+        is_equivalent(sets, source)
+            && sets.find(facts.operands()[source.operand].value) == sets.find(first)
+    });
+    if same {
+        sets.union(result, first);
+    }
+}
+
+fn holds(sets: &mut AliasSets, relation: Relation) -> bool {
+    match relation {
+        Relation::Equivalent => true,
+        Relation::Unknown => false,
+        Relation::EquivalentIf { first, second } => [Some(first), second]
+            .into_iter()
+            .flatten()
+            .all(|(a, b)| sets.find(a) == sets.find(b)),
+    }
+}
+
+/// Whether a relation holds before anything is known about equivalence: by identity of values.
+pub(crate) fn holds_by_identity(relation: Relation) -> bool {
+    match relation {
+        Relation::Equivalent => true,
+        Relation::Unknown => false,
+        Relation::EquivalentIf { first, second } => {
+            first.0 == first.1 && second.is_none_or(|(a, b)| a == b)
+        }
+    }
+}
+
+/// What to copy for a use that is out of place; `is_defined`: some definition reaches its value.
+pub(crate) fn copy_for(facts: &Facts, operand: OperandId, is_defined: bool) -> Copy {
+    let used = &facts.operands()[operand];
+    let aliases = facts.aliasing_values(operand);
+    // A slice that must not share memory with its container: copy the slice, it is smaller.
+    let result = match aliases {
+        [alias] if !used.writes && facts.sources(alias.value).len() == 1 => {
+            Some(alias.value).filter(|&value| facts.defining_op(value).is_some())
+        }
+        _ => None,
+    };
+    // No contents are needed if there are none, if they are overwritten unread, or if nothing ever reads them.
+    let overwritten = used.writes && !used.reads;
+    let unread = !used.reads
+        && aliases
+            .iter()
+            .all(|alias| !facts.is_value_read(alias.value));
+    let contents = !overwritten && !unread && is_defined;
+    Copy { result, contents }
+}

@@ -1,0 +1,516 @@
+//! What is known about one function on tensors: values, operations, regions, uses, and how each use touches memory.
+//!
+//! Facts are plain tables, built once by [`FactsBuilder`](crate::builder::FactsBuilder) and never changed.
+//! They say what *would* happen if an operand were updated in place; which operands are is a decision
+//! ([`crate::one_shot::Decisions`]).
+//!
+//! Only tensor values and tensor operands are listed.
+//! An operation without tensors may be left out unless it has regions with listed operations.
+//! Names and source locations stay with the caller: `label` fields are indices into a table of the caller's.
+//!
+//! Invariants, checked by the builder:
+//! * every id lies in its table, every use sees its value, there is one root region (region 0);
+//! * [`Facts::span`] numbers operations in pre-order, so an operation's subtree is an interval of positions;
+//! * aliasing is listed forwards, by operand; the reverse edges ([`Facts::sources`]) are its exact inverse.
+
+use crate::index::{BlockId, IndexVec, Lists, OpId, OperandId, RegionId, SliceId, ValueId};
+
+/// Index into the caller's table of names and locations.
+pub type Label = u32;
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueDef {
+    /// A result of an operation.
+    Result(OpId),
+    /// An argument of a block (also a loop's iteration argument, or an argument of the function).
+    Argument(BlockId),
+}
+
+/// Whether a value fixes the contents of its buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Definition {
+    /// By the general rule: no aliasing operand, or one that writes, or contents made inside the operation.
+    #[default]
+    Inferred,
+    /// Always, whatever its operands do.
+    Always,
+    /// Never: the contents are undefined (`tensor.empty`).
+    Never,
+}
+
+/// What the caller says about a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueInfo {
+    /// The buffer may be stored to. False for constants and for inputs that are not donated.
+    pub writable: bool,
+    /// Whether the value is a definition.
+    pub definition: Definition,
+    /// The result is a fresh buffer (`bufferizes_to_allocation`).
+    pub allocates: bool,
+    /// The rank is known. An unranked tensor cannot be copied.
+    pub ranked: bool,
+    /// Size of the contents, when static.
+    pub size_bytes: Option<u64>,
+    /// Name and location for explanations.
+    pub label: Label,
+}
+
+impl Default for ValueInfo {
+    fn default() -> Self {
+        Self {
+            writable: true,
+            definition: Definition::Inferred,
+            allocates: false,
+            ranked: true,
+            size_bytes: None,
+            label: 0,
+        }
+    }
+}
+
+/// A value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// Where it comes from.
+    pub def: ValueDef,
+    /// What the caller says about it.
+    pub info: ValueInfo,
+}
+
+/// An operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// The block it stands in.
+    pub block: BlockId,
+    /// Name and location for explanations.
+    pub label: Label,
+    /// Control enters and leaves its regions only along declared edges (a *region branch op*).
+    /// Two regions of which neither is reachable from the other then never run both.
+    pub region_branch: bool,
+    /// How it reads or overwrites a part of a tensor.
+    pub subset: Option<Subset>,
+}
+
+/// A region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionInfo {
+    /// May run several times for one execution of its operation.
+    pub repetitive: bool,
+    /// May run at the same time as itself.
+    pub parallel: bool,
+    /// A graph region: its operations are not ordered (`scf.forall.in_parallel`).
+    pub graph: bool,
+    /// How often it runs, when known. A cost, never used for safety.
+    pub trip_count: Option<u64>,
+}
+
+/// A region and its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// The operation it belongs to; none for the root region (the function body).
+    pub op: Option<OpId>,
+    /// What the caller says about it.
+    pub info: RegionInfo,
+}
+
+/// A block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The region it stands in.
+    pub region: RegionId,
+}
+
+/// Whether an operand's contents may be loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reads {
+    /// Never.
+    #[default]
+    No,
+    /// Possibly.
+    Yes,
+    /// Possibly, if anything reads this value (`scf.for`: an init is read if its iteration argument is).
+    IfRead(ValueId),
+}
+
+/// What the caller says about an operand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Use {
+    /// The contents may be loaded (`bufferizes_to_memory_read`).
+    pub reads: Reads,
+    /// The buffer may be stored to (`bufferizes_to_memory_write`).
+    pub writes: bool,
+    /// Cannot be copied: in place before anything else is decided.
+    pub must_in_place: bool,
+    /// The operation reads and writes this operand position by position.
+    /// Among all operands of the operation with this flag, each load of a position precedes each store to it.
+    pub elementwise: bool,
+}
+
+/// An operand: one tensor slot of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operand {
+    /// The operation that uses the value.
+    pub op: OpId,
+    /// The value used.
+    pub value: ValueId,
+    /// The contents may be loaded.
+    pub reads: bool,
+    /// The buffer may be stored to.
+    pub writes: bool,
+    /// Cannot be copied.
+    pub must_in_place: bool,
+    /// See [`Use::elementwise`].
+    pub elementwise: bool,
+    /// Counts as a read: reads, or passes unwritten contents on to a value that something reads.
+    pub counts_as_read: bool,
+}
+
+/// How the buffers of an operand in place and of its aliasing value relate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// Same base, offset, sizes and strides.
+    Equivalent,
+    /// Equivalent if these pairs of values are (`scf.for`: iteration argument and yielded value).
+    EquivalentIf {
+        /// The first pair.
+        first: (ValueId, ValueId),
+        /// A second pair (`scf.while` has two).
+        second: Option<(ValueId, ValueId)>,
+    },
+    /// They may share memory.
+    Unknown,
+}
+
+/// One value whose buffer may be the buffer of an operand that is in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alias {
+    /// The aliasing value: a result or block argument, of this operation or another.
+    pub value: ValueId,
+    /// How the buffers relate.
+    pub relation: Relation,
+    /// The value is always this operand's buffer (not one of several).
+    pub definite: bool,
+    /// The types differ and the operation is not a cast.
+    pub retypes: bool,
+}
+
+impl Alias {
+    /// The value certainly is the operand's buffer, of the same type.
+    pub const fn equivalent(value: ValueId) -> Self {
+        Self {
+            value,
+            relation: Relation::Equivalent,
+            definite: true,
+            retypes: false,
+        }
+    }
+
+    /// The value may be the operand's buffer or that of another operand, of the same type (`arith.select`).
+    pub const fn maybe_equivalent(value: ValueId) -> Self {
+        Self {
+            value,
+            relation: Relation::Equivalent,
+            definite: false,
+            retypes: false,
+        }
+    }
+
+    /// The value shares memory with the operand in an unknown way (a slice, a call).
+    pub const fn unknown(value: ValueId) -> Self {
+        Self {
+            value,
+            relation: Relation::Unknown,
+            definite: true,
+            retypes: true,
+        }
+    }
+
+    /// The value is the operand's buffer if the two values of `pair` are equivalent (`scf.for`).
+    pub const fn equivalent_if(value: ValueId, pair: (ValueId, ValueId)) -> Self {
+        let relation = Relation::EquivalentIf {
+            first: pair,
+            second: None,
+        };
+        Self {
+            value,
+            relation,
+            definite: true,
+            retypes: false,
+        }
+    }
+}
+
+/// One edge backwards: a value may be the buffer of this operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The aliasing operand.
+    pub operand: OperandId,
+    /// How the buffers relate.
+    pub relation: Relation,
+    /// See [`Alias::definite`].
+    pub definite: bool,
+    /// See [`Alias::retypes`].
+    pub retypes: bool,
+}
+
+/// A number in a slice: `constant + sum(coefficient * symbol)`, symbols strictly increasing.
+///
+/// Two equal forms are equal numbers; symbols are the caller's SSA index values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Affine {
+    /// The constant part.
+    pub constant: i64,
+    /// Symbols with their coefficients, none zero.
+    pub terms: Vec<(u32, i64)>,
+}
+
+impl Affine {
+    /// A constant.
+    pub const fn constant(constant: i64) -> Self {
+        Self {
+            constant,
+            terms: Vec::new(),
+        }
+    }
+
+    /// One symbol.
+    pub fn symbol(symbol: u32) -> Self {
+        Self {
+            constant: 0,
+            terms: vec![(symbol, 1)],
+        }
+    }
+
+    /// The same number with sorted, merged, non-zero terms.
+    /// Terms whose merged coefficient does not fit are left apart, which only hides an equality.
+    pub fn normalised(mut self) -> Self {
+        self.terms.sort_unstable();
+        let mut merged: Vec<(u32, i64)> = Vec::with_capacity(self.terms.len());
+        for (symbol, coefficient) in self.terms {
+            match merged.last_mut() {
+                Some(last) if last.0 == symbol && last.1.checked_add(coefficient).is_some() => {
+                    last.1 += coefficient
+                }
+                _ => merged.push((symbol, coefficient)),
+            }
+        }
+        merged.retain(|&(_, coefficient)| coefficient != 0);
+        self.terms = merged;
+        self
+    }
+}
+
+/// A hyper-rectangle of a tensor. Equal slices (after normalisation) get one [`SliceId`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slice {
+    /// First index, by dimension.
+    pub offsets: Vec<Affine>,
+    /// Number of elements, by dimension.
+    pub sizes: Vec<Affine>,
+    /// Distance between elements, by dimension.
+    pub strides: Vec<Affine>,
+}
+
+/// How an operation reads or overwrites a part of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subset {
+    /// `result` is the slice of the tensor of `container`.
+    Extraction {
+        /// The tensor that is read from.
+        container: OperandId,
+        /// The slice as a value.
+        result: ValueId,
+        /// Which slice.
+        slice: SliceId,
+    },
+    /// The slice of `destination` is overwritten with `source`.
+    Insertion {
+        /// The new contents, if they are a tensor (`vector.transfer_write` has a vector).
+        source: Option<OperandId>,
+        /// The tensor that is written to.
+        destination: OperandId,
+        /// Which slice; none: the whole destination.
+        slice: Option<SliceId>,
+    },
+}
+
+/// The interval of positions of an operation and everything nested in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// The position of the operation itself, in pre-order.
+    pub first: u32,
+    /// The largest position in its subtree.
+    pub last: u32,
+}
+
+impl Span {
+    /// Whether the position lies in the interval.
+    pub const fn contains(self, position: u32) -> bool {
+        self.first <= position && position <= self.last
+    }
+
+    /// Whether the other operation is nested in this one (not itself).
+    pub const fn properly_encloses(self, other: Self) -> bool {
+        self.first < other.first && other.last <= self.last
+    }
+}
+
+/// Everything that is known about one function.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    pub(crate) values: IndexVec<ValueId, Value>,
+    pub(crate) ops: IndexVec<OpId, Op>,
+    pub(crate) regions: IndexVec<RegionId, Region>,
+    pub(crate) blocks: IndexVec<BlockId, Block>,
+    pub(crate) operands: IndexVec<OperandId, Operand>,
+    pub(crate) slices: IndexVec<SliceId, Slice>,
+    pub(crate) aliases: Lists<OperandId, Alias>,
+    pub(crate) sources: Lists<ValueId, Source>,
+    pub(crate) uses: Lists<ValueId, OperandId>,
+    pub(crate) op_operands: Lists<OpId, OperandId>,
+    pub(crate) op_results: Lists<OpId, ValueId>,
+    pub(crate) op_regions: Lists<OpId, RegionId>,
+    pub(crate) region_blocks: Lists<RegionId, BlockId>,
+    pub(crate) region_successors: Lists<RegionId, RegionId>,
+    pub(crate) block_ops: Lists<BlockId, OpId>,
+    pub(crate) block_arguments: Lists<BlockId, ValueId>,
+    pub(crate) block_successors: Lists<BlockId, BlockId>,
+    /// For printing only: how each operand's `reads` was given.
+    pub(crate) declared_reads: IndexVec<OperandId, Reads>,
+    pub(crate) spans: IndexVec<OpId, Span>,
+    /// Operations by position.
+    pub(crate) order: Vec<OpId>,
+    /// Positions of each region; `first > last` when it is empty.
+    pub(crate) region_spans: IndexVec<RegionId, Span>,
+    pub(crate) value_is_read: IndexVec<ValueId, bool>,
+}
+
+impl Facts {
+    /// All values.
+    pub const fn values(&self) -> &IndexVec<ValueId, Value> {
+        &self.values
+    }
+
+    /// All operations, in the order in which they were added.
+    pub const fn ops(&self) -> &IndexVec<OpId, Op> {
+        &self.ops
+    }
+
+    /// All regions; region 0 is the function body.
+    pub const fn regions(&self) -> &IndexVec<RegionId, Region> {
+        &self.regions
+    }
+
+    /// All blocks.
+    pub const fn blocks(&self) -> &IndexVec<BlockId, Block> {
+        &self.blocks
+    }
+
+    /// All tensor operands.
+    pub const fn operands(&self) -> &IndexVec<OperandId, Operand> {
+        &self.operands
+    }
+
+    /// All slices.
+    pub const fn slices(&self) -> &IndexVec<SliceId, Slice> {
+        &self.slices
+    }
+
+    /// The values whose buffer may be the operand's, when it is in place.
+    pub fn aliasing_values(&self, operand: OperandId) -> &[Alias] {
+        self.aliases.of(operand)
+    }
+
+    /// The operands whose buffer the value may be (`aliasing_operands`), possibly of other operations.
+    pub fn sources(&self, value: ValueId) -> &[Source] {
+        self.sources.of(value)
+    }
+
+    /// The uses of a value, by id.
+    pub fn uses(&self, value: ValueId) -> &[OperandId] {
+        self.uses.of(value)
+    }
+
+    /// The tensor operands of an operation, left to right.
+    pub fn operands_of(&self, op: OpId) -> &[OperandId] {
+        self.op_operands.of(op)
+    }
+
+    /// The tensor results of an operation.
+    pub fn results_of(&self, op: OpId) -> &[ValueId] {
+        self.op_results.of(op)
+    }
+
+    /// The regions of an operation.
+    pub fn regions_of(&self, op: OpId) -> &[RegionId] {
+        self.op_regions.of(op)
+    }
+
+    /// The blocks of a region.
+    pub fn blocks_of(&self, region: RegionId) -> &[BlockId] {
+        self.region_blocks.of(region)
+    }
+
+    /// The operations of a block, first to last.
+    pub fn ops_of(&self, block: BlockId) -> &[OpId] {
+        self.block_ops.of(block)
+    }
+
+    /// The tensor arguments of a block.
+    pub fn arguments_of(&self, block: BlockId) -> &[ValueId] {
+        self.block_arguments.of(block)
+    }
+
+    /// The positions of an operation and what is nested in it.
+    pub fn span(&self, op: OpId) -> Span {
+        self.spans[op]
+    }
+
+    /// The operation at a position.
+    pub fn op_at(&self, position: u32) -> OpId {
+        self.order[position as usize]
+    }
+
+    /// The region that an operation stands in.
+    pub fn region_of(&self, op: OpId) -> RegionId {
+        self.blocks[self.ops[op].block].region
+    }
+
+    /// The operation that encloses this one, if any.
+    pub fn parent_of(&self, op: OpId) -> Option<OpId> {
+        self.regions[self.region_of(op)].op
+    }
+
+    /// The region in which a value is defined (for a block argument, the region of its block).
+    pub fn defining_region(&self, value: ValueId) -> RegionId {
+        match self.values[value].def {
+            ValueDef::Result(op) => self.region_of(op),
+            ValueDef::Argument(block) => self.blocks[block].region,
+        }
+    }
+
+    /// The operation that defines a value; none for a block argument.
+    pub fn defining_op(&self, value: ValueId) -> Option<OpId> {
+        match self.values[value].def {
+            ValueDef::Result(op) => Some(op),
+            ValueDef::Argument(_) => None,
+        }
+    }
+
+    /// The region around this one, if any.
+    pub fn enclosing_region(&self, region: RegionId) -> Option<RegionId> {
+        self.regions[region].op.map(|op| self.region_of(op))
+    }
+
+    /// Whether something reads the contents of the value, possibly through values that alias it.
+    pub fn is_value_read(&self, value: ValueId) -> bool {
+        self.value_is_read[value]
+    }
+
+    /// Whether an operand only passes its buffer on (casts, reshapes, slices).
+    pub fn is_alias_only(&self, operand: OperandId) -> bool {
+        let used = &self.operands[operand];
+        !used.reads && !used.writes && !self.aliases.of(operand).is_empty()
+    }
+}

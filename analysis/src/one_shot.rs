@@ -1,0 +1,439 @@
+//! Decide which operands are updated in place (One-Shot analysis).
+//!
+//! ```text
+//! before                                        after
+//! %1 = linalg.fill outs(%0)                     operand 0: in place
+//! %2 = tensor.insert %f into %1[%c0]            operand 1: out of place, because ...
+//! %3 = tensor.extract %1[%c0]                     ... this read of %1 would see the value of %2
+//! ```
+//!
+//! Uses are visited in the order of a heuristic, operands left to right.
+//! Each is put in place unless that would store to a buffer that is not writable, make parallel iterations share a
+//! buffer that each must own, or let some read see a later write.
+//! Nothing is revised, so the order decides which of two conflicting uses is copied, never whether the result is right.
+//!
+//! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is [`crate::reference`]'s.
+//! Differs:
+//! * The reverse walk that proves that a value is exactly one slice does not give up on values that it meets twice.
+//! * Equality of slices is equality of normal forms, not a query to a constraint solver.
+//! * In regions with several blocks every write conflicts with every read, unless a slice rule excludes it.
+//! * A use that may be copied is copied where the reference stops because it "cannot avoid a RaW conflict".
+
+use std::fmt;
+
+use crate::alias_sets::AliasSets;
+use crate::definitions::Definitions;
+use crate::dominance::Structure;
+use crate::equivalence;
+use crate::facts::{Facts, Label};
+use crate::index::{IndexVec, OpId, OperandId, ValueId};
+
+/// In which order uses are visited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Heuristic {
+    /// Operations last to first, an operation before what is nested in it.
+    #[default]
+    BottomUp,
+    /// Operations first to last, what is nested in an operation before it.
+    TopDown,
+    /// A shuffle from a seed: any order must give right programs, only the copies may differ.
+    Fuzzer(u64),
+}
+
+/// How to decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The order of visits.
+    pub heuristic: Heuristic,
+    /// Analyse nothing: every use that writes is copied, no other use is.
+    pub copy_before_write: bool,
+    /// Give each iteration of a parallel region its own copy of what it writes and reads.
+    pub check_parallel_regions: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            heuristic: Heuristic::BottomUp,
+            copy_before_write: false,
+            check_parallel_regions: true,
+        }
+    }
+}
+
+/// The decision on one operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// The operation uses the buffer of the value itself.
+    InPlace,
+    /// The operation uses a copy.
+    OutOfPlace,
+}
+
+/// Why a use is out of place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The write would store to a buffer that may be this value's, which is not writable.
+    NotWritable {
+        /// The write: the use itself, or one that would come to share the buffer.
+        write: OperandId,
+        /// The value that is not writable.
+        value: ValueId,
+    },
+    /// Parallel iterations would share the buffer that the write stores to, and something reads it.
+    SharedByParallelIterations {
+        /// The read.
+        read: OperandId,
+        /// The write.
+        write: OperandId,
+    },
+    /// The read would see the contents that the write stores.
+    ReadAfterWrite {
+        /// The read.
+        read: OperandId,
+        /// The write.
+        write: OperandId,
+        /// A value that fixed the contents which the read expects.
+        definition: ValueId,
+    },
+    /// Nothing was analysed: every write is copied.
+    CopyBeforeWrite,
+}
+
+/// What to copy for a use that is out of place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Copy this result of the operation instead of its operand (a slice is smaller than its container).
+    pub result: Option<ValueId>,
+    /// Whether the contents are needed; if not, a fresh buffer will do.
+    pub contents: bool,
+}
+
+/// Facts that cannot be decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecideError {
+    /// An operand that cannot be copied cannot be in place either.
+    MustBeInPlace {
+        /// The operand.
+        operand: OperandId,
+        /// Why it cannot.
+        reason: Reason,
+    },
+    /// A use needs a copy of a tensor of unknown rank.
+    UnrankedCopy {
+        /// The operand.
+        operand: OperandId,
+        /// Why it cannot be in place.
+        reason: Reason,
+    },
+}
+
+impl DecideError {
+    /// The operand that it is about.
+    pub const fn operand(&self) -> OperandId {
+        match self {
+            Self::MustBeInPlace { operand, .. } | Self::UnrankedCopy { operand, .. } => *operand,
+        }
+    }
+
+    /// Why the operand cannot be in place.
+    pub const fn reason(&self) -> Reason {
+        match self {
+            Self::MustBeInPlace { reason, .. } | Self::UnrankedCopy { reason, .. } => *reason,
+        }
+    }
+}
+
+impl fmt::Display for DecideError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MustBeInPlace { operand, .. } => {
+                write!(f, "operand {operand} must be in place and cannot be")
+            }
+            Self::UnrankedCopy { operand, .. } => {
+                write!(f, "operand {operand} needs a copy of an unranked tensor")
+            }
+        }
+    }
+}
+
+impl std::error::Error for DecideError {}
+
+/// What a rewrite into buffers asks; decisions of every kind answer it.
+pub trait InPlaceAnalysis {
+    /// Whether the operation uses the buffer of the operand's value itself.
+    fn is_in_place(&self, operand: OperandId) -> bool;
+    /// Whether the values certainly are the same buffer, with the same offset, sizes and strides.
+    fn are_equivalent(&self, a: ValueId, b: ValueId) -> bool;
+    /// Whether the values may share memory.
+    fn may_alias(&self, a: ValueId, b: ValueId) -> bool;
+    /// What to copy for an operand; none if it is in place.
+    fn copy(&self, operand: OperandId) -> Option<Copy>;
+}
+
+/// The decisions on one function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decisions {
+    pub(crate) placements: IndexVec<OperandId, Placement>,
+    pub(crate) reasons: IndexVec<OperandId, Option<Reason>>,
+    pub(crate) copies: IndexVec<OperandId, Option<Copy>>,
+    pub(crate) aliases: IndexVec<ValueId, ValueId>,
+    pub(crate) equivalents: IndexVec<ValueId, ValueId>,
+    pub(crate) steps: u64,
+}
+
+/// How many uses were decided in which way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Uses in place.
+    pub in_place: u32,
+    /// Uses out of place.
+    pub out_of_place: u32,
+}
+
+impl Decisions {
+    /// The decision on each operand.
+    pub const fn placements(&self) -> &IndexVec<OperandId, Placement> {
+        &self.placements
+    }
+
+    /// Why the operand is out of place; none if it is in place.
+    pub fn reason(&self, operand: OperandId) -> Option<Reason> {
+        self.reasons[operand]
+    }
+
+    /// A representative of the values that may share memory with this one.
+    pub fn alias_class(&self, value: ValueId) -> ValueId {
+        self.aliases[value]
+    }
+
+    /// A representative of the values that certainly are this one's buffer.
+    pub fn equivalence_class(&self, value: ValueId) -> ValueId {
+        self.equivalents[value]
+    }
+
+    /// How many uses are in place and out of place.
+    pub fn counts(&self) -> Counts {
+        let in_place = self
+            .placements
+            .iter()
+            .filter(|&&placement| placement == Placement::InPlace)
+            .count();
+        let out_of_place = self.placements.len() - in_place;
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Counts {
+            in_place: count(in_place),
+            out_of_place: count(out_of_place),
+        }
+    }
+
+    /// How much work the decisions took, in elementary steps: what tests of complexity count instead of seconds.
+    pub const fn steps(&self) -> u64 {
+        self.steps
+    }
+}
+
+impl InPlaceAnalysis for Decisions {
+    fn is_in_place(&self, operand: OperandId) -> bool {
+        self.placements[operand] == Placement::InPlace
+    }
+
+    fn are_equivalent(&self, a: ValueId, b: ValueId) -> bool {
+        self.equivalents[a] == self.equivalents[b]
+    }
+
+    fn may_alias(&self, a: ValueId, b: ValueId) -> bool {
+        self.aliases[a] == self.aliases[b]
+    }
+
+    fn copy(&self, operand: OperandId) -> Option<Copy> {
+        self.copies[operand]
+    }
+}
+
+/// Something that can say whether a use may be in place, given those that already are.
+pub(crate) trait ConflictTest {
+    /// Why the use cannot join the uses in place.
+    fn test(&mut self, operand: OperandId) -> Result<(), Reason>;
+    /// Put the use in place.
+    fn accept(&mut self, operand: OperandId);
+    /// The values that may share memory, and the steps taken.
+    fn finish(self) -> (AliasSets, u64);
+}
+
+/// Decide every operand of a function.
+///
+/// # Errors
+/// A use that must be in place cannot be, or a use of a tensor that cannot be copied must be copied.
+pub fn decide(facts: &Facts, options: &Options) -> Result<Decisions, DecideError> {
+    if options.copy_before_write {
+        return Ok(copy_every_write(facts));
+    }
+    let order = visiting_order(facts, options.heuristic);
+    decide_in_order(
+        facts,
+        &order,
+        crate::reference::PairwiseClasses::new(facts, options.check_parallel_regions),
+    )
+}
+
+/// Decide the operands in a given order with a given test.
+pub(crate) fn decide_in_order(
+    facts: &Facts,
+    order: &[OperandId],
+    mut classes: impl ConflictTest,
+) -> Result<Decisions, DecideError> {
+    let mut placements = IndexVec::filled(Placement::InPlace, facts.operands().len());
+    let mut reasons = IndexVec::filled(None, facts.operands().len());
+    for (operand, used) in facts
+        .operands()
+        .iter_enumerated()
+        .filter(|(_, used)| used.must_in_place)
+    {
+        debug_assert!(used.must_in_place);
+        classes
+            .test(operand)
+            .map_err(|reason| DecideError::MustBeInPlace { operand, reason })?;
+        classes.accept(operand);
+    }
+    for &operand in order
+        .iter()
+        .filter(|&&operand| !facts.operands()[operand].must_in_place)
+    {
+        match classes.test(operand) {
+            Ok(()) => classes.accept(operand),
+            Err(reason) => {
+                if !facts.values()[facts.operands()[operand].value].info.ranked {
+                    return Err(DecideError::UnrankedCopy { operand, reason });
+                }
+                placements[operand] = Placement::OutOfPlace;
+                reasons[operand] = Some(reason);
+            }
+        }
+    }
+    let (mut sets, steps) = classes.finish();
+    Ok(complete(facts, placements, reasons, &mut sets, steps))
+}
+
+/// Take placements that somebody else chose: equivalences, alias classes and copies follow from them.
+///
+/// The placements are not checked; [`crate::checker::check`] does that.
+pub fn decisions_from_placements(
+    facts: &Facts,
+    placements: IndexVec<OperandId, Placement>,
+) -> Decisions {
+    let mut placements = placements;
+    while placements.len() < facts.operands().len() {
+        placements.push(Placement::OutOfPlace);
+    }
+    let mut sets = AliasSets::new(facts.values().len());
+    for (operand, used) in facts.operands().iter_enumerated() {
+        if placements[operand] == Placement::InPlace {
+            for alias in facts.aliasing_values(operand) {
+                sets.union(used.value, alias.value);
+            }
+        }
+    }
+    let reasons = IndexVec::filled(None, placements.len());
+    complete(facts, placements, reasons, &mut sets, 0)
+}
+
+fn copy_every_write(facts: &Facts) -> Decisions {
+    let keep = |writes: bool, must: bool| !writes || must;
+    let placements: IndexVec<_, _> = facts
+        .operands()
+        .iter()
+        .map(|used| {
+            if keep(used.writes, used.must_in_place) {
+                Placement::InPlace
+            } else {
+                Placement::OutOfPlace
+            }
+        })
+        .collect();
+    let mut decisions = decisions_from_placements(facts, placements);
+    for operand in facts.operands().ids() {
+        if !decisions.is_in_place(operand) {
+            decisions.reasons[operand] = Some(Reason::CopyBeforeWrite);
+        }
+    }
+    decisions
+}
+
+fn complete(
+    facts: &Facts,
+    placements: IndexVec<OperandId, Placement>,
+    reasons: IndexVec<OperandId, Option<Reason>>,
+    sets: &mut AliasSets,
+    steps: u64,
+) -> Decisions {
+    let definitions = Definitions::new(facts, &Structure::new(facts));
+    let copies = facts
+        .operands()
+        .iter_enumerated()
+        .map(|(operand, used)| match placements[operand] {
+            Placement::InPlace => None,
+            Placement::OutOfPlace => Some(equivalence::copy_for(
+                facts,
+                operand,
+                definitions.summaries[used.value].any,
+            )),
+        })
+        .collect();
+    let equivalents = equivalence::classes(facts, &placements);
+    let aliases = facts.values().ids().map(|value| sets.find(value)).collect();
+    Decisions {
+        placements,
+        reasons,
+        copies,
+        aliases,
+        equivalents,
+        steps,
+    }
+}
+
+/// The operands in the order in which a heuristic visits them.
+pub fn visiting_order(facts: &Facts, heuristic: Heuristic) -> Vec<OperandId> {
+    let ops: Vec<OpId> = match heuristic {
+        Heuristic::BottomUp => post_order(facts).into_iter().rev().collect(),
+        Heuristic::TopDown => post_order(facts),
+        Heuristic::Fuzzer(seed) => shuffled(facts, seed),
+    };
+    ops.into_iter()
+        .flat_map(|op| facts.operands_of(op).iter().copied())
+        .collect()
+}
+
+/// What is nested in an operation, then the operation; otherwise first to last.
+pub(crate) fn post_order(facts: &Facts) -> Vec<OpId> {
+    let mut ops = Vec::with_capacity(facts.ops().len());
+    let mut open: Vec<OpId> = Vec::new();
+    for &op in &facts.order {
+        while open
+            .last()
+            .is_some_and(|&outer| facts.span(outer).last < facts.span(op).first)
+        {
+            ops.extend(open.pop());
+        }
+        open.push(op);
+    }
+    ops.extend(open.into_iter().rev());
+    ops
+}
+
+fn shuffled(facts: &Facts, seed: u64) -> Vec<OpId> {
+    let mut ops: Vec<OpId> = facts.order.clone();
+    let mut random = crate::random::Random::new(seed);
+    for index in (1..ops.len()).rev() {
+        let other = random.below(u32::try_from(index + 1).unwrap_or(u32::MAX));
+        ops.swap(index, other as usize);
+    }
+    ops
+}
+
+/// A label to name the operation of an operand in messages.
+pub fn label_of(facts: &Facts, operand: OperandId) -> Label {
+    facts.ops()[facts.operands()[operand].op].label
+}

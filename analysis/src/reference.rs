@@ -1,0 +1,330 @@
+//! The conflict rules word by word: every read against every write, for every candidate.
+//!
+//! This is the specification that [`crate::classes`] has to agree with, and what it is tested against.
+//! Time per candidate is O(reads * writes * depth), so up to O(n^4) for a function; it is not used for decisions.
+
+use std::collections::HashSet;
+
+use crate::alias_sets::AliasSets;
+use crate::definitions::Definitions;
+use crate::dominance::{Structure, are_exclusive, happens_before};
+use crate::equivalence::holds_by_identity;
+use crate::facts::{Facts, Subset};
+use crate::index::{IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
+use crate::one_shot::{ConflictTest, Reason};
+
+/// What a slice covers: a tensor value and a part of it (none: all of it).
+type Key = (ValueId, Option<SliceId>);
+
+/// Alias classes with the literal test.
+pub(crate) struct PairwiseClasses<'a> {
+    facts: &'a Facts,
+    structure: Structure,
+    definitions: Definitions,
+    check_parallel_regions: bool,
+    in_place: IndexVec<OperandId, bool>,
+    sets: AliasSets,
+}
+
+impl<'a> PairwiseClasses<'a> {
+    pub fn new(facts: &'a Facts, check_parallel_regions: bool) -> Self {
+        let structure = Structure::new(facts);
+        let definitions = Definitions::new(facts, &structure);
+        Self {
+            facts,
+            structure,
+            definitions,
+            check_parallel_regions,
+            in_place: IndexVec::filled(false, facts.operands().len()),
+            sets: AliasSets::new(facts.values().len()),
+        }
+    }
+
+    /// The definitions that reach a value; with `leaves`, also values without anything behind them.
+    fn definitions(&self, value: ValueId, leaves: bool) -> Vec<ValueId> {
+        let (mut found, mut seen, mut work) = (Vec::new(), HashSet::new(), vec![value]);
+        while let Some(value) = work.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            let sources = self.facts.sources(value);
+            if self.definitions.is_definition[value] || (leaves && sources.is_empty()) {
+                found.push(value);
+            } else {
+                work.extend(
+                    sources
+                        .iter()
+                        .map(|source| self.facts.operands()[source.operand].value),
+                );
+            }
+        }
+        found
+    }
+
+    fn shares_parallel_buffer(&self, write: OperandId) -> bool {
+        let used = &self.facts.operands()[write];
+        let around = |region: RegionId| self.structure.parallel[region];
+        let own = around(self.facts.region_of(used.op));
+        self.definitions(used.value, true)
+            .iter()
+            .any(|&value| around(self.facts.defining_region(value)) != own)
+    }
+
+    fn conflict(
+        &self,
+        read: OperandId,
+        write: OperandId,
+        definitions: &[ValueId],
+    ) -> Option<ValueId> {
+        let (reader, writer) = (
+            self.facts.operands()[read].op,
+            self.facts.operands()[write].op,
+        );
+        let first = *definitions.first()?;
+        let unordered = self.structure.are_unordered(self.facts, reader, writer);
+        let in_order = !unordered && self.is_in_order(reader, writer, definitions);
+        if in_order && self.order_excludes(read, write) {
+            return None;
+        }
+        if self.slices_exclude(read, write) {
+            return None;
+        }
+        if unordered {
+            return Some(first);
+        }
+        definitions
+            .iter()
+            .copied()
+            .find(|&definition| !self.definition_excludes(write, definition))
+    }
+
+    /// Whether the order of operations is an order in time, given what the read expects.
+    fn is_in_order(&self, reader: OpId, writer: OpId, definitions: &[ValueId]) -> bool {
+        let around_read = self.structure.repetitive[self.facts.region_of(reader)];
+        definitions.iter().all(|&definition| {
+            let around_definition = self.structure.repetitive_around(self.facts, definition);
+            if around_definition == around_read {
+                return true;
+            }
+            let mut current = around_read;
+            while let Some(region) = current {
+                let outer = self
+                    .facts
+                    .enclosing_region(region)
+                    .and_then(|outer| self.structure.repetitive[outer]);
+                if outer == around_definition {
+                    let op = self.facts.regions()[region].op;
+                    let inside =
+                        |op: OpId| self.facts.span(op).contains(self.facts.span(writer).first);
+                    return !op.is_some_and(inside);
+                }
+                current = outer;
+            }
+            false
+        })
+    }
+
+    fn order_excludes(&self, read: OperandId, write: OperandId) -> bool {
+        let facts = self.facts;
+        let (used, stored) = (&facts.operands()[read], &facts.operands()[write]);
+        // The read is complete before the write begins, or they are one use, or only one of them runs.
+        if read == write
+            || happens_before(facts, used.op, stored.op)
+            || are_exclusive(facts, used.op, stored.op)
+        {
+            return true;
+        }
+        // The operation loads each position before it stores to it.
+        used.op == stored.op
+            && used.elementwise
+            && stored.elementwise
+            && (self.reaches_equivalent(used.value, stored.value)
+                || self.reaches_equivalent(stored.value, used.value))
+    }
+
+    /// Whether the second value is behind the first, over edges that keep buffer and type.
+    fn reaches_equivalent(&self, from: ValueId, to: ValueId) -> bool {
+        let (mut seen, mut work) = (HashSet::new(), vec![from]);
+        while let Some(value) = work.pop() {
+            if value == to {
+                return true;
+            }
+            if seen.insert(value) {
+                let edges = self.facts.sources(value).iter();
+                let kept =
+                    edges.filter(|source| holds_by_identity(source.relation) && !source.retypes);
+                work.extend(kept.map(|source| self.facts.operands()[source.operand].value));
+            }
+        }
+        false
+    }
+
+    fn slices_exclude(&self, read: OperandId, write: OperandId) -> bool {
+        let facts = self.facts;
+        let (used, stored) = (&facts.operands()[read], &facts.operands()[write]);
+        // The read needs only what its operation does not overwrite, and the write touches only what it does.
+        if let Some(Subset::Insertion {
+            destination, slice, ..
+        }) = facts.ops()[used.op].subset
+            && destination == read
+            && self.is_exactly(stored.value, (used.value, slice))
+        {
+            return true;
+        }
+        let Some(Subset::Insertion {
+            source: Some(source),
+            destination,
+            slice,
+        }) = facts.ops()[stored.op].subset
+        else {
+            return false;
+        };
+        let source_value = facts.operands()[source].value;
+        // The operation writes back what already stands there: to its own source, and to whoever reads that value.
+        destination == write
+            && (source == read || used.value == source_value)
+            && self.is_exactly(source_value, (stored.value, slice))
+    }
+
+    /// Whether everything behind the value is an extraction of exactly this slice.
+    fn is_exactly(&self, value: ValueId, key: Key) -> bool {
+        let (mut seen, mut work) = (HashSet::new(), vec![value]);
+        while let Some(value) = work.pop() {
+            if !seen.insert(value) || self.matches(value, key) {
+                continue;
+            }
+            let sources = self.facts.sources(value);
+            if sources.is_empty() {
+                return false;
+            }
+            work.extend(
+                sources
+                    .iter()
+                    .map(|source| self.facts.operands()[source.operand].value),
+            );
+        }
+        true
+    }
+
+    fn matches(&self, value: ValueId, key: Key) -> bool {
+        let Some(op) = self.facts.defining_op(value) else {
+            return false;
+        };
+        match (key.1, self.facts.ops()[op].subset) {
+            (None, _) => value == key.0,
+            (
+                Some(wanted),
+                Some(Subset::Extraction {
+                    container,
+                    result,
+                    slice,
+                }),
+            ) => {
+                result == value
+                    && slice == wanted
+                    && self.facts.operands()[container].value == key.0
+            }
+            _ => false,
+        }
+    }
+
+    fn definition_excludes(&self, write: OperandId, definition: ValueId) -> bool {
+        let writer = self.facts.operands()[write].op;
+        let before_or_around = match self.facts.defining_op(definition) {
+            Some(op) => {
+                happens_before(self.facts, writer, op)
+                    || self
+                        .facts
+                        .span(op)
+                        .properly_encloses(self.facts.span(writer))
+            }
+            None => {
+                let region = self.facts.defining_region(definition);
+                !self.facts.region_spans[region].contains(self.facts.span(writer).first)
+            }
+        };
+        // The write makes the definition.
+        let makes =
+            matches!(self.facts.aliasing_values(write), [alias] if alias.value == definition);
+        before_or_around || makes
+    }
+
+    fn joined(&mut self, operand: OperandId) -> HashSet<ValueId> {
+        let value = self.facts.operands()[operand].value;
+        let aliases = self
+            .facts
+            .aliasing_values(operand)
+            .iter()
+            .map(|alias| alias.value);
+        let values: Vec<_> = aliases.chain([value]).collect();
+        values
+            .into_iter()
+            .map(|value| self.sets.find(value))
+            .collect()
+    }
+}
+
+impl ConflictTest for PairwiseClasses<'_> {
+    fn test(&mut self, operand: OperandId) -> Result<(), Reason> {
+        let joined = self.joined(operand);
+        let values: Vec<_> = self
+            .facts
+            .values()
+            .ids()
+            .filter(|&value| joined.contains(&self.sets.find(value)))
+            .collect();
+        let uses: Vec<_> = values
+            .iter()
+            .flat_map(|&value| self.facts.uses(value).iter().copied())
+            .collect();
+        let facts = self.facts;
+        let reads: Vec<_> = uses
+            .iter()
+            .copied()
+            .filter(|&id| facts.operands()[id].counts_as_read)
+            .collect();
+        let is_write =
+            |id: &OperandId| facts.operands()[*id].writes && (self.in_place[*id] || *id == operand);
+        let writes: Vec<_> = uses.iter().copied().filter(is_write).collect();
+        let frozen = values
+            .iter()
+            .copied()
+            .find(|&value| !facts.values()[value].info.writable);
+        if let (Some(&write), Some(value)) = (writes.first(), frozen) {
+            return Err(Reason::NotWritable { write, value });
+        }
+        if self.check_parallel_regions
+            && let Some(&read) = reads.first()
+            && let Some(&write) = writes
+                .iter()
+                .find(|&&write| self.shares_parallel_buffer(write))
+        {
+            return Err(Reason::SharedByParallelIterations { read, write });
+        }
+        for &read in &reads {
+            let definitions = self.definitions(facts.operands()[read].value, false);
+            for &write in &writes {
+                if let Some(definition) = self.conflict(read, write, &definitions) {
+                    return Err(Reason::ReadAfterWrite {
+                        read,
+                        write,
+                        definition,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, operand: OperandId) {
+        self.in_place[operand] = true;
+        for alias in self.facts.aliasing_values(operand) {
+            self.sets
+                .union(self.facts.operands()[operand].value, alias.value);
+        }
+    }
+
+    fn finish(self) -> (AliasSets, u64) {
+        (self.sets, 0)
+    }
+}
