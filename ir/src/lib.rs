@@ -1,1 +1,48 @@
-//! The only door to MLIR.
+//! The only door to MLIR: contexts, modules, typed views of the IR, a rewriter with a journal, passes, diagnostics.
+//!
+//! Handles ([`Op`], [`Value`], [`Block`], [`Region`], [`Type`], [`Attr`]) are small, `Copy`, and compare by identity.
+//! **Invariant of the whole crate:** a handle is used only while its context lives and, for IR objects, only until the
+//! object is erased. [`Type`] and [`Attr`] are uniqued and live as long as their context. IR objects are erased only through
+//! [`Rewriter`], which passes use last; a pass that erases keeps no handle to what it erased.
+//! [`Context`] is never freed before process exit for that reason (its memory is reclaimed by the operating system).
+
+#![allow(unsafe_code, reason = "this crate is the FFI boundary to MLIR's C API; see the crate invariant")]
+
+/// Calls one function of MLIR's C API.
+macro_rules! c {
+    ($f:ident($($a:expr),* $(,)?)) => {{
+        #[allow(unused_unsafe, clippy::multiple_unsafe_ops_per_block, reason = "arguments may themselves be calls")]
+        // SAFETY: every handle given refers to a live object (crate invariant), and pointers come from live Rust values.
+        let result = unsafe { mlir_sys::$f($($a),*) };
+        result
+    }};
+}
+
+mod affine;
+mod attrs;
+mod block;
+mod builder;
+mod context;
+mod diagnostic;
+mod module;
+mod op;
+mod pass;
+mod rewriter;
+mod string;
+mod transform;
+mod types;
+mod value;
+
+pub use affine::{AffineExpr, AffineExprKind, AffineMap};
+pub use attrs::Attr;
+pub use block::{Block, Region};
+pub use builder::{Builder, InsertionPoint, OpSpec};
+pub use context::Context;
+pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
+pub use module::Module;
+pub use op::{Op, PrintOptions, WalkOrder};
+pub use pass::run_passes;
+pub use rewriter::{Change, Rewriter};
+pub use transform::apply_named_sequence;
+pub use types::{DYNAMIC, MemRefType, TensorType, Type, VectorType};
+pub use value::{Use, Value};

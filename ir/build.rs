@@ -1,0 +1,17 @@
+//! Builds the C++ shim against the MLIR that mlir-sys links.
+
+fn main() {
+    println!("cargo:rerun-if-changed=shim");
+    println!("cargo:rerun-if-env-changed=MLIR_SYS_220_PREFIX");
+    let prefix = std::env::var("MLIR_SYS_220_PREFIX").unwrap_or_else(|_| "/usr/lib/llvm-22".to_owned());
+    cc::Build::new()
+        .cpp(true)
+        .std("c++17")
+        .file("shim/shim.cpp")
+        .include(format!("{prefix}/include"))
+        .flag("-fno-rtti")
+        .flag("-fno-exceptions")
+        .flag("-w")
+        .opt_level(1)
+        .compile("monopour_shim");
+}

@@ -1,0 +1,149 @@
+//! Affine maps and expressions.
+
+use crate::{Attr, Context, string};
+use mlir_sys::{MlirAffineExpr, MlirAffineMap};
+use std::fmt;
+
+/// A uniqued affine map.
+#[derive(Clone, Copy, Debug)]
+pub struct AffineMap {
+    pub(crate) raw: MlirAffineMap,
+}
+
+impl PartialEq for AffineMap {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw.ptr == other.raw.ptr
+    }
+}
+impl Eq for AffineMap {}
+
+/// A uniqued affine expression.
+#[derive(Clone, Copy, Debug)]
+pub struct AffineExpr {
+    pub(crate) raw: MlirAffineExpr,
+}
+
+/// The shape of an affine expression.
+#[derive(Clone, Copy, Debug)]
+pub enum AffineExprKind {
+    /// Dimension by position.
+    Dim(usize),
+    /// Symbol by position.
+    Symbol(usize),
+    /// Constant.
+    Constant(i64),
+    /// Sum.
+    Add(AffineExpr, AffineExpr),
+    /// Product.
+    Mul(AffineExpr, AffineExpr),
+    /// Remainder, non-negative.
+    Mod(AffineExpr, AffineExpr),
+    /// Quotient rounded down.
+    FloorDiv(AffineExpr, AffineExpr),
+    /// Quotient rounded up.
+    CeilDiv(AffineExpr, AffineExpr),
+}
+
+impl AffineMap {
+    /// `(d0, ..) -> (d0, ..)`.
+    pub fn identity(cx: Context, rank: usize) -> Self {
+        Self { raw: c!(mlirAffineMapMultiDimIdentityGet(cx.raw.0, rank as isize)) }
+    }
+    /// `(d0, ..) -> (d_p0, d_p1, ..)` over `dims` dimensions: a projected permutation or broadcast.
+    pub fn select(cx: Context, dims: usize, positions: &[usize]) -> Self {
+        let mut exprs: Vec<_> = positions.iter().map(|p| c!(mlirAffineDimExprGet(cx.raw.0, *p as isize))).collect();
+        Self { raw: c!(mlirAffineMapGet(cx.raw.0, dims as isize, 0, exprs.len() as isize, exprs.as_mut_ptr())) }
+    }
+    /// The map as an attribute.
+    pub fn to_attr(self) -> Attr {
+        Attr::from_raw(c!(mlirAffineMapAttrGet(self.raw)))
+    }
+    /// Number of dimensions.
+    pub fn num_dims(self) -> usize {
+        c!(mlirAffineMapGetNumDims(self.raw)) as usize
+    }
+    /// Number of symbols.
+    pub fn num_symbols(self) -> usize {
+        c!(mlirAffineMapGetNumSymbols(self.raw)) as usize
+    }
+    /// Result expressions.
+    pub fn results(self) -> Vec<AffineExpr> {
+        let n = c!(mlirAffineMapGetNumResults(self.raw));
+        (0..n).map(|i| AffineExpr { raw: c!(mlirAffineMapGetResult(self.raw, i)) }).collect()
+    }
+    /// Whether this is the identity.
+    pub fn is_identity(self) -> bool {
+        c!(mlirAffineMapIsIdentity(self.raw))
+    }
+    /// Whether every result is a distinct dimension.
+    pub fn is_projected_permutation(self) -> bool {
+        c!(mlirAffineMapIsProjectedPermutation(self.raw))
+    }
+    /// Whether this permutes all dimensions.
+    pub fn is_permutation(self) -> bool {
+        c!(mlirAffineMapIsPermutation(self.raw))
+    }
+    /// For a map whose results are all plain dimensions: their positions.
+    pub fn dim_positions(self) -> Option<Vec<usize>> {
+        self.results().into_iter().map(|e| match e.kind() {
+            AffineExprKind::Dim(p) => Some(p),
+            _ => None,
+        }).collect()
+    }
+    /// Evaluates all results.
+    pub fn eval(self, dims: &[i64], symbols: &[i64]) -> Vec<i64> {
+        self.results().into_iter().map(|e| e.eval(dims, symbols)).collect()
+    }
+}
+
+impl AffineExpr {
+    /// What kind of expression this is.
+    pub fn kind(self) -> AffineExprKind {
+        let raw = self.raw;
+        if c!(mlirAffineExprIsADim(raw)) {
+            return AffineExprKind::Dim(c!(mlirAffineDimExprGetPosition(raw)) as usize);
+        }
+        if c!(mlirAffineExprIsASymbol(raw)) {
+            return AffineExprKind::Symbol(c!(mlirAffineSymbolExprGetPosition(raw)) as usize);
+        }
+        if c!(mlirAffineExprIsAConstant(raw)) {
+            return AffineExprKind::Constant(c!(mlirAffineConstantExprGetValue(raw)));
+        }
+        let l = AffineExpr { raw: c!(mlirAffineBinaryOpExprGetLHS(raw)) };
+        let r = AffineExpr { raw: c!(mlirAffineBinaryOpExprGetRHS(raw)) };
+        if c!(mlirAffineExprIsAAdd(raw)) {
+            AffineExprKind::Add(l, r)
+        } else if c!(mlirAffineExprIsAMul(raw)) {
+            AffineExprKind::Mul(l, r)
+        } else if c!(mlirAffineExprIsAMod(raw)) {
+            AffineExprKind::Mod(l, r)
+        } else if c!(mlirAffineExprIsAFloorDiv(raw)) {
+            AffineExprKind::FloorDiv(l, r)
+        } else {
+            AffineExprKind::CeilDiv(l, r)
+        }
+    }
+
+    /// Evaluates with MLIR's semantics (floor division, non-negative remainder).
+    pub fn eval(self, dims: &[i64], symbols: &[i64]) -> i64 {
+        match self.kind() {
+            AffineExprKind::Dim(p) => dims[p],
+            AffineExprKind::Symbol(p) => symbols[p],
+            AffineExprKind::Constant(v) => v,
+            AffineExprKind::Add(l, r) => l.eval(dims, symbols).wrapping_add(r.eval(dims, symbols)),
+            AffineExprKind::Mul(l, r) => l.eval(dims, symbols).wrapping_mul(r.eval(dims, symbols)),
+            AffineExprKind::Mod(l, r) => l.eval(dims, symbols).rem_euclid(r.eval(dims, symbols).max(1)),
+            AffineExprKind::FloorDiv(l, r) => l.eval(dims, symbols).div_euclid(r.eval(dims, symbols).max(1)),
+            AffineExprKind::CeilDiv(l, r) => {
+                let (l, r) = (l.eval(dims, symbols), r.eval(dims, symbols).max(1));
+                -(-l).div_euclid(r)
+            }
+        }
+    }
+}
+
+impl fmt::Display for AffineMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&string::collect(|cb, user| c!(mlirAffineMapPrint(self.raw, cb, user))))
+    }
+}

@@ -1,0 +1,126 @@
+//! Blocks and regions.
+
+use crate::{Location, Op, Type, Value};
+use mlir_sys::{MlirBlock, MlirRegion};
+use std::hash::{Hash, Hasher};
+
+/// A basic block.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    pub(crate) raw: MlirBlock,
+}
+
+/// A region of an op.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    pub(crate) raw: MlirRegion,
+}
+
+impl PartialEq for Block {
+    fn eq(&self, other: &Self) -> bool {
+        c!(mlirBlockEqual(self.raw, other.raw))
+    }
+}
+impl Eq for Block {}
+impl Hash for Block {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.raw.ptr.hash(state);
+    }
+}
+impl PartialEq for Region {
+    fn eq(&self, other: &Self) -> bool {
+        c!(mlirRegionEqual(self.raw, other.raw))
+    }
+}
+impl Eq for Region {}
+impl Hash for Region {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.raw.ptr.hash(state);
+    }
+}
+
+impl Block {
+    /// A detached block with arguments of these types; a region must take it.
+    pub fn new(args: &[(Type, Location)]) -> Self {
+        let types: Vec<_> = args.iter().map(|a| a.0.raw).collect();
+        let locs: Vec<_> = args.iter().map(|a| a.1.raw).collect();
+        Self { raw: c!(mlirBlockCreate(types.len() as isize, types.as_ptr(), locs.as_ptr())) }
+    }
+    /// Arguments.
+    pub fn args(self) -> Vec<Value> {
+        (0..self.num_args()).map(|i| self.arg(i)).collect()
+    }
+    /// Number of arguments.
+    pub fn num_args(self) -> usize {
+        c!(mlirBlockGetNumArguments(self.raw)) as usize
+    }
+    /// Argument by position.
+    pub fn arg(self, index: usize) -> Value {
+        assert!(index < self.num_args(), "block argument {index} exists");
+        Value { raw: c!(mlirBlockGetArgument(self.raw, index as isize)) }
+    }
+    /// Ops in order, the terminator included.
+    pub fn ops(self) -> Vec<Op> {
+        let mut out = Vec::new();
+        let mut raw = c!(mlirBlockGetFirstOperation(self.raw));
+        while !raw.ptr.is_null() {
+            out.push(Op { raw });
+            raw = c!(mlirOperationGetNextInBlock(raw));
+        }
+        out
+    }
+    /// First op.
+    pub fn first_op(self) -> Option<Op> {
+        Op::non_null(c!(mlirBlockGetFirstOperation(self.raw)))
+    }
+    /// Terminator, if the last op is one.
+    pub fn terminator(self) -> Option<Op> {
+        Op::non_null(c!(mlirBlockGetTerminator(self.raw)))
+    }
+    /// Region that holds the block.
+    pub fn region(self) -> Option<Region> {
+        let raw = c!(mlirBlockGetParentRegion(self.raw));
+        (!raw.ptr.is_null()).then_some(Region { raw })
+    }
+    /// Op that holds the block's region.
+    pub fn parent_op(self) -> Option<Op> {
+        Op::non_null(c!(mlirBlockGetParentOperation(self.raw)))
+    }
+    /// Successor blocks.
+    pub fn successors(self) -> Vec<Block> {
+        let n = c!(mlirBlockGetNumSuccessors(self.raw));
+        (0..n).map(|i| Block { raw: c!(mlirBlockGetSuccessor(self.raw, i)) }).collect()
+    }
+}
+
+impl Region {
+    /// A detached region; an op must take it.
+    pub fn new() -> Self {
+        Self { raw: c!(mlirRegionCreate()) }
+    }
+    /// Blocks in order.
+    pub fn blocks(self) -> Vec<Block> {
+        let mut out = Vec::new();
+        let mut raw = c!(mlirRegionGetFirstBlock(self.raw));
+        while !raw.ptr.is_null() {
+            out.push(Block { raw });
+            raw = c!(mlirBlockGetNextInRegion(raw));
+        }
+        out
+    }
+    /// Entry block.
+    pub fn entry(self) -> Option<Block> {
+        let raw = c!(mlirRegionGetFirstBlock(self.raw));
+        (!raw.ptr.is_null()).then_some(Block { raw })
+    }
+    /// Appends a detached block.
+    pub fn append(self, block: Block) {
+        c!(mlirRegionAppendOwnedBlock(self.raw, block.raw));
+    }
+}
+
+impl Default for Region {
+    fn default() -> Self {
+        Self::new()
+    }
+}

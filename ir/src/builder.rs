@@ -1,0 +1,159 @@
+//! Creating ops.
+
+use crate::attrs::named;
+use crate::{Attr, Block, Context, Diagnostics, Location, Op, Region, Type, Value, string};
+
+/// What a new op consists of.
+#[derive(Clone, Debug)]
+pub struct OpSpec<'a> {
+    name: &'a str,
+    loc: Location,
+    operands: Vec<Value>,
+    results: Option<Vec<Type>>,
+    attrs: Vec<(&'a str, Attr)>,
+    regions: Vec<Region>,
+    successors: Vec<Block>,
+}
+
+impl<'a> OpSpec<'a> {
+    /// An op of this name without operands, results, attributes or regions.
+    pub fn new(name: &'a str, loc: Location) -> Self {
+        Self { name, loc, operands: vec![], results: Some(vec![]), attrs: vec![], regions: vec![], successors: vec![] }
+    }
+    /// Appends operands.
+    pub fn operands(mut self, operands: &[Value]) -> Self {
+        self.operands.extend_from_slice(operands);
+        self
+    }
+    /// Appends result types.
+    pub fn results(mut self, types: &[Type]) -> Self {
+        self.results.get_or_insert_default().extend_from_slice(types);
+        self
+    }
+    /// Lets the op infer its result types.
+    pub fn infer_results(mut self) -> Self {
+        self.results = None;
+        self
+    }
+    /// Sets an attribute, inherent or discardable.
+    pub fn attr(mut self, name: &'a str, value: Attr) -> Self {
+        self.attrs.push((name, value));
+        self
+    }
+    /// Appends a region; the op takes it.
+    pub fn region(mut self, region: Region) -> Self {
+        self.regions.push(region);
+        self
+    }
+    /// Appends a successor.
+    pub fn successor(mut self, block: Block) -> Self {
+        self.successors.push(block);
+        self
+    }
+
+    /// Creates the op, detached.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics when the op cannot be built (result inference failed, an attribute does not fit).
+    pub fn build(self, cx: Context) -> Result<Op, Diagnostics> {
+        let (op, diagnostics) = cx.with_diagnostics(|| self.build_raw(cx));
+        op.ok_or(diagnostics)
+    }
+
+    fn build_raw(self, cx: Context) -> Option<Op> {
+        let operands: Vec<_> = self.operands.iter().map(|v| v.raw).collect();
+        let results: Vec<_> = self.results.iter().flatten().map(|t| t.raw).collect();
+        let attrs: Vec<_> = self.attrs.iter().map(|(n, a)| named(cx, n, *a)).collect();
+        let regions: Vec<_> = self.regions.iter().map(|r| r.raw).collect();
+        let successors: Vec<_> = self.successors.iter().map(|b| b.raw).collect();
+        let mut state = c!(mlirOperationStateGet(string::to_ref(self.name), self.loc.raw));
+        let s = &raw mut state;
+        c!(mlirOperationStateAddOperands(s, operands.len() as isize, operands.as_ptr()));
+        c!(mlirOperationStateAddAttributes(s, attrs.len() as isize, attrs.as_ptr()));
+        c!(mlirOperationStateAddOwnedRegions(s, regions.len() as isize, regions.as_ptr()));
+        c!(mlirOperationStateAddSuccessors(s, successors.len() as isize, successors.as_ptr()));
+        if self.results.is_some() {
+            c!(mlirOperationStateAddResults(s, results.len() as isize, results.as_ptr()));
+        } else {
+            c!(mlirOperationStateEnableResultTypeInference(s));
+        }
+        Op::non_null(c!(mlirOperationCreate(s)))
+    }
+}
+
+/// Where new ops go.
+#[derive(Clone, Copy, Debug)]
+pub enum InsertionPoint {
+    /// Before this op.
+    Before(Op),
+    /// After this op.
+    After(Op),
+    /// At the start of a block.
+    Start(Block),
+    /// At the end of a block.
+    End(Block),
+}
+
+/// Inserts new ops one after the other at a point.
+#[derive(Clone, Copy, Debug)]
+pub struct Builder {
+    cx: Context,
+    point: InsertionPoint,
+}
+
+impl Builder {
+    /// A builder that inserts at `point`.
+    pub fn new(cx: Context, point: InsertionPoint) -> Self {
+        Self { cx, point }
+    }
+    /// A builder that inserts before `op`.
+    pub fn before(op: Op) -> Self {
+        Self::new(op.context(), InsertionPoint::Before(op))
+    }
+    /// The context.
+    pub fn context(&self) -> Context {
+        self.cx
+    }
+    /// Moves the insertion point.
+    pub fn set_point(&mut self, point: InsertionPoint) {
+        self.point = point;
+    }
+    /// Creates and inserts an op.
+    ///
+    /// # Errors
+    /// As [`OpSpec::build`].
+    pub fn create(&mut self, spec: OpSpec<'_>) -> Result<Op, Diagnostics> {
+        let op = spec.build(self.cx)?;
+        self.insert(op);
+        Ok(op)
+    }
+    /// Inserts a detached op.
+    pub fn insert(&mut self, op: Op) {
+        match self.point {
+            InsertionPoint::Before(at) => {
+                let block = at.block().expect("insertion anchor is in a block");
+                c!(mlirBlockInsertOwnedOperationBefore(block.raw, at.raw, op.raw));
+            }
+            InsertionPoint::After(at) => {
+                let block = at.block().expect("insertion anchor is in a block");
+                c!(mlirBlockInsertOwnedOperationAfter(block.raw, at.raw, op.raw));
+                self.point = InsertionPoint::After(op);
+            }
+            InsertionPoint::Start(block) => {
+                c!(mlirBlockInsertOwnedOperation(block.raw, 0, op.raw));
+                self.point = InsertionPoint::After(op);
+            }
+            InsertionPoint::End(block) => c!(mlirBlockAppendOwnedOperation(block.raw, op.raw)),
+        }
+    }
+    /// `arith.constant` of an index.
+    pub fn const_index(&mut self, value: i64, loc: Location) -> Value {
+        let ty = Type::index(self.cx);
+        self.constant(Attr::index(self.cx, value), ty, loc)
+    }
+    /// `arith.constant` of an attribute of type `ty`.
+    pub fn constant(&mut self, value: Attr, ty: Type, loc: Location) -> Value {
+        let spec = OpSpec::new("arith.constant", loc).results(&[ty]).attr("value", value);
+        self.create(spec).expect("arith.constant of a matching type always builds").result(0)
+    }
+}

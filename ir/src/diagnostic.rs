@@ -1,0 +1,231 @@
+//! Diagnostics: what is wrong, where, and what to do about it.
+
+use crate::{Attr, Context, string};
+use mlir_sys::{MlirDiagnostic, MlirDiagnosticHandlerID, MlirLocation, MlirLogicalResult};
+use std::ffi::c_void;
+use std::fmt;
+
+/// A source location of the IR.
+#[derive(Clone, Copy, Debug)]
+pub struct Location {
+    pub(crate) raw: MlirLocation,
+}
+
+impl Location {
+    /// The location that says nothing.
+    pub fn unknown(cx: Context) -> Self {
+        Self { raw: c!(mlirLocationUnknownGet(cx.raw.0)) }
+    }
+
+    /// A position in a file (1-based).
+    pub fn file(cx: Context, file: &str, line: u32, column: u32) -> Self {
+        Self { raw: c!(mlirLocationFileLineColGet(cx.raw.0, string::to_ref(file), line, column)) }
+    }
+
+    /// File, line and column if this is, or wraps, a file location.
+    pub fn position(&self) -> Option<(String, u32, u32)> {
+        if c!(mlirLocationIsAFileLineColRange(self.raw)) {
+            let file = c!(mlirLocationFileLineColRangeGetFilename(self.raw));
+            let name = string::from_ref(c!(mlirIdentifierStr(file))).to_owned();
+            let line = c!(mlirLocationFileLineColRangeGetStartLine(self.raw));
+            let column = c!(mlirLocationFileLineColRangeGetStartColumn(self.raw));
+            return Some((name, line as u32, column as u32));
+        }
+        if c!(mlirLocationIsAName(self.raw)) {
+            return Self { raw: c!(mlirLocationNameGetChildLoc(self.raw)) }.position();
+        }
+        if c!(mlirLocationIsACallSite(self.raw)) {
+            return Self { raw: c!(mlirLocationCallSiteGetCallee(self.raw)) }.position();
+        }
+        if c!(mlirLocationIsAFused(self.raw)) {
+            return self.fused().into_iter().find_map(|l| l.position());
+        }
+        None
+    }
+
+    fn fused(&self) -> Vec<Location> {
+        let n = c!(mlirLocationFusedGetNumLocations(self.raw)) as usize;
+        let mut raw = vec![self.raw; n];
+        c!(mlirLocationFusedGetLocations(self.raw, raw.as_mut_ptr()));
+        raw.into_iter().map(|raw| Location { raw }).collect()
+    }
+
+    /// The location as an attribute (`loc(...)`).
+    pub fn to_attr(self) -> Attr {
+        Attr::from_raw(c!(mlirLocationGetAttribute(self.raw)))
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.position() {
+            Some((file, line, column)) => write!(f, "{file}:{line}:{column}"),
+            None => write!(f, "<unknown location>"),
+        }
+    }
+}
+
+/// How bad a diagnostic is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum Severity {
+    /// The input cannot be compiled.
+    Error,
+    /// It compiles, but probably not as meant.
+    Warning,
+    /// An explanation of a decision.
+    Remark,
+    /// Attached to another diagnostic.
+    Note,
+}
+
+/// One message with a stable code, a location, notes and a hint.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    /// Stable code such as `B0104`; `I0001` for what MLIR's own parser and verifier report.
+    pub code: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// `file:line:column`, or empty when the IR has none.
+    pub location: String,
+    /// Lower case, no full stop, with the user's names.
+    pub message: String,
+    /// Further facts, each with its own location in the text.
+    pub notes: Vec<String>,
+    /// What the user can do, if anything is known.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error at a location.
+    pub fn error(code: &'static str, location: Location, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Error, location, message)
+    }
+
+    /// A remark at a location.
+    pub fn remark(code: &'static str, location: Location, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Remark, location, message)
+    }
+
+    /// An error that concerns no place in the IR (a file, an option).
+    pub fn global(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, severity: Severity::Error, location: String::new(), message: message.into(), notes: vec![], help: None }
+    }
+
+    fn new(code: &'static str, severity: Severity, location: Location, message: impl Into<String>) -> Self {
+        let location = location.position().map(|(f, l, c)| format!("{f}:{l}:{c}")).unwrap_or_default();
+        Self { code, severity, location, message: message.into(), notes: vec![], help: None }
+    }
+
+    /// Adds a hint.
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Adds a note.
+    pub fn with_note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Remark => "remark",
+            Severity::Note => "note",
+        };
+        write!(f, "{severity}[{}]: {}", self.code, self.message)?;
+        if !self.location.is_empty() {
+            write!(f, "\n  --> {}", self.location)?;
+        }
+        for note in &self.notes {
+            write!(f, "\n  note: {note}")?;
+        }
+        if let Some(help) = &self.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a phase reports when it fails, and the remarks of one that succeeds.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics(pub Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// A single error.
+    pub fn one(diagnostic: Diagnostic) -> Self {
+        Self(vec![diagnostic])
+    }
+
+    /// Whether any of them is an error.
+    pub fn has_errors(&self) -> bool {
+        self.0.iter().any(|d| d.severity == Severity::Error)
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::one(diagnostic)
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, d) in self.0.iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{d}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Collects MLIR's own diagnostics while it is attached.
+pub(crate) struct Handler {
+    cx: Context,
+    id: MlirDiagnosticHandlerID,
+    collected: Box<Vec<Diagnostic>>,
+}
+
+impl Handler {
+    pub(crate) fn attach(cx: Context) -> Self {
+        let mut collected: Box<Vec<Diagnostic>> = Box::default();
+        let user: *mut Vec<Diagnostic> = &raw mut *collected;
+        let id = c!(mlirContextAttachDiagnosticHandler(cx.raw.0, Some(on_diagnostic), user.cast(), None));
+        Self { cx, id, collected }
+    }
+
+    pub(crate) fn finish(self) -> Diagnostics {
+        c!(mlirContextDetachDiagnosticHandler(self.cx.raw.0, self.id));
+        Diagnostics(*self.collected)
+    }
+}
+
+extern "C" fn on_diagnostic(diagnostic: MlirDiagnostic, user: *mut c_void) -> MlirLogicalResult {
+    // SAFETY: `user` is the vector that `attach` boxed; it lives until `finish` detaches this handler.
+    let out = unsafe { &mut *user.cast::<Vec<Diagnostic>>() };
+    let location = Location { raw: c!(mlirDiagnosticGetLocation(diagnostic)) };
+    let message = string::collect(|cb, user| c!(mlirDiagnosticPrint(diagnostic, cb, user)));
+    let severity = match c!(mlirDiagnosticGetSeverity(diagnostic)) {
+        mlir_sys::MlirDiagnosticSeverity_MlirDiagnosticError => Severity::Error,
+        mlir_sys::MlirDiagnosticSeverity_MlirDiagnosticWarning => Severity::Warning,
+        mlir_sys::MlirDiagnosticSeverity_MlirDiagnosticRemark => Severity::Remark,
+        _ => Severity::Note,
+    };
+    let mut mine = Diagnostic::new("I0001", severity, location, message);
+    for i in 0..c!(mlirDiagnosticGetNumNotes(diagnostic)) {
+        let note = c!(mlirDiagnosticGetNote(diagnostic, i));
+        let place = Location { raw: c!(mlirDiagnosticGetLocation(note)) };
+        let text = string::collect(|cb, user| c!(mlirDiagnosticPrint(note, cb, user)));
+        mine.notes.push(format!("{text} at {place}"));
+    }
+    out.push(mine);
+    MlirLogicalResult { value: 1 }
+}

@@ -1,0 +1,120 @@
+//! Modules: parsing from text and bytecode.
+
+use crate::{Block, Context, Diagnostic, Diagnostics, Location, Op, OpSpec, Region, string};
+use mlir_sys::{MlirContext, MlirOperation, MlirStringRef};
+
+/// Deepest nesting of brackets that is given to MLIR's recursive parser, which crashes on absurd ones.
+const MAX_NESTING: usize = 1_000;
+
+/// A module that owns its IR.
+#[derive(Debug)]
+pub struct Module {
+    op: Op,
+}
+
+unsafe extern "C" {
+    fn monopour_shim_parse_module(cx: MlirContext, source: MlirStringRef, file: MlirStringRef) -> MlirOperation;
+}
+
+impl Module {
+    /// An empty module.
+    pub fn empty(cx: Context) -> Self {
+        let region = Region::new();
+        region.append(Block::new(&[]));
+        let op = OpSpec::new("builtin.module", Location::unknown(cx)).region(region).build(cx);
+        Self { op: op.expect("builtin.module always builds") }
+    }
+
+    /// Parses MLIR text or bytecode; `file` is the name that locations carry. The module is verified.
+    ///
+    /// # Errors
+    /// I0001 with the parser's and verifier's messages; I0002 for text that is refused before it is parsed (NUL bytes, too deep nesting).
+    pub fn parse(cx: Context, source: &[u8], file: &str) -> Result<Self, Diagnostics> {
+        if !source.starts_with(b"ML\xefR") {
+            check_text(source, file)?;
+        }
+        let text = MlirStringRef { data: source.as_ptr().cast(), length: source.len() };
+        let (raw, mut diagnostics) = cx.with_diagnostics(|| {
+            // SAFETY: defined in the shim; both strings live during the call.
+            unsafe { monopour_shim_parse_module(cx.raw.0, text, string::to_ref(file)) }
+        });
+        match Op::non_null(raw) {
+            Some(op) => Ok(Self { op }),
+            None => {
+                if !diagnostics.has_errors() {
+                    diagnostics.0.push(Diagnostic::global("I0001", format!("{file} is not an MLIR module")));
+                }
+                Err(diagnostics)
+            }
+        }
+    }
+
+    /// The module op.
+    pub fn op(&self) -> Op {
+        self.op
+    }
+    /// Its body block.
+    pub fn body(&self) -> Block {
+        self.op.body().expect("a module has a body")
+    }
+    /// The context.
+    pub fn context(&self) -> Context {
+        self.op.context()
+    }
+    /// Top-level op with this symbol name.
+    pub fn symbol(&self, name: &str) -> Option<Op> {
+        self.body().ops().into_iter().find(|op| op.symbol_name().as_deref() == Some(name))
+    }
+    /// All top-level `func.func`.
+    pub fn functions(&self) -> Vec<Op> {
+        self.body().ops().into_iter().filter(|op| op.is("func.func")).collect()
+    }
+    /// A deep copy.
+    pub fn duplicate(&self) -> Self {
+        Self { op: Op { raw: c!(mlirOperationClone(self.op.raw)) } }
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        c!(mlirOperationDestroy(self.op.raw));
+    }
+}
+
+/// MLIR's text parser recurses without a bound and takes NUL for the end of input.
+fn check_text(source: &[u8], file: &str) -> Result<(), Diagnostics> {
+    let mut depth = 0usize;
+    let (mut line, mut in_string, mut in_comment) = (1usize, false, false);
+    let mut previous = 0u8;
+    for &byte in source {
+        match byte {
+            0 => return Err(refuse(file, line, "the text contains a NUL byte")),
+            b'\n' => {
+                line += 1;
+                in_comment = false;
+                in_string = false;
+            }
+            _ if in_comment => {}
+            b'"' if previous != b'\\' => in_string = !in_string,
+            _ if in_string => {}
+            b'/' if previous == b'/' => in_comment = true,
+            b'(' | b'[' | b'{' | b'<' => {
+                depth += 1;
+                if depth > MAX_NESTING {
+                    return Err(refuse(file, line, &format!("brackets nest deeper than {MAX_NESTING}")));
+                }
+            }
+            b'>' if previous == b'-' => {}
+            b')' | b']' | b'}' | b'>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        previous = byte;
+    }
+    Ok(())
+}
+
+fn refuse(file: &str, line: usize, message: &str) -> Diagnostics {
+    let mut d = Diagnostic::global("I0002", message);
+    d.location = format!("{file}:{line}:1");
+    d.with_help("give MLIR text or bytecode as mlir-opt writes it").into()
+}

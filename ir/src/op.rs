@@ -1,0 +1,260 @@
+//! Operations: reading, walking, printing.
+
+use crate::{Attr, Block, Context, Location, Region, Type, Value, string};
+use mlir_sys::{MlirOperation, MlirWalkResult};
+use std::ffi::c_void;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// An operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Op {
+    pub(crate) raw: MlirOperation,
+}
+
+impl PartialEq for Op {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw.ptr == other.raw.ptr
+    }
+}
+impl Eq for Op {}
+impl Hash for Op {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.raw.ptr.hash(state);
+    }
+}
+
+/// In which order a walk visits an op and what it contains.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WalkOrder {
+    /// The op before its regions.
+    Pre,
+    /// The op after its regions.
+    Post,
+}
+
+/// How to print.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct PrintOptions {
+    /// Print `loc(...)` after each op.
+    pub locations: bool,
+    /// Elide `dense` constants and resources longer than this many elements or characters.
+    pub elide_larger_than: Option<usize>,
+    /// Print without verifying first, for IR in the middle of a rewrite.
+    pub assume_verified: bool,
+}
+
+impl Op {
+    pub(crate) fn non_null(raw: MlirOperation) -> Option<Self> {
+        (!raw.ptr.is_null()).then_some(Self { raw })
+    }
+    /// The raw C handle, for `codegen-cpu`.
+    pub fn to_raw(self) -> MlirOperation {
+        self.raw
+    }
+    /// The context.
+    pub fn context(self) -> Context {
+        Context::from_raw(c!(mlirOperationGetContext(self.raw)))
+    }
+    /// Full name, `linalg.matmul`.
+    pub fn name(&self) -> &'static str {
+        // Identifiers are uniqued in the context, which is never freed.
+        string::from_ref(c!(mlirIdentifierStr(c!(mlirOperationGetName(self.raw)))))
+    }
+    /// Whether the op has this name.
+    pub fn is(self, name: &str) -> bool {
+        self.name() == name
+    }
+    /// Dialect prefix, `linalg`.
+    pub fn dialect(&self) -> &'static str {
+        self.name().split_once('.').map_or("builtin", |(d, _)| d)
+    }
+    /// Source location.
+    pub fn location(self) -> Location {
+        Location { raw: c!(mlirOperationGetLocation(self.raw)) }
+    }
+    /// Number of operands.
+    pub fn num_operands(self) -> usize {
+        c!(mlirOperationGetNumOperands(self.raw)) as usize
+    }
+    /// Operand by position.
+    pub fn operand(self, index: usize) -> Value {
+        assert!(index < self.num_operands(), "operand {index} of {} exists", self.name());
+        Value { raw: c!(mlirOperationGetOperand(self.raw, index as isize)) }
+    }
+    /// All operands.
+    pub fn operands(self) -> Vec<Value> {
+        (0..self.num_operands()).map(|i| self.operand(i)).collect()
+    }
+    /// Number of results.
+    pub fn num_results(self) -> usize {
+        c!(mlirOperationGetNumResults(self.raw)) as usize
+    }
+    /// Result by position.
+    pub fn result(self, index: usize) -> Value {
+        assert!(index < self.num_results(), "result {index} of {} exists", self.name());
+        Value { raw: c!(mlirOperationGetResult(self.raw, index as isize)) }
+    }
+    /// All results.
+    pub fn results(self) -> Vec<Value> {
+        (0..self.num_results()).map(|i| self.result(i)).collect()
+    }
+    /// Regions in order.
+    pub fn regions(self) -> Vec<Region> {
+        let n = c!(mlirOperationGetNumRegions(self.raw));
+        (0..n).map(|i| Region { raw: c!(mlirOperationGetRegion(self.raw, i)) }).collect()
+    }
+    /// Region by position.
+    pub fn region(self, index: usize) -> Region {
+        self.regions()[index]
+    }
+    /// Entry block of the first region.
+    pub fn body(self) -> Option<Block> {
+        self.regions().first().and_then(|r| r.entry())
+    }
+    /// Successor blocks of a terminator.
+    pub fn successors(self) -> Vec<Block> {
+        let n = c!(mlirOperationGetNumSuccessors(self.raw));
+        (0..n).map(|i| Block { raw: c!(mlirOperationGetSuccessor(self.raw, i)) }).collect()
+    }
+    /// Block that holds the op.
+    pub fn block(self) -> Option<Block> {
+        let raw = c!(mlirOperationGetBlock(self.raw));
+        (!raw.ptr.is_null()).then_some(Block { raw })
+    }
+    /// Op whose region holds this one.
+    pub fn parent(self) -> Option<Op> {
+        Self::non_null(c!(mlirOperationGetParentOperation(self.raw)))
+    }
+    /// Nearest enclosing op of this name (not the op itself).
+    pub fn ancestor(self, name: &str) -> Option<Op> {
+        let mut op = self.parent();
+        while let Some(o) = op {
+            if o.is(name) {
+                return Some(o);
+            }
+            op = o.parent();
+        }
+        None
+    }
+    /// Whether `self` is `other` or is nested in it.
+    pub fn is_inside(self, other: Op) -> bool {
+        let mut op = Some(self);
+        while let Some(o) = op {
+            if o == other {
+                return true;
+            }
+            op = o.parent();
+        }
+        false
+    }
+    /// Next op of the block.
+    pub fn next(self) -> Option<Op> {
+        Self::non_null(c!(mlirOperationGetNextInBlock(self.raw)))
+    }
+    /// Whether this op comes before `other`; both must be in one block.
+    pub fn is_before_in_block(self, other: Op) -> bool {
+        c!(mlirOperationIsBeforeInBlock(self.raw, other.raw))
+    }
+    /// Attribute by name, inherent ones included.
+    pub fn attr(self, name: &str) -> Option<Attr> {
+        Attr::non_null(c!(mlirOperationGetAttributeByName(self.raw, string::to_ref(name))))
+    }
+    /// All attributes, inherent ones included, sorted by name.
+    pub fn attrs(self) -> Vec<(String, Attr)> {
+        let n = c!(mlirOperationGetNumAttributes(self.raw));
+        (0..n).map(|i| {
+            let a = c!(mlirOperationGetAttribute(self.raw, i));
+            (string::from_ref(c!(mlirIdentifierStr(a.name))).to_owned(), Attr::from_raw(a.attribute))
+        }).collect()
+    }
+    /// `sym_name`.
+    pub fn symbol_name(self) -> Option<String> {
+        self.attr("sym_name").and_then(|a| a.as_string().map(str::to_owned))
+    }
+    /// Whether a symbol is public (no `sym_visibility`, or "public").
+    pub fn is_public(self) -> bool {
+        self.attr("sym_visibility").is_none_or(|v| v.as_string() == Some("public"))
+    }
+    /// Type of a function-like op.
+    pub fn function_type(self) -> Option<(Vec<Type>, Vec<Type>)> {
+        self.attr("function_type")?.as_type()?.as_function()
+    }
+    /// Whether the op is a terminator of its block.
+    pub fn is_terminator(self) -> bool {
+        self.block().and_then(Block::terminator) == Some(self)
+    }
+    /// Runs MLIR's verifier; diagnostics go to the attached handler.
+    pub fn verify(self) -> bool {
+        c!(mlirOperationVerify(self.raw))
+    }
+    /// Verifies and returns what the verifier said.
+    ///
+    /// # Errors
+    /// The verifier's diagnostics (I0001).
+    pub fn verify_with_diagnostics(self) -> Result<(), crate::Diagnostics> {
+        let (ok, diagnostics) = self.context().with_diagnostics(|| self.verify());
+        if ok { Ok(()) } else { Err(diagnostics) }
+    }
+
+    /// Visits this op and everything nested in it.
+    pub fn walk(self, order: WalkOrder, mut visit: impl FnMut(Op)) {
+        let mut visit: &mut dyn FnMut(Op) = &mut visit;
+        let order = match order {
+            WalkOrder::Pre => mlir_sys::MlirWalkOrder_MlirWalkPreOrder,
+            WalkOrder::Post => mlir_sys::MlirWalkOrder_MlirWalkPostOrder,
+        };
+        let user: *mut c_void = (&raw mut visit).cast();
+        c!(mlirOperationWalk(self.raw, Some(on_walk), user, order));
+    }
+    /// All nested ops (this one included) of a name, in pre-order.
+    pub fn find_all(self, name: &str) -> Vec<Op> {
+        let mut out = Vec::new();
+        self.walk(WalkOrder::Pre, |op| {
+            if op.is(name) {
+                out.push(op);
+            }
+        });
+        out
+    }
+    /// All nested ops (this one included), in the given order.
+    pub fn nested(self, order: WalkOrder) -> Vec<Op> {
+        let mut out = Vec::new();
+        self.walk(order, |op| out.push(op));
+        out
+    }
+    /// Prints with options.
+    pub fn print(self, options: &PrintOptions) -> String {
+        let flags = c!(mlirOpPrintingFlagsCreate());
+        if options.locations {
+            c!(mlirOpPrintingFlagsEnableDebugInfo(flags, true, false));
+        }
+        if let Some(limit) = options.elide_larger_than {
+            c!(mlirOpPrintingFlagsElideLargeElementsAttrs(flags, limit as isize));
+            c!(mlirOpPrintingFlagsElideLargeResourceString(flags, limit as isize));
+        }
+        if options.assume_verified {
+            c!(mlirOpPrintingFlagsAssumeVerified(flags));
+        }
+        let text = string::collect(|cb, user| c!(mlirOperationPrintWithFlags(self.raw, flags, cb, user)));
+        c!(mlirOpPrintingFlagsDestroy(flags));
+        text
+    }
+    /// MLIR bytecode of the op.
+    pub fn to_bytecode(self) -> Vec<u8> {
+        string::collect_bytes(|cb, user| c!(mlirOperationWriteBytecode(self.raw, cb, user)))
+    }
+}
+
+extern "C" fn on_walk(op: MlirOperation, user: *mut c_void) -> MlirWalkResult {
+    // SAFETY: `user` is the `&mut dyn FnMut` that `walk` passes down.
+    let visit = unsafe { &mut *user.cast::<&mut dyn FnMut(Op)>() };
+    visit(Op { raw: op });
+    mlir_sys::MlirWalkResult_MlirWalkResultAdvance
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.print(&PrintOptions::default()))
+    }
+}

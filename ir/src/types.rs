@@ -1,0 +1,254 @@
+//! Types: one handle, and plain-data views of the shaped ones.
+
+use crate::{AffineMap, Attr, Context, string};
+use mlir_sys::MlirType;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// The marker of a dynamic dimension, stride or offset (`ShapedType::kDynamic`).
+pub const DYNAMIC: i64 = i64::MIN;
+
+/// A uniqued MLIR type.
+#[derive(Clone, Copy, Debug)]
+pub struct Type {
+    pub(crate) raw: MlirType,
+}
+
+impl PartialEq for Type {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw.ptr == other.raw.ptr
+    }
+}
+impl Eq for Type {}
+impl Hash for Type {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.raw.ptr.hash(state);
+    }
+}
+
+/// A ranked tensor type as data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TensorType {
+    /// Dimensions; [`DYNAMIC`] where unknown.
+    pub shape: Vec<i64>,
+    /// Element type.
+    pub element: Type,
+    /// Encoding, used as the memory space by `place`.
+    pub encoding: Option<Attr>,
+}
+
+/// A ranked memref type as data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemRefType {
+    /// Dimensions; [`DYNAMIC`] where unknown.
+    pub shape: Vec<i64>,
+    /// Element type.
+    pub element: Type,
+    /// Strides in elements; [`DYNAMIC`] where unknown.
+    pub strides: Vec<i64>,
+    /// Offset in elements; [`DYNAMIC`] where unknown.
+    pub offset: i64,
+    /// Memory space.
+    pub memory_space: Option<Attr>,
+}
+
+/// A fixed-length vector type as data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VectorType {
+    /// Lanes per dimension.
+    pub shape: Vec<i64>,
+    /// Element type.
+    pub element: Type,
+}
+
+impl Type {
+    pub(crate) fn from_raw(raw: MlirType) -> Self {
+        Self { raw }
+    }
+
+    /// The raw C handle, for `codegen-cpu`.
+    pub fn to_raw(self) -> MlirType {
+        self.raw
+    }
+
+    /// Parses a type; `None` if the text is not one. Diagnostics go to the attached handler.
+    pub fn parse(cx: Context, text: &str) -> Option<Self> {
+        let raw = c!(mlirTypeParseGet(cx.raw.0, string::to_ref(text)));
+        (!raw.ptr.is_null()).then_some(Self { raw })
+    }
+
+    /// `f16`.
+    pub fn f16(cx: Context) -> Self {
+        Self::from_raw(c!(mlirF16TypeGet(cx.raw.0)))
+    }
+    /// `f32`.
+    pub fn f32(cx: Context) -> Self {
+        Self::from_raw(c!(mlirF32TypeGet(cx.raw.0)))
+    }
+    /// `f64`.
+    pub fn f64(cx: Context) -> Self {
+        Self::from_raw(c!(mlirF64TypeGet(cx.raw.0)))
+    }
+    /// `index`.
+    pub fn index(cx: Context) -> Self {
+        Self::from_raw(c!(mlirIndexTypeGet(cx.raw.0)))
+    }
+    /// Signless integer of `width` bits.
+    pub fn integer(cx: Context, width: u32) -> Self {
+        Self::from_raw(c!(mlirIntegerTypeGet(cx.raw.0, width)))
+    }
+    /// Function type.
+    pub fn function(cx: Context, inputs: &[Type], results: &[Type]) -> Self {
+        let i: Vec<_> = inputs.iter().map(|t| t.raw).collect();
+        let r: Vec<_> = results.iter().map(|t| t.raw).collect();
+        Self::from_raw(c!(mlirFunctionTypeGet(cx.raw.0, i.len() as isize, i.as_ptr(), r.len() as isize, r.as_ptr())))
+    }
+    /// Ranked tensor.
+    pub fn tensor(shape: &[i64], element: Type, encoding: Option<Attr>) -> Self {
+        let encoding = encoding.map_or(c!(mlirAttributeGetNull()), |a| a.raw);
+        Self::from_raw(c!(mlirRankedTensorTypeGet(shape.len() as isize, shape.as_ptr(), element.raw, encoding)))
+    }
+    /// Memref of identity layout.
+    pub fn memref(shape: &[i64], element: Type, memory_space: Option<Attr>) -> Self {
+        let space = memory_space.map_or(c!(mlirAttributeGetNull()), |a| a.raw);
+        Self::from_raw(c!(mlirMemRefTypeContiguousGet(element.raw, shape.len() as isize, shape.as_ptr(), space)))
+    }
+    /// Memref with a strided layout; `strides` and `offset` in elements.
+    pub fn strided_memref(shape: &[i64], element: Type, offset: i64, strides: &[i64], memory_space: Option<Attr>) -> Self {
+        let space = memory_space.map_or(c!(mlirAttributeGetNull()), |a| a.raw);
+        let cx = c!(mlirTypeGetContext(element.raw));
+        let layout = c!(mlirStridedLayoutAttrGet(cx, offset, strides.len() as isize, strides.as_ptr()));
+        Self::from_raw(c!(mlirMemRefTypeGet(element.raw, shape.len() as isize, shape.as_ptr(), layout, space)))
+    }
+    /// Fixed vector.
+    pub fn vector(shape: &[i64], element: Type) -> Self {
+        Self::from_raw(c!(mlirVectorTypeGet(shape.len() as isize, shape.as_ptr(), element.raw)))
+    }
+
+    /// The context.
+    pub fn context(self) -> Context {
+        Context::from_raw(c!(mlirTypeGetContext(self.raw)))
+    }
+    /// Whether this is `index`.
+    pub fn is_index(self) -> bool {
+        c!(mlirTypeIsAIndex(self.raw))
+    }
+    /// Whether this is any float type.
+    pub fn is_float(self) -> bool {
+        c!(mlirTypeIsAFloat(self.raw))
+    }
+    /// Width in bits of an integer type.
+    pub fn integer_width(self) -> Option<u32> {
+        c!(mlirTypeIsAInteger(self.raw)).then(|| c!(mlirIntegerTypeGetWidth(self.raw)))
+    }
+    /// Width in bits of a float type.
+    pub fn float_width(self) -> Option<u32> {
+        self.is_float().then(|| c!(mlirFloatTypeGetWidth(self.raw)))
+    }
+    /// Whether this is a ranked or unranked tensor.
+    pub fn is_tensor(self) -> bool {
+        c!(mlirTypeIsATensor(self.raw))
+    }
+    /// Whether this is a ranked or unranked memref.
+    pub fn is_memref(self) -> bool {
+        c!(mlirTypeIsAMemRef(self.raw)) || c!(mlirTypeIsAUnrankedMemRef(self.raw))
+    }
+    /// Whether this is a vector.
+    pub fn is_vector(self) -> bool {
+        c!(mlirTypeIsAVector(self.raw))
+    }
+    /// Shape of a ranked shaped type.
+    pub fn shape(self) -> Option<Vec<i64>> {
+        if !c!(mlirTypeIsAShaped(self.raw)) || !c!(mlirShapedTypeHasRank(self.raw)) {
+            return None;
+        }
+        let rank = c!(mlirShapedTypeGetRank(self.raw)) as isize;
+        Some((0..rank).map(|i| c!(mlirShapedTypeGetDimSize(self.raw, i))).collect())
+    }
+    /// Element type of a shaped type, else the type itself.
+    pub fn element(self) -> Type {
+        if c!(mlirTypeIsAShaped(self.raw)) { Self::from_raw(c!(mlirShapedTypeGetElementType(self.raw))) } else { self }
+    }
+    /// View as a ranked tensor.
+    pub fn as_tensor(self) -> Option<TensorType> {
+        if !c!(mlirTypeIsARankedTensor(self.raw)) {
+            return None;
+        }
+        let encoding = c!(mlirRankedTensorTypeGetEncoding(self.raw));
+        Some(TensorType { shape: self.shape()?, element: self.element(), encoding: Attr::non_null(encoding) })
+    }
+    /// View as a ranked memref with a strided layout; `None` for others.
+    pub fn as_memref(self) -> Option<MemRefType> {
+        if !c!(mlirTypeIsAMemRef(self.raw)) {
+            return None;
+        }
+        let shape = self.shape()?;
+        let mut strides = vec![0i64; shape.len()];
+        let mut offset = 0i64;
+        let ok = c!(mlirMemRefTypeGetStridesAndOffset(self.raw, strides.as_mut_ptr(), &raw mut offset));
+        if ok.value == 0 {
+            return None;
+        }
+        let memory_space = Attr::non_null(c!(mlirMemRefTypeGetMemorySpace(self.raw)));
+        Some(MemRefType { shape, element: self.element(), strides, offset, memory_space })
+    }
+    /// Layout map of a memref.
+    pub fn memref_layout(self) -> Option<AffineMap> {
+        c!(mlirTypeIsAMemRef(self.raw)).then(|| AffineMap { raw: c!(mlirMemRefTypeGetAffineMap(self.raw)) })
+    }
+    /// View as a vector.
+    pub fn as_vector(self) -> Option<VectorType> {
+        self.is_vector().then(|| VectorType { shape: self.shape().unwrap_or_default(), element: self.element() })
+    }
+    /// Inputs and results of a function type.
+    pub fn as_function(self) -> Option<(Vec<Type>, Vec<Type>)> {
+        if !c!(mlirTypeIsAFunction(self.raw)) {
+            return None;
+        }
+        let n = c!(mlirFunctionTypeGetNumInputs(self.raw));
+        let m = c!(mlirFunctionTypeGetNumResults(self.raw));
+        let inputs = (0..n).map(|i| Self::from_raw(c!(mlirFunctionTypeGetInput(self.raw, i)))).collect();
+        let results = (0..m).map(|i| Self::from_raw(c!(mlirFunctionTypeGetResult(self.raw, i)))).collect();
+        Some((inputs, results))
+    }
+    /// Bytes of one element in memory: `i1` takes one byte, `index` eight; `None` for types without a size.
+    pub fn element_size_bytes(self) -> Option<u64> {
+        let element = self.element();
+        if element.is_index() {
+            return Some(8);
+        }
+        let bits = element.integer_width().or_else(|| element.float_width())?;
+        Some(u64::from(bits.div_ceil(8)).next_power_of_two())
+    }
+    /// Bytes of a static contiguous shaped value.
+    pub fn static_size_bytes(self) -> Option<u64> {
+        let mut bytes = self.element_size_bytes()?;
+        for d in self.shape()? {
+            bytes = bytes.checked_mul(u64::try_from(d).ok()?)?;
+        }
+        Some(bytes)
+    }
+}
+
+impl MemRefType {
+    /// Whether the layout is row-major, contiguous, with offset 0 (dynamic dims allowed only where strides stay provable).
+    pub fn is_identity(&self) -> bool {
+        if self.offset != 0 {
+            return false;
+        }
+        let mut expected = 1i64;
+        for (d, s) in self.shape.iter().zip(&self.strides).rev() {
+            if *s != expected {
+                return false;
+            }
+            expected = if *d == DYNAMIC || expected == DYNAMIC { DYNAMIC } else { expected * d };
+        }
+        true
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&string::collect(|cb, user| c!(mlirTypePrint(self.raw, cb, user))))
+    }
+}

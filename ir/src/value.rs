@@ -1,0 +1,86 @@
+//! SSA values and their uses.
+
+use crate::{Block, Op, Type};
+use mlir_sys::{MlirOpOperand, MlirValue};
+use std::hash::{Hash, Hasher};
+
+/// An SSA value: an op result or a block argument.
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    pub(crate) raw: MlirValue,
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        c!(mlirValueEqual(self.raw, other.raw))
+    }
+}
+impl Eq for Value {}
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.raw.ptr.hash(state);
+    }
+}
+
+/// One operand slot that reads a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Use {
+    /// The op that has the operand.
+    pub op: Op,
+    /// Position among its operands.
+    pub index: usize,
+}
+
+impl Value {
+    /// The type.
+    pub fn ty(self) -> Type {
+        Type::from_raw(c!(mlirValueGetType(self.raw)))
+    }
+    /// The op whose result this is.
+    pub fn defining_op(self) -> Option<Op> {
+        c!(mlirValueIsAOpResult(self.raw)).then(|| Op { raw: c!(mlirOpResultGetOwner(self.raw)) })
+    }
+    /// Position among the results of its op.
+    pub fn result_index(self) -> Option<usize> {
+        c!(mlirValueIsAOpResult(self.raw)).then(|| c!(mlirOpResultGetResultNumber(self.raw)) as usize)
+    }
+    /// Block and position, for a block argument.
+    pub fn as_block_arg(self) -> Option<(Block, usize)> {
+        if !c!(mlirValueIsABlockArgument(self.raw)) {
+            return None;
+        }
+        let block = Block { raw: c!(mlirBlockArgumentGetOwner(self.raw)) };
+        Some((block, c!(mlirBlockArgumentGetArgNumber(self.raw)) as usize))
+    }
+    /// The block in which the value is defined.
+    pub fn block(self) -> Option<Block> {
+        match self.defining_op() {
+            Some(op) => op.block(),
+            None => self.as_block_arg().map(|(b, _)| b),
+        }
+    }
+    /// All uses, oldest first (MLIR keeps them newest first).
+    pub fn uses(self) -> Vec<Use> {
+        let mut out = Vec::new();
+        let mut operand: MlirOpOperand = c!(mlirValueGetFirstUse(self.raw));
+        while !c!(mlirOpOperandIsNull(operand)) {
+            let op = Op { raw: c!(mlirOpOperandGetOwner(operand)) };
+            out.push(Use { op, index: c!(mlirOpOperandGetOperandNumber(operand)) as usize });
+            operand = c!(mlirOpOperandGetNextUse(operand));
+        }
+        out.reverse();
+        out
+    }
+    /// Whether nothing uses the value.
+    pub fn is_unused(self) -> bool {
+        c!(mlirOpOperandIsNull(c!(mlirValueGetFirstUse(self.raw))))
+    }
+    /// The integer of an `arith.constant` that defines this value.
+    pub fn constant_int(self) -> Option<i64> {
+        let op = self.defining_op()?;
+        if op.name() != "arith.constant" {
+            return None;
+        }
+        op.attr("value")?.as_int()
+    }
+}

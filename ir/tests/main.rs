@@ -1,0 +1,50 @@
+//! One binary for all tests of `monopour-ir`.
+
+use monopour_ir::{Context, Module, WalkOrder, run_passes};
+
+const ADD: &str = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = arith.addf %a, %a : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n";
+
+#[test]
+fn parses_text_walks_and_prints() {
+    let cx = Context::new();
+    let module = Module::parse(cx, ADD.as_bytes(), "add.mlir").expect("parses");
+    let names: Vec<_> = module.op().nested(WalkOrder::Pre).iter().map(|op| op.name()).collect();
+    assert_eq!(names, ["builtin.module", "func.func", "arith.addf", "func.return"]);
+    let add = module.op().find_all("arith.addf")[0];
+    assert_eq!(add.location().position(), Some(("add.mlir".to_owned(), 2, 8)));
+    assert_eq!(add.operand(0).uses().len(), 2);
+    assert_eq!(add.operand(0).ty().as_tensor().expect("tensor").shape, [4]);
+}
+
+#[test]
+fn bytecode_gives_the_same_module() {
+    let cx = Context::new();
+    let module = Module::parse(cx, ADD.as_bytes(), "add.mlir").expect("parses");
+    let again = Module::parse(cx, &module.op().to_bytecode(), "add.mlirbc").expect("parses");
+    assert_eq!(module.op().to_string(), again.op().to_string());
+}
+
+#[test]
+fn a_syntax_error_has_a_location() {
+    let cx = Context::new();
+    let errors = Module::parse(cx, b"func.func @f( {", "bad.mlir").expect_err("is refused");
+    assert!(errors.has_errors());
+    assert_eq!(errors.0[0].location, "bad.mlir:1:14");
+}
+
+#[test]
+fn absurd_nesting_and_nul_are_refused() {
+    let cx = Context::new();
+    assert_eq!(Module::parse(cx, "(".repeat(2_000).as_bytes(), "deep.mlir").expect_err("refused").0[0].code, "I0002");
+    assert_eq!(Module::parse(cx, b"\0", "nul.mlir").expect_err("refused").0[0].code, "I0002");
+}
+
+#[test]
+fn passes_run() {
+    let cx = Context::new();
+    let text = "func.func @f() -> index {\n  %a = arith.constant 1 : index\n  %b = arith.constant 2 : index\n  %c = arith.addi %a, %b : index\n  return %c : index\n}\n";
+    let module = Module::parse(cx, text.as_bytes(), "f.mlir").expect("parses");
+    run_passes(module.op(), "builtin.module(canonicalize)").expect("runs");
+    assert_eq!(module.op().find_all("arith.addi").len(), 0);
+    assert_eq!(run_passes(module.op(), "builtin.module(nonsense)").expect_err("refused").0[0].code, "I0003");
+}
