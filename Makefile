@@ -1,0 +1,66 @@
+# `make demo` and `make test` do their own set-up on a fresh Debian 12 with git, make and Rust.
+
+CARGO ?= cargo
+PYTHON ?= python3
+VENV := .venv
+# What gen.py and the peers write and read.
+BENCH_DIR ?= target/bench
+# Lavapipe is part of the set-up on Linux; with it a device test that finds no adapter is a failure, not a skip.
+# Asked in the recipe, because the set-up before it may just have installed it.
+require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
+
+.PHONY: help setup build demo test test-full check examples bench bench-peers clean
+
+help:
+	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
+	@echo "make test         all tests, the long suites sampled by a fixed seed"
+	@echo "make test-full    all tests, nothing sampled"
+	@echo "make check        what CI checks besides the tests"
+	@echo "make bench        our own times on the benchmark programs"
+	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
+
+setup:
+	@scripts/setup.sh
+
+build: setup
+	$(CARGO) build --release
+
+demo: build
+	scripts/demo.sh
+
+test: setup
+	$(require_gpu) $(CARGO) test --workspace --no-fail-fast
+
+test-full: setup
+	$(require_gpu) MONOPOUR_TEST_FULL=1 $(CARGO) test --workspace --no-fail-fast
+
+check: setup
+	scripts/check.sh
+
+examples: setup
+	$(CARGO) build --release
+	scripts/demo.sh --quiet
+
+$(VENV)/ours: scripts/setup.sh
+	@scripts/setup.sh --bench
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install -q numpy onnx
+	touch $@
+
+$(VENV)/peers: $(VENV)/ours
+	$(VENV)/bin/pip install -q onnxruntime iree-base-compiler==3.13.0 iree-base-runtime==3.13.0
+	touch $@
+
+$(BENCH_DIR)/.written: benches/gen.py $(VENV)/ours
+	$(VENV)/bin/python benches/gen.py $(BENCH_DIR)
+	touch $@
+
+bench: build $(BENCH_DIR)/.written
+	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --ours-only
+
+bench-peers: build $(VENV)/peers $(BENCH_DIR)/.written
+	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --write docs/measurements/thin-thread.md
+
+clean:
+	$(CARGO) clean
+	rm -rf $(VENV)

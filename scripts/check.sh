@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Everything that CI checks besides the tests. Ends with `N passed, N failed`.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+passed=0
+failed=0
+
+check() { # NAME COMMAND...
+  local name="$1"
+  shift
+  echo "== $name: $*"
+  if "$@" </dev/null; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "FAILED: $name"
+  fi
+}
+
+runtime_has_no_llvm() {
+  local tree
+  tree="$(cargo tree -p monopour-runtime -e normal,build)" || return 1
+  ! grep -E 'melior|mlir-sys|llvm-sys' <<<"$tree"
+}
+
+check format cargo fmt --all --check
+check clippy cargo clippy -q --workspace --all-targets -- -D warnings
+check docs env RUSTDOCFLAGS="-D warnings" cargo doc -q --workspace --no-deps
+check tidy cargo run -q -p xtask -- tidy
+check "build without LLVM" cargo build --no-default-features
+check "no LLVM under the runtime" runtime_has_no_llvm
+check examples make -s examples
+
+echo "$passed passed, $failed failed"
+[[ $failed -eq 0 ]]
