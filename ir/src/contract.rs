@@ -1,0 +1,50 @@
+//! Contracts between phases: which dialects, ops and types may appear after one.
+
+use crate::{Block, Diagnostic, Diagnostics, Op, Type, WalkOrder};
+
+/// What a module may consist of.
+#[derive(Clone, Copy, Debug)]
+pub struct Contract {
+    /// Dialects all of whose ops are legal.
+    pub dialects: &'static [&'static str],
+    /// Further legal ops.
+    pub ops: &'static [&'static str],
+    /// Whether tensor values may appear.
+    pub tensors: bool,
+    /// Whether memref values may appear.
+    pub memrefs: bool,
+}
+
+impl Contract {
+    /// Checks `root` and everything in it against the contract of `phase`, then runs MLIR's verifier.
+    ///
+    /// # Errors
+    /// I0010 for each op or value outside the contract; I0001 for what the verifier says.
+    pub fn verify(&self, phase: &str, root: Op) -> Result<(), Diagnostics> {
+        let mut found = Diagnostics::default();
+        root.walk(WalkOrder::Pre, |op| {
+            if let Some(problem) = self.problem(op) {
+                let message = format!("after phase '{phase}', {problem}");
+                found.0.push(Diagnostic::error("I0010", op.location(), message));
+            }
+        });
+        if found.has_errors() {
+            return Err(found);
+        }
+        root.verify_with_diagnostics()
+    }
+
+    fn problem(&self, op: Op) -> Option<String> {
+        let legal = op.dialect() == "builtin" || self.dialects.contains(&op.dialect()) || self.ops.contains(&op.name());
+        if !legal {
+            return Some(format!("op '{}' is not legal", op.name()));
+        }
+        let args = op.regions().into_iter().flat_map(|r| r.blocks()).flat_map(Block::args);
+        let types = op.results().into_iter().chain(args).map(|v| v.ty());
+        types.into_iter().find(|ty| !self.allows(*ty)).map(|ty| format!("'{}' has a value of type {ty}", op.name()))
+    }
+
+    fn allows(&self, ty: Type) -> bool {
+        (self.tensors || !ty.is_tensor()) && (self.memrefs || !ty.is_memref())
+    }
+}
