@@ -30,6 +30,16 @@ MlirStringRef monopour_shim_resource_name(MlirAttribute attr) {
   return wrap(cast<DenseResourceElementsAttr>(unwrap(attr)).getRawHandle().getKey());
 }
 
+// The same elements under another shaped type with the same element type and count; null for other attributes.
+MlirAttribute monopour_shim_elements_with_type(MlirAttribute attr, MlirType type) {
+  auto shaped = cast<ShapedType>(unwrap(type));
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(unwrap(attr)))
+    return wrap(DenseResourceElementsAttr::get(shaped, resource.getRawHandle()));
+  if (auto dense = dyn_cast<DenseElementsAttr>(unwrap(attr)))
+    return wrap(dense.reshape(shaped));
+  return wrap(Attribute());
+}
+
 // Pointer to and length of a dense_resource blob; null without one.
 const uint8_t *monopour_shim_resource_data(MlirAttribute attr, size_t *length) {
   auto resource = dyn_cast<DenseResourceElementsAttr>(unwrap(attr));

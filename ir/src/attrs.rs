@@ -197,6 +197,12 @@ impl Attr {
         let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), stored) };
         Some(if self.is_splat() { bytes.repeat(count) } else { bytes.to_vec() })
     }
+    /// The same elements under another shaped type of equal element type and element count (a tensor type with an encoding,
+    /// say); `None` if this is no elements attribute.
+    pub fn elements_with_type(&self, ty: Type) -> Option<Attr> {
+        // SAFETY: defined in the shim; both handles are live.
+        ty.shape().and_then(|_| Self::non_null(unsafe { monopour_shim_elements_with_type(self.raw, ty.raw) }))
+    }
     /// Whether this is a `dense_resource<...>`.
     pub fn is_resource(&self) -> bool {
         c!(mlirAttributeIsADenseResourceElements(self.raw))
@@ -224,6 +230,7 @@ impl Attr {
 
 unsafe extern "C" {
     fn monopour_shim_resource_name(attr: MlirAttribute) -> mlir_sys::MlirStringRef;
+    fn monopour_shim_elements_with_type(attr: MlirAttribute, ty: mlir_sys::MlirType) -> MlirAttribute;
     fn monopour_shim_resource_data(attr: MlirAttribute, length: *mut usize) -> *const u8;
 }
 

@@ -45,7 +45,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
 pub use llvm::{LlvmOutput, LlvmTarget, approximate_math, emit_llvm};
 pub use module::Module;
 pub use op::{Op, PrintOptions, WalkOrder};
-pub use pass::run_passes;
+pub use pass::{CANONICALIZE, run_passes};
 pub use rewriter::{Change, Rewriter};
 pub use transform::apply_named_sequence;
 pub use types::{DYNAMIC, MemRefType, TensorType, Type, VectorType};

@@ -2,6 +2,11 @@
 
 use crate::{Diagnostic, Diagnostics, Op, string};
 
+/// `canonicalize` for use in a pipeline once dispatches are formed: the plain pass inlines an `scf.forall` of a single
+/// iteration, which is a dispatch like any other.
+pub const CANONICALIZE: &str =
+    "canonicalize{disable-patterns={(anonymous namespace)::ForallOpSingleOrZeroIterationDimsFolder}}";
+
 /// Runs a textual pass pipeline (`builtin.module(canonicalize,cse)`) on an op.
 ///
 /// # Errors
