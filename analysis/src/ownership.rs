@@ -1,0 +1,595 @@
+//! Decide where each allocation of a function on memrefs is freed, and who owns what is forwarded.
+//!
+//! ```text
+//! before                              after
+//! %0 = memref.alloc                   %0 = memref.alloc
+//! %1 = memref.subview %0              %1 = memref.subview %0
+//! use(%1)                             use(%1)
+//! other()                             dealloc %0                 (or at the end of the block)
+//! ```
+//!
+//! Ownership is per memref: *uninitialized* < *unique* (owned, not owned, or decided at run time by an indicator).
+//! A function owns what it allocates and what region operations hand it; it never owns its arguments or globals.
+//! A block that forwards what it owns gives the ownership away; a value captured from outside is never owned inside.
+//! An initial value of a loop stays owned outside the loop.
+//!
+//! Requires: structured control flow, one block per region, the terminator last; definitions before uses.
+//! Ensures: on every path each allocation is freed exactly once or returned, provided the caller acts on
+//! [`Free::condition`] and clones what [`Transfer::ownership`] says is returned without being owned.
+//! Invariant: a state only rises in the lattice, so each loop argument changes at most twice.
+//! Time O(edges), plus, for each allocation, the size of what aliases it.
+
+use std::fmt;
+
+use crate::index::{BlockId, Id, IndexVec, Lists, OpId, ValueId};
+
+/// What a memref is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemrefKind {
+    /// A fresh allocation that has to be freed.
+    Allocation,
+    /// Memory that somebody else owns: a function argument, a global, a stack allocation.
+    Foreign,
+    /// (Part of) one of its sources: a view, a cast, a select.
+    View,
+    /// One of the values that terminators and operands forward to it: a result of a region operation.
+    RegionResult,
+    /// The same for an argument of a region: one source enters the region, others come from its terminator.
+    RegionArgument,
+}
+
+/// A memref.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Memref {
+    kind: MemrefKind,
+    block: BlockId,
+    /// The defining operation; none for a block argument.
+    op: Option<OpId>,
+}
+
+/// What a terminator does with one of its memref operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForwardTo {
+    /// It becomes (one of the possible buffers of) this result or region argument.
+    Value(ValueId),
+    /// It is returned from the function.
+    Caller,
+}
+
+/// A memref operand of a terminator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// The terminator.
+    pub terminator: OpId,
+    /// The memref that it forwards.
+    pub value: ValueId,
+    /// Where to.
+    pub to: ForwardTo,
+}
+
+/// Ownership of a memref in the block that defines it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ownership {
+    /// Nothing is known yet; after the analysis, only for values that no path reaches.
+    #[default]
+    Uninitialized,
+    /// Somebody else frees it.
+    NotOwned,
+    /// This block frees it or gives it away.
+    Owned,
+    /// An indicator computed at run time says whether this block owns it.
+    AtRunTime,
+}
+
+impl Ownership {
+    fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Uninitialized, known) | (known, Self::Uninitialized) => known,
+            (a, b) if a == b => a,
+            _ => Self::AtRunTime,
+        }
+    }
+}
+
+/// Where an allocation is freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Right after this operation.
+    After(OpId),
+    /// At the end of this block, before its terminator.
+    End(BlockId),
+}
+
+/// When a free happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// On every execution.
+    Always,
+    /// If the run-time indicator of the memref is set.
+    IfOwned,
+    /// Unless the terminator of the block forwards the same memory (compared at run time), and if owned.
+    UnlessForwarded,
+}
+
+/// One free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Free {
+    /// The memref: an allocation, or a result or argument that came with ownership.
+    pub value: ValueId,
+    /// Where.
+    pub place: Place,
+    /// When.
+    pub condition: Condition,
+}
+
+/// Whether a terminator gives ownership along with a memref.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// The operand.
+    pub forward: Forward,
+    /// What the receiver gets. A caller must own: a returned memref that is not `Owned` has to be cloned
+    /// (`AtRunTime`: if its indicator is not set).
+    pub ownership: Ownership,
+}
+
+/// Where frees are put.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// At the end of the block that owns the memref (upstream's form).
+    #[default]
+    BlockEnd,
+    /// Right after the last use through any alias.
+    LastUse,
+}
+
+/// The decisions on one function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owners {
+    /// Ownership of each memref.
+    pub ownership: IndexVec<ValueId, Ownership>,
+    /// Every free, by value.
+    pub frees: Vec<Free>,
+    /// What each terminator gives away, in the order in which forwards were added.
+    pub transfers: Vec<Transfer>,
+}
+
+impl Owners {
+    /// Whether every free is unconditional and every transfer decided: no indicators are needed at run time.
+    pub fn is_static(&self) -> bool {
+        self.frees.iter().all(|free| free.condition == Condition::Always)
+            && self.transfers.iter().all(|transfer| transfer.ownership != Ownership::AtRunTime)
+    }
+}
+
+/// Why facts about memrefs cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OwnershipError {
+    /// An id does not exist: the name of the table and the number.
+    UnknownId(&'static str, u32),
+    /// The operation is nested in itself, or under no block without a parent.
+    Unreachable(OpId),
+    /// The value is used by an operation that does not see it.
+    NotVisible(ValueId, OpId),
+    /// A terminator is not the last operation of its block.
+    NotATerminator(OpId),
+}
+
+impl fmt::Display for OwnershipError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownId(table, number) => write!(f, "{table} {number} does not exist"),
+            Self::Unreachable(op) => write!(f, "operation {op} is not nested under the function's block"),
+            Self::NotVisible(value, op) => write!(f, "operation {op} uses {value}, which it does not see"),
+            Self::NotATerminator(op) => write!(f, "operation {op} forwards values and is not the last of its block"),
+        }
+    }
+}
+
+impl std::error::Error for OwnershipError {}
+
+/// Collects what is known about the memrefs of one function, in the order of a walk, and decides.
+#[derive(Clone, Debug, Default)]
+pub struct OwnershipFacts {
+    blocks: IndexVec<BlockId, Option<OpId>>,
+    ops: IndexVec<OpId, BlockId>,
+    memrefs: IndexVec<ValueId, Memref>,
+    sources: Vec<(ValueId, ValueId)>,
+    uses: Vec<(ValueId, OpId)>,
+    forwards: Vec<Forward>,
+}
+
+impl OwnershipFacts {
+    /// No facts.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Add the block of a region of `op`, or (once) the block of the function.
+    pub fn block(&mut self, op: Option<OpId>) -> BlockId {
+        self.blocks.push(op)
+    }
+
+    /// Append an operation to a block.
+    pub fn op(&mut self, block: BlockId) -> OpId {
+        self.ops.push(block)
+    }
+
+    /// Add a memref result of an operation.
+    ///
+    /// # Errors
+    /// The operation does not exist.
+    pub fn result(&mut self, op: OpId, kind: MemrefKind) -> Result<ValueId, OwnershipError> {
+        let block = *self.ops.get(op).ok_or(OwnershipError::UnknownId("operation", op.number()))?;
+        Ok(self.memrefs.push(Memref { kind, block, op: Some(op) }))
+    }
+
+    /// Add a memref argument of a block.
+    pub fn argument(&mut self, block: BlockId, kind: MemrefKind) -> ValueId {
+        self.memrefs.push(Memref { kind, block, op: None })
+    }
+
+    /// `value` may be (part of) the memory of `source`: a view, or an operand that a region operation passes on
+    /// without its ownership (a loop's initial value). What terminators forward is added by [`Self::forward`].
+    pub fn source(&mut self, value: ValueId, source: ValueId) {
+        self.sources.push((value, source));
+    }
+
+    /// `op` accesses the memory of `value`.
+    pub fn uses(&mut self, op: OpId, value: ValueId) {
+        self.uses.push((value, op));
+    }
+
+    /// The terminator forwards a memref. A value that one terminator forwards to several places is added for each.
+    pub fn forward(&mut self, forward: Forward) {
+        self.forwards.push(forward);
+    }
+
+    /// Decide.
+    ///
+    /// # Errors
+    /// The facts are not consistent.
+    pub fn decide(&self, placement: Placement) -> Result<Owners, OwnershipError> {
+        let tree = Tree::new(self)?;
+        tree.check(self)?;
+        Ok(Solver::new(self, tree).solve(placement))
+    }
+}
+
+/// Pre-order numbers of operations and the last operation of each block.
+struct Tree {
+    spans: IndexVec<OpId, (u32, u32)>,
+    last_op: IndexVec<BlockId, Option<OpId>>,
+    order: Vec<OpId>,
+}
+
+impl Tree {
+    fn new(facts: &OwnershipFacts) -> Result<Self, OwnershipError> {
+        let unknown = |table, number| Err(OwnershipError::UnknownId(table, number));
+        let in_block: Vec<_> = facts.ops.iter_enumerated().map(|(op, &block)| (block, op)).collect();
+        if let Some(&(block, _)) = in_block.iter().find(|(block, _)| facts.blocks.get(*block).is_none()) {
+            return unknown("block", block.number());
+        }
+        let owned: Vec<_> = facts.blocks.iter_enumerated().filter_map(|(block, op)| Some(((*op)?, block))).collect();
+        if let Some(&(op, _)) = owned.iter().find(|(op, _)| facts.ops.get(*op).is_none()) {
+            return unknown("operation", op.number());
+        }
+        let ops_of = Lists::group(facts.blocks.len(), &in_block);
+        let blocks_of = Lists::group(facts.ops.len(), &owned);
+        let last_op = facts.blocks.ids().map(|block| ops_of.of(block).last().copied()).collect();
+        let mut this =
+            Self { spans: IndexVec::filled((u32::MAX, 0), facts.ops.len()), last_op, order: Vec::new() };
+        let roots = facts.blocks.iter_enumerated().filter(|(_, op)| op.is_none()).map(|(block, _)| block);
+        let mut stack: Vec<(OpId, bool)> =
+            roots.flat_map(|block| ops_of.of(block).iter().map(|&op| (op, false))).collect();
+        stack.reverse();
+        while let Some((op, leaving)) = stack.pop() {
+            let next = u32::try_from(this.order.len()).unwrap_or(u32::MAX);
+            if leaving {
+                this.spans[op].1 = next - 1;
+                continue;
+            }
+            this.spans[op].0 = next;
+            this.order.push(op);
+            stack.push((op, true));
+            for &block in blocks_of.of(op).iter().rev() {
+                stack.extend(ops_of.of(block).iter().rev().map(|&op| (op, false)));
+            }
+        }
+        let missed = this.spans.ids().find(|&op| this.spans[op].0 == u32::MAX);
+        missed.map_or(Ok(this), |op| Err(OwnershipError::Unreachable(op)))
+    }
+
+    fn check(&self, facts: &OwnershipFacts) -> Result<(), OwnershipError> {
+        let known = |value: ValueId| {
+            let unknown = OwnershipError::UnknownId("value", value.number());
+            facts.memrefs.get(value).map(|_| ()).ok_or(unknown)
+        };
+        if let Some(memref) = facts.memrefs.iter().find(|memref| facts.blocks.get(memref.block).is_none()) {
+            return Err(OwnershipError::UnknownId("block", memref.block.number()));
+        }
+        for &(value, source) in &facts.sources {
+            known(value)?;
+            known(source)?;
+        }
+        let forwarded = facts.forwards.iter().map(|forward| (forward.value, forward.terminator));
+        for (value, op) in facts.uses.iter().copied().chain(forwarded) {
+            known(value)?;
+            facts.ops.get(op).ok_or(OwnershipError::UnknownId("operation", op.number()))?;
+            if self.op_in_block(facts, facts.memrefs[value].block, op).is_none() {
+                return Err(OwnershipError::NotVisible(value, op));
+            }
+        }
+        for forward in &facts.forwards {
+            if let ForwardTo::Value(to) = forward.to {
+                known(to)?;
+            }
+            if self.last_op[facts.ops[forward.terminator]] != Some(forward.terminator) {
+                return Err(OwnershipError::NotATerminator(forward.terminator));
+            }
+        }
+        Ok(())
+    }
+
+    /// The operation of `block` that is or encloses `op`.
+    fn op_in_block(&self, facts: &OwnershipFacts, block: BlockId, op: OpId) -> Option<OpId> {
+        let mut op = op;
+        while facts.ops[op] != block {
+            op = facts.blocks[facts.ops[op]]?;
+        }
+        Some(op)
+    }
+}
+
+struct Solver<'a> {
+    facts: &'a OwnershipFacts,
+    tree: Tree,
+    /// Sources of each value, by views and by operands of region operations.
+    sources: Lists<ValueId, ValueId>,
+    /// Indices of forwards to each value.
+    incoming: Lists<ValueId, u32>,
+    results: Lists<OpId, ValueId>,
+    /// Arguments of the blocks of each operation.
+    arguments: Lists<OpId, ValueId>,
+    state: IndexVec<ValueId, Ownership>,
+}
+
+impl<'a> Solver<'a> {
+    fn new(facts: &'a OwnershipFacts, tree: Tree) -> Self {
+        let count = facts.memrefs.len();
+        let incoming: Vec<_> = facts
+            .forwards
+            .iter()
+            .zip(0_u32..)
+            .filter_map(|(forward, index)| match forward.to {
+                ForwardTo::Value(value) => Some((value, index)),
+                ForwardTo::Caller => None,
+            })
+            .collect();
+        let results: Vec<_> =
+            facts.memrefs.iter_enumerated().filter_map(|(value, memref)| Some((memref.op?, value))).collect();
+        let arguments: Vec<_> = facts
+            .memrefs
+            .iter_enumerated()
+            .filter(|(_, memref)| memref.op.is_none())
+            .filter_map(|(value, memref)| Some((facts.blocks[memref.block]?, value)))
+            .collect();
+        Self {
+            facts,
+            tree,
+            arguments: Lists::group(facts.ops.len(), &arguments),
+            sources: Lists::group(count, &facts.sources),
+            incoming: Lists::group(count, &incoming),
+            results: Lists::group(facts.ops.len(), &results),
+            state: IndexVec::filled(Ownership::Uninitialized, count),
+        }
+    }
+
+    fn solve(mut self, placement: Placement) -> Owners {
+        for (value, memref) in self.facts.memrefs.iter_enumerated() {
+            self.state[value] = match memref.kind {
+                MemrefKind::Allocation => Ownership::Owned,
+                // A view is freed through what it is a view of.
+                MemrefKind::Foreign | MemrefKind::View => Ownership::NotOwned,
+                MemrefKind::RegionResult | MemrefKind::RegionArgument => Ownership::Uninitialized,
+            };
+        }
+        // What an operation hands on depends on what is nested in it only, so inner operations come first.
+        for index in (0..self.tree.order.len()).rev() {
+            self.update_op(self.tree.order[index]);
+        }
+        let transfers: Vec<_> = (0..self.facts.forwards.len())
+            .map(|index| Transfer { forward: self.facts.forwards[index], ownership: self.transferred(index) })
+            .collect();
+        let frees = self.frees(placement);
+        Owners { ownership: self.state, frees, transfers }
+    }
+
+    fn update_op(&mut self, op: OpId) {
+        // The arguments of a loop depend on each other through its terminator.
+        loop {
+            let arguments: Vec<_> = self.arguments.of(op).to_vec();
+            let risen = arguments.into_iter().fold(false, |risen, value| self.update(value) || risen);
+            if !risen {
+                break;
+            }
+        }
+        for index in 0..self.results.of(op).len() {
+            self.update(self.results.of(op)[index]);
+        }
+    }
+
+    /// Join what is forwarded to a region's argument or result; whether its state rose.
+    fn update(&mut self, value: ValueId) -> bool {
+        let kind = self.facts.memrefs[value].kind;
+        if !matches!(kind, MemrefKind::RegionResult | MemrefKind::RegionArgument) {
+            return false;
+        }
+        // An operand that enters a region stays owned outside.
+        let entering = !self.sources.of(value).is_empty();
+        let start = if entering { Ownership::NotOwned } else { Ownership::Uninitialized };
+        let incoming = self.incoming.of(value).iter();
+        let found = incoming.fold(start, |state, &index| state.join(self.transferred(index as usize)));
+        let joined = self.state[value].join(found);
+        std::mem::replace(&mut self.state[value], joined) != joined
+    }
+
+    /// What a terminator's operand comes with: the ownership that the terminator's block has of it.
+    fn transferred(&self, index: usize) -> Ownership {
+        let forward = self.facts.forwards[index];
+        let block = self.facts.ops[forward.terminator];
+        let roots = self.owners_in(block, forward.value);
+        let state = roots.iter().fold(Ownership::Uninitialized, |state, &(_, own)| state.join(own));
+        if state == Ownership::NotOwned {
+            return state;
+        }
+        // Only one of several operands with the same memory can take the ownership.
+        let earlier = self.facts.forwards[..index].iter().filter(|other| other.terminator == forward.terminator);
+        let also_owned = |other: &Forward| {
+            let others = self.owners_in(block, other.value);
+            others.iter().any(|root| root.1 != Ownership::NotOwned && roots.contains(root))
+        };
+        let mut rivals = earlier.filter(|other| also_owned(other)).peekable();
+        match rivals.peek() {
+            None => state,
+            // A loop's value goes to its next iteration and to its result: the same ownership, not a second one.
+            Some(rival) if rival.value == forward.value && self.is_same_slot(rival, &forward) => state,
+            Some(rival) if rival.value == forward.value => Ownership::NotOwned,
+            Some(_) => Ownership::AtRunTime,
+        }
+    }
+
+    /// Whether two forwards are one operand: to the argument of the region and to the result of its operation.
+    fn is_same_slot(&self, a: &Forward, b: &Forward) -> bool {
+        let kind = |to: ForwardTo| match to {
+            ForwardTo::Value(value) => Some(self.facts.memrefs[value].kind),
+            ForwardTo::Caller => None,
+        };
+        matches!(
+            (kind(a.to), kind(b.to)),
+            (Some(MemrefKind::RegionArgument), Some(MemrefKind::RegionResult))
+                | (Some(MemrefKind::RegionResult), Some(MemrefKind::RegionArgument))
+        )
+    }
+
+    /// The values behind `value` that may own memory, with the ownership that `block` has of them.
+    fn owners_in(&self, block: BlockId, value: ValueId) -> Vec<(ValueId, Ownership)> {
+        let (mut found, mut seen, mut work) = (Vec::new(), Vec::new(), vec![value]);
+        while let Some(value) = work.pop() {
+            if seen.contains(&value) {
+                continue;
+            }
+            seen.push(value);
+            let memref = self.facts.memrefs[value];
+            let own = memref.block == block;
+            let handed_on = matches!(memref.kind, MemrefKind::RegionResult | MemrefKind::RegionArgument)
+                && self.state[value] == Ownership::NotOwned;
+            if !own && !self.is_nested(memref.block, block) {
+                // What comes from outside is never owned inside.
+                found.push((value, Ownership::NotOwned));
+            } else if memref.kind == MemrefKind::View && !self.sources.of(value).is_empty() {
+                work.extend(self.sources.of(value));
+            } else if handed_on && !(own && memref.kind == MemrefKind::RegionArgument) {
+                // Not owned itself, but it may be an operand or captured value that this block owns.
+                let forwarded = self.incoming.of(value).iter().map(|&index| self.facts.forwards[index as usize].value);
+                work.extend(self.sources.of(value).iter().copied().chain(forwarded));
+            } else {
+                found.push((value, if own { self.state[value] } else { Ownership::NotOwned }));
+            }
+        }
+        found
+    }
+
+    fn is_nested(&self, inner: BlockId, outer: BlockId) -> bool {
+        self.facts.blocks[inner].is_some_and(|op| self.tree.op_in_block(self.facts, outer, op).is_some())
+    }
+
+    fn frees(&self, placement: Placement) -> Vec<Free> {
+        let aliases: Vec<_> = self
+            .facts
+            .forwards
+            .iter()
+            .filter_map(|forward| match forward.to {
+                ForwardTo::Value(to) => Some((forward.value, to)),
+                ForwardTo::Caller => None,
+            })
+            .chain(self.facts.sources.iter().map(|&(value, source)| (source, value)))
+            .collect();
+        let count = self.facts.memrefs.len();
+        let aliases = Lists::group(count, &aliases);
+        let uses = Lists::group(count, &self.facts.uses);
+        let forwards: Vec<_> = self.facts.forwards.iter().map(|forward| (forward.value, *forward)).collect();
+        let forwards = Lists::group(count, &forwards);
+        let walk = Aliases { aliases, uses, forwards, mark: std::cell::RefCell::new(vec![u32::MAX; count]) };
+        let may_own = |value: &ValueId| matches!(self.state[*value], Ownership::Owned | Ownership::AtRunTime);
+        self.facts.memrefs.ids().filter(may_own).filter_map(|value| self.free(&walk, placement, value)).collect()
+    }
+
+    /// Where `value` is freed; none if its block always gives it away.
+    fn free(&self, walk: &Aliases, placement: Placement, value: ValueId) -> Option<Free> {
+        let memref = self.facts.memrefs[value];
+        let block = memref.block;
+        let terminator = self.tree.last_op[block];
+        let mut last = memref.op;
+        let mut escapes = false;
+        for alias in walk.of(value) {
+            let forwards = walk.forwards.of(alias);
+            escapes |= forwards.iter().any(|forward| Some(forward.terminator) == terminator);
+            let used = walk.uses.of(alias).iter().copied().chain(forwards.iter().map(|forward| forward.terminator));
+            for op in used {
+                // Uses outside the block are uses by whoever got the ownership.
+                let Some(op) = self.tree.op_in_block(self.facts, block, op) else { continue };
+                if last.is_none_or(|last| self.tree.spans[last].0 < self.tree.spans[op].0) {
+                    last = Some(op);
+                }
+            }
+        }
+        if escapes && self.is_given_away(block, value) {
+            return None;
+        }
+        let at_run_time = self.state[value] == Ownership::AtRunTime;
+        let condition = match (escapes, at_run_time) {
+            (true, _) => Condition::UnlessForwarded,
+            (false, true) => Condition::IfOwned,
+            (false, false) => Condition::Always,
+        };
+        let place = match last {
+            Some(op) if placement == Placement::LastUse && !escapes && Some(op) != terminator => Place::After(op),
+            _ => Place::End(block),
+        };
+        Some(Free { value, place, condition })
+    }
+
+    /// Whether the terminator of `block` certainly forwards the memory of `value`, and nothing else in its place.
+    fn is_given_away(&self, block: BlockId, value: ValueId) -> bool {
+        let Some(terminator) = self.tree.last_op[block] else { return false };
+        let forwards = self.facts.forwards.iter().filter(|forward| forward.terminator == terminator);
+        forwards.into_iter().any(|forward| {
+            let roots = self.owners_in(block, forward.value);
+            roots.len() == 1 && roots[0].0 == value
+        })
+    }
+}
+
+/// Everything that may share memory with a value, forwards.
+struct Aliases {
+    aliases: Lists<ValueId, ValueId>,
+    uses: Lists<ValueId, OpId>,
+    forwards: Lists<ValueId, Forward>,
+    /// For whom a value was last visited.
+    mark: std::cell::RefCell<Vec<u32>>,
+}
+
+impl Aliases {
+    fn of(&self, value: ValueId) -> Vec<ValueId> {
+        let mut mark = self.mark.borrow_mut();
+        let (mut found, mut work) = (Vec::new(), vec![value]);
+        while let Some(next) = work.pop() {
+            if std::mem::replace(&mut mark[next.index()], value.number()) != value.number() {
+                found.push(next);
+                work.extend(self.aliases.of(next));
+            }
+        }
+        found
+    }
+}
