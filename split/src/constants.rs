@@ -1,0 +1,44 @@
+//! Take the weights out of the IR, into the program.
+//!
+//! A `memref.global` that the host function refers to becomes a [`Constant`] of the program; the bytes of a mapped file of
+//! weights stay where they are. Requires: scheduled. Limits: a global without data (S0005), or of a type that no program
+//! constant can have (S0004).
+
+use crate::error;
+use monopour_ir::{Diagnostics, Module, Op};
+use monopour_program::{Constant, ConstantData, DType};
+
+/// Gives the value of a `dense_resource` that has no blob in the module: by name, from a file of weights.
+pub type Weights<'a> = dyn Fn(&str) -> Option<ConstantData> + 'a;
+
+/// The constants named by `symbols`, in that order.
+///
+/// # Errors
+/// S0004, S0005; see the module documentation.
+pub fn collect(module: &Module, symbols: &[String], weights: &Weights<'_>) -> Result<Vec<Constant>, Diagnostics> {
+    symbols.iter().map(|symbol| constant(module, symbol, weights)).collect()
+}
+
+fn constant(module: &Module, symbol: &str, weights: &Weights<'_>) -> Result<Constant, Diagnostics> {
+    let global = module.symbol(symbol).ok_or_else(|| error::no_data(module.op(), symbol))?;
+    let ty = global.attr("type").and_then(|a| a.as_type()).ok_or_else(|| error::no_data(global, symbol))?;
+    let text = ty.to_string();
+    let dtype = DType::parse(&ty.element().to_string()).ok_or_else(|| error::not_contiguous(global, &text))?;
+    let dims = ty.shape().unwrap_or_default();
+    let shape: Result<Vec<u64>, _> = dims.into_iter().map(u64::try_from).collect();
+    let shape = shape.map_err(|_| error::not_contiguous(global, &text))?;
+    let (name, data) = value(global, symbol, weights)?;
+    let constant = Constant { name, dtype, shape, data };
+    if constant.size_bytes() != Some(constant.data.bytes().len() as u64) {
+        return Err(error::no_data(global, &constant.name).into());
+    }
+    Ok(constant)
+}
+
+fn value(global: Op, symbol: &str, weights: &Weights<'_>) -> Result<(String, ConstantData), Diagnostics> {
+    let attr = global.attr("initial_value").ok_or_else(|| error::no_data(global, symbol))?;
+    let name = attr.resource_name().unwrap_or(symbol).to_owned();
+    let data = attr.elements_bytes().map(ConstantData::from).or_else(|| weights(&name));
+    let data = data.ok_or_else(|| error::no_data(global, &name))?;
+    Ok((name, data))
+}

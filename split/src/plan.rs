@@ -1,0 +1,245 @@
+//! Place everything that lives and dies within a run into one arena.
+//!
+//! Before:
+//! ```mlir
+//! %0 = memref.alloc() : memref<64x1024xf32, #s>
+//! scf.forall .. { func.call @k0(%x, %0, ..) }
+//! scf.forall .. { func.call @k1(%0, %r, ..) }
+//! memref.dealloc %0 : memref<64x1024xf32, #s>
+//! ```
+//! After:
+//! ```mlir
+//! %arena = memref.alloc() {monopour.arena} : memref<262144xi8, #s>
+//! %0 = memref.view %arena[%c0][] : memref<262144xi8, #s> to memref<64x1024xf32, #s>
+//! .. memref.dealloc %arena
+//! ```
+//! Requires: outlined (and, for a GPU, distributed) kernels; every allocation of the host function freed once or returned.
+//! Ensures: an allocation of static size whose dealloc is unconditional is an offset in the arena; all others go to the pool.
+//! A kernel argument that is ever bound to the arena has access `read_write`: within one dispatch wgpu takes one access per
+//! buffer, and two arguments may lie in the one arena buffer.
+//! Source: offset packing by [`monopour_analysis::plan`].
+
+use crate::{ACCESS_ATTR, ARENA_ATTR, error};
+use monopour_analysis::liveness::Interval;
+use monopour_analysis::plan::{ALIGNMENT_BYTES, MemoryPlan, Request};
+use monopour_analysis::index::{BufferId, IndexVec};
+use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value};
+use std::collections::HashMap;
+
+/// Ops whose one result is the same buffer as their first operand.
+pub(crate) const VIEW_LIKE: [&str; 6] = [
+    "memref.cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.reinterpret_cast",
+    "memref.subview",
+    "memref.view",
+];
+
+/// The plan of the host function, as the program records it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Bytes of the arena.
+    pub arena_bytes: u64,
+    /// Largest sum of sizes alive at once.
+    pub lower_bound_bytes: u64,
+    /// Each transient.
+    pub transients: Vec<Placed>,
+}
+
+/// One transient.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Offset in the arena, in bytes.
+    pub offset_bytes: u64,
+    /// Size without padding, in bytes.
+    pub size_bytes: u64,
+    /// Position of its first use among the ops of the host function.
+    pub first: u32,
+    /// Position of its last use, inclusive.
+    pub last: u32,
+}
+
+/// An allocation with its one unconditional dealloc in the same block.
+struct Transient {
+    alloc: Op,
+    dealloc: Op,
+    size_bytes: u64,
+    first: u32,
+    last: u32,
+}
+
+/// Plans the memory of `host`, a function of `module`.
+///
+/// # Errors
+/// S0004 when an arena would hold a buffer without a static size (cannot happen after `collect`); IR errors.
+pub fn run(module: &Module, host: Op) -> Result<Report, Diagnostics> {
+    let block = host.body().expect("the host function has a body");
+    let transients = collect(block);
+    if transients.is_empty() {
+        return Ok(Report::default());
+    }
+    let plan = place(&transients);
+    rewrite(host, block, &transients, &plan)?;
+    widen_access(module, host)?;
+    Ok(report(&transients, &plan))
+}
+
+/// READ: allocations of static size that one dealloc of the same block frees.
+fn collect(block: Block) -> Vec<Transient> {
+    let ops = block.ops();
+    let positions: HashMap<Op, u32> = ops.iter().enumerate().map(|(i, op)| (*op, i as u32)).collect();
+    let mut out = Vec::new();
+    for alloc in ops.iter().copied().filter(|op| op.is("memref.alloc")) {
+        let value = alloc.result(0);
+        let uses = value.uses();
+        let mut deallocs = uses.iter().filter(|u| u.op.is("memref.dealloc"));
+        let (Some(dealloc), None) = (deallocs.next(), deallocs.next()) else { continue };
+        let Some(size_bytes) = value.ty().static_size_bytes() else { continue };
+        let Some(end) = positions.get(&dealloc.op) else { continue };
+        if alloc.num_operands() != 0 || size_bytes == 0 {
+            continue;
+        }
+        let (first, last) = live_range(value, dealloc.op, &positions).unwrap_or((positions[&alloc], *end));
+        out.push(Transient { alloc, dealloc: dealloc.op, size_bytes, first, last });
+    }
+    out
+}
+
+/// First and last op of the block that touches the buffer through any view; `None` if an alias cannot be followed.
+/// Tighter than alloc to dealloc: upstream's rewriting leaves all allocations at the top.
+fn live_range(value: Value, dealloc: Op, positions: &HashMap<Op, u32>) -> Option<(u32, u32)> {
+    let mut range: Option<(u32, u32)> = None;
+    let mut work = vec![value];
+    while let Some(v) = work.pop() {
+        for u in v.uses() {
+            if u.op == dealloc {
+                continue;
+            }
+            if VIEW_LIKE.contains(&u.op.name()) {
+                work.push(u.op.result(0));
+                continue;
+            }
+            if u.op.results().iter().any(|r| r.ty().is_memref()) {
+                return None;
+            }
+            let at = *positions.get(&ancestor_in(u.op, positions)?)?;
+            range = Some(range.map_or((at, at), |(f, l)| (f.min(at), l.max(at))));
+        }
+    }
+    range
+}
+
+/// The op of the host block that is, or contains, `op`.
+fn ancestor_in(op: Op, positions: &HashMap<Op, u32>) -> Option<Op> {
+    let mut at = Some(op);
+    while let Some(o) = at {
+        if positions.contains_key(&o) {
+            return Some(o);
+        }
+        at = o.parent();
+    }
+    None
+}
+
+fn place(transients: &[Transient]) -> MemoryPlan {
+    let requests: IndexVec<BufferId, Request> = transients
+        .iter()
+        .map(|t| Request { live: Interval { first: t.first, last: t.last }, size_bytes: t.size_bytes })
+        .collect();
+    monopour_analysis::plan::plan(&requests)
+}
+
+fn report(transients: &[Transient], plan: &MemoryPlan) -> Report {
+    let placed = transients.iter().zip(plan.offsets.iter()).map(|(t, offset)| Placed {
+        offset_bytes: *offset,
+        size_bytes: t.size_bytes,
+        first: t.first,
+        last: t.last,
+    });
+    Report {
+        arena_bytes: plan.peak_bytes,
+        lower_bound_bytes: plan.lower_bound_bytes,
+        transients: placed.collect(),
+    }
+}
+
+/// WRITE: one arena, views into it, no other allocation of a transient.
+fn rewrite(host: Op, block: Block, transients: &[Transient], plan: &MemoryPlan) -> Result<(), Diagnostics> {
+    let arena = create_arena(host, block, transients, plan.peak_bytes)?;
+    let of = |op: Op| transients.iter().position(|t| t.alloc == op || t.dealloc == op);
+    let offsets: Vec<u64> = plan.offsets.iter().copied().collect();
+    let mut target = ConversionTarget::new();
+    target.dynamically_legal_op("memref.alloc", move |op| of(op).is_none());
+    target.dynamically_legal_op("memref.dealloc", move |op| of(op).is_none());
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("memref.alloc", |op, _, rw| {
+        let index = of(op).ok_or_else(|| Declined::NoMatch("not a transient".to_owned()))?;
+        let offset = rw.const_index(offsets[index] as i64, op.location());
+        let spec = OpSpec::new("memref.view", op.location()).operands(&[arena, offset]).results(&[op.result(0).ty()]);
+        let view = rw.create(spec).map_err(Declined::Failed)?;
+        rw.replace_op(op, &[view.result(0)]);
+        Ok(())
+    });
+    patterns.add_fn("memref.dealloc", |op, _, rw| {
+        rw.erase(op);
+        Ok(())
+    });
+    convert(host, &target, &patterns, Mode::Partial)?;
+    Ok(())
+}
+
+fn create_arena(host: Op, block: Block, transients: &[Transient], bytes: u64) -> Result<Value, Diagnostics> {
+    let cx = host.context();
+    let like = transients[0].alloc.result(0).ty();
+    let space = like.as_memref().and_then(|m| m.memory_space);
+    let bytes = i64::try_from(bytes).map_err(|_| error::not_contiguous(host, &like.to_string()))?;
+    let ty = Type::memref(&[bytes], Type::integer(cx, 8), space);
+    let mut rw = Rewriter::new(cx);
+    rw.set_point(InsertionPoint::Start(block));
+    let alloc = OpSpec::new("memref.alloc", host.location())
+        .results(&[ty])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[0, 0]))
+        .attr("alignment", Attr::i64(cx, ALIGNMENT_BYTES as i64))
+        .attr(ARENA_ATTR, Attr::unit(cx));
+    let arena = rw.create(alloc)?.result(0);
+    let end = block.terminator().expect("the host function has a terminator");
+    rw.set_point(InsertionPoint::Before(end));
+    rw.create(OpSpec::new("memref.dealloc", host.location()).operands(&[arena]))?;
+    Ok(arena)
+}
+
+/// Whether a value is a view of the arena.
+pub(crate) fn is_arena_view(mut value: Value) -> bool {
+    while let Some(op) = value.defining_op() {
+        if op.attr(ARENA_ATTR).is_some() {
+            return true;
+        }
+        if op.num_operands() == 0 || op.is("memref.alloc") {
+            return false;
+        }
+        value = op.operand(0);
+    }
+    false
+}
+
+fn widen_access(module: &Module, host: Op) -> Result<(), Diagnostics> {
+    let cx = host.context();
+    let mut rw = Rewriter::new(cx);
+    for call in host.find_all("func.call") {
+        let Some(kernel) = call.attr("callee").and_then(|c| module.symbol(c.as_symbol()?)) else { continue };
+        let Some(attrs) = kernel.attr("arg_attrs").and_then(|a| a.as_array()) else { continue };
+        let widened: Vec<Attr> = attrs
+            .iter()
+            .enumerate()
+            .map(|(i, old)| {
+                let arena = i < call.num_operands() && is_arena_view(call.operand(i));
+                let marked = old.get(ACCESS_ATTR).is_some();
+                if arena && marked { Attr::dict(cx, &[(ACCESS_ATTR, Attr::string(cx, "read_write"))]) } else { *old }
+            })
+            .collect();
+        rw.set_attr(kernel, "arg_attrs", Attr::array(cx, &widened));
+    }
+    Ok(())
+}

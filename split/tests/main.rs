@@ -1,0 +1,197 @@
+//! One binary for all tests of `monopour-split`: outline, plan, schedule on small host functions.
+
+use expect_test::{Expect, expect};
+use monopour_ir::{Context, Diagnostics, Module};
+use monopour_split::{constants, outline, plan, schedule};
+
+/// Two dispatches over a transient, a constant and a returned buffer.
+const CHAIN: &str = r#"
+memref.global "private" constant @w : memref<8xf32> = dense<1.0>
+func.func @main(%x: memref<8xf32>) -> memref<8xf32> {
+  %cst = arith.constant 2.0 : f32
+  %w = memref.get_global @w : memref<8xf32>
+  %t = memref.alloc() {alignment = 64 : i64} : memref<8xf32>
+  scf.forall (%i) in (2) {
+    %o = affine.apply affine_map<(d0) -> (d0 * 4)>(%i)
+    %a = memref.subview %x[%o] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: ?>>
+    %b = memref.subview %t[%o] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: ?>>
+    linalg.map { arith.addf } ins(%a, %a : memref<4xf32, strided<[1], offset: ?>>, memref<4xf32, strided<[1], offset: ?>>) outs(%b : memref<4xf32, strided<[1], offset: ?>>)
+  } {monopour.kernel = {class = "elementwise"}}
+  %r = memref.alloc() {alignment = 64 : i64} : memref<8xf32>
+  scf.forall (%i) in (2) {
+    linalg.fill ins(%cst : f32) outs(%r : memref<8xf32>)
+    linalg.map { arith.addf } ins(%t, %w : memref<8xf32>, memref<8xf32>) outs(%r : memref<8xf32>)
+  } {monopour.kernel = {class = "elementwise"}}
+  memref.dealloc %t : memref<8xf32>
+  return %r : memref<8xf32>
+}
+"#;
+
+fn phases(text: &str) -> Result<(Module, plan::Report, schedule::Scheduled), Diagnostics> {
+    let cx = Context::new();
+    let module = Module::parse(cx, text.as_bytes(), "test.mlir")?;
+    outline::run(&module)?;
+    let host = module.symbol("main").expect("the input has @main");
+    let report = plan::run(&module, host)?;
+    let scheduled = schedule::run(&module, host, vec![])?;
+    module.op().verify_with_diagnostics()?;
+    Ok((module, report, scheduled))
+}
+
+fn check_code(text: &str, expected: Expect) {
+    let errors = phases(text).expect_err("is refused");
+    expected.assert_eq(&errors.0[0].to_string());
+}
+
+#[test]
+fn the_host_function_becomes_runtime_calls() {
+    let (module, report, scheduled) = phases(CHAIN).expect("schedules");
+    assert_eq!(scheduled.kernels, ["main_dispatch_0", "main_dispatch_1"]);
+    assert_eq!(scheduled.constants, ["w"]);
+    assert!(scheduled.copies.is_empty());
+    assert_eq!(report.arena_bytes, 256);
+    let host = module.symbol("main").expect("kept");
+    expect![[r#"
+        func.func @main(%arg0: i64) {
+          %c0_i64 = arith.constant 0 : i64
+          %0 = call @monopour_rt_input(%arg0, %c0_i64) : (i64, i64) -> i64
+          %c256_i64 = arith.constant 256 : i64
+          %1 = call @monopour_rt_arena(%arg0, %c256_i64) : (i64, i64) -> i64
+          %c0_i64_0 = arith.constant 0 : i64
+          %2 = call @monopour_rt_constant(%arg0, %c0_i64_0) : (i64, i64) -> i64
+          %c0_i64_1 = arith.constant 0 : i64
+          %c32_i64 = arith.constant 32 : i64
+          call @monopour_rt_arg(%arg0, %0, %c0_i64_1, %c32_i64) : (i64, i64, i64, i64) -> ()
+          %c0_i64_2 = arith.constant 0 : i64
+          %c32_i64_3 = arith.constant 32 : i64
+          call @monopour_rt_arg(%arg0, %1, %c0_i64_2, %c32_i64_3) : (i64, i64, i64, i64) -> ()
+          %c0_i64_4 = arith.constant 0 : i64
+          %c2_i64 = arith.constant 2 : i64
+          %c1_i64 = arith.constant 1 : i64
+          %c1_i64_5 = arith.constant 1 : i64
+          call @monopour_rt_dispatch(%arg0, %c0_i64_4, %c2_i64, %c1_i64, %c1_i64_5) : (i64, i64, i64, i64, i64) -> ()
+          %c32_i64_6 = arith.constant 32 : i64
+          %3 = call @monopour_rt_alloc(%arg0, %c32_i64_6) : (i64, i64) -> i64
+          %c0_i64_7 = arith.constant 0 : i64
+          %c32_i64_8 = arith.constant 32 : i64
+          call @monopour_rt_arg(%arg0, %3, %c0_i64_7, %c32_i64_8) : (i64, i64, i64, i64) -> ()
+          %c0_i64_9 = arith.constant 0 : i64
+          %c32_i64_10 = arith.constant 32 : i64
+          call @monopour_rt_arg(%arg0, %1, %c0_i64_9, %c32_i64_10) : (i64, i64, i64, i64) -> ()
+          %c0_i64_11 = arith.constant 0 : i64
+          %c32_i64_12 = arith.constant 32 : i64
+          call @monopour_rt_arg(%arg0, %2, %c0_i64_11, %c32_i64_12) : (i64, i64, i64, i64) -> ()
+          %c1_i64_13 = arith.constant 1 : i64
+          %c2_i64_14 = arith.constant 2 : i64
+          %c1_i64_15 = arith.constant 1 : i64
+          %c1_i64_16 = arith.constant 1 : i64
+          call @monopour_rt_dispatch(%arg0, %c1_i64_13, %c2_i64_14, %c1_i64_15, %c1_i64_16) : (i64, i64, i64, i64, i64) -> ()
+          call @monopour_rt_free(%arg0, %1) : (i64, i64) -> ()
+          %c0_i64_17 = arith.constant 0 : i64
+          call @monopour_rt_result(%arg0, %c0_i64_17, %3) : (i64, i64, i64) -> ()
+          return
+        }"#]].assert_eq(&host.to_string());
+}
+
+#[test]
+fn a_kernel_takes_each_buffer_once_and_then_the_tile_id() {
+    let cx = Context::new();
+    let module = Module::parse(cx, CHAIN.as_bytes(), "test.mlir").expect("parses");
+    assert_eq!(outline::run(&module).expect("outlines").kernels, 2);
+    let kernel = module.symbol("main_dispatch_1").expect("made");
+    expect![[r#"
+        func.func private @main_dispatch_1(%arg0: memref<8xf32>, %arg1: memref<8xf32>, %arg2: memref<8xf32>, %arg3: index) attributes {monopour.kernel = {class = "elementwise"}} {
+          %cst = arith.constant 2.000000e+00 : f32
+          linalg.fill ins(%cst : f32) outs(%arg0 : memref<8xf32>)
+          linalg.map { arith.addf } ins(%arg1, %arg2 : memref<8xf32>, memref<8xf32>) outs(%arg0 : memref<8xf32>)
+          return
+        }"#]].assert_eq(&kernel.to_string());
+}
+
+#[test]
+fn transients_whose_lives_do_not_meet_share_memory() {
+    let text = r#"
+func.func private @k(memref<1000xf32>, memref<1000xf32>, index)
+func.func @main(%x: memref<1000xf32>) -> memref<1000xf32> {
+  %a = memref.alloc() : memref<1000xf32>
+  %b = memref.alloc() : memref<1000xf32>
+  %c = memref.alloc() : memref<1000xf32>
+  %r = memref.alloc() : memref<1000xf32>
+  scf.forall (%i) in (1) { func.call @k(%x, %a, %i) : (memref<1000xf32>, memref<1000xf32>, index) -> () }
+  scf.forall (%i) in (1) { func.call @k(%a, %b, %i) : (memref<1000xf32>, memref<1000xf32>, index) -> () }
+  scf.forall (%i) in (1) { func.call @k(%b, %c, %i) : (memref<1000xf32>, memref<1000xf32>, index) -> () }
+  scf.forall (%i) in (1) { func.call @k(%c, %r, %i) : (memref<1000xf32>, memref<1000xf32>, index) -> () }
+  memref.dealloc %a : memref<1000xf32>
+  memref.dealloc %b : memref<1000xf32>
+  memref.dealloc %c : memref<1000xf32>
+  return %r : memref<1000xf32>
+}
+"#;
+    let (_, report, _) = phases(text).expect("schedules");
+    assert_eq!(report.transients.len(), 3);
+    // %a is dead when %c is born: two slots of 4,096 bytes (4,000 rounded up to 256) serve three buffers.
+    assert_eq!(report.arena_bytes, 2 * 4096);
+    assert_eq!(report.lower_bound_bytes, 2 * 4096);
+    assert_eq!(report.transients[0].offset_bytes, report.transients[2].offset_bytes);
+}
+
+#[test]
+fn constants_are_read_out_of_the_module() {
+    let (module, _, scheduled) = phases(CHAIN).expect("schedules");
+    let found = constants::collect(&module, &scheduled.constants, &|_| None).expect("has data");
+    assert_eq!(found[0].name, "w");
+    assert_eq!(found[0].data.bytes(), 1.0f32.to_le_bytes().repeat(8));
+}
+
+#[test]
+fn a_captured_scalar_is_refused() {
+    check_code(
+        "func.func @main(%n: index, %x: memref<8xf32>) {\n  %z = arith.constant 0.0 : f32\n  scf.forall (%i) in (2) {\n    memref.store %z, %x[%n] : memref<8xf32>\n  } {monopour.kernel = {}}\n  return\n}\n",
+        expect![[r#"
+            error[S0001]: a dispatch captures a value of type index
+              --> test.mlir:4:5
+              help: kernels take whole, contiguous, static memrefs and constants: compute the value inside the dispatch"#]],
+    );
+}
+
+#[test]
+fn a_dynamic_grid_is_refused() {
+    check_code(
+        "func.func @main(%n: index, %x: memref<8xf32>) {\n  scf.forall (%i) in (%n) {\n  } {monopour.kernel = {}}\n  return\n}\n",
+        expect![[r#"
+            error[S0002]: the grid of a dispatch is not static, from 0, by step 1
+              --> test.mlir:2:3
+              help: normalise the scf.forall: lower bounds 0, steps 1, constant upper bounds, at most three dimensions"#]],
+    );
+}
+
+#[test]
+fn computing_on_the_host_is_refused() {
+    check_code(
+        "func.func @main(%x: memref<8xf32>) {\n  %c = arith.constant 0 : index\n  %v = memref.load %x[%c] : memref<8xf32>\n  return\n}\n",
+        expect![[r#"
+            error[S0003]: 'memref.load' cannot run on the host
+              --> test.mlir:3:8
+              help: host code allocates, frees, copies whole buffers and dispatches kernels; anything else must be inside a dispatch"#]],
+    );
+}
+
+#[test]
+fn a_dynamic_buffer_is_refused() {
+    check_code("func.func @main(%x: memref<?xf32>) {\n  return\n}\n", expect![[r#"
+        error[S0004]: 'func.func' needs a static contiguous buffer, found memref<?xf32>
+          --> test.mlir:1:1
+          help: dynamic sizes and strided buffers on the host are not supported yet"#]]);
+}
+
+#[test]
+fn a_constant_without_data_is_refused() {
+    let text = CHAIN.replace("dense<1.0>", "dense_resource<w0>");
+    let (module, _, scheduled) = phases(&text).expect("schedules");
+    let errors = constants::collect(&module, &scheduled.constants, &|_| None).expect_err("is refused");
+    assert_eq!(errors.0[0].code, "S0005");
+    let given = constants::collect(&module, &scheduled.constants, &|name| {
+        (name == "w0").then(|| vec![0u8; 32].into())
+    });
+    assert_eq!(given.expect("given")[0].name, "w0");
+}
