@@ -114,6 +114,10 @@ impl Builder {
     pub fn context(&self) -> Context {
         self.cx
     }
+    /// The insertion point.
+    pub fn point(&self) -> InsertionPoint {
+        self.point
+    }
     /// Moves the insertion point.
     pub fn set_point(&mut self, point: InsertionPoint) {
         self.point = point;

@@ -23,6 +23,7 @@ mod attrs;
 mod block;
 mod builder;
 mod context;
+pub mod conversion;
 mod contract;
 mod diagnostic;
 mod llvm;

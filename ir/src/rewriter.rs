@@ -21,12 +21,13 @@ pub struct Rewriter {
     cx: Context,
     builder: Option<Builder>,
     journal: Vec<Change>,
+    releases: Option<Vec<Op>>,
 }
 
 impl Rewriter {
     /// A rewriter without an insertion point.
     pub fn new(cx: Context) -> Self {
-        Self { cx, builder: None, journal: vec![] }
+        Self { cx, builder: None, journal: vec![], releases: None }
     }
     /// The context.
     pub fn context(&self) -> Context {
@@ -39,6 +40,45 @@ impl Rewriter {
     /// Empties the journal and returns it.
     pub fn take_journal(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.journal)
+    }
+    /// Empties the journal and keeps its memory.
+    pub(crate) fn clear_journal(&mut self) {
+        self.journal.clear();
+    }
+    /// From now on notes each `builtin.unrealized_conversion_cast` that loses a use; the conversion driver drops those that end unused.
+    pub(crate) fn track_released_casts(&mut self) {
+        self.releases = Some(vec![]);
+    }
+    /// The casts that lost a use since the last call; some of them may be erased by now.
+    pub(crate) fn take_released_casts(&mut self) -> Vec<Op> {
+        self.releases.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+    fn release(&mut self, value: Value) {
+        let Some(releases) = &mut self.releases else { return };
+        if let Some(op) = value.defining_op().filter(|op| op.is("builtin.unrealized_conversion_cast")) {
+            releases.push(op);
+        }
+    }
+    /// Inserts a detached op right after the definition of `value`, so that it dominates whatever `value` dominates.
+    /// The insertion point stays behind the new op where it was right behind the definition.
+    pub(crate) fn insert_after_definition(&mut self, op: Op, value: Value) {
+        let (point, moves) = match (value.defining_op(), value.as_block_arg()) {
+            (Some(def), _) => {
+                (InsertionPoint::After(def), matches!(self.point(), Some(InsertionPoint::After(at)) if at == def))
+            }
+            (None, Some((block, _))) => {
+                (InsertionPoint::Start(block), matches!(self.point(), Some(InsertionPoint::Start(at)) if at == block))
+            }
+            (None, None) => unreachable!("a value is an op result or a block argument"),
+        };
+        Builder::new(self.cx, point).insert(op);
+        self.journal.push(Change::Created(op));
+        if moves {
+            self.set_point(InsertionPoint::After(op));
+        }
+    }
+    fn point(&self) -> Option<InsertionPoint> {
+        self.builder.as_ref().map(Builder::point)
     }
     /// Sets where new ops go.
     pub fn set_point(&mut self, point: InsertionPoint) {
@@ -84,6 +124,7 @@ impl Rewriter {
             self.journal.push(Change::Modified(u.op));
         }
         c!(mlirValueReplaceAllUsesOfWith(old.raw, new.raw));
+        self.release(old);
     }
     /// Replaces the op's results by `values` and erases it.
     pub fn replace_op(&mut self, op: Op, values: &[Value]) {
@@ -96,16 +137,25 @@ impl Rewriter {
     /// Erases an op (and what it contains). Its results must be unused.
     pub fn erase(&mut self, op: Op) {
         debug_assert!(op.results().iter().all(|r| r.is_unused()), "erased op {} is unused", op.name());
-        op.walk(crate::WalkOrder::Post, |o| self.journal.push(Change::Erased(o)));
+        op.walk(crate::WalkOrder::Post, |o| {
+            for i in 0..o.num_operands() {
+                self.release(o.operand(i));
+            }
+            self.journal.push(Change::Erased(o));
+        });
         c!(mlirOperationDestroy(op.raw));
     }
     /// Sets an operand.
     pub fn set_operand(&mut self, op: Op, index: usize, value: Value) {
+        self.release(op.operand(index));
         c!(mlirOperationSetOperand(op.raw, index as isize, value.raw));
         self.journal.push(Change::Modified(op));
     }
     /// Replaces the whole operand list.
     pub fn set_operands(&mut self, op: Op, values: &[Value]) {
+        for old in op.operands() {
+            self.release(old);
+        }
         let raw: Vec<_> = values.iter().map(|v| v.raw).collect();
         c!(mlirOperationSetOperands(op.raw, raw.len() as isize, raw.as_ptr()));
         self.journal.push(Change::Modified(op));
@@ -146,15 +196,28 @@ impl Rewriter {
     }
     /// Adds a block argument at the end.
     pub fn add_block_arg(&mut self, block: Block, ty: Type, loc: crate::Location) -> Value {
+        self.note_signature(block);
         Value { raw: c!(mlirBlockAddArgument(block.raw, ty.raw, loc.raw)) }
     }
     /// Erases an unused block argument.
     pub fn erase_block_arg(&mut self, block: Block, index: usize) {
         debug_assert!(block.arg(index).is_unused(), "erased block argument is unused");
         c!(mlirBlockEraseArgument(block.raw, index as u32));
+        self.note_signature(block);
+    }
+    fn note_signature(&mut self, block: Block) {
+        if let Some(op) = block.parent_op() {
+            self.journal.push(Change::Modified(op));
+        }
     }
     /// Moves all blocks of `from` into the empty region `to`.
     pub fn take_region(&mut self, to: Region, from: Region) {
+        for region in [to, from] {
+            // An empty or detached region has no block through which its op could be named.
+            if let Some(op) = region.entry().and_then(Block::parent_op) {
+                self.journal.push(Change::Modified(op));
+            }
+        }
         c!(mlirRegionTakeBody(to.raw, from.raw));
     }
 }

@@ -1,5 +1,7 @@
 //! One binary for all tests of `monopour-ir`.
 
+mod conversion;
+
 use monopour_ir::{Context, Module, WalkOrder, run_passes};
 
 const ADD: &str = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = arith.addf %a, %a : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n";

@@ -1,0 +1,259 @@
+//! The rewriter of conversion patterns: values may be replaced by values of other types.
+
+use crate::{Block, Change, Context, Op, OpSpec, Rewriter, Type, Value};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::{Deref, DerefMut};
+
+const CAST: &str = "builtin.unrealized_conversion_cast";
+
+/// Hashes a pointer by one multiplication: the driver looks up every op that it visits.
+#[derive(Default)]
+pub(super) struct PointerHasher(u64);
+
+impl Hasher for PointerHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0u8; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+    fn write_u64(&mut self, word: u64) {
+        // Fibonacci hashing; the rotation brings the mixed upper bits to where the table looks.
+        self.0 = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
+    }
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
+pub(super) type OpMap<V> = HashMap<Op, V, BuildHasherDefault<PointerHasher>>;
+
+/// A live cast of the driver's.
+#[derive(Clone, Copy, Debug)]
+struct Cast {
+    /// Creation order, for reports.
+    sequence: usize,
+    source: Value,
+    ty: Type,
+}
+
+/// A [`Rewriter`] that bridges types with casts. See the module documentation of [`crate::conversion`].
+#[derive(Debug)]
+pub struct ConversionRewriter {
+    rewriter: Rewriter,
+    casts: OpMap<Cast>,
+    shared: HashMap<(Value, Type), Op>,
+    /// How much of the journal the tables above have seen. Erasures must be noticed before an address is used again.
+    synced: usize,
+    created: usize,
+    max_live: usize,
+}
+
+impl Deref for ConversionRewriter {
+    type Target = Rewriter;
+    fn deref(&self) -> &Rewriter {
+        &self.rewriter
+    }
+}
+
+impl DerefMut for ConversionRewriter {
+    fn deref_mut(&mut self) -> &mut Rewriter {
+        &mut self.rewriter
+    }
+}
+
+impl ConversionRewriter {
+    pub(super) fn new(cx: Context) -> Self {
+        let mut rewriter = Rewriter::new(cx);
+        rewriter.track_released_casts();
+        Self { rewriter, casts: OpMap::default(), shared: HashMap::new(), synced: 0, created: 0, max_live: 0 }
+    }
+
+    /// The value in its newest type: what stands behind the driver's casts.
+    pub fn converted(&mut self, value: Value) -> Value {
+        self.sync();
+        self.behind_casts(value)
+    }
+
+    /// `value` as a `ty`: itself, what it was cast from, or a cast right after its definition, shared with earlier requests.
+    pub fn cast(&mut self, value: Value, ty: Type) -> Value {
+        self.sync();
+        if value.ty() == ty {
+            return value;
+        }
+        let source = self.behind_casts(value);
+        if source.ty() == ty {
+            return source;
+        }
+        if let Some(op) = self.shared.get(&(source, ty)).filter(|op| op.operand(0) == source) {
+            return op.result(0);
+        }
+        self.create_cast(source, ty)
+    }
+
+    /// Replaces the op's results and erases it. A replacement may have another type than the result.
+    pub fn replace_op(&mut self, op: Op, values: &[Value]) {
+        assert_eq!(op.num_results(), values.len(), "one replacement per result of {}", op.name());
+        for (old, new) in op.results().into_iter().zip(values) {
+            self.replace_all_uses(old, *new);
+        }
+        self.rewriter.erase(op);
+    }
+
+    /// Replaces all uses of `old` by `new`, which may have another type.
+    pub fn replace_all_uses(&mut self, old: Value, new: Value) {
+        self.sync();
+        if self.behind_casts(new) == old {
+            return;
+        }
+        for user in old.uses() {
+            // A cast of the old value becomes a cast of the new one, or goes: casts never stack.
+            if let Some(cast) = self.casts.get(&user.op).copied() {
+                let again = self.cast(new, cast.ty);
+                self.rewriter.replace_all_uses(user.op.result(0), again);
+                self.rewriter.erase(user.op);
+            }
+        }
+        if !old.is_unused() {
+            let bridge = self.cast(new, old.ty());
+            self.rewriter.replace_all_uses(old, bridge);
+        }
+    }
+
+    /// Changes the types of a block's arguments in place, one type per argument; uses in old types read casts.
+    pub fn convert_block_args(&mut self, block: Block, types: &[Type]) {
+        assert_eq!(block.num_args(), types.len(), "one type per block argument");
+        self.sync();
+        for (arg, ty) in block.args().into_iter().zip(types) {
+            if arg.ty() != *ty {
+                self.convert_value(arg, *ty);
+            }
+        }
+    }
+
+    fn convert_value(&mut self, value: Value, ty: Type) {
+        let (old_ty, uses) = (value.ty(), value.uses());
+        self.rewriter.set_type(value, ty);
+        // Whatever was cast from this value keeps its type: those casts now start from the new one.
+        let (casts, plain): (Vec<_>, Vec<_>) = uses.into_iter().partition(|u| self.casts.contains_key(&u.op));
+        for user in casts.into_iter().filter(|u| u.op.result(0).ty() == ty) {
+            self.rewriter.replace_all_uses(user.op.result(0), value);
+            self.rewriter.erase(user.op);
+        }
+        if plain.is_empty() {
+            return;
+        }
+        let bridge = self.cast(value, old_ty);
+        for user in plain {
+            self.rewriter.set_operand(user.op, user.index, bridge);
+        }
+    }
+
+    fn create_cast(&mut self, source: Value, ty: Type) -> Value {
+        let loc = source.defining_op().or_else(|| source.as_block_arg().and_then(|(b, _)| b.parent_op()));
+        let loc = loc.map_or_else(|| crate::Location::unknown(self.context()), Op::location);
+        let spec = OpSpec::new(CAST, loc).operands(&[source]).results(&[ty]);
+        let op = spec.build(self.context()).expect("a cast between any two types builds");
+        self.rewriter.insert_after_definition(op, source);
+        self.casts.insert(op, Cast { sequence: self.created, source, ty });
+        self.shared.insert((source, ty), op);
+        self.created += 1;
+        self.max_live = self.max_live.max(self.casts.len());
+        op.result(0)
+    }
+
+    fn behind_casts(&self, mut value: Value) -> Value {
+        while let Some(op) = value.defining_op().filter(|op| self.casts.contains_key(op)) {
+            value = op.operand(0);
+        }
+        value
+    }
+
+    /// Forgets the casts that the journal says are gone.
+    fn sync(&mut self) {
+        let journal = self.rewriter.journal();
+        for change in &journal[self.synced.min(journal.len())..] {
+            if let Change::Erased(op) = change {
+                forget(&mut self.casts, &mut self.shared, *op);
+            }
+        }
+        self.synced = journal.len();
+    }
+
+    /// After a pattern: folds casts whose operand it changed, and drops those that ended unused.
+    pub(super) fn settle(&mut self) {
+        self.sync();
+        let changed: Vec<Op> = self.journal().iter().filter_map(|change| match change {
+            Change::Modified(op) => Some(*op),
+            _ => None,
+        }).collect();
+        for op in changed {
+            self.fold(op);
+        }
+        let mut released = self.rewriter.take_released_casts();
+        for change in self.rewriter.journal() {
+            if let Change::Created(op) = change {
+                released.push(*op);
+            }
+        }
+        while let Some(op) = released.pop() {
+            self.sync();
+            if self.casts.contains_key(&op) && op.result(0).is_unused() {
+                self.rewriter.erase(op);
+                released.append(&mut self.rewriter.take_released_casts());
+            }
+        }
+        self.sync();
+    }
+
+    /// A cast that now casts another value than the one it was made for.
+    fn fold(&mut self, op: Op) {
+        let Some(cast) = self.casts.get(&op).copied() else { return };
+        let operand = op.operand(0);
+        if operand == cast.source {
+            return;
+        }
+        if self.shared.get(&(cast.source, cast.ty)) == Some(&op) {
+            self.shared.remove(&(cast.source, cast.ty));
+        }
+        let again = self.cast(operand, cast.ty);
+        self.rewriter.replace_all_uses(op.result(0), again);
+        self.rewriter.erase(op);
+        self.sync();
+    }
+
+    pub(super) fn is_cast(&self, op: Op) -> bool {
+        self.casts.contains_key(&op)
+    }
+    /// Live casts, oldest first.
+    pub(super) fn live_casts(&self) -> Vec<Op> {
+        let mut casts: Vec<_> = self.casts.iter().map(|(op, cast)| (cast.sequence, *op)).collect();
+        casts.sort_by_key(|c| c.0);
+        casts.into_iter().map(|c| c.1).collect()
+    }
+    pub(super) fn casts_created(&self) -> usize {
+        self.created
+    }
+    pub(super) fn max_live_casts(&self) -> usize {
+        self.max_live
+    }
+    pub(super) fn forget_journal(&mut self) {
+        self.sync();
+        self.rewriter.clear_journal();
+        self.synced = 0;
+    }
+}
+
+fn forget(casts: &mut OpMap<Cast>, shared: &mut HashMap<(Value, Type), Op>, op: Op) {
+    if let Some(cast) = casts.remove(&op) {
+        let key = (cast.source, cast.ty);
+        if shared.get(&key) == Some(&op) {
+            shared.remove(&key);
+        }
+    }
+}
