@@ -1,1 +1,15 @@
 //! Host function and CPU kernels through LLVM to object code.
+//!
+//! Input: a module with the scheduled host function and, for a CPU target, the outlined kernels on memrefs.
+//! Output: one ELF relocatable that the runtime loads from memory, whose only undefined symbols are the runtime's.
+//! [`object::emit`] is the way in; the stages under it, in order: [`local_memory`] puts a kernel's own buffers on the stack,
+//! [`copies`] turns strided copies into loops, [`math`] replaces what would need a math library, [`to_llvm`] runs upstream's
+//! lowerings to the llvm dialect, [`abi`] gives each kernel the signature that the runtime calls.
+
+pub mod abi;
+pub mod copies;
+pub mod error;
+pub mod local_memory;
+pub mod math;
+pub mod object;
+pub mod to_llvm;

@@ -1,0 +1,80 @@
+//! Copies in kernels: which remain, and strided ones as loops.
+//!
+//! Before: `memref.copy %a, %b : memref<8x10xf32, strided<[512, 1], offset: ?>> to memref<8x10xf32>`.
+//! After: a nest of `scf.for` that loads and stores each element. Upstream would call a library function (`memrefCopy`).
+//! A copy between contiguous memrefs stays: it becomes `memcpy`.
+
+use crate::abi;
+use monopour_ir::{Block, Builder, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value};
+
+/// Turns strided copies into loops.
+///
+/// # Errors
+/// None on verified IR.
+pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
+    let contiguous = |ty: Type| ty.as_memref().is_some_and(|m| m.is_identity());
+    let mut rewriter = Rewriter::new(module.context());
+    for copy in module.op().find_all("memref.copy") {
+        if contiguous(copy.operand(0).ty()) && contiguous(copy.operand(1).ty()) {
+            continue;
+        }
+        lower(copy)?;
+        rewriter.erase(copy);
+    }
+    Ok(())
+}
+
+/// Copies from one argument of a kernel to another, and the bytes of the destinations (an upper bound per dispatch).
+pub(crate) fn count(kernel: Op) -> (u32, u64) {
+    let base_of = |mut value: Value| loop {
+        match value.defining_op() {
+            Some(op) if op.num_operands() > 0 && op.operand(0).ty().is_memref() => value = op.operand(0),
+            Some(_) => return None,
+            None => return Some(value).filter(|v| v.as_block_arg().is_some_and(|(b, _)| Some(b) == kernel.body())),
+        }
+    };
+    let mut total = (0, 0);
+    if !abi::is_kernel(kernel) {
+        return total;
+    }
+    for copy in kernel.find_all("memref.copy") {
+        if let (Some(_), Some(to)) = (base_of(copy.operand(0)), base_of(copy.operand(1))) {
+            total = (total.0 + 1, total.1 + to.ty().static_size_bytes().unwrap_or(0));
+        }
+    }
+    total
+}
+
+fn lower(copy: Op) -> Result<(), Diagnostics> {
+    let loc = copy.location();
+    let (source, target) = (copy.operand(0), copy.operand(1));
+    let mut b = Builder::before(copy);
+    let zero = b.const_index(0, loc);
+    let one = b.const_index(1, loc);
+    let mut indices = Vec::new();
+    for (dim, extent) in source.ty().shape().unwrap_or_default().into_iter().enumerate() {
+        let bound = extent_value(&mut b, source, dim, extent, loc)?;
+        let body = Block::new(&[(Type::index(b.context()), loc)]);
+        let region = Region::new();
+        region.append(body);
+        let spec = OpSpec::new("scf.for", loc).operands(&[zero, bound, one]).region(region);
+        b.create(spec)?;
+        let mut end = Builder::new(b.context(), InsertionPoint::End(body));
+        let terminator = end.create(OpSpec::new("scf.yield", loc))?;
+        b = Builder::before(terminator);
+        indices.push(body.arg(0));
+    }
+    let element = source.ty().element();
+    let load = b.create(OpSpec::new("memref.load", loc).operands(&[source]).operands(&indices).results(&[element]))?;
+    b.create(OpSpec::new("memref.store", loc).operands(&[load.result(0), target]).operands(&indices))?;
+    Ok(())
+}
+
+fn extent_value(b: &mut Builder, memref: Value, dim: usize, extent: i64, loc: Location) -> Result<Value, Diagnostics> {
+    if extent != DYNAMIC {
+        return Ok(b.const_index(extent, loc));
+    }
+    let index = b.const_index(dim as i64, loc);
+    let spec = OpSpec::new("memref.dim", loc).operands(&[memref, index]).results(&[Type::index(b.context())]);
+    Ok(b.create(spec)?.result(0))
+}

@@ -1,0 +1,122 @@
+//! One module to one ELF relocatable.
+//!
+//! Requires: the scheduled host function `func.func @entry(%cx: i64)`; on a CPU target also the kernels, functions with the
+//! attribute `monopour.kernel` over memrefs and tile ids.
+//! Ensures: the object defines `void entry(int64_t cx)` and per kernel `void kernel(void *const *args, const int64_t *ids)`;
+//! undefined symbols are `monopour_rt_*`, `memcpy`, `memmove` and `memset` only. Same input, same bytes. The module is not changed.
+//! Limits: x86_64 and aarch64 (C0006); nothing that needs a math library (C0004, C0005).
+
+use crate::{abi, error, to_llvm};
+use monopour_ir::{Diagnostic, Diagnostics, LlvmOutput, LlvmTarget, Module, Op, emit_llvm};
+use monopour_program::{CpuKernel, CpuTarget, NativeCode};
+use object::{Object, ObjectSymbol};
+
+/// What LLVM itself may call, besides the runtime's functions.
+const LIBRARY_SYMBOLS: [&str; 3] = ["memcpy", "memmove", "memset"];
+/// Prefix of the runtime's functions.
+pub(crate) const RUNTIME_PREFIX: &str = "monopour_rt_";
+
+/// A textual form of the code, for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Listing {
+    /// The module in MLIR's llvm dialect.
+    Dialect,
+    /// LLVM IR as translated.
+    Ir,
+    /// LLVM IR after the optimiser.
+    OptimizedIr,
+    /// Assembly.
+    Assembly,
+}
+
+/// The CPU that a GPU program's host function is compiled for: the baseline of the architecture, so that an artifact runs anywhere.
+pub fn baseline() -> CpuTarget {
+    let name = if cfg!(target_arch = "x86_64") { "x86-64" } else { "generic" };
+    CpuTarget::parse(name).unwrap_or_else(CpuTarget::host)
+}
+
+/// Compiles the host function, and the kernels if there are any, for `target`.
+///
+/// # Errors
+/// C0001 to C0008; I0005 when LLVM refuses the code.
+pub fn emit(module: &Module, target: &CpuTarget) -> Result<NativeCode, Diagnostics> {
+    let llvm = llvm_target(target)?;
+    let entry = entry_name(module)?;
+    let lowered = to_llvm::run(module, target)?;
+    let object = emit_llvm(lowered.op(), &llvm, LlvmOutput::Object)?;
+    check_symbols(&object)?;
+    Ok(NativeCode { arch: target.arch.clone(), features: target.features.clone(), object, entry })
+}
+
+/// The same code as text.
+///
+/// # Errors
+/// As [`emit`].
+pub fn listing(module: &Module, target: &CpuTarget, listing: Listing) -> Result<String, Diagnostics> {
+    let llvm = llvm_target(target)?;
+    let lowered = to_llvm::run(module, target)?;
+    let output = match listing {
+        Listing::Dialect => return Ok(lowered.op().to_string()),
+        Listing::Ir => LlvmOutput::Ir,
+        Listing::OptimizedIr => LlvmOutput::OptimizedIr,
+        Listing::Assembly => LlvmOutput::Assembly,
+    };
+    let text = emit_llvm(lowered.op(), &llvm, output)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The module's kernels, in the order in which host code numbers them.
+///
+/// # Errors
+/// C0002 for a signature that the runtime cannot call.
+pub fn kernels(module: &Module) -> Result<Vec<CpuKernel>, Diagnostics> {
+    module.functions().into_iter().filter(|f| abi::is_kernel(*f)).map(|f| kernel(f).map_err(Diagnostics::from)).collect()
+}
+
+fn kernel(func: Op) -> Result<CpuKernel, Diagnostic> {
+    let signature = abi::kernel_signature(func)?;
+    let (copies, copied_bytes) = crate::copies::count(func);
+    Ok(CpuKernel {
+        symbol: func.symbol_name().unwrap_or_default(),
+        args: signature.args as u32,
+        ids: signature.ids as u32,
+        copies,
+        copied_bytes,
+    })
+}
+
+fn entry_name(module: &Module) -> Result<String, Diagnostics> {
+    let i64_only = |f: &Op| {
+        f.function_type().is_some_and(|(inputs, results)| inputs.len() == 1 && inputs[0].integer_width() == Some(64) && results.is_empty())
+    };
+    let public: Vec<Op> = module.functions().into_iter().filter(|f| f.is_public() && !abi::is_kernel(*f) && i64_only(f)).collect();
+    match public.as_slice() {
+        [entry] => Ok(entry.symbol_name().unwrap_or_default()),
+        others => Err(error::entry(module.op().location(), others.len()).into()),
+    }
+}
+
+fn llvm_target(target: &CpuTarget) -> Result<LlvmTarget, Diagnostics> {
+    if !matches!(target.arch.as_str(), "x86_64" | "aarch64") {
+        return Err(error::architecture(&target.arch).into());
+    }
+    Ok(LlvmTarget {
+        // ELF and the System V calling convention on every operating system: the runtime loads it itself.
+        triple: format!("{}-unknown-none-elf", target.arch),
+        cpu: target.cpu.clone(),
+        features: target.llvm_features(),
+        vector_bits: target.vector_bits,
+    })
+}
+
+fn check_symbols(bytes: &[u8]) -> Result<(), Diagnostics> {
+    let file = object::File::parse(bytes).map_err(|e| Diagnostic::global("I0005", format!("llvm wrote an object that cannot be read: {e}")))?;
+    let mut unknown: Vec<&str> = file.symbols().filter(|s| s.is_undefined()).filter_map(|s| s.name().ok()).collect();
+    unknown.retain(|name| !name.is_empty() && !name.starts_with(RUNTIME_PREFIX) && !LIBRARY_SYMBOLS.contains(name));
+    unknown.sort_unstable();
+    unknown.dedup();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    Err(Diagnostics(unknown.into_iter().map(error::undefined_symbol).collect()))
+}

@@ -1,0 +1,88 @@
+//! The module to the llvm dialect.
+//!
+//! Before: kernels over memrefs with `linalg`, `vector`, `scf`, `affine`, `arith`, `math`; a host function of runtime calls.
+//! After: only `llvm` ops; memref arguments are bare pointers; each kernel has its entry ([`crate::abi`]).
+//! Requires: kernel arguments contiguous and static (C0002).
+//! Limits: an op that no lowering takes (C0001), a call to outside (C0008).
+
+use crate::abi::{self, KernelSignature};
+use crate::{copies, error, local_memory, math, object::RUNTIME_PREFIX};
+use monopour_ir::{Diagnostics, Module, Rewriter, WalkOrder, apply_named_sequence, run_passes};
+use monopour_program::CpuTarget;
+
+/// Lowers vectors of several dimensions to rows; a transform script, so that it prints and can be tried by hand.
+const LOWER_VECTORS: &str = include_str!("lower_vectors.mlir");
+/// Leftover linalg ops become loops before vectors are lowered, so that both meet the same clean-up.
+const LINALG: &str = "builtin.module(func.func(convert-linalg-to-loops))";
+/// Everything structured to a control-flow graph over one-dimensional vectors.
+const STRUCTURE: &str = "builtin.module(func.func(lower-vector-mask,convert-vector-to-scf{full-unroll=true}),\
+    fold-memref-alias-ops,lower-affine,expand-strided-metadata,lower-affine,\
+    func.func(loop-invariant-code-motion),canonicalize,cse,convert-scf-to-cf,arith-expand{include-bf16=true})";
+/// To the llvm dialect.
+const TO_LLVM: &str = "builtin.module(convert-vector-to-llvm,finalize-memref-to-llvm,convert-math-to-llvm,convert-index-to-llvm,\
+    convert-arith-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},\
+    reconcile-unrealized-casts,canonicalize,cse)";
+
+/// A copy of `module` in the llvm dialect.
+///
+/// # Errors
+/// C0001 to C0004, C0008.
+pub fn run(module: &Module, target: &CpuTarget) -> Result<Module, Diagnostics> {
+    let kernels = collect_kernels(module)?;
+    check_calls(module)?;
+    let lowered = module.duplicate();
+    strip_argument_attrs(&lowered);
+    local_memory::run(&lowered)?;
+    copies::run(&lowered)?;
+    run_passes(lowered.op(), LINALG)?;
+    if !kernels.is_empty() {
+        let script = Module::parse(module.context(), LOWER_VECTORS.as_bytes(), "lower_vectors.mlir")?;
+        apply_named_sequence(lowered.op(), &script, "__transform_main")?;
+    }
+    math::run(&lowered, target)?;
+    run_passes(lowered.op(), STRUCTURE)?;
+    run_passes(lowered.op(), TO_LLVM)?;
+    check_lowered(&lowered)?;
+    abi::add_entries(&lowered, &kernels)?;
+    lowered.op().verify_with_diagnostics()?;
+    Ok(lowered)
+}
+
+fn collect_kernels(module: &Module) -> Result<Vec<(String, KernelSignature)>, Diagnostics> {
+    let mut kernels = Vec::new();
+    for func in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
+        kernels.push((func.symbol_name().unwrap_or_default(), abi::kernel_signature(func)?));
+    }
+    Ok(kernels)
+}
+
+/// Every callee is defined here or in the runtime.
+fn check_calls(module: &Module) -> Result<(), Diagnostics> {
+    for call in module.op().find_all("func.call") {
+        let callee = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
+        let defined = module.symbol(&callee).is_some_and(|f| f.body().is_some());
+        if !defined && !callee.starts_with(RUNTIME_PREFIX) {
+            return Err(error::foreign_call(call, &callee).into());
+        }
+    }
+    Ok(())
+}
+
+/// Argument attributes of ours mean nothing to LLVM and stop the translation.
+fn strip_argument_attrs(module: &Module) {
+    let mut rewriter = Rewriter::new(module.context());
+    for func in module.functions() {
+        rewriter.remove_attr(func, "arg_attrs");
+        rewriter.remove_attr(func, "res_attrs");
+    }
+}
+
+fn check_lowered(module: &Module) -> Result<(), Diagnostics> {
+    let mut diagnostics = Diagnostics::default();
+    module.op().walk(WalkOrder::Pre, |op| {
+        if op.dialect() != "llvm" && !op.is("builtin.module") {
+            diagnostics.0.push(error::cannot_lower(op));
+        }
+    });
+    if diagnostics.0.is_empty() { Ok(()) } else { Err(diagnostics) }
+}

@@ -1,0 +1,102 @@
+//! Objects made callable.
+
+#![allow(unsafe_code, reason = "calls compiled code through dlopen")]
+
+use monopour_codegen_cpu::object;
+use monopour_ir::{Context, Module};
+use monopour_program::{CpuTarget, NativeCode};
+use std::ffi::{CString, c_void};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+type Kernel = unsafe extern "C" fn(*const *mut c_void, *const i64);
+
+/// A host function that does nothing, for modules that test kernels only.
+const EMPTY_HOST: &str = "func.func @main(%cx: i64) { return }\n";
+
+/// Compiles `kernels` beside an empty host function.
+pub fn compile(kernels: &str, target: &CpuTarget) -> Result<NativeCode, monopour_ir::Diagnostics> {
+    compile_module(&format!("{EMPTY_HOST}{kernels}"), target)
+}
+
+/// Compiles a whole module.
+pub fn compile_module(text: &str, target: &CpuTarget) -> Result<NativeCode, monopour_ir::Diagnostics> {
+    let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir")?;
+    object::emit(&module, target)
+}
+
+/// Whether compiled code can be run; says so if not.
+pub fn can_run() -> bool {
+    let found = Command::new("cc").arg("--version").output().is_ok();
+    assert!(found || std::env::var_os("REQUIRE_CC").is_none(), "a C compiler is there");
+    if !found {
+        println!("skipped: no C compiler");
+    }
+    found
+}
+
+/// A directory of this test's own.
+pub fn scratch() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("monopour-codegen-cpu-{}-{n}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+/// A loaded shared library.
+pub struct Library {
+    handle: *mut c_void,
+}
+
+impl Library {
+    /// Links the object into a shared library and loads it.
+    pub fn load(code: &NativeCode) -> Library {
+        let dir = scratch();
+        let (object, library) = (dir.join("code.o"), dir.join("code.so"));
+        std::fs::write(&object, &code.object).unwrap();
+        let output = Command::new("cc").arg("-shared").arg("-o").arg(&library).arg(&object).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let path = CString::new(library.to_str().unwrap()).unwrap();
+        // SAFETY: the path is a C string; the library has no initialisers.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+        assert!(!handle.is_null(), "{} loads", library.display());
+        std::fs::remove_dir_all(dir).unwrap();
+        Library { handle }
+    }
+
+    /// Runs one task of a kernel on `args`.
+    pub fn run(&self, kernel: &str, args: &mut [&mut Vec<f32>], ids: &[i64]) {
+        let name = CString::new(kernel).unwrap();
+        // SAFETY: the handle is live, the name a C string.
+        let symbol = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
+        assert!(!symbol.is_null(), "{kernel} is defined");
+        // SAFETY: every kernel has this signature.
+        let function = unsafe { std::mem::transmute::<*mut c_void, Kernel>(symbol) };
+        let pointers: Vec<*mut c_void> = args.iter_mut().map(|a| a.as_mut_ptr().cast()).collect();
+        // SAFETY: the test gives buffers of the sizes that the kernel's types say, and tile ids within them.
+        unsafe { function(pointers.as_ptr(), ids.as_ptr()) };
+    }
+}
+
+/// Numbers between -1 and 1, the same in every run.
+pub fn random(count: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..count)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        })
+        .collect()
+}
+
+/// Compares within a relative and absolute tolerance.
+pub fn assert_close(found: &[f32], expected: &[f32], tolerance: f32) {
+    assert_eq!(found.len(), expected.len());
+    for (i, (f, e)) in found.iter().zip(expected).enumerate() {
+        assert!((f - e).abs() <= tolerance * e.abs().max(1.0), "element {i}: {f}, expected {e}");
+    }
+}

@@ -1,0 +1,187 @@
+//! Kernels of each form against plain Rust.
+
+use crate::harness::{Library, assert_close, can_run, compile, random};
+use monopour_program::CpuTarget;
+
+/// Every CPU whose code this machine can run.
+fn targets() -> Vec<CpuTarget> {
+    let names = ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "generic", "host"];
+    names.iter().filter_map(|n| CpuTarget::parse(n)).filter(|t| t.missing().is_empty()).collect()
+}
+
+fn matmul(a: &[f32], b: &[f32], m: usize, k: usize, n: usize) -> Vec<f32> {
+    let mut c = vec![0.0f64; m * n];
+    for i in 0..m {
+        for p in 0..k {
+            for j in 0..n {
+                c[i * n + j] += f64::from(a[i * k + p]) * f64::from(b[p * n + j]);
+            }
+        }
+    }
+    c.into_iter().map(|x| x as f32).collect()
+}
+
+const VECTOR_MATMUL: &str = r#"
+func.func private @main_dispatch_0(%A: memref<64x100xf32>, %B: memref<100x128xf32>, %C: memref<64x128xf32>, %i: index, %j: index) attributes {monopour.kernel = {class = "contraction"}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %c100 = arith.constant 100 : index
+  %p = ub.poison : f32
+  %zero = arith.constant dense<0.0> : vector<8x32xf32>
+  %i0 = arith.muli %i, %c32 : index
+  %j0 = arith.muli %j, %c64 : index
+  %s = memref.subview %C[%i0, %j0] [32, 64] [1, 1] : memref<64x128xf32> to memref<32x64xf32, strided<[128, 1], offset: ?>>
+  scf.for %jj = %c0 to %c64 step %c32 {
+    scf.for %ii = %c0 to %c32 step %c8 {
+      %ia = arith.addi %i0, %ii : index
+      %ja = arith.addi %j0, %jj : index
+      %acc = scf.for %k = %c0 to %c100 step %c1 iter_args(%x = %zero) -> (vector<8x32xf32>) {
+        %a = vector.transfer_read %A[%ia, %k], %p {in_bounds = [true, true]} : memref<64x100xf32>, vector<8x1xf32>
+        %b = vector.transfer_read %B[%k, %ja], %p {in_bounds = [true, true]} : memref<100x128xf32>, vector<1x32xf32>
+        %r = vector.contract {indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>], iterator_types = ["parallel","parallel","reduction"], kind = #vector.kind<add>} %a, %b, %x : vector<8x1xf32>, vector<1x32xf32> into vector<8x32xf32>
+        scf.yield %r : vector<8x32xf32>
+      }
+      vector.transfer_write %acc, %s[%ii, %jj] {in_bounds = [true, true]} : vector<8x32xf32>, memref<32x64xf32, strided<[128, 1], offset: ?>>
+    }
+  }
+  return
+}
+"#;
+
+#[test]
+fn vector_matmul_over_tiles() {
+    if !can_run() {
+        return;
+    }
+    let (mut a, mut b) = (random(64 * 100, 1), random(100 * 128, 2));
+    let expected = matmul(&a, &b, 64, 100, 128);
+    for target in targets() {
+        let library = Library::load(&compile(VECTOR_MATMUL, &target).unwrap());
+        let mut c = vec![f32::NAN; 64 * 128];
+        for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            library.run("main_dispatch_0", &mut [&mut a, &mut b, &mut c], &[i, j]);
+        }
+        assert_close(&c, &expected, 1e-5);
+    }
+}
+
+/// 7 x 13 x 10, one tile, edges by `vector.mask` on one operand and by out-of-bounds transfers on the others.
+const MASKED_MATMUL: &str = r#"
+func.func private @k(%A: memref<7x13xf32>, %B: memref<13x10xf32>, %C: memref<7x10xf32>) attributes {monopour.kernel = {class = "contraction"}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  %c10 = arith.constant 10 : index
+  %c13 = arith.constant 13 : index
+  %f0 = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<8x16xf32>
+  %mask = vector.create_mask %c7, %c10 : vector<8x16xi1>
+  %mask3 = vector.create_mask %c7, %c10, %c1 : vector<8x16x1xi1>
+  %maskb = vector.create_mask %c1, %c10 : vector<1x16xi1>
+  %acc = scf.for %k = %c0 to %c13 step %c1 iter_args(%x = %zero) -> (vector<8x16xf32>) {
+    %a = vector.transfer_read %A[%c0, %k], %f0 {in_bounds = [false, true]} : memref<7x13xf32>, vector<8x1xf32>
+    %b = vector.mask %maskb { vector.transfer_read %B[%k, %c0], %f0 {in_bounds = [true, true]} : memref<13x10xf32>, vector<1x16xf32> } : vector<1x16xi1> -> vector<1x16xf32>
+    %r = vector.mask %mask3 { vector.contract {indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>], iterator_types = ["parallel","parallel","reduction"], kind = #vector.kind<add>} %a, %b, %x : vector<8x1xf32>, vector<1x16xf32> into vector<8x16xf32> } : vector<8x16x1xi1> -> vector<8x16xf32>
+    scf.yield %r : vector<8x16xf32>
+  }
+  vector.mask %mask { vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<8x16xf32>, memref<7x10xf32> } : vector<8x16xi1>
+  return
+}
+"#;
+
+#[test]
+fn masked_matmul_leaves_the_rest_alone() {
+    if !can_run() {
+        return;
+    }
+    let (mut a, mut b) = (random(7 * 13, 3), random(13 * 10, 4));
+    let mut expected = matmul(&a, &b, 7, 13, 10);
+    // Canaries behind the result: a write past the mask would show.
+    expected.extend([42.0; 64]);
+    for target in targets() {
+        let library = Library::load(&compile(MASKED_MATMUL, &target).unwrap());
+        let mut c = vec![f32::NAN; 70];
+        c.extend([42.0; 64]);
+        library.run("k", &mut [&mut a, &mut b, &mut c], &[]);
+        assert_close(&c, &expected, 1e-5);
+    }
+}
+
+/// What no strategy knows: linalg on slices, a local buffer, a strided copy out of it.
+const FALLBACK: &str = r#"
+func.func private @k(%A: memref<20x30xf32>, %B: memref<30x20xf32>, %i: index) attributes {monopour.kernel = {class = "generic"}} {
+  %c5 = arith.constant 5 : index
+  %i0 = arith.muli %i, %c5 : index
+  %a = memref.subview %A[%i0, 0] [5, 30] [1, 1] : memref<20x30xf32> to memref<5x30xf32, strided<[30, 1], offset: ?>>
+  %b = memref.subview %B[0, %i0] [30, 5] [1, 1] : memref<30x20xf32> to memref<30x5xf32, strided<[20, 1], offset: ?>>
+  %t = memref.alloc() {alignment = 64 : i64} : memref<30x5xf32>
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>], iterator_types = ["parallel", "parallel"]}
+    ins(%a : memref<5x30xf32, strided<[30, 1], offset: ?>>) outs(%t : memref<30x5xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %n = linalg.index 1 : index
+    %m = arith.index_cast %n : index to i32
+    %f = arith.sitofp %m : i32 to f32
+    %s = arith.addf %x, %f : f32
+    linalg.yield %s : f32
+  }
+  memref.copy %t, %b : memref<30x5xf32> to memref<30x5xf32, strided<[20, 1], offset: ?>>
+  memref.dealloc %t : memref<30x5xf32>
+  return
+}
+"#;
+
+#[test]
+fn fallback_loops_with_a_local_buffer() {
+    if !can_run() {
+        return;
+    }
+    let mut a = random(600, 5);
+    let expected: Vec<f32> = (0..600).map(|e| a[(e % 20) * 30 + e / 20] + (e / 20) as f32).collect();
+    for target in targets() {
+        let code = compile(FALLBACK, &target).unwrap();
+        let library = Library::load(&code);
+        let mut b = vec![0.0; 600];
+        for i in 0..4 {
+            library.run("k", &mut [&mut a, &mut b], &[i]);
+        }
+        assert_close(&b, &expected, 0.0);
+    }
+}
+
+/// A named linalg op and a constant table.
+const NAMED: &str = r#"
+memref.global "private" constant @table : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
+func.func private @k(%A: memref<4x4xf32>, %C: memref<4x4xf32>) attributes {monopour.kernel = {class = "generic"}} {
+  %t = memref.get_global @table : memref<4xf32>
+  %z = arith.constant 0.0 : f32
+  linalg.fill ins(%z : f32) outs(%C : memref<4x4xf32>)
+  linalg.matmul ins(%A, %A : memref<4x4xf32>, memref<4x4xf32>) outs(%C : memref<4x4xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+    ins(%t : memref<4xf32>) outs(%C : memref<4x4xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %s = arith.addf %x, %o : f32
+    %r = arith.maximumf %s, %z : f32
+    linalg.yield %r : f32
+  }
+  return
+}
+"#;
+
+#[test]
+fn named_ops_and_a_constant() {
+    if !can_run() {
+        return;
+    }
+    let mut a = random(16, 6);
+    let product = matmul(&a, &a, 4, 4, 4);
+    let expected: Vec<f32> = product.iter().enumerate().map(|(i, p)| (p + (i % 4 + 1) as f32).max(0.0)).collect();
+    for target in targets() {
+        let library = Library::load(&compile(NAMED, &target).unwrap());
+        let mut c = vec![f32::NAN; 16];
+        library.run("k", &mut [&mut a, &mut c], &[]);
+        assert_close(&c, &expected, 1e-6);
+    }
+}

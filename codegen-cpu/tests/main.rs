@@ -1,0 +1,9 @@
+//! Compiles modules, links the objects with the machine's C compiler and runs them.
+//!
+//! Without a C compiler the tests that run code print `skipped: no C compiler`; `REQUIRE_CC=1` makes that a failure.
+
+mod errors;
+mod harness;
+mod host;
+mod kernels;
+mod math;

@@ -1,0 +1,1 @@
+//! Errors of the math functions, as `docs/numerics.md` states them.
