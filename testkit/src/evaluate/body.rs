@@ -1,0 +1,169 @@
+//! Bodies of structured ops, compiled to straight-line code over registers so that they run millions of times.
+
+use super::scalar::{Scalar, ScalarOp};
+use super::{Datum, Interpreter, element, position};
+use crate::host_tensor::HostTensor;
+use monopour_ir::{AffineMap, Block, Op, Value};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A compiled block: its arguments come first among the registers.
+pub(super) struct Body {
+    registers: Vec<Scalar>,
+    steps: Vec<Step>,
+    /// Registers that the terminator hands on.
+    pub(super) yields: Vec<usize>,
+}
+
+struct Step {
+    op: Op,
+    kind: Kind,
+    to: usize,
+}
+
+enum Kind {
+    Scalar(ScalarOp, [usize; 3]),
+    Index(usize),
+    Affine(AffineMap, Vec<usize>, Pick),
+    Extract(Rc<HostTensor>, Vec<usize>),
+}
+
+#[derive(Clone, Copy)]
+enum Pick {
+    First,
+    Least,
+    Greatest,
+}
+
+impl Body {
+    /// Compiles a block of scalar ops; `None` for one with anything else in it (nested regions, for one).
+    pub(super) fn compile(interpreter: &Interpreter<'_>, block: Block) -> Option<Self> {
+        let mut c = Compiler { interpreter, slots: HashMap::new(), registers: vec![], steps: vec![] };
+        for arg in block.args() {
+            c.slot(arg);
+        }
+        let ops = block.ops();
+        let (terminator, ops) = ops.split_last()?;
+        for op in ops {
+            c.op(*op)?;
+        }
+        let yields = terminator.operands().into_iter().map(|v| c.read(v)).collect::<Option<Vec<_>>>()?;
+        Some(Self { registers: c.registers, steps: c.steps, yields })
+    }
+
+    /// Runs the body at one iteration; arguments were written with [`Body::set`]. The error is the op with undefined behaviour.
+    pub(super) fn run(&mut self, iteration: &[i64]) -> Result<(), Op> {
+        let registers = &mut self.registers;
+        for step in &self.steps {
+            let value = match &step.kind {
+                Kind::Scalar(f, args) => f.apply(registers[args[0]], registers[args[1]], registers[args[2]]),
+                Kind::Index(dim) => iteration.get(*dim).map(|i| Scalar::Int(*i)),
+                Kind::Affine(map, args, pick) => affine(*map, args, *pick, registers),
+                Kind::Extract(tensor, args) => {
+                    let index: Vec<i64> = args.iter().map(|a| registers[*a].int()).collect();
+                    position(&tensor.shape, &index).map(|at| element(tensor, at))
+                }
+            };
+            registers[step.to] = value.ok_or(step.op)?;
+        }
+        Ok(())
+    }
+    pub(super) fn set(&mut self, argument: usize, value: Scalar) {
+        self.registers[argument] = value;
+    }
+    pub(super) fn get(&self, register: usize) -> Scalar {
+        self.registers[register]
+    }
+
+    /// For a body `acc + a * b` of floats (either order): which arguments `a` and `b` are, `acc` being the last argument.
+    pub(super) fn as_multiply_add(&self, arguments: usize) -> Option<(usize, usize)> {
+        let [multiply, add] = self.steps.as_slice() else { return None };
+        let (Kind::Scalar(_, [a, b, _]), Kind::Scalar(_, [x, y, _])) = (&multiply.kind, &add.kind) else { return None };
+        let acc = arguments.checked_sub(1)?;
+        let sums = (*x == multiply.to && *y == acc) || (*y == multiply.to && *x == acc);
+        let shape = multiply.op.is("arith.mulf") && add.op.is("arith.addf") && sums && self.yields == [add.to];
+        (shape && *a < acc && *b < acc).then_some((*a, *b))
+    }
+}
+
+struct Compiler<'i, 'm> {
+    interpreter: &'i Interpreter<'m>,
+    slots: HashMap<Value, usize>,
+    registers: Vec<Scalar>,
+    steps: Vec<Step>,
+}
+
+impl Compiler<'_, '_> {
+    fn slot(&mut self, value: Value) -> usize {
+        self.registers.push(Scalar::Int(0));
+        self.slots.insert(value, self.registers.len() - 1);
+        self.registers.len() - 1
+    }
+
+    /// The register of a value, which may be captured from outside of the block.
+    fn read(&mut self, value: Value) -> Option<usize> {
+        if let Some(slot) = self.slots.get(&value) {
+            return Some(*slot);
+        }
+        let Some(Datum::Scalar(captured)) = self.interpreter.value(value) else { return None };
+        let slot = self.slot(value);
+        self.registers[slot] = captured;
+        Some(slot)
+    }
+
+    fn op(&mut self, op: Op) -> Option<()> {
+        if op.num_results() != 1 || !op.regions().is_empty() {
+            return None;
+        }
+        if op.is("arith.constant") {
+            let Ok(Datum::Scalar(value)) = self.interpreter.constant(op) else { return None };
+            let slot = self.slot(op.result(0));
+            self.registers[slot] = value;
+            return Some(());
+        }
+        let kind = self.kind(op)?;
+        let to = self.slot(op.result(0));
+        self.steps.push(Step { op, kind, to });
+        Some(())
+    }
+
+    fn kind(&mut self, op: Op) -> Option<Kind> {
+        match op.name() {
+            "linalg.index" => Some(Kind::Index(op.attr("dim")?.as_int()? as usize)),
+            "tensor.extract" => {
+                let Some(Datum::Tensor(tensor)) = self.interpreter.value(op.operand(0)) else { return None };
+                Some(Kind::Extract(tensor, self.read_all(&op.operands()[1..])?))
+            }
+            "affine.apply" => self.affine(op, Pick::First),
+            "affine.min" => self.affine(op, Pick::Least),
+            "affine.max" => self.affine(op, Pick::Greatest),
+            _ => {
+                let semantics = ScalarOp::of(op)?;
+                let mut args = [0; 3];
+                for (slot, operand) in args.iter_mut().zip(op.operands()) {
+                    *slot = self.read(operand)?;
+                }
+                Some(Kind::Scalar(semantics, args))
+            }
+        }
+    }
+
+    fn affine(&mut self, op: Op, pick: Pick) -> Option<Kind> {
+        Some(Kind::Affine(op.attr("map")?.as_affine_map()?, self.read_all(&op.operands())?, pick))
+    }
+    fn read_all(&mut self, values: &[Value]) -> Option<Vec<usize>> {
+        values.iter().map(|v| self.read(*v)).collect()
+    }
+}
+
+fn affine(map: AffineMap, args: &[usize], pick: Pick, registers: &[Scalar]) -> Option<Scalar> {
+    let operands: Vec<i64> = args.iter().map(|a| registers[*a].int()).collect();
+    let (dims, symbols) = operands.split_at_checked(map.num_dims())?;
+    let values = map.eval(dims, symbols).into_iter();
+    let value = match pick {
+        Pick::First => values.take(1).next(),
+        Pick::Least => values.min(),
+        Pick::Greatest => values.max(),
+    };
+    value.map(Scalar::Int)
+}

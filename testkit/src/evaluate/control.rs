@@ -1,0 +1,138 @@
+//! Structured control flow: `scf.for`, `scf.if`, `scf.while`, `scf.forall`.
+
+use super::{Datum, Interpreter, Result, element_count, int, unsupported};
+use crate::evaluate::tensor_ops::Slice;
+use monopour_ir::{DYNAMIC, Op};
+use std::rc::Rc;
+
+impl Interpreter<'_> {
+    pub(super) fn control(&mut self, op: Op) -> Result<Vec<Datum>> {
+        match op.name() {
+            "scf.for" => self.for_loop(op),
+            "scf.if" => self.conditional(op),
+            "scf.while" => self.while_loop(op),
+            "scf.forall" => self.forall(op),
+            "scf.execute_region" => {
+                let block = op.body().ok_or_else(|| unsupported(op.name(), op))?;
+                Ok(self.run_block(block, vec![])?.1)
+            }
+            _ => Err(unsupported(op.name(), op)),
+        }
+    }
+
+    fn for_loop(&mut self, op: Op) -> Result<Vec<Datum>> {
+        let (lower, upper, step) = (self.index(op, 0)?, self.index(op, 1)?, self.index(op, 2)?);
+        if step <= 0 {
+            return Err(super::undefined(&format!("a loop step of {step}"), op));
+        }
+        let block = op.body().ok_or_else(|| unsupported("scf.for without a body", op))?;
+        let mut carried = self.operands(op)?.split_off(3);
+        let mut iv = lower;
+        while iv < upper {
+            let mut arguments = vec![int(iv)];
+            arguments.append(&mut carried);
+            carried = self.run_block(block, arguments)?.1;
+            let Some(next) = iv.checked_add(step) else { break };
+            iv = next;
+        }
+        Ok(carried)
+    }
+
+    fn conditional(&mut self, op: Op) -> Result<Vec<Datum>> {
+        let taken = usize::from(self.index(op, 0)? & 1 == 0);
+        match op.regions().get(taken).and_then(|r| r.entry()) {
+            Some(block) => Ok(self.run_block(block, vec![])?.1),
+            None => Ok(vec![]),
+        }
+    }
+
+    fn while_loop(&mut self, op: Op) -> Result<Vec<Datum>> {
+        let blocks: Vec<_> = op.regions().iter().filter_map(|r| r.entry()).collect();
+        let [before, after] = blocks.as_slice() else { return Err(unsupported("scf.while", op)) };
+        let mut carried = self.operands(op)?;
+        loop {
+            let (_, mut passed) = self.run_block(*before, carried)?;
+            let proceed = match passed.first() {
+                Some(Datum::Scalar(s)) => s.int() & 1 == 1,
+                _ => return Err(unsupported("scf.condition", op)),
+            };
+            passed.remove(0);
+            if !proceed {
+                return Ok(passed);
+            }
+            carried = self.run_block(*after, passed)?.1;
+        }
+    }
+
+    /// Each iteration reads the shared outputs as they were before the loop: iterations may not depend on each other.
+    fn forall(&mut self, op: Op) -> Result<Vec<Datum>> {
+        let block = op.body().ok_or_else(|| unsupported("scf.forall without a body", op))?;
+        let terminator = block.terminator().ok_or_else(|| unsupported("scf.forall without a terminator", op))?;
+        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
+        let mut next = 0;
+        let mut bounds = vec![];
+        for (i, name) in ["staticLowerBound", "staticUpperBound", "staticStep"].into_iter().enumerate() {
+            let fixed = op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| unsupported("scf.forall", op))?;
+            let dynamic = segments.get(i).copied().unwrap_or(0);
+            let first = next;
+            bounds.push(self.mixed(op, &fixed, &mut next)?);
+            if (next - first) as i64 != dynamic {
+                return Err(unsupported("the operands of scf.forall", op));
+            }
+        }
+        let outputs = self.operands(op)?.split_off(next);
+        let counts = trip_counts(op, &bounds)?;
+        let mut results = outputs.clone();
+        if element_count(&counts)? == 0 {
+            return Ok(results);
+        }
+        let mut index = vec![0i64; counts.len()];
+        loop {
+            let ids = index.iter().zip(&bounds[0]).zip(&bounds[2]).map(|((i, lower), step)| int(lower + i * step));
+            let arguments = ids.chain(outputs.iter().cloned()).collect();
+            self.run_block(block, arguments)?;
+            self.insert_parallel(terminator, block.args().split_off(counts.len()), &mut results)?;
+            if !super::advance(&mut index, &counts) {
+                return Ok(results);
+            }
+        }
+    }
+
+    /// The `tensor.parallel_insert_slice` ops of an iteration, applied to the loop's results so far.
+    fn insert_parallel(&mut self, terminator: Op, shared: Vec<monopour_ir::Value>, results: &mut [Datum]) -> Result<()> {
+        let Some(block) = terminator.body() else { return Ok(()) };
+        for op in block.ops() {
+            if !op.is("tensor.parallel_insert_slice") {
+                return Err(unsupported(op.name(), op));
+            }
+            let output = shared.iter().position(|v| *v == op.operand(1)).ok_or_else(|| unsupported(op.name(), op))?;
+            let source = self.tensor(op, 0)?;
+            let slice = Slice::of(self, op, 2)?;
+            let Datum::Tensor(into) = &mut results[output] else { return Err(unsupported("a scalar output", op)) };
+            slice.insert(op, &source, Rc::make_mut(into))?;
+        }
+        Ok(())
+    }
+
+    /// Static values with the dynamic ones filled in from the operands, starting at `next`.
+    pub(super) fn mixed(&self, op: Op, fixed: &[i64], next: &mut usize) -> Result<Vec<i64>> {
+        fixed.iter().map(|v| {
+            if *v != DYNAMIC {
+                return Ok(*v);
+            }
+            *next += 1;
+            if *next > op.num_operands() { Err(unsupported(op.name(), op)) } else { self.index(op, *next - 1) }
+        }).collect()
+    }
+}
+
+fn trip_counts(op: Op, bounds: &[Vec<i64>]) -> Result<Vec<usize>> {
+    let count = |((lower, upper), step): ((&i64, &i64), &i64)| {
+        if *step <= 0 {
+            return Err(super::undefined(&format!("a loop step of {step}"), op));
+        }
+        let distance = upper.saturating_sub(*lower).max(0);
+        Ok((distance / step + i64::from(distance % step != 0)) as usize)
+    };
+    bounds[0].iter().zip(&bounds[1]).zip(&bounds[2]).map(count).collect()
+}

@@ -1,0 +1,247 @@
+//! `linalg.generic`: any affine maps, any body of scalar ops.
+
+use super::body::Body;
+use super::scalar::Scalar;
+use super::{Datum, Interpreter, Result, advance, element, element_count, position, set_element, strides_of, undefined, unsupported};
+use crate::host_tensor::{Data, HostTensor};
+use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Op};
+use std::rc::Rc;
+
+/// How an operand is addressed at an iteration.
+enum Access {
+    /// A scalar operand.
+    Scalar(Scalar),
+    /// A linear map: position = offset + sum of stride * iteration, checked once to stay inside.
+    Linear { tensor: usize, offset: i64, strides: Vec<i64> },
+    /// A map with division or remainder, evaluated and checked at each iteration.
+    Mapped { tensor: usize, map: AffineMap },
+}
+
+/// The operands of one op: inputs, then inits.
+struct Operands {
+    inputs: usize,
+    tensors: Vec<Rc<HostTensor>>,
+    outputs: Vec<HostTensor>,
+    accesses: Vec<Access>,
+}
+
+impl Interpreter<'_> {
+    pub(super) fn generic(&mut self, op: Op) -> Result<Vec<Datum>> {
+        let maps = indexing_maps(op)?;
+        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).ok_or_else(|| unsupported("linalg.generic", op))?;
+        let inputs = usize::try_from(*segments.first().unwrap_or(&0)).unwrap_or(0);
+        let data = self.operands(op)?;
+        if maps.len() != data.len() {
+            return Err(unsupported("linalg.generic without a map per operand", op));
+        }
+        let ranges = loop_ranges(op, &maps, &data)?;
+        let count = element_count(&ranges).or_else(|_| checked_iterations(&ranges))?;
+        self.tick(count as u64)?;
+        let mut operands = Operands::new(op, data, &maps, &ranges, inputs, count)?;
+        if count > 0 {
+            self.iterate(op, &mut operands, &ranges)?;
+        }
+        Ok(operands.outputs.into_iter().map(|t| Datum::Tensor(Rc::new(t))).collect())
+    }
+
+    fn iterate(&mut self, op: Op, operands: &mut Operands, ranges: &[usize]) -> Result<()> {
+        let block = op.body().ok_or_else(|| unsupported("linalg.generic without a body", op))?;
+        let Some(mut body) = Body::compile(self, block) else {
+            return self.iterate_interpreted(op, operands, ranges);
+        };
+        if multiply_add(&body, operands, ranges) {
+            return Ok(());
+        }
+        let mut index = vec![0i64; ranges.len()];
+        loop {
+            for i in 0..operands.accesses.len() {
+                body.set(i, operands.read(op, i, &index)?);
+            }
+            body.run(&index).map_err(|at| undefined(at.name(), at))?;
+            for result in 0..operands.outputs.len() {
+                let value = body.get(body.yields[result]);
+                operands.write(op, result, &index, value)?;
+            }
+            if !advance(&mut index, ranges) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The slow way, for a body with regions in it.
+    fn iterate_interpreted(&mut self, op: Op, operands: &mut Operands, ranges: &[usize]) -> Result<()> {
+        let block = op.body().ok_or_else(|| unsupported("linalg.generic without a body", op))?;
+        let mut index = vec![0i64; ranges.len()];
+        loop {
+            let arguments = (0..operands.accesses.len()).map(|i| operands.read(op, i, &index).map(Datum::Scalar)).collect::<Result<Vec<_>>>()?;
+            self.indices.push(index.clone());
+            let yielded = self.run_block(block, arguments);
+            self.indices.pop();
+            for (result, value) in yielded?.1.into_iter().enumerate() {
+                let Datum::Scalar(value) = value else { return Err(unsupported("a body that yields a tensor", op)) };
+                operands.write(op, result, &index, value)?;
+            }
+            if !advance(&mut index, ranges) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Operands {
+    fn new(op: Op, data: Vec<Datum>, maps: &[AffineMap], ranges: &[usize], inputs: usize, count: usize) -> Result<Self> {
+        let (mut tensors, mut outputs, mut accesses) = (vec![], vec![], vec![]);
+        for (i, (datum, map)) in data.into_iter().zip(maps).enumerate() {
+            let tensor = match datum {
+                Datum::Scalar(s) if i < inputs => {
+                    accesses.push(Access::Scalar(s));
+                    continue;
+                }
+                Datum::Scalar(_) => return Err(unsupported("a scalar init", op)),
+                Datum::Tensor(t) => t,
+            };
+            let slot = if i < inputs { tensors.len() } else { outputs.len() };
+            accesses.push(access(op, slot, &tensor.shape, *map, ranges, count)?);
+            if i < inputs { tensors.push(tensor) } else { outputs.push(Rc::unwrap_or_clone(tensor)) }
+        }
+        Ok(Self { inputs, tensors, outputs, accesses })
+    }
+
+    fn tensor(&self, operand: usize, slot: usize) -> &HostTensor {
+        if operand < self.inputs { &self.tensors[slot] } else { &self.outputs[slot] }
+    }
+
+    fn read(&self, op: Op, operand: usize, index: &[i64]) -> Result<Scalar> {
+        match &self.accesses[operand] {
+            Access::Scalar(s) => Ok(*s),
+            access => {
+                let (slot, at) = self.locate(op, operand, access, index)?;
+                Ok(element(self.tensor(operand, slot), at))
+            }
+        }
+    }
+
+    fn write(&mut self, op: Op, result: usize, index: &[i64], value: Scalar) -> Result<()> {
+        let operand = self.inputs + result;
+        let (slot, at) = self.locate(op, operand, &self.accesses[operand], index)?;
+        set_element(&mut self.outputs[slot], at, value);
+        Ok(())
+    }
+
+    fn locate(&self, op: Op, operand: usize, access: &Access, index: &[i64]) -> Result<(usize, usize)> {
+        match access {
+            Access::Linear { tensor, offset, strides } => {
+                let at = offset + strides.iter().zip(index).map(|(s, i)| s * i).sum::<i64>();
+                Ok((*tensor, at as usize))
+            }
+            Access::Mapped { tensor, map } => {
+                let at = position(&self.tensor(operand, *tensor).shape, &map.eval(index, &[]));
+                Ok((*tensor, at.ok_or_else(|| undefined("an access outside of an operand", op))?))
+            }
+            Access::Scalar(_) => Err(unsupported("a write to a scalar", op)),
+        }
+    }
+}
+
+/// More iterations than elements of a tensor may have, as a matrix product has; bounded by the step limit.
+fn checked_iterations(ranges: &[usize]) -> Result<usize> {
+    let count = ranges.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+    count.ok_or_else(|| super::EvalError::Limit(format!("{ranges:?} iterations")))
+}
+
+fn indexing_maps(op: Op) -> Result<Vec<AffineMap>> {
+    let maps = op.attr("indexing_maps").and_then(|a| a.as_array());
+    let maps = maps.and_then(|m| m.iter().map(|a| a.as_affine_map()).collect::<Option<Vec<_>>>());
+    maps.ok_or_else(|| unsupported("linalg.generic without indexing maps", op))
+}
+
+/// Each dimension's range, from an operand dimension that it indexes alone.
+fn loop_ranges(op: Op, maps: &[AffineMap], data: &[Datum]) -> Result<Vec<usize>> {
+    let dims = maps.first().map_or(0, |m| m.num_dims());
+    let mut ranges = vec![None; dims];
+    for (map, datum) in maps.iter().zip(data) {
+        let Datum::Tensor(tensor) = datum else { continue };
+        for (expr, size) in map.results().into_iter().zip(&tensor.shape) {
+            if let AffineExprKind::Dim(d) = expr.kind() {
+                let range = ranges[d].get_or_insert(*size);
+                if *range != *size {
+                    return Err(undefined(&format!("dimension {d} is {range} and {size}"), op));
+                }
+            }
+        }
+    }
+    ranges.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| unsupported("a dimension that no operand gives a range", op))
+}
+
+fn access(op: Op, tensor: usize, shape: &[usize], map: AffineMap, ranges: &[usize], count: usize) -> Result<Access> {
+    let results = map.results();
+    let linear = results.iter().map(|e| linear(*e, ranges.len())).collect::<Option<Vec<_>>>();
+    let Some(linear) = linear else { return Ok(Access::Mapped { tensor, map }) };
+    let mut offset = 0i64;
+    let mut strides = vec![0i64; ranges.len()];
+    for (((coefficients, constant), size), stride) in linear.iter().zip(shape).zip(strides_of(shape)) {
+        let reach = |sign: i64| -> i64 { coefficients.iter().zip(ranges).map(|(c, r)| (c * sign).max(0) * sign * (*r as i64 - 1)).sum() };
+        // A map that leaves its operand anywhere is refused, even if that element would be masked.
+        if count > 0 && (constant + reach(-1) < 0 || constant + reach(1) >= *size as i64) {
+            return Err(undefined("an access outside of an operand", op));
+        }
+        offset += constant * stride as i64;
+        for (s, c) in strides.iter_mut().zip(coefficients) {
+            *s += c * stride as i64;
+        }
+    }
+    Ok(Access::Linear { tensor, offset, strides })
+}
+
+/// Coefficients and constant of a linear expression over dimensions.
+fn linear(expr: AffineExpr, dims: usize) -> Option<(Vec<i64>, i64)> {
+    match expr.kind() {
+        AffineExprKind::Dim(d) => {
+            let mut c = vec![0; dims];
+            *c.get_mut(d)? = 1;
+            Some((c, 0))
+        }
+        AffineExprKind::Constant(v) => Some((vec![0; dims], v)),
+        AffineExprKind::Add(l, r) => {
+            let ((l, a), (r, b)) = (linear(l, dims)?, linear(r, dims)?);
+            Some((l.iter().zip(&r).map(|(x, y)| x + y).collect(), a + b))
+        }
+        AffineExprKind::Mul(l, r) => {
+            let ((l, a), (r, b)) = (linear(l, dims)?, linear(r, dims)?);
+            let constant = |c: &[i64]| c.iter().all(|x| *x == 0);
+            if constant(&r) {
+                Some((l.iter().map(|x| x * b).collect(), a * b))
+            } else if constant(&l) {
+                Some((r.iter().map(|x| x * a).collect(), a * b))
+            } else {
+                None
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The common contraction, without the register machine: true when it applied.
+fn multiply_add(body: &Body, operands: &mut Operands, ranges: &[usize]) -> bool {
+    let Some((a, b)) = body.as_multiply_add(operands.accesses.len()) else { return false };
+    let acc = operands.accesses.len() - 1;
+    let Operands { tensors, outputs, accesses, .. } = operands;
+    let linear = |i: usize| if let Access::Linear { tensor, offset, strides } = &accesses[i] { Some((*tensor, *offset, strides)) } else { None };
+    let (Some((ta, oa, sa)), Some((tb, ob, sb)), Some((_, oc, sc))) = (linear(a), linear(b), linear(acc)) else { return false };
+    let [output] = outputs.as_mut_slice() else { return false };
+    let (Data::Float(a), Data::Float(b), Data::Float(c)) = (&tensors[ta].data, &tensors[tb].data, &mut output.data) else { return false };
+    let Some((inner, outer)) = ranges.split_last() else { return false };
+    let last = ranges.len() - 1;
+    let step = (sa[last], sb[last], sc[last]);
+    let mut index = vec![0i64; outer.len()];
+    loop {
+        let at = |offset: i64, strides: &[i64]| offset + strides.iter().zip(&index).map(|(s, i)| s * i).sum::<i64>();
+        let (pa, pb, pc) = (at(oa, sa), at(ob, sb), at(oc, sc));
+        for k in 0..*inner as i64 {
+            c[(pc + k * step.2) as usize] += a[(pa + k * step.0) as usize] * b[(pb + k * step.1) as usize];
+        }
+        if !advance(&mut index, outer) {
+            return true;
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! A reference evaluator with value semantics: what a program on tensors means, computed in f64 and exact integers.
+//!
+//! Tensors are values, never memory: nothing here aliases, so nothing here can be wrong about aliasing.
+//! Floats of every type are f64 throughout and are not rounded between ops; integers wrap at their width.
+//! `tensor.empty` holds NaN (floats) or a pattern that stands out (integers), so that a read of it shows in the result.
+//! Named linalg ops are generalised by upstream's pass on a clone, so that one implementation of `linalg.generic` serves all.
+//! Limits: static and dynamic ranked tensors of f16, bf16, f32, f64, iN (N <= 64) and index; no memrefs, no vectors, no `cf`.
+
+mod body;
+mod control;
+mod generic;
+mod scalar;
+mod tensor_ops;
+
+use crate::host_tensor::{Data, Dtype, HostTensor};
+use monopour_ir::{Attr, Block, DYNAMIC, Module, Op, Type, Value, run_passes};
+use scalar::{Scalar, ScalarOp, dtype_of};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::rc::Rc;
+
+/// Ops and loop iterations that one evaluation may take: far above any test, far below a night.
+const MAX_STEPS: u64 = 20_000_000_000;
+/// Elements of one tensor.
+const MAX_ELEMENTS: usize = 1 << 28;
+/// Nested calls.
+const MAX_CALL_DEPTH: usize = 64;
+/// What the integers of `tensor.empty` hold: nothing that a program would compute by chance.
+const POISON_INT: i64 = 0x5a5a_5a5a_5a5a_5a5a;
+
+/// Why a program has no value here.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum EvalError {
+    /// An op, type or attribute that the evaluator does not cover.
+    Unsupported {
+        /// What it is.
+        what: String,
+        /// Where it is.
+        location: String,
+    },
+    /// The program has undefined behaviour on these inputs.
+    Undefined {
+        /// What happened.
+        what: String,
+        /// Where.
+        location: String,
+    },
+    /// The inputs do not fit the entry function.
+    Inputs(String),
+    /// More steps or elements than the evaluator allows.
+    Limit(String),
+}
+
+impl std::error::Error for EvalError {}
+
+impl fmt::Display for EvalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EvalError::Unsupported { what, location } => write!(f, "the evaluator does not cover {what} at {location}"),
+            EvalError::Undefined { what, location } => write!(f, "undefined behaviour: {what} at {location}"),
+            EvalError::Inputs(what) => write!(f, "inputs do not fit: {what}"),
+            EvalError::Limit(what) => write!(f, "limit of the evaluator: {what}"),
+        }
+    }
+}
+
+/// Values of `dense_resource` constants that have no blob in the module, by name.
+pub type Weights = BTreeMap<String, Vec<u8>>;
+
+type Result<T> = std::result::Result<T, EvalError>;
+
+/// Evaluates function `entry` on `inputs`.
+///
+/// # Errors
+/// See [`EvalError`].
+pub fn evaluate(module: &Module, entry: &str, inputs: &[HostTensor]) -> Result<Vec<HostTensor>> {
+    evaluate_with_weights(module, entry, inputs, &Weights::new())
+}
+
+/// As [`evaluate`], with values for the `dense_resource` constants that have no blob.
+///
+/// # Errors
+/// See [`EvalError`].
+pub fn evaluate_with_weights(module: &Module, entry: &str, inputs: &[HostTensor], weights: &Weights) -> Result<Vec<HostTensor>> {
+    let module = module.duplicate();
+    let generalised = run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))");
+    generalised.map_err(|d| EvalError::Unsupported { what: d.to_string(), location: "linalg-generalize-named-ops".into() })?;
+    let func = module.symbol(entry).ok_or_else(|| EvalError::Inputs(format!("there is no function @{entry}")))?;
+    let arguments = bind_inputs(func, inputs)?;
+    let mut interpreter = Interpreter { module: &module, weights, env: HashMap::new(), indices: vec![], steps: 0, depth: 0 };
+    let results = interpreter.call(func, arguments)?;
+    results.into_iter().zip(func.function_type().map(|t| t.1).unwrap_or_default()).map(|(r, ty)| r.into_tensor(func, ty)).collect()
+}
+
+fn bind_inputs(func: Op, inputs: &[HostTensor]) -> Result<Vec<Datum>> {
+    let (types, _) = func.function_type().ok_or_else(|| unsupported("an entry without a function type", func))?;
+    if types.len() != inputs.len() {
+        return Err(EvalError::Inputs(format!("{} given, the function takes {}", inputs.len(), types.len())));
+    }
+    let bind = |(i, (ty, input)): (usize, (&Type, &HostTensor))| {
+        let dtype = dtype_of(*ty).ok_or_else(|| unsupported(&format!("type {ty}"), func))?;
+        let shape = ty.shape();
+        let fits = dtype == input.dtype
+            && shape.as_ref().is_none_or(|s| s.len() == input.shape.len() && s.iter().zip(&input.shape).all(|(a, b)| *a == DYNAMIC || *a == *b as i64));
+        if !fits || input.shape.iter().product::<usize>() != input.len() {
+            return Err(EvalError::Inputs(format!("input {i} is {:?} x {}, expected {ty}", input.shape, input.dtype)));
+        }
+        Ok(if shape.is_some() { Datum::Tensor(Rc::new(input.clone())) } else { Datum::Scalar(element(input, 0)) })
+    };
+    types.iter().zip(inputs).enumerate().map(bind).collect()
+}
+
+/// What an SSA value holds.
+#[derive(Clone, Debug)]
+enum Datum {
+    Scalar(Scalar),
+    Tensor(Rc<HostTensor>),
+}
+
+impl Datum {
+    fn into_tensor(self, op: Op, ty: Type) -> Result<HostTensor> {
+        match self {
+            Datum::Tensor(t) => Ok(Rc::unwrap_or_clone(t)),
+            Datum::Scalar(s) => {
+                let dtype = dtype_of(ty).ok_or_else(|| unsupported(&format!("type {ty}"), op))?;
+                Ok(filled(dtype, vec![], s))
+            }
+        }
+    }
+}
+
+struct Interpreter<'m> {
+    module: &'m Module,
+    weights: &'m Weights,
+    env: HashMap<Value, Datum>,
+    /// Iteration of the innermost `linalg.generic` whose body is interpreted op by op.
+    indices: Vec<Vec<i64>>,
+    steps: u64,
+    depth: usize,
+}
+
+impl Interpreter<'_> {
+    fn call(&mut self, func: Op, arguments: Vec<Datum>) -> Result<Vec<Datum>> {
+        let body = func.body().ok_or_else(|| unsupported("a call to a function without a body", func))?;
+        if func.region(0).blocks().len() != 1 {
+            return Err(unsupported("a function of several blocks", func));
+        }
+        if self.depth >= MAX_CALL_DEPTH {
+            return Err(EvalError::Limit(format!("calls nest deeper than {MAX_CALL_DEPTH}")));
+        }
+        let outer = std::mem::take(&mut self.env);
+        self.depth += 1;
+        let results = self.run_block(body, arguments);
+        self.depth -= 1;
+        self.env = outer;
+        Ok(results?.1)
+    }
+
+    /// Runs a block and returns its terminator with the values of the terminator's operands.
+    fn run_block(&mut self, block: Block, arguments: Vec<Datum>) -> Result<(Op, Vec<Datum>)> {
+        for (arg, value) in block.args().into_iter().zip(arguments) {
+            self.env.insert(arg, value);
+        }
+        let mut op = block.first_op();
+        while let Some(o) = op {
+            self.tick(1)?;
+            op = o.next();
+            if op.is_none() {
+                return Ok((o, self.operands(o)?));
+            }
+            let results = self.execute(o)?;
+            for (value, result) in o.results().into_iter().zip(results) {
+                self.env.insert(value, result);
+            }
+        }
+        Err(EvalError::Limit("a block is empty".into()))
+    }
+
+    fn execute(&mut self, op: Op) -> Result<Vec<Datum>> {
+        match op.name() {
+            "arith.constant" => Ok(vec![self.constant(op)?]),
+            "ub.poison" => Ok(vec![poison(op)?]),
+            "func.call" => {
+                let name = op.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
+                let func = self.module.symbol(&name).ok_or_else(|| unsupported(&format!("a call of @{name}"), op))?;
+                let arguments = self.operands(op)?;
+                self.call(func, arguments)
+            }
+            "linalg.generic" => self.generic(op),
+            "linalg.index" => {
+                let dim = attr_int(op, "dim")? as usize;
+                let index = self.indices.last().and_then(|i| i.get(dim)).ok_or_else(|| unsupported("linalg.index here", op))?;
+                Ok(vec![int(*index)])
+            }
+            name if name.starts_with("affine.") => self.affine(op),
+            name if name.starts_with("scf.") => self.control(op),
+            name if name.starts_with("tensor.") || name.starts_with("bufferization.") => self.tensor_op(op),
+            _ => self.elementwise(op),
+        }
+    }
+
+    fn operand(&self, op: Op, index: usize) -> Result<Datum> {
+        self.value(op.operand(index)).ok_or_else(|| unsupported("an operand without a value", op))
+    }
+    fn value(&self, value: Value) -> Option<Datum> {
+        self.env.get(&value).cloned()
+    }
+    fn operands(&self, op: Op) -> Result<Vec<Datum>> {
+        (0..op.num_operands()).map(|i| self.operand(op, i)).collect()
+    }
+    fn tensor(&self, op: Op, index: usize) -> Result<Rc<HostTensor>> {
+        match self.operand(op, index)? {
+            Datum::Tensor(t) => Ok(t),
+            Datum::Scalar(_) => Err(unsupported("a scalar where a tensor is expected", op)),
+        }
+    }
+    fn scalar(&self, op: Op, index: usize) -> Result<Scalar> {
+        match self.operand(op, index)? {
+            Datum::Scalar(s) => Ok(s),
+            Datum::Tensor(_) => Err(unsupported("a tensor where a scalar is expected", op)),
+        }
+    }
+    fn index(&self, op: Op, operand: usize) -> Result<i64> {
+        Ok(self.scalar(op, operand)?.int())
+    }
+    fn tick(&mut self, steps: u64) -> Result<()> {
+        self.steps += steps;
+        if self.steps > MAX_STEPS { Err(EvalError::Limit(format!("more than {MAX_STEPS} steps"))) } else { Ok(()) }
+    }
+
+    fn constant(&self, op: Op) -> Result<Datum> {
+        let value = op.attr("value").ok_or_else(|| unsupported("a constant without a value", op))?;
+        let ty = op.result(0).ty();
+        let dtype = dtype_of(ty).ok_or_else(|| unsupported(&format!("type {ty}"), op))?;
+        let Some(shape) = ty.shape() else {
+            return Ok(Datum::Scalar(match value.as_float() {
+                Some(v) => Scalar::Float(v),
+                None => Scalar::Int(value.as_int().ok_or_else(|| unsupported(&format!("constant {value}"), op))?),
+            }));
+        };
+        let shape = checked_shape(op, &shape)?;
+        let bytes = value.elements_bytes().or_else(|| self.weight(value)).ok_or_else(|| unsupported(&format!("constant of {ty} without a value"), op))?;
+        let tensor = HostTensor::from_bytes(dtype, &shape, &bytes);
+        Ok(Datum::Tensor(Rc::new(tensor.ok_or_else(|| unsupported(&format!("{} bytes for {ty}", bytes.len()), op))?)))
+    }
+
+    fn weight(&self, value: Attr) -> Option<Vec<u8>> {
+        self.weights.get(value.resource_name()?).cloned()
+    }
+
+    fn affine(&self, op: Op) -> Result<Vec<Datum>> {
+        let map = op.attr("map").and_then(|a| a.as_affine_map()).ok_or_else(|| unsupported(op.name(), op))?;
+        let operands = (0..op.num_operands()).map(|i| self.index(op, i)).collect::<Result<Vec<_>>>()?;
+        let (dims, symbols) = operands.split_at_checked(map.num_dims()).ok_or_else(|| unsupported(op.name(), op))?;
+        let values = map.eval(dims, symbols);
+        let value = match op.name() {
+            "affine.apply" => values.first().copied(),
+            "affine.min" => values.into_iter().min(),
+            "affine.max" => values.into_iter().max(),
+            _ => None,
+        };
+        Ok(vec![int(value.ok_or_else(|| unsupported(op.name(), op))?)])
+    }
+
+    /// Ops of arith and math, on scalars or element by element on tensors.
+    fn elementwise(&mut self, op: Op) -> Result<Vec<Datum>> {
+        let semantics = ScalarOp::of(op).ok_or_else(|| unsupported(op.name(), op))?;
+        let operands = self.operands(op)?;
+        let Some(shape) = operands.iter().rev().find_map(|o| if let Datum::Tensor(t) = o { Some(t.shape.clone()) } else { None }) else {
+            return Ok(vec![Datum::Scalar(apply(op, semantics, |i| scalar_at(&operands, i, 0))?)]);
+        };
+        let dtype = dtype_of(op.result(0).ty()).ok_or_else(|| unsupported("a result type", op))?;
+        let count = element_count(&shape)?;
+        self.tick(count as u64)?;
+        let mut out = filled(dtype, shape, Scalar::Int(0));
+        for at in 0..count {
+            let value = apply(op, semantics, |i| scalar_at(&operands, i, at))?;
+            set_element(&mut out, at, value);
+        }
+        Ok(vec![Datum::Tensor(Rc::new(out))])
+    }
+}
+
+fn apply(op: Op, semantics: ScalarOp, operand: impl Fn(usize) -> Scalar) -> Result<Scalar> {
+    semantics.apply(operand(0), operand(1), operand(2)).ok_or_else(|| undefined(op.name(), op))
+}
+
+fn scalar_at(operands: &[Datum], index: usize, at: usize) -> Scalar {
+    match operands.get(index) {
+        None => Scalar::Int(0),
+        Some(Datum::Scalar(s)) => *s,
+        Some(Datum::Tensor(t)) => element(t, at),
+    }
+}
+
+fn poison(op: Op) -> Result<Datum> {
+    let ty = op.result(0).ty();
+    let dtype = dtype_of(ty).ok_or_else(|| unsupported(&format!("type {ty}"), op))?;
+    match ty.shape() {
+        None => Ok(Datum::Scalar(poison_of(dtype))),
+        Some(shape) => Ok(Datum::Tensor(Rc::new(filled(dtype, checked_shape(op, &shape)?, poison_of(dtype))))),
+    }
+}
+
+fn poison_of(dtype: Dtype) -> Scalar {
+    match dtype.int_width() {
+        Some(width) => Scalar::Int(crate::host_tensor::wrap(POISON_INT, width)),
+        None => Scalar::Float(f64::NAN),
+    }
+}
+
+fn element(tensor: &HostTensor, at: usize) -> Scalar {
+    match &tensor.data {
+        Data::Float(v) => Scalar::Float(v[at]),
+        Data::Int(v) => Scalar::Int(v[at]),
+    }
+}
+
+fn set_element(tensor: &mut HostTensor, at: usize, value: Scalar) {
+    match &mut tensor.data {
+        Data::Float(v) => v[at] = value.float(),
+        Data::Int(v) => v[at] = value.int(),
+    }
+}
+
+/// A tensor of one value; the caller has checked the shape.
+fn filled(dtype: Dtype, shape: Vec<usize>, value: Scalar) -> HostTensor {
+    let count = shape.iter().product();
+    let data = if dtype.is_float() { Data::Float(vec![value.float(); count]) } else { Data::Int(vec![value.int(); count]) };
+    HostTensor { dtype, shape, data }
+}
+
+fn element_count(shape: &[usize]) -> Result<usize> {
+    let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).filter(|n| *n <= MAX_ELEMENTS);
+    count.ok_or_else(|| EvalError::Limit(format!("a tensor of shape {shape:?}")))
+}
+
+/// A static shape within the limits.
+fn checked_shape(op: Op, shape: &[i64]) -> Result<Vec<usize>> {
+    let sizes = shape.iter().map(|d| usize::try_from(*d).map_err(|_| undefined(&format!("size {d}"), op)));
+    let sizes = sizes.collect::<Result<Vec<_>>>()?;
+    element_count(&sizes)?;
+    Ok(sizes)
+}
+
+/// Row-major strides in elements.
+fn strides_of(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; shape.len()];
+    for i in (1..shape.len()).rev() {
+        strides[i - 1] = strides[i] * shape[i];
+    }
+    strides
+}
+
+/// Row-major position of a multi-index; `None` outside of the shape.
+fn position(shape: &[usize], index: &[i64]) -> Option<usize> {
+    let mut at = 0usize;
+    for (i, size) in index.iter().zip(shape) {
+        let i = usize::try_from(*i).ok().filter(|i| i < size)?;
+        at = at * size + i;
+    }
+    Some(at)
+}
+
+/// Steps a multi-index in row-major order; false after the last.
+fn advance(index: &mut [i64], shape: &[usize]) -> bool {
+    for (i, size) in index.iter_mut().zip(shape).rev() {
+        *i += 1;
+        if (*i as usize) < *size {
+            return true;
+        }
+        *i = 0;
+    }
+    false
+}
+
+fn int(value: i64) -> Datum {
+    Datum::Scalar(Scalar::Int(value))
+}
+
+fn attr_int(op: Op, name: &str) -> Result<i64> {
+    op.attr(name).and_then(|a| a.as_int()).ok_or_else(|| unsupported(&format!("{} without {name}", op.name()), op))
+}
+
+fn unsupported(what: &str, op: Op) -> EvalError {
+    EvalError::Unsupported { what: what.to_owned(), location: op.location().to_string() }
+}
+
+fn undefined(what: &str, op: Op) -> EvalError {
+    EvalError::Undefined { what: what.to_owned(), location: op.location().to_string() }
+}

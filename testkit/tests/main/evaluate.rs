@@ -1,0 +1,233 @@
+//! The evaluator against hand-computed values.
+
+use monopour_ir::{Context, Module};
+use monopour_testkit::{Data, Dtype, EvalError, HostTensor, Weights, evaluate, evaluate_with_weights};
+
+fn run(text: &str, inputs: &[HostTensor]) -> Result<Vec<HostTensor>, EvalError> {
+    let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("the test's program parses");
+    evaluate(&module, "main", inputs)
+}
+
+fn f32s(shape: &[usize], values: &[f32]) -> HostTensor {
+    HostTensor::from_f32(shape, values).expect("as many values as the shape says")
+}
+
+/// Runs a program on inputs and compares its only result.
+fn check(text: &str, inputs: &[HostTensor], shape: &[usize], values: &[f64]) {
+    let results = run(text, inputs).expect("evaluates");
+    assert_eq!(results.len(), 1);
+    assert_eq!(results[0].shape, shape);
+    let got = results[0].to_f64();
+    assert!(got.iter().zip(values).all(|(a, b)| (a - b).abs() < 1e-12) && got.len() == values.len(), "{got:?} != {values:?}");
+}
+
+#[test]
+fn matmul_with_bias_and_relu() {
+    let text = "func.func @main(%a: tensor<2x2xf32>, %b: tensor<2x2xf32>, %c: tensor<2xf32>) -> tensor<2x2xf32> {
+      %z = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<2x2xf32>
+      %f = linalg.fill ins(%z : f32) outs(%e : tensor<2x2xf32>) -> tensor<2x2xf32>
+      %m = linalg.matmul ins(%a, %b : tensor<2x2xf32>, tensor<2x2xf32>) outs(%f : tensor<2x2xf32>) -> tensor<2x2xf32>
+      %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\"]} ins(%m, %c : tensor<2x2xf32>, tensor<2xf32>) outs(%e : tensor<2x2xf32>) {
+      ^bb0(%p: f32, %q: f32, %o: f32):
+        %s = arith.addf %p, %q : f32
+        %t = arith.maximumf %s, %z : f32
+        linalg.yield %t : f32
+      } -> tensor<2x2xf32>
+      return %r : tensor<2x2xf32>
+    }";
+    let inputs = [f32s(&[2, 2], &[1.0, 2.0, 3.0, 4.0]), f32s(&[2, 2], &[5.0, 6.0, 7.0, 8.0]), f32s(&[2], &[-30.0, 0.5])];
+    check(text, &inputs, &[2, 2], &[0.0, 22.5, 13.0, 50.5]);
+}
+
+#[test]
+fn matmul_with_a_transposed_operand() {
+    let maps = "indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]";
+    let text = format!(
+        "func.func @main(%a: tensor<1x2xf32>, %b: tensor<3x2xf32>, %c: tensor<1x3xf32>) -> tensor<1x3xf32> {{
+          %m = linalg.matmul {maps} ins(%a, %b : tensor<1x2xf32>, tensor<3x2xf32>) outs(%c : tensor<1x3xf32>) -> tensor<1x3xf32>
+          return %m : tensor<1x3xf32>
+        }}"
+    );
+    let inputs = [f32s(&[1, 2], &[1.0, 10.0]), f32s(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), f32s(&[1, 3], &[100.0, 200.0, 300.0])];
+    check(&text, &inputs, &[1, 3], &[121.0, 243.0, 365.0]);
+}
+
+#[test]
+fn named_ops_are_generalised() {
+    let text = "func.func @main(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
+      %e = tensor.empty() : tensor<3x2xf32>
+      %t = linalg.transpose ins(%a : tensor<2x3xf32>) outs(%e : tensor<3x2xf32>) permutation = [1, 0]
+      %u = linalg.exp ins(%t : tensor<3x2xf32>) outs(%e : tensor<3x2xf32>) -> tensor<3x2xf32>
+      %v = linalg.map { math.log } ins(%u : tensor<3x2xf32>) outs(%e : tensor<3x2xf32>)
+      return %v : tensor<3x2xf32>
+    }";
+    check(text, &[f32s(&[2, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0])], &[3, 2], &[0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+    let text = "func.func @main(%a: tensor<2x3xf32>, %i: tensor<2xf32>) -> tensor<2x2xf32> {
+      %r = linalg.reduce { arith.addf } ins(%a : tensor<2x3xf32>) outs(%i : tensor<2xf32>) dimensions = [1]
+      %e = tensor.empty() : tensor<2x2xf32>
+      %b = linalg.broadcast ins(%r : tensor<2xf32>) outs(%e : tensor<2x2xf32>) dimensions = [0]
+      return %b : tensor<2x2xf32>
+    }";
+    check(text, &[f32s(&[2, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), f32s(&[2], &[0.5, 0.25])], &[2, 2], &[3.5, 12.25, 3.5, 12.25]);
+}
+
+#[test]
+fn generic_with_reversed_and_divided_maps() {
+    let text = "func.func @main(%a: tensor<6xf32>, %b: tensor<3xf32>) -> tensor<6xf32> {
+      %e = tensor.empty() : tensor<6xf32>
+      %r = linalg.generic {indexing_maps = [affine_map<(i) -> (5 - i)>, affine_map<(i) -> (i floordiv 2)>, affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]} ins(%a, %b : tensor<6xf32>, tensor<3xf32>) outs(%e : tensor<6xf32>) {
+      ^bb0(%p: f32, %q: f32, %o: f32):
+        %i = linalg.index 0 : index
+        %j = arith.index_cast %i : index to i32
+        %k = arith.sitofp %j : i32 to f32
+        %s = arith.addf %p, %q : f32
+        %t = math.fma %k, %k, %s : f32
+        linalg.yield %t : f32
+      } -> tensor<6xf32>
+      return %r : tensor<6xf32>
+    }";
+    let inputs = [f32s(&[6], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), f32s(&[3], &[10.0, 20.0, 30.0])];
+    check(text, &inputs, &[6], &[15.0, 15.0, 27.0, 31.0, 47.0, 55.0]);
+}
+
+#[test]
+fn a_gather_and_a_branch_in_a_body() {
+    let text = "func.func @main(%a: tensor<4xf32>, %i: tensor<3xi32>) -> tensor<3xf32> {
+      %e = tensor.empty() : tensor<3xf32>
+      %z = arith.constant 0 : i32
+      %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]} ins(%i : tensor<3xi32>) outs(%e : tensor<3xf32>) {
+      ^bb0(%p: i32, %o: f32):
+        %n = arith.cmpi slt, %p, %z : i32
+        %v = scf.if %n -> f32 {
+          %c = arith.constant -1.0 : f32
+          scf.yield %c : f32
+        } else {
+          %x = arith.index_cast %p : i32 to index
+          %g = tensor.extract %a[%x] : tensor<4xf32>
+          scf.yield %g : f32
+        }
+        linalg.yield %v : f32
+      } -> tensor<3xf32>
+      return %r : tensor<3xf32>
+    }";
+    let indices = HostTensor { dtype: Dtype::Int(32), shape: vec![3], data: Data::Int(vec![3, -5, 0]) };
+    check(text, &[f32s(&[4], &[1.0, 2.0, 3.0, 4.0]), indices.clone()], &[3], &[4.0, -1.0, 1.0]);
+    let outside = HostTensor { data: Data::Int(vec![0, 4, 0]), ..indices };
+    let error = run(text, &[f32s(&[4], &[1.0, 2.0, 3.0, 4.0]), outside]).expect_err("reads outside of the tensor");
+    assert!(matches!(error, EvalError::Undefined { .. }), "{error}");
+}
+
+#[test]
+fn forall_with_ragged_tiles() {
+    let text = "#tile = affine_map<(d0) -> (-d0 + 5, 2)>
+    func.func @main(%a: tensor<5xf32>, %d: tensor<5xf32>) -> tensor<5xf32> {
+      %r = scf.forall (%i) = (0) to (5) step (2) shared_outs(%o = %d) -> (tensor<5xf32>) {
+        %n = affine.min #tile(%i)
+        %s = tensor.extract_slice %a[%i] [%n] [1] : tensor<5xf32> to tensor<?xf32>
+        %e = tensor.extract_slice %o[%i] [%n] [1] : tensor<5xf32> to tensor<?xf32>
+        %m = linalg.add ins(%s, %s : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+        scf.forall.in_parallel {
+          tensor.parallel_insert_slice %m into %o[%i] [%n] [1] : tensor<?xf32> into tensor<5xf32>
+        }
+      }
+      return %r : tensor<5xf32>
+    }";
+    check(text, &[f32s(&[5], &[1.0, 2.0, 3.0, 4.0, 5.0]), f32s(&[5], &[0.0; 5])], &[5], &[2.0, 4.0, 6.0, 8.0, 10.0]);
+}
+
+#[test]
+fn loops_and_slices() {
+    let text = "func.func @main(%a: tensor<2x4xf32>) -> tensor<4xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %z = arith.constant dense<0.0> : tensor<4xf32>
+      %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%acc = %z) -> (tensor<4xf32>) {
+        %s = tensor.extract_slice %a[%i, 0] [1, 4] [1, 1] : tensor<2x4xf32> to tensor<4xf32>
+        %t = arith.addf %acc, %s : tensor<4xf32>
+        scf.yield %t : tensor<4xf32>
+      }
+      %w:2 = scf.while (%x = %r, %n = %c0) : (tensor<4xf32>, index) -> (tensor<4xf32>, index) {
+        %go = arith.cmpi ult, %n, %c2 : index
+        scf.condition(%go) %x, %n : tensor<4xf32>, index
+      } do {
+      ^bb0(%x: tensor<4xf32>, %n: index):
+        %y = arith.mulf %x, %x : tensor<4xf32>
+        %k = arith.addi %n, %c1 : index
+        scf.yield %y, %k : tensor<4xf32>, index
+      }
+      return %w#0 : tensor<4xf32>
+    }";
+    check(text, &[f32s(&[2, 4], &[0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, -2.0])], &[4], &[1.0, 16.0, 0.0, 1.0]);
+}
+
+#[test]
+fn tensor_dialect() {
+    let text = "func.func @main(%a: tensor<2x2xf32>) -> tensor<14xf32> {
+      %c = arith.constant 9.0 : f32
+      %p = tensor.pad %a low[0, 1] high[1, 0] {
+      ^bb0(%i: index, %j: index):
+        tensor.yield %c : f32
+      } : tensor<2x2xf32> to tensor<3x3xf32>
+      %f = tensor.collapse_shape %p [[0, 1]] : tensor<3x3xf32> into tensor<9xf32>
+      %g = tensor.generate {
+      ^bb0(%i: index):
+        %x = arith.index_cast %i : index to i64
+        %y = arith.sitofp %x : i64 to f32
+        tensor.yield %y : f32
+      } : tensor<3xf32>
+      %s = tensor.from_elements %c, %c : tensor<2xf32>
+      %r = tensor.concat dim(0) %f, %g, %s : (tensor<9xf32>, tensor<3xf32>, tensor<2xf32>) -> tensor<14xf32>
+      return %r : tensor<14xf32>
+    }";
+    let expected = [9.0, 1.0, 2.0, 9.0, 3.0, 4.0, 9.0, 9.0, 9.0, 0.0, 1.0, 2.0, 9.0, 9.0];
+    check(text, &[f32s(&[2, 2], &[1.0, 2.0, 3.0, 4.0])], &[14], &expected);
+}
+
+#[test]
+fn a_read_of_an_empty_tensor_shows() {
+    let text = "func.func @main() -> tensor<2xf32> {
+      %e = tensor.empty() : tensor<2xf32>
+      return %e : tensor<2xf32>
+    }";
+    assert!(run(text, &[]).expect("evaluates")[0].to_f64().iter().all(|v| v.is_nan()));
+}
+
+#[test]
+fn weights_come_from_the_blob_or_the_table() {
+    let text = "func.func @main() -> tensor<2xf32> {
+      %w = arith.constant dense_resource<w> : tensor<2xf32>
+      return %w : tensor<2xf32>
+    }";
+    let blob = format!("{text}\n{{-#\n dialect_resources: {{ builtin: {{ w: \"0x040000000000803F00000040\" }} }}\n#-}}");
+    check(&blob, &[], &[2], &[1.0, 2.0]);
+    let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("parses");
+    let weights = Weights::from([("w".to_owned(), f32s(&[2], &[3.0, 4.0]).to_bytes())]);
+    let results = evaluate_with_weights(&module, "main", &[], &weights).expect("evaluates");
+    assert_eq!(results[0].to_f64(), [3.0, 4.0]);
+    assert!(matches!(evaluate(&module, "main", &[]), Err(EvalError::Unsupported { .. })));
+}
+
+#[test]
+fn wrong_inputs_and_division_by_zero_are_errors() {
+    let text = "func.func @main(%a: i8, %b: i8) -> i8 {
+      %q = arith.divsi %a, %b : i8
+      return %q : i8
+    }";
+    let byte = |v| HostTensor { dtype: Dtype::Int(8), shape: vec![], data: Data::Int(vec![v]) };
+    assert_eq!(run(text, &[byte(-7), byte(2)]).expect("evaluates")[0].data, Data::Int(vec![-3]));
+    assert!(matches!(run(text, &[byte(1), byte(0)]), Err(EvalError::Undefined { .. })));
+    assert!(matches!(run(text, &[byte(-128), byte(-1)]), Err(EvalError::Undefined { .. })));
+    assert!(matches!(run(text, &[byte(1)]), Err(EvalError::Inputs(_))));
+}
+
+#[test]
+fn an_unknown_op_is_named() {
+    let cx = Context::new();
+    cx.allow_unregistered_dialects(true);
+    let text = "func.func @main() -> f32 {\n  %a = \"their.op\"() : () -> f32\n  return %a : f32\n}";
+    let module = Module::parse(cx, text.as_bytes(), "their.mlir").expect("parses");
+    let error = evaluate(&module, "main", &[]).expect_err("is refused");
+    assert_eq!(error.to_string(), "the evaluator does not cover their.op at their.mlir:2:8");
+}
