@@ -8,6 +8,7 @@ fn main() {
         .cpp(true)
         .std("c++17")
         .file("shim/shim.cpp")
+        .file("shim/interfaces.cpp")
         .file("shim/llvm.cpp")
         .include(format!("{prefix}/include"))
         .flag("-fno-rtti")

@@ -26,6 +26,7 @@ mod context;
 pub mod conversion;
 mod contract;
 mod diagnostic;
+pub mod interfaces;
 mod llvm;
 mod module;
 mod op;

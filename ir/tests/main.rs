@@ -1,6 +1,7 @@
 //! One binary for all tests of `monopour-ir`.
 
 mod conversion;
+mod interfaces;
 
 use monopour_ir::{Context, Module, WalkOrder, run_passes};
 

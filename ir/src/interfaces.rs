@@ -1,0 +1,140 @@
+//! What upstream's op interfaces say of an op: the fallback for ops that no model of ours describes.
+
+use crate::{Op, Value};
+use mlir_sys::{MlirOperation, MlirValue};
+use std::ffi::{c_int, c_uint, c_void};
+
+/// What an op does to memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum EffectKind {
+    /// Reads it.
+    Read,
+    /// Writes it.
+    Write,
+    /// Allocates it.
+    Allocate,
+    /// Frees it.
+    Free,
+}
+
+/// One memory effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Effect {
+    /// What happens.
+    pub kind: EffectKind,
+    /// To which operand's or result's memory; `None` where the op names none.
+    pub value: Option<Value>,
+}
+
+type EachIndex = extern "C" fn(usize, *mut c_void);
+type EachEffect = extern "C" fn(c_int, MlirValue, *mut c_void);
+
+unsafe extern "C" {
+    // Calls back with the number of each `outs` operand; false without DestinationStyleOpInterface.
+    fn monopour_shim_dps_inits(op: MlirOperation, each: EachIndex, user: *mut c_void) -> bool;
+    // Calls back with each effect's kind (0 read, 1 write, 2 allocate, 3 free) and value, which may be null; false without MemoryEffectOpInterface.
+    fn monopour_shim_memory_effects(op: MlirOperation, each: EachEffect, user: *mut c_void) -> bool;
+    // mlir::isPure.
+    fn monopour_shim_is_pure(op: MlirOperation) -> bool;
+    // mlir::isMemoryEffectFree.
+    fn monopour_shim_is_memory_effect_free(op: MlirOperation) -> bool;
+    // HasRecursiveMemoryEffects.
+    fn monopour_shim_has_recursive_effects(op: MlirOperation) -> bool;
+    // RegionBranchOpInterface.
+    fn monopour_shim_is_region_branch(op: MlirOperation) -> bool;
+    // RegionBranchOpInterface::isRepetitiveRegion; false without the interface.
+    fn monopour_shim_is_repetitive_region(op: MlirOperation, index: c_uint) -> bool;
+    // LoopLikeOpInterface.
+    fn monopour_shim_is_loop_like(op: MlirOperation) -> bool;
+    // SubsetInsertionOpInterface.
+    fn monopour_shim_is_subset_insertion(op: MlirOperation) -> bool;
+    // SubsetExtractionOpInterface.
+    fn monopour_shim_is_subset_extraction(op: MlirOperation) -> bool;
+}
+
+extern "C" fn push_index(index: usize, user: *mut c_void) {
+    // SAFETY: `user` is the vector that the query passes down, alive during the call.
+    let out = unsafe { &mut *user.cast::<Vec<usize>>() };
+    out.push(index);
+}
+
+extern "C" fn push_effect(kind: c_int, value: MlirValue, user: *mut c_void) {
+    // SAFETY: `user` is the vector that the query passes down, alive during the call.
+    let out = unsafe { &mut *user.cast::<Vec<Effect>>() };
+    let kind = match kind {
+        0 => EffectKind::Read,
+        1 => EffectKind::Write,
+        2 => EffectKind::Allocate,
+        _ => EffectKind::Free,
+    };
+    out.push(Effect { kind, value: (!value.ptr.is_null()).then_some(Value { raw: value }) });
+}
+
+/// Declares a yes-or-no query of the shim.
+macro_rules! query {
+    ($(#[$doc:meta])* $name:ident, $shim:ident) => {
+        $(#[$doc])*
+        pub fn $name(op: Op) -> bool {
+            // SAFETY: defined in the shim; the op is live (crate invariant).
+            unsafe { $shim(op.raw) }
+        }
+    };
+}
+
+/// Positions of the `outs` operands of a destination-style op; empty for other ops.
+pub fn dps_inits(op: Op) -> Vec<usize> {
+    dps_inits_if_any(op).unwrap_or_default()
+}
+
+/// Positions of the `outs` operands; `None` for an op that is not in destination style.
+pub fn dps_inits_if_any(op: Op) -> Option<Vec<usize>> {
+    let mut out = Vec::new();
+    let user: *mut Vec<usize> = &raw mut out;
+    // SAFETY: defined in the shim; the vector lives during the call.
+    let known = unsafe { monopour_shim_dps_inits(op.raw, push_index, user.cast()) };
+    known.then_some(out)
+}
+
+/// The op's own memory effects, those of its regions not included; `None` where the op does not say.
+pub fn memory_effects(op: Op) -> Option<Vec<Effect>> {
+    let mut out = Vec::new();
+    let user: *mut Vec<Effect> = &raw mut out;
+    // SAFETY: defined in the shim; the vector lives during the call.
+    let known = unsafe { monopour_shim_memory_effects(op.raw, push_effect, user.cast()) };
+    known.then_some(out)
+}
+
+query! {
+    /// Whether the op, its regions included, has no memory effect and may be executed speculatively.
+    is_pure, monopour_shim_is_pure
+}
+query! {
+    /// Whether the op, its regions included, has no memory effect.
+    is_memory_effect_free, monopour_shim_is_memory_effect_free
+}
+query! {
+    /// Whether the op's effects are (also) those of the ops in its regions.
+    has_recursive_effects, monopour_shim_has_recursive_effects
+}
+query! {
+    /// Whether the op says how control flows between its regions.
+    is_region_branch, monopour_shim_is_region_branch
+}
+query! {
+    /// Whether the op is a loop.
+    is_loop_like, monopour_shim_is_loop_like
+}
+query! {
+    /// Whether the op inserts a subset into a tensor (`tensor.insert_slice`, ...).
+    is_subset_insertion, monopour_shim_is_subset_insertion
+}
+query! {
+    /// Whether the op extracts a subset of a tensor (`tensor.extract_slice`, ...).
+    is_subset_extraction, monopour_shim_is_subset_extraction
+}
+
+/// Whether control may flow from the op's region back into it. False for an op that does not say how control flows.
+pub fn is_repetitive_region(op: Op, region: usize) -> bool {
+    // SAFETY: defined in the shim; the op is live (crate invariant).
+    region < op.regions().len() && unsafe { monopour_shim_is_repetitive_region(op.raw, region as c_uint) }
+}
