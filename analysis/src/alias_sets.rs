@@ -12,10 +12,7 @@ pub struct AliasSets {
 impl AliasSets {
     /// Each value alone.
     pub fn new(len: usize) -> Self {
-        Self {
-            parents: (0..len).map(ValueId::from_index).collect(),
-            sizes: IndexVec::filled(1, len),
-        }
+        Self { parents: (0..len).map(ValueId::from_index).collect(), sizes: IndexVec::filled(1, len) }
     }
 
     /// The representative of the value's set.
@@ -29,17 +26,22 @@ impl AliasSets {
         current
     }
 
+    /// The representative of the value's set, without shortening the path to it (O(log n): union is by size).
+    pub fn find_unchanged(&self, value: ValueId) -> ValueId {
+        let mut current = value;
+        while self.parents[current] != current {
+            current = self.parents[current];
+        }
+        current
+    }
+
     /// Merge two sets and return the representative of the union.
     pub fn union(&mut self, a: ValueId, b: ValueId) -> ValueId {
         let (a, b) = (self.find(a), self.find(b));
         if a == b {
             return a;
         }
-        let (large, small) = if self.sizes[a] >= self.sizes[b] {
-            (a, b)
-        } else {
-            (b, a)
-        };
+        let (large, small) = if self.sizes[a] >= self.sizes[b] { (a, b) } else { (b, a) };
         self.parents[small] = large;
         self.sizes[large] += self.sizes[small];
         large

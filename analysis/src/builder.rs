@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::facts::{
-    Affine, Alias, Block, Facts, Op, Operand, Reads, Region, RegionInfo, Relation, Slice, Source,
-    Span, Subset, Use, Value, ValueDef, ValueInfo,
+    Affine, Alias, Block, Definition, Facts, Op, Operand, Reads, Region, RegionInfo, Relation, Slice, Source, Span,
+    Subset, Use, Value, ValueDef, ValueInfo,
 };
 use crate::index::{BlockId, Id, IndexVec, Lists, OpId, OperandId, RegionId, SliceId, ValueId};
 
@@ -32,6 +32,8 @@ pub enum FactsError {
     MisplacedAlias(OperandId),
     /// The subset of the operation names an operand or result of another operation.
     ForeignSubset(OpId),
+    /// The value is never a definition, but aliases an operand.
+    UndefinedAlias(ValueId),
     /// A slice has offsets, sizes and strides of different lengths.
     UnevenSlice(SliceId),
 }
@@ -39,30 +41,16 @@ pub enum FactsError {
 impl fmt::Display for FactsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSingleRoot => write!(
-                f,
-                "expected region 0 to be the only region without an operation"
-            ),
+            Self::NoSingleRoot => write!(f, "expected region 0 to be the only region without an operation"),
             Self::UnknownId(table, number) => write!(f, "{table} {number} does not exist"),
             Self::Unreachable(op) => {
                 write!(f, "operation {op} is not nested under the root region")
             }
-            Self::NotVisible(operand) => write!(
-                f,
-                "operand {operand} uses a value that its operation does not see"
-            ),
-            Self::MisplacedAlias(operand) => write!(
-                f,
-                "{operand} aliases a result of an operation not around it"
-            ),
-            Self::ForeignSubset(op) => write!(
-                f,
-                "the subset of {op} names an operand or result of another operation"
-            ),
-            Self::UnevenSlice(slice) => write!(
-                f,
-                "slice {slice} has offsets, sizes and strides of different lengths"
-            ),
+            Self::NotVisible(operand) => write!(f, "operand {operand} uses a value that its operation does not see"),
+            Self::MisplacedAlias(operand) => write!(f, "{operand} aliases a result of an operation not around it"),
+            Self::ForeignSubset(op) => write!(f, "the subset of {op} names an operand or result of another operation"),
+            Self::UndefinedAlias(value) => write!(f, "{value} aliases an operand and cannot have undefined contents"),
+            Self::UnevenSlice(slice) => write!(f, "slice {slice} has offsets, sizes and strides of different lengths"),
         }
     }
 }
@@ -75,6 +63,7 @@ pub struct FactsBuilder {
     facts: Facts,
     slice_ids: HashMap<Slice, SliceId>,
     aliases: Vec<(OperandId, Alias)>,
+    flows: Vec<(ValueId, OperandId)>,
     region_successors: Vec<(RegionId, RegionId)>,
     block_successors: Vec<(BlockId, BlockId)>,
 }
@@ -107,20 +96,12 @@ impl FactsBuilder {
 
     /// Append a tensor argument to a block.
     pub fn argument(&mut self, block: BlockId, info: ValueInfo) -> ValueId {
-        self.facts.values.push(Value {
-            def: ValueDef::Argument(block),
-            info,
-        })
+        self.facts.values.push(Value { def: ValueDef::Argument(block), info })
     }
 
     /// Append an operation to a block.
     pub fn op(&mut self, block: BlockId, label: u32) -> OpId {
-        self.facts.ops.push(Op {
-            block,
-            label,
-            region_branch: false,
-            subset: None,
-        })
+        self.facts.ops.push(Op { block, label, region_branch: false, subset: None })
     }
 
     /// Declare that control enters and leaves the regions of `op` only along declared edges.
@@ -132,10 +113,7 @@ impl FactsBuilder {
 
     /// Append a tensor result to an operation.
     pub fn result(&mut self, op: OpId, info: ValueInfo) -> ValueId {
-        self.facts.values.push(Value {
-            def: ValueDef::Result(op),
-            info,
-        })
+        self.facts.values.push(Value { def: ValueDef::Result(op), info })
     }
 
     /// Append a tensor operand to an operation.
@@ -157,19 +135,21 @@ impl FactsBuilder {
         self.aliases.push((operand, alias));
     }
 
+    /// Declare that `value` takes over the contents of `operand`: the argument of a region or the result of a region
+    /// operation. Decisions do not depend on it; [`crate::checker`] follows contents along it.
+    pub fn flow(&mut self, operand: OperandId, value: ValueId) {
+        self.flows.push((value, operand));
+    }
+
     /// The id of a slice; equal slices get the same id.
     pub fn slice(&mut self, slice: Slice) -> SliceId {
-        let normalise =
-            |numbers: Vec<Affine>| numbers.into_iter().map(Affine::normalised).collect();
+        let normalise = |numbers: Vec<Affine>| numbers.into_iter().map(Affine::normalised).collect();
         let slice = Slice {
             offsets: normalise(slice.offsets),
             sizes: normalise(slice.sizes),
             strides: normalise(slice.strides),
         };
-        *self
-            .slice_ids
-            .entry(slice)
-            .or_insert_with_key(|slice| self.facts.slices.push(slice.clone()))
+        *self.slice_ids.entry(slice).or_insert_with_key(|slice| self.facts.slices.push(slice.clone()))
     }
 
     /// Declare that an operation reads or overwrites a part of a tensor.
@@ -185,13 +165,7 @@ impl FactsBuilder {
     /// The first inconsistency found.
     pub fn finish(self) -> Result<Facts, FactsError> {
         self.check_ids()?;
-        let Self {
-            mut facts,
-            aliases,
-            region_successors,
-            block_successors,
-            ..
-        } = self;
+        let Self { mut facts, aliases, region_successors, block_successors, .. } = self;
         facts.region_successors = Lists::group(facts.regions.len(), &region_successors);
         facts.block_successors = Lists::group(facts.blocks.len(), &block_successors);
         facts.aliases = Lists::group(facts.operands.len(), &aliases);
@@ -203,6 +177,10 @@ impl FactsBuilder {
         for op in facts.ops.ids() {
             check_subset(&facts, op)?;
         }
+        let never = |value: &ValueId| facts.values[*value].info.definition == Definition::Never;
+        if let Some(value) = facts.values.ids().find(|value| never(value) && !facts.sources.of(*value).is_empty()) {
+            return Err(FactsError::UndefinedAlias(value));
+        }
         propagate_reads(&mut facts);
         Ok(facts)
     }
@@ -213,9 +191,7 @@ impl FactsBuilder {
             if region.op.is_none() != (id.number() == 0) {
                 return Err(FactsError::NoSingleRoot);
             }
-            region
-                .op
-                .map_or(Ok(()), |op| known("operation", op, facts.ops.len()))?;
+            region.op.map_or(Ok(()), |op| known("operation", op, facts.ops.len()))?;
         }
         if facts.regions.is_empty() {
             return Err(FactsError::NoSingleRoot);
@@ -254,6 +230,10 @@ impl FactsBuilder {
                 }
             }
         }
+        for &(value, operand) in &self.flows {
+            known("value", value, facts.values.len())?;
+            known("operand", operand, facts.operands.len())?;
+        }
         for &(from, to) in &self.region_successors {
             known("region", from, facts.regions.len())?;
             known("region", to, facts.regions.len())?;
@@ -263,8 +243,7 @@ impl FactsBuilder {
             known("block", to, facts.blocks.len())?;
         }
         for (id, slice) in facts.slices.iter_enumerated() {
-            if slice.offsets.len() != slice.sizes.len() || slice.sizes.len() != slice.strides.len()
-            {
+            if slice.offsets.len() != slice.sizes.len() || slice.sizes.len() != slice.strides.len() {
                 return Err(FactsError::UnevenSlice(id));
             }
         }
@@ -274,27 +253,15 @@ impl FactsBuilder {
 
 fn known<I: Id>(table: &'static str, id: I, len: usize) -> Result<(), FactsError> {
     let number = u32::try_from(id.index()).unwrap_or(u32::MAX);
-    if id.index() < len {
-        Ok(())
-    } else {
-        Err(FactsError::UnknownId(table, number))
-    }
+    if id.index() < len { Ok(()) } else { Err(FactsError::UnknownId(table, number)) }
 }
 
 /// Fill the tables that list children by parent, and the reverse edges.
 fn index_tables(facts: &mut Facts, aliases: &[(OperandId, Alias)]) {
     let ops = facts.ops.len();
-    let by_op: Vec<_> = facts
-        .operands
-        .iter_enumerated()
-        .map(|(id, operand)| (operand.op, id))
-        .collect();
+    let by_op: Vec<_> = facts.operands.iter_enumerated().map(|(id, operand)| (operand.op, id)).collect();
     facts.op_operands = Lists::group(ops, &by_op);
-    let by_value: Vec<_> = facts
-        .operands
-        .iter_enumerated()
-        .map(|(id, operand)| (operand.value, id))
-        .collect();
+    let by_value: Vec<_> = facts.operands.iter_enumerated().map(|(id, operand)| (operand.value, id)).collect();
     facts.uses = Lists::group(facts.values.len(), &by_value);
     let (mut results, mut arguments) = (Vec::new(), Vec::new());
     for (id, value) in facts.values.iter_enumerated() {
@@ -305,23 +272,11 @@ fn index_tables(facts: &mut Facts, aliases: &[(OperandId, Alias)]) {
     }
     facts.op_results = Lists::group(ops, &results);
     facts.block_arguments = Lists::group(facts.blocks.len(), &arguments);
-    let regions: Vec<_> = facts
-        .regions
-        .iter_enumerated()
-        .filter_map(|(id, region)| Some((region.op?, id)))
-        .collect();
+    let regions: Vec<_> = facts.regions.iter_enumerated().filter_map(|(id, region)| Some((region.op?, id))).collect();
     facts.op_regions = Lists::group(ops, &regions);
-    let blocks: Vec<_> = facts
-        .blocks
-        .iter_enumerated()
-        .map(|(id, block)| (block.region, id))
-        .collect();
+    let blocks: Vec<_> = facts.blocks.iter_enumerated().map(|(id, block)| (block.region, id)).collect();
     facts.region_blocks = Lists::group(facts.regions.len(), &blocks);
-    let children: Vec<_> = facts
-        .ops
-        .iter_enumerated()
-        .map(|(id, op)| (op.block, id))
-        .collect();
+    let children: Vec<_> = facts.ops.iter_enumerated().map(|(id, op)| (op.block, id)).collect();
     facts.block_ops = Lists::group(facts.blocks.len(), &children);
     // Grouped by operand first, so that the reverse edges are in the order of the operands' ids.
     let mut sorted = aliases.to_vec();
@@ -329,21 +284,8 @@ fn index_tables(facts: &mut Facts, aliases: &[(OperandId, Alias)]) {
     let sources: Vec<_> = sorted
         .iter()
         .map(|&(operand, alias)| {
-            let Alias {
-                value,
-                relation,
-                definite,
-                retypes,
-            } = alias;
-            (
-                value,
-                Source {
-                    operand,
-                    relation,
-                    definite,
-                    retypes,
-                },
-            )
+            let Alias { value, relation, definite, retypes } = alias;
+            (value, Source { operand, relation, definite, retypes })
         })
         .collect();
     facts.sources = Lists::group(facts.values.len(), &sources);
@@ -359,13 +301,7 @@ enum Step {
 
 /// Number the operations in pre-order.
 fn number_ops(facts: &mut Facts) -> Result<(), FactsError> {
-    let mut spans = IndexVec::filled(
-        Span {
-            first: u32::MAX,
-            last: 0,
-        },
-        facts.ops.len(),
-    );
+    let mut spans = IndexVec::filled(Span { first: u32::MAX, last: 0 }, facts.ops.len());
     let mut region_spans = IndexVec::filled(Span { first: 1, last: 0 }, facts.regions.len());
     let mut order: Vec<OpId> = Vec::with_capacity(facts.ops.len());
     let mut stack = vec![Step::EnterRegion(RegionId::new(0))];
@@ -376,14 +312,7 @@ fn number_ops(facts: &mut Facts) -> Result<(), FactsError> {
                 region_spans[region].first = next;
                 stack.push(Step::LeaveRegion(region));
                 for &block in facts.region_blocks.of(region).iter().rev() {
-                    stack.extend(
-                        facts
-                            .block_ops
-                            .of(block)
-                            .iter()
-                            .rev()
-                            .map(|&op| Step::Enter(op)),
-                    );
+                    stack.extend(facts.block_ops.of(block).iter().rev().map(|&op| Step::Enter(op)));
                 }
             }
             // An empty region has `first > last`, an interval without positions.
@@ -391,31 +320,19 @@ fn number_ops(facts: &mut Facts) -> Result<(), FactsError> {
                 let last = next.checked_sub(1);
                 let empty = Span { first: 1, last: 0 };
                 let first = region_spans[region].first;
-                region_spans[region] = last
-                    .filter(|&last| last >= first)
-                    .map_or(empty, |last| Span { first, last });
+                region_spans[region] = last.filter(|&last| last >= first).map_or(empty, |last| Span { first, last });
             }
             Step::Enter(op) => {
                 spans[op].first = next;
                 order.push(op);
                 stack.push(Step::Leave(op));
-                stack.extend(
-                    facts
-                        .op_regions
-                        .of(op)
-                        .iter()
-                        .rev()
-                        .map(|&region| Step::EnterRegion(region)),
-                );
+                stack.extend(facts.op_regions.of(op).iter().rev().map(|&region| Step::EnterRegion(region)));
             }
             Step::Leave(op) => spans[op].last = next - 1,
         }
     }
     // Every operation has one block and every region one operation, so what the walk missed hangs on a cycle.
-    if let Some((op, _)) = spans
-        .iter_enumerated()
-        .find(|(_, span)| span.first == u32::MAX)
-    {
+    if let Some((op, _)) = spans.iter_enumerated().find(|(_, span)| span.first == u32::MAX) {
         return Err(FactsError::Unreachable(op));
     }
     facts.spans = spans;
@@ -430,44 +347,25 @@ fn check_visible(facts: &Facts, operand: OperandId) -> Result<(), FactsError> {
     let span = facts.spans[op];
     let region = facts.defining_region(value);
     let visible = facts.region_spans[region].contains(span.first)
-        && facts
-            .defining_op(value)
-            .is_none_or(|def| facts.spans[def].last < span.first);
+        && facts.defining_op(value).is_none_or(|def| facts.spans[def].last < span.first);
     if !visible {
         return Err(FactsError::NotVisible(operand));
     }
-    let misplaced =
-        facts
-            .aliases
-            .of(operand)
-            .iter()
-            .any(|alias| match facts.values[alias.value].def {
-                ValueDef::Result(def) => !facts.spans[def].contains(span.first),
-                ValueDef::Argument(_) => false,
-            });
-    if misplaced {
-        Err(FactsError::MisplacedAlias(operand))
-    } else {
-        Ok(())
-    }
+    let misplaced = facts.aliases.of(operand).iter().any(|alias| match facts.values[alias.value].def {
+        ValueDef::Result(def) => !facts.spans[def].contains(span.first),
+        ValueDef::Argument(_) => false,
+    });
+    if misplaced { Err(FactsError::MisplacedAlias(operand)) } else { Ok(()) }
 }
 
 fn check_subset(facts: &Facts, op: OpId) -> Result<(), FactsError> {
     let own = |operand: OperandId| {
         known("operand", operand, facts.operands.len())?;
-        if facts.operands[operand].op == op {
-            Ok(())
-        } else {
-            Err(FactsError::ForeignSubset(op))
-        }
+        if facts.operands[operand].op == op { Ok(()) } else { Err(FactsError::ForeignSubset(op)) }
     };
     match facts.ops[op].subset {
         None => Ok(()),
-        Some(Subset::Extraction {
-            container,
-            result,
-            slice,
-        }) => {
+        Some(Subset::Extraction { container, result, slice }) => {
             known("slice", slice, facts.slices.len())?;
             known("value", result, facts.values.len())?;
             if facts.values[result].def != ValueDef::Result(op) {
@@ -475,11 +373,7 @@ fn check_subset(facts: &Facts, op: OpId) -> Result<(), FactsError> {
             }
             own(container)
         }
-        Some(Subset::Insertion {
-            source,
-            destination,
-            slice,
-        }) => {
+        Some(Subset::Insertion { source, destination, slice }) => {
             slice.map_or(Ok(()), |slice| known("slice", slice, facts.slices.len()))?;
             source.map_or(Ok(()), own)?;
             own(destination)
@@ -501,12 +395,7 @@ fn propagate_reads(facts: &mut Facts) {
         .collect();
     let waiting = Lists::group(facts.values.len(), &waiting);
     let mut is_read = IndexVec::filled(false, facts.values.len());
-    let mut work: Vec<ValueId> = facts
-        .operands
-        .iter()
-        .filter(|used| used.reads)
-        .map(|used| used.value)
-        .collect();
+    let mut work: Vec<ValueId> = facts.operands.iter().filter(|used| used.reads).map(|used| used.value).collect();
     while let Some(value) = work.pop() {
         if std::mem::replace(&mut is_read[value], true) {
             continue;
@@ -524,13 +413,7 @@ fn propagate_reads(facts: &mut Facts) {
     }
     for id in facts.operands.ids() {
         let Operand { reads, writes, .. } = facts.operands[id];
-        let passes_on = || {
-            facts
-                .aliases
-                .of(id)
-                .iter()
-                .any(|alias| is_read[alias.value])
-        };
+        let passes_on = || facts.aliases.of(id).iter().any(|alias| is_read[alias.value]);
         facts.operands[id].counts_as_read = reads || (!writes && passes_on());
     }
     facts.value_is_read = is_read;

@@ -104,11 +104,7 @@ impl Definitions {
         let mut summary = Summary::default();
         for (index, source) in sources.iter().enumerate() {
             let other = self.summaries[facts.operands()[source.operand].value];
-            summary = if index == 0 {
-                other
-            } else {
-                join(facts, structure, summary, other)
-            };
+            summary = if index == 0 { other } else { join(facts, structure, summary, other) };
         }
         self.summaries[result] = summary;
     }
@@ -118,9 +114,7 @@ impl Definitions {
         let span = facts.span(op);
         let made_inside = |value: ValueId| {
             let summary = &self.summaries[value];
-            summary.any
-                && summary.latest_place > 2 * span.first
-                && summary.latest_place <= 2 * span.last + 1
+            summary.any && summary.latest_place > 2 * span.first && summary.latest_place <= 2 * span.last + 1
         };
         sources.is_empty()
             || sources.iter().any(|source| {
@@ -134,24 +128,13 @@ fn leaf(facts: &Facts, structure: &Structure, value: ValueId, is_definition: boo
     let region = facts.defining_region(value);
     let parallel = ParallelRegion::Same(structure.parallel[region]);
     if !is_definition {
-        return Summary {
-            parallel,
-            ..Summary::default()
-        };
+        return Summary { parallel, ..Summary::default() };
     }
-    let first_op = facts
-        .defining_op(value)
-        .map(|op| (op, DefiningResult::One(value)));
-    let outermost_argument = if first_op.is_none() {
-        Some(region)
-    } else {
-        None
-    };
+    let first_op = facts.defining_op(value).map(|op| (op, DefiningResult::One(value)));
+    let outermost_argument = if first_op.is_none() { Some(region) } else { None };
     let latest_place = match first_op {
         Some((op, _)) => 2 * facts.span(op).first,
-        None => facts.regions()[region]
-            .op
-            .map_or(0, |op| 2 * facts.span(op).first + 1),
+        None => facts.regions()[region].op.map_or(0, |op| 2 * facts.span(op).first + 1),
     };
     Summary {
         any: true,
@@ -167,35 +150,19 @@ fn leaf(facts: &Facts, structure: &Structure, value: ValueId, is_definition: boo
 fn join(facts: &Facts, structure: &Structure, a: Summary, b: Summary) -> Summary {
     let parallel = a.parallel.join(b.parallel);
     if !a.any || !b.any {
-        return Summary {
-            parallel,
-            ..if a.any { a } else { b }
-        };
+        return Summary { parallel, ..if a.any { a } else { b } };
     }
     let first_op = match (a.first_op, b.first_op) {
-        (Some(first), Some(second)) if first.0 == second.0 => Some((
-            first.0,
-            if first.1 == second.1 {
-                first.1
-            } else {
-                DefiningResult::Several
-            },
-        )),
+        (Some(first), Some(second)) if first.0 == second.0 => {
+            Some((first.0, if first.1 == second.1 { first.1 } else { DefiningResult::Several }))
+        }
         (Some(first), Some(second)) => {
-            Some(if facts.span(first.0).first < facts.span(second.0).first {
-                first
-            } else {
-                second
-            })
+            Some(if facts.span(first.0).first < facts.span(second.0).first { first } else { second })
         }
         (first, second) => first.or(second),
     };
     let outer = |a: RegionId, b: RegionId| {
-        if structure.depth[a] <= structure.depth[b] {
-            a
-        } else {
-            b
-        }
+        if structure.depth[a] <= structure.depth[b] { a } else { b }
     };
     let outermost_argument = match (a.outermost_argument, b.outermost_argument) {
         (Some(first), Some(second)) => Some(outer(first, second)),
@@ -205,11 +172,7 @@ fn join(facts: &Facts, structure: &Structure, a: Summary, b: Summary) -> Summary
         (Some(first), Some(second)) => Some(outer(first, second)),
         _ => None,
     };
-    let later = if b.latest_place > a.latest_place {
-        b
-    } else {
-        a
-    };
+    let later = if b.latest_place > a.latest_place { b } else { a };
     Summary {
         any: true,
         first_op,

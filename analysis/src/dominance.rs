@@ -6,7 +6,7 @@
 //! loops of blocks need, and is more than straight branches need.
 
 use crate::facts::Facts;
-use crate::index::{IndexVec, OpId, RegionId, ValueId};
+use crate::index::{IndexVec, RegionId};
 
 /// Facts about each region that depend on the regions around it.
 #[derive(Clone, Debug)]
@@ -45,53 +45,10 @@ impl Structure {
         let info = facts.regions()[region].info;
         let several = facts.blocks_of(region).len() > 1;
         self.depth[region] = outer.map_or(0, |outer| self.depth[outer] + 1);
-        self.repetitive[region] = if info.repetitive {
-            Some(region)
-        } else {
-            outer.and_then(|r| self.repetitive[r])
-        };
-        self.parallel[region] = if info.parallel {
-            Some(region)
-        } else {
-            outer.and_then(|r| self.parallel[r])
-        };
+        self.repetitive[region] = if info.repetitive { Some(region) } else { outer.and_then(|r| self.repetitive[r]) };
+        self.parallel[region] = if info.parallel { Some(region) } else { outer.and_then(|r| self.parallel[r]) };
         let inherited = outer.and_then(|outer| self.unordered[outer]);
         self.unordered[region] = inherited.or(if several { Some(region) } else { None });
-    }
-
-    /// Whether both operations are in one region with several blocks.
-    pub fn are_unordered(&self, facts: &Facts, a: OpId, b: OpId) -> bool {
-        self.unordered[facts.region_of(a)]
-            .is_some_and(|region| facts.region_spans[region].contains(facts.span(b).first))
-    }
-
-    /// The repetitive region around the value's definition.
-    pub fn repetitive_around(&self, facts: &Facts, value: ValueId) -> Option<RegionId> {
-        self.repetitive[facts.defining_region(value)]
-    }
-}
-
-/// Whether the first operation happens before the second one (its effects are complete before the other begins).
-pub(crate) fn happens_before(facts: &Facts, a: OpId, b: OpId) -> bool {
-    match common(facts, a, b) {
-        Common::Nested {
-            inner_is_same_or_encloses_first: true,
-            outer,
-        } => facts.regions()[facts.region_of(outer)].info.graph,
-        Common::Nested { .. } | Common::Siblings(..) => false,
-        Common::Block(region) => {
-            facts.regions()[region].info.graph || facts.span(a).first < facts.span(b).first
-        }
-    }
-}
-
-/// Whether the two operations are in regions of one region branch op of which only one runs.
-pub(crate) fn are_exclusive(facts: &Facts, a: OpId, b: OpId) -> bool {
-    match common(facts, a, b) {
-        Common::Siblings(op, first, second) => {
-            facts.ops()[op].region_branch && regions_are_exclusive(facts, first, second)
-        }
-        _ => false,
     }
 }
 
@@ -115,54 +72,4 @@ fn is_reachable(facts: &Facts, from: RegionId, to: RegionId) -> bool {
         next += 1;
     }
     false
-}
-
-/// What the innermost thing around two operations is.
-enum Common {
-    /// One encloses the other or is the other: `outer`. True if the second one is the outer one.
-    Nested {
-        inner_is_same_or_encloses_first: bool,
-        outer: OpId,
-    },
-    /// They, or operations around them, stand in this region.
-    Block(RegionId),
-    /// They are in two regions of one operation.
-    Siblings(OpId, RegionId, RegionId),
-}
-
-fn common(facts: &Facts, a: OpId, b: OpId) -> Common {
-    let (span_a, span_b) = (facts.span(a), facts.span(b));
-    if span_b.contains(span_a.first) {
-        return Common::Nested {
-            inner_is_same_or_encloses_first: true,
-            outer: b,
-        };
-    }
-    if span_a.contains(span_b.first) {
-        return Common::Nested {
-            inner_is_same_or_encloses_first: false,
-            outer: a,
-        };
-    }
-    let mut region = facts.region_of(a);
-    loop {
-        if facts.region_spans[region].contains(span_b.first) {
-            return Common::Block(region);
-        }
-        let Some(op) = facts.regions()[region].op else {
-            return Common::Block(region);
-        };
-        if facts.span(op).contains(span_b.first) {
-            return sibling(facts, op, region, span_b.first);
-        }
-        region = facts.region_of(op);
-    }
-}
-
-fn sibling(facts: &Facts, op: OpId, first: RegionId, position: u32) -> Common {
-    let other = facts
-        .regions_of(op)
-        .iter()
-        .find(|&&region| facts.region_spans[region].contains(position));
-    Common::Siblings(op, first, *other.unwrap_or(&first))
 }

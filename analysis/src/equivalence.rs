@@ -9,10 +9,7 @@ use crate::one_shot::{Copy, Placement, post_order};
 ///
 /// Operations in post-order: a loop's body comes before the loop, so that it is known whether a yielded value is the
 /// iteration argument when the loop's results are looked at.
-pub(crate) fn classes(
-    facts: &Facts,
-    placements: &IndexVec<OperandId, Placement>,
-) -> IndexVec<ValueId, ValueId> {
+pub(crate) fn classes(facts: &Facts, placements: &IndexVec<OperandId, Placement>) -> IndexVec<ValueId, ValueId> {
     let mut sets = AliasSets::new(facts.values().len());
     for op in post_order(facts) {
         for &result in facts.results_of(op) {
@@ -22,21 +19,13 @@ pub(crate) fn classes(
     facts.values().ids().map(|value| sets.find(value)).collect()
 }
 
-fn join_result(
-    facts: &Facts,
-    placements: &IndexVec<OperandId, Placement>,
-    sets: &mut AliasSets,
-    result: ValueId,
-) {
+fn join_result(facts: &Facts, placements: &IndexVec<OperandId, Placement>, sets: &mut AliasSets, result: ValueId) {
     let sources = facts.sources(result);
     let is_equivalent = |sets: &mut AliasSets, source: &Source| {
         placements[source.operand] == Placement::InPlace && holds(sets, source.relation)
     };
     // One certain source is enough.
-    if let Some(source) = sources
-        .iter()
-        .find(|source| source.definite && is_equivalent(sets, source))
-    {
+    if let Some(source) = sources.iter().find(|source| source.definite && is_equivalent(sets, source)) {
         sets.union(result, facts.operands()[source.operand].value);
         return;
     }
@@ -47,8 +36,7 @@ fn join_result(
         return;
     }
     let same = sources.iter().all(|source| {
-        is_equivalent(sets, source)
-            && sets.find(facts.operands()[source.operand].value) == sets.find(first)
+        is_equivalent(sets, source) && sets.find(facts.operands()[source.operand].value) == sets.find(first)
     });
     if same {
         sets.union(result, first);
@@ -59,10 +47,9 @@ fn holds(sets: &mut AliasSets, relation: Relation) -> bool {
     match relation {
         Relation::Equivalent => true,
         Relation::Unknown => false,
-        Relation::EquivalentIf { first, second } => [Some(first), second]
-            .into_iter()
-            .flatten()
-            .all(|(a, b)| sets.find(a) == sets.find(b)),
+        Relation::EquivalentIf { first, second } => {
+            [Some(first), second].into_iter().flatten().all(|(a, b)| sets.find(a) == sets.find(b))
+        }
     }
 }
 
@@ -71,9 +58,7 @@ pub(crate) fn holds_by_identity(relation: Relation) -> bool {
     match relation {
         Relation::Equivalent => true,
         Relation::Unknown => false,
-        Relation::EquivalentIf { first, second } => {
-            first.0 == first.1 && second.is_none_or(|(a, b)| a == b)
-        }
+        Relation::EquivalentIf { first, second } => first.0 == first.1 && second.is_none_or(|(a, b)| a == b),
     }
 }
 
@@ -90,10 +75,7 @@ pub(crate) fn copy_for(facts: &Facts, operand: OperandId, is_defined: bool) -> C
     };
     // No contents are needed if there are none, if they are overwritten unread, or if nothing ever reads them.
     let overwritten = used.writes && !used.reads;
-    let unread = !used.reads
-        && aliases
-            .iter()
-            .all(|alias| !facts.is_value_read(alias.value));
+    let unread = !used.reads && aliases.iter().all(|alias| !facts.is_value_read(alias.value));
     let contents = !overwritten && !unread && is_defined;
     Copy { result, contents }
 }

@@ -198,46 +198,23 @@ pub struct Alias {
 impl Alias {
     /// The value certainly is the operand's buffer, of the same type.
     pub const fn equivalent(value: ValueId) -> Self {
-        Self {
-            value,
-            relation: Relation::Equivalent,
-            definite: true,
-            retypes: false,
-        }
+        Self { value, relation: Relation::Equivalent, definite: true, retypes: false }
     }
 
     /// The value may be the operand's buffer or that of another operand, of the same type (`arith.select`).
     pub const fn maybe_equivalent(value: ValueId) -> Self {
-        Self {
-            value,
-            relation: Relation::Equivalent,
-            definite: false,
-            retypes: false,
-        }
+        Self { value, relation: Relation::Equivalent, definite: false, retypes: false }
     }
 
     /// The value shares memory with the operand in an unknown way (a slice, a call).
     pub const fn unknown(value: ValueId) -> Self {
-        Self {
-            value,
-            relation: Relation::Unknown,
-            definite: true,
-            retypes: true,
-        }
+        Self { value, relation: Relation::Unknown, definite: true, retypes: true }
     }
 
     /// The value is the operand's buffer if the two values of `pair` are equivalent (`scf.for`).
     pub const fn equivalent_if(value: ValueId, pair: (ValueId, ValueId)) -> Self {
-        let relation = Relation::EquivalentIf {
-            first: pair,
-            second: None,
-        };
-        Self {
-            value,
-            relation,
-            definite: true,
-            retypes: false,
-        }
+        let relation = Relation::EquivalentIf { first: pair, second: None };
+        Self { value, relation, definite: true, retypes: false }
     }
 }
 
@@ -268,18 +245,12 @@ pub struct Affine {
 impl Affine {
     /// A constant.
     pub const fn constant(constant: i64) -> Self {
-        Self {
-            constant,
-            terms: Vec::new(),
-        }
+        Self { constant, terms: Vec::new() }
     }
 
     /// One symbol.
     pub fn symbol(symbol: u32) -> Self {
-        Self {
-            constant: 0,
-            terms: vec![(symbol, 1)],
-        }
+        Self { constant: 0, terms: vec![(symbol, 1)] }
     }
 
     /// The same number with sorted, merged, non-zero terms.
@@ -289,9 +260,7 @@ impl Affine {
         let mut merged: Vec<(u32, i64)> = Vec::with_capacity(self.terms.len());
         for (symbol, coefficient) in self.terms {
             match merged.last_mut() {
-                Some(last) if last.0 == symbol && last.1.checked_add(coefficient).is_some() => {
-                    last.1 += coefficient
-                }
+                Some(last) if last.0 == symbol && last.1.checked_add(coefficient).is_some() => last.1 += coefficient,
                 _ => merged.push((symbol, coefficient)),
             }
         }
@@ -383,6 +352,8 @@ pub struct Facts {
     pub(crate) order: Vec<OpId>,
     /// Positions of each region; `first > last` when it is empty.
     pub(crate) region_spans: IndexVec<RegionId, Span>,
+    /// Operands whose contents a value takes over.
+    pub(crate) flows: Lists<ValueId, OperandId>,
     pub(crate) value_is_read: IndexVec<ValueId, bool>,
 }
 
@@ -425,6 +396,12 @@ impl Facts {
     /// The operands whose buffer the value may be (`aliasing_operands`), possibly of other operations.
     pub fn sources(&self, value: ValueId) -> &[Source] {
         self.sources.of(value)
+    }
+
+    /// The operands whose contents the value takes over: for a region's argument what enters the region and what its
+    /// terminator passes on, for a result of a region operation what terminators yield.
+    pub fn flows(&self, value: ValueId) -> &[OperandId] {
+        self.flows.of(value)
     }
 
     /// The uses of a value, by id.

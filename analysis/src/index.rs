@@ -81,10 +81,7 @@ pub struct IndexVec<I, T> {
 impl<I: Id, T> IndexVec<I, T> {
     /// An empty table.
     pub const fn new() -> Self {
-        Self {
-            items: Vec::new(),
-            id: PhantomData,
-        }
+        Self { items: Vec::new(), id: PhantomData }
     }
 
     /// A table with one copy of `value` for each of `len` ids.
@@ -92,10 +89,7 @@ impl<I: Id, T> IndexVec<I, T> {
     where
         T: Clone,
     {
-        Self {
-            items: vec![value; len],
-            id: PhantomData,
-        }
+        Self { items: vec![value; len], id: PhantomData }
     }
 
     /// Append an item and return its id.
@@ -137,10 +131,7 @@ impl<I: Id, T> IndexVec<I, T> {
 
     /// All ids with their items.
     pub fn iter_enumerated(&self) -> impl DoubleEndedIterator<Item = (I, &T)> {
-        self.items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| (I::from_index(index), item))
+        self.items.iter().enumerate().map(|(index, item)| (I::from_index(index), item))
     }
 
     /// The items as a slice.
@@ -157,10 +148,7 @@ impl<I: Id, T> Default for IndexVec<I, T> {
 
 impl<I: Id, T> FromIterator<T> for IndexVec<I, T> {
     fn from_iter<A: IntoIterator<Item = T>>(items: A) -> Self {
-        Self {
-            items: items.into_iter().collect(),
-            id: PhantomData,
-        }
+        Self { items: items.into_iter().collect(), id: PhantomData }
     }
 }
 
@@ -205,23 +193,12 @@ impl<I: Id, T: Copy> Lists<I, T> {
         }
         let mut next = starts.clone();
         let mut order = vec![0_usize; starts[len] as usize];
-        for (position, (id, _)) in pairs
-            .iter()
-            .enumerate()
-            .filter(|(_, (id, _))| id.index() < len)
-        {
+        for (position, (id, _)) in pairs.iter().enumerate().filter(|(_, (id, _))| id.index() < len) {
             order[next[id.index()] as usize] = position;
             next[id.index()] += 1;
         }
-        let items = order
-            .into_iter()
-            .map(|position| pairs[position].1)
-            .collect();
-        Self {
-            starts,
-            items,
-            id: PhantomData,
-        }
+        let items = order.into_iter().map(|position| pairs[position].1).collect();
+        Self { starts, items, id: PhantomData }
     }
 
     /// The list of `id`.
@@ -233,10 +210,6 @@ impl<I: Id, T: Copy> Lists<I, T> {
 
 impl<I: Id, T: Copy> Default for Lists<I, T> {
     fn default() -> Self {
-        Self {
-            starts: vec![0],
-            items: Vec::new(),
-            id: PhantomData,
-        }
+        Self { starts: vec![0], items: Vec::new(), id: PhantomData }
     }
 }

@@ -15,16 +15,27 @@
 //! * [`explain`]: sentences from reasons; [`text`]: facts and decisions as text.
 #![forbid(unsafe_code)]
 
-pub(crate) mod alias_sets;
+mod alias_sets;
 pub mod builder;
-pub(crate) mod definitions;
-pub(crate) mod dominance;
-pub(crate) mod equivalence;
+mod classes;
+mod definitions;
+mod dominance;
+mod equivalence;
 pub mod facts;
+mod forest;
 pub mod index;
+mod intervals;
 pub mod liveness;
 pub mod one_shot;
 pub mod ownership;
 pub mod plan;
 pub mod random;
-pub(crate) mod reference;
+#[cfg(test)]
+mod reference;
+mod subsets;
+mod trees;
+
+#[cfg(test)]
+mod generate;
+#[cfg(test)]
+mod property_tests;

@@ -12,7 +12,7 @@
 //! buffer that each must own, or let some read see a later write.
 //! Nothing is revised, so the order decides which of two conflicting uses is copied, never whether the result is right.
 //!
-//! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is [`crate::reference`]'s.
+//! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is that of `classes`, near-linear, and tested against the rules word by word.
 //! Differs:
 //! * The reverse walk that proves that a value is exactly one slice does not give up on values that it meets twice.
 //! * Equality of slices is equality of normal forms, not a query to a constraint solver.
@@ -22,6 +22,7 @@
 use std::fmt;
 
 use crate::alias_sets::AliasSets;
+use crate::classes::{Classes, SMALL};
 use crate::definitions::Definitions;
 use crate::dominance::Structure;
 use crate::equivalence;
@@ -53,11 +54,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            heuristic: Heuristic::BottomUp,
-            copy_before_write: false,
-            check_parallel_regions: true,
-        }
+        Self { heuristic: Heuristic::BottomUp, copy_before_write: false, check_parallel_regions: true }
     }
 }
 
@@ -216,17 +213,10 @@ impl Decisions {
 
     /// How many uses are in place and out of place.
     pub fn counts(&self) -> Counts {
-        let in_place = self
-            .placements
-            .iter()
-            .filter(|&&placement| placement == Placement::InPlace)
-            .count();
+        let in_place = self.placements.iter().filter(|&&placement| placement == Placement::InPlace).count();
         let out_of_place = self.placements.len() - in_place;
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Counts {
-            in_place: count(in_place),
-            out_of_place: count(out_of_place),
-        }
+        Counts { in_place: count(in_place), out_of_place: count(out_of_place) }
     }
 
     /// How much work the decisions took, in elementary steps: what tests of complexity count instead of seconds.
@@ -272,11 +262,7 @@ pub fn decide(facts: &Facts, options: &Options) -> Result<Decisions, DecideError
         return Ok(copy_every_write(facts));
     }
     let order = visiting_order(facts, options.heuristic);
-    decide_in_order(
-        facts,
-        &order,
-        crate::reference::PairwiseClasses::new(facts, options.check_parallel_regions),
-    )
+    decide_in_order(facts, &order, Classes::new(facts, options.check_parallel_regions, SMALL))
 }
 
 /// Decide the operands in a given order with a given test.
@@ -287,21 +273,12 @@ pub(crate) fn decide_in_order(
 ) -> Result<Decisions, DecideError> {
     let mut placements = IndexVec::filled(Placement::InPlace, facts.operands().len());
     let mut reasons = IndexVec::filled(None, facts.operands().len());
-    for (operand, used) in facts
-        .operands()
-        .iter_enumerated()
-        .filter(|(_, used)| used.must_in_place)
-    {
+    for (operand, used) in facts.operands().iter_enumerated().filter(|(_, used)| used.must_in_place) {
         debug_assert!(used.must_in_place);
-        classes
-            .test(operand)
-            .map_err(|reason| DecideError::MustBeInPlace { operand, reason })?;
+        classes.test(operand).map_err(|reason| DecideError::MustBeInPlace { operand, reason })?;
         classes.accept(operand);
     }
-    for &operand in order
-        .iter()
-        .filter(|&&operand| !facts.operands()[operand].must_in_place)
-    {
+    for &operand in order.iter().filter(|&&operand| !facts.operands()[operand].must_in_place) {
         match classes.test(operand) {
             Ok(()) => classes.accept(operand),
             Err(reason) => {
@@ -320,10 +297,7 @@ pub(crate) fn decide_in_order(
 /// Take placements that somebody else chose: equivalences, alias classes and copies follow from them.
 ///
 /// The placements are not checked; [`crate::checker::check`] does that.
-pub fn decisions_from_placements(
-    facts: &Facts,
-    placements: IndexVec<OperandId, Placement>,
-) -> Decisions {
+pub fn decisions_from_placements(facts: &Facts, placements: IndexVec<OperandId, Placement>) -> Decisions {
     let mut placements = placements;
     while placements.len() < facts.operands().len() {
         placements.push(Placement::OutOfPlace);
@@ -345,13 +319,7 @@ fn copy_every_write(facts: &Facts) -> Decisions {
     let placements: IndexVec<_, _> = facts
         .operands()
         .iter()
-        .map(|used| {
-            if keep(used.writes, used.must_in_place) {
-                Placement::InPlace
-            } else {
-                Placement::OutOfPlace
-            }
-        })
+        .map(|used| if keep(used.writes, used.must_in_place) { Placement::InPlace } else { Placement::OutOfPlace })
         .collect();
     let mut decisions = decisions_from_placements(facts, placements);
     for operand in facts.operands().ids() {
@@ -375,23 +343,12 @@ fn complete(
         .iter_enumerated()
         .map(|(operand, used)| match placements[operand] {
             Placement::InPlace => None,
-            Placement::OutOfPlace => Some(equivalence::copy_for(
-                facts,
-                operand,
-                definitions.summaries[used.value].any,
-            )),
+            Placement::OutOfPlace => Some(equivalence::copy_for(facts, operand, definitions.summaries[used.value].any)),
         })
         .collect();
     let equivalents = equivalence::classes(facts, &placements);
     let aliases = facts.values().ids().map(|value| sets.find(value)).collect();
-    Decisions {
-        placements,
-        reasons,
-        copies,
-        aliases,
-        equivalents,
-        steps,
-    }
+    Decisions { placements, reasons, copies, aliases, equivalents, steps }
 }
 
 /// The operands in the order in which a heuristic visits them.
@@ -401,9 +358,7 @@ pub fn visiting_order(facts: &Facts, heuristic: Heuristic) -> Vec<OperandId> {
         Heuristic::TopDown => post_order(facts),
         Heuristic::Fuzzer(seed) => shuffled(facts, seed),
     };
-    ops.into_iter()
-        .flat_map(|op| facts.operands_of(op).iter().copied())
-        .collect()
+    ops.into_iter().flat_map(|op| facts.operands_of(op).iter().copied()).collect()
 }
 
 /// What is nested in an operation, then the operation; otherwise first to last.
@@ -411,10 +366,7 @@ pub(crate) fn post_order(facts: &Facts) -> Vec<OpId> {
     let mut ops = Vec::with_capacity(facts.ops().len());
     let mut open: Vec<OpId> = Vec::new();
     for &op in &facts.order {
-        while open
-            .last()
-            .is_some_and(|&outer| facts.span(outer).last < facts.span(op).first)
-        {
+        while open.last().is_some_and(|&outer| facts.span(outer).last < facts.span(op).first) {
             ops.extend(open.pop());
         }
         open.push(op);

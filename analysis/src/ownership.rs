@@ -277,8 +277,7 @@ impl Tree {
         let ops_of = Lists::group(facts.blocks.len(), &in_block);
         let blocks_of = Lists::group(facts.ops.len(), &owned);
         let last_op = facts.blocks.ids().map(|block| ops_of.of(block).last().copied()).collect();
-        let mut this =
-            Self { spans: IndexVec::filled((u32::MAX, 0), facts.ops.len()), last_op, order: Vec::new() };
+        let mut this = Self { spans: IndexVec::filled((u32::MAX, 0), facts.ops.len()), last_op, order: Vec::new() };
         let roots = facts.blocks.iter_enumerated().filter(|(_, op)| op.is_none()).map(|(block, _)| block);
         let mut stack: Vec<(OpId, bool)> =
             roots.flat_map(|block| ops_of.of(block).iter().map(|&op| (op, false))).collect();

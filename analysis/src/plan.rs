@@ -55,7 +55,8 @@ pub fn plan_aligned(requests: &IndexVec<BufferId, Request>, alignment_bytes: u64
     let align = alignment_bytes.max(1);
     let rounded = |bytes: u64| bytes.div_ceil(align).saturating_mul(align);
     let sizes: IndexVec<BufferId, u64> = requests.iter().map(|request| rounded(request.size_bytes)).collect();
-    let lower_bound_bytes = peak_bytes(requests.iter().zip(sizes.iter()).map(|(request, &bytes)| (request.live, bytes)));
+    let lower_bound_bytes =
+        peak_bytes(requests.iter().zip(sizes.iter()).map(|(request, &bytes)| (request.live, bytes)));
     let sum_bytes = sizes.iter().fold(0_u64, |sum, &bytes| sum.saturating_add(bytes));
     let mut best: Option<(u64, IndexVec<BufferId, u64>)> = None;
     for strategy in STRATEGIES {
@@ -203,4 +204,3 @@ fn gap(neighbours: impl Iterator<Item = (u64, u64)>, size: u64, fit: Fit) -> u64
     }
     best.map_or(end, |(_, at)| at)
 }
-

@@ -21,11 +21,7 @@ impl Random {
 
     /// A number below `bound`; 0 if the bound is 0.
     pub const fn below(&mut self, bound: u32) -> u32 {
-        if bound == 0 {
-            0
-        } else {
-            (self.next() % bound as u64) as u32
-        }
+        if bound == 0 { 0 } else { (self.next() % bound as u64) as u32 }
     }
 
     /// True about `percent` times of a hundred.

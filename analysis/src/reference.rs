@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use crate::alias_sets::AliasSets;
 use crate::definitions::Definitions;
-use crate::dominance::{Structure, are_exclusive, happens_before};
+use crate::dominance::{Structure, regions_are_exclusive};
 use crate::equivalence::holds_by_identity;
 use crate::facts::{Facts, Subset};
 use crate::index::{IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
@@ -51,11 +51,7 @@ impl<'a> PairwiseClasses<'a> {
             if self.definitions.is_definition[value] || (leaves && sources.is_empty()) {
                 found.push(value);
             } else {
-                work.extend(
-                    sources
-                        .iter()
-                        .map(|source| self.facts.operands()[source.operand].value),
-                );
+                work.extend(sources.iter().map(|source| self.facts.operands()[source.operand].value));
             }
         }
         found
@@ -65,23 +61,13 @@ impl<'a> PairwiseClasses<'a> {
         let used = &self.facts.operands()[write];
         let around = |region: RegionId| self.structure.parallel[region];
         let own = around(self.facts.region_of(used.op));
-        self.definitions(used.value, true)
-            .iter()
-            .any(|&value| around(self.facts.defining_region(value)) != own)
+        self.definitions(used.value, true).iter().any(|&value| around(self.facts.defining_region(value)) != own)
     }
 
-    fn conflict(
-        &self,
-        read: OperandId,
-        write: OperandId,
-        definitions: &[ValueId],
-    ) -> Option<ValueId> {
-        let (reader, writer) = (
-            self.facts.operands()[read].op,
-            self.facts.operands()[write].op,
-        );
+    fn conflict(&self, read: OperandId, write: OperandId, definitions: &[ValueId]) -> Option<ValueId> {
+        let (reader, writer) = (self.facts.operands()[read].op, self.facts.operands()[write].op);
         let first = *definitions.first()?;
-        let unordered = self.structure.are_unordered(self.facts, reader, writer);
+        let unordered = self.are_unordered(reader, writer);
         let in_order = !unordered && self.is_in_order(reader, writer, definitions);
         if in_order && self.order_excludes(read, write) {
             return None;
@@ -92,30 +78,29 @@ impl<'a> PairwiseClasses<'a> {
         if unordered {
             return Some(first);
         }
-        definitions
-            .iter()
-            .copied()
-            .find(|&definition| !self.definition_excludes(write, definition))
+        definitions.iter().copied().find(|&definition| !self.definition_excludes(write, definition))
+    }
+
+    /// Whether both operations are in one region with several blocks.
+    fn are_unordered(&self, a: OpId, b: OpId) -> bool {
+        self.structure.unordered[self.facts.region_of(a)]
+            .is_some_and(|region| self.facts.region_spans[region].contains(self.facts.span(b).first))
     }
 
     /// Whether the order of operations is an order in time, given what the read expects.
     fn is_in_order(&self, reader: OpId, writer: OpId, definitions: &[ValueId]) -> bool {
         let around_read = self.structure.repetitive[self.facts.region_of(reader)];
         definitions.iter().all(|&definition| {
-            let around_definition = self.structure.repetitive_around(self.facts, definition);
+            let around_definition = self.structure.repetitive[self.facts.defining_region(definition)];
             if around_definition == around_read {
                 return true;
             }
             let mut current = around_read;
             while let Some(region) = current {
-                let outer = self
-                    .facts
-                    .enclosing_region(region)
-                    .and_then(|outer| self.structure.repetitive[outer]);
+                let outer = self.facts.enclosing_region(region).and_then(|outer| self.structure.repetitive[outer]);
                 if outer == around_definition {
                     let op = self.facts.regions()[region].op;
-                    let inside =
-                        |op: OpId| self.facts.span(op).contains(self.facts.span(writer).first);
+                    let inside = |op: OpId| self.facts.span(op).contains(self.facts.span(writer).first);
                     return !op.is_some_and(inside);
                 }
                 current = outer;
@@ -128,18 +113,14 @@ impl<'a> PairwiseClasses<'a> {
         let facts = self.facts;
         let (used, stored) = (&facts.operands()[read], &facts.operands()[write]);
         // The read is complete before the write begins, or they are one use, or only one of them runs.
-        if read == write
-            || happens_before(facts, used.op, stored.op)
-            || are_exclusive(facts, used.op, stored.op)
-        {
+        if read == write || happens_before(facts, used.op, stored.op) || are_exclusive(facts, used.op, stored.op) {
             return true;
         }
         // The operation loads each position before it stores to it.
         used.op == stored.op
             && used.elementwise
             && stored.elementwise
-            && (self.reaches_equivalent(used.value, stored.value)
-                || self.reaches_equivalent(stored.value, used.value))
+            && (self.reaches_equivalent(used.value, stored.value) || self.reaches_equivalent(stored.value, used.value))
     }
 
     /// Whether the second value is behind the first, over edges that keep buffer and type.
@@ -151,8 +132,7 @@ impl<'a> PairwiseClasses<'a> {
             }
             if seen.insert(value) {
                 let edges = self.facts.sources(value).iter();
-                let kept =
-                    edges.filter(|source| holds_by_identity(source.relation) && !source.retypes);
+                let kept = edges.filter(|source| holds_by_identity(source.relation) && !source.retypes);
                 work.extend(kept.map(|source| self.facts.operands()[source.operand].value));
             }
         }
@@ -163,20 +143,13 @@ impl<'a> PairwiseClasses<'a> {
         let facts = self.facts;
         let (used, stored) = (&facts.operands()[read], &facts.operands()[write]);
         // The read needs only what its operation does not overwrite, and the write touches only what it does.
-        if let Some(Subset::Insertion {
-            destination, slice, ..
-        }) = facts.ops()[used.op].subset
+        if let Some(Subset::Insertion { destination, slice, .. }) = facts.ops()[used.op].subset
             && destination == read
             && self.is_exactly(stored.value, (used.value, slice))
         {
             return true;
         }
-        let Some(Subset::Insertion {
-            source: Some(source),
-            destination,
-            slice,
-        }) = facts.ops()[stored.op].subset
-        else {
+        let Some(Subset::Insertion { source: Some(source), destination, slice }) = facts.ops()[stored.op].subset else {
             return false;
         };
         let source_value = facts.operands()[source].value;
@@ -194,14 +167,12 @@ impl<'a> PairwiseClasses<'a> {
                 continue;
             }
             let sources = self.facts.sources(value);
-            if sources.is_empty() {
+            // An argument that may come from several places (a loop of blocks) proves nothing.
+            let is_argument = self.facts.defining_op(value).is_none();
+            if sources.is_empty() || (is_argument && sources.len() > 1) {
                 return false;
             }
-            work.extend(
-                sources
-                    .iter()
-                    .map(|source| self.facts.operands()[source.operand].value),
-            );
+            work.extend(sources.iter().map(|source| self.facts.operands()[source.operand].value));
         }
         true
     }
@@ -211,18 +182,13 @@ impl<'a> PairwiseClasses<'a> {
             return false;
         };
         match (key.1, self.facts.ops()[op].subset) {
-            (None, _) => value == key.0,
-            (
-                Some(wanted),
-                Some(Subset::Extraction {
-                    container,
-                    result,
-                    slice,
-                }),
-            ) => {
-                result == value
-                    && slice == wanted
-                    && self.facts.operands()[container].value == key.0
+            (None, _) => {
+                let extracted = |value| crate::subsets::extracted(self.facts, value);
+                self.facts.defining_op(key.0).is_some()
+                    && (value == key.0 || (extracted(value).is_some() && extracted(value) == extracted(key.0)))
+            }
+            (Some(wanted), Some(Subset::Extraction { container, result, slice })) => {
+                result == value && slice == wanted && self.facts.operands()[container].value == key.0
             }
             _ => false,
         }
@@ -232,11 +198,7 @@ impl<'a> PairwiseClasses<'a> {
         let writer = self.facts.operands()[write].op;
         let before_or_around = match self.facts.defining_op(definition) {
             Some(op) => {
-                happens_before(self.facts, writer, op)
-                    || self
-                        .facts
-                        .span(op)
-                        .properly_encloses(self.facts.span(writer))
+                happens_before(self.facts, writer, op) || self.facts.span(op).properly_encloses(self.facts.span(writer))
             }
             None => {
                 let region = self.facts.defining_region(definition);
@@ -244,60 +206,35 @@ impl<'a> PairwiseClasses<'a> {
             }
         };
         // The write makes the definition.
-        let makes =
-            matches!(self.facts.aliasing_values(write), [alias] if alias.value == definition);
+        let makes = matches!(self.facts.aliasing_values(write), [alias] if alias.value == definition);
         before_or_around || makes
     }
 
     fn joined(&mut self, operand: OperandId) -> HashSet<ValueId> {
         let value = self.facts.operands()[operand].value;
-        let aliases = self
-            .facts
-            .aliasing_values(operand)
-            .iter()
-            .map(|alias| alias.value);
+        let aliases = self.facts.aliasing_values(operand).iter().map(|alias| alias.value);
         let values: Vec<_> = aliases.chain([value]).collect();
-        values
-            .into_iter()
-            .map(|value| self.sets.find(value))
-            .collect()
+        values.into_iter().map(|value| self.sets.find(value)).collect()
     }
 }
 
 impl ConflictTest for PairwiseClasses<'_> {
     fn test(&mut self, operand: OperandId) -> Result<(), Reason> {
         let joined = self.joined(operand);
-        let values: Vec<_> = self
-            .facts
-            .values()
-            .ids()
-            .filter(|&value| joined.contains(&self.sets.find(value)))
-            .collect();
-        let uses: Vec<_> = values
-            .iter()
-            .flat_map(|&value| self.facts.uses(value).iter().copied())
-            .collect();
+        let values: Vec<_> =
+            self.facts.values().ids().filter(|&value| joined.contains(&self.sets.find(value))).collect();
+        let uses: Vec<_> = values.iter().flat_map(|&value| self.facts.uses(value).iter().copied()).collect();
         let facts = self.facts;
-        let reads: Vec<_> = uses
-            .iter()
-            .copied()
-            .filter(|&id| facts.operands()[id].counts_as_read)
-            .collect();
-        let is_write =
-            |id: &OperandId| facts.operands()[*id].writes && (self.in_place[*id] || *id == operand);
+        let reads: Vec<_> = uses.iter().copied().filter(|&id| facts.operands()[id].counts_as_read).collect();
+        let is_write = |id: &OperandId| facts.operands()[*id].writes && (self.in_place[*id] || *id == operand);
         let writes: Vec<_> = uses.iter().copied().filter(is_write).collect();
-        let frozen = values
-            .iter()
-            .copied()
-            .find(|&value| !facts.values()[value].info.writable);
+        let frozen = values.iter().copied().find(|&value| !facts.values()[value].info.writable);
         if let (Some(&write), Some(value)) = (writes.first(), frozen) {
             return Err(Reason::NotWritable { write, value });
         }
         if self.check_parallel_regions
             && let Some(&read) = reads.first()
-            && let Some(&write) = writes
-                .iter()
-                .find(|&&write| self.shares_parallel_buffer(write))
+            && let Some(&write) = writes.iter().find(|&&write| self.shares_parallel_buffer(write))
         {
             return Err(Reason::SharedByParallelIterations { read, write });
         }
@@ -305,11 +242,7 @@ impl ConflictTest for PairwiseClasses<'_> {
             let definitions = self.definitions(facts.operands()[read].value, false);
             for &write in &writes {
                 if let Some(definition) = self.conflict(read, write, &definitions) {
-                    return Err(Reason::ReadAfterWrite {
-                        read,
-                        write,
-                        definition,
-                    });
+                    return Err(Reason::ReadAfterWrite { read, write, definition });
                 }
             }
         }
@@ -319,12 +252,70 @@ impl ConflictTest for PairwiseClasses<'_> {
     fn accept(&mut self, operand: OperandId) {
         self.in_place[operand] = true;
         for alias in self.facts.aliasing_values(operand) {
-            self.sets
-                .union(self.facts.operands()[operand].value, alias.value);
+            self.sets.union(self.facts.operands()[operand].value, alias.value);
         }
     }
 
     fn finish(self) -> (AliasSets, u64) {
         (self.sets, 0)
     }
+}
+
+/// Whether the first operation happens before the second one (its effects are complete before the other begins).
+fn happens_before(facts: &Facts, a: OpId, b: OpId) -> bool {
+    match common(facts, a, b) {
+        Common::Nested { inner_is_same_or_encloses_first: true, outer } => {
+            facts.regions()[facts.region_of(outer)].info.graph
+        }
+        Common::Nested { .. } | Common::Siblings(..) => false,
+        Common::Block(region) => facts.regions()[region].info.graph || facts.span(a).first < facts.span(b).first,
+    }
+}
+
+/// Whether the two operations are in regions of one region branch op of which only one runs.
+fn are_exclusive(facts: &Facts, a: OpId, b: OpId) -> bool {
+    match common(facts, a, b) {
+        Common::Siblings(op, first, second) => {
+            facts.ops()[op].region_branch && regions_are_exclusive(facts, first, second)
+        }
+        _ => false,
+    }
+}
+
+/// What the innermost thing around two operations is.
+enum Common {
+    /// One encloses the other or is the other: `outer`. True if the second one is the outer one.
+    Nested { inner_is_same_or_encloses_first: bool, outer: OpId },
+    /// They, or operations around them, stand in this region.
+    Block(RegionId),
+    /// They are in two regions of one operation.
+    Siblings(OpId, RegionId, RegionId),
+}
+
+fn common(facts: &Facts, a: OpId, b: OpId) -> Common {
+    let (span_a, span_b) = (facts.span(a), facts.span(b));
+    if span_b.contains(span_a.first) {
+        return Common::Nested { inner_is_same_or_encloses_first: true, outer: b };
+    }
+    if span_a.contains(span_b.first) {
+        return Common::Nested { inner_is_same_or_encloses_first: false, outer: a };
+    }
+    let mut region = facts.region_of(a);
+    loop {
+        if facts.region_spans[region].contains(span_b.first) {
+            return Common::Block(region);
+        }
+        let Some(op) = facts.regions()[region].op else {
+            return Common::Block(region);
+        };
+        if facts.span(op).contains(span_b.first) {
+            return sibling(facts, op, region, span_b.first);
+        }
+        region = facts.region_of(op);
+    }
+}
+
+fn sibling(facts: &Facts, op: OpId, first: RegionId, position: u32) -> Common {
+    let other = facts.regions_of(op).iter().find(|&&region| facts.region_spans[region].contains(position));
+    Common::Siblings(op, first, *other.unwrap_or(&first))
 }

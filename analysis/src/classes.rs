@@ -1,0 +1,521 @@
+//! Alias classes that know which uses may still join them.
+//!
+//! Putting a use in place merges the classes of its value and of the values that alias it.
+//! Three facts make the test cheap.
+//! 1. Whether a read and a write conflict is fixed before anything is decided.
+//! 2. Reads count whether or not their use is in place; only writes enter as they are accepted.
+//! 3. Classes only merge.
+//!
+//! Invariant: no class contains a conflicting pair, a write beside a value that is not writable, or a read beside a
+//! write that parallel iterations must not share. It holds at first (no writes) and each accepted use was tested.
+//! So only pairs *across* classes, and the new write itself, have to be looked at; and two classes that cannot merge
+//! never will, which is remembered.
+//!
+//! A class of up to [`SMALL`] reads or writes is a list; a larger one has a tree ([`crate::trees`]).
+//! With n uses and nesting depth d: facts O(n d), merges O(n log n) queries of O(log n), usually O(n) queries.
+
+use std::collections::HashMap;
+
+use crate::alias_sets::AliasSets;
+use crate::definitions::{DefiningResult, Definitions, ParallelRegion, Summary};
+use crate::dominance::Structure;
+use crate::facts::Facts;
+use crate::forest::Range;
+use crate::index::{IndexVec, OpId, OperandId, ValueId};
+use crate::intervals::Intervals;
+use crate::one_shot::{ConflictTest, Reason};
+use crate::subsets::Subsets;
+use crate::trees::{NONE, Root, Trees};
+
+/// Lists of up to this many uses are scanned: faster than a tree, and most classes stay below.
+pub(crate) const SMALL: usize = 8;
+
+/// Operations with more tensor operands than this are looked up by class instead of scanned.
+const WIDE: usize = 8;
+
+/// The reads or the writes of a class.
+#[derive(Clone, Debug)]
+struct Members {
+    list: Vec<OperandId>,
+    /// The tree over the list, once it is long.
+    root: Root,
+    is_indexed: bool,
+    /// Members on wide operations, by operation.
+    by_op: HashMap<OpId, Vec<OperandId>>,
+    /// Reads by the operation of their first definition, where writes of that operation need a look of their own.
+    by_definition: HashMap<OpId, Vec<OperandId>>,
+}
+
+impl Members {
+    fn new() -> Self {
+        Self { list: Vec::new(), root: NONE, is_indexed: false, by_op: HashMap::new(), by_definition: HashMap::new() }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Class {
+    reads: Members,
+    writes: Members,
+    /// A value that is not writable.
+    frozen: Option<ValueId>,
+    /// A write to a buffer that parallel iterations must not share.
+    shared: Option<OperandId>,
+    /// Classes that this one cannot merge with.
+    failures: HashMap<ValueId, Reason>,
+}
+
+/// Alias classes with the indexed test.
+pub(crate) struct Classes<'a> {
+    facts: &'a Facts,
+    structure: Structure,
+    definitions: Definitions,
+    subsets: Subsets,
+    intervals: Intervals,
+    check_parallel_regions: bool,
+    small: usize,
+    /// Operations of which some write makes not exactly one value.
+    is_odd: IndexVec<OpId, bool>,
+    in_place: IndexVec<OperandId, bool>,
+    sets: AliasSets,
+    classes: IndexVec<ValueId, Class>,
+    read_trees: Trees,
+    write_trees: Trees,
+    steps: u64,
+}
+
+impl<'a> Classes<'a> {
+    pub fn new(facts: &'a Facts, check_parallel_regions: bool, small: usize) -> Self {
+        let structure = Structure::new(facts);
+        let definitions = Definitions::new(facts, &structure);
+        let summary = |operand: OperandId| definitions.summaries[facts.operands()[operand].value];
+        let intervals = Intervals::new(facts, &structure, summary);
+        let is_odd = facts
+            .ops()
+            .ids()
+            .map(|op| {
+                let mut writes = facts.operands_of(op).iter().filter(|&&id| facts.operands()[id].writes);
+                let made = |id: &OperandId| facts.aliasing_values(*id).iter().map(|alias| alias.value);
+                let results = facts.results_of(op);
+                results.len() > 1 || writes.any(|id| !made(id).eq(results.iter().copied()))
+            })
+            .collect();
+        let last = u32::try_from(facts.ops().len()).unwrap_or(u32::MAX);
+        let mut this = Self {
+            facts,
+            subsets: Subsets::new(facts),
+            structure,
+            definitions,
+            intervals,
+            check_parallel_regions,
+            small,
+            is_odd,
+            in_place: IndexVec::filled(false, facts.operands().len()),
+            sets: AliasSets::new(facts.values().len()),
+            classes: IndexVec::new(),
+            read_trees: Trees::new(last),
+            write_trees: Trees::new(last),
+            steps: 0,
+        };
+        this.classes = facts.values().ids().map(|value| this.single(value)).collect();
+        this
+    }
+
+    /// The class of one value: its reads, in place or not, and no writes yet.
+    fn single(&mut self, value: ValueId) -> Class {
+        let is_read = |id: &&OperandId| self.facts.operands()[**id].counts_as_read;
+        let list: Vec<_> = self.facts.uses(value).iter().filter(is_read).copied().collect();
+        let mut reads = Members { list, ..Members::new() };
+        self.index_reads(&mut reads);
+        let frozen = Some(value).filter(|&value| !self.facts.values()[value].info.writable);
+        Class { reads, writes: Members::new(), frozen, shared: None, failures: HashMap::new() }
+    }
+
+    fn summary(&self, read: OperandId) -> &Summary {
+        &self.definitions.summaries[self.facts.operands()[read].value]
+    }
+
+    fn position(&self, operand: OperandId) -> u32 {
+        self.facts.span(self.facts.operands()[operand].op).first
+    }
+
+    // ---- The rules for one pair. ----
+
+    fn is_conflict(&self, read: OperandId, write: OperandId, steps: &mut u64) -> bool {
+        *steps += 1;
+        let (used, stored) = (&self.facts.operands()[read], &self.facts.operands()[write]);
+        if used.op == stored.op {
+            return self.is_conflict_on_op(read, write, steps);
+        }
+        let hit = self.intervals.contains(read, self.position(write)) || self.is_conflict_at_definition(read, write);
+        hit && !self.slices_exclude(read, write)
+    }
+
+    /// The write is on the operation of the read's first definition, and does not make that definition.
+    fn is_conflict_at_definition(&self, read: OperandId, write: OperandId) -> bool {
+        let op = self.facts.operands()[write].op;
+        match self.summary(read).first_op {
+            Some((first, result)) if first == op => {
+                let graph = self.facts.regions()[self.facts.region_of(op)].info.graph;
+                let made = match self.facts.aliasing_values(write) {
+                    [alias] => result == DefiningResult::One(alias.value),
+                    _ => false,
+                };
+                !made && !graph
+            }
+            _ => false,
+        }
+    }
+
+    fn is_conflict_on_op(&self, read: OperandId, write: OperandId, steps: &mut u64) -> bool {
+        let (used, stored) = (&self.facts.operands()[read], &self.facts.operands()[write]);
+        let summary = self.summary(read);
+        if !summary.any {
+            return false;
+        }
+        let region = self.facts.region_of(used.op);
+        let in_order =
+            self.structure.unordered[region].is_none() && self.structure.repetitive[region] == summary.repetitive;
+        // One use, or operations that are not ordered, or each position is loaded before it is stored to.
+        let excluded = in_order
+            && (read == write
+                || self.facts.regions()[region].info.graph
+                || (used.elementwise
+                    && stored.elementwise
+                    && self.subsets.are_chained(self.facts, used.value, stored.value, steps)));
+        !excluded && !self.slices_exclude(read, write)
+    }
+
+    fn slices_exclude(&self, read: OperandId, write: OperandId) -> bool {
+        let (used, stored) = (&self.facts.operands()[read], &self.facts.operands()[write]);
+        let number = self.subsets.numbers[stored.value];
+        // The read needs only what its operation does not overwrite, and the write touches only what it does.
+        if self.subsets.overwritten_by(self.facts, read).is_some_and(|range| range.contains(number)) {
+            return true;
+        }
+        // The write puts back what its own source, and every other reader of that value, reads anyway.
+        self.subsets
+            .rewritten_source(self.facts, write)
+            .is_some_and(|source| self.facts.operands()[source].value == used.value)
+    }
+
+    fn colour_of_write(&self, write: OperandId) -> u32 {
+        let source = self.subsets.rewritten_source(self.facts, write);
+        source.map_or(NONE, |source| self.facts.operands()[source].value.number())
+    }
+
+    fn is_shared_by_iterations(&self, write: OperandId) -> bool {
+        let own = self.structure.parallel[self.facts.region_of(self.facts.operands()[write].op)];
+        self.summary(write).parallel != ParallelRegion::Same(own)
+    }
+
+    // ---- Indices of long lists. ----
+
+    fn index_reads(&mut self, reads: &mut Members) {
+        if reads.list.len() > self.small && !reads.is_indexed {
+            reads.is_indexed = true;
+            for index in 0..reads.list.len() {
+                self.index_read(reads, reads.list[index]);
+            }
+        }
+    }
+
+    fn index_read(&mut self, reads: &mut Members, read: OperandId) {
+        let used = self.facts.operands()[read];
+        let exempt = self.subsets.overwritten_by(self.facts, read);
+        let (colour, number) = (used.value.number(), read.number());
+        for &span in self.intervals.of(read) {
+            self.read_trees.add_read(&mut reads.root, span, exempt, colour, number);
+        }
+        if let Some((op, _)) = self.summary(read).first_op
+            && self.is_odd[op]
+        {
+            reads.by_definition.entry(op).or_default().push(read);
+        }
+        if self.facts.operands_of(used.op).len() > WIDE {
+            reads.by_op.entry(used.op).or_default().push(read);
+        }
+    }
+
+    fn index_writes(&mut self, writes: &mut Members) {
+        if writes.list.len() > self.small && !writes.is_indexed {
+            writes.is_indexed = true;
+            for index in 0..writes.list.len() {
+                self.index_write(writes, writes.list[index]);
+            }
+        }
+    }
+
+    fn index_write(&mut self, writes: &mut Members, write: OperandId) {
+        let used = self.facts.operands()[write];
+        let (number, colour) = (self.subsets.numbers[used.value], self.colour_of_write(write));
+        self.write_trees.add_write(&mut writes.root, self.position(write), number, colour, write.number());
+        if self.facts.operands_of(used.op).len() > WIDE {
+            writes.by_op.entry(used.op).or_default().push(write);
+        }
+    }
+
+    // ---- Queries. ----
+
+    /// A write of the class that conflicts with the read, by the index of the class.
+    fn find_write(&mut self, class: ValueId, read: OperandId) -> Option<OperandId> {
+        let mut steps = 0;
+        let writes = &self.classes[class].writes;
+        if !writes.is_indexed {
+            let hit = writes.list.iter().copied().find(|&write| self.is_conflict(read, write, &mut steps));
+            self.steps += steps;
+            return hit;
+        }
+        if !self.summary(read).any {
+            return None;
+        }
+        let (root, colour) = (writes.root, self.facts.operands()[read].value.number());
+        let exempt: Option<Range> = self.subsets.overwritten_by(self.facts, read);
+        for &span in self.intervals.of(read) {
+            if let Some(write) = self.write_trees.find_write(root, span, exempt, colour) {
+                return Some(OperandId::new(write));
+            }
+        }
+        let first = self.summary(read).first_op.map(|(op, _)| op).filter(|&op| self.is_odd[op]);
+        let special: Vec<_> = [Some(self.facts.operands()[read].op), first].into_iter().flatten().collect();
+        for op in special {
+            let candidates = self.members_on(class, op, false);
+            let hit = candidates.into_iter().find(|&write| self.is_conflict(read, write, &mut steps));
+            self.steps += std::mem::take(&mut steps);
+            if hit.is_some() {
+                return hit;
+            }
+        }
+        None
+    }
+
+    /// A read of the class that conflicts with the write, by the index of the class.
+    fn find_read(&mut self, class: ValueId, write: OperandId) -> Option<OperandId> {
+        let mut steps = 0;
+        let reads = &self.classes[class].reads;
+        if !reads.is_indexed {
+            let hit = reads.list.iter().copied().find(|&read| self.is_conflict(read, write, &mut steps));
+            self.steps += steps;
+            return hit;
+        }
+        let stored = self.facts.operands()[write];
+        let (number, colour) = (self.subsets.numbers[stored.value], self.colour_of_write(write));
+        if let Some(read) = self.read_trees.find_read(reads.root, self.position(write), number, colour) {
+            return Some(OperandId::new(read));
+        }
+        let reads = &self.classes[class].reads;
+        let at_definition = reads.by_definition.get(&stored.op);
+        let hit = at_definition
+            .into_iter()
+            .flatten()
+            .copied()
+            .find(|&read| self.is_conflict(read, write, &mut steps))
+            .or_else(|| {
+                let candidates = self.members_on(class, stored.op, true);
+                candidates.into_iter().find(|&read| self.is_conflict(read, write, &mut steps))
+            });
+        self.steps += steps;
+        hit
+    }
+
+    /// The reads or writes of a class on one operation.
+    fn members_on(&self, class: ValueId, op: OpId, reads: bool) -> Vec<OperandId> {
+        let operands = self.facts.operands_of(op);
+        if operands.len() > WIDE {
+            let members = if reads { &self.classes[class].reads } else { &self.classes[class].writes };
+            return members.by_op.get(&op).cloned().unwrap_or_default();
+        }
+        let is_member = |id: &OperandId| {
+            let used = &self.facts.operands()[*id];
+            let counts = if reads { used.counts_as_read } else { used.writes && self.in_place[*id] };
+            counts && self.class_of(used.value) == class
+        };
+        operands.iter().copied().filter(is_member).collect()
+    }
+
+    fn class_of(&self, value: ValueId) -> ValueId {
+        self.sets.find_unchanged(value)
+    }
+
+    fn conflict(&self, read: OperandId, write: OperandId) -> Reason {
+        let value = self.facts.operands()[read].value;
+        let definition = self.summary(read).latest.unwrap_or(value);
+        Reason::ReadAfterWrite { read, write, definition }
+    }
+
+    // ---- The test. ----
+
+    fn joined(&mut self, operand: OperandId) -> Vec<ValueId> {
+        let value = self.facts.operands()[operand].value;
+        let aliases = self.facts.aliasing_values(operand).iter().map(|alias| alias.value);
+        let mut joined: Vec<_> = aliases.chain([value]).map(|value| self.sets.find(value)).collect();
+        joined.sort_unstable();
+        joined.dedup();
+        joined
+    }
+
+    fn test_flags(&self, operand: OperandId, joined: &[ValueId]) -> Result<(), Reason> {
+        let own = self.facts.operands()[operand].writes.then_some(operand);
+        let classes = || joined.iter().map(|&class| &self.classes[class]);
+        let write = own.or_else(|| classes().find_map(|class| class.writes.list.first().copied()));
+        if let (Some(write), Some(value)) = (write, classes().find_map(|class| class.frozen)) {
+            return Err(Reason::NotWritable { write, value });
+        }
+        if !self.check_parallel_regions {
+            return Ok(());
+        }
+        let shared = own.filter(|&write| self.is_shared_by_iterations(write));
+        let write = shared.or_else(|| classes().find_map(|class| class.shared));
+        let read = classes().find_map(|class| class.reads.list.first().copied());
+        match (read, write) {
+            (Some(read), Some(write)) => Err(Reason::SharedByParallelIterations { read, write }),
+            _ => Ok(()),
+        }
+    }
+
+    fn test_pair(&mut self, a: ValueId, b: ValueId) -> Result<(), Reason> {
+        self.steps += 1;
+        if let Some(&reason) = self.classes[a].failures.get(&b) {
+            return Err(reason);
+        }
+        let hit = self.find_across(a, b).or_else(|| self.find_across(b, a));
+        let Some((read, write)) = hit else { return Ok(()) };
+        let reason = self.conflict(read, write);
+        self.classes[a].failures.insert(b, reason);
+        self.classes[b].failures.insert(a, reason);
+        Err(reason)
+    }
+
+    /// A conflicting read of the first class and write of the second one: iterate over the shorter list.
+    fn find_across(&mut self, readers: ValueId, writers: ValueId) -> Option<(OperandId, OperandId)> {
+        let reads = self.classes[readers].reads.list.len();
+        let writes = self.classes[writers].writes.list.len();
+        for index in 0..reads.min(writes) {
+            self.steps += 1;
+            let hit = if reads <= writes {
+                let read = self.classes[readers].reads.list[index];
+                self.find_write(writers, read).map(|write| (read, write))
+            } else {
+                let write = self.classes[writers].writes.list[index];
+                self.find_read(readers, write).map(|read| (read, write))
+            };
+            if hit.is_some() {
+                // Whatever fails once is likely to fail again: keep it in front.
+                let list = if reads <= writes {
+                    &mut self.classes[readers].reads.list
+                } else {
+                    &mut self.classes[writers].writes.list
+                };
+                list.swap(0, index);
+                return hit;
+            }
+        }
+        None
+    }
+
+    // ---- Merging. ----
+
+    fn merge(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        let survivor = self.sets.union(a, b);
+        let gone = if survivor == a { b } else { a };
+        let empty = Class {
+            reads: Members::new(),
+            writes: Members::new(),
+            frozen: None,
+            shared: None,
+            failures: HashMap::new(),
+        };
+        let from = std::mem::replace(&mut self.classes[gone], empty.clone());
+        let mut into = std::mem::replace(&mut self.classes[survivor], empty);
+        into.frozen = into.frozen.or(from.frozen);
+        into.shared = into.shared.or(from.shared);
+        for (other, reason) in from.failures {
+            self.steps += 1;
+            self.classes[other].failures.remove(&gone);
+            self.classes[other].failures.insert(survivor, reason);
+            into.failures.insert(other, reason);
+        }
+        into.reads = self.merge_members(into.reads, from.reads, true);
+        into.writes = self.merge_members(into.writes, from.writes, false);
+        self.classes[survivor] = into;
+        survivor
+    }
+
+    fn merge_members(&mut self, a: Members, b: Members, reads: bool) -> Members {
+        let (mut large, small) = if a.list.len() >= b.list.len() { (a, b) } else { (b, a) };
+        self.steps += small.list.len() as u64;
+        let known = large.list.len();
+        large.list.extend_from_slice(&small.list);
+        match (large.is_indexed, small.is_indexed) {
+            (true, true) => {
+                let trees = if reads { &mut self.read_trees } else { &mut self.write_trees };
+                large.root = trees.merge(large.root, small.root);
+                append(&mut large.by_op, small.by_op);
+                append(&mut large.by_definition, small.by_definition);
+            }
+            (true, false) => {
+                for index in known..large.list.len() {
+                    let operand = large.list[index];
+                    if reads { self.index_read(&mut large, operand) } else { self.index_write(&mut large, operand) }
+                }
+            }
+            _ if reads => self.index_reads(&mut large),
+            _ => self.index_writes(&mut large),
+        }
+        large
+    }
+}
+
+fn append(into: &mut HashMap<OpId, Vec<OperandId>>, from: HashMap<OpId, Vec<OperandId>>) {
+    if into.is_empty() {
+        *into = from;
+        return;
+    }
+    for (op, operands) in from {
+        into.entry(op).or_default().extend(operands);
+    }
+}
+
+impl ConflictTest for Classes<'_> {
+    fn test(&mut self, operand: OperandId) -> Result<(), Reason> {
+        self.steps += 1;
+        let joined = self.joined(operand);
+        self.test_flags(operand, &joined)?;
+        if self.facts.operands()[operand].writes {
+            for &class in &joined {
+                if let Some(read) = self.find_read(class, operand) {
+                    return Err(self.conflict(read, operand));
+                }
+            }
+        }
+        for (index, &a) in joined.iter().enumerate() {
+            for &b in &joined[index + 1..] {
+                self.test_pair(a, b)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, operand: OperandId) {
+        let joined = self.joined(operand);
+        let class = joined.into_iter().reduce(|a, b| self.merge(a, b));
+        self.in_place[operand] = true;
+        let Some(class) = class.filter(|_| self.facts.operands()[operand].writes) else { return };
+        if self.is_shared_by_iterations(operand) {
+            self.classes[class].shared.get_or_insert(operand);
+        }
+        let mut writes = std::mem::replace(&mut self.classes[class].writes, Members::new());
+        writes.list.push(operand);
+        if writes.is_indexed {
+            self.index_write(&mut writes, operand);
+        } else {
+            self.index_writes(&mut writes);
+        }
+        self.classes[class].writes = writes;
+    }
+
+    fn finish(self) -> (AliasSets, u64) {
+        let steps = self.steps + self.read_trees.steps + self.write_trees.steps;
+        let facts = self.facts.operands().len() + self.facts.values().len() + self.intervals.len();
+        (self.sets, steps + facts as u64)
+    }
+}

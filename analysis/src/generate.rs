@@ -1,0 +1,331 @@
+//! Random functions for property tests: every shape of the op table, nested to a small depth.
+
+use crate::builder::FactsBuilder;
+use crate::facts::{Affine, Alias, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use, ValueInfo};
+use crate::index::{BlockId, OpId, OperandId, SliceId, ValueId};
+use crate::random::Random;
+
+/// What a generated function may contain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// How many operations, about.
+    pub ops: u32,
+    /// How deep regions nest.
+    pub depth: u32,
+    /// Operations whose effects are unknown, and loops of blocks.
+    pub wild: bool,
+}
+
+pub(crate) const READ: Use = Use { reads: Reads::Yes, writes: false, must_in_place: false, elementwise: false };
+pub(crate) const WRITE: Use = Use { reads: Reads::No, writes: true, must_in_place: false, elementwise: false };
+pub(crate) const READ_WRITE: Use = Use { reads: Reads::Yes, writes: true, must_in_place: false, elementwise: false };
+pub(crate) const PASS: Use = Use { reads: Reads::No, writes: false, must_in_place: false, elementwise: false };
+pub(crate) const YIELD: Use = Use { reads: Reads::Yes, writes: false, must_in_place: true, elementwise: false };
+
+/// A random function.
+pub(crate) fn function(seed: u64, shape: Shape) -> Facts {
+    let mut generator = Generator { b: FactsBuilder::new(), random: Random::new(seed), left: shape.ops, shape };
+    let root = generator.b.region(None, RegionInfo::default());
+    let block = generator.b.block(root);
+    let mut scope = Vec::new();
+    for index in 0..1 + generator.random.below(2) {
+        let info = ValueInfo { writable: generator.random.percent(60), label: index, ..ValueInfo::default() };
+        scope.push(generator.b.argument(block, info));
+    }
+    generator.body(block, &mut scope, 0);
+    let end = generator.b.op(block, 0);
+    let result = generator.pick(&scope);
+    generator.b.operand(end, result, READ);
+    generator.b.finish().expect("generated facts are consistent")
+}
+
+struct Generator {
+    b: FactsBuilder,
+    random: Random,
+    left: u32,
+    shape: Shape,
+}
+
+impl Generator {
+    fn pick(&mut self, scope: &[ValueId]) -> ValueId {
+        // Recent values more often, so that chains come out.
+        let len = u32::try_from(scope.len()).expect("small");
+        let back = if self.random.percent(60) { self.random.below(len.min(3)) } else { self.random.below(len) };
+        scope[(len - 1 - back) as usize]
+    }
+
+    fn slice(&mut self) -> SliceId {
+        let offset = self.random.below(3);
+        let offset = if offset == 2 { Affine::symbol(7) } else { Affine::constant(i64::from(offset)) };
+        let one = || vec![Affine::constant(1)];
+        self.b.slice(Slice { offsets: vec![offset], sizes: one(), strides: one() })
+    }
+
+    fn result(&mut self, op: OpId) -> ValueId {
+        self.b.result(op, ValueInfo::default())
+    }
+
+    fn body(&mut self, block: BlockId, scope: &mut Vec<ValueId>, depth: u32) {
+        let count = if depth == 0 { self.shape.ops } else { self.random.below(5) };
+        for _ in 0..count {
+            if self.left == 0 {
+                return;
+            }
+            self.left -= 1;
+            let nested = depth < self.shape.depth && self.random.percent(30);
+            match if nested { 100 + self.random.below(6) } else { self.random.below(13) } {
+                0 => self.allocation(block, scope),
+                1 | 2 => self.fill(block, scope),
+                3 | 4 => self.generic(block, scope),
+                5 | 6 => self.extract(block, scope),
+                7 | 8 => self.insert(block, scope),
+                9 => self.select(block, scope),
+                10 => {
+                    let value = self.pick(scope);
+                    let op = self.b.op(block, 0);
+                    self.b.operand(op, value, READ);
+                }
+                11 if self.shape.wild => self.unknown(block, scope),
+                11 | 12 => self.cast_or_copy(block, scope),
+                100 | 101 => self.branch(block, scope, depth),
+                102 => self.loop_of_values(block, scope, depth),
+                103 => self.while_loop(block, scope, depth),
+                104 if self.shape.wild => self.blocks(block, scope, depth),
+                _ => self.forall(block, scope, depth),
+            }
+        }
+    }
+
+    fn allocation(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
+        let op = self.b.op(block, 0);
+        let constant = self.random.percent(30);
+        let definition = if constant { Definition::Inferred } else { Definition::Never };
+        let info = ValueInfo { writable: !constant, definition, allocates: !constant, ..ValueInfo::default() };
+        scope.push(self.b.result(op, info));
+    }
+
+    fn destination(&mut self, op: OpId, value: ValueId, used: Use, scope: &mut Vec<ValueId>) -> OperandId {
+        let operand = self.b.operand(op, value, used);
+        let result = self.result(op);
+        self.b.alias(operand, Alias::equivalent(result));
+        scope.push(result);
+        operand
+    }
+
+    fn fill(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
+        let value = self.pick(scope);
+        let op = self.b.op(block, 0);
+        self.destination(op, value, Use { elementwise: true, ..WRITE }, scope);
+    }
+
+    fn generic(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
+        let op = self.b.op(block, 0);
+        let ins: Vec<_> = (0..1 + self.random.below(2)).map(|_| self.pick(scope)).collect();
+        let outs: Vec<_> = (0..1 + self.random.below(2)).map(|_| self.pick(scope)).collect();
+        for value in ins {
+            let elementwise = self.random.percent(60);
+            self.b.operand(op, value, Use { elementwise, ..READ });
+        }
+        for value in outs {
+            let elementwise = self.random.percent(60);
+            let reads = if self.random.percent(50) { Reads::Yes } else { Reads::No };
+            self.destination(op, value, Use { elementwise, reads, ..WRITE }, scope);
+        }
+    }
+
+    fn extract(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
+        let value = self.pick(scope);
+        let (slice, op) = (self.slice(), self.b.op(block, 0));
+        let container = self.b.operand(op, value, PASS);
+        let result = self.result(op);
+        self.b.alias(container, Alias::unknown(result));
+        self.b.subset(op, Subset::Extraction { container, result, slice });
+        scope.push(result);
+    }
+
+    fn insert(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
+        let (from, to) = (self.pick(scope), self.pick(scope));
+        let (slice, op) = (self.slice(), self.b.op(block, 0));
+        let source = self.b.operand(op, from, READ);
+        let whole = self.random.percent(10);
+        let used = if whole { WRITE } else { READ_WRITE };
+        let destination = self.destination(op, to, used, scope);
+        let slice = Some(slice).filter(|_| !whole);
+        self.b.subset(op, Subset::Insertion { source: Some(source), destination, slice });
+    }
+
+    fn select(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
+        let (first, second) = (self.pick(scope), self.pick(scope));
+        let op = self.b.op(block, 0);
+        let operands = [self.b.operand(op, first, PASS), self.b.operand(op, second, PASS)];
+        let result = self.result(op);
+        for operand in operands {
+            self.b.alias(operand, Alias::maybe_equivalent(result));
+        }
+        scope.push(result);
+    }
+
+    fn cast_or_copy(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
+        let value = self.pick(scope);
+        let op = self.b.op(block, 0);
+        let reads = if self.random.percent(20) { Reads::Yes } else { Reads::No };
+        let operand = self.b.operand(op, value, Use { reads, ..PASS });
+        let result = self.result(op);
+        let retypes = self.random.percent(30);
+        self.b.alias(operand, Alias { retypes, ..Alias::equivalent(result) });
+        scope.push(result);
+    }
+
+    fn unknown(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
+        let op = self.b.op(block, 0);
+        let values: Vec<_> = (0..1 + self.random.below(2)).map(|_| self.pick(scope)).collect();
+        let operands: Vec<_> = values.into_iter().map(|value| self.b.operand(op, value, READ_WRITE)).collect();
+        for _ in 0..self.random.below(3) {
+            let result = self.result(op);
+            for &operand in &operands {
+                self.b.alias(operand, Alias { definite: false, ..Alias::unknown(result) });
+            }
+            scope.push(result);
+        }
+    }
+
+    /// `scf.if`, `scf.index_switch`.
+    fn branch(&mut self, block: BlockId, scope: &mut Vec<ValueId>, depth: u32) {
+        let op = self.b.op(block, 0);
+        self.b.region_branch(op);
+        let result = self.result(op);
+        for _ in 0..2 + self.random.below(2) {
+            let region = self.b.region(Some(op), RegionInfo::default());
+            let inner = self.b.block(region);
+            let mut inner_scope = scope.clone();
+            self.body(inner, &mut inner_scope, depth + 1);
+            let value = self.pick(&inner_scope);
+            let end = self.b.op(inner, 0);
+            let yielded = self.b.operand(end, value, YIELD);
+            self.b.alias(yielded, Alias::maybe_equivalent(result));
+            self.b.flow(yielded, result);
+        }
+        scope.push(result);
+    }
+
+    /// `scf.for`.
+    fn loop_of_values(&mut self, block: BlockId, scope: &mut Vec<ValueId>, depth: u32) {
+        let inits: Vec<_> = (0..self.random.below(3)).map(|_| self.pick(scope)).collect();
+        let op = self.b.op(block, 0);
+        self.b.region_branch(op);
+        let region = self.b.region(Some(op), RegionInfo { repetitive: true, ..RegionInfo::default() });
+        self.b.region_successor(region, region);
+        let inner = self.b.block(region);
+        let mut inner_scope = scope.clone();
+        let arguments: Vec<_> = inits.iter().map(|_| self.b.argument(inner, ValueInfo::default())).collect();
+        inner_scope.extend(&arguments);
+        let certain = self.random.percent(50);
+        let operands: Vec<_> = inits
+            .iter()
+            .zip(&arguments)
+            .map(|(&init, &argument)| {
+                let reads = if certain { Reads::IfRead(argument) } else { Reads::Yes };
+                self.b.operand(op, init, Use { reads, ..WRITE })
+            })
+            .collect();
+        let results: Vec<_> = inits.iter().map(|_| self.result(op)).collect();
+        self.body(inner, &mut inner_scope, depth + 1);
+        let end = self.b.op(inner, 0);
+        for index in 0..inits.len() {
+            let value = if self.random.percent(30) { arguments[index] } else { self.pick(&inner_scope) };
+            let yielded = self.b.operand(end, value, YIELD);
+            self.b.alias(operands[index], Alias::equivalent_if(results[index], (arguments[index], value)));
+            for operand in [operands[index], yielded] {
+                self.b.flow(operand, arguments[index]);
+                self.b.flow(operand, results[index]);
+            }
+        }
+        scope.extend(&results);
+    }
+
+    /// `scf.while` with one value.
+    fn while_loop(&mut self, block: BlockId, scope: &mut Vec<ValueId>, depth: u32) {
+        let init = self.pick(scope);
+        let op = self.b.op(block, 0);
+        self.b.region_branch(op);
+        let operand = self.b.operand(op, init, READ_WRITE);
+        let result = self.result(op);
+        let looping = RegionInfo { repetitive: true, ..RegionInfo::default() };
+        let regions = [self.b.region(Some(op), looping), self.b.region(Some(op), looping)];
+        self.b.region_successor(regions[0], regions[1]);
+        self.b.region_successor(regions[1], regions[0]);
+        let mut pairs = Vec::new();
+        let mut ends = Vec::new();
+        for region in regions {
+            let inner = self.b.block(region);
+            let mut inner_scope = scope.clone();
+            let argument = self.b.argument(inner, ValueInfo::default());
+            inner_scope.push(argument);
+            self.body(inner, &mut inner_scope, depth + 1);
+            let value = self.pick(&inner_scope);
+            let end = self.b.op(inner, 0);
+            ends.push(self.b.operand(end, value, YIELD));
+            pairs.push((argument, value));
+        }
+        let relation = Relation::EquivalentIf { first: pairs[0], second: Some(pairs[1]) };
+        self.b.alias(operand, Alias { relation, ..Alias::equivalent(result) });
+        self.b.flow(operand, pairs[0].0);
+        self.b.flow(ends[1], pairs[0].0);
+        self.b.flow(ends[0], pairs[1].0);
+        self.b.flow(ends[0], result);
+        scope.push(result);
+    }
+
+    /// `scf.forall`.
+    fn forall(&mut self, block: BlockId, scope: &mut Vec<ValueId>, depth: u32) {
+        let init = self.pick(scope);
+        let op = self.b.op(block, 0);
+        self.b.region_branch(op);
+        let operand = self.b.operand(op, init, READ_WRITE);
+        let result = self.result(op);
+        self.b.alias(operand, Alias::equivalent(result));
+        let info = RegionInfo { repetitive: true, parallel: true, ..RegionInfo::default() };
+        let region = self.b.region(Some(op), info);
+        self.b.region_successor(region, region);
+        let inner = self.b.block(region);
+        let argument = self.b.argument(inner, ValueInfo::default());
+        self.b.flow(operand, argument);
+        let mut inner_scope = scope.clone();
+        inner_scope.push(argument);
+        self.body(inner, &mut inner_scope, depth + 1);
+        let end = self.b.op(inner, 0);
+        let graph = self.b.region(Some(end), RegionInfo { graph: true, ..RegionInfo::default() });
+        let combining = self.b.block(graph);
+        for _ in 0..1 + self.random.below(2) {
+            let value = self.pick(&inner_scope);
+            let (slice, insert) = (self.slice(), self.b.op(combining, 0));
+            let source = self.b.operand(insert, value, READ);
+            let destination = self.b.operand(insert, argument, WRITE);
+            self.b.subset(insert, Subset::Insertion { source: Some(source), destination, slice: Some(slice) });
+            self.b.flow(destination, result);
+        }
+        scope.push(result);
+    }
+
+    /// A region with several blocks that may loop.
+    fn blocks(&mut self, block: BlockId, scope: &mut Vec<ValueId>, depth: u32) {
+        let op = self.b.op(block, 0);
+        let region = self.b.region(Some(op), RegionInfo::default());
+        let (first, second) = (self.b.block(region), self.b.block(region));
+        self.b.block_successor(first, second);
+        self.b.block_successor(second, second);
+        let argument = self.b.argument(second, ValueInfo::default());
+        let mut inner_scope = scope.clone();
+        self.body(first, &mut inner_scope, depth + 1);
+        let value = self.pick(&inner_scope);
+        let end = self.b.op(first, 0);
+        let passed = self.b.operand(end, value, Use { must_in_place: false, ..PASS });
+        self.b.alias(passed, Alias::maybe_equivalent(argument));
+        inner_scope.push(argument);
+        self.body(second, &mut inner_scope, depth + 1);
+        let value = self.pick(&inner_scope);
+        let end = self.b.op(second, 0);
+        let passed = self.b.operand(end, value, PASS);
+        self.b.alias(passed, Alias::maybe_equivalent(argument));
+    }
+}

@@ -1,0 +1,228 @@
+//! Which values certainly are one slice: a dominator tree over the edges backwards.
+//!
+//! An insertion overwrites a *key*: a slice of a destination value.
+//! A value is exactly that slice if every walk backwards from it passes an extraction with that key.
+//! All extractions with one key share a node; any other value is a node below the lowest common ancestor of what it
+//! may be the buffer of. So "every walk passes the key" is "the value's node is below the key's node", one comparison
+//! of numbers.
+//!
+//! A block argument with several sources (a loop of blocks) is below the root: nothing is proved about it.
+//! Time O(edges * log n), memory O(values).
+
+use std::collections::HashMap;
+
+use crate::equivalence::holds_by_identity;
+use crate::facts::{Facts, Subset, ValueDef};
+use crate::forest::{Forest, Node, ROOT, Range};
+use crate::index::{IndexVec, OpId, OperandId, SliceId, ValueId};
+use crate::one_shot::post_order;
+
+/// Answers about slices and about chains of equivalent values.
+#[derive(Clone, Debug)]
+pub(crate) struct Subsets {
+    /// The number of each value.
+    pub numbers: IndexVec<ValueId, u32>,
+    /// What the operation overwrites, by operation with an insertion.
+    overwritten: IndexVec<OpId, Option<Range>>,
+    /// The insertion writes back what already stands there.
+    rewrites: IndexVec<OpId, bool>,
+    chains: Chains,
+}
+
+impl Subsets {
+    pub fn new(facts: &Facts) -> Self {
+        let mut tree = Tree::new(facts);
+        let values: Vec<_> = evaluation_order(facts).collect();
+        for &value in &values {
+            tree.add(facts, value);
+        }
+        let insertions: Vec<_> = facts
+            .ops()
+            .iter_enumerated()
+            .filter_map(|(op, info)| match info.subset {
+                Some(Subset::Insertion { source, destination, slice }) => {
+                    let key = tree.key_node(facts, facts.operands()[destination].value, slice)?;
+                    Some((op, source, key))
+                }
+                _ => None,
+            })
+            .collect();
+        let ranges = tree.forest.ranges();
+        let mut this = Self {
+            numbers: tree.nodes.iter().map(|&node| ranges[node as usize].first).collect(),
+            overwritten: IndexVec::filled(None, facts.ops().len()),
+            rewrites: IndexVec::filled(false, facts.ops().len()),
+            chains: Chains::new(facts, &values),
+        };
+        for (op, source, key) in insertions {
+            let range = ranges[key as usize];
+            this.overwritten[op] = Some(range);
+            this.rewrites[op] =
+                source.is_some_and(|source| range.contains(this.numbers[facts.operands()[source].value]));
+        }
+        this
+    }
+
+    /// If the operand is the destination of an insertion: the numbers of the values that are what it overwrites.
+    pub fn overwritten_by(&self, facts: &Facts, operand: OperandId) -> Option<Range> {
+        let op = facts.operands()[operand].op;
+        let range = self.overwritten[op]?;
+        match facts.ops()[op].subset {
+            Some(Subset::Insertion { destination, .. }) if destination == operand => Some(range),
+            _ => None,
+        }
+    }
+
+    /// If the operand is the destination of an insertion that writes back what stands there: the source operand.
+    pub fn rewritten_source(&self, facts: &Facts, operand: OperandId) -> Option<OperandId> {
+        let op = facts.operands()[operand].op;
+        match facts.ops()[op].subset {
+            Some(Subset::Insertion { source, destination, .. }) if destination == operand && self.rewrites[op] => {
+                source
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether one of the values is behind the other, over edges that keep buffer and type.
+    pub fn are_chained(&self, facts: &Facts, a: ValueId, b: ValueId, steps: &mut u64) -> bool {
+        self.chains.reaches(facts, a, b, steps) || self.chains.reaches(facts, b, a, steps)
+    }
+}
+
+/// Values such that what each may be the buffer of comes before it (except around loops of blocks).
+fn evaluation_order(facts: &Facts) -> impl Iterator<Item = ValueId> {
+    // Arguments depend on operands of the operation around them or of branches; results on those nested inside.
+    // A depth-first walk along the edges backwards orders both kinds.
+    let mut state = IndexVec::<ValueId, u8>::filled(0, facts.values().len());
+    let mut order = Vec::with_capacity(facts.values().len());
+    let results = post_order(facts).into_iter().flat_map(|op| facts.results_of(op).iter().copied());
+    let mut stack: Vec<ValueId> = Vec::new();
+    for start in results.chain(facts.values().ids()) {
+        stack.push(start);
+        while let Some(&value) = stack.last() {
+            if state[value] == 0 {
+                state[value] = 1;
+                let behind = facts.sources(value).iter().map(|source| facts.operands()[source.operand].value);
+                stack.extend(behind.filter(|&other| state[other] == 0));
+                continue;
+            }
+            stack.pop();
+            if state[value] == 1 {
+                state[value] = 2;
+                order.push(value);
+            }
+        }
+    }
+    order.into_iter()
+}
+
+struct Tree {
+    forest: Forest,
+    nodes: IndexVec<ValueId, Node>,
+    keys: HashMap<(ValueId, SliceId), Node>,
+}
+
+impl Tree {
+    fn new(facts: &Facts) -> Self {
+        Self { forest: Forest::new(), nodes: IndexVec::filled(ROOT, facts.values().len()), keys: HashMap::new() }
+    }
+
+    fn add(&mut self, facts: &Facts, value: ValueId) {
+        if let Some((container, slice)) = extracted(facts, value) {
+            let parent = self.nodes[container];
+            let forest = &mut self.forest;
+            self.nodes[value] = *self.keys.entry((container, slice)).or_insert_with(|| forest.add(parent));
+            return;
+        }
+        let sources = facts.sources(value);
+        let ends = matches!(facts.values()[value].def, ValueDef::Argument(_)) && sources.len() > 1;
+        let parent = match sources {
+            [] => ROOT,
+            _ if ends => ROOT,
+            [first, rest @ ..] => {
+                let node = |operand: OperandId| self.nodes[facts.operands()[operand].value];
+                rest.iter().fold(node(first.operand), |common, source| {
+                    self.forest.common_ancestor(common, node(source.operand))
+                })
+            }
+        };
+        self.nodes[value] = self.forest.add(parent);
+    }
+
+    /// The node of a key; none if no value can match it.
+    fn key_node(&self, facts: &Facts, destination: ValueId, slice: Option<SliceId>) -> Option<Node> {
+        match slice {
+            Some(slice) => self.keys.get(&(destination, slice)).copied(),
+            // The whole destination: only results are compared, as arguments may stand for several buffers.
+            None => facts.defining_op(destination).map(|_| self.nodes[destination]),
+        }
+    }
+}
+
+/// The container and slice that a value was extracted from.
+pub(crate) fn extracted(facts: &Facts, value: ValueId) -> Option<(ValueId, SliceId)> {
+    match facts.ops()[facts.defining_op(value)?].subset {
+        Some(Subset::Extraction { container, result, slice }) if result == value => {
+            Some((facts.operands()[container].value, slice))
+        }
+        _ => None,
+    }
+}
+
+/// Reachability over edges that keep buffer and type.
+///
+/// Values with exactly one such edge form trees, in which reachability is one comparison; a search is needed only
+/// from joins.
+#[derive(Clone, Debug)]
+struct Chains {
+    ranges: IndexVec<ValueId, Range>,
+    /// The root of the value's tree.
+    roots: IndexVec<ValueId, ValueId>,
+}
+
+fn kept_sources(facts: &Facts, value: ValueId) -> impl Iterator<Item = ValueId> {
+    let edges = facts.sources(value).iter();
+    let kept = edges.filter(|source| holds_by_identity(source.relation) && !source.retypes);
+    kept.map(|source| facts.operands()[source.operand].value)
+}
+
+impl Chains {
+    fn new(facts: &Facts, order: &[ValueId]) -> Self {
+        let count = facts.values().len();
+        let mut forest = Forest::new();
+        let mut nodes = IndexVec::<ValueId, Node>::filled(ROOT, count);
+        let mut roots: IndexVec<ValueId, ValueId> = facts.values().ids().collect();
+        for &value in order {
+            let mut kept = kept_sources(facts, value);
+            let only = kept.next().filter(|_| kept.next().is_none());
+            // A node that is still the root belongs to a loop of blocks: start a tree of its own.
+            match only.filter(|&other| nodes[other] != ROOT) {
+                Some(other) => {
+                    nodes[value] = forest.add(nodes[other]);
+                    roots[value] = roots[other];
+                }
+                None => nodes[value] = forest.add(ROOT),
+            }
+        }
+        let ranges = forest.ranges();
+        Self { ranges: nodes.iter().map(|&node| ranges[node as usize]).collect(), roots }
+    }
+
+    fn reaches(&self, facts: &Facts, from: ValueId, to: ValueId, steps: &mut u64) -> bool {
+        let mut seen = Vec::new();
+        let mut work = vec![from];
+        while let Some(value) = work.pop() {
+            *steps += 1;
+            if self.ranges[to].contains(self.ranges[value].first) {
+                return true;
+            }
+            let root = self.roots[value];
+            if !seen.contains(&root) {
+                seen.push(root);
+                work.extend(kept_sources(facts, root));
+            }
+        }
+        false
+    }
+}

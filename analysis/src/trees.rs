@@ -1,0 +1,239 @@
+//! Sparse segment trees over positions that answer conflict queries for a whole class at once.
+//!
+//! A *write tree* holds each write at the position of its operation; a *read tree* holds each interval of a read at
+//! its canonical nodes. A node keeps two maxima, `high` and `low`, each for the best two entries of different colours,
+//! so that "the best entry that is not of this colour" is known in constant time.
+//! * Writes: `high` is the number of the written value, `low` its complement. The colour is the value whose readers
+//!   the write cannot disturb, as it writes back what they read.
+//! * Reads: `high` is the first number of what the reading operation overwrites, `low` the complement of the last.
+//!   The colour is the value that is read. A read without such an exemption has the largest `high`.
+//!
+//! A read whose exemption is `first..=last` conflicts with a write of number `e` unless `first <= e <= last`, that is
+//! iff `e < first` or `e > last`: comparisons of maxima.
+//! Every query visits O(log n) nodes; merging is amortised over all nodes ever made.
+
+use crate::facts::Span;
+use crate::forest::Range;
+
+/// An entry of a node's list: a maximum, whose it is, and its colour.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    value: u32,
+    colour: u32,
+    operand: u32,
+}
+
+/// No entry; also the colour of entries that nothing exempts.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The best two entries of different colours.
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    first: Entry,
+    second: Entry,
+}
+
+const EMPTY: Best = {
+    let none = Entry { value: 0, colour: NONE, operand: NONE };
+    Best { first: none, second: none }
+};
+
+impl Best {
+    fn add(&mut self, entry: Entry) {
+        if entry.operand == NONE {
+            return;
+        }
+        let is_set = |entry: &Entry| entry.operand != NONE;
+        if is_set(&self.first) && self.first.colour == entry.colour {
+            // Entries without a colour are exempt from no query, so the best one is enough there, too.
+            if entry.value > self.first.value {
+                self.first = entry;
+            }
+        } else if !is_set(&self.first) || entry.value > self.first.value {
+            self.second = std::mem::replace(&mut self.first, entry);
+        } else if !is_set(&self.second) || entry.value > self.second.value {
+            self.second = entry;
+        }
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.add(other.first);
+        self.add(other.second);
+    }
+
+    /// The best entry of another colour; `NONE` excludes nothing.
+    fn other_than(&self, colour: u32) -> Option<Entry> {
+        let entry = if colour != NONE && self.first.colour == colour { self.second } else { self.first };
+        (entry.operand != NONE).then_some(entry)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    children: [u32; 2],
+    high: Best,
+    low: Best,
+}
+
+const NEW_NODE: Node = Node { children: [NONE; 2], high: EMPTY, low: EMPTY };
+
+/// The root of one tree, or [`NONE`].
+pub(crate) type Root = u32;
+
+/// All trees of one kind over one range of positions.
+#[derive(Clone, Debug)]
+pub(crate) struct Trees {
+    nodes: Vec<Node>,
+    free: Vec<u32>,
+    last: u32,
+    /// Nodes visited or made.
+    pub steps: u64,
+}
+
+impl Trees {
+    /// Trees over positions `0..=last`.
+    pub fn new(last: u32) -> Self {
+        Self { nodes: Vec::new(), free: Vec::new(), last, steps: 0 }
+    }
+
+    fn make(&mut self) -> u32 {
+        if let Some(node) = self.free.pop() {
+            self.nodes[node as usize] = NEW_NODE;
+            return node;
+        }
+        self.nodes.push(NEW_NODE);
+        u32::try_from(self.nodes.len() - 1).unwrap_or(NONE)
+    }
+
+    fn child(&mut self, node: u32, side: usize) -> u32 {
+        let child = self.nodes[node as usize].children[side];
+        if child != NONE {
+            return child;
+        }
+        let made = self.make();
+        self.nodes[node as usize].children[side] = made;
+        made
+    }
+
+    /// Add a write of value number `number` at a position. All nodes above it aggregate it.
+    pub fn add_write(&mut self, root: &mut Root, position: u32, number: u32, colour: u32, operand: u32) {
+        if *root == NONE {
+            *root = self.make();
+        }
+        let (mut node, mut first, mut last) = (*root, 0, self.last);
+        loop {
+            self.steps += 1;
+            self.put(node, number, NONE - number, colour, operand);
+            if first == last {
+                return;
+            }
+            let middle = first + (last - first) / 2;
+            let side = usize::from(position > middle);
+            (first, last) = if side == 0 { (first, middle) } else { (middle + 1, last) };
+            node = self.child(node, side);
+        }
+    }
+
+    fn put(&mut self, node: u32, high: u32, low: u32, colour: u32, operand: u32) {
+        let node = &mut self.nodes[node as usize];
+        node.high.add(Entry { value: high, colour, operand });
+        node.low.add(Entry { value: low, colour, operand });
+    }
+
+    /// Add an interval of a read.
+    pub fn add_read(&mut self, root: &mut Root, span: Span, exempt: Option<Range>, colour: u32, operand: u32) {
+        if *root == NONE {
+            *root = self.make();
+        }
+        let (high, low) = exempt.map_or((NONE, NONE), |range| (range.first, NONE - range.last));
+        let mut stack = vec![(*root, 0, self.last)];
+        while let Some((node, first, last)) = stack.pop() {
+            self.steps += 1;
+            if span.first <= first && last <= span.last {
+                self.put(node, high, low, colour, operand);
+                continue;
+            }
+            let middle = first + (last - first) / 2;
+            if span.first <= middle {
+                stack.push((self.child(node, 0), first, middle));
+            }
+            if span.last > middle {
+                stack.push((self.child(node, 1), middle + 1, last));
+            }
+        }
+    }
+
+    /// Merge the second tree into the first.
+    pub fn merge(&mut self, into: Root, from: Root) -> Root {
+        if into == NONE || from == NONE {
+            return if into == NONE { from } else { into };
+        }
+        let mut stack = vec![(into, from)];
+        while let Some((to, from)) = stack.pop() {
+            self.steps += 1;
+            let Node { children, high, low } = self.nodes[from as usize];
+            self.nodes[to as usize].high.join(&high);
+            self.nodes[to as usize].low.join(&low);
+            for (side, child) in children.into_iter().enumerate().filter(|&(_, child)| child != NONE) {
+                match self.nodes[to as usize].children[side] {
+                    NONE => self.nodes[to as usize].children[side] = child,
+                    own => stack.push((own, child)),
+                }
+            }
+            self.free.push(from);
+        }
+        into
+    }
+
+    /// A write at a position of `span` that is not of `colour` and not exempt.
+    pub fn find_write(&mut self, root: Root, span: Span, exempt: Option<Range>, colour: u32) -> Option<u32> {
+        let mut stack = vec![(root, 0, self.last)];
+        while let Some((node, first, last)) = stack.pop() {
+            if node == NONE || span.last < first || last < span.first {
+                continue;
+            }
+            self.steps += 1;
+            let Node { children, high, low } = &self.nodes[node as usize];
+            if span.first <= first && last <= span.last {
+                let (high, low) = (high.other_than(colour), low.other_than(colour));
+                let hit = match exempt {
+                    None => high,
+                    // Beyond the exempt numbers, or before them.
+                    Some(range) => high
+                        .filter(|entry| entry.value > range.last)
+                        .or(low.filter(|entry| NONE - entry.value < range.first)),
+                };
+                if let Some(entry) = hit {
+                    return Some(entry.operand);
+                }
+                continue;
+            }
+            let middle = first + (last - first) / 2;
+            stack.push((children[1], middle + 1, last));
+            stack.push((children[0], first, middle));
+        }
+        None
+    }
+
+    /// A read with an interval around `position` that is not of `colour` and does not exempt `number`.
+    pub fn find_read(&mut self, root: Root, position: u32, number: u32, colour: u32) -> Option<u32> {
+        let (mut node, mut first, mut last) = (root, 0, self.last);
+        while node != NONE {
+            self.steps += 1;
+            let Node { children, high, low } = &self.nodes[node as usize];
+            let above = high.other_than(colour).filter(|entry| entry.value > number);
+            let below = || low.other_than(colour).filter(|entry| NONE - entry.value < number);
+            if let Some(entry) = above.or_else(below) {
+                return Some(entry.operand);
+            }
+            if first == last {
+                return None;
+            }
+            let middle = first + (last - first) / 2;
+            let side = usize::from(position > middle);
+            (first, last) = if side == 0 { (first, middle) } else { (middle + 1, last) };
+            node = children[side];
+        }
+        None
+    }
+}
