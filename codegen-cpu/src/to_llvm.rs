@@ -7,7 +7,7 @@
 
 use crate::abi::{self, KernelSignature};
 use crate::{copies, error, local_memory, math, object::RUNTIME_PREFIX};
-use monopour_ir::{Diagnostics, Module, Rewriter, WalkOrder, apply_named_sequence, run_passes};
+use monopour_ir::{Diagnostics, Module, Op, Rewriter, WalkOrder, apply_named_sequence, run_passes};
 use monopour_program::CpuTarget;
 
 /// Lowers vectors of several dimensions to rows; a transform script, so that it prints and can be tried by hand.
@@ -23,12 +23,17 @@ const TO_LLVM: &str = "builtin.module(convert-vector-to-llvm,finalize-memref-to-
     convert-arith-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},\
     reconcile-unrealized-casts,canonicalize,cse)";
 
+/// Dialects that the pipelines below lower.
+const DIALECTS: [&str; 13] =
+    ["affine", "arith", "builtin", "cf", "func", "index", "linalg", "llvm", "math", "memref", "scf", "ub", "vector"];
+
 /// A copy of `module` in the llvm dialect.
 ///
 /// # Errors
 /// C0001 to C0004, C0008.
 pub fn run(module: &Module, target: &CpuTarget) -> Result<Module, Diagnostics> {
     let kernels = collect_kernels(module)?;
+    check_all(module, |op| DIALECTS.contains(&op.dialect()) && !op.is("scf.forall") && !op.is("scf.parallel"))?;
     check_calls(module)?;
     let lowered = module.duplicate();
     strip_argument_attrs(&lowered);
@@ -42,7 +47,7 @@ pub fn run(module: &Module, target: &CpuTarget) -> Result<Module, Diagnostics> {
     math::run(&lowered, target)?;
     run_passes(lowered.op(), STRUCTURE)?;
     run_passes(lowered.op(), TO_LLVM)?;
-    check_lowered(&lowered)?;
+    check_all(&lowered, |op| op.dialect() == "llvm" || op.is("builtin.module"))?;
     abi::add_entries(&lowered, &kernels)?;
     lowered.op().verify_with_diagnostics()?;
     Ok(lowered)
@@ -77,10 +82,11 @@ fn strip_argument_attrs(module: &Module) {
     }
 }
 
-fn check_lowered(module: &Module) -> Result<(), Diagnostics> {
+/// Reports every op that `can_lower` does not accept.
+fn check_all(module: &Module, can_lower: impl Fn(Op) -> bool) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     module.op().walk(WalkOrder::Pre, |op| {
-        if op.dialect() != "llvm" && !op.is("builtin.module") {
+        if !can_lower(op) {
             diagnostics.0.push(error::cannot_lower(op));
         }
     });

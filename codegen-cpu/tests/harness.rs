@@ -100,3 +100,13 @@ pub fn assert_close(found: &[f32], expected: &[f32], tolerance: f32) {
         assert!((f - e).abs() <= tolerance * e.abs().max(1.0), "element {i}: {f}, expected {e}");
     }
 }
+
+unsafe extern "C" {
+    #[link_name = "erf"]
+    safe fn c_erf(x: f64) -> f64;
+}
+
+/// The error function of the machine's math library, as a reference.
+pub fn erf(x: f64) -> f64 {
+    c_erf(x)
+}

@@ -8,7 +8,10 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Operator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
@@ -79,6 +82,9 @@ void setAttributes(llvm::Module &module, llvm::StringRef cpu, llvm::StringRef fe
   for (llvm::Function &function : module) {
     function.addFnAttr(llvm::Attribute::NoUnwind);
     if (function.isDeclaration()) continue;
+    // Some back ends fuse by the target's option, X86 by this flag on each instruction.
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (llvm::isa<llvm::FPMathOperator>(instruction)) instruction.setHasAllowContract(true);
     function.addFnAttr("target-cpu", cpu);
     if (!features.empty()) function.addFnAttr("target-features", features);
     // Without this LLVM splits 512-bit vectors on most CPUs that have them.
@@ -98,6 +104,11 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   tuning.LoopVectorization = true;
   tuning.SLPVectorization = true;
   llvm::PassBuilder builder(&machine, tuning);
+  // No C library is there to call: LLVM may make memcpy, memmove and memset of loops, nothing else.
+  llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
+  library.disableAllFunctions();
+  for (llvm::LibFunc known : {llvm::LibFunc_memcpy, llvm::LibFunc_memmove, llvm::LibFunc_memset}) library.setAvailable(known);
+  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(sccs);
   builder.registerFunctionAnalyses(functions);
