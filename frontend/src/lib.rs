@@ -1,1 +1,18 @@
 //! From a model to tiled and fused linalg on tensors.
+//!
+//! The phases, in order: [`import`] (a model file to canonical linalg, weights mapped), [`fuse`] (elementwise fusion, dispatch
+//! roots with their producers), [`tile`] (one `scf.forall` per dispatch, by a generated transform script), [`place`] (memory
+//! spaces as tensor encodings, block mappings). Everything is still a tensor after all of them.
+
+pub mod fuse;
+pub mod import;
+mod kernel;
+mod linalg;
+pub mod place;
+mod specialize;
+pub mod tile;
+mod transforms;
+mod wrap;
+
+pub use import::{ImportOptions, Imported, Weight, WeightTable};
+pub use tile::{TargetDescription, TileOptions, TileReport};

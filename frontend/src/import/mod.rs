@@ -1,0 +1,101 @@
+//! A model becomes one entry function of canonical linalg on static tensors, and a table of its mapped weights.
+//!
+//! Before / after:
+//!
+//! ```text
+//! func.func private @relu(%x: tensor<4xf32>) ...            (inlined, gone)
+//! func.func @main(%x: tensor<4xf32>) {                      func.func @main(%x: tensor<4xf32>) {
+//!   %0 = arith.addf %x, %x : tensor<4xf32>                    %0 = linalg.generic ... arith.addf ...
+//!   %1 = call @relu(%0)                                       %1 = linalg.generic ... arith.maximumf ...
+//! ```
+//!
+//! Ensures: one public function with a body; ranked static tensors of supported elements; ops of the import set.
+//! Limits: F0001 to F0012, see `docs/errors/`.
+
+mod verify;
+mod weights;
+
+pub use weights::{Weight, WeightTable};
+
+use monopour_ir::{Attr, Context, Diagnostic, Diagnostics, Module, Op, Rewriter, run_passes};
+use std::path::PathBuf;
+
+/// What the user may say about a model.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
+    /// The function to compile; `None`: `main`, or the only public one.
+    pub entry: Option<String>,
+    /// A safetensors file with the values of `dense_resource` constants without a blob; `None`: the file that the module's
+    /// `monopour.weights` attribute names, relative to the model.
+    pub weights: Option<PathBuf>,
+}
+
+/// A model, ready for [`crate::fuse`].
+#[derive(Debug)]
+pub struct Imported {
+    /// The module: one public function, and nothing else but attributes.
+    pub module: Module,
+    /// Name of the entry function.
+    pub entry: String,
+    /// Values of the `dense_resource` constants that have no blob in the module.
+    pub weights: WeightTable,
+}
+
+/// Imports a model from MLIR text or bytecode; `file` is its path, for locations and relative weights.
+///
+/// # Errors
+/// I0001 and I0002 for what does not parse or verify, F codes for what is not supported.
+pub fn run(cx: Context, source: &[u8], file: &str, options: &ImportOptions) -> Result<Imported, Diagnostics> {
+    let module = Module::parse(cx, source, file)?;
+    let entry = find_entry(&module, options.entry.as_deref())?;
+    isolate(&module, entry)?;
+    let entry = module.functions().into_iter().find(|f| f.is_public()).expect("the entry is kept: it is public");
+    let name = entry.symbol_name().expect("a function has a name");
+    verify::run(&module, entry)?;
+    run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg),canonicalize,cse)")?;
+    let weights = weights::bind(&module, file, options.weights.as_deref())?;
+    Ok(Imported { module, entry: name, weights })
+}
+
+fn find_entry(module: &Module, wanted: Option<&str>) -> Result<Op, Diagnostics> {
+    let functions = module.functions();
+    let public: Vec<Op> = functions.iter().copied().filter(|f| f.is_public()).collect();
+    let names = public.iter().filter_map(|f| f.symbol_name()).collect::<Vec<_>>().join(", ");
+    let found = match wanted {
+        Some(name) => functions.iter().copied().find(|f| f.symbol_name().as_deref() == Some(name)),
+        None => public.iter().copied().find(|f| f.symbol_name().as_deref() == Some("main")).or(match public[..] {
+            [only] => Some(only),
+            _ => None,
+        }),
+    };
+    let message = match (found, wanted) {
+        (Some(entry), _) if entry.body().is_some() => return Ok(entry),
+        (Some(entry), _) => {
+            let message = format!("entry function @{} has no body", entry.symbol_name().unwrap_or_default());
+            return Err(Diagnostic::error("F0001", entry.location(), message).with_help("define the function").into());
+        }
+        (None, Some(name)) => format!("no function @{name}; public functions: {names}"),
+        (None, None) if public.is_empty() => "the module has no public function".to_owned(),
+        (None, None) => format!("several public functions and none is called main: {names}"),
+    };
+    Err(Diagnostic::error("F0001", module.op().location(), message).with_help("name one with `--entry FUNC`").into())
+}
+
+/// Inlines every call and drops every other function.
+fn isolate(module: &Module, entry: Op) -> Result<(), Diagnostics> {
+    let cx = module.context();
+    let mut rw = Rewriter::new(cx);
+    for function in module.functions() {
+        let visibility = if function == entry { "public" } else { "private" };
+        rw.set_attr(function, "sym_visibility", Attr::string(cx, visibility));
+    }
+    // Inline before dropping anything: a called function must still be there.
+    run_passes(module.op(), "builtin.module(inline{default-pipeline=},symbol-dce)")?;
+    for call in module.op().find_all("func.call") {
+        let callee = call.attr("callee").map(|a| a.to_string()).unwrap_or_default();
+        let message = format!("call of {callee} cannot be inlined");
+        let help = "recursive functions and functions without a body are not supported";
+        return Err(Diagnostic::error("F0011", call.location(), message).with_help(help).into());
+    }
+    Ok(())
+}

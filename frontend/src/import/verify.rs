@@ -1,0 +1,120 @@
+//! Says what of a model is not supported: every op, type and shape, each with its location.
+
+use crate::linalg;
+use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Type, WalkOrder};
+
+/// Scalar dialects whose ops may stand in the body of a linalg op (and, elementwise, on tensors).
+const SCALAR_DIALECTS: [&str; 2] = ["arith", "math"];
+/// Ops outside `linalg`, `arith` and `math` that the compiler takes.
+const OPS: [&str; 3] = ["func.func", "func.return", "tensor.empty"];
+
+pub(super) fn run(module: &Module, entry: Op) -> Result<(), Diagnostics> {
+    let mut found = Diagnostics::default();
+    check_signature(entry, &mut found);
+    for op in module.body().ops() {
+        if op != entry {
+            found.0.push(unsupported(op));
+        }
+    }
+    entry.walk(WalkOrder::Pre, |op| check_op(op, &mut found));
+    if found.has_errors() { Err(found) } else { Ok(()) }
+}
+
+fn check_signature(entry: Op, found: &mut Diagnostics) {
+    let (inputs, results) = entry.function_type().expect("a function has a type");
+    for (kind, types, attrs) in [("argument", &inputs, "arg_attrs"), ("result", &results, "res_attrs")] {
+        for (i, ty) in types.iter().enumerate() {
+            if !ty.is_tensor() {
+                let message = format!("{kind} {i} of the entry function has type {ty}, expected a tensor");
+                let help = "wrap a scalar in a tensor of rank 0";
+                found.0.push(Diagnostic::error("F0005", entry.location(), message).with_help(help));
+            }
+        }
+        check_names(entry, kind, entry.attr(attrs), found);
+    }
+}
+
+/// `monopour.name` must be a string and unique among the arguments, or among the results.
+fn check_names(entry: Op, kind: &str, attrs: Option<Attr>, found: &mut Diagnostics) {
+    let mut seen: Vec<String> = vec![];
+    for (i, dict) in attrs.and_then(|a| a.as_array()).unwrap_or_default().into_iter().enumerate() {
+        let Some(name) = dict.get("monopour.name") else { continue };
+        let message = match name.as_string() {
+            Some(text) if !seen.iter().any(|s| s == text) => {
+                seen.push(text.to_owned());
+                continue;
+            }
+            Some(text) => format!("{kind} {i} of the entry function has the name '{text}', which an earlier one has too"),
+            None => format!("monopour.name of {kind} {i} is {name}, expected a string"),
+        };
+        let help = "give each argument and each result a name of its own";
+        found.0.push(Diagnostic::error("F0012", entry.location(), message).with_help(help));
+    }
+}
+
+fn check_op(op: Op, found: &mut Diagnostics) {
+    let legal = OPS.contains(&op.name()) || SCALAR_DIALECTS.contains(&op.dialect()) || linalg::is_supported(op);
+    if !legal {
+        found.0.push(unsupported(op));
+        return;
+    }
+    if op.dialect() == "linalg" && op.results().is_empty() && op.operands().iter().any(|v| v.ty().is_memref()) {
+        let message = format!("'{}' works on memrefs", op.name());
+        let help = "give the model in destination style on tensors, before bufferization";
+        found.0.push(Diagnostic::error("F0010", op.location(), message).with_help(help));
+        return;
+    }
+    let args = op.regions().into_iter().flat_map(|r| r.blocks()).flat_map(|b| b.args());
+    let types = op.results().into_iter().chain(args).map(|v| v.ty());
+    if let Some(problem) = types.into_iter().find_map(|ty| check_type(op, ty)) {
+        found.0.push(problem);
+    }
+}
+
+fn unsupported(op: Op) -> Diagnostic {
+    Diagnostic::error("F0002", op.location(), format!("op '{}' is not supported", op.name())).with_help(
+        "supported: linalg ops on static tensors, tensor.empty, arith and math; lower other dialects to these first",
+    )
+}
+
+fn check_type(op: Op, ty: Type) -> Option<Diagnostic> {
+    let name = op.name();
+    if ty.is_tensor() {
+        let Some(shape) = ty.shape() else {
+            let help = "give every tensor a rank and static dimensions";
+            return Some(error("F0004", op, format!("'{name}' has the unranked type {ty}"), help));
+        };
+        if shape.contains(&DYNAMIC) {
+            let help = "dynamic dimensions are not supported yet; compile for concrete sizes";
+            return Some(error("F0004", op, format!("'{name}' has the dynamic shape {ty}"), help));
+        }
+        if shape.contains(&0) {
+            let help = "remove the tensor without elements";
+            return Some(error("F0004", op, format!("'{name}' has the empty shape {ty}"), help));
+        }
+        if ty.as_tensor().is_some_and(|t| t.encoding.is_some()) {
+            let help = "remove the encoding; the compiler uses it for memory spaces";
+            return Some(error("F0003", op, format!("'{name}' has the encoded type {ty}"), help));
+        }
+    } else if ty.is_memref() {
+        let help = "give the model on tensors, before bufferization";
+        return Some(error("F0010", op, format!("'{name}' has the memref type {ty}"), help));
+    }
+    let element = ty.element();
+    if is_supported_element(element) {
+        return None;
+    }
+    let help = "supported element types: f16, f32, i1, i8, i32, i64, index";
+    Some(error("F0003", op, format!("'{name}' has the element type {element}"), help))
+}
+
+/// `f64` passes: CPUs have it, and a GPU without it says so itself.
+fn is_supported_element(ty: Type) -> bool {
+    let float = ty.is_float() && matches!(ty.to_string().as_str(), "f16" | "f32" | "f64");
+    let integer = ty.integer_width().is_some_and(|w| matches!(w, 1 | 8 | 32 | 64)) && ty.to_string().starts_with('i');
+    float || integer || ty.is_index()
+}
+
+fn error(code: &'static str, op: Op, message: String, help: &str) -> Diagnostic {
+    Diagnostic::error(code, op.location(), message).with_help(help)
+}

@@ -1,0 +1,160 @@
+//! Values of `dense_resource` constants that carry no blob: mapped from a safetensors file, never copied.
+
+use monopour_ir::{Attr, Diagnostic, Diagnostics, Location, Module, Op, Type};
+use monopour_program::{ConstantData, DType, Map};
+use safetensors::tensor::{Dtype, TensorInfo};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One mapped tensor.
+#[derive(Clone, Debug)]
+pub struct Weight {
+    /// Element type.
+    pub dtype: DType,
+    /// Dimensions.
+    pub shape: Vec<i64>,
+    file: Arc<Map>,
+    range: Range<usize>,
+}
+
+impl Weight {
+    /// The elements, little endian, row-major.
+    pub fn bytes(&self) -> &[u8] {
+        &self.file[self.range.clone()]
+    }
+
+    /// The elements as a program's constant, still in the mapped file.
+    pub fn data(&self) -> ConstantData {
+        ConstantData::Mapped { map: self.file.clone(), range: self.range.clone() }
+    }
+}
+
+/// Weights by the name that `dense_resource<name>` gives.
+#[derive(Clone, Debug, Default)]
+pub struct WeightTable(BTreeMap<String, Weight>);
+
+impl WeightTable {
+    /// The weight of this name.
+    pub fn get(&self, name: &str) -> Option<&Weight> {
+        self.0.get(name)
+    }
+    /// All weights, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Weight)> {
+        self.0.iter().map(|(name, weight)| (name.as_str(), weight))
+    }
+    /// Number of weights.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Finds the value of every `dense_resource` constant without a blob.
+///
+/// # Errors
+/// F0006 missing, F0007 of another shape or type, F0008 unreadable file.
+pub(super) fn bind(module: &Module, model: &str, given: Option<&Path>) -> Result<WeightTable, Diagnostics> {
+    let wanted = wanted(module);
+    if wanted.is_empty() {
+        return Ok(WeightTable::default());
+    }
+    let Some(path) = weights_path(module, model, given) else {
+        let (op, attr) = wanted[0];
+        let name = attr.resource_name().unwrap_or_default();
+        let message = format!("dense_resource<{name}> has no value");
+        let help = "give `--weights FILE.safetensors`, or the module attribute `monopour.weights = \"FILE.safetensors\"`";
+        return Err(Diagnostic::error("F0006", op.location(), message).with_help(help).into());
+    };
+    let file = Safetensors::open(&path)?;
+    let mut table = WeightTable::default();
+    let mut found = Diagnostics::default();
+    for (op, attr) in wanted {
+        let name = attr.resource_name().unwrap_or_default();
+        match file.get(name, attr.value_type(), op.location()) {
+            Ok(weight) => _ = table.0.insert(name.to_owned(), weight),
+            Err(problem) => found.0.push(problem),
+        }
+    }
+    if found.has_errors() { Err(found) } else { Ok(table) }
+}
+
+fn wanted(module: &Module) -> Vec<(Op, Attr)> {
+    let constants = module.op().find_all("arith.constant").into_iter();
+    let valued = constants.filter_map(|op| op.attr("value").map(|value| (op, value)));
+    valued.filter(|(_, value)| value.is_resource() && value.resource_bytes().is_none()).collect()
+}
+
+fn weights_path(module: &Module, model: &str, given: Option<&Path>) -> Option<PathBuf> {
+    if let Some(path) = given {
+        return Some(path.to_owned());
+    }
+    let attr = module.op().attr("monopour.weights")?;
+    Some(Path::new(model).parent().unwrap_or(Path::new("")).join(attr.as_string()?))
+}
+
+/// An open file: its header, and where its data begins.
+struct Safetensors {
+    path: PathBuf,
+    map: Arc<Map>,
+    tensors: BTreeMap<String, TensorInfo>,
+    data_start: usize,
+}
+
+impl Safetensors {
+    fn open(path: &Path) -> Result<Self, Diagnostics> {
+        let refuse = |what: String| -> Diagnostics {
+            let message = format!("weights file {}: {what}", path.display());
+            Diagnostic::global("F0008", message).with_help("give a readable file in the safetensors format").into()
+        };
+        let map = Map::open(path).map_err(|e| refuse(e.to_string()))?;
+        let read = safetensors::SafeTensors::read_metadata(&map).map_err(|e| refuse(e.to_string()))?;
+        let (header_bytes, metadata) = read;
+        let tensors = metadata.tensors().into_iter().map(|(name, info)| (name, info.clone())).collect();
+        // Eight bytes of header length come before the header.
+        Ok(Self { path: path.to_owned(), map: Arc::new(map), tensors, data_start: 8 + header_bytes })
+    }
+
+    fn get(&self, name: &str, ty: Type, loc: Location) -> Result<Weight, Diagnostic> {
+        let Some(info) = self.tensors.get(name) else {
+            let names: Vec<&str> = self.tensors.keys().map(String::as_str).take(8).collect();
+            let message = format!("dense_resource<{name}> has no value in {}", self.path.display());
+            let help = format!("the file holds {} tensors: {}", self.tensors.len(), names.join(", "));
+            return Err(Diagnostic::error("F0006", loc, message).with_help(help));
+        };
+        let shape: Vec<i64> = info.shape.iter().map(|d| *d as i64).collect();
+        let dtype = dtype_of(info.dtype);
+        let wanted = DType::parse(&ty.element().to_string());
+        match dtype {
+            Some(dtype) if Some(dtype) == wanted && Some(&shape) == ty.shape().as_ref() => {
+                let range = self.data_start + info.data_offsets.0..self.data_start + info.data_offsets.1;
+                Ok(Weight { dtype, shape, file: self.map.clone(), range })
+            }
+            _ => {
+                let message = format!(
+                    "dense_resource<{name}> is {ty}, but {} holds {shape:?} of {:?}",
+                    self.path.display(),
+                    info.dtype
+                );
+                Err(Diagnostic::error("F0007", loc, message).with_help("make the model's type and the file agree"))
+            }
+        }
+    }
+}
+
+fn dtype_of(dtype: Dtype) -> Option<DType> {
+    Some(match dtype {
+        Dtype::F16 => DType::F16,
+        Dtype::F32 => DType::F32,
+        Dtype::F64 => DType::F64,
+        Dtype::BOOL => DType::I1,
+        Dtype::I8 | Dtype::U8 => DType::I8,
+        Dtype::I32 | Dtype::U32 => DType::I32,
+        Dtype::I64 | Dtype::U64 => DType::I64,
+        _ => return None,
+    })
+}

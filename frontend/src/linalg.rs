@@ -1,0 +1,150 @@
+//! What the phases ask of a linalg op: its operands by role, its maps, its iterators.
+
+use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Op, Value};
+
+/// Ops of the linalg dialect that are not structured ops on tensors.
+const NOT_STRUCTURED: [&str; 6] =
+    ["linalg.pack", "linalg.unpack", "linalg.softmax", "linalg.winograd_filter_transform", "linalg.winograd_input_transform", "linalg.winograd_output_transform"];
+
+/// Whether the compiler takes this linalg op (or terminator of one).
+pub(crate) fn is_supported(op: Op) -> bool {
+    op.dialect() == "linalg" && !NOT_STRUCTURED.contains(&op.name())
+}
+
+/// A structured linalg op on tensors (not `linalg.yield` or `linalg.index`).
+pub(crate) fn is_structured(op: Op) -> bool {
+    op.dialect() == "linalg" && !matches!(op.name(), "linalg.yield" | "linalg.index")
+}
+
+/// The destination operands, one per result.
+pub(crate) fn num_inputs(op: Op) -> usize {
+    op.num_operands() - op.num_results()
+}
+
+/// Destination operand of a result.
+pub(crate) fn destination(op: Op, result: usize) -> Value {
+    op.operand(num_inputs(op) + result)
+}
+
+/// Indexing maps of a generic, or of a named op that carries them.
+pub(crate) fn indexing_maps(op: Op) -> Option<Vec<AffineMap>> {
+    op.attr("indexing_maps")?.as_array()?.iter().map(|a| a.as_affine_map()).collect()
+}
+
+/// Which loops of a generic are parallel.
+pub(crate) fn parallel_loops(op: Op) -> Option<Vec<bool>> {
+    let kinds = op.attr("iterator_types")?.as_array()?;
+    Some(kinds.iter().map(|a| a.to_string().contains("parallel")).collect())
+}
+
+/// Trip counts of a generic's loops: the extent that some operand gives each bare dimension.
+pub(crate) fn loop_extents(op: Op) -> Option<Vec<i64>> {
+    let maps = indexing_maps(op)?;
+    let mut extents = vec![None; maps.first()?.num_dims()];
+    for (map, operand) in maps.iter().zip(op.operands()) {
+        let shape = operand.ty().shape().unwrap_or_default();
+        for (expr, extent) in map.results().into_iter().zip(shape) {
+            if let AffineExprKind::Dim(d) = expr.kind() {
+                extents[d] = Some(extent);
+            }
+        }
+    }
+    extents.into_iter().collect()
+}
+
+/// Whether every loop is parallel, every result is written through a permutation, and every operand is read through distinct dims.
+pub(crate) fn is_elementwise(op: Op) -> bool {
+    let (Some(maps), Some(parallel)) = (indexing_maps(op), parallel_loops(op)) else { return false };
+    let inputs = num_inputs(op);
+    op.is("linalg.generic")
+        && parallel.iter().all(|p| *p)
+        && maps.iter().all(|m| m.is_projected_permutation())
+        && maps[inputs..].iter().all(|m| m.is_permutation())
+        && op.find_all("linalg.index").is_empty()
+}
+
+/// Whether the body only moves data: it yields its arguments and computes nothing.
+pub(crate) fn is_data_movement(op: Op) -> bool {
+    op.is("linalg.generic") && op.body().is_some_and(|b| b.ops().len() == 1)
+}
+
+/// Loops that a tile may cut: the slices of an operand are then what upstream's tiling computes from the map.
+///
+/// It evaluates each map at the tile's first and last iteration, which is right for a bare dimension and for sums of
+/// dimensions with positive factors; a loop inside any other expression stays whole.
+pub(crate) fn can_tile_loops(op: Op) -> Vec<bool> {
+    let maps = indexing_maps(op).unwrap_or_default();
+    let mut can = vec![true; maps.first().map_or(0, |m| m.num_dims())];
+    for expr in maps.iter().flat_map(|m| m.results()) {
+        if !is_positive_sum(expr) {
+            forbid(expr, &mut can);
+        }
+    }
+    can
+}
+
+fn is_positive_sum(expr: AffineExpr) -> bool {
+    match expr.kind() {
+        AffineExprKind::Dim(_) => true,
+        AffineExprKind::Add(l, r) => is_positive_sum(l) && is_positive_sum(r),
+        AffineExprKind::Mul(l, r) => {
+            matches!(r.kind(), AffineExprKind::Constant(c) if c > 0) && matches!(l.kind(), AffineExprKind::Dim(_))
+        }
+        _ => false,
+    }
+}
+
+fn forbid(expr: AffineExpr, can: &mut [bool]) {
+    match expr.kind() {
+        AffineExprKind::Dim(d) => can[d] = false,
+        AffineExprKind::Symbol(_) | AffineExprKind::Constant(_) => {}
+        AffineExprKind::Add(l, r)
+        | AffineExprKind::Mul(l, r)
+        | AffineExprKind::Mod(l, r)
+        | AffineExprKind::FloorDiv(l, r)
+        | AffineExprKind::CeilDiv(l, r) => {
+            forbid(l, can);
+            forbid(r, can);
+        }
+    }
+}
+
+/// The loops of a fill, matmul or generic.
+#[derive(Clone, Debug)]
+pub(crate) struct Loops {
+    /// Trip counts.
+    pub extents: Vec<i64>,
+    /// Which of them a tile may cut: parallel, and in maps that tiling understands.
+    pub tileable: Vec<bool>,
+}
+
+/// The loops of an op; `None` where some trip count follows from no bare dimension of a map.
+pub(crate) fn loops(op: Op) -> Option<Loops> {
+    match op.name() {
+        "linalg.fill" => {
+            let extents = op.result(0).ty().shape()?;
+            Some(Loops { tileable: vec![true; extents.len()], extents })
+        }
+        "linalg.matmul" => {
+            let mut extents = op.result(0).ty().shape()?;
+            extents.push(matmul_reduction(op)?);
+            Some(Loops { extents, tileable: vec![true, true, false] })
+        }
+        _ => {
+            let parallel = parallel_loops(op)?;
+            let tileable = can_tile_loops(op).into_iter().zip(&parallel).map(|(can, parallel)| can && *parallel).collect();
+            Some(Loops { extents: loop_extents(op)?, tileable })
+        }
+    }
+}
+
+/// Trip count of a matmul's reduction.
+pub(crate) fn matmul_reduction(op: Op) -> Option<i64> {
+    let shape = op.operand(0).ty().shape()?;
+    // Without maps the reduction is the last dimension of the left operand.
+    let positions = match indexing_maps(op) {
+        Some(maps) => maps[0].dim_positions()?,
+        None => vec![0, 2],
+    };
+    positions.iter().position(|d| *d == 2).map(|i| shape[i])
+}

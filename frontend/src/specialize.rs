@@ -1,0 +1,143 @@
+//! Generics that are a fill or a matrix product become `linalg.fill` and `linalg.matmul` again, whatever order of loops and
+//! operands they were written in.
+//!
+//! Before / after:
+//!
+//! ```text
+//! %0 = linalg.generic {maps = [(n, m, k) -> (n, k), (m, k), (m, n)], ...} ins(%b, %a) outs(%c) { mulf; addf }
+//! %0 = linalg.matmul indexing_maps = [(m, n, k) -> (m, k), (n, k), (m, n)] ins(%a, %b) outs(%c)
+//! ```
+//!
+//! Ensures: loops of a matmul are rows, columns, reduction; its result map is (rows, columns).
+//! Limits: f32 only; batched, broadcast and mixed-precision products stay generic.
+
+use crate::linalg;
+use monopour_ir::{AffineMap, Attr, Block, Context, Diagnostics, Op, OpSpec, Region, Rewriter, Type, Value};
+
+/// What a generic really is.
+pub(crate) enum Named {
+    /// `linalg.fill` of this scalar.
+    Fill(Value),
+    /// `linalg.matmul` of these operands, under these maps.
+    Matmul { lhs: (Value, [usize; 2]), rhs: (Value, [usize; 2]) },
+}
+
+/// Recognises a fill or a matrix product.
+pub(crate) fn recognize(op: Op) -> Option<Named> {
+    if !op.is("linalg.generic") || op.num_results() != 1 {
+        return None;
+    }
+    recognize_fill(op).map(Named::Fill).or_else(|| recognize_matmul(op))
+}
+
+fn recognize_fill(op: Op) -> Option<Value> {
+    let maps = linalg::indexing_maps(op)?;
+    let body = op.body()?;
+    if linalg::num_inputs(op) != 0 || !maps[0].is_identity() || body.ops().len() != 1 {
+        return None;
+    }
+    let value = body.terminator()?.operand(0);
+    (value.block() != Some(body)).then_some(value)
+}
+
+fn recognize_matmul(op: Op) -> Option<Named> {
+    if linalg::num_inputs(op) != 2 || !is_multiply_add(op) {
+        return None;
+    }
+    let maps = linalg::indexing_maps(op)?;
+    let parallel = linalg::parallel_loops(op)?;
+    let result = maps[2].dim_positions()?;
+    let k = parallel.iter().position(|p| !p)?;
+    if parallel.len() != 3 || result.len() != 2 || result[0] == result[1] || result.contains(&k) {
+        return None;
+    }
+    // Loops renamed to (rows, columns, reduction) = (0, 1, 2).
+    let rename = |map: &AffineMap| -> Option<[usize; 2]> {
+        let dims = map.dim_positions()?;
+        let renamed: Vec<usize> = dims.iter().map(|d| result.iter().position(|r| r == d).unwrap_or(2)).collect();
+        <[usize; 2]>::try_from(renamed).ok()
+    };
+    let (first, second) = (rename(&maps[0])?, rename(&maps[1])?);
+    let is_lhs = |m: [usize; 2]| m == [0, 2] || m == [2, 0];
+    let is_rhs = |m: [usize; 2]| m == [2, 1] || m == [1, 2];
+    let operands = (op.operand(0), op.operand(1));
+    if is_lhs(first) && is_rhs(second) {
+        return Some(Named::Matmul { lhs: (operands.0, first), rhs: (operands.1, second) });
+    }
+    // Multiplication commutes, so the operand that has the rows can come first.
+    (is_lhs(second) && is_rhs(first))
+        .then_some(Named::Matmul { lhs: (operands.1, second), rhs: (operands.0, first) })
+}
+
+/// Whether the body is `out + in0 * in1` in f32, in any operand order.
+fn is_multiply_add(op: Op) -> bool {
+    let Some(body) = op.body() else { return false };
+    let ops = body.ops();
+    let [mul, add, done] = ops[..] else { return false };
+    let f32 = Type::f32(op.context());
+    let same = |a: &[Value], b: [Value; 2]| a == [b[0], b[1]] || a == [b[1], b[0]];
+    body.args().iter().all(|a| a.ty() == f32)
+        && mul.is("arith.mulf")
+        && add.is("arith.addf")
+        && same(&mul.operands(), [body.arg(0), body.arg(1)])
+        && same(&add.operands(), [mul.result(0), body.arg(2)])
+        && done.operand(0) == add.result(0)
+}
+
+/// Replaces `op` by what [`recognize`] said it is; returns the new op.
+pub(crate) fn replace(op: Op, named: &Named, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
+    rw.set_point(monopour_ir::InsertionPoint::Before(op));
+    let new = match named {
+        Named::Fill(value) => create_fill(op, *value, rw)?,
+        Named::Matmul { lhs, rhs } => create_matmul(op, *lhs, *rhs, rw)?,
+    };
+    rw.replace_op(op, &[new.result(0)]);
+    Ok(new)
+}
+
+fn create_fill(op: Op, value: Value, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
+    let cx = op.context();
+    let (loc, out) = (op.location(), linalg::destination(op, 0));
+    let body = Block::new(&[(value.ty(), loc), (value.ty(), loc)]);
+    append_op(body, OpSpec::new("linalg.yield", loc).operands(&[body.arg(0)]), cx)?;
+    let region = Region::new();
+    region.append(body);
+    let spec = OpSpec::new("linalg.fill", loc)
+        .operands(&[value, out])
+        .results(&[out.ty()])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 1]))
+        .region(region);
+    rw.create(spec)
+}
+
+fn create_matmul(
+    op: Op,
+    lhs: (Value, [usize; 2]),
+    rhs: (Value, [usize; 2]),
+    rw: &mut Rewriter,
+) -> Result<Op, Diagnostics> {
+    let cx = op.context();
+    let (loc, out, f32) = (op.location(), linalg::destination(op, 0), Type::f32(cx));
+    let body = Block::new(&[(f32, loc); 3]);
+    let mul = append(body, OpSpec::new("arith.mulf", loc).operands(&[body.arg(0), body.arg(1)]).results(&[f32]), cx)?;
+    let add = append(body, OpSpec::new("arith.addf", loc).operands(&[body.arg(2), mul]).results(&[f32]), cx)?;
+    append_op(body, OpSpec::new("linalg.yield", loc).operands(&[add]), cx)?;
+    let region = Region::new();
+    region.append(body);
+    let maps = [lhs.1, rhs.1, [0, 1]].map(|dims| AffineMap::select(cx, 3, &dims).to_attr());
+    let spec = OpSpec::new("linalg.matmul", loc)
+        .operands(&[lhs.0, rhs.0, out])
+        .results(&[out.ty()])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[2, 1]))
+        .attr("indexing_maps", Attr::array(cx, &maps))
+        .region(region);
+    rw.create(spec)
+}
+
+fn append(block: Block, spec: OpSpec<'_>, cx: Context) -> Result<Value, Diagnostics> {
+    Ok(append_op(block, spec, cx)?.result(0))
+}
+
+fn append_op(block: Block, spec: OpSpec<'_>, cx: Context) -> Result<Op, Diagnostics> {
+    monopour_ir::Builder::new(cx, monopour_ir::InsertionPoint::End(block)).create(spec)
+}

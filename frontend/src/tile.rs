@@ -1,0 +1,183 @@
+//! One `scf.forall` over workgroup or task tiles per dispatch, by a generated transform script.
+//!
+//! Before / after:
+//!
+//! ```text
+//! %f = linalg.fill ... outs(%e)                    %r = scf.forall (%i, %j) in (4, 16) shared_outs(%o = %e) {
+//! %m = linalg.matmul ins(%x, %w) outs(%f)            %os = tensor.extract_slice %o[%i * 16, %j * 64] [16, 64] [1, 1]
+//! %r = linalg.generic ins(%b) outs(%m)               %f = linalg.fill ... outs(%os)
+//!                                                    %m = linalg.matmul ins(%xs, %ws) outs(%f)
+//!                                                    %g = linalg.generic ins(%bs) outs(%m)
+//!                                                    tensor.parallel_insert_slice %g into %o[...]
+//!                                                  } {monopour.kernel = {class = "contraction", ...}}
+//! ```
+//!
+//! Requires: what [`crate::fuse`] ensures.
+//! Ensures: every linalg op is inside a forall with `monopour.kernel`, whose loops run from 0 by 1 over static trip counts; the
+//! first op of a body writes the slice of the shared output, and each later one its predecessor's value.
+//! The scripts run on a clone: one that fails leaves the module as it was.
+
+use crate::fuse::{DISPATCH, ROLE, unshare};
+use crate::kernel::{self, Dispatch, Kernel};
+use crate::transforms::{self, Plan, SEQUENCE};
+use crate::{linalg, wrap};
+use monopour_ir::{
+    CANONICALIZE, Context, Diagnostic, Diagnostics, Module, Op, Rewriter, apply_named_sequence, run_passes,
+};
+use monopour_program::{CpuTarget, GpuDescription};
+use std::collections::BTreeMap;
+
+/// What is compiled for.
+#[derive(Clone, Debug)]
+pub enum TargetDescription {
+    /// A GPU through wgpu.
+    Gpu(GpuDescription),
+    /// Native code on a CPU.
+    Cpu(CpuTarget),
+}
+
+/// Options of [`run`].
+#[derive(Debug)]
+pub struct TileOptions {
+    /// What is compiled for.
+    pub target: TargetDescription,
+    /// A transform script of the user's, with the sequence `__transform_main`, applied instead of the generated one. Dispatches
+    /// that it leaves alone are tiled by the generated one.
+    pub schedule: Option<Module>,
+}
+
+/// What [`run`] did.
+#[derive(Clone, Debug, Default)]
+pub struct TileReport {
+    /// The transform scripts, in the order in which they were applied.
+    pub scripts: Vec<String>,
+}
+
+/// Tiles every dispatch.
+///
+/// # Errors
+/// F0009 for a schedule that fails, and what upstream's transforms and passes report.
+pub fn run(module: &Module, options: &TileOptions) -> Result<TileReport, Diagnostics> {
+    let clone = module.duplicate();
+    let mut report = TileReport::default();
+    let mut rw = Rewriter::new(module.context());
+    if let Some(schedule) = &options.schedule {
+        apply_schedule(&clone, schedule)?;
+        report.scripts.push(schedule.op().to_string());
+        adopt(&clone, options, &mut rw);
+    }
+    tile_dispatches(&clone, options, &mut report, &mut rw)?;
+    run_passes(clone.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
+    finish(&clone, &mut rw);
+    replace_body(module, &clone, &mut rw);
+    Ok(report)
+}
+
+fn apply_schedule(module: &Module, schedule: &Module) -> Result<(), Diagnostics> {
+    apply_named_sequence(module.op(), schedule, SEQUENCE).map_err(|inner| {
+        let mut error = Diagnostic::global("F0009", "the schedule cannot be applied");
+        error.notes = inner.0.iter().map(|d| format!("{}: {}", d.location, d.message)).collect();
+        let help = format!("a schedule is a module with `transform.named_sequence @{SEQUENCE}(%module: !transform.any_op)`");
+        error.with_help(help).into()
+    })
+}
+
+/// A user's forall without `monopour.kernel` becomes a dispatch of the class that always works.
+fn adopt(module: &Module, options: &TileOptions, rw: &mut Rewriter) {
+    for forall in module.op().find_all("scf.forall") {
+        let nested = forall.ancestor("scf.forall").is_some();
+        if !nested && forall.attr("monopour.kernel").is_none() {
+            rw.set_attr(forall, "monopour.kernel", generic_kernel(forall, options).to_attr(module.context()));
+        }
+    }
+}
+
+fn generic_kernel(forall: Op, options: &TileOptions) -> Kernel {
+    let workgroup = if matches!(options.target, TargetDescription::Gpu(_)) { 64 } else { 1 };
+    let rank = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).map_or(1, |bounds| bounds.len());
+    Kernel::generic(rank, workgroup)
+}
+
+fn tile_dispatches(
+    module: &Module,
+    options: &TileOptions,
+    report: &mut TileReport,
+    rw: &mut Rewriter,
+) -> Result<(), Diagnostics> {
+    let cx = module.context();
+    let mut plans = vec![];
+    for (dispatch, init) in dispatches(module) {
+        match linalg::loops(dispatch.root) {
+            Some(loops) if loops.tileable.contains(&true) => {
+                let kernel = choose(&dispatch, &loops, options);
+                let mut fused = vec![];
+                fused.extend(dispatch.producer.map(|_| "producer"));
+                fused.extend(init.map(|_| "init"));
+                plans.push(Plan { number: dispatch.number, fused, kernel });
+            }
+            // Nothing to cut: one tile.
+            _ => {
+                let workgroup = if matches!(options.target, TargetDescription::Gpu(_)) { 64 } else { 1 };
+                wrap::run(dispatch.root, init, Kernel::generic(1, workgroup).to_attr(cx), rw).map(|_| ())?;
+            }
+        }
+    }
+    if plans.is_empty() {
+        return Ok(());
+    }
+    let text = transforms::script(cx, &plans);
+    apply_text(module, cx, &text)?;
+    report.scripts.push(text);
+    Ok(())
+}
+
+fn choose(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Kernel {
+    match &options.target {
+        TargetDescription::Gpu(gpu) => kernel::for_gpu(dispatch, loops, gpu),
+        TargetDescription::Cpu(cpu) => kernel::for_cpu(dispatch, loops, cpu),
+    }
+}
+
+fn apply_text(module: &Module, cx: Context, text: &str) -> Result<(), Diagnostics> {
+    let script = Module::parse(cx, text.as_bytes(), "<generated schedule>")?;
+    apply_named_sequence(module.op(), &script, SEQUENCE)
+}
+
+/// The dispatches that no forall holds yet, by number, each with its init.
+fn dispatches(module: &Module) -> Vec<(Dispatch, Option<Op>)> {
+    let mut members: BTreeMap<i64, BTreeMap<String, Op>> = BTreeMap::new();
+    for op in module.op().nested(monopour_ir::WalkOrder::Pre) {
+        let number = op.attr(DISPATCH).and_then(|a| a.as_int());
+        let role = op.attr(ROLE).and_then(|a| a.as_string().map(str::to_owned));
+        if let (Some(number), Some(role), None) = (number, role, op.ancestor("scf.forall")) {
+            members.entry(number).or_default().insert(role, op);
+        }
+    }
+    let complete = members.into_iter().filter_map(|(number, ops)| {
+        let dispatch = Dispatch { number, root: *ops.get("root")?, producer: ops.get("producer").copied() };
+        Some((dispatch, ops.get("init").copied()))
+    });
+    complete.collect()
+}
+
+/// Markers go, and shared destinations are split again after the last cse.
+fn finish(module: &Module, rw: &mut Rewriter) {
+    unshare(module, rw);
+    for op in module.op().nested(monopour_ir::WalkOrder::Pre) {
+        for name in [DISPATCH, ROLE] {
+            if op.attr(name).is_some() {
+                rw.remove_attr(op, name);
+            }
+        }
+    }
+}
+
+fn replace_body(module: &Module, tiled: &Module, rw: &mut Rewriter) {
+    for op in module.body().ops() {
+        rw.erase(op);
+    }
+    for op in tiled.body().ops() {
+        rw.move_to_end(op, module.body());
+    }
+}
+

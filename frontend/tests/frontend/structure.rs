@@ -1,0 +1,155 @@
+//! What the phases make of programs: dispatches, classes, destinations, and that bufferization then needs no copy.
+
+use crate::programs::{epilogue, matmul, mlp, tensor};
+use crate::support::{check, compile, cpu, dispatches, kernel_text, lavapipe, portable};
+
+#[test]
+fn mlp_is_three_dispatches_without_a_copy() {
+    for target in [lavapipe(), portable(), cpu("x86-64-v4")] {
+        let module = check(&mlp(64, [784, 1024, 1024, 10]), &target, 3);
+        for forall in dispatches(&module) {
+            assert_eq!(kernel_text(forall, "class"), "contraction");
+        }
+    }
+}
+
+#[test]
+fn a_matmul_of_any_size_is_one_dispatch() {
+    for target in [lavapipe(), portable(), cpu("x86-64-v3")] {
+        for size in [1, 7, 10, 63, 65, 1000] {
+            for (m, n, k) in [(size, 64, 32), (16, size, 32), (16, 64, size), (size, size, size)] {
+                check(&matmul(m, n, k), &target, 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn epilogues_join_the_matmul() {
+    let cases = [
+        (vec![65], "j", "%s = arith.addf %p, %q : f32\n    %r = arith.maximumf %s, %z : f32"),
+        (vec![63], "i", "%r = arith.mulf %p, %q : f32"),
+        (vec![63, 65], "i, j", "%r = arith.addf %p, %q : f32"),
+        (vec![65], "j", "%s = arith.addf %p, %q : f32\n    %r = math.tanh %s : f32"),
+    ];
+    for target in [lavapipe(), cpu("x86-64-v4")] {
+        for (extra, map, op) in &cases {
+            check(&epilogue(63, 65, 7, extra, map, op), &target, 1);
+        }
+    }
+}
+
+/// Both ways of giving the right operand transposed.
+fn transposed(named: bool) -> String {
+    let (a, bt, b, c) = (tensor(&[7, 30]), tensor(&[5, 30]), tensor(&[30, 5]), tensor(&[7, 5]));
+    let product = if named {
+        format!(
+            "  %te = tensor.empty() : {b}\n  %t = linalg.transpose ins(%b : {bt}) outs(%te : {b}) permutation = [1, 0]\n  \
+             %m = linalg.matmul ins(%a, %t : {a}, {b}) outs(%f : {c}) -> {c}\n"
+        )
+    } else {
+        format!(
+            "  %m = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, \
+             affine_map<(m, n, k) -> (m, n)>] ins(%a, %b : {a}, {bt}) outs(%f : {c}) -> {c}\n"
+        )
+    };
+    format!(
+        "func.func @main(%a: {a}, %b: {bt}) -> {c} {{\n  %z = arith.constant 0.0 : f32\n  %e = tensor.empty() : {c}\n  \
+         %f = linalg.fill ins(%z : f32) outs(%e : {c}) -> {c}\n{product}  return %m : {c}\n}}\n"
+    )
+}
+
+#[test]
+fn a_transposed_operand_folds_into_the_matmul() {
+    for named in [true, false] {
+        let module = check(&transposed(named), &lavapipe(), 1);
+        let matmul = module.op().find_all("linalg.matmul")[0];
+        let maps = matmul.attr("indexing_maps").expect("maps").to_string();
+        assert!(maps.contains("(d0, d1, d2) -> (d1, d2)"), "{maps}");
+    }
+}
+
+#[test]
+fn an_elementwise_producer_of_an_operand_is_computed_once() {
+    let (a, b, c) = (tensor(&[16, 32]), tensor(&[32, 64]), tensor(&[16, 64]));
+    let text = format!(
+        "func.func @main(%x: {a}, %b: {b}) -> {c} {{\n  %a = math.tanh %x : {a}\n  %z = arith.constant 0.0 : f32\n  \
+         %e = tensor.empty() : {c}\n  %f = linalg.fill ins(%z : f32) outs(%e : {c}) -> {c}\n  \
+         %m = linalg.matmul ins(%a, %b : {a}, {b}) outs(%f : {c}) -> {c}\n  return %m : {c}\n}}\n"
+    );
+    let module = check(&text, &lavapipe(), 2);
+    let classes: Vec<String> = dispatches(&module).into_iter().map(|f| kernel_text(f, "class")).collect();
+    assert_eq!(classes, ["elementwise", "contraction"]);
+}
+
+#[test]
+fn a_product_with_two_readers_stays_apart() {
+    let t = tensor(&[16, 16]);
+    let text = format!(
+        "func.func @main(%a: {t}, %b: {t}) -> ({t}, {t}) {{\n  %z = arith.constant 0.0 : f32\n  %e = tensor.empty() : {t}\n  \
+         %f = linalg.fill ins(%z : f32) outs(%e : {t}) -> {t}\n  %m = linalg.matmul ins(%a, %b : {t}, {t}) outs(%f : {t}) -> {t}\n  \
+         %r = math.tanh %m : {t}\n  return %m, %r : {t}, {t}\n}}\n"
+    );
+    check(&text, &lavapipe(), 2);
+}
+
+#[test]
+fn an_elementwise_chain_is_one_dispatch() {
+    for shape in [vec![1_000_003], vec![33, 65], vec![3, 5, 7], vec![2, 3, 4, 5, 6], vec![]] {
+        let t = tensor(&shape);
+        let text = format!(
+            "func.func @main(%x: {t}, %y: {t}) -> {t} {{\n  %0 = arith.addf %x, %y : {t}\n  %1 = arith.mulf %0, %x : {t}\n  \
+             %2 = math.sqrt %1 : {t}\n  return %2 : {t}\n}}\n"
+        );
+        for target in [lavapipe(), portable(), cpu("x86-64")] {
+            check(&text, &target, 1);
+        }
+    }
+}
+
+fn generic(input: &str, output: &str, maps: [&str; 2], iterators: &str, body: &str) -> String {
+    format!(
+        "func.func @main(%x: {input}) -> {output} {{\n  %z = arith.constant 0.0 : f32\n  %e = tensor.empty() : {output}\n  \
+         %f = linalg.fill ins(%z : f32) outs(%e : {output}) -> {output}\n  %r = linalg.generic {{indexing_maps = [affine_map<{}>, affine_map<{}>], \
+         iterator_types = [{iterators}]}} ins(%x : {input}) outs(%f : {output}) {{\n  ^bb0(%p: f32, %o: f32):\n    {body}\n  }} -> {output}\n  \
+         return %r : {output}\n}}\n",
+        maps[0], maps[1]
+    )
+}
+
+#[test]
+fn a_generic_that_no_strategy_knows_is_one_dispatch_of_its_class() {
+    let (p, r) = ("\"parallel\"", "\"reduction\"");
+    let add = "%s = arith.addf %o, %p : f32\n    linalg.yield %s : f32";
+    let index = "%i = linalg.index 0 : index\n    %n = arith.index_cast %i : index to i32\n    %c = arith.sitofp %n : i32 to f32\n    \
+                 %s = arith.addf %c, %p : f32\n    linalg.yield %s : f32";
+    let cases = [
+        generic("tensor<9x40xf32>", "tensor<9xf32>", ["(i, j) -> (i, j)", "(i, j) -> (i)"], &format!("{p}, {r}"), add),
+        generic("tensor<9x40xf32>", "tensor<f32>", ["(i, j) -> (i, j)", "(i, j) -> ()"], &format!("{r}, {r}"), add),
+        generic("tensor<10xf32>", "tensor<10xf32>", ["(i) -> (-i + 9)", "(i) -> (i)"], p, add),
+        generic("tensor<19xf32>", "tensor<10xf32>", ["(i) -> (i * 2)", "(i) -> (i)"], p, add),
+        generic("tensor<200xf32>", "tensor<200xf32>", ["(i) -> (i)", "(i) -> (i)"], p, index),
+    ];
+    for target in [lavapipe(), cpu("x86-64-v4")] {
+        for text in &cases {
+            let module = check(text, &target, 1);
+            assert_eq!(kernel_text(dispatches(&module)[0], "class"), "generic");
+        }
+    }
+}
+
+#[test]
+fn gpu_dispatches_are_mapped_to_blocks_and_placed_in_global_memory() {
+    let module = compile(&mlp(64, [784, 1024, 1024, 10]), &lavapipe());
+    let forall = dispatches(&module)[0];
+    assert_eq!(forall.attr("mapping").expect("mapped").to_string(), "[#gpu.block<y>, #gpu.block<x>]");
+    assert_eq!(kernel_text(forall, "tile"), "array<i64: 16, 64>");
+    assert_eq!(kernel_text(forall, "share"), "subgroup");
+    assert!(forall.result(0).ty().as_tensor().expect("tensor").encoding.is_some());
+}
+
+#[test]
+fn equal_input_gives_equal_output() {
+    let print = || compile(&mlp(7, [63, 65, 10, 1]), &lavapipe()).op().to_string();
+    assert_eq!(print(), print());
+}

@@ -1,0 +1,82 @@
+//! Running the phases, and counting what came out.
+
+use monopour_frontend::{ImportOptions, TargetDescription, TileOptions, fuse, import, place, tile};
+use monopour_ir::{CANONICALIZE, Context, Diagnostics, Module, Op, run_passes};
+use monopour_program::{CpuTarget, DeviceType, GpuDescription, GpuFeature};
+
+pub fn lavapipe() -> TargetDescription {
+    let mut gpu = GpuDescription::portable();
+    gpu.device_type = DeviceType::Cpu;
+    gpu.features = vec![GpuFeature::Subgroup, GpuFeature::Int64];
+    (gpu.subgroup_min_size, gpu.subgroup_max_size) = (8, 8);
+    TargetDescription::Gpu(gpu)
+}
+
+pub fn portable() -> TargetDescription {
+    TargetDescription::Gpu(GpuDescription::portable())
+}
+
+pub fn cpu(name: &str) -> TargetDescription {
+    TargetDescription::Cpu(CpuTarget::parse(name).expect("a known CPU"))
+}
+
+pub fn import_text(text: &str) -> Result<import::Imported, Diagnostics> {
+    import::run(Context::new(), text.as_bytes(), "test.mlir", &ImportOptions::default())
+}
+
+/// All phases; each phase's output must parse again.
+pub fn compile(text: &str, target: &TargetDescription) -> Module {
+    let module = import_text(text).expect("imports").module;
+    reparses(&module);
+    fuse::run(&module).expect("fuses");
+    reparses(&module);
+    let options = TileOptions { target: target.clone(), schedule: None };
+    tile::run(&module, &options).expect("tiles");
+    reparses(&module);
+    place::run(&module, target).expect("places");
+    reparses(&module);
+    module
+}
+
+pub fn reparses(module: &Module) {
+    module.op().verify_with_diagnostics().unwrap_or_else(|e| panic!("{e}\n{}", module.op()));
+    let text = module.op().to_string();
+    Module::parse(Context::new(), text.as_bytes(), "again.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"));
+}
+
+/// The dispatches, in order.
+pub fn dispatches(module: &Module) -> Vec<Op> {
+    let foralls = module.op().find_all("scf.forall").into_iter();
+    foralls.filter(|f| f.attr("monopour.kernel").is_some()).collect()
+}
+
+pub fn kernel_text(forall: Op, key: &str) -> String {
+    let kernel = forall.attr("monopour.kernel").expect("a kernel");
+    let value = kernel.get(key).unwrap_or_else(|| panic!("{key} in {kernel}"));
+    value.as_string().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Allocations and copies that upstream's one-shot bufferization makes of it.
+pub fn bufferized(module: &Module) -> (usize, usize, String) {
+    let copy = module.duplicate();
+    let pipeline = format!(
+        "builtin.module(one-shot-bufferize{{bufferize-function-boundaries use-encoding-for-memory-space \
+         function-boundary-type-conversion=identity-layout-map allow-return-allocs-from-loops}},{CANONICALIZE},cse,{CANONICALIZE})"
+    );
+    run_passes(copy.op(), &pipeline).unwrap_or_else(|e| panic!("{e}\n{}", module.op()));
+    let count = |name| copy.op().find_all(name).len();
+    (count("memref.alloc"), count("memref.copy") + count("linalg.copy"), copy.op().to_string())
+}
+
+/// Compiles, and expects this many dispatches, as many allocations, and no copy.
+pub fn check(text: &str, target: &TargetDescription, expected: usize) -> Module {
+    let module = compile(text, target);
+    assert_eq!(dispatches(&module).len(), expected, "dispatches in\n{}", module.op());
+    let structured = ["linalg.fill", "linalg.matmul", "linalg.generic"];
+    for op in structured.into_iter().flat_map(|n| module.op().find_all(n)) {
+        assert!(op.ancestor("scf.forall").is_some(), "'{}' is in a dispatch in\n{}", op.name(), module.op());
+    }
+    let (allocs, copies, after) = bufferized(&module);
+    assert_eq!((allocs, copies), (expected, 0), "allocations, copies in\n{}\nfrom\n{}", after, module.op());
+    module
+}
