@@ -136,6 +136,17 @@ impl Attr {
         }
         Self::non_null(c!(mlirDictionaryAttrGetElementByName(self.raw, string::to_ref(name))))
     }
+    /// Entries of a dictionary attribute, sorted by name.
+    pub fn as_dict(&self) -> Option<Vec<(String, Attr)>> {
+        if !c!(mlirAttributeIsADictionary(self.raw)) {
+            return None;
+        }
+        let n = c!(mlirDictionaryAttrGetNumElements(self.raw));
+        Some((0..n).map(|i| {
+            let entry = c!(mlirDictionaryAttrGetElement(self.raw, i));
+            (string::from_ref(c!(mlirIdentifierStr(entry.name))).to_owned(), Attr::from_raw(entry.attribute))
+        }).collect())
+    }
     /// Elements of `array<i64: ..>` or `array<i32: ..>`, or of an array or 1-D dense attribute of integers.
     pub fn as_ints(&self) -> Option<Vec<i64>> {
         if c!(mlirAttributeIsADenseI64Array(self.raw)) {
