@@ -130,6 +130,15 @@ impl FactsBuilder {
         })
     }
 
+    /// Declare that the operand is read if `value` is, when that value was not known with the operand
+    /// (`scf.for`: the iteration argument).
+    pub fn reads_if(&mut self, operand: OperandId, value: ValueId) {
+        if let Some(reads) = self.facts.declared_reads.get_mut(operand) {
+            *reads = Reads::IfRead(value);
+            self.facts.operands[operand].reads = false;
+        }
+    }
+
     /// Declare that the buffer of `alias.value` may be that of `operand`, when the operand is in place.
     pub fn alias(&mut self, operand: OperandId, alias: Alias) {
         self.aliases.push((operand, alias));
@@ -165,7 +174,8 @@ impl FactsBuilder {
     /// The first inconsistency found.
     pub fn finish(self) -> Result<Facts, FactsError> {
         self.check_ids()?;
-        let Self { mut facts, aliases, region_successors, block_successors, .. } = self;
+        let Self { mut facts, aliases, flows, region_successors, block_successors, .. } = self;
+        facts.flows = Lists::group(facts.values.len(), &flows);
         facts.region_successors = Lists::group(facts.regions.len(), &region_successors);
         facts.block_successors = Lists::group(facts.blocks.len(), &block_successors);
         facts.aliases = Lists::group(facts.operands.len(), &aliases);

@@ -18,6 +18,7 @@
 mod alias_sets;
 pub mod builder;
 mod classes;
+mod cursor;
 mod definitions;
 mod dominance;
 mod equivalence;
@@ -29,13 +30,17 @@ pub mod liveness;
 pub mod one_shot;
 pub mod ownership;
 pub mod plan;
+pub mod print;
 pub mod random;
 #[cfg(test)]
 mod reference;
 mod subsets;
+pub mod text;
 mod trees;
 
 #[cfg(test)]
 mod generate;
+#[cfg(test)]
+mod one_shot_tests;
 #[cfg(test)]
 mod property_tests;

@@ -28,7 +28,7 @@ fn assert_agree(facts: &Facts, seed: u64, heuristic: Heuristic) {
 
 #[test]
 fn indexed_decisions_are_the_literal_ones() {
-    let functions = 4000;
+    let functions = 2500;
     for seed in 0..functions {
         let shape = Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed % 5 == 0 };
         let facts = function(seed, shape);
