@@ -10,6 +10,7 @@ fn main() {
         .file("shim/shim.cpp")
         .file("shim/interfaces.cpp")
         .file("shim/llvm.cpp")
+        .file("shim/opt.cpp")
         .include(format!("{prefix}/include"))
         .flag("-fno-rtti")
         .flag("-fno-exceptions")

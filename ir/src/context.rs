@@ -45,6 +45,17 @@ impl Context {
         Self { raw: RawContext(raw) }
     }
 
+    /// Registers passes that must come before upstream's, then upstream's; false if those were registered already.
+    pub(crate) fn register_passes_after(ours: impl FnOnce()) -> bool {
+        let mut first = false;
+        REGISTER_PASSES.call_once(|| {
+            first = true;
+            ours();
+            c!(mlirRegisterAllPasses());
+        });
+        first
+    }
+
     pub(crate) fn from_raw(raw: MlirContext) -> Self {
         Self { raw: RawContext(raw) }
     }

@@ -30,6 +30,7 @@ pub mod interfaces;
 mod llvm;
 mod module;
 mod op;
+pub mod opt;
 mod pass;
 mod rewriter;
 mod string;

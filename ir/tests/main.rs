@@ -2,6 +2,7 @@
 
 mod conversion;
 mod interfaces;
+mod opt;
 
 use monopour_ir::{Context, Module, WalkOrder, run_passes};
 

@@ -1,0 +1,190 @@
+// mlir-opt's main, with passes of ours registered before upstream's, under upstream's names and TypeIDs.
+#include "mlir-c/IR.h"
+#include "mlir/CAPI/IR.h"
+#include "mlir/CAPI/Support.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+using namespace mlir;
+
+// These mirror the #[repr(C)] types of opt.rs. Everything they point to lives until the process ends.
+struct OptionSpec {
+  MlirStringRef name, description, initial;
+  int kind; // 0 flag, 1 number, 2 text, 3 list, 4 choice
+  const MlirStringRef *choices;
+  size_t numChoices;
+};
+struct PassSpec {
+  MlirStringRef argument, description;
+  const OptionSpec *options;
+  size_t numOptions;
+};
+// Runs pass `index` on the op; `values` holds one text per option. False when the pass fails.
+using RunFn = bool (*)(size_t index, MlirOperation op, const MlirStringRef *values);
+
+namespace {
+// The enum that lets LLVM's option parser check a choice; the values are positions among the choices.
+enum class Choice : unsigned {};
+
+std::unique_ptr<Pass> createUpstream(StringRef argument) {
+  using Create = std::unique_ptr<Pass> (*)();
+  static const std::pair<StringRef, Create> table[] = {
+      {"one-shot-bufferize", [] { return bufferization::createOneShotBufferizePass(); }},
+      {"ownership-based-buffer-deallocation",
+       [] { return bufferization::createOwnershipBasedBufferDeallocationPass(); }},
+      {"buffer-deallocation-simplification", [] { return bufferization::createBufferDeallocationSimplificationPass(); }},
+      {"bufferization-lower-deallocations", [] { return bufferization::createLowerDeallocationsPass(); }},
+      {"optimize-allocation-liveness", [] { return bufferization::createOptimizeAllocationLivenessPass(); }},
+      {"eliminate-empty-tensors", [] { return bufferization::createEmptyTensorEliminationPass(); }},
+      {"empty-tensor-to-alloc-tensor", [] { return bufferization::createEmptyTensorToAllocTensorPass(); }},
+      {"drop-equivalent-buffer-results", [] { return bufferization::createDropEquivalentBufferResultsPass(); }},
+      {"buffer-results-to-out-params", [] { return bufferization::createBufferResultsToOutParamsPass(); }},
+      {"buffer-hoisting", [] { return bufferization::createBufferHoistingPass(); }},
+      {"buffer-loop-hoisting", [] { return bufferization::createBufferLoopHoistingPass(); }},
+      {"promote-buffers-to-stack", [] { return bufferization::createPromoteBuffersToStackPass(); }},
+      {"expand-realloc", [] { return memref::createExpandReallocPass(); }},
+  };
+  for (const auto &[name, create] : table)
+    if (name == argument) return create();
+  return nullptr;
+}
+
+class OverridePass : public Pass {
+public:
+  OverridePass(const PassSpec &spec, size_t index, RunFn run, std::shared_ptr<Pass> upstream)
+      : Pass(upstream->getTypeID(), upstream->getOpName()), spec(spec), index(index), run(run), upstream(upstream) {
+    for (size_t i = 0; i < spec.numOptions; ++i) declare(spec.options[i]);
+  }
+  // A copy declares the same options; Pass::clone then copies their values.
+  OverridePass(const OverridePass &other) : OverridePass(other.spec, other.index, other.run, other.upstream) {}
+
+  StringRef getArgument() const override { return unwrap(spec.argument); }
+  StringRef getDescription() const override { return unwrap(spec.description); }
+  StringRef getName() const override { return upstream->getName(); }
+  std::unique_ptr<Pass> clonePass() const override { return std::make_unique<OverridePass>(*this); }
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    upstream->getDependentDialects(registry);
+    registry.insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect, cf::ControlFlowDialect,
+                    func::FuncDialect, linalg::LinalgDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect>();
+  }
+
+  void runOnOperation() override {
+    std::vector<std::string> texts;
+    for (const auto &read : readers) texts.push_back(read());
+    std::vector<MlirStringRef> values;
+    for (const std::string &text : texts) values.push_back(wrap(StringRef(text)));
+    if (!run(index, wrap(getOperation()), values.data())) signalPassFailure();
+  }
+
+protected:
+  bool canScheduleOn(RegisteredOperationName name) const override {
+    return !getOpName() || *getOpName() == name.getStringRef();
+  }
+
+private:
+  template <typename OptionT, typename... Args>
+  OptionT *own(const OptionSpec &spec, Args &&...args) {
+    auto option =
+        std::make_shared<OptionT>(*this, unwrap(spec.name), llvm::cl::desc(unwrap(spec.description)), std::forward<Args>(args)...);
+    options.push_back(option);
+    return option.get();
+  }
+
+  void declare(const OptionSpec &spec) {
+    StringRef initial = unwrap(spec.initial);
+    switch (spec.kind) {
+    case 0: {
+      auto *option = own<Option<bool>>(spec, llvm::cl::init(initial == "1"));
+      readers.push_back([option] { return std::string(option->getValue() ? "1" : "0"); });
+      return;
+    }
+    case 1: {
+      uint64_t value = 0;
+      (void)initial.getAsInteger(10, value);
+      auto *option = own<Option<uint64_t>>(spec, llvm::cl::init(value));
+      readers.push_back([option] { return std::to_string(option->getValue()); });
+      return;
+    }
+    case 2: {
+      auto *option = own<Option<std::string>>(spec, llvm::cl::init(initial.str()));
+      readers.push_back([option] { return option->getValue(); });
+      return;
+    }
+    case 3: {
+      auto *option = own<ListOption<std::string>>(spec);
+      readers.push_back([option] { return llvm::join(option->begin(), option->end(), ","); });
+      return;
+    }
+    default:
+      declareChoice(spec, initial);
+    }
+  }
+
+  void declareChoice(const OptionSpec &spec, StringRef initial) {
+    auto *option = own<Option<Choice>>(spec);
+    for (size_t i = 0; i < spec.numChoices; ++i) {
+      StringRef name = unwrap(spec.choices[i]);
+      option->getParser().addLiteralOption(name, Choice(i), "");
+      if (name == initial) option->setInitialValue(Choice(i));
+    }
+    const MlirStringRef *choices = spec.choices;
+    readers.push_back([option, choices] { return unwrap(choices[unsigned(option->getValue())]).str(); });
+  }
+
+  const PassSpec &spec;
+  size_t index;
+  RunFn run;
+  // Answers what must stay upstream's: TypeID, name, the op that the pass runs on.
+  std::shared_ptr<Pass> upstream;
+  std::vector<std::shared_ptr<void>> options;
+  std::vector<std::function<std::string()>> readers;
+};
+} // namespace
+
+extern "C" {
+
+bool monopour_shim_has_upstream_pass(MlirStringRef argument) { return createUpstream(unwrap(argument)) != nullptr; }
+
+// Must come before upstream's passes are registered: the first registration of a name wins.
+void monopour_shim_register_override(const PassSpec *spec, size_t index, RunFn run) {
+  registerPass([spec, index, run]() -> std::unique_ptr<Pass> {
+    return std::make_unique<OverridePass>(*spec, index, run, createUpstream(unwrap(spec->argument)));
+  });
+}
+
+int monopour_shim_opt_main(int argc, char **argv) {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registerAllToLLVMIRTranslations(registry);
+  registerAllGPUToLLVMIRTranslations(registry);
+  return asMainReturnCode(MlirOptMain(argc, argv, "monopour opt: mlir-opt with monopour's passes\n", registry));
+}
+
+// Severity: 0 error, 1 warning, 2 remark.
+void monopour_shim_emit_diagnostic(MlirLocation location, int severity, MlirStringRef message, const MlirLocation *noteLocations,
+                        const MlirStringRef *notes, size_t numNotes) {
+  Location loc = unwrap(location);
+  InFlightDiagnostic diagnostic = severity == 0 ? emitError(loc) : severity == 1 ? emitWarning(loc) : emitRemark(loc);
+  diagnostic << unwrap(message);
+  for (size_t i = 0; i < numNotes; ++i) diagnostic.attachNote(unwrap(noteLocations[i])) << unwrap(notes[i]);
+}
+}
