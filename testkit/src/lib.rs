@@ -1,8 +1,19 @@
 //! Test runner, oracle, reference evaluator, op suite.
+//!
+//! - [`runner`] runs file tests (`<crate>/tests/<pass>/*.mlir`), [`directive`] reads their headers, [`oracle`] asks `mlir-opt`.
+//! - [`evaluate`] says what a program on tensors means; [`approx`] compares with it.
+//! - [`suite`] is the one list of op cases that every backend runs; [`generate`] makes random programs.
 
+pub mod approx;
+pub mod device;
+pub mod directive;
 pub mod evaluate;
+pub mod generate;
 pub mod host_tensor;
+pub mod oracle;
 pub mod random;
+pub mod runner;
+pub mod suite;
 
 pub use evaluate::{EvalError, Weights, evaluate, evaluate_with_weights};
 pub use host_tensor::{Data, Dtype, HostTensor};

@@ -99,7 +99,12 @@ impl Interpreter<'_> {
     }
 
     /// The `tensor.parallel_insert_slice` ops of an iteration, applied to the loop's results so far.
-    fn insert_parallel(&mut self, terminator: Op, shared: Vec<monopour_ir::Value>, results: &mut [Datum]) -> Result<()> {
+    fn insert_parallel(
+        &mut self,
+        terminator: Op,
+        shared: Vec<monopour_ir::Value>,
+        results: &mut [Datum],
+    ) -> Result<()> {
         let Some(block) = terminator.body() else { return Ok(()) };
         for op in block.ops() {
             if !op.is("tensor.parallel_insert_slice") {
@@ -116,13 +121,16 @@ impl Interpreter<'_> {
 
     /// Static values with the dynamic ones filled in from the operands, starting at `next`.
     pub(super) fn mixed(&self, op: Op, fixed: &[i64], next: &mut usize) -> Result<Vec<i64>> {
-        fixed.iter().map(|v| {
-            if *v != DYNAMIC {
-                return Ok(*v);
-            }
-            *next += 1;
-            if *next > op.num_operands() { Err(unsupported(op.name(), op)) } else { self.index(op, *next - 1) }
-        }).collect()
+        fixed
+            .iter()
+            .map(|v| {
+                if *v != DYNAMIC {
+                    return Ok(*v);
+                }
+                *next += 1;
+                if *next > op.num_operands() { Err(unsupported(op.name(), op)) } else { self.index(op, *next - 1) }
+            })
+            .collect()
     }
 }
 

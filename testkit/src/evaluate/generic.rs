@@ -2,7 +2,10 @@
 
 use super::body::Body;
 use super::scalar::Scalar;
-use super::{Datum, Interpreter, Result, advance, element, element_count, position, set_element, strides_of, undefined, unsupported};
+use super::{
+    Datum, Interpreter, Result, advance, element, element_count, position, set_element, strides_of, undefined,
+    unsupported,
+};
 use crate::host_tensor::{Data, HostTensor};
 use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Op};
 use std::rc::Rc;
@@ -28,7 +31,10 @@ struct Operands {
 impl Interpreter<'_> {
     pub(super) fn generic(&mut self, op: Op) -> Result<Vec<Datum>> {
         let maps = indexing_maps(op)?;
-        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).ok_or_else(|| unsupported("linalg.generic", op))?;
+        let segments = op
+            .attr("operandSegmentSizes")
+            .and_then(|a| a.as_ints())
+            .ok_or_else(|| unsupported("linalg.generic", op))?;
         let inputs = usize::try_from(*segments.first().unwrap_or(&0)).unwrap_or(0);
         let data = self.operands(op)?;
         if maps.len() != data.len() {
@@ -73,7 +79,9 @@ impl Interpreter<'_> {
         let block = op.body().ok_or_else(|| unsupported("linalg.generic without a body", op))?;
         let mut index = vec![0i64; ranges.len()];
         loop {
-            let arguments = (0..operands.accesses.len()).map(|i| operands.read(op, i, &index).map(Datum::Scalar)).collect::<Result<Vec<_>>>()?;
+            let arguments = (0..operands.accesses.len())
+                .map(|i| operands.read(op, i, &index).map(Datum::Scalar))
+                .collect::<Result<Vec<_>>>()?;
             self.indices.push(index.clone());
             let yielded = self.run_block(block, arguments);
             self.indices.pop();
@@ -89,7 +97,14 @@ impl Interpreter<'_> {
 }
 
 impl Operands {
-    fn new(op: Op, data: Vec<Datum>, maps: &[AffineMap], ranges: &[usize], inputs: usize, count: usize) -> Result<Self> {
+    fn new(
+        op: Op,
+        data: Vec<Datum>,
+        maps: &[AffineMap],
+        ranges: &[usize],
+        inputs: usize,
+        count: usize,
+    ) -> Result<Self> {
         let (mut tensors, mut outputs, mut accesses) = (vec![], vec![], vec![]);
         for (i, (datum, map)) in data.into_iter().zip(maps).enumerate() {
             let tensor = match datum {
@@ -170,7 +185,10 @@ fn loop_ranges(op: Op, maps: &[AffineMap], data: &[Datum]) -> Result<Vec<usize>>
             }
         }
     }
-    ranges.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| unsupported("a dimension that no operand gives a range", op))
+    ranges
+        .into_iter()
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(|| unsupported("a dimension that no operand gives a range", op))
 }
 
 fn access(op: Op, tensor: usize, shape: &[usize], map: AffineMap, ranges: &[usize], count: usize) -> Result<Access> {
@@ -180,7 +198,9 @@ fn access(op: Op, tensor: usize, shape: &[usize], map: AffineMap, ranges: &[usiz
     let mut offset = 0i64;
     let mut strides = vec![0i64; ranges.len()];
     for (((coefficients, constant), size), stride) in linear.iter().zip(shape).zip(strides_of(shape)) {
-        let reach = |sign: i64| -> i64 { coefficients.iter().zip(ranges).map(|(c, r)| (c * sign).max(0) * sign * (*r as i64 - 1)).sum() };
+        let reach = |sign: i64| -> i64 {
+            coefficients.iter().zip(ranges).map(|(c, r)| (c * sign).max(0) * sign * (*r as i64 - 1)).sum()
+        };
         // A map that leaves its operand anywhere is refused, even if that element would be masked.
         if count > 0 && (constant + reach(-1) < 0 || constant + reach(1) >= *size as i64) {
             return Err(undefined("an access outside of an operand", op));
@@ -226,10 +246,21 @@ fn multiply_add(body: &Body, operands: &mut Operands, ranges: &[usize]) -> bool 
     let Some((a, b)) = body.as_multiply_add(operands.accesses.len()) else { return false };
     let acc = operands.accesses.len() - 1;
     let Operands { tensors, outputs, accesses, .. } = operands;
-    let linear = |i: usize| if let Access::Linear { tensor, offset, strides } = &accesses[i] { Some((*tensor, *offset, strides)) } else { None };
-    let (Some((ta, oa, sa)), Some((tb, ob, sb)), Some((_, oc, sc))) = (linear(a), linear(b), linear(acc)) else { return false };
+    let linear = |i: usize| {
+        if let Access::Linear { tensor, offset, strides } = &accesses[i] {
+            Some((*tensor, *offset, strides))
+        } else {
+            None
+        }
+    };
+    let (Some((ta, oa, sa)), Some((tb, ob, sb)), Some((_, oc, sc))) = (linear(a), linear(b), linear(acc)) else {
+        return false;
+    };
     let [output] = outputs.as_mut_slice() else { return false };
-    let (Data::Float(a), Data::Float(b), Data::Float(c)) = (&tensors[ta].data, &tensors[tb].data, &mut output.data) else { return false };
+    let (Data::Float(a), Data::Float(b), Data::Float(c)) = (&tensors[ta].data, &tensors[tb].data, &mut output.data)
+    else {
+        return false;
+    };
     let Some((inner, outer)) = ranges.split_last() else { return false };
     let last = ranges.len() - 1;
     let step = (sa[last], sb[last], sc[last]);

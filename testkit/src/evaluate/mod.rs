@@ -82,15 +82,26 @@ pub fn evaluate(module: &Module, entry: &str, inputs: &[HostTensor]) -> Result<V
 ///
 /// # Errors
 /// See [`EvalError`].
-pub fn evaluate_with_weights(module: &Module, entry: &str, inputs: &[HostTensor], weights: &Weights) -> Result<Vec<HostTensor>> {
+pub fn evaluate_with_weights(
+    module: &Module,
+    entry: &str,
+    inputs: &[HostTensor],
+    weights: &Weights,
+) -> Result<Vec<HostTensor>> {
     let module = module.duplicate();
     let generalised = run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))");
-    generalised.map_err(|d| EvalError::Unsupported { what: d.to_string(), location: "linalg-generalize-named-ops".into() })?;
+    generalised
+        .map_err(|d| EvalError::Unsupported { what: d.to_string(), location: "linalg-generalize-named-ops".into() })?;
     let func = module.symbol(entry).ok_or_else(|| EvalError::Inputs(format!("there is no function @{entry}")))?;
     let arguments = bind_inputs(func, inputs)?;
-    let mut interpreter = Interpreter { module: &module, weights, env: HashMap::new(), indices: vec![], steps: 0, depth: 0 };
+    let mut interpreter =
+        Interpreter { module: &module, weights, env: HashMap::new(), indices: vec![], steps: 0, depth: 0 };
     let results = interpreter.call(func, arguments)?;
-    results.into_iter().zip(func.function_type().map(|t| t.1).unwrap_or_default()).map(|(r, ty)| r.into_tensor(func, ty)).collect()
+    results
+        .into_iter()
+        .zip(func.function_type().map(|t| t.1).unwrap_or_default())
+        .map(|(r, ty)| r.into_tensor(func, ty))
+        .collect()
 }
 
 fn bind_inputs(func: Op, inputs: &[HostTensor]) -> Result<Vec<Datum>> {
@@ -102,7 +113,10 @@ fn bind_inputs(func: Op, inputs: &[HostTensor]) -> Result<Vec<Datum>> {
         let dtype = dtype_of(*ty).ok_or_else(|| unsupported(&format!("type {ty}"), func))?;
         let shape = ty.shape();
         let fits = dtype == input.dtype
-            && shape.as_ref().is_none_or(|s| s.len() == input.shape.len() && s.iter().zip(&input.shape).all(|(a, b)| *a == DYNAMIC || *a == *b as i64));
+            && shape.as_ref().is_none_or(|s| {
+                s.len() == input.shape.len()
+                    && s.iter().zip(&input.shape).all(|(a, b)| *a == DYNAMIC || *a == *b as i64)
+            });
         if !fits || input.shape.iter().product::<usize>() != input.len() {
             return Err(EvalError::Inputs(format!("input {i} is {:?} x {}, expected {ty}", input.shape, input.dtype)));
         }
@@ -190,7 +204,8 @@ impl Interpreter<'_> {
             "linalg.generic" => self.generic(op),
             "linalg.index" => {
                 let dim = attr_int(op, "dim")? as usize;
-                let index = self.indices.last().and_then(|i| i.get(dim)).ok_or_else(|| unsupported("linalg.index here", op))?;
+                let index =
+                    self.indices.last().and_then(|i| i.get(dim)).ok_or_else(|| unsupported("linalg.index here", op))?;
                 Ok(vec![int(*index)])
             }
             name if name.starts_with("affine.") => self.affine(op),
@@ -240,7 +255,10 @@ impl Interpreter<'_> {
             }));
         };
         let shape = checked_shape(op, &shape)?;
-        let bytes = value.elements_bytes().or_else(|| self.weight(value)).ok_or_else(|| unsupported(&format!("constant of {ty} without a value"), op))?;
+        let bytes = value
+            .elements_bytes()
+            .or_else(|| self.weight(value))
+            .ok_or_else(|| unsupported(&format!("constant of {ty} without a value"), op))?;
         let tensor = HostTensor::from_bytes(dtype, &shape, &bytes);
         Ok(Datum::Tensor(Rc::new(tensor.ok_or_else(|| unsupported(&format!("{} bytes for {ty}", bytes.len()), op))?)))
     }
@@ -267,7 +285,9 @@ impl Interpreter<'_> {
     fn elementwise(&mut self, op: Op) -> Result<Vec<Datum>> {
         let semantics = ScalarOp::of(op).ok_or_else(|| unsupported(op.name(), op))?;
         let operands = self.operands(op)?;
-        let Some(shape) = operands.iter().rev().find_map(|o| if let Datum::Tensor(t) = o { Some(t.shape.clone()) } else { None }) else {
+        let Some(shape) =
+            operands.iter().rev().find_map(|o| if let Datum::Tensor(t) = o { Some(t.shape.clone()) } else { None })
+        else {
             return Ok(vec![Datum::Scalar(apply(op, semantics, |i| scalar_at(&operands, i, 0))?)]);
         };
         let dtype = dtype_of(op.result(0).ty()).ok_or_else(|| unsupported("a result type", op))?;
@@ -327,7 +347,8 @@ fn set_element(tensor: &mut HostTensor, at: usize, value: Scalar) {
 /// A tensor of one value; the caller has checked the shape.
 fn filled(dtype: Dtype, shape: Vec<usize>, value: Scalar) -> HostTensor {
     let count = shape.iter().product();
-    let data = if dtype.is_float() { Data::Float(vec![value.float(); count]) } else { Data::Int(vec![value.int(); count]) };
+    let data =
+        if dtype.is_float() { Data::Float(vec![value.float(); count]) } else { Data::Int(vec![value.int(); count]) };
     HostTensor { dtype, shape, data }
 }
 

@@ -98,7 +98,13 @@ impl ScalarOp {
             ScalarOp::FloatTest(f) => Scalar::Int(i64::from(f(a.float()))),
             ScalarOp::CompareFloat(p) => Scalar::Int(i64::from(compare_float(p, a.float(), b.float()))),
             ScalarOp::CompareInt(p, width) => Scalar::Int(i64::from(compare_int(p, a, b, width))),
-            ScalarOp::Select => if a.int() & 1 == 1 { b } else { c },
+            ScalarOp::Select => {
+                if a.int() & 1 == 1 {
+                    b
+                } else {
+                    c
+                }
+            }
             ScalarOp::PowInt => Scalar::Float(a.float().powi(i32::try_from(b.int()).ok()?)),
             ScalarOp::Convert(how, from, to) => convert(how, from, to, a),
         })
@@ -327,7 +333,12 @@ mod tests {
 
     #[test]
     fn erf_matches_known_values() {
-        for (x, y) in [(0.0, 0.0), (0.5, 0.520_499_877_813_046_5), (1.0, 0.842_700_792_949_714_9), (-2.0, -0.995_322_265_018_952_7)] {
+        for (x, y) in [
+            (0.0, 0.0),
+            (0.5, 0.520_499_877_813_046_5),
+            (1.0, 0.842_700_792_949_714_9),
+            (-2.0, -0.995_322_265_018_952_7),
+        ] {
             assert!((erf(x) - y).abs() < 1e-15, "erf({x}) = {}", erf(x));
         }
     }

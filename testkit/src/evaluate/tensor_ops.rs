@@ -2,7 +2,10 @@
 
 use super::body::Body;
 use super::scalar::{Scalar, dtype_of};
-use super::{Datum, Interpreter, Result, advance, checked_shape, element, element_count, filled, int, poison_of, position, set_element, strides_of, undefined, unsupported};
+use super::{
+    Datum, Interpreter, Result, advance, checked_shape, element, element_count, filled, int, poison_of, position,
+    set_element, strides_of, undefined, unsupported,
+};
 use crate::host_tensor::{Data, Dtype, HostTensor};
 use monopour_ir::{Block, DYNAMIC, Op};
 use std::rc::Rc;
@@ -12,7 +15,9 @@ impl Interpreter<'_> {
         let result = match op.name() {
             "tensor.empty" => self.empty(op, 0)?,
             "bufferization.alloc_tensor" => self.alloc_tensor(op)?,
-            "bufferization.materialize_in_destination" if op.num_results() == 1 => return Ok(vec![self.operand(op, 0)?]),
+            "bufferization.materialize_in_destination" if op.num_results() == 1 => {
+                return Ok(vec![self.operand(op, 0)?]);
+            }
             "tensor.cast" => return self.cast(op),
             "tensor.dim" => {
                 let (tensor, dim) = (self.tensor(op, 0)?, self.index(op, 1)?);
@@ -22,7 +27,8 @@ impl Interpreter<'_> {
             "tensor.rank" => return Ok(vec![int(self.tensor(op, 0)?.shape.len() as i64)]),
             "tensor.extract" => {
                 let tensor = self.tensor(op, 0)?;
-                let at = position(&tensor.shape, &self.indices_from(op, 1)?).ok_or_else(|| undefined("tensor.extract out of range", op))?;
+                let at = position(&tensor.shape, &self.indices_from(op, 1)?)
+                    .ok_or_else(|| undefined("tensor.extract out of range", op))?;
                 return Ok(vec![Datum::Scalar(element(&tensor, at))]);
             }
             "tensor.insert" => self.insert(op)?,
@@ -77,13 +83,15 @@ impl Interpreter<'_> {
     fn cast(&self, op: Op) -> Result<Vec<Datum>> {
         let tensor = self.tensor(op, 0)?;
         let shape = op.result(0).ty().shape().unwrap_or_else(|| tensor.shape.iter().map(|d| *d as i64).collect());
-        let fits = shape.len() == tensor.shape.len() && shape.iter().zip(&tensor.shape).all(|(a, b)| *a == DYNAMIC || *a == *b as i64);
+        let fits = shape.len() == tensor.shape.len()
+            && shape.iter().zip(&tensor.shape).all(|(a, b)| *a == DYNAMIC || *a == *b as i64);
         if fits { Ok(vec![Datum::Tensor(tensor)]) } else { Err(undefined("tensor.cast to another shape", op)) }
     }
 
     fn insert(&self, op: Op) -> Result<HostTensor> {
         let mut into = Rc::unwrap_or_clone(self.tensor(op, 1)?);
-        let at = position(&into.shape, &self.indices_from(op, 2)?).ok_or_else(|| undefined("tensor.insert out of range", op))?;
+        let at = position(&into.shape, &self.indices_from(op, 2)?)
+            .ok_or_else(|| undefined("tensor.insert out of range", op))?;
         set_element(&mut into, at, self.scalar(op, 0)?);
         Ok(into)
     }
@@ -114,7 +122,9 @@ impl Interpreter<'_> {
         let ty = op.result(0).ty().shape().ok_or_else(|| unsupported("an unranked reshape", op))?;
         let shape = match op.name() {
             "tensor.reshape" => self.tensor(op, 1)?.to_f64().iter().map(|v| *v as i64).collect(),
-            "tensor.expand_shape" => self.mixed(op, &op.attr("static_output_shape").and_then(|a| a.as_ints()).unwrap_or(ty), &mut 1)?,
+            "tensor.expand_shape" => {
+                self.mixed(op, &op.attr("static_output_shape").and_then(|a| a.as_ints()).unwrap_or(ty), &mut 1)?
+            }
             _ => collapsed(op, &source.shape)?,
         };
         let shape = checked_shape(op, &shape)?;
@@ -137,7 +147,11 @@ impl Interpreter<'_> {
             let mut offsets = vec![0; part.shape.len()];
             offsets[dim] = offset;
             offset += part.shape[dim] as i64;
-            let slice = Slice { offsets, sizes: part.shape.iter().map(|d| *d as i64).collect(), strides: vec![1; part.shape.len()] };
+            let slice = Slice {
+                offsets,
+                sizes: part.shape.iter().map(|d| *d as i64).collect(),
+                strides: vec![1; part.shape.len()],
+            };
             slice.insert(op, part, &mut out)?;
         }
         Ok(out)
@@ -230,7 +244,10 @@ impl Slice {
         let ends = self.offsets.iter().zip(&self.sizes).zip(&self.strides).map(|((o, s), t)| o + (s - 1) * t);
         let outside = |i: i64, size: usize| i < 0 || i >= size as i64;
         if self.offsets.iter().zip(ends).zip(shape).any(|((o, e), s)| outside(*o, *s) || outside(e, *s)) {
-            return Err(undefined(&format!("slice {:?} {:?} {:?} of {shape:?}", self.offsets, self.sizes, self.strides), op));
+            return Err(undefined(
+                &format!("slice {:?} {:?} {:?} of {shape:?}", self.offsets, self.sizes, self.strides),
+                op,
+            ));
         }
         let strides: Vec<i64> = strides_of(shape).iter().zip(&self.strides).map(|(a, b)| *a as i64 * b).collect();
         let base: i64 = strides_of(shape).iter().zip(&self.offsets).map(|(a, b)| *a as i64 * b).sum();
@@ -247,7 +264,10 @@ impl Slice {
     pub(super) fn insert(&self, op: Op, source: &HostTensor, into: &mut HostTensor) -> Result<()> {
         let positions = self.positions(op, &into.shape)?;
         if positions.len() != source.len() {
-            return Err(undefined(&format!("{} elements inserted in a slice of {}", source.len(), positions.len()), op));
+            return Err(undefined(
+                &format!("{} elements inserted in a slice of {}", source.len(), positions.len()),
+                op,
+            ));
         }
         for (from, to) in positions.into_iter().enumerate() {
             set_element(into, to, element(source, from));
@@ -279,6 +299,7 @@ fn reduce_rank(op: Op, sizes: &[i64], ty: &[i64]) -> Result<Vec<usize>> {
 
 fn collapsed(op: Op, shape: &[usize]) -> Result<Vec<i64>> {
     let groups = op.attr("reassociation").and_then(|a| a.as_array()).ok_or_else(|| unsupported(op.name(), op))?;
-    let product = |group: Vec<i64>| group.iter().map(|d| shape.get(*d as usize).map(|s| *s as i64)).product::<Option<i64>>();
+    let product =
+        |group: Vec<i64>| group.iter().map(|d| shape.get(*d as usize).map(|s| *s as i64)).product::<Option<i64>>();
     groups.iter().map(|g| g.as_ints().and_then(product).ok_or_else(|| unsupported(op.name(), op))).collect()
 }

@@ -18,7 +18,10 @@ fn check(text: &str, inputs: &[HostTensor], shape: &[usize], values: &[f64]) {
     assert_eq!(results.len(), 1);
     assert_eq!(results[0].shape, shape);
     let got = results[0].to_f64();
-    assert!(got.iter().zip(values).all(|(a, b)| (a - b).abs() < 1e-12) && got.len() == values.len(), "{got:?} != {values:?}");
+    assert!(
+        got.iter().zip(values).all(|(a, b)| (a - b).abs() < 1e-12) && got.len() == values.len(),
+        "{got:?} != {values:?}"
+    );
 }
 
 #[test]
@@ -36,7 +39,8 @@ fn matmul_with_bias_and_relu() {
       } -> tensor<2x2xf32>
       return %r : tensor<2x2xf32>
     }";
-    let inputs = [f32s(&[2, 2], &[1.0, 2.0, 3.0, 4.0]), f32s(&[2, 2], &[5.0, 6.0, 7.0, 8.0]), f32s(&[2], &[-30.0, 0.5])];
+    let inputs =
+        [f32s(&[2, 2], &[1.0, 2.0, 3.0, 4.0]), f32s(&[2, 2], &[5.0, 6.0, 7.0, 8.0]), f32s(&[2], &[-30.0, 0.5])];
     check(text, &inputs, &[2, 2], &[0.0, 22.5, 13.0, 50.5]);
 }
 
@@ -49,7 +53,11 @@ fn matmul_with_a_transposed_operand() {
           return %m : tensor<1x3xf32>
         }}"
     );
-    let inputs = [f32s(&[1, 2], &[1.0, 10.0]), f32s(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), f32s(&[1, 3], &[100.0, 200.0, 300.0])];
+    let inputs = [
+        f32s(&[1, 2], &[1.0, 10.0]),
+        f32s(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+        f32s(&[1, 3], &[100.0, 200.0, 300.0]),
+    ];
     check(&text, &inputs, &[1, 3], &[121.0, 243.0, 365.0]);
 }
 
@@ -69,7 +77,12 @@ fn named_ops_are_generalised() {
       %b = linalg.broadcast ins(%r : tensor<2xf32>) outs(%e : tensor<2x2xf32>) dimensions = [0]
       return %b : tensor<2x2xf32>
     }";
-    check(text, &[f32s(&[2, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), f32s(&[2], &[0.5, 0.25])], &[2, 2], &[3.5, 12.25, 3.5, 12.25]);
+    check(
+        text,
+        &[f32s(&[2, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), f32s(&[2], &[0.5, 0.25])],
+        &[2, 2],
+        &[3.5, 12.25, 3.5, 12.25],
+    );
 }
 
 #[test]
@@ -200,7 +213,8 @@ fn weights_come_from_the_blob_or_the_table() {
       %w = arith.constant dense_resource<w> : tensor<2xf32>
       return %w : tensor<2xf32>
     }";
-    let blob = format!("{text}\n{{-#\n dialect_resources: {{ builtin: {{ w: \"0x040000000000803F00000040\" }} }}\n#-}}");
+    let blob =
+        format!("{text}\n{{-#\n dialect_resources: {{ builtin: {{ w: \"0x040000000000803F00000040\" }} }}\n#-}}");
     check(&blob, &[], &[2], &[1.0, 2.0]);
     let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("parses");
     let weights = Weights::from([("w".to_owned(), f32s(&[2], &[3.0, 4.0]).to_bytes())]);

@@ -1,3 +1,6 @@
 //! One binary for all tests of `monopour-testkit`.
 
 mod evaluate;
+mod oracle;
+mod runner;
+mod suite;

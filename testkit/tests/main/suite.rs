@@ -1,0 +1,85 @@
+//! The suite itself: every case parses, has a value, and is close to itself in f32.
+
+use monopour_ir::{Context, Module};
+use monopour_testkit::suite::{Backend, Case, Run, all, run, selected};
+use monopour_testkit::{HostTensor, evaluate, generate};
+use std::collections::BTreeSet;
+
+#[test]
+fn every_case_parses_and_names_are_unique() {
+    let cases = all();
+    let names: BTreeSet<_> = cases.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names.len(), cases.len());
+    let cx = Context::new();
+    for case in &cases {
+        Module::parse(cx, case.text.as_bytes(), &case.name)
+            .unwrap_or_else(|d| panic!("{}\n{d}\n{}", case.name, case.text));
+    }
+}
+
+#[test]
+fn the_sample_is_quick_and_always_the_same() {
+    let names = |cases: Vec<Case>| cases.into_iter().map(|c| c.name).collect::<Vec<_>>();
+    assert_eq!(names(selected(false)), names(selected(false)));
+    assert!(selected(false).len() * 2 < all().len());
+}
+
+/// Rounds the evaluator's results to f32, and spoils one element of one case.
+struct Rounded {
+    spoil: &'static str,
+}
+
+impl Backend for Rounded {
+    fn name(&self) -> &str {
+        "rounded"
+    }
+    fn submits(&self) -> u64 {
+        0
+    }
+    fn run(&mut self, case: &Case, inputs: &[HostTensor]) -> Result<Run, String> {
+        let mut outputs = case.reference(inputs)?;
+        for output in &mut outputs {
+            let mut bytes = output.to_bytes();
+            if case.name == self.spoil {
+                let last = bytes.len() - 1;
+                bytes[last] ^= 0x40;
+            }
+            *output = HostTensor::from_bytes(output.dtype, &output.shape, &bytes).expect("as many bytes as before");
+        }
+        Ok(Run { outputs, cost: None })
+    }
+}
+
+#[test]
+fn values_have_no_hole_and_a_wrong_element_is_found() {
+    let cases = selected(false);
+    let report = run(&mut [Box::new(Rounded { spoil: "generic/window" })], &cases);
+    assert_eq!(report.passed, cases.len() - 1, "{:#?}", report.failures);
+    assert!(
+        report.failures[0].starts_with("rounded: generic/window: result 0: 1 of 32 elements"),
+        "{:?}",
+        report.failures
+    );
+    for case in &cases {
+        let values = case.reference(&case.input_values()).expect("has a value");
+        assert!(values.iter().all(|v| v.to_f64().iter().all(|x| x.is_finite())), "{}", case.name);
+    }
+}
+
+#[test]
+fn random_programs_verify_and_have_a_value() {
+    let cx = Context::new();
+    for seed in 0..200 {
+        let text = generate::program(seed, 8);
+        let module =
+            Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|d| panic!("seed {seed}\n{d}\n{text}"));
+        let (types, _) = module.symbol("main").expect("has an entry").function_type().expect("is a function");
+        let shape = |s: Vec<i64>| s.into_iter().map(|d| d as usize).collect::<Vec<_>>();
+        let inputs: Vec<_> = types
+            .iter()
+            .map(|t| HostTensor::random(monopour_testkit::Dtype::F32, &shape(t.shape().expect("ranked")), seed))
+            .collect();
+        let results = evaluate(&module, "main", &inputs).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+        assert!(results[0].to_f64().iter().all(|x| !x.is_nan()), "seed {seed} reads what nothing wrote\n{text}");
+    }
+}
