@@ -1,0 +1,252 @@
+//! Predict the memref type of every tensor value, before anything is rewritten.
+//!
+//! ```text
+//! %s = tensor.extract_slice %t[%i, 0] [16, 8] [1, 1]     memref<16x8xf32, strided<[8, 1], offset: ?>>
+//! scf.for iter_args(%a = %s)                              the type of %s, if the body yields that type,
+//!                                                         else one with dynamic strides and offset
+//! ```
+//!
+//! One walk in program order; a loop's body is walked again only when its yielded type differs from its argument's.
+//! Requires: copies are inserted. Ensures: every tensor value of the function has a type.
+//! Differs from upstream: predictions are kept, so that nested loops cost no more than their bodies.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, MemRefType, Op, Type, Value};
+
+use crate::boundary::{Callees, callee_of};
+use crate::op_model::{AliasModel, Index, OpModels, RelationModel, SliceModel, has_tensors};
+use crate::options::{FunctionBoundaryTypeConversion, Options};
+
+/// The predictions so far.
+pub struct BufferTypes<'a> {
+    models: &'a OpModels,
+    options: &'a Options,
+    callees: &'a Callees,
+    types: HashMap<Value, Type>,
+    signatures: HashMap<Op, (Vec<Type>, Vec<Type>)>,
+    /// Functions whose results were asked for before they were known: recursion.
+    assumed: RefCell<HashSet<Op>>,
+}
+
+impl<'a> BufferTypes<'a> {
+    pub(crate) fn new(models: &'a OpModels, options: &'a Options, callees: &'a Callees) -> Self {
+        Self { models, options, callees, types: HashMap::new(), signatures: HashMap::new(), assumed: RefCell::default() }
+    }
+    /// What is known about functions.
+    pub fn callees(&self) -> &'a Callees {
+        self.callees
+    }
+    /// The predicted type of a tensor value; the type itself of any other value.
+    pub fn of(&self, value: Value) -> Type {
+        let ty = value.ty();
+        if !ty.is_tensor() {
+            return ty;
+        }
+        // Values of unreachable or foreign code have no prediction; an identity layout is always a valid request.
+        self.types.get(&value).copied().unwrap_or_else(|| self.identity(ty))
+    }
+    /// Records a prediction.
+    pub fn set(&mut self, value: Value, ty: Type) {
+        self.types.insert(value, ty);
+    }
+    /// The memory space of a tensor type under the options.
+    pub fn memory_space(&self, tensor: Type) -> Option<Attr> {
+        memory_space(self.options, tensor)
+    }
+    /// The row-major memref of a tensor type, in the tensor's memory space.
+    pub fn identity(&self, tensor: Type) -> Type {
+        identity(self.options, tensor)
+    }
+
+    /// Types of a function's arguments and results.
+    pub fn signature(&self, function: Op) -> (Vec<Type>, Vec<Type>) {
+        self.signatures.get(&function).cloned().unwrap_or_else(|| {
+            let (inputs, results) = function.function_type().unwrap_or_default();
+            let convert = |types: Vec<Type>| types.into_iter().map(|t| self.boundary(t)).collect();
+            (convert(inputs), convert(results))
+        })
+    }
+
+    /// The type of a call's result.
+    pub(crate) fn callee_result(&self, call: Op, index: usize, tensor: Type) -> Type {
+        let callee = callee_of(call).and_then(|name| self.callees.function(&name));
+        let Some(callee) = callee else { return self.boundary(tensor) };
+        if !self.signatures.contains_key(&callee) {
+            self.assumed.borrow_mut().insert(callee);
+        }
+        self.signature(callee).1.get(index).copied().unwrap_or_else(|| self.boundary(tensor))
+    }
+
+    fn boundary(&self, ty: Type) -> Type {
+        if ty.is_tensor() { boundary_type(self.options, ty) } else { ty }
+    }
+
+    /// Predicts everything in a function, and its signature. Callees come first.
+    ///
+    /// # Errors
+    /// As [`Self::walk`].
+    pub(crate) fn function(&mut self, function: Op) -> Result<(), Diagnostics> {
+        let Some(body) = function.body() else { return Ok(()) };
+        for arg in body.args().into_iter().filter(|a| a.ty().is_tensor()) {
+            let ty = self.boundary(arg.ty());
+            self.set(arg, ty);
+        }
+        self.walk(body)?;
+        let (inputs, mut results) = self.signature(function);
+        let infers = self.options.function_boundary_type_conversion == FunctionBoundaryTypeConversion::Infer;
+        if infers && !self.assumed.borrow().contains(&function) {
+            let returned = body.terminator().map(Op::operands).unwrap_or_default();
+            results = returned.into_iter().map(|v| self.of(v)).collect();
+        }
+        self.signatures.insert(function, (inputs, results));
+        Ok(())
+    }
+
+    /// Results: the type of the first operand that is the same buffer, else a fresh row-major buffer.
+    ///
+    /// # Errors
+    /// None; the signature is that of [`crate::op_model::OpModel::buffer_types`].
+    pub fn set_from_aliases(&mut self, op: Op, aliases: &dyn Fn(usize) -> Vec<AliasModel>) -> Result<(), Diagnostics> {
+        let mut found: HashMap<Value, Type> = HashMap::new();
+        for (index, operand) in op.operands().into_iter().enumerate().filter(|(_, v)| v.ty().is_tensor()) {
+            for alias in aliases(index).into_iter().filter(|a| a.relation == RelationModel::Equivalent) {
+                found.entry(alias.value).or_insert_with(|| self.of(operand));
+            }
+        }
+        for result in op.results().into_iter().filter(|r| r.ty().is_tensor()) {
+            let ty = found.get(&result).copied().unwrap_or_else(|| self.identity(result.ty()));
+            self.set(result, ty);
+        }
+        for region in op.regions() {
+            for block in region.blocks() {
+                self.walk(block)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Predicts everything in a block, in order.
+    ///
+    /// # Errors
+    /// B0108 when two values of one buffer are in different memory spaces.
+    pub fn walk(&mut self, block: Block) -> Result<(), Diagnostics> {
+        for op in block.ops() {
+            match self.models.get(op).cloned() {
+                Some(model) if has_tensors(op) => model.buffer_types(op, self)?,
+                _ => {
+                    for inner in op.regions().into_iter().flat_map(|r| r.blocks()) {
+                        self.walk(inner)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A type that both can be cast to: themselves if equal, else with dynamic strides and offset.
+    ///
+    /// # Errors
+    /// B0108 when they are in different memory spaces.
+    pub fn unify(&self, op: Op, a: Type, b: Type) -> Result<Type, Diagnostics> {
+        if a == b {
+            return Ok(a);
+        }
+        let (Some(first), Some(second)) = (a.as_memref(), b.as_memref()) else { return Ok(a) };
+        if first.memory_space != second.memory_space {
+            let message = format!("one value of {} is {a}, another one {b}: they are in different memory spaces", op.name());
+            let help = "copy one of them with bufferization.alloc_tensor copy(..) into the other's space";
+            return Err(Diagnostic::error("B0108", op.location(), message).with_help(help).into());
+        }
+        Ok(dynamic_layout(&first))
+    }
+}
+
+/// The memory space of a tensor type under the options.
+pub(crate) fn memory_space(options: &Options, tensor: Type) -> Option<Attr> {
+    tensor.as_tensor().and_then(|t| t.encoding).filter(|_| options.use_encoding_for_memory_space)
+}
+
+/// The row-major memref of a tensor type.
+pub(crate) fn identity(options: &Options, tensor: Type) -> Type {
+    Type::memref(&tensor.shape().unwrap_or_default(), tensor.element(), memory_space(options, tensor))
+}
+
+/// The memref type of a function's argument.
+pub(crate) fn boundary_type(options: &Options, tensor: Type) -> Type {
+    let identity = identity(options, tensor);
+    match (options.function_boundary_type_conversion, identity.as_memref()) {
+        (FunctionBoundaryTypeConversion::Identity, _) | (_, None) => identity,
+        (_, Some(memref)) => dynamic_layout(&memref),
+    }
+}
+
+/// The same memref with dynamic strides and offset.
+pub(crate) fn dynamic_layout(memref: &MemRefType) -> Type {
+    let strides = vec![DYNAMIC; memref.shape.len()];
+    Type::strided_memref(&memref.shape, memref.element, DYNAMIC, &strides, memref.memory_space)
+}
+
+/// Whether `memref.cast` from one type to the other cannot fail: nothing dynamic becomes static.
+pub(crate) fn is_cast_safe(from: Type, to: Type) -> bool {
+    let (Some(a), Some(b)) = (from.as_memref(), to.as_memref()) else { return false };
+    let widens = |x: i64, y: i64| x == y || y == DYNAMIC;
+    a.element == b.element
+        && a.memory_space == b.memory_space
+        && a.shape.len() == b.shape.len()
+        && a.shape.iter().zip(&b.shape).all(|(x, y)| widens(*x, *y))
+        && a.strides.iter().zip(&b.strides).all(|(x, y)| widens(*x, *y))
+        && widens(a.offset, b.offset)
+}
+
+/// The type of `memref.subview` of `source`, its dimensions of size 1 dropped as far as `shape` has fewer.
+pub(crate) fn subview_type(source: &MemRefType, slice: &SliceModel, shape: &[i64]) -> Type {
+    let number = |index: &Index| match index {
+        Index::Static(value) => *value,
+        Index::Dynamic(_) => DYNAMIC,
+    };
+    let times = |a: i64, b: i64| if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a.saturating_mul(b) };
+    let plus = |a: i64, b: i64| if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a.saturating_add(b) };
+    let mut offset = source.offset;
+    for (first, stride) in slice.offsets.iter().zip(&source.strides) {
+        // A zero offset adds nothing even where the stride is dynamic; upstream keeps such products dynamic.
+        offset = plus(offset, times(number(first), *stride));
+    }
+    let strides: Vec<i64> = slice.strides.iter().zip(&source.strides).map(|(a, b)| times(number(a), *b)).collect();
+    let sizes: Vec<i64> = slice.sizes.iter().map(number).collect();
+    let kept = kept_dims(&sizes, shape);
+    let pick = |all: &[i64]| kept.iter().map(|d| all[*d]).collect::<Vec<_>>();
+    Type::strided_memref(&pick(&sizes), source.element, offset, &pick(&strides), source.memory_space)
+}
+
+/// Which dimensions of `sizes` remain in `shape`: greedily the first that fit, the others have size 1.
+fn kept_dims(sizes: &[i64], shape: &[i64]) -> Vec<usize> {
+    if sizes.len() == shape.len() {
+        return (0..sizes.len()).collect();
+    }
+    let mut kept = Vec::with_capacity(shape.len());
+    for (dim, size) in sizes.iter().enumerate() {
+        let remaining = sizes.len() - dim;
+        let wanted = shape.len() - kept.len();
+        let fits = shape.get(kept.len()).is_some_and(|s| s == size);
+        if fits && (*size != 1 || remaining == wanted || shape.len() > kept.len()) {
+            kept.push(dim);
+        }
+    }
+    kept.truncate(shape.len());
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kept_dims;
+
+    #[test]
+    fn dimensions_of_size_one_are_dropped() {
+        assert_eq!(kept_dims(&[1, 8, 1, 4], &[8, 4]), [1, 3]);
+        assert_eq!(kept_dims(&[1, 8, 1], &[1, 8]), [0, 1]);
+        assert_eq!(kept_dims(&[4, 4], &[4, 4]), [0, 1]);
+        assert_eq!(kept_dims(&[1, 1], &[]), [0usize; 0]);
+    }
+}

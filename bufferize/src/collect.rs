@@ -1,0 +1,237 @@
+//! One walk over a function: its tensors, as the facts that the analysis decides on.
+//!
+//! Reads the IR and asks the op models; touches nothing.
+//! Requires: single-block regions, ranked tensors where they are copied.
+//! Limits: operations on tensors without a model (B0101), regions with several blocks (B0102).
+
+use std::collections::{HashMap, HashSet};
+
+use monopour_analysis::builder::FactsBuilder;
+use monopour_analysis::facts::{Affine, Alias, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use as UseFact, ValueInfo};
+use monopour_analysis::index::{BlockId, IndexVec, OpId, OperandId, ValueId};
+use monopour_ir::{Diagnostic, Diagnostics, Op, Region, Use, Value, WalkOrder};
+
+use crate::boundary::{Callees, is_argument_writable};
+use crate::op_model::{AliasModel, OpModels, ReadModel, RelationModel, SliceModel, SubsetModel, has_tensors};
+use crate::options::Options;
+use crate::slices::Symbols;
+
+/// The facts of a function, and what their ids stand for.
+pub(crate) struct Collected {
+    pub(crate) facts: Facts,
+    pub(crate) values: IndexVec<ValueId, Value>,
+    pub(crate) value_ids: HashMap<Value, ValueId>,
+    pub(crate) operands: IndexVec<OperandId, Use>,
+    pub(crate) operand_ids: HashMap<(Op, usize), OperandId>,
+    pub(crate) ops: IndexVec<OpId, Op>,
+}
+
+/// Collects the facts of a function with a body.
+pub(crate) fn collect(function: Op, models: &OpModels, callees: &Callees, options: &Options) -> Result<Collected, Diagnostics> {
+    let listed = listed_ops(function, models)?;
+    let mut collector = Collector {
+        models,
+        callees,
+        options,
+        listed,
+        builder: FactsBuilder::new(),
+        values: IndexVec::new(),
+        value_ids: HashMap::new(),
+        operands: IndexVec::new(),
+        operand_ids: HashMap::new(),
+        ops: IndexVec::new(),
+        op_ids: HashMap::new(),
+        symbols: Symbols::default(),
+    };
+    let root = collector.builder.region(None, RegionInfo::default());
+    let body = function.region(0);
+    collector.body(function, body, root, &|index| is_argument_writable(function, index, options));
+    collector.uses();
+    collector.finish(function)
+}
+
+/// The operations with tensors, and those around them.
+fn listed_ops(function: Op, models: &OpModels) -> Result<HashSet<Op>, Diagnostics> {
+    let mut listed = HashSet::new();
+    let mut errors = Diagnostics::default();
+    for op in function.nested(WalkOrder::Post) {
+        if op == function || !(has_tensors(op) || op.regions().iter().any(|r| r.blocks().iter().any(|b| b.ops().iter().any(|o| listed.contains(o))))) {
+            continue;
+        }
+        listed.insert(op);
+        if has_tensors(op) && models.get(op).is_none() {
+            errors.0.push(unknown_op(op));
+        }
+        if op.regions().iter().any(|r| r.blocks().len() > 1) {
+            errors.0.push(several_blocks(op));
+        }
+    }
+    if function.regions().iter().any(|r| r.blocks().len() > 1) {
+        errors.0.push(several_blocks(function));
+    }
+    if errors.has_errors() { Err(errors) } else { Ok(listed) }
+}
+
+fn unknown_op(op: Op) -> Diagnostic {
+    let message = format!("{} has tensors, and nothing says how it uses their memory", op.name());
+    Diagnostic::error("B0101", op.location(), message).with_help("rewrite it to linalg or tensor operations, or register an op model")
+}
+
+fn several_blocks(op: Op) -> Diagnostic {
+    let message = format!("a region of {} has several blocks; only structured control flow is bufferized", op.name());
+    Diagnostic::error("B0102", op.location(), message).with_help("lift branches to scf.if, scf.for and scf.while (pass lift-cf-to-scf)")
+}
+
+struct Collector<'a> {
+    models: &'a OpModels,
+    callees: &'a Callees,
+    options: &'a Options,
+    listed: HashSet<Op>,
+    builder: FactsBuilder,
+    values: IndexVec<ValueId, Value>,
+    value_ids: HashMap<Value, ValueId>,
+    operands: IndexVec<OperandId, Use>,
+    operand_ids: HashMap<(Op, usize), OperandId>,
+    ops: IndexVec<OpId, Op>,
+    op_ids: HashMap<Op, OpId>,
+    symbols: Symbols,
+}
+
+impl Collector<'_> {
+    /// Operations, results, regions and arguments: everything that an alias can name must have its id first.
+    fn body(&mut self, parent: Op, region: Region, id: monopour_analysis::index::RegionId, writable: &dyn Fn(usize) -> bool) {
+        for block in region.blocks() {
+            let block_id = self.builder.block(id);
+            for (index, arg) in block.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_tensor()) {
+                let info = ValueInfo { writable: writable(index), ..self.info(arg) };
+                let value = self.builder.argument(block_id, info);
+                self.name(arg, value);
+            }
+            for op in block.ops().into_iter().filter(|op| self.listed.contains(op)).collect::<Vec<_>>() {
+                self.op(op, block_id);
+            }
+        }
+        debug_assert!(parent.regions().contains(&region), "the region is the parent's");
+    }
+
+    fn info(&self, value: Value) -> ValueInfo {
+        ValueInfo {
+            size_bytes: value.ty().static_size_bytes(),
+            ranked: value.ty().as_tensor().is_some(),
+            label: u32::try_from(self.values.len()).unwrap_or(u32::MAX),
+            ..ValueInfo::default()
+        }
+    }
+
+    fn name(&mut self, value: Value, id: ValueId) {
+        self.values.push(value);
+        self.value_ids.insert(value, id);
+    }
+
+    fn op(&mut self, op: Op, block: BlockId) {
+        let label = u32::try_from(self.ops.len()).unwrap_or(u32::MAX);
+        let id = self.builder.op(block, label);
+        self.ops.push(op);
+        self.op_ids.insert(op, id);
+        let model = self.models.get(op).cloned();
+        for (index, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
+            let known = model.as_ref().map(|m| m.result(op, index)).unwrap_or_default();
+            let info = ValueInfo { writable: known.writable, definition: known.definition, allocates: known.allocates, ..self.info(result) };
+            let value = self.builder.result(id, info);
+            self.name(result, value);
+        }
+        let mut region_ids = Vec::new();
+        for (index, region) in op.regions().into_iter().enumerate() {
+            let known = model.as_ref().map(|m| m.region(op, index)).unwrap_or_default();
+            let info = RegionInfo { repetitive: known.repetitive, parallel: known.parallel, graph: known.graph, trip_count: known.trip_count };
+            let region_id = self.builder.region(Some(id), info);
+            region_ids.push(region_id);
+            self.body(op, region, region_id, &|_| known.writable_arguments);
+        }
+        if let Some(edges) = model.as_ref().and_then(|m| m.region_branches(op)) {
+            self.builder.region_branch(id);
+            for (from, to) in edges {
+                if let (Some(from), Some(to)) = (region_ids.get(from), region_ids.get(to)) {
+                    self.builder.region_successor(*from, *to);
+                }
+            }
+        }
+    }
+
+    /// Operands, what they alias, and subsets.
+    fn uses(&mut self) {
+        for (id, op) in self.ops.iter_enumerated().map(|(id, op)| (id, *op)).collect::<Vec<_>>() {
+            let Some(model) = self.models.get(op).cloned() else { continue };
+            for (index, operand) in op.operands().into_iter().enumerate().filter(|(_, v)| v.ty().is_tensor()) {
+                let Some(&value) = self.value_ids.get(&operand) else { continue };
+                let used = model.use_of(op, index, self.callees);
+                let reads = match used.reads {
+                    ReadModel::No => Reads::No,
+                    ReadModel::Yes => Reads::Yes,
+                    ReadModel::IfRead(v) => self.value_ids.get(&v).map_or(Reads::Yes, |id| Reads::IfRead(*id)),
+                };
+                let fact = UseFact { reads, writes: used.writes, must_in_place: used.must_in_place, elementwise: used.elementwise };
+                let operand_id = self.builder.operand(id, value, fact);
+                self.operands.push(Use { op, index });
+                self.operand_ids.insert((op, index), operand_id);
+                for alias in model.aliases(op, index, self.callees) {
+                    self.alias(operand_id, alias);
+                }
+            }
+            if let Some(subset) = model.subset(op) {
+                self.subset(id, op, subset);
+            }
+        }
+    }
+
+    fn alias(&mut self, operand: OperandId, alias: AliasModel) {
+        let Some(&value) = self.value_ids.get(&alias.value) else { return };
+        let relation = match alias.relation {
+            RelationModel::Equivalent => Relation::Equivalent,
+            RelationModel::Unknown => Relation::Unknown,
+            RelationModel::EquivalentIf(a, b) => match (self.value_ids.get(&a), self.value_ids.get(&b)) {
+                (Some(a), Some(b)) => Relation::EquivalentIf { first: (*a, *b), second: None },
+                _ => Relation::Unknown,
+            },
+        };
+        self.builder.alias(operand, Alias { value, relation, definite: alias.definite, retypes: alias.retypes });
+    }
+
+    fn subset(&mut self, id: OpId, op: Op, subset: SubsetModel) {
+        match subset {
+            SubsetModel::Extraction { container, slice } => {
+                let slice = self.slice(&slice);
+                let slice = self.builder.slice(slice);
+                let (Some(&container), Some(&result)) = (self.operand_ids.get(&(op, container)), self.value_ids.get(&op.result(0))) else { return };
+                self.builder.subset(id, Subset::Extraction { container, result, slice });
+            }
+            SubsetModel::Insertion { source, destination, slice } => {
+                let slice = slice.map(|s| self.slice(&s)).map(|s| self.builder.slice(s));
+                let source = self.operand_ids.get(&(op, source)).copied();
+                let Some(&destination) = self.operand_ids.get(&(op, destination)) else { return };
+                self.builder.subset(id, Subset::Insertion { source, destination, slice });
+            }
+        }
+    }
+
+    fn slice(&mut self, slice: &SliceModel) -> Slice {
+        let mut numbers = |list: &[crate::op_model::Index]| -> Vec<Affine> { list.iter().map(|i| self.symbols.affine(*i)).collect() };
+        Slice { offsets: numbers(&slice.offsets), sizes: numbers(&slice.sizes), strides: numbers(&slice.strides) }
+    }
+
+    fn finish(self, function: Op) -> Result<Collected, Diagnostics> {
+        debug_assert!(self.options.bufferize_function_boundaries, "checked with the options");
+        let facts = self.builder.finish().map_err(|error| {
+            let message = format!("the facts about this function do not fit together: {error}");
+            Diagnostics::from(Diagnostic::error("B0103", function.location(), message).with_help("an op model names a wrong operand or value"))
+        })?;
+        Ok(Collected {
+            facts,
+            values: self.values,
+            value_ids: self.value_ids,
+            operands: self.operands,
+            operand_ids: self.operand_ids,
+            ops: self.ops,
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! Insert a copy for every operand decided out of place.
+//!
+//! ```text
+//! %1 = linalg.fill ins(%z) outs(%0)          %c = bufferization.alloc_tensor() copy(%0)
+//! %2 = tensor.extract %0[%i]           ==>   %1 = linalg.fill ins(%z) outs(%c)
+//!                                            %2 = tensor.extract %0[%i]
+//! ```
+//!
+//! Requires: decisions for this function. Ensures: every use that remains is in place.
+//! The copy is of the result where that is a slice, and has no contents where nobody would see them.
+//! A loop's yielded tensor that may share memory with something outside the loop is copied, too:
+//! a loop's result shares memory with its own initial value only.
+
+use monopour_analysis::facts::ValueDef;
+use monopour_analysis::index::{OperandId, ValueId};
+use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Reason};
+use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value};
+
+use crate::buffer_type::memory_space;
+use crate::collect::Collected;
+use crate::models::carried_values;
+use crate::options::Options;
+use crate::rewrite::location_of;
+
+/// Inserts the copies of one function and returns a remark for each.
+pub(crate) fn run(collected: &Collected, decisions: &Decisions, options: &Options) -> Result<Diagnostics, Diagnostics> {
+    let Some(first) = collected.ops.iter().next() else { return Ok(Diagnostics::default()) };
+    let mut rw = Rewriter::new(first.context());
+    let mut remarks = Diagnostics::default();
+    // Decided on the tensors as they are; the loop below changes them.
+    let escaping = escaping_yields(collected, decisions, options);
+    for (id, used) in collected.operands.iter_enumerated() {
+        let Some(copy) = decisions.copy(id) else { continue };
+        if used.op.is("tensor.parallel_insert_slice") && used.index == 1 {
+            return Err(shared_destination(used.op));
+        }
+        match copy.result {
+            Some(result) => copy_result(&mut rw, collected.values[result], copy.contents, options)?,
+            None => copy_operand(&mut rw, *used, copy.contents, options)?,
+        }
+        if let Some(reason) = decisions.reason(id) {
+            remarks.0.push(explain(collected, id, reason, copy.contents));
+        }
+    }
+    for used in escaping {
+        copy_operand(&mut rw, used, true, options)?;
+        remarks.0.push(Diagnostic::remark("B0203", used.op.location(), format!(
+            "copied {} that the loop yields: it may share memory with something outside the loop", bytes(used.op.operand(used.index).ty()))));
+    }
+    Ok(remarks)
+}
+
+fn shared_destination(op: Op) -> Diagnostics {
+    Diagnostic::error("B0109", op.location(), "iterations insert into a tensor whose old contents are still read")
+        .with_help("read from the tensor that the forall was given, not from its shared output").into()
+}
+
+fn copy_operand(rw: &mut Rewriter, used: Use, contents: bool, options: &Options) -> Result<(), Diagnostics> {
+    // A forall's terminator holds nothing but inserts.
+    let anchor = used.op.parent().filter(|p| p.is("scf.forall.in_parallel")).unwrap_or(used.op);
+    rw.set_point(InsertionPoint::Before(anchor));
+    let copy = allocate(rw, used.op, used.op.operand(used.index), contents, options)?;
+    rw.set_operand(used.op, used.index, copy);
+    Ok(())
+}
+
+fn copy_result(rw: &mut Rewriter, result: Value, contents: bool, options: &Options) -> Result<(), Diagnostics> {
+    let Some(op) = result.defining_op() else { return Ok(()) };
+    // A shape may as well be asked of the original.
+    let users: Vec<Use> = result.uses().into_iter().filter(|u| !u.op.is("tensor.dim")).collect();
+    rw.set_point(InsertionPoint::After(op));
+    let copy = allocate(rw, op, result, contents, options)?;
+    for used in users {
+        rw.set_operand(used.op, used.index, copy);
+    }
+    Ok(())
+}
+
+/// `bufferization.alloc_tensor`, as a copy or with undefined contents.
+fn allocate(rw: &mut Rewriter, at: Op, tensor: Value, contents: bool, options: &Options) -> Result<Value, Diagnostics> {
+    let cx = rw.context();
+    let mut operands = Vec::new();
+    if contents {
+        operands.push(tensor);
+    } else {
+        operands = dynamic_sizes(rw, at, tensor)?;
+    }
+    let sizes = if contents { 0 } else { i32::try_from(operands.len()).unwrap_or(i32::MAX) };
+    let mut spec = OpSpec::new("bufferization.alloc_tensor", at.location()).operands(&operands).results(&[tensor.ty()]);
+    if let Some(space) = memory_space(options, tensor.ty()) {
+        spec = spec.attr("memory_space", space);
+    }
+    spec = spec.attr("operandSegmentSizes", Attr::dense_i32(cx, &[sizes, i32::from(contents), 0]));
+    Ok(rw.create(spec)?.result(0))
+}
+
+/// The dynamic sizes of a tensor, from the op that made it where that knows them.
+fn dynamic_sizes(rw: &mut Rewriter, at: Op, tensor: Value) -> Result<Vec<Value>, Diagnostics> {
+    if let Some(empty) = tensor.defining_op().filter(|op| op.is("tensor.empty")) {
+        return Ok(empty.operands());
+    }
+    let index = Type::index(rw.context());
+    let shape = tensor.ty().shape().unwrap_or_default();
+    let mut sizes = Vec::new();
+    for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
+        let number = rw.const_index(i64::try_from(dim).unwrap_or(i64::MAX), at.location());
+        let dim = rw.create(OpSpec::new("tensor.dim", at.location()).operands(&[tensor, number]).results(&[index]))?;
+        sizes.push(dim.result(0));
+    }
+    Ok(sizes)
+}
+
+/// Yielded tensors of loops that may share memory with a value outside the loop other than their own argument.
+fn escaping_yields(collected: &Collected, decisions: &Decisions, options: &Options) -> Vec<Use> {
+    if options.copy_before_write {
+        return vec![];
+    }
+    let mut found = Vec::new();
+    for op in collected.ops.iter().filter(|op| op.is("scf.for")) {
+        let Some(yielded) = op.body().and_then(|b| b.terminator()) else { continue };
+        for (index, (argument, value)) in carried_values(*op) {
+            let (Some(&argument), Some(&id)) = (collected.value_ids.get(&argument), collected.value_ids.get(&value)) else { continue };
+            if escapes(collected, decisions, *op, id, argument) {
+                found.push(Use { op: yielded, index });
+            }
+        }
+    }
+    found
+}
+
+fn escapes(collected: &Collected, decisions: &Decisions, loop_op: Op, value: ValueId, argument: ValueId) -> bool {
+    collected.facts.values().iter_enumerated().any(|(other, info)| {
+        if other == argument || !decisions.may_alias(other, value) {
+            return false;
+        }
+        let other = collected.values[other];
+        let region_op = other.block().and_then(|b| b.parent_op());
+        let inside = region_op.is_some_and(|p| p.is_inside(loop_op));
+        match info.def {
+            ValueDef::Result(_) => !inside,
+            // Another argument of this loop is somebody else's buffer.
+            ValueDef::Argument(_) => !inside || region_op == Some(loop_op),
+        }
+    })
+}
+
+/// Number of bytes, in words.
+pub(crate) fn bytes(ty: Type) -> String {
+    ty.static_size_bytes().map_or_else(|| "a tensor of dynamic size".to_owned(), |n| format!("{n} bytes"))
+}
+
+fn place(op: Op) -> String {
+    match op.location().position() {
+        Some((file, line, column)) => format!("{} at {file}:{line}:{column}", op.name()),
+        None => op.name().to_owned(),
+    }
+}
+
+/// Why an operand is copied, in words.
+pub(crate) fn explain(collected: &Collected, id: OperandId, reason: Reason, contents: bool) -> Diagnostic {
+    let used = collected.operands[id];
+    let what = bytes(used.op.operand(used.index).ty());
+    let verb = if contents { "copied" } else { "allocated" };
+    let op_of = |id: OperandId| place(collected.operands[id].op);
+    let value_of = |id: ValueId| {
+        let value = collected.values[id];
+        match (value.defining_op(), location_of(value)) {
+            (Some(op), _) => place(op),
+            (None, Some(loc)) => format!("an argument of the region at {loc}"),
+            (None, None) => "an argument".to_owned(),
+        }
+    };
+    let remark = |message: String| Diagnostic::remark("B0201", used.op.location(), message);
+    let head = format!("{verb} {what} for operand {} of {}", used.index, used.op.name());
+    match reason {
+        Reason::NotWritable { write, value } => remark(format!("{head}: it may be in memory that must not be written"))
+            .with_note(format!("written by {}", op_of(write)))
+            .with_note(format!("not writable: {}", value_of(value))),
+        Reason::SharedByParallelIterations { read, write } => remark(format!("{head}: parallel iterations would share it"))
+            .with_note(format!("read by {}", op_of(read)))
+            .with_note(format!("written by {}", op_of(write))),
+        Reason::ReadAfterWrite { read, write, definition } => remark(format!("{head}: its old contents are read later"))
+            .with_note(format!("read by {}", op_of(read)))
+            .with_note(format!("written by {}", op_of(write)))
+            .with_note(format!("contents from {}", value_of(definition))),
+        _ => remark(format!("{head}: every write is copied")),
+    }
+}

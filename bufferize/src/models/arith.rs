@@ -1,0 +1,62 @@
+//! `arith`: constants become read-only globals; a select of tensors becomes one of memrefs.
+
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::{Diagnostics, Op, OpSpec};
+
+use super::no_uses;
+use crate::boundary::Callees;
+use crate::buffer_type::BufferTypes;
+use crate::op_model::{AliasModel, OpModel, OpModels, ResultModel, UseModel};
+use crate::rewrite::Rewriting;
+
+pub(super) fn add(models: &mut OpModels) {
+    models.add("arith.constant", Constant);
+    models.add("arith.select", Select);
+}
+
+struct Constant;
+
+impl OpModel for Constant {
+    no_uses!();
+    fn result(&self, _op: Op, _result: usize) -> ResultModel {
+        ResultModel { writable: false, ..ResultModel::default() }
+    }
+    fn rewrite(&self, op: Op, _adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let Some(value) = op.attr("value") else { return Err(Declined::no_match("a constant without a value")) };
+        let ty = pass.identity(op.result(0).ty());
+        let global = pass.global(rw, op, value, ty)?;
+        let get = OpSpec::new("memref.get_global", op.location()).results(&[ty]).attr("name", global);
+        let get = rw.create(get)?;
+        rw.replace_op(op, &[get.result(0)]);
+        Ok(())
+    }
+}
+
+/// `arith.select` by one bit.
+struct Select;
+
+impl OpModel for Select {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::NONE
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        if operand == 0 { vec![] } else { vec![AliasModel::maybe(op.result(0))] }
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let ty = types.unify(op, types.of(op.operand(1)), types.of(op.operand(2)))?;
+        types.set(op.result(0), ty);
+        Ok(())
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        if op.operand(0).ty().is_tensor() {
+            return Err(pass.unsupported(op, "a select by a tensor of conditions").into());
+        }
+        let ty = pass.types.of(op.result(0));
+        let on_true = pass.cast_or_copy(rw, op, adaptor.operand(1), ty)?;
+        let on_false = pass.cast_or_copy(rw, op, adaptor.operand(2), ty)?;
+        let spec = OpSpec::new("arith.select", op.location()).operands(&[op.operand(0), on_true, on_false]).results(&[ty]);
+        let select = rw.create(spec)?;
+        rw.replace_op(op, &[select.result(0)]);
+        Ok(())
+    }
+}

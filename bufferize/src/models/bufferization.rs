@@ -1,0 +1,109 @@
+//! `bufferization`: explicit allocations and copies on tensors.
+
+use monopour_analysis::facts::Definition;
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::{Diagnostics, Op, Type, Value};
+
+use crate::boundary::Callees;
+use crate::buffer_type::BufferTypes;
+use crate::op_model::{AliasModel, OpModel, OpModels, ResultModel, SubsetModel, UseModel};
+use crate::rewrite::Rewriting;
+
+pub(super) fn add(models: &mut OpModels) {
+    models.add("bufferization.alloc_tensor", AllocTensor);
+    models.add("bufferization.materialize_in_destination", Materialize);
+    models.add("bufferization.dealloc_tensor", DeallocTensor);
+}
+
+/// The `copy` operand of an alloc_tensor.
+pub(crate) fn copied_operand(op: Op) -> Option<usize> {
+    let segments = op.attr("operandSegmentSizes")?.as_ints()?;
+    (segments.get(1) == Some(&1)).then(|| usize::try_from(segments[0]).ok())?
+}
+
+struct AllocTensor;
+
+impl AllocTensor {
+    fn ty(op: Op, identity: Type) -> Type {
+        match (op.attr("memory_space"), identity.as_memref()) {
+            (Some(space), Some(memref)) => Type::memref(&memref.shape, memref.element, Some(space)),
+            _ => identity,
+        }
+    }
+}
+
+impl OpModel for AllocTensor {
+    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::reading(copied_operand(op) == Some(operand))
+    }
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
+    }
+    fn result(&self, op: Op, _result: usize) -> ResultModel {
+        let definition = if copied_operand(op).is_some() { Definition::Always } else { Definition::Never };
+        ResultModel { definition, allocates: true, ..ResultModel::default() }
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let ty = Self::ty(op, types.identity(op.result(0).ty()));
+        types.set(op.result(0), ty);
+        Ok(())
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let ty = pass.types.of(op.result(0));
+        let copied = copied_operand(op).map(|i| adaptor.operand(i));
+        let sizes: Vec<Value> = match copied {
+            Some(source) => pass.dynamic_sizes(rw, op, source)?,
+            None => {
+                let count = ty.shape().unwrap_or_default().iter().filter(|d| **d == monopour_ir::DYNAMIC).count();
+                op.operands()[..count.min(op.num_operands())].to_vec()
+            }
+        };
+        let buffer = pass.alloc(rw, op, ty, &sizes)?;
+        if let Some(source) = copied {
+            pass.copy(rw, op, source, buffer)?;
+        }
+        rw.replace_op(op, &[buffer]);
+        Ok(())
+    }
+}
+
+/// Copies the source into the buffer of the destination, a tensor or a memref.
+struct Materialize;
+
+impl OpModel for Materialize {
+    fn use_of(&self, _op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        let used = if operand == 0 { UseModel::READ } else { UseModel::WRITE };
+        UseModel { must_in_place: true, elementwise: true, ..used }
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        if operand == 1 && op.num_results() == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
+    }
+    fn subset(&self, op: Op) -> Option<SubsetModel> {
+        op.operand(1).ty().is_tensor().then_some(SubsetModel::Insertion { source: 0, destination: 1, slice: None })
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        if op.operand(1).ty().is_memref() && op.attr("writable").is_none() {
+            return Err(pass.unsupported(op, "a memref destination without 'writable'").into());
+        }
+        pass.copy(rw, op, adaptor.operand(0), adaptor.operand(1))?;
+        let results: Vec<Value> = op.results().iter().map(|_| adaptor.operand(1)).collect();
+        rw.replace_op(op, &results);
+        Ok(())
+    }
+}
+
+struct DeallocTensor;
+
+impl OpModel for DeallocTensor {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::NONE
+    }
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+        rw.create(monopour_ir::OpSpec::new("memref.dealloc", op.location()).operands(&[adaptor.operand(0)]))?;
+        rw.replace_op(op, &[]);
+        Ok(())
+    }
+}

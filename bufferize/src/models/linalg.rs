@@ -1,0 +1,102 @@
+//! `linalg`: destination-style operations keep their form, with the results in their `outs`.
+
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::{Op, Value};
+
+use crate::boundary::Callees;
+use crate::op_model::{AliasModel, OpModel, OpModels, ReadModel, SubsetModel, UseModel};
+use crate::rewrite::Rewriting;
+
+/// Named operations all of whose maps are the identity.
+const ELEMENTWISE: &[&str] = &[
+    "abs", "add", "ceil", "copy", "div", "div_unsigned", "erf", "exp", "floor", "log", "map", "max", "min", "mul", "negf",
+    "powf", "reciprocal", "round", "rsqrt", "select", "sqrt", "square", "sub", "tanh",
+];
+
+pub(super) fn add(models: &mut OpModels) {
+    models.add_dialect("linalg", Structured);
+    models.add("linalg.index", Scalar);
+    models.add("linalg.yield", Scalar);
+}
+
+/// Number of the first destination operand; the destinations are the last operands.
+fn first_init(op: Op) -> usize {
+    let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints());
+    match segments.as_deref() {
+        Some([inputs, _]) => usize::try_from(*inputs).unwrap_or(0),
+        _ => op.num_operands().saturating_sub(op.num_results()),
+    }
+}
+
+fn result_of(op: Op, operand: usize) -> Option<Value> {
+    // Results belong to the destinations that are tensors, in order.
+    let inits = (first_init(op)..op.num_operands()).filter(|i| op.operand(*i).ty().is_tensor());
+    let position = inits.into_iter().position(|i| i == operand)?;
+    (position < op.num_results()).then(|| op.result(position))
+}
+
+/// Whether the payload looks at the operand.
+fn is_read(op: Op, operand: usize) -> bool {
+    match op.body() {
+        // One block argument per operand, as in `linalg.generic` and all operations that stand for one.
+        Some(body) if body.num_args() == op.num_operands() => !body.arg(operand).is_unused(),
+        Some(_) => operand < first_init(op) || !op.is("linalg.map"),
+        None => operand < first_init(op) || !op.is("linalg.softmax"),
+    }
+}
+
+/// Whether loads and stores of this operand go position by position: all loops parallel, identity map.
+fn is_elementwise(op: Op, operand: usize) -> bool {
+    let name = op.name().trim_start_matches("linalg.");
+    if ELEMENTWISE.contains(&name) {
+        return op.operand(operand).ty().is_tensor();
+    }
+    let parallel = op.attr("iterator_types").and_then(|a| a.as_array());
+    let maps = op.attr("indexing_maps").and_then(|a| a.as_array());
+    let (Some(iterators), Some(maps)) = (parallel, maps) else { return false };
+    iterators.iter().all(|i| i.to_string().contains("parallel"))
+        && maps.get(operand).and_then(|m| m.as_affine_map()).is_some_and(|m| m.is_identity())
+}
+
+struct Structured;
+
+impl OpModel for Structured {
+    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        UseModel {
+            reads: if is_read(op, operand) { ReadModel::Yes } else { ReadModel::No },
+            writes: operand >= first_init(op),
+            elementwise: is_elementwise(op, operand),
+            must_in_place: false,
+        }
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        result_of(op, operand).map(AliasModel::equivalent).into_iter().collect()
+    }
+    fn subset(&self, op: Op) -> Option<SubsetModel> {
+        op.is("linalg.copy").then_some(SubsetModel::Insertion { source: 0, destination: 1, slice: None })
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let replacements: Vec<Value> = (first_init(op)..op.num_operands())
+            .filter(|i| op.operand(*i).ty().is_tensor())
+            .map(|i| adaptor.operand(i))
+            .collect();
+        pass.recreate(rw, op, adaptor.operands(), &[])?;
+        rw.replace_op(op, &replacements[..op.num_results()]);
+        Ok(())
+    }
+}
+
+/// `linalg.yield` and `linalg.index` have no tensors.
+struct Scalar;
+
+impl OpModel for Scalar {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::READ
+    }
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
+    }
+    fn rewrite(&self, op: Op, _adaptor: &Adaptor<'_>, _rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        Err(pass.unsupported(op, "a tensor operand").into())
+    }
+}

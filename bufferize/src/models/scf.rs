@@ -1,0 +1,267 @@
+//! `scf`: loops carry memrefs, `forall` writes its shared outputs in place, `if` yields memrefs.
+
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::{DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Region, Value};
+
+use crate::boundary::Callees;
+use crate::buffer_type::BufferTypes;
+use crate::op_model::{AliasModel, OpModel, OpModels, ReadModel, RegionModel, RelationModel, UseModel};
+use crate::rewrite::Rewriting;
+
+pub(super) fn add(models: &mut OpModels) {
+    models.add("scf.for", For);
+    models.add("scf.forall", Forall);
+    models.add("scf.forall.in_parallel", InParallel);
+    models.add("scf.if", If);
+    models.add("scf.yield", Yield);
+}
+
+/// Lower bound, upper bound and step come before the initial values.
+const FOR_CONTROL: usize = 3;
+
+/// The iteration argument and the yielded value of a loop's initial value.
+fn carried(op: Op, index: usize) -> Option<(Value, Value)> {
+    let body = op.body()?;
+    let yielded = body.terminator()?;
+    (index + 1 < body.num_args() && index < yielded.num_operands()).then(|| (body.arg(index + 1), yielded.operand(index)))
+}
+
+/// Position, iteration argument and yielded value of each tensor that a loop carries.
+pub(crate) fn carried_values(op: Op) -> Vec<(usize, (Value, Value))> {
+    let tensors = (0..op.num_results()).filter(|i| op.result(*i).ty().is_tensor());
+    tensors.filter_map(|i| Some((i, carried(op, i)?))).collect()
+}
+
+struct For;
+
+impl For {
+    /// How often the loop runs, if its bounds are written down.
+    fn trip_count(op: Op) -> Option<u64> {
+        let number = |i: usize| op.operand(i).constant_int();
+        let (lower, upper, step) = (number(0)?, number(1)?, number(2)?);
+        if step <= 0 {
+            return None;
+        }
+        let span = upper.checked_sub(lower)?.max(0);
+        u64::try_from(span.checked_add(step - 1)? / step).ok()
+    }
+}
+
+impl OpModel for For {
+    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        if operand < FOR_CONTROL {
+            return UseModel::NONE;
+        }
+        // A loop that may not run returns its initial value, so whatever reads the result reads that.
+        let runs = Self::trip_count(op).is_some_and(|n| n > 0);
+        let reads = match carried(op, operand - FOR_CONTROL) {
+            Some((argument, _)) if runs => ReadModel::IfRead(argument),
+            _ => ReadModel::Yes,
+        };
+        UseModel { reads, ..UseModel::WRITE }
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        let Some(index) = operand.checked_sub(FOR_CONTROL) else { return vec![] };
+        let Some((argument, yielded)) = carried(op, index) else { return vec![] };
+        let relation = RelationModel::EquivalentIf(argument, yielded);
+        vec![AliasModel { relation, ..AliasModel::equivalent(op.result(index)) }]
+    }
+    fn region(&self, op: Op, _region: usize) -> RegionModel {
+        RegionModel { repetitive: true, writable_arguments: true, trip_count: Self::trip_count(op), ..RegionModel::default() }
+    }
+    fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
+        Some(vec![(0, 0)])
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let Some(body) = op.body() else { return Ok(()) };
+        let tensors: Vec<usize> = (0..op.num_results()).filter(|i| op.result(*i).ty().is_tensor()).collect();
+        for &i in &tensors {
+            let init = types.of(op.operand(FOR_CONTROL + i));
+            types.set(body.arg(i + 1), init);
+        }
+        types.walk(body)?;
+        let mut changed = false;
+        for &i in &tensors {
+            let Some((argument, yielded)) = carried(op, i) else { continue };
+            let (old, new) = (types.of(argument), types.of(yielded));
+            let unified = types.unify(op, old, new)?;
+            changed |= unified != old;
+            types.set(argument, unified);
+        }
+        // Dynamic layouts are the widest ones: a second walk cannot change the arguments' types again.
+        if changed {
+            types.walk(body)?;
+        }
+        for &i in &tensors {
+            let ty = types.of(body.arg(i + 1));
+            types.set(op.result(i), ty);
+        }
+        Ok(())
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let Some(body) = op.body() else { return Err(Declined::no_match("a loop without a body")) };
+        let mut operands = adaptor.operands()[..FOR_CONTROL].to_vec();
+        let types: Vec<_> = body.args().into_iter().map(|a| pass.types.of(a)).collect();
+        for i in FOR_CONTROL..op.num_operands() {
+            let ty = types[i - FOR_CONTROL + 1];
+            let init = adaptor.operand(i);
+            operands.push(if init.ty().is_memref() { pass.cast_or_copy(rw, op, init, ty)? } else { init });
+        }
+        let new = pass.recreate(rw, op, &operands, &types[1..])?;
+        if let Some(body) = new.body() {
+            rw.convert_block_args(body, &types);
+        }
+        rw.replace_op(op, &new.results());
+        Ok(())
+    }
+}
+
+struct Forall;
+
+/// Position of the first shared output among the operands.
+fn first_output(op: Op) -> usize {
+    op.num_operands().saturating_sub(op.num_results())
+}
+
+/// Number of iterations, if all bounds are written down.
+fn forall_trips(op: Op) -> Option<u64> {
+    let ints = |name: &str| op.attr(name)?.as_ints();
+    let (lower, upper, step) = (ints("staticLowerBound")?, ints("staticUpperBound")?, ints("staticStep")?);
+    let mut trips = 1u64;
+    for ((l, u), s) in lower.into_iter().zip(upper).zip(step) {
+        if [l, u, s].contains(&DYNAMIC) || s <= 0 {
+            return None;
+        }
+        let span = u.checked_sub(l)?.max(0).checked_add(s - 1)?;
+        trips = trips.checked_mul(u64::try_from(span / s).ok()?)?;
+    }
+    Some(trips)
+}
+
+impl OpModel for Forall {
+    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        if operand < first_output(op) { UseModel::NONE } else { UseModel::READ_WRITE }
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        let index = operand.checked_sub(first_output(op));
+        index.map(|i| AliasModel::equivalent(op.result(i))).into_iter().collect()
+    }
+    fn region(&self, op: Op, _region: usize) -> RegionModel {
+        let trips = forall_trips(op);
+        let many = trips.is_none_or(|n| n > 1);
+        RegionModel { repetitive: many, parallel: many, writable_arguments: true, trip_count: trips, graph: false }
+    }
+    fn region_branches(&self, op: Op) -> Option<Vec<(usize, usize)>> {
+        Some(if forall_trips(op).is_none_or(|n| n > 1) { vec![(0, 0)] } else { vec![] })
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let Some(body) = op.body() else { return Ok(()) };
+        let first = first_output(op);
+        for i in 0..op.num_results() {
+            let ty = types.of(op.operand(first + i));
+            types.set(op.result(i), ty);
+            types.set(body.arg(body.num_args() - op.num_results() + i), ty);
+        }
+        types.walk(body)
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let Some(body) = op.body() else { return Err(Declined::no_match("a forall without a body")) };
+        let (first, outputs) = (first_output(op), op.num_results());
+        let shared: Vec<Value> = adaptor.operands()[first..].to_vec();
+        // Inside, a shared output is the tensor that the forall was given, whose buffer the driver knows.
+        let first_argument = body.num_args() - outputs;
+        for i in (0..outputs).rev() {
+            rw.replace_all_uses(body.arg(first_argument + i), shared[i]);
+            rw.erase_block_arg(body, first_argument + i);
+        }
+        let mut segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
+        if let Some(last) = segments.last_mut() {
+            *last = 0;
+        }
+        let segments: Vec<i32> = segments.into_iter().map(|n| i32::try_from(n).unwrap_or(0)).collect();
+        let segments = monopour_ir::Attr::dense_i32(rw.context(), &segments);
+        let attrs = op.attrs();
+        let mut spec = OpSpec::new("scf.forall", op.location()).operands(&adaptor.operands()[..first]).region(Region::new());
+        for (name, value) in &attrs {
+            spec = spec.attr(name, if name == "operandSegmentSizes" { segments } else { *value });
+        }
+        let new = rw.create(spec)?;
+        rw.take_region(new.region(0), op.region(0));
+        rw.replace_op(op, &shared);
+        Ok(())
+    }
+}
+
+/// The region of a forall's terminator: its inserts are not ordered.
+struct InParallel;
+
+impl OpModel for InParallel {
+    super::no_uses!();
+    fn region(&self, _op: Op, _region: usize) -> RegionModel {
+        RegionModel { graph: true, ..RegionModel::default() }
+    }
+    fn rewrite(&self, _op: Op, _adaptor: &Adaptor<'_>, _rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+        Err(Declined::no_match("its inserts are rewritten one by one"))
+    }
+}
+
+struct If;
+
+impl OpModel for If {
+    super::no_uses!();
+    fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
+        Some(vec![])
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let blocks: Vec<_> = op.regions().into_iter().filter_map(|r| r.entry()).collect();
+        for block in &blocks {
+            types.walk(*block)?;
+        }
+        for (i, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
+            let mut ty = None;
+            for block in &blocks {
+                let Some(yielded) = block.terminator().filter(|t| i < t.num_operands()) else { continue };
+                let new = types.of(yielded.operand(i));
+                ty = Some(match ty {
+                    None => new,
+                    Some(old) => types.unify(op, old, new)?,
+                });
+            }
+            let ty = ty.unwrap_or_else(|| types.identity(result.ty()));
+            types.set(result, ty);
+        }
+        Ok(())
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let types: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
+        let new = pass.recreate(rw, op, adaptor.operands(), &types)?;
+        rw.replace_op(op, &new.results());
+        Ok(())
+    }
+}
+
+struct Yield;
+
+impl OpModel for Yield {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel { must_in_place: true, ..UseModel::READ }
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        let parent = op.parent().filter(|p| p.is("scf.if"));
+        parent.map(|p| AliasModel::maybe(p.result(operand))).into_iter().collect()
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let Some(parent) = op.parent() else { return Err(Declined::no_match("a yield without a parent")) };
+        rw.set_point(InsertionPoint::Before(op));
+        let mut values = Vec::with_capacity(op.num_operands());
+        for (i, value) in adaptor.operands().iter().enumerate() {
+            let wanted = parent.results().get(i).map(|r| r.ty()).filter(|t| t.is_memref());
+            values.push(match wanted {
+                Some(ty) => pass.cast_or_copy(rw, op, *value, ty)?,
+                None => *value,
+            });
+        }
+        rw.set_operands(op, &values);
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! `tensor`: slices become subviews, inserts become copies into subviews, elements become loads and stores.
+
+use monopour_analysis::facts::Definition;
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::{InsertionPoint, Op, OpSpec, Type, Value};
+
+use super::no_uses;
+use crate::boundary::Callees;
+use crate::buffer_type::{BufferTypes, subview_type};
+use crate::op_model::{AliasModel, Index, OpModel, OpModels, ReadModel, ResultModel, SubsetModel, UseModel};
+use crate::rewrite::Rewriting;
+use crate::slices::slice_of;
+
+pub(super) fn add(models: &mut OpModels) {
+    models.add("tensor.empty", Empty);
+    models.add("tensor.extract_slice", ExtractSlice);
+    models.add("tensor.insert_slice", InsertSlice);
+    models.add("tensor.parallel_insert_slice", ParallelInsertSlice);
+    models.add("tensor.extract", Extract);
+    models.add("tensor.insert", Insert);
+    models.add("tensor.dim", Dim { to: "memref.dim" });
+    models.add("tensor.rank", Dim { to: "memref.rank" });
+    models.add("tensor.cast", Cast);
+}
+
+struct Empty;
+
+impl OpModel for Empty {
+    no_uses!();
+    fn result(&self, _op: Op, _result: usize) -> ResultModel {
+        ResultModel { definition: Definition::Never, allocates: true, ..ResultModel::default() }
+    }
+    fn rewrite(&self, op: Op, _adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        if op.result(0).is_unused() {
+            rw.erase(op);
+            return Ok(());
+        }
+        let buffer = pass.alloc(rw, op, pass.identity(op.result(0).ty()), &op.operands())?;
+        rw.replace_op(op, &[buffer]);
+        Ok(())
+    }
+}
+
+struct ExtractSlice;
+
+impl OpModel for ExtractSlice {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::NONE
+    }
+    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![AliasModel::unknown(op.result(0))]
+    }
+    fn subset(&self, op: Op) -> Option<SubsetModel> {
+        Some(SubsetModel::Extraction { container: 0, slice: slice_of(op, 1)? })
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), monopour_ir::Diagnostics> {
+        let shape = op.result(0).ty().shape().unwrap_or_default();
+        if let (Some(source), Some(slice)) = (types.of(op.operand(0)).as_memref(), slice_of(op, 1)) {
+            types.set(op.result(0), subview_type(&source, &slice, &shape));
+        }
+        Ok(())
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let shape = op.result(0).ty().shape().unwrap_or_default();
+        let Some(slice) = slice_of(op, 1) else { return Err(pass.unsupported(op, "malformed offsets").into()) };
+        let view = pass.subview(rw, op, adaptor.operand(0), &slice, &shape)?;
+        rw.replace_op(op, &[view]);
+        Ok(())
+    }
+}
+
+/// Whether an insert overwrites every element of its destination.
+fn overwrites_everything(op: Op) -> bool {
+    let (Some(slice), Some(shape)) = (slice_of(op, 2), op.operand(1).ty().shape()) else { return false };
+    slice.offsets.iter().all(|o| *o == Index::Static(0))
+        && slice.strides.iter().all(|s| *s == Index::Static(1))
+        && slice.sizes.iter().zip(&shape).all(|(size, dim)| *dim >= 0 && *size == Index::Static(*dim))
+}
+
+fn insert_use(op: Op, operand: usize) -> UseModel {
+    match operand {
+        0 => UseModel::READ,
+        _ if overwrites_everything(op) => UseModel::WRITE,
+        _ => UseModel::READ_WRITE,
+    }
+}
+
+fn insertion(op: Op) -> Option<SubsetModel> {
+    Some(SubsetModel::Insertion { source: 0, destination: 1, slice: Some(slice_of(op, 2)?) })
+}
+
+/// A subview of the destination, and a copy into it unless the source already is that subview.
+fn copy_into_slice(op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    if pass.is_self_copy(op) {
+        return Ok(());
+    }
+    let shape = op.operand(0).ty().shape().unwrap_or_default();
+    let Some(slice) = slice_of(op, 2) else { return Err(pass.unsupported(op, "malformed offsets").into()) };
+    let view = pass.subview(rw, op, adaptor.operand(1), &slice, &shape)?;
+    pass.copy(rw, op, adaptor.operand(0), view)?;
+    Ok(())
+}
+
+struct InsertSlice;
+
+impl OpModel for InsertSlice {
+    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        insert_use(op, operand)
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        if operand == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
+    }
+    fn subset(&self, op: Op) -> Option<SubsetModel> {
+        insertion(op)
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        copy_into_slice(op, adaptor, rw, pass)?;
+        rw.replace_op(op, &[adaptor.operand(1)]);
+        Ok(())
+    }
+}
+
+struct ParallelInsertSlice;
+
+impl OpModel for ParallelInsertSlice {
+    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        // Elements outside of the slice belong to other iterations: the destination is never read.
+        if operand == 1 { UseModel { reads: ReadModel::No, ..UseModel::WRITE } } else { insert_use(op, operand) }
+    }
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
+    }
+    fn subset(&self, op: Op) -> Option<SubsetModel> {
+        insertion(op)
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        // The terminator holds nothing but such inserts; the copy goes before it.
+        if let Some(terminator) = op.parent() {
+            rw.set_point(InsertionPoint::Before(terminator));
+        }
+        copy_into_slice(op, adaptor, rw, pass)?;
+        rw.replace_op(op, &[]);
+        Ok(())
+    }
+}
+
+struct Extract;
+
+impl OpModel for Extract {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::READ
+    }
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let spec = OpSpec::new("memref.load", op.location()).operands(adaptor.operands()).results(&[op.result(0).ty()]);
+        let load = rw.create(spec)?;
+        rw.replace_op(op, &[load.result(0)]);
+        Ok(())
+    }
+}
+
+struct Insert;
+
+impl OpModel for Insert {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::READ_WRITE
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        if operand == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+        rw.create(OpSpec::new("memref.store", op.location()).operands(adaptor.operands()))?;
+        rw.replace_op(op, &[adaptor.operand(1)]);
+        Ok(())
+    }
+}
+
+/// `tensor.dim` and `tensor.rank` look at the shape only.
+struct Dim {
+    to: &'static str,
+}
+
+impl OpModel for Dim {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::NONE
+    }
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let ty = op.result(0).ty();
+        let dim = rw.create(OpSpec::new(self.to, op.location()).operands(adaptor.operands()).results(&[ty]))?;
+        rw.replace_op(op, &[dim.result(0)]);
+        Ok(())
+    }
+}
+
+struct Cast;
+
+/// The buffer of a cast tensor: the new shape, with the layout of the source.
+fn cast_type(source: Type, result: Type) -> Option<Type> {
+    let memref = source.as_memref()?;
+    let shape = result.shape()?;
+    Some(if memref.is_identity() {
+        Type::memref(&shape, memref.element, memref.memory_space)
+    } else {
+        Type::strided_memref(&shape, memref.element, memref.offset, &memref.strides, memref.memory_space)
+    })
+}
+
+impl OpModel for Cast {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::NONE
+    }
+    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![AliasModel::equivalent(op.result(0))]
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), monopour_ir::Diagnostics> {
+        if let Some(ty) = cast_type(types.of(op.operand(0)), op.result(0).ty()) {
+            types.set(op.result(0), ty);
+        }
+        Ok(())
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let source: Value = adaptor.operand(0);
+        let Some(ty) = cast_type(source.ty(), op.result(0).ty()) else { return Err(pass.unsupported(op, "an unranked tensor").into()) };
+        let cast = rw.create(OpSpec::new("memref.cast", op.location()).operands(&[source]).results(&[ty]))?;
+        rw.replace_op(op, &[cast.result(0)]);
+        Ok(())
+    }
+}

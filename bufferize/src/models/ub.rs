@@ -1,0 +1,28 @@
+//! `ub`: a poison tensor has no contents, so any buffer will do.
+
+use monopour_analysis::facts::Definition;
+use monopour_ir::Op;
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+
+use super::no_uses;
+use crate::boundary::Callees;
+use crate::op_model::{AliasModel, OpModel, OpModels, ResultModel, UseModel};
+use crate::rewrite::Rewriting;
+
+pub(super) fn add(models: &mut OpModels) {
+    models.add("ub.poison", Poison);
+}
+
+struct Poison;
+
+impl OpModel for Poison {
+    no_uses!();
+    fn result(&self, _op: Op, _result: usize) -> ResultModel {
+        ResultModel { definition: Definition::Never, allocates: true, ..ResultModel::default() }
+    }
+    fn rewrite(&self, op: Op, _adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let buffer = pass.alloc(rw, op, pass.identity(op.result(0).ty()), &[])?;
+        rw.replace_op(op, &[buffer]);
+        Ok(())
+    }
+}

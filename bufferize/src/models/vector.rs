@@ -1,0 +1,148 @@
+//! `vector`: transfers between tensors and vectors, and masks around them.
+
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::{Op, OpSpec, Region, Value};
+
+use crate::boundary::Callees;
+use crate::op_model::{AliasModel, OpModel, OpModels, ReadModel, UseModel};
+use crate::rewrite::Rewriting;
+
+pub(super) fn add(models: &mut OpModels) {
+    models.add("vector.transfer_read", Load { base: 0 });
+    models.add("vector.gather", Load { base: 0 });
+    models.add("vector.load", Load { base: 0 });
+    models.add("vector.transfer_write", TransferWrite);
+    models.add("vector.mask", Mask);
+    models.add("vector.yield", Yield);
+}
+
+/// Reads a tensor into a vector.
+struct Load {
+    base: usize,
+}
+
+impl OpModel for Load {
+    fn use_of(&self, _op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::reading(operand == self.base)
+    }
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let results: Vec<_> = op.results().iter().map(|r| r.ty()).collect();
+        let new = pass.recreate(rw, op, adaptor.operands(), &results)?;
+        rw.replace_op(op, &new.results());
+        Ok(())
+    }
+}
+
+struct TransferWrite;
+
+/// Whether every element of the destination is written: static shape, indices 0, no mask, the vector at least as large.
+fn writes_everything(op: Op) -> bool {
+    let destination = op.operand(1).ty();
+    let (Some(shape), Some(vector)) = (destination.shape(), op.operand(0).ty().as_vector()) else { return false };
+    let masked = op.num_operands() != 2 + shape.len() || op.parent().is_some_and(|p| p.is("vector.mask"));
+    let minor_identity = op.attr("permutation_map").and_then(|a| a.as_affine_map()).is_none_or(|map| {
+        map.dim_positions().is_some_and(|p| p.iter().enumerate().all(|(i, d)| *d == i + map.num_dims() - p.len()))
+    });
+    !masked
+        && minor_identity
+        && shape.len() == vector.shape.len()
+        && op.operands()[2..].iter().all(|index| index.constant_int() == Some(0))
+        && shape.iter().zip(&vector.shape).all(|(size, lanes)| *size >= 0 && lanes >= size)
+}
+
+impl OpModel for TransferWrite {
+    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        if operand != 1 {
+            return UseModel::READ;
+        }
+        let reads = if writes_everything(op) { ReadModel::No } else { ReadModel::Yes };
+        UseModel { reads, ..UseModel::WRITE }
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        if operand == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        pass.recreate(rw, op, adaptor.operands(), &[])?;
+        rw.replace_op(op, &[adaptor.operand(1)]);
+        Ok(())
+    }
+}
+
+/// `vector.mask`: its tensor results are the tensors that its body yields.
+struct Mask;
+
+impl OpModel for Mask {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::READ
+    }
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
+    }
+    fn buffer_types(&self, op: Op, types: &mut crate::buffer_type::BufferTypes<'_>) -> Result<(), monopour_ir::Diagnostics> {
+        let Some(body) = op.body() else { return Ok(()) };
+        types.walk(body)?;
+        let yielded = body.terminator().map(Op::operands).unwrap_or_default();
+        for (result, value) in op.results().into_iter().zip(yielded).filter(|(r, _)| r.ty().is_tensor()) {
+            let ty = types.of(value);
+            types.set(result, ty);
+        }
+        Ok(())
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let Some(body) = op.body() else { return Err(Declined::no_match("a mask without a body")) };
+        // The body is not rewritten yet: a tensor that it yields is the destination of the write in it, defined outside.
+        let yielded = body.terminator().map(Op::operands).unwrap_or_default();
+        let mut kept = Vec::new();
+        let mut outside = Vec::new();
+        for value in yielded {
+            let destination = value.defining_op().filter(|w| w.is("vector.transfer_write") && w.block() == Some(body));
+            match destination {
+                Some(write) if value.ty().is_tensor() => outside.push(Some(write.operand(1))),
+                _ if value.ty().is_tensor() && value.block() == Some(body) => return Err(pass.unsupported(op, "a masked op that is not a transfer").into()),
+                _ if value.ty().is_tensor() => outside.push(Some(value)),
+                _ => {
+                    outside.push(None);
+                    kept.push(value.ty());
+                }
+            }
+        }
+        let region = Region::new();
+        let mut spec = OpSpec::new("vector.mask", op.location()).operands(adaptor.operands()).results(&kept).region(region);
+        let attrs = op.attrs();
+        for (name, value) in &attrs {
+            spec = spec.attr(name, *value);
+        }
+        let new = rw.create(spec)?;
+        rw.take_region(new.region(0), op.region(0));
+        let mut vectors = new.results().into_iter();
+        let mut replacements: Vec<Value> = Vec::with_capacity(op.num_results());
+        for value in outside {
+            replacements.push(match value {
+                Some(tensor) => rw.converted(tensor),
+                None => vectors.next().expect("invariant: one kept result per yielded vector"),
+            });
+        }
+        rw.replace_op(op, &replacements);
+        Ok(())
+    }
+}
+
+struct Yield;
+
+impl OpModel for Yield {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel { must_in_place: true, ..UseModel::READ }
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        let parent = op.parent().filter(|p| p.is("vector.mask") && operand < p.num_results());
+        parent.map(|p| AliasModel::equivalent(p.result(operand))).into_iter().collect()
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let kept: Vec<Value> = adaptor.operands().iter().copied().filter(|v| !v.ty().is_memref() && !v.ty().is_tensor()).collect();
+        rw.set_operands(op, &kept);
+        Ok(())
+    }
+}

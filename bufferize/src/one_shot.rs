@@ -1,0 +1,170 @@
+//! One-Shot Bufferize of a module: collect, decide, insert copies, rewrite.
+//!
+//! ```text
+//! func.func @f(%t: tensor<4xf32>, %x: f32, %i: index)         func.func @f(%t: memref<4xf32>, %x: f32, %i: index)
+//!     -> tensor<4xf32> {                                          -> memref<4xf32> {
+//!   %0 = tensor.insert %x into %t[%i] : tensor<4xf32>    ==>    memref.store %x, %t[%i] : memref<4xf32>
+//!   return %0 : tensor<4xf32>                                   return %t : memref<4xf32>
+//! }                                                           }
+//! ```
+//!
+//! Requires: every operation on tensors has a model (B0101); structured control flow (B0102).
+//! Ensures: no tensor values; every allocation and copy is a decision's, with a remark for each copy.
+//! Nothing is freed.
+//! Source: MLIR's One-Shot Bufferize, LLVM 22.
+//! Differs: with `extensions`, a slice that already is where it is to be inserted is not copied onto itself.
+
+use std::collections::HashSet;
+
+use monopour_analysis::facts::Subset;
+use monopour_analysis::one_shot::{self, Decisions, Heuristic, InPlaceAnalysis};
+use monopour_ir::{Diagnostic, Diagnostics, Op};
+
+use crate::boundary::{Callees, callees_first, summarise};
+use crate::buffer_type::BufferTypes;
+use crate::collect::{Collected, collect};
+use crate::models::carried_values;
+use crate::op_model::OpModels;
+use crate::options::{AnalysisHeuristic, Options};
+use crate::{annotate, insert_copies, rewrite};
+
+/// What was decided and made.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Operands that use their tensor's own buffer (`num-tensor-in-place`).
+    pub in_place: u32,
+    /// Operands that use a copy (`num-tensor-out-of-place`).
+    pub out_of_place: u32,
+    /// `memref.alloc` operations made (`num-buffer-alloc`).
+    pub allocs: u32,
+    /// `memref.copy` operations made.
+    pub copies: u32,
+    /// Why each copy is there: B0201 a conflict, B0202 a layout, B0203 a loop's result.
+    pub remarks: Diagnostics,
+}
+
+/// Bufferizes a module with the models of upstream's dialects.
+///
+/// # Errors
+/// B0100 for an option that is not implemented; B0101 to B0109 for programs that cannot be bufferized.
+/// The module may be partly rewritten then.
+pub fn run_one_shot(module: Op, options: &Options) -> Result<Stats, Diagnostics> {
+    run_with_models(module, options, &OpModels::upstream())
+}
+
+/// As [`run_one_shot`], with models of your own.
+///
+/// # Errors
+/// As [`run_one_shot`].
+pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Result<Stats, Diagnostics> {
+    options.check()?;
+    let functions = module.find_all("func.func");
+    let mut callees = Callees::new(&functions);
+    let order = callees_first(&functions);
+    let mut decided = Vec::with_capacity(order.len());
+    let mut stats = Stats::default();
+    for function in order.iter().copied().filter(|f| f.body().is_some()) {
+        let collected = collect(function, models, &callees, options)?;
+        let decisions = decide(&collected, options)?;
+        let counts = decisions.counts();
+        stats.in_place += counts.in_place;
+        stats.out_of_place += counts.out_of_place;
+        verify_loops(&collected, &decisions, options)?;
+        let summary = summarise(function, &collected, &decisions);
+        if options.test_analysis_only {
+            annotate::run(function, &collected, &decisions, &summary);
+        }
+        callees.insert(function, summary);
+        decided.push((function, collected, decisions));
+    }
+    if options.test_analysis_only {
+        return Ok(stats);
+    }
+    let mut self_copies = HashSet::new();
+    for (_, collected, decisions) in &decided {
+        self_copies.extend(inserts_in_place(collected, decisions));
+        stats.remarks.0.extend(insert_copies::run(collected, decisions, options)?.0);
+    }
+    let mut types = BufferTypes::new(models, options, &callees);
+    for (function, _, _) in &decided {
+        types.function(*function)?;
+    }
+    let made = rewrite::run(module, models, options, types, self_copies)?;
+    for function in functions {
+        annotate::strip(function);
+    }
+    stats.allocs = made.allocs;
+    stats.copies = made.copies;
+    stats.remarks.0.extend(made.remarks.0);
+    Ok(stats)
+}
+
+fn decide(collected: &Collected, options: &Options) -> Result<Decisions, Diagnostics> {
+    let heuristic = match options.analysis_heuristic {
+        AnalysisHeuristic::TopDown => Heuristic::TopDown,
+        AnalysisHeuristic::Fuzzer => Heuristic::Fuzzer(options.analysis_fuzzer_seed),
+        AnalysisHeuristic::BottomUp | AnalysisHeuristic::BottomUpFromTerminators => Heuristic::BottomUp,
+    };
+    let settings = one_shot::Options {
+        heuristic,
+        copy_before_write: options.copy_before_write,
+        check_parallel_regions: options.check_parallel_regions,
+    };
+    one_shot::decide(&collected.facts, &settings).map_err(|error| {
+        let id = error.operand();
+        let used = collected.operands[id];
+        let why = insert_copies::explain(collected, id, error.reason(), true);
+        let message = format!("operand {} of {} cannot be copied, and a conflict needs a copy of it", used.index, used.op.name());
+        let mut diagnostic = Diagnostic::error("B0105", used.op.location(), message);
+        diagnostic.notes = why.notes;
+        diagnostic.with_help("copy the tensor before, with bufferization.alloc_tensor copy(..)").into()
+    })
+}
+
+/// Unless allocations may leave loops, what a loop yields is the buffer of its iteration argument.
+fn verify_loops(collected: &Collected, decisions: &Decisions, options: &Options) -> Result<(), Diagnostics> {
+    // Without an analysis nothing is known to be the same buffer.
+    if options.allow_return_allocs_from_loops || options.copy_before_write {
+        return Ok(());
+    }
+    let mut errors = Diagnostics::default();
+    for op in collected.ops.iter().filter(|op| op.is("scf.for")) {
+        for (index, (argument, value)) in carried_values(*op) {
+            let (Some(a), Some(v)) = (collected.value_ids.get(&argument), collected.value_ids.get(&value)) else { continue };
+            if !decisions.are_equivalent(*a, *v) {
+                let yielded = op.body().and_then(|b| b.terminator()).unwrap_or(*op);
+                let message = format!("yield operand #{index} is not equivalent to the corresponding iter bbArg");
+                errors.0.push(Diagnostic::error("B0106", yielded.location(), message)
+                    .with_help("yield the tensor that was updated in place, or allow allocations to leave loops"));
+            }
+        }
+    }
+    if errors.has_errors() { Err(errors) } else { Ok(()) }
+}
+
+/// Inserts whose source already is the slice of the destination that they overwrite.
+///
+/// Some slice was extracted in place from the same buffer with the same offsets, sizes and strides,
+/// and the source certainly is that slice's buffer.
+fn inserts_in_place(collected: &Collected, decisions: &Decisions) -> HashSet<Op> {
+    let facts = &collected.facts;
+    let class = |operand| decisions.equivalence_class(facts.operands()[operand].value);
+    let mut extracted = HashSet::new();
+    for op in facts.ops().iter() {
+        if let Some(Subset::Extraction { container, result, slice }) = op.subset {
+            if decisions.is_in_place(container) {
+                extracted.insert((class(container), slice, decisions.equivalence_class(result)));
+            }
+        }
+    }
+    let mut found = HashSet::new();
+    for (id, op) in facts.ops().iter_enumerated() {
+        if let Some(Subset::Insertion { source: Some(source), destination, slice: Some(slice) }) = op.subset {
+            let in_place = decisions.is_in_place(source) && decisions.is_in_place(destination);
+            if in_place && extracted.contains(&(class(destination), slice, class(source))) {
+                found.insert(collected.ops[id]);
+            }
+        }
+    }
+    found
+}

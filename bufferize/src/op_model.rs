@@ -1,0 +1,245 @@
+//! What an operation does to the memory of its tensors, and what replaces it: one [`OpModel`] per operation name.
+//!
+//! The registry is open: [`OpModels::add`] takes models of other people's operations, and replaces ours.
+//! An operation on tensors without a model is refused (B0101), never guessed.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use monopour_analysis::facts::Definition;
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::{Diagnostics, Op, Value};
+
+use crate::boundary::Callees;
+use crate::buffer_type::BufferTypes;
+use crate::models;
+use crate::rewrite::Rewriting;
+
+/// Whether the contents of an operand may be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadModel {
+    /// Never.
+    No,
+    /// Possibly.
+    Yes,
+    /// If anything reads this value.
+    IfRead(Value),
+}
+
+/// What an operation does with one tensor operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UseModel {
+    /// Whether the contents may be loaded.
+    pub reads: ReadModel,
+    /// Whether the buffer may be stored to.
+    pub writes: bool,
+    /// Cannot be copied.
+    pub must_in_place: bool,
+    /// Accessed position by position, each load before each store of a position.
+    pub elementwise: bool,
+}
+
+impl UseModel {
+    /// Passes the buffer on.
+    pub const NONE: Self = Self { reads: ReadModel::No, writes: false, must_in_place: false, elementwise: false };
+    /// Loads.
+    pub const READ: Self = Self { reads: ReadModel::Yes, ..Self::NONE };
+    /// Stores.
+    pub const WRITE: Self = Self { writes: true, ..Self::NONE };
+    /// Loads and stores.
+    pub const READ_WRITE: Self = Self { reads: ReadModel::Yes, writes: true, ..Self::NONE };
+
+    /// A read if `reads`, nothing else.
+    pub fn reading(reads: bool) -> Self {
+        Self { reads: if reads { ReadModel::Yes } else { ReadModel::No }, ..Self::NONE }
+    }
+}
+
+/// How the buffers of an operand in place and of an aliasing value relate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelationModel {
+    /// The same buffer, offset, sizes and strides.
+    Equivalent,
+    /// Equivalent if these two values are.
+    EquivalentIf(Value, Value),
+    /// They may share memory.
+    Unknown,
+}
+
+/// A value whose buffer may be that of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AliasModel {
+    /// The value.
+    pub value: Value,
+    /// How the buffers relate.
+    pub relation: RelationModel,
+    /// Always this operand's buffer, not one of several.
+    pub definite: bool,
+    /// The types differ though the operation is not a cast.
+    pub retypes: bool,
+}
+
+impl AliasModel {
+    /// The operand's buffer.
+    pub fn equivalent(value: Value) -> Self {
+        Self { value, relation: RelationModel::Equivalent, definite: true, retypes: false }
+    }
+    /// The operand's buffer or another operand's.
+    pub fn maybe(value: Value) -> Self {
+        Self { definite: false, ..Self::equivalent(value) }
+    }
+    /// Some part of the operand's buffer.
+    pub fn unknown(value: Value) -> Self {
+        Self { value, relation: RelationModel::Unknown, definite: true, retypes: true }
+    }
+}
+
+/// What is known about a tensor result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResultModel {
+    /// May be stored to.
+    pub writable: bool,
+    /// Whether it fixes the contents.
+    pub definition: Definition,
+    /// Is a fresh buffer.
+    pub allocates: bool,
+}
+
+impl Default for ResultModel {
+    fn default() -> Self {
+        Self { writable: true, definition: Definition::Inferred, allocates: false }
+    }
+}
+
+/// What is known about a region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionModel {
+    /// May run several times.
+    pub repetitive: bool,
+    /// May run at the same time as itself.
+    pub parallel: bool,
+    /// Its operations are not ordered.
+    pub graph: bool,
+    /// Its tensor arguments may be stored to.
+    pub writable_arguments: bool,
+    /// How often it runs, if known.
+    pub trip_count: Option<u64>,
+}
+
+/// A number in a slice: written down or computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Index {
+    /// Written down.
+    Static(i64),
+    /// Computed.
+    Dynamic(Value),
+}
+
+/// Offsets, sizes and strides of a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceModel {
+    /// First index, by dimension.
+    pub offsets: Vec<Index>,
+    /// Number of elements, by dimension.
+    pub sizes: Vec<Index>,
+    /// Distance between elements, by dimension.
+    pub strides: Vec<Index>,
+}
+
+/// How an operation reads or overwrites a part of a tensor; operands by position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubsetModel {
+    /// Result 0 is the slice of the operand.
+    Extraction {
+        /// The tensor that is read.
+        container: usize,
+        /// Which slice.
+        slice: SliceModel,
+    },
+    /// The slice of the destination becomes the source.
+    Insertion {
+        /// The new contents.
+        source: usize,
+        /// The tensor that is written.
+        destination: usize,
+        /// Which slice; none for the whole.
+        slice: Option<SliceModel>,
+    },
+}
+
+/// What an operation does to the memory of its tensors, and what replaces it.
+///
+/// `operand` and `result` are positions among all operands and results; methods are asked about tensors only.
+pub trait OpModel {
+    /// What the operation does with an operand.
+    fn use_of(&self, op: Op, operand: usize, callees: &Callees) -> UseModel;
+    /// The values whose buffer may be the operand's, when it is in place.
+    fn aliases(&self, op: Op, operand: usize, callees: &Callees) -> Vec<AliasModel>;
+    /// What is known about a result.
+    fn result(&self, _op: Op, _result: usize) -> ResultModel {
+        ResultModel::default()
+    }
+    /// What is known about a region.
+    fn region(&self, _op: Op, _region: usize) -> RegionModel {
+        RegionModel::default()
+    }
+    /// Whether control enters and leaves the regions along these edges only: pairs of region positions.
+    fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
+        None
+    }
+    /// How it reads or overwrites a part of a tensor.
+    fn subset(&self, _op: Op) -> Option<SubsetModel> {
+        None
+    }
+    /// Predicts the memref types of the results and of what its regions hold.
+    ///
+    /// # Errors
+    /// When a type cannot be predicted.
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let callees = types.callees();
+        types.set_from_aliases(op, &|operand| self.aliases(op, operand, callees))
+    }
+    /// Replaces the operation by one on memrefs.
+    ///
+    /// # Errors
+    /// `Declined` as the conversion driver defines it.
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined>;
+}
+
+/// The models by operation name, and by dialect for operations that have none of their own.
+#[derive(Clone, Default)]
+pub struct OpModels {
+    by_name: HashMap<String, Rc<dyn OpModel>>,
+    by_dialect: HashMap<String, Rc<dyn OpModel>>,
+}
+
+impl OpModels {
+    /// No models.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// The models of upstream's dialects.
+    pub fn upstream() -> Self {
+        let mut models = Self::new();
+        models::add_all(&mut models);
+        models
+    }
+    /// Adds or replaces the model of an operation.
+    pub fn add(&mut self, name: &str, model: impl OpModel + 'static) {
+        self.by_name.insert(name.to_owned(), Rc::new(model));
+    }
+    /// Adds or replaces the model of a dialect's operations that have none of their own.
+    pub fn add_dialect(&mut self, dialect: &str, model: impl OpModel + 'static) {
+        self.by_dialect.insert(dialect.to_owned(), Rc::new(model));
+    }
+    /// The model of an operation.
+    pub fn get(&self, op: Op) -> Option<&Rc<dyn OpModel>> {
+        self.by_name.get(op.name()).or_else(|| self.by_dialect.get(op.dialect()))
+    }
+}
+
+/// Whether the operation has a tensor operand or result, or a block with a tensor argument.
+pub fn has_tensors(op: Op) -> bool {
+    op.operands().iter().chain(&op.results()).any(|v| v.ty().is_tensor())
+        || op.regions().iter().flat_map(|r| r.blocks()).flat_map(|b| b.args()).any(|v| v.ty().is_tensor())
+}

@@ -1,0 +1,138 @@
+//! Options of One-Shot Bufferize, named as upstream's pass names them.
+
+use monopour_ir::{Diagnostic, Diagnostics};
+
+/// How a function's signature gets its memref types.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FunctionBoundaryTypeConversion {
+    /// Arguments with dynamic strides and offset; results with the layout that the body gives them.
+    #[default]
+    Infer,
+    /// Row-major, contiguous, offset 0.
+    Identity,
+    /// Dynamic strides and offset on both sides.
+    FullyDynamic,
+}
+
+/// In which order the analysis visits operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AnalysisHeuristic {
+    /// Last to first.
+    #[default]
+    BottomUp,
+    /// First to last.
+    TopDown,
+    /// From each terminator backwards.
+    BottomUpFromTerminators,
+    /// Shuffled by the seed.
+    Fuzzer,
+}
+
+/// Options of [`crate::run_one_shot`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// `allow-return-allocs-from-loops`: a loop may yield another buffer than its iteration argument.
+    pub allow_return_allocs_from_loops: bool,
+    /// `allow-unknown-ops`: leave operations without a model on tensors.
+    pub allow_unknown_ops: bool,
+    /// `analysis-fuzzer-seed`.
+    pub analysis_fuzzer_seed: u64,
+    /// `analysis-heuristic`.
+    pub analysis_heuristic: AnalysisHeuristic,
+    /// `bufferize-function-boundaries`: signatures, returns and calls take part.
+    pub bufferize_function_boundaries: bool,
+    /// `check-parallel-regions`: each iteration owns what it writes and reads.
+    pub check_parallel_regions: bool,
+    /// `copy-before-write`: analyse nothing, copy every write.
+    pub copy_before_write: bool,
+    /// `dialect-filter`: operations of these dialects only; empty for all.
+    pub dialect_filter: Vec<String>,
+    /// `dump-alias-sets`.
+    pub dump_alias_sets: bool,
+    /// `print-conflicts`.
+    pub print_conflicts: bool,
+    /// `test-analysis-only`: annotate the decisions, rewrite nothing.
+    pub test_analysis_only: bool,
+    /// `no-analysis-func-filter`: functions that are not analysed.
+    pub no_analysis_func_filter: Vec<String>,
+    /// `function-boundary-type-conversion`.
+    pub function_boundary_type_conversion: FunctionBoundaryTypeConversion,
+    /// `must-infer-memory-space`: there is no default memory space.
+    pub must_infer_memory_space: bool,
+    /// `use-encoding-for-memory-space`: a tensor's encoding is its memory space.
+    pub use_encoding_for_memory_space: bool,
+    /// `buffer-alignment`, in bytes; 0 leaves it out.
+    pub buffer_alignment_bytes: u64,
+    /// What goes beyond upstream: copies of a slice onto itself are left out.
+    pub extensions: bool,
+    /// Arguments of public functions are not writable unless they carry `monopour.donate`.
+    pub entry_abi: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            allow_return_allocs_from_loops: false,
+            allow_unknown_ops: false,
+            analysis_fuzzer_seed: 0,
+            analysis_heuristic: AnalysisHeuristic::BottomUp,
+            bufferize_function_boundaries: false,
+            check_parallel_regions: true,
+            copy_before_write: false,
+            dialect_filter: vec![],
+            dump_alias_sets: false,
+            print_conflicts: false,
+            test_analysis_only: false,
+            no_analysis_func_filter: vec![],
+            function_boundary_type_conversion: FunctionBoundaryTypeConversion::Infer,
+            must_infer_memory_space: false,
+            use_encoding_for_memory_space: false,
+            buffer_alignment_bytes: 64,
+            extensions: false,
+            entry_abi: false,
+        }
+    }
+}
+
+impl Options {
+    /// What `compile` uses: function boundaries of identity layout, loops may return allocations, the entry's ABI,
+    /// encodings as memory spaces, and the extensions.
+    pub fn pipeline() -> Self {
+        Self {
+            allow_return_allocs_from_loops: true,
+            bufferize_function_boundaries: true,
+            function_boundary_type_conversion: FunctionBoundaryTypeConversion::Identity,
+            use_encoding_for_memory_space: true,
+            extensions: true,
+            entry_abi: true,
+            ..Self::default()
+        }
+    }
+
+    /// Refuses what is not there yet, instead of ignoring it.
+    pub(crate) fn check(&self) -> Result<(), Diagnostics> {
+        let missing = [
+            (!self.bufferize_function_boundaries, "bufferize-function-boundaries=0"),
+            (self.allow_unknown_ops, "allow-unknown-ops"),
+            (self.analysis_heuristic == AnalysisHeuristic::BottomUpFromTerminators, "analysis-heuristic=bottom-up-from-terminators"),
+            (!self.dialect_filter.is_empty(), "dialect-filter"),
+            (self.dump_alias_sets, "dump-alias-sets"),
+            (self.print_conflicts, "print-conflicts"),
+            (!self.no_analysis_func_filter.is_empty(), "no-analysis-func-filter"),
+        ];
+        if let Some((_, name)) = missing.iter().find(|(set, _)| *set) {
+            return Err(refuse(format!("option '{name}' of one-shot-bufferize is not implemented")));
+        }
+        if self.copy_before_write && self.test_analysis_only {
+            return Err(refuse("'copy-before-write' analyses nothing, so 'test-analysis-only' has nothing to show".to_owned()));
+        }
+        if self.must_infer_memory_space && self.use_encoding_for_memory_space {
+            return Err(refuse("'must-infer-memory-space' and 'use-encoding-for-memory-space' exclude each other".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn refuse(message: String) -> Diagnostics {
+    Diagnostic::global("B0100", message).with_help("leave the option out").into()
+}

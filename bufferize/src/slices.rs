@@ -1,0 +1,142 @@
+//! Offsets, sizes and strides as normal forms over SSA values, so that equal slices get equal keys.
+
+use std::collections::HashMap;
+
+use monopour_analysis::facts::Affine;
+use monopour_ir::{AffineExpr, AffineExprKind, DYNAMIC, Op, Value};
+
+use crate::op_model::{Index, SliceModel};
+
+/// Longest chain of index arithmetic that is looked through: beyond it a value is a symbol of its own.
+const MAX_DEPTH: usize = 16;
+
+/// Numbers for SSA index values and for terms that are not affine.
+#[derive(Default)]
+pub(crate) struct Symbols {
+    values: HashMap<Value, u32>,
+    terms: HashMap<Term, u32>,
+    next: u32,
+}
+
+/// A term that is not affine: equal operations on equal operands are equal numbers.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Term {
+    Binary(&'static str, Affine, Affine),
+    MinMax(String, Vec<Affine>),
+}
+
+impl Symbols {
+    /// The normal form of an index.
+    pub(crate) fn affine(&mut self, index: Index) -> Affine {
+        match index {
+            Index::Static(value) => Affine::constant(value),
+            Index::Dynamic(value) => self.value(value, 0),
+        }
+    }
+
+    fn fresh(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn opaque(&mut self, value: Value) -> Affine {
+        let next = self.next;
+        let id = *self.values.entry(value).or_insert(next);
+        if id == next {
+            self.next += 1;
+        }
+        Affine::symbol(id)
+    }
+
+    fn term(&mut self, term: Term) -> Affine {
+        if let Some(id) = self.terms.get(&term) {
+            return Affine::symbol(*id);
+        }
+        let id = self.fresh();
+        self.terms.insert(term, id);
+        Affine::symbol(id)
+    }
+
+    fn value(&mut self, value: Value, depth: usize) -> Affine {
+        if let Some(constant) = value.constant_int() {
+            return Affine::constant(constant);
+        }
+        let Some(op) = value.defining_op().filter(|_| depth < MAX_DEPTH) else { return self.opaque(value) };
+        let known = match op.name() {
+            "affine.apply" => self.applied(op, depth).and_then(|r| r.into_iter().next()),
+            "affine.min" | "affine.max" => self.applied(op, depth).map(|r| self.term(Term::MinMax(op.name().to_owned(), r))),
+            "arith.addi" => self.pair(op, depth).and_then(|(a, b)| sum(a, b)),
+            "arith.subi" => self.pair(op, depth).and_then(|(a, b)| sum(a, scaled(b, -1)?)),
+            "arith.muli" => self.pair(op, depth).and_then(|(a, b)| product(a, b)),
+            _ => None,
+        };
+        known.unwrap_or_else(|| self.opaque(value))
+    }
+
+    fn pair(&mut self, op: Op, depth: usize) -> Option<(Affine, Affine)> {
+        Some((self.value(op.operand(0), depth + 1), self.value(op.operand(1), depth + 1)))
+    }
+
+    fn applied(&mut self, op: Op, depth: usize) -> Option<Vec<Affine>> {
+        let map = op.attr("map")?.as_affine_map()?;
+        let operands: Vec<Affine> = op.operands().into_iter().map(|v| self.value(v, depth + 1)).collect();
+        let dims = map.num_dims();
+        map.results().into_iter().map(|e| self.expr(e, &operands, dims)).collect()
+    }
+
+    fn expr(&mut self, expr: AffineExpr, operands: &[Affine], dims: usize) -> Option<Affine> {
+        match expr.kind() {
+            AffineExprKind::Dim(p) => operands.get(p).cloned(),
+            AffineExprKind::Symbol(p) => operands.get(dims + p).cloned(),
+            AffineExprKind::Constant(v) => Some(Affine::constant(v)),
+            AffineExprKind::Add(a, b) => sum(self.expr(a, operands, dims)?, self.expr(b, operands, dims)?),
+            AffineExprKind::Mul(a, b) => product(self.expr(a, operands, dims)?, self.expr(b, operands, dims)?),
+            AffineExprKind::Mod(a, b) => self.binary("mod", a, b, operands, dims),
+            AffineExprKind::FloorDiv(a, b) => self.binary("floordiv", a, b, operands, dims),
+            AffineExprKind::CeilDiv(a, b) => self.binary("ceildiv", a, b, operands, dims),
+        }
+    }
+
+    fn binary(&mut self, name: &'static str, a: AffineExpr, b: AffineExpr, operands: &[Affine], dims: usize) -> Option<Affine> {
+        let (a, b) = (self.expr(a, operands, dims)?, self.expr(b, operands, dims)?);
+        Some(self.term(Term::Binary(name, a, b)))
+    }
+}
+
+fn scaled(mut a: Affine, factor: i64) -> Option<Affine> {
+    a.constant = a.constant.checked_mul(factor)?;
+    for (_, coefficient) in &mut a.terms {
+        *coefficient = coefficient.checked_mul(factor)?;
+    }
+    Some(a.normalised())
+}
+
+fn sum(mut a: Affine, b: Affine) -> Option<Affine> {
+    a.constant = a.constant.checked_add(b.constant)?;
+    a.terms.extend(b.terms);
+    Some(a.normalised())
+}
+
+fn product(a: Affine, b: Affine) -> Option<Affine> {
+    if a.terms.is_empty() {
+        return scaled(b, a.constant);
+    }
+    if b.terms.is_empty() { scaled(a, b.constant) } else { None }
+}
+
+/// The slice of an op with `static_offsets`, `static_sizes`, `static_strides` and operand segments, the first of which is
+/// `first`; none if the op is malformed.
+pub(crate) fn slice_of(op: Op, first_segment: usize) -> Option<SliceModel> {
+    let segments = op.attr("operandSegmentSizes")?.as_ints()?;
+    let mut at = usize::try_from(segments.iter().take(first_segment).sum::<i64>()).ok()?;
+    let mut read = |name: &str| -> Option<Vec<Index>> {
+        op.attr(name)?.as_ints()?.into_iter().map(|number| {
+            if number != DYNAMIC {
+                return Some(Index::Static(number));
+            }
+            at += 1;
+            (at <= op.num_operands()).then(|| Index::Dynamic(op.operand(at - 1)))
+        }).collect()
+    };
+    Some(SliceModel { offsets: read("static_offsets")?, sizes: read("static_sizes")?, strides: read("static_strides")? })
+}
