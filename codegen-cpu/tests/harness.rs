@@ -104,9 +104,16 @@ pub fn assert_close(found: &[f32], expected: &[f32], tolerance: f32) {
 unsafe extern "C" {
     #[link_name = "erf"]
     safe fn c_erf(x: f64) -> f64;
+    #[link_name = "erfc"]
+    safe fn c_erfc(x: f64) -> f64;
 }
 
 /// The error function of the machine's math library, as a reference.
 pub fn erf(x: f64) -> f64 {
     c_erf(x)
+}
+
+/// Its complement.
+pub fn erfc(x: f64) -> f64 {
+    c_erfc(x)
 }

@@ -1,1 +1,198 @@
-//! Errors of the math functions, as `docs/numerics.md` states them.
+//! Errors of the math functions, as `docs/numerics.md` states them, and their special values.
+
+use crate::harness::{Library, can_run, compile, erf, erfc};
+use monopour_program::CpuTarget;
+
+/// One function: its op, the reference, the domain that is swept, and the bounds that `docs/numerics.md` states.
+struct Case {
+    op: &'static str,
+    reference: fn(f64) -> f64,
+    domain: (f32, f32),
+    /// Units in the last place on a CPU with fused multiply-add.
+    ulp: f64,
+    /// On one without.
+    ulp_unfused: f64,
+}
+
+const fn case(op: &'static str, reference: fn(f64) -> f64, domain: (f32, f32), ulp: f64, ulp_unfused: f64) -> Case {
+    Case { op, reference, domain, ulp, ulp_unfused }
+}
+
+const CASES: [Case; 29] = [
+    case("exp", f64::exp, (-87.0, 88.0), 1.5, 10.0),
+    case("exp2", f64::exp2, (-125.0, 127.0), 1.5, 10.0),
+    case("expm1", f64::exp_m1, (-20.0, 88.0), 3.0, 10.0),
+    case("log", f64::ln, (1e-30, 1e30), 1.0, 1.5),
+    case("log2", f64::log2, (1e-30, 1e30), 1.5, 1.5),
+    case("log10", f64::log10, (1e-30, 1e30), 2.5, 3.0),
+    case("log1p", f64::ln_1p, (-0.99, 1e10), 2.5, 2.5),
+    case("tanh", f64::tanh, (-12.0, 12.0), 5.0, 6.0),
+    case("sinh", f64::sinh, (-89.0, 89.0), 4.0, 20.0),
+    case("cosh", f64::cosh, (-88.0, 88.0), 2.0, 10.0),
+    case("asinh", f64::asinh, (-1e30, 1e30), 3.0, 3.0),
+    case("acosh", f64::acosh, (1.0, 1e30), 3.0, 3.0),
+    case("atanh", f64::atanh, (-0.999, 0.999), 3.0, 3.0),
+    case("sin", f64::sin, (-1e6, 1e6), 2.0, 2.5),
+    case("cos", f64::cos, (-1e6, 1e6), 2.0, 2.5),
+    case("tan", f64::tan, (-1e6, 1e6), 4.0, 4.0),
+    case("asin", f64::asin, (-1.0, 1.0), 7.0, 7.0),
+    case("acos", f64::acos, (-1.0, 1.0), 2.0, 2.0),
+    case("atan", f64::atan, (-1e10, 1e10), 2.5, 2.5),
+    case("erf", erf, (-5.0, 5.0), 4.5, 5.0),
+    case("erfc", erfc, (-5.0, 9.0), 3.0, 70.0),
+    case("cbrt", f64::cbrt, (-1e10, 1e10), 1.0, 1.0),
+    case("sqrt", f64::sqrt, (0.0, 1e30), 0.5, 0.5),
+    case("rsqrt", |x| 1.0 / x.sqrt(), (1e-30, 1e30), 1.5, 1.5),
+    case("floor", f64::floor, (-1e10, 1e10), 0.0, 0.0),
+    case("ceil", f64::ceil, (-1e10, 1e10), 0.0, 0.0),
+    case("trunc", f64::trunc, (-1e10, 1e10), 0.0, 0.0),
+    case("round", f64::round, (-1e10, 1e10), 0.0, 0.0),
+    case("roundeven", f64::round_ties_even, (-1e10, 1e10), 0.0, 0.0),
+];
+
+/// Points per sweep; a multiple of the vector length.
+const COUNT: usize = 1 << 14;
+const SPECIAL: [f32; 10] = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+
+/// A kernel that applies `op` to each element, by vectors of 16 or one by one.
+fn kernel(op: &str, operands: usize, vector: bool) -> String {
+    let names = ["A", "B"];
+    let memref = format!("memref<{COUNT}xf32>");
+    let arguments: String = names[..operands].iter().map(|n| format!("%{n}: {memref}, ")).collect();
+    let (ty, step) = if vector { ("vector<16xf32>", 16) } else { ("f32", 1) };
+    let load = |n: &str| match vector {
+        true => format!("%{n}_ = vector.transfer_read %{n}[%i], %p {{in_bounds = [true]}} : {memref}, {ty}\n"),
+        false => format!("%{n}_ = memref.load %{n}[%i] : {memref}\n"),
+    };
+    let loads: String = names[..operands].iter().map(|n| load(n)).collect();
+    let list = names[..operands].iter().map(|n| format!("%{n}_")).collect::<Vec<_>>().join(", ");
+    let store = match vector {
+        true => format!("vector.transfer_write %r, %C[%i] {{in_bounds = [true]}} : {ty}, {memref}\n"),
+        false => format!("memref.store %r, %C[%i] : {memref}\n"),
+    };
+    format!(
+        "func.func private @k({arguments}%C: {memref}) attributes {{monopour.kernel = {{}}}} {{\n\
+         %c0 = arith.constant 0 : index\n%step = arith.constant {step} : index\n%n = arith.constant {COUNT} : index\n\
+         %p = ub.poison : f32\nscf.for %i = %c0 to %n step %step {{\n{loads}%r = math.{op} {list} : {ty}\n{store}}}\nreturn\n}}\n"
+    )
+}
+
+/// Runs `op` on `operands`, padded to [`COUNT`], and returns as many results as there were points.
+fn apply(library: &Library, operands: &[&[f32]]) -> Vec<f32> {
+    let points = operands[0].len();
+    let mut buffers: Vec<Vec<f32>> = operands.iter().map(|o| o.to_vec()).collect();
+    buffers.push(vec![]);
+    for buffer in &mut buffers {
+        buffer.resize(COUNT, 1.0);
+    }
+    let mut args: Vec<&mut Vec<f32>> = buffers.iter_mut().collect();
+    library.run("k", &mut args, &[]);
+    let mut result = buffers.pop().unwrap();
+    result.truncate(points);
+    result
+}
+
+/// Half the points evenly spread, half by exponent, so that small arguments are met too.
+fn sweep((low, high): (f32, f32)) -> Vec<f32> {
+    let (wide_low, wide_high) = (f64::from(low), f64::from(high));
+    let point = |i: usize| {
+        let t = i as f64 / (COUNT - 1) as f64;
+        let x = match i % 4 {
+            0 | 2 => wide_low + t * (wide_high - wide_low),
+            1 => wide_high * 10f64.powf(-30.0 * t),
+            _ => wide_low * 10f64.powf(-30.0 * t),
+        };
+        (x as f32).clamp(low, high)
+    };
+    (0..COUNT).map(point).collect()
+}
+
+fn error_in_ulp(found: f32, expected: f64) -> f64 {
+    let x = (expected.abs() as f32).max(f32::MIN_POSITIVE);
+    let ulp = f64::from(f32::from_bits(x.to_bits() + 1)) - f64::from(x);
+    (f64::from(found) - expected).abs() / ulp
+}
+
+/// Levels that this machine runs, with whether they have fused multiply-add.
+fn targets() -> Vec<(CpuTarget, bool)> {
+    let levels = [("x86-64", false), ("x86-64-v3", true), ("x86-64-v4", true), ("generic", cfg!(target_arch = "aarch64"))];
+    let known = levels.into_iter().filter_map(|(n, fused)| CpuTarget::parse(n).map(|t| (t, fused)));
+    known.filter(|(t, _)| t.missing().is_empty()).collect()
+}
+
+#[test]
+fn errors_are_within_the_stated_bounds() {
+    if !can_run() {
+        return;
+    }
+    for (target, fused) in targets() {
+        for case in &CASES {
+            for vector in [false, true] {
+                let library = Library::load(&compile(&kernel(case.op, 1, vector), &target).unwrap());
+                let bound = if fused { case.ulp } else { case.ulp_unfused };
+                let points = sweep(case.domain);
+                for (x, y) in points.iter().zip(apply(&library, &[&points])) {
+                    let expected = (case.reference)(f64::from(*x));
+                    let error = error_in_ulp(y, expected);
+                    assert!(error <= bound, "{} {}({x:e}) = {y:e}, expected {expected:e}: {error:.1} ulp", target.cpu, case.op);
+                }
+                special_values(case, &library, &target.cpu);
+            }
+        }
+    }
+}
+
+fn special_values(case: &Case, library: &Library, cpu: &str) {
+    for (x, y) in SPECIAL.iter().zip(apply(library, &[&SPECIAL])) {
+        let expected = (case.reference)(f64::from(*x));
+        // Upstream's error function loses the sign of -0.
+        let sign = y.is_sign_negative() == expected.is_sign_negative() || case.op == "erf";
+        let equal = if expected.is_nan() { y.is_nan() } else { error_in_ulp(y, expected) <= case.ulp_unfused && sign };
+        let infinite = expected.is_infinite() && f64::from(y) == expected;
+        assert!(equal || infinite, "{cpu} {}({x}) = {y}, expected {expected}", case.op);
+    }
+}
+
+#[test]
+fn powers_and_their_special_values() {
+    if !can_run() {
+        return;
+    }
+    let special = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1e30, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+    let pairs = special.iter().flat_map(|x| special.iter().map(move |y| (*x, *y)));
+    let grid = (0..2000u16).map(|i| (f32::from(i % 50).mul_add(0.13, 0.01), f32::from(i / 50).mul_add(0.5, -10.0)));
+    let (x, y): (Vec<f32>, Vec<f32>) = pairs.chain(grid).unzip();
+    for (target, _) in targets() {
+        for vector in [false, true] {
+            let library = Library::load(&compile(&kernel("powf", 2, vector), &target).unwrap());
+            for (i, found) in apply(&library, &[&x, &y]).into_iter().enumerate() {
+                let expected = x[i].powf(y[i]);
+                let close = (found - expected).abs() <= 2e-5 * expected.abs() || found == expected;
+                let sign = found.is_sign_negative() == expected.is_sign_negative();
+                let equal = if expected.is_nan() { found.is_nan() } else { close && sign };
+                assert!(equal, "{} {}^{} = {found}, expected {expected}", target.cpu, x[i], y[i]);
+            }
+        }
+    }
+}
+
+#[test]
+fn half_precision_goes_through_single() {
+    if !can_run() {
+        return;
+    }
+    let text = "func.func private @k(%a: memref<4xf32>, %c: memref<4xf32>) attributes {monopour.kernel = {}} {\n\
+        %c0 = arith.constant 0 : index\n%p = ub.poison : f32\n\
+        %x = vector.transfer_read %a[%c0], %p {in_bounds = [true]} : memref<4xf32>, vector<4xf32>\n\
+        %h = arith.truncf %x : vector<4xf32> to vector<4xf16>\n%y = math.tanh %h : vector<4xf16>\n\
+        %z = arith.extf %y : vector<4xf16> to vector<4xf32>\n\
+        vector.transfer_write %z, %c[%c0] {in_bounds = [true]} : vector<4xf32>, memref<4xf32>\nreturn\n}\n";
+    let target = CpuTarget::parse("x86-64-v3").filter(|t| t.missing().is_empty());
+    let Some(target) = target else { return };
+    let library = Library::load(&compile(text, &target).unwrap());
+    let (mut a, mut c) = (vec![-2.0, 0.0, 0.5, 3.0], vec![0.0; 4]);
+    library.run("k", &mut [&mut a, &mut c], &[]);
+    for (x, y) in a.iter().zip(&c) {
+        assert!((x.tanh() - y).abs() < 1e-3, "tanh({x}) = {y}");
+    }
+}

@@ -1,0 +1,212 @@
+//! Arithmetic on values of one shape, scalar or vector, written short.
+
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::{Attr, Context, Location, Op, OpSpec, Type, Value};
+
+/// Predicates of `arith.cmpf`, by their numbers; ordered: false on NaN.
+#[derive(Clone, Copy)]
+pub(super) enum Compare {
+    /// Equal.
+    Eq = 1,
+    /// Greater.
+    Gt = 2,
+    /// Greater or equal.
+    Ge = 3,
+    /// Less.
+    Lt = 4,
+    /// Not equal, or NaN.
+    Ne = 13,
+}
+
+/// Writes the value of a function of `operands`.
+pub(super) type Expand = fn(&mut Emit<'_>, &[Value]) -> Value;
+
+/// A conversion pattern that replaces an op by its expansion.
+pub(super) fn pattern(expand: Expand) -> impl Fn(Op, &Adaptor<'_>, &mut ConversionRewriter) -> Result<(), Declined> {
+    move |op, adaptor, rewriter| {
+        let ty = op.result(0).ty();
+        let value = expand(&mut Emit { rewriter, loc: op.location(), ty }, adaptor.operands());
+        rewriter.replace_op(op, &[value]);
+        Ok(())
+    }
+}
+
+/// Emits ops before the op that is expanded. Every value has the shape of its result.
+pub(super) struct Emit<'a> {
+    rewriter: &'a mut ConversionRewriter,
+    loc: Location,
+    /// Type of the function's result.
+    pub(super) ty: Type,
+}
+
+impl Emit<'_> {
+    fn cx(&self) -> Context {
+        self.ty.context()
+    }
+
+    /// The op `name` on `operands`, of type `ty`.
+    fn op(&mut self, name: &str, operands: &[Value], ty: Type) -> Value {
+        let spec = OpSpec::new(name, self.loc).operands(operands).results(&[ty]);
+        self.rewriter.create(spec).expect("op of matching types builds").result(0)
+    }
+
+    /// The type of this shape over `element`.
+    pub(super) fn over(&self, element: Type) -> Type {
+        self.ty.as_vector().map_or(element, |v| Type::vector(&v.shape, element))
+    }
+
+    /// Over f64.
+    pub(super) fn f64(&self) -> Type {
+        self.over(Type::f64(self.cx()))
+    }
+
+    fn i32(&self) -> Type {
+        self.over(Type::integer(self.cx(), 32))
+    }
+
+    fn splat(&mut self, attr: Attr, ty: Type) -> Value {
+        let spec = OpSpec::new("arith.constant", self.loc).results(&[ty.element()]).attr("value", attr);
+        let scalar = self.rewriter.create(spec).expect("constant of its own type builds").result(0);
+        if ty.is_vector() { self.op("vector.broadcast", &[scalar], ty) } else { scalar }
+    }
+
+    /// A constant of float type `ty`.
+    pub(super) fn constant(&mut self, value: f64, ty: Type) -> Value {
+        self.splat(Attr::float(ty.element(), value), ty)
+    }
+
+    /// A constant of the result's type.
+    pub(super) fn c(&mut self, value: f64) -> Value {
+        self.constant(value, self.ty)
+    }
+
+    fn int(&mut self, value: i64) -> Value {
+        let ty = self.i32();
+        self.splat(Attr::int(ty.element(), value), ty)
+    }
+
+    /// An op of `arith` or `math` whose result has the type of its first operand.
+    pub(super) fn same(&mut self, name: &str, operands: &[Value]) -> Value {
+        self.op(name, operands, operands[0].ty())
+    }
+
+    /// `a + b`.
+    pub(super) fn add(&mut self, a: Value, b: Value) -> Value {
+        self.same("arith.addf", &[a, b])
+    }
+
+    /// `a - b`.
+    pub(super) fn sub(&mut self, a: Value, b: Value) -> Value {
+        self.same("arith.subf", &[a, b])
+    }
+
+    /// `a * b`.
+    pub(super) fn mul(&mut self, a: Value, b: Value) -> Value {
+        self.same("arith.mulf", &[a, b])
+    }
+
+    /// `a / b`.
+    pub(super) fn div(&mut self, a: Value, b: Value) -> Value {
+        self.same("arith.divf", &[a, b])
+    }
+
+    /// `a * k`.
+    pub(super) fn scale(&mut self, a: Value, k: f64) -> Value {
+        let k = self.constant(k, a.ty());
+        self.mul(a, k)
+    }
+
+    /// `a + k`.
+    pub(super) fn plus(&mut self, a: Value, k: f64) -> Value {
+        let k = self.constant(k, a.ty());
+        self.add(a, k)
+    }
+
+    /// `-a`.
+    pub(super) fn neg(&mut self, a: Value) -> Value {
+        self.same("arith.negf", &[a])
+    }
+
+    /// `|a|`.
+    pub(super) fn abs(&mut self, a: Value) -> Value {
+        self.same("math.absf", &[a])
+    }
+
+    /// The magnitude of `a` with the sign of `b`.
+    pub(super) fn copysign(&mut self, a: Value, b: Value) -> Value {
+        self.same("math.copysign", &[a, b])
+    }
+
+    /// Compares; the predicate is false on NaN, but for [`Compare::Ne`].
+    pub(super) fn compare(&mut self, predicate: Compare, a: Value, b: Value) -> Value {
+        let ty = self.over(Type::integer(self.cx(), 1));
+        let attr = Attr::i64(self.cx(), predicate as i64);
+        let spec = OpSpec::new("arith.cmpf", self.loc).operands(&[a, b]).results(&[ty]).attr("predicate", attr);
+        self.rewriter.create(spec).expect("comparison of equal types builds").result(0)
+    }
+
+    /// Compares with a constant.
+    pub(super) fn compare_c(&mut self, predicate: Compare, a: Value, k: f64) -> Value {
+        let k = self.constant(k, a.ty());
+        self.compare(predicate, a, k)
+    }
+
+    /// Both conditions.
+    pub(super) fn and(&mut self, a: Value, b: Value) -> Value {
+        self.same("arith.andi", &[a, b])
+    }
+
+    /// Either condition.
+    pub(super) fn or(&mut self, a: Value, b: Value) -> Value {
+        self.same("arith.ori", &[a, b])
+    }
+
+    /// `condition ? a : b`, lane by lane.
+    pub(super) fn select(&mut self, condition: Value, a: Value, b: Value) -> Value {
+        self.op("arith.select", &[condition, a, b], a.ty())
+    }
+
+    /// Whether the sign bit of the f32 `a` is set.
+    pub(super) fn sign_bit(&mut self, a: Value) -> Value {
+        let bits = self.i32();
+        let bits = self.op("arith.bitcast", &[a], bits);
+        let zero = self.int(0);
+        let ty = self.over(Type::integer(self.cx(), 1));
+        // 2: signed less than.
+        let attr = Attr::i64(self.cx(), 2);
+        let spec = OpSpec::new("arith.cmpi", self.loc).operands(&[bits, zero]).results(&[ty]).attr("predicate", attr);
+        self.rewriter.create(spec).expect("comparison of equal types builds").result(0)
+    }
+
+    /// `c0 + x (c1 + x (..))`.
+    pub(super) fn polynomial(&mut self, x: Value, coefficients: &[f64]) -> Value {
+        let (last, rest) = coefficients.split_last().expect("a polynomial has a coefficient");
+        let mut sum = self.constant(*last, x.ty());
+        for c in rest.iter().rev() {
+            let c = self.constant(*c, x.ty());
+            sum = self.same("math.fma", &[sum, x, c]);
+        }
+        sum
+    }
+
+    /// f32 to f64.
+    pub(super) fn extend(&mut self, a: Value) -> Value {
+        let ty = self.f64();
+        self.op("arith.extf", &[a], ty)
+    }
+
+    /// f64 to f32.
+    pub(super) fn truncate(&mut self, a: Value) -> Value {
+        self.op("arith.truncf", &[a], self.ty)
+    }
+
+    /// `2^n` for an integral f32 `n` between -126 and 127.
+    pub(super) fn power_of_two(&mut self, n: Value) -> Value {
+        let ty = self.i32();
+        let n = self.op("arith.fptosi", &[n], ty);
+        let (bias, shift) = (self.int(127), self.int(23));
+        let biased = self.same("arith.addi", &[n, bias]);
+        let bits = self.same("arith.shli", &[biased, shift]);
+        self.op("arith.bitcast", &[bits], self.ty)
+    }
+}

@@ -1,0 +1,174 @@
+//! Powers, roots, logarithms and hyperbolic functions of f32, by way of `exp`, `expm1`, `log`, `log1p` and `log2`.
+
+use super::emit::{Compare, Emit, Expand};
+use monopour_ir::Value;
+use std::f64::consts::{LN_2, LOG10_E};
+
+/// The functions of this file.
+pub(super) const EXPANSIONS: [(&str, Expand); 8] = [
+    ("math.exp2", exp2),
+    ("math.powf", powf),
+    ("math.log10", log10),
+    ("math.cbrt", cbrt),
+    ("math.sinh", sinh),
+    ("math.asinh", asinh),
+    ("math.acosh", acosh),
+    ("math.atanh", atanh),
+];
+
+/// From here on `x^2 + 1 = x^2` in f32, and `x^2` may overflow.
+const LARGE: f64 = 1e9;
+
+/// `2^x = 2^n e^((x - n) ln 2)`: the fraction is exact, so that the error does not grow with the result.
+fn exp2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    // Beyond these the result is infinite or zero; NaN passes.
+    let (low, high) = (e.c(-160.0), e.c(160.0));
+    let x = e.same("arith.maximumf", &[operands[0], low]);
+    let x = e.same("arith.minimumf", &[x, high]);
+    let n = e.same("math.roundeven", &[x]);
+    let fraction = e.sub(x, n);
+    let fraction = e.scale(fraction, LN_2);
+    let power = e.same("math.exp", &[fraction]);
+    // Two factors, because 2^160 has no exponent field; a NaN would have no integer, so it is dropped from the exponent.
+    let n = e.same("arith.maxnumf", &[n, low]);
+    let half = e.scale(n, 0.5);
+    let first = e.same("math.floor", &[half]);
+    let second = e.sub(n, first);
+    let (first, second) = (e.power_of_two(first), e.power_of_two(second));
+    let scaled = e.mul(power, first);
+    e.mul(scaled, second)
+}
+
+/// `|x|^y = 2^(y log2 |x|)`, then the signs and special values of IEEE 754's pow.
+fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let (x, y) = (operands[0], operands[1]);
+    let a = e.abs(x);
+    let log = e.same("math.log2", &[a]);
+    let exponent = e.mul(y, log);
+    let magnitude = e.same("math.exp2", &[exponent]);
+    let one = e.c(1.0);
+    // 1^inf: the logarithm is 0, and 0 times infinity is NaN.
+    let unit = e.compare(Compare::Eq, a, one);
+    let magnitude = e.select(unit, one, magnitude);
+    let whole = e.same("math.trunc", &[y]);
+    let half = e.scale(y, 0.5);
+    let whole_half = e.same("math.trunc", &[half]);
+    let integral = e.compare(Compare::Eq, whole, y);
+    let uneven = e.compare(Compare::Ne, whole_half, half);
+    let odd = e.and(integral, uneven);
+    let negative = e.sign_bit(x);
+    let flips = e.and(odd, negative);
+    let minus = e.neg(magnitude);
+    let signed = e.select(flips, minus, magnitude);
+    // A negative finite base has no real power of a fraction.
+    let fractional = e.compare(Compare::Ne, whole, y);
+    let below_zero = e.compare_c(Compare::Lt, x, 0.0);
+    let finite = e.compare_c(Compare::Lt, a, f64::INFINITY);
+    let outside = e.and(fractional, below_zero);
+    let outside = e.and(outside, finite);
+    let nan = e.c(f64::NAN);
+    let value = e.select(outside, nan, signed);
+    // x^0 and 1^y are 1, whatever the other is.
+    let no_exponent = e.compare_c(Compare::Eq, y, 0.0);
+    let base_one = e.compare(Compare::Eq, x, one);
+    let is_one = e.or(no_exponent, base_one);
+    e.select(is_one, one, value)
+}
+
+fn log10(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let log = e.same("math.log", operands);
+    e.scale(log, LOG10_E)
+}
+
+/// A power of a third, corrected by one Newton step.
+fn cbrt(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let a = e.abs(x);
+    // A denormal has no logarithm here: 2^24 makes it normal, and 2^-8 is the cube root of what that added.
+    let denormal = e.compare_c(Compare::Lt, a, f64::from(f32::MIN_POSITIVE));
+    let larger = e.scale(a, 2f64.powi(24));
+    let m = e.select(denormal, larger, a);
+    let log = e.same("math.log2", &[m]);
+    let third = e.scale(log, 1.0 / 3.0);
+    let guess = e.same("math.exp2", &[third]);
+    let square = e.mul(guess, guess);
+    let quotient = e.div(m, square);
+    let error = e.sub(guess, quotient);
+    let step = e.scale(error, 1.0 / 3.0);
+    let root = e.sub(guess, step);
+    let smaller = e.scale(root, 2f64.powi(-8));
+    let root = e.select(denormal, smaller, root);
+    let signed = e.copysign(root, x);
+    // Zero, infinity and NaN are their own roots.
+    let (positive, finite) = (e.compare_c(Compare::Gt, a, 0.0), e.compare_c(Compare::Lt, a, f64::INFINITY));
+    let ordinary = e.and(positive, finite);
+    e.select(ordinary, signed, x)
+}
+
+fn sinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let a = e.abs(x);
+    let m = e.same("math.expm1", &[a]);
+    let above = e.plus(m, 1.0);
+    let quotient = e.div(m, above);
+    let sum = e.add(m, quotient);
+    let small = e.scale(sum, 0.5);
+    // Near the end of the range e^x overflows where sinh does not.
+    let half = e.scale(a, 0.5);
+    let root = e.same("math.exp", &[half]);
+    let half_root = e.scale(root, 0.5);
+    let large = e.mul(half_root, root);
+    let is_small = e.compare_c(Compare::Lt, a, 20.0);
+    let value = e.select(is_small, small, large);
+    e.copysign(value, x)
+}
+
+/// `ln(a) + ln 2`, the inverse hyperbolic sine and cosine of a large number.
+fn log_of_double(e: &mut Emit<'_>, a: Value) -> Value {
+    let log = e.same("math.log", &[a]);
+    e.plus(log, LN_2)
+}
+
+fn asinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let a = e.abs(x);
+    let square = e.mul(a, a);
+    let above = e.plus(square, 1.0);
+    let root = e.same("math.sqrt", &[above]);
+    let denominator = e.plus(root, 1.0);
+    let quotient = e.div(square, denominator);
+    let argument = e.add(a, quotient);
+    let small = e.same("math.log1p", &[argument]);
+    let large = log_of_double(e, a);
+    let is_large = e.compare_c(Compare::Gt, a, LARGE);
+    let value = e.select(is_large, large, small);
+    e.copysign(value, x)
+}
+
+fn acosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let t = e.plus(x, -1.0);
+    let above = e.plus(t, 2.0);
+    let product = e.mul(t, above);
+    let root = e.same("math.sqrt", &[product]);
+    let argument = e.add(t, root);
+    let small = e.same("math.log1p", &[argument]);
+    let large = log_of_double(e, x);
+    let is_large = e.compare_c(Compare::Gt, x, LARGE);
+    let value = e.select(is_large, large, small);
+    // Below -1 the product is positive again.
+    let (outside, nan) = (e.compare_c(Compare::Lt, x, 1.0), e.c(f64::NAN));
+    e.select(outside, nan, value)
+}
+
+fn atanh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let a = e.abs(x);
+    let one = e.c(1.0);
+    let below = e.sub(one, a);
+    let double = e.add(a, a);
+    let argument = e.div(double, below);
+    let log = e.same("math.log1p", &[argument]);
+    let value = e.scale(log, 0.5);
+    e.copysign(value, x)
+}

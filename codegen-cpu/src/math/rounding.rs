@@ -1,0 +1,79 @@
+//! Rounding to integral values, for CPUs without an instruction for it (SSE2).
+//!
+//! Adding and subtracting 2^23 (2^52 in f64) rounds a smaller number to even; larger ones are integral already.
+//! NaN, infinities and the sign of zero come out as IEEE 754 says.
+
+use super::emit::{Compare, Emit, Expand};
+use monopour_ir::Value;
+
+/// Half away from zero has no instruction on x86 at all.
+pub(super) const ROUND: [(&str, Expand); 1] = [("math.round", round)];
+/// The others, where there is no instruction.
+pub(super) const WITHOUT_INSTRUCTION: [(&str, Expand); 4] =
+    [("math.roundeven", round_even), ("math.trunc", trunc), ("math.floor", floor), ("math.ceil", ceil)];
+
+/// The magnitude of `x` rounded to even, and whether `x` is small enough to have a fraction.
+fn magnitude(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
+    let integral = if x.ty().element().float_width() == Some(64) { 2f64.powi(52) } else { 2f64.powi(23) };
+    let a = e.abs(x);
+    let has_fraction = e.compare_c(Compare::Lt, a, integral);
+    let sum = e.plus(a, integral);
+    (e.plus(sum, -integral), has_fraction)
+}
+
+/// `rounded` with the sign of `x` where `x` has a fraction, else `x`.
+fn finish(e: &mut Emit<'_>, x: Value, rounded: Value, has_fraction: Value) -> Value {
+    let signed = e.copysign(rounded, x);
+    e.select(has_fraction, signed, x)
+}
+
+fn round_even(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let (even, has_fraction) = magnitude(e, x);
+    finish(e, x, even, has_fraction)
+}
+
+fn trunc(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let (even, has_fraction) = magnitude(e, x);
+    let a = e.abs(x);
+    let above = e.compare(Compare::Gt, even, a);
+    let less = e.plus(even, -1.0);
+    let down = e.select(above, less, even);
+    finish(e, x, down, has_fraction)
+}
+
+fn floor(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let even = round_even(e, operands);
+    let above = e.compare(Compare::Gt, even, x);
+    let less = e.plus(even, -1.0);
+    let down = e.select(above, less, even);
+    // A zero takes the sign of `x`: 0.7 rounds down to 0, and -0 stays -0.
+    let zero = e.compare_c(Compare::Eq, down, 0.0);
+    let signed = e.copysign(down, x);
+    e.select(zero, signed, down)
+}
+
+fn ceil(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let even = round_even(e, operands);
+    let below = e.compare(Compare::Lt, even, x);
+    let more = e.plus(even, 1.0);
+    let up = e.select(below, more, even);
+    // -0.5 rounds up to -0.
+    let zero = e.compare_c(Compare::Eq, up, 0.0);
+    let signed = e.copysign(up, x);
+    e.select(zero, signed, up)
+}
+
+/// Half away from zero.
+fn round(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let a = e.abs(operands[0]);
+    let whole = e.same("math.trunc", &[a]);
+    let fraction = e.sub(a, whole);
+    let up = e.compare_c(Compare::Ge, fraction, 0.5);
+    let more = e.plus(whole, 1.0);
+    let rounded = e.select(up, more, whole);
+    e.copysign(rounded, operands[0])
+}

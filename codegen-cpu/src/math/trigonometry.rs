@@ -1,0 +1,114 @@
+//! Circular functions of f32, reduced in f64.
+//!
+//! Coefficients are our own minimax fits of the relative error on the reduced interval.
+
+use super::emit::{Compare, Emit, Expand};
+use monopour_ir::Value;
+
+/// The functions of this file.
+pub(super) const EXPANSIONS: [(&str, Expand); 4] =
+    [("math.sin", sin), ("math.cos", cos), ("math.tan", tan), ("math.atan", atan)];
+
+/// `pi / 2` in three parts: a quadrant number below 2^20 times each of the first two is exact in f64.
+const HALF_PI: [f64; 3] = [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_795_951e-21];
+/// `sin(r) = r + r^3 P(r^2)` up to pi / 4, relative error 4e-9.
+const SIN: [f64; 3] = [-0.166_666_546_022_787_16, 0.008_332_160_291_970_113, -0.000_195_152_181_232_820_6];
+/// `cos(r) = 1 - r^2 / 2 + r^4 P(r^2)` up to pi / 4, relative error 1.2e-10.
+const COS: [f64; 3] = [0.041_666_645_670_134_5, -0.001_388_731_561_567_095_6, 2.443_308_260_814_097_5e-5];
+/// `atan(z) = z + z^3 P(z^2)` up to tan(pi / 8), relative error 7e-10.
+const ATAN: [f64; 5] = [
+    -0.333_333_151_719_995_45, 0.199_984_704_152_517_48, -0.142_435_111_748_875_27, 0.105_936_404_997_591_05, -0.060_777_606_949_510_06,
+];
+/// Below this, `sin(x) = x` to the last bit.
+const TINY: f64 = 1.0 / 4096.0;
+
+/// The argument minus a multiple of pi / 2, in f32, and which quadrant that was (0, 1, 2 or 3, in f64).
+fn reduce(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
+    let wide = e.extend(x);
+    let turns = e.scale(wide, std::f64::consts::FRAC_2_PI);
+    let k = e.same("math.roundeven", &[turns]);
+    let mut r = wide;
+    for part in HALF_PI {
+        let step = e.scale(k, part);
+        r = e.sub(r, step);
+    }
+    let quarter = e.scale(k, 0.25);
+    let whole = e.same("math.floor", &[quarter]);
+    let base = e.scale(whole, 4.0);
+    (e.truncate(r), e.sub(k, base))
+}
+
+fn sin_polynomial(e: &mut Emit<'_>, r: Value) -> Value {
+    let square = e.mul(r, r);
+    let p = e.polynomial(square, &SIN);
+    let cube = e.mul(square, r);
+    e.same("math.fma", &[cube, p, r])
+}
+
+fn cos_polynomial(e: &mut Emit<'_>, r: Value) -> Value {
+    let square = e.mul(r, r);
+    let p = e.polynomial(square, &COS);
+    let fourth = e.mul(square, square);
+    let half = e.scale(square, -0.5);
+    let head = e.plus(half, 1.0);
+    e.same("math.fma", &[fourth, p, head])
+}
+
+/// `even` in quadrants 0 and 2, `odd` in 1 and 3, within [-1, 1] even where a huge argument leaves no accuracy.
+fn by_quadrant(e: &mut Emit<'_>, quadrant: Value, values: [Value; 4]) -> Value {
+    let mut result = values[0];
+    for (i, value) in values.into_iter().enumerate().skip(1) {
+        let here = e.compare_c(Compare::Eq, quadrant, i as f64);
+        result = e.select(here, value, result);
+    }
+    let (one, minus_one) = (e.c(1.0), e.c(-1.0));
+    let capped = e.same("arith.minimumf", &[result, one]);
+    e.same("arith.maximumf", &[capped, minus_one])
+}
+
+fn sin(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let (r, quadrant) = reduce(e, x);
+    let (s, c) = (sin_polynomial(e, r), cos_polynomial(e, r));
+    let (minus_s, minus_c) = (e.neg(s), e.neg(c));
+    let value = by_quadrant(e, quadrant, [s, c, minus_s, minus_c]);
+    let a = e.abs(x);
+    let tiny = e.compare_c(Compare::Lt, a, TINY);
+    e.select(tiny, x, value)
+}
+
+fn cos(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let (r, quadrant) = reduce(e, operands[0]);
+    let (s, c) = (sin_polynomial(e, r), cos_polynomial(e, r));
+    let (minus_s, minus_c) = (e.neg(s), e.neg(c));
+    by_quadrant(e, quadrant, [c, minus_s, minus_c, s])
+}
+
+fn tan(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let s = e.same("math.sin", operands);
+    let c = e.same("math.cos", operands);
+    e.div(s, c)
+}
+
+fn atan(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let a = e.abs(x);
+    // tan(3 pi / 8) and tan(pi / 8) bound the three ranges.
+    let large = e.compare_c(Compare::Gt, a, 2.414_213_562_373_095);
+    let middle = e.compare_c(Compare::Gt, a, 0.414_213_562_373_095);
+    let minus_one = e.c(-1.0);
+    let inverse = e.div(minus_one, a);
+    let (below, above) = (e.plus(a, -1.0), e.plus(a, 1.0));
+    let ratio = e.div(below, above);
+    let small_or_middle = e.select(middle, ratio, a);
+    let z = e.select(large, inverse, small_or_middle);
+    let (zero, quarter, half) = (e.c(0.0), e.c(std::f64::consts::FRAC_PI_4), e.c(std::f64::consts::FRAC_PI_2));
+    let offset = e.select(middle, quarter, zero);
+    let offset = e.select(large, half, offset);
+    let square = e.mul(z, z);
+    let p = e.polynomial(square, &ATAN);
+    let cube = e.mul(square, z);
+    let value = e.same("math.fma", &[cube, p, z]);
+    let sum = e.add(offset, value);
+    e.copysign(sum, x)
+}
