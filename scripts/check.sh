@@ -26,7 +26,7 @@ runtime_has_no_llvm() {
 check format cargo fmt --all --check
 check clippy cargo clippy -q --workspace --all-targets -- -D warnings
 check docs env RUSTDOCFLAGS="-D warnings" cargo doc -q --workspace --no-deps
-check tidy cargo run -q -p xtask -- tidy
+check tidy cargo run -q -p monopour-xtask -- tidy
 check "build without LLVM" cargo build --no-default-features
 check "no LLVM under the runtime" runtime_has_no_llvm
 check examples make -s examples

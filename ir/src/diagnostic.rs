@@ -191,6 +191,7 @@ impl fmt::Display for Diagnostics {
 pub(crate) struct Handler {
     cx: Context,
     id: MlirDiagnosticHandlerID,
+    #[allow(clippy::box_collection, reason = "MLIR holds the vector's address while this handler moves")]
     collected: Box<Vec<Diagnostic>>,
 }
 

@@ -171,7 +171,9 @@ fn split_arguments(args: &[String], passes: &[OverridePass]) -> Result<(Vec<Stri
     let mut kept = Vec::new();
     let mut upstream = Vec::new();
     for argument in args {
-        let Some(names) = argument.trim_start_matches('-').strip_prefix("use-upstream=").filter(|_| argument.starts_with('-')) else {
+        let Some(names) =
+            argument.trim_start_matches('-').strip_prefix("use-upstream=").filter(|_| argument.starts_with('-'))
+        else {
             kept.push(argument.clone());
             continue;
         };
@@ -259,7 +261,8 @@ fn call_main(mut args: Vec<String>) -> i32 {
 /// Called back by the shim for each run of an override.
 extern "C" fn run_pass(index: usize, op: MlirOperation, values: *const MlirStringRef) -> bool {
     let op = Op { raw: op };
-    let pass = PASSES.get().and_then(|passes| passes.get(index)).expect("the shim calls back with an index that it was given");
+    let pass =
+        PASSES.get().and_then(|passes| passes.get(index)).expect("the shim calls back with an index that it was given");
     // SAFETY: the shim gives one text per option of the pass, alive during the call.
     let texts = unsafe { std::slice::from_raw_parts(values, pass.options.len()) };
     let values = pass.options.iter().zip(texts).map(|(o, text)| (o.name, string::from_ref(*text).to_owned())).collect();
@@ -278,7 +281,10 @@ extern "C" fn run_pass(index: usize, op: MlirOperation, values: *const MlirStrin
             false
         }
         Err(_) => {
-            let text = format!("'{}' pass of monopour failed on a broken invariant; this is a defect of monopour", pass.argument);
+            let text = format!(
+                "'{}' pass of monopour failed on a broken invariant; this is a defect of monopour",
+                pass.argument
+            );
             emit(op, &Diagnostic::error("I0014", op.location(), text));
             false
         }
@@ -300,7 +306,9 @@ fn emit(op: Op, diagnostic: &Diagnostic) {
     };
     let message = string::to_ref(&diagnostic.message);
     // SAFETY: defined in the shim; all arrays have `texts.len()` elements and live during the call.
-    unsafe { monopour_shim_emit_diagnostic(location.raw, severity, message, places.as_ptr(), texts.as_ptr(), texts.len()) };
+    unsafe {
+        monopour_shim_emit_diagnostic(location.raw, severity, message, places.as_ptr(), texts.as_ptr(), texts.len())
+    };
 }
 
 /// Reads `file:line:column`.

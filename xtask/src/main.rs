@@ -1,2 +1,47 @@
 //! Chores: the layering check, docs, and other repository upkeep.
-fn main() {}
+
+mod layering;
+mod source;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo run -p monopour-xtask -- COMMAND
+
+  tidy    check layering, `unsafe`, file headers, error pages, file sizes and unbound TODOs";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["tidy"] => finish(tidy::run(root())),
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The repository: the folder above this crate's.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository")
+}
+
+fn finish(findings: Result<Vec<String>, String>) -> ExitCode {
+    match findings {
+        Ok(findings) if findings.is_empty() => {
+            println!("tidy: nothing found");
+            ExitCode::SUCCESS
+        }
+        Ok(findings) => {
+            findings.iter().for_each(|f| println!("{f}"));
+            println!("tidy: {} findings", findings.len());
+            ExitCode::FAILURE
+        }
+        Err(message) => {
+            eprintln!("tidy could not run: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -198,16 +198,20 @@ impl Driver<'_, '_> {
         let pattern = self.patterns.get(index);
         let (location, name) = (op.location(), op.name());
         self.rw.set_point(InsertionPoint::Before(op));
-        let broken = |what: &str| Diagnostics::from(Diagnostic::error(
-            "I0012",
-            location,
-            format!("pattern '{}' {what} '{name}'", pattern.name()),
-        ));
+        let broken = |what: &str| {
+            Diagnostics::from(Diagnostic::error(
+                "I0012",
+                location,
+                format!("pattern '{}' {what} '{name}'", pattern.name()),
+            ))
+        };
         match pattern.rewrite(op, &Adaptor::new(operands), &mut self.rw) {
             Ok(()) if touches(self.rw.journal(), op) => Ok(None),
             Ok(()) => Err(broken("reports success but has not replaced, erased or changed")),
             Err(Declined::NoMatch(reason)) if self.rw.journal().is_empty() => Ok(Some(reason)),
-            Err(Declined::NoMatch(reason)) => Err(broken(&format!("declines ({reason}) after it changed the IR around"))),
+            Err(Declined::NoMatch(reason)) => {
+                Err(broken(&format!("declines ({reason}) after it changed the IR around")))
+            }
             Err(Declined::Failed(diagnostics)) => Err(diagnostics),
         }
     }
@@ -307,7 +311,8 @@ impl Driver<'_, '_> {
     }
 
     fn cycle(&self, visit: Visit) -> Diagnostic {
-        let message = format!("patterns keep rewriting '{}' without reaching a legal op ({MAX_CHAIN} steps)", visit.op.name());
+        let message =
+            format!("patterns keep rewriting '{}' without reaching a legal op ({MAX_CHAIN} steps)", visit.op.name());
         let out = Diagnostic::error("I0011", visit.op.location(), message);
         self.with_chain(out, visit.origin).with_help("the patterns named above undo each other, or one recreates its own root;             make the op legal in the target or let one of them decline")
     }
@@ -335,9 +340,14 @@ fn touches(journal: &[Change], op: Op) -> bool {
 
 fn left_cast(cast: Op) -> Diagnostic {
     let (from, to) = (cast.operand(0).ty(), cast.result(0).ty());
-    let mut out = Diagnostic::error("I0013", cast.location(), format!("a cast from {from} to {to} is left after a full conversion"));
+    let mut out = Diagnostic::error(
+        "I0013",
+        cast.location(),
+        format!("a cast from {from} to {to} is left after a full conversion"),
+    );
     for user in cast.result(0).uses().into_iter().take(SHOWN_STEPS) {
-        out = out.with_note(format!("'{}' reads it as operand {} at {}", user.op.name(), user.index, user.op.location()));
+        out =
+            out.with_note(format!("'{}' reads it as operand {} at {}", user.op.name(), user.index, user.op.location()));
     }
     out.with_help("convert these users too, or call the conversion in partial mode")
 }

@@ -188,10 +188,14 @@ impl ConversionRewriter {
     /// After a pattern: folds casts whose operand it changed, and drops those that ended unused.
     pub(super) fn settle(&mut self) {
         self.sync();
-        let changed: Vec<Op> = self.journal().iter().filter_map(|change| match change {
-            Change::Modified(op) => Some(*op),
-            _ => None,
-        }).collect();
+        let changed: Vec<Op> = self
+            .journal()
+            .iter()
+            .filter_map(|change| match change {
+                Change::Modified(op) => Some(*op),
+                _ => None,
+            })
+            .collect();
         for op in changed {
             self.fold(op);
         }

@@ -18,12 +18,15 @@ fn a_created_illegal_op_without_a_pattern_shows_its_chain() {
     let mut patterns = PatternSet::new();
     patterns.add(rename("t.a", "t.b")).add(rename("t.b", "t.c"));
     let errors = fails("\"t.a\"() : () -> ()\n", &target, &patterns, Mode::Partial);
-    assert_eq!(errors.to_string(), "\
+    assert_eq!(
+        errors.to_string(),
+        "\
 error[I0010]: 't.c' is illegal in the conversion target and no pattern converts it
   --> test.mlir:1:1
   note: no pattern has 't.c' as its root
   note: created or changed by pattern 'rename to t.c' on 't.b'
-  note: created or changed by pattern 'rename to t.b' on 't.a'");
+  note: created or changed by pattern 'rename to t.b' on 't.a'"
+    );
 }
 
 #[test]
@@ -46,7 +49,10 @@ fn unknown_ops_remain_in_partial_mode_only() {
     let module = parse("\"t.a\"() : () -> ()\n");
     check(&module, &target, &patterns, Mode::Partial).expect("may remain");
     let errors = fails("\"t.a\"() : () -> ()\n", &target, &patterns, Mode::Full);
-    assert_eq!(errors.0[0].message, "'t.a' is not known to be legal in the conversion target and no pattern converts it");
+    assert_eq!(
+        errors.0[0].message,
+        "'t.a' is not known to be legal in the conversion target and no pattern converts it"
+    );
 }
 
 #[test]
@@ -57,10 +63,13 @@ fn patterns_that_undo_each_other_are_stopped() {
     patterns.add(rename("t.a", "t.b")).add(rename("t.b", "t.a"));
     let errors = fails("\"t.a\"() : () -> ()\n", &target, &patterns, Mode::Partial);
     assert_eq!(errors.0[0].code, "I0011");
-    assert_eq!(errors.0[0].notes[..2], [
-        "created or changed by pattern 'rename to t.b' on 't.a'",
-        "created or changed by pattern 'rename to t.a' on 't.b'",
-    ]);
+    assert_eq!(
+        errors.0[0].notes[..2],
+        [
+            "created or changed by pattern 'rename to t.b' on 't.a'",
+            "created or changed by pattern 'rename to t.a' on 't.b'",
+        ]
+    );
 }
 
 #[test]
@@ -71,7 +80,10 @@ fn a_pattern_that_touches_nothing_may_not_report_success() {
     patterns.add_fn("t.a", |_, _, _| Ok(()));
     let errors = fails("\"t.a\"() : () -> ()\n", &target, &patterns, Mode::Partial);
     assert_eq!(errors.0[0].code, "I0012");
-    assert_eq!(errors.0[0].message, "pattern 'convert t.a' reports success but has not replaced, erased or changed 't.a'");
+    assert_eq!(
+        errors.0[0].message,
+        "pattern 'convert t.a' reports success but has not replaced, erased or changed 't.a'"
+    );
 }
 
 #[test]
@@ -84,7 +96,10 @@ fn a_pattern_that_touched_the_ir_may_not_decline() {
         Err(Declined::no_match("changed its mind"))
     });
     let errors = fails("\"t.a\"() : () -> ()\n", &target, &patterns, Mode::Partial);
-    assert_eq!(errors.0[0].message, "pattern 'convert t.a' declines (changed its mind) after it changed the IR around 't.a'");
+    assert_eq!(
+        errors.0[0].message,
+        "pattern 'convert t.a' declines (changed its mind) after it changed the IR around 't.a'"
+    );
 }
 
 #[test]

@@ -3,7 +3,9 @@
 mod failures;
 mod types;
 
-use monopour_ir::conversion::{ConversionOptions, ConversionTarget, Mode, PatternEvent, PatternSet, convert, convert_with};
+use monopour_ir::conversion::{
+    ConversionOptions, ConversionTarget, Mode, PatternEvent, PatternSet, convert, convert_with,
+};
 use monopour_ir::conversion::{ConversionPattern, ConversionRewriter, ConversionStats, Declined};
 use monopour_ir::{Context, Diagnostics, Module, Op, OpSpec, Value};
 
@@ -15,7 +17,12 @@ pub(crate) fn parse(text: &str) -> Module {
 }
 
 /// Converts with verification after every pattern.
-pub(crate) fn check(module: &Module, target: &ConversionTarget<'_>, patterns: &PatternSet<'_>, mode: Mode) -> Result<ConversionStats, Diagnostics> {
+pub(crate) fn check(
+    module: &Module,
+    target: &ConversionTarget<'_>,
+    patterns: &PatternSet<'_>,
+    mode: Mode,
+) -> Result<ConversionStats, Diagnostics> {
     let options = ConversionOptions { verify_each: true, ..Default::default() };
     convert_with(module.op(), target, patterns, mode, options)
 }
@@ -44,7 +51,12 @@ impl ConversionPattern for Rename {
     fn name(&self) -> String {
         format!("rename to {}", self.to)
     }
-    fn rewrite(&self, op: Op, adaptor: &monopour_ir::conversion::Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        adaptor: &monopour_ir::conversion::Adaptor<'_>,
+        rw: &mut ConversionRewriter,
+    ) -> Result<(), Declined> {
         if self.declines {
             return Err(Declined::no_match("it is told to"));
         }
@@ -166,7 +178,8 @@ fn a_replaced_root_is_allowed() {
 #[test]
 fn an_op_changed_by_a_later_pattern_is_visited_again() {
     // The walk passes t.use while it is legal; replacing its operand's definition, further down, makes it illegal.
-    let module = parse("\"t.outer\"() ({\n  \"t.use\"(%0) : (i32) -> ()\n  %0 = \"t.old\"() : () -> i32\n}) : () -> ()\n");
+    let module =
+        parse("\"t.outer\"() ({\n  \"t.use\"(%0) : (i32) -> ()\n  %0 = \"t.old\"() : () -> i32\n}) : () -> ()\n");
     let mut target = ConversionTarget::new();
     target.illegal_op("t.old");
     target.dynamically_legal_op("t.use", |op| op.operand(0).defining_op().is_some_and(|d| d.is("t.old")));

@@ -8,7 +8,13 @@ fn i64_of(op: Op) -> Type {
     Type::integer(op.context(), 64)
 }
 
-fn create(rw: &mut ConversionRewriter, name: &str, like: Op, operands: &[Value], types: &[Type]) -> Result<Op, Declined> {
+fn create(
+    rw: &mut ConversionRewriter,
+    name: &str,
+    like: Op,
+    operands: &[Value],
+    types: &[Type],
+) -> Result<Op, Declined> {
     Ok(rw.create(OpSpec::new(name, like.location()).operands(operands).results(types))?)
 }
 
@@ -174,12 +180,20 @@ fn a_loop_carries_the_new_type() {
     assert_eq!(add.operand(0).as_block_arg().map(|a| a.1), Some(1));
     // %x comes in and %r goes out as index: two casts; none in the loop.
     assert_eq!(casts(&module), 2);
-    assert!(module.op().find_all("builtin.unrealized_conversion_cast").iter().all(|c| c.parent().is_some_and(|p| p.is("func.func"))));
+    assert!(
+        module
+            .op()
+            .find_all("builtin.unrealized_conversion_cast")
+            .iter()
+            .all(|c| c.parent().is_some_and(|p| p.is("func.func")))
+    );
 }
 
 #[test]
 fn block_signatures_change_in_place() {
-    let module = parse("func.func @f(%a: index) -> index {\n  cf.br ^bb1(%a : index)\n^bb1(%b: index):\n  return %b : index\n}\n");
+    let module = parse(
+        "func.func @f(%a: index) -> index {\n  cf.br ^bb1(%a : index)\n^bb1(%b: index):\n  return %b : index\n}\n",
+    );
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("func.func", |op| op.function_type().is_some_and(|(i, _)| !i[0].is_index()));
     for name in ["cf.br", "func.return"] {
@@ -207,7 +221,9 @@ fn block_signatures_change_in_place() {
 
 #[test]
 fn casts_in_the_input_are_left_alone() {
-    let module = parse("%0 = \"t.def\"() : () -> index\n%1 = builtin.unrealized_conversion_cast %0 : index to i8\n\"t.use\"(%1) : (i8) -> ()\n");
+    let module = parse(
+        "%0 = \"t.def\"() : () -> index\n%1 = builtin.unrealized_conversion_cast %0 : index to i8\n\"t.use\"(%1) : (i8) -> ()\n",
+    );
     let mut target = ConversionTarget::new();
     target.illegal_op("t.def").illegal_op("t.use");
     let mut patterns = PatternSet::new();

@@ -39,7 +39,9 @@ fn ops_answer_for_themselves() {
     assert!(interfaces::is_pure(op("arith.constant")) && !interfaces::is_memory_effect_free(op("memref.load")));
     assert!(interfaces::has_recursive_effects(op("scf.for")));
     assert!(interfaces::is_region_branch(op("scf.for")) && interfaces::is_loop_like(op("scf.for")));
-    assert!(interfaces::is_repetitive_region(op("scf.for"), 0) && !interfaces::is_repetitive_region(op("func.func"), 0));
+    assert!(
+        interfaces::is_repetitive_region(op("scf.for"), 0) && !interfaces::is_repetitive_region(op("func.func"), 0)
+    );
     assert!(interfaces::is_subset_insertion(op("tensor.insert_slice")));
     assert!(interfaces::is_subset_extraction(op("tensor.extract_slice")));
     assert!(!interfaces::is_subset_insertion(op("linalg.fill")));

@@ -84,7 +84,12 @@ const EMPTY: &str = "func.func @f() {\n  return\n}\n";
 #[test]
 fn options_have_upstreams_text_and_defaults() {
     let defaults = opt(EMPTY, &["-", "-one-shot-bufferize"]);
-    assert!(defaults.out.contains("\"false true 64 bottom-up  fully-dynamic-layout-map\""), "{}{}", defaults.out, defaults.err);
+    assert!(
+        defaults.out.contains("\"false true 64 bottom-up  fully-dynamic-layout-map\""),
+        "{}{}",
+        defaults.out,
+        defaults.err
+    );
     let text = "-one-shot-bufferize=bufferize-function-boundaries check-parallel-regions=0 buffer-alignment=8 \
         analysis-heuristic=top-down dialect-filter=tensor,scf unknown-type-conversion=identity-layout-map";
     let set = opt(EMPTY, &["-", text]);
@@ -103,8 +108,14 @@ fn a_wrong_choice_is_refused() {
 #[test]
 fn upstreams_pass_comes_back_on_request() {
     let input = "func.func @f(%t: tensor<4xf32>) -> tensor<4xf32> {\n  return %t : tensor<4xf32>\n}\n";
-    let upstream = opt(input, &["-", "--use-upstream=one-shot-bufferize", "-one-shot-bufferize=bufferize-function-boundaries"]);
-    assert!(upstream.out.contains("memref<4xf32") && !upstream.out.contains("t.options"), "{}{}", upstream.out, upstream.err);
+    let upstream =
+        opt(input, &["-", "--use-upstream=one-shot-bufferize", "-one-shot-bufferize=bufferize-function-boundaries"]);
+    assert!(
+        upstream.out.contains("memref<4xf32") && !upstream.out.contains("t.options"),
+        "{}{}",
+        upstream.out,
+        upstream.err
+    );
     let unknown = opt(input, &["-", "--use-upstream=canonicalize"]);
     assert_eq!(unknown.status, 2);
     assert!(unknown.err.contains("'canonicalize' is not a pass of monopour's"), "{}", unknown.err);
@@ -114,7 +125,11 @@ fn upstreams_pass_comes_back_on_request() {
 fn statistics_are_summed() {
     let two = format!("{EMPTY}// -----\n{EMPTY}");
     let run = opt(&two, &["-", "-split-input-file", "-one-shot-bufferize", "-mlir-pass-statistics"]);
-    assert!(run.err.contains("one-shot-bufferize\n  (S)        2 num-functions - monopour: functions seen\n"), "{}", run.err);
+    assert!(
+        run.err.contains("one-shot-bufferize\n  (S)        2 num-functions - monopour: functions seen\n"),
+        "{}",
+        run.err
+    );
 }
 
 #[test]
@@ -142,5 +157,9 @@ fn other_passes_are_upstreams() {
     let folded = opt(input, &["-", "-canonicalize"]);
     assert!(folded.out.contains("arith.constant 2 : index") && folded.status == 0, "{}{}", folded.out, folded.err);
     let help = opt("", &["--help"]);
-    assert!(help.out.contains("monopour: writes its options down") && help.out.contains("--canonicalize"), "{}", help.err);
+    assert!(
+        help.out.contains("monopour: writes its options down") && help.out.contains("--canonicalize"),
+        "{}",
+        help.err
+    );
 }

@@ -1,0 +1,205 @@
+//! The house rules that a compiler does not check.
+
+use crate::layering;
+use crate::source::{self, Source};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Files above this are split; the target is 600.
+const MAX_LINES: usize = 800;
+/// First letters of diagnostic codes.
+const CODE_LETTERS: &str = "IFBDSGCRP";
+/// Crates that run without LLVM, as arguments of `cargo tree`, and what may not be under them.
+const WITHOUT_LLVM: [&[&str]; 2] = [&["-p", "monopour-runtime"], &["-p", "monopour", "--no-default-features"]];
+const LLVM_CRATES: [&str; 3] = ["melior", "mlir-sys", "llvm-sys"];
+
+/// Checks the repository and gives one line per finding.
+pub fn run(root: &Path) -> Result<Vec<String>, String> {
+    let mut out = layering::forbidden_edges(&metadata(root)?);
+    for arguments in WITHOUT_LLVM {
+        out.extend(llvm_below(root, arguments)?);
+    }
+    let mut codes: BTreeMap<String, String> = BTreeMap::new();
+    for path in tracked_files(root)? {
+        let Ok(text) = fs::read_to_string(root.join(&path)) else {
+            // Binary, or deleted and not yet committed.
+            continue;
+        };
+        out.extend(check_size(&path, &text));
+        if path.ends_with(".rs") {
+            let parsed = source::parse(&text);
+            out.extend(check_rust(&path, &text, &parsed));
+            // Fixtures of tests hold codes that nobody gives.
+            let is_source = path.contains("src/") && !path.starts_with("xtask/");
+            for (line, code) in codes_in(&parsed).into_iter().filter(|_| is_source) {
+                codes.entry(code).or_insert_with(|| format!("{path}:{line}"));
+            }
+        }
+    }
+    out.extend(check_pages(&codes, &pages(root)?));
+    Ok(out)
+}
+
+fn metadata(root: &Path) -> Result<serde_json::Value, String> {
+    let text = output(root, "cargo", &["metadata", "--format-version", "1", "--no-deps"])?;
+    serde_json::from_str(&text).map_err(|e| format!("cargo metadata: {e}"))
+}
+
+fn llvm_below(root: &Path, arguments: &[&str]) -> Result<Vec<String>, String> {
+    let mut command = vec!["tree", "-e", "normal,build", "--prefix", "none"];
+    command.extend(arguments);
+    let tree = output(root, "cargo", &command)?;
+    let found: BTreeSet<&str> =
+        tree.lines().filter_map(|l| l.split(' ').next()).filter(|n| LLVM_CRATES.contains(n)).collect();
+    Ok(found.into_iter().map(|name| format!("cargo tree {}: holds {name}", arguments.join(" "))).collect())
+}
+
+/// Files that git knows or would add, from the root.
+fn tracked_files(root: &Path) -> Result<Vec<String>, String> {
+    let text = output(root, "git", &["ls-files", "--cached", "--others", "--exclude-standard"])?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
+    let result =
+        Command::new(program).args(arguments).current_dir(root).output().map_err(|e| format!("{program}: {e}"))?;
+    if !result.status.success() {
+        return Err(format!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&result.stderr).trim()));
+    }
+    Ok(String::from_utf8_lossy(&result.stdout).into_owned())
+}
+
+fn check_size(path: &str, text: &str) -> Option<String> {
+    let is_code = [".rs", ".cpp", ".wgsl", ".py", ".sh"].iter().any(|end| path.ends_with(end));
+    let lines = text.lines().count();
+    (is_code && lines > MAX_LINES).then(|| format!("{path}: {lines} lines, at most {MAX_LINES}"))
+}
+
+fn check_rust(path: &str, text: &str, parsed: &Source) -> Vec<String> {
+    let mut out = Vec::new();
+    if !text.starts_with("//!") {
+        out.push(format!("{path}:1: does not open with a //! header"));
+    }
+    if !layering::may_be_unsafe(path) {
+        for (line, _) in parsed.words.iter().filter(|(_, word)| word == "unsafe") {
+            out.push(format!("{path}:{line}: `unsafe` outside the files that may hold it"));
+        }
+    }
+    for (line, comment) in &parsed.comments {
+        if is_unbound_todo(comment) {
+            out.push(format!("{path}:{line}: a TODO names its issue, `TODO(#123): outcome`"));
+        }
+    }
+    for (line, word) in &parsed.words {
+        if word == "todo" || word == "unimplemented" {
+            out.push(format!("{path}:{line}: `{word}!` is not an answer to any input"));
+        }
+    }
+    out
+}
+
+fn is_unbound_todo(comment: &str) -> bool {
+    let words = ["TODO", "FIXME", "XXX"];
+    let Some(rest) = words.iter().find_map(|w| comment.split_once(w)).map(|(_, rest)| rest) else { return false };
+    let bound = rest
+        .strip_prefix("(#")
+        .and_then(|r| r.split_once(')'))
+        .is_some_and(|(number, _)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
+    // `TODO` in backticks speaks of the rule itself.
+    !bound && !comment.contains("`TODO")
+}
+
+/// Diagnostic codes among the strings: a whole literal `B0104`, or `[B0104]` within one.
+fn codes_in(parsed: &Source) -> Vec<(usize, String)> {
+    let mut out = Vec::new();
+    for (line, text) in &parsed.strings {
+        if is_code(text) {
+            out.push((*line, text.clone()));
+        }
+        for (at, _) in text.match_indices('[') {
+            let inner = text.get(at + 1..at + 6).unwrap_or_default();
+            if is_code(inner) && text[at + 6..].starts_with(']') {
+                out.push((*line, inner.to_owned()));
+            }
+        }
+    }
+    out
+}
+
+fn is_code(text: &str) -> bool {
+    let mut chars = text.chars();
+    text.len() == 5 && chars.next().is_some_and(|c| CODE_LETTERS.contains(c)) && chars.all(|c| c.is_ascii_digit())
+}
+
+fn pages(root: &Path) -> Result<BTreeMap<String, String>, String> {
+    let folder = root.join("docs/errors");
+    let entries = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let paths: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+    Ok(paths
+        .into_iter()
+        .filter_map(|path| {
+            let code = path.file_stem()?.to_str()?.to_owned();
+            is_code(&code).then(|| (code, fs::read_to_string(&path).unwrap_or_default()))
+        })
+        .collect())
+}
+
+fn check_pages(codes: &BTreeMap<String, String>, pages: &BTreeMap<String, String>) -> Vec<String> {
+    let mut out = Vec::new();
+    for (code, place) in codes.iter().filter(|(code, _)| !pages.contains_key(*code)) {
+        out.push(format!("{place}: {code} has no page docs/errors/{code}.md"));
+    }
+    for (code, text) in pages {
+        if !codes.contains_key(code) {
+            out.push(format!("docs/errors/{code}.md: no source gives this code"));
+        }
+        if !text.starts_with(&format!("# {code}: ")) {
+            out.push(format!("docs/errors/{code}.md: does not open with `# {code}: ...`"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(path: &str, text: &str) -> Vec<String> {
+        check_rust(path, text, &source::parse(text))
+    }
+
+    #[test]
+    fn headers_unsafe_and_todos() {
+        assert_eq!(findings("split/src/a.rs", "fn f() {}\n"), ["split/src/a.rs:1: does not open with a //! header"]);
+        assert_eq!(findings("split/src/a.rs", "//! A.\nunsafe { f() }\n").len(), 1);
+        assert!(findings("ir/src/a.rs", "//! A.\nunsafe { f() }\n").is_empty());
+        assert_eq!(findings("a.rs", "//! A.\n// TODO: later\n").len(), 1);
+        assert!(findings("a.rs", "//! A.\n// TODO(#12): later\n").is_empty());
+        assert_eq!(findings("a.rs", "//! A.\nfn f() { todo!() }\n").len(), 1);
+    }
+
+    #[test]
+    fn codes_are_read_from_strings_only() {
+        let parsed = source::parse(
+            "//! B0001\nf(\"B0104\", \"error[S0002]: x\", \"F16\", \"Q0001\", \"B01041\"); let I0001 = 1;\n",
+        );
+        let codes: Vec<_> = codes_in(&parsed).into_iter().map(|c| c.1).collect();
+        assert_eq!(codes, ["B0104", "S0002"]);
+    }
+
+    #[test]
+    fn pages_and_codes_match() {
+        let codes =
+            BTreeMap::from([("B0001".to_owned(), "a.rs:1".to_owned()), ("B0002".to_owned(), "a.rs:2".to_owned())]);
+        let pages = BTreeMap::from([
+            ("B0001".to_owned(), "# B0001: x\n".to_owned()),
+            ("B0003".to_owned(), "B0003\n".to_owned()),
+        ]);
+        let found = check_pages(&codes, &pages);
+        assert_eq!(found[0], "a.rs:2: B0002 has no page docs/errors/B0002.md");
+        assert_eq!(found[1], "docs/errors/B0003.md: no source gives this code");
+        assert_eq!(found.len(), 3);
+    }
+}
