@@ -2,14 +2,19 @@
 //!
 //! Input: a module with the scheduled host function and, for a CPU target, the outlined kernels on memrefs.
 //! Output: one ELF relocatable that the runtime loads from memory, whose only undefined symbols are the runtime's.
-//! [`object::emit`] is the way in; the stages under it, in order: [`local_memory`] puts a kernel's own buffers on the stack,
-//! [`copies`] turns strided copies into loops, [`math`] replaces what would need a math library, [`to_llvm`] runs upstream's
-//! lowerings to the llvm dialect, [`abi`] gives each kernel the signature that the runtime calls.
+//! [`object::emit`] is the way in. The stages under it, in order:
+//! - [`local_memory`] puts a kernel's own buffers on the stack;
+//! - [`copies`] turns strided copies into loops;
+//! - [`loop_order`] orders the loops of leftover linalg ops;
+//! - [`math`] replaces what would need a math library;
+//! - [`to_llvm`] holds the order, and runs upstream's lowerings to the llvm dialect;
+//! - [`abi`] gives each kernel the signature that the runtime calls.
 
 pub mod abi;
 pub mod copies;
 pub mod error;
 pub mod local_memory;
+pub mod loop_order;
 pub mod math;
 pub mod object;
 pub mod to_llvm;

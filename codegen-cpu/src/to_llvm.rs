@@ -6,7 +6,7 @@
 //! Limits: an op that no lowering takes (C0001), a call to outside (C0008).
 
 use crate::abi::{self, KernelSignature};
-use crate::{copies, error, local_memory, math, object::RUNTIME_PREFIX};
+use crate::{copies, error, local_memory, loop_order, math, object::RUNTIME_PREFIX};
 use monopour_ir::{Diagnostics, Module, Op, Rewriter, WalkOrder, apply_named_sequence, run_passes};
 use monopour_program::CpuTarget;
 
@@ -39,6 +39,7 @@ pub fn run(module: &Module, target: &CpuTarget) -> Result<Module, Diagnostics> {
     strip_argument_attrs(&lowered);
     local_memory::run(&lowered)?;
     copies::run(&lowered)?;
+    loop_order::run(&lowered)?;
     run_passes(lowered.op(), LINALG)?;
     if !kernels.is_empty() {
         let script = Module::parse(module.context(), LOWER_VECTORS.as_bytes(), "lower_vectors.mlir")?;

@@ -1,7 +1,7 @@
 //! Every code is reached, with its location and a hint.
 
 use crate::harness::{compile, compile_module};
-use monopour_ir::Diagnostic;
+use monopour_ir::{Context, Diagnostic, LlvmOutput, LlvmTarget, Module, emit_llvm};
 use monopour_program::CpuTarget;
 
 fn first_error(text: &str, target: &CpuTarget) -> Diagnostic {
@@ -83,4 +83,14 @@ fn aarch64_code_is_made_anywhere() {
     let code = compile(&kernel("%a: memref<4xf32>", ""), &target).unwrap();
     assert_eq!(code.arch, "aarch64");
     assert_eq!(code.object[18], 183, "the ELF header says AArch64");
+}
+
+#[test]
+fn i0005_llvm_refuses() {
+    let module = Module::parse(Context::new(), b"func.func @f() { return }", "test.mlir").unwrap();
+    let target = LlvmTarget { triple: "x86_64-unknown-none-elf".into(), cpu: String::new(), features: String::new(), vector_bits: 128 };
+    let found = emit_llvm(module.op(), &target, LlvmOutput::Object).unwrap_err();
+    assert_eq!(found.0.last().unwrap().code, "I0005");
+    let unknown = LlvmTarget { triple: "nowhere".into(), ..target };
+    assert_eq!(emit_llvm(Module::empty(Context::new()).op(), &unknown, LlvmOutput::Ir).unwrap_err().0[0].code, "I0005");
 }

@@ -185,3 +185,48 @@ fn named_ops_and_a_constant() {
         assert_close(&c, &expected, 1e-6);
     }
 }
+
+/// Sums of three shapes, left as linalg: along rows, along columns, and a product with both operands transposed.
+const SUMS: &str = r#"
+func.func private @k(%A: memref<24x40xf32>, %rows: memref<24xf32>, %columns: memref<40xf32>, %P: memref<40x40xf32>) attributes {monopour.kernel = {class = "generic"}} {
+  %z = arith.constant 0.0 : f32
+  linalg.fill ins(%z : f32) outs(%rows : memref<24xf32>)
+  linalg.fill ins(%z : f32) outs(%columns : memref<40xf32>)
+  linalg.fill ins(%z : f32) outs(%P : memref<40x40xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+    ins(%A : memref<24x40xf32>) outs(%rows : memref<24xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %s = arith.addf %o, %x : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(j, i) -> (i, j)>, affine_map<(j, i) -> (j)>], iterator_types = ["parallel", "reduction"]}
+    ins(%A : memref<24x40xf32>) outs(%columns : memref<40xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %s = arith.addf %o, %x : f32
+    linalg.yield %s : f32
+  }
+  linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (k, i)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>]
+    ins(%A, %A : memref<24x40xf32>, memref<24x40xf32>) outs(%P : memref<40x40xf32>)
+  return
+}
+"#;
+
+#[test]
+fn leftover_sums_in_any_order_of_loops() {
+    if !can_run() {
+        return;
+    }
+    let mut a = random(24 * 40, 7);
+    let transposed: Vec<f32> = (0..24 * 40).map(|e| a[(e % 24) * 40 + e / 24]).collect();
+    let product = matmul(&transposed, &a, 40, 24, 40);
+    let row_sums = matmul(&a, &[1.0; 40], 24, 40, 1);
+    let column_sums = matmul(&[1.0; 24], &a, 1, 24, 40);
+    for target in targets() {
+        let library = Library::load(&compile(SUMS, &target).unwrap());
+        let (mut rows, mut columns, mut p) = (vec![f32::NAN; 24], vec![f32::NAN; 40], vec![f32::NAN; 1600]);
+        library.run("k", &mut [&mut a, &mut rows, &mut columns, &mut p], &[]);
+        assert_close(&rows, &row_sums, 1e-5);
+        assert_close(&columns, &column_sums, 1e-5);
+        assert_close(&p, &product, 1e-5);
+    }
+}
