@@ -68,6 +68,11 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
+/// A product of square matrices, alone.
+pub(super) fn square(n: usize) -> Case {
+    case("plain", n, n, n, Operands::Plain, Epilogue::Nothing)
+}
+
 fn case(name: &str, m: usize, n: usize, k: usize, operands: Operands, epilogue: Epilogue) -> Case {
     let a = if matches!(operands, Operands::TransposedA | Operands::TransposeOpA) { vec![k, m] } else { vec![m, k] };
     let b = if matches!(operands, Operands::TransposedB | Operands::TransposeOpB) { vec![n, k] } else { vec![k, n] };

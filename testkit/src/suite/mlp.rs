@@ -5,7 +5,12 @@ use crate::approx::Tolerance;
 use std::fmt::Write;
 
 pub(super) fn cases() -> Vec<Case> {
-    vec![case(&[5, 33, 17, 9, 10]), case(&[1, 10, 63, 10]), case(&[64, 784, 1024, 1024, 10])]
+    vec![case(&[5, 33, 17, 9, 10]), case(&[1, 10, 63, 10]), large()]
+}
+
+/// The perceptron of the benchmarks.
+pub(super) fn large() -> Case {
+    case(&[64, 784, 1024, 1024, 10])
 }
 
 /// Batch size, then the width of each layer.

@@ -127,6 +127,11 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
+/// The programs that benches time: square products, and a perceptron whose weights are inputs.
+pub fn benchmarks() -> Vec<Case> {
+    vec![matmul::square(256), matmul::square(512), matmul::square(1024), mlp::large()]
+}
+
 /// The cases of a run: all of them, or a sample that is the same every time. Of the many sizes of one chain the sample
 /// takes some, of every other family all that are quick.
 pub fn selected(full: bool) -> Vec<Case> {

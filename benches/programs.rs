@@ -1,0 +1,26 @@
+//! Wall time of a warm run of each benchmark program: on a GPU, on one CPU thread, and on all.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use monopour::runtime::DeviceChoice;
+use monopour_benches::{Loaded, programs};
+
+fn benches(criterion: &mut Criterion) {
+    for (name, device, threads) in
+        [("gpu", DeviceChoice::Gpu, 0), ("cpu1", DeviceChoice::Cpu, 1), ("cpu", DeviceChoice::Cpu, 0)]
+    {
+        let mut group = criterion.benchmark_group(name);
+        group.sample_size(20);
+        for case in programs() {
+            match Loaded::new(&case, &device, threads) {
+                Ok(mut loaded) => {
+                    group.bench_function(&case.name, |b| b.iter(|| loaded.run().expect("a loaded program runs")));
+                }
+                Err(message) => eprintln!("{name}: {} is skipped: {message}", case.name),
+            }
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(all, benches);
+criterion_main!(all);

@@ -1,0 +1,6 @@
+//! One binary for all tests of `monopour` as a whole: programs from source to results, on every kind of device.
+
+mod backend;
+mod example;
+mod phases;
+mod suite;

@@ -1,0 +1,35 @@
+//! The op suite on every kind of device: values, one dispatch, no copy, no transfer, nothing created when warm, no leak.
+
+use crate::backend::Monopour;
+use monopour_testkit::device::full_is_asked_for;
+use monopour_testkit::suite::{Backend, Case, run, selected};
+
+/// The cases of this run; `MONOPOUR_TEST_ONLY` keeps those whose name contains it.
+fn cases() -> Vec<Case> {
+    let mut cases = selected(full_is_asked_for() || std::env::var_os("MONOPOUR_TEST_ONLY").is_some());
+    if let Ok(only) = std::env::var("MONOPOUR_TEST_ONLY") {
+        cases.retain(|c| c.name.contains(&only));
+    }
+    cases
+}
+
+fn check(backend: impl Backend + 'static) {
+    let report = run(&mut [Box::new(backend)], &cases());
+    for line in &report.ignored {
+        println!("ignored: {line}");
+    }
+    println!("{} cases passed", report.passed);
+    report.assert_passed();
+}
+
+#[test]
+fn op_suite_on_the_cpu() {
+    check(Monopour::cpu());
+}
+
+#[test]
+fn op_suite_on_a_gpu() {
+    if let Some(gpu) = Monopour::gpu() {
+        check(gpu);
+    }
+}
