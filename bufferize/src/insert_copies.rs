@@ -32,14 +32,19 @@ pub(crate) fn run(collected: &Collected, decisions: &Decisions, options: &Option
     for (id, used) in collected.operands.iter_enumerated() {
         let Some(copy) = decisions.copy(id) else { continue };
         if used.op.is("tensor.parallel_insert_slice") && used.index == 1 {
+            // The forall's own operand has been copied; iterations share that copy.
+            if decisions.reason(id) == Some(Reason::CopyBeforeWrite) {
+                continue;
+            }
             return Err(shared_destination(used.op));
+        }
+        if let Some(reason) = decisions.reason(id) {
+            let copied = copy.result.map_or_else(|| used.op.operand(used.index), |result| collected.values[result]);
+            remarks.0.push(explain(collected, id, reason, copied.ty(), copy.contents));
         }
         match copy.result {
             Some(result) => copy_result(&mut rw, collected.values[result], copy.contents, options)?,
             None => copy_operand(&mut rw, *used, copy.contents, options)?,
-        }
-        if let Some(reason) = decisions.reason(id) {
-            remarks.0.push(explain(collected, id, reason, copy.contents));
         }
     }
     for used in escaping {
@@ -51,13 +56,13 @@ pub(crate) fn run(collected: &Collected, decisions: &Decisions, options: &Option
 }
 
 fn shared_destination(op: Op) -> Diagnostics {
-    Diagnostic::error("B0109", op.location(), "iterations insert into a tensor whose old contents are still read")
+    Diagnostic::error("B0104", op.location(), "tensor.parallel_insert_slice into a tensor that is still read cannot be bufferized")
         .with_help("read from the tensor that the forall was given, not from its shared output").into()
 }
 
 fn copy_operand(rw: &mut Rewriter, used: Use, contents: bool, options: &Options) -> Result<(), Diagnostics> {
-    // A forall's terminator holds nothing but inserts.
-    let anchor = used.op.parent().filter(|p| p.is("scf.forall.in_parallel")).unwrap_or(used.op);
+    // A forall's terminator holds nothing but inserts, and a mask one operation.
+    let anchor = used.op.parent().filter(|p| p.is("scf.forall.in_parallel") || p.is("vector.mask")).unwrap_or(used.op);
     rw.set_point(InsertionPoint::Before(anchor));
     let copy = allocate(rw, used.op, used.op.operand(used.index), contents, options)?;
     rw.set_operand(used.op, used.index, copy);
@@ -157,9 +162,9 @@ fn place(op: Op) -> String {
 }
 
 /// Why an operand is copied, in words.
-pub(crate) fn explain(collected: &Collected, id: OperandId, reason: Reason, contents: bool) -> Diagnostic {
+pub(crate) fn explain(collected: &Collected, id: OperandId, reason: Reason, copied: Type, contents: bool) -> Diagnostic {
     let used = collected.operands[id];
-    let what = bytes(used.op.operand(used.index).ty());
+    let what = bytes(copied);
     let verb = if contents { "copied" } else { "allocated" };
     let op_of = |id: OperandId| place(collected.operands[id].op);
     let value_of = |id: ValueId| {
@@ -179,7 +184,7 @@ pub(crate) fn explain(collected: &Collected, id: OperandId, reason: Reason, cont
         Reason::SharedByParallelIterations { read, write } => remark(format!("{head}: parallel iterations would share it"))
             .with_note(format!("read by {}", op_of(read)))
             .with_note(format!("written by {}", op_of(write))),
-        Reason::ReadAfterWrite { read, write, definition } => remark(format!("{head}: its old contents are read later"))
+        Reason::ReadAfterWrite { read, write, definition } => remark(format!("{head}: its contents are read after the write"))
             .with_note(format!("read by {}", op_of(read)))
             .with_note(format!("written by {}", op_of(write)))
             .with_note(format!("contents from {}", value_of(definition))),

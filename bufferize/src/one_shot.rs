@@ -46,7 +46,7 @@ pub struct Stats {
 /// Bufferizes a module with the models of upstream's dialects.
 ///
 /// # Errors
-/// B0100 for an option that is not implemented; B0101 to B0109 for programs that cannot be bufferized.
+/// B0100 for an option that is not implemented; B0101 to B0108 for programs that cannot be bufferized.
 /// The module may be partly rewritten then.
 pub fn run_one_shot(module: Op, options: &Options) -> Result<Stats, Diagnostics> {
     run_with_models(module, options, &OpModels::upstream())
@@ -109,11 +109,12 @@ fn decide(collected: &Collected, options: &Options) -> Result<Decisions, Diagnos
         heuristic,
         copy_before_write: options.copy_before_write,
         check_parallel_regions: options.check_parallel_regions,
+        ..one_shot::Options::default()
     };
     one_shot::decide(&collected.facts, &settings).map_err(|error| {
         let id = error.operand();
         let used = collected.operands[id];
-        let why = insert_copies::explain(collected, id, error.reason(), true);
+        let why = insert_copies::explain(collected, id, error.reason(), used.op.operand(used.index).ty(), true);
         let message = format!("operand {} of {} cannot be copied, and a conflict needs a copy of it", used.index, used.op.name());
         let mut diagnostic = Diagnostic::error("B0105", used.op.location(), message);
         diagnostic.notes = why.notes;

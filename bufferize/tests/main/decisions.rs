@@ -1,0 +1,29 @@
+//! In-place decisions equal upstream's, operand by operand.
+
+use crate::support::{bufferize, option_line, programs, upstream};
+use monopour_bufferize::Options;
+
+#[test]
+fn decisions_equal_upstreams() {
+    let all = programs();
+    assert!(all.len() > 20, "the programs are there");
+    let mut failures = String::new();
+    for (name, text) in all {
+        let (extra, options) = option_line(&text);
+        let options = Options { test_analysis_only: true, ..options };
+        let flags = format!("bufferize-function-boundaries test-analysis-only {extra}");
+        let expected = upstream(&text, &flags);
+        match bufferize(&text, &options) {
+            Ok((module, _)) if module.op().to_string() == expected => {}
+            Ok((module, _)) => failures += &difference(&name, &expected, &module.op().to_string()),
+            Err(e) => failures += &format!("{name}: {e}\n"),
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+fn difference(name: &str, expected: &str, actual: &str) -> String {
+    let lines = expected.lines().zip(actual.lines()).filter(|(e, a)| e != a);
+    let shown: String = lines.take(4).map(|(e, a)| format!("  upstream {}\n  ours     {}\n", e.trim(), a.trim())).collect();
+    format!("{name}:\n{shown}")
+}

@@ -1,0 +1,106 @@
+//! Every error code of this crate, by a program that triggers it.
+
+use crate::support::{boundaries, bufferize, parse};
+use monopour_bufferize::op_model::OpModels;
+use monopour_bufferize::{AnalysisHeuristic, Options, run_with_models};
+
+fn fails(code: &str, text: &str, options: &Options) -> String {
+    let Err(errors) = bufferize(text, options) else { panic!("{code} was expected") };
+    let found = errors.0.iter().find(|d| d.code == code).unwrap_or_else(|| panic!("{code} was expected: {errors}"));
+    assert!(found.help.is_some(), "{code} has a hint");
+    found.to_string()
+}
+
+#[test]
+fn options_that_are_not_implemented() {
+    let text = "func.func @f() { return }";
+    for options in [
+        Options::default(),
+        Options { allow_unknown_ops: true, ..boundaries() },
+        Options { analysis_heuristic: AnalysisHeuristic::BottomUpFromTerminators, ..boundaries() },
+        Options { copy_before_write: true, test_analysis_only: true, ..boundaries() },
+        Options { must_infer_memory_space: true, use_encoding_for_memory_space: true, ..boundaries() },
+    ] {
+        fails("B0100", text, &options);
+    }
+}
+
+#[test]
+fn unknown_op() {
+    let text = "func.func @f(%t: tensor<8xf32>) {
+        \"tosa.custom\"(%t) {domain_name = \"x\", implementation_attrs = \"\", operator_name = \"y\"} : (tensor<8xf32>) -> ()
+        return
+    }";
+    let message = fails("B0101", text, &boundaries());
+    assert!(message.contains("tosa.custom has tensors") && message.contains("test.mlir:2:9"), "{message}");
+}
+
+#[test]
+fn several_blocks() {
+    let text = "func.func @f(%t: tensor<8xf32>) -> tensor<8xf32> {
+        cf.br ^next
+      ^next:
+        return %t : tensor<8xf32>
+    }";
+    fails("B0102", text, &boundaries());
+}
+
+#[test]
+fn facts_that_do_not_fit() {
+    let module = parse("func.func @f(%t: tensor<8xf32>, %x: f32, %i: index) -> tensor<8xf32> {
+        %a = tensor.insert %x into %t[%i] : tensor<8xf32>
+        return %a : tensor<8xf32>
+    }");
+    let mut models = OpModels::upstream();
+    models.add("func.return", crate::support::WrongModel);
+    let errors = run_with_models(module.op(), &boundaries(), &models).expect_err("the model is wrong");
+    assert_eq!(errors.0[0].code, "B0103");
+}
+
+#[test]
+fn unsupported_form() {
+    let text = "func.func @f(%c: tensor<8xi1>, %t: tensor<8xf32>, %u: tensor<8xf32>) -> tensor<8xf32> {
+        %a = arith.select %c, %t, %u : tensor<8xi1>, tensor<8xf32>
+        return %a : tensor<8xf32>
+    }";
+    fails("B0104", text, &boundaries());
+}
+
+#[test]
+fn must_be_in_place() {
+    let text = "func.func @f(%t: tensor<8xf32>) -> tensor<8xf32> {
+        %d = arith.constant dense<0.0> : tensor<8xf32>
+        %m = bufferization.materialize_in_destination %t in %d : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+        return %m : tensor<8xf32>
+    }";
+    let message = fails("B0105", text, &boundaries());
+    assert!(message.contains("not writable: arith.constant"), "{message}");
+}
+
+#[test]
+fn loop_yields_another_buffer() {
+    let text = "func.func @f(%t: tensor<8xf32>, %n: index) -> tensor<8xf32> {
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %t) -> tensor<8xf32> {
+          %e = tensor.empty() : tensor<8xf32>
+          %s = linalg.exp ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+          scf.yield %s : tensor<8xf32>
+        }
+        return %r : tensor<8xf32>
+    }";
+    let message = fails("B0106", text, &boundaries());
+    assert!(message.contains("yield operand #0") && message.contains("test.mlir:7:11"), "{message}");
+}
+
+#[test]
+fn memory_spaces_meet() {
+    let text = "#g = #gpu.address_space<global>
+      func.func @f(%c: i1) -> tensor<8xf32> {
+        %t = bufferization.alloc_tensor() : tensor<8xf32>
+        %u = bufferization.alloc_tensor() {memory_space = #g} : tensor<8xf32>
+        %a = arith.select %c, %t, %u : tensor<8xf32>
+        return %a : tensor<8xf32>
+    }";
+    fails("B0108", text, &boundaries());
+}

@@ -1,0 +1,6 @@
+//! Bufferization of whole programs: against upstream's decisions, and with the expected text.
+
+mod decisions;
+mod errors;
+mod rewrite;
+mod support;

@@ -1,0 +1,80 @@
+//! Helpers: parse, bufferize, print, and run upstream's tool.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use monopour_bufferize::op_model::{AliasModel, OpModel, UseModel};
+use monopour_bufferize::{Callees, Options, Rewriting, Stats, run_one_shot};
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::{Context, Diagnostics, Module, Op};
+
+/// Options under which upstream's pass is compared.
+pub fn boundaries() -> Options {
+    Options { bufferize_function_boundaries: true, ..Options::default() }
+}
+
+pub fn parse(text: &str) -> Module {
+    let cx = Context::new();
+    Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// Bufferizes and returns the module and what was made; the result verifies.
+pub fn bufferize(text: &str, options: &Options) -> Result<(Module, Stats), Diagnostics> {
+    let module = parse(text);
+    let stats = run_one_shot(module.op(), options)?;
+    if let Err(e) = module.op().verify_with_diagnostics() {
+        panic!("{e}\n{}", module.op());
+    }
+    Ok((module, stats))
+}
+
+/// Upstream's output, reprinted by us so that both texts come from one printer.
+pub fn upstream(text: &str, options: &str) -> String {
+    let mut child = Command::new("mlir-opt-22")
+        .arg(format!("-one-shot-bufferize={options}"))
+        .stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped())
+        .spawn().expect("mlir-opt-22 starts");
+    child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("written");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}\n{text}", String::from_utf8_lossy(&output.stderr));
+    parse(&String::from_utf8_lossy(&output.stdout)).op().to_string()
+}
+
+/// The options that a program's first line asks for, as upstream's text and as ours.
+pub fn option_line(text: &str) -> (String, Options) {
+    let extra = text.lines().find_map(|l| l.strip_prefix("// options: ")).unwrap_or("").to_owned();
+    let options = Options {
+        use_encoding_for_memory_space: extra.contains("use-encoding"),
+        allow_return_allocs_from_loops: extra.contains("allow-return-allocs"),
+        ..boundaries()
+    };
+    (extra, options)
+}
+
+/// A model that claims that an operand aliases a value that it cannot alias.
+pub struct WrongModel;
+
+impl OpModel for WrongModel {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::READ
+    }
+    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        let first = op.block().and_then(|b| b.first_op()).expect("a block with an op");
+        vec![AliasModel::equivalent(first.result(0))]
+    }
+    fn rewrite(&self, _op: Op, _: &Adaptor<'_>, _: &mut ConversionRewriter, _: &Rewriting<'_>) -> Result<(), Declined> {
+        Err(Declined::no_match("never rewritten"))
+    }
+}
+
+/// The given programs of `tests/programs`, by file name.
+pub fn programs() -> Vec<(String, String)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
+    let mut found: Vec<_> = std::fs::read_dir(folder).expect("folder exists")
+        .map(|e| e.expect("entry").path())
+        .filter(|p| p.extension().is_some_and(|e| e == "mlir"))
+        .map(|p| (p.file_stem().expect("named").to_string_lossy().into_owned(), std::fs::read_to_string(&p).expect("readable")))
+        .collect();
+    found.sort();
+    found
+}

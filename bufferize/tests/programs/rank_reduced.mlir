@@ -1,0 +1,7 @@
+// Slices that drop dimensions of size 1.
+func.func @f(%t: tensor<16x1x16xf32>, %i: index, %x: f32) -> tensor<16x1x16xf32> {
+  %s = tensor.extract_slice %t[%i, 0, 0] [1, 1, 16] [1, 1, 1] : tensor<16x1x16xf32> to tensor<16xf32>
+  %f = linalg.fill ins(%x : f32) outs(%s : tensor<16xf32>) -> tensor<16xf32>
+  %r = tensor.insert_slice %f into %t[%i, 0, 0] [1, 1, 16] [1, 1, 1] : tensor<16xf32> into tensor<16x1x16xf32>
+  return %r : tensor<16x1x16xf32>
+}
