@@ -56,6 +56,10 @@ impl<'a> OpSpec<'a> {
     /// # Errors
     /// MLIR's diagnostics when the op cannot be built (result inference failed, an attribute does not fit).
     pub fn build(self, cx: Context) -> Result<Op, Diagnostics> {
+        if self.results.is_some() && self.attrs.is_empty() {
+            // Only inferred results and inherent attributes can be refused; a handler would cost more than the op itself.
+            return Ok(self.build_raw(cx).expect("an op of given result types without attributes always builds"));
+        }
         let (op, diagnostics) = cx.with_diagnostics(|| self.build_raw(cx));
         op.ok_or(diagnostics)
     }

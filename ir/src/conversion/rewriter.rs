@@ -32,6 +32,7 @@ impl Hasher for PointerHasher {
 }
 
 pub(super) type OpMap<V> = HashMap<Op, V, BuildHasherDefault<PointerHasher>>;
+type SharedCasts = HashMap<(Value, Type), Op, BuildHasherDefault<PointerHasher>>;
 
 /// A live cast of the driver's.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +48,7 @@ struct Cast {
 pub struct ConversionRewriter {
     rewriter: Rewriter,
     casts: OpMap<Cast>,
-    shared: HashMap<(Value, Type), Op>,
+    shared: SharedCasts,
     /// How much of the journal the tables above have seen. Erasures must be noticed before an address is used again.
     synced: usize,
     created: usize,
@@ -71,7 +72,7 @@ impl ConversionRewriter {
     pub(super) fn new(cx: Context) -> Self {
         let mut rewriter = Rewriter::new(cx);
         rewriter.track_released_casts();
-        Self { rewriter, casts: OpMap::default(), shared: HashMap::new(), synced: 0, created: 0, max_live: 0 }
+        Self { rewriter, casts: OpMap::default(), shared: SharedCasts::default(), synced: 0, created: 0, max_live: 0 }
     }
 
     /// The value in its newest type: what stands behind the driver's casts.
@@ -253,7 +254,7 @@ impl ConversionRewriter {
     }
 }
 
-fn forget(casts: &mut OpMap<Cast>, shared: &mut HashMap<(Value, Type), Op>, op: Op) {
+fn forget(casts: &mut OpMap<Cast>, shared: &mut SharedCasts, op: Op) {
     if let Some(cast) = casts.remove(&op) {
         let key = (cast.source, cast.ty);
         if shared.get(&key) == Some(&op) {
