@@ -1,1 +1,42 @@
 //! Loads a program and runs it: wgpu devices, pools, CPU threads. No LLVM.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use monopour_program::Program;
+//! use monopour_runtime::{Device, DeviceChoice, HostTensor, Options, Session};
+//!
+//! # fn main() -> Result<(), monopour_runtime::Error> {
+//! let program = Arc::new(Program::open("model.mpr".as_ref())?);
+//! let device = Device::open(&DeviceChoice::Auto)?;
+//! let mut session = Session::load(&device, program, &Options::default())?;
+//! let outputs = session.run(&[HostTensor::from_f32(vec![2], &[1.0, 2.0])?])?;
+//! # Ok(()) }
+//! ```
+//! Where several runs follow each other, [`Session::upload`], [`Session::execute`] and [`Session::readback`] are the three
+//! steps of [`Session::run`]: inputs stay on the device, and outputs are loans that go back to the session's pool on drop.
+
+mod buffer;
+mod device;
+mod error;
+mod executor;
+mod ffi;
+mod hal;
+mod host;
+mod native;
+mod pipeline_cache;
+mod pool;
+mod readback;
+mod relocate;
+mod session;
+mod stats;
+mod threads;
+mod timing;
+mod trace;
+mod upload;
+
+pub use buffer::{DeviceTensor, HostTensor};
+pub use device::{Device, DeviceChoice, DeviceInfo, DeviceKind, InternalCounters, devices};
+pub use error::Error;
+pub use session::{LeakReport, Options, Session};
+pub use stats::{GpuTimes, RunCounts, RunTimes, Stats, SteadyState};
+pub use trace::Span;

@@ -1,0 +1,207 @@
+//! Tensors on the host and on a device.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use monopour_program::{DType, TensorDesc};
+
+use crate::error::Error;
+use crate::ffi::HostMemory;
+use crate::pool::{Loan, Physical};
+
+/// A tensor in host memory: row-major, contiguous, little-endian.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostTensor {
+    dtype: DType,
+    shape: Vec<u64>,
+    data: Vec<u8>,
+}
+
+impl HostTensor {
+    /// A tensor of `data`.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] when `data` has another length than the type asks for.
+    pub fn new(dtype: DType, shape: Vec<u64>, data: Vec<u8>) -> Result<HostTensor, Error> {
+        let tensor = TensorDesc { name: String::new(), dtype, shape, donated: false };
+        if tensor.size_bytes() != data.len() as u64 {
+            let what = format!("{} bytes of data for a {}", data.len(), tensor.type_text());
+            return Err(Error::Tensor { what });
+        }
+        Ok(HostTensor { dtype, shape: tensor.shape, data })
+    }
+
+    /// A tensor of `f32`.
+    ///
+    /// # Errors
+    /// As [`HostTensor::new`].
+    pub fn from_f32(shape: Vec<u64>, values: &[f32]) -> Result<HostTensor, Error> {
+        HostTensor::new(DType::F32, shape, values.iter().flat_map(|value| value.to_le_bytes()).collect())
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Sizes of the dimensions.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// The elements' bytes.
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The elements as `f32`; `None` for another element type.
+    pub fn to_f32(&self) -> Option<Vec<f32>> {
+        let values = self.data.as_chunks::<4>().0;
+        (self.dtype == DType::F32).then(|| values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+    }
+
+    /// The elements as `f64`, whatever their type. Large 64-bit integers are rounded.
+    pub fn to_f64(&self) -> Vec<f64> {
+        let data = &self.data;
+        match self.dtype {
+            DType::F16 => each(data, |b| f16_to_f64(u16::from_le_bytes(b))),
+            DType::F32 => each(data, |b| f64::from(f32::from_le_bytes(b))),
+            DType::F64 => each(data, f64::from_le_bytes),
+            DType::I1 => each(data, |[b]: [u8; 1]| f64::from(u8::from(b != 0))),
+            DType::I8 => each(data, |b| f64::from(i8::from_le_bytes(b))),
+            DType::I32 => each(data, |b| f64::from(i32::from_le_bytes(b))),
+            DType::I64 | DType::Index => each(data, |b| i64::from_le_bytes(b) as f64),
+        }
+    }
+
+    /// Whether this is what `desc` describes.
+    ///
+    /// # Errors
+    /// [`Error::InputType`].
+    pub fn check(&self, desc: &TensorDesc) -> Result<(), Error> {
+        check_type(self.dtype, &self.shape, desc)
+    }
+}
+
+fn each<const N: usize>(data: &[u8], f: impl Fn([u8; N]) -> f64) -> Vec<f64> {
+    data.as_chunks::<N>().0.iter().map(|bytes| f(*bytes)).collect()
+}
+
+/// The value of an IEEE half.
+fn f16_to_f64(bits: u16) -> f64 {
+    let magnitude = match (bits >> 10 & 0x1f, f64::from(bits & 0x3ff)) {
+        (0, fraction) => fraction * 2f64.powi(-24),
+        (0x1f, 0.0) => f64::INFINITY,
+        (0x1f, _) => f64::NAN,
+        (exponent, fraction) => (1.0 + fraction / 1024.0) * 2f64.powi(i32::from(exponent) - 15),
+    };
+    if bits >> 15 == 1 { -magnitude } else { magnitude }
+}
+
+fn check_type(dtype: DType, shape: &[u64], desc: &TensorDesc) -> Result<(), Error> {
+    if dtype == desc.dtype && shape == desc.shape {
+        return Ok(());
+    }
+    let found = TensorDesc { name: String::new(), dtype, shape: shape.to_vec(), donated: false };
+    Err(Error::InputType { name: desc.name.clone(), expected: desc.type_text(), found: found.type_text() })
+}
+
+/// A device buffer with an identity by which bind groups are cached.
+#[derive(Debug)]
+pub(crate) struct GpuBuffer {
+    pub buffer: wgpu::Buffer,
+    pub uid: u64,
+}
+
+impl Physical for GpuBuffer {
+    fn bytes(&self) -> u64 {
+        self.buffer.size()
+    }
+}
+
+/// A buffer that the program's logical allocations can share.
+pub(crate) type Shared<B> = Arc<Loan<B>>;
+
+/// A tensor's memory.
+#[derive(Clone, Debug)]
+pub(crate) enum Storage {
+    Gpu(Shared<GpuBuffer>),
+    Cpu(Shared<HostMemory>),
+}
+
+/// A tensor on a device: a loan from the session's pool, which gets it back on drop.
+///
+/// Given as a donated input, a tensor is consumed: its memory passes into the program, and perhaps comes back as a result.
+#[derive(Debug)]
+pub struct DeviceTensor {
+    pub(crate) dtype: DType,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) device: u64,
+    /// Empty once donated. The lock makes a reader and a run that takes the memory exclude each other.
+    storage: Mutex<Option<Storage>>,
+}
+
+impl DeviceTensor {
+    pub(crate) fn new(desc: &TensorDesc, device: u64, storage: Storage) -> DeviceTensor {
+        DeviceTensor { dtype: desc.dtype, shape: desc.shape.clone(), device, storage: Mutex::new(Some(storage)) }
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Sizes of the dimensions.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// Bytes of the tensor.
+    pub fn size_bytes(&self) -> u64 {
+        let extents = self.shape.iter().copied();
+        extents.fold(self.dtype.size_bytes(), u64::saturating_mul)
+    }
+
+    pub(crate) fn check(&self, desc: &TensorDesc, device: u64) -> Result<(), Error> {
+        check_type(self.dtype, &self.shape, desc)?;
+        if self.device != device {
+            return Err(Error::Tensor { what: format!("input `{}` lies on another device", desc.name) });
+        }
+        Ok(())
+    }
+
+    /// Runs `f` on the memory, which stays where it is.
+    pub(crate) fn with<T>(&self, f: impl FnOnce(&Storage) -> Result<T, Error>) -> Result<T, Error> {
+        let guard = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
+        f(guard.as_ref().ok_or_else(consumed)?)
+    }
+
+    /// Takes the memory out, which nobody else may hold.
+    pub(crate) fn consume(&self) -> Result<Storage, Error> {
+        self.storage.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(consumed)
+    }
+}
+
+fn consumed() -> Error {
+    Error::Tensor { what: "the tensor was donated to an earlier run, or is given twice".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_convert() {
+        for (bits, value) in [(0x3c00, 1.0), (0xc000, -2.0), (0x0001, 5.960_464_477_539_063e-8), (0x7bff, 65504.0)] {
+            assert_eq!(f16_to_f64(bits), value);
+        }
+        assert!(f16_to_f64(0x7e00).is_nan() && f16_to_f64(0xfc00) == f64::NEG_INFINITY);
+    }
+
+    #[test]
+    fn data_must_fit_the_type() {
+        let error = HostTensor::new(DType::I32, vec![2, 2], vec![0; 15]).unwrap_err();
+        assert_eq!(error.to_string(), "15 bytes of data for a tensor<2x2xi32>");
+        let tensor = HostTensor::new(DType::I8, vec![2], vec![255, 1]).unwrap();
+        assert_eq!(tensor.to_f64(), [-1.0, 1.0]);
+    }
+}

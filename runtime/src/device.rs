@@ -1,0 +1,366 @@
+//! Devices: what there is, which one is taken, and what it can do.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use monopour_program::{Backend, CpuTarget, DeviceType, GpuDescription, GpuFeature, GpuLimits};
+use serde::Serialize;
+use wgpu::Features;
+
+use crate::error::Error;
+
+/// Other backends are left out: a silent fall-back to software GL would hide a missing driver.
+const BACKENDS: wgpu::Backends = wgpu::Backends::VULKAN.union(wgpu::Backends::METAL).union(wgpu::Backends::DX12);
+
+/// Each feature that kernels or the runtime can use, and wgpu's name for it.
+const FEATURES: [(GpuFeature, Features); 10] = [
+    (GpuFeature::Subgroup, Features::SUBGROUP),
+    (GpuFeature::SubgroupBarrier, Features::SUBGROUP_BARRIER),
+    (GpuFeature::F16, Features::SHADER_F16),
+    (GpuFeature::F64, Features::SHADER_F64),
+    (GpuFeature::Int16, Features::SHADER_I16),
+    (GpuFeature::Int64, Features::SHADER_INT64),
+    (GpuFeature::Immediates, Features::IMMEDIATES),
+    (GpuFeature::Float32Atomic, Features::SHADER_FLOAT32_ATOMIC),
+    (GpuFeature::Timestamps, Features::TIMESTAMP_QUERY),
+    (GpuFeature::PassthroughShaders, Features::PASSTHROUGH_SHADERS),
+];
+
+/// One device of this machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeviceInfo {
+    /// The number that `--device INDEX` takes.
+    pub index: usize,
+    /// The adapter's or the CPU's name.
+    pub name: String,
+    /// Whether `--device auto` takes it.
+    pub auto: bool,
+    /// What it can do.
+    #[serde(flatten)]
+    pub kind: DeviceKind,
+}
+
+/// What a device is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// A GPU, or a software adapter.
+    Gpu(GpuDescription),
+    /// The CPU, by native kernels.
+    Cpu(CpuTarget),
+}
+
+/// Which device to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The best hardware GPU, else the CPU.
+    Auto,
+    /// The best GPU, software adapters included.
+    Gpu,
+    /// The CPU.
+    Cpu,
+    /// A position in [`devices`].
+    Index(usize),
+    /// A name in [`devices`], or a part of one, in any case.
+    Name(String),
+}
+
+impl DeviceChoice {
+    /// Reads `auto`, `gpu`, `cpu`, an index or a name.
+    pub fn parse(text: &str) -> DeviceChoice {
+        match text {
+            "auto" => DeviceChoice::Auto,
+            "gpu" => DeviceChoice::Gpu,
+            "cpu" => DeviceChoice::Cpu,
+            _ => text.parse().map_or_else(|_| DeviceChoice::Name(text.to_owned()), DeviceChoice::Index),
+        }
+    }
+}
+
+/// The devices of this machine: GPUs first, best first, the CPU last.
+pub fn devices() -> Vec<DeviceInfo> {
+    let adapters = adapters();
+    let auto = auto_index(&adapters);
+    let gpus = adapters.iter().map(|(_, description)| DeviceKind::Gpu(description.clone()));
+    gpus.chain([DeviceKind::Cpu(CpuTarget::host())])
+        .enumerate()
+        .map(|(index, kind)| {
+            let name = match &kind {
+                DeviceKind::Gpu(description) => description.name.clone(),
+                DeviceKind::Cpu(_) => cpu_name(),
+            };
+            DeviceInfo { index, name, auto: index == auto, kind }
+        })
+        .collect()
+}
+
+/// The index that `auto` takes: a hardware GPU if the first adapter is one, else the CPU behind them all.
+fn auto_index(adapters: &[(wgpu::Adapter, GpuDescription)]) -> usize {
+    match adapters.first() {
+        Some((_, description)) if !description.is_cpu_adapter() => 0,
+        _ => adapters.len(),
+    }
+}
+
+/// All adapters with their descriptions, best first.
+fn adapters() -> Vec<(wgpu::Adapter, GpuDescription)> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = BACKENDS;
+    let instance = wgpu::Instance::new(descriptor);
+    let mut adapters: Vec<_> = pollster::block_on(instance.enumerate_adapters(BACKENDS))
+        .into_iter()
+        .filter_map(|adapter| describe(&adapter).map(|description| (adapter, description)))
+        .collect();
+    adapters.sort_by_key(|(_, description)| rank(description.device_type));
+    adapters
+}
+
+fn rank(device_type: DeviceType) -> u32 {
+    match device_type {
+        DeviceType::Discrete => 0,
+        DeviceType::Integrated => 1,
+        DeviceType::Virtual => 2,
+        DeviceType::Other => 3,
+        DeviceType::Cpu => 4,
+    }
+}
+
+/// What an adapter can do; `None` for one of a backend that is not used.
+fn describe(adapter: &wgpu::Adapter) -> Option<GpuDescription> {
+    let info = adapter.get_info();
+    let backend = match info.backend {
+        wgpu::Backend::Vulkan => Backend::Vulkan,
+        wgpu::Backend::Metal => Backend::Metal,
+        wgpu::Backend::Dx12 => Backend::Dx12,
+        _ => return None,
+    };
+    let features = adapter.features();
+    let has_subgroups = features.contains(Features::SUBGROUP);
+    let mut names: Vec<GpuFeature> =
+        FEATURES.iter().filter(|(_, bit)| features.contains(*bit)).map(|(name, _)| *name).collect();
+    names.sort();
+    Some(GpuDescription {
+        name: info.name,
+        backend: Some(backend),
+        device_type: match info.device_type {
+            wgpu::DeviceType::DiscreteGpu => DeviceType::Discrete,
+            wgpu::DeviceType::IntegratedGpu => DeviceType::Integrated,
+            wgpu::DeviceType::VirtualGpu => DeviceType::Virtual,
+            wgpu::DeviceType::Cpu => DeviceType::Cpu,
+            wgpu::DeviceType::Other => DeviceType::Other,
+        },
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+        features: names,
+        limits: limits(&adapter.limits()),
+        subgroup_min_size: if has_subgroups { info.subgroup_min_size } else { 0 },
+        subgroup_max_size: if has_subgroups { info.subgroup_max_size } else { 0 },
+    })
+}
+
+fn limits(limits: &wgpu::Limits) -> GpuLimits {
+    GpuLimits {
+        max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
+        max_binding_bytes: limits.max_storage_buffer_binding_size,
+        max_buffer_bytes: limits.max_buffer_size,
+        max_workgroup_storage_bytes: limits.max_compute_workgroup_storage_size,
+        max_workgroup_invocations: limits.max_compute_invocations_per_workgroup,
+        max_workgroup_size: [
+            limits.max_compute_workgroup_size_x,
+            limits.max_compute_workgroup_size_y,
+            limits.max_compute_workgroup_size_z,
+        ],
+        max_workgroups_per_dimension: limits.max_compute_workgroups_per_dimension,
+        max_immediate_bytes: limits.max_immediate_size,
+    }
+}
+
+/// The CPU's marketing name where the system tells it, else its architecture level.
+fn cpu_name() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("model name"));
+    line.and_then(|line| line.split_once(": ")).map_or_else(|| CpuTarget::host().cpu, |(_, name)| name.to_owned())
+}
+
+/// An open device. Clones share it; several sessions may use it at once.
+#[derive(Clone, Debug)]
+pub struct Device {
+    pub(crate) kind: Opened,
+    name: String,
+    /// Tells tensors of different devices apart.
+    pub(crate) id: u64,
+}
+
+/// What is behind a [`Device`].
+#[derive(Clone, Debug)]
+pub(crate) enum Opened {
+    Gpu(GpuDevice),
+    Cpu,
+}
+
+impl Device {
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// [`Error::NoAdapter`], [`Error::NoSuchDevice`], [`Error::DeviceRequest`].
+    pub fn open(choice: &DeviceChoice) -> Result<Device, Error> {
+        if *choice == DeviceChoice::Cpu {
+            return Ok(Device::new(Opened::Cpu, cpu_name()));
+        }
+        let mut adapters = adapters();
+        let index = match choice {
+            DeviceChoice::Cpu => adapters.len(),
+            DeviceChoice::Auto => auto_index(&adapters),
+            DeviceChoice::Gpu if adapters.is_empty() => return Err(Error::NoAdapter),
+            DeviceChoice::Gpu => 0,
+            DeviceChoice::Index(index) if *index <= adapters.len() => *index,
+            DeviceChoice::Index(index) => return Err(no_such_device(&index.to_string(), &adapters)),
+            DeviceChoice::Name(name) => named(name, &adapters)?,
+        };
+        if index == adapters.len() {
+            return Ok(Device::new(Opened::Cpu, cpu_name()));
+        }
+        let (adapter, description) = adapters.swap_remove(index);
+        let name = description.name.clone();
+        Ok(Device::new(Opened::Gpu(GpuDevice::request(&adapter, description)?), name))
+    }
+
+    fn new(kind: Opened, name: String) -> Device {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Device { kind, name, id: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// The adapter's or the CPU's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `gpu` or `cpu`.
+    pub fn kind_name(&self) -> &'static str {
+        match self.kind {
+            Opened::Gpu(_) => "gpu",
+            Opened::Cpu => "cpu",
+        }
+    }
+
+    /// What the GPU can do; `None` for the CPU.
+    pub fn description(&self) -> Option<&GpuDescription> {
+        match &self.kind {
+            Opened::Gpu(gpu) => Some(&gpu.description),
+            Opened::Cpu => None,
+        }
+    }
+
+    /// The device API's own counts of live objects; `None` for the CPU. For tests that check this crate's numbers.
+    pub fn internal_counters(&self) -> Option<InternalCounters> {
+        let Opened::Gpu(gpu) = &self.kind else { return None };
+        let counters = gpu.device.get_internal_counters().hal;
+        Some(InternalCounters {
+            buffers: counters.buffers.read() as i64,
+            bind_groups: counters.bind_groups.read() as i64,
+            compute_pipelines: counters.compute_pipelines.read() as i64,
+        })
+    }
+}
+
+/// Live objects of a device, by wgpu's own count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InternalCounters {
+    /// Buffers, wgpu's own included.
+    pub buffers: i64,
+    /// Bind groups.
+    pub bind_groups: i64,
+    /// Compute pipelines.
+    pub compute_pipelines: i64,
+}
+
+fn named(name: &str, adapters: &[(wgpu::Adapter, GpuDescription)]) -> Result<usize, Error> {
+    let wanted = name.to_lowercase();
+    let position = |is_match: &dyn Fn(&str) -> bool| {
+        adapters.iter().position(|(_, description)| is_match(&description.name.to_lowercase()))
+    };
+    position(&|name| name == wanted)
+        .or_else(|| position(&|name| name.contains(&wanted)))
+        .or_else(|| cpu_name().to_lowercase().contains(&wanted).then_some(adapters.len()))
+        .ok_or_else(|| no_such_device(name, adapters))
+}
+
+fn no_such_device(asked: &str, adapters: &[(wgpu::Adapter, GpuDescription)]) -> Error {
+    let names = adapters.iter().map(|(_, description)| description.name.clone());
+    let present = names.chain([cpu_name()]).enumerate().map(|(index, name)| format!("{index} `{name}`")).collect();
+    Error::NoSuchDevice { asked: asked.to_owned(), present }
+}
+
+/// A wgpu device and what the runtime must remember of it.
+#[derive(Clone, Debug)]
+pub(crate) struct GpuDevice {
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
+    pub description: Arc<GpuDescription>,
+    pub limits: wgpu::Limits,
+    /// Why the device is lost, once it is.
+    lost: Arc<Mutex<Option<String>>>,
+}
+
+impl GpuDevice {
+    /// Asks for a device with everything in [`FEATURES`] that the adapter has, and its full limits.
+    fn request(adapter: &wgpu::Adapter, description: GpuDescription) -> Result<GpuDevice, Error> {
+        let wanted = FEATURES.iter().fold(Features::TIMESTAMP_QUERY_INSIDE_PASSES, |all, (_, bit)| all | *bit);
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("monopour"),
+            required_features: wanted & adapter.features(),
+            required_limits: adapter.limits(),
+            ..Default::default()
+        };
+        let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
+            .map_err(|error| Error::DeviceRequest { adapter: description.name.clone(), message: error.to_string() })?;
+        // Errors are caught by scopes; one outside of them is logged, because wgpu's default is to panic.
+        device.on_uncaptured_error(Arc::new(|error| log::error!("device error outside of any scope: {error}")));
+        let lost = Arc::new(Mutex::new(None));
+        let cell = lost.clone();
+        device.set_device_lost_callback(move |reason, message| {
+            *cell.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("{reason:?}: {message}"));
+        });
+        let limits = device.limits();
+        Ok(GpuDevice { device, queue, description: Arc::new(description), limits, lost })
+    }
+
+    /// Runs `f`; errors that the device reports meanwhile become [`Error`]s.
+    pub fn scoped<T>(&self, doing: &str, f: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
+        let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let outcome = f();
+        // In reverse order, as wgpu asks; natively the futures are ready at once.
+        let reports = [validation, internal, memory].map(|scope| pollster::block_on(scope.pop()));
+        if let Some(message) = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return Err(Error::DeviceLost { message });
+        }
+        // A fault that `f` found itself says more than what follows from it.
+        let value = outcome?;
+        match reports.into_iter().flatten().next() {
+            None => Ok(value),
+            Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::OutOfMemory { asked_bytes: 0 }),
+            Some(error) => Err(Error::Rejected { doing: doing.to_owned(), message: one_line(&error) }),
+        }
+    }
+
+    /// Waits until everything that was submitted is done.
+    pub fn wait(&self, submission: Option<wgpu::SubmissionIndex>) -> Result<(), Error> {
+        let poll = wgpu::PollType::Wait { submission_index: submission, timeout: None };
+        self.device.poll(poll).map(|_| ()).map_err(|error| Error::DeviceLost { message: error.to_string() })
+    }
+}
+
+/// An error and its causes on one line.
+fn one_line(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,231 @@
+//! Errors of loading and running a program.
+
+use std::fmt;
+
+/// What can go wrong between a program and its results.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// R0001: a GPU was asked for, and there is none.
+    NoAdapter,
+    /// R0002: no device has this name or index.
+    NoSuchDevice {
+        /// What was asked for.
+        asked: String,
+        /// The names of the devices that are there.
+        present: Vec<String>,
+    },
+    /// R0003: the adapter gave no device.
+    DeviceRequest {
+        /// The adapter's name.
+        adapter: String,
+        /// The driver's words.
+        message: String,
+    },
+    /// R0004: no variant of the program can run on the device.
+    NoVariant {
+        /// The device.
+        device: String,
+        /// For each variant, its label and what is missing.
+        held: Vec<(String, Vec<String>)>,
+    },
+    /// R0005: native code that the loader cannot take.
+    NativeCode {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// R0006: native code asks for a symbol that the runtime does not offer.
+    UndefinedSymbol {
+        /// The symbol.
+        symbol: String,
+    },
+    /// R0007: an input is missing, unknown or given twice.
+    Inputs {
+        /// Which.
+        what: String,
+    },
+    /// R0008: an input has another type than the program's signature says.
+    InputType {
+        /// The input's name.
+        name: String,
+        /// Type in the signature.
+        expected: String,
+        /// Type that was given.
+        found: String,
+    },
+    /// R0009: the memory limit that the user set would be exceeded.
+    MemoryLimit {
+        /// Bytes asked for now.
+        asked_bytes: u64,
+        /// Bytes in use.
+        used_bytes: u64,
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// R0010: the device has no memory left.
+    OutOfMemory {
+        /// Bytes asked for, where known.
+        asked_bytes: u64,
+    },
+    /// R0011: the device rejects a kernel or a command.
+    Rejected {
+        /// What was being done.
+        doing: String,
+        /// The device API's words.
+        message: String,
+    },
+    /// R0012: the device is lost.
+    DeviceLost {
+        /// The driver's words.
+        message: String,
+    },
+    /// R0013: host code called the runtime in a way that it must not.
+    HostCode {
+        /// The call and its fault.
+        what: String,
+    },
+    /// R0014: a dispatch would write a buffer that it must not write.
+    Access {
+        /// The kernel.
+        kernel: String,
+        /// Which argument and why.
+        what: String,
+    },
+    /// R0015: a limit of the device is exceeded.
+    Limit {
+        /// The kernel or operation.
+        subject: String,
+        /// Which limit.
+        limit: &'static str,
+        /// What is needed.
+        needed: u64,
+        /// What the device offers.
+        offered: u64,
+    },
+    /// R0016: a tensor that was donated, or that belongs to another device.
+    Tensor {
+        /// Which, and why it cannot be used.
+        what: String,
+    },
+    /// A P code: the program itself is wrong.
+    Program(monopour_program::Error),
+}
+
+impl Error {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::NoAdapter => "R0001",
+            Error::NoSuchDevice { .. } => "R0002",
+            Error::DeviceRequest { .. } => "R0003",
+            Error::NoVariant { .. } => "R0004",
+            Error::NativeCode { .. } => "R0005",
+            Error::UndefinedSymbol { .. } => "R0006",
+            Error::Inputs { .. } => "R0007",
+            Error::InputType { .. } => "R0008",
+            Error::MemoryLimit { .. } => "R0009",
+            Error::OutOfMemory { .. } => "R0010",
+            Error::Rejected { .. } => "R0011",
+            Error::DeviceLost { .. } => "R0012",
+            Error::HostCode { .. } => "R0013",
+            Error::Access { .. } => "R0014",
+            Error::Limit { .. } => "R0015",
+            Error::Tensor { .. } => "R0016",
+            Error::Program(error) => error.code(),
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Error::NoAdapter => "install a Vulkan, Metal or DX12 driver, or run with `--device cpu`",
+            Error::NoSuchDevice { .. } => "`monopour devices` lists what is there",
+            Error::DeviceRequest { .. } => "check the driver, or take another device with `--device`",
+            Error::NoVariant { .. } => "compile the model for this device: `monopour compile MODEL --target ...`",
+            Error::NativeCode { .. } | Error::UndefinedSymbol { .. } => {
+                "the artifact was not made for this version of monopour: compile the model again"
+            }
+            Error::Inputs { .. } | Error::InputType { .. } => {
+                "`monopour inspect MODEL` lists the inputs and their types"
+            }
+            Error::MemoryLimit { .. } => "raise `--memory-limit`, or drop results of earlier runs",
+            Error::OutOfMemory { .. } => "free device memory, or use a smaller model or another device",
+            Error::Rejected { .. } => "the compiler made something that this device does not take: please report it",
+            Error::DeviceLost { .. } => "open the device and load the program again",
+            Error::HostCode { .. } | Error::Access { .. } => {
+                "the program's host code is defective: compile the model again, and report it if that does not help"
+            }
+            Error::Limit { .. } => "compile the model for this device, or take another one",
+            Error::Tensor { .. } => "give each donated tensor once, and to a session on its own device",
+            Error::Program(error) => error.help(),
+        }
+    }
+
+    /// Whether the device or the machine failed, and not the input: exit status 3 of the command line.
+    pub fn is_machine_failure(&self) -> bool {
+        matches!(
+            self,
+            Error::NoAdapter
+                | Error::NoSuchDevice { .. }
+                | Error::DeviceRequest { .. }
+                | Error::MemoryLimit { .. }
+                | Error::OutOfMemory { .. }
+                | Error::Rejected { .. }
+                | Error::DeviceLost { .. }
+        )
+    }
+
+    pub(crate) fn host_code(what: impl Into<String>) -> Error {
+        Error::HostCode { what: what.into() }
+    }
+
+    pub(crate) fn native(what: impl Into<String>) -> Error {
+        Error::NativeCode { what: what.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NoAdapter => write!(f, "no adapter: this machine has no GPU with a Vulkan, Metal or DX12 driver"),
+            Error::NoSuchDevice { asked, present } => {
+                write!(f, "no device `{asked}`; present: {}", present.join(", "))
+            }
+            Error::DeviceRequest { adapter, message } => write!(f, "adapter `{adapter}` gave no device: {message}"),
+            Error::NoVariant { device, held } => {
+                write!(f, "no variant of the program fits `{device}`")?;
+                held.iter().try_for_each(|(label, missing)| write!(f, "; {label} needs {}", missing.join(", ")))
+            }
+            Error::NativeCode { what } => write!(f, "native code cannot be loaded: {what}"),
+            Error::UndefinedSymbol { symbol } => {
+                write!(f, "native code needs `{symbol}`, which the runtime does not offer")
+            }
+            Error::Inputs { what } => write!(f, "{what}"),
+            Error::InputType { name, expected, found } => {
+                write!(f, "input `{name}` has type {found}, expected {expected}")
+            }
+            Error::MemoryLimit { asked_bytes, used_bytes, limit_bytes } => {
+                write!(f, "memory limit exceeded: {asked_bytes} bytes asked for, {used_bytes} of {limit_bytes} in use")
+            }
+            Error::OutOfMemory { asked_bytes: 0 } => write!(f, "out of device memory"),
+            Error::OutOfMemory { asked_bytes } => write!(f, "out of device memory: {asked_bytes} bytes asked for"),
+            Error::Rejected { doing, message } => write!(f, "the device rejects {doing}: {message}"),
+            Error::DeviceLost { message } => write!(f, "the device is lost: {message}"),
+            Error::HostCode { what } => write!(f, "host code is defective: {what}"),
+            Error::Access { kernel, what } => write!(f, "kernel `{kernel}`: {what}"),
+            Error::Limit { subject, limit, needed, offered } => {
+                write!(f, "{subject} exceeds the device's {limit}: {needed} needed, {offered} offered")
+            }
+            Error::Tensor { what } => write!(f, "{what}"),
+            Error::Program(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<monopour_program::Error> for Error {
+    fn from(error: monopour_program::Error) -> Self {
+        Error::Program(error)
+    }
+}

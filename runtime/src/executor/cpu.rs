@@ -1,0 +1,99 @@
+//! The CPU target: kernels run at once, their tasks spread over threads.
+
+use monopour_program::{CpuKernel, Kernel};
+
+use super::{Arg, Backend, Copy, Gate};
+use crate::error::Error;
+use crate::ffi::{HostMemory, NativeKernel};
+use crate::stats::RunCounts;
+use crate::threads::Threads;
+use crate::trace::Recorder;
+
+/// The most tasks of one dispatch: their number must fit a `usize` on every machine.
+const MAX_TASKS: u64 = u32::MAX as u64;
+
+/// Native kernels and the threads to run them on.
+pub(crate) struct CpuBackend {
+    pub threads: Threads,
+    /// The kernels as loaded and as described.
+    pub kernels: Vec<(NativeKernel, CpuKernel)>,
+    pub recorder: Recorder,
+}
+
+impl CpuBackend {
+    /// The kernels of a variant, all of which are native.
+    pub fn describe(kernels: &[Kernel]) -> Vec<&CpuKernel> {
+        kernels.iter().filter_map(|kernel| if let Kernel::Cpu(kernel) = kernel { Some(kernel) } else { None }).collect()
+    }
+}
+
+impl Gate for Threads {
+    fn run<T: Send>(&self, f: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+        self.enter(f)
+    }
+}
+
+impl Backend for CpuBackend {
+    type Buffer = HostMemory;
+    type Gate = Threads;
+
+    fn gate(&self) -> Threads {
+        self.threads.clone()
+    }
+
+    fn make(&mut self, bytes: u64) -> Result<HostMemory, Error> {
+        HostMemory::new(bytes)
+    }
+
+    fn kernel(&self, index: usize) -> Option<(&str, usize)> {
+        self.kernels.get(index).map(|(_, kernel)| (kernel.symbol.as_str(), kernel.args as usize))
+    }
+
+    fn dispatch(
+        &mut self,
+        kernel: usize,
+        args: &[Arg<'_, HostMemory>],
+        [x, y, z]: [u64; 3],
+        counts: &mut RunCounts,
+    ) -> Result<(), Error> {
+        let (native, described) = &self.kernels[kernel];
+        let tasks = x.checked_mul(y).and_then(|tasks| tasks.checked_mul(z)).filter(|&tasks| tasks <= MAX_TASKS);
+        let Some(tasks) = tasks else {
+            let subject = format!("kernel `{}`", described.symbol);
+            let needed = x.saturating_mul(y).saturating_mul(z);
+            return Err(Error::Limit { subject, limit: "tasks of one dispatch", needed, offered: MAX_TASKS });
+        };
+        let addresses: Vec<usize> = args.iter().map(|arg| arg.buffer.address() + arg.offset as usize).collect();
+        let ids = described.ids as usize;
+        let span = self.recorder.start();
+        self.threads.for_each(tasks as usize, |task| {
+            // The innermost dimension varies fastest: neighbouring tasks touch neighbouring memory.
+            let task = task as u64;
+            let all = [(task / x / y) as i64, (task / x % y) as i64, (task % x) as i64];
+            native.call(&addresses, &all[3 - ids..]);
+        });
+        self.recorder.end(span, &described.symbol);
+        counts.dispatches += 1;
+        counts.copies += u64::from(described.copies);
+        counts.copied_bytes += described.copied_bytes;
+        Ok(())
+    }
+
+    fn copy(&mut self, copy: Copy<'_, HostMemory>, counts: &mut RunCounts) -> Result<(), Error> {
+        copy.dst.copy_from(copy.dst_offset as usize, copy.src, copy.src_offset as usize, copy.bytes as usize);
+        counts.copies += 1;
+        counts.copied_bytes += copy.bytes;
+        Ok(())
+    }
+
+    fn fill(&mut self, dst: Arg<'_, HostMemory>, pattern: u32, _counts: &mut RunCounts) -> Result<(), Error> {
+        dst.buffer.fill(dst.offset as usize, dst.bytes as usize, pattern);
+        Ok(())
+    }
+
+    fn finish(&mut self, _counts: &mut RunCounts) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn abort(&mut self) {}
+}

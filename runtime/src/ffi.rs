@@ -1,0 +1,257 @@
+//! The boundary with native code: the functions that it calls, the calls into it, and the memory that it touches.
+#![allow(unsafe_code, reason = "calls native code and is called by it, with raw pointers")]
+
+use std::alloc::Layout;
+use std::sync::Arc;
+
+use monopour_program::ConstantData;
+
+use crate::error::Error;
+use crate::host::{HostCalls, HostContext};
+use crate::native::NativeModule;
+use crate::pool::{GRANULARITY, Physical};
+
+/// Makes one runtime call on behalf of native code.
+fn enter<R: Default>(cx: i64, f: impl FnOnce(&mut dyn HostCalls) -> Result<R, Error>) -> R {
+    let cx = cx as *mut HostContext<'_>;
+    // SAFETY: native code passes on the first argument that `HostFunction::call` gave it: a context that outlives the call,
+    // is borrowed by nobody else meanwhile, and is used on this thread only, as host code makes no threads.
+    let cx = unsafe { &mut *cx };
+    cx.call(f)
+}
+
+extern "C" fn monopour_rt_input(cx: i64, index: i64) -> i64 {
+    enter(cx, |calls| calls.input(index))
+}
+
+extern "C" fn monopour_rt_constant(cx: i64, index: i64) -> i64 {
+    enter(cx, |calls| calls.constant(index))
+}
+
+extern "C" fn monopour_rt_alloc(cx: i64, bytes: i64) -> i64 {
+    enter(cx, |calls| calls.alloc(bytes))
+}
+
+extern "C" fn monopour_rt_arena(cx: i64, bytes: i64) -> i64 {
+    enter(cx, |calls| calls.arena(bytes))
+}
+
+extern "C" fn monopour_rt_free(cx: i64, handle: i64) {
+    enter(cx, |calls| calls.free(handle));
+}
+
+extern "C" fn monopour_rt_result(cx: i64, index: i64, handle: i64) {
+    enter(cx, |calls| calls.result(index, handle));
+}
+
+extern "C" fn monopour_rt_arg(cx: i64, handle: i64, offset: i64, bytes: i64) {
+    enter(cx, |calls| calls.arg(handle, offset, bytes));
+}
+
+extern "C" fn monopour_rt_dispatch(cx: i64, kernel: i64, x: i64, y: i64, z: i64) {
+    enter(cx, |calls| calls.dispatch(kernel, [x, y, z]));
+}
+
+extern "C" fn monopour_rt_copy(cx: i64, src: i64, src_offset: i64, dst: i64, dst_offset: i64, bytes: i64) {
+    enter(cx, |calls| calls.copy((src, src_offset), (dst, dst_offset), bytes));
+}
+
+extern "C" fn monopour_rt_fill(cx: i64, dst: i64, offset: i64, bytes: i64, pattern: i64) {
+    enter(cx, |calls| calls.fill((dst, offset), bytes, pattern as u32));
+}
+
+/// The closed table of what native code may call.
+pub(crate) fn resolve(symbol: &str) -> Option<usize> {
+    Some(match symbol {
+        "monopour_rt_input" => monopour_rt_input as *const () as usize,
+        "monopour_rt_constant" => monopour_rt_constant as *const () as usize,
+        "monopour_rt_alloc" => monopour_rt_alloc as *const () as usize,
+        "monopour_rt_arena" => monopour_rt_arena as *const () as usize,
+        "monopour_rt_free" => monopour_rt_free as *const () as usize,
+        "monopour_rt_result" => monopour_rt_result as *const () as usize,
+        "monopour_rt_arg" => monopour_rt_arg as *const () as usize,
+        "monopour_rt_dispatch" => monopour_rt_dispatch as *const () as usize,
+        "monopour_rt_copy" => monopour_rt_copy as *const () as usize,
+        "monopour_rt_fill" => monopour_rt_fill as *const () as usize,
+        // LLVM makes calls to these three out of plain loops.
+        "memcpy" => libc::memcpy as *const () as usize,
+        "memmove" => libc::memmove as *const () as usize,
+        "memset" => libc::memset as *const () as usize,
+        _ => return None,
+    })
+}
+
+/// The host function of a variant, with the code that it lies in.
+#[derive(Clone, Debug)]
+pub(crate) struct HostFunction {
+    address: usize,
+    _module: Arc<NativeModule>,
+}
+
+impl HostFunction {
+    /// The function `symbol` of `module`.
+    pub fn find(module: &Arc<NativeModule>, symbol: &str) -> Result<HostFunction, Error> {
+        let address = find(module, symbol)?;
+        Ok(HostFunction { address, _module: module.clone() })
+    }
+
+    /// Runs the host function; its runtime calls go to `calls`.
+    ///
+    /// # Errors
+    /// The first error of a runtime call.
+    pub fn call(&self, calls: &mut dyn HostCalls) -> Result<(), Error> {
+        let mut cx = HostContext::new(calls);
+        // SAFETY: the address is that of a symbol in executable pages that `_module` keeps; that it is a function
+        // `void(int64_t)` is the artifact's contract, whose hash was checked.
+        let function = unsafe { std::mem::transmute::<usize, extern "C" fn(i64)>(self.address) };
+        function(&raw mut cx as i64);
+        cx.finish()
+    }
+}
+
+/// A CPU kernel, with the code that it lies in.
+#[derive(Clone, Debug)]
+pub(crate) struct NativeKernel {
+    address: usize,
+    _module: Arc<NativeModule>,
+}
+
+impl NativeKernel {
+    /// The kernel `symbol` of `module`.
+    pub fn find(module: &Arc<NativeModule>, symbol: &str) -> Result<NativeKernel, Error> {
+        let address = find(module, symbol)?;
+        Ok(NativeKernel { address, _module: module.clone() })
+    }
+
+    /// Runs one task: `args` are base addresses, `ids` the tile ids, outermost first.
+    pub fn call(&self, args: &[usize], ids: &[i64]) {
+        type Function = extern "C" fn(*const usize, *const i64);
+        // SAFETY: as in `HostFunction::call`; a kernel is `void(void *const *, const int64_t *)` by the artifact's
+        // contract, and an address has the representation of a pointer. It stays within the buffers that it is given:
+        // their sizes were checked against what host code stated.
+        let function = unsafe { std::mem::transmute::<usize, Function>(self.address) };
+        function(args.as_ptr(), ids.as_ptr());
+    }
+}
+
+fn find(module: &NativeModule, symbol: &str) -> Result<usize, Error> {
+    module.symbol(symbol).ok_or_else(|| Error::native(format!("the object does not define `{symbol}`")))
+}
+
+/// Memory of the CPU target, aligned to [`GRANULARITY`], which native code reads and writes by address.
+#[derive(Debug)]
+pub(crate) struct HostMemory {
+    address: *mut u8,
+    bytes: usize,
+    owner: Owner,
+}
+
+#[derive(Debug)]
+enum Owner {
+    Allocated(Layout),
+    /// Read-only: the bytes of a constant, in a mapped file or in memory.
+    Constant(#[allow(dead_code, reason = "keeps the bytes alive")] ConstantData),
+}
+
+// SAFETY: the memory has no ties to a thread. Kernels write to it from several threads, which is their contract (tasks of a
+// dispatch write disjoint elements); Rust code accesses it only through the methods below, whose callers hold the session
+// that runs the kernels, or a tensor that no running session has.
+unsafe impl Send for HostMemory {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    /// Zeroed memory.
+    pub fn new(bytes: u64) -> Result<HostMemory, Error> {
+        let out_of_memory = Error::OutOfMemory { asked_bytes: bytes };
+        let size = usize::try_from(bytes.max(1)).map_err(|_| out_of_memory.clone())?;
+        let layout = Layout::from_size_align(size, GRANULARITY as usize).map_err(|_| out_of_memory.clone())?;
+        // SAFETY: the layout's size is not zero.
+        let address = unsafe { std::alloc::alloc_zeroed(layout) };
+        if address.is_null() {
+            return Err(out_of_memory);
+        }
+        Ok(HostMemory { address, bytes: size, owner: Owner::Allocated(layout) })
+    }
+
+    /// The bytes of a constant where they lie, if they lie well enough aligned.
+    pub fn constant(data: &ConstantData) -> Option<HostMemory> {
+        let bytes = data.bytes();
+        let is_aligned = (bytes.as_ptr() as usize).is_multiple_of(GRANULARITY as usize);
+        (is_aligned && !bytes.is_empty()).then(|| HostMemory {
+            address: bytes.as_ptr().cast_mut(),
+            bytes: bytes.len(),
+            owner: Owner::Constant(data.clone()),
+        })
+    }
+
+    /// The base address.
+    pub fn address(&self) -> usize {
+        self.address as usize
+    }
+
+    /// Copies `data` to the start.
+    pub fn write(&self, data: &[u8]) {
+        assert!(data.len() <= self.bytes && self.is_writable(), "invariant: the caller sized the buffer for its data");
+        // SAFETY: `data.len()` bytes are ours (checked), and a borrowed slice cannot lie in memory that only this type hands out.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), self.address, data.len()) };
+    }
+
+    /// Copies the first `data.len()` bytes out.
+    pub fn read(&self, data: &mut [u8]) {
+        assert!(data.len() <= self.bytes, "invariant: the caller sized its data by the buffer");
+        // SAFETY: `data.len()` bytes are ours (checked); the memory was zeroed when it was made.
+        unsafe { std::ptr::copy_nonoverlapping(self.address, data.as_mut_ptr(), data.len()) };
+    }
+
+    /// Copies bytes from another buffer, or within this one; ranges may overlap.
+    pub fn copy_from(&self, offset: usize, src: &HostMemory, src_offset: usize, bytes: usize) {
+        let fits = |end: Option<usize>, of: &HostMemory| end.is_some_and(|end| end <= of.bytes);
+        assert!(
+            fits(offset.checked_add(bytes), self) && fits(src_offset.checked_add(bytes), src) && self.is_writable(),
+            "invariant: the executor checks ranges"
+        );
+        // SAFETY: the range was checked to lie within `src`.
+        let from = unsafe { src.address.add(src_offset) };
+        // SAFETY: the range was checked to lie within `self`.
+        let to = unsafe { self.address.add(offset) };
+        // SAFETY: both ranges are valid for `bytes` bytes (checked); `copy` allows overlap.
+        unsafe { std::ptr::copy(from, to, bytes) };
+    }
+
+    /// Fills bytes with a little-endian pattern that begins at `offset`.
+    pub fn fill(&self, offset: usize, bytes: usize, pattern: u32) {
+        let end = offset.checked_add(bytes).filter(|&end| end <= self.bytes);
+        assert!(end.is_some() && self.is_writable(), "invariant: the executor checks ranges");
+        // SAFETY: the range was checked to lie within `self`.
+        let start = unsafe { self.address.add(offset) };
+        // SAFETY: the range is valid (checked), initialized (zeroed when made), and not otherwise borrowed: Rust code has no
+        // references into this memory, and no kernel runs while host code fills.
+        let slice = unsafe { std::slice::from_raw_parts_mut(start, bytes) };
+        for (byte, value) in slice.iter_mut().zip(pattern.to_le_bytes().into_iter().cycle()) {
+            *byte = value;
+        }
+    }
+
+    fn is_writable(&self) -> bool {
+        matches!(self.owner, Owner::Allocated(_))
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        if let Owner::Allocated(layout) = self.owner {
+            // SAFETY: allocated with this layout in `new`, and freed only here.
+            unsafe { std::alloc::dealloc(self.address, layout) };
+        }
+    }
+}
+
+impl Physical for HostMemory {
+    fn bytes(&self) -> u64 {
+        match self.owner {
+            Owner::Allocated(_) => self.bytes as u64,
+            Owner::Constant(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Pipelines and bind groups: made once, found again.
+
+use std::collections::HashMap;
+
+use monopour_program::{Access, Backend, GpuFeature, GpuKernel};
+
+use crate::buffer::GpuBuffer;
+use crate::device::GpuDevice;
+use crate::error::Error;
+use crate::executor::Arg;
+use crate::hal;
+
+/// Bind groups kept at once. Reaching it drops them all: a program that never repeats a combination would else keep every
+/// buffer that it ever had.
+const MAX_BIND_GROUPS: usize = 1 << 14;
+/// Kernels' bindings are rounded up to this, so that the widest vector load (eight 32-bit lanes) finds one whole element.
+const KERNEL_GRANULARITY: u64 = 32;
+/// A utility kernel works on every word that is bound, so that it gets no more than its range.
+const UTILITY_GRANULARITY: u64 = 4;
+
+/// A kernel ready to run.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    pub pipeline: wgpu::ComputePipeline,
+    layout: wgpu::BindGroupLayout,
+    pub kernel: GpuKernel,
+    /// Bindings are rounded up to a multiple of this.
+    granularity: u64,
+}
+
+impl Pipeline {
+    /// Builds the pipeline of `kernel`.
+    pub fn new(gpu: &GpuDevice, kernel: &GpuKernel) -> Result<Pipeline, Error> {
+        let offered = gpu.limits.max_storage_buffers_per_shader_stage;
+        if kernel.bindings.len() > offered as usize {
+            let subject = format!("kernel `{}`", kernel.name);
+            let needed = kernel.bindings.len() as u64;
+            return Err(Error::Limit { subject, limit: "storage buffers", needed, offered: offered.into() });
+        }
+        gpu.scoped(&format!("kernel `{}`", kernel.name), || {
+            let takes_spirv = gpu.description.backend == Some(Backend::Vulkan)
+                && gpu.description.has(GpuFeature::PassthroughShaders)
+                && !kernel.spirv.is_empty();
+            let module = if takes_spirv {
+                hal::passthrough_module(&gpu.device, kernel)
+            } else {
+                hal::trusted_module(&gpu.device, &kernel.name, &kernel.wgsl)
+            };
+            Ok(Pipeline::with_module(gpu, kernel, &module, (&[], KERNEL_GRANULARITY)))
+        })
+    }
+
+    /// Builds a pipeline of the runtime's own, from WGSL and the values of its pipeline constants.
+    pub fn utility(gpu: &GpuDevice, kernel: &GpuKernel, constants: &[(&str, f64)]) -> Pipeline {
+        let module = hal::trusted_module(&gpu.device, &kernel.name, &kernel.wgsl);
+        Pipeline::with_module(gpu, kernel, &module, (constants, UTILITY_GRANULARITY))
+    }
+
+    fn with_module(
+        gpu: &GpuDevice,
+        kernel: &GpuKernel,
+        module: &wgpu::ShaderModule,
+        (constants, granularity): (&[(&str, f64)], u64),
+    ) -> Pipeline {
+        let entries: Vec<_> = kernel.bindings.iter().zip(0..).map(|(b, at)| layout_entry(at, b.access)).collect();
+        let label = Some(kernel.name.as_str());
+        let layout = gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
+        let pipeline_layout = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label,
+            bind_group_layouts: &[Some(&layout)],
+            immediate_size: 0,
+        });
+        let pipeline = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label,
+            layout: Some(&pipeline_layout),
+            module,
+            entry_point: Some(&kernel.name),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                constants,
+                // Kernels write workgroup memory before they read it.
+                zero_initialize_workgroup_memory: false,
+            },
+            cache: None,
+        });
+        Pipeline { pipeline, layout, kernel: kernel.clone(), granularity }
+    }
+
+    /// Bytes that are bound for a range: never zero, and a multiple of the granularity where the buffer is long enough.
+    pub fn bound_bytes(&self, arg: &Arg<'_, GpuBuffer>) -> u64 {
+        let rest = arg.buffer.buffer.size().saturating_sub(arg.offset);
+        arg.bytes.max(1).next_multiple_of(self.granularity).min(rest)
+    }
+}
+
+fn layout_entry(binding: u32, access: Access) -> wgpu::BindGroupLayoutEntry {
+    let ty = wgpu::BufferBindingType::Storage { read_only: !access.is_written() };
+    wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+        count: None,
+    }
+}
+
+/// Bind groups by kernel and bound ranges.
+#[derive(Debug, Default)]
+pub(crate) struct BindGroups {
+    groups: HashMap<Vec<u64>, wgpu::BindGroup>,
+    /// The key that is being looked up: kept, so that a lookup allocates nothing.
+    key: Vec<u64>,
+    /// Bind groups made so far.
+    pub created: u64,
+}
+
+impl BindGroups {
+    /// The bind group of `pipeline`, whose number is `id`, over `args`.
+    pub fn get(
+        &mut self,
+        gpu: &GpuDevice,
+        id: u64,
+        pipeline: &Pipeline,
+        args: &[Arg<'_, GpuBuffer>],
+    ) -> &wgpu::BindGroup {
+        self.key.clear();
+        self.key.push(id);
+        self.key.extend(args.iter().flat_map(|arg| [arg.buffer.uid, arg.offset, arg.bytes]));
+        if !self.groups.contains_key(&self.key) {
+            if self.groups.len() >= MAX_BIND_GROUPS {
+                self.groups.clear();
+            }
+            let entries: Vec<_> = args.iter().zip(0..).map(|(arg, at)| entry(at, pipeline, arg)).collect();
+            let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
+            self.created += 1;
+            self.groups.insert(self.key.clone(), gpu.device.create_bind_group(&descriptor));
+        }
+        &self.groups[&self.key]
+    }
+
+    /// Drops every bind group, and with them their hold on buffers.
+    pub fn clear(&mut self) {
+        self.groups.clear();
+    }
+}
+
+fn entry<'a>(binding: u32, pipeline: &Pipeline, arg: &Arg<'a, GpuBuffer>) -> wgpu::BindGroupEntry<'a> {
+    let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+        buffer: &arg.buffer.buffer,
+        offset: arg.offset,
+        size: std::num::NonZeroU64::new(pipeline.bound_bytes(arg)),
+    });
+    wgpu::BindGroupEntry { binding, resource }
+}

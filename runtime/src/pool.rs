@@ -1,0 +1,249 @@
+//! Pooled buffers: taken by size class, lent out, and returned on drop.
+//!
+//! A physical buffer is expensive to create and to touch for the first time, so that none is given back to the system while
+//! the session lives, unless the memory limit asks for it. Taking one prefers the buffer that came back last: it is warm,
+//! and the same sequence of requests finds the same buffers, so that cached bind groups fit again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::Error;
+
+/// Base and size granularity of every buffer: covers any device's binding offsets and any vector load.
+pub(crate) const GRANULARITY: u64 = 256;
+
+/// What a pool needs to know of the buffers in it.
+pub(crate) trait Physical: Send + Sync + 'static {
+    /// Bytes that the buffer takes from the device.
+    fn bytes(&self) -> u64;
+}
+
+/// Memory taken from the device, shared by all pools of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    pub limit: Option<u64>,
+    pub used: u64,
+    pub peak: u64,
+    pub buffers_created: u64,
+    pub buffers_alive: u64,
+}
+
+/// The account behind its lock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedAccount(Arc<Mutex<Account>>);
+
+impl SharedAccount {
+    pub fn new(limit: Option<u64>) -> SharedAccount {
+        SharedAccount(Arc::new(Mutex::new(Account { limit, ..Account::default() })))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Account> {
+        // Counters stay meaningful when another thread panicked between two of them.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Books `bytes`, or says why they cannot be had.
+    pub fn reserve(&self, bytes: u64) -> Result<(), Error> {
+        let mut account = self.lock();
+        let used = account.used.saturating_add(bytes);
+        if let Some(limit_bytes) = account.limit.filter(|&limit| used > limit) {
+            return Err(Error::MemoryLimit { asked_bytes: bytes, used_bytes: account.used, limit_bytes });
+        }
+        account.used = used;
+        account.peak = account.peak.max(used);
+        account.buffers_created += 1;
+        account.buffers_alive += 1;
+        Ok(())
+    }
+
+    pub fn release(&self, bytes: u64) {
+        let mut account = self.lock();
+        account.used -= bytes;
+        account.buffers_alive -= 1;
+    }
+
+    /// Takes back a reservation whose buffer could not be made.
+    fn cancel(&self, bytes: u64) {
+        self.release(bytes);
+        self.lock().buffers_created -= 1;
+    }
+}
+
+/// Rounds a size up to its class, so that sizes that differ little share buffers: at most an eighth is wasted.
+pub(crate) fn size_class(bytes: u64) -> u64 {
+    let bytes = bytes.max(1);
+    let step = (bytes.next_power_of_two() / 16).max(GRANULARITY);
+    bytes.checked_next_multiple_of(step).unwrap_or(u64::MAX)
+}
+
+/// A pool of buffers of one kind.
+#[derive(Debug)]
+pub(crate) struct Pool<B: Physical> {
+    account: SharedAccount,
+    state: Mutex<State<B>>,
+}
+
+#[derive(Debug)]
+struct State<B> {
+    /// Idle buffers by size; the last one of a list came back last.
+    idle: BTreeMap<u64, Vec<B>>,
+    /// Loans that are not back.
+    outstanding: u64,
+    /// A closed pool frees what comes back.
+    closed: bool,
+}
+
+impl<B: Physical> Pool<B> {
+    pub fn new(account: SharedAccount) -> Arc<Pool<B>> {
+        let state = State { idle: BTreeMap::new(), outstanding: 0, closed: false };
+        Arc::new(Pool { account, state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<B>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lends a buffer of at least `bytes`, made by `make` (given the size to make) where none is idle.
+    pub fn take(self: &Arc<Self>, bytes: u64, make: impl FnOnce(u64) -> Result<B, Error>) -> Result<Loan<B>, Error> {
+        let class = size_class(bytes);
+        // A statement of its own: the lock must be free again when the buffer is lent.
+        let idle = self.state().idle.get_mut(&class).and_then(Vec::pop);
+        if let Some(buffer) = idle {
+            return Ok(self.lend(buffer));
+        }
+        if self.account.reserve(class).is_err() {
+            self.trim();
+            self.account.reserve(class)?;
+        }
+        match make(class) {
+            Ok(buffer) => Ok(self.lend(buffer)),
+            Err(error) => {
+                self.account.cancel(class);
+                Err(error)
+            }
+        }
+    }
+
+    /// Lends a buffer that was made elsewhere and takes nothing from the device (a mapped constant).
+    pub fn adopt(self: &Arc<Self>, buffer: B) -> Loan<B> {
+        debug_assert_eq!(buffer.bytes(), 0, "an adopted buffer is not on the account");
+        Loan { buffer: Some(buffer), home: None }
+    }
+
+    fn lend(self: &Arc<Self>, buffer: B) -> Loan<B> {
+        self.state().outstanding += 1;
+        Loan { buffer: Some(buffer), home: Some(self.clone()) }
+    }
+
+    /// Frees every idle buffer.
+    pub fn trim(&self) {
+        let idle = std::mem::take(&mut self.state().idle);
+        for buffer in idle.into_values().flatten() {
+            self.account.release(buffer.bytes());
+        }
+    }
+
+    /// Frees idle buffers now, and the others when they come back.
+    pub fn close(&self) {
+        self.state().closed = true;
+        self.trim();
+    }
+
+    /// Loans that are not back.
+    pub fn outstanding(&self) -> u64 {
+        self.state().outstanding
+    }
+
+    fn give_back(&self, buffer: B) {
+        let mut state = self.state();
+        state.outstanding -= 1;
+        if state.closed {
+            drop(state);
+            self.account.release(buffer.bytes());
+            return;
+        }
+        state.idle.entry(buffer.bytes()).or_default().push(buffer);
+    }
+}
+
+/// A buffer on loan; it goes back to its pool on drop.
+#[derive(Debug)]
+pub(crate) struct Loan<B: Physical> {
+    buffer: Option<B>,
+    home: Option<Arc<Pool<B>>>,
+}
+
+impl<B: Physical> std::ops::Deref for Loan<B> {
+    type Target = B;
+
+    fn deref(&self) -> &B {
+        self.buffer.as_ref().expect("a loan holds its buffer until it is dropped")
+    }
+}
+
+impl<B: Physical> Drop for Loan<B> {
+    fn drop(&mut self) {
+        if let (Some(buffer), Some(home)) = (self.buffer.take(), self.home.take()) {
+            home.give_back(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Fake(u64);
+
+    impl Physical for Fake {
+        fn bytes(&self) -> u64 {
+            self.0
+        }
+    }
+
+    fn pool(limit: Option<u64>) -> (SharedAccount, Arc<Pool<Fake>>) {
+        let account = SharedAccount::new(limit);
+        (account.clone(), Pool::new(account))
+    }
+
+    #[test]
+    fn size_classes_waste_at_most_an_eighth() {
+        for bytes in (1..100_000).step_by(37) {
+            let class = size_class(bytes);
+            assert!(class >= bytes && class % GRANULARITY == 0);
+            assert!(class - bytes < GRANULARITY.max(bytes / 8 + 1), "{bytes} -> {class}");
+        }
+        assert_eq!(size_class(0), GRANULARITY);
+    }
+
+    #[test]
+    fn a_returned_buffer_is_taken_again() {
+        let (account, pool) = pool(None);
+        drop(pool.take(1000, |bytes| Ok(Fake(bytes))).unwrap());
+        drop(pool.take(1001, |_| panic!("an idle buffer of the class exists")).unwrap());
+        assert_eq!(account.lock().buffers_created, 1);
+        assert_eq!(pool.outstanding(), 0);
+    }
+
+    #[test]
+    fn the_limit_frees_idle_buffers_before_it_refuses() {
+        let (account, pool) = pool(Some(2048));
+        drop(pool.take(1024, |bytes| Ok(Fake(bytes))).unwrap());
+        let kept = pool.take(2048, |bytes| Ok(Fake(bytes))).unwrap();
+        let refused = pool.take(1, |bytes| Ok(Fake(bytes))).unwrap_err();
+        assert_eq!(refused.code(), "R0009");
+        drop(kept);
+        assert_eq!(account.lock().peak, 2048);
+    }
+
+    #[test]
+    fn a_closed_pool_frees_what_comes_back() {
+        let (account, pool) = pool(None);
+        let loan = pool.take(10, |bytes| Ok(Fake(bytes))).unwrap();
+        pool.close();
+        assert_eq!((pool.outstanding(), account.lock().used), (1, 256));
+        drop(loan);
+        assert_eq!((pool.outstanding(), account.lock().used), (0, 0));
+    }
+}

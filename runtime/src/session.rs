@@ -1,0 +1,513 @@
+//! A session: a program loaded on a device, ready to run.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use monopour_program::target::missing_on_host;
+use monopour_program::{Kernel, NativeCode, Program, Signature, Target, Variant};
+
+use crate::buffer::{DeviceTensor, GpuBuffer, HostTensor, Storage};
+use crate::device::{Device, Opened};
+use crate::error::Error;
+use crate::executor::cpu::CpuBackend;
+use crate::executor::gpu::GpuBackend;
+use crate::executor::{Backend, Constant, Engine, Input};
+use crate::ffi::{self, HostFunction, HostMemory, NativeKernel};
+use crate::native::NativeModule;
+use crate::pool::{Physical, Pool, SharedAccount};
+use crate::readback;
+use crate::stats::{GpuTimes, RunCounts, Stats, SteadyState, summarize};
+use crate::threads::Threads;
+use crate::trace::{Recorder, Span};
+use crate::upload::Uploader;
+
+/// How a session runs its program.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Threads of the CPU target; 0: one per core.
+    pub threads: usize,
+    /// The most bytes to take from the device.
+    pub memory_limit: Option<u64>,
+    /// Whether to measure device time, which costs a few microseconds per run.
+    pub timing: bool,
+    /// Whether to keep a span per dispatch.
+    pub trace: bool,
+}
+
+/// What was still held when a session was closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeakReport {
+    /// Buffers that are neither free nor held by the session: tensors that the caller keeps.
+    pub buffers_alive: u64,
+    /// Bytes of the device that are not given back.
+    pub bytes_alive: u64,
+    /// Allocations of all runs that host code neither freed nor returned.
+    pub unfreed_allocations: u64,
+}
+
+impl LeakReport {
+    /// Whether nothing is left.
+    pub fn is_clean(&self) -> bool {
+        *self == LeakReport::default()
+    }
+}
+
+/// A program on a device.
+///
+/// A session owns its pools and pipelines, not the device: several sessions may share one, on any threads.
+pub struct Session {
+    device: Device,
+    program: Arc<Program>,
+    variant: usize,
+    host: HostFunction,
+    engine: AnyEngine,
+    account: SharedAccount,
+    threads: usize,
+    record: Record,
+}
+
+/// The two targets.
+enum AnyEngine {
+    Gpu { engine: Engine<GpuBackend>, staging: Arc<Pool<GpuBuffer>> },
+    Cpu(Engine<CpuBackend>),
+}
+
+/// What was measured so far.
+#[derive(Default)]
+struct Record {
+    load_ms: f64,
+    first_run_ms: Option<f64>,
+    run_ms: Vec<f64>,
+    gpu_ms: Vec<f64>,
+    upload: (f64, u64),
+    readback: (f64, u64),
+    counts: RunCounts,
+    steady: SteadyState,
+    unfreed: u64,
+}
+
+/// Objects created so far, to tell what one run created.
+#[derive(Clone, Copy)]
+struct Created {
+    buffers: u64,
+    bind_groups: u64,
+    pipelines: u64,
+}
+
+impl Session {
+    /// Loads the first variant of `program` that fits `device`: native code, constants, pipelines.
+    ///
+    /// The program's native code runs in this process: load only programs from sources that you trust.
+    ///
+    /// # Errors
+    /// [`Error::NoVariant`]; [`Error::NativeCode`], [`Error::UndefinedSymbol`]; [`Error::MemoryLimit`] and what the device
+    /// reports; a P code for a program that contradicts itself.
+    pub fn load(device: &Device, program: Arc<Program>, options: &Options) -> Result<Session, Error> {
+        let start = Instant::now();
+        program.verify()?;
+        let variant = choose(device, &program)?;
+        let chosen = &program.variants[variant];
+        let module = Arc::new(NativeModule::load(&chosen.host.object, &ffi::resolve)?);
+        let host = HostFunction::find(&module, &chosen.host.entry)?;
+        let account = SharedAccount::new(options.memory_limit);
+        let mut threads = 1;
+        let engine = match &device.kind {
+            Opened::Gpu(gpu) => {
+                let kernels = chosen.kernels.iter().filter_map(|k| if let Kernel::Gpu(k) = k { Some(k) } else { None });
+                let wanted = (options.timing, options.trace);
+                let backend = GpuBackend::new(gpu.clone(), kernels, account.clone(), wanted)?;
+                let mut engine = engine(backend, &account);
+                gpu.scoped("uploading constants", || upload_gpu_constants(&mut engine, &program))?;
+                AnyEngine::Gpu { engine, staging: Pool::new(account.clone()) }
+            }
+            Opened::Cpu => {
+                let pool = Threads::new(options.threads)?;
+                threads = pool.count();
+                let mut engine = engine(cpu_backend(&module, chosen, pool, options.trace)?, &account);
+                place_cpu_constants(&mut engine, &program)?;
+                AnyEngine::Cpu(engine)
+            }
+        };
+        let record = Record { load_ms: elapsed_ms(start), ..Record::default() };
+        Ok(Session { device: device.clone(), program, variant, host, engine, account, threads, record })
+    }
+
+    /// Inputs and results.
+    pub fn signature(&self) -> &Signature {
+        &self.program.signature
+    }
+
+    /// The variant that runs.
+    pub fn variant(&self) -> &Variant {
+        &self.program.variants[self.variant]
+    }
+
+    /// The device that it runs on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Puts inputs on the device, in the signature's order.
+    ///
+    /// # Errors
+    /// [`Error::Inputs`], [`Error::InputType`], and what the device reports.
+    pub fn upload(&mut self, inputs: &[HostTensor]) -> Result<Vec<DeviceTensor>, Error> {
+        let descs = &self.program.signature.inputs;
+        check_count(descs.len(), inputs.len())?;
+        descs.iter().zip(inputs).try_for_each(|(desc, input)| input.check(desc))?;
+        let start = Instant::now();
+        let data = inputs.iter().map(HostTensor::data);
+        let storages = match &mut self.engine {
+            AnyEngine::Gpu { engine, .. } => {
+                let gpu = engine.backend.gpu.clone();
+                gpu.scoped("uploading inputs", || {
+                    let mut uploader = Uploader::new(&gpu);
+                    let storages: Result<Vec<_>, Error> = data
+                        .map(|data| {
+                            let loan = engine.take(data.len() as u64)?;
+                            uploader.write(&loan, data)?;
+                            Ok(Storage::Gpu(Arc::new(loan)))
+                        })
+                        .collect();
+                    uploader.finish()?;
+                    storages
+                })?
+            }
+            AnyEngine::Cpu(engine) => {
+                let storages: Result<Vec<_>, Error> = data
+                    .map(|data| {
+                        let loan = engine.take(data.len() as u64)?;
+                        loan.write(data);
+                        Ok(Storage::Cpu(Arc::new(loan)))
+                    })
+                    .collect();
+                storages?
+            }
+        };
+        self.record.upload = (elapsed_ms(start), inputs.iter().map(|input| input.data().len() as u64).sum());
+        let device = self.device.id;
+        Ok(descs.iter().zip(storages).map(|(desc, storage)| DeviceTensor::new(desc, device, storage)).collect())
+    }
+
+    /// Runs the program on tensors that are on the device, and waits until its last kernel is done.
+    /// Donated inputs are consumed.
+    ///
+    /// # Errors
+    /// [`Error::Inputs`], [`Error::InputType`], [`Error::Tensor`]; what host code or the device reports.
+    pub fn execute(&mut self, inputs: &[DeviceTensor]) -> Result<Vec<DeviceTensor>, Error> {
+        let storages = self.claim(inputs)?;
+        let result_bytes: Vec<u64> = self.program.signature.results.iter().map(|desc| desc.size_bytes()).collect();
+        let before = self.created();
+        let start = Instant::now();
+        let (results, counts, leaked) = match &mut self.engine {
+            AnyEngine::Gpu { engine, .. } => {
+                let inputs = unwrap(storages, |storage| match storage {
+                    Storage::Gpu(buffer) => Some(buffer),
+                    Storage::Cpu(_) => None,
+                })?;
+                let outcome = engine.run(&self.host, inputs, &result_bytes)?;
+                let results: Vec<_> = outcome.results.into_iter().map(Storage::Gpu).collect();
+                (results, outcome.counts, outcome.leaked)
+            }
+            AnyEngine::Cpu(engine) => {
+                let inputs = unwrap(storages, |storage| match storage {
+                    Storage::Cpu(buffer) => Some(buffer),
+                    Storage::Gpu(_) => None,
+                })?;
+                let outcome = engine.run(&self.host, inputs, &result_bytes)?;
+                let results: Vec<_> = outcome.results.into_iter().map(Storage::Cpu).collect();
+                (results, outcome.counts, outcome.leaked)
+            }
+        };
+        let run_ms = elapsed_ms(start);
+        let gpu_ms = match &mut self.engine {
+            AnyEngine::Gpu { engine, .. } => {
+                engine.backend.after_run()?;
+                engine.backend.last_gpu_ms
+            }
+            AnyEngine::Cpu(_) => None,
+        };
+        self.book_run(run_ms, gpu_ms, (counts, leaked), before);
+        let (descs, device) = (&self.program.signature.results, self.device.id);
+        Ok(descs.iter().zip(results).map(|(desc, storage)| DeviceTensor::new(desc, device, storage)).collect())
+    }
+
+    /// Copies tensors to the host.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] for a donated tensor, and what the device reports.
+    pub fn readback(&mut self, tensors: &[DeviceTensor]) -> Result<Vec<HostTensor>, Error> {
+        let start = Instant::now();
+        // A clone of the storage keeps the buffer while it is read, and a later run from consuming it.
+        let storages = tensors.iter().map(|tensor| tensor.with(|storage| Ok(storage.clone())));
+        let storages = storages.collect::<Result<Vec<_>, Error>>()?;
+        let sizes = tensors.iter().map(DeviceTensor::size_bytes);
+        let data = match &self.engine {
+            AnyEngine::Gpu { engine, staging } => {
+                let buffers = storages.iter().zip(sizes).map(|(storage, bytes)| match storage {
+                    Storage::Gpu(buffer) => Ok((&***buffer, bytes)),
+                    Storage::Cpu(_) => Err(elsewhere()),
+                });
+                let buffers = buffers.collect::<Result<Vec<_>, Error>>()?;
+                let gpu = &engine.backend.gpu;
+                gpu.scoped("reading results back", || readback::read(gpu, staging, &buffers))?
+            }
+            AnyEngine::Cpu(_) => {
+                let data = storages.iter().zip(sizes).map(|(storage, bytes)| match storage {
+                    Storage::Cpu(memory) => {
+                        let mut data = vec![0; bytes as usize];
+                        memory.read(&mut data);
+                        Ok(data)
+                    }
+                    Storage::Gpu(_) => Err(elsewhere()),
+                });
+                data.collect::<Result<Vec<_>, Error>>()?
+            }
+        };
+        self.record.readback = (elapsed_ms(start), data.iter().map(|data| data.len() as u64).sum());
+        tensors.iter().zip(data).map(|(t, data)| HostTensor::new(t.dtype, t.shape.clone(), data)).collect()
+    }
+
+    /// Uploads, executes and reads back.
+    ///
+    /// # Errors
+    /// Those of the three steps.
+    pub fn run(&mut self, inputs: &[HostTensor]) -> Result<Vec<HostTensor>, Error> {
+        let inputs = self.upload(inputs)?;
+        let outputs = self.execute(&inputs)?;
+        self.readback(&outputs)
+    }
+
+    /// Forgets the times of earlier runs, except that of the first: call it after warming up.
+    pub fn reset_times(&mut self) {
+        self.record.run_ms.clear();
+        self.record.gpu_ms.clear();
+    }
+
+    /// What was measured so far.
+    pub fn stats(&self) -> Stats {
+        let record = &self.record;
+        let plan = &self.variant().plan;
+        let gpu_ms = summarize(&record.gpu_ms).map(|times| GpuTimes { min: times.min, median: times.median });
+        Stats {
+            device: self.device.kind_name().to_owned(),
+            adapter: self.device.name().to_owned(),
+            threads: self.threads,
+            compile_ms: None,
+            load_ms: record.load_ms,
+            run_ms: summarize(&record.run_ms),
+            runs: record.run_ms.len(),
+            first_run_ms: record.first_run_ms,
+            gpu_ms,
+            upload_ms: record.upload.0,
+            upload_bytes: record.upload.1,
+            readback_ms: record.readback.0,
+            readback_bytes: record.readback.1,
+            counts: record.counts,
+            peak_device_bytes: self.account.lock().peak,
+            planned_bytes: plan.planned_bytes,
+            lower_bound_bytes: plan.lower_bound_bytes,
+            steady_state: record.steady,
+        }
+    }
+
+    /// Takes the spans of the runs so far; empty unless [`Options::trace`] is set.
+    pub fn drain_trace(&mut self) -> Vec<Span> {
+        match &mut self.engine {
+            AnyEngine::Gpu { engine, .. } => engine.backend.recorder.drain(),
+            AnyEngine::Cpu(engine) => engine.backend.recorder.drain(),
+        }
+    }
+
+    /// Ends the session and says what is left of it.
+    pub fn close(mut self) -> LeakReport {
+        let buffers_alive = self.engine.shut();
+        let account = self.account.clone();
+        let unfreed_allocations = self.record.unfreed;
+        drop(self);
+        let bytes_alive = account.lock().used;
+        LeakReport { buffers_alive, bytes_alive, unfreed_allocations }
+    }
+
+    /// Checks the inputs of a run and takes hold of their memory.
+    fn claim(&self, inputs: &[DeviceTensor]) -> Result<Vec<(Storage, u64, bool)>, Error> {
+        let descs = &self.program.signature.inputs;
+        check_count(descs.len(), inputs.len())?;
+        descs.iter().zip(inputs).try_for_each(|(desc, input)| input.check(desc, self.device.id))?;
+        let claimed = descs.iter().zip(inputs).map(|(desc, input)| {
+            let storage = if desc.donated { input.consume()? } else { input.with(|storage| Ok(storage.clone()))? };
+            Ok((storage, desc.size_bytes(), desc.donated))
+        });
+        claimed.collect()
+    }
+
+    fn created(&self) -> Created {
+        let buffers = self.account.lock().buffers_created;
+        match &self.engine {
+            AnyEngine::Gpu { engine, .. } => Created {
+                buffers,
+                bind_groups: engine.backend.bind_groups.created,
+                pipelines: engine.backend.pipelines_created,
+            },
+            AnyEngine::Cpu(_) => Created { buffers, bind_groups: 0, pipelines: 0 },
+        }
+    }
+
+    fn book_run(&mut self, run_ms: f64, gpu_ms: Option<f64>, (counts, leaked): (RunCounts, u64), before: Created) {
+        let after = self.created();
+        let record = &mut self.record;
+        record.counts = counts;
+        record.unfreed += leaked;
+        record.steady = SteadyState {
+            buffers_created: after.buffers - before.buffers,
+            bind_groups_created: after.bind_groups - before.bind_groups,
+            pipelines_created: after.pipelines - before.pipelines,
+        };
+        // The first run compiles and touches memory for the first time: it says nothing about the others.
+        if record.first_run_ms.is_none() {
+            record.first_run_ms = Some(run_ms);
+            return;
+        }
+        record.run_ms.push(run_ms);
+        record.gpu_ms.extend(gpu_ms);
+    }
+}
+
+impl AnyEngine {
+    /// Gives back what the session holds, and counts the loans that are left.
+    fn shut(&mut self) -> u64 {
+        match self {
+            AnyEngine::Gpu { engine, staging } => {
+                staging.close();
+                engine.backend.bind_groups.clear();
+                shut(engine) + staging.outstanding()
+            }
+            AnyEngine::Cpu(engine) => shut(engine),
+        }
+    }
+}
+
+impl Drop for AnyEngine {
+    fn drop(&mut self) {
+        // Tensors that outlive the session give their memory back to the system, not to a pool that nobody uses.
+        self.shut();
+    }
+}
+
+fn elapsed_ms(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+fn elsewhere() -> Error {
+    Error::Tensor { what: "the tensor lies on another device".into() }
+}
+
+fn check_count(expected: usize, found: usize) -> Result<(), Error> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(Error::Inputs { what: format!("the program takes {expected} inputs, {found} given") })
+}
+
+/// The first variant all of whose needs are met.
+fn choose(device: &Device, program: &Program) -> Result<usize, Error> {
+    let mut held = Vec::new();
+    for (index, variant) in program.variants.iter().enumerate() {
+        let mut missing = missing_of_target(device, &variant.target);
+        let NativeCode { arch, features, .. } = &variant.host;
+        missing.extend(missing_on_host(arch, features));
+        if missing.is_empty() {
+            return Ok(index);
+        }
+        missing.dedup();
+        held.push((variant.target.label(), missing));
+    }
+    Err(Error::NoVariant { device: device.name().to_owned(), held })
+}
+
+fn missing_of_target(device: &Device, target: &Target) -> Vec<String> {
+    match (target, device.description()) {
+        (Target::Cpu(target), None) => target.missing(),
+        (Target::Gpu(target), Some(description)) => {
+            let mut missing = target.requires.missing(description);
+            if let Some(backend) = target.backend.filter(|backend| Some(*backend) != description.backend) {
+                missing.push(format!("backend {}", backend.as_str()));
+            }
+            missing
+        }
+        (Target::Cpu(_), Some(_)) => vec!["the cpu device".into()],
+        (Target::Gpu(_), None) => vec!["a gpu device".into()],
+    }
+}
+
+fn engine<B: Backend>(backend: B, account: &SharedAccount) -> Engine<B> {
+    Engine { backend, pool: Pool::new(account.clone()), constants: Vec::new(), arena: None }
+}
+
+fn upload_gpu_constants(engine: &mut Engine<GpuBackend>, program: &Program) -> Result<(), Error> {
+    let gpu = engine.backend.gpu.clone();
+    let mut uploader = Uploader::new(&gpu);
+    for constant in &program.constants {
+        let data = constant.data.bytes();
+        let bytes = data.len() as u64;
+        let buffer = Arc::new(engine.take(bytes)?);
+        uploader.write(&buffer, data)?;
+        engine.constants.push(Constant { buffer, bytes });
+    }
+    if program.constants.is_empty() { Ok(()) } else { uploader.finish() }
+}
+
+fn place_cpu_constants(engine: &mut Engine<CpuBackend>, program: &Program) -> Result<(), Error> {
+    for constant in &program.constants {
+        let data = constant.data.bytes();
+        let bytes = data.len() as u64;
+        // Constants of a mapped artifact are used where they lie.
+        let loan = match HostMemory::constant(&constant.data) {
+            Some(memory) => engine.pool.adopt(memory),
+            None => {
+                let loan = engine.take(bytes)?;
+                loan.write(data);
+                loan
+            }
+        };
+        engine.constants.push(Constant { buffer: Arc::new(loan), bytes });
+    }
+    Ok(())
+}
+
+fn cpu_backend(
+    module: &Arc<NativeModule>,
+    variant: &Variant,
+    threads: Threads,
+    with_trace: bool,
+) -> Result<CpuBackend, Error> {
+    let kernels = CpuBackend::describe(&variant.kernels).into_iter().map(|kernel| {
+        let native = NativeKernel::find(module, &kernel.symbol)?;
+        Ok((native, kernel.clone()))
+    });
+    let kernels = kernels.collect::<Result<Vec<_>, Error>>()?;
+    Ok(CpuBackend { threads, kernels, recorder: Recorder::new(with_trace) })
+}
+
+/// The storages of a run as buffers of one backend.
+fn unwrap<B: Physical>(
+    storages: Vec<(Storage, u64, bool)>,
+    take: impl Fn(Storage) -> Option<crate::buffer::Shared<B>>,
+) -> Result<Vec<Input<B>>, Error> {
+    let inputs = storages.into_iter().map(|(storage, bytes, donated)| {
+        let buffer = take(storage).ok_or_else(elsewhere)?;
+        if donated && Arc::strong_count(&buffer) > 1 {
+            return Err(Error::Tensor { what: "a donated tensor is in use elsewhere, or is another input too".into() });
+        }
+        Ok(Input { buffer, bytes, donated })
+    });
+    inputs.collect()
+}
+
+/// Closes an engine's pool and counts the loans that the session does not hold itself.
+fn shut<B: Backend>(engine: &mut Engine<B>) -> u64 {
+    engine.constants.clear();
+    engine.arena = None;
+    engine.pool.close();
+    engine.pool.outstanding()
+}

@@ -1,0 +1,126 @@
+//! What a session measured. Every number comes from the runs of this session, on this device.
+
+use serde::Serialize;
+
+/// Counts of one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RunCounts {
+    /// Kernels run, utility kernels included.
+    pub dispatches: u64,
+    /// Submissions to the device; 0 on the CPU.
+    pub submits: u64,
+    /// Copies between buffers or within one, by command or by kernel.
+    pub copies: u64,
+    /// Bytes that those copies write.
+    pub copied_bytes: u64,
+    /// Transfers between host and device within the run.
+    pub transfers: u64,
+    /// Bytes of those transfers.
+    pub transfer_bytes: u64,
+    /// Scalars read back by host code.
+    pub scalar_reads: u64,
+    /// Logical allocations, results included.
+    pub allocations: u64,
+}
+
+/// What a run created; all zero once the session is warm and earlier outputs are dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SteadyState {
+    /// Buffers made.
+    pub buffers_created: u64,
+    /// Bind groups made.
+    pub bind_groups_created: u64,
+    /// Pipelines made.
+    pub pipelines_created: u64,
+}
+
+/// Times of several runs in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RunTimes {
+    /// The fastest run.
+    pub min: f64,
+    /// The median.
+    pub median: f64,
+    /// The 95th percentile.
+    pub p95: f64,
+    /// The slowest run.
+    pub max: f64,
+}
+
+/// Device times of several runs in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct GpuTimes {
+    /// The fastest run.
+    pub min: f64,
+    /// The median.
+    pub median: f64,
+}
+
+/// The object that `--stats=json` prints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Stats {
+    /// `gpu` or `cpu`.
+    pub device: String,
+    /// The adapter's or CPU's name.
+    pub adapter: String,
+    /// Threads of the CPU target; 1 on a GPU.
+    pub threads: usize,
+    /// Source to program; absent when the program came compiled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compile_ms: Option<f64>,
+    /// Program to ready session: pipelines built, constants uploaded.
+    pub load_ms: f64,
+    /// Times of the runs after the first; absent until there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_ms: Option<RunTimes>,
+    /// Number of runs in `run_ms`.
+    pub runs: usize,
+    /// Time of the first run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_run_ms: Option<f64>,
+    /// Sum of the dispatches by the device's timestamps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_ms: Option<GpuTimes>,
+    /// Inputs to the device, the last time.
+    pub upload_ms: f64,
+    /// Bytes of the inputs.
+    pub upload_bytes: u64,
+    /// Outputs to the host, the last time.
+    pub readback_ms: f64,
+    /// Bytes of the outputs.
+    pub readback_bytes: u64,
+    /// Counts of the last run.
+    #[serde(flatten)]
+    pub counts: RunCounts,
+    /// High-water mark of what the runtime took from the device.
+    pub peak_device_bytes: u64,
+    /// Transients as planned.
+    pub planned_bytes: u64,
+    /// Largest sum of sizes of transients alive at once.
+    pub lower_bound_bytes: u64,
+    /// What the last run created.
+    pub steady_state: SteadyState,
+}
+
+/// The order statistics of `times`; `None` without any.
+pub(crate) fn summarize(times: &[f64]) -> Option<RunTimes> {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (&min, &max) = (sorted.first()?, sorted.last()?);
+    // Nearest rank: a percentile is always a time that was measured.
+    let rank = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100).clamp(1, sorted.len()) - 1];
+    Some(RunTimes { min, median: rank(50), p95: rank(95), max })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_statistics_are_measured_times() {
+        assert_eq!(summarize(&[]), None);
+        assert_eq!(summarize(&[3.0]), Some(RunTimes { min: 3.0, median: 3.0, p95: 3.0, max: 3.0 }));
+        let times: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        assert_eq!(summarize(&times), Some(RunTimes { min: 1.0, median: 50.0, p95: 95.0, max: 100.0 }));
+    }
+}

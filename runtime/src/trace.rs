@@ -1,0 +1,61 @@
+//! Spans of time for `--trace`: what ran when, on the host and on the device.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+/// A span on one of two tracks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Span {
+    /// What ran.
+    pub name: String,
+    /// `host` or `device`.
+    pub track: &'static str,
+    /// Start in microseconds since the session was loaded; on the device track, since the run's first dispatch began.
+    pub start_us: f64,
+    /// Length in microseconds.
+    pub duration_us: f64,
+}
+
+/// Collects spans where tracing is on, and costs nothing where it is off.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    origin: Option<Instant>,
+    spans: Vec<Span>,
+}
+
+impl Recorder {
+    pub fn new(is_on: bool) -> Recorder {
+        Recorder { origin: is_on.then(Instant::now), spans: Vec::new() }
+    }
+
+    /// Whether spans are kept.
+    pub fn is_on(&self) -> bool {
+        self.origin.is_some()
+    }
+
+    /// Microseconds since the origin; `None` when off.
+    pub fn start(&self) -> Option<f64> {
+        self.origin.map(|origin| origin.elapsed().as_secs_f64() * 1e6)
+    }
+
+    /// Ends a span on the host's track.
+    pub fn end(&mut self, start: Option<f64>, name: &str) {
+        if let (Some(start_us), Some(end)) = (start, self.start()) {
+            let duration_us = end - start_us;
+            self.spans.push(Span { name: name.to_owned(), track: "host", start_us, duration_us });
+        }
+    }
+
+    /// Adds a span that the device measured.
+    pub fn add(&mut self, span: Span) {
+        if self.is_on() {
+            self.spans.push(span);
+        }
+    }
+
+    /// Takes the spans so far.
+    pub fn drain(&mut self) -> Vec<Span> {
+        std::mem::take(&mut self.spans)
+    }
+}

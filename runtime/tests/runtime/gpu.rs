@@ -1,0 +1,237 @@
+//! The GPU target: values, one submit, nothing created once warm, faults as errors.
+
+use std::sync::Arc;
+
+use monopour_program::*;
+use monopour_runtime::{Device, Error, HostTensor, Options, Session};
+
+use crate::support::*;
+
+const ADD: &str = "
+@group(0) @binding(0) var<storage, read> a: array<f32>;
+@group(0) @binding(1) var<storage, read> b: array<f32>;
+@group(0) @binding(2) var<storage, read_write> c: array<f32>;
+@compute @workgroup_size(64)
+fn add(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < arrayLength(&c)) { c[id.x] = a[id.x] + b[id.x]; }
+}
+";
+
+const DOUBLE: &str = "
+@group(0) @binding(0) var<storage, read_write> a: array<f32>;
+@group(0) @binding(1) var<storage, read_write> b: array<f32>;
+@compute @workgroup_size(64)
+fn double(@builtin(global_invocation_id) id: vec3<u32>) { b[id.x] = a[id.x] * 2.0; }
+";
+
+/// `result0 = 2 * (arg0 + arg1)`, through the arena, and in place at the end.
+const HOST: &str = "
+void entry(i64 cx) {
+  i64 t = arena(2048), r = alloc(1024);
+  arg(input(0), 0, 1024); arg(input(1), 0, 1024); arg(r, 0, 1024); dispatch(0, 4, 1, 1);
+  arg(r, 0, 1024); arg(t, 1024, 1024); dispatch(1, 4, 1, 1);
+  arg(t, 1024, 1024); arg(t, 0, 1024); dispatch(1, 4, 1, 1);
+  arg(t, 0, 1024); arg(t, 0, 1024); dispatch(1, 4, 1, 1);
+  arg(t, 0, 1024); arg(r, 0, 1024); dispatch(1, 4, 1, 1);
+  result(0, r);
+}
+";
+
+fn kernels() -> Vec<Kernel> {
+    use Access::{Read, ReadWrite, Write};
+    vec![gpu_kernel("add", ADD, &[Read, Read, Write]), gpu_kernel("double", DOUBLE, &[ReadWrite, ReadWrite])]
+}
+
+fn f32s(values: &[f32]) -> HostTensor {
+    HostTensor::from_f32(vec![values.len() as u64], values).unwrap()
+}
+
+fn inputs() -> [HostTensor; 2] {
+    let ramp: Vec<f32> = (0..256).map(|i| i as f32).collect();
+    [f32s(&ramp), f32s(&[0.5; 256])]
+}
+
+fn expected() -> Vec<f32> {
+    (0..256).map(|i| 16.0 * (i as f32 + 0.5)).collect()
+}
+
+fn load(device: &Device, program: Program, options: &Options) -> Session {
+    Session::load(device, Arc::new(program), options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn values_counts_and_a_warm_session() {
+    let (Some(device), Some(object)) = (gpu(), compile_c(HOST, &["-fPIC"])) else { return };
+    let before = device.internal_counters().unwrap();
+    let options = Options { timing: true, ..Options::default() };
+    let mut session = load(&device, program(&[256, 256], &[256], gpu_variant(object, kernels())), &options);
+    let on_device = session.upload(&inputs()).unwrap();
+    for _ in 0..4 {
+        let outputs = session.execute(&on_device).unwrap();
+        assert_eq!(session.readback(&outputs).unwrap()[0].to_f32().unwrap(), expected());
+    }
+    let warm = device.internal_counters().unwrap();
+    let outputs = session.execute(&on_device).unwrap();
+    let stats = session.stats();
+    assert_eq!((stats.counts.dispatches, stats.counts.submits, stats.counts.copies), (5, 1, 0));
+    assert_eq!((stats.counts.allocations, stats.counts.transfers, stats.runs), (1, 0, 4));
+    let steady = stats.steady_state;
+    assert_eq!((steady.buffers_created, steady.bind_groups_created, steady.pipelines_created), (0, 0, 0));
+    // wgpu's own counters agree: a warm run leaves no new object behind.
+    assert_eq!(device.internal_counters().unwrap(), warm);
+    assert_eq!(warm.compute_pipelines - before.compute_pipelines, 2);
+    assert_eq!(warm.bind_groups - before.bind_groups, 5);
+    if device.description().unwrap().has(GpuFeature::Timestamps) {
+        let gpu_ms = stats.gpu_ms.unwrap();
+        assert!(gpu_ms.min > 0.0 && gpu_ms.min <= stats.run_ms.unwrap().max, "{stats:?}");
+    }
+    let json = serde_json::to_value(&stats).unwrap();
+    for field in ["device", "adapter", "threads", "load_ms", "run_ms", "first_run_ms", "upload_bytes", "dispatches"] {
+        assert!(!json[field].is_null(), "{field} in {json}");
+    }
+    drop((on_device, outputs));
+    assert!(session.close().is_clean());
+    assert_eq!(device.internal_counters().unwrap().bind_groups, before.bind_groups);
+}
+
+#[test]
+fn wgsl_and_spirv_give_the_same() {
+    let (Some(device), Some(object)) = (gpu(), compile_c(HOST, &["-fPIC"])) else { return };
+    let mut kernels = kernels();
+    for kernel in &mut kernels {
+        let Kernel::Gpu(kernel) = kernel else { unreachable!() };
+        kernel.spirv.clear();
+    }
+    let mut session = load(&device, program(&[256, 256], &[256], gpu_variant(object, kernels)), &Options::default());
+    assert_eq!(session.run(&inputs()).unwrap()[0].to_f32().unwrap(), expected());
+}
+
+#[test]
+fn outputs_that_are_kept_are_not_overwritten() {
+    let (Some(device), Some(object)) = (gpu(), compile_c(HOST, &["-fPIC"])) else { return };
+    let mut session = load(&device, program(&[256, 256], &[256], gpu_variant(object, kernels())), &Options::default());
+    let first = session.upload(&inputs()).unwrap();
+    let zeros = session.upload(&[f32s(&[0.0; 256]), f32s(&[0.0; 256])]).unwrap();
+    let kept = session.execute(&first).unwrap();
+    let other = session.execute(&zeros).unwrap();
+    assert_eq!(session.readback(&kept).unwrap()[0].to_f32().unwrap(), expected());
+    assert_eq!(session.readback(&other).unwrap()[0].to_f32().unwrap(), [0.0; 256]);
+    // A result is an input as any other.
+    let chained = session.execute(&[kept, other].into_iter().flatten().collect::<Vec<_>>()).unwrap();
+    let values = session.readback(&chained).unwrap()[0].to_f32().unwrap();
+    assert_eq!(values[1], 16.0 * expected()[1]);
+}
+
+#[test]
+fn copies_fills_and_constants() {
+    let source = "
+    void entry(i64 cx) {
+      i64 t = arena(1024), r = alloc(64);
+      fill(t, 0, 64, 0x3f800000);
+      fill(t, 256, 64, 0);
+      copy(t, 0, t, 256 + 32, 32);
+      copy(constant(0), 0, t, 256, 12);
+      copy(t, 256, r, 0, 64);
+      result(0, r);
+    }";
+    let (Some(device), Some(object)) = (gpu(), compile_c(source, &["-fPIC"])) else { return };
+    let mut program = program(&[], &[16], gpu_variant(object, vec![]));
+    let data: Vec<u8> = [7f32, 8.0, 9.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+    program.constants.push(Constant { name: "w".into(), dtype: DType::F32, shape: vec![3], data: data.into() });
+    let mut session = load(&device, program, &Options::default());
+    let found = session.run(&[]).unwrap()[0].to_f32().unwrap();
+    assert_eq!(found, [[7.0, 8.0, 9.0, 0.0], [0.0; 4], [1.0; 4], [1.0; 4]].concat());
+    let counts = session.stats().counts;
+    assert_eq!((counts.dispatches, counts.copies, counts.copied_bytes), (1, 4, 32 + 32 + 12 + 64));
+    assert!(session.close().is_clean());
+}
+
+/// The error of running `body` as host code with both kernels.
+fn error_of(body: &str) -> Option<Error> {
+    let (Some(device), Some(object)) = (gpu(), compile_c(&format!("void entry(i64 cx) {{ {body} }}"), &["-fPIC"]))
+    else {
+        return None;
+    };
+    let program = program(&[256, 256], &[256], gpu_variant(object, kernels()));
+    let mut session = load(&device, program, &Options::default());
+    let error = session.run(&inputs()).unwrap_err();
+    // A failed run leaves the session usable and nothing behind.
+    assert_eq!(session.run(&inputs()).unwrap_err(), error);
+    assert!(session.close().is_clean());
+    Some(error)
+}
+
+fn check_error(body: &str, code: &str, expected: &str) {
+    if let Some(error) = error_of(body) {
+        assert_eq!(error.code(), code, "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn conflicting_access_is_an_error_in_the_programs_words() {
+    let written = "arg(input(0), 0, 1024); arg(input(1), 0, 1024); arg(input(0), 0, 1024); dispatch(0, 4, 1, 1);";
+    check_error(written, "R0014", "kernel `add`: argument 2 is written and is an input that was not donated");
+    let mixed =
+        "i64 t = arena(2048); arg(t, 0, 1024); arg(input(1), 0, 1024); arg(t, 1024, 1024); dispatch(0, 4, 1, 1);";
+    check_error(mixed, "R0014", "argument 2 shares its buffer with argument 0, and only one of them is written");
+    let unaligned = "i64 t = arena(2048); arg(t, 4, 1024); arg(t, 1024, 1024); dispatch(1, 4, 1, 1);";
+    check_error(unaligned, "R0014", "argument 0 begins at byte 4, which is not aligned");
+}
+
+#[test]
+fn limits_of_the_device_are_errors() {
+    let grid = "i64 t = alloc(1024); arg(t, 0, 1024); arg(t, 0, 1024); dispatch(1, 65536, 1, 1);";
+    check_error(
+        grid,
+        "R0015",
+        "kernel `double` exceeds the device's workgroups per dimension: 65536 needed, 65535 offered",
+    );
+    let Some(device) = gpu() else { return };
+    let limit = device.description().unwrap().limits.max_binding_bytes;
+    if limit <= 128 << 20 {
+        let big = format!("i64 t = alloc({0}); arg(t, 0, {0}); arg(t, 0, {0}); dispatch(1, 4, 1, 1);", limit + 256);
+        check_error(&big, "R0015", "binding size");
+    }
+    check_error("alloc(1ll << 60);", "R0015", "buffer size");
+}
+
+#[test]
+fn kernels_that_do_not_compile_are_errors() {
+    let (Some(device), Some(object)) = (gpu(), compile_c(HOST, &["-fPIC"])) else { return };
+    let broken = Kernel::Gpu(GpuKernel {
+        name: "broken".into(),
+        wgsl: "@compute @workgroup_size(1) fn broken() { let x: f32 = 1u; }".into(),
+        workgroup_size: [1, 1, 1],
+        ..GpuKernel::default()
+    });
+    let program = program(&[], &[], gpu_variant(object, vec![broken]));
+    let error = Session::load(&device, Arc::new(program), &Options::default()).map(|_| ()).unwrap_err();
+    assert_eq!(error.code(), "R0011");
+    assert!(error.to_string().starts_with("the device rejects kernel `broken`"), "{error}");
+}
+
+#[test]
+fn tensors_of_another_device_are_refused() {
+    let (Some(device), Some(object)) = (gpu(), compile_c(HOST, &["-fPIC"])) else { return };
+    let program = Arc::new(program(&[256, 256], &[256], gpu_variant(object, kernels())));
+    let mut here = Session::load(&device, program.clone(), &Options::default()).unwrap();
+    let mut there = Session::load(&gpu().unwrap(), program, &Options::default()).unwrap();
+    let tensors = here.upload(&inputs()).unwrap();
+    let error = there.execute(&tensors).unwrap_err();
+    assert_eq!((error.code(), error.to_string().as_str()), ("R0016", "input `arg0` lies on another device"));
+}
+
+#[test]
+fn traces_hold_device_spans() {
+    let (Some(device), Some(object)) = (gpu(), compile_c(HOST, &["-fPIC"])) else { return };
+    let options = Options { trace: true, ..Options::default() };
+    let mut session = load(&device, program(&[256, 256], &[256], gpu_variant(object, kernels())), &options);
+    session.run(&inputs()).unwrap();
+    let spans = session.drain_trace();
+    if device.description().unwrap().has(GpuFeature::Timestamps) && !spans.is_empty() {
+        let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+        assert_eq!(names, ["add", "double", "double", "double", "double"]);
+        assert!(spans.iter().all(|span| span.track == "device"));
+    }
+}
