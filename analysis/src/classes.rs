@@ -18,12 +18,12 @@ use std::collections::HashMap;
 
 use crate::alias_sets::AliasSets;
 use crate::definitions::{DefiningResult, Definitions, ParallelRegion, Summary};
-use crate::dominance::Structure;
+use crate::dominance::{Structure, is_unordered_for};
 use crate::facts::Facts;
 use crate::forest::Range;
 use crate::index::{IndexVec, OpId, OperandId, ValueId};
 use crate::intervals::Intervals;
-use crate::one_shot::{ConflictTest, Reason};
+use crate::one_shot::{ConflictTest, Options, Reason};
 use crate::subsets::Subsets;
 use crate::trees::{NONE, Root, Trees};
 
@@ -72,6 +72,7 @@ pub(crate) struct Classes<'a> {
     subsets: Subsets,
     intervals: Intervals,
     check_parallel_regions: bool,
+    unordered_graphs: bool,
     small: usize,
     /// Operations of which some write makes not exactly one value.
     is_odd: IndexVec<OpId, bool>,
@@ -84,11 +85,11 @@ pub(crate) struct Classes<'a> {
 }
 
 impl<'a> Classes<'a> {
-    pub fn new(facts: &'a Facts, check_parallel_regions: bool, small: usize) -> Self {
+    pub fn new(facts: &'a Facts, options: &Options, small: usize) -> Self {
         let structure = Structure::new(facts);
         let definitions = Definitions::new(facts, &structure);
         let summary = |operand: OperandId| definitions.summaries[facts.operands()[operand].value];
-        let intervals = Intervals::new(facts, &structure, summary);
+        let intervals = Intervals::new(facts, &structure, options.unordered_graph_regions, summary);
         let is_odd = facts
             .ops()
             .ids()
@@ -106,7 +107,8 @@ impl<'a> Classes<'a> {
             structure,
             definitions,
             intervals,
-            check_parallel_regions,
+            check_parallel_regions: options.check_parallel_regions,
+            unordered_graphs: options.unordered_graph_regions,
             small,
             is_odd,
             in_place: IndexVec::filled(false, facts.operands().len()),
@@ -155,7 +157,7 @@ impl<'a> Classes<'a> {
         let op = self.facts.operands()[write].op;
         match self.summary(read).first_op {
             Some((first, result)) if first == op => {
-                let graph = self.facts.regions()[self.facts.region_of(op)].info.graph;
+                let graph = is_unordered_for(self.facts, read, self.facts.region_of(op), self.unordered_graphs);
                 let made = match self.facts.aliasing_values(write) {
                     [alias] => result == DefiningResult::One(alias.value),
                     _ => false,
@@ -178,7 +180,7 @@ impl<'a> Classes<'a> {
         // One use, or operations that are not ordered, or each position is loaded before it is stored to.
         let excluded = in_order
             && (read == write
-                || self.facts.regions()[region].info.graph
+                || is_unordered_for(self.facts, read, region, self.unordered_graphs)
                 || (used.elementwise
                     && stored.elementwise
                     && self.subsets.are_chained(self.facts, used.value, stored.value, steps)));
@@ -493,6 +495,13 @@ impl ConflictTest for Classes<'_> {
             }
         }
         Ok(())
+    }
+
+    fn join(&mut self, a: ValueId, b: ValueId) {
+        let (a, b) = (self.sets.find(a), self.sets.find(b));
+        if a != b {
+            self.merge(a, b);
+        }
     }
 
     fn accept(&mut self, operand: OperandId) {

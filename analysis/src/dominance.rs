@@ -6,7 +6,7 @@
 //! loops of blocks need, and is more than straight branches need.
 
 use crate::facts::Facts;
-use crate::index::{IndexVec, RegionId};
+use crate::index::{IndexVec, OperandId, RegionId};
 
 /// Facts about each region that depend on the regions around it.
 #[derive(Clone, Debug)]
@@ -50,6 +50,15 @@ impl Structure {
         let inherited = outer.and_then(|outer| self.unordered[outer]);
         self.unordered[region] = inherited.or(if several { Some(region) } else { None });
     }
+}
+
+/// Whether operations of a region that stand before the read's operation are not before the read.
+///
+/// In graph regions nothing is ordered. But operations there run one after the other in the end, and a read must not
+/// see what an earlier one stored: only the destinations of insertions without a result, which collect the slices of
+/// one tensor together, do not mind each other. `all`: see [`crate::one_shot::Options::unordered_graph_regions`].
+pub(crate) fn is_unordered_for(facts: &Facts, read: OperandId, region: RegionId, all: bool) -> bool {
+    facts.regions()[region].info.graph && (all || facts.is_collected(read))
 }
 
 /// Whether neither of two regions of a region branch op is reachable from the other.

@@ -140,7 +140,8 @@ pub struct Use {
     pub reads: Reads,
     /// The buffer may be stored to (`bufferizes_to_memory_write`).
     pub writes: bool,
-    /// Cannot be copied: in place before anything else is decided.
+    /// Cannot be copied: in place before anything else is decided. Terminators' operands, and the destination of a
+    /// `tensor.parallel_insert_slice`, whose write nobody would see in a copy.
     pub must_in_place: bool,
     /// The operation reads and writes this operand position by position.
     /// Among all operands of the operation with this flag, each load of a position precedes each store to it.
@@ -483,6 +484,13 @@ impl Facts {
     /// Whether something reads the contents of the value, possibly through values that alias it.
     pub fn is_value_read(&self, value: ValueId) -> bool {
         self.value_is_read[value]
+    }
+
+    /// Whether the operand is the destination of an insertion that has no result (`tensor.parallel_insert_slice`).
+    pub fn is_collected(&self, operand: OperandId) -> bool {
+        let op = self.operands[operand].op;
+        self.op_results.of(op).is_empty()
+            && matches!(self.ops[op].subset, Some(Subset::Insertion { destination, .. }) if destination == operand)
     }
 
     /// Whether an operand only passes its buffer on (casts, reshapes, slices).

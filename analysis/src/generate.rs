@@ -235,9 +235,12 @@ impl Generator {
             let value = if self.random.percent(30) { arguments[index] } else { self.pick(&inner_scope) };
             let yielded = self.b.operand(end, value, YIELD);
             self.b.alias(operands[index], Alias::equivalent_if(results[index], (arguments[index], value)));
-            for operand in [operands[index], yielded] {
-                self.b.flow(operand, arguments[index]);
-                self.b.flow(operand, results[index]);
+            self.b.flow(operands[index], arguments[index]);
+            self.b.flow(yielded, arguments[index]);
+            self.b.flow(yielded, results[index]);
+            // A loop that may run zero times gives its initial value back.
+            if !certain {
+                self.b.flow(operands[index], results[index]);
             }
         }
         scope.extend(&results);
@@ -300,7 +303,7 @@ impl Generator {
             let value = self.pick(&inner_scope);
             let (slice, insert) = (self.slice(), self.b.op(combining, 0));
             let source = self.b.operand(insert, value, READ);
-            let destination = self.b.operand(insert, argument, WRITE);
+            let destination = self.b.operand(insert, argument, Use { must_in_place: true, ..READ_WRITE });
             self.b.subset(insert, Subset::Insertion { source: Some(source), destination, slice: Some(slice) });
             self.b.flow(destination, result);
         }

@@ -14,7 +14,7 @@
 //! At most a constant number of intervals for each region between definition and read.
 
 use crate::definitions::Summary;
-use crate::dominance::{Structure, regions_are_exclusive};
+use crate::dominance::{Structure, is_unordered_for, regions_are_exclusive};
 use crate::facts::{Facts, Span};
 use crate::index::{IndexVec, OpId, OperandId, RegionId};
 
@@ -26,14 +26,28 @@ pub(crate) struct Intervals {
 }
 
 impl Intervals {
-    pub fn new(facts: &Facts, structure: &Structure, summary: impl Fn(OperandId) -> Summary) -> Self {
+    pub fn new(
+        facts: &Facts,
+        structure: &Structure,
+        unordered_graphs: bool,
+        summary: impl Fn(OperandId) -> Summary,
+    ) -> Self {
         let branches: IndexVec<OpId, Branch> = facts.ops().ids().map(|op| Branch::of(facts, op)).collect();
         let mut this = Self { starts: IndexVec::new(), items: Vec::new() };
         for (operand, used) in facts.operands().iter_enumerated() {
             this.starts.push(u32::try_from(this.items.len()).unwrap_or(u32::MAX));
             let summary = summary(operand);
             if used.counts_as_read && summary.any {
-                let found = Finder { facts, structure, branches: &branches, op: used.op, summary }.find();
+                let found = Finder {
+                    facts,
+                    structure,
+                    branches: &branches,
+                    unordered_graphs,
+                    read: operand,
+                    op: used.op,
+                    summary,
+                }
+                .find();
                 this.items.extend(found);
             }
         }
@@ -84,6 +98,8 @@ struct Finder<'a> {
     facts: &'a Facts,
     structure: &'a Structure,
     branches: &'a IndexVec<OpId, Branch>,
+    unordered_graphs: bool,
+    read: OperandId,
     op: OpId,
     summary: Summary,
 }
@@ -96,6 +112,10 @@ impl Finder<'_> {
         self.add_straight(&mut found, &excluded);
         self.add_around_definition(&mut found);
         without(merged(found), self.facts.span(self.op).first)
+    }
+
+    fn is_unordered(&self, region: RegionId) -> bool {
+        is_unordered_for(self.facts, self.read, region, self.unordered_graphs)
     }
 
     /// Rule 1, and regions with several blocks.
@@ -127,7 +147,7 @@ impl Finder<'_> {
         loop {
             let region = facts.region_of(op);
             let span = facts.region_spans[region];
-            if facts.regions()[region].info.graph {
+            if self.is_unordered(region) {
                 excluded.push(Span { first: span.first, last: facts.span(op).first });
             }
             let Some(parent) = facts.regions()[region].op else { return };
@@ -191,7 +211,7 @@ impl Finder<'_> {
         let mut current = self.facts.parent_of(op);
         while let Some(op) = current {
             let writes = self.facts.operands_of(op).iter().any(|&operand| self.facts.operands()[operand].writes);
-            if writes && !self.facts.regions()[self.facts.region_of(op)].info.graph {
+            if writes && !self.is_unordered(self.facts.region_of(op)) {
                 let position = self.facts.span(op).first;
                 found.push(Span { first: position, last: position });
             }

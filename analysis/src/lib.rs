@@ -17,6 +17,7 @@
 
 mod alias_sets;
 pub mod builder;
+pub mod checker;
 mod classes;
 mod cursor;
 mod definitions;
@@ -35,6 +36,7 @@ pub mod random;
 #[cfg(test)]
 mod reference;
 mod subsets;
+mod terms;
 pub mod text;
 mod trees;
 

@@ -17,6 +17,7 @@
 //! * The reverse walk that proves that a value is exactly one slice does not give up on values that it meets twice.
 //! * Equality of slices is equality of normal forms, not a query to a constraint solver.
 //! * In regions with several blocks every write conflicts with every read, unless a slice rule excludes it.
+//! * Values that alias one operand share memory even if the operand is copied: they share the copy.
 //! * A use that may be copied is copied where the reference stops because it "cannot avoid a RaW conflict".
 
 use std::fmt;
@@ -50,11 +51,20 @@ pub struct Options {
     pub copy_before_write: bool,
     /// Give each iteration of a parallel region its own copy of what it writes and reads.
     pub check_parallel_regions: bool,
+    /// Take operations of a graph region (`scf.forall.in_parallel`) as unordered, so that reads there never see writes
+    /// there. The reference does, and then runs them in order: two insertions that exchange two slices of one output
+    /// lose one. Off, they are ordered as anywhere else, except that destinations of such insertions may share a tensor.
+    pub unordered_graph_regions: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { heuristic: Heuristic::BottomUp, copy_before_write: false, check_parallel_regions: true }
+        Self {
+            heuristic: Heuristic::BottomUp,
+            copy_before_write: false,
+            check_parallel_regions: true,
+            unordered_graph_regions: false,
+        }
     }
 }
 
@@ -247,6 +257,8 @@ impl InPlaceAnalysis for Decisions {
 pub(crate) trait ConflictTest {
     /// Why the use cannot join the uses in place.
     fn test(&mut self, operand: OperandId) -> Result<(), Reason>;
+    /// Two values may share memory whatever is decided. Called before anything is accepted.
+    fn join(&mut self, a: ValueId, b: ValueId);
     /// Put the use in place.
     fn accept(&mut self, operand: OperandId);
     /// The values that may share memory, and the steps taken.
@@ -262,7 +274,7 @@ pub fn decide(facts: &Facts, options: &Options) -> Result<Decisions, DecideError
         return Ok(copy_every_write(facts));
     }
     let order = visiting_order(facts, options.heuristic);
-    decide_in_order(facts, &order, Classes::new(facts, options.check_parallel_regions, SMALL))
+    decide_in_order(facts, &order, Classes::new(facts, options, SMALL))
 }
 
 /// Decide the operands in a given order with a given test.
@@ -273,8 +285,10 @@ pub(crate) fn decide_in_order(
 ) -> Result<Decisions, DecideError> {
     let mut placements = IndexVec::filled(Placement::InPlace, facts.operands().len());
     let mut reasons = IndexVec::filled(None, facts.operands().len());
-    for (operand, used) in facts.operands().iter_enumerated().filter(|(_, used)| used.must_in_place) {
-        debug_assert!(used.must_in_place);
+    for (a, b) in common_aliases(facts) {
+        classes.join(a, b);
+    }
+    for operand in facts.operands().ids().filter(|&operand| facts.operands()[operand].must_in_place) {
         classes.test(operand).map_err(|reason| DecideError::MustBeInPlace { operand, reason })?;
         classes.accept(operand);
     }
@@ -310,8 +324,17 @@ pub fn decisions_from_placements(facts: &Facts, placements: IndexVec<OperandId, 
             }
         }
     }
+    for (a, b) in common_aliases(facts) {
+        sets.union(a, b);
+    }
     let reasons = IndexVec::filled(None, placements.len());
     complete(facts, placements, reasons, &mut sets, 0)
+}
+
+/// Values that alias one operand: in place or not, they may be one buffer (that of the operand, or its copy).
+fn common_aliases(facts: &Facts) -> impl Iterator<Item = (ValueId, ValueId)> {
+    let pairs = |operand| facts.aliasing_values(operand).windows(2).map(|pair| (pair[0].value, pair[1].value));
+    facts.operands().ids().flat_map(pairs)
 }
 
 fn copy_every_write(facts: &Facts) -> Decisions {

@@ -40,11 +40,14 @@ return r%3
 
 #[test]
 fn read_after_write_is_copied() {
-    check("%0<always> = tensor\n%1 = insert rw%0>%1\nread r%0\nread r%1", expect![[r#"
+    check(
+        "%0<always> = tensor\n%1 = insert rw%0>%1\nread r%0\nread r%1",
+        expect![[r#"
         insert: %0 OUT(insert#0 writes, read#0 reads %0)
         read: %0 in
         read: %1 in
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -69,10 +72,13 @@ fn chain_through_undefined_contents_is_in_place() {
 
 #[test]
 fn write_to_a_frozen_argument_is_copied() {
-    check("block(%a<frozen>)\n%0 = insert rw%a>%0\nreturn r%0", expect![[r#"
+    check(
+        "block(%a<frozen>)\n%0 = insert rw%a>%0\nreturn r%0",
+        expect![[r#"
         insert: %a OUT(insert#0 writes, %a is not writable)
         return: %0 in
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -133,7 +139,7 @@ fn tiled_forall_with_chained_destinations_is_in_place() {
              %3 = relu rwe%2>%3
              in_parallel {
                region graph {
-                 parallel_insert r%3, w%o^%r put 0 1 [s1:64:1, s2:64:1]
+                 parallel_insert r%3, rwm%o^%r put 0 1 [s1:64:1, s2:64:1]
                }
              }
            }
@@ -226,49 +232,66 @@ fn write_in_a_loop_to_what_the_next_iteration_reads_is_copied() {
 #[test]
 fn order_of_visits_moves_the_copy() {
     let input = "block(%a)\n%0 = fill w%a>%0\n%1 = fill w%a>%1\nread r%0\nread r%1";
-    check(input, expect![[r#"
+    check(
+        input,
+        expect![[r#"
         fill: %a OUT(fill#0 writes, read#0 reads %0)
         fill: %a in
         read: %0 in
         read: %1 in
         ~ %a %1
         = %a %1
-    "#]]);
+    "#]],
+    );
     let top_down = Options { heuristic: Heuristic::TopDown, ..Options::default() };
-    check_with(&top_down, input, expect![[r#"
+    check_with(
+        &top_down,
+        input,
+        expect![[r#"
         fill: %a in
         fill: %a OUT(fill#0 writes, read#0 reads %0)
         read: %0 in
         read: %1 in
         ~ %a %0
         = %a %0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn copy_before_write_copies_writes_only() {
     let options = Options { copy_before_write: true, ..Options::default() };
-    check_with(&options, "block(%a)\n%0 = cast %a>%0\n%1 = insert rw%0>%1\nreturn r%1", expect![[r#"
+    check_with(
+        &options,
+        "block(%a)\n%0 = cast %a>%0\n%1 = insert rw%0>%1\nreturn r%1",
+        expect![[r#"
         cast: %a in
         insert: %0 OUT(no analysis)
         return: %1 in
         ~ %a %0
         = %a %0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn elementwise_operation_may_overwrite_what_it_reads() {
-    check("block(%a)\n%0 = add re%a, rwe%a>%0\nreturn r%0", expect![[r#"
+    check(
+        "block(%a)\n%0 = add re%a, rwe%a>%0\nreturn r%0",
+        expect![[r#"
         add: %a in %a in
         return: %0 in
         ~ %a %0
         = %a %0
-    "#]]);
-    check("block(%a)\n%0 = transpose r%a, w%a>%0\nreturn r%0", expect![[r#"
+    "#]],
+    );
+    check(
+        "block(%a)\n%0 = transpose r%a, w%a>%0\nreturn r%0",
+        expect![[r#"
         transpose: %a in %a OUT(transpose#1 writes, transpose#0 reads %a)
         return: %0 in
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

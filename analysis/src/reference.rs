@@ -7,11 +7,11 @@ use std::collections::HashSet;
 
 use crate::alias_sets::AliasSets;
 use crate::definitions::Definitions;
-use crate::dominance::{Structure, regions_are_exclusive};
+use crate::dominance::{Structure, is_unordered_for, regions_are_exclusive};
 use crate::equivalence::holds_by_identity;
-use crate::facts::{Facts, Subset};
+use crate::facts::{Facts, Relation, Subset};
 use crate::index::{IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
-use crate::one_shot::{ConflictTest, Reason};
+use crate::one_shot::{ConflictTest, Options, Reason};
 
 /// What a slice covers: a tensor value and a part of it (none: all of it).
 type Key = (ValueId, Option<SliceId>);
@@ -22,19 +22,21 @@ pub(crate) struct PairwiseClasses<'a> {
     structure: Structure,
     definitions: Definitions,
     check_parallel_regions: bool,
+    unordered_graphs: bool,
     in_place: IndexVec<OperandId, bool>,
     sets: AliasSets,
 }
 
 impl<'a> PairwiseClasses<'a> {
-    pub fn new(facts: &'a Facts, check_parallel_regions: bool) -> Self {
+    pub fn new(facts: &'a Facts, options: &Options) -> Self {
         let structure = Structure::new(facts);
         let definitions = Definitions::new(facts, &structure);
         Self {
             facts,
             structure,
             definitions,
-            check_parallel_regions,
+            check_parallel_regions: options.check_parallel_regions,
+            unordered_graphs: options.unordered_graph_regions,
             in_place: IndexVec::filled(false, facts.operands().len()),
             sets: AliasSets::new(facts.values().len()),
         }
@@ -113,7 +115,15 @@ impl<'a> PairwiseClasses<'a> {
         let facts = self.facts;
         let (used, stored) = (&facts.operands()[read], &facts.operands()[write]);
         // The read is complete before the write begins, or they are one use, or only one of them runs.
-        if read == write || happens_before(facts, used.op, stored.op) || are_exclusive(facts, used.op, stored.op) {
+        if read == write
+            || happens_before(
+                facts,
+                |region| is_unordered_for(facts, read, region, self.unordered_graphs),
+                used.op,
+                stored.op,
+            )
+            || are_exclusive(facts, used.op, stored.op)
+        {
             return true;
         }
         // The operation loads each position before it stores to it.
@@ -145,7 +155,7 @@ impl<'a> PairwiseClasses<'a> {
         // The read needs only what its operation does not overwrite, and the write touches only what it does.
         if let Some(Subset::Insertion { destination, slice, .. }) = facts.ops()[used.op].subset
             && destination == read
-            && self.is_exactly(stored.value, (used.value, slice))
+            && self.is_within(stored.value, (used.value, slice), false)
         {
             return true;
         }
@@ -156,11 +166,11 @@ impl<'a> PairwiseClasses<'a> {
         // The operation writes back what already stands there: to its own source, and to whoever reads that value.
         destination == write
             && (source == read || used.value == source_value)
-            && self.is_exactly(source_value, (stored.value, slice))
+            && self.is_within(source_value, (stored.value, slice), true)
     }
 
-    /// Whether everything behind the value is an extraction of exactly this slice.
-    fn is_exactly(&self, value: ValueId, key: Key) -> bool {
+    /// Whether everything behind the value is an extraction of this slice, `exactly`: and the value is all of it.
+    fn is_within(&self, value: ValueId, key: Key, exactly: bool) -> bool {
         let (mut seen, mut work) = (HashSet::new(), vec![value]);
         while let Some(value) = work.pop() {
             if !seen.insert(value) || self.matches(value, key) {
@@ -169,7 +179,8 @@ impl<'a> PairwiseClasses<'a> {
             let sources = self.facts.sources(value);
             // An argument that may come from several places (a loop of blocks) proves nothing.
             let is_argument = self.facts.defining_op(value).is_none();
-            if sources.is_empty() || (is_argument && sources.len() > 1) {
+            let parts = exactly && sources.iter().any(|source| source.relation == Relation::Unknown);
+            if sources.is_empty() || parts || (is_argument && sources.len() > 1) {
                 return false;
             }
             work.extend(sources.iter().map(|source| self.facts.operands()[source.operand].value));
@@ -198,7 +209,8 @@ impl<'a> PairwiseClasses<'a> {
         let writer = self.facts.operands()[write].op;
         let before_or_around = match self.facts.defining_op(definition) {
             Some(op) => {
-                happens_before(self.facts, writer, op) || self.facts.span(op).properly_encloses(self.facts.span(writer))
+                happens_before(self.facts, |_| false, writer, op)
+                    || self.facts.span(op).properly_encloses(self.facts.span(writer))
             }
             None => {
                 let region = self.facts.defining_region(definition);
@@ -249,6 +261,10 @@ impl ConflictTest for PairwiseClasses<'_> {
         Ok(())
     }
 
+    fn join(&mut self, a: ValueId, b: ValueId) {
+        self.sets.union(a, b);
+    }
+
     fn accept(&mut self, operand: OperandId) {
         self.in_place[operand] = true;
         for alias in self.facts.aliasing_values(operand) {
@@ -262,13 +278,11 @@ impl ConflictTest for PairwiseClasses<'_> {
 }
 
 /// Whether the first operation happens before the second one (its effects are complete before the other begins).
-fn happens_before(facts: &Facts, a: OpId, b: OpId) -> bool {
+fn happens_before(facts: &Facts, unordered: impl Fn(RegionId) -> bool, a: OpId, b: OpId) -> bool {
     match common(facts, a, b) {
-        Common::Nested { inner_is_same_or_encloses_first: true, outer } => {
-            facts.regions()[facts.region_of(outer)].info.graph
-        }
+        Common::Nested { inner_is_same_or_encloses_first: true, outer } => unordered(facts.region_of(outer)),
         Common::Nested { .. } | Common::Siblings(..) => false,
-        Common::Block(region) => facts.regions()[region].info.graph || facts.span(a).first < facts.span(b).first,
+        Common::Block(region) => unordered(region) || facts.span(a).first < facts.span(b).first,
     }
 }
 

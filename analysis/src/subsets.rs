@@ -6,13 +6,15 @@
 //! may be the buffer of. So "every walk passes the key" is "the value's node is below the key's node", one comparison
 //! of numbers.
 //!
+//! For "exactly" instead of "within", no walk may pass another edge that makes a part: nodes count such edges.
+//!
 //! A block argument with several sources (a loop of blocks) is below the root: nothing is proved about it.
 //! Time O(edges * log n), memory O(values).
 
 use std::collections::HashMap;
 
 use crate::equivalence::holds_by_identity;
-use crate::facts::{Facts, Subset, ValueDef};
+use crate::facts::{Facts, Relation, Source, Subset, ValueDef};
 use crate::forest::{Forest, Node, ROOT, Range};
 use crate::index::{IndexVec, OpId, OperandId, SliceId, ValueId};
 use crate::one_shot::post_order;
@@ -57,8 +59,9 @@ impl Subsets {
         for (op, source, key) in insertions {
             let range = ranges[key as usize];
             this.overwritten[op] = Some(range);
-            this.rewrites[op] =
-                source.is_some_and(|source| range.contains(this.numbers[facts.operands()[source].value]));
+            this.rewrites[op] = source.map(|source| facts.operands()[source].value).is_some_and(|source| {
+                range.contains(this.numbers[source]) && tree.parts[source] == tree.node_parts[key as usize]
+            });
         }
         this
     }
@@ -121,14 +124,36 @@ struct Tree {
     forest: Forest,
     nodes: IndexVec<ValueId, Node>,
     keys: HashMap<(ValueId, SliceId), Node>,
+    /// The most edges that make a part, on a walk from the value to the root; the same by node.
+    parts: IndexVec<ValueId, u32>,
+    node_parts: Vec<u32>,
 }
 
 impl Tree {
     fn new(facts: &Facts) -> Self {
-        Self { forest: Forest::new(), nodes: IndexVec::filled(ROOT, facts.values().len()), keys: HashMap::new() }
+        let count = facts.values().len();
+        Self {
+            forest: Forest::new(),
+            nodes: IndexVec::filled(ROOT, count),
+            keys: HashMap::new(),
+            parts: IndexVec::filled(0, count),
+            node_parts: vec![0],
+        }
     }
 
     fn add(&mut self, facts: &Facts, value: ValueId) {
+        let parts = |source: &Source| {
+            let made = u32::from(source.relation == Relation::Unknown);
+            self.parts[facts.operands()[source.operand].value] + made
+        };
+        self.parts[value] = facts.sources(value).iter().map(parts).max().unwrap_or(0);
+        self.add_node(facts, value);
+        if self.nodes[value] as usize == self.node_parts.len() {
+            self.node_parts.push(self.parts[value]);
+        }
+    }
+
+    fn add_node(&mut self, facts: &Facts, value: ValueId) {
         if let Some((container, slice)) = extracted(facts, value) {
             let parent = self.nodes[container];
             let forest = &mut self.forest;

@@ -1,0 +1,446 @@
+//! Judges decisions by running them: an independent check that shares nothing with the decider but the facts.
+//!
+//! A function is executed abstractly, twice at the same time: with values (each tensor has the contents that it was
+//! given once and for all) and with buffers (operands in place write to the buffer of their value, others to a copy).
+//! Contents are terms ([`crate::terms`]); wherever an operation reads, the buffer must hold what the value says.
+//! Branches and trip counts are drawn from a seed, and several executions are tried.
+//!
+//! Pessimistic on purpose:
+//! * an operation stores before it loads, unless it is elementwise on exactly this buffer;
+//! * different slices overlap;
+//! * what parallel iterations write to a buffer that they share is garbage.
+//!
+//! Limits: it runs a sample of paths, so a pass is not a proof; loops run at most [`MOST_TRIPS`] times, parallel loops
+//! once. Contents of region arguments follow [`Facts::flows`]; without flows they are unknown, and so are results.
+//! A terminator's operand that is not its own iteration argument is copied, as the rewrite does.
+
+use std::fmt;
+
+use crate::facts::{Alias, Definition, Facts, Operand, Relation, Subset, ValueDef};
+use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, ValueId};
+use crate::one_shot::{Decisions, InPlaceAnalysis};
+use crate::random::Random;
+use crate::terms::{Location, Memory, Part, TermId, Terms, UNDEFINED};
+
+/// How often a loop runs at most.
+const MOST_TRIPS: u32 = 3;
+
+/// How deep regions may nest; deeper ones are not executed (the walk is recursive).
+const MOST_DEPTH: u32 = 500;
+
+/// How many executions [`check`] tries.
+const EXECUTIONS: u64 = 12;
+
+/// How many operations one execution runs at most: nested loops multiply.
+const MOST_OPS: u32 = 20_000;
+
+/// What decisions do wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Violation {
+    /// The operand's buffer does not hold what its value says.
+    ReadsOtherContents(OperandId),
+    /// The operand stores to a buffer that is not writable.
+    WritesFrozenBuffer(OperandId),
+    /// The operand must be in place and is not.
+    CopiesWhatMustBeInPlace(OperandId),
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReadsOtherContents(operand) => write!(f, "operand {operand} reads contents that are not its value's"),
+            Self::WritesFrozenBuffer(operand) => write!(f, "operand {operand} writes to a buffer that is not writable"),
+            Self::CopiesWhatMustBeInPlace(operand) => write!(f, "operand {operand} must be in place and is not"),
+        }
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// Run a function with its decisions.
+///
+/// # Errors
+/// The first thing that goes wrong in one of the executions.
+pub fn check(facts: &Facts, decisions: &Decisions) -> Result<(), Violation> {
+    let copied = |(id, used): (OperandId, &Operand)| used.must_in_place && !decisions.is_in_place(id);
+    if let Some(id) = facts.operands().ids().find(|&id| copied((id, &facts.operands()[id]))) {
+        return Err(Violation::CopiesWhatMustBeInPlace(id));
+    }
+    (0..EXECUTIONS).try_for_each(|seed| Machine::new(facts, decisions, seed).run())
+}
+
+/// A value at run time: what it should hold, and where it is.
+#[derive(Clone, Debug)]
+struct Cell {
+    contents: TermId,
+    location: Location,
+}
+
+struct Machine<'a> {
+    facts: &'a Facts,
+    decisions: &'a Decisions,
+    random: Random,
+    terms: Terms,
+    memory: Memory,
+    cells: IndexVec<ValueId, Option<Cell>>,
+    /// What flowed to an argument or result and will be bound to it.
+    pending: IndexVec<ValueId, Option<Cell>>,
+    /// Values that the operand flows to: arguments and results of region operations.
+    targets: IndexVec<OperandId, Vec<ValueId>>,
+    /// The parallel regions that are running, outermost first.
+    parallel: Vec<RegionId>,
+    left: u32,
+}
+
+impl<'a> Machine<'a> {
+    fn new(facts: &'a Facts, decisions: &'a Decisions, seed: u64) -> Self {
+        let mut targets = IndexVec::filled(Vec::new(), facts.operands().len());
+        for value in facts.values().ids() {
+            for &operand in facts.flows(value) {
+                targets[operand].push(value);
+            }
+            // A branch passes its operand on to an argument of another block.
+            if matches!(facts.values()[value].def, ValueDef::Argument(_)) {
+                for source in facts.sources(value) {
+                    let known = &mut targets[source.operand];
+                    if !known.contains(&value) {
+                        known.push(value);
+                    }
+                }
+            }
+        }
+        Self {
+            facts,
+            decisions,
+            random: Random::new(seed),
+            terms: Terms::new(),
+            memory: Memory::default(),
+            cells: IndexVec::filled(None, facts.values().len()),
+            pending: IndexVec::filled(None, facts.values().len()),
+            targets,
+            parallel: Vec::new(),
+            left: MOST_OPS,
+        }
+    }
+
+    fn run(mut self) -> Result<(), Violation> {
+        self.region(RegionId::new(0), 0)
+    }
+
+    fn owner(&self) -> Option<u32> {
+        self.parallel.last().map(|region| region.number())
+    }
+
+    fn fresh(&mut self, contents: TermId, writable: bool) -> Location {
+        let owner = self.owner();
+        self.memory.allocate(contents, writable, owner)
+    }
+
+    /// The cell of a value; unknown contents if nothing was bound to it (an unreachable path, or missing flows).
+    fn cell(&mut self, value: ValueId) -> Cell {
+        if let Some(cell) = &self.cells[value] {
+            return cell.clone();
+        }
+        let contents = self.terms.unique();
+        let location = self.fresh(contents, self.facts.values()[value].info.writable);
+        let cell = Cell { contents, location };
+        self.cells[value] = Some(cell.clone());
+        cell
+    }
+
+    // ---- Control flow. ----
+
+    fn region(&mut self, region: RegionId, depth: u32) -> Result<(), Violation> {
+        let blocks = self.facts.blocks_of(region);
+        let mut current = blocks.first().copied();
+        let mut jumps = 0;
+        while let Some(block) = current {
+            self.block(block, depth)?;
+            let next = self.facts.block_successors.of(block);
+            let choice = self.random.below(u32::try_from(next.len()).unwrap_or(0));
+            current = next.get(choice as usize).copied().filter(|_| jumps < MOST_TRIPS);
+            jumps += 1;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: BlockId, depth: u32) -> Result<(), Violation> {
+        let parallel = self.facts.regions()[self.facts.blocks()[block].region].info.parallel;
+        for &argument in self.facts.arguments_of(block) {
+            self.cells[argument] = self.pending[argument].take();
+            let mut cell = self.cell(argument);
+            // Each iteration has its part of a shared output for itself, if the enclosing iteration has the output.
+            let outer = self.parallel.iter().nth_back(1).map(|region| region.number());
+            if parallel && cell.location.owner == outer {
+                cell.location.owner = self.owner();
+            }
+            self.cells[argument] = Some(cell);
+        }
+        for &op in self.facts.ops_of(block) {
+            if self.left == 0 {
+                return Ok(());
+            }
+            self.left -= 1;
+            self.op(op, depth)?;
+        }
+        Ok(())
+    }
+
+    fn regions(&mut self, op: OpId, depth: u32) -> Result<(), Violation> {
+        let regions = self.facts.regions_of(op);
+        let leads_on = |region: &&RegionId| !self.facts.region_successors.of(**region).is_empty();
+        let Some(&first) = regions.first().filter(|_| depth < MOST_DEPTH) else { return Ok(()) };
+        if !self.facts.ops()[op].region_branch {
+            return regions.iter().try_for_each(|&region| self.enter(region, depth));
+        }
+        if !regions.iter().any(|region| leads_on(&region)) {
+            let choice = self.random.below(u32::try_from(regions.len()).unwrap_or(0));
+            return self.enter(regions[choice as usize], depth);
+        }
+        // A loop: enter at the first region, leave where every result has been given.
+        let mut current = first;
+        let mut trips = 0;
+        let parallel = self.facts.regions()[first].info.parallel;
+        if !parallel && self.may_leave(op, None) && self.random.percent(25) {
+            return Ok(());
+        }
+        loop {
+            self.enter(current, depth)?;
+            trips += 1;
+            let stop = parallel || trips >= MOST_TRIPS || self.random.percent(30);
+            let next = self.facts.region_successors.of(current);
+            let choice = self.random.below(u32::try_from(next.len()).unwrap_or(0));
+            match next.get(choice as usize) {
+                Some(&next) if !(stop && self.may_leave(op, Some(current))) && trips < 4 * MOST_TRIPS => current = next,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Whether the results are known after a region (or before any).
+    fn may_leave(&self, op: OpId, region: Option<RegionId>) -> bool {
+        self.facts.results_of(op).iter().all(|&result| {
+            let flows = self.facts.flows(result);
+            flows.is_empty()
+                || flows.iter().any(|&operand| {
+                    let from = self.facts.operands()[operand].op;
+                    match region {
+                        None => from == op,
+                        Some(region) => self.facts.region_spans[region].contains(self.facts.span(from).first),
+                    }
+                })
+        })
+    }
+
+    fn enter(&mut self, region: RegionId, depth: u32) -> Result<(), Violation> {
+        let outer = self.parallel.len();
+        if self.facts.regions()[region].info.parallel {
+            self.parallel.push(region);
+        }
+        let result = self.region(region, depth + 1);
+        self.parallel.truncate(outer);
+        result
+    }
+
+    // ---- One operation. ----
+
+    fn op(&mut self, op: OpId, depth: u32) -> Result<(), Violation> {
+        let operands = self.facts.operands_of(op);
+        let cells: Vec<(OperandId, Cell)> = operands.iter().map(|&id| (id, self.buffer(id))).collect();
+        let (carried, accessed): (Vec<_>, Vec<_>) =
+            cells.iter().cloned().partition(|(id, _)| !self.targets[*id].is_empty() && !self.is_insertion(op));
+        for (id, cell) in &carried {
+            self.carry(*id, cell);
+        }
+        self.check_accesses(op, &accessed)?;
+        let read: Vec<_> = accessed.iter().filter(|(id, _)| self.facts.operands()[*id].reads).collect();
+        let inputs: Vec<TermId> = read.iter().map(|(_, cell)| cell.contents).collect();
+        let written = self.write(op, &accessed, &inputs);
+        self.regions(op, depth)?;
+        for (index, &result) in self.facts.results_of(op).iter().enumerate() {
+            let output = u32::try_from(index).unwrap_or(u32::MAX);
+            let cell = match self.pending[result].take() {
+                Some(mut cell) => {
+                    let inside = |region: &RegionId| Some(region.number()) == cell.location.owner;
+                    if self.facts.regions_of(op).iter().any(inside) {
+                        cell.location.owner = self.owner();
+                    }
+                    cell
+                }
+                None => self.result(op, output, result, &written, &inputs),
+            };
+            self.cells[result] = Some(cell);
+        }
+        self.copy_results(op);
+        Ok(())
+    }
+
+    fn is_insertion(&self, op: OpId) -> bool {
+        matches!(self.facts.ops()[op].subset, Some(Subset::Insertion { .. }))
+    }
+
+    /// The buffer that the operation uses: that of the value, or a copy.
+    fn buffer(&mut self, id: OperandId) -> Cell {
+        let cell = self.cell(self.facts.operands()[id].value);
+        match self.decisions.copy(id) {
+            Some(copy) if copy.result.is_none() => self.copied(&cell, copy.contents),
+            _ => cell,
+        }
+    }
+
+    fn copied(&mut self, cell: &Cell, contents: bool) -> Cell {
+        let held = if contents { self.memory.read(&mut self.terms, &cell.location) } else { self.terms.unique() };
+        Cell { contents: cell.contents, location: self.fresh(held, true) }
+    }
+
+    fn copy_results(&mut self, op: OpId) {
+        for &id in self.facts.operands_of(op) {
+            let Some(copy) = self.decisions.copy(id) else { continue };
+            let Some(result) = copy.result else { continue };
+            let cell = self.cell(result);
+            self.cells[result] = Some(self.copied(&cell, copy.contents));
+        }
+    }
+
+    /// Pass an operand on to an argument or result.
+    fn carry(&mut self, id: OperandId, cell: &Cell) {
+        let op = self.facts.operands()[id].op;
+        let block = self.facts.ops()[op].block;
+        let region = self.facts.blocks()[block].region;
+        let number = self.facts.operands_of(op).iter().position(|&other| other == id).unwrap_or(usize::MAX);
+        let is_terminator = self.facts.ops_of(block).last() == Some(&op);
+        let mut passed = cell.clone();
+        // A loop keeps the buffer of the iteration argument; anything else is copied.
+        if is_terminator && self.facts.regions()[region].info.repetitive {
+            let own = self.facts.arguments_of(block).get(number).copied();
+            let keeps = own.is_some_and(|own| self.cell(own).location.is_same(&cell.location));
+            if !keeps {
+                passed = self.copied(cell, true);
+            }
+        }
+        for target in self.targets[id].clone() {
+            self.pending[target] = Some(passed.clone());
+        }
+    }
+
+    /// The part of memory that an operand stores to.
+    fn stored(&self, op: OpId, id: OperandId, cell: &Cell) -> Location {
+        match self.facts.ops()[op].subset {
+            Some(Subset::Insertion { destination, slice: Some(slice), .. }) if destination == id => {
+                cell.location.part(Part::Slice(slice))
+            }
+            _ => cell.location.clone(),
+        }
+    }
+
+    fn check_accesses(&mut self, op: OpId, accessed: &[(OperandId, Cell)]) -> Result<(), Violation> {
+        let facts = self.facts;
+        let writes: Vec<_> = accessed.iter().filter(|(id, _)| facts.operands()[*id].writes).collect();
+        if let Some((id, _)) = writes.iter().find(|(_, cell)| !self.memory.is_writable(&cell.location)) {
+            return Err(Violation::WritesFrozenBuffer(*id));
+        }
+        for (id, cell) in accessed.iter().filter(|(id, _)| facts.operands()[*id].reads) {
+            // The other writes of the operation come first, unless they go position by position.
+            let mut memory = self.memory.clone();
+            for (other, written) in writes.iter().filter(|(other, _)| other != id) {
+                let location = self.stored(op, *other, written);
+                let together = facts.operands()[*id].elementwise && facts.operands()[*other].elementwise;
+                let in_step = (together || self.is_insertion(op)) && location.is_same(&cell.location);
+                if !in_step {
+                    let garbage = self.terms.unique();
+                    memory.write(&mut self.terms, &location, garbage);
+                }
+            }
+            let mut actual = memory.read(&mut self.terms, &cell.location);
+            let mut expected = cell.contents;
+            // What an insertion overwrites need not be there.
+            if let Some(Subset::Insertion { destination, slice, .. }) = facts.ops()[op].subset
+                && destination == *id
+            {
+                let Some(slice) = slice else { continue };
+                actual = self.terms.insert(actual, Part::Slice(slice), UNDEFINED);
+                expected = self.terms.insert(expected, Part::Slice(slice), UNDEFINED);
+            }
+            if !self.terms.matches(expected, actual) {
+                return Err(Violation::ReadsOtherContents(*id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Store, and return what each operand's value has become.
+    fn write(&mut self, op: OpId, accessed: &[(OperandId, Cell)], inputs: &[TermId]) -> Vec<(OperandId, Cell)> {
+        let mut after = accessed.to_vec();
+        for (index, (id, cell)) in accessed.iter().enumerate() {
+            if !self.facts.operands()[*id].writes {
+                continue;
+            }
+            let location = self.stored(op, *id, cell);
+            let number = u32::try_from(index).unwrap_or(u32::MAX / 2);
+            let source = match self.facts.ops()[op].subset {
+                Some(Subset::Insertion { source: Some(source), destination, .. }) if destination == *id => {
+                    accessed.iter().find(|(other, _)| *other == source).map(|(_, cell)| cell.contents)
+                }
+                _ => None,
+            };
+            let stored = match source {
+                Some(contents) => contents,
+                None => self.terms.computed(op, u32::MAX - number, inputs.to_vec()),
+            };
+            // Other iterations store to a shared buffer at the same time.
+            let is_private = self.parallel.is_empty() || location.owner == self.owner();
+            let held = if is_private { stored } else { self.terms.unique() };
+            self.memory.write(&mut self.terms, &location, held);
+            after[index].1.contents = match location.path.last().filter(|_| !location.is_same(&cell.location)) {
+                Some(&part) => self.terms.insert(cell.contents, part, stored),
+                None => stored,
+            };
+            for target in self.targets[*id].clone() {
+                self.pending[target] = Some(after[index].1.clone());
+            }
+            if self.facts.results_of(op).is_empty() && self.is_insertion(op) {
+                // An insertion without a result updates the value itself (`tensor.parallel_insert_slice`).
+                self.cells[self.facts.operands()[*id].value] = Some(after[index].1.clone());
+            }
+        }
+        after
+    }
+
+    fn result(
+        &mut self,
+        op: OpId,
+        output: u32,
+        result: ValueId,
+        after: &[(OperandId, Cell)],
+        inputs: &[TermId],
+    ) -> Cell {
+        if let Some(Subset::Extraction { container, result: slice_of, slice }) = self.facts.ops()[op].subset
+            && slice_of == result
+            && let Some((_, cell)) = after.iter().find(|(id, _)| *id == container)
+        {
+            return self.part(cell, Part::Slice(slice));
+        }
+        let own: Vec<(Alias, Cell)> = after
+            .iter()
+            .flat_map(|(id, cell)| self.facts.aliasing_values(*id).iter().map(move |alias| (*alias, cell.clone())))
+            .filter(|(alias, _)| alias.value == result)
+            .collect();
+        let choice = self.random.below(u32::try_from(own.len()).unwrap_or(0));
+        match own.get(choice as usize) {
+            Some((alias, cell)) if alias.relation == Relation::Unknown => self.part(cell, Part::View(result)),
+            Some((_, cell)) => cell.clone(),
+            None => {
+                let info = self.facts.values()[result].info;
+                let undefined = info.definition == Definition::Never;
+                let contents = if undefined { UNDEFINED } else { self.terms.computed(op, output, inputs.to_vec()) };
+                Cell { contents, location: self.fresh(contents, info.writable) }
+            }
+        }
+    }
+
+    fn part(&mut self, cell: &Cell, part: Part) -> Cell {
+        let contents = self.terms.extract(cell.contents, part);
+        Cell { contents, location: cell.location.part(part) }
+    }
+}
