@@ -1,11 +1,11 @@
-//! The cost model: which kernel a dispatch becomes, and of which sizes. Everything after `tile` obeys what is chosen here.
+//! The cost model for GPUs: which kernel a dispatch becomes, and of which sizes. Everything after `tile` obeys what is chosen here.
 //!
 //! The numbers are measured ones. On software adapters (subgroups of 8 lanes, run one after another) what counts is the order in
 //! which a subgroup touches memory and the number of load instructions; workgroup memory and barriers cost more than they save.
 
 use crate::linalg::{self, Loops};
 use monopour_ir::{Attr, Context, Op, Type};
-use monopour_program::{CpuTarget, GpuDescription};
+use monopour_program::GpuDescription;
 
 /// Workgroups per dimension that every API takes.
 const MAX_GRID: i64 = 65_535;
@@ -117,41 +117,6 @@ pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) 
     kernel
 }
 
-/// Chooses for a CPU; see [`crate::transforms`] for what happens inside a task.
-pub(crate) fn for_cpu(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Kernel {
-    let class = dispatch.class();
-    let lanes = i64::from(cpu.vector_bits / 32).max(1);
-    let (tile, register_tile) = match class {
-        // Tasks of 64 x 256: the result tile and a panel of the right operand stay in the second-level cache.
-        Class::Contraction => {
-            let register = register_tile(loops, cpu);
-            (cut(loops, &[64, 256]), register)
-        }
-        Class::Elementwise => (contiguous_tile(loops, task_elements(loops, 65_536)), vec![lanes]),
-        Class::Generic => (contiguous_tile(loops, task_elements(loops, 4_096)), vec![1]),
-    };
-    let mut tile = tile;
-    fit_grid(&mut tile, loops);
-    Kernel {
-        class,
-        tile,
-        workgroup_size: [1, 1, 1],
-        register_tile,
-        reduction_step: 1,
-        vector_width: lanes,
-        shuffles: false,
-        subgroup_size: None,
-    }
-}
-
-/// Rows and columns of a matrix product whose accumulators fill the vector registers: 32 of them with AVX-512, else 16, less
-/// two for a row of the right operand and one for a broadcast.
-pub(crate) fn register_tile(loops: &Loops, cpu: &CpuTarget) -> Vec<i64> {
-    let lanes = i64::from(cpu.vector_bits / 32).max(1);
-    let rows = if cpu.vector_bits >= 512 { 12 } else { 6 };
-    vec![rows.min(loops.extents[0]), (2 * lanes).min(loops.extents[1])]
-}
-
 fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
     let op = dispatch.contraction().expect("invariant: the class says that there is one");
     let (n, k) = (loops.extents[1], linalg::matmul_reduction(op).unwrap_or(1));
@@ -225,7 +190,7 @@ fn gpu_generic(loops: &Loops, gpu: &GpuDescription) -> Kernel {
 }
 
 /// Elements per tile: at most `most`, but at least about sixteen tiles while they stay worth starting.
-fn task_elements(loops: &Loops, most: i64) -> i64 {
+pub(crate) fn task_elements(loops: &Loops, most: i64) -> i64 {
     let total: i64 = loops.extents.iter().zip(&loops.tileable).filter(|(_, t)| **t).map(|(e, _)| *e).product();
     let share = ((total / 16).max(1) + 63) / 64 * 64;
     share.clamp(64.min(most), most)
@@ -238,7 +203,7 @@ fn cut(loops: &Loops, sizes: &[i64]) -> Vec<i64> {
 }
 
 /// A tile of about `target` elements that is contiguous in row-major order: inner loops whole, one cut, outer ones by 1.
-fn contiguous_tile(loops: &Loops, target: i64) -> Vec<i64> {
+pub(crate) fn contiguous_tile(loops: &Loops, target: i64) -> Vec<i64> {
     let rank = loops.extents.len();
     let mut tile = vec![0; rank];
     let mut room = target.max(1);
@@ -263,7 +228,7 @@ fn contiguous_tile(loops: &Loops, target: i64) -> Vec<i64> {
 }
 
 /// At most three loops in the grid, none with more tiles than an API takes.
-fn fit_grid(tile: &mut [i64], loops: &Loops) {
+pub(crate) fn fit_grid(tile: &mut [i64], loops: &Loops) {
     while tile.iter().filter(|t| **t > 0).count() > MAX_GRID_RANK {
         let cuts = (0..tile.len()).filter(|i| tile[*i] > 0);
         let least = cuts.min_by_key(|i| loops.extents[*i]).expect("invariant: more than three are cut");

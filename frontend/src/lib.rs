@@ -7,6 +7,7 @@
 pub mod fuse;
 pub mod import;
 mod kernel;
+mod kernel_cpu;
 mod linalg;
 pub mod place;
 mod specialize;

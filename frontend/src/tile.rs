@@ -19,13 +19,15 @@
 
 use crate::fuse::{DISPATCH, ROLE, unshare};
 use crate::kernel::{self, Dispatch, Kernel};
-use crate::transforms::{self, Plan, SEQUENCE};
+use crate::kernel_cpu::{self, Inner};
+use crate::transforms::{self, Plan, SEQUENCE, VECTORIZE};
 use crate::{linalg, wrap};
 use monopour_ir::{
-    CANONICALIZE, Context, Diagnostic, Diagnostics, Module, Op, Rewriter, apply_named_sequence, run_passes,
+    Attr, CANONICALIZE, Context, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, Value, WalkOrder,
+    apply_named_sequence, run_passes,
 };
 use monopour_program::{CpuTarget, GpuDescription};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// What is compiled for.
 #[derive(Clone, Debug)]
@@ -109,11 +111,7 @@ fn tile_dispatches(
     for (dispatch, init) in dispatches(module) {
         match linalg::loops(dispatch.root) {
             Some(loops) if loops.tileable.contains(&true) => {
-                let kernel = choose(&dispatch, &loops, options);
-                let mut fused = vec![];
-                fused.extend(dispatch.producer.map(|_| "producer"));
-                fused.extend(init.map(|_| "init"));
-                plans.push(Plan { number: dispatch.number, fused, kernel });
+                plans.push(plan(&dispatch, init, &loops, options));
             }
             // Nothing to cut: one tile.
             _ => {
@@ -125,16 +123,55 @@ fn tile_dispatches(
     if plans.is_empty() {
         return Ok(());
     }
-    let text = transforms::script(cx, &plans);
+    let text = transforms::tiling(cx, &plans);
     apply_text(module, cx, &text)?;
     report.scripts.push(text);
+    run_passes(module.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
+    let marked = mark_vectors(module, &plans, rw);
+    plans.retain(|plan| marked.contains(&plan.number));
+    if !plans.is_empty() {
+        let text = transforms::vectorizing(cx, &plans);
+        apply_text(module, cx, &text)?;
+        report.scripts.push(text);
+    }
     Ok(())
 }
 
-fn choose(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Kernel {
+fn plan(dispatch: &Dispatch, init: Option<Op>, loops: &linalg::Loops, options: &TileOptions) -> Plan {
+    let (kernel, inner) = choose(dispatch, loops, options);
+    let mut fused = vec![];
+    fused.extend(dispatch.producer.map(|_| "producer"));
+    fused.extend(init.map(|_| "init"));
+    let extent = |(tile, extent): (&i64, &i64)| match (*tile, *extent) {
+        (0, extent) => Some(extent),
+        (tile, extent) => (extent % tile == 0).then_some(tile),
+    };
+    let task = kernel.tile.iter().zip(&loops.extents).map(extent).collect();
+    let reduction = dispatch.contraction().and_then(linalg::matmul_reduction).unwrap_or(1);
+    Plan { number: dispatch.number, fused, kernel, inner, task, reduction }
+}
+
+/// Marks the ops of tiles that become vectors: static shapes, elements that lie in vectors as in memory. Returns the numbers of
+/// the dispatches that have any.
+fn mark_vectors(module: &Module, plans: &[Plan], rw: &mut Rewriter) -> HashSet<i64> {
+    let vectors = plans.iter().filter(|p| p.inner != Inner::Plain).map(|p| p.number).collect::<HashSet<_>>();
+    let mut marked = HashSet::new();
+    for op in module.op().nested(WalkOrder::Pre).into_iter().filter(|op| linalg::is_structured(*op)) {
+        let number = op.attr(DISPATCH).and_then(|a| a.as_int()).filter(|n| vectors.contains(n));
+        let Some(number) = number else { continue };
+        let is_static = |v: &Value| !v.ty().shape().is_some_and(|shape| shape.contains(&DYNAMIC));
+        if op.operands().iter().all(is_static) && kernel_cpu::can_vectorize(op) {
+            rw.set_attr(op, VECTORIZE, Attr::unit(module.context()));
+            marked.insert(number);
+        }
+    }
+    marked
+}
+
+fn choose(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> (Kernel, Inner) {
     match &options.target {
-        TargetDescription::Gpu(gpu) => kernel::for_gpu(dispatch, loops, gpu),
-        TargetDescription::Cpu(cpu) => kernel::for_cpu(dispatch, loops, cpu),
+        TargetDescription::Gpu(gpu) => (kernel::for_gpu(dispatch, loops, gpu), Inner::Plain),
+        TargetDescription::Cpu(cpu) => kernel_cpu::choose(dispatch, loops, cpu),
     }
 }
 
@@ -146,7 +183,7 @@ fn apply_text(module: &Module, cx: Context, text: &str) -> Result<(), Diagnostic
 /// The dispatches that no forall holds yet, by number, each with its init.
 fn dispatches(module: &Module) -> Vec<(Dispatch, Option<Op>)> {
     let mut members: BTreeMap<i64, BTreeMap<String, Op>> = BTreeMap::new();
-    for op in module.op().nested(monopour_ir::WalkOrder::Pre) {
+    for op in module.op().nested(WalkOrder::Pre) {
         let number = op.attr(DISPATCH).and_then(|a| a.as_int());
         let role = op.attr(ROLE).and_then(|a| a.as_string().map(str::to_owned));
         if let (Some(number), Some(role), None) = (number, role, op.ancestor("scf.forall")) {
@@ -163,8 +200,8 @@ fn dispatches(module: &Module) -> Vec<(Dispatch, Option<Op>)> {
 /// Markers go, and shared destinations are split again after the last cse.
 fn finish(module: &Module, rw: &mut Rewriter) {
     unshare(module, rw);
-    for op in module.op().nested(monopour_ir::WalkOrder::Pre) {
-        for name in [DISPATCH, ROLE] {
+    for op in module.op().nested(WalkOrder::Pre) {
+        for name in [DISPATCH, ROLE, VECTORIZE] {
             if op.attr(name).is_some() {
                 rw.remove_attr(op, name);
             }

@@ -1,0 +1,146 @@
+//! The cost model for CPUs: task tiles, register tiles, blocks of the reduction.
+//!
+//! Extents are static, so that a tile that divides them leaves no remainder inside a task; where none does, the loop is not cut.
+
+use crate::kernel::{self, Class, Dispatch, Kernel};
+use crate::linalg::{self, Loops};
+use monopour_ir::{Op, Type};
+use monopour_program::CpuTarget;
+
+/// Rows of a task of a matrix product: its part of the left operand stays in the second-level cache.
+const TASK_ROWS: i64 = 64;
+/// Columns of a task of a matrix product.
+const TASK_COLUMNS: i64 = 256;
+/// A loop without a fitting divisor is cut all the same beyond this extent; what the last tile leaves over is not vectorised.
+const MAX_WHOLE: i64 = 8_192;
+/// Bytes of a panel of the right operand (whole reduction, register columns) up to which the reduction is not blocked: larger
+/// ones, with a power-of-two row stride, fall out of the caches before they are read again.
+const MAX_PANEL_BYTES: i64 = 64 << 10;
+/// Iterations of the reduction in one block.
+const REDUCTION_BLOCK: i64 = 256;
+/// Elements of an elementwise task.
+const TASK_ELEMENTS: i64 = 65_536;
+
+/// What happens inside a task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Inner {
+    /// Nothing: linalg ops stay as they are and become scalar loops.
+    Plain,
+    /// Vectors of this many elements along the innermost loop.
+    Elementwise { lanes: i64 },
+    /// Register tiles of a matrix product.
+    Contraction { rows: i64, columns: i64, block: Option<i64> },
+}
+
+/// Chooses for a CPU.
+pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Kernel, Inner) {
+    let lanes = lanes(dispatch.root, cpu);
+    let class = dispatch.class();
+    let (tile, register_tile, inner) = match class {
+        Class::Contraction => contraction(dispatch, loops, lanes, cpu),
+        Class::Elementwise => elementwise(dispatch, loops, lanes),
+        Class::Generic => {
+            let elements = kernel::task_elements(loops, 4_096);
+            (kernel::contiguous_tile(loops, elements), vec![1], Inner::Plain)
+        }
+    };
+    let kernel = Kernel {
+        class,
+        tile,
+        workgroup_size: [1, 1, 1],
+        register_tile,
+        reduction_step: 1,
+        vector_width: lanes,
+        shuffles: false,
+        subgroup_size: None,
+    };
+    (kernel, inner)
+}
+
+/// Elements of the result's type in one vector register.
+fn lanes(op: Op, cpu: &CpuTarget) -> i64 {
+    let bits = op.result(0).ty().element_size_bytes().map_or(64, |bytes| bytes * 8);
+    i64::from(cpu.vector_bits) / i64::try_from(bits).unwrap_or(64).max(8)
+}
+
+fn elementwise(dispatch: &Dispatch, loops: &Loops, lanes: i64) -> (Vec<i64>, Vec<i64>, Inner) {
+    let mut tile = kernel::contiguous_tile(loops, kernel::task_elements(loops, TASK_ELEMENTS));
+    kernel::fit_grid(&mut tile, loops);
+    // Keep the innermost loop's tiles even, so that shapes inside a task stay static.
+    if let (Some(last), Some(extent)) = (tile.last_mut(), loops.extents.last()) {
+        if *last > 0 && extent % *last != 0 && *extent <= MAX_WHOLE {
+            *last = 0;
+        }
+    }
+    keep_one_cut(&mut tile, loops);
+    let extent = loops.extents.last().copied().unwrap_or(1);
+    let vectors = (4 * lanes).min(extent);
+    let inner = if can_vectorize(dispatch.root) && !loops.extents.is_empty() {
+        Inner::Elementwise { lanes: vectors }
+    } else {
+        Inner::Plain
+    };
+    (tile, vec![vectors], inner)
+}
+
+fn keep_one_cut(tile: &mut [i64], loops: &Loops) {
+    if tile.iter().all(|t| *t == 0) {
+        let last = (0..tile.len()).rev().find(|i| loops.tileable[*i]);
+        if let Some(i) = last {
+            tile[i] = loops.extents[i];
+        }
+    }
+}
+
+fn contraction(dispatch: &Dispatch, loops: &Loops, lanes: i64, cpu: &CpuTarget) -> (Vec<i64>, Vec<i64>, Inner) {
+    let op = dispatch.contraction().expect("invariant: the class says that there is one");
+    let (m, n) = (loops.extents[0], loops.extents[1]);
+    let k = linalg::matmul_reduction(op).unwrap_or(1);
+    let (rows, columns) = register_tile(m, n, lanes, cpu);
+    let mut tile = vec![0; loops.extents.len()];
+    tile[0] = task_tile(m, TASK_ROWS, rows);
+    tile[1] = task_tile(n, TASK_COLUMNS, columns);
+    // More tasks than threads, while each is worth starting.
+    let tasks = |t: &[i64]| ((m + t[0] - 1) / t[0]) * ((n + t[1] - 1) / t[1]);
+    if tasks(&tile) < 8 && k * m * n > 1 << 20 {
+        tile[1] = task_tile(n, TASK_COLUMNS / 2, columns);
+    }
+    kernel::fit_grid(&mut tile, loops);
+    let block = (k * columns * 4 > MAX_PANEL_BYTES).then(|| even_tile(k, REDUCTION_BLOCK, 1).unwrap_or(REDUCTION_BLOCK));
+    let inner = if can_vectorize(dispatch.root) { Inner::Contraction { rows, columns, block } } else { Inner::Plain };
+    (tile, vec![rows, columns], inner)
+}
+
+/// Rows and columns of accumulators: at least eight independent chains of multiply-adds, which hides their latency, and few
+/// enough that all stay in registers.
+fn register_tile(m: i64, n: i64, lanes: i64, cpu: &CpuTarget) -> (i64, i64) {
+    let most = if cpu.vector_bits >= 512 { 8 } else if cpu.vector_bits >= 256 { 6 } else { 4 };
+    let rows = most.min(m);
+    let vectors = (16 / rows).clamp(2, 8);
+    (rows, (vectors * lanes).min(n))
+}
+
+/// A tile of about `wanted` that divides `extent`; else the whole extent, else `wanted`.
+fn task_tile(extent: i64, wanted: i64, register: i64) -> i64 {
+    if extent <= wanted + wanted / 2 {
+        return extent;
+    }
+    let whole = if extent <= MAX_WHOLE { extent } else { wanted };
+    even_tile(extent, wanted, register).unwrap_or(whole)
+}
+
+/// The divisor of `extent` between half and twice `wanted` that leaves the smallest part of a register tile over; of equal ones
+/// that closest to `wanted`.
+fn even_tile(extent: i64, wanted: i64, register: i64) -> Option<i64> {
+    let candidates = (wanted / 2..=wanted * 2).filter(|d| extent % d == 0);
+    candidates.min_by_key(|d| (d % register * 64 / d, (d - wanted).abs()))
+}
+
+/// Whether vectors of the operands' elements lie in memory as single elements do. `i1` does not: a vector of it is packed bits.
+pub(crate) fn can_vectorize(op: Op) -> bool {
+    let plain = |ty: Type| {
+        let element = ty.element();
+        element.is_float() || matches!(element.integer_width(), Some(8 | 32 | 64))
+    };
+    op.operands().iter().all(|v| plain(v.ty())) && op.find_all("linalg.index").is_empty()
+}
