@@ -1,0 +1,124 @@
+//! `monopour opt`: mlir-opt with monopour's passes in the place of upstream's.
+
+use monopour_bufferize::{AnalysisHeuristic, FunctionBoundaryTypeConversion};
+use monopour_ir::opt::{OptionKind, OptionSpec, OverridePass, PassOptions, StatisticSpec};
+use monopour_ir::{Diagnostic, Diagnostics, Op};
+
+/// Runs mlir-opt's command line and gives its exit status.
+pub fn run(args: &[String]) -> i32 {
+    monopour_ir::opt::run(args, PASSES)
+}
+
+/// Passes that are monopour's own.
+const PASSES: &[OverridePass] = &[ONE_SHOT_BUFFERIZE];
+
+const ONE_SHOT_BUFFERIZE: OverridePass = OverridePass {
+    argument: "one-shot-bufferize",
+    help: "One-Shot Bufferize",
+    options: BUFFERIZE_OPTIONS,
+    statistics: &[
+        StatisticSpec { name: "num-buffer-alloc", help: "number of buffer allocations" },
+        StatisticSpec { name: "num-tensor-in-place", help: "number of in-place tensor operands" },
+        StatisticSpec { name: "num-tensor-out-of-place", help: "number of out-of-place tensor operands" },
+    ],
+    run: one_shot_bufferize,
+};
+
+const fn flag(name: &'static str, initial: bool, help: &'static str) -> OptionSpec {
+    OptionSpec { name, help, kind: OptionKind::Flag(initial) }
+}
+
+const EXTENSIONS: OptionSpec =
+    flag("extensions", false, "what goes beyond upstream: more programs accepted, fewer copies");
+const INFER: &str = "infer-layout-map";
+const IDENTITY: &str = "identity-layout-map";
+const FULLY_DYNAMIC: &str = "fully-dynamic-layout-map";
+
+const BUFFERIZE_OPTIONS: &[OptionSpec] = &[
+    flag("allow-return-allocs-from-loops", false, "a loop may yield a buffer other than its iter_arg"),
+    flag("allow-unknown-ops", false, "leave ops that cannot be bufferized on tensors"),
+    OptionSpec {
+        name: "analysis-fuzzer-seed",
+        help: "test only: seed of the random order",
+        kind: OptionKind::Number(0),
+    },
+    OptionSpec {
+        name: "analysis-heuristic",
+        help: "order of the analysis: bottom-up, top-down, bottom-up-from-terminators or fuzzer",
+        kind: OptionKind::Text("bottom-up"),
+    },
+    flag("bufferize-function-boundaries", false, "signatures, returns and calls take part"),
+    flag("check-parallel-regions", true, "a parallel iteration owns what it writes and reads"),
+    flag("copy-before-write", false, "analyse nothing, copy before every write"),
+    OptionSpec { name: "dialect-filter", help: "ops of these dialects only", kind: OptionKind::List },
+    flag("dump-alias-sets", false, "test only: annotate alias sets"),
+    OptionSpec { name: "no-analysis-func-filter", help: "functions that are not analysed", kind: OptionKind::List },
+    OptionSpec {
+        name: "function-boundary-type-conversion",
+        help: "layouts in function signatures",
+        kind: OptionKind::Choice(&[INFER, IDENTITY, FULLY_DYNAMIC]),
+    },
+    flag("must-infer-memory-space", false, "there is no default memory space"),
+    flag("use-encoding-for-memory-space", false, "a tensor's encoding is its memory space"),
+    flag("test-analysis-only", false, "test only: annotate the decisions, rewrite nothing"),
+    flag("print-conflicts", false, "test only: annotate the conflicts; needs test-analysis-only"),
+    OptionSpec {
+        name: "unknown-type-conversion",
+        help: "layouts of memrefs that cannot be inferred",
+        kind: OptionKind::Choice(&[FULLY_DYNAMIC, IDENTITY, INFER]),
+    },
+    OptionSpec {
+        name: "buffer-alignment",
+        help: "alignment of new buffers in bytes, 0 for none",
+        kind: OptionKind::Number(64),
+    },
+    EXTENSIONS,
+];
+
+fn one_shot_bufferize(module: Op, given: &PassOptions) -> Result<Vec<u64>, Diagnostics> {
+    let stats = monopour_bufferize::run_one_shot(module, &bufferize_options(given)?)?;
+    Ok(vec![u64::from(stats.allocs), u64::from(stats.in_place), u64::from(stats.out_of_place)])
+}
+
+fn bufferize_options(given: &PassOptions) -> Result<monopour_bufferize::Options, Diagnostics> {
+    let layouts = match given.text("function-boundary-type-conversion") {
+        IDENTITY => FunctionBoundaryTypeConversion::Identity,
+        FULLY_DYNAMIC => FunctionBoundaryTypeConversion::FullyDynamic,
+        _ => FunctionBoundaryTypeConversion::Infer,
+    };
+    let heuristic = match given.text("analysis-heuristic") {
+        "bottom-up" => AnalysisHeuristic::BottomUp,
+        "top-down" => AnalysisHeuristic::TopDown,
+        "bottom-up-from-terminators" => AnalysisHeuristic::BottomUpFromTerminators,
+        "fuzzer" => AnalysisHeuristic::Fuzzer,
+        other => return Err(bad_value("analysis-heuristic", other)),
+    };
+    // Only ops without a model would need another layout, and those are refused.
+    if given.text("unknown-type-conversion") == INFER {
+        return Err(bad_value("unknown-type-conversion", INFER));
+    }
+    Ok(monopour_bufferize::Options {
+        allow_return_allocs_from_loops: given.flag("allow-return-allocs-from-loops"),
+        allow_unknown_ops: given.flag("allow-unknown-ops"),
+        analysis_fuzzer_seed: given.number("analysis-fuzzer-seed"),
+        analysis_heuristic: heuristic,
+        bufferize_function_boundaries: given.flag("bufferize-function-boundaries"),
+        check_parallel_regions: given.flag("check-parallel-regions"),
+        copy_before_write: given.flag("copy-before-write"),
+        dialect_filter: given.list("dialect-filter"),
+        dump_alias_sets: given.flag("dump-alias-sets"),
+        print_conflicts: given.flag("print-conflicts"),
+        test_analysis_only: given.flag("test-analysis-only"),
+        no_analysis_func_filter: given.list("no-analysis-func-filter"),
+        function_boundary_type_conversion: layouts,
+        must_infer_memory_space: given.flag("must-infer-memory-space"),
+        use_encoding_for_memory_space: given.flag("use-encoding-for-memory-space"),
+        buffer_alignment_bytes: given.number("buffer-alignment"),
+        extensions: given.flag("extensions"),
+        entry_abi: false,
+    })
+}
+
+fn bad_value(option: &str, value: &str) -> Diagnostics {
+    Diagnostic::global("I0015", format!("invalid value '{value}' of option '{option}'")).into()
+}
