@@ -146,7 +146,7 @@ impl<'a> Classes<'a> {
         *steps += 1;
         let (used, stored) = (&self.facts.operands()[read], &self.facts.operands()[write]);
         if used.op == stored.op {
-            return self.is_conflict_on_op(read, write, steps);
+            return self.is_conflict_on_op(read, write);
         }
         let hit = self.intervals.contains(read, self.position(write)) || self.is_conflict_at_definition(read, write);
         hit && !self.slices_exclude(read, write)
@@ -168,7 +168,7 @@ impl<'a> Classes<'a> {
         }
     }
 
-    fn is_conflict_on_op(&self, read: OperandId, write: OperandId, steps: &mut u64) -> bool {
+    fn is_conflict_on_op(&self, read: OperandId, write: OperandId) -> bool {
         let (used, stored) = (&self.facts.operands()[read], &self.facts.operands()[write]);
         let summary = self.summary(read);
         if !summary.any {
@@ -181,9 +181,7 @@ impl<'a> Classes<'a> {
         let excluded = in_order
             && (read == write
                 || is_unordered_for(self.facts, read, region, self.unordered_graphs)
-                || (used.elementwise
-                    && stored.elementwise
-                    && self.subsets.are_chained(self.facts, used.value, stored.value, steps)));
+                || (used.elementwise && stored.elementwise && self.subsets.are_same_buffer(used.value, stored.value)));
         !excluded && !self.slices_exclude(read, write)
     }
 

@@ -41,6 +41,8 @@ pub mod text;
 mod trees;
 
 #[cfg(test)]
+mod complexity_tests;
+#[cfg(test)]
 mod generate;
 #[cfg(test)]
 mod one_shot_tests;

@@ -15,6 +15,7 @@
 //! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is that of `classes`, near-linear, and tested against the rules word by word.
 //! Differs:
 //! * The reverse walk that proves that a value is exactly one slice does not give up on values that it meets twice.
+//! * An elementwise operation may overwrite what it reads only if the two certainly are one buffer, not possibly.
 //! * Equality of slices is equality of normal forms, not a query to a constraint solver.
 //! * In regions with several blocks every write conflicts with every read, unless a slice rule excludes it.
 //! * Values that alias one operand share memory even if the operand is copied: they share the copy.

@@ -133,20 +133,24 @@ impl<'a> PairwiseClasses<'a> {
             && (self.reaches_equivalent(used.value, stored.value) || self.reaches_equivalent(stored.value, used.value))
     }
 
-    /// Whether the second value is behind the first, over edges that keep buffer and type.
+    /// Whether every walk backwards from the first value leads to the second, over edges that keep buffer and type.
     fn reaches_equivalent(&self, from: ValueId, to: ValueId) -> bool {
+        let extracted = |value| crate::subsets::extracted(self.facts, value);
         let (mut seen, mut work) = (HashSet::new(), vec![from]);
         while let Some(value) = work.pop() {
-            if value == to {
-                return true;
+            let same_slice = extracted(value).is_some() && extracted(value) == extracted(to);
+            if value == to || same_slice || !seen.insert(value) {
+                continue;
             }
-            if seen.insert(value) {
-                let edges = self.facts.sources(value).iter();
-                let kept = edges.filter(|source| holds_by_identity(source.relation) && !source.retypes);
-                work.extend(kept.map(|source| self.facts.operands()[source.operand].value));
+            let sources = self.facts.sources(value);
+            let is_argument = self.facts.defining_op(value).is_none();
+            let breaks = sources.iter().any(|source| !holds_by_identity(source.relation) || source.retypes);
+            if sources.is_empty() || breaks || (is_argument && sources.len() > 1) {
+                return false;
             }
+            work.extend(sources.iter().map(|source| self.facts.operands()[source.operand].value));
         }
-        false
+        true
     }
 
     fn slices_exclude(&self, read: OperandId, write: OperandId) -> bool {

@@ -28,13 +28,16 @@ pub(crate) struct Subsets {
     overwritten: IndexVec<OpId, Option<Range>>,
     /// The insertion writes back what already stands there.
     rewrites: IndexVec<OpId, bool>,
-    chains: Chains,
+    /// The numbers of all values that are within each value.
+    ranges: IndexVec<ValueId, Range>,
+    /// The most edges that change buffer or type, on a walk from the value to the root.
+    breaks: IndexVec<ValueId, u32>,
 }
 
 impl Subsets {
     pub fn new(facts: &Facts) -> Self {
-        let mut tree = Tree::new(facts);
         let values: Vec<_> = evaluation_order(facts).collect();
+        let mut tree = Tree::new(facts, most_edges(facts, &values, |edge| edge.relation == Relation::Unknown));
         for &value in &values {
             tree.add(facts, value);
         }
@@ -54,7 +57,8 @@ impl Subsets {
             numbers: tree.nodes.iter().map(|&node| ranges[node as usize].first).collect(),
             overwritten: IndexVec::filled(None, facts.ops().len()),
             rewrites: IndexVec::filled(false, facts.ops().len()),
-            chains: Chains::new(facts, &values),
+            ranges: tree.nodes.iter().map(|&node| ranges[node as usize]).collect(),
+            breaks: most_edges(facts, &values, |edge| edge.retypes || !holds_by_identity(edge.relation)),
         };
         for (op, source, key) in insertions {
             let range = ranges[key as usize];
@@ -87,9 +91,11 @@ impl Subsets {
         }
     }
 
-    /// Whether one of the values is behind the other, over edges that keep buffer and type.
-    pub fn are_chained(&self, facts: &Facts, a: ValueId, b: ValueId, steps: &mut u64) -> bool {
-        self.chains.reaches(facts, a, b, steps) || self.chains.reaches(facts, b, a, steps)
+    /// Whether one of the values certainly is the other, with the same type: all walks from one of them lead to the
+    /// other over edges that keep buffer and type.
+    pub fn are_same_buffer(&self, a: ValueId, b: ValueId) -> bool {
+        let leads = |from: ValueId, to: ValueId| self.ranges[to].contains(self.numbers[from]);
+        self.breaks[a] == self.breaks[b] && (leads(a, b) || leads(b, a))
     }
 }
 
@@ -120,6 +126,16 @@ fn evaluation_order(facts: &Facts) -> impl Iterator<Item = ValueId> {
     order.into_iter()
 }
 
+/// For each value the most edges of a kind on a walk backwards.
+fn most_edges(facts: &Facts, order: &[ValueId], counts: impl Fn(&Source) -> bool) -> IndexVec<ValueId, u32> {
+    let mut most = IndexVec::filled(0, facts.values().len());
+    for &value in order {
+        let through = |edge: &Source| most[facts.operands()[edge.operand].value] + u32::from(counts(edge));
+        most[value] = facts.sources(value).iter().map(through).max().unwrap_or(0);
+    }
+    most
+}
+
 struct Tree {
     forest: Forest,
     nodes: IndexVec<ValueId, Node>,
@@ -130,23 +146,18 @@ struct Tree {
 }
 
 impl Tree {
-    fn new(facts: &Facts) -> Self {
+    fn new(facts: &Facts, parts: IndexVec<ValueId, u32>) -> Self {
         let count = facts.values().len();
         Self {
             forest: Forest::new(),
             nodes: IndexVec::filled(ROOT, count),
             keys: HashMap::new(),
-            parts: IndexVec::filled(0, count),
+            parts,
             node_parts: vec![0],
         }
     }
 
     fn add(&mut self, facts: &Facts, value: ValueId) {
-        let parts = |source: &Source| {
-            let made = u32::from(source.relation == Relation::Unknown);
-            self.parts[facts.operands()[source.operand].value] + made
-        };
-        self.parts[value] = facts.sources(value).iter().map(parts).max().unwrap_or(0);
         self.add_node(facts, value);
         if self.nodes[value] as usize == self.node_parts.len() {
             self.node_parts.push(self.parts[value]);
@@ -192,62 +203,5 @@ pub(crate) fn extracted(facts: &Facts, value: ValueId) -> Option<(ValueId, Slice
             Some((facts.operands()[container].value, slice))
         }
         _ => None,
-    }
-}
-
-/// Reachability over edges that keep buffer and type.
-///
-/// Values with exactly one such edge form trees, in which reachability is one comparison; a search is needed only
-/// from joins.
-#[derive(Clone, Debug)]
-struct Chains {
-    ranges: IndexVec<ValueId, Range>,
-    /// The root of the value's tree.
-    roots: IndexVec<ValueId, ValueId>,
-}
-
-fn kept_sources(facts: &Facts, value: ValueId) -> impl Iterator<Item = ValueId> {
-    let edges = facts.sources(value).iter();
-    let kept = edges.filter(|source| holds_by_identity(source.relation) && !source.retypes);
-    kept.map(|source| facts.operands()[source.operand].value)
-}
-
-impl Chains {
-    fn new(facts: &Facts, order: &[ValueId]) -> Self {
-        let count = facts.values().len();
-        let mut forest = Forest::new();
-        let mut nodes = IndexVec::<ValueId, Node>::filled(ROOT, count);
-        let mut roots: IndexVec<ValueId, ValueId> = facts.values().ids().collect();
-        for &value in order {
-            let mut kept = kept_sources(facts, value);
-            let only = kept.next().filter(|_| kept.next().is_none());
-            // A node that is still the root belongs to a loop of blocks: start a tree of its own.
-            match only.filter(|&other| nodes[other] != ROOT) {
-                Some(other) => {
-                    nodes[value] = forest.add(nodes[other]);
-                    roots[value] = roots[other];
-                }
-                None => nodes[value] = forest.add(ROOT),
-            }
-        }
-        let ranges = forest.ranges();
-        Self { ranges: nodes.iter().map(|&node| ranges[node as usize]).collect(), roots }
-    }
-
-    fn reaches(&self, facts: &Facts, from: ValueId, to: ValueId, steps: &mut u64) -> bool {
-        let mut seen = Vec::new();
-        let mut work = vec![from];
-        while let Some(value) = work.pop() {
-            *steps += 1;
-            if self.ranges[to].contains(self.ranges[value].first) {
-                return true;
-            }
-            let root = self.roots[value];
-            if !seen.contains(&root) {
-                seen.push(root);
-                work.extend(kept_sources(facts, root));
-            }
-        }
-        false
     }
 }
