@@ -1,0 +1,293 @@
+//! Writes per-invocation code: index arithmetic that folds as it goes, loops, loads and stores.
+
+use monopour_ir::{Attr, Block, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
+
+/// What follows from an index value's definition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Facts {
+    /// The value is a multiple of this; 0 for the constant 0.
+    pub(super) divisor: i64,
+    /// The value is at most this.
+    pub(super) bound: Option<i64>,
+}
+
+/// A place in a kernel at which code is written.
+pub(super) struct Code<'r> {
+    pub(super) rw: &'r mut Rewriter,
+    pub(super) loc: Location,
+    pub(super) cx: Context,
+    pub(super) index: Type,
+    point: InsertionPoint,
+}
+
+impl<'r> Code<'r> {
+    pub(super) fn before(rw: &'r mut Rewriter, op: Op) -> Self {
+        let cx = op.context();
+        let mut code =
+            Self { rw, loc: op.location(), cx, index: Type::index(cx), point: InsertionPoint::Before(op) };
+        code.at(InsertionPoint::Before(op));
+        code
+    }
+    pub(super) fn at(&mut self, point: InsertionPoint) {
+        self.point = point;
+        self.rw.set_point(point);
+    }
+    pub(super) fn create(&mut self, spec: OpSpec<'_>) -> Result<Op, Diagnostics> {
+        self.rw.create(spec)
+    }
+    /// An op with one result of a known type, which cannot fail to build.
+    pub(super) fn op1(&mut self, name: &str, operands: &[Value], ty: Type) -> Value {
+        let spec = OpSpec::new(name, self.loc).operands(operands).results(&[ty]);
+        self.rw.create(spec).expect("invariant: operands and result type fit the op").result(0)
+    }
+
+    // Index arithmetic.
+
+    pub(super) fn c(&mut self, value: i64) -> Value {
+        self.rw.const_index(value, self.loc)
+    }
+    pub(super) fn add(&mut self, a: Value, b: Value) -> Value {
+        match (a.constant_int(), b.constant_int()) {
+            (Some(x), Some(y)) => self.c(x + y),
+            (Some(0), _) => b,
+            (_, Some(0)) => a,
+            _ => self.op1("arith.addi", &[a, b], self.index),
+        }
+    }
+    pub(super) fn mul(&mut self, a: Value, b: Value) -> Value {
+        match (a.constant_int(), b.constant_int()) {
+            (Some(x), Some(y)) => self.c(x * y),
+            (Some(0), _) | (_, Some(1)) => a,
+            (_, Some(0)) | (Some(1), _) => b,
+            _ => self.op1("arith.muli", &[a, b], self.index),
+        }
+    }
+    pub(super) fn add_const(&mut self, a: Value, b: i64) -> Value {
+        if b == 0 {
+            return a;
+        }
+        let b = self.c(b);
+        self.add(a, b)
+    }
+    pub(super) fn mul_const(&mut self, a: Value, b: i64) -> Value {
+        if b == 1 {
+            return a;
+        }
+        let b = self.c(b);
+        self.mul(a, b)
+    }
+    pub(super) fn min(&mut self, a: Value, b: Value) -> Value {
+        match (a.constant_int(), b.constant_int()) {
+            (Some(x), Some(y)) => self.c(x.min(y)),
+            _ if a == b => a,
+            _ => self.op1("arith.minsi", &[a, b], self.index),
+        }
+    }
+    pub(super) fn max(&mut self, a: Value, b: Value) -> Value {
+        match (a.constant_int(), b.constant_int()) {
+            (Some(x), Some(y)) => self.c(x.max(y)),
+            _ => self.op1("arith.maxsi", &[a, b], self.index),
+        }
+    }
+    /// Quotient of values that are not negative.
+    pub(super) fn div(&mut self, a: Value, b: Value) -> Value {
+        match (a.constant_int(), b.constant_int()) {
+            (Some(x), Some(y)) if y > 0 => self.c(x / y),
+            (_, Some(1)) => a,
+            _ => self.op1("arith.divui", &[a, b], self.index),
+        }
+    }
+    /// Remainder of values that are not negative.
+    pub(super) fn rem(&mut self, a: Value, b: Value) -> Value {
+        match (a.constant_int(), b.constant_int()) {
+            (Some(x), Some(y)) if y > 0 => self.c(x % y),
+            (_, Some(1)) => self.c(0),
+            _ => self.op1("arith.remui", &[a, b], self.index),
+        }
+    }
+    /// Quotient rounded up, of values that are not negative.
+    pub(super) fn ceil_div_const(&mut self, a: Value, b: i64) -> Value {
+        let sum = self.add_const(a, b - 1);
+        let b = self.c(b);
+        self.div(sum, b)
+    }
+    pub(super) fn less(&mut self, a: Value, b: Value) -> Value {
+        // 2 is `slt`.
+        let predicate = Attr::i64(self.cx, 2);
+        let spec = OpSpec::new("arith.cmpi", self.loc).operands(&[a, b]).results(&[Type::integer(self.cx, 1)]).attr("predicate", predicate);
+        self.rw.create(spec).expect("invariant: operands are indices").result(0)
+    }
+    pub(super) fn both(&mut self, a: Option<Value>, b: Option<Value>) -> Option<Value> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(self.op1("arith.andi", &[a, b], Type::integer(self.cx, 1))),
+            (a, b) => a.or(b),
+        }
+    }
+
+    // Ids.
+
+    /// `gpu.block_id` or `gpu.thread_id` of dimension 0 (x), 1 or 2.
+    pub(super) fn id(&mut self, name: &str, dimension: usize) -> Value {
+        let text = format!("#gpu<dim {}>", ["x", "y", "z"][dimension]);
+        let attr = Attr::parse(self.cx, &text).expect("invariant: the gpu dialect is loaded");
+        let spec = OpSpec::new(name, self.loc).results(&[self.index]).attr("dimension", attr);
+        self.rw.create(spec).expect("invariant: an id has no operands").result(0)
+    }
+    /// Linear id of the invocation in its workgroup, x fastest.
+    pub(super) fn linear_id(&mut self, size: [i64; 3]) -> Value {
+        let mut linear = self.c(0);
+        let mut stride = 1;
+        for (dimension, extent) in size.into_iter().enumerate() {
+            if extent > 1 {
+                let id = self.id("gpu.thread_id", dimension);
+                let scaled = self.mul_const(id, stride);
+                linear = self.add(linear, scaled);
+            }
+            stride *= extent;
+        }
+        linear
+    }
+
+    // Control flow.
+
+    /// `scf.for`; `body` gets the induction variable and the carried values, and returns the next ones.
+    pub(super) fn for_loop(
+        &mut self,
+        bounds: [Value; 3],
+        inits: &[Value],
+        body: impl FnOnce(&mut Self, Value, &[Value]) -> Result<Vec<Value>, Diagnostics>,
+    ) -> Result<Vec<Value>, Diagnostics> {
+        let types: Vec<Type> = inits.iter().map(|v| v.ty()).collect();
+        let args: Vec<_> = std::iter::once(self.index).chain(types.iter().copied()).map(|t| (t, self.loc)).collect();
+        let block = Block::new(&args);
+        let region = Region::new();
+        region.append(block);
+        let outer = self.point;
+        self.at(InsertionPoint::End(block));
+        let carried: Vec<Value> = block.args()[1..].to_vec();
+        let next = body(self, block.arg(0), &carried);
+        if let Ok(next) = &next {
+            self.create(OpSpec::new("scf.yield", self.loc).operands(next))?;
+        }
+        self.at(outer);
+        next?;
+        let spec = OpSpec::new("scf.for", self.loc).operands(&bounds).operands(inits).results(&types).region(region);
+        Ok(self.create(spec)?.results())
+    }
+    /// A loop over `0..count` that carries nothing; no loop for a count of 1.
+    pub(super) fn repeat(&mut self, count: Value, body: impl FnOnce(&mut Self, Value) -> Result<(), Diagnostics>) -> Result<(), Diagnostics> {
+        let (zero, one) = (self.c(0), self.c(1));
+        if count.constant_int() == Some(1) {
+            return body(self, zero);
+        }
+        self.for_loop([zero, count, one], &[], |code, i, _| body(code, i).map(|()| vec![]))?;
+        Ok(())
+    }
+    /// `scf.if` without results; no condition, no branch.
+    pub(super) fn guarded(&mut self, condition: Option<Value>, body: impl FnOnce(&mut Self) -> Result<(), Diagnostics>) -> Result<(), Diagnostics> {
+        let Some(condition) = condition else { return body(self) };
+        let block = Block::new(&[]);
+        let region = Region::new();
+        region.append(block);
+        let outer = self.point;
+        self.at(InsertionPoint::End(block));
+        let result = body(self);
+        self.create(OpSpec::new("scf.yield", self.loc))?;
+        self.at(outer);
+        result?;
+        self.create(OpSpec::new("scf.if", self.loc).operands(&[condition]).region(region).region(Region::new()))?;
+        Ok(())
+    }
+    pub(super) fn barrier(&mut self) -> Result<(), Diagnostics> {
+        self.create(OpSpec::new("gpu.barrier", self.loc)).map(|_| ())
+    }
+
+    // Vectors and memory.
+
+    pub(super) fn vector_type(&self, element: Type, lanes: u32) -> Type {
+        if lanes == 1 { element } else { Type::vector(&[i64::from(lanes)], element) }
+    }
+    /// A value with `lanes` lanes: vectors stay, scalars are repeated.
+    pub(super) fn broadcast(&mut self, value: Value, lanes: u32) -> Value {
+        if lanes == 1 || value.ty().is_vector() {
+            return value;
+        }
+        let ty = self.vector_type(value.ty(), lanes);
+        self.op1("vector.broadcast", &[value], ty)
+    }
+    pub(super) fn extract(&mut self, vector: Value, lane: u32) -> Value {
+        if !vector.ty().is_vector() {
+            return vector;
+        }
+        let position = Attr::dense_i64(self.cx, &[i64::from(lane)]);
+        let spec = OpSpec::new("vector.extract", self.loc).operands(&[vector]).results(&[vector.ty().element()]).attr("static_position", position);
+        self.rw.create(spec).expect("invariant: the lane exists").result(0)
+    }
+    pub(super) fn from_elements(&mut self, elements: &[Value]) -> Value {
+        if let &[only] = elements {
+            return only;
+        }
+        let ty = self.vector_type(elements[0].ty(), elements.len() as u32);
+        self.op1("vector.from_elements", elements, ty)
+    }
+    /// The value that lane `lane` (a constant) of the subgroup holds.
+    pub(super) fn shuffle(&mut self, value: Value, lane: u32, subgroup_size: u32) -> Value {
+        let i32_type = Type::integer(self.cx, 32);
+        let mut constant = |v: u32| {
+            let spec = OpSpec::new("arith.constant", self.loc).results(&[i32_type]).attr("value", Attr::int(i32_type, i64::from(v)));
+            self.rw.create(spec).expect("invariant: a constant fits its type").result(0)
+        };
+        let operands = [value, constant(lane), constant(subgroup_size)];
+        let mode = Attr::parse(self.cx, "#gpu<shuffle_mode idx>").expect("invariant: the gpu dialect is loaded");
+        let spec = OpSpec::new("gpu.shuffle", self.loc).operands(&operands).results(&[value.ty(), Type::integer(self.cx, 1)]).attr("mode", mode);
+        self.rw.create(spec).expect("invariant: a shuffle takes a value, a lane and a width").result(0)
+    }
+    /// Loads `lanes` elements at a linear index.
+    pub(super) fn load(&mut self, buffer: Value, index: Value, lanes: u32) -> Value {
+        let ty = self.vector_type(buffer.ty().element(), lanes);
+        self.op1(if lanes == 1 { "memref.load" } else { "vector.load" }, &[buffer, index], ty)
+    }
+    /// Stores a scalar or a vector at a linear index.
+    pub(super) fn store(&mut self, value: Value, buffer: Value, index: Value) -> Result<(), Diagnostics> {
+        let name = if value.ty().is_vector() { "vector.store" } else { "memref.store" };
+        self.create(OpSpec::new(name, self.loc).operands(&[value, buffer, index])).map(|_| ())
+    }
+}
+
+/// What is known about an index from the ops that define it. Values that nothing is known about are any multiple of 1.
+pub(super) fn facts(value: Value) -> Facts {
+    if let Some(c) = value.constant_int() {
+        return Facts { divisor: c.abs(), bound: Some(c) };
+    }
+    let unknown = Facts { divisor: 1, bound: None };
+    let Some(op) = value.defining_op() else { return unknown };
+    if op.num_operands() != 2 {
+        return unknown;
+    }
+    match op.name() {
+        "arith.addi" | "arith.muli" | "arith.minsi" | "arith.maxsi" => {}
+        _ => return unknown,
+    }
+    let (a, b) = (facts(op.operand(0)), facts(op.operand(1)));
+    let pair = a.bound.zip(b.bound);
+    match op.name() {
+        "arith.addi" => Facts { divisor: gcd(a.divisor, b.divisor), bound: pair.map(|(x, y)| x + y) },
+        "arith.minsi" => Facts { divisor: gcd(a.divisor, b.divisor), bound: pair.map_or(a.bound.or(b.bound), |(x, y)| Some(x.min(y))) },
+        "arith.maxsi" => Facts { divisor: gcd(a.divisor, b.divisor), bound: pair.map(|(x, y)| x.max(y)) },
+        _ => Facts { divisor: a.divisor.saturating_mul(b.divisor), bound: product_bound(op, a, b) },
+    }
+}
+
+/// A product with a constant, whose other factor is a tile id and so not negative.
+fn product_bound(op: Op, a: Facts, b: Facts) -> Option<i64> {
+    let (factor, other) = match (op.operand(0).constant_int(), op.operand(1).constant_int()) {
+        (Some(c), _) => (c, b),
+        (_, Some(c)) => (c, a),
+        _ => return None,
+    };
+    if factor <= 0 { Some(0) } else { other.bound?.checked_mul(factor) }
+}
+
+pub(super) fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a.abs() } else { gcd(b, a % b) }
+}

@@ -1,0 +1,159 @@
+//! Pointwise groups and the fallback: the iterations of a group spread over the invocations, neighbours or vectors of them.
+//!
+//! Before: `linalg.generic` ops over a tile of `sizes`.
+//! After: `scf.for %i = 0 to ceil(total / invocations)`: invocation `l` computes element (or vector) `%i * invocations + l`.
+//! Ensures: groups are separated by barriers; an intermediate of one group never reaches memory unless a later group reads it.
+
+use super::attrs::KernelAttr;
+use super::code::Code;
+use super::evaluate::{Evaluator, Point, Reach, is_vectorizable};
+use super::groups::Group;
+use super::model::{Base, Size, Source, TileOp};
+use monopour_ir::{Diagnostics, Value};
+use std::collections::HashMap;
+
+/// The widest vectors that all ops of a single pointwise group can work in; 1 if there are several groups or sequential loops.
+pub(super) fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], attr: &KernelAttr) -> u32 {
+    let [group] = groups else { return 1 };
+    let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
+    let pointwise = !group.serial && ops.iter().all(|op| op.inner().is_empty() && is_vectorizable(op));
+    let Some(last) = group.sizes.last().filter(|_| pointwise) else { return 1 };
+    let fits = |lanes: u32| last.facts.divisor % i64::from(lanes) == 0 && ops.iter().any(|op| writes_wide(evaluator, op, lanes));
+    [8, 4, 2].into_iter().find(|lanes| *lanes <= attr.vector_width && fits(*lanes)).unwrap_or(1)
+}
+
+fn writes_wide(evaluator: &Evaluator<'_>, op: &TileOp, lanes: u32) -> bool {
+    op.outputs().iter().any(|o| match o.source {
+        Source::Slice(s) => evaluator.reach(op, o, s, lanes) == Reach::Wide,
+        Source::Scalar(_) => false,
+    })
+}
+
+/// The lane count of each argument: `lanes` if every access of it is wide, else 1.
+pub(super) fn argument_lanes(evaluator: &Evaluator<'_>, ops: &[&TileOp], lanes: u32) -> HashMap<Base, u32> {
+    let mut out: HashMap<Base, u32> = HashMap::new();
+    for op in ops {
+        for operand in &op.operands {
+            let Source::Slice(s) = operand.source else { continue };
+            let base = evaluator.model.slices[s].base;
+            let wide = matches!(base, Base::Argument(_)) && evaluator.reach(op, operand, s, lanes) == Reach::Wide;
+            let entry = out.entry(base).or_insert(lanes);
+            *entry = if wide { *entry } else { 1 };
+        }
+    }
+    out
+}
+
+/// Writes all groups.
+pub(super) fn write(code: &mut Code, evaluator: &Evaluator<'_>, groups: &[Group], attr: &KernelAttr, lanes: u32) -> Result<(), Diagnostics> {
+    let linear = code.linear_id(attr.workgroup_size);
+    for (i, group) in groups.iter().enumerate() {
+        if i > 0 {
+            code.barrier()?;
+        }
+        let later = &groups[i + 1..];
+        // A local buffer that no later group reads needs no memory.
+        let keep = |base: Base| matches!(base, Base::Argument(_)) || later.iter().any(|g| g.touches(base));
+        if group.serial {
+            serial(code, evaluator, &evaluator.model.ops[group.ops[0]], linear)?;
+        } else {
+            spread(code, evaluator, group, attr, linear, lanes, &keep)?;
+        }
+    }
+    Ok(())
+}
+
+fn spread(
+    code: &mut Code,
+    evaluator: &Evaluator<'_>,
+    group: &Group,
+    attr: &KernelAttr,
+    linear: Value,
+    lanes: u32,
+    keep: &dyn Fn(Base) -> bool,
+) -> Result<(), Diagnostics> {
+    let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
+    let axes = axes(&ops, &group.sizes);
+    let mut extents: Vec<Value> = axes.iter().map(|axis| axis_extent(code, &group.sizes, axis)).collect();
+    if let Some(last) = extents.last_mut() {
+        let width = code.c(i64::from(lanes));
+        *last = code.div(*last, width);
+    }
+    let mut total = code.c(1);
+    for extent in &extents {
+        total = code.mul(total, *extent);
+    }
+    let invocations = attr.invocations();
+    let rounds = code.ceil_div_const(total, invocations);
+    code.repeat(rounds, |code, round| {
+        let start = code.mul_const(round, invocations);
+        let item = code.add(start, linear);
+        let exact = total.constant_int().is_some_and(|t| t % invocations == 0);
+        let condition = (!exact).then(|| code.less(item, total));
+        code.guarded(condition, |code| {
+            let coordinates = coordinates(code, item, &extents, &axes, lanes);
+            let mut point = Point { coordinates, lanes, held: HashMap::new() };
+            for op in &ops {
+                evaluator.evaluate(code, op, &mut point)?;
+            }
+            evaluator.store(code, &ops, &point, keep)
+        })
+    })
+}
+
+/// Runs of neighbouring dimensions that every operand walks like one dimension; each run is one axis.
+fn axes(ops: &[&TileOp], sizes: &[Size]) -> Vec<Vec<usize>> {
+    let mut out: Vec<Vec<usize>> = Vec::new();
+    for d in 0..sizes.len() {
+        match out.last_mut() {
+            Some(axis) if merges(ops, sizes, d) => axis.push(d),
+            _ => out.push(vec![d]),
+        }
+    }
+    out
+}
+
+/// Whether dimension `d` continues dimension `d - 1` for every operand.
+fn merges(ops: &[&TileOp], sizes: &[Size], d: usize) -> bool {
+    let Some(extent) = sizes[d].exact() else { return false };
+    ops.iter().all(|op| {
+        let Some(outer) = &op.outer else { return false };
+        let uses_index = op.body.is_some_and(|b| b.parent_op().is_some_and(|p| !p.find_all("linalg.index").is_empty()));
+        !uses_index && op.operands.iter().all(|o| o.linear.as_ref().is_some_and(|(s, _)| s[outer[d - 1]] == s[outer[d]] * extent))
+    })
+}
+
+fn axis_extent(code: &mut Code, sizes: &[Size], axis: &[usize]) -> Value {
+    let mut extent = code.c(1);
+    for d in axis {
+        extent = code.mul(extent, sizes[*d].value);
+    }
+    extent
+}
+
+/// Item number to coordinates. The last dimension of an axis carries its whole coordinate, the others stay 0.
+fn coordinates(code: &mut Code, item: Value, extents: &[Value], axes: &[Vec<usize>], lanes: u32) -> Vec<Value> {
+    let rank = axes.iter().map(Vec::len).sum();
+    let zero = code.c(0);
+    let mut out = vec![zero; rank];
+    let mut rest = item;
+    for (a, axis) in axes.iter().enumerate().rev() {
+        let mut coordinate = rest;
+        if a > 0 {
+            coordinate = code.rem(rest, extents[a]);
+            rest = code.div(rest, extents[a]);
+        }
+        if a + 1 == axes.len() {
+            coordinate = code.mul_const(coordinate, i64::from(lanes));
+        }
+        out[*axis.last().expect("invariant: an axis has a dimension")] = coordinate;
+    }
+    out
+}
+
+/// The whole loop nest in invocation 0, for ops whose iterations may write one element several times.
+fn serial(code: &mut Code, evaluator: &Evaluator<'_>, op: &TileOp, linear: Value) -> Result<(), Diagnostics> {
+    let one = code.c(1);
+    let first = code.less(linear, one);
+    code.guarded(Some(first), |code| evaluator.nest(code, op))
+}

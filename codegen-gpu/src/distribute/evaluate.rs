@@ -1,0 +1,326 @@
+//! Computes tile ops for one element, or for a vector of neighbours, with intermediates in registers.
+//!
+//! A slice that was written at a point is read back from the register that holds it ([`Point::held`]); memory sees only what
+//! is left at the end of the point. An element is loaded and stored once, whatever the number of ops that touch it.
+
+use super::code::{Code, gcd};
+use super::indices;
+use super::model::{Base, Model, Operand, Source, TileOp};
+use crate::error;
+use monopour_ir::{Diagnostics, Op, OpSpec, Type, Value};
+use std::collections::HashMap;
+
+/// The element (or `lanes` neighbours along the last coordinate) that is being computed.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    /// Coordinates in the space of the ops' outputs.
+    pub(super) coordinates: Vec<Value>,
+    pub(super) lanes: u32,
+    /// Slices written here: register and whether memory has it yet.
+    pub(super) held: HashMap<usize, Value>,
+}
+
+/// Writes the code of tile ops.
+pub(super) struct Evaluator<'a> {
+    pub(super) model: &'a Model,
+    /// Buffer of each base.
+    pub(super) buffers: HashMap<Base, Value>,
+    /// Lane count of each base's accesses; 1 where it is missing.
+    pub(super) lanes: HashMap<Base, u32>,
+}
+
+/// How the lanes of one access lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reach {
+    /// One element for all lanes.
+    Uniform,
+    /// Neighbours, aligned to the lane count.
+    Wide,
+    /// This many elements apart.
+    Strided(i64),
+}
+
+impl Evaluator<'_> {
+    /// Computes all results of `op` at `point`, and holds them.
+    pub(super) fn evaluate(&self, code: &mut Code, op: &TileOp, point: &mut Point) -> Result<(), Diagnostics> {
+        let outer = op.outer.as_ref().ok_or_else(|| error::not_a_tile(op.op, "its outputs are not permutations of loops"))?;
+        let mut loops: Vec<Option<Value>> = vec![None; op.sizes.len()];
+        for (c, l) in outer.iter().enumerate() {
+            loops[*l] = Some(point.coordinates[c]);
+        }
+        let inner = op.inner();
+        let results = if inner.is_empty() {
+            let initial = vec![None; op.outputs().len()];
+            self.step(code, op, &all(&loops), point, &initial)?
+        } else {
+            let initial = self.initial_outputs(code, op, &loops, point)?;
+            self.reduce(code, op, &inner, &mut loops, point, &initial)?
+        };
+        for (output, value) in op.outputs().iter().zip(results) {
+            let Source::Slice(slice) = output.source else { continue };
+            let value = code.broadcast(value, point.lanes);
+            point.held.insert(slice, value);
+        }
+        Ok(())
+    }
+
+    /// Old values of the outputs of an op with sequential loops.
+    fn initial_outputs(&self, code: &mut Code, op: &TileOp, loops: &[Option<Value>], point: &Point) -> Result<Vec<Value>, Diagnostics> {
+        let zero = code.c(0);
+        let at: Vec<Value> = loops.iter().map(|l| l.unwrap_or(zero)).collect();
+        let mut out = Vec::new();
+        for output in op.outputs() {
+            let value = self.operand(code, op, output, &at, point)?;
+            out.push(code.broadcast(value, point.lanes));
+        }
+        Ok(out)
+    }
+
+    /// Nested loops over `inner`, carrying the outputs.
+    fn reduce(
+        &self,
+        code: &mut Code,
+        op: &TileOp,
+        inner: &[usize],
+        loops: &mut Vec<Option<Value>>,
+        point: &Point,
+        carried: &[Value],
+    ) -> Result<Vec<Value>, Diagnostics> {
+        let Some((&first, rest)) = inner.split_first() else {
+            let current: Vec<Option<Value>> = carried.iter().copied().map(Some).collect();
+            let results = self.step(code, op, &all(loops), point, &current)?;
+            return Ok(results.into_iter().map(|v| code.broadcast(v, point.lanes)).collect());
+        };
+        let bounds = [code.c(0), op.sizes[first].value, code.c(1)];
+        code.for_loop(bounds, carried, |code, i, carried| {
+            loops[first] = Some(i);
+            self.reduce(code, op, rest, loops, point, carried)
+        })
+    }
+
+    /// One execution of the op's body. `outputs` are the current values of the outputs where a register carries them.
+    fn step(&self, code: &mut Code, op: &TileOp, loops: &[Value], point: &Point, outputs: &[Option<Value>]) -> Result<Vec<Value>, Diagnostics> {
+        let mut args: Vec<Option<Value>> = Vec::new();
+        for (i, operand) in op.operands.iter().enumerate() {
+            let carried = i.checked_sub(op.num_inputs).and_then(|o| outputs[o]);
+            args.push(match carried {
+                Some(value) => Some(value),
+                None if op.reads(i) => Some(self.operand(code, op, operand, loops, point)?),
+                None => None,
+            });
+        }
+        let Some(body) = op.body else { return Ok(vec![args[0].expect("invariant: a copy reads its input")]) };
+        let mut map: HashMap<Value, Value> = HashMap::new();
+        for (arg, value) in body.args().into_iter().zip(args) {
+            if let Some(value) = value {
+                map.insert(arg, value);
+            }
+        }
+        for inner in body.ops() {
+            if inner.is("linalg.yield") {
+                return Ok(inner.operands().iter().map(|v| *map.get(v).unwrap_or(v)).collect());
+            }
+            copy_op(code, inner, loops, point.lanes, &mut map)?;
+        }
+        Err(error::not_a_tile(op.op, "its body does not yield"))
+    }
+
+    /// Value of an operand at the given loop values: from a register if the slice was written here, else from memory.
+    pub(super) fn operand(&self, code: &mut Code, op: &TileOp, operand: &Operand, loops: &[Value], point: &Point) -> Result<Value, Diagnostics> {
+        let s = match operand.source {
+            Source::Scalar(value) => return Ok(value),
+            Source::Slice(s) => s,
+        };
+        let held = point.held.get(&s).copied();
+        if let Some(value) = held.filter(|_| self.is_pointwise(op, operand)) {
+            return Ok(value);
+        }
+        let index = self.linear_index(code, operand, s, loops);
+        let reach = self.reach(op, operand, s, point.lanes);
+        Ok(self.load(code, s, index, reach, point.lanes))
+    }
+
+    /// Whether the operand is indexed by the coordinates of the op's first output, in order.
+    pub(super) fn is_pointwise(&self, op: &TileOp, operand: &Operand) -> bool {
+        let Some(outer) = &op.outer else { return false };
+        operand.map.len() == outer.len()
+            && operand.map.iter().zip(outer).all(|(e, l)| matches!(e.kind(), monopour_ir::AffineExprKind::Dim(p) if p == *l))
+    }
+
+    /// Position in the buffer, in elements.
+    pub(super) fn linear_index(&self, code: &mut Code, operand: &Operand, slice: usize, loops: &[Value]) -> Value {
+        let slice = &self.model.slices[slice];
+        let mut index = slice.offset;
+        if let Some((strides, constant)) = &operand.linear {
+            // Outer loops first: their part of the sum moves out of the inner ones.
+            for (value, stride) in loops.iter().zip(strides) {
+                if *stride != 0 {
+                    let part = code.mul_const(*value, *stride);
+                    index = code.add(index, part);
+                }
+            }
+            return code.add_const(index, *constant);
+        }
+        for (e, stride) in operand.map.iter().zip(&slice.strides) {
+            let value = indices::expression(code, *e, loops, &[]);
+            let part = code.mul_const(value, *stride);
+            index = code.add(index, part);
+        }
+        index
+    }
+
+    /// How the lanes along the last coordinate of `op` reach into a slice.
+    pub(super) fn reach(&self, op: &TileOp, operand: &Operand, slice: usize, lanes: u32) -> Reach {
+        let along = op.outer.as_ref().and_then(|o| o.last().copied());
+        let (Some(along), Some((strides, constant))) = (along, &operand.linear) else { return Reach::Uniform };
+        if lanes == 1 || strides[along] == 0 {
+            return Reach::Uniform;
+        }
+        let slice = &self.model.slices[slice];
+        let others = strides.iter().enumerate().filter(|(l, _)| *l != along).fold(*constant, |d, (_, s)| gcd(d, *s));
+        let aligned = gcd(others, super::code::facts(slice.offset).divisor) % i64::from(lanes) == 0;
+        if strides[along] == 1 && aligned && self.elements(slice.base) % i64::from(lanes) == 0 {
+            return Reach::Wide;
+        }
+        Reach::Strided(strides[along])
+    }
+
+    /// Elements of the whole buffer.
+    pub(super) fn elements(&self, base: Base) -> i64 {
+        match base {
+            Base::Local(l) => self.model.locals[l].elements,
+            Base::Argument(_) => self.buffers.get(&base).and_then(|b| b.ty().shape()).map_or(1, |s| s.iter().product()),
+        }
+    }
+
+    /// Loads the lanes of an access; a scalar where all lanes read the same element.
+    pub(super) fn load(&self, code: &mut Code, slice: usize, index: Value, reach: Reach, lanes: u32) -> Value {
+        let base = self.model.slices[slice].base;
+        let buffer = self.buffers[&base];
+        let stride = match reach {
+            Reach::Uniform => return code.load(buffer, index, 1),
+            Reach::Wide if self.lanes.get(&base) == Some(&lanes) => return code.load(buffer, index, lanes),
+            Reach::Wide => 1,
+            Reach::Strided(stride) => stride,
+        };
+        let elements: Vec<Value> = (0..i64::from(lanes)).map(|i| {
+            let at = code.add_const(index, i * stride);
+            code.load(buffer, at, 1)
+        }).collect();
+        code.from_elements(&elements)
+    }
+
+    /// Stores what `point` holds, in the order of slices; `keep` says which of them.
+    pub(super) fn store(&self, code: &mut Code, writers: &[&TileOp], point: &Point, keep: impl Fn(Base) -> bool) -> Result<(), Diagnostics> {
+        let mut stored = Vec::new();
+        // The last writer's indexing is every writer's: ops of one point agree on their coordinates.
+        for op in writers.iter().rev() {
+            for output in op.outputs() {
+                let Source::Slice(s) = output.source else { continue };
+                if stored.contains(&s) || !keep(self.model.slices[s].base) {
+                    continue;
+                }
+                stored.push(s);
+                let value = point.held[&s];
+                self.store_one(code, op, output, s, point, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn store_one(&self, code: &mut Code, op: &TileOp, output: &Operand, s: usize, point: &Point, value: Value) -> Result<(), Diagnostics> {
+        let outer = op.outer.as_ref().expect("invariant: a writer has outer loops");
+        let zero = code.c(0);
+        let mut loops = vec![zero; op.sizes.len()];
+        for (c, l) in outer.iter().enumerate() {
+            loops[*l] = point.coordinates[c];
+        }
+        let index = self.linear_index(code, output, s, &loops);
+        let base = self.model.slices[s].base;
+        let buffer = self.buffers[&base];
+        let stride = match self.reach(op, output, s, point.lanes) {
+            Reach::Uniform => return code.store(value, buffer, index),
+            Reach::Wide if self.lanes.get(&base) == Some(&point.lanes) => return code.store(value, buffer, index),
+            Reach::Wide => 1,
+            Reach::Strided(stride) => stride,
+        };
+        for lane in 0..point.lanes {
+            let element = code.extract(value, lane);
+            let at = code.add_const(index, i64::from(lane) * stride);
+            code.store(element, buffer, at)?;
+        }
+        Ok(())
+    }
+}
+
+fn all(loops: &[Option<Value>]) -> Vec<Value> {
+    loops.iter().map(|l| l.expect("invariant: every loop has a value here")).collect()
+}
+
+/// Copies one op of a linalg body for `lanes` elements at once.
+fn copy_op(code: &mut Code, op: Op, loops: &[Value], lanes: u32, map: &mut HashMap<Value, Value>) -> Result<(), Diagnostics> {
+    if op.is("linalg.index") {
+        let dim = op.attr("dim").and_then(|a| a.as_int()).ok_or_else(|| error::not_a_tile(op, "it names no loop"))?;
+        map.insert(op.result(0), loops[dim as usize]);
+        return Ok(());
+    }
+    let operands: Vec<Value> = op.operands().iter().map(|v| *map.get(v).unwrap_or(v)).collect();
+    let wide = operands.iter().any(|v| v.ty().is_vector());
+    if !wide {
+        let copy = code.rw.clone_op(op, |v| *map.get(&v).unwrap_or(&v));
+        code.rw.insert(copy);
+        map.extend(op.results().into_iter().zip(copy.results()));
+        return Ok(());
+    }
+    // A scalar condition selects between whole vectors; every other operand gets all lanes.
+    let keep_first = op.is("arith.select") && !operands[0].ty().is_vector();
+    let operands: Vec<Value> = operands.into_iter().enumerate().map(|(i, v)| if keep_first && i == 0 { v } else { code.broadcast(v, lanes) }).collect();
+    let attrs = op.attrs();
+    let types: Vec<Type> = op.results().iter().map(|r| code.vector_type(r.ty(), lanes)).collect();
+    let mut spec = OpSpec::new(op.name(), op.location()).operands(&operands).results(&types);
+    for (name, value) in &attrs {
+        spec = spec.attr(name, *value);
+    }
+    let copy = code.create(spec)?;
+    map.extend(op.results().into_iter().zip(copy.results()));
+    Ok(())
+}
+
+/// Whether the body of `op` can be computed for several elements at once: lane by lane ops on 32-bit types.
+pub(super) fn is_vectorizable(op: &TileOp) -> bool {
+    let Some(body) = op.body else { return true };
+    let lane = |t: Type| t.float_width() == Some(32) || matches!(t.integer_width(), Some(1 | 32));
+    let memory = |t: Type| t.float_width() == Some(32) || t.integer_width() == Some(32);
+    let body_fits = body.ops().iter().all(|o| {
+        o.is("linalg.yield") || (matches!(o.dialect(), "arith" | "math") && o.results().iter().chain(&o.operands()).all(|v| lane(v.ty())))
+    });
+    body_fits && body.args().iter().all(|a| memory(a.ty())) && op.operands.iter().all(|o| o.linear.is_some())
+}
+
+impl Evaluator<'_> {
+    /// The plain loop nest of an op: every iteration loads, computes and stores.
+    pub(super) fn nest(&self, code: &mut Code, op: &TileOp) -> Result<(), Diagnostics> {
+        self.nest_from(code, op, &mut Vec::new())
+    }
+
+    fn nest_from(&self, code: &mut Code, op: &TileOp, loops: &mut Vec<Value>) -> Result<(), Diagnostics> {
+        if let Some(size) = op.sizes.get(loops.len()) {
+            let count = size.value;
+            return code.repeat(count, |code, i| {
+                loops.push(i);
+                let result = self.nest_from(code, op, loops);
+                loops.pop();
+                result
+            });
+        }
+        let point = Point { coordinates: vec![], lanes: 1, held: HashMap::new() };
+        let carried = vec![None; op.outputs().len()];
+        let results = self.step(code, op, loops, &point, &carried)?;
+        for (output, value) in op.outputs().iter().zip(results) {
+            let Source::Slice(s) = output.source else { continue };
+            let index = self.linear_index(code, output, s, loops);
+            code.store(value, self.buffers[&self.model.slices[s].base], index)?;
+        }
+        Ok(())
+    }
+}

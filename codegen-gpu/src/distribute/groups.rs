@@ -1,0 +1,82 @@
+//! Splits a kernel body into groups of ops that one invocation can run through per element.
+//!
+//! Two ops share a group when their outputs have the same extents and no op reads or overwrites, at another element, what an
+//! op before it wrote or read: then intermediates stay in registers. Between groups lies a barrier.
+
+use super::model::{Base, Model, Operand, Size, Source, TileOp};
+
+/// Ops with one iteration space.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    /// Positions in [`Model::ops`], in order.
+    pub(super) ops: Vec<usize>,
+    /// Extents of the outputs; empty for a serial group.
+    pub(super) sizes: Vec<Size>,
+    /// A single op whose output indices are not distinct loops: one invocation runs it.
+    pub(super) serial: bool,
+    touched: Vec<Touch>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Touch {
+    slice: usize,
+    base: Base,
+    pointwise: bool,
+    written: bool,
+}
+
+/// Groups in program order.
+pub(super) fn split(model: &Model) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (i, op) in model.ops.iter().enumerate() {
+        let touched = touches(model, op);
+        let sizes: Option<Vec<Size>> = op.outer.as_ref().map(|o| o.iter().map(|l| op.sizes[*l]).collect());
+        if let (Some(last), Some(sizes)) = (groups.last_mut(), &sizes) {
+            if joins(last, sizes, &touched) {
+                last.ops.push(i);
+                last.touched.extend(touched);
+                continue;
+            }
+        }
+        groups.push(Group { ops: vec![i], serial: sizes.is_none(), sizes: sizes.unwrap_or_default(), touched });
+    }
+    groups
+}
+
+impl Group {
+    /// Whether any op of the group accesses a buffer.
+    pub(super) fn touches(&self, base: Base) -> bool {
+        self.touched.iter().any(|t| t.base == base)
+    }
+}
+
+fn touches(model: &Model, op: &TileOp) -> Vec<Touch> {
+    let pointwise = |o: &Operand| {
+        op.outer.as_ref().is_some_and(|outer| {
+            o.map.len() == outer.len() && o.map.iter().zip(outer).all(|(e, l)| matches!(e.kind(), monopour_ir::AffineExprKind::Dim(p) if p == *l))
+        })
+    };
+    let mut out = Vec::new();
+    for (i, operand) in op.operands.iter().enumerate() {
+        let Source::Slice(slice) = operand.source else { continue };
+        let written = i >= op.num_inputs;
+        if written || op.reads(i) {
+            out.push(Touch { slice, base: model.slices[slice].base, pointwise: pointwise(operand), written });
+        }
+    }
+    out
+}
+
+fn joins(group: &Group, sizes: &[Size], touched: &[Touch]) -> bool {
+    let same_space = !group.serial && group.sizes.len() == sizes.len() && group.sizes.iter().zip(sizes).all(|(a, b)| a.same(b));
+    same_space && touched.iter().all(|new| group.touched.iter().all(|old| is_independent(*old, *new)))
+}
+
+fn is_independent(old: Touch, new: Touch) -> bool {
+    // Different buffers, or two reads.
+    if old.base != new.base || !(old.written || new.written) {
+        return true;
+    }
+    // The same element: the invocation that touches it is the same.
+    old.slice == new.slice && old.pointwise && new.pointwise
+}

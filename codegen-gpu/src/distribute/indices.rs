@@ -1,0 +1,98 @@
+//! Turns index arithmetic of a kernel into `arith` over `gpu.block_id`.
+//!
+//! Before: `affine.apply affine_map<(d0) -> (d0 * 16)>(%i)` with the tile id `%i` an argument of the function.
+//! After: `arith.muli %block_id_x, %c16`.
+//! Ensures: no affine op and no use of a tile id remains.
+
+use super::code::Code;
+use crate::error;
+use monopour_ir::{AffineExpr, AffineExprKind, Diagnostics, Op, Rewriter, Value, WalkOrder};
+
+/// Tile ids become block ids: the last id is x.
+pub(super) fn replace_tile_ids(rw: &mut Rewriter, func: Op, ids: &[usize]) -> Result<(), Diagnostics> {
+    let body = func.body().ok_or_else(|| error::not_a_tile(func, "the function has no body"))?;
+    if ids.len() > 3 {
+        return Err(error::not_a_tile(func, "a grid has at most three dimensions"));
+    }
+    let first = body.first_op().ok_or_else(|| error::not_a_tile(func, "the function is empty"))?;
+    let mut code = Code::before(rw, first);
+    for (dimension, position) in ids.iter().rev().enumerate() {
+        let arg = body.arg(*position);
+        if !arg.is_unused() {
+            let id = code.id("gpu.block_id", dimension);
+            code.rw.replace_all_uses(arg, id);
+        }
+    }
+    Ok(())
+}
+
+/// Writes every `affine.apply`, `affine.min` and `affine.max` out.
+pub(super) fn lower_affine(rw: &mut Rewriter, func: Op) -> Result<(), Diagnostics> {
+    for op in func.nested(WalkOrder::Pre) {
+        if op.dialect() == "affine" {
+            let mut code = Code::before(rw, op);
+            let value = lower(&mut code, op)?;
+            code.rw.replace_op(op, &[value]);
+        }
+    }
+    Ok(())
+}
+
+fn lower(code: &mut Code, op: Op) -> Result<Value, Diagnostics> {
+    if !matches!(op.name(), "affine.apply" | "affine.min" | "affine.max") {
+        return Err(error::not_a_tile(op, "only affine.apply, affine.min and affine.max are index arithmetic"));
+    }
+    let map = op.attr("map").and_then(|a| a.as_affine_map()).ok_or_else(|| error::not_a_tile(op, "it has no map"))?;
+    let operands = op.operands();
+    let (dims, symbols) = operands.split_at(map.num_dims());
+    let mut results = map.results().into_iter().map(|e| expression(code, e, dims, symbols)).collect::<Vec<_>>().into_iter();
+    let first = results.next().ok_or_else(|| error::not_a_tile(op, "its map has no result"))?;
+    Ok(results.fold(first, |a, b| if op.is("affine.max") { code.max(a, b) } else { code.min(a, b) }))
+}
+
+/// Evaluates an affine expression. Quotients round and remainders count as affine maps define them, also for negative values.
+pub(super) fn expression(code: &mut Code, e: AffineExpr, dims: &[Value], symbols: &[Value]) -> Value {
+    let mut both = |l: AffineExpr, r: AffineExpr| (expression(code, l, dims, symbols), expression(code, r, dims, symbols));
+    match e.kind() {
+        AffineExprKind::Dim(p) => dims[p],
+        AffineExprKind::Symbol(p) => symbols[p],
+        AffineExprKind::Constant(v) => code.c(v),
+        AffineExprKind::Add(l, r) => {
+            let (l, r) = both(l, r);
+            code.add(l, r)
+        }
+        AffineExprKind::Mul(l, r) => {
+            let (l, r) = both(l, r);
+            code.mul(l, r)
+        }
+        AffineExprKind::Mod(l, r) => {
+            let (l, r) = both(l, r);
+            floor_mod(code, l, r)
+        }
+        AffineExprKind::FloorDiv(l, r) => {
+            let (l, r) = both(l, r);
+            code.op1("arith.floordivsi", &[l, r], code.index)
+        }
+        AffineExprKind::CeilDiv(l, r) => {
+            let (l, r) = both(l, r);
+            code.op1("arith.ceildivsi", &[l, r], code.index)
+        }
+    }
+}
+
+/// The affine remainder is never negative, that of `arith` has the dividend's sign.
+fn floor_mod(code: &mut Code, a: Value, b: Value) -> Value {
+    let quotient = code.op1("arith.floordivsi", &[a, b], code.index);
+    let product = code.mul(quotient, b);
+    code.op1("arith.subi", &[a, product], code.index)
+}
+
+/// Places all constants of a kernel at its start, so that they dominate whatever is written later.
+pub(super) fn hoist_constants(rw: &mut Rewriter, func: Op) {
+    let Some(first) = func.body().and_then(|b| b.first_op()) else { return };
+    for op in func.find_all("arith.constant") {
+        if op != first {
+            rw.move_before(op, first);
+        }
+    }
+}

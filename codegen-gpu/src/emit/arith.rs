@@ -1,0 +1,310 @@
+//! `arith`: numbers, comparisons, conversions. All ops work lane by lane.
+
+use super::module::{Ex, Kernel, Lowered, Shape};
+use super::types;
+use crate::error;
+use monopour_ir::{Attr, Diagnostics, Op};
+use naga::{BinaryOperator as B, Literal, MathFunction as M, Scalar, ScalarKind, UnaryOperator as U};
+
+pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+    let shape = types::shape(kernel, op, op.result(0).ty())?;
+    let lowered = match op.name() {
+        "arith.constant" => constant(kernel, op, shape)?,
+        "arith.select" => select(kernel, op, shape),
+        "arith.cmpi" | "arith.cmpf" => compare(kernel, op)?,
+        "arith.negf" => {
+            let a = kernel.operand(op, 0);
+            kernel.map(a, |k, a| k.unary(U::Negate, a))
+        }
+        name if op.num_operands() == 2 => binary(kernel, op, name, shape)?,
+        _ => convert(kernel, op, shape)?,
+    };
+    kernel.set(op.result(0), lowered);
+    Ok(())
+}
+
+fn constant(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagnostics> {
+    let value = op.attr("value").expect("arith.constant has a value");
+    if value.is_dense_elements() && !value.is_splat() {
+        return dense(kernel, op, shape, &value);
+    }
+    let scalar = value.splat_value().unwrap_or(value);
+    let e = scalar_constant(kernel, shape.scalar, &scalar);
+    Ok(kernel.splat_value(e, shape.lanes))
+}
+
+fn dense(kernel: &mut Kernel, op: Op, shape: Shape, value: &Attr) -> Result<Lowered, Diagnostics> {
+    let bytes = value.elements_bytes().filter(|_| shape.scalar.width == 4 && !op.result(0).ty().element().is_index());
+    let Some(bytes) = bytes else {
+        return Err(error::unsupported_type(op, op.result(0).ty(), "a vector constant has 32-bit elements or one value"));
+    };
+    let lanes = bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect::<Vec<_>>();
+    let lanes: Vec<Ex> = lanes.into_iter().map(|bits| scalar_bits(kernel, shape.scalar, bits)).collect();
+    Ok(super::vector::compose(kernel, shape, &lanes))
+}
+
+fn scalar_bits(kernel: &mut Kernel, scalar: Scalar, bits: u32) -> Ex {
+    match scalar.kind {
+        ScalarKind::Float => float32(kernel, f32::from_bits(bits)),
+        _ => kernel.i32(bits as i32),
+    }
+}
+
+fn scalar_constant(kernel: &mut Kernel, scalar: Scalar, value: &Attr) -> Ex {
+    let int = value.as_int().unwrap_or(0);
+    let float = value.as_float().unwrap_or(0.0);
+    match (scalar.kind, scalar.width) {
+        (ScalarKind::Bool, _) => kernel.literal(Literal::Bool(int != 0)),
+        (ScalarKind::Float, 4) => float32(kernel, float as f32),
+        (ScalarKind::Float, 8) if float.is_finite() => kernel.literal(Literal::F64(float)),
+        (ScalarKind::Float, 8) => {
+            let bits = kernel.literal(Literal::U64(float.to_bits()));
+            kernel.bitcast(bits, ScalarKind::Float)
+        }
+        (ScalarKind::Float, _) => {
+            // Every f16, the infinities included, is the conversion of an f32.
+            let wide = float32(kernel, float as f32);
+            kernel.convert(wide, ScalarKind::Float, 2)
+        }
+        (_, 8) => kernel.literal(Literal::I64(int)),
+        _ => kernel.i32(int as i32),
+    }
+}
+
+/// An f32 constant; naga has no literal for infinities and NaN, so these come from their bits.
+pub(super) fn float32(kernel: &mut Kernel, value: f32) -> Ex {
+    if value.is_finite() {
+        return kernel.f32(value);
+    }
+    let bits = kernel.u32(value.to_bits());
+    kernel.bitcast(bits, ScalarKind::Float)
+}
+
+fn select(kernel: &mut Kernel, op: Op, shape: Shape) -> Lowered {
+    let (accept, reject) = (kernel.operand(op, 1), kernel.operand(op, 2));
+    let mut condition = kernel.operand(op, 0);
+    if !op.operand(0).ty().is_vector() {
+        // One condition for all lanes.
+        condition = match condition {
+            Lowered::One(c) => kernel.splat_value(c, shape.lanes),
+            planes @ Lowered::Planes(_) => planes,
+        };
+    }
+    match (condition, accept, reject) {
+        (Lowered::One(c), Lowered::One(a), Lowered::One(r)) => Lowered::One(kernel.select(c, a, r)),
+        (Lowered::Planes(c), Lowered::Planes(a), Lowered::Planes(r)) => Lowered::Planes([kernel.select(c[0], a[0], r[0]), kernel.select(c[1], a[1], r[1])]),
+        _ => unreachable!("arith.select has operands of one shape: verified"),
+    }
+}
+
+fn binary(kernel: &mut Kernel, op: Op, name: &str, shape: Shape) -> Result<Lowered, Diagnostics> {
+    let (a, b) = (kernel.operand(op, 0), kernel.operand(op, 1));
+    let bool_result = shape.scalar.kind == ScalarKind::Bool;
+    if let Some(operator) = direct(name, bool_result) {
+        return Ok(kernel.zip(a, b, |k, a, b| k.binary(operator, a, b)));
+    }
+    if let Some((fun, unsigned)) = min_max(name) {
+        return Ok(kernel.zip(a, b, |k, a, b| if unsigned { on_unsigned(k, a, b, |k, a, b| k.math(fun, &[a, b])) } else { k.math(fun, &[a, b]) }));
+    }
+    match name {
+        "arith.maximumf" | "arith.minimumf" => {
+            let fun = if name == "arith.maximumf" { M::Max } else { M::Min };
+            // An operand that is a constant number needs no NaN test.
+            let test = [maybe_nan(op, 0), maybe_nan(op, 1)];
+            Ok(kernel.zip(a, b, |k, a, b| nan_propagating(k, fun, a, b, shape, test)))
+        }
+        "arith.divui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::Divide, a, b)))),
+        "arith.remui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::Modulo, a, b)))),
+        "arith.shrui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::ShiftRight, a, b)))),
+        "arith.shli" => Ok(kernel.zip(a, b, |k, a, b| shift(k, B::ShiftLeft, a, b))),
+        "arith.shrsi" => Ok(kernel.zip(a, b, |k, a, b| shift(k, B::ShiftRight, a, b))),
+        "arith.floordivsi" | "arith.ceildivsi" => Ok(kernel.zip(a, b, |k, a, b| rounded_division(k, a, b, shape, name == "arith.floordivsi"))),
+        _ => Err(error::unsupported_op(op)),
+    }
+}
+
+/// Ops that are one operator on the device too.
+fn direct(name: &str, bool_result: bool) -> Option<B> {
+    Some(match name {
+        "arith.addf" => B::Add,
+        "arith.subf" => B::Subtract,
+        "arith.mulf" => B::Multiply,
+        "arith.divf" => B::Divide,
+        "arith.remf" | "arith.remsi" => B::Modulo,
+        "arith.divsi" => B::Divide,
+        // On one bit, addition and subtraction are the exclusive or, which naga has for bools as `!=`.
+        "arith.addi" | "arith.subi" | "arith.xori" if bool_result => B::NotEqual,
+        "arith.muli" if bool_result => B::And,
+        "arith.addi" => B::Add,
+        "arith.subi" => B::Subtract,
+        "arith.muli" => B::Multiply,
+        "arith.andi" => B::And,
+        "arith.ori" => B::InclusiveOr,
+        "arith.xori" => B::ExclusiveOr,
+        _ => return None,
+    })
+}
+
+/// Function, and whether it compares unsigned.
+fn min_max(name: &str) -> Option<(M, bool)> {
+    Some(match name {
+        "arith.maxnumf" | "arith.maxsi" => (M::Max, false),
+        "arith.minnumf" | "arith.minsi" => (M::Min, false),
+        "arith.maxui" => (M::Max, true),
+        "arith.minui" => (M::Min, true),
+        _ => return None,
+    })
+}
+
+fn on_unsigned(k: &mut Kernel, a: Ex, b: Ex, f: impl FnOnce(&mut Kernel, Ex, Ex) -> Ex) -> Ex {
+    let (a, b) = (k.bitcast(a, ScalarKind::Uint), k.bitcast(b, ScalarKind::Uint));
+    let r = f(k, a, b);
+    k.bitcast(r, ScalarKind::Sint)
+}
+
+fn shift(k: &mut Kernel, op: B, a: Ex, b: Ex) -> Ex {
+    let amount = k.convert(b, ScalarKind::Uint, 4);
+    k.binary(op, a, amount)
+}
+
+fn rounded_division(k: &mut Kernel, a: Ex, b: Ex, shape: Shape, floor: bool) -> Ex {
+    let zero = if shape.scalar.width == 8 { k.literal(Literal::I64(0)) } else { k.i32(0) };
+    let one = if shape.scalar.width == 8 { k.literal(Literal::I64(1)) } else { k.i32(1) };
+    let (zero, one) = (k.splat(zero, shape.lanes), k.splat(one, shape.lanes));
+    let quotient = k.binary(B::Divide, a, b);
+    let product = k.binary(B::Multiply, quotient, b);
+    let inexact = k.binary(B::NotEqual, product, a);
+    let (a_negative, b_negative) = (k.binary(B::Less, a, zero), k.binary(B::Less, b, zero));
+    let wrong_way = k.binary(if floor { B::NotEqual } else { B::Equal }, a_negative, b_negative);
+    let adjust = k.binary(B::And, inexact, wrong_way);
+    let adjusted = k.binary(if floor { B::Subtract } else { B::Add }, quotient, one);
+    k.select(adjust, adjusted, quotient)
+}
+
+fn maybe_nan(op: Op, index: usize) -> bool {
+    let constant = op.operand(index).defining_op().filter(|d| d.is("arith.constant")).and_then(|d| d.attr("value"));
+    let number = constant.and_then(|v| v.splat_value().unwrap_or(v).as_float());
+    number.is_none_or(f64::is_nan)
+}
+
+/// `max` and `min` of the shading languages may drop a NaN operand; these do not.
+fn nan_propagating(k: &mut Kernel, fun: M, a: Ex, b: Ex, shape: Shape, test: [bool; 2]) -> Ex {
+    let mut result = k.math(fun, &[a, b]);
+    for (operand, test) in [(b, test[1]), (a, test[0])] {
+        if test {
+            let nan = is_nan(k, operand, shape);
+            result = k.select(nan, operand, result);
+        }
+    }
+    result
+}
+
+/// NaN by its bits where they are 32, because naga writes `!=` as an ordered comparison and drivers may assume that NaN never occurs.
+pub(super) fn is_nan(k: &mut Kernel, a: Ex, shape: Shape) -> Ex {
+    if shape.scalar.width != 4 {
+        let equal = k.binary(B::Equal, a, a);
+        return k.unary(U::LogicalNot, equal);
+    }
+    let bits = k.bitcast(a, ScalarKind::Uint);
+    let (magnitude, infinity) = (k.u32(0x7fff_ffff), k.u32(0x7f80_0000));
+    let (magnitude, infinity) = (k.splat(magnitude, shape.lanes), k.splat(infinity, shape.lanes));
+    let bits = k.binary(B::And, bits, magnitude);
+    k.binary(B::Greater, bits, infinity)
+}
+
+fn compare(kernel: &mut Kernel, op: Op) -> Result<Lowered, Diagnostics> {
+    let predicate = op.attr("predicate").and_then(|a| a.as_int()).expect("comparisons have a predicate: verified");
+    let shape = types::shape(kernel, op, op.operand(0).ty())?;
+    let (a, b) = (kernel.operand(op, 0), kernel.operand(op, 1));
+    let float = op.is("arith.cmpf");
+    Ok(kernel.zip(a, b, |k, a, b| if float { compare_float(k, predicate, a, b, shape) } else { compare_int(k, predicate, a, b, shape) }))
+}
+
+fn compare_int(k: &mut Kernel, predicate: i64, a: Ex, b: Ex, shape: Shape) -> Ex {
+    let operators = [B::Equal, B::NotEqual, B::Less, B::LessEqual, B::Greater, B::GreaterEqual, B::Less, B::LessEqual, B::Greater, B::GreaterEqual];
+    let operator = operators[(predicate as usize).min(9)];
+    if predicate < 2 {
+        return k.binary(operator, a, b);
+    }
+    // Bools have no order; as numbers, a signed one-bit 1 is -1.
+    let (mut a, mut b) = (a, b);
+    if shape.scalar.kind == ScalarKind::Bool {
+        (a, b) = (k.convert(a, ScalarKind::Uint, 4), k.convert(b, ScalarKind::Uint, 4));
+        return if predicate < 6 { k.binary(operator, b, a) } else { k.binary(operator, a, b) };
+    }
+    if predicate >= 6 {
+        (a, b) = (k.bitcast(a, ScalarKind::Uint), k.bitcast(b, ScalarKind::Uint));
+    }
+    k.binary(operator, a, b)
+}
+
+/// Predicates in MLIR's numbering. An unordered one is the negation of the opposite ordered one.
+fn compare_float(k: &mut Kernel, predicate: i64, a: Ex, b: Ex, shape: Shape) -> Ex {
+    let not = |k: &mut Kernel, e: Ex| k.unary(U::LogicalNot, e);
+    match predicate {
+        0 | 15 => {
+            let e = k.literal(Literal::Bool(predicate == 15));
+            k.splat(e, shape.lanes)
+        }
+        1 => k.binary(B::Equal, a, b),
+        2 => k.binary(B::Greater, a, b),
+        3 => k.binary(B::GreaterEqual, a, b),
+        4 => k.binary(B::Less, a, b),
+        5 => k.binary(B::LessEqual, a, b),
+        6 | 8 => {
+            let (less, greater) = (k.binary(B::Less, a, b), k.binary(B::Greater, a, b));
+            let different = k.binary(B::InclusiveOr, less, greater);
+            if predicate == 6 { different } else { not(k, different) }
+        }
+        7 | 14 => {
+            let (x, y) = (is_nan(k, a, shape), is_nan(k, b, shape));
+            let unordered = k.binary(B::InclusiveOr, x, y);
+            if predicate == 14 { unordered } else { not(k, unordered) }
+        }
+        _ => {
+            let opposite = [B::LessEqual, B::Less, B::GreaterEqual, B::Greater, B::Equal][(predicate as usize - 9).min(4)];
+            let e = k.binary(opposite, a, b);
+            not(k, e)
+        }
+    }
+}
+
+fn convert(kernel: &mut Kernel, op: Op, to: Shape) -> Result<Lowered, Diagnostics> {
+    let from = types::shape(kernel, op, op.operand(0).ty())?;
+    let a = kernel.operand(op, 0);
+    let (kind, width) = (to.scalar.kind, to.scalar.width);
+    let bool_operand = from.scalar.kind == ScalarKind::Bool;
+    match op.name() {
+        "arith.extsi" | "arith.sitofp" if bool_operand => Ok(kernel.map(a, |k, a| {
+            let number = k.convert(a, kind, width);
+            k.unary(U::Negate, number)
+        })),
+        "arith.extui" | "arith.uitofp" | "arith.index_castui" if !bool_operand => Ok(kernel.map(a, |k, a| {
+            let unsigned = k.bitcast(a, ScalarKind::Uint);
+            if kind == ScalarKind::Float { k.convert(unsigned, kind, width) } else { widen_unsigned(k, unsigned, width) }
+        })),
+        "arith.trunci" | "arith.index_cast" | "arith.index_castui" if kind == ScalarKind::Bool => Ok(kernel.map(a, |k, a| low_bit(k, a, from))),
+        "arith.fptoui" => Ok(kernel.map(a, |k, a| {
+            let unsigned = k.convert(a, ScalarKind::Uint, width);
+            k.bitcast(unsigned, ScalarKind::Sint)
+        })),
+        "arith.bitcast" => Ok(kernel.map(a, |k, a| if from.scalar.kind == kind { a } else { k.bitcast(a, kind) })),
+        "arith.index_cast" | "arith.extsi" | "arith.trunci" if from.scalar == to.scalar => Ok(a),
+        "arith.extf" | "arith.truncf" | "arith.sitofp" | "arith.uitofp" | "arith.fptosi" | "arith.extsi" | "arith.extui" | "arith.trunci" | "arith.index_cast"
+        | "arith.index_castui" => Ok(kernel.map(a, |k, a| k.convert(a, kind, width))),
+        _ => Err(error::unsupported_op(op)),
+    }
+}
+
+fn widen_unsigned(k: &mut Kernel, a: Ex, width: u8) -> Ex {
+    let wide = k.convert(a, ScalarKind::Uint, width);
+    k.bitcast(wide, ScalarKind::Sint)
+}
+
+fn low_bit(k: &mut Kernel, a: Ex, shape: Shape) -> Ex {
+    let wide = shape.scalar.width == 8;
+    let (one, zero) = if wide { (k.literal(Literal::I64(1)), k.literal(Literal::I64(0))) } else { (k.i32(1), k.i32(0)) };
+    let (one, zero) = (k.splat(one, shape.lanes), k.splat(zero, shape.lanes));
+    let bit = k.binary(B::And, a, one);
+    k.binary(B::NotEqual, bit, zero)
+}

@@ -1,0 +1,124 @@
+//! `gpu`: ids, subgroup operations, barriers.
+
+use super::module::{Ex, Kernel, Lowered};
+use super::types;
+use crate::error;
+use monopour_ir::{Diagnostics, Op};
+use monopour_program::GpuFeature;
+use naga::{Barrier, BuiltIn, CollectiveOperation, Expression, GatherMode, Literal, ScalarKind, Statement, SubgroupOperation as S};
+
+pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+    match op.name() {
+        "gpu.barrier" => {
+            kernel.push(Statement::ControlBarrier(Barrier::WORK_GROUP | Barrier::STORAGE));
+            Ok(())
+        }
+        "gpu.shuffle" => shuffle(kernel, op),
+        "gpu.subgroup_reduce" => reduce(kernel, op),
+        "gpu.subgroup_broadcast" => broadcast(kernel, op),
+        _ => id(kernel, op),
+    }
+}
+
+fn id(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+    let id = match op.name() {
+        "gpu.block_id" => component(kernel, op, BuiltIn::WorkGroupId, "workgroup"),
+        "gpu.thread_id" => component(kernel, op, BuiltIn::LocalInvocationId, "invocation"),
+        "gpu.grid_dim" => component(kernel, op, BuiltIn::NumWorkGroups, "workgroups"),
+        "gpu.lane_id" => subgroup_builtin(kernel, BuiltIn::SubgroupInvocationId, "lane"),
+        "gpu.subgroup_id" => subgroup_builtin(kernel, BuiltIn::SubgroupId, "subgroup"),
+        "gpu.subgroup_size" => subgroup_builtin(kernel, BuiltIn::SubgroupSize, "subgroup_size"),
+        _ => return Err(error::unsupported_op(op)),
+    };
+    // Ids are far below 2^31.
+    let index = kernel.convert(id, ScalarKind::Sint, 4);
+    kernel.set(op.result(0), Lowered::One(index));
+    Ok(())
+}
+
+fn subgroup_builtin(kernel: &mut Kernel, builtin: BuiltIn, name: &str) -> Ex {
+    kernel.features.insert(GpuFeature::Subgroup);
+    kernel.builtin(builtin, name, false)
+}
+
+/// `#gpu<dim x>` and so on; x is the fastest.
+fn component(kernel: &mut Kernel, op: Op, builtin: BuiltIn, name: &str) -> Ex {
+    let dimension = op.attr("dimension").map(|a| a.to_string()).unwrap_or_default();
+    let index = if dimension.contains("dim y") {
+        1
+    } else if dimension.contains("dim z") {
+        2
+    } else {
+        0
+    };
+    let base = kernel.builtin(builtin, name, true);
+    kernel.add(Expression::AccessIndex { base, index })
+}
+
+fn shuffle(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+    let mode = op.attr("mode").map(|a| a.to_string()).unwrap_or_default();
+    let offset = kernel.one(op.operand(1));
+    let lane = kernel.bitcast(offset, ScalarKind::Uint);
+    let gather = if mode.contains("xor") {
+        GatherMode::ShuffleXor(lane)
+    } else if mode.contains("up") {
+        GatherMode::ShuffleUp(lane)
+    } else if mode.contains("down") {
+        GatherMode::ShuffleDown(lane)
+    } else {
+        GatherMode::Shuffle(lane)
+    };
+    if !op.result(1).is_unused() {
+        // The second result says whether the lane exists; kernels here always ask for one that does.
+        let valid = kernel.literal(Literal::Bool(true));
+        kernel.set(op.result(1), Lowered::One(valid));
+    }
+    gather_value(kernel, op, gather)
+}
+
+fn broadcast(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+    let mode = if op.num_operands() > 1 {
+        let lane = kernel.one(op.operand(1));
+        GatherMode::Shuffle(kernel.bitcast(lane, ScalarKind::Uint))
+    } else {
+        GatherMode::BroadcastFirst
+    };
+    gather_value(kernel, op, mode)
+}
+
+fn gather_value(kernel: &mut Kernel, op: Op, mode: GatherMode) -> Result<(), Diagnostics> {
+    let mut shape = types::shape(kernel, op, op.operand(0).ty())?;
+    shape.lanes = shape.lanes.min(4);
+    let value = kernel.operand(op, 0);
+    let lowered = kernel.map(value, |k, argument| {
+        let result = k.subgroup_result(shape);
+        k.push(Statement::SubgroupGather { mode, argument, result });
+        result
+    });
+    kernel.set(op.result(0), lowered);
+    Ok(())
+}
+
+fn reduce(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+    let text = op.attr("op").map(|a| a.to_string()).unwrap_or_default();
+    let operation = match text.trim_start_matches("#gpu<all_reduce_op ").trim_end_matches('>') {
+        "add" => S::Add,
+        "mul" => S::Mul,
+        "minsi" | "minnumf" | "minimumf" => S::Min,
+        "maxsi" | "maxnumf" | "maximumf" => S::Max,
+        "and" => S::And,
+        "or" => S::Or,
+        "xor" => S::Xor,
+        _ => return Err(error::unsupported_op(op)),
+    };
+    let mut shape = types::shape(kernel, op, op.operand(0).ty())?;
+    shape.lanes = shape.lanes.min(4);
+    let value = kernel.operand(op, 0);
+    let lowered = kernel.map(value, |k, argument| {
+        let result = k.subgroup_result(shape);
+        k.push(Statement::SubgroupCollectiveOperation { op: operation, collective_op: CollectiveOperation::Reduce, argument, result });
+        result
+    });
+    kernel.set(op.result(0), lowered);
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! Translates a distributed kernel to a naga module, and writes it as WGSL and SPIR-V.
+//!
+//! Before: `func.func @k(%x: memref<64xf32, #gpu.address_space<global>> {monopour.access = "read"}, ..) attributes {monopour.workgroup_size = array<i32: 8, 1, 1>}`
+//! After: `@compute @workgroup_size(8, 1, 1) fn k(..)` with argument i at `@group(0) @binding(i)`.
+//! Requires: the op set below; a buffer is accessed with one lane count throughout.
+//! Ensures: the module passed naga's validator; the same input gives the same text and words.
+//! Limits: ops outside the set (G0001), types without a counterpart (G0002), mixed lane counts (G0007).
+//!
+//! The op set: `arith`, `math` on scalars and on vectors of 2, 4 or 8 lanes; `scf.{for,if,while}`; `memref.{load,store}` and
+//! `vector.{load,store}` at one linear index into an argument or a `memref.alloca` (workgroup or private);
+//! `vector.{broadcast,splat,extract,insert,from_elements,shuffle,bitcast,fma}`;
+//! `gpu.{block_id,thread_id,grid_dim,lane_id,subgroup_id,subgroup_size,shuffle,subgroup_reduce,subgroup_broadcast,barrier}`.
+//!
+//! Representation: `index` is i32 (no buffer has 2^31 elements: bindings end at 2 GiB), signless integers are signed, i1 is bool and
+//! exists only in registers and in local memory. `vector<8xT>` of 32-bit elements is two `vec4<T>`, the elements of even and of odd position, and lies in
+//! memory as one `vec4<u64>`: on adapters with 64-bit integers one wide access costs what a narrow one does.
+
+mod arith;
+mod gpu;
+mod math;
+mod memref;
+mod module;
+mod scf;
+mod types;
+mod vector;
+
+use crate::error;
+use module::Kernel;
+use monopour_ir::{Block, Diagnostics, Module, Op};
+use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
+use naga::back::{spv, wgsl};
+
+/// Translates one distributed kernel function of `module`.
+///
+/// # Errors
+/// G0001, G0002, G0004, G0006, G0007.
+pub fn run(module: &Module, kernel_func: Op) -> Result<GpuKernel, Diagnostics> {
+    debug_assert!(kernel_func.is_inside(module.op()), "the kernel belongs to the module");
+    let name = kernel_func.symbol_name().ok_or_else(|| error::bad_kernel_attr(kernel_func, "the function has no name"))?;
+    let workgroup_size = workgroup_size(kernel_func)?;
+    let body = kernel_func.body().ok_or_else(|| error::not_a_tile(kernel_func, "the function has no body"))?;
+    let mut kernel = Kernel::new();
+    let bindings = bind_arguments(&mut kernel, kernel_func, body)?;
+    emit_block(&mut kernel, body)?;
+    let features: Vec<GpuFeature> = kernel.features.iter().copied().collect();
+    let naga_module = kernel.finish(&name, workgroup_size);
+    let (wgsl, spirv) = write(kernel_func, &name, &naga_module)?;
+    let count = |attr: &str| kernel_func.attr(attr).and_then(|a| a.as_int()).unwrap_or(0);
+    Ok(GpuKernel {
+        name,
+        wgsl,
+        spirv,
+        workgroup_size,
+        bindings,
+        features,
+        copies: count("monopour.copies") as u32,
+        copied_bytes: count("monopour.copied_bytes") as u64,
+    })
+}
+
+fn workgroup_size(func: Op) -> Result<[u32; 3], Diagnostics> {
+    let size = func.attr("monopour.workgroup_size").and_then(|a| a.as_ints());
+    match size.as_deref() {
+        Some(&[x, y, z]) if x > 0 && y > 0 && z > 0 => Ok([x as u32, y as u32, z as u32]),
+        _ => Err(error::bad_kernel_attr(func, "'monopour.workgroup_size' is not three positive integers")),
+    }
+}
+
+/// How each argument is accessed, from the attribute `monopour.access` of the argument; `read_write` where it is missing.
+fn access_of(func: Op, index: usize) -> Access {
+    let attrs = func.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
+    let access = attrs.get(index).and_then(|a| a.get("monopour.access"));
+    match access.as_ref().and_then(|a| a.as_string()) {
+        Some("read") => Access::Read,
+        Some("write") => Access::Write,
+        _ => Access::ReadWrite,
+    }
+}
+
+fn bind_arguments(kernel: &mut Kernel, func: Op, body: Block) -> Result<Vec<Binding>, Diagnostics> {
+    let lanes = memref::argument_lanes(body)?;
+    let mut bindings = Vec::new();
+    for (i, arg) in body.args().into_iter().enumerate() {
+        let access = access_of(func, i);
+        memref::bind(kernel, func, arg, i as u32, lanes[i], access)?;
+        bindings.push(Binding { access });
+    }
+    Ok(bindings)
+}
+
+/// Emits all ops of a block, its terminator excluded (the owner of the region gives that a meaning).
+fn emit_block(kernel: &mut Kernel, block: Block) -> Result<(), Diagnostics> {
+    let terminator = block.terminator();
+    for op in block.ops() {
+        if Some(op) != terminator {
+            emit_op(kernel, op)?;
+        }
+    }
+    Ok(())
+}
+
+fn emit_op(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+    match op.dialect() {
+        "arith" => arith::emit(kernel, op),
+        "math" => math::emit(kernel, op),
+        "scf" => scf::emit(kernel, op),
+        "memref" => memref::emit(kernel, op),
+        "vector" => vector::emit(kernel, op),
+        "gpu" => gpu::emit(kernel, op),
+        _ => Err(error::unsupported_op(op)),
+    }
+}
+
+/// Validates and writes both languages.
+fn write(func: Op, name: &str, module: &naga::Module) -> Result<(String, Vec<u32>), Diagnostics> {
+    use naga::valid::{Capabilities, ValidationFlags, Validator};
+    let capabilities = Capabilities::SHADER_INT64 | Capabilities::SHADER_FLOAT16 | Capabilities::FLOAT64 | Capabilities::SUBGROUP;
+    let info = Validator::new(ValidationFlags::all(), capabilities)
+        .validate(module)
+        .map_err(|e| error::invalid_module(func, format!("{}: {}", e.as_inner(), cause(e.as_inner()))))?;
+    let text = wgsl::write_string(module, &info, wgsl::WriterFlags::empty()).map_err(|e| error::invalid_module(func, e.to_string()))?;
+    let mut options = spv::Options {
+        // Subgroup operations need 1.3, which Vulkan 1.1 guarantees.
+        lang_version: (1, 3),
+        flags: spv::WriterFlags::empty(),
+        // The polyfills below exist for untrusted shaders; they cost several hundred ms of driver time on software adapters,
+        // and these kernels index in bounds, write before they read and never divide by zero.
+        zero_initialize_workgroup_memory: spv::ZeroInitializeWorkgroupMemoryMode::None,
+        force_loop_bounding: false,
+        emit_int_div_checks: false,
+        ..spv::Options::default()
+    };
+    options.bounds_check_policies = naga::proc::BoundsCheckPolicies::default();
+    let pipeline = spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: name.to_owned() };
+    let words = spv::write_vec(module, &info, &options, Some(&pipeline)).map_err(|e| error::invalid_module(func, e.to_string()))?;
+    Ok((text, words))
+}
+
+fn cause(error: &dyn std::error::Error) -> String {
+    let mut parts = Vec::new();
+    let mut source = error.source();
+    while let Some(e) = source {
+        parts.push(e.to_string());
+        source = e.source();
+    }
+    parts.join(": ")
+}

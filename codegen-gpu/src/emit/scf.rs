@@ -1,0 +1,144 @@
+//! Structured control flow. Values that cross a region's border live in local variables.
+
+use super::module::{Ex, Kernel, Lowered};
+use super::{emit_block, types};
+use crate::error;
+use monopour_ir::{Block, Diagnostics, Op, Value};
+use naga::{BinaryOperator as B, Statement};
+
+/// Local variables that hold one MLIR value, one per plane.
+struct Slot {
+    value: Value,
+    planes: Vec<Ex>,
+}
+
+pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+    match op.name() {
+        "scf.for" => emit_for(kernel, op),
+        "scf.if" => emit_if(kernel, op),
+        "scf.while" => emit_while(kernel, op),
+        _ => Err(error::unsupported_op(op)),
+    }
+}
+
+/// One slot per value, of the value's type.
+fn slots(kernel: &mut Kernel, op: Op, values: &[Value]) -> Result<Vec<Slot>, Diagnostics> {
+    values.iter().map(|value| {
+        let shape = types::shape(kernel, op, value.ty())?;
+        let ty = kernel.plane_type(shape);
+        let count = if shape.lanes == 8 { 2 } else { 1 };
+        Ok(Slot { value: *value, planes: (0..count).map(|_| kernel.local(ty)).collect() })
+    }).collect()
+}
+
+fn write(kernel: &mut Kernel, slots: &[Slot], values: &[Value]) {
+    for (slot, value) in slots.iter().zip(values) {
+        let planes = match kernel.get(*value) {
+            Lowered::One(e) => vec![e],
+            Lowered::Planes(e) => e.to_vec(),
+        };
+        for (pointer, plane) in slot.planes.iter().zip(planes) {
+            kernel.store(*pointer, plane);
+        }
+    }
+}
+
+/// Loads every slot as `values[i]`.
+fn read(kernel: &mut Kernel, slots: &[Slot], values: &[Value]) {
+    for (slot, value) in slots.iter().zip(values) {
+        let loaded: Vec<Ex> = slot.planes.iter().map(|p| kernel.load(*p)).collect();
+        let lowered = if loaded.len() == 2 { Lowered::Planes([loaded[0], loaded[1]]) } else { Lowered::One(loaded[0]) };
+        kernel.set(*value, lowered);
+    }
+}
+
+fn read_own(kernel: &mut Kernel, slots: &[Slot]) {
+    let values: Vec<Value> = slots.iter().map(|s| s.value).collect();
+    read(kernel, slots, &values);
+}
+
+fn block_of(op: Op, region: usize) -> Block {
+    op.region(region).entry().expect("the region has a block: verified")
+}
+
+fn terminator(block: Block) -> Op {
+    block.terminator().expect("the block has a terminator: verified")
+}
+
+fn emit_for(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+    let body = block_of(op, 0);
+    let args = body.args();
+    let (upper, step) = (kernel.one(op.operand(1)), kernel.one(op.operand(2)));
+    let counter = slots(kernel, op, &args[..1])?;
+    let carried = slots(kernel, op, &args[1..])?;
+    write(kernel, &counter, &op.operands()[..1]);
+    write(kernel, &carried, &op.operands()[3..]);
+
+    kernel.open_block();
+    read_own(kernel, &counter);
+    let induction = kernel.one(args[0]);
+    let running = kernel.binary(B::Less, induction, upper);
+    break_unless(kernel, running);
+    read_own(kernel, &carried);
+    emit_block(kernel, body)?;
+    write(kernel, &carried, &terminator(body).operands());
+    let looped = kernel.close_block();
+
+    kernel.open_block();
+    let current = kernel.load(counter[0].planes[0]);
+    let next = kernel.binary(B::Add, current, step);
+    kernel.store(counter[0].planes[0], next);
+    let continuing = kernel.close_block();
+    kernel.push(Statement::Loop { body: looped, continuing, break_if: None });
+    read(kernel, &carried, &op.results());
+    Ok(())
+}
+
+fn break_unless(kernel: &mut Kernel, condition: Ex) {
+    let mut reject = naga::Block::new();
+    reject.push(Statement::Break, naga::Span::UNDEFINED);
+    kernel.push(Statement::If { condition, accept: naga::Block::new(), reject });
+}
+
+fn emit_if(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+    let condition = kernel.one(op.operand(0));
+    let results = slots(kernel, op, &op.results())?;
+    let mut branches = Vec::new();
+    for region in op.regions() {
+        kernel.open_block();
+        if let Some(block) = region.entry() {
+            emit_block(kernel, block)?;
+            if let Some(end) = block.terminator() {
+                write(kernel, &results, &end.operands());
+            }
+        }
+        branches.push(kernel.close_block());
+    }
+    let reject = branches.pop().unwrap_or_default();
+    let accept = branches.pop().unwrap_or_default();
+    kernel.push(Statement::If { condition, accept, reject });
+    read_own(kernel, &results);
+    Ok(())
+}
+
+fn emit_while(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+    let (before, after) = (block_of(op, 0), block_of(op, 1));
+    let carried = slots(kernel, op, &before.args())?;
+    let forwarded = slots(kernel, op, &op.results())?;
+    write(kernel, &carried, &op.operands());
+
+    kernel.open_block();
+    read_own(kernel, &carried);
+    emit_block(kernel, before)?;
+    let condition = terminator(before).operands();
+    write(kernel, &forwarded, &condition[1..]);
+    let running = kernel.one(condition[0]);
+    break_unless(kernel, running);
+    read(kernel, &forwarded, &after.args());
+    emit_block(kernel, after)?;
+    write(kernel, &carried, &terminator(after).operands());
+    let body = kernel.close_block();
+    kernel.push(Statement::Loop { body, continuing: naga::Block::new(), break_if: None });
+    read_own(kernel, &forwarded);
+    Ok(())
+}

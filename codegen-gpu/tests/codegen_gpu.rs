@@ -1,0 +1,8 @@
+//! Distribution and emission: what is written, that it is valid, and that it computes the right numbers on a device.
+
+mod contraction;
+mod device;
+mod elementwise;
+mod emit;
+mod errors;
+mod program;
