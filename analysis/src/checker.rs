@@ -290,7 +290,11 @@ impl<'a> Machine<'a> {
     }
 
     fn copied(&mut self, cell: &Cell, contents: bool) -> Cell {
-        let held = if contents { self.memory.read(&mut self.terms, &cell.location) } else { self.terms.unique() };
+        let held = match contents {
+            true => self.memory.read(&mut self.terms, &cell.location),
+            false if cell.contents == UNDEFINED => UNDEFINED,
+            false => self.terms.unique(),
+        };
         Cell { contents: cell.contents, location: self.fresh(held, true) }
     }
 

@@ -17,12 +17,14 @@
 
 mod alias_sets;
 pub mod builder;
+pub mod calls;
 pub mod checker;
 mod classes;
 mod cursor;
 mod definitions;
 mod dominance;
 mod equivalence;
+pub mod explain;
 pub mod facts;
 mod forest;
 pub mod index;
@@ -46,5 +48,7 @@ mod complexity_tests;
 mod generate;
 #[cfg(test)]
 mod one_shot_tests;
+#[cfg(test)]
+mod plan_tests;
 #[cfg(test)]
 mod property_tests;
