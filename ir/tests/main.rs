@@ -4,7 +4,7 @@ mod conversion;
 mod interfaces;
 mod opt;
 
-use monopour_ir::{Context, Module, WalkOrder, run_passes};
+use monopour_ir::{Context, Module, WalkOrder, apply_named_sequence, run_passes};
 
 const ADD: &str = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = arith.addf %a, %a : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n";
 
@@ -51,4 +51,14 @@ fn passes_run() {
     run_passes(module.op(), "builtin.module(canonicalize)").expect("runs");
     assert_eq!(module.op().find_all("arith.addi").len(), 0);
     assert_eq!(run_passes(module.op(), "builtin.module(nonsense)").expect_err("refused").0[0].code, "I0003");
+}
+
+#[test]
+fn a_transform_script_without_its_sequence_is_refused() {
+    let cx = Context::new();
+    let module = Module::parse(cx, ADD.as_bytes(), "add.mlir").expect("parses");
+    let script =
+        Module::parse(cx, b"module attributes {transform.with_named_sequence} {}", "script.mlir").expect("parses");
+    let errors = apply_named_sequence(module.op(), &script, "__monopour_tile").expect_err("refused");
+    assert_eq!(errors.0[0].code, "I0004");
 }

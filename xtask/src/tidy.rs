@@ -22,12 +22,14 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
         out.extend(llvm_below(root, arguments)?);
     }
     let mut codes: BTreeMap<String, String> = BTreeMap::new();
+    let mut tests = String::new();
     for path in tracked_files(root)? {
         let Ok(text) = fs::read_to_string(root.join(&path)) else {
             // Binary, or deleted and not yet committed.
             continue;
         };
         out.extend(check_size(&path, &text));
+        tests.push_str(test_part(&path, &text));
         if path.ends_with(".rs") {
             let parsed = source::parse(&text);
             out.extend(check_rust(&path, &text, &parsed));
@@ -39,7 +41,26 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     out.extend(check_pages(&codes, &pages(root)?));
+    out.extend(
+        codes
+            .iter()
+            .filter(|(code, _)| !tests.contains(*code))
+            .map(|(code, place)| format!("{place}: no test names {code}")),
+    );
     Ok(out)
+}
+
+/// The part of a file that is tests.
+fn test_part<'a>(path: &str, text: &'a str) -> &'a str {
+    let is_code = path.ends_with(".rs") || path.ends_with(".mlir") || path.ends_with(".py");
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if !is_code || path.starts_with("xtask/") {
+        ""
+    } else if path.starts_with("tests/") || path.contains("/tests/") || name.contains("test") {
+        text
+    } else {
+        text.find("#[cfg(test)]").map_or("", |at| &text[at..])
+    }
 }
 
 fn metadata(root: &Path) -> Result<serde_json::Value, String> {
@@ -187,6 +208,13 @@ mod tests {
         );
         let codes: Vec<_> = codes_in(&parsed).into_iter().map(|c| c.1).collect();
         assert_eq!(codes, ["B0104", "S0002"]);
+    }
+
+    #[test]
+    fn tests_are_whole_files_or_modules() {
+        assert_eq!(test_part("split/tests/a.mlir", "B0001"), "B0001");
+        assert_eq!(test_part("split/src/a.rs", "B0001\n#[cfg(test)]\nB0002"), "#[cfg(test)]\nB0002");
+        assert_eq!(test_part("docs/errors/B0001.md", "B0001"), "");
     }
 
     #[test]
