@@ -1,16 +1,20 @@
+// Vectors of several dimensions to rows, in stages: what one stage makes, the next takes apart.
+// Canonicalization must not share a stage with the lowering of broadcasts: each would undo the other.
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence @__transform_main(%m: !transform.any_op {transform.readonly}) {
-    %f = transform.structured.match ops{["func.func"]} in %m : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %f {
+  transform.named_sequence @__transform_main(%module: !transform.any_op {transform.readonly}) {
+    %functions = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_patterns to %functions {
+      transform.apply_patterns.vector.cast_away_vector_leading_one_dim
       transform.apply_patterns.vector.reduction_to_contract
       transform.apply_patterns.vector.transfer_permutation_patterns
       transform.apply_patterns.vector.lower_masked_transfers
+      transform.apply_patterns.canonicalization
     } : !transform.any_op
-    transform.apply_patterns to %f {
+    transform.apply_patterns to %functions {
       transform.apply_patterns.vector.lower_contraction lowering_strategy = outerproduct
       transform.apply_patterns.vector.lower_masks
     } : !transform.any_op
-    transform.apply_patterns to %f {
+    transform.apply_patterns to %functions {
       transform.apply_patterns.vector.lower_outerproduct
       transform.apply_patterns.vector.lower_multi_reduction lowering_strategy = innerreduction
       transform.apply_patterns.vector.lower_broadcast
@@ -20,7 +24,6 @@ module attributes {transform.with_named_sequence} {
       transform.apply_patterns.vector.lower_shape_cast
       transform.apply_patterns.vector.lower_gather
       transform.apply_patterns.vector.lower_create_mask
-      transform.apply_patterns.canonicalization
     } : !transform.any_op
     transform.yield
   }

@@ -230,3 +230,43 @@ fn leftover_sums_in_any_order_of_loops() {
         assert_close(&p, &product, 1e-5);
     }
 }
+
+/// A row of bias added to a register tile of one row: leading dimensions of 1 must not keep the lowering busy for ever.
+const ROWS: &str = r#"
+func.func private @k(%bias: memref<40xf32>, %C: memref<6x40xf32>) attributes {monopour.kernel = {class = "elementwise"}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %c40 = arith.constant 40 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant dense<0.0> : vector<1x8xf32>
+  %p = ub.poison : f32
+  scf.for %i = %c0 to %c6 step %c1 {
+    scf.for %j = %c0 to %c40 step %c8 {
+      %b = vector.transfer_read %bias[%j], %p {in_bounds = [true]} : memref<40xf32>, vector<8xf32>
+      %w = vector.broadcast %b : vector<8xf32> to vector<1x8xf32>
+      %x = vector.transfer_read %C[%i, %j], %p {in_bounds = [true, true]} : memref<6x40xf32>, vector<1x8xf32>
+      %s = arith.addf %x, %w : vector<1x8xf32>
+      %r = arith.maximumf %s, %zero : vector<1x8xf32>
+      vector.transfer_write %r, %C[%i, %j] {in_bounds = [true, true]} : vector<1x8xf32>, memref<6x40xf32>
+    }
+  }
+  return
+}
+"#;
+
+#[test]
+fn broadcast_over_vectors_of_one_row() {
+    if !can_run() {
+        return;
+    }
+    let mut bias = random(40, 8);
+    let input = random(240, 9);
+    let expected: Vec<f32> = input.iter().enumerate().map(|(i, x)| (x + bias[i % 40]).max(0.0)).collect();
+    for target in targets() {
+        let library = Library::load(&compile(ROWS, &target).unwrap());
+        let mut c = input.clone();
+        library.run("k", &mut [&mut bias, &mut c], &[]);
+        assert_close(&c, &expected, 0.0);
+    }
+}
