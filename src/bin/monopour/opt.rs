@@ -10,7 +10,7 @@ pub fn run(args: &[String]) -> i32 {
 }
 
 /// Passes that are monopour's own.
-const PASSES: &[OverridePass] = &[ONE_SHOT_BUFFERIZE];
+const PASSES: &[OverridePass] = &[ONE_SHOT_BUFFERIZE, OWNERSHIP_BASED_BUFFER_DEALLOCATION];
 
 const ONE_SHOT_BUFFERIZE: OverridePass = OverridePass {
     argument: "one-shot-bufferize",
@@ -24,12 +24,24 @@ const ONE_SHOT_BUFFERIZE: OverridePass = OverridePass {
     run: one_shot_bufferize,
 };
 
+const OWNERSHIP_BASED_BUFFER_DEALLOCATION: OverridePass = OverridePass {
+    argument: "ownership-based-buffer-deallocation",
+    help: "Frees every allocation exactly once on every path, unless it is returned",
+    options: &[
+        flag("private-function-dynamic-ownership", false, "private functions pass ownership at run time"),
+        flag("extensions", false, "what goes beyond upstream: plain frees after the last use"),
+    ],
+    statistics: &[
+        StatisticSpec { name: "num-dealloc", help: "number of deallocations" },
+        StatisticSpec { name: "num-clone", help: "number of copies of memory that is returned without being owned" },
+    ],
+    run: ownership_based_buffer_deallocation,
+};
+
 const fn flag(name: &'static str, initial: bool, help: &'static str) -> OptionSpec {
     OptionSpec { name, help, kind: OptionKind::Flag(initial) }
 }
 
-const EXTENSIONS: OptionSpec =
-    flag("extensions", false, "what goes beyond upstream: more programs accepted, fewer copies");
 const INFER: &str = "infer-layout-map";
 const IDENTITY: &str = "identity-layout-map";
 const FULLY_DYNAMIC: &str = "fully-dynamic-layout-map";
@@ -72,12 +84,21 @@ const BUFFERIZE_OPTIONS: &[OptionSpec] = &[
         help: "alignment of new buffers in bytes, 0 for none",
         kind: OptionKind::Number(64),
     },
-    EXTENSIONS,
+    flag("extensions", false, "what goes beyond upstream: more programs accepted, fewer copies"),
 ];
 
 fn one_shot_bufferize(module: Op, given: &PassOptions) -> Result<Vec<u64>, Diagnostics> {
     let stats = monopour_bufferize::run_one_shot(module, &bufferize_options(given)?)?;
     Ok(vec![u64::from(stats.allocs), u64::from(stats.in_place), u64::from(stats.out_of_place)])
+}
+
+fn ownership_based_buffer_deallocation(op: Op, given: &PassOptions) -> Result<Vec<u64>, Diagnostics> {
+    let options = monopour_dealloc::Options {
+        private_function_dynamic_ownership: given.flag("private-function-dynamic-ownership"),
+        extensions: given.flag("extensions"),
+    };
+    let stats = monopour_dealloc::run_ownership(op, &options)?;
+    Ok(vec![u64::from(stats.deallocs), u64::from(stats.clones)])
 }
 
 fn bufferize_options(given: &PassOptions) -> Result<monopour_bufferize::Options, Diagnostics> {
