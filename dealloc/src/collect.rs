@@ -1,0 +1,226 @@
+//! One walk over a function on memrefs: its buffers, views, uses and what terminators forward.
+//!
+//! Limits: regions with several blocks (D0101); code that already frees (D0102); an op that makes memrefs in a way that
+//! nobody knows (D0103).
+
+use std::collections::HashMap;
+
+use monopour_analysis::index::{BlockId, Id, OpId, ValueId};
+use monopour_analysis::ownership::{Forward, ForwardTo, MemrefKind, OwnershipError, OwnershipFacts};
+use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Value, WalkOrder};
+
+/// Results are (parts of) the memory of their memref operands.
+const VIEWS: &[&str] = &[
+    "arith.select", "memref.assume_alignment", "memref.cast", "memref.collapse_shape", "memref.expand_shape",
+    "memref.memory_space_cast", "memref.reinterpret_cast", "memref.reshape", "memref.subview", "memref.transpose", "memref.view",
+    "memref.extract_strided_metadata",
+];
+/// Results are fresh buffers that somebody has to free. A function's results are owned by its caller.
+const ALLOCATIONS: &[&str] = &["memref.alloc", "bufferization.clone", "func.call"];
+/// Results are memory of somebody else.
+const FOREIGN: &[&str] = &["memref.alloca", "memref.get_global"];
+/// Ops with regions that forward memrefs in a known way.
+const REGION_OPS: &[&str] = &["scf.if", "scf.for", "scf.forall"];
+
+/// The facts of a function, and what their ids stand for.
+pub(crate) struct Collected {
+    pub(crate) facts: OwnershipFacts,
+    pub(crate) values: Vec<Value>,
+    pub(crate) ops: Vec<Op>,
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// Whether the body of this op is a dispatch, whose buffers later phases place.
+pub(crate) fn is_dispatch(op: Op) -> bool {
+    let mapped = || op.attr("mapping").and_then(|m| m.as_array()).is_some_and(|m| m.iter().any(|a| a.to_string().starts_with("#gpu.")));
+    op.is("scf.forall") && (op.attr("monopour.kernel").is_some() || mapped())
+}
+
+/// Whether a function hands the argument over to its callee.
+pub(crate) fn is_donated(function: Op, index: usize) -> bool {
+    let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
+    attrs.get(index).is_some_and(|a| a.get("monopour.donate").is_some())
+}
+
+/// Refuses what cannot be decided. `skip`: do not look into dispatches.
+pub(crate) fn check(function: Op, skip: bool) -> Result<(), Diagnostics> {
+    let mut errors = Diagnostics::default();
+    let mut visit = vec![function];
+    while let Some(op) = visit.pop() {
+        if let Some(error) = refusal(op) {
+            errors.0.push(error);
+        }
+        if skip && is_dispatch(op) {
+            continue;
+        }
+        for region in op.regions() {
+            for block in region.blocks() {
+                visit.extend(block.ops());
+            }
+        }
+    }
+    if errors.has_errors() { Err(errors) } else { Ok(()) }
+}
+
+fn refusal(op: Op) -> Option<Diagnostic> {
+    let error = |code, message: String| Diagnostic::error(code, op.location(), message);
+    let touches = || op.nested(WalkOrder::Pre).iter().any(|o| has_memrefs(*o));
+    if op.regions().iter().any(|r| r.blocks().len() > 1) && touches() {
+        return Some(error("D0101", format!("a region of {} has several blocks; only structured control flow is given owners", op.name()))
+            .with_help("lift branches to scf.if, scf.for and scf.while (pass lift-cf-to-scf)"));
+    }
+    if ["memref.dealloc", "bufferization.dealloc", "memref.realloc"].contains(&op.name()) {
+        return Some(error("D0102", format!("{} is there already; owners are decided for programs that free nothing", op.name()))
+            .with_help("run this pass once, on the output of bufferization"));
+    }
+    let makes = op.results().iter().any(|r| r.ty().is_memref());
+    let known = [VIEWS, ALLOCATIONS, FOREIGN, REGION_OPS].iter().any(|list| list.contains(&op.name()));
+    let holds = op.operands().iter().chain(&op.results()).any(|v| v.ty().is_memref() && v.ty().element().is_memref());
+    if (makes && !known) || holds {
+        let what = if holds { "stores memrefs in memory" } else { "makes a memref" };
+        return Some(error("D0103", format!("{} {what}, and nothing says who owns it", op.name()))
+            .with_help("allocate with memref.alloc, and make views with memref operations"));
+    }
+    let carries = op.body().is_some_and(|b| b.args().iter().any(|a| a.ty().is_memref()));
+    let linalg_like = op.dialect() == "linalg";
+    if carries && !REGION_OPS.contains(&op.name()) && !op.is("func.func") && !linalg_like {
+        return Some(error("D0103", format!("the region of {} takes memrefs, and nothing says from where", op.name()))
+            .with_help("use scf.for or scf.if"));
+    }
+    None
+}
+
+/// Whether the op has a memref operand or result.
+pub(crate) fn has_memrefs(op: Op) -> bool {
+    op.operands().iter().chain(&op.results()).any(|v| v.ty().is_memref())
+}
+
+/// Collects a checked function.
+pub(crate) fn collect(function: Op) -> Result<Collected, OwnershipError> {
+    let mut walk = Walk {
+        out: Collected { facts: OwnershipFacts::new(), values: vec![], ops: vec![], blocks: vec![] },
+        ids: HashMap::new(),
+    };
+    let Some(body) = function.body() else { return Ok(walk.out) };
+    let id = walk.block(body, None);
+    for (index, arg) in body.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_memref()) {
+        // A donated input is the function's own, like something that it allocated.
+        let kind = if is_donated(function, index) { MemrefKind::Allocation } else { MemrefKind::Foreign };
+        let value = walk.out.facts.argument(id, kind);
+        walk.name(arg, value);
+    }
+    walk.ops(body, id)?;
+    Ok(walk.out)
+}
+
+struct Walk {
+    out: Collected,
+    ids: HashMap<Value, ValueId>,
+}
+
+impl Walk {
+    fn name(&mut self, value: Value, id: ValueId) {
+        debug_assert_eq!(id.index(), self.out.values.len(), "values are named in order");
+        self.out.values.push(value);
+        self.ids.insert(value, id);
+    }
+
+    fn block(&mut self, block: Block, parent: Option<OpId>) -> BlockId {
+        self.out.blocks.push(block);
+        self.out.facts.block(parent)
+    }
+
+    fn ops(&mut self, block: Block, id: BlockId) -> Result<(), OwnershipError> {
+        for op in block.ops() {
+            let op_id = self.out.facts.op(id);
+            self.out.ops.push(op);
+            self.op(op, op_id)?;
+        }
+        Ok(())
+    }
+
+    fn op(&mut self, op: Op, id: OpId) -> Result<(), OwnershipError> {
+        let kind = match op.name() {
+            name if ALLOCATIONS.contains(&name) => MemrefKind::Allocation,
+            name if FOREIGN.contains(&name) => MemrefKind::Foreign,
+            name if VIEWS.contains(&name) => MemrefKind::View,
+            _ => MemrefKind::RegionResult,
+        };
+        let operands: Vec<ValueId> = op.operands().iter().filter_map(|v| self.ids.get(v).copied()).collect();
+        for result in op.results().into_iter().filter(|r| r.ty().is_memref()) {
+            let value = self.out.facts.result(id, kind)?;
+            self.name(result, value);
+            if kind == MemrefKind::View {
+                for source in &operands {
+                    self.out.facts.source(value, *source);
+                }
+            }
+        }
+        for operand in &operands {
+            self.out.facts.uses(id, *operand);
+        }
+        self.forwards(op, id);
+        if is_dispatch(op) {
+            self.captured(op, id);
+            return Ok(());
+        }
+        for region in op.regions() {
+            for block in region.blocks() {
+                let block_id = self.block(block, Some(id));
+                self.arguments(op, block, block_id);
+                self.ops(block, block_id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Iteration arguments of a loop.
+    fn arguments(&mut self, op: Op, block: Block, id: BlockId) {
+        for (index, arg) in block.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_memref()) {
+            let value = self.out.facts.argument(id, MemrefKind::RegionArgument);
+            self.name(arg, value);
+            // Lower bound, upper bound and step come before the initial values; the induction variable before the arguments.
+            let init = op.is("scf.for").then(|| op.operand(index + 2)).and_then(|v| self.ids.get(&v).copied());
+            if let Some(init) = init {
+                self.out.facts.source(value, init);
+                // A loop that does not run returns its initial value.
+                if let Some(result) = self.ids.get(&op.result(index - 1)).copied() {
+                    self.out.facts.source(result, init);
+                }
+            }
+        }
+    }
+
+    /// What a terminator forwards.
+    fn forwards(&mut self, op: Op, id: OpId) {
+        let Some(parent) = op.parent().filter(|_| op.is_terminator()) else { return };
+        for (index, operand) in op.operands().into_iter().enumerate() {
+            let Some(value) = self.ids.get(&operand).copied() else { continue };
+            let mut targets = Vec::new();
+            if op.is("func.return") {
+                targets.push(ForwardTo::Caller);
+            } else if op.is("scf.yield") {
+                if parent.is("scf.for") {
+                    targets.extend(parent.body().map(|b| b.arg(index + 1)).and_then(|a| self.ids.get(&a)).map(|v| ForwardTo::Value(*v)));
+                }
+                targets.extend(self.ids.get(&parent.result(index)).map(|v| ForwardTo::Value(*v)));
+            }
+            for to in targets {
+                self.out.facts.forward(Forward { terminator: id, value, to });
+            }
+        }
+    }
+
+    /// Everything that a dispatch uses from outside.
+    fn captured(&mut self, dispatch: Op, id: OpId) {
+        let mut seen = Vec::new();
+        for op in dispatch.nested(WalkOrder::Pre) {
+            for operand in op.operands() {
+                if let Some(value) = self.ids.get(&operand).copied().filter(|v| !seen.contains(v)) {
+                    seen.push(value);
+                    self.out.facts.uses(id, value);
+                }
+            }
+        }
+    }
+}
