@@ -95,9 +95,8 @@ impl<'a> Classes<'a> {
             .ids()
             .map(|op| {
                 let mut writes = facts.operands_of(op).iter().filter(|&&id| facts.operands()[id].writes);
-                let made = |id: &OperandId| facts.aliasing_values(*id).iter().map(|alias| alias.value);
-                let results = facts.results_of(op);
-                results.len() > 1 || writes.any(|id| !made(id).eq(results.iter().copied()))
+                let [only] = facts.results_of(op) else { return !facts.results_of(op).is_empty() };
+                writes.any(|&id| facts.made_by(id) != Some(*only))
             })
             .collect();
         let last = u32::try_from(facts.ops().len()).unwrap_or(u32::MAX);
@@ -158,10 +157,7 @@ impl<'a> Classes<'a> {
         match self.summary(read).first_op {
             Some((first, result)) if first == op => {
                 let graph = is_unordered_for(self.facts, read, self.facts.region_of(op), self.unordered_graphs);
-                let made = match self.facts.aliasing_values(write) {
-                    [alias] => result == DefiningResult::One(alias.value),
-                    _ => false,
-                };
+                let made = self.facts.made_by(write).is_some_and(|value| result == DefiningResult::One(value));
                 !made && !graph
             }
             _ => false,
@@ -264,9 +260,6 @@ impl<'a> Classes<'a> {
             let hit = writes.list.iter().copied().find(|&write| self.is_conflict(read, write, &mut steps));
             self.steps += steps;
             return hit;
-        }
-        if !self.summary(read).any {
-            return None;
         }
         let (root, colour) = (writes.root, self.facts.operands()[read].value.number());
         let exempt: Option<Range> = self.subsets.overwritten_by(self.facts, read);

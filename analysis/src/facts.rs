@@ -493,6 +493,14 @@ impl Facts {
             && matches!(self.ops[op].subset, Some(Subset::Insertion { destination, .. }) if destination == operand)
     }
 
+    /// The value whose contents this write makes, if it is one value and no other write does.
+    pub fn made_by(&self, write: OperandId) -> Option<ValueId> {
+        let [alias] = self.aliases.of(write) else { return None };
+        let others = self.sources.of(alias.value).iter().filter(|source| source.operand != write);
+        let is_only = others.into_iter().all(|source| !self.operands[source.operand].writes);
+        is_only.then_some(alias.value)
+    }
+
     /// Whether an operand only passes its buffer on (casts, reshapes, slices).
     pub fn is_alias_only(&self, operand: OperandId) -> bool {
         let used = &self.operands[operand];

@@ -37,7 +37,9 @@ impl Intervals {
         for (operand, used) in facts.operands().iter_enumerated() {
             this.starts.push(u32::try_from(this.items.len()).unwrap_or(u32::MAX));
             let summary = summary(operand);
-            if used.counts_as_read && summary.any {
+            if used.counts_as_read && !summary.any {
+                this.items.extend(inside(facts, used.op));
+            } else if used.counts_as_read {
                 let found = Finder {
                     facts,
                     structure,
@@ -71,6 +73,13 @@ impl Intervals {
         let index = spans.partition_point(|span| span.last < position);
         spans.get(index).is_some_and(|span| span.contains(position))
     }
+}
+
+/// A read without definitions has nothing to lose, except that a region operation in place shares its buffer with its
+/// iteration arguments: a write to the operand's value inside would store to them. Those writes conflict.
+fn inside(facts: &Facts, op: OpId) -> Option<Span> {
+    let Span { first, last } = facts.span(op);
+    (first < last).then_some(Span { first: first + 1, last })
 }
 
 /// How the regions of an operation relate.

@@ -49,6 +49,10 @@ mod generate;
 #[cfg(test)]
 mod one_shot_tests;
 #[cfg(test)]
+mod ownership_runs;
+#[cfg(test)]
+mod ownership_tests;
+#[cfg(test)]
 mod plan_tests;
 #[cfg(test)]
 mod property_tests;

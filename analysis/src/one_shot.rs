@@ -16,6 +16,7 @@
 //! Differs:
 //! * The reverse walk that proves that a value is exactly one slice does not give up on values that it meets twice.
 //! * An elementwise operation may overwrite what it reads only if the two certainly are one buffer, not possibly.
+//! * Inside a loop, the value that entered it is not written to in place, even if its contents were undefined.
 //! * Equality of slices is equality of normal forms, not a query to a constraint solver.
 //! * In regions with several blocks every write conflicts with every read, unless a slice rule excludes it.
 //! * Values that alias one operand share memory even if the operand is copied: they share the copy.

@@ -340,6 +340,20 @@ impl Tree {
     }
 }
 
+fn sibling_numbers(facts: &OwnershipFacts) -> IndexVec<ValueId, u32> {
+    let mut arguments = IndexVec::<BlockId, u32>::filled(0, facts.blocks.len());
+    let mut results = IndexVec::<OpId, u32>::filled(0, facts.ops.len());
+    let number = |memref: &Memref| {
+        let next = match memref.op {
+            Some(op) => &mut results[op],
+            None => &mut arguments[memref.block],
+        };
+        *next += 1;
+        *next - 1
+    };
+    facts.memrefs.iter().map(number).collect()
+}
+
 struct Solver<'a> {
     facts: &'a OwnershipFacts,
     tree: Tree,
@@ -350,6 +364,8 @@ struct Solver<'a> {
     results: Lists<OpId, ValueId>,
     /// Arguments of the blocks of each operation.
     arguments: Lists<OpId, ValueId>,
+    /// The number of each memref among the arguments of its block or the results of its operation.
+    numbers: IndexVec<ValueId, u32>,
     state: IndexVec<ValueId, Ownership>,
 }
 
@@ -380,6 +396,7 @@ impl<'a> Solver<'a> {
             sources: Lists::group(count, &facts.sources),
             incoming: Lists::group(count, &incoming),
             results: Lists::group(facts.ops.len(), &results),
+            numbers: sibling_numbers(facts),
             state: IndexVec::filled(Ownership::Uninitialized, count),
         }
     }
@@ -448,27 +465,29 @@ impl<'a> Solver<'a> {
             let others = self.owners_in(block, other.value);
             others.iter().any(|root| root.1 != Ownership::NotOwned && roots.contains(root))
         };
-        let mut rivals = earlier.filter(|other| also_owned(other)).peekable();
-        match rivals.peek() {
-            None => state,
-            // A loop's value goes to its next iteration and to its result: the same ownership, not a second one.
-            Some(rival) if rival.value == forward.value && self.is_same_slot(rival, &forward) => state,
-            Some(rival) if rival.value == forward.value => Ownership::NotOwned,
-            Some(_) => Ownership::AtRunTime,
+        let rivals: Vec<_> = earlier.filter(|other| also_owned(other)).collect();
+        // A loop's value goes to its next iteration and to its result: the same ownership, not a second one.
+        let is_same = |rival: &&Forward| rival.value == forward.value && self.is_same_slot(rival, &forward);
+        let certain = |rival: &&Forward| roots.len() == 1 && self.owners_in(block, rival.value) == roots;
+        let to_caller = forward.to == ForwardTo::Caller;
+        match &rivals[..] {
+            [] => state,
+            [only] if is_same(only) => state,
+            // A caller gets a copy. Any other receiver has to find out who got the ownership of its memory.
+            rivals if to_caller && rivals.iter().any(|rival| certain(rival)) => Ownership::NotOwned,
+            _ => Ownership::AtRunTime,
         }
     }
 
-    /// Whether two forwards are one operand: to the argument of the region and to the result of its operation.
+    /// Whether two forwards are one operand of a loop: to the argument of the next iteration and to the loop's result
+    /// with the same number.
     fn is_same_slot(&self, a: &Forward, b: &Forward) -> bool {
-        let kind = |to: ForwardTo| match to {
-            ForwardTo::Value(value) => Some(self.facts.memrefs[value].kind),
-            ForwardTo::Caller => None,
-        };
-        matches!(
-            (kind(a.to), kind(b.to)),
-            (Some(MemrefKind::RegionArgument), Some(MemrefKind::RegionResult))
-                | (Some(MemrefKind::RegionResult), Some(MemrefKind::RegionArgument))
-        )
+        let (ForwardTo::Value(a), ForwardTo::Value(b)) = (a.to, b.to) else { return false };
+        let kind = |value: ValueId| self.facts.memrefs[value].kind;
+        let kinds = [kind(a), kind(b)];
+        kinds.contains(&MemrefKind::RegionArgument)
+            && kinds.contains(&MemrefKind::RegionResult)
+            && self.numbers[a] == self.numbers[b]
     }
 
     /// The values behind `value` that may own memory, with the ownership that `block` has of them.
@@ -481,19 +500,25 @@ impl<'a> Solver<'a> {
             seen.push(value);
             let memref = self.facts.memrefs[value];
             let own = memref.block == block;
-            let handed_on = matches!(memref.kind, MemrefKind::RegionResult | MemrefKind::RegionArgument)
-                && self.state[value] == Ownership::NotOwned;
+            let is_result = matches!(memref.kind, MemrefKind::RegionResult | MemrefKind::RegionArgument)
+                && !(own && memref.kind == MemrefKind::RegionArgument);
             if !own && !self.is_nested(memref.block, block) {
                 // What comes from outside is never owned inside.
                 found.push((value, Ownership::NotOwned));
-            } else if memref.kind == MemrefKind::View && !self.sources.of(value).is_empty() {
+                continue;
+            }
+            let state = self.state[value];
+            if memref.kind == MemrefKind::View && !self.sources.of(value).is_empty() {
                 work.extend(self.sources.of(value));
-            } else if handed_on && !(own && memref.kind == MemrefKind::RegionArgument) {
-                // Not owned itself, but it may be an operand or captured value that this block owns.
+                continue;
+            }
+            // Not owned itself, at least sometimes: then it may be what this block owns under another name.
+            if is_result && state != Ownership::Owned {
                 let forwarded = self.incoming.of(value).iter().map(|&index| self.facts.forwards[index as usize].value);
                 work.extend(self.sources.of(value).iter().copied().chain(forwarded));
-            } else {
-                found.push((value, if own { self.state[value] } else { Ownership::NotOwned }));
+            }
+            if !is_result || state != Ownership::NotOwned {
+                found.push((value, if own { state } else { Ownership::NotOwned }));
             }
         }
         found
@@ -515,11 +540,12 @@ impl<'a> Solver<'a> {
             .chain(self.facts.sources.iter().map(|&(value, source)| (source, value)))
             .collect();
         let count = self.facts.memrefs.len();
-        let aliases = Lists::group(count, &aliases);
+        let origins: Vec<_> = aliases.iter().map(|&(from, to)| (to, from)).collect();
+        let (aliases, origins) = (Lists::group(count, &aliases), Lists::group(count, &origins));
         let uses = Lists::group(count, &self.facts.uses);
         let forwards: Vec<_> = self.facts.forwards.iter().map(|forward| (forward.value, *forward)).collect();
         let forwards = Lists::group(count, &forwards);
-        let walk = Aliases { aliases, uses, forwards, mark: std::cell::RefCell::new(vec![u32::MAX; count]) };
+        let walk = Aliases { aliases, uses, forwards, mark: std::cell::RefCell::new((vec![0; count], 0)), origins };
         let may_own = |value: &ValueId| matches!(self.state[*value], Ownership::Owned | Ownership::AtRunTime);
         self.facts.memrefs.ids().filter(may_own).filter_map(|value| self.free(&walk, placement, value)).collect()
     }
@@ -531,7 +557,7 @@ impl<'a> Solver<'a> {
         let terminator = self.tree.last_op[block];
         let mut last = memref.op;
         let mut escapes = false;
-        for alias in walk.of(value) {
+        for alias in walk.of(value, memref.kind) {
             let forwards = walk.forwards.of(alias);
             escapes |= forwards.iter().any(|forward| Some(forward.terminator) == terminator);
             let used = walk.uses.of(alias).iter().copied().chain(forwards.iter().map(|forward| forward.terminator));
@@ -570,23 +596,36 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// Everything that may share memory with a value, forwards.
+/// What values are made from each other.
 struct Aliases {
+    /// Where a value may come from: the aliases backwards.
+    origins: Lists<ValueId, ValueId>,
     aliases: Lists<ValueId, ValueId>,
     uses: Lists<ValueId, OpId>,
     forwards: Lists<ValueId, Forward>,
-    /// For whom a value was last visited.
-    mark: std::cell::RefCell<Vec<u32>>,
+    /// In which search a value was last visited, and how many searches there were.
+    mark: std::cell::RefCell<(Vec<u32>, u32)>,
 }
 
 impl Aliases {
-    fn of(&self, value: ValueId) -> Vec<ValueId> {
+    /// Everything that may share memory with `value`.
+    ///
+    /// A fresh allocation is only what is made from it. A region's result or argument may also be the same memory as
+    /// another one that the same region was given.
+    fn of(&self, value: ValueId, kind: MemrefKind) -> Vec<ValueId> {
+        let start = if kind == MemrefKind::Allocation { vec![value] } else { self.closure(vec![value], &self.origins) };
+        self.closure(start, &self.aliases)
+    }
+
+    fn closure(&self, start: Vec<ValueId>, edges: &Lists<ValueId, ValueId>) -> Vec<ValueId> {
         let mut mark = self.mark.borrow_mut();
-        let (mut found, mut work) = (Vec::new(), vec![value]);
+        mark.1 += 1;
+        let round = mark.1;
+        let (mut found, mut work) = (Vec::new(), start);
         while let Some(next) = work.pop() {
-            if std::mem::replace(&mut mark[next.index()], value.number()) != value.number() {
+            if std::mem::replace(&mut mark.0[next.index()], round) != round {
                 found.push(next);
-                work.extend(self.aliases.of(next));
+                work.extend(edges.of(next));
             }
         }
         found

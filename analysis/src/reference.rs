@@ -68,7 +68,11 @@ impl<'a> PairwiseClasses<'a> {
 
     fn conflict(&self, read: OperandId, write: OperandId, definitions: &[ValueId]) -> Option<ValueId> {
         let (reader, writer) = (self.facts.operands()[read].op, self.facts.operands()[write].op);
-        let first = *definitions.first()?;
+        // Undefined contents cannot be lost, but a buffer that a loop carries must not be written to under its name.
+        let Some(&first) = definitions.first() else {
+            let inside = self.facts.span(reader).properly_encloses(self.facts.span(writer));
+            return (inside && !self.slices_exclude(read, write)).then(|| self.facts.operands()[read].value);
+        };
         let unordered = self.are_unordered(reader, writer);
         let in_order = !unordered && self.is_in_order(reader, writer, definitions);
         if in_order && self.order_excludes(read, write) {
@@ -222,7 +226,7 @@ impl<'a> PairwiseClasses<'a> {
             }
         };
         // The write makes the definition.
-        let makes = matches!(self.facts.aliasing_values(write), [alias] if alias.value == definition);
+        let makes = self.facts.made_by(write) == Some(definition);
         before_or_around || makes
     }
 
