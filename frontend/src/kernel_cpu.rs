@@ -73,8 +73,12 @@ fn elementwise(dispatch: &Dispatch, loops: &Loops, lanes: i64) -> (Vec<i64>, Vec
         }
     }
     keep_one_cut(&mut tile, loops);
-    let extent = loops.extents.last().copied().unwrap_or(1);
-    let vectors = (4 * lanes).min(extent);
+    let run = match (tile.last(), loops.extents.last()) {
+        (Some(0), Some(extent)) => *extent,
+        (Some(cut), _) => *cut,
+        (None, _) => 1,
+    };
+    let vectors = whole_vectors(run, lanes, 4);
     let inner = if can_vectorize(dispatch.root) && !loops.extents.is_empty() {
         Inner::Elementwise { lanes: vectors }
     } else {
@@ -96,16 +100,16 @@ fn contraction(dispatch: &Dispatch, loops: &Loops, lanes: i64, cpu: &CpuTarget) 
     let op = dispatch.contraction().expect("invariant: the class says that there is one");
     let (m, n) = (loops.extents[0], loops.extents[1]);
     let k = linalg::matmul_reduction(op).unwrap_or(1);
-    let (rows, columns) = register_tile(m, n, lanes, cpu);
     let mut tile = vec![0; loops.extents.len()];
-    tile[0] = task_tile(m, TASK_ROWS, rows);
-    tile[1] = task_tile(n, TASK_COLUMNS, columns);
+    tile[0] = task_tile(m, TASK_ROWS, 8);
+    tile[1] = task_tile(n, TASK_COLUMNS, 2 * lanes);
     // More tasks than threads, while each is worth starting.
     let tasks = |t: &[i64]| ((m + t[0] - 1) / t[0]) * ((n + t[1] - 1) / t[1]);
     if tasks(&tile) < 8 && k * m * n > 1 << 20 {
-        tile[1] = task_tile(n, TASK_COLUMNS / 2, columns);
+        tile[1] = task_tile(n, TASK_COLUMNS / 2, 2 * lanes);
     }
     kernel::fit_grid(&mut tile, loops);
+    let (rows, columns) = register_tile(tile[0], tile[1], lanes, cpu);
     let block = (k * columns * 4 > MAX_PANEL_BYTES).then(|| even_tile(k, REDUCTION_BLOCK, 1).unwrap_or(REDUCTION_BLOCK));
     let inner = if can_vectorize(dispatch.root) { Inner::Contraction { rows, columns, block } } else { Inner::Plain };
     (tile, vec![rows, columns], inner)
@@ -113,11 +117,28 @@ fn contraction(dispatch: &Dispatch, loops: &Loops, lanes: i64, cpu: &CpuTarget) 
 
 /// Rows and columns of accumulators: at least eight independent chains of multiply-adds, which hides their latency, and few
 /// enough that all stay in registers.
-fn register_tile(m: i64, n: i64, lanes: i64, cpu: &CpuTarget) -> (i64, i64) {
-    let most = if cpu.vector_bits >= 512 { 8 } else if cpu.vector_bits >= 256 { 6 } else { 4 };
-    let rows = most.min(m);
-    let vectors = (16 / rows).clamp(2, 8);
-    (rows, (vectors * lanes).min(n))
+fn register_tile(m: i64, task_columns: i64, lanes: i64, cpu: &CpuTarget) -> (i64, i64) {
+    let (rows, vectors) = match cpu.vector_bits {
+        512.. => (8, 2),
+        256.. => (6, 2),
+        _ => (4, 2),
+    };
+    let rows_here = i64::min(rows, m);
+    let columns = whole_vectors(task_columns, lanes, (rows * vectors / rows_here).clamp(vectors, 8));
+    // Fewer columns leave registers for more rows.
+    let spare = (vectors * lanes / columns.max(lanes)).max(1);
+    ((rows * spare).min(m), columns)
+}
+
+/// How many elements of a loop of `extent` iterations are one vector: a power of two of registers, at most `most`, such that what
+/// is left over fits a register or is such a power itself. Vectors of other widths fall apart into single elements in LLVM.
+fn whole_vectors(extent: i64, lanes: i64, most: i64) -> i64 {
+    let fits = |rest: i64| rest <= lanes || (rest % lanes == 0 && (rest / lanes).count_ones() == 1);
+    let mut vectors = if most >= 8 { 8 } else if most >= 4 { 4 } else { 2 };
+    while vectors > 1 && (vectors * lanes > extent || !fits(extent % (vectors * lanes))) {
+        vectors /= 2;
+    }
+    (vectors * lanes).min(extent)
 }
 
 /// A tile of about `wanted` that divides `extent`; else the whole extent, else `wanted`.
