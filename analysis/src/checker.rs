@@ -2,7 +2,7 @@
 //!
 //! A function is executed abstractly, twice at the same time: with values (each tensor has the contents that it was
 //! given once and for all) and with buffers (operands in place write to the buffer of their value, others to a copy).
-//! Contents are terms ([`crate::terms`]); wherever an operation reads, the buffer must hold what the value says.
+//! Contents are terms with a normal form; wherever an operation reads, the buffer must hold what the value says.
 //! Branches and trip counts are drawn from a seed, and several executions are tried.
 //!
 //! Pessimistic on purpose:
@@ -10,7 +10,7 @@
 //! * different slices overlap;
 //! * what parallel iterations write to a buffer that they share is garbage.
 //!
-//! Limits: it runs a sample of paths, so a pass is not a proof; loops run at most [`MOST_TRIPS`] times, parallel loops
+//! Limits: it runs a sample of paths, so a pass is not a proof; loops run at most three times, parallel loops
 //! once. Contents of region arguments follow [`Facts::flows`]; without flows they are unknown, and so are results.
 //! A terminator's operand that is not its own iteration argument is copied, as the rewrite does.
 

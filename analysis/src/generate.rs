@@ -311,14 +311,14 @@ impl Generator {
     }
 
     /// A region with several blocks that may loop.
-    fn blocks(&mut self, block: BlockId, scope: &mut Vec<ValueId>, depth: u32) {
+    fn blocks(&mut self, block: BlockId, scope: &[ValueId], depth: u32) {
         let op = self.b.op(block, 0);
         let region = self.b.region(Some(op), RegionInfo::default());
         let (first, second) = (self.b.block(region), self.b.block(region));
         self.b.block_successor(first, second);
         self.b.block_successor(second, second);
         let argument = self.b.argument(second, ValueInfo::default());
-        let mut inner_scope = scope.clone();
+        let mut inner_scope = scope.to_vec();
         self.body(first, &mut inner_scope, depth + 1);
         let value = self.pick(&inner_scope);
         let end = self.b.op(first, 0);

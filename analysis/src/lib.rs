@@ -30,6 +30,7 @@ mod forest;
 pub mod index;
 mod intervals;
 pub mod liveness;
+mod nesting;
 pub mod one_shot;
 pub mod ownership;
 pub mod plan;

@@ -22,6 +22,7 @@
 use std::fmt;
 
 use crate::index::{BlockId, Id, IndexVec, Lists, OpId, ValueId};
+use crate::nesting::Tree;
 
 /// What a memref is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +41,11 @@ pub enum MemrefKind {
 
 /// A memref.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Memref {
-    kind: MemrefKind,
-    block: BlockId,
+pub(crate) struct Memref {
+    pub kind: MemrefKind,
+    pub block: BlockId,
     /// The defining operation; none for a block argument.
-    op: Option<OpId>,
+    pub op: Option<OpId>,
 }
 
 /// What a terminator does with one of its memref operands.
@@ -191,12 +192,12 @@ impl std::error::Error for OwnershipError {}
 /// Collects what is known about the memrefs of one function, in the order of a walk, and decides.
 #[derive(Clone, Debug, Default)]
 pub struct OwnershipFacts {
-    blocks: IndexVec<BlockId, Option<OpId>>,
-    ops: IndexVec<OpId, BlockId>,
-    memrefs: IndexVec<ValueId, Memref>,
-    sources: Vec<(ValueId, ValueId)>,
-    uses: Vec<(ValueId, OpId)>,
-    forwards: Vec<Forward>,
+    pub(crate) blocks: IndexVec<BlockId, Option<OpId>>,
+    pub(crate) ops: IndexVec<OpId, BlockId>,
+    pub(crate) memrefs: IndexVec<ValueId, Memref>,
+    pub(crate) sources: Vec<(ValueId, ValueId)>,
+    pub(crate) uses: Vec<(ValueId, OpId)>,
+    pub(crate) forwards: Vec<Forward>,
 }
 
 impl OwnershipFacts {
@@ -256,90 +257,6 @@ impl OwnershipFacts {
     }
 }
 
-/// Pre-order numbers of operations and the last operation of each block.
-struct Tree {
-    spans: IndexVec<OpId, (u32, u32)>,
-    last_op: IndexVec<BlockId, Option<OpId>>,
-    order: Vec<OpId>,
-}
-
-impl Tree {
-    fn new(facts: &OwnershipFacts) -> Result<Self, OwnershipError> {
-        let unknown = |table, number| Err(OwnershipError::UnknownId(table, number));
-        let in_block: Vec<_> = facts.ops.iter_enumerated().map(|(op, &block)| (block, op)).collect();
-        if let Some(&(block, _)) = in_block.iter().find(|(block, _)| facts.blocks.get(*block).is_none()) {
-            return unknown("block", block.number());
-        }
-        let owned: Vec<_> = facts.blocks.iter_enumerated().filter_map(|(block, op)| Some(((*op)?, block))).collect();
-        if let Some(&(op, _)) = owned.iter().find(|(op, _)| facts.ops.get(*op).is_none()) {
-            return unknown("operation", op.number());
-        }
-        let ops_of = Lists::group(facts.blocks.len(), &in_block);
-        let blocks_of = Lists::group(facts.ops.len(), &owned);
-        let last_op = facts.blocks.ids().map(|block| ops_of.of(block).last().copied()).collect();
-        let mut this = Self { spans: IndexVec::filled((u32::MAX, 0), facts.ops.len()), last_op, order: Vec::new() };
-        let roots = facts.blocks.iter_enumerated().filter(|(_, op)| op.is_none()).map(|(block, _)| block);
-        let mut stack: Vec<(OpId, bool)> =
-            roots.flat_map(|block| ops_of.of(block).iter().map(|&op| (op, false))).collect();
-        stack.reverse();
-        while let Some((op, leaving)) = stack.pop() {
-            let next = u32::try_from(this.order.len()).unwrap_or(u32::MAX);
-            if leaving {
-                this.spans[op].1 = next - 1;
-                continue;
-            }
-            this.spans[op].0 = next;
-            this.order.push(op);
-            stack.push((op, true));
-            for &block in blocks_of.of(op).iter().rev() {
-                stack.extend(ops_of.of(block).iter().rev().map(|&op| (op, false)));
-            }
-        }
-        let missed = this.spans.ids().find(|&op| this.spans[op].0 == u32::MAX);
-        missed.map_or(Ok(this), |op| Err(OwnershipError::Unreachable(op)))
-    }
-
-    fn check(&self, facts: &OwnershipFacts) -> Result<(), OwnershipError> {
-        let known = |value: ValueId| {
-            let unknown = OwnershipError::UnknownId("value", value.number());
-            facts.memrefs.get(value).map(|_| ()).ok_or(unknown)
-        };
-        if let Some(memref) = facts.memrefs.iter().find(|memref| facts.blocks.get(memref.block).is_none()) {
-            return Err(OwnershipError::UnknownId("block", memref.block.number()));
-        }
-        for &(value, source) in &facts.sources {
-            known(value)?;
-            known(source)?;
-        }
-        let forwarded = facts.forwards.iter().map(|forward| (forward.value, forward.terminator));
-        for (value, op) in facts.uses.iter().copied().chain(forwarded) {
-            known(value)?;
-            facts.ops.get(op).ok_or(OwnershipError::UnknownId("operation", op.number()))?;
-            if self.op_in_block(facts, facts.memrefs[value].block, op).is_none() {
-                return Err(OwnershipError::NotVisible(value, op));
-            }
-        }
-        for forward in &facts.forwards {
-            if let ForwardTo::Value(to) = forward.to {
-                known(to)?;
-            }
-            if self.last_op[facts.ops[forward.terminator]] != Some(forward.terminator) {
-                return Err(OwnershipError::NotATerminator(forward.terminator));
-            }
-        }
-        Ok(())
-    }
-
-    /// The operation of `block` that is or encloses `op`.
-    fn op_in_block(&self, facts: &OwnershipFacts, block: BlockId, op: OpId) -> Option<OpId> {
-        let mut op = op;
-        while facts.ops[op] != block {
-            op = facts.blocks[facts.ops[op]]?;
-        }
-        Some(op)
-    }
-}
-
 fn sibling_numbers(facts: &OwnershipFacts) -> IndexVec<ValueId, u32> {
     let mut arguments = IndexVec::<BlockId, u32>::filled(0, facts.blocks.len());
     let mut results = IndexVec::<OpId, u32>::filled(0, facts.ops.len());
@@ -361,6 +278,8 @@ struct Solver<'a> {
     sources: Lists<ValueId, ValueId>,
     /// Indices of forwards to each value.
     incoming: Lists<ValueId, u32>,
+    /// Indices of forwards by each terminator, in order.
+    of_terminator: Lists<OpId, u32>,
     results: Lists<OpId, ValueId>,
     /// Arguments of the blocks of each operation.
     arguments: Lists<OpId, ValueId>,
@@ -381,6 +300,8 @@ impl<'a> Solver<'a> {
                 ForwardTo::Caller => None,
             })
             .collect();
+        let of_terminator: Vec<_> =
+            facts.forwards.iter().zip(0_u32..).map(|(forward, index)| (forward.terminator, index)).collect();
         let results: Vec<_> =
             facts.memrefs.iter_enumerated().filter_map(|(value, memref)| Some((memref.op?, value))).collect();
         let arguments: Vec<_> = facts
@@ -395,6 +316,7 @@ impl<'a> Solver<'a> {
             arguments: Lists::group(facts.ops.len(), &arguments),
             sources: Lists::group(count, &facts.sources),
             incoming: Lists::group(count, &incoming),
+            of_terminator: Lists::group(facts.ops.len(), &of_terminator),
             results: Lists::group(facts.ops.len(), &results),
             numbers: sibling_numbers(facts),
             state: IndexVec::filled(Ownership::Uninitialized, count),
@@ -425,8 +347,9 @@ impl<'a> Solver<'a> {
         // The arguments of a loop depend on each other through its terminator.
         loop {
             let arguments: Vec<_> = self.arguments.of(op).to_vec();
-            let risen = arguments.into_iter().fold(false, |risen, value| self.update(value) || risen);
-            if !risen {
+            // Every argument is updated, so no short circuit.
+            let risen = arguments.into_iter().filter(|&value| self.update(value)).count();
+            if risen == 0 {
                 break;
             }
         }
@@ -460,7 +383,9 @@ impl<'a> Solver<'a> {
             return state;
         }
         // Only one of several operands with the same memory can take the ownership.
-        let earlier = self.facts.forwards[..index].iter().filter(|other| other.terminator == forward.terminator);
+        let siblings = self.of_terminator.of(forward.terminator).iter();
+        let earlier = siblings.take_while(|&&other| (other as usize) < index);
+        let earlier = earlier.map(|&other| &self.facts.forwards[other as usize]);
         let also_owned = |other: &Forward| {
             let others = self.owners_in(block, other.value);
             others.iter().any(|root| root.1 != Ownership::NotOwned && roots.contains(root))
@@ -474,7 +399,7 @@ impl<'a> Solver<'a> {
             [] => state,
             [only] if is_same(only) => state,
             // A caller gets a copy. Any other receiver has to find out who got the ownership of its memory.
-            rivals if to_caller && rivals.iter().any(|rival| certain(rival)) => Ownership::NotOwned,
+            rivals if to_caller && rivals.iter().any(certain) => Ownership::NotOwned,
             _ => Ownership::AtRunTime,
         }
     }
@@ -588,9 +513,8 @@ impl<'a> Solver<'a> {
     /// Whether the terminator of `block` certainly forwards the memory of `value`, and nothing else in its place.
     fn is_given_away(&self, block: BlockId, value: ValueId) -> bool {
         let Some(terminator) = self.tree.last_op[block] else { return false };
-        let forwards = self.facts.forwards.iter().filter(|forward| forward.terminator == terminator);
-        forwards.into_iter().any(|forward| {
-            let roots = self.owners_in(block, forward.value);
+        self.of_terminator.of(terminator).iter().any(|&index| {
+            let roots = self.owners_in(block, self.facts.forwards[index as usize].value);
             roots.len() == 1 && roots[0].0 == value
         })
     }

@@ -25,7 +25,7 @@ fn placements(decisions: Result<Decisions, crate::one_shot::DecideError>) -> Res
 
 fn assert_agree(facts: &Facts, seed: u64, heuristic: Heuristic) {
     let order = visiting_order(facts, heuristic);
-    let options = Options { unordered_graph_regions: seed % 2 == 0, ..Options::default() };
+    let options = Options { unordered_graph_regions: seed.is_multiple_of(2), ..Options::default() };
     let literal = placements(decide_in_order(facts, &order, PairwiseClasses::new(facts, &options)));
     for small in [0, SMALL] {
         let fast = placements(decide_in_order(facts, &order, Classes::new(facts, &options, small)));
@@ -36,19 +36,19 @@ fn assert_agree(facts: &Facts, seed: u64, heuristic: Heuristic) {
 #[test]
 fn indexed_decisions_are_the_literal_ones() {
     let functions = 1200;
-    for seed in 0..functions {
-        let shape = Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed % 5 == 0 };
+    for seed in 0_u64..functions {
+        let shape = Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed.is_multiple_of(5) };
         let facts = function(seed, shape);
         assert_agree(&facts, seed, Heuristic::BottomUp);
-        assert_agree(&facts, seed, if seed % 2 == 0 { Heuristic::TopDown } else { Heuristic::Fuzzer(seed) });
+        assert_agree(&facts, seed, if seed.is_multiple_of(2) { Heuristic::TopDown } else { Heuristic::Fuzzer(seed) });
     }
 }
 
 #[test]
 fn checker_accepts_decisions() {
     let mut decided = 0;
-    for seed in 0..400 {
-        let shape = Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed % 5 == 0 };
+    for seed in 0_u64..400 {
+        let shape = Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed.is_multiple_of(5) };
         let facts = function(seed, shape);
         for heuristic in [Heuristic::BottomUp, Heuristic::Fuzzer(seed)] {
             let options = Options { heuristic, ..Options::default() };
