@@ -7,8 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::constants::{Constant, ConstantData};
 use crate::encode::{
-    ALIGNMENT, ConstantHeader, FILE_LEN_AT, HASH_AT, HASHED_FROM, HEADER_AT, HEADER_LEN_AT, Header,
-    MAGIC, VERSION,
+    ALIGNMENT, ConstantHeader, FILE_LEN_AT, HASH_AT, HASHED_FROM, HEADER_AT, HEADER_LEN_AT, Header, MAGIC, VERSION,
 };
 use crate::error::Error;
 use crate::map::Map;
@@ -21,10 +20,7 @@ impl Program {
     /// [`Error::Io`], and all of [`Program::decode`].
     pub fn open(path: &Path) -> Result<Program, Error> {
         let map = Arc::new(Map::open(path)?);
-        decode(&map, |start, end| ConstantData::Mapped {
-            map: map.clone(),
-            range: start..end,
-        })
+        decode(&map, |start, end| ConstantData::Mapped { map: map.clone(), range: start..end })
     }
 
     /// Decodes an artifact that lies in memory; constants are copied out of it.
@@ -33,9 +29,7 @@ impl Program {
     /// [`Error::NotAnArtifact`], [`Error::Version`], [`Error::Truncated`], [`Error::Altered`], [`Error::Malformed`],
     /// [`Error::Inconsistent`].
     pub fn decode(bytes: &[u8]) -> Result<Program, Error> {
-        decode(bytes, |start, end| {
-            ConstantData::Owned(bytes[start..end].into())
-        })
+        decode(bytes, |start, end| ConstantData::Owned(bytes[start..end].into()))
     }
 }
 
@@ -47,30 +41,11 @@ fn decode(bytes: &[u8], data: impl Fn(usize, usize) -> ConstantData) -> Result<P
     let mut constants = Vec::with_capacity(header.constants.len());
     for constant in header.constants {
         let (start, end) = section(&constant, sections_at, bytes.len())?;
-        let ConstantHeader {
-            name, dtype, shape, ..
-        } = constant;
-        constants.push(Constant {
-            name,
-            dtype,
-            shape,
-            data: data(start, end),
-        });
+        let ConstantHeader { name, dtype, shape, .. } = constant;
+        constants.push(Constant { name, dtype, shape, data: data(start, end) });
     }
-    let Header {
-        producer,
-        entry,
-        signature,
-        variants,
-        ..
-    } = header;
-    let program = Program {
-        entry,
-        signature,
-        constants,
-        variants,
-        producer,
-    };
+    let Header { producer, entry, signature, variants, .. } = header;
+    let program = Program { entry, signature, constants, variants, producer };
     program.verify()?;
     Ok(program)
 }
@@ -86,10 +61,7 @@ fn check_envelope(bytes: &[u8]) -> Result<usize, Error> {
     }
     let found = u32::from_le_bytes(array(bytes, MAGIC.len()));
     if found != VERSION {
-        return Err(Error::Version {
-            found,
-            expected: VERSION,
-        });
+        return Err(Error::Version { found, expected: VERSION });
     }
     let file_len = u64::from_le_bytes(array(bytes, FILE_LEN_AT));
     if (bytes.len() as u64) < file_len {
@@ -118,43 +90,25 @@ fn parse_header(bytes: &[u8]) -> Result<Header, Error> {
 }
 
 /// Start and end of a constant's bytes.
-fn section(
-    constant: &ConstantHeader,
-    sections_at: usize,
-    file_len: usize,
-) -> Result<(usize, usize), Error> {
-    let start = usize::try_from(constant.offset)
-        .ok()
-        .and_then(|offset| offset.checked_add(sections_at));
+fn section(constant: &ConstantHeader, sections_at: usize, file_len: usize) -> Result<(usize, usize), Error> {
+    let start = usize::try_from(constant.offset).ok().and_then(|offset| offset.checked_add(sections_at));
     let len = usize::try_from(constant.len).ok();
-    let end = start
-        .zip(len)
-        .and_then(|(start, len)| start.checked_add(len));
+    let end = start.zip(len).and_then(|(start, len)| start.checked_add(len));
     match (start, end) {
         (Some(start), Some(end)) if end <= file_len => Ok((start, end)),
-        _ => Err(malformed(&format!(
-            "constant `{}` lies outside the file",
-            constant.name
-        ))),
+        _ => Err(malformed(&format!("constant `{}` lies outside the file", constant.name))),
     }
 }
 
 /// `N` bytes at `at`; the caller has checked the length.
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes[at..at + N]
-        .try_into()
-        .expect("the slice has N bytes: sliced so")
+    bytes[at..at + N].try_into().expect("the slice has N bytes: sliced so")
 }
 
 fn truncated(bytes: &[u8], expected_bytes: u64) -> Error {
-    Error::Truncated {
-        found_bytes: bytes.len() as u64,
-        expected_bytes,
-    }
+    Error::Truncated { found_bytes: bytes.len() as u64, expected_bytes }
 }
 
 fn malformed(what: &str) -> Error {
-    Error::Malformed {
-        what: what.to_owned(),
-    }
+    Error::Malformed { what: what.to_owned() }
 }

@@ -28,16 +28,8 @@ pub enum DType {
 
 impl DType {
     /// Every element type, in declaration order.
-    pub const ALL: [DType; 8] = [
-        DType::F16,
-        DType::F32,
-        DType::F64,
-        DType::I1,
-        DType::I8,
-        DType::I32,
-        DType::I64,
-        DType::Index,
-    ];
+    pub const ALL: [DType; 8] =
+        [DType::F16, DType::F32, DType::F64, DType::I1, DType::I8, DType::I32, DType::I64, DType::Index];
 
     /// Bytes that one element takes in a tensor's memory.
     pub const fn size_bytes(self) -> u64 {

@@ -89,14 +89,11 @@ impl Program {
             constants,
             variants: self.variants.clone(),
         };
-        let header = postcard::to_stdvec(&header).map_err(|e| Error::Malformed {
-            what: e.to_string(),
-        })?;
+        let header = postcard::to_stdvec(&header).map_err(|e| Error::Malformed { what: e.to_string() })?;
         let sections_at = (HEADER_AT + header.len()).next_multiple_of(ALIGNMENT);
         let mut prefix = vec![0u8; HEADER_AT - HASHED_FROM];
         let file_len = (sections_at + sections_len) as u64;
-        prefix[FILE_LEN_AT - HASHED_FROM..HEADER_LEN_AT - HASHED_FROM]
-            .copy_from_slice(&file_len.to_le_bytes());
+        prefix[FILE_LEN_AT - HASHED_FROM..HEADER_LEN_AT - HASHED_FROM].copy_from_slice(&file_len.to_le_bytes());
         prefix[HEADER_LEN_AT - HASHED_FROM..].copy_from_slice(&(header.len() as u64).to_le_bytes());
 
         let parts = self.body_parts(&prefix, &header);

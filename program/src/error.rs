@@ -47,10 +47,7 @@ pub enum Error {
 impl Error {
     /// An I/O error at `path`.
     pub fn io(path: &Path, source: &std::io::Error) -> Error {
-        Error::Io {
-            path: path.to_owned(),
-            message: source.to_string(),
-        }
+        Error::Io { path: path.to_owned(), message: source.to_string() }
     }
 
     /// The stable code.
@@ -72,9 +69,7 @@ impl Error {
             Error::NotAnArtifact => "give a file that `monopour compile -o` wrote",
             Error::Version { .. } => "compile the model again with this version of monopour",
             Error::Truncated { .. } => "the download or copy was cut short: fetch the file again",
-            Error::Altered => {
-                "the file was changed after it was written: fetch or compile it again"
-            }
+            Error::Altered => "the file was changed after it was written: fetch or compile it again",
             Error::Malformed { .. } | Error::Inconsistent { .. } => {
                 "the file was not written by monopour, or by a defective one: compile it again"
             }
@@ -88,19 +83,10 @@ impl fmt::Display for Error {
         match self {
             Error::NotAnArtifact => write!(f, "not a monopour artifact"),
             Error::Version { found, expected } => {
-                write!(
-                    f,
-                    "artifact version {found} is not understood, expected {expected}"
-                )
+                write!(f, "artifact version {found} is not understood, expected {expected}")
             }
-            Error::Truncated {
-                found_bytes,
-                expected_bytes,
-            } => {
-                write!(
-                    f,
-                    "artifact is truncated: found {found_bytes} of {expected_bytes} bytes"
-                )
+            Error::Truncated { found_bytes, expected_bytes } => {
+                write!(f, "artifact is truncated: found {found_bytes} of {expected_bytes} bytes")
             }
             Error::Altered => write!(f, "artifact is altered: its content hash does not match"),
             Error::Malformed { what } => write!(f, "artifact is malformed: {what}"),

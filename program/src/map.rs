@@ -1,8 +1,5 @@
 //! Read-only mapped files.
-#![allow(
-    unsafe_code,
-    reason = "mapping a file is unsafe: another process may change it while it is mapped"
-)]
+#![allow(unsafe_code, reason = "mapping a file is unsafe: another process may change it while it is mapped")]
 
 use std::fs::File;
 use std::ops::Deref;

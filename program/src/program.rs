@@ -11,9 +11,7 @@ use crate::target::Target;
 
 /// Bytes of a contiguous tensor, `None` on overflow.
 pub(crate) fn tensor_bytes(dtype: DType, shape: &[u64]) -> Option<u64> {
-    shape.iter().try_fold(dtype.size_bytes(), |bytes, &extent| {
-        bytes.checked_mul(extent)
-    })
+    shape.iter().try_fold(dtype.size_bytes(), |bytes, &extent| bytes.checked_mul(extent))
 }
 
 /// A compiled program.
@@ -61,19 +59,12 @@ impl TensorDesc {
 
     /// Number of elements, saturating as [`TensorDesc::size_bytes`] does.
     pub fn elements(&self) -> u64 {
-        self.shape
-            .iter()
-            .try_fold(1u64, |n, &extent| n.checked_mul(extent))
-            .unwrap_or(u64::MAX)
+        self.shape.iter().try_fold(1u64, |n, &extent| n.checked_mul(extent)).unwrap_or(u64::MAX)
     }
 
     /// The MLIR spelling of the type, such as `tensor<2x3xf32>`.
     pub fn type_text(&self) -> String {
-        let dims: String = self
-            .shape
-            .iter()
-            .map(|extent| format!("{extent}x"))
-            .collect();
+        let dims: String = self.shape.iter().map(|extent| format!("{extent}x")).collect();
         format!("tensor<{dims}{}>", self.dtype)
     }
 }

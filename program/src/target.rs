@@ -165,13 +165,9 @@ impl GpuRequirements {
                 missing.push(format!("feature {}", feature.as_str()));
             }
         }
-        if let Some(size) = self.subgroup_size {
-            if (device.subgroup_min_size, device.subgroup_max_size) != (size, size) {
-                missing.push(format!(
-                    "subgroup size {size} (the device has {} to {})",
-                    device.subgroup_min_size, device.subgroup_max_size
-                ));
-            }
+        let offered = (device.subgroup_min_size, device.subgroup_max_size);
+        if let Some(size) = self.subgroup_size.filter(|&size| offered != (size, size)) {
+            missing.push(format!("subgroup size {size} (the device has {} to {})", offered.0, offered.1));
         }
         missing.extend(self.limits.exceeded(&device.limits));
         missing
@@ -182,56 +178,20 @@ impl GpuLimits {
     /// The limits of `device` that are smaller than these, in words.
     fn exceeded(&self, device: &GpuLimits) -> Vec<String> {
         let rows: [(&str, u64, u64); 10] = [
-            (
-                "storage buffers",
-                self.max_storage_buffers.into(),
-                device.max_storage_buffers.into(),
-            ),
-            (
-                "binding bytes",
-                self.max_binding_bytes,
-                device.max_binding_bytes,
-            ),
-            (
-                "buffer bytes",
-                self.max_buffer_bytes,
-                device.max_buffer_bytes,
-            ),
-            (
-                "workgroup memory",
-                self.max_workgroup_storage_bytes.into(),
-                device.max_workgroup_storage_bytes.into(),
-            ),
-            (
-                "invocations",
-                self.max_workgroup_invocations.into(),
-                device.max_workgroup_invocations.into(),
-            ),
-            (
-                "workgroup size x",
-                self.max_workgroup_size[0].into(),
-                device.max_workgroup_size[0].into(),
-            ),
-            (
-                "workgroup size y",
-                self.max_workgroup_size[1].into(),
-                device.max_workgroup_size[1].into(),
-            ),
-            (
-                "workgroup size z",
-                self.max_workgroup_size[2].into(),
-                device.max_workgroup_size[2].into(),
-            ),
+            ("storage buffers", self.max_storage_buffers.into(), device.max_storage_buffers.into()),
+            ("binding bytes", self.max_binding_bytes, device.max_binding_bytes),
+            ("buffer bytes", self.max_buffer_bytes, device.max_buffer_bytes),
+            ("workgroup memory", self.max_workgroup_storage_bytes.into(), device.max_workgroup_storage_bytes.into()),
+            ("invocations", self.max_workgroup_invocations.into(), device.max_workgroup_invocations.into()),
+            ("workgroup size x", self.max_workgroup_size[0].into(), device.max_workgroup_size[0].into()),
+            ("workgroup size y", self.max_workgroup_size[1].into(), device.max_workgroup_size[1].into()),
+            ("workgroup size z", self.max_workgroup_size[2].into(), device.max_workgroup_size[2].into()),
             (
                 "workgroups per dimension",
                 self.max_workgroups_per_dimension.into(),
                 device.max_workgroups_per_dimension.into(),
             ),
-            (
-                "immediate bytes",
-                self.max_immediate_bytes.into(),
-                device.max_immediate_bytes.into(),
-            ),
+            ("immediate bytes", self.max_immediate_bytes.into(), device.max_immediate_bytes.into()),
         ];
         rows.iter()
             .filter(|(_, needed, offered)| needed > offered)
@@ -318,9 +278,7 @@ pub struct CpuTarget {
 
 /// Features beyond plain x86-64 that each level adds, by LLVM's names.
 const X86_64_V2: [&str; 6] = ["cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"];
-const X86_64_V3: [&str; 8] = [
-    "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe",
-];
+const X86_64_V3: [&str; 8] = ["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"];
 const X86_64_V4: [&str; 5] = ["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"];
 
 impl CpuTarget {
@@ -328,16 +286,14 @@ impl CpuTarget {
     /// machines of one level are equal.
     pub fn host() -> CpuTarget {
         let levels = ["x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", "generic"];
-        levels
-            .into_iter()
-            .filter_map(CpuTarget::parse)
-            .find(|target| target.missing().is_empty())
-            .unwrap_or_else(|| CpuTarget {
+        levels.into_iter().filter_map(CpuTarget::parse).find(|target| target.missing().is_empty()).unwrap_or_else(
+            || CpuTarget {
                 arch: std::env::consts::ARCH.into(),
                 cpu: "generic".into(),
                 features: Vec::new(),
                 vector_bits: 128,
-            })
+            },
+        )
     }
 
     /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v4`, or `generic` (this architecture's baseline).
@@ -351,26 +307,14 @@ impl CpuTarget {
             "generic" => (std::env::consts::ARCH, &[], 128),
             _ => return None,
         };
-        let mut features: Vec<String> = levels
-            .iter()
-            .flat_map(|level| level.iter().map(|f| (*f).to_owned()))
-            .collect();
+        let mut features: Vec<String> = levels.iter().flat_map(|level| level.iter().map(|f| (*f).to_owned())).collect();
         features.sort();
-        Some(CpuTarget {
-            arch: arch.into(),
-            cpu: name.into(),
-            features,
-            vector_bits,
-        })
+        Some(CpuTarget { arch: arch.into(), cpu: name.into(), features, vector_bits })
     }
 
     /// LLVM's feature string: `+avx,+avx2,...`.
     pub fn llvm_features(&self) -> String {
-        self.features
-            .iter()
-            .map(|feature| format!("+{feature}"))
-            .collect::<Vec<_>>()
-            .join(",")
+        self.features.iter().map(|feature| format!("+{feature}")).collect::<Vec<_>>().join(",")
     }
 
     /// Lanes of `dtype` in one vector register.
@@ -387,16 +331,9 @@ impl CpuTarget {
 /// What this machine lacks of `arch` and `features` (LLVM's names), in words.
 pub fn missing_on_host(arch: &str, features: &[String]) -> Vec<String> {
     if arch != std::env::consts::ARCH {
-        return vec![format!(
-            "architecture {arch} (this machine is {})",
-            std::env::consts::ARCH
-        )];
+        return vec![format!("architecture {arch} (this machine is {})", std::env::consts::ARCH)];
     }
-    features
-        .iter()
-        .filter(|feature| !host_has(feature))
-        .map(|feature| format!("cpu feature {feature}"))
-        .collect()
+    features.iter().filter(|feature| !host_has(feature)).map(|feature| format!("cpu feature {feature}")).collect()
 }
 
 /// Whether this machine's CPU has the feature that LLVM calls `feature`; an unknown name counts as absent.

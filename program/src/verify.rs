@@ -25,10 +25,7 @@ impl Program {
         if self.variants.is_empty() {
             return inconsistent("no variant".into());
         }
-        self.variants
-            .iter()
-            .enumerate()
-            .try_for_each(|(index, variant)| verify_variant(index, variant))
+        self.variants.iter().enumerate().try_for_each(|(index, variant)| verify_variant(index, variant))
     }
 }
 
@@ -50,10 +47,9 @@ fn verify_constant(constant: &Constant) -> Check {
     let found = constant.data.bytes().len() as u64;
     match constant.size_bytes() {
         Some(expected) if expected == found => Ok(()),
-        Some(expected) => inconsistent(format!(
-            "constant `{}` has {found} bytes, its type asks for {expected}",
-            constant.name
-        )),
+        Some(expected) => {
+            inconsistent(format!("constant `{}` has {found} bytes, its type asks for {expected}", constant.name))
+        }
         None => inconsistent(format!("constant `{}` is too large", constant.name)),
     }
 }
@@ -76,10 +72,7 @@ fn verify_variant(index: usize, variant: &Variant) -> Check {
             }
             (Kernel::Cpu(_), Target::Cpu(_)) => {}
             _ => {
-                return inconsistent(format!(
-                    "kernel `{}` is not of its variant's target",
-                    kernel.name()
-                ));
+                return inconsistent(format!("kernel `{}` is not of its variant's target", kernel.name()));
             }
         }
     }
@@ -100,16 +93,10 @@ fn verify_plan(plan: &MemoryPlan) -> Check {
     for transient in &plan.transients {
         let end = transient.offset.checked_add(transient.size_bytes);
         if end.is_none_or(|end| end > plan.arena_bytes) {
-            return inconsistent(format!(
-                "transient `{}` lies outside the arena",
-                transient.name
-            ));
+            return inconsistent(format!("transient `{}` lies outside the arena", transient.name));
         }
         if transient.first > transient.last {
-            return inconsistent(format!(
-                "transient `{}` dies before it lives",
-                transient.name
-            ));
+            return inconsistent(format!("transient `{}` dies before it lives", transient.name));
         }
     }
     Ok(())

@@ -3,12 +3,7 @@
 use monopour_program::*;
 
 fn tensor(name: &str, dtype: DType, shape: &[u64]) -> TensorDesc {
-    TensorDesc {
-        name: name.into(),
-        dtype,
-        shape: shape.into(),
-        donated: false,
-    }
+    TensorDesc { name: name.into(), dtype, shape: shape.into(), donated: false }
 }
 
 /// A small program with everything in it: two variants, two constants (one empty), a plan.
@@ -28,76 +23,32 @@ fn sample() -> Program {
             wgsl: "@compute @workgroup_size(8) fn main_dispatch_0() {}".into(),
             spirv: vec![0x0723_0203, 1, 2],
             workgroup_size: [8, 1, 1],
-            bindings: vec![
-                Binding {
-                    access: Access::Read,
-                },
-                Binding {
-                    access: Access::ReadWrite,
-                },
-            ],
+            bindings: vec![Binding { access: Access::Read }, Binding { access: Access::ReadWrite }],
             ..Default::default()
         })],
-        host: NativeCode {
-            arch: "x86_64".into(),
-            features: vec![],
-            object: vec![1, 2, 3],
-            entry: "main".into(),
-        },
+        host: NativeCode { arch: "x86_64".into(), features: vec![], object: vec![1, 2, 3], entry: "main".into() },
         plan: MemoryPlan {
             arena_bytes: 512,
             planned_bytes: 300,
             lower_bound_bytes: 300,
-            transients: vec![Transient {
-                name: "t".into(),
-                offset: 256,
-                size_bytes: 200,
-                first: 0,
-                last: 1,
-            }],
+            transients: vec![Transient { name: "t".into(), offset: 256, size_bytes: 200, first: 0, last: 1 }],
         },
-        copies: vec![CopyNote {
-            reason: "read after write".into(),
-            location: "a.mlir:1:2".into(),
-            bytes: 4,
-        }],
+        copies: vec![CopyNote { reason: "read after write".into(), location: "a.mlir:1:2".into(), bytes: 4 }],
     };
     let mut cpu = gpu.clone();
     cpu.target = Target::Cpu(CpuTarget::parse("x86-64-v3").expect("a known name"));
-    cpu.kernels = vec![Kernel::Cpu(CpuKernel {
-        symbol: "main_dispatch_0".into(),
-        args: 2,
-        ids: 2,
-        ..Default::default()
-    })];
+    cpu.kernels =
+        vec![Kernel::Cpu(CpuKernel { symbol: "main_dispatch_0".into(), args: 2, ids: 2, ..Default::default() })];
     Program {
         entry: "main".into(),
         signature: Signature {
-            inputs: vec![
-                tensor("arg0", DType::F32, &[2, 3]),
-                tensor("arg1", DType::I1, &[]),
-            ],
+            inputs: vec![tensor("arg0", DType::F32, &[2, 3]), tensor("arg1", DType::I1, &[])],
             results: vec![tensor("result0", DType::F16, &[0, 3])],
         },
         constants: vec![
-            Constant {
-                name: "w".into(),
-                dtype: DType::I32,
-                shape: vec![2],
-                data: vec![1, 0, 0, 0, 2, 0, 0, 0].into(),
-            },
-            Constant {
-                name: "none".into(),
-                dtype: DType::F64,
-                shape: vec![0],
-                data: vec![].into(),
-            },
-            Constant {
-                name: "v".into(),
-                dtype: DType::I8,
-                shape: vec![3],
-                data: vec![7, 8, 9].into(),
-            },
+            Constant { name: "w".into(), dtype: DType::I32, shape: vec![2], data: vec![1, 0, 0, 0, 2, 0, 0, 0].into() },
+            Constant { name: "none".into(), dtype: DType::F64, shape: vec![0], data: vec![].into() },
+            Constant { name: "v".into(), dtype: DType::I8, shape: vec![3], data: vec![7, 8, 9].into() },
         ],
         variants: vec![gpu, cpu],
         producer: "test 0".into(),
@@ -125,9 +76,7 @@ fn constants_of_a_saved_file_are_mapped_and_aligned() {
     std::fs::remove_file(&path).unwrap();
     assert_eq!(program, sample());
     for constant in &program.constants {
-        let ConstantData::Mapped { range, .. } = &constant.data else {
-            panic!("{:?} was copied", constant.data)
-        };
+        let ConstantData::Mapped { range, .. } = &constant.data else { panic!("{:?} was copied", constant.data) };
         assert_eq!(range.start % 256, 0);
     }
 }
@@ -154,11 +103,7 @@ fn every_flipped_byte_is_an_error() {
                 48..56 => &["P0003", "P0004"],
                 _ => &["P0004"],
             };
-            assert!(
-                expected.contains(&code(&bytes)),
-                "byte {at}: {}",
-                code(&bytes)
-            );
+            assert!(expected.contains(&code(&bytes)), "byte {at}: {}", code(&bytes));
             bytes[at] ^= flip;
         }
     }
@@ -178,10 +123,7 @@ fn a_damaged_header_with_a_right_hash_never_panics() {
             let hash = sha2::Sha256::digest(&bytes[44..]);
             bytes[12..44].copy_from_slice(&hash);
             if let Err(error) = Program::decode(&bytes) {
-                assert!(
-                    ["P0003", "P0005", "P0006"].contains(&error.code()),
-                    "{error}"
-                );
+                assert!(["P0003", "P0005", "P0006"].contains(&error.code()), "{error}");
                 malformed += u32::from(error.code() == "P0005");
             }
         }
@@ -202,28 +144,13 @@ fn inconsistent_programs_are_neither_written_nor_read() {
         assert!(error.to_string().contains(expected), "{error}");
     };
     check(&|p| p.variants.clear(), "no variant");
-    check(
-        &|p| p.constants[0].data = vec![0; 4].into(),
-        "constant `w` has 4 bytes, its type asks for 8",
-    );
-    check(
-        &|p| p.signature.inputs[0].shape = vec![u64::MAX, 4],
-        "too large",
-    );
-    check(
-        &|p| p.signature.inputs[1].name = "arg0".into(),
-        "two inputs are named `arg0`",
-    );
+    check(&|p| p.constants[0].data = vec![0; 4].into(), "constant `w` has 4 bytes, its type asks for 8");
+    check(&|p| p.signature.inputs[0].shape = vec![u64::MAX, 4], "too large");
+    check(&|p| p.signature.inputs[1].name = "arg0".into(), "two inputs are named `arg0`");
     check(&|p| p.signature.results[0].donated = true, "donated");
-    check(
-        &|p| p.variants[0].plan.arena_bytes = 300,
-        "outside the arena",
-    );
+    check(&|p| p.variants[0].plan.arena_bytes = 300, "outside the arena");
 
-    check(
-        &|p| p.variants[0].kernels = p.variants[1].kernels.clone(),
-        "not of its variant's target",
-    );
+    check(&|p| p.variants[0].kernels = p.variants[1].kernels.clone(), "not of its variant's target");
     check(&|p| p.variants[1].host.object.clear(), "no host function");
 }
 
@@ -231,9 +158,7 @@ fn inconsistent_programs_are_neither_written_nor_read() {
 fn a_file_that_is_not_there_is_an_io_error() {
     let error = Program::open(std::path::Path::new("/nonexistent/x.mpr")).unwrap_err();
     assert_eq!(error.code(), "P0007");
-    let error = sample()
-        .save(std::path::Path::new("/nonexistent/x.mpr"))
-        .unwrap_err();
+    let error = sample().save(std::path::Path::new("/nonexistent/x.mpr")).unwrap_err();
     assert_eq!(error.code(), "P0007");
     let shown = error::render(error.code(), &error, error.help());
     assert!(shown.starts_with("error[P0007]: cannot access"), "{shown}");
@@ -261,20 +186,12 @@ fn cpu_targets_parse_and_the_host_is_one() {
 #[test]
 fn requirements_name_what_a_device_lacks() {
     let device = GpuDescription::portable();
-    let mut needs = GpuRequirements {
-        features: vec![GpuFeature::Int64],
-        subgroup_size: Some(8),
-        ..Default::default()
-    };
+    let mut needs = GpuRequirements { features: vec![GpuFeature::Int64], subgroup_size: Some(8), ..Default::default() };
     needs.limits.max_storage_buffers = 12;
     let missing = needs.missing(&device);
     assert_eq!(
         missing,
-        [
-            "feature int64",
-            "subgroup size 8 (the device has 0 to 0)",
-            "storage buffers 12 (the device offers 8)",
-        ]
+        ["feature int64", "subgroup size 8 (the device has 0 to 0)", "storage buffers 12 (the device offers 8)",]
     );
     assert!(GpuRequirements::default().missing(&device).is_empty());
 }
@@ -287,14 +204,8 @@ fn gpu_descriptions_survive_json() {
         ..GpuDescription::portable()
     };
     let text = serde_json::to_string(&device).unwrap();
-    assert!(
-        text.contains("\"f16\"") && text.contains("\"vulkan\""),
-        "{text}"
-    );
-    assert_eq!(
-        serde_json::from_str::<GpuDescription>(&text).unwrap(),
-        device
-    );
+    assert!(text.contains("\"f16\"") && text.contains("\"vulkan\""), "{text}");
+    assert_eq!(serde_json::from_str::<GpuDescription>(&text).unwrap(), device);
 }
 
 #[test]
@@ -302,19 +213,13 @@ fn dtypes_print_as_mlir_types() {
     for dtype in DType::ALL {
         assert_eq!(DType::parse(dtype.as_str()), Some(dtype));
     }
-    assert_eq!(
-        sample().signature.inputs[0].to_string(),
-        "arg0: tensor<2x3xf32>"
-    );
+    assert_eq!(sample().signature.inputs[0].to_string(), "arg0: tensor<2x3xf32>");
 }
 
 #[test]
 fn every_code_has_a_page() {
     let pages = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/errors");
     for n in 1..=7 {
-        assert!(
-            pages.join(format!("P000{n}.md")).exists(),
-            "docs/errors/P000{n}.md"
-        );
+        assert!(pages.join(format!("P000{n}.md")).exists(), "docs/errors/P000{n}.md");
     }
 }

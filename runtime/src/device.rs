@@ -192,6 +192,7 @@ pub struct Device {
 
 /// What is behind a [`Device`].
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one per device")]
 pub(crate) enum Opened {
     Gpu(GpuDevice),
     Cpu,

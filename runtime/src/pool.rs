@@ -211,7 +211,7 @@ mod tests {
     fn size_classes_waste_at_most_an_eighth() {
         for bytes in (1..100_000).step_by(37) {
             let class = size_class(bytes);
-            assert!(class >= bytes && class % GRANULARITY == 0);
+            assert!(class >= bytes && class.is_multiple_of(GRANULARITY));
             assert!(class - bytes < GRANULARITY.max(bytes / 8 + 1), "{bytes} -> {class}");
         }
         assert_eq!(size_class(0), GRANULARITY);

@@ -67,6 +67,7 @@ pub struct Session {
 }
 
 /// The two targets.
+#[allow(clippy::large_enum_variant, reason = "there is one per session")]
 enum AnyEngine {
     Gpu { engine: Engine<GpuBackend>, staging: Arc<Pool<GpuBuffer>> },
     Cpu(Engine<CpuBackend>),
@@ -198,6 +199,10 @@ impl Session {
         let storages = self.claim(inputs)?;
         let result_bytes: Vec<u64> = self.program.signature.results.iter().map(|desc| desc.size_bytes()).collect();
         let before = self.created();
+        match &mut self.engine {
+            AnyEngine::Gpu { engine, .. } => engine.backend.recorder.begin_run(),
+            AnyEngine::Cpu(engine) => engine.backend.recorder.begin_run(),
+        }
         let start = Instant::now();
         let (results, counts, leaked) = match &mut self.engine {
             AnyEngine::Gpu { engine, .. } => {

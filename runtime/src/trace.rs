@@ -11,7 +11,7 @@ pub struct Span {
     pub name: String,
     /// `host` or `device`.
     pub track: &'static str,
-    /// Start in microseconds since the session was loaded; on the device track, since the run's first dispatch began.
+    /// Start in microseconds since the run began; on the device track, since its first dispatch began.
     pub start_us: f64,
     /// Length in microseconds.
     pub duration_us: f64,
@@ -27,6 +27,11 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub fn new(is_on: bool) -> Recorder {
         Recorder { origin: is_on.then(Instant::now), spans: Vec::new() }
+    }
+
+    /// Marks the start of a run, from which spans count.
+    pub fn begin_run(&mut self) {
+        self.origin = self.origin.map(|_| Instant::now());
     }
 
     /// Whether spans are kept.

@@ -272,7 +272,7 @@ impl Backend for GpuBackend {
 
     fn copy(&mut self, copy: Copy<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<(), Error> {
         let Copy { src, src_offset, dst, dst_offset, bytes } = copy;
-        if (src_offset | dst_offset) % WORD_BYTES != 0 {
+        if !(src_offset | dst_offset).is_multiple_of(WORD_BYTES) {
             return Err(Error::host_code(format!("copy: offsets {src_offset} and {dst_offset} are not whole words")));
         }
         // Buffers end on whole words, and only the end of a tensor is ragged: what is copied beyond it is padding.
@@ -303,7 +303,7 @@ impl Backend for GpuBackend {
     }
 
     fn fill(&mut self, dst: Arg<'_, GpuBuffer>, pattern: u32, counts: &mut RunCounts) -> Result<(), Error> {
-        if (dst.offset | dst.bytes) % WORD_BYTES != 0 && pattern != 0 {
+        if !(dst.offset | dst.bytes).is_multiple_of(WORD_BYTES) && pattern != 0 {
             return Err(Error::host_code("fill: a range that is not whole words"));
         }
         let words = dst.bytes.next_multiple_of(WORD_BYTES);
