@@ -59,6 +59,8 @@ pub struct Placed {
     pub first: u32,
     /// Position of its last use, inclusive.
     pub last: u32,
+    /// Where in the source the tensor comes from, `file:line:column`; empty when unknown.
+    pub location: String,
 }
 
 /// An allocation with its one unconditional dealloc in the same block.
@@ -68,6 +70,7 @@ struct Transient {
     size_bytes: u64,
     first: u32,
     last: u32,
+    location: String,
 }
 
 /// Plans the memory of `host`, a function of `module`.
@@ -102,7 +105,8 @@ fn collect(block: Block) -> Vec<Transient> {
             continue;
         }
         let (first, last) = live_range(value, dealloc.op, &positions).unwrap_or((positions[&alloc], *end));
-        out.push(Transient { alloc, dealloc: dealloc.op, size_bytes, first, last });
+        let location = alloc.location().position().map(|(f, l, c)| format!("{f}:{l}:{c}")).unwrap_or_default();
+        out.push(Transient { alloc, dealloc: dealloc.op, size_bytes, first, last, location });
     }
     out
 }
@@ -157,6 +161,7 @@ fn report(transients: &[Transient], plan: &MemoryPlan) -> Report {
         size_bytes: t.size_bytes,
         first: t.first,
         last: t.last,
+        location: t.location.clone(),
     });
     Report {
         arena_bytes: plan.peak_bytes,

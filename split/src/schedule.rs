@@ -201,6 +201,10 @@ impl State {
     }
 
     fn dealloc(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+        // The runtime keeps the arena from run to run.
+        if crate::plan::is_arena_view(op.operand(0)) {
+            return Ok(());
+        }
         let buffer = self.buffer(op, op.operand(0))?;
         self.call(b, op.location(), "monopour_rt_free", &[buffer.handle])?;
         Ok(())

@@ -1,2 +1,109 @@
-//! The command line.
-fn main() {}
+//! The command line: one file per command.
+//!
+//! Exit status: 0 done; 1 the input is wrong; 2 the command line is wrong; 3 the device or the machine failed.
+//! Results go to standard output, everything else to standard error.
+
+#[cfg(feature = "compiler")]
+mod compile;
+mod devices;
+#[cfg(feature = "compiler")]
+mod explain;
+mod failure;
+mod inputs;
+mod inspect;
+mod model;
+#[cfg(feature = "compiler")]
+mod opt;
+mod outputs;
+mod run;
+#[cfg(feature = "compiler")]
+mod source;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use failure::Failure;
+
+/// Compiles tensor programs and runs them on GPUs and CPUs.
+#[derive(Parser)]
+#[command(name = "monopour", version, after_help = "MODEL is .mlir, .mlirbc, or a compiled artifact .mpr.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(Box<run::RunArgs>),
+    #[cfg(feature = "compiler")]
+    Compile(compile::CompileArgs),
+    /// Run passes on MLIR: mlir-opt's flags, with monopour's own passes in their places.
+    #[cfg(feature = "compiler")]
+    #[command(after_help = "Example: monopour opt -one-shot-bufferize=\"bufferize-function-boundaries\" input.mlir")]
+    Opt {
+        /// As mlir-opt takes them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    #[cfg(feature = "compiler")]
+    Explain(explain::ExplainArgs),
+    Inspect(inspect::InspectArgs),
+    Devices(devices::DevicesArgs),
+    /// Print a completion script for a shell.
+    #[command(after_help = "Example: monopour completions bash > /etc/bash_completion.d/monopour")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    // mlir-opt's flags are not clap's: `opt` gets its arguments as they are, `--help` included.
+    #[cfg(feature = "compiler")]
+    {
+        let args: Vec<String> = std::env::args().skip(1).collect();
+        if args.first().is_some_and(|command| command == "opt") {
+            return ExitCode::from(u8::try_from(opt::run(&args[1..])).unwrap_or(1));
+        }
+    }
+    // clap ends the process itself: status 2 for a wrong command line, 0 for help.
+    match dispatch(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        #[cfg(feature = "compiler")]
+        Command::Compile(args) => compile::run(&args),
+        // Unreachable in practice: `main` takes `opt` before clap sees it.
+        #[cfg(feature = "compiler")]
+        Command::Opt { args } => match opt::run(&args) {
+            0 => Ok(()),
+            _ => Err(Failure::input("error: a pass failed")),
+        },
+        #[cfg(feature = "compiler")]
+        Command::Explain(args) => explain::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "monopour", &mut std::io::stdout());
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        super::Cli::command().debug_assert();
+    }
+}

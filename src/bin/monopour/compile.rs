@@ -1,0 +1,87 @@
+//! `monopour compile`: a model to an artifact, or to the IR after a phase.
+
+use crate::failure::Failure;
+use crate::source::{self, SourceArgs};
+use clap::Args;
+use monopour::pipeline::{Compiled, PHASES};
+use std::path::PathBuf;
+
+/// What `--emit` takes besides the phases.
+const PRODUCTS: [&str; 5] = ["transforms", "wgsl", "spirv", "llvm", "object"];
+
+/// Compile a model.
+#[derive(Args)]
+#[command(after_help = "Example: monopour compile mlp.mlir -o mlp.mpr --target gpu:portable --target cpu:x86-64-v3")]
+pub struct CompileArgs {
+    /// The model: .mlir or .mlirbc.
+    model: PathBuf,
+    /// The artifact to write.
+    #[arg(short, long, value_name = "OUT.mpr", required_unless_present = "emit")]
+    output: Option<PathBuf>,
+    /// gpu[:FILE.json|portable] or cpu[:CPU,...]; several make one artifact with a variant each.
+    /// Default: the device that `--device auto` takes here.
+    #[arg(long, value_name = "TARGET")]
+    target: Vec<String>,
+    /// Print the IR after a phase, or a product: import, fuse, tile, place, bufferize, dealloc, outline, distribute, plan,
+    /// schedule; transforms, wgsl, spirv, llvm, object.
+    #[arg(long, value_name = "PHASE")]
+    emit: Option<String>,
+    /// Also print the IR after these phases to standard error.
+    #[arg(long, value_name = "PHASE,...", value_delimiter = ',')]
+    dump_after: Vec<String>,
+    /// A transform script, with the sequence @__transform_main, that replaces the generated one.
+    #[arg(long, value_name = "FILE.mlir")]
+    schedule: Option<PathBuf>,
+    /// Verify the contract of every phase.
+    #[arg(long)]
+    verify: bool,
+    /// Print how long each phase took to standard error.
+    #[arg(long)]
+    time_phases: bool,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &CompileArgs) -> Result<(), Failure> {
+    for name in args.dump_after.iter().chain(&args.emit) {
+        check_phase(name)?;
+    }
+    let mut options = source::options(&args.source, &source::targets(&args.target)?);
+    options.schedule = args.schedule.clone();
+    options.verify = args.verify;
+    options.dump_after = args.dump_after.iter().chain(&args.emit).cloned().collect();
+    let compiled = monopour::compile_file(&args.model, &options).map_err(Failure::from)?;
+    print_report(args, &compiled);
+    if let Some(output) = &args.output {
+        compiled.program.save(output).map_err(|e| Failure::input(e.to_string()))?;
+        eprintln!("wrote {} ({} variants)", output.display(), compiled.program.variants.len());
+    }
+    Ok(())
+}
+
+fn check_phase(name: &str) -> Result<(), Failure> {
+    let known = PHASES.iter().map(|p| p.name).chain(PRODUCTS).collect::<Vec<_>>();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("no phase is called '{name}'; there are {}", known.join(", "))))
+}
+
+fn print_report(args: &CompileArgs, compiled: &Compiled) {
+    for dump in &compiled.report.dumps {
+        if args.emit.as_ref() == Some(&dump.phase) {
+            print!("{}{}", dump.text, if dump.text.ends_with('\n') { "" } else { "\n" });
+        } else {
+            eprintln!("// after {} for {}\n{}", dump.phase, dump.target, dump.text);
+        }
+    }
+    for remark in &compiled.report.remarks.0 {
+        eprintln!("{remark}");
+    }
+    if args.time_phases {
+        for timing in &compiled.report.timings {
+            eprintln!("{:<12} {:<4} {:>10.3} ms", timing.phase, timing.target, timing.elapsed_ms);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `monopour explain`: every copy and every allocation that is left.
+
+use crate::failure::Failure;
+use crate::source::SourceArgs;
+use clap::Args;
+use monopour::explain;
+use std::path::PathBuf;
+
+/// Explain every copy and allocation that is left in a program.
+#[derive(Args)]
+#[command(after_help = "Example: monopour explain mlp.mlir")]
+pub struct ExplainArgs {
+    /// The model: .mlir, .mlirbc, or .mpr.
+    model: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// gpu[:FILE.json|portable] or cpu[:CPU,...], for a source.
+    #[arg(long, value_name = "TARGET")]
+    target: Vec<String>,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
+    let program = crate::model::load(&args.model, &args.source, &args.target)?;
+    let explanations = explain::explain(&program);
+    if args.json {
+        let object = serde_json::json!({ "variants": explanations });
+        println!("{object:#}");
+    } else {
+        print!("{}", explain::render(&explanations));
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! `monopour inspect`: what a model takes and gives; for an artifact, also what is in it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use monopour::Program;
+use monopour::program::{Kernel, TensorDesc, Variant};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::model;
+
+/// Show the inputs and results of a model; for an artifact also its kernels, constants and memory plan.
+#[derive(Args)]
+#[command(after_help = "Example: monopour inspect mlp.mpr --json")]
+pub struct InspectArgs {
+    /// The model: .mlir, .mlirbc, or .mpr.
+    model: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[cfg(feature = "compiler")]
+    #[command(flatten)]
+    source: crate::source::SourceArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &InspectArgs) -> Result<(), Failure> {
+    #[cfg(feature = "compiler")]
+    let program = model::load(&args.model, &args.source, &[])?;
+    #[cfg(not(feature = "compiler"))]
+    let program = model::load_artifact(&args.model)?;
+    // What a source compiles to depends on the target: of it, only the signature is shown.
+    let whole = model::is_artifact(&args.model);
+    if args.json {
+        println!("{:#}", object(&program, whole));
+    } else {
+        print!("{}", text(&program, whole));
+    }
+    Ok(())
+}
+
+fn object(program: &Program, whole: bool) -> Value {
+    let tensors = |list: &[TensorDesc]| -> Vec<Value> {
+        let each = list.iter().map(|tensor| {
+            json!({
+                "name": tensor.name, "dtype": tensor.dtype, "shape": tensor.shape,
+                "bytes": tensor.size_bytes(), "donated": tensor.donated,
+            })
+        });
+        each.collect()
+    };
+    let mut object = json!({
+        "entry": program.entry,
+        "inputs": tensors(&program.signature.inputs),
+        "results": tensors(&program.signature.results),
+    });
+    if whole {
+        object["producer"] = json!(program.producer);
+        let constants = program.constants.iter().map(|constant| {
+            let bytes = constant.data.bytes().len();
+            json!({ "name": constant.name, "dtype": constant.dtype, "shape": constant.shape, "bytes": bytes })
+        });
+        object["constants"] = constants.collect();
+        object["variants"] = program.variants.iter().map(variant_object).collect();
+    }
+    object
+}
+
+fn variant_object(variant: &Variant) -> Value {
+    let kernels = variant.kernels.iter().map(|kernel| match kernel {
+        Kernel::Gpu(kernel) => json!({
+            "name": kernel.name, "workgroup_size": kernel.workgroup_size, "bindings": kernel.bindings,
+            "features": kernel.features, "wgsl_bytes": kernel.wgsl.len(), "spirv_bytes": 4 * kernel.spirv.len(),
+        }),
+        Kernel::Cpu(kernel) => json!({ "name": kernel.symbol, "args": kernel.args, "ids": kernel.ids }),
+    });
+    let host = &variant.host;
+    json!({
+        "label": variant.target.label(),
+        "target": variant.target,
+        "kernels": kernels.collect::<Vec<_>>(),
+        "host": { "arch": host.arch, "features": host.features, "object_bytes": host.object.len(), "entry": host.entry },
+        "plan": variant.plan,
+        "copies": variant.copies,
+    })
+}
+
+fn text(program: &Program, whole: bool) -> String {
+    let mut lines = vec![format!("entry    {}", program.entry)];
+    for input in &program.signature.inputs {
+        lines.push(format!("input    {input}{}", if input.donated { "  donated" } else { "" }));
+    }
+    lines.extend(program.signature.results.iter().map(|result| format!("result   {result}")));
+    if whole {
+        lines.push(format!("producer {}", program.producer));
+        for constant in &program.constants {
+            let desc = TensorDesc {
+                name: constant.name.clone(),
+                dtype: constant.dtype,
+                shape: constant.shape.clone(),
+                donated: false,
+            };
+            lines.push(format!("constant {desc}  {} B", constant.data.bytes().len()));
+        }
+        program.variants.iter().for_each(|variant| variant_text(variant, &mut lines));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn variant_text(variant: &Variant, lines: &mut Vec<String>) {
+    lines.push(format!("variant  {}", variant.target.label()));
+    for kernel in &variant.kernels {
+        lines.push(match kernel {
+            Kernel::Gpu(kernel) => {
+                let [x, y, z] = kernel.workgroup_size;
+                let features: String = kernel.features.iter().map(|feature| format!(" {}", feature.as_str())).collect();
+                format!("  kernel {}  workgroup {x}x{y}x{z}, {} bindings{features}", kernel.name, kernel.bindings.len())
+            }
+            Kernel::Cpu(kernel) => format!("  kernel {}  {} arguments, {} tile ids", kernel.symbol, kernel.args, kernel.ids),
+        });
+    }
+    let (host, plan) = (&variant.host, &variant.plan);
+    lines.push(format!("  host   {} {} {} B", host.entry, host.arch, host.object.len()));
+    lines.push(format!(
+        "  plan   arena {} B, planned {} B, lower bound {} B, {} transients",
+        plan.arena_bytes,
+        plan.planned_bytes,
+        plan.lower_bound_bytes,
+        plan.transients.len()
+    ));
+    lines.push(format!("  copies {}", variant.copies.len()));
+}

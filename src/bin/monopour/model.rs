@@ -1,0 +1,50 @@
+//! Loading a MODEL argument: an artifact as it is, a source by compiling it.
+
+use crate::failure::Failure;
+use monopour::program::Program;
+use std::path::Path;
+
+/// Whether the file is a compiled artifact, by its name.
+pub fn is_artifact(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "mpr")
+}
+
+/// Loads an artifact, or compiles a source for `targets` (names as `--target` takes them).
+#[cfg(feature = "compiler")]
+pub fn load(path: &Path, source: &crate::source::SourceArgs, targets: &[String]) -> Result<Program, Failure> {
+    if is_artifact(path) {
+        return Ok(Program::open(path)?);
+    }
+    let targets = crate::source::targets(targets)?;
+    compile(path, source, &targets)
+}
+
+/// Compiles a source.
+#[cfg(feature = "compiler")]
+pub fn compile(
+    path: &Path,
+    source: &crate::source::SourceArgs,
+    targets: &[monopour::TargetDescription],
+) -> Result<Program, Failure> {
+    let known = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    if !["mlir", "mlirbc"].contains(&known) {
+        return Err(Failure::input(format!(
+            "error[I0032]: {} is not a model that monopour reads\n  help: give .mlir, .mlirbc, or a compiled .mpr",
+            path.display()
+        )));
+    }
+    let compiled = monopour::compile_file(path, &crate::source::options(source, targets))?;
+    Ok(compiled.program)
+}
+
+/// Loads an artifact; this build has no compiler.
+#[cfg(not(feature = "compiler"))]
+pub fn load_artifact(path: &Path) -> Result<Program, Failure> {
+    if is_artifact(path) {
+        return Ok(Program::open(path)?);
+    }
+    Err(Failure::input(format!(
+        "error[I0032]: this monopour was built without its compiler and cannot read {}\n  help: compile it elsewhere with `monopour compile`, and run the .mpr",
+        path.display()
+    )))
+}

@@ -1,0 +1,244 @@
+//! `monopour run`: compile if need be, and run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use monopour::Program;
+use monopour::runtime::{Device, DeviceChoice, DeviceTensor, HostTensor, Options, Session, Stats};
+
+use crate::failure::Failure;
+use crate::inputs::{self, Sources};
+use crate::trace::Trace;
+use crate::{model, outputs};
+
+/// Compile a model if need be, and run it.
+#[derive(Args)]
+#[command(after_help = "Example: monopour run mlp.mlir --random 1 --device gpu --repeat 10 --stats")]
+pub struct RunArgs {
+    /// The model: .mlir, .mlirbc, or .mpr.
+    model: PathBuf,
+    /// An input; repeat for each.
+    #[arg(long, value_name = "NAME=FILE.npy")]
+    input: Vec<String>,
+    /// A folder with one NAME.npy per input.
+    #[arg(long, value_name = "DIR")]
+    inputs: Option<PathBuf>,
+    /// Make inputs that have no file from a seed.
+    #[arg(long, value_name = "SEED")]
+    random: Option<u64>,
+    /// This input may be overwritten, and may become a result; the model must say so too.
+    #[arg(long, value_name = "NAME")]
+    donate: Vec<String>,
+    /// Write one NAME.npy per result here; without it a summary of each is printed.
+    #[arg(long, value_name = "DIR")]
+    outputs: Option<PathBuf>,
+    /// Compare each result with its NAME.npy here.
+    #[arg(long, value_name = "DIR")]
+    check: Option<PathBuf>,
+    /// Allowed difference relative to the expected value.
+    #[arg(long, value_name = "R", default_value_t = 1e-4)]
+    rtol: f64,
+    /// Allowed difference in absolute terms.
+    #[arg(long, value_name = "A", default_value_t = 1e-5)]
+    atol: f64,
+    /// auto (the best hardware GPU, else the CPU), gpu (software adapters too), cpu, an index or a name.
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    device: String,
+    /// Threads of the CPU target; default: all cores.
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Time this many runs, after the first.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    repeat: usize,
+    /// Run this many times, after the first, before timing.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    warmup: usize,
+    /// Print what it cost.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    stats: Option<StatsFormat>,
+    /// Write a Chrome trace.
+    #[arg(long, value_name = "FILE.json")]
+    trace: Option<PathBuf>,
+    /// The most device memory to take.
+    #[arg(long, value_name = "BYTES")]
+    memory_limit: Option<u64>,
+    #[cfg(feature = "compiler")]
+    #[command(flatten)]
+    source: crate::source::SourceArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StatsFormat {
+    Text,
+    Json,
+}
+
+/// Runs the command.
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    let mut trace = Trace::new();
+    let device = trace.step("open device", || Device::open(&DeviceChoice::parse(&args.device)))?;
+    let (program, compile_ms) = load(args, &device, &mut trace)?;
+    let options = Options {
+        threads: args.threads.unwrap_or(0),
+        memory_limit: args.memory_limit,
+        timing: args.stats.is_some(),
+        trace: args.trace.is_some(),
+    };
+    check_donations(&program, &args.donate)?;
+    let program = Arc::new(program);
+    let mut session = trace.step("load", || Session::load(&device, program.clone(), &options))?;
+    let descs = &program.signature;
+    let sources = Sources { named: &args.input, folder: args.inputs.as_deref(), seed: args.random };
+    let given = inputs::gather(&descs.inputs, &sources)?;
+    let results = execute(args, &mut session, &given, &mut trace)?;
+    let mut stats = session.stats();
+    stats.compile_ms = compile_ms;
+    drop(session);
+
+    if let Some(folder) = &args.outputs {
+        outputs::write(folder, &descs.results, &results)?;
+    }
+    let is_json = args.stats == Some(StatsFormat::Json);
+    if args.outputs.is_none() && args.check.is_none() && !is_json {
+        descs.results.iter().zip(&results).for_each(|(desc, tensor)| println!("{}", outputs::summary(desc, tensor)));
+    }
+    print_stats(args.stats, &stats)?;
+    if let Some(path) = &args.trace {
+        trace.write(path)?;
+    }
+    if let Some(folder) = &args.check {
+        let lines = outputs::check(folder, &descs.results, &results, (args.rtol, args.atol))?;
+        lines.iter().for_each(|line| eprintln!("{line}"));
+    }
+    Ok(())
+}
+
+/// The program, and the time to compile it in milliseconds.
+#[cfg(feature = "compiler")]
+fn load(args: &RunArgs, device: &Device, trace: &mut Trace) -> Result<(Program, Option<f64>), Failure> {
+    if model::is_artifact(&args.model) {
+        return Ok((Program::open(&args.model)?, None));
+    }
+    let targets = [crate::source::target_of(device)];
+    let start = trace.now_us();
+    let program = model::compile(&args.model, &args.source, &targets)?;
+    let elapsed = trace.now_us() - start;
+    trace.add("compiler", "compile", start, elapsed);
+    Ok((program, Some(elapsed / 1e3)))
+}
+
+/// The program; this build has no compiler.
+#[cfg(not(feature = "compiler"))]
+fn load(args: &RunArgs, _device: &Device, _trace: &mut Trace) -> Result<(Program, Option<f64>), Failure> {
+    Ok((model::load_artifact(&args.model)?, None))
+}
+
+/// A program's donations are fixed when it is compiled: the flag can only confirm them.
+fn check_donations(program: &Program, names: &[String]) -> Result<(), Failure> {
+    for name in names {
+        match program.signature.inputs.iter().find(|input| input.name == *name) {
+            None => return Err(Failure::input(format!("error[R0007]: no input is named `{name}`"))),
+            Some(input) if !input.donated => {
+                return Err(Failure::input(format!(
+                    "error[R0007]: input `{name}` is not donated by the model\n  help: mark the argument with `monopour.donate`"
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The first run, the warm-up, the timed runs; the results are those of the last one.
+fn execute(
+    args: &RunArgs,
+    session: &mut Session,
+    given: &[HostTensor],
+    trace: &mut Trace,
+) -> Result<Vec<HostTensor>, Failure> {
+    let restores = session.signature().inputs.iter().any(|input| input.donated);
+    let mut on_device = trace.step("upload", || session.upload(given))?;
+    let mut outputs: Vec<DeviceTensor> = Vec::new();
+    for number in 0..=args.warmup + args.repeat {
+        if number == args.warmup + 1 {
+            session.reset_times();
+        }
+        // Donated inputs are used up by a run: each run gets its own, outside of what is timed.
+        if restores && number > 0 {
+            on_device = session.upload(given)?;
+        }
+        // Results are loans: given back first, they serve the next run.
+        drop(outputs);
+        let start = trace.now_us();
+        outputs = session.execute(&on_device)?;
+        if args.trace.is_some() {
+            trace.add("host", "run", start, trace.now_us() - start);
+            trace.spans(start, session.drain_trace());
+        }
+    }
+    Ok(trace.step("readback", || session.readback(&outputs))?)
+}
+
+fn print_stats(format: Option<StatsFormat>, stats: &Stats) -> Result<(), Failure> {
+    match format {
+        None => {}
+        Some(StatsFormat::Text) => println!("{}", stats_text(stats)),
+        Some(StatsFormat::Json) => {
+            let text = serde_json::to_string_pretty(stats).map_err(|e| Failure::machine(format!("error: {e}")))?;
+            println!("{text}");
+        }
+    }
+    Ok(())
+}
+
+fn stats_text(stats: &Stats) -> String {
+    let counts = &stats.counts;
+    let mut lines = vec![format!("device       {} {}, {} threads", stats.device, stats.adapter, stats.threads)];
+    let compile = stats.compile_ms.map_or(String::new(), |ms| format!("compile {ms:.3} ms, "));
+    lines.push(format!("ready        {compile}load {:.3} ms", stats.load_ms));
+    if let Some(ms) = stats.first_run_ms {
+        lines.push(format!("first run    {ms:.3} ms"));
+    }
+    if let Some(run) = stats.run_ms {
+        lines.push(format!(
+            "run          min {:.3} ms, median {:.3}, p95 {:.3}, max {:.3} ({} runs)",
+            run.min, run.median, run.p95, run.max, stats.runs
+        ));
+    }
+    if let Some(gpu) = stats.gpu_ms {
+        lines.push(format!("gpu          min {:.3} ms, median {:.3}", gpu.min, gpu.median));
+    }
+    lines.push(format!("upload       {:.3} ms, {} B", stats.upload_ms, stats.upload_bytes));
+    lines.push(format!("readback     {:.3} ms, {} B", stats.readback_ms, stats.readback_bytes));
+    lines.push(format!("dispatches   {}, submits {}", counts.dispatches, counts.submits));
+    lines.push(format!("copies       {} ({} B)", counts.copies, counts.copied_bytes));
+    lines.push(format!(
+        "transfers    {} ({} B), scalar reads {}",
+        counts.transfers, counts.transfer_bytes, counts.scalar_reads
+    ));
+    lines.push(format!("allocations  {}", counts.allocations));
+    lines.push(format!(
+        "memory       peak {} B, planned {} B, lower bound {} B",
+        stats.peak_device_bytes, stats.planned_bytes, stats.lower_bound_bytes
+    ));
+    let steady = &stats.steady_state;
+    lines.push(format!(
+        "steady state buffers {}, bind groups {}, pipelines {} created",
+        steady.buffers_created, steady.bind_groups_created, steady.pipelines_created
+    ));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stats_are_one_readable_block() {
+        let stats = Stats { device: "cpu".into(), adapter: "test".into(), threads: 2, ..Stats::default() };
+        let text = stats_text(&stats);
+        assert!(text.contains("copies       0 (0 B)"), "{text}");
+        assert!(!text.contains("gpu "), "{text}");
+    }
+}

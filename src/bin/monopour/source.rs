@@ -1,0 +1,83 @@
+//! From a model on the command line to a program: flags that several commands share.
+
+use crate::failure::Failure;
+use clap::Args;
+use monopour::options::{CompileOptions, TargetDescription};
+use monopour::program::{CpuTarget, GpuDescription};
+use monopour::runtime::{Device, DeviceChoice};
+use std::path::{Path, PathBuf};
+
+/// Flags about the model's source.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SourceArgs {
+    /// The function to compile; default: main, or the only public one.
+    #[arg(long, value_name = "FUNC")]
+    pub entry: Option<String>,
+    /// Values for dense_resource constants without a blob: a safetensors file, or a folder that holds them;
+    /// default: the module's monopour.weights attribute.
+    #[arg(long, value_name = "DIR|FILE.safetensors")]
+    pub weights: Option<PathBuf>,
+}
+
+/// The compiler's options for these flags.
+pub fn options(args: &SourceArgs, targets: &[TargetDescription]) -> CompileOptions {
+    CompileOptions {
+        targets: targets.to_vec(),
+        entry: args.entry.clone(),
+        weights: args.weights.clone(),
+        ..CompileOptions::default()
+    }
+}
+
+/// The target that fits an open device.
+pub fn target_of(device: &Device) -> TargetDescription {
+    match device.description() {
+        Some(description) => TargetDescription::Gpu(description.clone()),
+        None => TargetDescription::Cpu(CpuTarget::host()),
+    }
+}
+
+/// What `--target` names; without any, the target of the device that `auto` takes.
+pub fn targets(names: &[String]) -> Result<Vec<TargetDescription>, Failure> {
+    if names.is_empty() {
+        let device = Device::open(&DeviceChoice::Auto).map_err(Failure::from)?;
+        return Ok(vec![target_of(&device)]);
+    }
+    let mut out = Vec::new();
+    for name in names {
+        match name.split_once(':').unwrap_or((name, "")) {
+            ("gpu", which) => out.push(gpu_target(which)?),
+            ("cpu", which) => {
+                for cpu in if which.is_empty() { "host" } else { which }.split(',') {
+                    out.push(cpu_target(cpu)?);
+                }
+            }
+            _ => return Err(Failure::usage(format!("no target is called '{name}': gpu[:FILE.json|portable] or cpu[:CPU,...]"))),
+        }
+    }
+    Ok(out)
+}
+
+fn gpu_target(which: &str) -> Result<TargetDescription, Failure> {
+    let description = match which {
+        // Bare `gpu`: the adapter that `--device gpu` takes here, else portable.
+        "" => match Device::open(&DeviceChoice::Gpu) {
+            Ok(device) => device.description().cloned().unwrap_or_else(GpuDescription::portable),
+            Err(_) => GpuDescription::portable(),
+        },
+        "portable" => GpuDescription::portable(),
+        file => read_description(Path::new(file))?,
+    };
+    Ok(TargetDescription::Gpu(description))
+}
+
+fn read_description(file: &Path) -> Result<GpuDescription, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
+    let wrong = |e| Failure::input(format!("{} is not a device description: {e}\n  help: write one with `monopour devices --json`", file.display()));
+    serde_json::from_str(&text).map_err(wrong)
+}
+
+fn cpu_target(name: &str) -> Result<TargetDescription, Failure> {
+    let unknown = || Failure::usage(format!("no CPU is called '{name}': host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, generic"));
+    CpuTarget::parse(name).or_else(|| (name == "host").then(CpuTarget::host)).map(TargetDescription::Cpu).ok_or_else(unknown)
+}

@@ -1,0 +1,148 @@
+//! `explain`: every copy and every allocation that is left in a program, and memory over time.
+
+use monopour_program::{MemoryPlan, Program, Variant};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// What is left in one variant.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// The variant's target.
+    pub target: String,
+    /// Copies per run.
+    pub copies: Vec<Copy>,
+    /// Sum of their bytes.
+    pub copied_bytes: u64,
+    /// Allocations per run, results included.
+    pub allocations: Vec<Allocation>,
+    /// Bytes of the arena that holds the transients.
+    pub planned_bytes: u64,
+    /// No plan can be smaller.
+    pub lower_bound_bytes: u64,
+    /// Live transient bytes at each step of the host function at which they change.
+    pub memory_over_time: Vec<Step>,
+}
+
+/// A copy and why it is there.
+#[derive(Clone, Debug, Serialize)]
+pub struct Copy {
+    /// `file:line:column`.
+    pub location: String,
+    /// The conflicting read, write and definition.
+    pub reason: String,
+    /// Bytes per run.
+    pub bytes: u64,
+}
+
+/// A buffer and what it is for.
+#[derive(Clone, Debug, Serialize)]
+pub struct Allocation {
+    /// `transient` or `result`.
+    pub kind: &'static str,
+    /// Source location of a transient, name of a result.
+    pub name: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// Offset in the arena, for a transient.
+    pub offset: Option<u64>,
+}
+
+/// Live bytes from one step of the host function on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Position among the host function's ops.
+    pub step: u32,
+    /// Transient bytes alive there.
+    pub live_bytes: u64,
+}
+
+/// Explains each variant of a program.
+pub fn explain(program: &Program) -> Vec<Explanation> {
+    program.variants.iter().map(|v| explain_variant(program, v)).collect()
+}
+
+fn explain_variant(program: &Program, variant: &Variant) -> Explanation {
+    let copies: Vec<Copy> = variant
+        .copies
+        .iter()
+        .map(|c| Copy { location: c.location.clone(), reason: c.reason.clone(), bytes: c.bytes })
+        .collect();
+    let transients = variant.plan.transients.iter().map(|t| Allocation {
+        kind: "transient",
+        name: t.name.clone(),
+        bytes: t.size_bytes,
+        offset: Some(t.offset),
+    });
+    let results = program.signature.results.iter().map(|r| Allocation {
+        kind: "result",
+        name: r.name.clone(),
+        bytes: r.size_bytes(),
+        offset: None,
+    });
+    Explanation {
+        target: variant.target.label(),
+        copied_bytes: copies.iter().map(|c| c.bytes).sum(),
+        copies,
+        allocations: transients.chain(results).collect(),
+        planned_bytes: variant.plan.planned_bytes,
+        lower_bound_bytes: variant.plan.lower_bound_bytes,
+        memory_over_time: memory_over_time(&variant.plan),
+    }
+}
+
+fn memory_over_time(plan: &MemoryPlan) -> Vec<Step> {
+    let mut steps: Vec<u32> = plan.transients.iter().flat_map(|t| [t.first, t.last.saturating_add(1)]).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let live = |step: u32| plan.transients.iter().filter(|t| t.first <= step && step <= t.last).map(|t| t.size_bytes).sum();
+    steps.into_iter().map(|step| Step { step, live_bytes: live(step) }).collect()
+}
+
+/// The explanation as text for people.
+pub fn render(explanations: &[Explanation]) -> String {
+    let mut out = String::new();
+    for e in explanations {
+        render_one(&mut out, e);
+    }
+    out
+}
+
+fn render_one(out: &mut String, e: &Explanation) {
+    let _ = writeln!(out, "target {}", e.target);
+    let _ = writeln!(out, "  copies: {} ({} B)", e.copies.len(), e.copied_bytes);
+    for copy in &e.copies {
+        let _ = writeln!(out, "    {} B at {}", copy.bytes, place(&copy.location));
+        for line in copy.reason.lines() {
+            let _ = writeln!(out, "      {line}");
+        }
+    }
+    let _ = writeln!(out, "  allocations: {}", e.allocations.len());
+    for a in &e.allocations {
+        let offset = a.offset.map(|o| format!(" at offset {o} of the arena")).unwrap_or_default();
+        let _ = writeln!(out, "    {} {}: {} B{offset}", a.kind, a.name, a.bytes);
+    }
+    let _ = writeln!(out, "  arena: {} B planned, {} B at least", e.planned_bytes, e.lower_bound_bytes);
+    let peak = e.memory_over_time.iter().map(|s| s.live_bytes).max().unwrap_or(0).max(1);
+    for step in &e.memory_over_time {
+        let bar = "#".repeat((step.live_bytes * 40 / peak) as usize);
+        let _ = writeln!(out, "    step {:>3} {:>12} B {bar}", step.step, step.live_bytes);
+    }
+}
+
+fn place(location: &str) -> &str {
+    if location.is_empty() { "an unknown location" } else { location }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Step, memory_over_time};
+    use monopour_program::{MemoryPlan, Transient};
+
+    #[test]
+    fn memory_rises_and_falls_with_the_lives_of_transients() {
+        let transient = |first, last, size_bytes| Transient { name: String::new(), offset: 0, size_bytes, first, last };
+        let plan = MemoryPlan { transients: vec![transient(1, 3, 100), transient(2, 5, 10)], ..MemoryPlan::default() };
+        let step = |step, live_bytes| Step { step, live_bytes };
+        assert_eq!(memory_over_time(&plan), [step(1, 100), step(2, 110), step(4, 10), step(6, 0)]);
+    }
+}

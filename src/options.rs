@@ -1,0 +1,31 @@
+//! What a user can ask of a compilation.
+
+use std::path::PathBuf;
+
+/// One target of a compilation: a GPU or a CPU by its description.
+pub use monopour_frontend::TargetDescription;
+
+/// `gpu` or `cpu`.
+pub fn target_kind(target: &TargetDescription) -> &'static str {
+    match target {
+        TargetDescription::Gpu(_) => "gpu",
+        TargetDescription::Cpu(_) => "cpu",
+    }
+}
+
+/// Options of [`crate::compile`].
+#[derive(Clone, Debug, Default)]
+pub struct CompileOptions {
+    /// Targets, best first; a variant each.
+    pub targets: Vec<TargetDescription>,
+    /// The function to compile; default `main`, or the only public one.
+    pub entry: Option<String>,
+    /// A safetensors file, or a folder of them, that gives `dense_resource` constants their values.
+    pub weights: Option<PathBuf>,
+    /// A transform script that replaces the generated one.
+    pub schedule: Option<PathBuf>,
+    /// Verify each phase's contract (debug builds always do).
+    pub verify: bool,
+    /// Phases after which the IR is kept as text in the report.
+    pub dump_after: Vec<String>,
+}

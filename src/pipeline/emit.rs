@@ -1,0 +1,115 @@
+//! The last step: kernels to WGSL, SPIR-V or native code, the host function to native code.
+
+use super::State;
+use crate::options::{TargetDescription, target_kind};
+use crate::report::Dump;
+use monopour_codegen_cpu as cpu;
+use monopour_codegen_gpu as gpu;
+use monopour_ir::{Diagnostics, Module};
+use monopour_program::{
+    CpuTarget, GpuDescription, GpuKernel, GpuLimits, GpuRequirements, GpuTarget, Kernel, MemoryPlan, NativeCode,
+    Target, Transient, Variant,
+};
+use monopour_split::{KERNEL_ATTR, schedule};
+
+/// Emits the scheduled module as a variant.
+pub(super) fn emit_variant(state: &mut State<'_>) -> Result<Variant, Diagnostics> {
+    match state.target {
+        TargetDescription::Gpu(description) => emit_gpu(state, description),
+        TargetDescription::Cpu(target) => emit_cpu(state, target),
+    }
+}
+
+fn emit_gpu(state: &mut State<'_>, description: &GpuDescription) -> Result<Variant, Diagnostics> {
+    let mut kernels = Vec::new();
+    let mut subgroup_size = None;
+    for name in state.scheduled.kernels.clone() {
+        let func = state.module().symbol(&name).expect("the schedule names kernels of the module");
+        let assumed = func.attr(KERNEL_ATTR).and_then(|k| k.get("subgroup_size")).and_then(|s| s.as_int());
+        subgroup_size = subgroup_size.or(assumed.map(|s| s as u32));
+        let kernel = gpu::emit::run(state.module(), func)?;
+        dump(state, "wgsl", || kernel.wgsl.clone());
+        dump(state, "spirv", || words(&kernel.spirv));
+        kernels.push(kernel);
+    }
+    let host_module = state.module().duplicate();
+    schedule::keep_host_only(&host_module, &state.entry);
+    // Host code of a GPU program is a few calls: the architecture's baseline runs everywhere.
+    let host = native(state, &host_module, &cpu::object::baseline())?;
+    let requires = requirements(state, &kernels, subgroup_size);
+    let target = Target::Gpu(GpuTarget { name: description.name.clone(), backend: None, requires });
+    let kernels = kernels.into_iter().map(Kernel::Gpu).collect();
+    Ok(Variant { target, kernels, host, plan: memory_plan(state), copies: std::mem::take(&mut state.copies) })
+}
+
+fn emit_cpu(state: &mut State<'_>, target: &CpuTarget) -> Result<Variant, Diagnostics> {
+    let found = cpu::object::kernels(state.module())?;
+    let by_index = state.scheduled.kernels.iter().filter_map(|name| found.iter().find(|k| k.symbol == *name));
+    let kernels: Vec<Kernel> = by_index.cloned().map(Kernel::Cpu).collect();
+    let host = native(state, &state.module().duplicate(), target)?;
+    let target = Target::Cpu(target.clone());
+    Ok(Variant { target, kernels, host, plan: memory_plan(state), copies: std::mem::take(&mut state.copies) })
+}
+
+fn native(state: &mut State<'_>, module: &Module, target: &CpuTarget) -> Result<NativeCode, Diagnostics> {
+    let wanted = |what: &str| state.options.dump_after.iter().any(|p| p == what);
+    if wanted("llvm") {
+        let text = cpu::object::listing(module, target, cpu::object::Listing::OptimizedIr)?;
+        dump(state, "llvm", || text);
+    }
+    let code = cpu::object::emit(module, target)?;
+    dump(state, "object", || bytes(&code.object));
+    Ok(code)
+}
+
+fn dump(state: &mut State<'_>, what: &str, text: impl FnOnce() -> String) {
+    if state.options.dump_after.iter().any(|p| p == what) {
+        state.report.dumps.push(Dump { phase: what.to_owned(), target: target_kind(state.target), text: text() });
+    }
+}
+
+fn words(spirv: &[u32]) -> String {
+    spirv.chunks(8).map(|c| c.iter().map(|w| format!("{w:08x}")).collect::<Vec<_>>().join(" ") + "\n").collect()
+}
+
+fn bytes(object: &[u8]) -> String {
+    object.chunks(32).map(|c| c.iter().map(|b| format!("{b:02x}")).collect::<String>() + "\n").collect()
+}
+
+fn requirements(state: &State<'_>, kernels: &[GpuKernel], subgroup_size: Option<u32>) -> GpuRequirements {
+    let mut features: Vec<_> = kernels.iter().flat_map(|k| k.features.iter().copied()).collect();
+    features.sort_by_key(|f| format!("{f:?}"));
+    features.dedup();
+    let max = |f: fn(&GpuKernel) -> u32| kernels.iter().map(f).max().unwrap_or(0);
+    let limits = GpuLimits {
+        max_storage_buffers: max(|k| k.bindings.len() as u32),
+        max_binding_bytes: largest_buffer(state),
+        max_workgroup_invocations: max(|k| k.workgroup_size.iter().product()),
+        max_workgroup_size: [max(|k| k.workgroup_size[0]), max(|k| k.workgroup_size[1]), max(|k| k.workgroup_size[2])],
+        ..GpuLimits::default()
+    };
+    GpuRequirements { features, subgroup_size, limits }
+}
+
+/// Bytes of the largest buffer that a kernel binds.
+fn largest_buffer(state: &State<'_>) -> u64 {
+    let kernels = state.scheduled.kernels.iter().filter_map(|k| state.module().symbol(k));
+    let types = kernels.filter_map(|k| k.function_type()).flat_map(|t| t.0);
+    types.filter_map(|t| t.static_size_bytes()).max().unwrap_or(0)
+}
+
+fn memory_plan(state: &State<'_>) -> MemoryPlan {
+    let transients = state.plan.transients.iter().enumerate().map(|(i, t)| Transient {
+        name: if t.location.is_empty() { format!("transient{i}") } else { t.location.clone() },
+        offset: t.offset_bytes,
+        size_bytes: t.size_bytes,
+        first: t.first,
+        last: t.last,
+    });
+    MemoryPlan {
+        arena_bytes: state.plan.arena_bytes,
+        planned_bytes: state.plan.arena_bytes,
+        lower_bound_bytes: state.plan.lower_bound_bytes,
+        transients: transients.collect(),
+    }
+}
