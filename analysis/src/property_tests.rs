@@ -8,6 +8,7 @@ use crate::one_shot::{
     Decisions, Heuristic, InPlaceAnalysis, Options, Placement, decide, decide_in_order, decisions_from_placements,
     visiting_order,
 };
+use crate::random::Random;
 use crate::reference::PairwiseClasses;
 use crate::text::Names;
 use crate::{print, text};
@@ -116,4 +117,35 @@ fn checker_judges_placements() {
                   block(%o)\n%1 = fill w%c>%1\nread r%1\n}\n}";
     assert_eq!(judge(shared, "in in in"), "operand u2 reads contents that are not its value's");
     assert_eq!(judge("block(%a)\nyield rm%a", "out"), "operand u0 must be in place and is not");
+}
+
+/// Whatever the text, the answer is facts or an error; whatever the facts, decisions or an error.
+#[test]
+fn damaged_text_never_panics() {
+    let good = print::facts(&function(11, Shape { ops: 12, depth: 2, wild: true }), &Names::new());
+    let tokens =
+        ["%v1", " ", "{", "}", "\n", "rw", "m", ">", "~", "^", "[0:1:1]", "put 0 1", "take 0", "next 0", "region", "("];
+    let mut random = Random::new(3);
+    let mut well_formed = 0;
+    for _ in 0..3000 {
+        let mut text = good.clone();
+        for _ in 0..1 + random.below(3) {
+            let place = random.below(u32::try_from(text.len()).expect("small")) as usize;
+            match random.below(3) {
+                0 => drop(text.remove(place)),
+                1 => text.insert_str(place, tokens[random.below(16) as usize]),
+                _ => text.truncate(text.len() - place.min(text.len() / 8)),
+            }
+        }
+        let Ok((facts, names)) = text::parse(&text) else { continue };
+        well_formed += 1;
+        let printed = print::facts(&facts, &names);
+        let (again, _) = text::parse(&printed).expect("what is printed can be parsed");
+        assert_eq!(again.operands(), facts.operands(), "{text}\n{printed}");
+        if let Ok(decisions) = decide(&facts, &Options::default()) {
+            // Damaged facts need not be a program that means anything, so the verdict is open.
+            let _ = check(&facts, &decisions);
+        }
+    }
+    assert!(well_formed > 50, "{well_formed} texts were well-formed");
 }
