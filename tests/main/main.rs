@@ -2,5 +2,6 @@
 
 mod backend;
 mod example;
+mod opt;
 mod phases;
 mod suite;

@@ -1,0 +1,80 @@
+//! `monopour opt` as users start it: mlir-opt's command line, with monopour's passes under upstream's names.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+const PROGRAM: &str = "\
+func.func @main(%a: tensor<8x4xf32>, %b: tensor<4x8xf32>) -> tensor<8x8xf32> {
+  %c = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x8xf32>
+  %0 = linalg.fill ins(%c : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = linalg.matmul ins(%a, %b : tensor<8x4xf32>, tensor<4x8xf32>) outs(%0 : tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+";
+const BUFFERIZE: &str =
+    "-one-shot-bufferize=bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map";
+
+fn start(program: &str, args: &[&str]) -> Output {
+    let mut child = Command::new(program)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    child.stdin.take().expect("is piped").write_all(PROGRAM.as_bytes()).expect("takes the input");
+    child.wait_with_output().expect("ends")
+}
+
+fn opt(args: &[&str]) -> (Option<i32>, String, String) {
+    let mut all = vec!["opt", "-"];
+    all.extend(args);
+    let output = start(env!("CARGO_BIN_EXE_monopour"), &all);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn bufferization_is_monopours_and_prints_what_upstreams_prints() {
+    let (status, ours, err) = opt(&[BUFFERIZE, "-mlir-pass-statistics"]);
+    assert_eq!(status, Some(0), "{err}");
+    assert!(err.contains("(S)        1 num-buffer-alloc        - monopour: number of buffer allocations"), "{err}");
+    let (_, upstreams, err) = opt(&[BUFFERIZE, "-mlir-pass-statistics", "--use-upstream=one-shot-bufferize"]);
+    assert!(!err.contains("monopour: number of buffer allocations"), "{err}");
+    assert_eq!(ours, upstreams);
+}
+
+#[test]
+fn deallocation_is_monopours() {
+    let extensions = "-ownership-based-buffer-deallocation=extensions";
+    let (status, out, err) = opt(&[BUFFERIZE, extensions, "-mlir-pass-statistics"]);
+    assert_eq!(status, Some(0), "{err}");
+    assert!(err.contains("ownership-based-buffer-deallocation\n  (S)"), "{err}");
+    // The only buffer is the result.
+    assert!(!out.contains("dealloc"), "{out}");
+}
+
+#[test]
+fn a_wrong_value_of_an_option_is_a_diagnostic() {
+    // I0015; upstream's form has no codes.
+    let (status, _, err) = opt(&["-one-shot-bufferize=bufferize-function-boundaries analysis-heuristic=sideways"]);
+    assert_eq!(status, Some(1));
+    assert!(err.contains("error: invalid value 'sideways' of option 'analysis-heuristic'"), "{err}");
+}
+
+#[test]
+fn help_lists_both_and_other_flags_are_mlir_opts() {
+    let (status, help, _) = opt(&["--help"]);
+    assert_eq!(status, Some(0));
+    for text in [
+        "monopour: One-Shot Bufferize",
+        "--ownership-based-buffer-deallocation",
+        "--canonicalize",
+        "--split-input-file",
+    ] {
+        assert!(help.contains(text), "{text}");
+    }
+    let (status, out, _) = opt(&["-split-input-file", "-verify-diagnostics", "--canonicalize", "-cse"]);
+    assert_eq!((status, out.contains("linalg.matmul")), (Some(0), true));
+}
