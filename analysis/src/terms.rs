@@ -92,6 +92,14 @@ impl Terms {
             if expected == actual || expected == UNDEFINED {
                 continue;
             }
+            // Parts of contents that match, match.
+            if let (Term::Extract(a, part), Term::Extract(b, other)) =
+                (&self.terms[expected as usize], &self.terms[actual as usize])
+                && part == other
+            {
+                work.push((*a, *b));
+                continue;
+            }
             // Only insertions into undefined contents leave something open.
             let Term::Insert(base, part, contents) = self.terms[expected as usize] else { return false };
             let inside = self.extract(actual, part);
