@@ -85,10 +85,13 @@ impl AffineMap {
     }
     /// For a map whose results are all plain dimensions: their positions.
     pub fn dim_positions(self) -> Option<Vec<usize>> {
-        self.results().into_iter().map(|e| match e.kind() {
-            AffineExprKind::Dim(p) => Some(p),
-            _ => None,
-        }).collect()
+        self.results()
+            .into_iter()
+            .map(|e| match e.kind() {
+                AffineExprKind::Dim(p) => Some(p),
+                _ => None,
+            })
+            .collect()
     }
     /// Evaluates all results.
     pub fn eval(self, dims: &[i64], symbols: &[i64]) -> Vec<i64> {

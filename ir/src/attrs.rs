@@ -96,7 +96,8 @@ impl Attr {
     }
     /// Name of a flat symbol reference.
     pub fn as_symbol(&self) -> Option<&str> {
-        c!(mlirAttributeIsAFlatSymbolRef(self.raw)).then(|| string::from_ref(c!(mlirFlatSymbolRefAttrGetValue(self.raw))))
+        c!(mlirAttributeIsAFlatSymbolRef(self.raw))
+            .then(|| string::from_ref(c!(mlirFlatSymbolRefAttrGetValue(self.raw))))
     }
     /// Value of an integer attribute; booleans give 0 and 1.
     pub fn as_int(&self) -> Option<i64> {
@@ -142,10 +143,14 @@ impl Attr {
             return None;
         }
         let n = c!(mlirDictionaryAttrGetNumElements(self.raw));
-        Some((0..n).map(|i| {
-            let entry = c!(mlirDictionaryAttrGetElement(self.raw, i));
-            (string::from_ref(c!(mlirIdentifierStr(entry.name))).to_owned(), Attr::from_raw(entry.attribute))
-        }).collect())
+        Some(
+            (0..n)
+                .map(|i| {
+                    let entry = c!(mlirDictionaryAttrGetElement(self.raw, i));
+                    (string::from_ref(c!(mlirIdentifierStr(entry.name))).to_owned(), Attr::from_raw(entry.attribute))
+                })
+                .collect(),
+        )
     }
     /// Elements of `array<i64: ..>` or `array<i32: ..>`, or of an array or 1-D dense attribute of integers.
     pub fn as_ints(&self) -> Option<Vec<i64>> {
@@ -160,11 +165,17 @@ impl Attr {
         if c!(mlirAttributeIsADenseIntElements(self.raw)) {
             let n = c!(mlirElementsAttrGetNumElements(self.raw)) as isize;
             let narrow = self.value_type().element().integer_width() == Some(32);
-            return Some((0..n).map(|i| if narrow {
-                i64::from(c!(mlirDenseElementsAttrGetInt32Value(self.raw, i)))
-            } else {
-                c!(mlirDenseElementsAttrGetInt64Value(self.raw, i))
-            }).collect());
+            return Some(
+                (0..n)
+                    .map(|i| {
+                        if narrow {
+                            i64::from(c!(mlirDenseElementsAttrGetInt32Value(self.raw, i)))
+                        } else {
+                            c!(mlirDenseElementsAttrGetInt64Value(self.raw, i))
+                        }
+                    })
+                    .collect(),
+            );
         }
         self.as_array()?.iter().map(Attr::as_int).collect()
     }
@@ -196,7 +207,9 @@ impl Attr {
     fn dense_bytes(&self, ty: Type) -> Option<Vec<u8>> {
         let count = c!(mlirElementsAttrGetNumElements(self.raw)) as usize;
         if ty.element().integer_width() == Some(1) {
-            return Some((0..count).map(|i| u8::from(c!(mlirDenseElementsAttrGetBoolValue(self.raw, i as isize)))).collect());
+            return Some(
+                (0..count).map(|i| u8::from(c!(mlirDenseElementsAttrGetBoolValue(self.raw, i as isize)))).collect(),
+            );
         }
         let width = ty.element_size_bytes()? as usize;
         let stored = if self.is_splat() { width } else { count.checked_mul(width)? };

@@ -108,7 +108,14 @@ impl Diagnostic {
 
     /// An error that concerns no place in the IR (a file, an option).
     pub fn global(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, severity: Severity::Error, location: String::new(), message: message.into(), notes: vec![], help: None }
+        Self {
+            code,
+            severity: Severity::Error,
+            location: String::new(),
+            message: message.into(),
+            notes: vec![],
+            help: None,
+        }
     }
 
     fn new(code: &'static str, severity: Severity, location: Location, message: impl Into<String>) -> Self {

@@ -163,10 +163,12 @@ impl Op {
     /// All attributes, inherent ones included, sorted by name.
     pub fn attrs(self) -> Vec<(String, Attr)> {
         let n = c!(mlirOperationGetNumAttributes(self.raw));
-        (0..n).map(|i| {
-            let a = c!(mlirOperationGetAttribute(self.raw, i));
-            (string::from_ref(c!(mlirIdentifierStr(a.name))).to_owned(), Attr::from_raw(a.attribute))
-        }).collect()
+        (0..n)
+            .map(|i| {
+                let a = c!(mlirOperationGetAttribute(self.raw, i));
+                (string::from_ref(c!(mlirIdentifierStr(a.name))).to_owned(), Attr::from_raw(a.attribute))
+            })
+            .collect()
     }
     /// `sym_name`.
     pub fn symbol_name(self) -> Option<String> {

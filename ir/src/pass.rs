@@ -29,8 +29,10 @@ fn run(op: Op, pipeline: &str) -> Result<bool, String> {
     c!(mlirPassManagerEnableVerifier(manager, cfg!(debug_assertions)));
     let passes = c!(mlirPassManagerGetAsOpPassManager(manager));
     let mut parsed = mlir_sys::MlirLogicalResult { value: 0 };
-    let message = string::collect(|cb, user| parsed = c!(mlirParsePassPipeline(passes, string::to_ref(pipeline), cb, user)));
-    let result = if parsed.value == 0 { Err(message) } else { Ok(c!(mlirPassManagerRunOnOp(manager, op.raw)).value != 0) };
+    let message =
+        string::collect(|cb, user| parsed = c!(mlirParsePassPipeline(passes, string::to_ref(pipeline), cb, user)));
+    let result =
+        if parsed.value == 0 { Err(message) } else { Ok(c!(mlirPassManagerRunOnOp(manager, op.raw)).value != 0) };
     c!(mlirPassManagerDestroy(manager));
     result
 }

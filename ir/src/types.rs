@@ -114,7 +114,13 @@ impl Type {
         Self::from_raw(c!(mlirMemRefTypeContiguousGet(element.raw, shape.len() as isize, shape.as_ptr(), space)))
     }
     /// Memref with a strided layout; `strides` and `offset` in elements.
-    pub fn strided_memref(shape: &[i64], element: Type, offset: i64, strides: &[i64], memory_space: Option<Attr>) -> Self {
+    pub fn strided_memref(
+        shape: &[i64],
+        element: Type,
+        offset: i64,
+        strides: &[i64],
+        memory_space: Option<Attr>,
+    ) -> Self {
         let space = memory_space.map_or(c!(mlirAttributeGetNull()), |a| a.raw);
         let cx = c!(mlirTypeGetContext(element.raw));
         let layout = c!(mlirStridedLayoutAttrGet(cx, offset, strides.len() as isize, strides.as_ptr()));
