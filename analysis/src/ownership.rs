@@ -386,9 +386,10 @@ impl<'a> Solver<'a> {
         let siblings = self.of_terminator.of(forward.terminator).iter();
         let earlier = siblings.take_while(|&&other| (other as usize) < index);
         let earlier = earlier.map(|&other| &self.facts.forwards[other as usize]);
+        let origins = self.origins(forward.value);
         let also_owned = |other: &Forward| {
-            let others = self.owners_in(block, other.value);
-            others.iter().any(|root| root.1 != Ownership::NotOwned && roots.contains(root))
+            let may_own = self.owners_in(block, other.value).iter().any(|root| root.1 != Ownership::NotOwned);
+            may_own && self.origins(other.value).iter().any(|origin| origins.binary_search(origin).is_ok())
         };
         let rivals: Vec<_> = earlier.filter(|other| also_owned(other)).collect();
         // A loop's value goes to its next iteration and to its result: the same ownership, not a second one.
@@ -402,6 +403,18 @@ impl<'a> Solver<'a> {
             rivals if to_caller && rivals.iter().any(certain) => Ownership::NotOwned,
             _ => Ownership::AtRunTime,
         }
+    }
+
+    /// Everything that the value may be (part of), sorted. Two values without a common origin share no memory.
+    fn origins(&self, value: ValueId) -> Vec<ValueId> {
+        let (mut seen, mut work) = (std::collections::BTreeSet::new(), vec![value]);
+        while let Some(value) = work.pop() {
+            if seen.insert(value) {
+                let forwarded = self.incoming.of(value).iter().map(|&index| self.facts.forwards[index as usize].value);
+                work.extend(self.sources.of(value).iter().copied().chain(forwarded));
+            }
+        }
+        seen.into_iter().collect()
     }
 
     /// Whether two forwards are one operand of a loop: to the argument of the next iteration and to the loop's result
