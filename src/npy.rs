@@ -1,0 +1,202 @@
+//! Tensors in NumPy's `.npy` files, format versions 1 to 3.
+//!
+//! Limits: little-endian, C order, and the element types that programs have (R0017 otherwise).
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use monopour_program::{DType, write_atomically};
+use monopour_runtime::HostTensor;
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+/// NumPy pads the header so that the data begins at a multiple of this.
+const ALIGNMENT: usize = 64;
+
+/// A file that cannot be read as a tensor, or not be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    path: PathBuf,
+    what: String,
+}
+
+impl Error {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        "R0017"
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> &'static str {
+        "write the array with `numpy.save(path, numpy.ascontiguousarray(array))`"
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.path.display(), self.what)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Reads a tensor.
+///
+/// # Errors
+/// R0017.
+pub fn read(path: &Path) -> Result<HostTensor, Error> {
+    let fail = |what: String| Error { path: path.to_owned(), what };
+    let bytes = std::fs::read(path).map_err(|error| fail(error.to_string()))?;
+    parse(&bytes).map_err(fail)
+}
+
+/// Writes a tensor; nobody ever sees half a file.
+///
+/// # Errors
+/// R0017.
+pub fn write(path: &Path, tensor: &HostTensor) -> Result<(), Error> {
+    let written = write_atomically(path, &format(tensor));
+    written.map_err(|error| Error { path: path.to_owned(), what: error.to_string() })
+}
+
+fn parse(bytes: &[u8]) -> Result<HostTensor, String> {
+    let rest = bytes.strip_prefix(MAGIC).ok_or("not a .npy file")?;
+    let (&[major, _minor], rest) = rest.split_first_chunk::<2>().ok_or("the header is cut short")?;
+    let (header_len, rest) = match major {
+        1 => rest.split_first_chunk::<2>().map(|(len, rest)| (usize::from(u16::from_le_bytes(*len)), rest)),
+        2 | 3 => rest.split_first_chunk::<4>().map(|(len, rest)| (u32::from_le_bytes(*len) as usize, rest)),
+        _ => return Err(format!("format version {major} is not understood")),
+    }
+    .ok_or("the header is cut short")?;
+    let header = rest.get(..header_len).ok_or("the header is cut short")?;
+    let header = std::str::from_utf8(header).map_err(|_| "the header is not text")?;
+    let data = &rest[header_len..];
+
+    let descr = field(header, "descr").and_then(|text| quoted(text)).ok_or("the header has no plain `descr`")?;
+    let dtype = dtype(descr).ok_or_else(|| format!("element type `{descr}` is not one of f2 f4 f8 b1 i1 i4 i8, little-endian"))?;
+    if !field(header, "fortran_order").is_some_and(|text| text.starts_with("False")) {
+        return Err("the data is not in C order".into());
+    }
+    let shape = field(header, "shape").and_then(shape).ok_or("the header has no `shape`")?;
+    HostTensor::new(dtype, shape, data.to_vec()).map_err(|error| error.to_string())
+}
+
+/// The text behind `'name':` in a Python dictionary.
+fn field<'h>(header: &'h str, name: &str) -> Option<&'h str> {
+    let at = header.find(&format!("'{name}'"))?;
+    header[at + name.len() + 2..].trim_start().strip_prefix(':').map(str::trim_start)
+}
+
+fn quoted(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix('\'')?;
+    rest.split_once('\'').map(|(inside, _)| inside)
+}
+
+fn shape(text: &str) -> Option<Vec<u64>> {
+    let (inside, _) = text.strip_prefix('(')?.split_once(')')?;
+    let extents = inside.split(',').map(str::trim).filter(|extent| !extent.is_empty());
+    extents.map(|extent| extent.parse().ok()).collect()
+}
+
+fn dtype(descr: &str) -> Option<DType> {
+    Some(match descr {
+        "<f2" => DType::F16,
+        "<f4" => DType::F32,
+        "<f8" => DType::F64,
+        "|b1" => DType::I1,
+        // Integers are signless in MLIR: the bits are the same.
+        "|i1" | "|u1" => DType::I8,
+        "<i4" | "<u4" => DType::I32,
+        "<i8" | "<u8" => DType::I64,
+        _ => return None,
+    })
+}
+
+fn descr(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F16 => "<f2",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
+        DType::I1 => "|b1",
+        DType::I8 => "|i1",
+        DType::I32 => "<i4",
+        DType::I64 | DType::Index => "<i8",
+    }
+}
+
+fn format(tensor: &HostTensor) -> Vec<u8> {
+    let extents: String = tensor.shape().iter().map(|extent| format!("{extent}, ")).collect();
+    // Python writes `(2, 3)` but `(2,)`: a comma behind the only extent.
+    let extents = if tensor.shape().len() == 1 { extents.trim_end() } else { extents.trim_end_matches(", ") };
+    let descr = descr(tensor.dtype());
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({extents}), }}");
+    let prefix = MAGIC.len() + 2 + 2;
+    let padded = (prefix + header.len() + 1).next_multiple_of(ALIGNMENT);
+    header.extend(std::iter::repeat_n(' ', padded - prefix - header.len() - 1));
+    header.push('\n');
+    // No shape has so many dimensions that the header would outgrow 16 bits.
+    let len = (header.len() as u16).to_le_bytes();
+    [MAGIC, &[1u8, 0][..], &len, header.as_bytes(), tensor.data()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(dtype: DType, shape: &[u64]) -> HostTensor {
+        let len = shape.iter().product::<u64>() * dtype.size_bytes();
+        HostTensor::new(dtype, shape.to_vec(), (0..len).map(|i| i as u8).collect()).unwrap()
+    }
+
+    #[test]
+    fn files_round_trip() {
+        for shape in [&[][..], &[3], &[2, 3], &[0, 4]] {
+            for dtype in DType::ALL.into_iter().filter(|dtype| *dtype != DType::Index) {
+                let tensor = tensor(dtype, shape);
+                let bytes = format(&tensor);
+                assert_eq!((bytes.len() - tensor.data().len()) % ALIGNMENT, 0);
+                assert_eq!(parse(&bytes), Ok(tensor));
+            }
+        }
+    }
+
+    /// What `numpy.save` writes for `numpy.array([1, 2], dtype="f4")`.
+    #[test]
+    fn numpys_own_header_is_read() {
+        let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
+        let mut bytes = [MAGIC, &[1u8, 0, 118, 0][..]].concat();
+        bytes.extend(format!("{header:<117}\n").bytes());
+        bytes.extend([1f32, 2.0].iter().flat_map(|value| value.to_le_bytes()));
+        assert_eq!(parse(&bytes).unwrap().to_f32().unwrap(), [1.0, 2.0]);
+        let ours = format(&HostTensor::from_f32(vec![2], &[1.0, 2.0]).unwrap());
+        assert_eq!(ours, bytes);
+    }
+
+    #[test]
+    fn damaged_files_are_errors() {
+        let good = format(&tensor(DType::F32, &[2, 3]));
+        for len in 0..good.len() {
+            assert!(parse(&good[..len]).is_err(), "cut at {len}");
+        }
+        for at in 0..128 {
+            let mut bytes = good.clone();
+            bytes[at] = 0xff;
+            // Padding may change; nothing may panic.
+            let _ = parse(&bytes);
+        }
+        let text = String::from_utf8(good[10..128].to_vec()).unwrap();
+        let with = |from: &str, to: &str| {
+            let header = text.replace(from, to);
+            parse(&[&good[..10], header.as_bytes(), &good[128..]].concat()).unwrap_err()
+        };
+        assert!(with("'<f4'", "'>f4'").contains("element type `>f4`"));
+        assert!(with("False", "True ").contains("C order"));
+    }
+
+    #[test]
+    fn a_missing_file_has_a_code_and_a_page() {
+        let error = read(Path::new("/nonexistent/x.npy")).unwrap_err();
+        assert_eq!(error.code(), "R0017");
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/errors/R0017.md");
+        assert!(page.exists());
+    }
+}
