@@ -11,6 +11,7 @@ fn main() {
         .file("shim/interfaces.cpp")
         .file("shim/llvm.cpp")
         .file("shim/opt.cpp")
+        .file("shim/widen.cpp")
         .include(format!("{prefix}/include"))
         .flag("-fno-rtti")
         .flag("-fno-exceptions")

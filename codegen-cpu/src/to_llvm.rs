@@ -17,7 +17,7 @@ const LINALG: &str = "builtin.module(func.func(convert-linalg-to-loops))";
 /// Everything structured to a control-flow graph over one-dimensional vectors.
 const STRUCTURE: &str = "builtin.module(func.func(lower-vector-mask,convert-vector-to-scf{full-unroll=true}),\
     fold-memref-alias-ops,lower-affine,expand-strided-metadata,lower-affine,\
-    func.func(loop-invariant-code-motion),canonicalize,cse,convert-scf-to-cf,arith-expand{include-bf16=true})";
+    func.func(loop-invariant-code-motion),cse,convert-scf-to-cf,arith-expand{include-bf16=true})";
 /// To the llvm dialect.
 const TO_LLVM: &str = "builtin.module(convert-vector-to-llvm,finalize-memref-to-llvm,convert-math-to-llvm,convert-index-to-llvm,\
     convert-arith-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},\

@@ -1,6 +1,8 @@
 //! Kernels of each form against plain Rust.
 
 use crate::harness::{Library, assert_close, can_run, compile, random};
+use monopour_codegen_cpu::object::{Listing, listing};
+use monopour_ir::{Context, Module};
 use monopour_program::CpuTarget;
 
 /// Every CPU whose code this machine can run.
@@ -268,5 +270,46 @@ fn broadcast_over_vectors_of_one_row() {
         let mut c = input.clone();
         library.run("k", &mut [&mut bias, &mut c], &[]);
         assert_close(&c, &expected, 0.0);
+    }
+}
+
+/// 8 x 31 accumulators carried around a loop: 31 lanes fit no register, and must neither be torn apart nor written past.
+const ODD: &str = r#"
+func.func private @k(%A: memref<8x50xf32>, %B: memref<50x31xf32>, %C: memref<8x31xf32>) attributes {monopour.kernel = {class = "contraction"}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c50 = arith.constant 50 : index
+  %p = ub.poison : f32
+  %zero = arith.constant dense<0.0> : vector<8x31xf32>
+  %acc = scf.for %k = %c0 to %c50 step %c1 iter_args(%x = %zero) -> (vector<8x31xf32>) {
+    %a = vector.transfer_read %A[%c0, %k], %p {in_bounds = [true, true]} : memref<8x50xf32>, vector<8x1xf32>
+    %b = vector.transfer_read %B[%k, %c0], %p {in_bounds = [true, true]} : memref<50x31xf32>, vector<1x31xf32>
+    %r = vector.contract {indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>], iterator_types = ["parallel","parallel","reduction"], kind = #vector.kind<add>} %a, %b, %x : vector<8x1xf32>, vector<1x31xf32> into vector<8x31xf32>
+    scf.yield %r : vector<8x31xf32>
+  }
+  vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<8x31xf32>, memref<8x31xf32>
+  return
+}
+"#;
+
+#[test]
+fn odd_numbers_of_lanes_stay_whole() {
+    let v4 = CpuTarget::parse("x86-64-v4").unwrap();
+    let module = format!("func.func @main(%cx: i64) {{ return }}\n{ODD}");
+    let module = Module::parse(Context::new(), module.as_bytes(), "test.mlir").unwrap();
+    let assembly = listing(&module, &v4, Listing::Assembly).unwrap();
+    assert!(!assembly.contains("insertps"), "no lane is moved alone");
+    if !can_run() {
+        return;
+    }
+    let (mut a, mut b) = (random(400, 10), random(50 * 31, 11));
+    let mut expected = matmul(&a, &b, 8, 50, 31);
+    expected.extend([42.0; 16]);
+    for target in targets() {
+        let library = Library::load(&compile(ODD, &target).unwrap());
+        let mut c = vec![f32::NAN; 248];
+        c.extend([42.0; 16]);
+        library.run("k", &mut [&mut a, &mut b, &mut c], &[]);
+        assert_close(&c, &expected, 1e-5);
     }
 }

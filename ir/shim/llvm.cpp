@@ -1,5 +1,6 @@
 // LLVM behind MLIR: polynomial math on MLIR, then the llvm dialect to LLVM IR to object code for a named CPU.
 // Every function is documented where Rust declares it (src/llvm.rs).
+#include "widen.h"
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Support.h"
@@ -146,7 +147,11 @@ bool monopour_shim_emit(MlirOperation moduleOp, MlirStringRef tripleText, MlirSt
   module->setTargetTriple(triple);
   module->setDataLayout(machine->createDataLayout());
   setAttributes(*module, unwrap(cpu), unwrap(features), vectorBits);
-  if (kind != 2) optimize(*module, *machine);
+  if (kind != 2) {
+    monopourSplitArrayPhis(*module);
+    optimize(*module, *machine);
+    monopourWidenVectors(*module, *machine);
+  }
   std::string text;
   llvm::raw_string_ostream problems(text);
   if (llvm::verifyModule(*module, &problems)) {
