@@ -384,17 +384,21 @@ impl<'a> Machine<'a> {
             let number = u32::try_from(index).unwrap_or(u32::MAX / 2);
             let source = match self.facts.ops()[op].subset {
                 Some(Subset::Insertion { source: Some(source), destination, .. }) if destination == *id => {
-                    accessed.iter().find(|(other, _)| *other == source).map(|(_, cell)| cell.contents)
+                    accessed.iter().find(|(other, _)| *other == source).map(|(_, cell)| cell)
                 }
                 _ => None,
             };
-            let stored = match source {
-                Some(contents) => contents,
-                None => self.terms.computed(op, u32::MAX - number, inputs.to_vec()),
+            // Where contents are undefined, the buffer that is copied from has some, and so has the copy.
+            let (stored, copied) = match source {
+                Some(cell) => (cell.contents, self.memory.read(&mut self.terms, &cell.location)),
+                None => {
+                    let made = self.terms.computed(op, u32::MAX - number, inputs.to_vec());
+                    (made, made)
+                }
             };
             // Other iterations store to a shared buffer at the same time.
             let is_private = self.parallel.is_empty() || location.owner == self.owner();
-            let held = if is_private { stored } else { self.terms.unique() };
+            let held = if is_private { copied } else { self.terms.unique() };
             self.memory.write(&mut self.terms, &location, held);
             after[index].1.contents = match location.path.last().filter(|_| !location.is_same(&cell.location)) {
                 Some(&part) => self.terms.insert(cell.contents, part, stored),
