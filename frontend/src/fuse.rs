@@ -15,7 +15,9 @@
 //! Differs from upstream's greedy fusion: a producer that computes is never fused into a reduction, which would repeat it.
 
 use crate::{linalg, specialize};
-use monopour_ir::{Attr, Context, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder, run_passes};
+use monopour_ir::{
+    Attr, Context, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder, run_passes,
+};
 use std::collections::HashSet;
 
 /// Number of the dispatch that a linalg op belongs to.
@@ -36,7 +38,7 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     for anchor in find_anchors(module, anchors) {
         rw.erase(anchor);
     }
-    specialize_all(module, &mut rw)?;
+    specialize::run(module)?;
     run_passes(module.op(), "builtin.module(canonicalize,cse)")?;
     unshare(module, &mut rw);
     form_dispatches(module, &mut rw)
@@ -84,15 +86,6 @@ fn guard_reductions(module: &Module, rw: &mut Rewriter) -> Result<usize, Diagnos
 
 fn find_anchors(module: &Module, count: usize) -> Vec<Op> {
     if count == 0 { vec![] } else { module.op().find_all(ANCHOR) }
-}
-
-fn specialize_all(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics> {
-    for op in module.op().find_all("linalg.generic") {
-        if let Some(named) = specialize::recognize(op) {
-            specialize::replace(op, &named, rw)?;
-        }
-    }
-    Ok(())
 }
 
 /// Every use of a `fill` or `tensor.empty` gets its own: a shared one is read after it was overwritten, which costs a copy.

@@ -148,11 +148,8 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
 
 fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
     // One subgroup walks a long contiguous range on a software adapter; hardware hides latency by many invocations.
-    let (invocations, widest, target) = if gpu.is_cpu_adapter() {
-        (8, 8, task_elements(loops, 16_384))
-    } else {
-        (256, 4, 1_024)
-    };
+    let (invocations, widest, target) =
+        if gpu.is_cpu_adapter() { (8, 8, task_elements(loops, 16_384)) } else { (256, 4, 1_024) };
     let tile = contiguous_tile(loops, target);
     let width = elementwise_width(dispatch.root, loops, &tile, widest);
     Kernel {
@@ -169,7 +166,8 @@ fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
 
 /// Lanes of one access: every run of contiguous elements of a tile must begin and end at a multiple of it.
 fn elementwise_width(root: Op, loops: &Loops, tile: &[i64], widest: i64) -> i64 {
-    let four_bytes = root.result(0).ty().element_size_bytes() == Some(4) && root.result(0).ty().element() == Type::f32(root.context());
+    let four_bytes = root.result(0).ty().element_size_bytes() == Some(4)
+        && root.result(0).ty().element() == Type::f32(root.context());
     let (Some(extent), Some(cut), true) = (loops.extents.last(), tile.last(), four_bytes) else { return 1 };
     let run = if *cut == 0 { *extent } else { *cut };
     [widest, 4, 2, 1].into_iter().find(|w| extent % w == 0 && run % w == 0).unwrap_or(1)

@@ -110,7 +110,8 @@ fn contraction(dispatch: &Dispatch, loops: &Loops, lanes: i64, cpu: &CpuTarget) 
     }
     kernel::fit_grid(&mut tile, loops);
     let (rows, columns) = register_tile(tile[0], tile[1], lanes, cpu);
-    let block = (k * columns * 4 > MAX_PANEL_BYTES).then(|| even_tile(k, REDUCTION_BLOCK, 1).unwrap_or(REDUCTION_BLOCK));
+    let block =
+        (k * columns * 4 > MAX_PANEL_BYTES).then(|| even_tile(k, REDUCTION_BLOCK, 1).unwrap_or(REDUCTION_BLOCK));
     let inner = if can_vectorize(dispatch.root) { Inner::Contraction { rows, columns, block } } else { Inner::Plain };
     (tile, vec![rows, columns], inner)
 }
@@ -134,7 +135,13 @@ fn register_tile(m: i64, task_columns: i64, lanes: i64, cpu: &CpuTarget) -> (i64
 /// is left over fits a register or is such a power itself. Vectors of other widths fall apart into single elements in LLVM.
 fn whole_vectors(extent: i64, lanes: i64, most: i64) -> i64 {
     let fits = |rest: i64| rest <= lanes || (rest % lanes == 0 && (rest / lanes).count_ones() == 1);
-    let mut vectors = if most >= 8 { 8 } else if most >= 4 { 4 } else { 2 };
+    let mut vectors = if most >= 8 {
+        8
+    } else if most >= 4 {
+        4
+    } else {
+        2
+    };
     while vectors > 1 && (vectors * lanes > extent || !fits(extent % (vectors * lanes))) {
         vectors /= 2;
     }

@@ -3,8 +3,14 @@
 use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Op, Value};
 
 /// Ops of the linalg dialect that are not structured ops on tensors.
-const NOT_STRUCTURED: [&str; 6] =
-    ["linalg.pack", "linalg.unpack", "linalg.softmax", "linalg.winograd_filter_transform", "linalg.winograd_input_transform", "linalg.winograd_output_transform"];
+const NOT_STRUCTURED: [&str; 6] = [
+    "linalg.pack",
+    "linalg.unpack",
+    "linalg.softmax",
+    "linalg.winograd_filter_transform",
+    "linalg.winograd_input_transform",
+    "linalg.winograd_output_transform",
+];
 
 /// Whether the compiler takes this linalg op (or terminator of one).
 pub(crate) fn is_supported(op: Op) -> bool {
@@ -132,7 +138,8 @@ pub(crate) fn loops(op: Op) -> Option<Loops> {
         }
         _ => {
             let parallel = parallel_loops(op)?;
-            let tileable = can_tile_loops(op).into_iter().zip(&parallel).map(|(can, parallel)| can && *parallel).collect();
+            let tileable =
+                can_tile_loops(op).into_iter().zip(&parallel).map(|(can, parallel)| can && *parallel).collect();
             Some(Loops { extents: loop_extents(op)?, tileable })
         }
     }

@@ -67,7 +67,8 @@ fn place_types(op: Op, space: Attr, rw: &mut Rewriter) {
         place_constant(op, rw);
     }
     if let (true, Some((inputs, results))) = (op.is("func.func"), op.function_type()) {
-        let place = |types: Vec<Type>| -> Vec<Type> { types.into_iter().map(|t| placed(t, space).unwrap_or(t)).collect() };
+        let place =
+            |types: Vec<Type>| -> Vec<Type> { types.into_iter().map(|t| placed(t, space).unwrap_or(t)).collect() };
         let ty = Type::function(op.context(), &place(inputs), &place(results));
         rw.set_attr(op, "function_type", Attr::ty(ty));
     }

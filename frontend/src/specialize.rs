@@ -12,18 +12,38 @@
 //! Limits: f32 only; batched, broadcast and mixed-precision products stay generic.
 
 use crate::linalg;
-use monopour_ir::{AffineMap, Attr, Block, Context, Diagnostics, Op, OpSpec, Region, Rewriter, Type, Value};
+use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Mode, PatternSet, convert};
+use monopour_ir::{
+    AffineMap, Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type,
+    Value,
+};
+
+/// Replaces every generic that is a fill or a matrix product.
+///
+/// # Errors
+/// None of its own; what the conversion driver and MLIR's op builders report.
+pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
+    let mut target = ConversionTarget::new();
+    target.dynamically_legal_op("linalg.generic", |op| recognize(op).is_none());
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("linalg.generic", |op, _, rw| {
+        if let Some(named) = recognize(op) {
+            replace(op, &named, rw)?;
+        }
+        Ok(())
+    });
+    convert(module.op(), &target, &patterns, Mode::Partial).map(|_| ())
+}
 
 /// What a generic really is.
-pub(crate) enum Named {
+enum Named {
     /// `linalg.fill` of this scalar.
     Fill(Value),
     /// `linalg.matmul` of these operands, under these maps.
     Matmul { lhs: (Value, [usize; 2]), rhs: (Value, [usize; 2]) },
 }
 
-/// Recognises a fill or a matrix product.
-pub(crate) fn recognize(op: Op) -> Option<Named> {
+fn recognize(op: Op) -> Option<Named> {
     if !op.is("linalg.generic") || op.num_results() != 1 {
         return None;
     }
@@ -65,8 +85,7 @@ fn recognize_matmul(op: Op) -> Option<Named> {
         return Some(Named::Matmul { lhs: (operands.0, first), rhs: (operands.1, second) });
     }
     // Multiplication commutes, so the operand that has the rows can come first.
-    (is_lhs(second) && is_rhs(first))
-        .then_some(Named::Matmul { lhs: (operands.1, second), rhs: (operands.0, first) })
+    (is_lhs(second) && is_rhs(first)).then_some(Named::Matmul { lhs: (operands.1, second), rhs: (operands.0, first) })
 }
 
 /// Whether the body is `out + in0 * in1` in f32, in any operand order.
@@ -84,15 +103,13 @@ fn is_multiply_add(op: Op) -> bool {
         && done.operand(0) == add.result(0)
 }
 
-/// Replaces `op` by what [`recognize`] said it is; returns the new op.
-pub(crate) fn replace(op: Op, named: &Named, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
-    rw.set_point(monopour_ir::InsertionPoint::Before(op));
+fn replace(op: Op, named: &Named, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
     let new = match named {
         Named::Fill(value) => create_fill(op, *value, rw)?,
         Named::Matmul { lhs, rhs } => create_matmul(op, *lhs, *rhs, rw)?,
     };
     rw.replace_op(op, &[new.result(0)]);
-    Ok(new)
+    Ok(())
 }
 
 fn create_fill(op: Op, value: Value, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
@@ -139,5 +156,5 @@ fn append(block: Block, spec: OpSpec<'_>, cx: Context) -> Result<Value, Diagnost
 }
 
 fn append_op(block: Block, spec: OpSpec<'_>, cx: Context) -> Result<Op, Diagnostics> {
-    monopour_ir::Builder::new(cx, monopour_ir::InsertionPoint::End(block)).create(spec)
+    Builder::new(cx, InsertionPoint::End(block)).create(spec)
 }

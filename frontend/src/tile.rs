@@ -23,8 +23,8 @@ use crate::kernel_cpu::{self, Inner};
 use crate::transforms::{self, Plan, SEQUENCE, VECTORIZE};
 use crate::{linalg, wrap};
 use monopour_ir::{
-    Attr, CANONICALIZE, Context, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, Value, WalkOrder,
-    apply_named_sequence, run_passes,
+    Attr, CANONICALIZE, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, Value, WalkOrder, apply_named_sequence,
+    run_passes,
 };
 use monopour_program::{CpuTarget, GpuDescription};
 use std::collections::{BTreeMap, HashSet};
@@ -79,7 +79,8 @@ fn apply_schedule(module: &Module, schedule: &Module) -> Result<(), Diagnostics>
     apply_named_sequence(module.op(), schedule, SEQUENCE).map_err(|inner| {
         let mut error = Diagnostic::global("F0009", "the schedule cannot be applied");
         error.notes = inner.0.iter().map(|d| format!("{}: {}", d.location, d.message)).collect();
-        let help = format!("a schedule is a module with `transform.named_sequence @{SEQUENCE}(%module: !transform.any_op)`");
+        let help =
+            format!("a schedule is a module with `transform.named_sequence @{SEQUENCE}(%module: !transform.any_op)`");
         error.with_help(help).into()
     })
 }
@@ -95,9 +96,13 @@ fn adopt(module: &Module, options: &TileOptions, rw: &mut Rewriter) {
 }
 
 fn generic_kernel(forall: Op, options: &TileOptions) -> Kernel {
-    let workgroup = if matches!(options.target, TargetDescription::Gpu(_)) { 64 } else { 1 };
     let rank = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).map_or(1, |bounds| bounds.len());
-    Kernel::generic(rank, workgroup)
+    Kernel::generic(rank, fallback_invocations(options))
+}
+
+/// Invocations per workgroup of the fallback loop nest.
+fn fallback_invocations(options: &TileOptions) -> i32 {
+    if matches!(options.target, TargetDescription::Gpu(_)) { 64 } else { 1 }
 }
 
 fn tile_dispatches(
@@ -106,7 +111,6 @@ fn tile_dispatches(
     report: &mut TileReport,
     rw: &mut Rewriter,
 ) -> Result<(), Diagnostics> {
-    let cx = module.context();
     let mut plans = vec![];
     for (dispatch, init) in dispatches(module) {
         match linalg::loops(dispatch.root) {
@@ -114,25 +118,75 @@ fn tile_dispatches(
                 plans.push(plan(&dispatch, init, &loops, options));
             }
             // Nothing to cut: one tile.
-            _ => {
-                let workgroup = if matches!(options.target, TargetDescription::Gpu(_)) { 64 } else { 1 };
-                wrap::run(dispatch.root, init, Kernel::generic(1, workgroup).to_attr(cx), rw).map(|_| ())?;
-            }
+            _ => whole(&dispatch, init, options, rw)?,
         }
     }
     if plans.is_empty() {
         return Ok(());
     }
-    let text = transforms::tiling(cx, &plans);
-    apply_text(module, cx, &text)?;
-    report.scripts.push(text);
+    cut(module, &plans, options, report, rw)?;
     run_passes(module.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
     let marked = mark_vectors(module, &plans, rw);
     plans.retain(|plan| marked.contains(&plan.number));
-    if !plans.is_empty() {
-        let text = transforms::vectorizing(cx, &plans);
-        apply_text(module, cx, &text)?;
-        report.scripts.push(text);
+    vectorize(module, &plans, report, rw)
+}
+
+/// The whole dispatch as one tile of the class that always works.
+fn whole(dispatch: &Dispatch, init: Option<Op>, options: &TileOptions, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    let kernel = Kernel::generic(1, fallback_invocations(options)).to_attr(dispatch.root.context());
+    let mut before: Vec<Op> = vec![];
+    before.extend(init);
+    before.extend(dispatch.producer);
+    wrap::run(dispatch.root, &before, kernel, rw).map(|_| ())
+}
+
+/// Cuts all dispatches at once; where upstream refuses one, one after the other, and the refused ones become one tile each.
+fn cut(
+    module: &Module,
+    plans: &[Plan],
+    options: &TileOptions,
+    report: &mut TileReport,
+    rw: &mut Rewriter,
+) -> Result<(), Diagnostics> {
+    let clone = module.duplicate();
+    let text = transforms::tiling(module.context(), plans);
+    match apply_text(&clone, &text) {
+        Ok(()) => {
+            replace_body(module, &clone, rw);
+            report.scripts.push(text);
+        }
+        Err(_) if plans.len() > 1 => {
+            for plan in plans {
+                cut(module, std::slice::from_ref(plan), options, report, rw)?;
+            }
+        }
+        Err(_) => {
+            let refused = dispatches(module).into_iter().find(|(d, _)| d.number == plans[0].number);
+            let (dispatch, init) = refused.expect("invariant: the failed script ran on a clone");
+            whole(&dispatch, init, options, rw)?;
+        }
+    }
+    Ok(())
+}
+
+/// Vectorises all at once; where upstream refuses an op, one dispatch after the other, and the refused ones stay scalar loops.
+fn vectorize(module: &Module, plans: &[Plan], report: &mut TileReport, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    if plans.is_empty() {
+        return Ok(());
+    }
+    let clone = module.duplicate();
+    let text = transforms::vectorizing(module.context(), plans);
+    match apply_text(&clone, &text) {
+        Ok(()) => {
+            replace_body(module, &clone, rw);
+            report.scripts.push(text);
+        }
+        Err(_) if plans.len() > 1 => {
+            for plan in plans {
+                vectorize(module, std::slice::from_ref(plan), report, rw)?;
+            }
+        }
+        Err(_) => {}
     }
     Ok(())
 }
@@ -175,8 +229,8 @@ fn choose(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> 
     }
 }
 
-fn apply_text(module: &Module, cx: Context, text: &str) -> Result<(), Diagnostics> {
-    let script = Module::parse(cx, text.as_bytes(), "<generated schedule>")?;
+fn apply_text(module: &Module, text: &str) -> Result<(), Diagnostics> {
+    let script = Module::parse(module.context(), text.as_bytes(), "<generated schedule>")?;
     apply_named_sequence(module.op(), &script, SEQUENCE)
 }
 
@@ -217,4 +271,3 @@ fn replace_body(module: &Module, tiled: &Module, rw: &mut Rewriter) {
         rw.move_to_end(op, module.body());
     }
 }
-

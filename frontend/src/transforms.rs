@@ -107,7 +107,10 @@ impl Dispatch<'_> {
     fn find_ops(&mut self, names: &[&str], scope: &str) -> String {
         let handle = self.fresh("ops");
         let quoted: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
-        self.line(&format!("{handle} = transform.structured.match ops{{[{}]}} in {scope} : ({OP}) -> {OP}", quoted.join(", ")));
+        self.line(&format!(
+            "{handle} = transform.structured.match ops{{[{}]}} in {scope} : ({OP}) -> {OP}",
+            quoted.join(", ")
+        ));
         handle
     }
 
@@ -181,7 +184,9 @@ impl Dispatch<'_> {
         self.tile_using_for(&products, &[0, 0, 1], None);
         let ops = self.find_marked("");
         let forall = self.fresh("forall");
-        self.line(&format!("{forall} = transform.get_parent_op {ops} {{op_name = \"scf.forall\", deduplicate}} : ({OP}) -> {OP}"));
+        self.line(&format!(
+            "{forall} = transform.get_parent_op {ops} {{op_name = \"scf.forall\", deduplicate}} : ({OP}) -> {OP}"
+        ));
         self.simplify(&forall);
         let ops = self.find_marked("");
         self.line(&format!("transform.structured.vectorize {ops} : {OP}"));
@@ -193,7 +198,9 @@ impl Dispatch<'_> {
         self.apply_patterns(&forall, &[FOLD_SLICES, "canonicalization"]);
         // The whole function: constants inside the tile are equal to ones outside it.
         let func = self.fresh("func");
-        self.line(&format!("{func} = transform.get_parent_op {forall} {{op_name = \"func.func\", deduplicate}} : ({OP}) -> {OP}"));
+        self.line(&format!(
+            "{func} = transform.get_parent_op {forall} {{op_name = \"func.func\", deduplicate}} : ({OP}) -> {OP}"
+        ));
         self.line(&format!("transform.apply_cse to {func} : {OP}"));
         let loops = self.find_ops(&["scf.for"], &forall);
         self.line(&format!("transform.apply_licm to {loops} : {OP}"));
@@ -219,7 +226,9 @@ impl Dispatch<'_> {
 
     /// Canonicalises and deduplicates what is inside `scope`; the op itself stays.
     fn simplify(&mut self, scope: &str) {
-        self.line(&format!("transform.apply_patterns to {scope} {{ transform.apply_patterns.canonicalization }} : {OP}"));
+        self.line(&format!(
+            "transform.apply_patterns to {scope} {{ transform.apply_patterns.canonicalization }} : {OP}"
+        ));
         self.line(&format!("transform.apply_cse to {scope} : {OP}"));
     }
 
@@ -246,7 +255,9 @@ impl Dispatch<'_> {
         }
         let (typed, main, rest) = (self.fresh("cast"), self.fresh("main"), self.fresh("rest"));
         self.line(&format!("{typed} = transform.cast {handle} : {OP} to !transform.op<\"scf.for\">"));
-        self.line(&format!("{main}, {rest} = transform.loop.peel {typed} : (!transform.op<\"scf.for\">) -> ({OP}, {OP})"));
+        self.line(&format!(
+            "{main}, {rest} = transform.loop.peel {typed} : (!transform.op<\"scf.for\">) -> ({OP}, {OP})"
+        ));
     }
 }
 

@@ -10,18 +10,18 @@
 //!                                                      }
 //! ```
 
-use monopour_ir::{Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value};
+use monopour_ir::{
+    Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value,
+};
 
 use crate::linalg;
 
-/// Wraps `root`, and the fill under it if there is one, in a forall that carries `kernel`.
-pub(crate) fn run(root: Op, init: Option<Op>, kernel: Attr, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
+/// Wraps `root` in a forall that carries `kernel`, and with it the ops `before` it, each of which is the destination of the next.
+pub(crate) fn run(root: Op, before: &[Op], kernel: Attr, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
     let cx = root.context();
     let loc = root.location();
-    let destinations: Vec<Value> = match init {
-        Some(fill) => vec![linalg::destination(fill, 0)],
-        None => (0..root.num_results()).map(|i| linalg::destination(root, i)).collect(),
-    };
+    let first = before.first().copied().unwrap_or(root);
+    let destinations: Vec<Value> = (0..first.num_results()).map(|i| linalg::destination(first, i)).collect();
     let mut args = vec![(Type::index(cx), loc)];
     args.extend(destinations.iter().map(|d| (d.ty(), loc)));
     let body = Block::new(&args);
@@ -38,34 +38,31 @@ pub(crate) fn run(root: Op, init: Option<Op>, kernel: Attr, rw: &mut Rewriter) -
         .attr("staticStep", Attr::dense_i64(cx, &[1]))
         .attr("monopour.kernel", kernel)
         .region(region);
-    let results = fill_body(root, init, body, rw);
+    let results = fill_body(root, before, body, rw);
     terminate(body, &results, cx)?;
     rw.set_point(InsertionPoint::Before(root));
     let forall = rw.create(spec)?;
     rw.replace_op(root, &forall.results());
-    if let Some(fill) = init {
-        rw.erase(fill);
+    for op in before.iter().rev() {
+        rw.erase(*op);
     }
     Ok(forall)
 }
 
-/// Copies the fill and the root into the body, on the shared outputs.
-fn fill_body(root: Op, init: Option<Op>, body: Block, rw: &mut Rewriter) -> Vec<Value> {
-    let outs = &body.args()[1..];
+/// Copies the chain into the body, on the shared outputs.
+fn fill_body(root: Op, before: &[Op], body: Block, rw: &mut Rewriter) -> Vec<Value> {
     rw.set_point(InsertionPoint::End(body));
-    let mut destinations = outs.to_vec();
-    if let Some(fill) = init {
-        let copy = rw.clone_op(fill, |v| if v == linalg::destination(fill, 0) { outs[0] } else { v });
+    let mut destinations = body.args()[1..].to_vec();
+    for op in before.iter().copied().chain([root]) {
+        let inputs = linalg::num_inputs(op);
+        let copy = rw.clone_op(op, |v| v);
         rw.insert(copy);
-        destinations = vec![copy.result(0)];
+        for (i, destination) in destinations.into_iter().enumerate() {
+            rw.set_operand(copy, inputs + i, destination);
+        }
+        destinations = copy.results();
     }
-    let inputs = linalg::num_inputs(root);
-    let copy = rw.clone_op(root, |v| v);
-    rw.insert(copy);
-    for (i, destination) in destinations.into_iter().enumerate() {
-        rw.set_operand(copy, inputs + i, destination);
-    }
-    copy.results()
+    destinations
 }
 
 fn terminate(body: Block, results: &[Value], cx: Context) -> Result<(), Diagnostics> {

@@ -44,7 +44,9 @@ fn check_names(entry: Op, kind: &str, attrs: Option<Attr>, found: &mut Diagnosti
                 seen.push(text.to_owned());
                 continue;
             }
-            Some(text) => format!("{kind} {i} of the entry function has the name '{text}', which an earlier one has too"),
+            Some(text) => {
+                format!("{kind} {i} of the entry function has the name '{text}', which an earlier one has too")
+            }
             None => format!("monopour.name of {kind} {i} is {name}, expected a string"),
         };
         let help = "give each argument and each result a name of its own";

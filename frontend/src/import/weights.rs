@@ -67,7 +67,8 @@ pub(super) fn bind(module: &Module, model: &str, given: Option<&Path>) -> Result
         let (op, attr) = wanted[0];
         let name = attr.resource_name().unwrap_or_default();
         let message = format!("dense_resource<{name}> has no value");
-        let help = "give `--weights FILE.safetensors`, or the module attribute `monopour.weights = \"FILE.safetensors\"`";
+        let help =
+            "give `--weights FILE.safetensors`, or the module attribute `monopour.weights = \"FILE.safetensors\"`";
         return Err(Diagnostic::error("F0006", op.location(), message).with_help(help).into());
     };
     let file = Safetensors::open(&path)?;

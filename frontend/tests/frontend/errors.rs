@@ -1,12 +1,221 @@
 //! Every code that the frontend reports.
 
-use crate::support::import_text;
+use crate::programs::{matmul, tensor};
+use crate::support::{cpu, dispatches, import_text, kernel_text, lavapipe, reparses};
+use monopour_frontend::{ImportOptions, TileOptions, fuse, import, place, tile};
+use monopour_ir::{Context, Diagnostics, Module};
+use std::path::{Path, PathBuf};
 
-fn code(text: &str) -> String {
-    import_text(text).expect_err("is refused").0[0].code.to_owned()
+/// Expects this code, and that the message has a hint and says these words.
+fn check(result: Result<import::Imported, Diagnostics>, code: &str, words: &str) {
+    let errors = result.expect_err("is refused");
+    let first = &errors.0[0];
+    assert_eq!(first.code, code, "{errors}");
+    assert!(first.help.is_some(), "{errors} has a hint");
+    assert!(errors.to_string().contains(words), "'{words}' in {errors}");
+}
+
+fn refused(text: &str, code: &str, words: &str) {
+    check(import_text(text), code, words);
 }
 
 #[test]
 fn f0001_no_entry() {
-    assert_eq!(code("func.func @a() { return }\nfunc.func @b() { return }"), "F0001");
+    refused("func.func @a() { return }\nfunc.func @b() { return }", "F0001", "a, b");
+    refused("func.func private @a() { return }", "F0001", "no public function");
+}
+
+#[test]
+fn f0001_unknown_entry() {
+    let options = ImportOptions { entry: Some("f".into()), ..Default::default() };
+    let result = import::run(Context::new(), b"func.func @main() { return }", "m.mlir", &options);
+    check(result, "F0001", "no function @f; public functions: main");
+    let options = ImportOptions { entry: Some("f".into()), ..Default::default() };
+    let result = import::run(Context::new(), b"func.func private @f(tensor<4xf32>)", "m.mlir", &options);
+    check(result, "F0001", "@f has no body");
+}
+
+#[test]
+fn f0002_unsupported_op_with_its_location() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<2xf32> {\n  \
+                %0 = tensor.extract_slice %x[0] [2] [1] : tensor<4xf32> to tensor<2xf32>\n  return %0 : tensor<2xf32>\n}";
+    refused(text, "F0002", "op 'tensor.extract_slice' is not supported\n  --> test.mlir:2:8");
+    refused("module { memref.global @g : memref<4xf32>\n func.func @main() { return } }", "F0002", "memref.global");
+}
+
+#[test]
+fn f0003_unsupported_element() {
+    refused("func.func @main(%x: tensor<4xbf16>) -> tensor<4xbf16> { return %x : tensor<4xbf16> }", "F0003", "bf16");
+    refused(
+        "func.func @main(%x: tensor<4xf32, 1>) -> tensor<4xf32, 1> { return %x : tensor<4xf32, 1> }",
+        "F0003",
+        "encoded",
+    );
+}
+
+#[test]
+fn f0004_shape_is_not_static() {
+    refused("func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> { return %x : tensor<?x4xf32> }", "F0004", "?x4");
+    refused("func.func @main(%x: tensor<*xf32>) -> tensor<*xf32> { return %x : tensor<*xf32> }", "F0004", "unranked");
+    refused("func.func @main(%x: tensor<0xf32>) -> tensor<0xf32> { return %x : tensor<0xf32> }", "F0004", "empty");
+}
+
+#[test]
+fn f0005_scalar_argument() {
+    refused("func.func @main(%x: f32) -> f32 { return %x : f32 }", "F0005", "argument 0");
+}
+
+#[test]
+fn f0010_memrefs() {
+    refused(
+        "func.func @main(%x: memref<4xf32>) -> tensor<f32> {\n  %0 = tensor.empty() : tensor<f32>\n  return %0 : tensor<f32>\n}",
+        "F0005",
+        "memref",
+    );
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %z = arith.constant 0.0 : f32\n  \
+                %0 = arith.constant dense<0.0> : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n\
+                func.func private @dead(%m: memref<4xf32>) { return }";
+    import_text(text).expect("what is not reached does not matter");
+    let text = "func.func @main(%m: memref<4xf32>) {\n  %z = arith.constant 0.0 : f32\n  \
+                linalg.fill ins(%z : f32) outs(%m : memref<4xf32>)\n  return\n}";
+    let errors = import_text(text).expect_err("is refused");
+    assert!(errors.0.iter().any(|d| d.code == "F0010"), "{errors}");
+}
+
+#[test]
+fn f0011_recursion() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>\n  \
+                return %0 : tensor<4xf32>\n}\nfunc.func private @f(tensor<4xf32>) -> tensor<4xf32>";
+    refused(text, "F0011", "call of @f");
+}
+
+#[test]
+fn a_private_function_is_inlined() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>\n  \
+                return %0 : tensor<4xf32>\n}\nfunc.func private @f(%y: tensor<4xf32>) -> tensor<4xf32> {\n  \
+                %0 = math.exp %y : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}";
+    let module = import_text(text).expect("imports").module;
+    assert_eq!(module.functions().len(), 1);
+    assert_eq!(module.op().find_all("math.exp").len(), 1);
+}
+
+#[test]
+fn f0012_names() {
+    let twice = "func.func @main(%x: tensor<4xf32> {monopour.name = \"x\"}, %y: tensor<4xf32> {monopour.name = \"x\"}) -> tensor<4xf32> { \
+                 return %x : tensor<4xf32> }";
+    refused(twice, "F0012", "'x'");
+    let number =
+        "func.func @main(%x: tensor<4xf32> {monopour.name = 1 : i64}) -> tensor<4xf32> { return %x : tensor<4xf32> }";
+    refused(number, "F0012", "expected a string");
+}
+
+/// A directory of this test's own, removed by the next run.
+fn directory(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("monopour-frontend-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a temporary directory");
+    dir
+}
+
+/// A safetensors file with one f32 tensor `w0` of this shape.
+fn write_weights(path: &Path, shape: &[usize]) -> Vec<u8> {
+    let count: usize = shape.iter().product();
+    let data: Vec<u8> = (0..count).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    let header = format!("{{\"w0\":{{\"dtype\":\"F32\",\"shape\":{shape:?},\"data_offsets\":[0,{}]}}}}", data.len());
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.as_bytes());
+    file.extend(&data);
+    std::fs::write(path, file).expect("writes");
+    data
+}
+
+const WEIGHTED: &str = "module attributes {monopour.weights = \"w.safetensors\"} {\n  func.func @main() -> tensor<2x3xf32> {\n    \
+                        %0 = arith.constant dense_resource<w0> : tensor<2x3xf32>\n    return %0 : tensor<2x3xf32>\n  }\n}";
+
+fn import_at(dir: &Path, text: &str) -> Result<import::Imported, Diagnostics> {
+    let file = dir.join("model.mlir");
+    import::run(Context::new(), text.as_bytes(), &file.display().to_string(), &ImportOptions::default())
+}
+
+#[test]
+fn weights_are_mapped_from_the_file_beside_the_model() {
+    let dir = directory("good");
+    let data = write_weights(&dir.join("w.safetensors"), &[2, 3]);
+    let imported = import_at(&dir, WEIGHTED).expect("imports");
+    let weight = imported.weights.get("w0").expect("is bound");
+    assert_eq!((weight.bytes(), weight.shape.as_slice()), (data.as_slice(), [2, 3].as_slice()));
+    assert_eq!(imported.weights.len(), 1);
+}
+
+#[test]
+fn f0006_weight_without_a_value() {
+    let plain = WEIGHTED.replace(" attributes {monopour.weights = \"w.safetensors\"}", "");
+    refused(&plain, "F0006", "dense_resource<w0> has no value");
+    let dir = directory("missing");
+    write_weights(&dir.join("w.safetensors"), &[2, 3]);
+    check(import_at(&dir, &WEIGHTED.replace("<w0>", "<w1>")), "F0006", "1 tensors: w0");
+}
+
+#[test]
+fn f0007_weight_of_another_shape_or_type() {
+    let dir = directory("shape");
+    write_weights(&dir.join("w.safetensors"), &[3, 2]);
+    check(import_at(&dir, WEIGHTED), "F0007", "[3, 2]");
+    check(import_at(&dir, &WEIGHTED.replace("2x3xf32", "3x2xi32")), "F0007", "3x2xi32");
+}
+
+#[test]
+fn f0008_unreadable_weights() {
+    let dir = directory("unreadable");
+    check(import_at(&dir, WEIGHTED), "F0008", "w.safetensors");
+    std::fs::write(dir.join("w.safetensors"), b"not a safetensors file").expect("writes");
+    check(import_at(&dir, WEIGHTED), "F0008", "w.safetensors");
+}
+
+fn tile_with(text: &str, schedule: &str, target: monopour_frontend::TargetDescription) -> Result<Module, Diagnostics> {
+    let module = import_text(text).expect("imports").module;
+    fuse::run(&module)?;
+    let schedule = Module::parse(module.context(), schedule.as_bytes(), "schedule.mlir").expect("parses");
+    let before = module.op().to_string();
+    let options = TileOptions { target: target.clone(), schedule: Some(schedule) };
+    if let Err(errors) = tile::run(&module, &options) {
+        assert_eq!(module.op().to_string(), before, "a failing schedule leaves the module whole");
+        return Err(errors);
+    }
+    place::run(&module, &target)?;
+    reparses(&module);
+    Ok(module)
+}
+
+fn schedule(tile: &str) -> String {
+    format!(
+        "module attributes {{transform.with_named_sequence}} {{\n  transform.named_sequence @__transform_main(%m: !transform.any_op) {{\n    \
+         %r = transform.structured.match attributes {{monopour.role = \"root\"}} in %m : (!transform.any_op) -> !transform.any_op\n    \
+         %t, %l = transform.structured.tile_using_forall %r tile_sizes {tile} : (!transform.any_op) -> (!transform.any_op, !transform.any_op)\n    \
+         transform.yield\n  }}\n}}"
+    )
+}
+
+#[test]
+fn a_user_schedule_replaces_the_generated_one() {
+    let module = tile_with(&matmul(64, 64, 32), &schedule("[8, 8]"), lavapipe()).expect("tiles");
+    let forall = dispatches(&module)[0];
+    assert_eq!(kernel_text(forall, "class"), "generic");
+    assert_eq!(forall.attr("staticUpperBound").expect("bounds").as_ints().expect("ints"), [8, 8]);
+}
+
+#[test]
+fn f0009_schedule_that_fails() {
+    let errors = tile_with(&matmul(64, 64, 32), &schedule("[8, 8]").replace("forall %r", "forall %m"), cpu("x86-64"))
+        .expect_err("is refused");
+    assert_eq!(errors.0[0].code, "F0009", "{errors}");
+    let missing = tile_with(&matmul(4, 4, 4), "module {}", cpu("x86-64")).expect_err("is refused");
+    assert_eq!(missing.0[0].code, "F0009", "{missing}");
+}
+
+#[test]
+fn f0013_grid_of_four_dimensions() {
+    let t = tensor(&[4, 4, 4, 4]);
+    let text = format!("func.func @main(%x: {t}) -> {t} {{\n  %0 = math.exp %x : {t}\n  return %0 : {t}\n}}");
+    let errors = tile_with(&text, &schedule("[1, 1, 1, 1]"), lavapipe()).expect_err("is refused");
+    assert_eq!(errors.0[0].code, "F0013", "{errors}");
 }
