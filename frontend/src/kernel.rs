@@ -217,10 +217,9 @@ pub(crate) fn contiguous_tile(loops: &Loops, target: i64) -> Vec<i64> {
         room = 1;
     }
     // A tile that covers everything still needs one loop to run over.
-    if tile.iter().all(|t| *t == 0) {
-        if let Some(i) = (0..rank).find(|i| loops.tileable[*i]) {
-            tile[i] = loops.extents[i];
-        }
+    let first = (0..rank).find(|i| loops.tileable[*i]);
+    if let (true, Some(i)) = (tile.iter().all(|t| *t == 0), first) {
+        tile[i] = loops.extents[i];
     }
     tile
 }

@@ -67,10 +67,9 @@ fn elementwise(dispatch: &Dispatch, loops: &Loops, lanes: i64) -> (Vec<i64>, Vec
     let mut tile = kernel::contiguous_tile(loops, kernel::task_elements(loops, TASK_ELEMENTS));
     kernel::fit_grid(&mut tile, loops);
     // Keep the innermost loop's tiles even, so that shapes inside a task stay static.
-    if let (Some(last), Some(extent)) = (tile.last_mut(), loops.extents.last()) {
-        if *last > 0 && extent % *last != 0 && *extent <= MAX_WHOLE {
-            *last = 0;
-        }
+    match (tile.last_mut(), loops.extents.last()) {
+        (Some(last), Some(extent)) if *last > 0 && extent % *last != 0 && *extent <= MAX_WHOLE => *last = 0,
+        _ => {}
     }
     keep_one_cut(&mut tile, loops);
     let run = match (tile.last(), loops.extents.last()) {
