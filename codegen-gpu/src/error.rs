@@ -11,9 +11,13 @@ pub(crate) fn unsupported_op(op: Op) -> Diagnostics {
 
 /// G0002: a type that a shader cannot hold.
 pub(crate) fn unsupported_type(op: Op, ty: Type, why: &str) -> Diagnostics {
-    Diagnostic::error("G0002", op.location(), format!("type {ty} of '{}' has no counterpart on the device: {why}", op.name()))
-        .with_help("f32, i32 and index always work; f16, i64 and f64 where the adapter has them; i1 only inside a kernel")
-        .into()
+    Diagnostic::error(
+        "G0002",
+        op.location(),
+        format!("type {ty} of '{}' has no counterpart on the device: {why}", op.name()),
+    )
+    .with_help("f32, i32 and index always work; f16, i64 and f64 where the adapter has them; i1 only inside a kernel")
+    .into()
 }
 
 /// G0003: a kernel body that is not a tile program.
@@ -32,7 +36,9 @@ pub(crate) fn bad_kernel_attr(op: Op, why: &str) -> Diagnostics {
 
 /// G0005: intermediates do not fit in workgroup memory.
 pub(crate) fn workgroup_memory(op: Op, needed_bytes: u64, offered_bytes: u64) -> Diagnostics {
-    let message = format!("the kernel's intermediates need {needed_bytes} bytes of workgroup memory, the device offers {offered_bytes}");
+    let message = format!(
+        "the kernel's intermediates need {needed_bytes} bytes of workgroup memory, the device offers {offered_bytes}"
+    );
     Diagnostic::error("G0005", op.location(), message).with_help("choose a smaller tile").into()
 }
 
@@ -45,8 +51,11 @@ pub(crate) fn invalid_module(op: Op, message: String) -> Diagnostics {
 
 /// G0007: one buffer accessed with two lane counts.
 pub(crate) fn mixed_lanes(op: Op, first: u32, second: u32) -> Diagnostics {
-    let message = format!("a buffer is accessed {second} lanes wide here and {first} lanes wide elsewhere in the kernel");
-    Diagnostic::error("G0007", op.location(), message).with_help("use one lane count for all accesses of a buffer").into()
+    let message =
+        format!("a buffer is accessed {second} lanes wide here and {first} lanes wide elsewhere in the kernel");
+    Diagnostic::error("G0007", op.location(), message)
+        .with_help("use one lane count for all accesses of a buffer")
+        .into()
 }
 
 /// G0008: the device cannot bind or launch the kernel.

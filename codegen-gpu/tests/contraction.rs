@@ -33,7 +33,15 @@ pub struct Case {
 
 impl Case {
     pub fn new(m: i64, n: i64, k: i64) -> Self {
-        Self { m, n, k, tile: (16.min(m), 64.min(n)), transposed: (false, false), epilogue: Epilogue::None, filled: true }
+        Self {
+            m,
+            n,
+            k,
+            tile: (16.min(m), 64.min(n)),
+            transposed: (false, false),
+            epilogue: Epilogue::None,
+            filled: true,
+        }
     }
     pub fn grid(&self) -> Vec<i64> {
         vec![(self.m + self.tile.0 - 1) / self.tile.0, (self.n + self.tile.1 - 1) / self.tile.1]
@@ -67,7 +75,9 @@ impl Case {
                 b += &format!("  %{name}s = affine.min affine_map<(d0) -> (d0 * -{tile} + {extent}, {tile})>({id})\n");
             }
         }
-        let size = |extent_: i64, tile: i64, name: &str| if extent_ % tile == 0 { tile.to_string() } else { format!("%{name}s") };
+        let size = |extent_: i64, tile: i64, name: &str| {
+            if extent_ % tile == 0 { tile.to_string() } else { format!("%{name}s") }
+        };
         let (ms, ns) = (size(self.m, self.tile.0, "m"), size(self.n, self.tile.1, "n"));
         let (mt, nt) = (extent(self.m, self.tile.0), extent(self.n, self.tile.1));
         let k = self.k.to_string();
@@ -77,14 +87,20 @@ impl Case {
         let mut types = Vec::new();
         let mut subview = |b: &mut String, i: usize, dims: &[[&str; 3]]| {
             let list = |j: usize| dims.iter().map(|d| d[j].to_owned()).collect::<Vec<_>>().join(", ");
-            let strides = (0..dims.len()).map(|d| shapes[i][d + 1..].iter().product::<i64>().to_string()).collect::<Vec<_>>();
+            let strides =
+                (0..dims.len()).map(|d| shapes[i][d + 1..].iter().product::<i64>().to_string()).collect::<Vec<_>>();
             let ones = vec!["1"; dims.len()].join(", ");
             let ty = format!(
                 "memref<{}xf32, strided<[{}], offset: ?>, #gpu.address_space<global>>",
                 dims.iter().map(|d| d[2].to_owned()).collect::<Vec<_>>().join("x"),
                 strides.join(", ")
             );
-            *b += &format!("  %s{i} = memref.subview %a{i}[{}] [{}] [{ones}] : {} to {ty}\n", list(0), list(1), buffer(&shapes[i]));
+            *b += &format!(
+                "  %s{i} = memref.subview %a{i}[{}] [{}] [{ones}] : {} to {ty}\n",
+                list(0),
+                list(1),
+                buffer(&shapes[i])
+            );
             types.push(ty);
         };
         let (ta, tb) = self.transposed;
@@ -108,7 +124,9 @@ impl Case {
         );
         let mut generic = |map: &str, input: Option<usize>, ops: &str| {
             let (ins, maps, arg) = match input {
-                Some(i) => (format!("ins(%s{i} : {})", types[i]), format!("affine_map<(i, j) -> ({map})>, "), "%p: f32, "),
+                Some(i) => {
+                    (format!("ins(%s{i} : {})", types[i]), format!("affine_map<(i, j) -> ({map})>, "), "%p: f32, ")
+                }
                 None => (String::new(), String::new(), ""),
             };
             b += &format!(
@@ -122,7 +140,9 @@ impl Case {
                 generic("j", Some(3), "    %r = arith.addf %o, %p : f32");
                 generic("", None, "    %r = arith.maximumf %o, %z : f32");
             }
-            Epilogue::ResidualTanh => generic("i, j", Some(3), "    %q = arith.addf %o, %p : f32\n    %r = math.tanh %q : f32"),
+            Epilogue::ResidualTanh => {
+                generic("i, j", Some(3), "    %q = arith.addf %o, %p : f32\n    %r = math.tanh %q : f32")
+            }
             Epilogue::RowBias => generic("i", Some(3), "    %r = arith.addf %p, %o : f32"),
         }
         b
@@ -133,13 +153,16 @@ impl Case {
     }
     pub fn expected(&self, inputs: &[Vec<f32>]) -> Vec<f32> {
         let (m, n, k) = (self.m as usize, self.n as usize, self.k as usize);
-        let at = |v: &[f32], t: bool, r: usize, c: usize, rows: usize, cols: usize| f64::from(if t { v[c * rows + r] } else { v[r * cols + c] });
+        let at = |v: &[f32], t: bool, r: usize, c: usize, rows: usize, cols: usize| {
+            f64::from(if t { v[c * rows + r] } else { v[r * cols + c] })
+        };
         let mut out = Vec::with_capacity(m * n);
         for i in 0..m {
             for j in 0..n {
                 let mut sum = if self.filled { 0.0 } else { f64::from(inputs[2][i * n + j]) };
                 for l in 0..k {
-                    sum += at(&inputs[0], self.transposed.0, i, l, m, k) * at(&inputs[1], self.transposed.1, l, j, k, n);
+                    sum +=
+                        at(&inputs[0], self.transposed.0, i, l, m, k) * at(&inputs[1], self.transposed.1, l, j, k, n);
                 }
                 out.push(match self.epilogue {
                     Epilogue::None => sum,

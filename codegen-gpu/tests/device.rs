@@ -27,9 +27,13 @@ fn open() -> Option<Device> {
     descriptor.backends = backends;
     let instance = wgpu::Instance::new(descriptor);
     let adapter = pollster::block_on(instance.enumerate_adapters(backends)).into_iter().next()?;
-    let wanted = wgpu::Features::SHADER_INT64 | wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::SHADER_F64;
+    let wanted = wgpu::Features::SHADER_INT64
+        | wgpu::Features::SUBGROUP
+        | wgpu::Features::SHADER_F16
+        | wgpu::Features::SHADER_F64;
     let features = adapter.features() & wanted;
-    let descriptor = wgpu::DeviceDescriptor { required_features: features, required_limits: adapter.limits(), ..Default::default() };
+    let descriptor =
+        wgpu::DeviceDescriptor { required_features: features, required_limits: adapter.limits(), ..Default::default() };
     let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).ok()?;
     let description = describe(&adapter, features);
     Some(Device { device, queue, description })
@@ -77,11 +81,24 @@ impl Device {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC;
         let buffers: Vec<wgpu::Buffer> = contents
             .iter()
-            .map(|c| self.device.create_buffer_init(&BufferInitDescriptor { label: None, contents: bytemuck::cast_slice(c), usage }))
+            .map(|c| {
+                self.device.create_buffer_init(&BufferInitDescriptor {
+                    label: None,
+                    contents: bytemuck::cast_slice(c),
+                    usage,
+                })
+            })
             .collect();
-        let entries: Vec<_> =
-            buffers.iter().enumerate().map(|(i, b)| wgpu::BindGroupEntry { binding: i as u32, resource: b.as_entire_binding() }).collect();
-        let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &entries });
+        let entries: Vec<_> = buffers
+            .iter()
+            .enumerate()
+            .map(|(i, b)| wgpu::BindGroupEntry { binding: i as u32, resource: b.as_entire_binding() })
+            .collect();
+        let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &layout,
+            entries: &entries,
+        });
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -93,14 +110,21 @@ impl Device {
         self.queue.submit([encoder.finish()]);
         staging.iter().for_each(|s| s.slice(..).map_async(wgpu::MapMode::Read, |r| r.expect("the buffer maps")));
         self.device.poll(wgpu::PollType::wait_indefinitely()).expect("the device answers");
-        staging.iter().map(|s| bytemuck::cast_slice(&s.slice(..).get_mapped_range().expect("the buffer is mapped")).to_vec()).collect()
+        staging
+            .iter()
+            .map(|s| bytemuck::cast_slice(&s.slice(..).get_mapped_range().expect("the buffer is mapped")).to_vec())
+            .collect()
     }
 
     fn layout(&self, kernel: &GpuKernel) -> wgpu::BindGroupLayout {
         let entry = |(i, read_only): (usize, bool)| wgpu::BindGroupLayoutEntry {
             binding: i as u32,
             visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer { ty: wgpu::BufferBindingType::Storage { read_only }, has_dynamic_offset: false, min_binding_size: None },
+            ty: wgpu::BindingType::Buffer {
+                ty: wgpu::BufferBindingType::Storage { read_only },
+                has_dynamic_offset: false,
+                min_binding_size: None,
+            },
             count: None,
         };
         let entries: Vec<_> = kernel.bindings.iter().map(|b| b.access == Access::Read).enumerate().map(entry).collect();
@@ -109,7 +133,12 @@ impl Device {
 
     fn staging(&self, encoder: &mut wgpu::CommandEncoder, from: &wgpu::Buffer) -> wgpu::Buffer {
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        let to = self.device.create_buffer(&wgpu::BufferDescriptor { label: None, size: from.size(), usage, mapped_at_creation: false });
+        let to = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: from.size(),
+            usage,
+            mapped_at_creation: false,
+        });
         encoder.copy_buffer_to_buffer(from, 0, &to, 0, from.size());
         to
     }

@@ -1,1 +1,197 @@
-//! x
+//! The text that the emitter writes, and every op of its set on the device.
+
+use crate::contraction::{Case, Epilogue};
+use crate::device::device;
+use crate::program::{buffer, compile, lavapipe, outlined, validate};
+use expect_test::expect_file;
+use monopour_codegen_gpu::{distribute, emit};
+use monopour_ir::{Context, Module};
+
+const SUBGROUP: &str = r#"class = "contraction", workgroup_size = array<i32: 8, 1, 1>, register_tile = array<i64: 2, 8>, vector_width = 8 : i64, share = "subgroup", subgroup_size = 8 : i64"#;
+const PRIVATE: &str = r#"class = "contraction", workgroup_size = array<i32: 4, 4, 1>, register_tile = array<i64: 2, 4>, vector_width = 4 : i64, share = "none""#;
+
+#[test]
+fn contraction_with_shared_operands() {
+    let case = Case { epilogue: Epilogue::BiasRelu, tile: (2, 64), ..Case::new(4, 64, 16) };
+    let (kernel, _, _) = compile(&case.text(SUBGROUP), &lavapipe()).expect("it compiles");
+    expect_file!["snapshots/contraction_shared.wgsl"].assert_eq(&kernel.wgsl);
+}
+
+#[test]
+fn contraction_with_private_operands() {
+    let case = Case { epilogue: Epilogue::BiasRelu, tile: (8, 16), ..Case::new(8, 16, 8) };
+    let (kernel, _, _) =
+        compile(&case.text(PRIVATE), &monopour_program::GpuDescription::portable()).expect("it compiles");
+    assert!(kernel.features.is_empty(), "a portable kernel needs no feature");
+    expect_file!["snapshots/contraction_private.wgsl"].assert_eq(&kernel.wgsl);
+}
+
+#[test]
+fn elementwise_in_vectors_and_the_fallback() {
+    let x = buffer(&[64]);
+    let id = "affine_map<(i) -> (i)>";
+    let body = format!(
+        "linalg.generic {{indexing_maps = [{id}, {id}], iterator_types = [\"parallel\"]}} ins(%a0 : {x}) outs(%a1 : {x}) {{\n^bb0(%p: f32, %q: f32):\n  %1 = math.exp %p : f32\n  linalg.yield %1 : f32\n}}"
+    );
+    let vectors = r#"class = "elementwise", workgroup_size = array<i32: 4, 1, 1>, vector_width = 8 : i64"#;
+    let scalars = r#"class = "generic", workgroup_size = array<i32: 5, 1, 1>"#;
+    let (kernel, _, _) =
+        compile(&outlined(&[x.clone(), x.clone()], &[1], vectors, &body), &lavapipe()).expect("it compiles");
+    expect_file!["snapshots/elementwise.wgsl"].assert_eq(&kernel.wgsl);
+    let (kernel, _, _) = compile(&outlined(&[x.clone(), x], &[1], scalars, &body), &lavapipe()).expect("it compiles");
+    expect_file!["snapshots/fallback.wgsl"].assert_eq(&kernel.wgsl);
+}
+
+#[test]
+fn the_entry_point_keeps_its_name() {
+    let x = buffer(&[8]);
+    let body = format!("  %z = arith.constant 0.0 : f32\n  linalg.fill ins(%z : f32) outs(%a0 : {x})");
+    let scalars = r#"class = "generic", workgroup_size = array<i32: 8, 1, 1>"#;
+    for (symbol, entry) in [("@main_dispatch_0", "main_dispatch_0"), ("@\"graph-1.x\"", "graph_u002d_1_u002e_x"), ("@fn", "fn_")] {
+        let text = outlined(std::slice::from_ref(&x), &[1], scalars, &body).replace("@kernel", symbol);
+        let module =
+            Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}\n{text}"));
+        distribute::run(&module, &lavapipe()).expect("it distributes");
+        let function = module.functions().into_iter().find(|f| !f.is_public()).expect("the kernel is there");
+        let kernel = emit::run(&module, function).expect("it emits");
+        assert_eq!(kernel.name, entry);
+        assert!(kernel.wgsl.contains(&format!("fn {entry}(")), "{}", kernel.wgsl);
+        validate(&kernel);
+    }
+}
+
+#[test]
+fn equal_input_gives_equal_output() {
+    let text = Case { epilogue: Epilogue::BiasRelu, ..Case::new(20, 70, 30) }.text(SUBGROUP);
+    let compiled = || compile(&text, &lavapipe()).expect("it compiles");
+    let (first, second) = (compiled(), compiled());
+    assert_eq!(first.0, second.0);
+    assert_eq!(first.2, second.2);
+}
+
+/// Emits and runs a hand-written distributed kernel over one buffer of 4-byte elements, one invocation per element.
+fn run(element: &str, body: &str, data: Vec<u32>) -> Option<Vec<u32>> {
+    let device = device()?;
+    let n = data.len();
+    let text = format!(
+        "func.func private @kernel(%a: memref<{n}x{element}>) attributes {{monopour.workgroup_size = array<i32: {n}, 1, 1>}} {{\n  %t = gpu.thread_id x\n  %x = memref.load %a[%t] : memref<{n}x{element}>\n{body}\n  memref.store %r, %a[%t] : memref<{n}x{element}>\n  return\n}}"
+    );
+    let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}\n{text}"));
+    let kernel = emit::run(&module, module.symbol("kernel").expect("the kernel is there"))
+        .unwrap_or_else(|d| panic!("{d}\n{text}"));
+    validate(&kernel);
+    device.run(&kernel, [1, 1, 1], &[data]).pop()
+}
+
+#[test]
+fn math_functions_are_accurate() {
+    let inputs = [-0.9f32, -0.4, -0.001, 0.0, 0.001, 0.3, 0.7, 0.95];
+    let erf = |x: f64| {
+        (0..60).fold((0.0, x), |(s, t), n| (s + t / f64::from(2 * n + 1), -t * x * x / f64::from(n + 1))).0 * 2.0
+            / std::f64::consts::PI.sqrt()
+    };
+    let cases: Vec<(&str, Box<dyn Fn(f64) -> f64>)> = vec![
+        ("math.exp", Box::new(f64::exp)),
+        ("math.exp2", Box::new(f64::exp2)),
+        ("math.sin", Box::new(f64::sin)),
+        ("math.cos", Box::new(f64::cos)),
+        ("math.tan", Box::new(f64::tan)),
+        ("math.tanh", Box::new(f64::tanh)),
+        ("math.atan", Box::new(f64::atan)),
+        ("math.absf", Box::new(f64::abs)),
+        ("math.ceil", Box::new(f64::ceil)),
+        ("math.floor", Box::new(f64::floor)),
+        ("math.trunc", Box::new(f64::trunc)),
+        ("math.round", Box::new(f64::round)),
+        ("math.erf", Box::new(erf)),
+        ("math.log1p", Box::new(f64::ln_1p)),
+        ("math.expm1", Box::new(f64::exp_m1)),
+    ];
+    for (name, f) in cases {
+        let Some(out) = run("f32", &format!("  %r = {name} %x : f32"), inputs.map(f32::to_bits).to_vec()) else {
+            return;
+        };
+        for (x, r) in inputs.iter().zip(out) {
+            let (found, expected) = (f64::from(f32::from_bits(r)), f(f64::from(*x)));
+            // Drivers approximate the arc tangent with an absolute error of some 1e-6.
+            let tolerance = if name == "math.atan" { 2e-5 } else { 4e-6 };
+            assert!(
+                (found - expected).abs() <= tolerance * expected.abs().max(0.05),
+                "{name}({x}) is {found}, expected {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn integer_ops_follow_arith() {
+    let inputs: Vec<i32> = vec![-9, -8, -1, 0, 1, 7, 8, i32::MAX];
+    let cases: Vec<(&str, fn(i32) -> i32)> = vec![
+        ("  %c = arith.constant 4 : i32\n  %r = arith.divsi %x, %c : i32", |x| x / 4),
+        ("  %c = arith.constant 4 : i32\n  %r = arith.remsi %x, %c : i32", |x| x % 4),
+        ("  %c = arith.constant 4 : i32\n  %r = arith.floordivsi %x, %c : i32", |x| x.div_euclid(4)),
+        ("  %c = arith.constant 4 : i32\n  %r = arith.ceildivsi %x, %c : i32", |x| {
+            x / 4 + i32::from(x > 0 && x % 4 != 0)
+        }),
+        ("  %c = arith.constant 4 : i32\n  %r = arith.divui %x, %c : i32", |x| (x as u32 / 4) as i32),
+        ("  %c = arith.constant 3 : i32\n  %r = arith.shrsi %x, %c : i32", |x| x >> 3),
+        ("  %c = arith.constant 3 : i32\n  %r = arith.shrui %x, %c : i32", |x| (x as u32 >> 3) as i32),
+        ("  %c = arith.constant 3 : i32\n  %r = arith.shli %x, %c : i32", |x| x << 3),
+        ("  %c = arith.constant 5 : i32\n  %r = arith.maxui %x, %c : i32", |x| (x as u32).max(5) as i32),
+        ("  %c = arith.constant 5 : i32\n  %r = arith.minsi %x, %c : i32", |x| x.min(5)),
+        (
+            "  %c = arith.constant 5 : i32\n  %b = arith.cmpi ult, %x, %c : i32\n  %r = arith.extui %b : i1 to i32",
+            |x| i32::from((x as u32) < 5),
+        ),
+        (
+            "  %c = arith.constant 5 : i32\n  %b = arith.cmpi slt, %x, %c : i32\n  %r = arith.extsi %b : i1 to i32",
+            |x| -i32::from(x < 5),
+        ),
+        ("  %b = arith.trunci %x : i32 to i1\n  %r = arith.extui %b : i1 to i32", |x| x & 1),
+        ("  %f = arith.sitofp %x : i32 to f32\n  %g = arith.negf %f : f32\n  %r = arith.fptosi %g : f32 to i32", |x| {
+            if x == i32::MAX { i32::MIN } else { -x }
+        }),
+        ("  %f = arith.bitcast %x : i32 to f32\n  %r = arith.bitcast %f : f32 to i32", |x| x),
+    ];
+    for (body, f) in cases {
+        let Some(out) = run("i32", body, inputs.iter().map(|x| *x as u32).collect()) else { return };
+        let found: Vec<i32> = out.into_iter().map(|x| x as i32).collect();
+        assert_eq!(found, inputs.iter().map(|x| f(*x)).collect::<Vec<_>>(), "{body}");
+    }
+}
+
+#[test]
+fn comparisons_of_floats_know_nan() {
+    let inputs = [1.0f32, 2.0, 3.0, f32::NAN];
+    let cases: [(&str, fn(f32) -> bool); 8] = [
+        ("oeq", |x| x == 2.0),
+        ("one", |x| x < 2.0 || x > 2.0),
+        ("une", |x| x != 2.0),
+        ("ult", |x| x < 2.0 || x.is_nan()),
+        ("uge", |x| x >= 2.0 || x.is_nan()),
+        ("ueq", |x| x == 2.0 || x.is_nan()),
+        ("ord", |x| !x.is_nan()),
+        ("uno", f32::is_nan),
+    ];
+    for (predicate, f) in cases {
+        let body = format!(
+            "  %c = arith.constant 2.0 : f32\n  %b = arith.cmpf {predicate}, %x, %c : f32\n  %r = arith.uitofp %b : i1 to f32"
+        );
+        let Some(out) = run("f32", &body, inputs.map(f32::to_bits).to_vec()) else { return };
+        let found: Vec<bool> = out.into_iter().map(|x| f32::from_bits(x) == 1.0).collect();
+        assert_eq!(found, inputs.map(f).to_vec(), "{predicate}");
+    }
+}
+
+#[test]
+fn loops_branches_and_local_memory() {
+    // A while loop halves until below 3; the results rotate through private and workgroup memory.
+    let body = "  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  %c2 = arith.constant 2 : i32\n  %c3 = arith.constant 3 : i32\n  %c4 = arith.constant 4 : index\n\
+      \x20 %w = scf.while (%v = %x) : (i32) -> i32 {\n    %go = arith.cmpi sge, %v, %c3 : i32\n    scf.condition(%go) %v : i32\n  } do {\n  ^bb0(%v: i32):\n    %h = arith.divsi %v, %c2 : i32\n    scf.yield %h : i32\n  }\n\
+      \x20 %p = memref.alloca() : memref<4xi32>\n  scf.for %i = %c0 to %c4 step %c1 {\n    %n = arith.index_cast %i : index to i32\n    %s = arith.addi %w, %n : i32\n    memref.store %s, %p[%i] : memref<4xi32>\n  }\n\
+      \x20 %even = arith.remui %t, %c4 : index\n  %l = memref.load %p[%even] : memref<4xi32>\n  %m = memref.alloca() : memref<4xi32, #gpu.address_space<workgroup>>\n  memref.store %l, %m[%t] : memref<4xi32, #gpu.address_space<workgroup>>\n  gpu.barrier\n\
+      \x20 %nx = arith.addi %t, %c1 : index\n  %wrap = arith.remui %nx, %c4 : index\n  %other = memref.load %m[%wrap] : memref<4xi32, #gpu.address_space<workgroup>>\n  %odd = arith.cmpi ne, %t, %c0 : index\n  %r = scf.if %odd -> i32 {\n    scf.yield %other : i32\n  } else {\n    %neg = arith.subi %c2, %other : i32\n    scf.yield %neg : i32\n  }";
+    let Some(out) = run("i32", body, vec![20, 7, 2, 5]) else { return };
+    // After halving: 2, 1, 2, 2; plus the position: 2, 2, 4, 5; rotated; the first is subtracted from 2.
+    assert_eq!(out.into_iter().map(|x| x as i32).collect::<Vec<_>>(), vec![0, 4, 5, 2]);
+}

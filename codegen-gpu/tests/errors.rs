@@ -1,1 +1,96 @@
-//! x
+//! One test per diagnostic code.
+
+use crate::program::{buffer, compile, lavapipe, outlined};
+use monopour_codegen_gpu::emit;
+use monopour_ir::{Context, Diagnostics, Module};
+
+const KERNEL: &str = r#"class = "generic", workgroup_size = array<i32: 8, 1, 1>"#;
+
+fn check(result: Result<impl Sized, Diagnostics>, code: &str, words: &str) {
+    let Err(diagnostics) = result else { panic!("expected {code}") };
+    let first = &diagnostics.0[0];
+    assert_eq!(first.code, code, "{diagnostics}");
+    assert!(first.message.contains(words), "{diagnostics}");
+    assert!(first.help.is_some(), "{diagnostics}");
+}
+
+fn distribute(kernel: &str, args: &[String], body: &str) -> Result<(), Diagnostics> {
+    compile(&outlined(args, &[1], kernel, body), &lavapipe()).map(|_| ())
+}
+
+/// Emits a hand-written distributed kernel.
+fn emit_kernel(args: &str, body: &str) -> Result<(), Diagnostics> {
+    let text = format!(
+        "func.func private @kernel({args}) attributes {{monopour.workgroup_size = array<i32: 8, 1, 1>}} {{\n{body}\n  return\n}}"
+    );
+    let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir")?;
+    emit::run(&module, module.symbol("kernel").expect("the kernel is there")).map(|_| ())
+}
+
+#[test]
+fn g0001_unsupported_op() {
+    let body = "  %c = arith.constant 0 : index\n  %x = memref.load %a[%c] : memref<8xf32>\n  %y = math.cbrt %x : f32\n  memref.store %y, %a[%c] : memref<8xf32>";
+    check(emit_kernel("%a: memref<8xf32>", body), "G0001", "'math.cbrt'");
+}
+
+#[test]
+fn g0002_unsupported_type() {
+    check(emit_kernel("%a: memref<8xi1>", ""), "G0002", "memref<8xi1>");
+    check(emit_kernel("%a: memref<8xbf16>", ""), "G0002", "bf16");
+    let exp = "  %c = arith.constant 0 : index\n  %x = memref.load %a[%c] : memref<8xf64>\n  %y = math.exp %x : f64\n  memref.store %y, %a[%c] : memref<8xf64>";
+    check(emit_kernel("%a: memref<8xf64>", exp), "G0002", "math.exp");
+}
+
+#[test]
+fn g0003_not_a_tile_body() {
+    let body = "  %c = arith.constant 0 : index\n  %x = memref.load %a0[%c] : memref<8xf32, #gpu.address_space<global>>\n  memref.store %x, %a0[%c] : memref<8xf32, #gpu.address_space<global>>";
+    check(distribute(KERNEL, &[buffer(&[8])], body), "G0003", "'memref.load'");
+}
+
+#[test]
+fn g0004_malformed_attribute() {
+    let fill = "  %z = arith.constant 0.0 : f32\n  linalg.fill ins(%z : f32) outs(%a0 : memref<8xf32, #gpu.address_space<global>>)";
+    check(distribute(r#"class = "generic""#, &[buffer(&[8])], fill), "G0004", "workgroup_size");
+}
+
+#[test]
+fn g0005_intermediates_do_not_fit() {
+    // A transposed copy through a local buffer of 64 KiB.
+    let (x, id, swapped) = (buffer(&[128, 128]), "affine_map<(i, j) -> (i, j)>", "affine_map<(i, j) -> (j, i)>");
+    let copy = |from: &str, map: &str, to: &str| {
+        format!(
+            "linalg.generic {{indexing_maps = [{map}, {id}], iterator_types = [\"parallel\", \"parallel\"]}} ins({from}) outs({to}) {{\n^bb0(%p: f32, %q: f32):\n  linalg.yield %p : f32\n}}\n"
+        )
+    };
+    let local = "memref<128x128xf32>";
+    let body = format!(
+        "  %t = memref.alloc() : {local}\n{}{}",
+        copy(&format!("%a0 : {x}"), id, &format!("%t : {local}")),
+        copy(&format!("%t : {local}"), swapped, &format!("%a0 : {x}"))
+    );
+    check(distribute(KERNEL, std::slice::from_ref(&x), &body), "G0005", "65536 bytes");
+}
+
+#[test]
+fn g0006_the_validator_rejects() {
+    // No device has workgroups of this size; distribution would have said so (G0008).
+    let text =
+        "func.func private @kernel() attributes {monopour.workgroup_size = array<i32: 1000000, 1, 1>} {\n  return\n}";
+    let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("it parses");
+    check(emit::run(&module, module.symbol("kernel").expect("the kernel is there")), "G0006", "validator");
+}
+
+#[test]
+fn g0007_mixed_lanes() {
+    let body = "  %c = arith.constant 0 : index\n  %x = memref.load %a[%c] : memref<8xf32>\n  %y = vector.load %a[%c] : memref<8xf32>, vector<4xf32>\n  memref.store %x, %b[%c] : memref<8xf32>";
+    check(emit_kernel("%a: memref<8xf32>, %b: memref<8xf32>", body), "G0007", "4 lanes");
+}
+
+#[test]
+fn g0008_over_a_limit() {
+    let fill = "  %z = arith.constant 0.0 : f32\n  linalg.fill ins(%z : f32) outs(%a0 : memref<8xf32, #gpu.address_space<global>>)";
+    let large = r#"class = "generic", workgroup_size = array<i32: 1024, 2, 1>"#;
+    check(distribute(large, &[buffer(&[8])], fill), "G0008", "2048 invocations");
+    let many: Vec<String> = (0..40).map(|_| buffer(&[8])).collect();
+    check(distribute(KERNEL, &many, fill), "G0008", "40 storage buffers");
+}

@@ -60,7 +60,8 @@ pub fn compile(text: &str, device: &GpuDescription) -> Result<(GpuKernel, Report
 
 /// Runs `spirv-val`, where the machine has it.
 pub fn validate(kernel: &GpuKernel) {
-    let path = std::env::temp_dir().join(format!("monopour-{}-{:?}.spv", std::process::id(), std::thread::current().id()));
+    let path =
+        std::env::temp_dir().join(format!("monopour-{}-{:?}.spv", std::process::id(), std::thread::current().id()));
     let mut file = std::fs::File::create(&path).expect("the temporary folder is writable");
     file.write_all(bytemuck::cast_slice(&kernel.spirv)).expect("the file is writable");
     drop(file);
@@ -96,7 +97,7 @@ pub fn numbers(count: i64, seed: u64) -> Vec<f32> {
 pub fn assert_close(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}: length");
     for (i, (f, e)) in found.iter().zip(expected).enumerate() {
-        let fine = (f - e).abs() <= tolerance * e.abs().max(1.0) || (f.is_nan() && e.is_nan());
+        let fine = f == e || (f - e).abs() <= tolerance * e.abs().max(1.0) || (f.is_nan() && e.is_nan());
         assert!(fine, "{what}: element {i} is {f}, expected {e}");
     }
 }

@@ -26,8 +26,10 @@ impl KernelAttr {
         let ints = |name: &str| attr.get(name).and_then(|a| a.as_ints());
         let int = |name: &str| attr.get(name).and_then(|a| a.as_int());
         let text = |name: &str| attr.get(name).and_then(|a| a.as_string().map(str::to_owned));
-        let size = ints("workgroup_size").filter(|s| (1..=3).contains(&s.len()) && s.iter().all(|d| (1..=1024).contains(d)));
-        let size = size.ok_or_else(|| error::bad_kernel_attr(func, "workgroup_size is not an array of one to three sizes"))?;
+        let size =
+            ints("workgroup_size").filter(|s| (1..=3).contains(&s.len()) && s.iter().all(|d| (1..=1024).contains(d)));
+        let size =
+            size.ok_or_else(|| error::bad_kernel_attr(func, "workgroup_size is not an array of one to three sizes"))?;
         let dim = |i: usize| size.get(i).copied().unwrap_or(1);
         let workgroup_size = [dim(0), dim(1), dim(2)];
         let offered = i64::from(device.limits.max_workgroup_invocations);
@@ -56,6 +58,7 @@ impl KernelAttr {
 /// Sharing through a subgroup needs one known size that divides the workgroup.
 fn shared_lanes(share: Option<&str>, asked: Option<i64>, invocations: i64, device: &GpuDescription) -> Option<u32> {
     let exact = device.exact_subgroup_size()?;
-    let fits = share == Some("subgroup") && asked.is_none_or(|s| s == i64::from(exact)) && invocations % i64::from(exact) == 0;
+    let fits =
+        share == Some("subgroup") && asked.is_none_or(|s| s == i64::from(exact)) && invocations % i64::from(exact) == 0;
     fits.then_some(exact)
 }

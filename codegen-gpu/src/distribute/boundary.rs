@@ -19,7 +19,8 @@ pub(super) fn tile_ids(func: Op) -> Result<Vec<usize>, Diagnostics> {
 /// The rank-1 type of a buffer.
 fn flat_type(op: Op, ty: Type) -> Result<Type, Diagnostics> {
     let memref = ty.as_memref().filter(|m| m.is_identity() && m.shape.iter().all(|d| *d >= 0));
-    let memref = memref.ok_or_else(|| error::not_a_tile(op, &format!("argument type {ty} is not static and contiguous")))?;
+    let memref =
+        memref.ok_or_else(|| error::not_a_tile(op, &format!("argument type {ty} is not static and contiguous")))?;
     Ok(Type::memref(&[memref.shape.iter().product()], memref.element, memref.memory_space))
 }
 
@@ -58,7 +59,8 @@ pub(super) fn check_buffers(func: Op, device: &GpuDescription) -> Result<(), Dia
 pub(super) fn set_access(rw: &mut Rewriter, func: Op) {
     let cx = func.context();
     let args = func.body().map(|b| b.args()).unwrap_or_default();
-    let attrs: Vec<Attr> = args.into_iter().map(|arg| Attr::dict(cx, &[("monopour.access", Attr::string(cx, access(arg)))])).collect();
+    let attrs: Vec<Attr> =
+        args.into_iter().map(|arg| Attr::dict(cx, &[("monopour.access", Attr::string(cx, access(arg)))])).collect();
     rw.set_attr(func, "arg_attrs", Attr::array(cx, &attrs));
 }
 
@@ -99,7 +101,10 @@ pub(super) fn passes_tile_ids(module: &Module, call: Op) -> bool {
 
 /// Drops the tile ids of a call; its buffers are reshaped in front of the forall, which stays a single call.
 pub(super) fn lower_call(rw: &mut Rewriter, call: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
-    let forall = call.parent().filter(|p| p.is("scf.forall")).ok_or_else(|| error::not_a_tile(call, "its call is not in a forall"))?;
+    let forall = call
+        .parent()
+        .filter(|p| p.is("scf.forall"))
+        .ok_or_else(|| error::not_a_tile(call, "its call is not in a forall"))?;
     let grid = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
     let offered = i64::from(device.limits.max_workgroups_per_dimension);
     if let Some(extent) = grid.iter().find(|g| **g > offered) {
@@ -127,10 +132,13 @@ fn flatten(rw: &mut Rewriter, call: Op, value: Value) -> Result<Value, Diagnosti
     }
     let cx = call.context();
     let spec = if rank == 0 {
-        OpSpec::new("memref.expand_shape", call.location()).attr("reassociation", Attr::array(cx, &[])).attr("static_output_shape", Attr::dense_i64(cx, &[1]))
+        OpSpec::new("memref.expand_shape", call.location())
+            .attr("reassociation", Attr::array(cx, &[]))
+            .attr("static_output_shape", Attr::dense_i64(cx, &[1]))
     } else {
         let dims: Vec<Attr> = (0..rank as i64).map(|d| Attr::i64(cx, d)).collect();
-        OpSpec::new("memref.collapse_shape", call.location()).attr("reassociation", Attr::array(cx, &[Attr::array(cx, &dims)]))
+        OpSpec::new("memref.collapse_shape", call.location())
+            .attr("reassociation", Attr::array(cx, &[Attr::array(cx, &dims)]))
     };
     Ok(rw.create(spec.operands(&[value]).results(&[ty]))?.result(0))
 }

@@ -1,6 +1,8 @@
 //! Writes per-invocation code: index arithmetic that folds as it goes, loops, loads and stores.
 
-use monopour_ir::{Attr, Block, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
+use monopour_ir::{
+    Attr, Block, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
+};
 
 /// What follows from an index value's definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,8 +25,7 @@ pub(super) struct Code<'r> {
 impl<'r> Code<'r> {
     pub(super) fn before(rw: &'r mut Rewriter, op: Op) -> Self {
         let cx = op.context();
-        let mut code =
-            Self { rw, loc: op.location(), cx, index: Type::index(cx), point: InsertionPoint::Before(op) };
+        let mut code = Self { rw, loc: op.location(), cx, index: Type::index(cx), point: InsertionPoint::Before(op) };
         code.at(InsertionPoint::Before(op));
         code
     }
@@ -114,7 +115,10 @@ impl<'r> Code<'r> {
     pub(super) fn less(&mut self, a: Value, b: Value) -> Value {
         // 2 is `slt`.
         let predicate = Attr::i64(self.cx, 2);
-        let spec = OpSpec::new("arith.cmpi", self.loc).operands(&[a, b]).results(&[Type::integer(self.cx, 1)]).attr("predicate", predicate);
+        let spec = OpSpec::new("arith.cmpi", self.loc)
+            .operands(&[a, b])
+            .results(&[Type::integer(self.cx, 1)])
+            .attr("predicate", predicate);
         self.rw.create(spec).expect("invariant: operands are indices").result(0)
     }
     pub(super) fn both(&mut self, a: Option<Value>, b: Option<Value>) -> Option<Value> {
@@ -175,7 +179,11 @@ impl<'r> Code<'r> {
         Ok(self.create(spec)?.results())
     }
     /// A loop over `0..count` that carries nothing; no loop for a count of 1.
-    pub(super) fn repeat(&mut self, count: Value, body: impl FnOnce(&mut Self, Value) -> Result<(), Diagnostics>) -> Result<(), Diagnostics> {
+    pub(super) fn repeat(
+        &mut self,
+        count: Value,
+        body: impl FnOnce(&mut Self, Value) -> Result<(), Diagnostics>,
+    ) -> Result<(), Diagnostics> {
         let (zero, one) = (self.c(0), self.c(1));
         if count.constant_int() == Some(1) {
             return body(self, zero);
@@ -184,7 +192,11 @@ impl<'r> Code<'r> {
         Ok(())
     }
     /// `scf.if` without results; no condition, no branch.
-    pub(super) fn guarded(&mut self, condition: Option<Value>, body: impl FnOnce(&mut Self) -> Result<(), Diagnostics>) -> Result<(), Diagnostics> {
+    pub(super) fn guarded(
+        &mut self,
+        condition: Option<Value>,
+        body: impl FnOnce(&mut Self) -> Result<(), Diagnostics>,
+    ) -> Result<(), Diagnostics> {
         let Some(condition) = condition else { return body(self) };
         let block = Block::new(&[]);
         let region = Region::new();
@@ -220,7 +232,10 @@ impl<'r> Code<'r> {
             return vector;
         }
         let position = Attr::dense_i64(self.cx, &[i64::from(lane)]);
-        let spec = OpSpec::new("vector.extract", self.loc).operands(&[vector]).results(&[vector.ty().element()]).attr("static_position", position);
+        let spec = OpSpec::new("vector.extract", self.loc)
+            .operands(&[vector])
+            .results(&[vector.ty().element()])
+            .attr("static_position", position);
         self.rw.create(spec).expect("invariant: the lane exists").result(0)
     }
     pub(super) fn from_elements(&mut self, elements: &[Value]) -> Value {
@@ -234,12 +249,17 @@ impl<'r> Code<'r> {
     pub(super) fn shuffle(&mut self, value: Value, lane: u32, subgroup_size: u32) -> Value {
         let i32_type = Type::integer(self.cx, 32);
         let mut constant = |v: u32| {
-            let spec = OpSpec::new("arith.constant", self.loc).results(&[i32_type]).attr("value", Attr::int(i32_type, i64::from(v)));
+            let spec = OpSpec::new("arith.constant", self.loc)
+                .results(&[i32_type])
+                .attr("value", Attr::int(i32_type, i64::from(v)));
             self.rw.create(spec).expect("invariant: a constant fits its type").result(0)
         };
         let operands = [value, constant(lane), constant(subgroup_size)];
         let mode = Attr::parse(self.cx, "#gpu<shuffle_mode idx>").expect("invariant: the gpu dialect is loaded");
-        let spec = OpSpec::new("gpu.shuffle", self.loc).operands(&operands).results(&[value.ty(), Type::integer(self.cx, 1)]).attr("mode", mode);
+        let spec = OpSpec::new("gpu.shuffle", self.loc)
+            .operands(&operands)
+            .results(&[value.ty(), Type::integer(self.cx, 1)])
+            .attr("mode", mode);
         self.rw.create(spec).expect("invariant: a shuffle takes a value, a lane and a width").result(0)
     }
     /// Loads `lanes` elements at a linear index.
@@ -272,7 +292,10 @@ pub(super) fn facts(value: Value) -> Facts {
     let pair = a.bound.zip(b.bound);
     match op.name() {
         "arith.addi" => Facts { divisor: gcd(a.divisor, b.divisor), bound: pair.map(|(x, y)| x + y) },
-        "arith.minsi" => Facts { divisor: gcd(a.divisor, b.divisor), bound: pair.map_or(a.bound.or(b.bound), |(x, y)| Some(x.min(y))) },
+        "arith.minsi" => Facts {
+            divisor: gcd(a.divisor, b.divisor),
+            bound: pair.map_or(a.bound.or(b.bound), |(x, y)| Some(x.min(y))),
+        },
         "arith.maxsi" => Facts { divisor: gcd(a.divisor, b.divisor), bound: pair.map(|(x, y)| x.max(y)) },
         _ => Facts { divisor: a.divisor.saturating_mul(b.divisor), bound: product_bound(op, a, b) },
     }

@@ -80,18 +80,29 @@ pub(super) fn plan<'m>(evaluator: &Evaluator<'m>, groups: &[Group], attr: &Kerne
     let [group] = groups else { return Err("the body's ops cannot share their iterations".into()) };
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
     let mut contractions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
-    let (Some((at, op)), None) = (contractions.next(), contractions.next()) else { return Err("the body has not exactly one reduction".into()) };
+    let (Some((at, op)), None) = (contractions.next(), contractions.next()) else {
+        return Err("the body has not exactly one reduction".into());
+    };
     let (before, after) = (ops[..at].to_vec(), ops[at + 1..].to_vec());
     if !before.iter().chain(&after).all(|op| is_vectorizable(op)) {
         return Err("an op around the product cannot work in vectors".into());
     }
     let [rows, columns] = group.sizes.as_slice() else { return Err("the result has not two dimensions".into()) };
-    let (Some(_), Some(_)) = (rows.facts.bound, columns.facts.bound) else { return Err("the tile has no known bound".into()) };
+    let (Some(_), Some(_)) = (rows.facts.bound, columns.facts.bound) else {
+        return Err("the tile has no known bound".into());
+    };
     let (mut left, mut right, reduction) = factors(evaluator, op)?;
     let lanes = column_lanes(evaluator, op, columns, attr.vector_width);
     let tile = geometry(attr, rows, columns, lanes)?;
     left.lanes = side_lanes(evaluator, &left, rows, reduction, attr.vector_width, tile.rows);
-    right.lanes = side_lanes(evaluator, &right, columns, reduction, if right.along_k() { attr.vector_width } else { lanes }, i64::from(lanes));
+    right.lanes = side_lanes(
+        evaluator,
+        &right,
+        columns,
+        reduction,
+        if right.along_k() { attr.vector_width } else { lanes },
+        i64::from(lanes),
+    );
     if !right.along_k() && right.lanes != lanes {
         right.lanes = 1;
     }
@@ -105,7 +116,9 @@ pub(super) fn plan<'m>(evaluator: &Evaluator<'m>, groups: &[Group], attr: &Kerne
 /// The two factors, if the body of `op` is `accumulator + a * b` over f32 and its loops are m, n, k.
 fn factors(evaluator: &Evaluator<'_>, op: &TileOp) -> Result<(Side, Side, i64), String> {
     let outer = op.outer.clone().ok_or("the result is not indexed by loops")?;
-    let (&[m, n], &[k]) = (outer.as_slice(), op.inner().as_slice()) else { return Err("its loops are not m, n and k".into()) };
+    let (&[m, n], &[k]) = (outer.as_slice(), op.inner().as_slice()) else {
+        return Err("its loops are not m, n and k".into());
+    };
     if op.num_inputs != 2 || op.outputs().len() != 1 || !is_multiply_add(op) {
         return Err("its body is not a multiply-add of two f32 inputs".into());
     }
@@ -121,7 +134,8 @@ fn factors(evaluator: &Evaluator<'_>, op: &TileOp) -> Result<(Side, Side, i64), 
     };
     let argument = |s: &Side| matches!(evaluator.model.slices[s.slice].base, Base::Argument(_));
     let found = side(0, m, n).zip(side(1, n, m)).or_else(|| side(1, m, n).zip(side(0, n, m)));
-    let (left, right) = found.filter(|(l, r)| argument(l) && argument(r)).ok_or("the inputs are not one row and one column operand")?;
+    let (left, right) =
+        found.filter(|(l, r)| argument(l) && argument(r)).ok_or("the inputs are not one row and one column operand")?;
     Ok((left, right, reduction))
 }
 
@@ -246,7 +260,12 @@ struct Place {
 }
 
 /// Writes the kernel.
-pub(super) fn write(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, attr: &KernelAttr) -> Result<(), Diagnostics> {
+pub(super) fn write(
+    code: &mut Code,
+    evaluator: &Evaluator<'_>,
+    plan: &Plan<'_>,
+    attr: &KernelAttr,
+) -> Result<(), Diagnostics> {
     let linear = code.linear_id(attr.workgroup_size);
     let threads_n = code.c(plan.tile.threads_n);
     let whole = plan.tile.threads_m == 1;
@@ -291,7 +310,12 @@ fn place(code: &mut Code, plan: &Plan<'_>, lane: Value, group: Value, row_pass: 
     Place { lane, first_row, rows, row_guards, columns, column_guards }
 }
 
-fn register_tile(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, place: &Place) -> Result<(), Diagnostics> {
+fn register_tile(
+    code: &mut Code,
+    evaluator: &Evaluator<'_>,
+    plan: &Plan<'_>,
+    place: &Place,
+) -> Result<(), Diagnostics> {
     let mut points = Vec::new();
     for row in &place.rows {
         for column in &place.columns {
@@ -335,14 +359,26 @@ fn initial(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, point: &
 }
 
 /// The loop over k. Accumulators are vectors along n, or scalars where the right operand is contiguous along k.
-fn accumulate(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, place: &Place, initial: Vec<Value>) -> Result<Vec<Value>, Diagnostics> {
+fn accumulate(
+    code: &mut Code,
+    evaluator: &Evaluator<'_>,
+    plan: &Plan<'_>,
+    place: &Place,
+    initial: Vec<Value>,
+) -> Result<Vec<Value>, Diagnostics> {
     let split = plan.right.along_k() && plan.lanes > 1;
-    let mut carried = if split { initial.iter().flat_map(|v| (0..plan.lanes).map(|l| code.extract(*v, l)).collect::<Vec<_>>()).collect() } else { initial };
+    let mut carried = if split {
+        initial.iter().flat_map(|v| (0..plan.lanes).map(|l| code.extract(*v, l)).collect::<Vec<_>>()).collect()
+    } else {
+        initial
+    };
     let offsets = Offsets::new(code, evaluator, plan, place);
     let whole_steps = plan.reduction / STEP * STEP;
     if whole_steps > 0 {
         let bounds = [code.c(0), code.c(whole_steps), code.c(STEP)];
-        carried = code.for_loop(bounds, &carried, |code, k, carried| Ok(step(code, evaluator, plan, &offsets, k, STEP, carried)))?;
+        carried = code.for_loop(bounds, &carried, |code, k, carried| {
+            Ok(step(code, evaluator, plan, &offsets, k, STEP, carried))
+        })?;
     }
     if plan.reduction > whole_steps {
         let k = code.c(whole_steps);
@@ -393,24 +429,36 @@ fn left_rows(code: &mut Code, plan: &Plan<'_>, place: &Place) -> Vec<Value> {
         // Vectors along m; a vector lies inside the slice or its values are not stored.
         let lanes = i64::from(side.lanes);
         let last = code.add_const(plan.rows.value, -lanes);
-        return (0..ceil_div(plan.tile.rows, lanes)).map(|t| {
-            let row = code.add_const(place.first_row, t * lanes);
-            if plan.rows_exact() { row } else { code.min(row, last) }
-        }).collect();
+        return (0..ceil_div(plan.tile.rows, lanes))
+            .map(|t| {
+                let row = code.add_const(place.first_row, t * lanes);
+                if plan.rows_exact() { row } else { code.min(row, last) }
+            })
+            .collect();
     }
     let Some(size) = plan.tile.shared else { return place.rows.clone() };
     let size = i64::from(size);
     let last = code.add_const(plan.rows.value, -1);
     let fits = plan.rows_exact() && plan.tile.rows % size == 0;
-    (0..ceil_div(plan.tile.rows, size)).map(|r| {
-        let row = code.add_const(place.first_row, r * size);
-        let row = code.add(row, place.lane);
-        if fits { row } else { code.min(row, last) }
-    }).collect()
+    (0..ceil_div(plan.tile.rows, size))
+        .map(|r| {
+            let row = code.add_const(place.first_row, r * size);
+            let row = code.add(row, place.lane);
+            if fits { row } else { code.min(row, last) }
+        })
+        .collect()
 }
 
 /// `count` products for every accumulator, starting at `k`.
-fn step(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, offsets: &Offsets, k: Value, count: i64, carried: &[Value]) -> Vec<Value> {
+fn step(
+    code: &mut Code,
+    evaluator: &Evaluator<'_>,
+    plan: &Plan<'_>,
+    offsets: &Offsets,
+    k: Value,
+    count: i64,
+    carried: &[Value],
+) -> Vec<Value> {
     let left = load_left(code, evaluator, plan, offsets, k, count);
     let right = load_right(code, evaluator, plan, offsets, k, count);
     let (rows, per_row) = (plan.tile.rows as usize, carried.len() / plan.tile.rows as usize);
@@ -437,23 +485,38 @@ struct Loaded {
     loads: Vec<Vec<Value>>,
 }
 
-fn load_left(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, offsets: &Offsets, k: Value, count: i64) -> Loaded {
+fn load_left(
+    code: &mut Code,
+    evaluator: &Evaluator<'_>,
+    plan: &Plan<'_>,
+    offsets: &Offsets,
+    k: Value,
+    count: i64,
+) -> Loaded {
     let side = &plan.left;
     if side.along_k() {
         return Loaded { loads: offsets.left.iter().map(|o| along_k(code, evaluator, side, *o, k, count)).collect() };
     }
     let load_at = |code: &mut Code, k: Value| -> Vec<Value> {
         let scaled = code.mul_const(k, side.k_stride);
-        offsets.left.iter().map(|o| {
-            let at = code.add(*o, scaled);
-            load(code, evaluator, side, at)
-        }).collect()
+        offsets
+            .left
+            .iter()
+            .map(|o| {
+                let at = code.add(*o, scaled);
+                load(code, evaluator, side, at)
+            })
+            .collect()
     };
     if plan.tile.shared.is_none() {
-        return Loaded { loads: (0..count).map(|q| {
-            let k = code.add_const(k, q);
-            load_at(code, k)
-        }).collect() };
+        return Loaded {
+            loads: (0..count)
+                .map(|q| {
+                    let k = code.add_const(k, q);
+                    load_at(code, k)
+                })
+                .collect(),
+        };
     }
     // Lane q loads the rows of k + q; lanes beyond the step must still load something that exists.
     let mut at = code.add(k, offsets.lane);
@@ -464,30 +527,47 @@ fn load_left(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, offset
     Loaded { loads: vec![load_at(code, at)] }
 }
 
-fn load_right(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, offsets: &Offsets, k: Value, count: i64) -> Loaded {
+fn load_right(
+    code: &mut Code,
+    evaluator: &Evaluator<'_>,
+    plan: &Plan<'_>,
+    offsets: &Offsets,
+    k: Value,
+    count: i64,
+) -> Loaded {
     let side = &plan.right;
     if side.along_k() {
         return Loaded { loads: offsets.right.iter().map(|o| along_k(code, evaluator, side, *o, k, count)).collect() };
     }
     let reach = if side.outer_stride == 1 { Reach::Wide } else { Reach::Strided(side.outer_stride) };
-    Loaded { loads: (0..count).map(|q| {
-        let k = code.add_const(k, q);
-        let scaled = code.mul_const(k, side.k_stride);
-        offsets.right.iter().map(|o| {
-            let at = code.add(*o, scaled);
-            let lanes = if plan.lanes == 1 { Reach::Uniform } else { reach };
-            evaluator.load(code, side.slice, at, lanes, plan.lanes)
-        }).collect()
-    }).collect() }
+    Loaded {
+        loads: (0..count)
+            .map(|q| {
+                let k = code.add_const(k, q);
+                let scaled = code.mul_const(k, side.k_stride);
+                offsets
+                    .right
+                    .iter()
+                    .map(|o| {
+                        let at = code.add(*o, scaled);
+                        let lanes = if plan.lanes == 1 { Reach::Uniform } else { reach };
+                        evaluator.load(code, side.slice, at, lanes, plan.lanes)
+                    })
+                    .collect()
+            })
+            .collect(),
+    }
 }
 
 /// `count` values along k in vectors of the side's lanes.
 fn along_k(code: &mut Code, evaluator: &Evaluator<'_>, side: &Side, offset: Value, k: Value, count: i64) -> Vec<Value> {
     let start = code.add(offset, k);
-    (0..count / i64::from(side.lanes)).map(|t| {
-        let at = code.add_const(start, t * i64::from(side.lanes));
-        load(code, evaluator, side, at)
-    }).collect()
+    (0..count / i64::from(side.lanes))
+        .map(|t| {
+            let at = code.add_const(start, t * i64::from(side.lanes));
+            load(code, evaluator, side, at)
+        })
+        .collect()
 }
 
 fn load(code: &mut Code, evaluator: &Evaluator<'_>, side: &Side, at: Value) -> Value {
@@ -498,7 +578,9 @@ fn load(code: &mut Code, evaluator: &Evaluator<'_>, side: &Side, at: Value) -> V
 /// Left factor of a row and of the step's k number `q`: a scalar.
 fn left_element(code: &mut Code, plan: &Plan<'_>, left: &Loaded, row: u32, q: u32) -> Value {
     let lanes = plan.left.lanes;
-    let pick = |code: &mut Code, vectors: &[Value], position: u32| code.extract(vectors[(position / lanes) as usize], position % lanes);
+    let pick = |code: &mut Code, vectors: &[Value], position: u32| {
+        code.extract(vectors[(position / lanes) as usize], position % lanes)
+    };
     match (plan.left.along_k(), plan.tile.shared) {
         (true, Some(size)) => {
             let value = pick(code, &left.loads[(row / size) as usize], q);

@@ -18,7 +18,9 @@ pub(super) fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], attr: &K
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
     let pointwise = !group.serial && ops.iter().all(|op| op.inner().is_empty() && is_vectorizable(op));
     let Some(last) = group.sizes.last().filter(|_| pointwise) else { return 1 };
-    let fits = |lanes: u32| last.facts.divisor % i64::from(lanes) == 0 && ops.iter().any(|op| writes_wide(evaluator, op, lanes));
+    let fits = |lanes: u32| {
+        last.facts.divisor % i64::from(lanes) == 0 && ops.iter().any(|op| writes_wide(evaluator, op, lanes))
+    };
     [8, 4, 2].into_iter().find(|lanes| *lanes <= attr.vector_width && fits(*lanes)).unwrap_or(1)
 }
 
@@ -45,7 +47,13 @@ pub(super) fn argument_lanes(evaluator: &Evaluator<'_>, ops: &[&TileOp], lanes: 
 }
 
 /// Writes all groups.
-pub(super) fn write(code: &mut Code, evaluator: &Evaluator<'_>, groups: &[Group], attr: &KernelAttr, lanes: u32) -> Result<(), Diagnostics> {
+pub(super) fn write(
+    code: &mut Code,
+    evaluator: &Evaluator<'_>,
+    groups: &[Group],
+    attr: &KernelAttr,
+    lanes: u32,
+) -> Result<(), Diagnostics> {
     let linear = code.linear_id(attr.workgroup_size);
     for (i, group) in groups.iter().enumerate() {
         if i > 0 {
@@ -119,7 +127,11 @@ fn merges(ops: &[&TileOp], sizes: &[Size], d: usize) -> bool {
     ops.iter().all(|op| {
         let Some(outer) = &op.outer else { return false };
         let uses_index = op.body.is_some_and(|b| b.parent_op().is_some_and(|p| !p.find_all("linalg.index").is_empty()));
-        !uses_index && op.operands.iter().all(|o| o.linear.as_ref().is_some_and(|(s, _)| s[outer[d - 1]] == s[outer[d]] * extent))
+        !uses_index
+            && op
+                .operands
+                .iter()
+                .all(|o| o.linear.as_ref().is_some_and(|(s, _)| s[outer[d - 1]] == s[outer[d]] * extent))
     })
 }
 

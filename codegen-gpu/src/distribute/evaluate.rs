@@ -43,7 +43,8 @@ pub(super) enum Reach {
 impl Evaluator<'_> {
     /// Computes all results of `op` at `point`, and holds them.
     pub(super) fn evaluate(&self, code: &mut Code, op: &TileOp, point: &mut Point) -> Result<(), Diagnostics> {
-        let outer = op.outer.as_ref().ok_or_else(|| error::not_a_tile(op.op, "its outputs are not permutations of loops"))?;
+        let outer =
+            op.outer.as_ref().ok_or_else(|| error::not_a_tile(op.op, "its outputs are not permutations of loops"))?;
         let mut loops: Vec<Option<Value>> = vec![None; op.sizes.len()];
         for (c, l) in outer.iter().enumerate() {
             loops[*l] = Some(point.coordinates[c]);
@@ -65,7 +66,13 @@ impl Evaluator<'_> {
     }
 
     /// Old values of the outputs of an op with sequential loops.
-    fn initial_outputs(&self, code: &mut Code, op: &TileOp, loops: &[Option<Value>], point: &Point) -> Result<Vec<Value>, Diagnostics> {
+    fn initial_outputs(
+        &self,
+        code: &mut Code,
+        op: &TileOp,
+        loops: &[Option<Value>],
+        point: &Point,
+    ) -> Result<Vec<Value>, Diagnostics> {
         let zero = code.c(0);
         let at: Vec<Value> = loops.iter().map(|l| l.unwrap_or(zero)).collect();
         let mut out = Vec::new();
@@ -99,7 +106,14 @@ impl Evaluator<'_> {
     }
 
     /// One execution of the op's body. `outputs` are the current values of the outputs where a register carries them.
-    fn step(&self, code: &mut Code, op: &TileOp, loops: &[Value], point: &Point, outputs: &[Option<Value>]) -> Result<Vec<Value>, Diagnostics> {
+    fn step(
+        &self,
+        code: &mut Code,
+        op: &TileOp,
+        loops: &[Value],
+        point: &Point,
+        outputs: &[Option<Value>],
+    ) -> Result<Vec<Value>, Diagnostics> {
         let mut args: Vec<Option<Value>> = Vec::new();
         for (i, operand) in op.operands.iter().enumerate() {
             let carried = i.checked_sub(op.num_inputs).and_then(|o| outputs[o]);
@@ -126,7 +140,14 @@ impl Evaluator<'_> {
     }
 
     /// Value of an operand at the given loop values: from a register if the slice was written here, else from memory.
-    pub(super) fn operand(&self, code: &mut Code, op: &TileOp, operand: &Operand, loops: &[Value], point: &Point) -> Result<Value, Diagnostics> {
+    pub(super) fn operand(
+        &self,
+        code: &mut Code,
+        op: &TileOp,
+        operand: &Operand,
+        loops: &[Value],
+        point: &Point,
+    ) -> Result<Value, Diagnostics> {
         let s = match operand.source {
             Source::Scalar(value) => return Ok(value),
             Source::Slice(s) => s,
@@ -144,7 +165,11 @@ impl Evaluator<'_> {
     pub(super) fn is_pointwise(&self, op: &TileOp, operand: &Operand) -> bool {
         let Some(outer) = &op.outer else { return false };
         operand.map.len() == outer.len()
-            && operand.map.iter().zip(outer).all(|(e, l)| matches!(e.kind(), monopour_ir::AffineExprKind::Dim(p) if p == *l))
+            && operand
+                .map
+                .iter()
+                .zip(outer)
+                .all(|(e, l)| matches!(e.kind(), monopour_ir::AffineExprKind::Dim(p) if p == *l))
     }
 
     /// Position in the buffer, in elements.
@@ -203,15 +228,23 @@ impl Evaluator<'_> {
             Reach::Wide => 1,
             Reach::Strided(stride) => stride,
         };
-        let elements: Vec<Value> = (0..i64::from(lanes)).map(|i| {
-            let at = code.add_const(index, i * stride);
-            code.load(buffer, at, 1)
-        }).collect();
+        let elements: Vec<Value> = (0..i64::from(lanes))
+            .map(|i| {
+                let at = code.add_const(index, i * stride);
+                code.load(buffer, at, 1)
+            })
+            .collect();
         code.from_elements(&elements)
     }
 
     /// Stores what `point` holds, in the order of slices; `keep` says which of them.
-    pub(super) fn store(&self, code: &mut Code, writers: &[&TileOp], point: &Point, keep: impl Fn(Base) -> bool) -> Result<(), Diagnostics> {
+    pub(super) fn store(
+        &self,
+        code: &mut Code,
+        writers: &[&TileOp],
+        point: &Point,
+        keep: impl Fn(Base) -> bool,
+    ) -> Result<(), Diagnostics> {
         let mut stored = Vec::new();
         // The last writer's indexing is every writer's: ops of one point agree on their coordinates.
         for op in writers.iter().rev() {
@@ -228,7 +261,15 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    fn store_one(&self, code: &mut Code, op: &TileOp, output: &Operand, s: usize, point: &Point, value: Value) -> Result<(), Diagnostics> {
+    fn store_one(
+        &self,
+        code: &mut Code,
+        op: &TileOp,
+        output: &Operand,
+        s: usize,
+        point: &Point,
+        value: Value,
+    ) -> Result<(), Diagnostics> {
         let outer = op.outer.as_ref().expect("invariant: a writer has outer loops");
         let zero = code.c(0);
         let mut loops = vec![zero; op.sizes.len()];
@@ -258,7 +299,13 @@ fn all(loops: &[Option<Value>]) -> Vec<Value> {
 }
 
 /// Copies one op of a linalg body for `lanes` elements at once.
-fn copy_op(code: &mut Code, op: Op, loops: &[Value], lanes: u32, map: &mut HashMap<Value, Value>) -> Result<(), Diagnostics> {
+fn copy_op(
+    code: &mut Code,
+    op: Op,
+    loops: &[Value],
+    lanes: u32,
+    map: &mut HashMap<Value, Value>,
+) -> Result<(), Diagnostics> {
     if op.is("linalg.index") {
         let dim = op.attr("dim").and_then(|a| a.as_int()).ok_or_else(|| error::not_a_tile(op, "it names no loop"))?;
         map.insert(op.result(0), loops[dim as usize]);
@@ -274,7 +321,11 @@ fn copy_op(code: &mut Code, op: Op, loops: &[Value], lanes: u32, map: &mut HashM
     }
     // A scalar condition selects between whole vectors; every other operand gets all lanes.
     let keep_first = op.is("arith.select") && !operands[0].ty().is_vector();
-    let operands: Vec<Value> = operands.into_iter().enumerate().map(|(i, v)| if keep_first && i == 0 { v } else { code.broadcast(v, lanes) }).collect();
+    let operands: Vec<Value> = operands
+        .into_iter()
+        .enumerate()
+        .map(|(i, v)| if keep_first && i == 0 { v } else { code.broadcast(v, lanes) })
+        .collect();
     let attrs = op.attrs();
     let types: Vec<Type> = op.results().iter().map(|r| code.vector_type(r.ty(), lanes)).collect();
     let mut spec = OpSpec::new(op.name(), op.location()).operands(&operands).results(&types);
@@ -292,7 +343,9 @@ pub(super) fn is_vectorizable(op: &TileOp) -> bool {
     let lane = |t: Type| t.float_width() == Some(32) || matches!(t.integer_width(), Some(1 | 32));
     let memory = |t: Type| t.float_width() == Some(32) || t.integer_width() == Some(32);
     let body_fits = body.ops().iter().all(|o| {
-        o.is("linalg.yield") || (matches!(o.dialect(), "arith" | "math") && o.results().iter().chain(&o.operands()).all(|v| lane(v.ty())))
+        o.is("linalg.yield")
+            || (matches!(o.dialect(), "arith" | "math")
+                && o.results().iter().chain(&o.operands()).all(|v| lane(v.ty())))
     });
     body_fits && body.args().iter().all(|a| memory(a.ty())) && op.operands.iter().all(|o| o.linear.is_some())
 }

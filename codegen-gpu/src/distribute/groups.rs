@@ -53,7 +53,11 @@ impl Group {
 fn touches(model: &Model, op: &TileOp) -> Vec<Touch> {
     let pointwise = |o: &Operand| {
         op.outer.as_ref().is_some_and(|outer| {
-            o.map.len() == outer.len() && o.map.iter().zip(outer).all(|(e, l)| matches!(e.kind(), monopour_ir::AffineExprKind::Dim(p) if p == *l))
+            o.map.len() == outer.len()
+                && o.map
+                    .iter()
+                    .zip(outer)
+                    .all(|(e, l)| matches!(e.kind(), monopour_ir::AffineExprKind::Dim(p) if p == *l))
         })
     };
     let mut out = Vec::new();
@@ -68,7 +72,8 @@ fn touches(model: &Model, op: &TileOp) -> Vec<Touch> {
 }
 
 fn joins(group: &Group, sizes: &[Size], touched: &[Touch]) -> bool {
-    let same_space = !group.serial && group.sizes.len() == sizes.len() && group.sizes.iter().zip(sizes).all(|(a, b)| a.same(b));
+    let same_space =
+        !group.serial && group.sizes.len() == sizes.len() && group.sizes.iter().zip(sizes).all(|(a, b)| a.same(b));
     same_space && touched.iter().all(|new| group.touched.iter().all(|old| is_independent(*old, *new)))
 }
 

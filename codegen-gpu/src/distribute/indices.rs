@@ -45,14 +45,16 @@ fn lower(code: &mut Code, op: Op) -> Result<Value, Diagnostics> {
     let map = op.attr("map").and_then(|a| a.as_affine_map()).ok_or_else(|| error::not_a_tile(op, "it has no map"))?;
     let operands = op.operands();
     let (dims, symbols) = operands.split_at(map.num_dims());
-    let mut results = map.results().into_iter().map(|e| expression(code, e, dims, symbols)).collect::<Vec<_>>().into_iter();
+    let mut results =
+        map.results().into_iter().map(|e| expression(code, e, dims, symbols)).collect::<Vec<_>>().into_iter();
     let first = results.next().ok_or_else(|| error::not_a_tile(op, "its map has no result"))?;
     Ok(results.fold(first, |a, b| if op.is("affine.max") { code.max(a, b) } else { code.min(a, b) }))
 }
 
 /// Evaluates an affine expression. Quotients round and remainders count as affine maps define them, also for negative values.
 pub(super) fn expression(code: &mut Code, e: AffineExpr, dims: &[Value], symbols: &[Value]) -> Value {
-    let mut both = |l: AffineExpr, r: AffineExpr| (expression(code, l, dims, symbols), expression(code, r, dims, symbols));
+    let mut both =
+        |l: AffineExpr, r: AffineExpr| (expression(code, l, dims, symbols), expression(code, r, dims, symbols));
     match e.kind() {
         AffineExprKind::Dim(p) => dims[p],
         AffineExprKind::Symbol(p) => symbols[p],

@@ -91,7 +91,10 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
 
 /// Whether a function is a kernel that is not distributed.
 fn is_pending(func: Op) -> bool {
-    func.is("func.func") && func.attr("monopour.kernel").is_some() && func.attr("monopour.workgroup_size").is_none() && func.body().is_some()
+    func.is("func.func")
+        && func.attr("monopour.kernel").is_some()
+        && func.attr("monopour.workgroup_size").is_none()
+        && func.body().is_some()
 }
 
 fn kernel(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Result<KernelReport, Diagnostics> {
@@ -119,7 +122,13 @@ fn kernel(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Result<Kernel
 }
 
 /// Picks the strategy and writes the kernel's code: its name, the lanes of its accesses, why another was declined.
-fn write(code: &mut Code, func: Op, model: &Model, attr: &KernelAttr, device: &GpuDescription) -> Result<(&'static str, u32, String), Diagnostics> {
+fn write(
+    code: &mut Code,
+    func: Op,
+    model: &Model,
+    attr: &KernelAttr,
+    device: &GpuDescription,
+) -> Result<(&'static str, u32, String), Diagnostics> {
     let groups = groups::split(model);
     let arguments = func.body().map(|b| b.args()).unwrap_or_default();
     let buffers = arguments.into_iter().enumerate().map(|(i, v)| (Base::Argument(i), v)).collect();
@@ -145,7 +154,13 @@ fn write(code: &mut Code, func: Op, model: &Model, attr: &KernelAttr, device: &G
 }
 
 /// Workgroup memory for the local buffers that pass values from one group to another.
-fn allocate_locals(code: &mut Code, func: Op, evaluator: &mut Evaluator<'_>, groups: &[groups::Group], device: &GpuDescription) -> Result<(), Diagnostics> {
+fn allocate_locals(
+    code: &mut Code,
+    func: Op,
+    evaluator: &mut Evaluator<'_>,
+    groups: &[groups::Group],
+    device: &GpuDescription,
+) -> Result<(), Diagnostics> {
     let mut needed_bytes = 0;
     for (i, local) in evaluator.model.locals.iter().enumerate() {
         let base = Base::Local(i);
@@ -168,6 +183,8 @@ fn allocate_locals(code: &mut Code, func: Op, evaluator: &mut Evaluator<'_>, gro
 fn workgroup_buffer(code: &mut Code, op: Op, element: Type, elements: i64) -> Result<Value, Diagnostics> {
     let space = Attr::parse(code.cx, "#gpu.address_space<workgroup>");
     let ty = Type::memref(&[elements], element, space);
-    let spec = OpSpec::new("memref.alloca", op.location()).results(&[ty]).attr("operandSegmentSizes", Attr::dense_i32(code.cx, &[0, 0]));
+    let spec = OpSpec::new("memref.alloca", op.location())
+        .results(&[ty])
+        .attr("operandSegmentSizes", Attr::dense_i32(code.cx, &[0, 0]));
     Ok(code.create(spec)?.result(0))
 }

@@ -156,7 +156,10 @@ impl Model {
         self.slices.push(slice);
     }
     fn slice_of(&self, op: Op, value: Value) -> Result<usize, Diagnostics> {
-        self.by_value.get(&value).copied().ok_or_else(|| error::not_a_tile(op, "an operand is not a slice of an argument or a local allocation"))
+        self.by_value
+            .get(&value)
+            .copied()
+            .ok_or_else(|| error::not_a_tile(op, "an operand is not a slice of an argument or a local allocation"))
     }
 
     /// Dynamic extents take their upper bound: the static tile shape.
@@ -166,7 +169,11 @@ impl Model {
         let mut dynamic = op.operands().into_iter();
         let (mut sizes, mut extents) = (Vec::new(), Vec::new());
         for d in shape {
-            let size = if d == DYNAMIC { dynamic.next().ok_or_else(|| error::not_a_tile(op, "an extent is missing"))? } else { code.c(d) };
+            let size = if d == DYNAMIC {
+                dynamic.next().ok_or_else(|| error::not_a_tile(op, "an extent is missing"))?
+            } else {
+                code.c(d)
+            };
             let size = Size::new(size);
             extents.push(size.facts.bound.ok_or_else(|| error::not_a_tile(op, "an extent has no known bound"))?);
             sizes.push(size);
@@ -186,10 +193,18 @@ impl Model {
 
     fn subview(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
         let source = self.slices[self.slice_of(op, op.operand(0))?].clone();
-        let ints = |name: &str| op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| error::not_a_tile(op, "an attribute is missing"));
+        let ints = |name: &str| {
+            op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| error::not_a_tile(op, "an attribute is missing"))
+        };
         let (offsets, sizes, strides) = (ints("static_offsets")?, ints("static_sizes")?, ints("static_strides")?);
         let mut dynamic = op.operands().into_iter().skip(1);
-        let mut next = |code: &mut Code, value: i64| if value == DYNAMIC { dynamic.next().expect("invariant: one operand per dynamic entry") } else { code.c(value) };
+        let mut next = |code: &mut Code, value: i64| {
+            if value == DYNAMIC {
+                dynamic.next().expect("invariant: one operand per dynamic entry")
+            } else {
+                code.c(value)
+            }
+        };
         let offsets: Vec<Value> = offsets.iter().map(|v| next(code, *v)).collect();
         let sizes: Vec<Value> = sizes.iter().map(|v| next(code, *v)).collect();
         if strides.contains(&DYNAMIC) {
@@ -250,7 +265,10 @@ impl Model {
         }
         let rank = op.operand(0).ty().shape().map_or(0, |s| s.len());
         let identity = monopour_ir::AffineMap::identity(op.context(), rank).results();
-        let operands = vec![self.operand(op, op.operand(0), identity.clone(), rank)?, self.operand(op, op.operand(1), identity, rank)?];
+        let operands = vec![
+            self.operand(op, op.operand(0), identity.clone(), rank)?,
+            self.operand(op, op.operand(1), identity, rank)?,
+        ];
         self.push(op, operands, vec![true; rank], 1, None)
     }
 
@@ -263,10 +281,20 @@ impl Model {
         Ok(Operand { source: Source::Slice(slice), map, linear })
     }
 
-    fn push(&mut self, op: Op, operands: Vec<Operand>, parallel: Vec<bool>, num_inputs: usize, body: Option<Block>) -> Result<(), Diagnostics> {
+    fn push(
+        &mut self,
+        op: Op,
+        operands: Vec<Operand>,
+        parallel: Vec<bool>,
+        num_inputs: usize,
+        body: Option<Block>,
+    ) -> Result<(), Diagnostics> {
         let mut sizes = Vec::new();
         for l in 0..parallel.len() {
-            sizes.push(self.loop_size(&operands, l).ok_or_else(|| error::not_a_tile(op, &format!("no operand gives the extent of loop {l}")))?);
+            sizes.push(
+                self.loop_size(&operands, l)
+                    .ok_or_else(|| error::not_a_tile(op, &format!("no operand gives the extent of loop {l}")))?,
+            );
         }
         let outer = outer_loops(&operands[num_inputs..]);
         self.ops.push(TileOp { op, sizes, parallel, operands, num_inputs, body, outer });
@@ -340,10 +368,13 @@ fn add_linear(e: AffineExpr, factor: i64, total: &mut (Vec<i64>, i64)) -> Option
 /// The loops of the first output, if all outputs are indexed by permutations of the same distinct loops.
 fn outer_loops(outputs: &[Operand]) -> Option<Vec<usize>> {
     let dims = |o: &Operand| -> Option<Vec<usize>> {
-        o.map.iter().map(|e| match e.kind() {
-            AffineExprKind::Dim(p) => Some(p),
-            _ => None,
-        }).collect()
+        o.map
+            .iter()
+            .map(|e| match e.kind() {
+                AffineExprKind::Dim(p) => Some(p),
+                _ => None,
+            })
+            .collect()
     };
     let first = dims(outputs.first()?)?;
     let mut sorted = first.clone();

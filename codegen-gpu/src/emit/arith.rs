@@ -36,7 +36,11 @@ fn constant(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagno
 fn dense(kernel: &mut Kernel, op: Op, shape: Shape, value: &Attr) -> Result<Lowered, Diagnostics> {
     let bytes = value.elements_bytes().filter(|_| shape.scalar.width == 4 && !op.result(0).ty().element().is_index());
     let Some(bytes) = bytes else {
-        return Err(error::unsupported_type(op, op.result(0).ty(), "a vector constant has 32-bit elements or one value"));
+        return Err(error::unsupported_type(
+            op,
+            op.result(0).ty(),
+            "a vector constant has 32-bit elements or one value",
+        ));
     };
     let lanes = bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect::<Vec<_>>();
     let lanes: Vec<Ex> = lanes.into_iter().map(|bits| scalar_bits(kernel, shape.scalar, bits)).collect();
@@ -92,7 +96,9 @@ fn select(kernel: &mut Kernel, op: Op, shape: Shape) -> Lowered {
     }
     match (condition, accept, reject) {
         (Lowered::One(c), Lowered::One(a), Lowered::One(r)) => Lowered::One(kernel.select(c, a, r)),
-        (Lowered::Planes(c), Lowered::Planes(a), Lowered::Planes(r)) => Lowered::Planes([kernel.select(c[0], a[0], r[0]), kernel.select(c[1], a[1], r[1])]),
+        (Lowered::Planes(c), Lowered::Planes(a), Lowered::Planes(r)) => {
+            Lowered::Planes([kernel.select(c[0], a[0], r[0]), kernel.select(c[1], a[1], r[1])])
+        }
         _ => unreachable!("arith.select has operands of one shape: verified"),
     }
 }
@@ -104,7 +110,9 @@ fn binary(kernel: &mut Kernel, op: Op, name: &str, shape: Shape) -> Result<Lower
         return Ok(kernel.zip(a, b, |k, a, b| k.binary(operator, a, b)));
     }
     if let Some((fun, unsigned)) = min_max(name) {
-        return Ok(kernel.zip(a, b, |k, a, b| if unsigned { on_unsigned(k, a, b, |k, a, b| k.math(fun, &[a, b])) } else { k.math(fun, &[a, b]) }));
+        return Ok(kernel.zip(a, b, |k, a, b| {
+            if unsigned { on_unsigned(k, a, b, |k, a, b| k.math(fun, &[a, b])) } else { k.math(fun, &[a, b]) }
+        }));
     }
     match name {
         "arith.maximumf" | "arith.minimumf" => {
@@ -118,7 +126,9 @@ fn binary(kernel: &mut Kernel, op: Op, name: &str, shape: Shape) -> Result<Lower
         "arith.shrui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::ShiftRight, a, b)))),
         "arith.shli" => Ok(kernel.zip(a, b, |k, a, b| shift(k, B::ShiftLeft, a, b))),
         "arith.shrsi" => Ok(kernel.zip(a, b, |k, a, b| shift(k, B::ShiftRight, a, b))),
-        "arith.floordivsi" | "arith.ceildivsi" => Ok(kernel.zip(a, b, |k, a, b| rounded_division(k, a, b, shape, name == "arith.floordivsi"))),
+        "arith.floordivsi" | "arith.ceildivsi" => {
+            Ok(kernel.zip(a, b, |k, a, b| rounded_division(k, a, b, shape, name == "arith.floordivsi")))
+        }
         _ => Err(error::unsupported_op(op)),
     }
 }
@@ -217,11 +227,24 @@ fn compare(kernel: &mut Kernel, op: Op) -> Result<Lowered, Diagnostics> {
     let shape = types::shape(kernel, op, op.operand(0).ty())?;
     let (a, b) = (kernel.operand(op, 0), kernel.operand(op, 1));
     let float = op.is("arith.cmpf");
-    Ok(kernel.zip(a, b, |k, a, b| if float { compare_float(k, predicate, a, b, shape) } else { compare_int(k, predicate, a, b, shape) }))
+    Ok(kernel.zip(a, b, |k, a, b| {
+        if float { compare_float(k, predicate, a, b, shape) } else { compare_int(k, predicate, a, b, shape) }
+    }))
 }
 
 fn compare_int(k: &mut Kernel, predicate: i64, a: Ex, b: Ex, shape: Shape) -> Ex {
-    let operators = [B::Equal, B::NotEqual, B::Less, B::LessEqual, B::Greater, B::GreaterEqual, B::Less, B::LessEqual, B::Greater, B::GreaterEqual];
+    let operators = [
+        B::Equal,
+        B::NotEqual,
+        B::Less,
+        B::LessEqual,
+        B::Greater,
+        B::GreaterEqual,
+        B::Less,
+        B::LessEqual,
+        B::Greater,
+        B::GreaterEqual,
+    ];
     let operator = operators[(predicate as usize).min(9)];
     if predicate < 2 {
         return k.binary(operator, a, b);
@@ -262,7 +285,8 @@ fn compare_float(k: &mut Kernel, predicate: i64, a: Ex, b: Ex, shape: Shape) -> 
             if predicate == 14 { unordered } else { not(k, unordered) }
         }
         _ => {
-            let opposite = [B::LessEqual, B::Less, B::GreaterEqual, B::Greater, B::Equal][(predicate as usize - 9).min(4)];
+            let opposite =
+                [B::LessEqual, B::Less, B::GreaterEqual, B::Greater, B::Equal][(predicate as usize - 9).min(4)];
             let e = k.binary(opposite, a, b);
             not(k, e)
         }
@@ -281,17 +305,25 @@ fn convert(kernel: &mut Kernel, op: Op, to: Shape) -> Result<Lowered, Diagnostic
         })),
         "arith.extui" | "arith.uitofp" | "arith.index_castui" if !bool_operand => Ok(kernel.map(a, |k, a| {
             let unsigned = k.bitcast(a, ScalarKind::Uint);
-            if kind == ScalarKind::Float { k.convert(unsigned, kind, width) } else { widen_unsigned(k, unsigned, width) }
+            if kind == ScalarKind::Float {
+                k.convert(unsigned, kind, width)
+            } else {
+                widen_unsigned(k, unsigned, width)
+            }
         })),
-        "arith.trunci" | "arith.index_cast" | "arith.index_castui" if kind == ScalarKind::Bool => Ok(kernel.map(a, |k, a| low_bit(k, a, from))),
+        "arith.trunci" | "arith.index_cast" | "arith.index_castui" if kind == ScalarKind::Bool => {
+            Ok(kernel.map(a, |k, a| low_bit(k, a, from)))
+        }
         "arith.fptoui" => Ok(kernel.map(a, |k, a| {
             let unsigned = k.convert(a, ScalarKind::Uint, width);
             k.bitcast(unsigned, ScalarKind::Sint)
         })),
         "arith.bitcast" => Ok(kernel.map(a, |k, a| if from.scalar.kind == kind { a } else { k.bitcast(a, kind) })),
         "arith.index_cast" | "arith.extsi" | "arith.trunci" if from.scalar == to.scalar => Ok(a),
-        "arith.extf" | "arith.truncf" | "arith.sitofp" | "arith.uitofp" | "arith.fptosi" | "arith.extsi" | "arith.extui" | "arith.trunci" | "arith.index_cast"
-        | "arith.index_castui" => Ok(kernel.map(a, |k, a| k.convert(a, kind, width))),
+        "arith.extf" | "arith.truncf" | "arith.sitofp" | "arith.uitofp" | "arith.fptosi" | "arith.extsi"
+        | "arith.extui" | "arith.trunci" | "arith.index_cast" | "arith.index_castui" => {
+            Ok(kernel.map(a, |k, a| k.convert(a, kind, width)))
+        }
         _ => Err(error::unsupported_op(op)),
     }
 }
@@ -303,7 +335,8 @@ fn widen_unsigned(k: &mut Kernel, a: Ex, width: u8) -> Ex {
 
 fn low_bit(k: &mut Kernel, a: Ex, shape: Shape) -> Ex {
     let wide = shape.scalar.width == 8;
-    let (one, zero) = if wide { (k.literal(Literal::I64(1)), k.literal(Literal::I64(0))) } else { (k.i32(1), k.i32(0)) };
+    let (one, zero) =
+        if wide { (k.literal(Literal::I64(1)), k.literal(Literal::I64(0))) } else { (k.i32(1), k.i32(0)) };
     let (one, zero) = (k.splat(one, shape.lanes), k.splat(zero, shape.lanes));
     let bit = k.binary(B::And, a, one);
     k.binary(B::NotEqual, bit, zero)

@@ -5,7 +5,10 @@ use super::types;
 use crate::error;
 use monopour_ir::{Diagnostics, Op};
 use monopour_program::GpuFeature;
-use naga::{Barrier, BuiltIn, CollectiveOperation, Expression, GatherMode, Literal, ScalarKind, Statement, SubgroupOperation as S};
+use naga::{
+    Barrier, BuiltIn, CollectiveOperation, Expression, GatherMode, Literal, ScalarKind, Statement,
+    SubgroupOperation as S,
+};
 
 pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     match op.name() {
@@ -104,8 +107,8 @@ fn reduce(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     let operation = match text.trim_start_matches("#gpu<all_reduce_op ").trim_end_matches('>') {
         "add" => S::Add,
         "mul" => S::Mul,
-        "minsi" | "minnumf" | "minimumf" => S::Min,
-        "maxsi" | "maxnumf" | "maximumf" => S::Max,
+        "minsi" | "minnumf" => S::Min,
+        "maxsi" | "maxnumf" => S::Max,
         "and" => S::And,
         "or" => S::Or,
         "xor" => S::Xor,
@@ -116,7 +119,12 @@ fn reduce(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     let value = kernel.operand(op, 0);
     let lowered = kernel.map(value, |k, argument| {
         let result = k.subgroup_result(shape);
-        k.push(Statement::SubgroupCollectiveOperation { op: operation, collective_op: CollectiveOperation::Reduce, argument, result });
+        k.push(Statement::SubgroupCollectiveOperation {
+            op: operation,
+            collective_op: CollectiveOperation::Reduce,
+            argument,
+            result,
+        });
         result
     });
     kernel.set(op.result(0), lowered);

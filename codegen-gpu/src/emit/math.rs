@@ -11,6 +11,14 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     let shape = types::shape(kernel, op, op.result(0).ty())?;
     let operands: Vec<Lowered> = (0..op.num_operands()).map(|i| kernel.operand(op, i)).collect();
     let lowered = if let Some(fun) = builtin(op.name()) {
+        // naga lets these pass, but SPIR-V's functions end at 32 bits.
+        if shape.scalar == naga::Scalar::F64 && !has_64_bits(fun) {
+            return Err(error::unsupported_type(
+                op,
+                op.result(0).ty(),
+                "shading languages have this function up to 32 bits",
+            ));
+        }
         apply(kernel, &operands, |k, args| k.math(fun, args))
     } else if let Some(f) = written_out(op.name()).filter(|_| shape.scalar == naga::Scalar::F32) {
         kernel.map(operands[0], |k, a| f(k, a, shape))
@@ -23,10 +31,13 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
 
 fn apply(kernel: &mut Kernel, operands: &[Lowered], mut f: impl FnMut(&mut Kernel, &[Ex]) -> Ex) -> Lowered {
     let plane = |p: usize| -> Vec<Ex> {
-        operands.iter().map(|o| match o {
-            Lowered::One(e) => *e,
-            Lowered::Planes(e) => e[p],
-        }).collect()
+        operands
+            .iter()
+            .map(|o| match o {
+                Lowered::One(e) => *e,
+                Lowered::Planes(e) => e[p],
+            })
+            .collect()
     };
     match operands[0] {
         Lowered::One(_) => Lowered::One(f(kernel, &plane(0))),
@@ -67,6 +78,10 @@ fn builtin(name: &str) -> Option<M> {
         "math.cttz" => M::CountTrailingZeros,
         _ => return None,
     })
+}
+
+fn has_64_bits(fun: M) -> bool {
+    matches!(fun, M::Abs | M::Ceil | M::Floor | M::Fma | M::InverseSqrt | M::Round | M::Sqrt | M::Trunc)
 }
 
 /// Functions of one f32 that no shading language has.

@@ -41,10 +41,21 @@ pub(super) fn argument_lanes(body: Block) -> Result<Vec<u32>, Diagnostics> {
 }
 
 /// Declares an argument as a storage buffer.
-pub(super) fn bind(kernel: &mut Kernel, func: Op, arg: Value, index: u32, lanes: u32, access: Access) -> Result<(), Diagnostics> {
+pub(super) fn bind(
+    kernel: &mut Kernel,
+    func: Op,
+    arg: Value,
+    index: u32,
+    lanes: u32,
+    access: Access,
+) -> Result<(), Diagnostics> {
     let memref = arg.ty().as_memref().filter(|m| m.shape.len() == 1 && m.is_identity());
     let Some(memref) = memref else {
-        return Err(error::unsupported_type(func, arg.ty(), "a kernel argument is a memref of rank 1 and identity layout"));
+        return Err(error::unsupported_type(
+            func,
+            arg.ty(),
+            "a kernel argument is a memref of rank 1 and identity layout",
+        ));
     };
     let scalar = types::scalar(kernel, func, memref.element)?;
     if scalar.kind == ScalarKind::Bool {
@@ -100,8 +111,16 @@ pub(super) fn store(kernel: &mut Kernel, op: Op, buffer: Value, indices: &[Value
 }
 
 /// Pointer to the array entry that holds the element at `indices`.
-fn entry(kernel: &mut Kernel, op: Op, buffer: Value, indices: &[Value], lanes: u32) -> Result<(Buffer, Ex), Diagnostics> {
-    let found = kernel.buffer(buffer).ok_or_else(|| error::unsupported_type(op, buffer.ty(), "it is neither an argument nor a local allocation"))?;
+fn entry(
+    kernel: &mut Kernel,
+    op: Op,
+    buffer: Value,
+    indices: &[Value],
+    lanes: u32,
+) -> Result<(Buffer, Ex), Diagnostics> {
+    let found = kernel
+        .buffer(buffer)
+        .ok_or_else(|| error::unsupported_type(op, buffer.ty(), "it is neither an argument nor a local allocation"))?;
     if found.lanes != lanes {
         return Err(error::mixed_lanes(op, found.lanes, lanes));
     }
@@ -143,16 +162,22 @@ fn pack(kernel: &mut Kernel, planes: [Ex; 2]) -> Ex {
 /// Local memory: `#gpu.address_space<workgroup>` is shared by the workgroup, none or private belongs to the invocation.
 fn alloca(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     let result = op.result(0);
-    let memref = result.ty().as_memref().filter(|m| m.shape.len() == 1 && m.is_identity() && (1..1 << 24).contains(&m.shape[0]));
+    let memref =
+        result.ty().as_memref().filter(|m| m.shape.len() == 1 && m.is_identity() && (1..1 << 24).contains(&m.shape[0]));
     let Some(memref) = memref else {
-        return Err(error::unsupported_type(op, result.ty(), "local memory has rank 1, a static size and identity layout"));
+        return Err(error::unsupported_type(
+            op,
+            result.ty(),
+            "local memory has rank 1, a static size and identity layout",
+        ));
     };
     let scalar = types::scalar(kernel, op, memref.element)?;
     let base = kernel.plane_type(Shape { scalar, lanes: 1 });
     let stride_bytes = if scalar.kind == ScalarKind::Bool { 4 } else { u32::from(scalar.width) };
     let ty = kernel.array_type(base, stride_bytes, memref.shape[0] as u32);
     let shared = memref.memory_space.is_some_and(|s| s.to_string().contains("workgroup"));
-    let pointer = if shared { kernel.global("shared".to_owned(), AddressSpace::WorkGroup, None, ty) } else { kernel.local(ty) };
+    let pointer =
+        if shared { kernel.global("shared".to_owned(), AddressSpace::WorkGroup, None, ty) } else { kernel.local(ty) };
     kernel.set_buffer(result, Buffer { pointer, lanes: 1 });
     Ok(())
 }

@@ -36,15 +36,15 @@ use naga::back::{spv, wgsl};
 /// G0001, G0002, G0004, G0006, G0007.
 pub fn run(module: &Module, kernel_func: Op) -> Result<GpuKernel, Diagnostics> {
     debug_assert!(kernel_func.is_inside(module.op()), "the kernel belongs to the module");
-    let name = kernel_func.symbol_name().ok_or_else(|| error::bad_kernel_attr(kernel_func, "the function has no name"))?;
+    let name =
+        kernel_func.symbol_name().ok_or_else(|| error::bad_kernel_attr(kernel_func, "the function has no name"))?;
     let workgroup_size = workgroup_size(kernel_func)?;
     let body = kernel_func.body().ok_or_else(|| error::not_a_tile(kernel_func, "the function has no body"))?;
     let mut kernel = Kernel::new();
     let bindings = bind_arguments(&mut kernel, kernel_func, body)?;
     emit_block(&mut kernel, body)?;
     let features: Vec<GpuFeature> = kernel.features.iter().copied().collect();
-    let naga_module = kernel.finish(&name, workgroup_size);
-    let (wgsl, spirv) = write(kernel_func, &name, &naga_module)?;
+    let (name, wgsl, spirv) = write(kernel_func, kernel.finish(&name, workgroup_size))?;
     let count = |attr: &str| kernel_func.attr(attr).and_then(|a| a.as_int()).unwrap_or(0);
     Ok(GpuKernel {
         name,
@@ -111,14 +111,40 @@ fn emit_op(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     }
 }
 
-/// Validates and writes both languages.
-fn write(func: Op, name: &str, module: &naga::Module) -> Result<(String, Vec<u32>), Diagnostics> {
+/// Validates and writes both languages; returns the name of the entry point, which is the same in both.
+fn write(func: Op, mut module: naga::Module) -> Result<(String, String, Vec<u32>), Diagnostics> {
+    let info = validate(func, &module)?;
+    let failed = |message: String| error::invalid_module(func, message);
+    let text = wgsl::write_string(&module, &info, wgsl::WriterFlags::empty()).map_err(|e| failed(e.to_string()))?;
+    let (name, text) =
+        entry_name(&module.entry_points[0].name, text).ok_or_else(|| failed("it has no entry point".into()))?;
+    module.entry_points[0].name.clone_from(&name);
+    let info = validate(func, &module)?;
+    let words = spirv(&module, &info, &name).map_err(|e| failed(e.to_string()))?;
+    Ok((name, text, words))
+}
+
+/// The writer renames what is not an identifier, and appends `_` to names that end in a digit, although these are identifiers:
+/// a symbol that is one keeps its name.
+fn entry_name(symbol: &str, text: String) -> Option<(String, String)> {
+    let after = text.split("@compute").nth(1)?.split_once("fn ")?.1;
+    let written = after.split('(').next()?.to_owned();
+    if written == format!("{symbol}_") && symbol.ends_with(|c: char| c.is_ascii_digit()) {
+        let text = text.replacen(&format!("fn {written}("), &format!("fn {symbol}("), 1);
+        return Some((symbol.to_owned(), text));
+    }
+    Some((written, text))
+}
+
+fn validate(func: Op, module: &naga::Module) -> Result<naga::valid::ModuleInfo, Diagnostics> {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
-    let capabilities = Capabilities::SHADER_INT64 | Capabilities::SHADER_FLOAT16 | Capabilities::FLOAT64 | Capabilities::SUBGROUP;
-    let info = Validator::new(ValidationFlags::all(), capabilities)
-        .validate(module)
-        .map_err(|e| error::invalid_module(func, format!("{}: {}", e.as_inner(), cause(e.as_inner()))))?;
-    let text = wgsl::write_string(module, &info, wgsl::WriterFlags::empty()).map_err(|e| error::invalid_module(func, e.to_string()))?;
+    let capabilities =
+        Capabilities::SHADER_INT64 | Capabilities::SHADER_FLOAT16 | Capabilities::FLOAT64 | Capabilities::SUBGROUP;
+    let result = Validator::new(ValidationFlags::all(), capabilities).validate(module);
+    result.map_err(|e| error::invalid_module(func, format!("{}: {}", e.as_inner(), cause(e.as_inner()))))
+}
+
+fn spirv(module: &naga::Module, info: &naga::valid::ModuleInfo, name: &str) -> Result<Vec<u32>, spv::Error> {
     let mut options = spv::Options {
         // Subgroup operations need 1.3, which Vulkan 1.1 guarantees.
         lang_version: (1, 3),
@@ -132,8 +158,7 @@ fn write(func: Op, name: &str, module: &naga::Module) -> Result<(String, Vec<u32
     };
     options.bounds_check_policies = naga::proc::BoundsCheckPolicies::default();
     let pipeline = spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: name.to_owned() };
-    let words = spv::write_vec(module, &info, &options, Some(&pipeline)).map_err(|e| error::invalid_module(func, e.to_string()))?;
-    Ok((text, words))
+    spv::write_vec(module, info, &options, Some(&pipeline))
 }
 
 fn cause(error: &dyn std::error::Error) -> String {

@@ -3,8 +3,9 @@
 use monopour_ir::{Op, Value};
 use monopour_program::GpuFeature;
 use naga::{
-    AddressSpace, BinaryOperator, BuiltIn, Expression, Function, FunctionArgument, GlobalVariable, Handle, Literal, LocalVariable, MathFunction, Module,
-    Scalar, ScalarKind, Span, Statement, Type, TypeInner, UnaryOperator, VectorSize,
+    AddressSpace, BinaryOperator, BuiltIn, Expression, Function, FunctionArgument, GlobalVariable, Handle, Literal,
+    LocalVariable, MathFunction, Module, Scalar, ScalarKind, Span, Statement, Type, TypeInner, UnaryOperator,
+    VectorSize,
 };
 use std::collections::{BTreeSet, HashMap};
 
@@ -241,7 +242,14 @@ impl Kernel {
     }
     pub(super) fn global(&mut self, name: String, space: AddressSpace, binding: Option<u32>, ty: Handle<Type>) -> Ex {
         let binding = binding.map(|binding| naga::ResourceBinding { group: 0, binding });
-        let variable = GlobalVariable { name: Some(name), space, binding, ty, init: None, memory_decorations: naga::MemoryDecorations::empty() };
+        let variable = GlobalVariable {
+            name: Some(name),
+            space,
+            binding,
+            ty,
+            init: None,
+            memory_decorations: naga::MemoryDecorations::empty(),
+        };
         let handle = self.module.global_variables.append(variable, Span::UNDEFINED);
         self.add(Expression::GlobalVariable(handle))
     }
@@ -250,8 +258,16 @@ impl Kernel {
         if let Some(e) = self.builtins.get(&builtin) {
             return *e;
         }
-        let inner = if lanes_3 { TypeInner::Vector { size: VectorSize::Tri, scalar: Scalar::U32 } } else { TypeInner::Scalar(Scalar::U32) };
-        let argument = FunctionArgument { name: Some(name.to_owned()), ty: self.ty(inner), binding: Some(naga::Binding::BuiltIn(builtin)) };
+        let inner = if lanes_3 {
+            TypeInner::Vector { size: VectorSize::Tri, scalar: Scalar::U32 }
+        } else {
+            TypeInner::Scalar(Scalar::U32)
+        };
+        let argument = FunctionArgument {
+            name: Some(name.to_owned()),
+            ty: self.ty(inner),
+            binding: Some(naga::Binding::BuiltIn(builtin)),
+        };
         self.function.arguments.push(argument);
         let index = self.function.arguments.len() as u32 - 1;
         let e = self.add(Expression::FunctionArgument(index));

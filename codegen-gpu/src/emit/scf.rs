@@ -23,12 +23,15 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
 
 /// One slot per value, of the value's type.
 fn slots(kernel: &mut Kernel, op: Op, values: &[Value]) -> Result<Vec<Slot>, Diagnostics> {
-    values.iter().map(|value| {
-        let shape = types::shape(kernel, op, value.ty())?;
-        let ty = kernel.plane_type(shape);
-        let count = if shape.lanes == 8 { 2 } else { 1 };
-        Ok(Slot { value: *value, planes: (0..count).map(|_| kernel.local(ty)).collect() })
-    }).collect()
+    values
+        .iter()
+        .map(|value| {
+            let shape = types::shape(kernel, op, value.ty())?;
+            let ty = kernel.plane_type(shape);
+            let count = if shape.lanes == 8 { 2 } else { 1 };
+            Ok(Slot { value: *value, planes: (0..count).map(|_| kernel.local(ty)).collect() })
+        })
+        .collect()
 }
 
 fn write(kernel: &mut Kernel, slots: &[Slot], values: &[Value]) {

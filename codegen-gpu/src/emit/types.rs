@@ -17,7 +17,9 @@ pub(super) fn scalar(kernel: &mut Kernel, op: Op, ty: Type) -> Result<Scalar, Di
         (_, Some(1)) => (Scalar::BOOL, None),
         (Some(64), _) => (Scalar::F64, Some(GpuFeature::F64)),
         (_, Some(64)) => (Scalar { kind: ScalarKind::Sint, width: 8 }, Some(GpuFeature::Int64)),
-        (Some(16), _) if ty == Type::f16(ty.context()) => (Scalar { kind: ScalarKind::Float, width: 2 }, Some(GpuFeature::F16)),
+        (Some(16), _) if ty == Type::f16(ty.context()) => {
+            (Scalar { kind: ScalarKind::Float, width: 2 }, Some(GpuFeature::F16))
+        }
         _ => return Err(error::unsupported_type(op, ty, "no shader type has this width")),
     };
     kernel.features.extend(feature);

@@ -56,7 +56,9 @@ pub(super) fn compose(kernel: &mut Kernel, shape: Shape, lanes: &[Ex]) -> Lowere
 fn lane(kernel: &mut Kernel, value: Lowered, index: u32) -> Ex {
     match value {
         Lowered::One(base) => kernel.add(Expression::AccessIndex { base, index }),
-        Lowered::Planes(planes) => kernel.add(Expression::AccessIndex { base: planes[index as usize % 2], index: index / 2 }),
+        Lowered::Planes(planes) => {
+            kernel.add(Expression::AccessIndex { base: planes[index as usize % 2], index: index / 2 })
+        }
     }
 }
 
