@@ -5,7 +5,10 @@
 //! pointer and each tile id and calls it; LLVM inlines the one call.
 
 use crate::error;
-use monopour_ir::{Attr, Block, Builder, Context, Diagnostic, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value};
+use monopour_ir::{
+    Attr, Block, Builder, Context, Diagnostic, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region,
+    Rewriter, Type, Value,
+};
 
 /// Marks a kernel.
 const KERNEL_ATTR: &str = "monopour.kernel";
@@ -48,7 +51,10 @@ pub fn kernel_signature(func: Op) -> Result<KernelSignature, Diagnostic> {
     for ty in &inputs[..args] {
         let contiguous = ty.as_memref().is_some_and(|m| m.is_identity()) && ty.static_size_bytes().is_some();
         if !contiguous {
-            return Err(error::kernel_signature(func, &format!("has a buffer of type {ty}, not contiguous of static shape")));
+            return Err(error::kernel_signature(
+                func,
+                &format!("has a buffer of type {ty}, not contiguous of static shape"),
+            ));
         }
     }
     Ok(KernelSignature { args, ids })
@@ -76,7 +82,13 @@ fn linkage(cx: Context, which: &str) -> Attr {
     Attr::parse(cx, &format!("#llvm.linkage<{which}>")).expect("linkage attribute parses")
 }
 
-fn entry_function(cx: Context, name: &str, body: &str, signature: KernelSignature, loc: Location) -> Result<Op, Diagnostics> {
+fn entry_function(
+    cx: Context,
+    name: &str,
+    body: &str,
+    signature: KernelSignature,
+    loc: Location,
+) -> Result<Op, Diagnostics> {
     let ptr = Type::parse(cx, "!llvm.ptr").expect("pointer type parses");
     let i64 = Type::integer(cx, 64);
     let block = Block::new(&[(ptr, loc), (ptr, loc)]);

@@ -5,7 +5,9 @@
 //! A copy between contiguous memrefs stays: it becomes `memcpy`.
 
 use crate::abi;
-use monopour_ir::{Block, Builder, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value};
+use monopour_ir::{
+    Block, Builder, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value,
+};
 
 /// Turns strided copies into loops.
 ///

@@ -5,7 +5,8 @@ use monopour_ir::{Diagnostic, Location, Op};
 /// C0001: an op that no lowering takes to the llvm dialect.
 pub(crate) fn cannot_lower(op: Op) -> Diagnostic {
     let message = format!("op '{}' cannot be compiled to native code", op.name());
-    Diagnostic::error("C0001", op.location(), message).with_help("write it with linalg, vector, scf, arith or math ops on static memrefs")
+    Diagnostic::error("C0001", op.location(), message)
+        .with_help("write it with linalg, vector, scf, arith or math ops on static memrefs")
 }
 
 /// C0002: a kernel argument that is neither a buffer nor a tile id.
@@ -48,6 +49,10 @@ pub(crate) fn entry(location: Location, found: usize) -> Diagnostic {
 
 /// C0008: a call that leaves the object for something other than the runtime.
 pub(crate) fn foreign_call(op: Op, callee: &str) -> Diagnostic {
-    Diagnostic::error("C0008", op.location(), format!("call of @{callee}, which neither the module nor the runtime defines"))
-        .with_help("define the function in the module; nothing is linked in from outside")
+    Diagnostic::error(
+        "C0008",
+        op.location(),
+        format!("call of @{callee}, which neither the module nor the runtime defines"),
+    )
+    .with_help("define the function in the module; nothing is linked in from outside")
 }

@@ -70,7 +70,12 @@ pub fn listing(module: &Module, target: &CpuTarget, listing: Listing) -> Result<
 /// # Errors
 /// C0002 for a signature that the runtime cannot call.
 pub fn kernels(module: &Module) -> Result<Vec<CpuKernel>, Diagnostics> {
-    module.functions().into_iter().filter(|f| abi::is_kernel(*f)).map(|f| kernel(f).map_err(Diagnostics::from)).collect()
+    module
+        .functions()
+        .into_iter()
+        .filter(|f| abi::is_kernel(*f))
+        .map(|f| kernel(f).map_err(Diagnostics::from))
+        .collect()
 }
 
 fn kernel(func: Op) -> Result<CpuKernel, Diagnostic> {
@@ -87,9 +92,12 @@ fn kernel(func: Op) -> Result<CpuKernel, Diagnostic> {
 
 fn entry_name(module: &Module) -> Result<String, Diagnostics> {
     let i64_only = |f: &Op| {
-        f.function_type().is_some_and(|(inputs, results)| inputs.len() == 1 && inputs[0].integer_width() == Some(64) && results.is_empty())
+        f.function_type().is_some_and(|(inputs, results)| {
+            inputs.len() == 1 && inputs[0].integer_width() == Some(64) && results.is_empty()
+        })
     };
-    let public: Vec<Op> = module.functions().into_iter().filter(|f| f.is_public() && !abi::is_kernel(*f) && i64_only(f)).collect();
+    let public: Vec<Op> =
+        module.functions().into_iter().filter(|f| f.is_public() && !abi::is_kernel(*f) && i64_only(f)).collect();
     match public.as_slice() {
         [entry] => Ok(entry.symbol_name().unwrap_or_default()),
         others => Err(error::entry(module.op().location(), others.len()).into()),
@@ -110,7 +118,8 @@ fn llvm_target(target: &CpuTarget) -> Result<LlvmTarget, Diagnostics> {
 }
 
 fn check_symbols(bytes: &[u8]) -> Result<(), Diagnostics> {
-    let file = object::File::parse(bytes).map_err(|e| Diagnostic::global("I0005", format!("llvm wrote an object that cannot be read: {e}")))?;
+    let file = object::File::parse(bytes)
+        .map_err(|e| Diagnostic::global("I0005", format!("llvm wrote an object that cannot be read: {e}")))?;
     let mut unknown: Vec<&str> = file.symbols().filter(|s| s.is_undefined()).filter_map(|s| s.name().ok()).collect();
     unknown.retain(|name| !name.is_empty() && !name.starts_with(RUNTIME_PREFIX) && !LIBRARY_SYMBOLS.contains(name));
     unknown.sort_unstable();

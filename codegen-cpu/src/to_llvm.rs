@@ -9,6 +9,7 @@ use crate::abi::{self, KernelSignature};
 use crate::{copies, error, local_memory, loop_order, math, object::RUNTIME_PREFIX};
 use monopour_ir::{Diagnostics, Module, Op, Rewriter, WalkOrder, apply_named_sequence, run_passes};
 use monopour_program::CpuTarget;
+use std::collections::BTreeSet;
 
 /// Lowers vectors of several dimensions to rows; a transform script, so that it prints and can be tried by hand.
 const LOWER_VECTORS: &str = include_str!("lower_vectors.mlir");
@@ -37,6 +38,7 @@ pub fn run(module: &Module, target: &CpuTarget) -> Result<Module, Diagnostics> {
     check_calls(module)?;
     let lowered = module.duplicate();
     strip_argument_attrs(&lowered);
+    drop_unread_globals(&lowered);
     local_memory::run(&lowered)?;
     copies::run(&lowered)?;
     loop_order::run(&lowered)?;
@@ -72,6 +74,19 @@ fn check_calls(module: &Module) -> Result<(), Diagnostics> {
         }
     }
     Ok(())
+}
+
+/// Constants that no code reads: the weights, which host code names by index and the artifact holds apart.
+fn drop_unread_globals(module: &Module) {
+    let reads = module.op().find_all("memref.get_global");
+    let read: BTreeSet<String> =
+        reads.iter().filter_map(|op| op.attr("name")?.as_symbol().map(str::to_owned)).collect();
+    let mut rewriter = Rewriter::new(module.context());
+    for global in module.op().find_all("memref.global") {
+        if !global.symbol_name().is_some_and(|name| read.contains(&name)) {
+            rewriter.erase(global);
+        }
+    }
 }
 
 /// Argument attributes of ours mean nothing to LLVM and stop the translation.

@@ -33,7 +33,11 @@ fn c0002_kernel_signature() {
     check("C0002", Some(2), &kernel("%a: memref<4x4xf32, strided<[8, 1]>>", ""));
     check("C0002", Some(2), &kernel("%i: index, %a: memref<4xf32>", ""));
     check("C0002", Some(2), &kernel("%i: index, %j: index, %k: index, %l: index", ""));
-    check("C0002", Some(2), "func.func private @k(%i: index) -> index attributes {monopour.kernel = {}} { return %i : index }");
+    check(
+        "C0002",
+        Some(2),
+        "func.func private @k(%i: index) -> index attributes {monopour.kernel = {}} { return %i : index }",
+    );
 }
 
 #[test]
@@ -51,7 +55,8 @@ fn c0004_math_function() {
 #[test]
 fn c0005_symbol_that_nothing_offers() {
     // 128-bit division is a compiler support routine.
-    let body = "%x = memref.load %a[] : memref<i128>\n%y = arith.divsi %x, %x : i128\nmemref.store %y, %a[] : memref<i128>";
+    let body =
+        "%x = memref.load %a[] : memref<i128>\n%y = arith.divsi %x, %x : i128\nmemref.store %y, %a[] : memref<i128>";
     let body = body.replace("%x, %x", "%x, %z").replace("%y =", "%z = memref.load %b[] : memref<i128>\n%y =");
     check("C0005", None, &kernel("%a: memref<i128>, %b: memref<i128>", &body));
 }
@@ -79,7 +84,8 @@ fn c0008_call_to_outside() {
 
 #[test]
 fn aarch64_code_is_made_anywhere() {
-    let target = CpuTarget { arch: "aarch64".into(), cpu: "generic".into(), features: vec!["neon".into()], vector_bits: 128 };
+    let target =
+        CpuTarget { arch: "aarch64".into(), cpu: "generic".into(), features: vec!["neon".into()], vector_bits: 128 };
     let code = compile(&kernel("%a: memref<4xf32>", ""), &target).unwrap();
     assert_eq!(code.arch, "aarch64");
     assert_eq!(code.object[18], 183, "the ELF header says AArch64");
@@ -88,7 +94,12 @@ fn aarch64_code_is_made_anywhere() {
 #[test]
 fn i0005_llvm_refuses() {
     let module = Module::parse(Context::new(), b"func.func @f() { return }", "test.mlir").unwrap();
-    let target = LlvmTarget { triple: "x86_64-unknown-none-elf".into(), cpu: String::new(), features: String::new(), vector_bits: 128 };
+    let target = LlvmTarget {
+        triple: "x86_64-unknown-none-elf".into(),
+        cpu: String::new(),
+        features: String::new(),
+        vector_bits: 128,
+    };
     let found = emit_llvm(module.op(), &target, LlvmOutput::Object).unwrap_err();
     assert_eq!(found.0.last().unwrap().code, "I0005");
     let unknown = LlvmTarget { triple: "nowhere".into(), ..target };

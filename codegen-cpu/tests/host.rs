@@ -64,3 +64,10 @@ fn same_input_same_bytes() {
     let second = compile_module(HOST, &baseline()).unwrap();
     assert_eq!(first, second);
 }
+
+#[test]
+fn weights_stay_out_of_the_object() {
+    let weights = "memref.global \"private\" constant @w : memref<1024x1024xf32> = dense_resource<w>\n";
+    let code = compile_module(&format!("{weights}{HOST}"), &baseline()).unwrap();
+    assert!(code.object.len() < 4096, "{} bytes", code.object.len());
+}

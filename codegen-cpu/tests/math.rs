@@ -115,7 +115,8 @@ fn error_in_ulp(found: f32, expected: f64) -> f64 {
 
 /// Levels that this machine runs, with whether they have fused multiply-add.
 fn targets() -> Vec<(CpuTarget, bool)> {
-    let levels = [("x86-64", false), ("x86-64-v3", true), ("x86-64-v4", true), ("generic", cfg!(target_arch = "aarch64"))];
+    let levels =
+        [("x86-64", false), ("x86-64-v3", true), ("x86-64-v4", true), ("generic", cfg!(target_arch = "aarch64"))];
     let known = levels.into_iter().filter_map(|(n, fused)| CpuTarget::parse(n).map(|t| (t, fused)));
     known.filter(|(t, _)| t.missing().is_empty()).collect()
 }
@@ -135,7 +136,12 @@ fn errors_are_within_the_stated_bounds() {
                 for (x, y) in points.iter().zip(apply(&library, case.op, &[&points])) {
                     let expected = (case.reference)(f64::from(*x));
                     let error = error_in_ulp(y, expected);
-                    assert!(error <= bound, "{} {}({x:e}) = {y:e}, expected {expected:e}: {error:.1} ulp", target.cpu, case.op);
+                    assert!(
+                        error <= bound,
+                        "{} {}({x:e}) = {y:e}, expected {expected:e}: {error:.1} ulp",
+                        target.cpu,
+                        case.op
+                    );
                 }
                 special_values(case, &library, &target.cpu);
             }
@@ -159,7 +165,8 @@ fn powers_and_their_special_values() {
     if !can_run() {
         return;
     }
-    let special = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1e30, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+    let special =
+        [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1e30, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
     let pairs = special.iter().flat_map(|x| special.iter().map(move |y| (*x, *y)));
     let grid = (0..2000u16).map(|i| (f32::from(i % 50).mul_add(0.13, 0.01), f32::from(i / 50).mul_add(0.5, -10.0)));
     let (x, y): (Vec<f32>, Vec<f32>) = pairs.chain(grid).unzip();

@@ -21,8 +21,18 @@ use monopour_program::CpuTarget;
 const PREPARE: &str = "builtin.module(math-extend-to-supported-types,func.func(math-expand-ops{ops=cosh,fpowi,rsqrt}))";
 /// Ops with an instruction (or a short fixed sequence) on every CPU.
 const NATIVE: [&str; 12] = [
-    "math.absf", "math.absi", "math.copysign", "math.ctlz", "math.cttz", "math.ctpop", "math.sqrt", "math.isnan", "math.isinf",
-    "math.isfinite", "math.isnormal", "math.clampf",
+    "math.absf",
+    "math.absi",
+    "math.copysign",
+    "math.ctlz",
+    "math.cttz",
+    "math.ctpop",
+    "math.sqrt",
+    "math.isnan",
+    "math.isinf",
+    "math.isfinite",
+    "math.isnormal",
+    "math.clampf",
 ];
 /// Ops with an instruction where [`has_rounding`].
 const ROUNDING: [&str; 4] = ["math.ceil", "math.floor", "math.trunc", "math.roundeven"];
