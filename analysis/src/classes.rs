@@ -358,7 +358,9 @@ impl<'a> Classes<'a> {
         }
         let shared = own.filter(|&write| self.is_shared_by_iterations(write));
         let write = shared.or_else(|| classes().find_map(|class| class.shared));
-        let read = classes().find_map(|class| class.reads.list.first().copied());
+        // What a loop carries is another class, so reads in its body do not count here: assume that there are some.
+        let carried = shared.filter(|&write| self.facts.has_body(self.facts.operands()[write].op));
+        let read = carried.or_else(|| classes().find_map(|class| class.reads.list.first().copied()));
         match (read, write) {
             (Some(read), Some(write)) => Err(Reason::SharedByParallelIterations { read, write }),
             _ => Ok(()),

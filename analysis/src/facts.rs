@@ -501,6 +501,11 @@ impl Facts {
         is_only.then_some(alias.value)
     }
 
+    /// Whether other operations are nested in this one: it may hand its operands to arguments that are read inside.
+    pub fn has_body(&self, op: OpId) -> bool {
+        self.spans[op].first < self.spans[op].last
+    }
+
     /// Whether an operand only passes its buffer on (casts, reshapes, slices).
     pub fn is_alias_only(&self, operand: OperandId) -> bool {
         let used = &self.operands[operand];

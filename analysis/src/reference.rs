@@ -253,8 +253,12 @@ impl ConflictTest for PairwiseClasses<'_> {
             return Err(Reason::NotWritable { write, value });
         }
         if self.check_parallel_regions
-            && let Some(&read) = reads.first()
             && let Some(&write) = writes.iter().find(|&&write| self.shares_parallel_buffer(write))
+            && let Some(&read) = reads.first().or_else(|| {
+                // What a loop carries is another class: assume that its body reads it.
+                let mut shared = writes.iter().filter(|&&write| self.shares_parallel_buffer(write));
+                shared.find(|&&write| facts.has_body(facts.operands()[write].op))
+            })
         {
             return Err(Reason::SharedByParallelIterations { read, write });
         }
