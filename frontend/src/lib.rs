@@ -13,6 +13,7 @@ pub mod place;
 mod specialize;
 pub mod tile;
 mod transforms;
+mod whole_slices;
 mod wrap;
 
 pub use import::{ImportOptions, Imported, Weight, WeightTable};

@@ -71,6 +71,7 @@ pub fn run(module: &Module, options: &TileOptions) -> Result<TileReport, Diagnos
     tile_dispatches(&clone, options, &mut report, &mut rw)?;
     run_passes(clone.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
     finish(&clone, &mut rw);
+    crate::whole_slices::run(&clone, &mut rw)?;
     replace_body(module, &clone, &mut rw);
     Ok(report)
 }

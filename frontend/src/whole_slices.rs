@@ -1,0 +1,65 @@
+//! Give a tile that is the whole output its slice back.
+//!
+//! Before / after:
+//!
+//! ```text
+//! scf.forall (%i) in (1) shared_outs(%o = %e) {        scf.forall (%i) in (1) shared_outs(%o = %e) {
+//!                                                        %s = tensor.extract_slice %o[0] [7] [1]
+//!   %r = linalg.generic ... outs(%o)                     %r = linalg.generic ... outs(%s)
+//!   scf.forall.in_parallel {                             scf.forall.in_parallel {
+//!     tensor.parallel_insert_slice %r into %o[0] [7] [1]   tensor.parallel_insert_slice %r into %o[0] [7] [1]
+//! ```
+//!
+//! Canonicalization drops the extraction of a whole tensor. But only by a matching extraction does the in-place analysis
+//! see that the insertion writes back what already stands there; without one it copies the tile.
+//! Requires: dispatches of static shape. Ensures: no shared output is used but by extractions and insertions.
+
+use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value};
+
+/// Restores the slices of all dispatches.
+///
+/// # Errors
+/// MLIR's diagnostics when a slice cannot be built.
+pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    for forall in module.op().find_all("scf.forall") {
+        let body = forall.body().expect("invariant: scf.forall has a body");
+        let ids = body.num_args() - forall.num_results();
+        for output in body.args().split_off(ids) {
+            restore(output, rw)?;
+        }
+    }
+    Ok(())
+}
+
+fn restore(output: Value, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    let bare: Vec<_> = output.uses().into_iter().filter(|u| !is_slice_of(u.op, u.index)).collect();
+    let shape = output.ty().shape().filter(|s| s.iter().all(|d| *d >= 0));
+    let (Some(shape), Some((block, _)), Some(first)) = (shape, output.as_block_arg(), bare.first()) else {
+        return Ok(());
+    };
+    let cx = rw.context();
+    let per_dim = |value: i64| Attr::dense_i64(cx, &vec![value; shape.len()]);
+    rw.set_point(InsertionPoint::Start(block));
+    let slice = rw.create(
+        OpSpec::new("tensor.extract_slice", first.op.location())
+            .operands(&[output])
+            .results(&[output.ty()])
+            .attr("static_offsets", per_dim(0))
+            .attr("static_sizes", Attr::dense_i64(cx, &shape))
+            .attr("static_strides", per_dim(1))
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0])),
+    )?;
+    for u in bare {
+        rw.set_operand(u.op, u.index, slice.result(0));
+    }
+    Ok(())
+}
+
+/// Whether the op takes a slice of this operand, or inserts into it.
+fn is_slice_of(op: Op, operand: usize) -> bool {
+    match op.name() {
+        "tensor.extract_slice" => operand == 0,
+        "tensor.parallel_insert_slice" => operand == 1,
+        _ => false,
+    }
+}
