@@ -31,8 +31,9 @@ pub(super) fn cases() -> Vec<Case> {
                 (Some(Other::Full(1)), "%s = arith.subf %p, %q"),
                 (None, "%s = arith.mulf %p, %h"),
                 (None, "%s = math.absf %p"),
-                (None, "%s = math.sqrt %p"),
                 (None, "%s = arith.addf %p, %h"),
+                // Not before the addition: near zero a root makes much of a rounding error.
+                (None, "%s = math.sqrt %p"),
             ],
         ));
     }
