@@ -52,7 +52,7 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     options.verify = args.verify;
     options.dump_after = args.dump_after.iter().chain(&args.emit).cloned().collect();
     let compiled = monopour::compile_file(&args.model, &options).map_err(Failure::from)?;
-    print_report(args, &compiled);
+    print_report(args, &compiled)?;
     if let Some(output) = &args.output {
         compiled.program.save(output).map_err(|e| Failure::input(e.to_string()))?;
         eprintln!("wrote {} ({} variants)", output.display(), compiled.program.variants.len());
@@ -68,10 +68,10 @@ fn check_phase(name: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("no phase is called '{name}'; there are {}", known.join(", "))))
 }
 
-fn print_report(args: &CompileArgs, compiled: &Compiled) {
+fn print_report(args: &CompileArgs, compiled: &Compiled) -> Result<(), Failure> {
     for dump in &compiled.report.dumps {
         if args.emit.as_ref() == Some(&dump.phase) {
-            print!("{}{}", dump.text, if dump.text.ends_with('\n') { "" } else { "\n" });
+            crate::stdout::print(&dump.text)?;
         } else {
             eprintln!("// after {} for {}\n{}", dump.phase, dump.target, dump.text);
         }
@@ -84,4 +84,5 @@ fn print_report(args: &CompileArgs, compiled: &Compiled) {
             eprintln!("{:<12} {:<4} {:>10.3} ms", timing.phase, timing.target, timing.elapsed_ms);
         }
     }
+    Ok(())
 }

@@ -5,6 +5,7 @@ use monopour::program::GpuFeature;
 use monopour::runtime::{DeviceInfo, DeviceKind, devices};
 
 use crate::failure::Failure;
+use crate::stdout;
 
 /// List devices, what they can do, and which one auto takes.
 #[derive(Args)]
@@ -19,11 +20,9 @@ pub struct DevicesArgs {
 pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
     let devices = devices();
     if args.json {
-        println!("{:#}", object(&devices)?);
-    } else {
-        devices.iter().for_each(|device| println!("{}", describe(device)));
+        return stdout::print(&format!("{:#}", object(&devices)?));
     }
-    Ok(())
+    stdout::print(&devices.iter().map(describe).collect::<Vec<_>>().join("\n"))
 }
 
 /// The best GPU's description at the top level, so that the file serves as `--target gpu:FILE.json`, and all devices.

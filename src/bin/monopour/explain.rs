@@ -28,9 +28,7 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let explanations = explain::explain(&program);
     if args.json {
         let object = serde_json::json!({ "variants": explanations });
-        println!("{object:#}");
-    } else {
-        print!("{}", explain::render(&explanations));
+        return crate::stdout::print(&format!("{object:#}"));
     }
-    Ok(())
+    crate::stdout::print(&explain::render(&explanations))
 }

@@ -8,7 +8,7 @@ use monopour::program::{Kernel, TensorDesc, Variant};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::model;
+use crate::{model, stdout};
 
 /// Show the inputs and results of a model; for an artifact also its kernels, constants and memory plan.
 #[derive(Args)]
@@ -33,11 +33,9 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     // What a source compiles to depends on the target: of it, only the signature is shown.
     let whole = model::is_artifact(&args.model);
     if args.json {
-        println!("{:#}", object(&program, whole));
-    } else {
-        print!("{}", text(&program, whole));
+        return stdout::print(&format!("{:#}", object(&program, whole)));
     }
-    Ok(())
+    stdout::print(&text(&program, whole))
 }
 
 fn object(program: &Program, whole: bool) -> Value {

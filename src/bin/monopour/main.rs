@@ -18,6 +18,7 @@ mod outputs;
 mod run;
 #[cfg(feature = "compiler")]
 mod source;
+mod stdout;
 mod trace;
 
 use std::process::ExitCode;
@@ -93,8 +94,9 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Inspect(args) => inspect::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "monopour", &mut std::io::stdout());
-            Ok(())
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "monopour", &mut script);
+            stdout::print(&String::from_utf8_lossy(&script))
         }
     }
 }

@@ -26,6 +26,16 @@ pub fn compile(
     source: &crate::source::SourceArgs,
     targets: &[monopour::TargetDescription],
 ) -> Result<Program, Failure> {
+    Ok(compile_reported(path, source, targets)?.program)
+}
+
+/// Compiles a source, and keeps what the compiler says about it.
+#[cfg(feature = "compiler")]
+pub fn compile_reported(
+    path: &Path,
+    source: &crate::source::SourceArgs,
+    targets: &[monopour::TargetDescription],
+) -> Result<monopour::Compiled, Failure> {
     let known = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     if !["mlir", "mlirbc"].contains(&known) {
         return Err(Failure::input(format!(
@@ -33,8 +43,7 @@ pub fn compile(
             path.display()
         )));
     }
-    let compiled = monopour::compile_file(path, &crate::source::options(source, targets))?;
-    Ok(compiled.program)
+    Ok(monopour::compile_file(path, &crate::source::options(source, targets))?)
 }
 
 /// Loads an artifact; this build has no compiler.

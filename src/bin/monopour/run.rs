@@ -10,7 +10,7 @@ use monopour::runtime::{Device, DeviceChoice, DeviceTensor, HostTensor, Options,
 use crate::failure::Failure;
 use crate::inputs::{self, Sources};
 use crate::trace::Trace;
-use crate::{model, outputs};
+use crate::{model, outputs, stdout};
 
 /// Compile a model if need be, and run it.
 #[derive(Args)]
@@ -101,7 +101,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let is_json = args.stats == Some(StatsFormat::Json);
     if args.outputs.is_none() && args.check.is_none() && !is_json {
-        descs.results.iter().zip(&results).for_each(|(desc, tensor)| println!("{}", outputs::summary(desc, tensor)));
+        let lines = descs.results.iter().zip(&results).map(|(desc, tensor)| outputs::summary(desc, tensor));
+        stdout::print(&lines.collect::<Vec<_>>().join("\n"))?;
     }
     print_stats(args.stats, &stats)?;
     if let Some(path) = &args.trace {
@@ -122,10 +123,16 @@ fn load(args: &RunArgs, device: &Device, trace: &mut Trace) -> Result<(Program, 
     }
     let targets = [crate::source::target_of(device)];
     let start = trace.now_us();
-    let program = model::compile(&args.model, &args.source, &targets)?;
+    let compiled = model::compile_reported(&args.model, &args.source, &targets)?;
     let elapsed = trace.now_us() - start;
     trace.add("compiler", "compile", start, elapsed);
-    Ok((program, Some(elapsed / 1e3)))
+    // Phases follow one another; what is between them counts to none.
+    let mut at = start;
+    for timing in &compiled.report.timings {
+        trace.add("compiler", timing.phase, at, timing.elapsed_ms * 1e3);
+        at += timing.elapsed_ms * 1e3;
+    }
+    Ok((compiled.program, Some(elapsed / 1e3)))
 }
 
 /// The program; this build has no compiler.
@@ -182,14 +189,13 @@ fn execute(
 
 fn print_stats(format: Option<StatsFormat>, stats: &Stats) -> Result<(), Failure> {
     match format {
-        None => {}
-        Some(StatsFormat::Text) => println!("{}", stats_text(stats)),
+        None => Ok(()),
+        Some(StatsFormat::Text) => stdout::print(&stats_text(stats)),
         Some(StatsFormat::Json) => {
             let text = serde_json::to_string_pretty(stats).map_err(|e| Failure::machine(format!("error: {e}")))?;
-            println!("{text}");
+            stdout::print(&text)
         }
     }
-    Ok(())
 }
 
 fn stats_text(stats: &Stats) -> String {

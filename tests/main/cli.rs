@@ -1,0 +1,171 @@
+//! The command line as users start it: `run`, `inspect`, `devices`, `completions`, and exit statuses.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use monopour::npy;
+use monopour::runtime::HostTensor;
+
+const MODEL: &str = "\
+func.func @main(%a: tensor<8x16xf32>, %b: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %e = tensor.empty() : tensor<8x16xf32>
+  %0 = linalg.add ins(%a, %b : tensor<8x16xf32>, tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}
+";
+
+/// A folder of this test's own, with the model in it.
+fn folder(test: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("monopour-cli-{test}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("m.mlir"), MODEL).unwrap();
+    folder
+}
+
+/// Exit status, standard output, standard error.
+fn start(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_monopour")).args(args).current_dir(folder).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn done(folder: &Path, args: &[&str]) -> String {
+    let (status, out, err) = start(folder, args);
+    assert_eq!(status, Some(0), "{args:?}: {err}");
+    out
+}
+
+fn fails(folder: &Path, args: &[&str], status: i32, expected: &str) {
+    let (found, out, err) = start(folder, args);
+    assert_eq!(found, Some(status), "{args:?}: {err}");
+    assert!(err.contains(expected), "{args:?}: {err}");
+    assert_eq!(out, "", "{args:?}: results only on standard output");
+}
+
+fn tensor(scale: f32) -> HostTensor {
+    let values: Vec<f32> = (0..128).map(|i| i as f32 * scale).collect();
+    HostTensor::from_f32(vec![8, 16], &values).unwrap()
+}
+
+#[test]
+fn a_model_runs_from_files_to_files_and_is_checked() {
+    let folder = folder("files");
+    npy::write(&folder.join("arg0.npy"), &tensor(1.0)).unwrap();
+    npy::write(&folder.join("b.npy"), &tensor(0.5)).unwrap();
+    let run = ["run", "m.mlir", "--device", "cpu", "--inputs", ".", "--input", "arg1=b.npy"];
+    done(&folder, &[&run[..], &["--outputs", "out"]].concat());
+    assert_eq!(npy::read(&folder.join("out/result0.npy")).unwrap(), tensor(1.5));
+    done(&folder, &[&run[..], &["--check", "out"]].concat());
+    npy::write(&folder.join("out/result0.npy"), &tensor(1.6)).unwrap();
+    let check = [&run[..], &["--check", "out"]].concat();
+    fails(&folder, &check, 1, "error[R0018]: output `result0` differs at [7, 15]: found 190.5, expected 203.2");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn an_artifact_runs_and_tells_what_is_in_it() {
+    let folder = folder("artifact");
+    done(&folder, &["compile", "m.mlir", "-o", "m.mpr", "--target", "cpu", "--target", "gpu:portable"]);
+    let summary = done(&folder, &["run", "m.mpr", "--device", "cpu", "--random", "1"]);
+    assert!(summary.starts_with("result0: tensor<8x16xf32>  min -"), "{summary}");
+    let same = done(&folder, &["run", "m.mlir", "--device", "cpu", "--random", "1", "--threads", "1"]);
+    assert_eq!(summary, same);
+    let text = done(&folder, &["inspect", "m.mpr"]);
+    assert!(text.contains("input    arg0: tensor<8x16xf32>") && text.contains("variant  gpu:portable"), "{text}");
+    let object: serde_json::Value = serde_json::from_str(&done(&folder, &["inspect", "m.mpr", "--json"])).unwrap();
+    assert_eq!(object["inputs"][1]["shape"], serde_json::json!([8, 16]));
+    assert_eq!(object["variants"][1]["kernels"][0]["name"], "main_dispatch_0");
+    let bytes = std::fs::read(folder.join("m.mpr")).unwrap();
+    std::fs::write(folder.join("cut.mpr"), &bytes[..bytes.len() - 1]).unwrap();
+    fails(&folder, &["run", "cut.mpr", "--random", "1"], 1, "error[P0003]: artifact is truncated");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn stats_and_traces_are_json() {
+    let folder = folder("stats");
+    let args = ["run", "m.mlir", "--device", "cpu", "--random", "1", "--repeat", "3", "--warmup", "1"];
+    let out = done(&folder, &[&args[..], &["--stats=json", "--trace", "t.json"]].concat());
+    let stats: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&stats["device"], &stats["runs"]), (&"cpu".into(), &3.into()));
+    for field in ["compile_ms", "load_ms", "first_run_ms", "upload_ms", "readback_ms"] {
+        assert!(stats[field].as_f64().unwrap() > 0.0, "{field} in {stats}");
+    }
+    let ordered = ["min", "median", "p95", "max"].map(|field| stats["run_ms"][field].as_f64().unwrap());
+    assert!(ordered.is_sorted(), "{ordered:?}");
+    for field in ["copies", "copied_bytes", "transfers", "transfer_bytes", "scalar_reads", "submits"] {
+        assert_eq!(stats[field], 0, "{field}");
+    }
+    assert_eq!((&stats["upload_bytes"], &stats["readback_bytes"]), (&1024.into(), &512.into()));
+    assert_eq!((&stats["dispatches"], &stats["allocations"]), (&1.into(), &1.into()));
+    assert_eq!(stats["steady_state"]["buffers_created"], 0);
+    let trace = std::fs::read_to_string(folder.join("t.json")).unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&trace).unwrap();
+    let names: Vec<&str> = trace["traceEvents"].as_array().unwrap().iter().filter_map(|e| e["name"].as_str()).collect();
+    for name in ["bufferize", "load", "run", "main_dispatch_0", "readback"] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn wrong_inputs_end_with_status_1() {
+    let folder = folder("inputs");
+    let run = ["run", "m.mlir", "--device", "cpu"];
+    let with = |more: &[&'static str]| [&run[..], more].concat();
+    fails(&folder, &run, 1, "error[R0007]: input `arg0: tensor<8x16xf32>` is missing");
+    fails(&folder, &with(&["--input", "x=a.npy"]), 1, "error[R0007]: no input is named `x`; there are arg0, arg1");
+    fails(&folder, &with(&["--input", "arg0=nothing.npy"]), 1, "error[R0017]: `nothing.npy`");
+    fails(&folder, &with(&["--input", "arg0=m.mlir"]), 1, "error[R0017]: `m.mlir`: not a .npy file");
+    npy::write(&folder.join("small.npy"), &HostTensor::from_f32(vec![2], &[1.0, 2.0]).unwrap()).unwrap();
+    let small = with(&["--input", "arg0=small.npy", "--random", "1"]);
+    fails(&folder, &small, 1, "error[R0008]: input `arg0` has type tensor<2xf32>, expected tensor<8x16xf32>");
+    fails(&folder, &with(&["--random", "1", "--donate", "arg0"]), 1, "error[R0007]: input `arg0` is not donated");
+    fails(&folder, &["run", "nothing.mpr", "--random", "1"], 1, "error[P0007]");
+    fails(&folder, &["inspect", "m.txt"], 1, "error[I0032]");
+    std::fs::write(folder.join("bad.mlir"), "func.func @main( {").unwrap();
+    fails(&folder, &["run", "bad.mlir", "--device", "cpu"], 1, "bad.mlir:1:");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn wrong_command_lines_end_with_status_2_and_missing_devices_with_3() {
+    let folder = folder("status");
+    fails(&folder, &["run"], 2, "<MODEL>");
+    fails(&folder, &["run", "m.mlir", "--stats=xml"], 2, "xml");
+    fails(&folder, &["run", "m.mlir", "--device", "cpu", "--input", "arg0"], 2, "--input takes NAME=FILE.npy");
+    fails(&folder, &["nothing"], 2, "unrecognized subcommand");
+    fails(&folder, &["run", "m.mlir", "--device", "no such device"], 3, "error[R0002]: no device `no such device`");
+    let memory = ["run", "m.mlir", "--device", "cpu", "--random", "1", "--memory-limit", "600"];
+    fails(&folder, &memory, 3, "error[R0009]: memory limit exceeded");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn devices_are_listed_and_described() {
+    let folder = folder("devices");
+    let text = done(&folder, &["devices"]);
+    assert_eq!(text.matches("(auto)").count(), 1, "{text}");
+    let json = done(&folder, &["devices", "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(object["devices"].as_array().is_some_and(|devices| !devices.is_empty()));
+    // Where there is a GPU, the object is what `--target` reads.
+    if object["limits"].is_object() {
+        std::fs::write(folder.join("gpu.json"), &json).unwrap();
+        done(&folder, &["compile", "m.mlir", "-o", "m.mpr", "--target", "gpu:gpu.json"]);
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn every_command_has_help_with_an_example_and_shells_complete() {
+    let folder = folder("help");
+    for command in ["run", "compile", "explain", "inspect", "devices", "completions"] {
+        let help = done(&folder, &[command, "--help"]);
+        assert!(help.contains("Example: monopour ") && help.contains(command), "{help}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(done(&folder, &["completions", shell]).contains("memory-limit"));
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
