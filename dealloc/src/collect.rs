@@ -28,6 +28,8 @@ pub(crate) struct Collected {
     pub(crate) values: Vec<Value>,
     pub(crate) ops: Vec<Op>,
     pub(crate) blocks: Vec<Block>,
+    /// (memref, what may be its memory), by views, operands and forwards.
+    pub(crate) aliases: Vec<(ValueId, ValueId)>,
 }
 
 /// Whether the body of this op is a dispatch, whose buffers later phases place.
@@ -98,7 +100,7 @@ pub(crate) fn has_memrefs(op: Op) -> bool {
 /// Collects a checked function.
 pub(crate) fn collect(function: Op) -> Result<Collected, OwnershipError> {
     let mut walk = Walk {
-        out: Collected { facts: OwnershipFacts::new(), values: vec![], ops: vec![], blocks: vec![] },
+        out: Collected { facts: OwnershipFacts::new(), values: vec![], ops: vec![], blocks: vec![], aliases: vec![] },
         ids: HashMap::new(),
     };
     let Some(body) = function.body() else { return Ok(walk.out) };
@@ -123,6 +125,11 @@ impl Walk {
         debug_assert_eq!(id.index(), self.out.values.len(), "values are named in order");
         self.out.values.push(value);
         self.ids.insert(value, id);
+    }
+
+    fn source(&mut self, value: ValueId, source: ValueId) {
+        self.out.facts.source(value, source);
+        self.out.aliases.push((source, value));
     }
 
     fn block(&mut self, block: Block, parent: Option<OpId>) -> BlockId {
@@ -152,7 +159,7 @@ impl Walk {
             self.name(result, value);
             if kind == MemrefKind::View {
                 for source in &operands {
-                    self.out.facts.source(value, *source);
+                    self.source(value, *source);
                 }
             }
         }
@@ -182,10 +189,10 @@ impl Walk {
             // Lower bound, upper bound and step come before the initial values; the induction variable before the arguments.
             let init = op.is("scf.for").then(|| op.operand(index + 2)).and_then(|v| self.ids.get(&v).copied());
             if let Some(init) = init {
-                self.out.facts.source(value, init);
+                self.source(value, init);
                 // A loop that does not run returns its initial value.
                 if let Some(result) = self.ids.get(&op.result(index - 1)).copied() {
-                    self.out.facts.source(result, init);
+                    self.source(result, init);
                 }
             }
         }
@@ -206,6 +213,9 @@ impl Walk {
                 targets.extend(self.ids.get(&parent.result(index)).map(|v| ForwardTo::Value(*v)));
             }
             for to in targets {
+                if let ForwardTo::Value(target) = to {
+                    self.out.aliases.push((value, target));
+                }
                 self.out.facts.forward(Forward { terminator: id, value, to });
             }
         }

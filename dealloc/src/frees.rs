@@ -10,14 +10,16 @@
 //!
 //! Ensures: what is returned is owned by the caller and shares no memory with an argument, a global or another result:
 //! a copy is made where it would. Bodies of dispatches are left to later phases.
-//! Limits: an owner that is known at run time only (D0104).
+//! Where a branch or a loop decides at run time who owns a buffer, an indicator travels beside it.
+//! Where one of several buffers is forwarded, or one buffer twice, a copy is forwarded instead (D0201 for results of functions).
 
 use monopour_analysis::index::Id;
-use monopour_analysis::ownership::{Condition, ForwardTo, Ownership, Owners, Place, Placement};
+use monopour_analysis::ownership::{Condition, ForwardTo, Ownership, Owners, Place, Placement, Transfer};
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::Stats;
 use crate::collect::{Collected, check, collect};
+use crate::indicators::{Give, Indicators, if_owned};
 
 /// The decisions on one function.
 pub(crate) struct Decided {
@@ -29,74 +31,75 @@ pub(crate) struct Decided {
 /// Decides, touching nothing.
 pub(crate) fn decide(function: Op) -> Result<Decided, Diagnostics> {
     check(function, true)?;
-    let inconsistent = |error| {
-        Diagnostics::from(Diagnostic::error("D0105", function.location(), format!("the memrefs of this function do not fit together: {error}"))
-            .with_help("please report this program"))
-    };
-    let collected = collect(function).map_err(inconsistent)?;
-    let owners = collected.facts.decide(Placement::LastUse).map_err(inconsistent)?;
-    let mut errors = Diagnostics::default();
-    for free in owners.frees.iter().filter(|f| f.condition != Condition::Always) {
-        errors.0.push(at_run_time(&collected, collected.values[free.value.index()]));
-    }
-    for transfer in owners.transfers.iter().filter(|t| t.ownership == Ownership::AtRunTime && t.forward.to != ForwardTo::Caller) {
-        errors.0.push(at_run_time(&collected, collected.values[transfer.forward.value.index()]));
-    }
-    if errors.has_errors() {
-        errors.0.truncate(1);
-        return Err(errors);
-    }
+    let collected = collect(function).expect("invariant: a walk over verified IR meets each operation once, in its block");
+    let owners = collected.facts.decide(Placement::LastUse).expect("invariant: verified IR uses what it sees, and terminators end blocks");
     Ok(Decided { function, collected, owners })
-}
-
-fn at_run_time(collected: &Collected, value: Value) -> Diagnostic {
-    let op = value.defining_op().or_else(|| value.as_block_arg().and_then(|(b, _)| b.parent_op()));
-    let op = op.unwrap_or(collected.ops[0]);
-    Diagnostic::error("D0104", op.location(), format!("which of several buffers {} gives away is known at run time only", op.name()))
-        .with_help("let every branch, or every iteration, yield a buffer of its own or none of them")
 }
 
 /// Inserts what was decided.
 pub(crate) fn insert(decided: Decided, stats: &mut Stats) -> Result<(), Diagnostics> {
-    let Decided { function, collected, owners } = decided;
+    let Decided { function, mut collected, owners } = decided;
     let mut rw = Rewriter::new(function.context());
+    let indicators = Indicators::add(&mut rw, &mut collected, &owners)?;
     // Copies first: they use what they copy, before anything is freed at the end of a block.
-    for transfer in owners.transfers.iter().filter(|t| t.forward.to == ForwardTo::Caller && t.ownership != Ownership::Owned) {
-        let terminator = collected.ops[transfer.forward.terminator.index()];
-        let value = collected.values[transfer.forward.value.index()];
-        own_result(&mut rw, terminator, value, stats)?;
+    for (position, transfer) in owners.transfers.iter().enumerate().filter(|(_, t)| t.forward.to == ForwardTo::Caller) {
+        let give = indicators.give(position);
+        if give != Give::Always {
+            own_result(&mut rw, &collected, &indicators, transfer, give, stats)?;
+        }
     }
-    for free in &owners.frees {
+    for free in owners.frees.iter().filter(|f| f.condition != Condition::UnlessForwarded || !indicators.is_given(f.value)) {
         let value = collected.values[free.value.index()];
-        match free.place {
-            Place::After(op) => rw.set_point(InsertionPoint::After(collected.ops[op.index()])),
+        let loc = value.defining_op().map_or(function.location(), Op::location);
+        let point = match free.place {
+            Place::After(op) => InsertionPoint::After(collected.ops[op.index()]),
             Place::End(block) => match collected.blocks[block.index()].terminator() {
-                Some(terminator) => rw.set_point(InsertionPoint::Before(terminator)),
+                Some(terminator) => InsertionPoint::Before(terminator),
                 None => continue,
             },
+        };
+        rw.set_point(point);
+        // What a terminator may forward has been copied where it is not given away, so that only the owner counts.
+        let indicator = if owners.ownership[free.value] == Ownership::AtRunTime { indicators.of(free.value) } else { None };
+        match indicator {
+            None => {
+                rw.create(OpSpec::new("memref.dealloc", loc).operands(&[value]))?;
+            }
+            Some(indicator) => {
+                let free_it = |rw: &mut Rewriter| rw.create(OpSpec::new("memref.dealloc", loc).operands(&[value])).map(|_| vec![]);
+                if_owned(&mut rw, point, loc, indicator, &[], free_it, |_| Ok(vec![]))?;
+            }
         }
-        let loc = value.defining_op().map_or(function.location(), Op::location);
-        rw.create(OpSpec::new("memref.dealloc", loc).operands(&[value]))?;
         stats.deallocs += 1;
     }
     Ok(())
 }
 
 /// Returns a copy where the memory is not the function's to give away.
-fn own_result(rw: &mut Rewriter, terminator: Op, value: Value, stats: &mut Stats) -> Result<(), Diagnostics> {
+fn own_result(
+    rw: &mut Rewriter,
+    collected: &Collected,
+    indicators: &Indicators,
+    transfer: &Transfer,
+    give: Give,
+    stats: &mut Stats,
+) -> Result<(), Diagnostics> {
+    let terminator = collected.ops[transfer.forward.terminator.index()];
+    let value = collected.values[transfer.forward.value.index()];
     // The same value may be returned twice: the first result that is not owned yet gets the copy last, so from the end.
     let Some(index) = (0..terminator.num_operands()).rev().find(|i| terminator.operand(*i) == value) else { return Ok(()) };
-    rw.set_point(InsertionPoint::Before(terminator));
-    let copy = copy_of(rw, terminator, value)?;
+    let copy = indicators.owned(rw, terminator, value, give)?;
     rw.set_operand(terminator, index, copy);
     let size = value.ty().static_size_bytes().map_or_else(|| "a buffer of dynamic size".to_owned(), |b| format!("{b} bytes"));
-    let message = format!("copied {size} for result {index}: a caller owns its results, and this one is an argument, a constant or another result");
+    let unless = if matches!(give, Give::If(_)) { ", unless it turns out to be owned" } else { "" };
+    let message = format!("copied {size} for result {index}{unless}: a caller owns its results, and this one is an argument, a constant or another result");
     stats.remarks.0.push(Diagnostic::remark("D0201", terminator.location(), message));
     stats.clones += 1;
     Ok(())
 }
 
-fn copy_of(rw: &mut Rewriter, at: Op, value: Value) -> Result<Value, Diagnostics> {
+/// A copy of the buffer, at the insertion point.
+pub(crate) fn copy_of(rw: &mut Rewriter, at: Op, value: Value) -> Result<Value, Diagnostics> {
     let cx = rw.context();
     let ty = value.ty();
     let shape = ty.shape().unwrap_or_default();

@@ -6,6 +6,7 @@
 
 mod collect;
 mod frees;
+mod indicators;
 pub mod promote;
 mod retain;
 
@@ -34,7 +35,7 @@ pub struct Stats {
 /// Inserts deallocations into all functions of `module`.
 ///
 /// # Errors
-/// D0100 for an option that is not implemented; D0101 to D0104 for programs whose owners cannot be decided.
+/// D0100 for an option that is not implemented; D0101 to D0103 for programs whose owners cannot be decided.
 pub fn run_ownership(module: Op, options: &Options) -> Result<Stats, Diagnostics> {
     if options.private_function_dynamic_ownership {
         return Err(Diagnostic::global("D0100", "option 'private-function-dynamic-ownership' is not implemented")

@@ -11,7 +11,7 @@
 //!
 //! A task calls no allocator. The alloca stands at the start of the task: in a loop it would take new stack each time.
 //! Requires: no iteration hands the buffer on, which is checked.
-//! Limits: sizes known at compile time, [`MAX_BUFFER_BYTES`] for one buffer and [`MAX_TASK_BYTES`] for all of a task (D0106).
+//! Limits: sizes known at compile time, [`MAX_BUFFER_BYTES`] for one buffer and [`MAX_TASK_BYTES`] for all of a task (D0104).
 
 use monopour_ir::{Block, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Value};
 
@@ -25,7 +25,7 @@ pub const MAX_TASK_BYTES: u64 = 512 * 1024;
 /// Promotes the buffers of all dispatches, and returns how many.
 ///
 /// # Errors
-/// D0106 for a buffer that cannot go to the stack.
+/// D0104 for a buffer that cannot go to the stack.
 pub fn run(module: Op) -> Result<u32, Diagnostics> {
     let mut plan = Vec::new();
     let mut errors = Diagnostics::default();
@@ -34,7 +34,7 @@ pub fn run(module: Op) -> Result<u32, Diagnostics> {
         for alloc in dispatch.find_all("memref.alloc") {
             match stack_bytes(dispatch, alloc).and_then(|bytes| add(&mut task_bytes, bytes)) {
                 Ok(()) => plan.push((dispatch, alloc)),
-                Err(why) => errors.0.push(Diagnostic::error("D0106", alloc.location(), format!("a buffer of a task cannot go to the stack: {why}"))
+                Err(why) => errors.0.push(Diagnostic::error("D0104", alloc.location(), format!("a buffer of a task cannot go to the stack: {why}"))
                     .with_help("use smaller tiles, or let the dispatch write into a result")),
             }
         }

@@ -1,0 +1,6 @@
+//! Ownership of whole programs: executed with every choice of branches, compared with upstream's, and as text.
+
+mod errors;
+mod execute;
+mod support;
+mod text;
