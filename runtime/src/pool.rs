@@ -104,6 +104,7 @@ impl<B: Physical> Pool<B> {
     }
 
     /// Lends a buffer of at least `bytes`, made by `make` (given the size to make) where none is idle.
+    /// At the memory limit, [`Pool::trim`] may help: whether anything still refers to idle buffers, the caller knows.
     pub fn take(self: &Arc<Self>, bytes: u64, make: impl FnOnce(u64) -> Result<B, Error>) -> Result<Loan<B>, Error> {
         let class = size_class(bytes);
         // A statement of its own: the lock must be free again when the buffer is lent.
@@ -111,10 +112,7 @@ impl<B: Physical> Pool<B> {
         if let Some(buffer) = idle {
             return Ok(self.lend(buffer));
         }
-        if self.account.reserve(class).is_err() {
-            self.trim();
-            self.account.reserve(class)?;
-        }
+        self.account.reserve(class)?;
         match make(class) {
             Ok(buffer) => Ok(self.lend(buffer)),
             Err(error) => {
@@ -227,9 +225,11 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_frees_idle_buffers_before_it_refuses() {
+    fn the_limit_counts_idle_buffers_until_they_are_trimmed() {
         let (account, pool) = pool(Some(2048));
         drop(pool.take(1024, |bytes| Ok(Fake(bytes))).unwrap());
+        assert_eq!(pool.take(2048, |bytes| Ok(Fake(bytes))).unwrap_err().code(), "R0009");
+        pool.trim();
         let kept = pool.take(2048, |bytes| Ok(Fake(bytes))).unwrap();
         let refused = pool.take(1, |bytes| Ok(Fake(bytes))).unwrap_err();
         assert_eq!(refused.code(), "R0009");

@@ -247,15 +247,22 @@ impl Session {
         let storages = tensors.iter().map(|tensor| tensor.with(|storage| Ok(storage.clone())));
         let storages = storages.collect::<Result<Vec<_>, Error>>()?;
         let sizes = tensors.iter().map(DeviceTensor::size_bytes);
-        let data = match &self.engine {
+        let data = match &mut self.engine {
             AnyEngine::Gpu { engine, staging } => {
                 let buffers = storages.iter().zip(sizes).map(|(storage, bytes)| match storage {
                     Storage::Gpu(buffer) => Ok((&***buffer, bytes)),
                     Storage::Cpu(_) => Err(elsewhere()),
                 });
                 let buffers = buffers.collect::<Result<Vec<_>, Error>>()?;
-                let gpu = &engine.backend.gpu;
-                gpu.scoped("reading results back", || readback::read(gpu, staging, &buffers))?
+                let gpu = engine.backend.gpu.clone();
+                let read = || gpu.scoped("reading results back", || readback::read(&gpu, staging, &buffers));
+                match read() {
+                    Err(Error::MemoryLimit { .. }) => {
+                        engine.release_idle()?;
+                        read()?
+                    }
+                    data => data?,
+                }
             }
             AnyEngine::Cpu(_) => {
                 let data = storages.iter().zip(sizes).map(|(storage, bytes)| match storage {

@@ -96,4 +96,8 @@ impl Backend for CpuBackend {
     }
 
     fn abort(&mut self) {}
+
+    fn forget_buffers(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 }

@@ -30,6 +30,8 @@ pub(crate) struct GpuBackend {
     pub pipelines_created: u64,
     next_uid: u64,
     recording: Option<Recording>,
+    /// Submissions of this run that made room for further buffers.
+    early_submits: u64,
     /// Intermediate buffers of copies within one buffer, until the run is done.
     scratch: Vec<GpuBuffer>,
     account: SharedAccount,
@@ -95,6 +97,7 @@ impl GpuBackend {
             bind_groups: BindGroups::default(),
             next_uid: 0,
             recording: None,
+            early_submits: 0,
             scratch: Vec::new(),
             account,
             timing,
@@ -325,6 +328,7 @@ impl Backend for GpuBackend {
     }
 
     fn finish(&mut self, counts: &mut RunCounts) -> Result<(), Error> {
+        counts.submits += std::mem::take(&mut self.early_submits);
         let Some(mut recording) = self.recording.take() else { return Ok(()) };
         let commands = recording.commands();
         if let Some(timing) = &self.timing {
@@ -337,8 +341,21 @@ impl Backend for GpuBackend {
         Ok(())
     }
 
+    fn forget_buffers(&mut self) -> Result<(), Error> {
+        // What is recorded holds its buffers until it has run: only then is their memory free.
+        if let Some(mut recording) = self.recording.take() {
+            recording.commands();
+            let submission = self.gpu.queue.submit([recording.encoder.finish()]);
+            self.early_submits += 1;
+            self.gpu.wait(Some(submission))?;
+        }
+        self.bind_groups.clear();
+        Ok(())
+    }
+
     fn abort(&mut self) {
         self.recording = None;
+        self.early_submits = 0;
         self.release_scratch();
         self.dispatched.clear();
         if let Some(timing) = &mut self.timing {

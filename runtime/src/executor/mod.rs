@@ -43,6 +43,8 @@ pub(crate) trait Backend: Send {
     fn finish(&mut self, counts: &mut RunCounts) -> Result<(), Error>;
     /// Drops what was recorded.
     fn abort(&mut self);
+    /// Lets go of every buffer that nothing else holds: waits for work that was recorded, and empties caches.
+    fn forget_buffers(&mut self) -> Result<(), Error>;
 }
 
 /// Brackets a run on the thread that it belongs to.
@@ -104,7 +106,21 @@ impl<B: Backend> Engine<B> {
     /// A buffer on loan for data from the host.
     pub fn take(&mut self, bytes: u64) -> Result<Loan<B::Buffer>, Error> {
         let backend = &mut self.backend;
-        self.pool.take(bytes, |bytes| backend.make(bytes))
+        match self.pool.take(bytes, |bytes| backend.make(bytes)) {
+            Err(Error::MemoryLimit { .. }) => {
+                self.release_idle()?;
+                let backend = &mut self.backend;
+                self.pool.take(bytes, |bytes| backend.make(bytes))
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Gives idle buffers back to the device.
+    pub fn release_idle(&mut self) -> Result<(), Error> {
+        self.backend.forget_buffers()?;
+        self.pool.trim();
+        Ok(())
     }
 
     /// Runs `host` on `inputs`; `result_bytes` are the sizes of the results. Waits until the device is done.

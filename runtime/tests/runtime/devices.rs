@@ -70,3 +70,15 @@ fn a_program_without_a_fitting_variant_says_what_it_holds() {
     let text = error.to_string();
     assert!(text.contains("gpu:test needs a gpu device; cpu:rv64 needs architecture riscv64"), "{text}");
 }
+
+/// An embedder chooses the threads: nothing is tied to the one that made it.
+#[test]
+fn sessions_and_tensors_move_between_threads() {
+    fn is_send<T: Send>() {}
+    fn is_sync<T: Sync>() {}
+    is_send::<Session>();
+    is_send::<monopour_runtime::DeviceTensor>();
+    is_sync::<monopour_runtime::DeviceTensor>();
+    is_send::<Device>();
+    is_sync::<Device>();
+}

@@ -235,3 +235,26 @@ fn traces_hold_device_spans() {
         assert!(spans.iter().all(|span| span.track == "device"));
     }
 }
+
+/// Freed buffers are really freed: bind groups would else keep them.
+#[test]
+fn the_memory_limit_holds_on_the_device_too() {
+    let source = "void entry(i64 cx) {
+      i64 a = alloc(1 << 20); arg(a, 0, 1024); arg(a, 0, 1024); dispatch(1, 4, 1, 1); release(a);
+      i64 b = alloc(3 << 20); arg(b, 0, 1024); arg(b, 0, 1024); dispatch(1, 4, 1, 1); release(b);
+      result(0, alloc(1024));
+    }";
+    let (Some(device), Some(object)) = (gpu(), compile_c(source, &["-fPIC"])) else { return };
+    let before = device.internal_counters().unwrap();
+    let options = Options { memory_limit: Some((3 << 20) + 4096), ..Options::default() };
+    let mut session = load(&device, program(&[], &[256], gpu_variant(object, kernels())), &options);
+    for _ in 0..3 {
+        drop(session.execute(&[]).unwrap());
+    }
+    // Room is made by waiting for what uses the first buffer.
+    assert_eq!(session.stats().counts.submits, 2);
+    // At most one of the large buffers is there at a time, and the small one.
+    assert!(device.internal_counters().unwrap().buffers - before.buffers <= 3);
+    assert!(session.stats().peak_device_bytes <= (3 << 20) + 4096);
+    assert!(session.close().is_clean());
+}
