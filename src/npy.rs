@@ -72,7 +72,8 @@ fn parse(bytes: &[u8]) -> Result<HostTensor, String> {
     let data = &rest[header_len..];
 
     let descr = field(header, "descr").and_then(|text| quoted(text)).ok_or("the header has no plain `descr`")?;
-    let dtype = dtype(descr).ok_or_else(|| format!("element type `{descr}` is not one of f2 f4 f8 b1 i1 i4 i8, little-endian"))?;
+    let dtype = dtype(descr)
+        .ok_or_else(|| format!("element type `{descr}` is not one of f2 f4 f8 b1 i1 i4 i8, little-endian"))?;
     if !field(header, "fortran_order").is_some_and(|text| text.starts_with("False")) {
         return Err("the data is not in C order".into());
     }

@@ -9,7 +9,9 @@ use crate::stdout;
 
 /// List devices, what they can do, and which one auto takes.
 #[derive(Args)]
-#[command(after_help = "Example: monopour devices --json > gpu.json; monopour compile m.mlir -o m.mpr --target gpu:gpu.json")]
+#[command(
+    after_help = "Example: monopour devices --json > gpu.json; monopour compile m.mlir -o m.mpr --target gpu:gpu.json"
+)]
 pub struct DevicesArgs {
     /// Print one JSON object: the description of the best GPU, as --target reads it, and the list of all devices.
     #[arg(long)]

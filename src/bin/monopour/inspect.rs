@@ -116,7 +116,9 @@ fn variant_text(variant: &Variant, lines: &mut Vec<String>) {
                 let features: String = kernel.features.iter().map(|feature| format!(" {}", feature.as_str())).collect();
                 format!("  kernel {}  workgroup {x}x{y}x{z}, {} bindings{features}", kernel.name, kernel.bindings.len())
             }
-            Kernel::Cpu(kernel) => format!("  kernel {}  {} arguments, {} tile ids", kernel.symbol, kernel.args, kernel.ids),
+            Kernel::Cpu(kernel) => {
+                format!("  kernel {}  {} arguments, {} tile ids", kernel.symbol, kernel.args, kernel.ids)
+            }
         });
     }
     let (host, plan) = (&variant.host, &variant.plan);

@@ -78,8 +78,7 @@ fn compare(
 ) -> Result<String, String> {
     let name = &desc.name;
     let fail = |what: String| Err(format!("error[R0018]: output `{name}` {what}"));
-    let same_type = expected.dtype() == found.dtype()
-        || (desc.dtype == DType::Index && expected.dtype() == DType::I64);
+    let same_type = expected.dtype() == found.dtype() || (desc.dtype == DType::Index && expected.dtype() == DType::I64);
     if !same_type || expected.shape() != found.shape() {
         return fail(format!(
             "has type {:?} {}, expected {:?} {}",

@@ -21,9 +21,7 @@ const TRACKS: [&str; 3] = ["compiler", "host", "device"];
 impl Trace {
     /// An empty trace that begins now.
     pub fn new() -> Trace {
-        let name = |(tid, track): (usize, &&str)| {
-            json!({ "name": "thread_name", "ph": "M", "pid": 1, "tid": tid, "args": { "name": track } })
-        };
+        let name = |(tid, track): (usize, &&str)| json!({ "name": "thread_name", "ph": "M", "pid": 1, "tid": tid, "args": { "name": track } });
         Trace { origin: Instant::now(), events: TRACKS.iter().enumerate().map(name).collect() }
     }
 
