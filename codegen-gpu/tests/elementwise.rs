@@ -115,6 +115,34 @@ fn reductions_run_in_the_fallback() {
 }
 
 #[test]
+fn a_reduction_to_one_number() {
+    let shapes: [&[i64]; 2] = [&[33], &[]];
+    let ops = "    %1 = arith.maximumf %p0, %p1 : f32\n    linalg.yield %1 : f32";
+    let body = whole(&shapes, &["(i) -> (i)", "(i) -> ()"], &["reduction"], ops);
+    check(&shapes, &body, SCALARS, "fallback", |x| vec![x[0].iter().copied().fold(x[1][0], f32::max)]);
+}
+
+#[test]
+fn ragged_tiles_of_a_matrix() {
+    let x = buffer(&[10, 40]);
+    let view = "memref<?x?xf32, strided<[40, 1], offset: ?>, #gpu.address_space<global>>";
+    let id = "affine_map<(i, j) -> (i, j)>";
+    let body = format!(
+        "  %m = affine.apply affine_map<(d0) -> (d0 * 4)>(%i0)\n  %n = affine.apply affine_map<(d0) -> (d0 * 16)>(%i1)\n  %r = affine.min affine_map<(d0) -> (d0 * -4 + 10, 4)>(%i0)\n  %c = affine.min affine_map<(d0) -> (d0 * -16 + 40, 16)>(%i1)\n\
+         \x20 %v = memref.subview %a0[%m, %n] [%r, %c] [1, 1] : {x} to {view}\n  %w = memref.subview %a1[%m, %n] [%r, %c] [1, 1] : {x} to {view}\n\
+         linalg.generic {{indexing_maps = [{id}, {id}], iterator_types = [\"parallel\", \"parallel\"]}} ins(%v : {view}) outs(%w : {view}) {{\n^bb0(%p: f32, %q: f32):\n  %1 = arith.addf %p, %q : f32\n  linalg.yield %1 : f32\n}}"
+    );
+    for (kernel, lanes) in [(VECTORS, 8), (FOURS, 4), (SCALARS, 1)] {
+        let Some((inputs, out, strategy, found)) = run(&[vec![10, 40], vec![10, 40]], &[3, 3], kernel, &body) else {
+            return;
+        };
+        let expected: Vec<f32> = inputs[0].iter().zip(&inputs[1]).map(|(a, b)| a + b).collect();
+        assert_eq!((strategy, found), ("elementwise", lanes));
+        assert_close(&out, &expected, 1e-6, "ragged tiles");
+    }
+}
+
+#[test]
 fn a_window_of_an_input() {
     let shapes: [&[i64]; 3] = [&[20], &[3], &[18]];
     let ops = "    %1 = arith.mulf %p0, %p1 : f32\n    %2 = arith.addf %p2, %1 : f32\n    linalg.yield %2 : f32";

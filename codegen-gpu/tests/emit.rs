@@ -6,6 +6,7 @@ use crate::program::{buffer, compile, lavapipe, outlined, validate};
 use expect_test::expect_file;
 use monopour_codegen_gpu::{distribute, emit};
 use monopour_ir::{Context, Module};
+use monopour_program::GpuFeature;
 
 const SUBGROUP: &str = r#"class = "contraction", workgroup_size = array<i32: 8, 1, 1>, register_tile = array<i64: 2, 8>, vector_width = 8 : i64, share = "subgroup", subgroup_size = 8 : i64"#;
 const PRIVATE: &str = r#"class = "contraction", workgroup_size = array<i32: 4, 4, 1>, register_tile = array<i64: 2, 4>, vector_width = 4 : i64, share = "none""#;
@@ -47,7 +48,9 @@ fn the_entry_point_keeps_its_name() {
     let x = buffer(&[8]);
     let body = format!("  %z = arith.constant 0.0 : f32\n  linalg.fill ins(%z : f32) outs(%a0 : {x})");
     let scalars = r#"class = "generic", workgroup_size = array<i32: 8, 1, 1>"#;
-    for (symbol, entry) in [("@main_dispatch_0", "main_dispatch_0"), ("@\"graph-1.x\"", "graph_u002d_1_u002e_x"), ("@fn", "fn_")] {
+    for (symbol, entry) in
+        [("@main_dispatch_0", "main_dispatch_0"), ("@\"graph-1.x\"", "graph_u002d_1_u002e_x"), ("@fn", "fn_")]
+    {
         let text = outlined(std::slice::from_ref(&x), &[1], scalars, &body).replace("@kernel", symbol);
         let module =
             Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}\n{text}"));
@@ -194,4 +197,60 @@ fn loops_branches_and_local_memory() {
     let Some(out) = run("i32", body, vec![20, 7, 2, 5]) else { return };
     // After halving: 2, 1, 2, 2; plus the position: 2, 2, 4, 5; rotated; the first is subtracted from 2.
     assert_eq!(out.into_iter().map(|x| x as i32).collect::<Vec<_>>(), vec![0, 4, 5, 2]);
+}
+
+#[test]
+fn bools_in_local_memory() {
+    for space in ["", ", #gpu.address_space<workgroup>"] {
+        let body = format!(
+            "  %c4 = arith.constant 4 : i32\n  %b = arith.cmpi sgt, %x, %c4 : i32\n  %m = memref.alloca() : memref<4xi1{space}>\n  memref.store %b, %m[%t] : memref<4xi1{space}>\n\
+             \x20 gpu.barrier\n  %l = memref.load %m[%t] : memref<4xi1{space}>\n  %r = arith.extui %l : i1 to i32"
+        );
+        let Some(out) = run("i32", &body, vec![3, 4, 5, 6]) else { return };
+        assert_eq!(out, vec![0, 0, 1, 1]);
+    }
+}
+
+#[test]
+fn other_widths_where_the_adapter_has_them() {
+    let Some(device) = device() else { return };
+    let has = |feature| device.description.features.contains(&feature);
+    let kernel = |element: &str, body: &str| {
+        let text = format!(
+            "func.func private @kernel(%a: memref<2x{element}>) attributes {{monopour.workgroup_size = array<i32: 2, 1, 1>}} {{\n  %t = gpu.thread_id x\n  %x = memref.load %a[%t] : memref<2x{element}>\n{body}\n  memref.store %r, %a[%t] : memref<2x{element}>\n  return\n}}"
+        );
+        let module =
+            Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}\n{text}"));
+        let kernel =
+            emit::run(&module, module.symbol("kernel").expect("the kernel is there")).unwrap_or_else(|d| panic!("{d}"));
+        validate(&kernel);
+        kernel
+    };
+    if has(GpuFeature::Int64) {
+        let made = kernel("i64", "  %c = arith.constant 10000000000 : i64\n  %r = arith.muli %x, %c : i64");
+        assert_eq!(made.features, vec![GpuFeature::Int64]);
+        let out = device.run(&made, [1, 1, 1], &[bytemuck::cast_slice(&[3i64, -7]).to_vec()]);
+        assert_eq!(bytemuck::pod_collect_to_vec::<u32, i64>(&out[0]), [30_000_000_000, -70_000_000_000]);
+    }
+    if has(GpuFeature::F64) {
+        let made = kernel(
+            "f64",
+            "  %c = arith.constant 1.0e-12 : f64\n  %s = arith.addf %x, %c : f64\n  %r = math.sqrt %s : f64",
+        );
+        let out = device.run(&made, [1, 1, 1], &[bytemuck::cast_slice(&[1.0f64, 4.0]).to_vec()]);
+        assert_eq!(
+            bytemuck::pod_collect_to_vec::<u32, f64>(&out[0]),
+            [(1.0f64 + 1e-12).sqrt(), (4.0f64 + 1e-12).sqrt()]
+        );
+    }
+    if has(GpuFeature::F16) {
+        // 1.5 and -2.0 in half precision.
+        let made = kernel(
+            "f16",
+            "  %f = arith.extf %x : f16 to f32\n  %c = arith.constant 2.0 : f16\n  %y = arith.mulf %x, %c : f16\n  %g = arith.truncf %f : f32 to f16\n  %r = arith.addf %y, %g : f16",
+        );
+        let out = device.run(&made, [1, 1, 1], &[vec![0xc000_3e00]]);
+        // 4.5 and -6.0.
+        assert_eq!(out[0], vec![0xc600_4480]);
+    }
 }

@@ -238,7 +238,7 @@ impl<'r> Code<'r> {
             .attr("static_position", position);
         self.rw.create(spec).expect("invariant: the lane exists").result(0)
     }
-    pub(super) fn from_elements(&mut self, elements: &[Value]) -> Value {
+    pub(super) fn vector_of(&mut self, elements: &[Value]) -> Value {
         if let &[only] = elements {
             return only;
         }

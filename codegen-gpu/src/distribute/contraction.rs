@@ -92,7 +92,7 @@ pub(super) fn plan<'m>(evaluator: &Evaluator<'m>, groups: &[Group], attr: &Kerne
         return Err("the tile has no known bound".into());
     };
     let (mut left, mut right, reduction) = factors(evaluator, op)?;
-    let lanes = column_lanes(evaluator, op, columns, attr.vector_width);
+    let lanes = column_lanes(evaluator, op, columns, attr);
     let tile = geometry(attr, rows, columns, lanes)?;
     left.lanes = side_lanes(evaluator, &left, rows, reduction, attr.vector_width, tile.rows);
     right.lanes = side_lanes(
@@ -154,8 +154,11 @@ fn is_multiply_add(op: &TileOp) -> bool {
     (m == [a, b] || m == [b, a]) && (s == [acc, product] || s == [product, acc]) && end.operands() == [add.result(0)]
 }
 
-/// Lanes along the columns of the result.
-fn column_lanes(evaluator: &Evaluator<'_>, op: &TileOp, columns: &Size, widest: u32) -> u32 {
+/// Lanes along the columns of the result: as many as are aligned, but not so many that lanes of the subgroup stay idle.
+fn column_lanes(evaluator: &Evaluator<'_>, op: &TileOp, columns: &Size, attr: &KernelAttr) -> u32 {
+    let bound = columns.facts.bound.unwrap_or(1).max(1) as u32;
+    let busy = attr.shared_lanes.map_or(u32::MAX, |size| bound.div_ceil(size).next_power_of_two());
+    let widest = attr.vector_width.min(busy);
     let output = &op.outputs()[0];
     let Source::Slice(s) = output.source else { return 1 };
     let fits = |lanes: u32| {
@@ -385,7 +388,7 @@ fn accumulate(
         carried = step(code, evaluator, plan, &offsets, k, plan.reduction - whole_steps, &carried);
     }
     if split {
-        carried = carried.chunks(plan.lanes as usize).map(|lanes| code.from_elements(lanes)).collect();
+        carried = carried.chunks(plan.lanes as usize).map(|lanes| code.vector_of(lanes)).collect();
     }
     Ok(carried)
 }

@@ -234,7 +234,7 @@ impl Evaluator<'_> {
                 code.load(buffer, at, 1)
             })
             .collect();
-        code.from_elements(&elements)
+        code.vector_of(&elements)
     }
 
     /// Stores what `point` holds, in the order of slices; `keep` says which of them.

@@ -31,12 +31,12 @@ pub(super) fn split(model: &Model) -> Vec<Group> {
     for (i, op) in model.ops.iter().enumerate() {
         let touched = touches(model, op);
         let sizes: Option<Vec<Size>> = op.outer.as_ref().map(|o| o.iter().map(|l| op.sizes[*l]).collect());
-        if let (Some(last), Some(sizes)) = (groups.last_mut(), &sizes) {
-            if joins(last, sizes, &touched) {
-                last.ops.push(i);
-                last.touched.extend(touched);
-                continue;
-            }
+        if let (Some(last), Some(sizes)) = (groups.last_mut(), &sizes)
+            && joins(last, sizes, &touched)
+        {
+            last.ops.push(i);
+            last.touched.extend(touched);
+            continue;
         }
         groups.push(Group { ops: vec![i], serial: sizes.is_none(), sizes: sizes.unwrap_or_default(), touched });
     }

@@ -121,7 +121,7 @@ fn erf(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
     let zero = number(k, 0.0, shape);
     let negative = k.binary(B::Less, x, zero);
     let large = k.select(negative, minus, large);
-    let series = horner(k, square, &[0.112_837_92, -0.376_126_4, 1.128_379_2], shape);
+    let series = horner(k, square, &[0.112_837_92, -0.376_126_4, std::f32::consts::FRAC_2_SQRT_PI], shape);
     let small = k.binary(B::Multiply, series, x);
     let bound = number(k, 0.05, shape);
     let is_small = k.binary(B::Less, magnitude, bound);
