@@ -306,9 +306,17 @@ impl GpuDevice {
     /// Asks for a device with everything in [`FEATURES`] that the adapter has, and its full limits.
     fn request(adapter: &wgpu::Adapter, description: GpuDescription) -> Result<GpuDevice, Error> {
         let wanted = FEATURES.iter().fold(Features::TIMESTAMP_QUERY_INSIDE_PASSES, |all, (_, bit)| all | *bit);
+        GpuDevice::request_with(adapter, description, wanted & adapter.features())
+    }
+
+    fn request_with(
+        adapter: &wgpu::Adapter,
+        description: GpuDescription,
+        required_features: Features,
+    ) -> Result<GpuDevice, Error> {
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("monopour"),
-            required_features: wanted & adapter.features(),
+            required_features,
             required_limits: adapter.limits(),
             ..Default::default()
         };
@@ -364,4 +372,40 @@ fn one_line(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first adapter; `None`, counted as a skip, where there is none and none is required.
+    fn adapter() -> Option<(wgpu::Adapter, GpuDescription)> {
+        let adapter = adapters().into_iter().next();
+        if adapter.is_none() {
+            assert!(std::env::var_os("REQUIRE_GPU").is_none(), "a GPU is required");
+            println!("skipped: no adapter");
+        }
+        adapter
+    }
+
+    #[test]
+    fn a_refused_request_names_the_adapter() {
+        let Some((adapter, description)) = adapter() else { return };
+        let name = description.name.clone();
+        // Experimental features must be unlocked first, which nobody does here.
+        let refused = GpuDevice::request_with(&adapter, description, Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
+        let error = refused.map(|_| ()).unwrap_err();
+        assert_eq!(error.code(), "R0003");
+        assert!(error.to_string().contains(&name) && error.is_machine_failure(), "{error}");
+    }
+
+    #[test]
+    fn a_lost_device_is_an_error_from_then_on() {
+        let Some((adapter, description)) = adapter() else { return };
+        let gpu = GpuDevice::request(&adapter, description).unwrap();
+        gpu.scoped("nothing", || Ok(())).unwrap();
+        gpu.device.destroy();
+        let error = gpu.scoped("waiting", || gpu.wait(None)).unwrap_err();
+        assert_eq!(error.code(), "R0012", "{error}");
+    }
 }

@@ -171,6 +171,15 @@ fn the_memory_limit_is_an_error() {
 }
 
 #[test]
+fn memory_that_the_system_lacks_is_an_error() {
+    check_error(
+        "void entry(i64 cx) { alloc(1ll << 60); }",
+        &[],
+        "R0010 out of device memory: 1152921504606846976 bytes",
+    );
+}
+
+#[test]
 fn undefined_symbols_are_named() {
     check_error(
         "void printf(const char *); void entry(i64 cx) { printf(\"x\"); }",
