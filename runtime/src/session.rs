@@ -118,7 +118,7 @@ impl Session {
                 let wanted = (options.timing, options.trace);
                 let backend = GpuBackend::new(gpu.clone(), kernels, account.clone(), wanted)?;
                 let mut engine = engine(backend, &account);
-                gpu.scoped("uploading constants", || upload_gpu_constants(&mut engine, &program))?;
+                gpu.scoped("uploading constants", || upload_gpu_constants(&mut engine, &program, &account))?;
                 AnyEngine::Gpu { engine, staging: Pool::new(account.clone()) }
             }
             Opened::Cpu => {
@@ -158,11 +158,12 @@ impl Session {
         descs.iter().zip(inputs).try_for_each(|(desc, input)| input.check(desc))?;
         let start = Instant::now();
         let data = inputs.iter().map(HostTensor::data);
+        let account = self.account.clone();
         let storages = match &mut self.engine {
             AnyEngine::Gpu { engine, .. } => {
                 let gpu = engine.backend.gpu.clone();
                 gpu.scoped("uploading inputs", || {
-                    let mut uploader = Uploader::new(&gpu);
+                    let mut uploader = Uploader::new(&gpu, &account);
                     let storages: Result<Vec<_>, Error> = data
                         .map(|data| {
                             let loan = engine.take(data.len() as u64)?;
@@ -456,9 +457,13 @@ fn engine<B: Backend>(backend: B, account: &SharedAccount) -> Engine<B> {
     Engine { backend, pool: Pool::new(account.clone()), constants: Vec::new(), arena: None }
 }
 
-fn upload_gpu_constants(engine: &mut Engine<GpuBackend>, program: &Program) -> Result<(), Error> {
+fn upload_gpu_constants(
+    engine: &mut Engine<GpuBackend>,
+    program: &Program,
+    account: &SharedAccount,
+) -> Result<(), Error> {
     let gpu = engine.backend.gpu.clone();
-    let mut uploader = Uploader::new(&gpu);
+    let mut uploader = Uploader::new(&gpu, account);
     for constant in &program.constants {
         let data = constant.data.bytes();
         let bytes = data.len() as u64;

@@ -258,3 +258,24 @@ fn the_memory_limit_holds_on_the_device_too() {
     assert!(session.stats().peak_device_bytes <= (3 << 20) + 4096);
     assert!(session.close().is_clean());
 }
+
+/// Through staging buffers, in several pieces, with a rest that is not a whole piece.
+#[test]
+fn large_tensors_arrive_whole() {
+    let source = "void entry(i64 cx) { result(0, input(0)); }";
+    let (Some(device), Some(object)) = (gpu(), compile_c(source, &["-fPIC"])) else { return };
+    let len = (11 << 20) / 4 + 5;
+    for memory_limit in [None, Some(13 << 20), Some(18 << 20)] {
+        let mut program = program(&[len], &[len], gpu_variant(object.clone(), vec![]));
+        program.signature.inputs[0].donated = true;
+        let mut session = load(&device, program, &Options { memory_limit, ..Options::default() });
+        let values: Vec<f32> = (0..len).map(|i| i as f32).collect();
+        let inputs = session.upload(&[f32s(&values)]).unwrap();
+        let outputs = session.execute(&inputs).unwrap();
+        if memory_limit.is_none() {
+            assert!(session.readback(&outputs).unwrap()[0].to_f32().unwrap() == values);
+        }
+        drop((inputs, outputs));
+        assert!(session.close().is_clean());
+    }
+}
