@@ -123,6 +123,7 @@ fn wrong_inputs_end_with_status_1() {
     fails(&folder, &with(&["--random", "1", "--donate", "arg0"]), 1, "error[R0007]: input `arg0` is not donated");
     fails(&folder, &["run", "nothing.mpr", "--random", "1"], 1, "error[P0007]");
     fails(&folder, &["inspect", "m.txt"], 1, "error[I0032]");
+    fails(&folder, &["run", "nothing.mlir", "--device", "cpu"], 1, "I0031");
     std::fs::write(folder.join("bad.mlir"), "func.func @main( {").unwrap();
     fails(&folder, &["run", "bad.mlir", "--device", "cpu"], 1, "bad.mlir:1:");
     std::fs::remove_dir_all(&folder).unwrap();
