@@ -86,7 +86,6 @@ fn the_host_function_becomes_runtime_calls() {
           %c1_i64_15 = arith.constant 1 : i64
           %c1_i64_16 = arith.constant 1 : i64
           call @monopour_rt_dispatch(%arg0, %c1_i64_13, %c2_i64_14, %c1_i64_15, %c1_i64_16) : (i64, i64, i64, i64, i64) -> ()
-          call @monopour_rt_free(%arg0, %1) : (i64, i64) -> ()
           %c0_i64_17 = arith.constant 0 : i64
           call @monopour_rt_result(%arg0, %c0_i64_17, %3) : (i64, i64, i64) -> ()
           return
