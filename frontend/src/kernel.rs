@@ -120,7 +120,8 @@ pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) 
 fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
     let op = dispatch.contraction().expect("invariant: the class says that there is one");
     let (n, k) = (loops.extents[1], linalg::matmul_reduction(op).unwrap_or(1));
-    let width = |wanted: i64| [wanted, 4, 2, 1].into_iter().find(|w| n % w == 0 && k % w == 0).unwrap_or(1);
+    // The widest access that any operand allows; distribution narrows those whose rows are not multiples of it.
+    let width = |wanted: i64| [wanted, 4, 2, 1].into_iter().find(|w| n % w == 0 || k % w == 0).unwrap_or(1);
     let shuffles = gpu.is_cpu_adapter() && gpu.exact_subgroup_size() == Some(8);
     if shuffles {
         return Kernel {
