@@ -205,6 +205,21 @@ fn private_register_tiles() {
 }
 
 #[test]
+fn any_reduction_step() {
+    for step in [1, 4, 5, 16] {
+        for kernel in [SUBGROUP, PRIVATE] {
+            let kernel = format!("{kernel}, reduction_step = {step} : i64");
+            for transposed in [(false, false), (true, true)] {
+                let case = Case { transposed, ..Case::new(8, 16, 20) };
+                // Lanes share a transposed operand's rows along k: a step cannot be longer than the subgroup.
+                let declines = step > 8 && transposed.0 && kernel.contains("subgroup_size");
+                check(&case, &kernel, if declines { "fallback" } else { "contraction" });
+            }
+        }
+    }
+}
+
+#[test]
 fn epilogues_stay_in_registers() {
     for epilogue in [Epilogue::BiasRelu, Epilogue::ResidualTanh, Epilogue::RowBias] {
         for (m, n, k) in [(32, 128, 24), (10, 10, 10), (17, 40, 9)] {

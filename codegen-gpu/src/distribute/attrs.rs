@@ -4,6 +4,11 @@ use crate::error;
 use monopour_ir::{Diagnostics, Op};
 use monopour_program::GpuDescription;
 
+/// Each carried value costs a store and a load per pass on software adapters, which eight products outweigh.
+const DEFAULT_REDUCTION_STEP: i64 = 8;
+/// The pass is unrolled: more only makes drivers slow.
+const MAX_REDUCTION_STEP: i64 = 32;
+
 /// The kernel attribute as data.
 #[derive(Clone, Debug)]
 pub(super) struct KernelAttr {
@@ -13,6 +18,8 @@ pub(super) struct KernelAttr {
     pub(super) workgroup_size: [i64; 3],
     /// Elements that one invocation holds per dimension of the tile; empty: the strategy's default.
     pub(super) register_tile: Vec<i64>,
+    /// Iterations of a reduction that one pass of its loop takes.
+    pub(super) reduction_step: i64,
     /// Widest access, in lanes: 1, 2, 4 or 8.
     pub(super) vector_width: u32,
     /// Lanes of the subgroup that operands are shared in; `None`: not shared.
@@ -43,6 +50,7 @@ impl KernelAttr {
             class: text("class").unwrap_or_default(),
             workgroup_size,
             register_tile: ints("register_tile").unwrap_or_default(),
+            reduction_step: int("reduction_step").unwrap_or(DEFAULT_REDUCTION_STEP).clamp(1, MAX_REDUCTION_STEP),
             // Lane counts are powers of two.
             vector_width: 1 << asked.ilog2(),
             shared_lanes: shared_lanes(text("share").as_deref(), int("subgroup_size"), invocations, device),

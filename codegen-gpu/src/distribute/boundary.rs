@@ -1,6 +1,6 @@
 //! The border of a kernel: its arguments, its attributes, and the call.
 
-use super::model::{Base, Model, Source};
+use super::model::{Base, Model, Operand, Source};
 use crate::error;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::GpuDescription;
@@ -75,15 +75,22 @@ fn access(arg: Value) -> &'static str {
     }
 }
 
-/// Counts the body's copies between buffers, for the statistics of a run.
+/// Counts the body's copies between buffers, for the statistics of a run. What comes from a local allocation is no such copy:
+/// it lies in registers or in workgroup memory.
 pub(super) fn count_copies(rw: &mut Rewriter, func: Op, model: &Model) {
+    let argument = |operand: &Operand| match operand.source {
+        Source::Slice(s) => match model.slices[s].base {
+            Base::Argument(i) => Some(i),
+            Base::Local(_) => None,
+        },
+        Source::Scalar(_) => None,
+    };
     let whole_bytes = |i: usize| func.body().map_or(0, |b| b.arg(i).ty().static_size_bytes().unwrap_or(0));
     let (mut copies, mut bytes) = (0i64, 0u64);
     for op in model.ops.iter().filter(|op| op.op.is("memref.copy")) {
-        let Source::Slice(s) = op.outputs()[0].source else { continue };
-        if let Base::Argument(i) = model.slices[s].base {
+        if let (Some(_), Some(to)) = (argument(&op.operands[0]), argument(&op.operands[1])) {
             copies += 1;
-            bytes += whole_bytes(i);
+            bytes += whole_bytes(to);
         }
     }
     if copies > 0 {

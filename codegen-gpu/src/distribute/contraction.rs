@@ -1,7 +1,7 @@
 //! Matrix products: a register tile per invocation, operands loaded wide, initialisation and epilogue in registers.
 //!
 //! Before: `linalg.fill`, `linalg.matmul` (as a generic of any operand order), elementwise generics, all on one tile of the result.
-//! After: per invocation `rows` x `columns` accumulators carried through one `scf.for` over k in steps of [`STEP`]; stored once.
+//! After: per invocation `rows` x `columns` accumulators carried through one `scf.for` over k in steps of `reduction_step`; stored once.
 //!
 //! Two geometries. *Shared*: the lanes of a subgroup lie along n; a row of the left operand is loaded by one lane and handed
 //! round by `gpu.shuffle` with constant lanes, so no two lanes load the same value. *Private*: invocations form a grid over
@@ -18,9 +18,6 @@ use super::model::{Base, Size, Source, TileOp};
 use monopour_ir::{Diagnostics, Type, Value};
 use std::collections::HashMap;
 
-/// Products added to an accumulator per iteration: each carried value costs a store and a load per iteration on software
-/// adapters, which eight products outweigh.
-const STEP: i64 = 8;
 /// Most accumulators (in elements) of one invocation; more only spill.
 const MAX_ACCUMULATORS: i64 = 512;
 
@@ -35,6 +32,8 @@ pub(super) struct Plan<'m> {
     rows: Size,
     columns: Size,
     reduction: i64,
+    /// Products added to an accumulator per pass of the loop.
+    step: i64,
     /// Lanes of accesses along the columns.
     pub(super) lanes: u32,
     tile: Tile,
@@ -94,23 +93,25 @@ pub(super) fn plan<'m>(evaluator: &Evaluator<'m>, groups: &[Group], attr: &Kerne
     let (mut left, mut right, reduction) = factors(evaluator, op)?;
     let lanes = column_lanes(evaluator, op, columns, attr);
     let tile = geometry(attr, rows, columns, lanes)?;
-    left.lanes = side_lanes(evaluator, &left, rows, reduction, attr.vector_width, tile.rows);
+    // Whole passes and the last, partial one consist of whole vectors.
+    let step = attr.reduction_step;
+    let span = gcd(reduction, step);
+    left.lanes = side_lanes(evaluator, &left, rows, span, attr.vector_width, tile.rows);
     right.lanes = side_lanes(
         evaluator,
         &right,
         columns,
-        reduction,
+        span,
         if right.along_k() { attr.vector_width } else { lanes },
         i64::from(lanes),
     );
     if !right.along_k() && right.lanes != lanes {
         right.lanes = 1;
     }
-    let shared_k = i64::from(tile.shared.unwrap_or(u32::MAX)) < STEP;
-    if shared_k && !left.along_k() {
+    if !left.along_k() && i64::from(tile.shared.unwrap_or(u32::MAX)) < step {
         return Err("the subgroup is too narrow to share a transposed operand".into());
     }
-    Ok(Plan { before, op, after, left, right, rows: *rows, columns: *columns, reduction, lanes, tile })
+    Ok(Plan { before, op, after, left, right, rows: *rows, columns: *columns, reduction, step, lanes, tile })
 }
 
 /// The two factors, if the body of `op` is `accumulator + a * b` over f32 and its loops are m, n, k.
@@ -168,14 +169,14 @@ fn column_lanes(evaluator: &Evaluator<'_>, op: &TileOp, columns: &Size, attr: &K
     [8, 4, 2].into_iter().find(|l| *l <= widest && fits(*l)).unwrap_or(1)
 }
 
-/// The widest aligned access of a factor: along k, or along its outer dimension if that is the contiguous one.
-fn side_lanes(evaluator: &Evaluator<'_>, side: &Side, outer: &Size, reduction: i64, widest: u32, span: i64) -> u32 {
+/// The widest aligned access of a factor: along k (in spans of `k_span`), or along its outer dimension if that is the contiguous one.
+fn side_lanes(evaluator: &Evaluator<'_>, side: &Side, outer: &Size, k_span: i64, widest: u32, outer_span: i64) -> u32 {
     let slice = &evaluator.model.slices[side.slice];
     let (unit, other, extent) = if side.along_k() {
-        (side.k_stride, side.outer_stride, reduction)
+        (side.k_stride, side.outer_stride, k_span)
     } else {
         // A vector of rows must lie inside the slice or outside of it.
-        (side.outer_stride, side.k_stride, gcd(outer.facts.divisor, span))
+        (side.outer_stride, side.k_stride, gcd(outer.facts.divisor, outer_span))
     };
     let base_elements = evaluator.elements(slice.base);
     let all = gcd(gcd(other, extent), gcd(facts(slice.offset).divisor, base_elements));
@@ -376,11 +377,11 @@ fn accumulate(
         initial
     };
     let offsets = Offsets::new(code, evaluator, plan, place);
-    let whole_steps = plan.reduction / STEP * STEP;
+    let whole_steps = plan.reduction / plan.step * plan.step;
     if whole_steps > 0 {
-        let bounds = [code.c(0), code.c(whole_steps), code.c(STEP)];
+        let bounds = [code.c(0), code.c(whole_steps), code.c(plan.step)];
         carried = code.for_loop(bounds, &carried, |code, k, carried| {
-            Ok(step(code, evaluator, plan, &offsets, k, STEP, carried))
+            Ok(step(code, evaluator, plan, &offsets, k, plan.step, carried))
         })?;
     }
     if plan.reduction > whole_steps {
