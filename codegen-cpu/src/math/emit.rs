@@ -18,6 +18,9 @@ pub(super) enum Compare {
     Ne = 13,
 }
 
+/// Marks a logarithm whose argument is no denormal, so that it is left to upstream's polynomial.
+pub(super) const NORMAL: &str = "monopour.normal";
+
 /// Writes the value of a function of `operands`.
 pub(super) type Expand = fn(&mut Emit<'_>, &[Value]) -> Value;
 
@@ -88,6 +91,13 @@ impl Emit<'_> {
     /// An op of `arith` or `math` whose result has the type of its first operand.
     pub(super) fn same(&mut self, name: &str, operands: &[Value]) -> Value {
         self.op(name, operands, operands[0].ty())
+    }
+
+    /// As [`Emit::same`], marked as [`NORMAL`].
+    pub(super) fn normal(&mut self, name: &str, operand: Value) -> Value {
+        let spec = OpSpec::new(name, self.loc).operands(&[operand]).results(&[operand.ty()]);
+        let spec = spec.attr(NORMAL, Attr::unit(self.cx()));
+        self.rewriter.create(spec).expect("op of matching types builds").result(0)
     }
 
     /// `a + b`.

@@ -5,7 +5,9 @@ use monopour_ir::Value;
 use std::f64::consts::{LN_2, LOG10_E};
 
 /// The functions of this file.
-pub(super) const EXPANSIONS: [(&str, Expand); 8] = [
+pub(super) const EXPANSIONS: [(&str, Expand); 10] = [
+    ("math.log", log),
+    ("math.log2", log2),
     ("math.exp2", exp2),
     ("math.powf", powf),
     ("math.log10", log10),
@@ -75,6 +77,25 @@ fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.select(is_one, one, value)
 }
 
+/// The logarithm `name` of `x`, in whose base 2 has the logarithm `two`. Upstream's polynomial takes a denormal for 2^-126.
+fn logarithm(e: &mut Emit<'_>, name: &str, x: Value, two: f64) -> Value {
+    // Negative numbers are below, too, and stay negative.
+    let denormal = e.compare_c(Compare::Lt, x, f64::from(f32::MIN_POSITIVE));
+    let larger = e.scale(x, 2f64.powi(23));
+    let argument = e.select(denormal, larger, x);
+    let log = e.normal(name, argument);
+    let shifted = e.plus(log, -23.0 * two);
+    e.select(denormal, shifted, log)
+}
+
+fn log(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    logarithm(e, "math.log", operands[0], LN_2)
+}
+
+fn log2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    logarithm(e, "math.log2", operands[0], 1.0)
+}
+
 fn log10(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let log = e.same("math.log", operands);
     e.scale(log, LOG10_E)
@@ -84,20 +105,14 @@ fn log10(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 fn cbrt(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let x = operands[0];
     let a = e.abs(x);
-    // A denormal has no logarithm here: 2^24 makes it normal, and 2^-8 is the cube root of what that added.
-    let denormal = e.compare_c(Compare::Lt, a, f64::from(f32::MIN_POSITIVE));
-    let larger = e.scale(a, 2f64.powi(24));
-    let m = e.select(denormal, larger, a);
-    let log = e.same("math.log2", &[m]);
+    let log = e.same("math.log2", &[a]);
     let third = e.scale(log, 1.0 / 3.0);
     let guess = e.same("math.exp2", &[third]);
     let square = e.mul(guess, guess);
-    let quotient = e.div(m, square);
+    let quotient = e.div(a, square);
     let error = e.sub(guess, quotient);
     let step = e.scale(error, 1.0 / 3.0);
     let root = e.sub(guess, step);
-    let smaller = e.scale(root, 2f64.powi(-8));
-    let root = e.select(denormal, smaller, root);
     let signed = e.copysign(root, x);
     // Zero, infinity and NaN are their own roots.
     let (positive, finite) = (e.compare_c(Compare::Gt, a, 0.0), e.compare_c(Compare::Lt, a, f64::INFINITY));

@@ -61,7 +61,7 @@ fn expand_functions(module: &Module) -> Result<(), Diagnostics> {
     let mut patterns = PatternSet::new();
     let all = functions::EXPANSIONS.iter().chain(&trigonometry::EXPANSIONS).chain(&rounding::ROUND);
     for (name, expand) in all {
-        target.dynamically_legal_op(name, |op| !is_f32(op));
+        target.dynamically_legal_op(name, |op| !is_f32(op) || op.attr(emit::NORMAL).is_some());
         patterns.add_fn(name, emit::pattern(*expand));
     }
     convert(module.op(), &target, &patterns, Mode::Partial)?;
