@@ -64,6 +64,12 @@ fn copies_are_as_few_as_stated() {
     // A new buffer, but nothing to copy into it.
     assert_eq!(counts("elementwise_in_place"), (1, 0, 1));
     assert_eq!(counts("shared_fill"), (2, 1, 1));
+    for tiled in ["matmul_256_tiled_cpu", "matmul_256_tiled_gpu"] {
+        assert_eq!(counts(tiled), (1, 0, 0), "{tiled}");
+    }
+    for tiled in ["mlp_tiled_cpu", "mlp_tiled_gpu"] {
+        assert_eq!(counts(tiled), (3, 0, 0), "{tiled}");
+    }
     assert_eq!(counts("mlp"), (3, 0, 0));
     assert_eq!(counts("mlp_const"), (3, 0, 0));
 }
