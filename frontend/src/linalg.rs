@@ -76,17 +76,13 @@ pub(crate) fn is_data_movement(op: Op) -> bool {
 
 /// Loops that a tile may cut: the slices of an operand are then what upstream's tiling computes from the map.
 ///
-/// It evaluates each map at the tile's first and last iteration, which is right for a bare dimension and for sums of
-/// dimensions with positive factors; a loop inside any other expression stays whole.
+/// It evaluates each map at the tile's first and last iteration, for the loops that stay whole too. That is right for
+/// bare dimensions and for sums of dimensions with positive factors; an op with any other expression over loops
+/// (a reversed dimension, an offset, a remainder) stays whole.
 pub(crate) fn can_tile_loops(op: Op) -> Vec<bool> {
     let maps = indexing_maps(op).unwrap_or_default();
-    let mut can = vec![true; maps.first().map_or(0, |m| m.num_dims())];
-    for expr in maps.iter().flat_map(|m| m.results()) {
-        if !is_positive_sum(expr) {
-            forbid(expr, &mut can);
-        }
-    }
-    can
+    let can = maps.iter().flat_map(|m| m.results()).all(|e| is_positive_sum(e) || is_constant(e));
+    vec![can; maps.first().map_or(0, |m| m.num_dims())]
 }
 
 fn is_positive_sum(expr: AffineExpr) -> bool {
@@ -100,19 +96,8 @@ fn is_positive_sum(expr: AffineExpr) -> bool {
     }
 }
 
-fn forbid(expr: AffineExpr, can: &mut [bool]) {
-    match expr.kind() {
-        AffineExprKind::Dim(d) => can[d] = false,
-        AffineExprKind::Symbol(_) | AffineExprKind::Constant(_) => {}
-        AffineExprKind::Add(l, r)
-        | AffineExprKind::Mul(l, r)
-        | AffineExprKind::Mod(l, r)
-        | AffineExprKind::FloorDiv(l, r)
-        | AffineExprKind::CeilDiv(l, r) => {
-            forbid(l, can);
-            forbid(r, can);
-        }
-    }
+fn is_constant(expr: AffineExpr) -> bool {
+    matches!(expr.kind(), AffineExprKind::Constant(_))
 }
 
 /// The loops of a fill, matmul or generic.

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 /// Runs before the one that is looked at, so that pools and caches are warm.
 const WARM_RUNS: usize = 2;
+/// What no device can do yet.
+const IGNORED: &[(&str, &str)] = &[("generic/gather", "import refuses tensor.extract in a body (F0002)")];
 
 /// Compiles for a device and runs there, from the program and from its encoded bytes.
 pub struct Monopour {
@@ -22,7 +24,7 @@ impl Monopour {
     /// The CPU.
     pub fn cpu() -> Self {
         let device = Device::open(&DeviceChoice::Cpu).expect("there is always a CPU");
-        Self { name: "cpu", device, target: TargetDescription::Cpu(CpuTarget::host()), ignores: &[] }
+        Self { name: "cpu", device, target: TargetDescription::Cpu(CpuTarget::host()), ignores: IGNORED }
     }
 
     /// The best GPU, software adapters included; `None` where there is none and that is not a failure.
@@ -30,7 +32,7 @@ impl Monopour {
         match Device::open(&DeviceChoice::Gpu) {
             Ok(device) => {
                 let target = TargetDescription::Gpu(device.description().expect("a GPU has a description").clone());
-                Some(Self { name: "gpu", device, target, ignores: &[] })
+                Some(Self { name: "gpu", device, target, ignores: IGNORED })
             }
             Err(error) => {
                 device::skip_without_adapter(&error.to_string());
