@@ -9,13 +9,11 @@ const SCALARS: &str = r#"class = "generic", workgroup_size = array<i32: 32, 1, 1
 
 const G: &str = "#gpu.address_space<global>";
 
+/// Inputs, result, strategy, lanes.
+type Run = (Vec<Vec<f32>>, Vec<f32>, &'static str, u32);
+
 /// Runs a kernel whose last buffer is the result; returns it with the strategy and the lanes.
-fn run(
-    args: &[Vec<i64>],
-    grid: &[i64],
-    kernel: &str,
-    body: &str,
-) -> Option<(Vec<Vec<f32>>, Vec<f32>, &'static str, u32)> {
+fn run(args: &[Vec<i64>], grid: &[i64], kernel: &str, body: &str) -> Option<Run> {
     let device = device()?;
     let types: Vec<String> = args.iter().map(|s| buffer(s)).collect();
     let inputs: Vec<Vec<f32>> =
