@@ -104,6 +104,8 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = true;
   tuning.SLPVectorization = true;
+  // Tiles are unrolled to registers already; what LLVM would add is whole task tiles as straight code, slow to compile.
+  tuning.LoopUnrolling = false;
   llvm::PassBuilder builder(&machine, tuning);
   // No C library is there to call: LLVM may make memcpy, memmove and memset of loops, nothing else.
   llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
