@@ -4,6 +4,7 @@
 
 use crate::kernel::{self, Class, Dispatch, Kernel};
 use crate::linalg::{self, Loops};
+use crate::pack;
 use monopour_ir::{Op, Type};
 use monopour_program::CpuTarget;
 
@@ -110,7 +111,9 @@ fn contraction(dispatch: &Dispatch, loops: &Loops, lanes: i64, cpu: &CpuTarget) 
     }
     kernel::fit_grid(&mut tile, loops);
     let (rows, columns) = register_tile(tile[0], tile[1], lanes, cpu);
-    let block = (k > MAX_REDUCTION).then(|| even_tile(k, REDUCTION_BLOCK, 1).unwrap_or(REDUCTION_BLOCK));
+    // A transposed right operand is packed too, which happens per block.
+    let blocked = k > MAX_REDUCTION || pack::is_transposed(op);
+    let block = blocked.then(|| even_tile(k, REDUCTION_BLOCK, 1).unwrap_or(REDUCTION_BLOCK.min(k)));
     let inner = if can_vectorize(dispatch.root) { Inner::Contraction { rows, columns, block } } else { Inner::Plain };
     (tile, vec![rows, columns], inner)
 }

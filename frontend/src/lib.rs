@@ -9,6 +9,7 @@ pub mod import;
 mod kernel;
 mod kernel_cpu;
 mod linalg;
+mod pack;
 pub mod place;
 mod specialize;
 pub mod tile;

@@ -21,7 +21,7 @@ use crate::fuse::{DISPATCH, ROLE, unshare};
 use crate::kernel::{self, Dispatch, Kernel};
 use crate::kernel_cpu::{self, Inner};
 use crate::transforms::{self, Plan, SEQUENCE, VECTORIZE};
-use crate::{linalg, wrap};
+use crate::{linalg, pack, wrap};
 use monopour_ir::{
     Attr, CANONICALIZE, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, Value, WalkOrder, apply_named_sequence,
     run_passes,
@@ -127,9 +127,18 @@ fn tile_dispatches(
     }
     cut(module, &plans, options, report, rw)?;
     run_passes(module.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
+    pack::run(blocked_products(module, &plans), rw)?;
     let marked = mark_vectors(module, &plans, rw);
     plans.retain(|plan| marked.contains(&plan.number));
     vectorize(module, &plans, report, rw)
+}
+
+/// The matrix products whose reduction is cut into blocks.
+fn blocked_products(module: &Module, plans: &[Plan]) -> Vec<Op> {
+    let is_blocked = |plan: &&Plan| matches!(plan.inner, Inner::Contraction { block: Some(_), .. });
+    let numbers: HashSet<i64> = plans.iter().filter(is_blocked).map(|plan| plan.number).collect();
+    let products = module.op().find_all("linalg.matmul").into_iter();
+    products.filter(|op| op.attr(DISPATCH).and_then(|a| a.as_int()).is_some_and(|n| numbers.contains(&n))).collect()
 }
 
 /// The whole dispatch as one tile of the class that always works.

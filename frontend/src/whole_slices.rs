@@ -32,9 +32,10 @@ pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics>
 }
 
 fn restore(output: Value, rw: &mut Rewriter) -> Result<(), Diagnostics> {
-    let bare: Vec<_> = output.uses().into_iter().filter(|u| !is_slice_of(u.op, u.index)).collect();
+    let inside: Vec<_> = output.uses().into_iter().filter(|u| !u.op.is("tensor.parallel_insert_slice")).collect();
+    let bare = inside.iter().find(|u| !(u.op.is("tensor.extract_slice") && u.index == 0)).copied();
     let shape = output.ty().shape().filter(|s| s.iter().all(|d| *d >= 0));
-    let (Some(shape), Some((block, _)), Some(first)) = (shape, output.as_block_arg(), bare.first()) else {
+    let (Some(shape), Some((block, _)), Some(first)) = (shape, output.as_block_arg(), bare) else {
         return Ok(());
     };
     let cx = rw.context();
@@ -49,17 +50,9 @@ fn restore(output: Value, rw: &mut Rewriter) -> Result<(), Diagnostics> {
             .attr("static_strides", per_dim(1))
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0])),
     )?;
-    for u in bare {
+    // All of them: parts of the output that are extracted beside the whole would be other values than it.
+    for u in inside {
         rw.set_operand(u.op, u.index, slice.result(0));
     }
     Ok(())
-}
-
-/// Whether the op takes a slice of this operand, or inserts into it.
-fn is_slice_of(op: Op, operand: usize) -> bool {
-    match op.name() {
-        "tensor.extract_slice" => operand == 0,
-        "tensor.parallel_insert_slice" => operand == 1,
-        _ => false,
-    }
 }
