@@ -4,5 +4,6 @@ mod backend;
 mod cli;
 mod example;
 mod opt;
+mod passes;
 mod phases;
 mod suite;
