@@ -91,43 +91,112 @@ type Case64 = (&'static str, Box<dyn Fn(f64) -> f64>);
 type Case32 = (&'static str, fn(i32) -> i32);
 type Predicate = (&'static str, fn(f32) -> bool);
 
+/// Sweeps the functions against f64: relative errors with a floor, as `docs/numerics.md` states them.
 #[test]
 fn math_functions_are_accurate() {
-    let inputs = [-0.9f32, -0.4, -0.001, 0.0, 0.001, 0.3, 0.7, 0.95];
     let erf = |x: f64| {
-        (0..60).fold((0.0, x), |(s, t), n| (s + t / f64::from(2 * n + 1), -t * x * x / f64::from(n + 1))).0 * 2.0
-            / std::f64::consts::PI.sqrt()
+        (0..200).fold((0.0, x), |(s, t), n| (s + t / f64::from(2 * n + 1), -t * x * x / f64::from(n + 1))).0
+            * std::f64::consts::FRAC_2_SQRT_PI
     };
-    let cases: Vec<Case64> = vec![
-        ("math.exp", Box::new(f64::exp)),
-        ("math.exp2", Box::new(f64::exp2)),
-        ("math.sin", Box::new(f64::sin)),
-        ("math.cos", Box::new(f64::cos)),
-        ("math.tan", Box::new(f64::tan)),
-        ("math.tanh", Box::new(f64::tanh)),
-        ("math.atan", Box::new(f64::atan)),
-        ("math.absf", Box::new(f64::abs)),
-        ("math.ceil", Box::new(f64::ceil)),
-        ("math.floor", Box::new(f64::floor)),
-        ("math.trunc", Box::new(f64::trunc)),
-        ("math.round", Box::new(f64::round)),
-        ("math.erf", Box::new(erf)),
-        ("math.log1p", Box::new(f64::ln_1p)),
-        ("math.expm1", Box::new(f64::exp_m1)),
+    // Name, reference, domain, relative error, and the magnitude below which the error is absolute.
+    let cases: Vec<(Case64, [f64; 2], [f64; 2])> = vec![
+        (("math.exp", Box::new(f64::exp)), [-80.0, 80.0], [1e-5, 0.0]),
+        (("math.exp2", Box::new(f64::exp2)), [-120.0, 120.0], [2e-5, 0.0]),
+        (("math.expm1", Box::new(f64::exp_m1)), [-2.0, 2.0], [2e-6, 0.0]),
+        (("math.log", Box::new(f64::ln)), [0.001, 100.0], [2e-6, 1.0]),
+        (("math.log2", Box::new(f64::log2)), [0.001, 100.0], [2e-6, 1.0]),
+        (("math.log10", Box::new(f64::log10)), [0.001, 100.0], [2e-6, 1.0]),
+        (("math.log1p", Box::new(f64::ln_1p)), [-0.9, 10.0], [2e-6, 0.01]),
+        (("math.sin", Box::new(f64::sin)), [-6.0, 6.0], [2e-6, 1.0]),
+        (("math.cos", Box::new(f64::cos)), [-6.0, 6.0], [2e-6, 1.0]),
+        (("math.tan", Box::new(f64::tan)), [-1.2, 1.2], [4e-6, 1.0]),
+        (("math.asin", Box::new(f64::asin)), [-1.0, 1.0], [6e-6, 1.0]),
+        (("math.acos", Box::new(f64::acos)), [-1.0, 1.0], [6e-6, 1.0]),
+        (("math.atan", Box::new(f64::atan)), [-20.0, 20.0], [4e-6, 1.0]),
+        (("math.sinh", Box::new(f64::sinh)), [-5.0, 5.0], [4e-6, 1.0]),
+        (("math.cosh", Box::new(f64::cosh)), [-5.0, 5.0], [4e-6, 1.0]),
+        (("math.tanh", Box::new(f64::tanh)), [-100.0, 100.0], [2e-6, 1.0]),
+        (("math.erf", Box::new(erf)), [-4.0, 4.0], [5e-6, 0.01]),
+        (("math.erfc", Box::new(move |x| 1.0 - erf(x))), [-4.0, 4.0], [2e-6, 1.0]),
+        (("math.cbrt", Box::new(f64::cbrt)), [-30.0, 30.0], [1e-6, 0.0]),
+        (("math.sqrt", Box::new(f64::sqrt)), [0.0, 30.0], [2e-7, 0.0]),
+        (("math.rsqrt", Box::new(|x| 1.0 / x.sqrt())), [0.01, 30.0], [1e-6, 0.0]),
+        (("math.absf", Box::new(f64::abs)), [-3.0, 3.0], [0.0, 0.0]),
+        (("math.ceil", Box::new(f64::ceil)), [-3.0, 3.0], [0.0, 0.0]),
+        (("math.floor", Box::new(f64::floor)), [-3.0, 3.0], [0.0, 0.0]),
+        (("math.trunc", Box::new(f64::trunc)), [-3.0, 3.0], [0.0, 0.0]),
+        (("math.round", Box::new(f64::round)), [-3.0, 3.0], [0.0, 0.0]),
+        (("math.roundeven", Box::new(f64::round_ties_even)), [-3.0, 3.0], [0.0, 0.0]),
     ];
-    for (name, f) in cases {
-        let Some(out) = run("f32", &format!("  %r = {name} %x : f32"), inputs.map(f32::to_bits).to_vec()) else {
-            return;
-        };
+    for ((name, f), [from, to], [relative, floor]) in cases {
+        let inputs: Vec<f32> = (0..=240).map(|i| (from + (to - from) * f64::from(i) / 240.0) as f32).collect();
+        let bits = inputs.iter().map(|x| x.to_bits()).collect();
+        let Some(out) = run("f32", &format!("  %r = {name} %x : f32"), bits) else { return };
         for (x, r) in inputs.iter().zip(out) {
             let (found, expected) = (f64::from(f32::from_bits(r)), f(f64::from(*x)));
-            // Drivers approximate the arc tangent with an absolute error of some 1e-6.
-            let tolerance = if name == "math.atan" { 2e-5 } else { 4e-6 };
-            assert!(
-                (found - expected).abs() <= tolerance * expected.abs().max(0.05),
-                "{name}({x}) is {found}, expected {expected}"
-            );
+            let allowed = relative * expected.abs().max(floor);
+            assert!((found - expected).abs() <= allowed, "{name}({x}) is {found}, expected {expected}");
         }
+    }
+}
+
+#[test]
+fn powers_of_negative_bases_and_special_values() {
+    let Some(device) = device() else { return };
+    let cases = [
+        (-2.0f32, 2.0f32, 4.0f32),
+        (-2.0, 3.0, -8.0),
+        (-2.0, -1.0, -0.5),
+        (-2.0, 0.5, f32::NAN),
+        (0.0, 0.0, 1.0),
+        (0.0, 2.0, 0.0),
+        (0.0, -1.0, f32::INFINITY),
+        (1.0, 1000.0, 1.0),
+        (2.5, 1.5, 3.952_847),
+        (9.0, 0.5, 3.0),
+    ];
+    let (n, space) = (cases.len(), "#gpu.address_space<global>");
+    let ty = format!("memref<{n}xf32, {space}>");
+    let text = format!(
+        "func.func private @kernel(%a: {ty}, %b: {ty}) attributes {{monopour.workgroup_size = array<i32: {n}, 1, 1>}} {{\n  %t = gpu.thread_id x\n  %x = memref.load %a[%t] : {ty}\n  %y = memref.load %b[%t] : {ty}\n  %r = math.powf %x, %y : f32\n  memref.store %r, %a[%t] : {ty}\n  return\n}}"
+    );
+    let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}\n{text}"));
+    let kernel =
+        emit::run(&module, module.symbol("kernel").expect("the kernel is there")).unwrap_or_else(|d| panic!("{d}"));
+    let column = |f: fn(&(f32, f32, f32)) -> f32| cases.iter().map(|c| f(c).to_bits()).collect::<Vec<u32>>();
+    let out = device.run(&kernel, [1, 1, 1], &[column(|c| c.0), column(|c| c.1)]);
+    for ((x, y, expected), found) in cases.iter().zip(&out[0]) {
+        let found = f32::from_bits(*found);
+        let fine = found == *expected
+            || (found - expected).abs() <= 1e-5 * expected.abs()
+            || (found.is_nan() && expected.is_nan());
+        assert!(fine, "{x} to the power of {y} is {found}, expected {expected}");
+    }
+}
+
+#[test]
+fn functions_at_the_edges() {
+    let cases: [(&str, f32, f32); 12] = [
+        ("math.tanh", f32::INFINITY, 1.0),
+        ("math.tanh", -200.0, -1.0),
+        ("math.exp", 200.0, f32::INFINITY),
+        ("math.exp", f32::NEG_INFINITY, 0.0),
+        ("math.log", 0.0, f32::NEG_INFINITY),
+        ("math.sqrt", -1.0, f32::NAN),
+        ("math.log", -1.0, f32::NAN),
+        ("math.erf", 50.0, 1.0),
+        ("math.cbrt", 0.0, 0.0),
+        ("math.expm1", 1e-6, 1e-6),
+        ("math.log1p", 1e-6, 1e-6),
+        ("math.exp", f32::NAN, f32::NAN),
+    ];
+    for (name, x, expected) in cases {
+        let Some(out) = run("f32", &format!("  %r = {name} %x : f32"), vec![x.to_bits()]) else { return };
+        let found = f32::from_bits(out[0]);
+        let fine = found == expected
+            || (found - expected).abs() <= 1e-5 * expected.abs()
+            || (found.is_nan() && expected.is_nan());
+        assert!(fine, "{name}({x}) is {found}, expected {expected}");
     }
 }
 

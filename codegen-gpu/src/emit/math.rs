@@ -10,7 +10,11 @@ use naga::{BinaryOperator as B, MathFunction as M, UnaryOperator as U};
 pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     let shape = types::shape(kernel, op, op.result(0).ty())?;
     let operands: Vec<Lowered> = (0..op.num_operands()).map(|i| kernel.operand(op, i)).collect();
-    let lowered = if let Some(fun) = builtin(op.name()) {
+    // Predicates have bool results; what they look at is the operand.
+    let shape = types::shape(kernel, op, op.operand(0).ty()).unwrap_or(shape);
+    let lowered = if let Some(f) = written_out(op.name()).filter(|_| shape.scalar == naga::Scalar::F32) {
+        kernel.map(operands[0], |k, a| f(k, a, shape))
+    } else if let Some(fun) = builtin(op.name()) {
         // naga lets these pass, but SPIR-V's functions end at 32 bits.
         if shape.scalar == naga::Scalar::F64 && !has_64_bits(fun) {
             return Err(error::unsupported_type(
@@ -20,8 +24,8 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
             ));
         }
         apply(kernel, &operands, |k, args| k.math(fun, args))
-    } else if let Some(f) = written_out(op.name()).filter(|_| shape.scalar == naga::Scalar::F32) {
-        kernel.map(operands[0], |k, a| f(k, a, shape))
+    } else if let Some(lowered) = several_operands(kernel, op, &operands, shape) {
+        lowered
     } else {
         return Err(error::unsupported_op(op));
     };
@@ -64,7 +68,6 @@ fn builtin(name: &str) -> Option<M> {
         "math.fma" => M::Fma,
         "math.log" => M::Log,
         "math.log2" => M::Log2,
-        "math.powf" => M::Pow,
         "math.roundeven" => M::Round,
         "math.rsqrt" => M::InverseSqrt,
         "math.sin" => M::Sin,
@@ -84,7 +87,7 @@ fn has_64_bits(fun: M) -> bool {
     matches!(fun, M::Abs | M::Ceil | M::Floor | M::Fma | M::InverseSqrt | M::Round | M::Sqrt | M::Trunc)
 }
 
-/// Functions of one f32 that no shading language has.
+/// Functions of one f32 that no shading language has, or that drivers compute badly.
 fn written_out(name: &str) -> Option<fn(&mut Kernel, Ex, Shape) -> Ex> {
     Some(match name {
         "math.erf" => erf,
@@ -93,8 +96,121 @@ fn written_out(name: &str) -> Option<fn(&mut Kernel, Ex, Shape) -> Ex> {
         "math.log10" => log10,
         "math.round" => round_half_away,
         "math.isnan" => is_nan,
+        "math.isinf" => is_infinite,
+        "math.isfinite" => is_finite,
+        "math.erfc" => erfc,
+        "math.cbrt" => cbrt,
+        "math.asin" => asin,
+        "math.acos" => acos,
         _ => return None,
     })
+}
+
+/// Functions of several f32.
+fn several_operands(kernel: &mut Kernel, op: Op, operands: &[Lowered], shape: Shape) -> Option<Lowered> {
+    if shape.scalar != naga::Scalar::F32 {
+        return None;
+    }
+    match op.name() {
+        "math.powf" => Some(match whole_exponent(op) {
+            Some(exponent) => kernel.map(operands[0], |k, x| repeated_product(k, x, exponent)),
+            None => kernel.zip(operands[0], operands[1], |k, x, y| powf(k, x, y, shape)),
+        }),
+        "math.copysign" => Some(kernel.zip(operands[0], operands[1], |k, x, y| copysign(k, x, y, shape))),
+        "math.clampf" => Some(apply(kernel, operands, |k, args| {
+            let low = k.math(M::Max, &[args[0], args[1]]);
+            k.math(M::Min, &[low, args[2]])
+        })),
+        _ => None,
+    }
+}
+
+/// A constant exponent of 1 to 4.
+fn whole_exponent(op: Op) -> Option<u32> {
+    let constant = op.operand(1).defining_op().filter(|d| d.is("arith.constant"))?.attr("value")?;
+    let value = constant.splat_value().unwrap_or(constant).as_float()?;
+    [1, 2, 3, 4].into_iter().find(|e| f64::from(*e) == value)
+}
+
+fn repeated_product(k: &mut Kernel, x: Ex, exponent: u32) -> Ex {
+    (1..exponent).fold(x, |product, _| k.binary(B::Multiply, product, x))
+}
+
+/// The languages' `pow` is undefined for negative bases; this one follows C, infinite arguments aside.
+fn powf(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
+    let (zero, one, half) = (number(k, 0.0, shape), number(k, 1.0, shape), number(k, 0.5, shape));
+    let magnitude = k.math(M::Abs, &[x]);
+    let log = k.math(M::Log2, &[magnitude]);
+    let exponent = k.binary(B::Multiply, y, log);
+    let power = k.math(M::Exp2, &[exponent]);
+    let truncated = k.math(M::Trunc, &[y]);
+    let is_whole = k.binary(B::Equal, truncated, y);
+    let halved = k.binary(B::Multiply, y, half);
+    let floor = k.math(M::Floor, &[halved]);
+    let is_even = k.binary(B::Equal, floor, halved);
+    let minus = k.unary(U::Negate, power);
+    let signed = k.select(is_even, power, minus);
+    let undefined = number(k, f32::NAN, shape);
+    let of_negative = k.select(is_whole, signed, undefined);
+    let is_negative = k.binary(B::Less, x, zero);
+    let result = k.select(is_negative, of_negative, power);
+    let to_the_zeroth = k.binary(B::Equal, y, zero);
+    let of_one = k.binary(B::Equal, x, one);
+    let is_one = k.binary(B::InclusiveOr, to_the_zeroth, of_one);
+    k.select(is_one, one, result)
+}
+
+fn masked(k: &mut Kernel, x: Ex, mask: u32, shape: Shape) -> Ex {
+    let bits = k.bitcast(x, naga::ScalarKind::Uint);
+    let mask = k.u32(mask);
+    let mask = k.splat(mask, shape.lanes);
+    k.binary(B::And, bits, mask)
+}
+
+fn copysign(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
+    let (magnitude, sign) = (masked(k, x, 0x7fff_ffff, shape), masked(k, y, 0x8000_0000, shape));
+    let bits = k.binary(B::InclusiveOr, magnitude, sign);
+    k.bitcast(bits, naga::ScalarKind::Float)
+}
+
+/// The magnitude's bits compared with those of infinity.
+fn compare_with_infinity(k: &mut Kernel, x: Ex, operator: B, shape: Shape) -> Ex {
+    let magnitude = masked(k, x, 0x7fff_ffff, shape);
+    let infinity = k.u32(f32::INFINITY.to_bits());
+    let infinity = k.splat(infinity, shape.lanes);
+    k.binary(operator, magnitude, infinity)
+}
+
+fn is_infinite(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    compare_with_infinity(k, x, B::Equal, shape)
+}
+
+fn is_finite(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    compare_with_infinity(k, x, B::Less, shape)
+}
+
+fn erfc(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    let one = number(k, 1.0, shape);
+    let erf = erf(k, x, shape);
+    k.binary(B::Subtract, one, erf)
+}
+
+/// The root of the magnitude by logarithm, then one step of Newton's method; 0 has no logarithm.
+fn cbrt(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    let third = number(k, 1.0 / 3.0, shape);
+    let magnitude = k.math(M::Abs, &[x]);
+    let log = k.math(M::Log2, &[magnitude]);
+    let exponent = k.binary(B::Multiply, log, third);
+    let guess = k.math(M::Exp2, &[exponent]);
+    let square = k.binary(B::Multiply, guess, guess);
+    let quotient = k.binary(B::Divide, magnitude, square);
+    let error = k.binary(B::Subtract, quotient, guess);
+    let correction = k.binary(B::Multiply, error, third);
+    let root = k.binary(B::Add, guess, correction);
+    let zero = number(k, 0.0, shape);
+    let is_zero = k.binary(B::Equal, x, zero);
+    let root = k.select(is_zero, zero, root);
+    copysign(k, root, x, shape)
 }
 
 fn number(k: &mut Kernel, value: f32, shape: Shape) -> Ex {
@@ -139,36 +255,56 @@ fn horner(k: &mut Kernel, x: Ex, coefficients: &[f32], shape: Shape) -> Ex {
     sum
 }
 
-/// Kahan: the rounding error of `1 + x` cancels in the quotient.
+/// Near 0 the series of `2 artanh(x / (2 + x))`: drivers' logarithms have an absolute error around 1.
 fn log1p(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
-    let one = number(k, 1.0, shape);
+    let (one, two) = (number(k, 1.0, shape), number(k, 2.0, shape));
+    let denominator = k.binary(B::Add, x, two);
+    let z = k.binary(B::Divide, x, denominator);
+    let square = k.binary(B::Multiply, z, z);
+    let coefficients = [13.0f32, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0].map(|odd| 2.0 / odd);
+    let series = horner(k, square, &coefficients, shape);
+    let near = k.binary(B::Multiply, series, z);
     let u = k.binary(B::Add, one, x);
-    let log = k.math(M::Log, &[u]);
-    let difference = k.binary(B::Subtract, u, one);
-    let product = k.binary(B::Multiply, log, x);
-    let quotient = k.binary(B::Divide, product, difference);
-    let half = number(k, 0.5, shape);
-    let magnitude = k.math(M::Abs, &[x]);
-    let small = k.binary(B::Less, magnitude, half);
-    let exact = k.binary(B::Equal, u, one);
-    let result = k.select(small, quotient, log);
-    k.select(exact, x, result)
+    let far = k.math(M::Log, &[u]);
+    near_zero(k, x, near, far, shape)
 }
 
-/// Kahan, as in [`log1p`].
+/// Near 0 the Taylor series, elsewhere the difference.
 fn expm1(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    let factorials = [362_880.0f32, 40_320.0, 5_040.0, 720.0, 120.0, 24.0, 6.0, 2.0, 1.0];
+    let series = horner(k, x, &factorials.map(|f| 1.0 / f), shape);
+    let near = k.binary(B::Multiply, series, x);
     let one = number(k, 1.0, shape);
-    let u = k.math(M::Exp, &[x]);
-    let difference = k.binary(B::Subtract, u, one);
-    let log = k.math(M::Log, &[u]);
-    let product = k.binary(B::Multiply, difference, x);
-    let quotient = k.binary(B::Divide, product, log);
+    let exp = k.math(M::Exp, &[x]);
+    let far = k.binary(B::Subtract, exp, one);
+    near_zero(k, x, near, far, shape)
+}
+
+/// `near` for magnitudes below one half, else `far`.
+fn near_zero(k: &mut Kernel, x: Ex, near: Ex, far: Ex, shape: Shape) -> Ex {
     let half = number(k, 0.5, shape);
     let magnitude = k.math(M::Abs, &[x]);
-    let small = k.binary(B::Less, magnitude, half);
-    let exact = k.binary(B::Equal, u, one);
-    let result = k.select(small, quotient, difference);
-    k.select(exact, x, result)
+    let is_near = k.binary(B::Less, magnitude, half);
+    k.select(is_near, near, far)
+}
+
+/// `sqrt(1 - x^2)`, without cancellation near 1.
+fn cofunction(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    let one = number(k, 1.0, shape);
+    let (below, above) = (k.binary(B::Subtract, one, x), k.binary(B::Add, one, x));
+    let square = k.binary(B::Multiply, below, above);
+    k.math(M::Sqrt, &[square])
+}
+
+/// Mesa's own has an absolute error of 3e-4.
+fn asin(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    let cosine = cofunction(k, x, shape);
+    k.math(M::Atan2, &[x, cosine])
+}
+
+fn acos(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    let sine = cofunction(k, x, shape);
+    k.math(M::Atan2, &[sine, x])
 }
 
 fn log10(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
