@@ -14,7 +14,7 @@
 //! see that the insertion writes back what already stands there; without one it copies the tile.
 //! Requires: dispatches of static shape. Ensures: no shared output is used but by extractions and insertions.
 
-use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value};
+use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, OpSpec, Rewriter, Value};
 
 /// Restores the slices of all dispatches.
 ///
