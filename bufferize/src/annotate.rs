@@ -15,7 +15,7 @@ use crate::collect::Collected;
 const ATTRIBUTES: &[&str] = &["bufferization.access", "bufferization.writable", "bufferization.buffer_layout"];
 
 /// Annotates one function.
-pub(crate) fn run(function: Op, collected: &Collected, decisions: &Decisions, summary: &[ArgumentSummary]) {
+pub(crate) fn run(function: Op, collected: &Collected, decisions: &Decisions, summary: Option<&[ArgumentSummary]>) {
     let mut rw = Rewriter::new(function.context());
     let cx = function.context();
     for op in collected.ops.iter().filter(|op| op.operands().iter().any(|v| v.ty().is_tensor())) {
@@ -29,6 +29,7 @@ pub(crate) fn run(function: Op, collected: &Collected, decisions: &Decisions, su
         }).collect();
         rw.set_attr(*op, "__inplace_operands_attr__", Attr::array(cx, &words));
     }
+    let Some(summary) = summary else { return };
     let equivalent = equivalent_arguments(function, collected, decisions);
     if let Some(terminator) = function.body().and_then(|b| b.terminator()).filter(|_| equivalent.iter().any(Option::is_some)) {
         let numbers: Vec<Attr> = equivalent.iter().map(|e| Attr::i64(cx, e.map_or(-1, |i| i64::try_from(i).unwrap_or(-1)))).collect();

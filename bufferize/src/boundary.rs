@@ -86,6 +86,10 @@ pub(crate) fn argument_attr(function: Op, index: usize, name: &str) -> Option<At
 
 /// Whether the buffer of a function's argument may be stored to.
 pub(crate) fn is_argument_writable(function: Op, index: usize, options: &Options) -> bool {
+    // Without function boundaries the argument stays a tensor that somebody else made.
+    if !options.bufferize_function_boundaries {
+        return false;
+    }
     if let Some(writable) = argument_attr(function, index, "bufferization.writable") {
         return writable.as_bool() == Some(true);
     }

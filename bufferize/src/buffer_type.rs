@@ -17,7 +17,7 @@ use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, MemRefType, Op,
 
 use crate::boundary::{Callees, callee_of};
 use crate::op_model::{AliasModel, Index, OpModels, RelationModel, SliceModel, has_tensors};
-use crate::options::{FunctionBoundaryTypeConversion, Options};
+use crate::options::{FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
 
 /// The predictions so far.
 pub struct BufferTypes<'a> {
@@ -44,8 +44,8 @@ impl<'a> BufferTypes<'a> {
         if !ty.is_tensor() {
             return ty;
         }
-        // Values of unreachable or foreign code have no prediction; an identity layout is always a valid request.
-        self.types.get(&value).copied().unwrap_or_else(|| self.identity(ty))
+        // What is made by something that stays on tensors has no prediction.
+        self.types.get(&value).copied().unwrap_or_else(|| self.unknown(ty))
     }
     /// Records a prediction.
     pub fn set(&mut self, value: Value, ty: Type) {
@@ -54,6 +54,13 @@ impl<'a> BufferTypes<'a> {
     /// The memory space of a tensor type under the options.
     pub fn memory_space(&self, tensor: Type) -> Option<Attr> {
         memory_space(self.options, tensor)
+    }
+    fn unknown(&self, tensor: Type) -> Type {
+        let identity = self.identity(tensor);
+        match (self.options.unknown_type_conversion, identity.as_memref()) {
+            (UnknownTypeConversion::FullyDynamic, Some(memref)) => dynamic_layout(&memref),
+            _ => identity,
+        }
     }
     /// The row-major memref of a tensor type, in the tensor's memory space.
     pub fn identity(&self, tensor: Type) -> Type {
@@ -89,7 +96,7 @@ impl<'a> BufferTypes<'a> {
     /// As [`Self::walk`].
     pub(crate) fn function(&mut self, function: Op) -> Result<(), Diagnostics> {
         let Some(body) = function.body() else { return Ok(()) };
-        for arg in body.args().into_iter().filter(|a| a.ty().is_tensor()) {
+        for arg in body.args().into_iter().filter(|a| a.ty().is_tensor() && self.options.bufferize_function_boundaries) {
             let ty = self.boundary(arg.ty());
             self.set(arg, ty);
         }
@@ -133,7 +140,7 @@ impl<'a> BufferTypes<'a> {
     /// B0108 when two values of one buffer are in different memory spaces.
     pub fn walk(&mut self, block: Block) -> Result<(), Diagnostics> {
         for op in block.ops() {
-            match self.models.get(op).cloned() {
+            match self.models.taking_part(op, self.options).cloned() {
                 Some(model) if has_tensors(op) => model.buffer_types(op, self)?,
                 _ => {
                     for inner in op.regions().into_iter().flat_map(|r| r.blocks()) {

@@ -7,12 +7,12 @@
 use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::builder::FactsBuilder;
-use monopour_analysis::facts::{Affine, Alias, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use as UseFact, ValueInfo};
+use monopour_analysis::facts::{Affine, Alias, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use as UseFact, ValueInfo};
 use monopour_analysis::index::{BlockId, IndexVec, OpId, OperandId, ValueId};
 use monopour_ir::{Diagnostic, Diagnostics, Op, Region, Use, Value, WalkOrder};
 
 use crate::boundary::{Callees, is_argument_writable};
-use crate::op_model::{AliasModel, OpModels, ReadModel, RelationModel, SliceModel, SubsetModel, has_tensors};
+use crate::op_model::{AliasModel, OpModels, ReadModel, RelationModel, ResultModel, SliceModel, SubsetModel, UseModel, has_tensors};
 use crate::options::Options;
 use crate::slices::Symbols;
 
@@ -28,7 +28,7 @@ pub(crate) struct Collected {
 
 /// Collects the facts of a function with a body.
 pub(crate) fn collect(function: Op, models: &OpModels, callees: &Callees, options: &Options) -> Result<Collected, Diagnostics> {
-    let listed = listed_ops(function, models)?;
+    let listed = listed_ops(function, models, options)?;
     let mut collector = Collector {
         models,
         callees,
@@ -51,7 +51,7 @@ pub(crate) fn collect(function: Op, models: &OpModels, callees: &Callees, option
 }
 
 /// The operations with tensors, and those around them.
-fn listed_ops(function: Op, models: &OpModels) -> Result<HashSet<Op>, Diagnostics> {
+fn listed_ops(function: Op, models: &OpModels, options: &Options) -> Result<HashSet<Op>, Diagnostics> {
     let mut listed = HashSet::new();
     let mut errors = Diagnostics::default();
     for op in function.nested(WalkOrder::Post) {
@@ -59,7 +59,8 @@ fn listed_ops(function: Op, models: &OpModels) -> Result<HashSet<Op>, Diagnostic
             continue;
         }
         listed.insert(op);
-        if has_tensors(op) && models.get(op).is_none() {
+        let stays = options.allow_unknown_ops || !options.dialect_filter.is_empty() || op.dialect() == "func";
+        if has_tensors(op) && models.taking_part(op, options).is_none() && !stays {
             errors.0.push(unknown_op(op));
         }
         if op.regions().iter().any(|r| r.blocks().len() > 1) {
@@ -70,6 +71,12 @@ fn listed_ops(function: Op, models: &OpModels) -> Result<HashSet<Op>, Diagnostic
         errors.0.push(several_blocks(function));
     }
     if errors.has_errors() { Err(errors) } else { Ok(listed) }
+}
+
+/// What stays on tensors may return its operands.
+fn unknown_aliases(op: Op) -> Vec<AliasModel> {
+    let tensors = op.results().into_iter().filter(|r| r.ty().is_tensor());
+    tensors.map(|r| AliasModel { definite: false, ..AliasModel::unknown(r) }).collect()
 }
 
 fn unknown_op(op: Op) -> Diagnostic {
@@ -133,9 +140,11 @@ impl Collector<'_> {
         let id = self.builder.op(block, label);
         self.ops.push(op);
         self.op_ids.insert(op, id);
-        let model = self.models.get(op).cloned();
+        let model = self.models.taking_part(op, self.options).cloned();
         for (index, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
-            let known = model.as_ref().map(|m| m.result(op, index)).unwrap_or_default();
+            // What is made elsewhere must not be written.
+            let foreign = ResultModel { writable: false, definition: Definition::Always, allocates: false };
+            let known = model.as_ref().map_or(foreign, |m| m.result(op, index));
             let info = ValueInfo { writable: known.writable, definition: known.definition, allocates: known.allocates, ..self.info(result) };
             let value = self.builder.result(id, info);
             self.name(result, value);
@@ -161,10 +170,10 @@ impl Collector<'_> {
     /// Operands, what they alias, and subsets.
     fn uses(&mut self) {
         for (id, op) in self.ops.iter_enumerated().map(|(id, op)| (id, *op)).collect::<Vec<_>>() {
-            let Some(model) = self.models.get(op).cloned() else { continue };
+            let model = self.models.taking_part(op, self.options).cloned();
             for (index, operand) in op.operands().into_iter().enumerate().filter(|(_, v)| v.ty().is_tensor()) {
                 let Some(&value) = self.value_ids.get(&operand) else { continue };
-                let used = model.use_of(op, index, self.callees);
+                let used = model.as_ref().map_or(UseModel::READ_WRITE, |m| m.use_of(op, index, self.callees));
                 let reads = match used.reads {
                     ReadModel::No => Reads::No,
                     ReadModel::Yes => Reads::Yes,
@@ -174,11 +183,12 @@ impl Collector<'_> {
                 let operand_id = self.builder.operand(id, value, fact);
                 self.operands.push(Use { op, index });
                 self.operand_ids.insert((op, index), operand_id);
-                for alias in model.aliases(op, index, self.callees) {
+                let aliases = model.as_ref().map_or_else(|| unknown_aliases(op), |m| m.aliases(op, index, self.callees));
+                for alias in aliases {
                     self.alias(operand_id, alias);
                 }
             }
-            if let Some(subset) = model.subset(op) {
+            if let Some(subset) = model.and_then(|m| m.subset(op)) {
                 self.subset(id, op, subset);
             }
         }
@@ -220,7 +230,6 @@ impl Collector<'_> {
     }
 
     fn finish(self, function: Op) -> Result<Collected, Diagnostics> {
-        debug_assert!(self.options.bufferize_function_boundaries, "checked with the options");
         let facts = self.builder.finish().map_err(|error| {
             let message = format!("the facts about this function do not fit together: {error}");
             Diagnostics::from(Diagnostic::error("B0103", function.location(), message).with_help("an op model names a wrong operand or value"))

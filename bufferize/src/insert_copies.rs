@@ -23,13 +23,19 @@ use crate::options::Options;
 use crate::rewrite::location_of;
 
 /// Inserts the copies of one function and returns a remark for each.
-pub(crate) fn run(collected: &Collected, decisions: &Decisions, options: &Options) -> Result<Diagnostics, Diagnostics> {
+pub(crate) fn run(
+    collected: &Collected,
+    decisions: &Decisions,
+    options: &Options,
+    takes_part: impl Fn(Op) -> bool,
+) -> Result<Diagnostics, Diagnostics> {
     let Some(first) = collected.ops.iter().next() else { return Ok(Diagnostics::default()) };
     let mut rw = Rewriter::new(first.context());
     let mut remarks = Diagnostics::default();
     // Decided on the tensors as they are; the loop below changes them.
     let escaping = escaping_yields(collected, decisions, options);
-    for (id, used) in collected.operands.iter_enumerated() {
+    // What stays on tensors copies for itself, when it is bufferized.
+    for (id, used) in collected.operands.iter_enumerated().filter(|(_, used)| takes_part(used.op)) {
         let Some(copy) = decisions.copy(id) else { continue };
         if used.op.is("tensor.parallel_insert_slice") && used.index == 1 {
             // The forall's own operand has been copied; iterations share that copy.

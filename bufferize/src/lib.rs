@@ -21,5 +21,5 @@ mod slices;
 pub use boundary::{ArgumentSummary, Callees};
 pub use buffer_type::BufferTypes;
 pub use one_shot::{Stats, run_one_shot, run_with_models};
-pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options};
+pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
 pub use rewrite::Rewriting;

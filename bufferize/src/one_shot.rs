@@ -66,13 +66,16 @@ pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Resu
     for function in order.iter().copied().filter(|f| f.body().is_some()) {
         let collected = collect(function, models, &callees, options)?;
         let decisions = decide(&collected, options)?;
-        let counts = decisions.counts();
-        stats.in_place += counts.in_place;
-        stats.out_of_place += counts.out_of_place;
+        for (id, used) in collected.operands.iter_enumerated().filter(|(_, u)| models.taking_part(u.op, options).is_some()) {
+            debug_assert!(used.op.operand(used.index).ty().is_tensor(), "operands are tensors");
+            let count = if decisions.is_in_place(id) { &mut stats.in_place } else { &mut stats.out_of_place };
+            *count += 1;
+        }
         verify_loops(&collected, &decisions, options)?;
         let summary = summarise(function, &collected, &decisions);
         if options.test_analysis_only {
-            annotate::run(function, &collected, &decisions, &summary);
+            let boundary = options.bufferize_function_boundaries.then_some(summary.as_slice());
+            annotate::run(function, &collected, &decisions, boundary);
         }
         callees.insert(function, summary);
         decided.push((function, collected, decisions));
@@ -83,14 +86,14 @@ pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Resu
     let mut self_copies = HashSet::new();
     for (_, collected, decisions) in &decided {
         self_copies.extend(inserts_in_place(collected, decisions));
-        stats.remarks.0.extend(insert_copies::run(collected, decisions, options)?.0);
+        stats.remarks.0.extend(insert_copies::run(collected, decisions, options, |op| models.taking_part(op, options).is_some())?.0);
     }
     let mut types = BufferTypes::new(models, options, &callees);
     for (function, _, _) in &decided {
         types.function(*function)?;
     }
     let made = rewrite::run(module, models, options, types, self_copies)?;
-    for function in functions {
+    for function in functions.into_iter().filter(|_| options.bufferize_function_boundaries) {
         annotate::strip(function);
     }
     stats.allocs = made.allocs;

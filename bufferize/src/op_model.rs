@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use monopour_analysis::facts::Definition;
-use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Diagnostics, Op, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
 use crate::models;
+use crate::options::Options;
 use crate::rewrite::Rewriting;
 
 /// Whether the contents of an operand may be loaded.
@@ -167,6 +168,26 @@ pub enum SubsetModel {
     },
 }
 
+/// The operands of an operation after the rewrite: memrefs where it has tensors.
+#[derive(Clone, Debug)]
+pub struct Buffers<'a> {
+    values: &'a [Value],
+}
+
+impl<'a> Buffers<'a> {
+    pub(crate) fn new(values: &'a [Value]) -> Self {
+        Self { values }
+    }
+    /// Operand by position.
+    pub fn operand(&self, index: usize) -> Value {
+        self.values[index]
+    }
+    /// All operands.
+    pub fn operands(&self) -> &'a [Value] {
+        self.values
+    }
+}
+
 /// What an operation does to the memory of its tensors, and what replaces it.
 ///
 /// `operand` and `result` are positions among all operands and results; methods are asked about tensors only.
@@ -203,7 +224,7 @@ pub trait OpModel {
     ///
     /// # Errors
     /// `Declined` as the conversion driver defines it.
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined>;
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined>;
 }
 
 /// The models by operation name, and by dialect for operations that have none of their own.
@@ -231,6 +252,12 @@ impl OpModels {
     /// Adds or replaces the model of a dialect's operations that have none of their own.
     pub fn add_dialect(&mut self, dialect: &str, model: impl OpModel + 'static) {
         self.by_dialect.insert(dialect.to_owned(), Rc::new(model));
+    }
+    /// The model of an operation that takes part under the options; what does not take part stays on tensors.
+    pub(crate) fn taking_part(&self, op: Op, options: &Options) -> Option<&Rc<dyn OpModel>> {
+        let filtered = !options.dialect_filter.is_empty() && !options.dialect_filter.iter().any(|d| d == op.dialect());
+        let boundary = op.dialect() == "func" && !options.bufferize_function_boundaries;
+        self.get(op).filter(|_| !filtered && !boundary)
     }
     /// The model of an operation.
     pub fn get(&self, op: Op) -> Option<&Rc<dyn OpModel>> {

@@ -14,6 +14,16 @@ pub enum FunctionBoundaryTypeConversion {
     FullyDynamic,
 }
 
+/// The layout of memrefs that nothing is known about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownTypeConversion {
+    /// Dynamic strides and offset.
+    #[default]
+    FullyDynamic,
+    /// Row-major, contiguous, offset 0.
+    Identity,
+}
+
 /// In which order the analysis visits operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnalysisHeuristic {
@@ -57,6 +67,8 @@ pub struct Options {
     pub no_analysis_func_filter: Vec<String>,
     /// `function-boundary-type-conversion`.
     pub function_boundary_type_conversion: FunctionBoundaryTypeConversion,
+    /// `unknown-type-conversion`: the layout of a memref that stands for a tensor made elsewhere.
+    pub unknown_type_conversion: UnknownTypeConversion,
     /// `must-infer-memory-space`: there is no default memory space.
     pub must_infer_memory_space: bool,
     /// `use-encoding-for-memory-space`: a tensor's encoding is its memory space.
@@ -85,6 +97,7 @@ impl Default for Options {
             test_analysis_only: false,
             no_analysis_func_filter: vec![],
             function_boundary_type_conversion: FunctionBoundaryTypeConversion::Infer,
+            unknown_type_conversion: UnknownTypeConversion::FullyDynamic,
             must_infer_memory_space: false,
             use_encoding_for_memory_space: false,
             buffer_alignment_bytes: 64,
@@ -109,13 +122,15 @@ impl Options {
         }
     }
 
+    /// Whether something may stay on tensors.
+    pub(crate) fn is_partial(&self) -> bool {
+        !self.bufferize_function_boundaries || self.allow_unknown_ops || !self.dialect_filter.is_empty()
+    }
+
     /// Refuses what is not there yet, instead of ignoring it.
     pub(crate) fn check(&self) -> Result<(), Diagnostics> {
         let missing = [
-            (!self.bufferize_function_boundaries, "bufferize-function-boundaries=0"),
-            (self.allow_unknown_ops, "allow-unknown-ops"),
             (self.analysis_heuristic == AnalysisHeuristic::BottomUpFromTerminators, "analysis-heuristic=bottom-up-from-terminators"),
-            (!self.dialect_filter.is_empty(), "dialect-filter"),
             (self.dump_alias_sets, "dump-alias-sets"),
             (self.print_conflicts, "print-conflicts"),
             (!self.no_analysis_func_filter.is_empty(), "no-analysis-func-filter"),

@@ -12,12 +12,14 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 
-use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
-use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Type, Value, WalkOrder};
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder};
 
 use crate::buffer_type::{BufferTypes, is_cast_safe, subview_type};
-use crate::op_model::{Index, OpModels, SliceModel, has_tensors};
+use crate::op_model::{Buffers, Index, OpModels, SliceModel, has_tensors};
 use crate::options::Options;
+
+const CAST: &str = "builtin.unrealized_conversion_cast";
 
 /// What a rewrite of one op may ask and use.
 pub struct Rewriting<'a> {
@@ -59,17 +61,64 @@ pub(crate) fn run(module: Op, models: &OpModels, options: &Options, types: Buffe
         copies: Cell::new(0),
         remarks: RefCell::default(),
     };
+    let stays = |op: Op| models.taking_part(op, options).is_none();
     let mut target = ConversionTarget::new();
-    target.unknown_dynamically_legal(|op| !has_tensors(op) || op.is("builtin.unrealized_conversion_cast"));
-    target.dynamically_legal_op("func.func", |op| !has_tensor_signature(op));
+    target.unknown_dynamically_legal(|op| !has_tensors(op) || op.is(CAST) || (options.is_partial() && stays(op)));
+    target.dynamically_legal_op("func.func", |op| !options.bufferize_function_boundaries || !has_tensor_signature(op));
     let mut patterns = PatternSet::new();
     patterns.add_fn("func.func", |op, _, rw| signature(op, rw, &pass));
-    patterns.add_fn("*", |op, adaptor, rw| match models.get(op) {
-        Some(model) => model.rewrite(op, adaptor, rw, &pass),
+    patterns.add_fn("*", |op, adaptor, rw| match models.taking_part(op, options) {
+        Some(model) => {
+            let buffers = buffers_of(op, adaptor, rw, &pass);
+            model.rewrite(op, &Buffers::new(&buffers), rw, &pass)
+        }
         None => Err(Declined::no_match("nothing says how it uses the memory of its tensors")),
     });
-    convert(module, &target, &patterns, Mode::Full)?;
+    let mode = if options.is_partial() { Mode::Partial } else { Mode::Full };
+    convert(module, &target, &patterns, mode)?;
+    if options.is_partial() {
+        bridge(module)?;
+    }
     Ok(Made { allocs: pass.allocs.get(), copies: pass.copies.get(), remarks: pass.remarks.take() })
+}
+
+/// The operands as memrefs; a tensor that something else makes is cast, and becomes a `bufferization.to_buffer` at the end.
+fn buffers_of(op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Vec<Value> {
+    let original = op.operands();
+    adaptor.operands().iter().zip(original).map(|(value, tensor)| {
+        if value.ty().is_tensor() && !op.is("scf.forall.in_parallel") { rw.cast(*value, pass.types.of(tensor)) } else { *value }
+    }).collect()
+}
+
+/// Casts between what was rewritten and what stays on tensors become `to_tensor` and `to_buffer`.
+fn bridge(module: Op) -> Result<(), Diagnostics> {
+    let mut rw = Rewriter::new(module.context());
+    for cast in module.find_all(CAST).into_iter().filter(|op| op.num_operands() == 1 && op.num_results() == 1) {
+        let (from, to) = (cast.operand(0), cast.result(0));
+        let name = match (from.ty().is_memref(), to.ty().is_memref()) {
+            (true, false) if to.ty().is_tensor() => "bufferization.to_tensor",
+            (false, true) if from.ty().is_tensor() => "bufferization.to_buffer",
+            _ => continue,
+        };
+        // A buffer becomes a tensor when its writes are done: right before its first reader.
+        let anchor = first_user(cast).filter(|_| name == "bufferization.to_tensor").unwrap_or(cast);
+        rw.set_point(InsertionPoint::Before(anchor));
+        let new = rw.create(OpSpec::new(name, cast.location()).operands(&[from]).results(&[to.ty()]))?;
+        rw.replace_op(cast, &new.results());
+    }
+    Ok(())
+}
+
+/// The first op of the block that uses the cast's result, or holds one that does.
+fn first_user(cast: Op) -> Option<Op> {
+    let in_block = |mut op: Op| {
+        while op.block() != cast.block() {
+            op = op.parent()?;
+        }
+        Some(op)
+    };
+    let users = cast.result(0).uses().into_iter().filter_map(|u| in_block(u.op));
+    users.reduce(|a, b| if b.is_before_in_block(a) { b } else { a })
 }
 
 fn has_tensor_signature(op: Op) -> bool {

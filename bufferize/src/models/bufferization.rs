@@ -1,18 +1,20 @@
 //! `bufferization`: explicit allocations and copies on tensors.
 
 use monopour_analysis::facts::Definition;
-use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Diagnostics, Op, Type, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, OpModel, OpModels, ResultModel, SubsetModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, SubsetModel, UseModel};
 use crate::rewrite::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("bufferization.alloc_tensor", AllocTensor);
     models.add("bufferization.materialize_in_destination", Materialize);
     models.add("bufferization.dealloc_tensor", DeallocTensor);
+    models.add("bufferization.to_tensor", ToTensor);
+    models.add("bufferization.to_buffer", ToBuffer);
 }
 
 /// The `copy` operand of an alloc_tensor.
@@ -48,9 +50,9 @@ impl OpModel for AllocTensor {
         types.set(op.result(0), ty);
         Ok(())
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         let ty = pass.types.of(op.result(0));
-        let copied = copied_operand(op).map(|i| adaptor.operand(i));
+        let copied = copied_operand(op).map(|i| buffers.operand(i));
         let sizes: Vec<Value> = match copied {
             Some(source) => pass.dynamic_sizes(rw, op, source)?,
             None => {
@@ -81,12 +83,12 @@ impl OpModel for Materialize {
     fn subset(&self, op: Op) -> Option<SubsetModel> {
         op.operand(1).ty().is_tensor().then_some(SubsetModel::Insertion { source: 0, destination: 1, slice: None })
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         if op.operand(1).ty().is_memref() && op.attr("writable").is_none() {
             return Err(pass.unsupported(op, "a memref destination without 'writable'").into());
         }
-        pass.copy(rw, op, adaptor.operand(0), adaptor.operand(1))?;
-        let results: Vec<Value> = op.results().iter().map(|_| adaptor.operand(1)).collect();
+        pass.copy(rw, op, buffers.operand(0), buffers.operand(1))?;
+        let results: Vec<Value> = op.results().iter().map(|_| buffers.operand(1)).collect();
         rw.replace_op(op, &results);
         Ok(())
     }
@@ -101,9 +103,47 @@ impl OpModel for DeallocTensor {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
-        rw.create(monopour_ir::OpSpec::new("memref.dealloc", op.location()).operands(&[adaptor.operand(0)]))?;
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+        rw.create(monopour_ir::OpSpec::new("memref.dealloc", op.location()).operands(&[buffers.operand(0)]))?;
         rw.replace_op(op, &[]);
+        Ok(())
+    }
+}
+
+/// A memref seen as a tensor.
+struct ToTensor;
+
+impl OpModel for ToTensor {
+    super::no_uses!();
+    fn result(&self, op: Op, _result: usize) -> ResultModel {
+        ResultModel { writable: op.attr("writable").is_some(), ..ResultModel::default() }
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        types.set(op.result(0), op.operand(0).ty());
+        Ok(())
+    }
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        if op.attr("restrict").is_none() && !op.result(0).is_unused() {
+            return Err(pass.unsupported(op, "no 'restrict': another tensor may be the same memory,").into());
+        }
+        rw.replace_op(op, &[buffers.operand(0)]);
+        Ok(())
+    }
+}
+
+/// A tensor's buffer.
+struct ToBuffer;
+
+impl OpModel for ToBuffer {
+    fn use_of(&self, op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        if op.attr("read_only").is_some() { UseModel::READ } else { UseModel::READ_WRITE }
+    }
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
+    }
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let buffer = pass.cast_or_copy(rw, op, buffers.operand(0), op.result(0).ty())?;
+        rw.replace_op(op, &[buffer]);
         Ok(())
     }
 }

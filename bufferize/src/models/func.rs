@@ -1,11 +1,11 @@
 //! `func`: returns, and calls by what is known about the callee.
 
-use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Diagnostics, Op, OpSpec, Value};
 
 use crate::boundary::{Callees, callee_of};
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, OpModel, OpModels, ReadModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, UseModel};
 use crate::rewrite::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
@@ -22,12 +22,12 @@ impl OpModel for Return {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         let function = op.parent().and_then(Op::function_type);
         let results = function.map(|(_, results)| results).unwrap_or_default();
         let mut values = Vec::with_capacity(op.num_operands());
         for (i, ty) in results.into_iter().enumerate() {
-            let value = adaptor.operand(i);
+            let value = buffers.operand(i);
             values.push(if ty.is_memref() { pass.cast_or_copy(rw, op, value, ty)? } else { value });
         }
         rw.set_operands(op, &values);
@@ -62,13 +62,13 @@ impl OpModel for Call {
         }
         Ok(())
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         let callee = callee_of(op).and_then(|name| pass.types.callees().function(&name));
         let Some(callee) = callee else { return Err(pass.unsupported(op, "a call of a function of another module").into()) };
         let inputs = pass.argument_types(callee);
         let mut operands: Vec<Value> = Vec::with_capacity(op.num_operands());
         for (i, ty) in inputs.into_iter().enumerate() {
-            let value = adaptor.operand(i);
+            let value = buffers.operand(i);
             operands.push(if ty.is_memref() { pass.cast_or_copy(rw, op, value, ty)? } else { value });
         }
         let results: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();

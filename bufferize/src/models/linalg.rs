@@ -1,10 +1,10 @@
 //! `linalg`: destination-style operations keep their form, with the results in their `outs`.
 
-use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Op, Value};
 
 use crate::boundary::Callees;
-use crate::op_model::{AliasModel, OpModel, OpModels, ReadModel, SubsetModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, SubsetModel, UseModel};
 use crate::rewrite::Rewriting;
 
 /// Named operations all of whose maps are the identity.
@@ -75,12 +75,12 @@ impl OpModel for Structured {
     fn subset(&self, op: Op) -> Option<SubsetModel> {
         op.is("linalg.copy").then_some(SubsetModel::Insertion { source: 0, destination: 1, slice: None })
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         let replacements: Vec<Value> = (first_init(op)..op.num_operands())
             .filter(|i| op.operand(*i).ty().is_tensor())
-            .map(|i| adaptor.operand(i))
+            .map(|i| buffers.operand(i))
             .collect();
-        pass.recreate(rw, op, adaptor.operands(), &[])?;
+        pass.recreate(rw, op, buffers.operands(), &[])?;
         rw.replace_op(op, &replacements[..op.num_results()]);
         Ok(())
     }
@@ -96,7 +96,7 @@ impl OpModel for Scalar {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, _adaptor: &Adaptor<'_>, _rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, _buffers: &Buffers<'_>, _rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         Err(pass.unsupported(op, "a tensor operand").into())
     }
 }

@@ -1,11 +1,11 @@
 //! `scf`: loops carry memrefs, `forall` writes its shared outputs in place, `if` yields memrefs.
 
-use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Region, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, OpModel, OpModels, ReadModel, RegionModel, RelationModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, RegionModel, RelationModel, UseModel};
 use crate::rewrite::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
@@ -98,13 +98,13 @@ impl OpModel for For {
         }
         Ok(())
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         let Some(body) = op.body() else { return Err(Declined::no_match("a loop without a body")) };
-        let mut operands = adaptor.operands()[..FOR_CONTROL].to_vec();
+        let mut operands = buffers.operands()[..FOR_CONTROL].to_vec();
         let types: Vec<_> = body.args().into_iter().map(|a| pass.types.of(a)).collect();
         for i in FOR_CONTROL..op.num_operands() {
             let ty = types[i - FOR_CONTROL + 1];
-            let init = adaptor.operand(i);
+            let init = buffers.operand(i);
             operands.push(if init.ty().is_memref() { pass.cast_or_copy(rw, op, init, ty)? } else { init });
         }
         let new = pass.recreate(rw, op, &operands, &types[1..])?;
@@ -164,10 +164,10 @@ impl OpModel for Forall {
         }
         types.walk(body)
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
         let Some(body) = op.body() else { return Err(Declined::no_match("a forall without a body")) };
         let (first, outputs) = (first_output(op), op.num_results());
-        let shared: Vec<Value> = adaptor.operands()[first..].to_vec();
+        let shared: Vec<Value> = buffers.operands()[first..].to_vec();
         // Inside, a shared output is the tensor that the forall was given, whose buffer the driver knows.
         let first_argument = body.num_args() - outputs;
         for i in (0..outputs).rev() {
@@ -181,7 +181,7 @@ impl OpModel for Forall {
         let segments: Vec<i32> = segments.into_iter().map(|n| i32::try_from(n).unwrap_or(0)).collect();
         let segments = monopour_ir::Attr::dense_i32(rw.context(), &segments);
         let attrs = op.attrs();
-        let mut spec = OpSpec::new("scf.forall", op.location()).operands(&adaptor.operands()[..first]).region(Region::new());
+        let mut spec = OpSpec::new("scf.forall", op.location()).operands(&buffers.operands()[..first]).region(Region::new());
         for (name, value) in &attrs {
             spec = spec.attr(name, if name == "operandSegmentSizes" { segments } else { *value });
         }
@@ -200,7 +200,7 @@ impl OpModel for InParallel {
     fn region(&self, _op: Op, _region: usize) -> RegionModel {
         RegionModel { graph: true, ..RegionModel::default() }
     }
-    fn rewrite(&self, _op: Op, _adaptor: &Adaptor<'_>, _rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, _op: Op, _buffers: &Buffers<'_>, _rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
         Err(Declined::no_match("its inserts are rewritten one by one"))
     }
 }
@@ -232,9 +232,9 @@ impl OpModel for If {
         }
         Ok(())
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         let types: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
-        let new = pass.recreate(rw, op, adaptor.operands(), &types)?;
+        let new = pass.recreate(rw, op, buffers.operands(), &types)?;
         rw.replace_op(op, &new.results());
         Ok(())
     }
@@ -250,11 +250,11 @@ impl OpModel for Yield {
         let parent = op.parent().filter(|p| p.is("scf.if"));
         parent.map(|p| AliasModel::maybe(p.result(operand))).into_iter().collect()
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         let Some(parent) = op.parent() else { return Err(Declined::no_match("a yield without a parent")) };
         rw.set_point(InsertionPoint::Before(op));
         let mut values = Vec::with_capacity(op.num_operands());
-        for (i, value) in adaptor.operands().iter().enumerate() {
+        for (i, value) in buffers.operands().iter().enumerate() {
             let wanted = parent.results().get(i).map(|r| r.ty()).filter(|t| t.is_memref());
             values.push(match wanted {
                 Some(ty) => pass.cast_or_copy(rw, op, *value, ty)?,

@@ -1,13 +1,13 @@
 //! `tensor`: slices become subviews, inserts become copies into subviews, elements become loads and stores.
 
 use monopour_analysis::facts::Definition;
-use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{InsertionPoint, Op, OpSpec, Type, Value};
 
 use super::no_uses;
 use crate::boundary::Callees;
 use crate::buffer_type::{BufferTypes, subview_type};
-use crate::op_model::{AliasModel, Index, OpModel, OpModels, ReadModel, ResultModel, SubsetModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, Index, OpModel, OpModels, ReadModel, ResultModel, SubsetModel, UseModel};
 use crate::rewrite::Rewriting;
 use crate::slices::slice_of;
 
@@ -30,7 +30,7 @@ impl OpModel for Empty {
     fn result(&self, _op: Op, _result: usize) -> ResultModel {
         ResultModel { definition: Definition::Never, allocates: true, ..ResultModel::default() }
     }
-    fn rewrite(&self, op: Op, _adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, _buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         if op.result(0).is_unused() {
             rw.erase(op);
             return Ok(());
@@ -60,10 +60,10 @@ impl OpModel for ExtractSlice {
         }
         Ok(())
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         let shape = op.result(0).ty().shape().unwrap_or_default();
         let Some(slice) = slice_of(op, 1) else { return Err(pass.unsupported(op, "malformed offsets").into()) };
-        let view = pass.subview(rw, op, adaptor.operand(0), &slice, &shape)?;
+        let view = pass.subview(rw, op, buffers.operand(0), &slice, &shape)?;
         rw.replace_op(op, &[view]);
         Ok(())
     }
@@ -90,14 +90,14 @@ fn insertion(op: Op) -> Option<SubsetModel> {
 }
 
 /// A subview of the destination, and a copy into it unless the source already is that subview.
-fn copy_into_slice(op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+fn copy_into_slice(op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
     if pass.is_self_copy(op) {
         return Ok(());
     }
     let shape = op.operand(0).ty().shape().unwrap_or_default();
     let Some(slice) = slice_of(op, 2) else { return Err(pass.unsupported(op, "malformed offsets").into()) };
-    let view = pass.subview(rw, op, adaptor.operand(1), &slice, &shape)?;
-    pass.copy(rw, op, adaptor.operand(0), view)?;
+    let view = pass.subview(rw, op, buffers.operand(1), &slice, &shape)?;
+    pass.copy(rw, op, buffers.operand(0), view)?;
     Ok(())
 }
 
@@ -113,9 +113,9 @@ impl OpModel for InsertSlice {
     fn subset(&self, op: Op) -> Option<SubsetModel> {
         insertion(op)
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
-        copy_into_slice(op, adaptor, rw, pass)?;
-        rw.replace_op(op, &[adaptor.operand(1)]);
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        copy_into_slice(op, buffers, rw, pass)?;
+        rw.replace_op(op, &[buffers.operand(1)]);
         Ok(())
     }
 }
@@ -133,12 +133,12 @@ impl OpModel for ParallelInsertSlice {
     fn subset(&self, op: Op) -> Option<SubsetModel> {
         insertion(op)
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         // The terminator holds nothing but such inserts; the copy goes before it.
         if let Some(terminator) = op.parent() {
             rw.set_point(InsertionPoint::Before(terminator));
         }
-        copy_into_slice(op, adaptor, rw, pass)?;
+        copy_into_slice(op, buffers, rw, pass)?;
         rw.replace_op(op, &[]);
         Ok(())
     }
@@ -153,8 +153,8 @@ impl OpModel for Extract {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
-        let spec = OpSpec::new("memref.load", op.location()).operands(adaptor.operands()).results(&[op.result(0).ty()]);
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let spec = OpSpec::new("memref.load", op.location()).operands(buffers.operands()).results(&[op.result(0).ty()]);
         let load = rw.create(spec)?;
         rw.replace_op(op, &[load.result(0)]);
         Ok(())
@@ -170,9 +170,9 @@ impl OpModel for Insert {
     fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         if operand == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
-        rw.create(OpSpec::new("memref.store", op.location()).operands(adaptor.operands()))?;
-        rw.replace_op(op, &[adaptor.operand(1)]);
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+        rw.create(OpSpec::new("memref.store", op.location()).operands(buffers.operands()))?;
+        rw.replace_op(op, &[buffers.operand(1)]);
         Ok(())
     }
 }
@@ -189,9 +189,9 @@ impl OpModel for Dim {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
         let ty = op.result(0).ty();
-        let dim = rw.create(OpSpec::new(self.to, op.location()).operands(adaptor.operands()).results(&[ty]))?;
+        let dim = rw.create(OpSpec::new(self.to, op.location()).operands(buffers.operands()).results(&[ty]))?;
         rw.replace_op(op, &[dim.result(0)]);
         Ok(())
     }
@@ -223,8 +223,8 @@ impl OpModel for Cast {
         }
         Ok(())
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
-        let source: Value = adaptor.operand(0);
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let source: Value = buffers.operand(0);
         let Some(ty) = cast_type(source.ty(), op.result(0).ty()) else { return Err(pass.unsupported(op, "an unranked tensor").into()) };
         let cast = rw.create(OpSpec::new("memref.cast", op.location()).operands(&[source]).results(&[ty]))?;
         rw.replace_op(op, &[cast.result(0)]);

@@ -2,11 +2,11 @@
 
 use monopour_analysis::facts::Definition;
 use monopour_ir::Op;
-use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::conversion::{ConversionRewriter, Declined};
 
 use super::no_uses;
 use crate::boundary::Callees;
-use crate::op_model::{AliasModel, OpModel, OpModels, ResultModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, UseModel};
 use crate::rewrite::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
@@ -20,7 +20,7 @@ impl OpModel for Poison {
     fn result(&self, _op: Op, _result: usize) -> ResultModel {
         ResultModel { definition: Definition::Never, allocates: true, ..ResultModel::default() }
     }
-    fn rewrite(&self, op: Op, _adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, _buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         let buffer = pass.alloc(rw, op, pass.identity(op.result(0).ty()), &[])?;
         rw.replace_op(op, &[buffer]);
         Ok(())

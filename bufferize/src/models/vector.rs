@@ -1,10 +1,10 @@
 //! `vector`: transfers between tensors and vectors, and masks around them.
 
-use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Op, OpSpec, Region, Value};
 
 use crate::boundary::Callees;
-use crate::op_model::{AliasModel, OpModel, OpModels, ReadModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, UseModel};
 use crate::rewrite::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
@@ -28,9 +28,9 @@ impl OpModel for Load {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         let results: Vec<_> = op.results().iter().map(|r| r.ty()).collect();
-        let new = pass.recreate(rw, op, adaptor.operands(), &results)?;
+        let new = pass.recreate(rw, op, buffers.operands(), &results)?;
         rw.replace_op(op, &new.results());
         Ok(())
     }
@@ -64,9 +64,9 @@ impl OpModel for TransferWrite {
     fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         if operand == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
-        pass.recreate(rw, op, adaptor.operands(), &[])?;
-        rw.replace_op(op, &[adaptor.operand(1)]);
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+        pass.recreate(rw, op, buffers.operands(), &[])?;
+        rw.replace_op(op, &[buffers.operand(1)]);
         Ok(())
     }
 }
@@ -91,7 +91,7 @@ impl OpModel for Mask {
         }
         Ok(())
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
         let Some(body) = op.body() else { return Err(Declined::no_match("a mask without a body")) };
         // The body is not rewritten yet: a tensor that it yields is the destination of the write in it, defined outside.
         let yielded = body.terminator().map(Op::operands).unwrap_or_default();
@@ -110,7 +110,7 @@ impl OpModel for Mask {
             }
         }
         let region = Region::new();
-        let mut spec = OpSpec::new("vector.mask", op.location()).operands(adaptor.operands()).results(&kept).region(region);
+        let mut spec = OpSpec::new("vector.mask", op.location()).operands(buffers.operands()).results(&kept).region(region);
         let attrs = op.attrs();
         for (name, value) in &attrs {
             spec = spec.attr(name, *value);
@@ -121,7 +121,10 @@ impl OpModel for Mask {
         let mut replacements: Vec<Value> = Vec::with_capacity(op.num_results());
         for value in outside {
             replacements.push(match value {
-                Some(tensor) => rw.converted(tensor),
+                Some(tensor) => {
+                    let value = rw.converted(tensor);
+                    if value.ty().is_tensor() { rw.cast(value, pass.types.of(tensor)) } else { value }
+                }
                 None => vectors.next().expect("invariant: one kept result per yielded vector"),
             });
         }
@@ -140,8 +143,8 @@ impl OpModel for Yield {
         let parent = op.parent().filter(|p| p.is("vector.mask") && operand < p.num_results());
         parent.map(|p| AliasModel::equivalent(p.result(operand))).into_iter().collect()
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
-        let kept: Vec<Value> = adaptor.operands().iter().copied().filter(|v| !v.ty().is_memref() && !v.ty().is_tensor()).collect();
+    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+        let kept: Vec<Value> = buffers.operands().iter().copied().filter(|v| !v.ty().is_memref() && !v.ty().is_tensor()).collect();
         rw.set_operands(op, &kept);
         Ok(())
     }

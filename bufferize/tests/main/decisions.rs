@@ -4,6 +4,26 @@ use crate::support::{bufferize, option_line, programs, upstream};
 use monopour_bufferize::Options;
 
 #[test]
+fn decisions_without_function_boundaries_equal_upstreams() {
+    let mut failures = String::new();
+    for (name, text) in programs() {
+        let (extra, options) = option_line(&text);
+        // The destination is an argument, which must not be written here.
+        if name == "materialize" {
+            continue;
+        }
+        let options = Options { test_analysis_only: true, bufferize_function_boundaries: false, ..options };
+        let expected = upstream(&text, &format!("test-analysis-only {extra}"));
+        match bufferize(&text, &options) {
+            Ok((module, _)) if module.op().to_string() == expected => {}
+            Ok((module, _)) => failures += &difference(&name, &expected, &module.op().to_string()),
+            Err(e) => failures += &format!("{name}: {e}\n"),
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+#[test]
 fn decisions_equal_upstreams() {
     let all = programs();
     assert!(all.len() > 20, "the programs are there");

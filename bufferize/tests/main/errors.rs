@@ -15,8 +15,7 @@ fn fails(code: &str, text: &str, options: &Options) -> String {
 fn options_that_are_not_implemented() {
     let text = "func.func @f() { return }";
     for options in [
-        Options::default(),
-        Options { allow_unknown_ops: true, ..boundaries() },
+        Options { dump_alias_sets: true, ..boundaries() },
         Options { analysis_heuristic: AnalysisHeuristic::BottomUpFromTerminators, ..boundaries() },
         Options { copy_before_write: true, test_analysis_only: true, ..boundaries() },
         Options { must_infer_memory_space: true, use_encoding_for_memory_space: true, ..boundaries() },

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use monopour_bufferize::op_model::{AliasModel, OpModel, UseModel};
+use monopour_bufferize::op_model::{AliasModel, Buffers, OpModel, UseModel};
 use monopour_bufferize::{Callees, Options, Rewriting, Stats, run_one_shot};
-use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Context, Diagnostics, Module, Op};
 
 /// Options under which upstream's pass is compared.
@@ -62,7 +62,7 @@ impl OpModel for WrongModel {
         let first = op.block().and_then(|b| b.first_op()).expect("a block with an op");
         vec![AliasModel::equivalent(first.result(0))]
     }
-    fn rewrite(&self, _op: Op, _: &Adaptor<'_>, _: &mut ConversionRewriter, _: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(&self, _op: Op, _: &Buffers<'_>, _: &mut ConversionRewriter, _: &Rewriting<'_>) -> Result<(), Declined> {
         Err(Declined::no_match("never rewritten"))
     }
 }

@@ -114,10 +114,11 @@ fn bufferize_options(given: &PassOptions) -> Result<monopour_bufferize::Options,
         "fuzzer" => AnalysisHeuristic::Fuzzer,
         other => return Err(bad_value("analysis-heuristic", other)),
     };
-    // Only ops without a model would need another layout, and those are refused.
-    if given.text("unknown-type-conversion") == INFER {
-        return Err(bad_value("unknown-type-conversion", INFER));
-    }
+    let unknown = match given.text("unknown-type-conversion") {
+        IDENTITY => monopour_bufferize::UnknownTypeConversion::Identity,
+        FULLY_DYNAMIC => monopour_bufferize::UnknownTypeConversion::FullyDynamic,
+        other => return Err(bad_value("unknown-type-conversion", other)),
+    };
     Ok(monopour_bufferize::Options {
         allow_return_allocs_from_loops: given.flag("allow-return-allocs-from-loops"),
         allow_unknown_ops: given.flag("allow-unknown-ops"),
@@ -132,6 +133,7 @@ fn bufferize_options(given: &PassOptions) -> Result<monopour_bufferize::Options,
         test_analysis_only: given.flag("test-analysis-only"),
         no_analysis_func_filter: given.list("no-analysis-func-filter"),
         function_boundary_type_conversion: layouts,
+        unknown_type_conversion: unknown,
         must_infer_memory_space: given.flag("must-infer-memory-space"),
         use_encoding_for_memory_space: given.flag("use-encoding-for-memory-space"),
         buffer_alignment_bytes: given.number("buffer-alignment"),
