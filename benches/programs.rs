@@ -1,6 +1,6 @@
 //! Wall time of a warm run of each benchmark program: on a GPU, on one CPU thread, and on all.
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::Criterion;
 use monopour::runtime::DeviceChoice;
 use monopour_benches::{Loaded, programs};
 
@@ -22,5 +22,8 @@ fn benches(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(all, benches);
-criterion_main!(all);
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    benches(&mut criterion);
+    criterion.final_summary();
+}

@@ -32,7 +32,7 @@ impl Interpreter<'_> {
                 return Ok(vec![Datum::Scalar(element(&tensor, at))]);
             }
             "tensor.insert" => self.insert(op)?,
-            "tensor.from_elements" => self.from_elements(op)?,
+            "tensor.from_elements" => self.elements(op)?,
             "tensor.splat" => {
                 let (dtype, shape) = self.result_shape(op, 1)?;
                 filled(dtype, shape, self.scalar(op, 0)?)
@@ -96,7 +96,7 @@ impl Interpreter<'_> {
         Ok(into)
     }
 
-    fn from_elements(&self, op: Op) -> Result<HostTensor> {
+    fn elements(&self, op: Op) -> Result<HostTensor> {
         let (dtype, shape) = self.result_shape(op, op.num_operands())?;
         let mut out = filled(dtype, shape, Scalar::Int(0));
         for i in 0..op.num_operands().min(out.len()) {
