@@ -1,7 +1,7 @@
 //! Matrix products on the device against plain loops: ragged sizes, transposed operands, epilogues, both geometries.
 
 use crate::device::device;
-use crate::program::{assert_close, buffer, compile, execute, lavapipe, numbers, outlined};
+use crate::program::{assert_close, buffer, compile, execute, execute_as, lavapipe, numbers, outlined};
 
 /// How operands are shared.
 const SUBGROUP: &str = r#"class = "contraction", workgroup_size = array<i32: 8, 1, 1>, register_tile = array<i64: 16, 8>, vector_width = 8 : i64, share = "subgroup", subgroup_size = 8 : i64"#;
@@ -201,6 +201,43 @@ fn private_register_tiles() {
     for (m, n, k) in [(64, 64, 64), (7, 10, 63), (65, 63, 10), (1, 64, 7), (63, 1, 65), (10, 65, 1)] {
         let case = Case { tile: (64.min(m), 64.min(n)), ..Case::new(m, n, k) };
         check(&case, PRIVATE, "contraction");
+    }
+}
+
+#[test]
+fn without_64_bit_integers_accesses_are_four_wide() {
+    let Some(device) = device() else { return };
+    let mut description = device.description.clone();
+    description.features.retain(|f| *f != monopour_program::GpuFeature::Int64);
+    for transposed in [(false, false), (true, true)] {
+        let case = Case { transposed, epilogue: Epilogue::BiasRelu, ..Case::new(20, 96, 24) };
+        let inputs = case.inputs();
+        let (out, report) = execute_as(device, &description, &case.text(SUBGROUP), &case.grid(), &inputs);
+        assert_eq!((report.kernels[0].strategy, report.kernels[0].lanes), ("contraction", 4));
+        assert_close(&out[2], &case.expected(&inputs), 1e-4, "four lanes");
+    }
+}
+
+#[test]
+fn every_subgroup_size_compiles() {
+    for size in [4, 8, 16, 32, 64] {
+        let mut description = lavapipe();
+        (description.subgroup_min_size, description.subgroup_max_size) = (size, size);
+        let kernel =
+            SUBGROUP.replace("subgroup_size = 8", &format!("subgroup_size = {size}")).replace("8, 1, 1", "64, 1, 1");
+        let case = Case { epilogue: Epilogue::BiasRelu, tile: (64, 64), ..Case::new(100, 200, 30) };
+        let (_, report, _) = compile(&case.text(&kernel), &description).expect("it compiles");
+        assert_eq!(report.kernels[0].strategy, "contraction", "subgroups of {size}: {}", report.kernels[0].declined);
+    }
+}
+
+/// Several subgroups in one workgroup share the rows of a tile.
+#[test]
+fn workgroups_of_several_subgroups() {
+    let kernel = SUBGROUP.replace("8, 1, 1", "32, 1, 1");
+    for (m, n, k) in [(64, 64, 16), (70, 50, 20)] {
+        let case = Case { tile: (64, 64.min(n)), epilogue: Epilogue::BiasRelu, ..Case::new(m, n, k) };
+        check(&case, &kernel, "contraction");
     }
 }
 

@@ -73,7 +73,18 @@ pub fn validate(kernel: &GpuKernel) {
 
 /// Compiles for the device, runs on f32 data, returns all buffers and the report.
 pub fn execute(device: &Device, text: &str, grid: &[i64], inputs: &[Vec<f32>]) -> (Vec<Vec<f32>>, Report) {
-    let (kernel, report, _) = compile(text, &device.description).unwrap_or_else(|d| panic!("{d}\n{text}"));
+    execute_as(device, &device.description, text, grid, inputs)
+}
+
+/// As [`execute`], compiled for a device that is described by `description`.
+pub fn execute_as(
+    device: &Device,
+    description: &GpuDescription,
+    text: &str,
+    grid: &[i64],
+    inputs: &[Vec<f32>],
+) -> (Vec<Vec<f32>>, Report) {
+    let (kernel, report, _) = compile(text, description).unwrap_or_else(|d| panic!("{d}\n{text}"));
     let size = |axis: usize| grid.iter().rev().nth(axis).map_or(1, |g| *g as u32);
     let bits: Vec<Vec<u32>> = inputs.iter().map(|v| v.iter().map(|x| x.to_bits()).collect()).collect();
     let out = device.run(&kernel, [size(0), size(1), size(2)], &bits);
