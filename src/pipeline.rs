@@ -228,17 +228,24 @@ fn bufferize(state: &mut State<'_>) -> Result<(), Diagnostics> {
     let stats = run_one_shot(state.module().op(), &options)?;
     state.report.in_place += stats.in_place as usize;
     state.report.out_of_place += stats.out_of_place as usize;
-    for remark in &stats.remarks.0 {
-        state.copies.push(CopyNote { reason: remark.to_string(), location: remark.location.clone(), bytes: 0 });
-    }
-    state.report.remarks.0.extend(stats.remarks.0);
+    note_copies(state, stats.remarks, &stats.remark_bytes);
     // Subviews of one slice become one value, and a copy of a slice to itself folds away.
     run_passes(state.module().op(), &format!("builtin.module({CANONICALIZE},cse,{CANONICALIZE})"))
 }
 
+/// Every copy that a phase inserted, with its reason; a new buffer without contents is none.
+fn note_copies(state: &mut State<'_>, remarks: Diagnostics, bytes: &[Option<u64>]) {
+    for (remark, bytes) in remarks.0.iter().zip(bytes).filter(|(_, bytes)| **bytes != Some(0)) {
+        let note = CopyNote { reason: remark.to_string(), location: remark.location.clone(), bytes: bytes.unwrap_or(0) };
+        state.copies.push(note);
+    }
+    state.report.remarks.0.extend(remarks.0);
+}
+
 fn dealloc(state: &mut State<'_>) -> Result<(), Diagnostics> {
     let options = monopour_dealloc::Options { extensions: true, ..Default::default() };
-    monopour_dealloc::run_ownership(state.module().op(), &options)?;
+    let stats = monopour_dealloc::run_ownership(state.module().op(), &options)?;
+    note_copies(state, stats.remarks, &stats.remark_bytes);
     if !state.is_gpu() {
         monopour_dealloc::promote::run(state.module().op())?;
     }

@@ -22,16 +22,34 @@ use crate::models::carried_values;
 use crate::options::Options;
 use crate::rewrite::location_of;
 
+/// Remarks, each with the bytes that are copied: none if known at run time only, 0 for a new buffer without contents.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Remarks {
+    pub(crate) diagnostics: Diagnostics,
+    pub(crate) bytes: Vec<Option<u64>>,
+}
+
+impl Remarks {
+    pub(crate) fn push(&mut self, remark: Diagnostic, bytes: Option<u64>) {
+        self.diagnostics.0.push(remark);
+        self.bytes.push(bytes);
+    }
+    pub(crate) fn append(&mut self, other: Self) {
+        self.diagnostics.0.extend(other.diagnostics.0);
+        self.bytes.extend(other.bytes);
+    }
+}
+
 /// Inserts the copies of one function and returns a remark for each.
 pub(crate) fn run(
     collected: &Collected,
     decisions: &Decisions,
     options: &Options,
     takes_part: impl Fn(Op) -> bool,
-) -> Result<Diagnostics, Diagnostics> {
-    let Some(first) = collected.ops.iter().next() else { return Ok(Diagnostics::default()) };
+) -> Result<Remarks, Diagnostics> {
+    let Some(first) = collected.ops.iter().next() else { return Ok(Remarks::default()) };
     let mut rw = Rewriter::new(first.context());
-    let mut remarks = Diagnostics::default();
+    let mut remarks = Remarks::default();
     // Decided on the tensors as they are; the loop below changes them.
     let escaping = escaping_yields(collected, decisions, options);
     // What stays on tensors copies for itself, when it is bufferized.
@@ -46,7 +64,8 @@ pub(crate) fn run(
         }
         if let Some(reason) = decisions.reason(id) {
             let copied = copy.result.map_or_else(|| used.op.operand(used.index), |result| collected.values[result]);
-            remarks.0.push(explain(collected, id, reason, copied.ty(), copy.contents));
+            let size = if copy.contents { copied.ty().static_size_bytes() } else { Some(0) };
+            remarks.push(explain(collected, id, reason, copied.ty(), copy.contents), size);
         }
         match copy.result {
             Some(result) => copy_result(&mut rw, collected.values[result], copy.contents, options)?,
@@ -54,9 +73,10 @@ pub(crate) fn run(
         }
     }
     for used in escaping {
+        let ty = used.op.operand(used.index).ty();
         copy_operand(&mut rw, used, true, options)?;
-        remarks.0.push(Diagnostic::remark("B0203", used.op.location(), format!(
-            "copied {} that the loop yields: it may share memory with something outside the loop", bytes(used.op.operand(used.index).ty()))));
+        let message = format!("copied {} that the loop yields: it may share memory with something outside the loop", bytes(ty));
+        remarks.push(Diagnostic::remark("B0203", used.op.location(), message), ty.static_size_bytes());
     }
     Ok(remarks)
 }

@@ -23,6 +23,7 @@ use monopour_ir::{Diagnostic, Diagnostics, Op};
 use crate::boundary::{Callees, callees_first, summarise};
 use crate::buffer_type::BufferTypes;
 use crate::collect::{Collected, collect};
+use crate::insert_copies::Remarks;
 use crate::models::carried_values;
 use crate::op_model::OpModels;
 use crate::options::{AnalysisHeuristic, Options};
@@ -41,6 +42,8 @@ pub struct Stats {
     pub copies: u32,
     /// Why each copy is there: B0201 a conflict, B0202 a layout, B0203 a loop's result.
     pub remarks: Diagnostics,
+    /// Bytes that each remark's copy moves: none if known at run time only, 0 for a new buffer without contents.
+    pub remark_bytes: Vec<Option<u64>>,
 }
 
 /// Bufferizes a module with the models of upstream's dialects.
@@ -84,9 +87,10 @@ pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Resu
         return Ok(stats);
     }
     let mut self_copies = HashSet::new();
+    let mut remarks = Remarks::default();
     for (_, collected, decisions) in &decided {
         self_copies.extend(inserts_in_place(collected, decisions));
-        stats.remarks.0.extend(insert_copies::run(collected, decisions, options, |op| models.taking_part(op, options).is_some())?.0);
+        remarks.append(insert_copies::run(collected, decisions, options, |op| models.taking_part(op, options).is_some())?);
     }
     let mut types = BufferTypes::new(models, options, &callees);
     for (function, _, _) in &decided {
@@ -98,7 +102,8 @@ pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Resu
     }
     stats.allocs = made.allocs;
     stats.copies = made.copies;
-    stats.remarks.0.extend(made.remarks.0);
+    remarks.append(made.remarks);
+    (stats.remarks, stats.remark_bytes) = (remarks.diagnostics, remarks.bytes);
     Ok(stats)
 }
 

@@ -16,6 +16,7 @@ use monopour_ir::conversion::{Adaptor, ConversionRewriter, ConversionTarget, Dec
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder};
 
 use crate::buffer_type::{BufferTypes, is_cast_safe, subview_type};
+use crate::insert_copies::{Remarks, bytes};
 use crate::op_model::{Buffers, Index, OpModels, SliceModel, has_tensors};
 use crate::options::Options;
 
@@ -31,7 +32,7 @@ pub struct Rewriting<'a> {
     globals: RefCell<Globals>,
     allocs: Cell<u32>,
     copies: Cell<u32>,
-    remarks: RefCell<Diagnostics>,
+    remarks: RefCell<Remarks>,
 }
 
 /// Constants by value and type, and the names that are taken.
@@ -45,7 +46,7 @@ struct Globals {
 pub(crate) struct Made {
     pub(crate) allocs: u32,
     pub(crate) copies: u32,
-    pub(crate) remarks: Diagnostics,
+    pub(crate) remarks: Remarks,
 }
 
 /// Rewrites the module. `self_copies`: inserts whose source already is the slice that they overwrite.
@@ -214,7 +215,7 @@ impl Rewriting<'_> {
         let sizes = self.dynamic_sizes(rw, at, value)?;
         let buffer = self.alloc(rw, at, ty, &sizes)?;
         self.copy(rw, at, value, buffer)?;
-        self.remarks.borrow_mut().0.push(layout_remark(at, value.ty(), ty));
+        self.remarks.borrow_mut().push(layout_remark(at, value.ty(), ty), value.ty().static_size_bytes());
         Ok(buffer)
     }
 
@@ -313,7 +314,7 @@ impl Globals {
 }
 
 fn layout_remark(at: Op, from: Type, to: Type) -> Diagnostic {
-    let size = from.static_size_bytes().map_or_else(|| "a number of bytes known at run time".to_owned(), |b| format!("{b} bytes"));
+    let size = bytes(from);
     Diagnostic::remark("B0202", at.location(), format!("copied {size} for {}: {from} is not certain to have the layout of {to}", at.name()))
 }
 

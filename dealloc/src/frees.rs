@@ -94,6 +94,7 @@ fn own_result(
     let unless = if matches!(give, Give::If(_)) { ", unless it turns out to be owned" } else { "" };
     let message = format!("copied {size} for result {index}{unless}: a caller owns its results, and this one is an argument, a constant or another result");
     stats.remarks.0.push(Diagnostic::remark("D0201", terminator.location(), message));
+    stats.remark_bytes.push(value.ty().static_size_bytes());
     stats.clones += 1;
     Ok(())
 }

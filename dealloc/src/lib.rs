@@ -30,6 +30,8 @@ pub struct Stats {
     pub clones: u32,
     /// Why each copy is there (D0201).
     pub remarks: Diagnostics,
+    /// Bytes that each remark's copy moves; none if known at run time only.
+    pub remark_bytes: Vec<Option<u64>>,
 }
 
 /// Inserts deallocations into all functions of `module`.

@@ -151,6 +151,7 @@ fn donated_arguments_are_written() {
     let (_, stats) = bufferize(&kept, &Options::pipeline()).expect("bufferizes");
     assert_eq!((stats.allocs, stats.copies), (1, 1));
     assert!(stats.remarks.to_string().contains("copied 32 bytes for operand 1 of tensor.insert"), "{}", stats.remarks);
+    assert_eq!(stats.remark_bytes, [Some(32)]);
 }
 
 #[test]
