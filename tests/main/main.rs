@@ -6,4 +6,5 @@ mod example;
 mod opt;
 mod passes;
 mod phases;
+mod random;
 mod suite;
