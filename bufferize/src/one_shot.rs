@@ -160,10 +160,10 @@ fn inserts_in_place(collected: &Collected, decisions: &Decisions) -> HashSet<Op>
     let class = |operand| decisions.equivalence_class(facts.operands()[operand].value);
     let mut extracted = HashSet::new();
     for op in facts.ops().iter() {
-        if let Some(Subset::Extraction { container, result, slice }) = op.subset {
-            if decisions.is_in_place(container) {
-                extracted.insert((class(container), slice, decisions.equivalence_class(result)));
-            }
+        if let Some(Subset::Extraction { container, result, slice }) = op.subset
+            && decisions.is_in_place(container)
+        {
+            extracted.insert((class(container), slice, decisions.equivalence_class(result)));
         }
     }
     let mut found = HashSet::new();

@@ -18,7 +18,7 @@ const VIEWS: &[&str] = &[
 /// Results are fresh buffers that somebody has to free. A function's results are owned by its caller.
 const ALLOCATIONS: &[&str] = &["memref.alloc", "bufferization.clone", "func.call"];
 /// Results are memory of somebody else.
-const FOREIGN: &[&str] = &["memref.alloca", "memref.get_global"];
+const FOREIGN: &[&str] = &["memref.alloca", "memref.get_global", "bufferization.to_buffer"];
 /// Ops with regions that forward memrefs in a known way.
 const REGION_OPS: &[&str] = &["scf.if", "scf.for", "scf.forall"];
 

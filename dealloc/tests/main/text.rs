@@ -130,3 +130,14 @@ fn without_extensions_the_form_is_upstreams() {
     }
     assert!(failures.is_empty(), "{failures}");
 }
+
+#[test]
+fn a_tensors_buffer_is_somebody_elses() {
+    let text = "func.func @f(%t: tensor<8xf32>, %x: f32) -> memref<8xf32> {
+        %b = bufferization.to_buffer %t : tensor<8xf32> to memref<8xf32>
+        return %b : memref<8xf32>
+    }";
+    let (_, stats) = dealloc(text, &EXTENSIONS).expect("owned");
+    assert_eq!((stats.deallocs, stats.clones), (0, 1));
+    assert_eq!(stats.remark_bytes, [Some(32)]);
+}
