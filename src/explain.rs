@@ -94,7 +94,8 @@ fn memory_over_time(plan: &MemoryPlan) -> Vec<Step> {
     let mut steps: Vec<u32> = plan.transients.iter().flat_map(|t| [t.first, t.last.saturating_add(1)]).collect();
     steps.sort_unstable();
     steps.dedup();
-    let live = |step: u32| plan.transients.iter().filter(|t| t.first <= step && step <= t.last).map(|t| t.size_bytes).sum();
+    let live =
+        |step: u32| plan.transients.iter().filter(|t| t.first <= step && step <= t.last).map(|t| t.size_bytes).sum();
     steps.into_iter().map(|step| Step { step, live_bytes: live(step) }).collect()
 }
 

@@ -12,11 +12,11 @@ pub mod pipeline;
 #[cfg(feature = "compiler")]
 pub mod report;
 
+#[cfg(feature = "compiler")]
+pub use monopour_ir::Diagnostics;
 pub use monopour_program as program;
 pub use monopour_program::Program;
 pub use monopour_runtime as runtime;
-#[cfg(feature = "compiler")]
-pub use monopour_ir::Diagnostics;
 #[cfg(feature = "compiler")]
 pub use options::{CompileOptions, TargetDescription};
 #[cfg(feature = "compiler")]

@@ -1,13 +1,15 @@
 //! The order of the phases: a table as data, from which `--emit`, `--dump-after`, timings and help texts come.
 //!
 //! A phase takes the module of one variant to the next form and promises a [`Contract`]; the next phase trusts it.
-//! The last step, [`emit_variant`], turns the scheduled module into kernels and native code.
+//! The last step, `emit`, turns the scheduled module into kernels and native code.
 
 use crate::options::{CompileOptions, TargetDescription, target_kind};
 use crate::report::{Dump, Report, Timing};
 use monopour_bufferize::{Options, run_one_shot};
 use monopour_frontend as frontend;
-use monopour_ir::{Attr, CANONICALIZE, Context, Contract, Diagnostic, Diagnostics, Module, Op, PrintOptions, run_passes};
+use monopour_ir::{
+    Attr, CANONICALIZE, Context, Contract, Diagnostic, Diagnostics, Module, Op, PrintOptions, run_passes,
+};
 use monopour_program::{Constant, CopyNote, DType, Program, Signature, TensorDesc, Variant};
 use monopour_split as split;
 use std::path::Path;
@@ -31,10 +33,20 @@ pub const PHASES: [Phase; 10] = [
     Phase { name: "fuse", help: "elementwise ops fused, dispatch roots marked", run: fuse, contract: on_tensors },
     Phase { name: "tile", help: "one scf.forall over tiles per dispatch", run: tile, contract: tiled },
     Phase { name: "place", help: "host or device for each op, memory spaces", run: place, contract: tiled },
-    Phase { name: "bufferize", help: "memrefs instead of tensors, in place where it is safe", run: bufferize, contract: on_memrefs },
+    Phase {
+        name: "bufferize",
+        help: "memrefs instead of tensors, in place where it is safe",
+        run: bufferize,
+        contract: on_memrefs,
+    },
     Phase { name: "dealloc", help: "every allocation freed once, or returned", run: dealloc, contract: on_memrefs },
     Phase { name: "outline", help: "each dispatch a kernel function of a tile id", run: outline, contract: on_memrefs },
-    Phase { name: "distribute", help: "a GPU tile spread over the invocations of a workgroup", run: distribute, contract: distributed },
+    Phase {
+        name: "distribute",
+        help: "a GPU tile spread over the invocations of a workgroup",
+        run: distribute,
+        contract: distributed,
+    },
     Phase { name: "plan", help: "transients placed in one arena", run: plan, contract: distributed },
     Phase { name: "schedule", help: "the host function as calls of the runtime", run: schedule, contract: distributed },
 ];
@@ -188,10 +200,8 @@ impl State<'_> {
 }
 
 fn import(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    let options = frontend::import::ImportOptions {
-        entry: state.options.entry.clone(),
-        weights: state.options.weights.clone(),
-    };
+    let options =
+        frontend::import::ImportOptions { entry: state.options.entry.clone(), weights: state.options.weights.clone() };
     let imported = frontend::import::run(state.cx, state.source, state.file, &options)?;
     state.entry = imported.entry.clone();
     state.imported = Some(imported);
@@ -236,7 +246,8 @@ fn bufferize(state: &mut State<'_>) -> Result<(), Diagnostics> {
 /// Every copy that a phase inserted, with its reason; a new buffer without contents is none.
 fn note_copies(state: &mut State<'_>, remarks: Diagnostics, bytes: &[Option<u64>]) {
     for (remark, bytes) in remarks.0.iter().zip(bytes).filter(|(_, bytes)| **bytes != Some(0)) {
-        let note = CopyNote { reason: remark.to_string(), location: remark.location.clone(), bytes: bytes.unwrap_or(0) };
+        let note =
+            CopyNote { reason: remark.to_string(), location: remark.location.clone(), bytes: bytes.unwrap_or(0) };
         state.copies.push(note);
     }
     state.report.remarks.0.extend(remarks.0);
@@ -258,7 +269,9 @@ fn outline(state: &mut State<'_>) -> Result<(), Diagnostics> {
 
 fn distribute(state: &mut State<'_>) -> Result<(), Diagnostics> {
     match state.target {
-        TargetDescription::Gpu(description) => monopour_codegen_gpu::distribute::run(state.module(), description).map(|_| ()),
+        TargetDescription::Gpu(description) => {
+            monopour_codegen_gpu::distribute::run(state.module(), description).map(|_| ())
+        }
         TargetDescription::Cpu(_) => Ok(()),
     }
 }
@@ -279,7 +292,12 @@ const SCALAR: [&str; 9] = ["func", "arith", "math", "scf", "affine", "ub", "vect
 fn on_tensors(_: &TargetDescription) -> Contract {
     Contract {
         dialects: &["func", "linalg", "tensor", "arith", "math", "scf", "affine"],
-        ops: &["bufferization.to_tensor", "bufferization.to_buffer", "bufferization.materialize_in_destination", "bufferization.alloc_tensor"],
+        ops: &[
+            "bufferization.to_tensor",
+            "bufferization.to_buffer",
+            "bufferization.materialize_in_destination",
+            "bufferization.alloc_tensor",
+        ],
         tensors: true,
         memrefs: false,
     }
@@ -318,8 +336,12 @@ fn signature(state: &State<'_>) -> Result<Signature, Diagnostics> {
         let attrs = func.attr(list).and_then(|a| a.as_array()).and_then(|a| a.get(i).copied());
         let named = |key: &str| attrs.and_then(|a: Attr| a.get(key));
         let unsupported = || {
-            Diagnostic::error("F0003", func.location(), format!("{prefix}{i} of type {ty} cannot cross the boundary of a program"))
-                .with_help("pass ranked tensors of static shape")
+            Diagnostic::error(
+                "F0003",
+                func.location(),
+                format!("{prefix}{i} of type {ty} cannot cross the boundary of a program"),
+            )
+            .with_help("pass ranked tensors of static shape")
         };
         let shape = ty.as_tensor().ok_or_else(unsupported)?.shape;
         let shape: Result<Vec<u64>, _> = shape.into_iter().map(u64::try_from).collect();

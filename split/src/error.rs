@@ -4,8 +4,9 @@ use monopour_ir::{Diagnostic, Op};
 
 /// A dispatch takes a value that no kernel argument can carry.
 pub(crate) fn captured(op: Op, ty: &str) -> Diagnostic {
-    Diagnostic::error("S0001", op.location(), format!("a dispatch captures a value of type {ty}"))
-        .with_help("kernels take whole, contiguous, static memrefs and constants: compute the value inside the dispatch")
+    Diagnostic::error("S0001", op.location(), format!("a dispatch captures a value of type {ty}")).with_help(
+        "kernels take whole, contiguous, static memrefs and constants: compute the value inside the dispatch",
+    )
 }
 
 /// A dispatch whose grid is not known at compile time.

@@ -181,13 +181,7 @@ fn clone_into(rw: &mut Rewriter, op: Op, map: &mut HashMap<Value, Value>) {
     map.extend(op.results().into_iter().zip(copy.results()));
 }
 
-fn replace_body(
-    rw: &mut Rewriter,
-    forall: Op,
-    name: &str,
-    memrefs: &[Value],
-    rank: usize,
-) -> Result<(), Diagnostics> {
+fn replace_body(rw: &mut Rewriter, forall: Op, name: &str, memrefs: &[Value], rank: usize) -> Result<(), Diagnostics> {
     let body = forall.body().expect("a forall has a body");
     let mut old: Vec<Op> = body.ops();
     let terminator = old.pop().expect("a forall body has a terminator");

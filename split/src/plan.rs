@@ -20,9 +20,9 @@
 //! Source: offset packing by [`monopour_analysis::plan`].
 
 use crate::{ACCESS_ATTR, ARENA_ATTR, error};
+use monopour_analysis::index::{BufferId, IndexVec};
 use monopour_analysis::liveness::Interval;
 use monopour_analysis::plan::{ALIGNMENT_BYTES, MemoryPlan, Request};
-use monopour_analysis::index::{BufferId, IndexVec};
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value};
 use std::collections::HashMap;
@@ -163,11 +163,7 @@ fn report(transients: &[Transient], plan: &MemoryPlan) -> Report {
         last: t.last,
         location: t.location.clone(),
     });
-    Report {
-        arena_bytes: plan.peak_bytes,
-        lower_bound_bytes: plan.lower_bound_bytes,
-        transients: placed.collect(),
-    }
+    Report { arena_bytes: plan.peak_bytes, lower_bound_bytes: plan.lower_bound_bytes, transients: placed.collect() }
 }
 
 /// WRITE: one arena, views into it, no other allocation of a transient.

@@ -80,9 +80,7 @@ pub fn run(module: &Module, host: Op, known_constants: Vec<String>) -> Result<Sc
     target.dynamically_legal_op("func.func", is_scheduled);
     let cell = std::cell::RefCell::new(&mut state);
     let mut patterns = PatternSet::new();
-    patterns.add_fn("func.func", |op, _, rw| {
-        cell.borrow_mut().lower_function(rw, op).map_err(Declined::Failed)
-    });
+    patterns.add_fn("func.func", |op, _, rw| cell.borrow_mut().lower_function(rw, op).map_err(Declined::Failed));
     convert(host, &target, &patterns, Mode::Partial)?;
     drop(patterns);
     Ok(state.out)
@@ -155,7 +153,9 @@ impl State {
         operands.extend_from_slice(args);
         let returns = RUNTIME_FUNCTIONS.iter().any(|f| f.0 == name && f.2);
         let results: &[Type] = if returns { &[Type::integer(cx, 64)] } else { &[] };
-        b.create(OpSpec::new("func.call", loc).attr("callee", Attr::symbol(cx, name)).operands(&operands).results(results))
+        b.create(
+            OpSpec::new("func.call", loc).attr("callee", Attr::symbol(cx, name)).operands(&operands).results(results),
+        )
     }
 
     fn input(&mut self, b: &mut Builder, func: Op, index: usize, arg: Value) -> Result<(), Diagnostics> {

@@ -177,10 +177,13 @@ fn computing_on_the_host_is_refused() {
 
 #[test]
 fn a_dynamic_buffer_is_refused() {
-    check_code("func.func @main(%x: memref<?xf32>) {\n  return\n}\n", expect![[r#"
+    check_code(
+        "func.func @main(%x: memref<?xf32>) {\n  return\n}\n",
+        expect![[r#"
         error[S0004]: 'func.func' needs a static contiguous buffer, found memref<?xf32>
           --> test.mlir:1:1
-          help: dynamic sizes and strided buffers on the host are not supported yet"#]]);
+          help: dynamic sizes and strided buffers on the host are not supported yet"#]],
+    );
 }
 
 #[test]
@@ -189,8 +192,6 @@ fn a_constant_without_data_is_refused() {
     let (module, _, scheduled) = phases(&text).expect("schedules");
     let errors = constants::collect(&module, &scheduled.constants, &|_| None).expect_err("is refused");
     assert_eq!(errors.0[0].code, "S0005");
-    let given = constants::collect(&module, &scheduled.constants, &|name| {
-        (name == "w0").then(|| vec![0u8; 32].into())
-    });
+    let given = constants::collect(&module, &scheduled.constants, &|name| (name == "w0").then(|| vec![0u8; 32].into()));
     assert_eq!(given.expect("given")[0].name, "w0");
 }

@@ -52,7 +52,11 @@ pub fn targets(names: &[String]) -> Result<Vec<TargetDescription>, Failure> {
                     out.push(cpu_target(cpu)?);
                 }
             }
-            _ => return Err(Failure::usage(format!("no target is called '{name}': gpu[:FILE.json|portable] or cpu[:CPU,...]"))),
+            _ => {
+                return Err(Failure::usage(format!(
+                    "no target is called '{name}': gpu[:FILE.json|portable] or cpu[:CPU,...]"
+                )));
+            }
         }
     }
     Ok(out)
@@ -72,12 +76,22 @@ fn gpu_target(which: &str) -> Result<TargetDescription, Failure> {
 }
 
 fn read_description(file: &Path) -> Result<GpuDescription, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
-    let wrong = |e| Failure::input(format!("{} is not a device description: {e}\n  help: write one with `monopour devices --json`", file.display()));
+    let text =
+        std::fs::read_to_string(file).map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
+    let wrong = |e| {
+        Failure::input(format!(
+            "{} is not a device description: {e}\n  help: write one with `monopour devices --json`",
+            file.display()
+        ))
+    };
     serde_json::from_str(&text).map_err(wrong)
 }
 
 fn cpu_target(name: &str) -> Result<TargetDescription, Failure> {
-    let unknown = || Failure::usage(format!("no CPU is called '{name}': host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, generic"));
-    CpuTarget::parse(name).or_else(|| (name == "host").then(CpuTarget::host)).map(TargetDescription::Cpu).ok_or_else(unknown)
+    let unknown =
+        || Failure::usage(format!("no CPU is called '{name}': host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, generic"));
+    CpuTarget::parse(name)
+        .or_else(|| (name == "host").then(CpuTarget::host))
+        .map(TargetDescription::Cpu)
+        .ok_or_else(unknown)
 }
