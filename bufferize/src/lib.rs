@@ -16,6 +16,7 @@ mod one_shot;
 pub mod op_model;
 mod options;
 mod rewrite;
+mod shared_outputs;
 mod slices;
 
 pub use boundary::{ArgumentSummary, Callees};

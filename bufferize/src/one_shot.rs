@@ -12,7 +12,8 @@
 //! Ensures: no tensor values; every allocation and copy is a decision's, with a remark for each copy.
 //! Nothing is freed.
 //! Source: MLIR's One-Shot Bufferize, LLVM 22.
-//! Differs: with `extensions`, a slice that already is where it is to be inserted is not copied onto itself.
+//! Differs: iterations of a parallel loop do not read what others write (`shared_outputs`);
+//! with `extensions`, a slice that already is where it is to be inserted is not copied onto itself.
 
 use std::collections::HashSet;
 
@@ -27,7 +28,7 @@ use crate::insert_copies::Remarks;
 use crate::models::carried_values;
 use crate::op_model::OpModels;
 use crate::options::{AnalysisHeuristic, Options};
-use crate::{annotate, insert_copies, rewrite};
+use crate::{annotate, insert_copies, rewrite, shared_outputs};
 
 /// What was decided and made.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +68,7 @@ pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Resu
     let mut decided = Vec::with_capacity(order.len());
     let mut stats = Stats::default();
     for function in order.iter().copied().filter(|f| f.body().is_some()) {
+        shared_outputs::run(function);
         let collected = collect(function, models, &callees, options)?;
         let decisions = decide(&collected, options)?;
         for (id, used) in collected.operands.iter_enumerated().filter(|(_, u)| models.taking_part(u.op, options).is_some()) {

@@ -40,6 +40,11 @@ pub fn upstream(text: &str, options: &str) -> String {
     parse(&String::from_utf8_lossy(&output.stdout)).op().to_string()
 }
 
+/// The programs on which upstream and we agree.
+pub fn agreed_programs() -> Vec<(String, String)> {
+    programs().into_iter().filter(|(_, text)| !text.contains("// differs: ")).collect()
+}
+
 /// The options that a program's first line asks for, as upstream's text and as ours.
 pub fn option_line(text: &str) -> (String, Options) {
     let extra = text.lines().find_map(|l| l.strip_prefix("// options: ")).unwrap_or("").to_owned();

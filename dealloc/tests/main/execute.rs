@@ -214,10 +214,10 @@ impl Machine<'_> {
         }
         let returned = self.block(body)?;
         for val in &returned {
-            if let Val::Buffer(b) = val {
-                if self.buffers[*b] != State::Alive {
-                    return Err(format!("@{name} returns a buffer that is {:?}", self.buffers[*b]));
-                }
+            if let Val::Buffer(b) = val
+                && self.buffers[*b] != State::Alive
+            {
+                return Err(format!("@{name} returns a buffer that is {:?}", self.buffers[*b]));
             }
         }
         for (b, state) in saved {
