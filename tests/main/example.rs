@@ -31,7 +31,8 @@ fn check(backend: &Monopour, submits: u64) {
     let source = std::fs::read(model()).expect("the example is there");
     let module = monopour_ir::Module::parse(cx, &source, "mlp.mlir").expect("parses");
     let image = HostTensor::random(Dtype::F32, &[64, 784], 1);
-    let expected = evaluate_with_weights(&module, "main", std::slice::from_ref(&image), &weights()).expect("has a value");
+    let expected =
+        evaluate_with_weights(&module, "main", std::slice::from_ref(&image), &weights()).expect("has a value");
 
     let options = CompileOptions { targets: vec![backend.target().clone()], ..Default::default() };
     let compiled = compile_file(&model(), &options).unwrap_or_else(|d| panic!("{d}"));
