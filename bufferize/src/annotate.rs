@@ -19,20 +19,25 @@ pub(crate) fn run(function: Op, collected: &Collected, decisions: &Decisions, su
     let mut rw = Rewriter::new(function.context());
     let cx = function.context();
     for op in collected.ops.iter().filter(|op| op.operands().iter().any(|v| v.ty().is_tensor())) {
-        let words: Vec<Attr> = (0..op.num_operands()).map(|i| {
-            let word = match collected.operand_ids.get(&(*op, i)) {
-                None => "none",
-                Some(id) if decisions.is_in_place(*id) => "true",
-                Some(_) => "false",
-            };
-            Attr::string(cx, word)
-        }).collect();
+        let words: Vec<Attr> = (0..op.num_operands())
+            .map(|i| {
+                let word = match collected.operand_ids.get(&(*op, i)) {
+                    None => "none",
+                    Some(id) if decisions.is_in_place(*id) => "true",
+                    Some(_) => "false",
+                };
+                Attr::string(cx, word)
+            })
+            .collect();
         rw.set_attr(*op, "__inplace_operands_attr__", Attr::array(cx, &words));
     }
     let Some(summary) = summary else { return };
     let equivalent = equivalent_arguments(function, collected, decisions);
-    if let Some(terminator) = function.body().and_then(|b| b.terminator()).filter(|_| equivalent.iter().any(Option::is_some)) {
-        let numbers: Vec<Attr> = equivalent.iter().map(|e| Attr::i64(cx, e.map_or(-1, |i| i64::try_from(i).unwrap_or(-1)))).collect();
+    if let Some(terminator) =
+        function.body().and_then(|b| b.terminator()).filter(|_| equivalent.iter().any(Option::is_some))
+    {
+        let numbers: Vec<Attr> =
+            equivalent.iter().map(|e| Attr::i64(cx, e.map_or(-1, |i| i64::try_from(i).unwrap_or(-1)))).collect();
         rw.set_attr(terminator, "__equivalent_func_args__", Attr::array(cx, &numbers));
     }
     let access = |s: &ArgumentSummary| match (s.read, s.written) {
@@ -42,9 +47,8 @@ pub(crate) fn run(function: Op, collected: &Collected, decisions: &Decisions, su
         (false, false) => "none",
     };
     let args = function.body().map(|b| b.args()).unwrap_or_default();
-    let tensors: Vec<Option<Attr>> = args.iter().zip(summary)
-        .map(|(a, s)| a.ty().is_tensor().then(|| Attr::string(cx, access(s))))
-        .collect();
+    let tensors: Vec<Option<Attr>> =
+        args.iter().zip(summary).map(|(a, s)| a.ty().is_tensor().then(|| Attr::string(cx, access(s)))).collect();
     if tensors.iter().any(Option::is_some) {
         edit_arguments(&mut rw, function, |index, entries| {
             if let Some(value) = tensors[index] {
@@ -68,12 +72,14 @@ fn edit_arguments(rw: &mut Rewriter, function: Op, edit: impl Fn(usize, &mut Vec
     let cx = function.context();
     let count = function.function_type().map_or(0, |(inputs, _)| inputs.len());
     let old = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
-    let new: Vec<Attr> = (0..count).map(|i| {
-        let mut entries = old.get(i).and_then(Attr::as_dict).unwrap_or_default();
-        edit(i, &mut entries);
-        let borrowed: Vec<(&str, Attr)> = entries.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        Attr::dict(cx, &borrowed)
-    }).collect();
+    let new: Vec<Attr> = (0..count)
+        .map(|i| {
+            let mut entries = old.get(i).and_then(Attr::as_dict).unwrap_or_default();
+            edit(i, &mut entries);
+            let borrowed: Vec<(&str, Attr)> = entries.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+            Attr::dict(cx, &borrowed)
+        })
+        .collect();
     if new.iter().all(|a| a.as_dict().is_none_or(|d| d.is_empty())) {
         rw.remove_attr(function, "arg_attrs");
     } else {

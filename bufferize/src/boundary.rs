@@ -59,10 +59,14 @@ pub(crate) fn callee_of(call: Op) -> Option<String> {
 /// Functions with callees before callers; those on or behind a cycle come last, in program order.
 pub(crate) fn callees_first(functions: &[Op]) -> Vec<Op> {
     let names: HashSet<String> = functions.iter().filter_map(|f| f.symbol_name()).collect();
-    let mut waiting: Vec<(Op, HashSet<String>)> = functions.iter().map(|f| {
-        let calls = f.find_all("func.call").into_iter().filter_map(callee_of).filter(|c| names.contains(c)).collect();
-        (*f, calls)
-    }).collect();
+    let mut waiting: Vec<(Op, HashSet<String>)> = functions
+        .iter()
+        .map(|f| {
+            let calls =
+                f.find_all("func.call").into_iter().filter_map(callee_of).filter(|c| names.contains(c)).collect();
+            (*f, calls)
+        })
+        .collect();
     let mut ordered = Vec::with_capacity(functions.len());
     loop {
         let ready: Vec<Op> = waiting.iter().filter(|(_, calls)| calls.is_empty()).map(|(f, _)| *f).collect();
@@ -102,7 +106,9 @@ pub(crate) fn summarise(function: Op, collected: &Collected, decisions: &Decisio
     let Some(body) = function.body() else { return vec![] };
     let returned: Vec<Value> = body.terminator().map(Op::operands).unwrap_or_default();
     let facts = &collected.facts;
-    let written: HashSet<_> = facts.operands().iter_enumerated()
+    let written: HashSet<_> = facts
+        .operands()
+        .iter_enumerated()
         .filter(|(id, used)| used.writes && decisions.is_in_place(*id))
         .map(|(_, used)| decisions.alias_class(used.value))
         .collect();

@@ -32,7 +32,14 @@ pub struct BufferTypes<'a> {
 
 impl<'a> BufferTypes<'a> {
     pub(crate) fn new(models: &'a OpModels, options: &'a Options, callees: &'a Callees) -> Self {
-        Self { models, options, callees, types: HashMap::new(), signatures: HashMap::new(), assumed: RefCell::default() }
+        Self {
+            models,
+            options,
+            callees,
+            types: HashMap::new(),
+            signatures: HashMap::new(),
+            assumed: RefCell::default(),
+        }
     }
     /// What is known about functions.
     pub fn callees(&self) -> &'a Callees {
@@ -96,7 +103,8 @@ impl<'a> BufferTypes<'a> {
     /// As [`Self::walk`].
     pub(crate) fn function(&mut self, function: Op) -> Result<(), Diagnostics> {
         let Some(body) = function.body() else { return Ok(()) };
-        for arg in body.args().into_iter().filter(|a| a.ty().is_tensor() && self.options.bufferize_function_boundaries) {
+        for arg in body.args().into_iter().filter(|a| a.ty().is_tensor() && self.options.bufferize_function_boundaries)
+        {
             let ty = self.boundary(arg.ty());
             self.set(arg, ty);
         }
@@ -162,7 +170,8 @@ impl<'a> BufferTypes<'a> {
         }
         let (Some(first), Some(second)) = (a.as_memref(), b.as_memref()) else { return Ok(a) };
         if first.memory_space != second.memory_space {
-            let message = format!("one value of {} is {a}, another one {b}: they are in different memory spaces", op.name());
+            let message =
+                format!("one value of {} is {a}, another one {b}: they are in different memory spaces", op.name());
             let help = "copy one of them with bufferization.alloc_tensor copy(..) into the other's space";
             return Err(Diagnostic::error("B0108", op.location(), message).with_help(help).into());
         }

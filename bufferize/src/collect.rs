@@ -7,12 +7,16 @@
 use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::builder::FactsBuilder;
-use monopour_analysis::facts::{Affine, Alias, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use as UseFact, ValueInfo};
+use monopour_analysis::facts::{
+    Affine, Alias, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use as UseFact, ValueInfo,
+};
 use monopour_analysis::index::{BlockId, IndexVec, OpId, OperandId, ValueId};
 use monopour_ir::{Diagnostic, Diagnostics, Op, Region, Use, Value, WalkOrder};
 
 use crate::boundary::{Callees, is_argument_writable};
-use crate::op_model::{AliasModel, OpModels, ReadModel, RelationModel, ResultModel, SliceModel, SubsetModel, UseModel, has_tensors};
+use crate::op_model::{
+    AliasModel, OpModels, ReadModel, RelationModel, ResultModel, SliceModel, SubsetModel, UseModel, has_tensors,
+};
 use crate::options::Options;
 use crate::slices::Symbols;
 
@@ -27,7 +31,12 @@ pub(crate) struct Collected {
 }
 
 /// Collects the facts of a function with a body.
-pub(crate) fn collect(function: Op, models: &OpModels, callees: &Callees, options: &Options) -> Result<Collected, Diagnostics> {
+pub(crate) fn collect(
+    function: Op,
+    models: &OpModels,
+    callees: &Callees,
+    options: &Options,
+) -> Result<Collected, Diagnostics> {
     let listed = listed_ops(function, models, options)?;
     let mut collector = Collector {
         models,
@@ -55,7 +64,10 @@ fn listed_ops(function: Op, models: &OpModels, options: &Options) -> Result<Hash
     let mut listed = HashSet::new();
     let mut errors = Diagnostics::default();
     for op in function.nested(WalkOrder::Post) {
-        if op == function || !(has_tensors(op) || op.regions().iter().any(|r| r.blocks().iter().any(|b| b.ops().iter().any(|o| listed.contains(o))))) {
+        if op == function
+            || !(has_tensors(op)
+                || op.regions().iter().any(|r| r.blocks().iter().any(|b| b.ops().iter().any(|o| listed.contains(o)))))
+        {
             continue;
         }
         listed.insert(op);
@@ -81,12 +93,14 @@ fn unknown_aliases(op: Op) -> Vec<AliasModel> {
 
 fn unknown_op(op: Op) -> Diagnostic {
     let message = format!("{} has tensors, and nothing says how it uses their memory", op.name());
-    Diagnostic::error("B0101", op.location(), message).with_help("rewrite it to linalg or tensor operations, or register an op model")
+    Diagnostic::error("B0101", op.location(), message)
+        .with_help("rewrite it to linalg or tensor operations, or register an op model")
 }
 
 fn several_blocks(op: Op) -> Diagnostic {
     let message = format!("a region of {} has several blocks; only structured control flow is bufferized", op.name());
-    Diagnostic::error("B0102", op.location(), message).with_help("lift branches to scf.if, scf.for and scf.while (pass lift-cf-to-scf)")
+    Diagnostic::error("B0102", op.location(), message)
+        .with_help("lift branches to scf.if, scf.for and scf.while (pass lift-cf-to-scf)")
 }
 
 struct Collector<'a> {
@@ -106,7 +120,13 @@ struct Collector<'a> {
 
 impl Collector<'_> {
     /// Operations, results, regions and arguments: everything that an alias can name must have its id first.
-    fn body(&mut self, parent: Op, region: Region, id: monopour_analysis::index::RegionId, writable: &dyn Fn(usize) -> bool) {
+    fn body(
+        &mut self,
+        parent: Op,
+        region: Region,
+        id: monopour_analysis::index::RegionId,
+        writable: &dyn Fn(usize) -> bool,
+    ) {
         for block in region.blocks() {
             let block_id = self.builder.block(id);
             for (index, arg) in block.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_tensor()) {
@@ -145,14 +165,24 @@ impl Collector<'_> {
             // What is made elsewhere must not be written.
             let foreign = ResultModel { writable: false, definition: Definition::Always, allocates: false };
             let known = model.as_ref().map_or(foreign, |m| m.result(op, index));
-            let info = ValueInfo { writable: known.writable, definition: known.definition, allocates: known.allocates, ..self.info(result) };
+            let info = ValueInfo {
+                writable: known.writable,
+                definition: known.definition,
+                allocates: known.allocates,
+                ..self.info(result)
+            };
             let value = self.builder.result(id, info);
             self.name(result, value);
         }
         let mut region_ids = Vec::new();
         for (index, region) in op.regions().into_iter().enumerate() {
             let known = model.as_ref().map(|m| m.region(op, index)).unwrap_or_default();
-            let info = RegionInfo { repetitive: known.repetitive, parallel: known.parallel, graph: known.graph, trip_count: known.trip_count };
+            let info = RegionInfo {
+                repetitive: known.repetitive,
+                parallel: known.parallel,
+                graph: known.graph,
+                trip_count: known.trip_count,
+            };
             let region_id = self.builder.region(Some(id), info);
             region_ids.push(region_id);
             self.body(op, region, region_id, &|_| known.writable_arguments);
@@ -179,11 +209,17 @@ impl Collector<'_> {
                     ReadModel::Yes => Reads::Yes,
                     ReadModel::IfRead(v) => self.value_ids.get(&v).map_or(Reads::Yes, |id| Reads::IfRead(*id)),
                 };
-                let fact = UseFact { reads, writes: used.writes, must_in_place: used.must_in_place, elementwise: used.elementwise };
+                let fact = UseFact {
+                    reads,
+                    writes: used.writes,
+                    must_in_place: used.must_in_place,
+                    elementwise: used.elementwise,
+                };
                 let operand_id = self.builder.operand(id, value, fact);
                 self.operands.push(Use { op, index });
                 self.operand_ids.insert((op, index), operand_id);
-                let aliases = model.as_ref().map_or_else(|| unknown_aliases(op), |m| m.aliases(op, index, self.callees));
+                let aliases =
+                    model.as_ref().map_or_else(|| unknown_aliases(op), |m| m.aliases(op, index, self.callees));
                 for alias in aliases {
                     self.alias(operand_id, alias);
                 }
@@ -212,7 +248,11 @@ impl Collector<'_> {
             SubsetModel::Extraction { container, slice } => {
                 let slice = self.slice(&slice);
                 let slice = self.builder.slice(slice);
-                let (Some(&container), Some(&result)) = (self.operand_ids.get(&(op, container)), self.value_ids.get(&op.result(0))) else { return };
+                let (Some(&container), Some(&result)) =
+                    (self.operand_ids.get(&(op, container)), self.value_ids.get(&op.result(0)))
+                else {
+                    return;
+                };
                 self.builder.subset(id, Subset::Extraction { container, result, slice });
             }
             SubsetModel::Insertion { source, destination, slice } => {
@@ -225,14 +265,18 @@ impl Collector<'_> {
     }
 
     fn slice(&mut self, slice: &SliceModel) -> Slice {
-        let mut numbers = |list: &[crate::op_model::Index]| -> Vec<Affine> { list.iter().map(|i| self.symbols.affine(*i)).collect() };
+        let mut numbers =
+            |list: &[crate::op_model::Index]| -> Vec<Affine> { list.iter().map(|i| self.symbols.affine(*i)).collect() };
         Slice { offsets: numbers(&slice.offsets), sizes: numbers(&slice.sizes), strides: numbers(&slice.strides) }
     }
 
     fn finish(self, function: Op) -> Result<Collected, Diagnostics> {
         let facts = self.builder.finish().map_err(|error| {
             let message = format!("the facts about this function do not fit together: {error}");
-            Diagnostics::from(Diagnostic::error("B0103", function.location(), message).with_help("an op model names a wrong operand or value"))
+            Diagnostics::from(
+                Diagnostic::error("B0103", function.location(), message)
+                    .with_help("an op model names a wrong operand or value"),
+            )
         })?;
         Ok(Collected {
             facts,

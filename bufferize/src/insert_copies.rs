@@ -75,15 +75,21 @@ pub(crate) fn run(
     for used in escaping {
         let ty = used.op.operand(used.index).ty();
         copy_operand(&mut rw, used, true, options)?;
-        let message = format!("copied {} that the loop yields: it may share memory with something outside the loop", bytes(ty));
+        let message =
+            format!("copied {} that the loop yields: it may share memory with something outside the loop", bytes(ty));
         remarks.push(Diagnostic::remark("B0203", used.op.location(), message), ty.static_size_bytes());
     }
     Ok(remarks)
 }
 
 fn shared_destination(op: Op) -> Diagnostics {
-    Diagnostic::error("B0104", op.location(), "tensor.parallel_insert_slice into a tensor that is still read cannot be bufferized")
-        .with_help("read from the tensor that the forall was given, not from its shared output").into()
+    Diagnostic::error(
+        "B0104",
+        op.location(),
+        "tensor.parallel_insert_slice into a tensor that is still read cannot be bufferized",
+    )
+    .with_help("read from the tensor that the forall was given, not from its shared output")
+    .into()
 }
 
 fn copy_operand(rw: &mut Rewriter, used: Use, contents: bool, options: &Options) -> Result<(), Diagnostics> {
@@ -150,7 +156,10 @@ fn escaping_yields(collected: &Collected, decisions: &Decisions, options: &Optio
     for op in collected.ops.iter().filter(|op| op.is("scf.for")) {
         let Some(yielded) = op.body().and_then(|b| b.terminator()) else { continue };
         for (index, (argument, value)) in carried_values(*op) {
-            let (Some(&argument), Some(&id)) = (collected.value_ids.get(&argument), collected.value_ids.get(&value)) else { continue };
+            let (Some(&argument), Some(&id)) = (collected.value_ids.get(&argument), collected.value_ids.get(&value))
+            else {
+                continue;
+            };
             if escapes(collected, decisions, *op, id, argument) {
                 found.push(Use { op: yielded, index });
             }
@@ -188,7 +197,13 @@ fn place(op: Op) -> String {
 }
 
 /// Why an operand is copied, in words.
-pub(crate) fn explain(collected: &Collected, id: OperandId, reason: Reason, copied: Type, contents: bool) -> Diagnostic {
+pub(crate) fn explain(
+    collected: &Collected,
+    id: OperandId,
+    reason: Reason,
+    copied: Type,
+    contents: bool,
+) -> Diagnostic {
     let used = collected.operands[id];
     let what = bytes(copied);
     let verb = if contents { "copied" } else { "allocated" };
@@ -207,13 +222,17 @@ pub(crate) fn explain(collected: &Collected, id: OperandId, reason: Reason, copi
         Reason::NotWritable { write, value } => remark(format!("{head}: it may be in memory that must not be written"))
             .with_note(format!("written by {}", op_of(write)))
             .with_note(format!("not writable: {}", value_of(value))),
-        Reason::SharedByParallelIterations { read, write } => remark(format!("{head}: parallel iterations would share it"))
-            .with_note(format!("read by {}", op_of(read)))
-            .with_note(format!("written by {}", op_of(write))),
-        Reason::ReadAfterWrite { read, write, definition } => remark(format!("{head}: its contents are read after the write"))
-            .with_note(format!("read by {}", op_of(read)))
-            .with_note(format!("written by {}", op_of(write)))
-            .with_note(format!("contents from {}", value_of(definition))),
+        Reason::SharedByParallelIterations { read, write } => {
+            remark(format!("{head}: parallel iterations would share it"))
+                .with_note(format!("read by {}", op_of(read)))
+                .with_note(format!("written by {}", op_of(write)))
+        }
+        Reason::ReadAfterWrite { read, write, definition } => {
+            remark(format!("{head}: its contents are read after the write"))
+                .with_note(format!("read by {}", op_of(read)))
+                .with_note(format!("written by {}", op_of(write)))
+                .with_note(format!("contents from {}", value_of(definition)))
+        }
         _ => remark(format!("{head}: every write is copied")),
     }
 }

@@ -71,7 +71,9 @@ pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Resu
         shared_outputs::run(function);
         let collected = collect(function, models, &callees, options)?;
         let decisions = decide(&collected, options)?;
-        for (id, used) in collected.operands.iter_enumerated().filter(|(_, u)| models.taking_part(u.op, options).is_some()) {
+        for (id, used) in
+            collected.operands.iter_enumerated().filter(|(_, u)| models.taking_part(u.op, options).is_some())
+        {
             debug_assert!(used.op.operand(used.index).ty().is_tensor(), "operands are tensors");
             let count = if decisions.is_in_place(id) { &mut stats.in_place } else { &mut stats.out_of_place };
             *count += 1;
@@ -92,7 +94,8 @@ pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Resu
     let mut remarks = Remarks::default();
     for (_, collected, decisions) in &decided {
         self_copies.extend(inserts_in_place(collected, decisions));
-        remarks.append(insert_copies::run(collected, decisions, options, |op| models.taking_part(op, options).is_some())?);
+        remarks
+            .append(insert_copies::run(collected, decisions, options, |op| models.taking_part(op, options).is_some())?);
     }
     let mut types = BufferTypes::new(models, options, &callees);
     for (function, _, _) in &decided {
@@ -125,7 +128,8 @@ fn decide(collected: &Collected, options: &Options) -> Result<Decisions, Diagnos
         let id = error.operand();
         let used = collected.operands[id];
         let why = insert_copies::explain(collected, id, error.reason(), used.op.operand(used.index).ty(), true);
-        let message = format!("operand {} of {} cannot be copied, and a conflict needs a copy of it", used.index, used.op.name());
+        let message =
+            format!("operand {} of {} cannot be copied, and a conflict needs a copy of it", used.index, used.op.name());
         let mut diagnostic = Diagnostic::error("B0105", used.op.location(), message);
         diagnostic.notes = why.notes;
         diagnostic.with_help("copy the tensor before, with bufferization.alloc_tensor copy(..)").into()
@@ -141,12 +145,16 @@ fn verify_loops(collected: &Collected, decisions: &Decisions, options: &Options)
     let mut errors = Diagnostics::default();
     for op in collected.ops.iter().filter(|op| op.is("scf.for")) {
         for (index, (argument, value)) in carried_values(*op) {
-            let (Some(a), Some(v)) = (collected.value_ids.get(&argument), collected.value_ids.get(&value)) else { continue };
+            let (Some(a), Some(v)) = (collected.value_ids.get(&argument), collected.value_ids.get(&value)) else {
+                continue;
+            };
             if !decisions.are_equivalent(*a, *v) {
                 let yielded = op.body().and_then(|b| b.terminator()).unwrap_or(*op);
                 let message = format!("yield operand #{index} is not equivalent to the corresponding iter bbArg");
-                errors.0.push(Diagnostic::error("B0106", yielded.location(), message)
-                    .with_help("yield the tensor that was updated in place, or allow allocations to leave loops"));
+                errors.0.push(
+                    Diagnostic::error("B0106", yielded.location(), message)
+                        .with_help("yield the tensor that was updated in place, or allow allocations to leave loops"),
+                );
             }
         }
     }

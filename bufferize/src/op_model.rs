@@ -224,7 +224,13 @@ pub trait OpModel {
     ///
     /// # Errors
     /// `Declined` as the conversion driver defines it.
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined>;
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined>;
 }
 
 /// The models by operation name, and by dialect for operations that have none of their own.

@@ -130,7 +130,10 @@ impl Options {
     /// Refuses what is not there yet, instead of ignoring it.
     pub(crate) fn check(&self) -> Result<(), Diagnostics> {
         let missing = [
-            (self.analysis_heuristic == AnalysisHeuristic::BottomUpFromTerminators, "analysis-heuristic=bottom-up-from-terminators"),
+            (
+                self.analysis_heuristic == AnalysisHeuristic::BottomUpFromTerminators,
+                "analysis-heuristic=bottom-up-from-terminators",
+            ),
             (self.dump_alias_sets, "dump-alias-sets"),
             (self.print_conflicts, "print-conflicts"),
             (!self.no_analysis_func_filter.is_empty(), "no-analysis-func-filter"),
@@ -139,10 +142,14 @@ impl Options {
             return Err(refuse(format!("option '{name}' of one-shot-bufferize is not implemented")));
         }
         if self.copy_before_write && self.test_analysis_only {
-            return Err(refuse("'copy-before-write' analyses nothing, so 'test-analysis-only' has nothing to show".to_owned()));
+            return Err(refuse(
+                "'copy-before-write' analyses nothing, so 'test-analysis-only' has nothing to show".to_owned(),
+            ));
         }
         if self.must_infer_memory_space && self.use_encoding_for_memory_space {
-            return Err(refuse("'must-infer-memory-space' and 'use-encoding-for-memory-space' exclude each other".to_owned()));
+            return Err(refuse(
+                "'must-infer-memory-space' and 'use-encoding-for-memory-space' exclude each other".to_owned(),
+            ));
         }
         Ok(())
     }

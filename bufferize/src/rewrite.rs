@@ -13,7 +13,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 
 use monopour_ir::conversion::{Adaptor, ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
-use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder};
+use monopour_ir::{
+    Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
+    WalkOrder,
+};
 
 use crate::buffer_type::{BufferTypes, is_cast_safe, subview_type};
 use crate::insert_copies::{Remarks, bytes};
@@ -50,7 +53,13 @@ pub(crate) struct Made {
 }
 
 /// Rewrites the module. `self_copies`: inserts whose source already is the slice that they overwrite.
-pub(crate) fn run(module: Op, models: &OpModels, options: &Options, types: BufferTypes<'_>, self_copies: HashSet<Op>) -> Result<Made, Diagnostics> {
+pub(crate) fn run(
+    module: Op,
+    models: &OpModels,
+    options: &Options,
+    types: BufferTypes<'_>,
+    self_copies: HashSet<Op>,
+) -> Result<Made, Diagnostics> {
     let names = module.nested(WalkOrder::Pre).into_iter().filter_map(Op::symbol_name).collect();
     let pass = Rewriting {
         types,
@@ -86,9 +95,18 @@ pub(crate) fn run(module: Op, models: &OpModels, options: &Options, types: Buffe
 /// The operands as memrefs; a tensor that something else makes is cast, and becomes a `bufferization.to_buffer` at the end.
 fn buffers_of(op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Vec<Value> {
     let original = op.operands();
-    adaptor.operands().iter().zip(original).map(|(value, tensor)| {
-        if value.ty().is_tensor() && !op.is("scf.forall.in_parallel") { rw.cast(*value, pass.types.of(tensor)) } else { *value }
-    }).collect()
+    adaptor
+        .operands()
+        .iter()
+        .zip(original)
+        .map(|(value, tensor)| {
+            if value.ty().is_tensor() && !op.is("scf.forall.in_parallel") {
+                rw.cast(*value, pass.types.of(tensor))
+            } else {
+                *value
+            }
+        })
+        .collect()
 }
 
 /// Casts between what was rewritten and what stays on tensors become `to_tensor` and `to_buffer`.
@@ -194,7 +212,8 @@ impl Rewriting<'_> {
         let mut sizes = Vec::new();
         for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
             let number = rw.const_index(i64::try_from(dim).unwrap_or(i64::MAX), at.location());
-            let size = rw.create(OpSpec::new("memref.dim", at.location()).operands(&[memref, number]).results(&[index]))?;
+            let size =
+                rw.create(OpSpec::new("memref.dim", at.location()).operands(&[memref, number]).results(&[index]))?;
             sizes.push(size.result(0));
         }
         Ok(sizes)
@@ -204,7 +223,13 @@ impl Rewriting<'_> {
     ///
     /// # Errors
     /// What MLIR says of the ops.
-    pub fn cast_or_copy(&self, rw: &mut ConversionRewriter, at: Op, value: Value, ty: Type) -> Result<Value, Diagnostics> {
+    pub fn cast_or_copy(
+        &self,
+        rw: &mut ConversionRewriter,
+        at: Op,
+        value: Value,
+        ty: Type,
+    ) -> Result<Value, Diagnostics> {
         if value.ty() == ty || !value.ty().is_memref() {
             return Ok(value);
         }
@@ -223,28 +248,47 @@ impl Rewriting<'_> {
     ///
     /// # Errors
     /// B0104 for a source without a strided layout; what MLIR says of the op.
-    pub fn subview(&self, rw: &mut ConversionRewriter, at: Op, source: Value, slice: &SliceModel, shape: &[i64]) -> Result<Value, Diagnostics> {
+    pub fn subview(
+        &self,
+        rw: &mut ConversionRewriter,
+        at: Op,
+        source: Value,
+        slice: &SliceModel,
+        shape: &[i64],
+    ) -> Result<Value, Diagnostics> {
         let cx = rw.context();
-        let Some(memref) = source.ty().as_memref() else { return Err(self.unsupported(at, "a source without strides").into()) };
+        let Some(memref) = source.ty().as_memref() else {
+            return Err(self.unsupported(at, "a source without strides").into());
+        };
         let ty = subview_type(&memref, slice, shape);
         let mut operands = vec![source];
         let mut segments = vec![1i32];
         let mut attrs = Vec::new();
         for list in [&slice.offsets, &slice.sizes, &slice.strides] {
-            let dynamic: Vec<Value> = list.iter().filter_map(|i| match i {
-                Index::Dynamic(v) => Some(*v),
-                Index::Static(_) => None,
-            }).collect();
-            let fixed: Vec<i64> = list.iter().map(|i| match i {
-                Index::Static(v) => *v,
-                Index::Dynamic(_) => DYNAMIC,
-            }).collect();
+            let dynamic: Vec<Value> = list
+                .iter()
+                .filter_map(|i| match i {
+                    Index::Dynamic(v) => Some(*v),
+                    Index::Static(_) => None,
+                })
+                .collect();
+            let fixed: Vec<i64> = list
+                .iter()
+                .map(|i| match i {
+                    Index::Static(v) => *v,
+                    Index::Dynamic(_) => DYNAMIC,
+                })
+                .collect();
             segments.push(i32::try_from(dynamic.len()).unwrap_or(i32::MAX));
             operands.extend(dynamic);
             attrs.push(Attr::dense_i64(cx, &fixed));
         }
-        let spec = OpSpec::new("memref.subview", at.location()).operands(&operands).results(&[ty])
-            .attr("static_offsets", attrs[0]).attr("static_sizes", attrs[1]).attr("static_strides", attrs[2])
+        let spec = OpSpec::new("memref.subview", at.location())
+            .operands(&operands)
+            .results(&[ty])
+            .attr("static_offsets", attrs[0])
+            .attr("static_sizes", attrs[1])
+            .attr("static_strides", attrs[2])
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments));
         Ok(rw.create(spec)?.result(0))
     }
@@ -253,7 +297,13 @@ impl Rewriting<'_> {
     ///
     /// # Errors
     /// What MLIR says of the op.
-    pub fn recreate(&self, rw: &mut ConversionRewriter, op: Op, operands: &[Value], results: &[Type]) -> Result<Op, Diagnostics> {
+    pub fn recreate(
+        &self,
+        rw: &mut ConversionRewriter,
+        op: Op,
+        operands: &[Value],
+        results: &[Type],
+    ) -> Result<Op, Diagnostics> {
         let attrs = op.attrs();
         let mut spec = OpSpec::new(op.name(), op.location()).operands(operands).results(results);
         for (name, value) in &attrs {
@@ -283,8 +333,11 @@ impl Rewriting<'_> {
         let Some(top) = self.module.body() else { return Err(self.unsupported(at, "no module around it").into()) };
         rw.set_point(InsertionPoint::Start(top));
         let mut spec = OpSpec::new("memref.global", at.location())
-            .attr("sym_name", Attr::string(cx, &name)).attr("sym_visibility", Attr::string(cx, "private"))
-            .attr("type", Attr::ty(ty)).attr("initial_value", value).attr("constant", Attr::unit(cx));
+            .attr("sym_name", Attr::string(cx, &name))
+            .attr("sym_visibility", Attr::string(cx, "private"))
+            .attr("type", Attr::ty(ty))
+            .attr("initial_value", value)
+            .attr("constant", Attr::unit(cx));
         if self.options.buffer_alignment_bytes > 0 {
             let bytes = i64::try_from(self.options.buffer_alignment_bytes).unwrap_or(i64::MAX);
             spec = spec.attr("alignment", Attr::i64(cx, bytes));
@@ -315,7 +368,11 @@ impl Globals {
 
 fn layout_remark(at: Op, from: Type, to: Type) -> Diagnostic {
     let size = bytes(from);
-    Diagnostic::remark("B0202", at.location(), format!("copied {size} for {}: {from} is not certain to have the layout of {to}", at.name()))
+    Diagnostic::remark(
+        "B0202",
+        at.location(),
+        format!("copied {size} for {}: {from} is not certain to have the layout of {to}", at.name()),
+    )
 }
 
 /// The location of a value: of its op, or of the op around its block.

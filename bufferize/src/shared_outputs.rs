@@ -35,7 +35,12 @@ fn redirect(rw: &mut Rewriter, shared: Value, init: Value) {
     let mut symbols = Symbols::default();
     let uses = shared.uses();
     let is_insert = |op: Op, index: usize| op.is("tensor.parallel_insert_slice") && index == 1;
-    let inserted: Vec<_> = uses.iter().filter(|u| is_insert(u.op, u.index)).filter_map(|u| slice_of(u.op, 2)).map(|s| key(&mut symbols, &s)).collect();
+    let inserted: Vec<_> = uses
+        .iter()
+        .filter(|u| is_insert(u.op, u.index))
+        .filter_map(|u| slice_of(u.op, 2))
+        .map(|s| key(&mut symbols, &s))
+        .collect();
     for used in uses.into_iter().filter(|u| !is_insert(u.op, u.index)) {
         let slice = if used.op.is("tensor.extract_slice") { slice_of(used.op, 1) } else { None };
         // What only its own iteration writes has not been written yet.
@@ -49,6 +54,7 @@ fn redirect(rw: &mut Rewriter, shared: Value, init: Value) {
 type Key = [Vec<Affine>; 3];
 
 fn key(symbols: &mut Symbols, slice: &SliceModel) -> Key {
-    let mut numbers = |list: &[Index]| -> Vec<Affine> { list.iter().map(|i| symbols.affine(*i).normalised()).collect() };
+    let mut numbers =
+        |list: &[Index]| -> Vec<Affine> { list.iter().map(|i| symbols.affine(*i).normalised()).collect() };
     [numbers(&slice.offsets), numbers(&slice.sizes), numbers(&slice.strides)]
 }

@@ -64,7 +64,9 @@ impl Symbols {
         let Some(op) = value.defining_op().filter(|_| depth < MAX_DEPTH) else { return self.opaque(value) };
         let known = match op.name() {
             "affine.apply" => self.applied(op, depth).and_then(|r| r.into_iter().next()),
-            "affine.min" | "affine.max" => self.applied(op, depth).map(|r| self.term(Term::MinMax(op.name().to_owned(), r))),
+            "affine.min" | "affine.max" => {
+                self.applied(op, depth).map(|r| self.term(Term::MinMax(op.name().to_owned(), r)))
+            }
             "arith.addi" => self.pair(op, depth).and_then(|(a, b)| sum(a, b)),
             "arith.subi" => self.pair(op, depth).and_then(|(a, b)| sum(a, scaled(b, -1)?)),
             "arith.muli" => self.pair(op, depth).and_then(|(a, b)| product(a, b)),
@@ -97,7 +99,14 @@ impl Symbols {
         }
     }
 
-    fn binary(&mut self, name: &'static str, a: AffineExpr, b: AffineExpr, operands: &[Affine], dims: usize) -> Option<Affine> {
+    fn binary(
+        &mut self,
+        name: &'static str,
+        a: AffineExpr,
+        b: AffineExpr,
+        operands: &[Affine],
+        dims: usize,
+    ) -> Option<Affine> {
         let (a, b) = (self.expr(a, operands, dims)?, self.expr(b, operands, dims)?);
         Some(self.term(Term::Binary(name, a, b)))
     }
@@ -130,13 +139,21 @@ pub(crate) fn slice_of(op: Op, first_segment: usize) -> Option<SliceModel> {
     let segments = op.attr("operandSegmentSizes")?.as_ints()?;
     let mut at = usize::try_from(segments.iter().take(first_segment).sum::<i64>()).ok()?;
     let mut read = |name: &str| -> Option<Vec<Index>> {
-        op.attr(name)?.as_ints()?.into_iter().map(|number| {
-            if number != DYNAMIC {
-                return Some(Index::Static(number));
-            }
-            at += 1;
-            (at <= op.num_operands()).then(|| Index::Dynamic(op.operand(at - 1)))
-        }).collect()
+        op.attr(name)?
+            .as_ints()?
+            .into_iter()
+            .map(|number| {
+                if number != DYNAMIC {
+                    return Some(Index::Static(number));
+                }
+                at += 1;
+                (at <= op.num_operands()).then(|| Index::Dynamic(op.operand(at - 1)))
+            })
+            .collect()
     };
-    Some(SliceModel { offsets: read("static_offsets")?, sizes: read("static_sizes")?, strides: read("static_strides")? })
+    Some(SliceModel {
+        offsets: read("static_offsets")?,
+        sizes: read("static_sizes")?,
+        strides: read("static_strides")?,
+    })
 }

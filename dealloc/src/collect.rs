@@ -11,8 +11,17 @@ use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Value, WalkOrder};
 
 /// Results are (parts of) the memory of their memref operands.
 const VIEWS: &[&str] = &[
-    "arith.select", "memref.assume_alignment", "memref.cast", "memref.collapse_shape", "memref.expand_shape",
-    "memref.memory_space_cast", "memref.reinterpret_cast", "memref.reshape", "memref.subview", "memref.transpose", "memref.view",
+    "arith.select",
+    "memref.assume_alignment",
+    "memref.cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.memory_space_cast",
+    "memref.reinterpret_cast",
+    "memref.reshape",
+    "memref.subview",
+    "memref.transpose",
+    "memref.view",
     "memref.extract_strided_metadata",
 ];
 /// Results are fresh buffers that somebody has to free. A function's results are owned by its caller.
@@ -34,7 +43,11 @@ pub(crate) struct Collected {
 
 /// Whether the body of this op is a dispatch, whose buffers later phases place.
 pub(crate) fn is_dispatch(op: Op) -> bool {
-    let mapped = || op.attr("mapping").and_then(|m| m.as_array()).is_some_and(|m| m.iter().any(|a| a.to_string().starts_with("#gpu.")));
+    let mapped = || {
+        op.attr("mapping")
+            .and_then(|m| m.as_array())
+            .is_some_and(|m| m.iter().any(|a| a.to_string().starts_with("#gpu.")))
+    };
     op.is("scf.forall") && (op.attr("monopour.kernel").is_some() || mapped())
 }
 
@@ -68,26 +81,40 @@ fn refusal(op: Op) -> Option<Diagnostic> {
     let error = |code, message: String| Diagnostic::error(code, op.location(), message);
     let touches = || op.nested(WalkOrder::Pre).iter().any(|o| has_memrefs(*o));
     if op.regions().iter().any(|r| r.blocks().len() > 1) && touches() {
-        return Some(error("D0101", format!("a region of {} has several blocks; only structured control flow is given owners", op.name()))
-            .with_help("lift branches to scf.if, scf.for and scf.while (pass lift-cf-to-scf)"));
+        return Some(
+            error(
+                "D0101",
+                format!("a region of {} has several blocks; only structured control flow is given owners", op.name()),
+            )
+            .with_help("lift branches to scf.if, scf.for and scf.while (pass lift-cf-to-scf)"),
+        );
     }
     if ["memref.dealloc", "bufferization.dealloc", "memref.realloc"].contains(&op.name()) {
-        return Some(error("D0102", format!("{} is there already; owners are decided for programs that free nothing", op.name()))
-            .with_help("run this pass once, on the output of bufferization"));
+        return Some(
+            error(
+                "D0102",
+                format!("{} is there already; owners are decided for programs that free nothing", op.name()),
+            )
+            .with_help("run this pass once, on the output of bufferization"),
+        );
     }
     let makes = op.results().iter().any(|r| r.ty().is_memref());
     let known = [VIEWS, ALLOCATIONS, FOREIGN, REGION_OPS].iter().any(|list| list.contains(&op.name()));
     let holds = op.operands().iter().chain(&op.results()).any(|v| v.ty().is_memref() && v.ty().element().is_memref());
     if (makes && !known) || holds {
         let what = if holds { "stores memrefs in memory" } else { "makes a memref" };
-        return Some(error("D0103", format!("{} {what}, and nothing says who owns it", op.name()))
-            .with_help("allocate with memref.alloc, and make views with memref operations"));
+        return Some(
+            error("D0103", format!("{} {what}, and nothing says who owns it", op.name()))
+                .with_help("allocate with memref.alloc, and make views with memref operations"),
+        );
     }
     let carries = op.body().is_some_and(|b| b.args().iter().any(|a| a.ty().is_memref()));
     let linalg_like = op.dialect() == "linalg";
     if carries && !REGION_OPS.contains(&op.name()) && !op.is("func.func") && !linalg_like {
-        return Some(error("D0103", format!("the region of {} takes memrefs, and nothing says from where", op.name()))
-            .with_help("use scf.for or scf.if"));
+        return Some(
+            error("D0103", format!("the region of {} takes memrefs, and nothing says from where", op.name()))
+                .with_help("use scf.for or scf.if"),
+        );
     }
     None
 }
@@ -208,7 +235,13 @@ impl Walk {
                 targets.push(ForwardTo::Caller);
             } else if op.is("scf.yield") {
                 if parent.is("scf.for") {
-                    targets.extend(parent.body().map(|b| b.arg(index + 1)).and_then(|a| self.ids.get(&a)).map(|v| ForwardTo::Value(*v)));
+                    targets.extend(
+                        parent
+                            .body()
+                            .map(|b| b.arg(index + 1))
+                            .and_then(|a| self.ids.get(&a))
+                            .map(|v| ForwardTo::Value(*v)),
+                    );
                 }
                 targets.extend(self.ids.get(&parent.result(index)).map(|v| ForwardTo::Value(*v)));
             }

@@ -14,7 +14,7 @@
 //! Where one of several buffers is forwarded, or one buffer twice, a copy is forwarded instead (D0201 for results of functions).
 
 use monopour_analysis::index::Id;
-use monopour_analysis::ownership::{Condition, ForwardTo, Ownership, Owners, Place, Placement, Transfer};
+use monopour_analysis::ownership::{Condition, ForwardTo, Owners, Ownership, Place, Placement, Transfer};
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::Stats;
@@ -31,8 +31,12 @@ pub(crate) struct Decided {
 /// Decides, touching nothing.
 pub(crate) fn decide(function: Op) -> Result<Decided, Diagnostics> {
     check(function, true)?;
-    let collected = collect(function).expect("invariant: a walk over verified IR meets each operation once, in its block");
-    let owners = collected.facts.decide(Placement::LastUse).expect("invariant: verified IR uses what it sees, and terminators end blocks");
+    let collected =
+        collect(function).expect("invariant: a walk over verified IR meets each operation once, in its block");
+    let owners = collected
+        .facts
+        .decide(Placement::LastUse)
+        .expect("invariant: verified IR uses what it sees, and terminators end blocks");
     Ok(Decided { function, collected, owners })
 }
 
@@ -48,7 +52,9 @@ pub(crate) fn insert(decided: Decided, stats: &mut Stats) -> Result<(), Diagnost
             own_result(&mut rw, &collected, &indicators, transfer, give, stats)?;
         }
     }
-    for free in owners.frees.iter().filter(|f| f.condition != Condition::UnlessForwarded || !indicators.is_given(f.value)) {
+    for free in
+        owners.frees.iter().filter(|f| f.condition != Condition::UnlessForwarded || !indicators.is_given(f.value))
+    {
         let value = collected.values[free.value.index()];
         let loc = value.defining_op().map_or(function.location(), Op::location);
         let point = match free.place {
@@ -60,13 +66,16 @@ pub(crate) fn insert(decided: Decided, stats: &mut Stats) -> Result<(), Diagnost
         };
         rw.set_point(point);
         // What a terminator may forward has been copied where it is not given away, so that only the owner counts.
-        let indicator = if owners.ownership[free.value] == Ownership::AtRunTime { indicators.of(free.value) } else { None };
+        let indicator =
+            if owners.ownership[free.value] == Ownership::AtRunTime { indicators.of(free.value) } else { None };
         match indicator {
             None => {
                 rw.create(OpSpec::new("memref.dealloc", loc).operands(&[value]))?;
             }
             Some(indicator) => {
-                let free_it = |rw: &mut Rewriter| rw.create(OpSpec::new("memref.dealloc", loc).operands(&[value])).map(|_| vec![]);
+                let free_it = |rw: &mut Rewriter| {
+                    rw.create(OpSpec::new("memref.dealloc", loc).operands(&[value])).map(|_| vec![])
+                };
                 if_owned(&mut rw, point, loc, indicator, &[], free_it, |_| Ok(vec![]))?;
             }
         }
@@ -87,12 +96,17 @@ fn own_result(
     let terminator = collected.ops[transfer.forward.terminator.index()];
     let value = collected.values[transfer.forward.value.index()];
     // The same value may be returned twice: the first result that is not owned yet gets the copy last, so from the end.
-    let Some(index) = (0..terminator.num_operands()).rev().find(|i| terminator.operand(*i) == value) else { return Ok(()) };
+    let Some(index) = (0..terminator.num_operands()).rev().find(|i| terminator.operand(*i) == value) else {
+        return Ok(());
+    };
     let copy = indicators.owned(rw, terminator, value, give)?;
     rw.set_operand(terminator, index, copy);
-    let size = value.ty().static_size_bytes().map_or_else(|| "a buffer of dynamic size".to_owned(), |b| format!("{b} bytes"));
+    let size =
+        value.ty().static_size_bytes().map_or_else(|| "a buffer of dynamic size".to_owned(), |b| format!("{b} bytes"));
     let unless = if matches!(give, Give::If(_)) { ", unless it turns out to be owned" } else { "" };
-    let message = format!("copied {size} for result {index}{unless}: a caller owns its results, and this one is an argument, a constant or another result");
+    let message = format!(
+        "copied {size} for result {index}{unless}: a caller owns its results, and this one is an argument, a constant or another result"
+    );
     stats.remarks.0.push(Diagnostic::remark("D0201", terminator.location(), message));
     stats.remark_bytes.push(value.ty().static_size_bytes());
     stats.clones += 1;
@@ -113,8 +127,11 @@ pub(crate) fn copy_of(rw: &mut Rewriter, at: Op, value: Value) -> Result<Value, 
         sizes.push(rw.create(spec)?.result(0));
     }
     let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
-    let alloc = OpSpec::new("memref.alloc", at.location()).operands(&sizes).results(&[fresh])
-        .attr("alignment", Attr::i64(cx, 64)).attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
+    let alloc = OpSpec::new("memref.alloc", at.location())
+        .operands(&sizes)
+        .results(&[fresh])
+        .attr("alignment", Attr::i64(cx, 64))
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
     let buffer = rw.create(alloc)?.result(0);
     rw.create(OpSpec::new("memref.copy", at.location()).operands(&[value, buffer]))?;
     if fresh == ty {

@@ -14,7 +14,7 @@
 use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::index::{Id, OpId, ValueId};
-use monopour_analysis::ownership::{Condition, ForwardTo, Ownership, Owners, Place};
+use monopour_analysis::ownership::{Condition, ForwardTo, Owners, Ownership, Place};
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
 
 use crate::collect::Collected;
@@ -46,14 +46,16 @@ pub(crate) enum Give {
 ///
 /// A terminator may forward one of several memrefs, some of which its block owns. Then the block frees its own, and a copy is forwarded.
 fn gives(collected: &Collected, owners: &Owners) -> (Vec<Give>, HashSet<ValueId>) {
-    let ids: HashMap<Value, ValueId> = collected.values.iter().zip(0u32..).map(|(v, i)| (*v, ValueId::new(i))).collect();
+    let ids: HashMap<Value, ValueId> =
+        collected.values.iter().zip(0u32..).map(|(v, i)| (*v, ValueId::new(i))).collect();
     let mut given: HashSet<(OpId, ValueId)> = HashSet::new();
     let mut out = Vec::with_capacity(owners.transfers.len());
     for transfer in &owners.transfers {
         let terminator = transfer.forward.terminator;
         let block = collected.ops[terminator.index()].block();
         let base = base_of(collected.values[transfer.forward.value.index()]);
-        let own = ids.get(&base).copied().filter(|id| base.block() == block && owners.ownership[*id] != Ownership::NotOwned);
+        let own =
+            ids.get(&base).copied().filter(|id| base.block() == block && owners.ownership[*id] != Ownership::NotOwned);
         // A result that is not owned itself may always be the one memref that this block gives away.
         let id = own.or_else(|| single_owner(collected, owners, block, transfer.forward.value));
         let give = match (transfer.ownership, id, id.map(|id| owners.ownership[id])) {
@@ -62,7 +64,8 @@ fn gives(collected: &Collected, owners: &Owners) -> (Vec<Give>, HashSet<ValueId>
             _ => Give::Never,
         };
         // A loop's slot is forwarded twice, to its argument and its result: one transfer of one operand.
-        let is_argument = matches!(transfer.forward.to, ForwardTo::Value(to) if collected.values[to.index()].defining_op().is_none());
+        let is_argument =
+            matches!(transfer.forward.to, ForwardTo::Value(to) if collected.values[to.index()].defining_op().is_none());
         let first = give == Give::Never || is_argument || id.is_none_or(|id| given.insert((terminator, id)));
         out.push(if first { give } else { Give::Never });
     }
@@ -104,7 +107,11 @@ fn is_inside(inner: Option<Block>, outer: Option<Block>) -> bool {
 }
 
 /// Everything that may be memory which its block frees at its end, by block.
-fn freed_unless_forwarded(collected: &Collected, owners: &Owners, given: &HashSet<ValueId>) -> HashSet<(Block, ValueId)> {
+fn freed_unless_forwarded(
+    collected: &Collected,
+    owners: &Owners,
+    given: &HashSet<ValueId>,
+) -> HashSet<(Block, ValueId)> {
     let mut found = HashSet::new();
     for free in owners.frees.iter().filter(|f| f.condition == Condition::UnlessForwarded && !given.contains(&f.value)) {
         let Place::End(block) = free.place else { continue };
@@ -112,11 +119,15 @@ fn freed_unless_forwarded(collected: &Collected, owners: &Owners, given: &HashSe
         // A region's result may be the memory of another one, through what both are made of.
         let origins = closure(vec![free.value], |value| {
             let made = collected.values[value.index()];
-            let is_region_value = made.defining_op().map_or(made.block() != collected.blocks.first().copied(), |op| !op.regions().is_empty());
+            let is_region_value = made
+                .defining_op()
+                .map_or(made.block() != collected.blocks.first().copied(), |op| !op.regions().is_empty());
             let back = collected.aliases.iter().filter(move |(_, to)| is_region_value && *to == value);
             back.map(|(from, _)| *from).collect()
         });
-        let all = closure(origins, |value| collected.aliases.iter().filter(|(from, _)| *from == value).map(|(_, to)| *to).collect());
+        let all = closure(origins, |value| {
+            collected.aliases.iter().filter(|(from, _)| *from == value).map(|(_, to)| *to).collect()
+        });
         found.extend(all.into_iter().map(|value| (block, value)));
     }
     found
@@ -136,7 +147,10 @@ fn closure(start: Vec<ValueId>, next: impl Fn(ValueId) -> Vec<ValueId>) -> Vec<V
 /// What a chain of views of one memref starts from.
 pub(crate) fn base_of(value: Value) -> Value {
     let mut value = value;
-    while let Some(op) = value.defining_op().filter(|op| op.dialect() == "memref" && op.num_operands() > 0 && op.operand(0).ty().is_memref()) {
+    while let Some(op) = value
+        .defining_op()
+        .filter(|op| op.dialect() == "memref" && op.num_operands() > 0 && op.operand(0).ty().is_memref())
+    {
         value = op.operand(0);
     }
     value
@@ -148,7 +162,8 @@ impl Indicators {
         let (gives, given) = gives(collected, owners);
         let freed = freed_unless_forwarded(collected, owners, &given);
         let mut this = Self { by_value: HashMap::new(), gives, given, freed };
-        let ids: HashMap<Value, ValueId> = collected.values.iter().zip(0u32..).map(|(v, i)| (*v, ValueId::new(i))).collect();
+        let ids: HashMap<Value, ValueId> =
+            collected.values.iter().zip(0u32..).map(|(v, i)| (*v, ValueId::new(i))).collect();
         for index in 0..collected.ops.len() {
             let op = collected.ops[index];
             let slots = slots_of(op, owners, &ids);
@@ -178,7 +193,14 @@ impl Indicators {
     }
 
     /// The op anew, with one `i1` more for each slot.
-    fn extend(&mut self, rw: &mut Rewriter, collected: &mut Collected, op: Op, slots: &[usize], ids: &HashMap<Value, ValueId>) -> Result<Op, Diagnostics> {
+    fn extend(
+        &mut self,
+        rw: &mut Rewriter,
+        collected: &mut Collected,
+        op: Op,
+        slots: &[usize],
+        ids: &HashMap<Value, ValueId>,
+    ) -> Result<Op, Diagnostics> {
         let loc = op.location();
         rw.set_point(InsertionPoint::Before(op));
         let bit = Type::integer(rw.context(), 1);
@@ -237,10 +259,13 @@ impl Indicators {
             // The receiver counts on what the analysis said; where that was one of several memrefs, a copy makes it true.
             let freed_here = || terminator.block().is_some_and(|b| self.freed.contains(&(b, transfer.forward.value)));
             let must_own = transfer.ownership == Ownership::Owned
-                || (transfer.ownership == Ownership::AtRunTime && (self.gives[position] == Give::Never || freed_here()));
+                || (transfer.ownership == Ownership::AtRunTime
+                    && (self.gives[position] == Give::Never || freed_here()));
             let indicator = match self.gives[position] {
                 Give::Always => constant(rw, loc, true),
-                Give::If(root) if !must_own => self.by_value.get(&root).copied().unwrap_or_else(|| constant(rw, loc, false)),
+                Give::If(root) if !must_own => {
+                    self.by_value.get(&root).copied().unwrap_or_else(|| constant(rw, loc, false))
+                }
                 give if must_own => {
                     operands[slot] = self.owned(rw, terminator, operands[slot], give)?;
                     constant(rw, loc, true)
@@ -256,7 +281,13 @@ impl Indicators {
     }
 
     /// The value if it comes with ownership, else a copy of it.
-    pub(crate) fn owned(&self, rw: &mut Rewriter, terminator: Op, value: Value, give: Give) -> Result<Value, Diagnostics> {
+    pub(crate) fn owned(
+        &self,
+        rw: &mut Rewriter,
+        terminator: Op,
+        value: Value,
+        give: Give,
+    ) -> Result<Value, Diagnostics> {
         let (loc, point) = (terminator.location(), InsertionPoint::Before(terminator));
         rw.set_point(point);
         let indicator = match give {
@@ -276,7 +307,8 @@ fn slots_of(op: Op, owners: &Owners, ids: &HashMap<Value, ValueId>) -> Vec<usize
         return vec![];
     }
     let at_run_time = |value: Value| ids.get(&value).is_some_and(|id| owners.ownership[*id] == Ownership::AtRunTime);
-    let argument = |slot: usize| op.body().filter(|b| op.is("scf.for") && slot + 1 < b.num_args()).map(|b| b.arg(slot + 1));
+    let argument =
+        |slot: usize| op.body().filter(|b| op.is("scf.for") && slot + 1 < b.num_args()).map(|b| b.arg(slot + 1));
     (0..op.num_results()).filter(|i| at_run_time(op.result(*i)) || argument(*i).is_some_and(at_run_time)).collect()
 }
 

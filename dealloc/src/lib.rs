@@ -41,7 +41,8 @@ pub struct Stats {
 pub fn run_ownership(module: Op, options: &Options) -> Result<Stats, Diagnostics> {
     if options.private_function_dynamic_ownership {
         return Err(Diagnostic::global("D0100", "option 'private-function-dynamic-ownership' is not implemented")
-            .with_help("leave the option out").into());
+            .with_help("leave the option out")
+            .into());
     }
     let mut stats = Stats::default();
     // Every function is checked and decided before the first one changes.

@@ -34,8 +34,14 @@ pub fn run(module: Op) -> Result<u32, Diagnostics> {
         for alloc in dispatch.find_all("memref.alloc") {
             match stack_bytes(dispatch, alloc).and_then(|bytes| add(&mut task_bytes, bytes)) {
                 Ok(()) => plan.push((dispatch, alloc)),
-                Err(why) => errors.0.push(Diagnostic::error("D0104", alloc.location(), format!("a buffer of a task cannot go to the stack: {why}"))
-                    .with_help("use smaller tiles, or let the dispatch write into a result")),
+                Err(why) => errors.0.push(
+                    Diagnostic::error(
+                        "D0104",
+                        alloc.location(),
+                        format!("a buffer of a task cannot go to the stack: {why}"),
+                    )
+                    .with_help("use smaller tiles, or let the dispatch write into a result"),
+                ),
             }
         }
     }

@@ -83,7 +83,8 @@ impl Retain<'_> {
             }
             "arith.select" => {
                 for value in memrefs {
-                    let (a, b) = (self.of(scope, op.location(), op.operand(1)), self.of(scope, op.location(), op.operand(2)));
+                    let (a, b) =
+                        (self.of(scope, op.location(), op.operand(1)), self.of(scope, op.location(), op.operand(2)));
                     let own = match (a, b) {
                         (Own::Unique(a), Own::Unique(b)) if a != b => Own::Unique(self.select(op, a, b)?),
                         (a, b) => join(a, b),
@@ -123,7 +124,8 @@ impl Retain<'_> {
 
     fn select(&mut self, op: Op, on_true: Value, on_false: Value) -> Result<Value, Diagnostics> {
         let bit = Type::integer(self.rw.context(), 1);
-        let spec = OpSpec::new("arith.select", op.location()).operands(&[op.operand(0), on_true, on_false]).results(&[bit]);
+        let spec =
+            OpSpec::new("arith.select", op.location()).operands(&[op.operand(0), on_true, on_false]).results(&[bit]);
         Ok(self.rw.create(spec)?.result(0))
     }
 
@@ -206,7 +208,8 @@ impl Retain<'_> {
             Own::Unique(indicator) if is_true(indicator) => return Ok(()),
             Own::Unique(indicator) => {
                 let clone = |rw: &mut Rewriter| clone_of(rw, loc, value).map(|v| vec![v]);
-                if_owned(&mut self.rw, InsertionPoint::Before(op), loc, indicator, &[ty], |_| Ok(vec![value]), clone)?.result(0)
+                if_owned(&mut self.rw, InsertionPoint::Before(op), loc, indicator, &[ty], |_| Ok(vec![value]), clone)?
+                    .result(0)
             }
             Own::Unknown => clone_of(&mut self.rw, loc, value)?,
         };
@@ -237,7 +240,10 @@ impl Retain<'_> {
         let segments = [length(bases.len()), length(conditions.len()), length(retained.len())];
         let results: Vec<Type> = retained.iter().map(|_| bit).collect();
         let spec = OpSpec::new("bufferization.dealloc", loc)
-            .operands(&bases).operands(&conditions).operands(retained).results(&results)
+            .operands(&bases)
+            .operands(&conditions)
+            .operands(retained)
+            .results(&results)
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments));
         self.stats.deallocs += 1;
         Ok(self.rw.create(spec)?.results())
@@ -246,7 +252,9 @@ impl Retain<'_> {
     /// The base buffer of a memref, whatever its offset.
     fn base(&mut self, loc: Location, value: Value) -> Result<Value, Diagnostics> {
         let index = Type::index(self.rw.context());
-        let (Some(memref), rank) = (value.ty().as_memref(), value.ty().shape().map_or(0, |s| s.len())) else { return Ok(value) };
+        let (Some(memref), rank) = (value.ty().as_memref(), value.ty().shape().map_or(0, |s| s.len())) else {
+            return Ok(value);
+        };
         let mut results = vec![Type::memref(&[], memref.element, memref.memory_space), index];
         results.extend(std::iter::repeat_n(index, 2 * rank));
         let spec = OpSpec::new("memref.extract_strided_metadata", loc).operands(&[value]).results(&results);
@@ -255,14 +263,19 @@ impl Retain<'_> {
 
     fn constant(&mut self, loc: Location, value: bool) -> Value {
         let cx = self.rw.context();
-        let spec = OpSpec::new("arith.constant", loc).results(&[Type::integer(cx, 1)]).attr("value", Attr::bool(cx, value));
+        let spec =
+            OpSpec::new("arith.constant", loc).results(&[Type::integer(cx, 1)]).attr("value", Attr::bool(cx, value));
         self.rw.create(spec).expect("arith.constant of a matching type always builds").result(0)
     }
 }
 
 fn join(a: Own, b: Own) -> Own {
     match (a, b) {
-        (Own::Unique(a), Own::Unique(b)) if a == b || (a.constant_int().is_some() && a.constant_int() == b.constant_int()) => Own::Unique(a),
+        (Own::Unique(a), Own::Unique(b))
+            if a == b || (a.constant_int().is_some() && a.constant_int() == b.constant_int()) =>
+        {
+            Own::Unique(a)
+        }
         _ => Own::Unknown,
     }
 }

@@ -21,7 +21,13 @@ impl OpModel for Constant {
     fn result(&self, _op: Op, _result: usize) -> ResultModel {
         ResultModel { writable: false, ..ResultModel::default() }
     }
-    fn rewrite(&self, op: Op, _buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        _buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let Some(value) = op.attr("value") else { return Err(Declined::no_match("a constant without a value")) };
         let ty = pass.identity(op.result(0).ty());
         let global = pass.global(rw, op, value, ty)?;
@@ -47,14 +53,21 @@ impl OpModel for Select {
         types.set(op.result(0), ty);
         Ok(())
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         if op.operand(0).ty().is_tensor() {
             return Err(pass.unsupported(op, "a select by a tensor of conditions").into());
         }
         let ty = pass.types.of(op.result(0));
         let on_true = pass.cast_or_copy(rw, op, buffers.operand(1), ty)?;
         let on_false = pass.cast_or_copy(rw, op, buffers.operand(2), ty)?;
-        let spec = OpSpec::new("arith.select", op.location()).operands(&[op.operand(0), on_true, on_false]).results(&[ty]);
+        let spec =
+            OpSpec::new("arith.select", op.location()).operands(&[op.operand(0), on_true, on_false]).results(&[ty]);
         let select = rw.create(spec)?;
         rw.replace_op(op, &[select.result(0)]);
         Ok(())

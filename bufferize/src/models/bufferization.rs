@@ -50,7 +50,13 @@ impl OpModel for AllocTensor {
         types.set(op.result(0), ty);
         Ok(())
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let ty = pass.types.of(op.result(0));
         let copied = copied_operand(op).map(|i| buffers.operand(i));
         let sizes: Vec<Value> = match copied {
@@ -83,7 +89,13 @@ impl OpModel for Materialize {
     fn subset(&self, op: Op) -> Option<SubsetModel> {
         op.operand(1).ty().is_tensor().then_some(SubsetModel::Insertion { source: 0, destination: 1, slice: None })
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         if op.operand(1).ty().is_memref() && op.attr("writable").is_none() {
             return Err(pass.unsupported(op, "a memref destination without 'writable'").into());
         }
@@ -103,7 +115,13 @@ impl OpModel for DeallocTensor {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        _pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         rw.create(monopour_ir::OpSpec::new("memref.dealloc", op.location()).operands(&[buffers.operand(0)]))?;
         rw.replace_op(op, &[]);
         Ok(())
@@ -122,7 +140,13 @@ impl OpModel for ToTensor {
         types.set(op.result(0), op.operand(0).ty());
         Ok(())
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         if op.attr("restrict").is_none() && !op.result(0).is_unused() {
             return Err(pass.unsupported(op, "no 'restrict': another tensor may be the same memory,").into());
         }
@@ -141,7 +165,13 @@ impl OpModel for ToBuffer {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let buffer = pass.cast_or_copy(rw, op, buffers.operand(0), op.result(0).ty())?;
         rw.replace_op(op, &[buffer]);
         Ok(())

@@ -22,7 +22,13 @@ impl OpModel for Return {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let function = op.parent().and_then(Op::function_type);
         let results = function.map(|(_, results)| results).unwrap_or_default();
         let mut values = Vec::with_capacity(op.num_operands());
@@ -48,12 +54,20 @@ impl OpModel for Call {
         let known = callee_of(op).and_then(|name| callees.argument(&name, operand).cloned());
         let tensors = |i: &usize| op.results().get(*i).is_some_and(|r| r.ty().is_tensor());
         let Some(known) = known else {
-            return (0..op.num_results()).filter(tensors).map(|i| AliasModel { definite: false, ..AliasModel::unknown(op.result(i)) }).collect();
+            return (0..op.num_results())
+                .filter(tensors)
+                .map(|i| AliasModel { definite: false, ..AliasModel::unknown(op.result(i)) })
+                .collect();
         };
         if let Some(result) = known.equivalent.filter(tensors) {
             return vec![AliasModel::equivalent(op.result(result))];
         }
-        known.aliases.iter().filter(|i| tensors(i)).map(|i| AliasModel { definite: false, ..AliasModel::unknown(op.result(*i)) }).collect()
+        known
+            .aliases
+            .iter()
+            .filter(|i| tensors(i))
+            .map(|i| AliasModel { definite: false, ..AliasModel::unknown(op.result(*i)) })
+            .collect()
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         for (i, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
@@ -62,9 +76,17 @@ impl OpModel for Call {
         }
         Ok(())
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let callee = callee_of(op).and_then(|name| pass.types.callees().function(&name));
-        let Some(callee) = callee else { return Err(pass.unsupported(op, "a call of a function of another module").into()) };
+        let Some(callee) = callee else {
+            return Err(pass.unsupported(op, "a call of a function of another module").into());
+        };
         let inputs = pass.argument_types(callee);
         let mut operands: Vec<Value> = Vec::with_capacity(op.num_operands());
         for (i, ty) in inputs.into_iter().enumerate() {

@@ -9,8 +9,30 @@ use crate::rewrite::Rewriting;
 
 /// Named operations all of whose maps are the identity.
 const ELEMENTWISE: &[&str] = &[
-    "abs", "add", "ceil", "copy", "div", "div_unsigned", "erf", "exp", "floor", "log", "map", "max", "min", "mul", "negf",
-    "powf", "reciprocal", "round", "rsqrt", "select", "sqrt", "square", "sub", "tanh",
+    "abs",
+    "add",
+    "ceil",
+    "copy",
+    "div",
+    "div_unsigned",
+    "erf",
+    "exp",
+    "floor",
+    "log",
+    "map",
+    "max",
+    "min",
+    "mul",
+    "negf",
+    "powf",
+    "reciprocal",
+    "round",
+    "rsqrt",
+    "select",
+    "sqrt",
+    "square",
+    "sub",
+    "tanh",
 ];
 
 pub(super) fn add(models: &mut OpModels) {
@@ -75,7 +97,13 @@ impl OpModel for Structured {
     fn subset(&self, op: Op) -> Option<SubsetModel> {
         op.is("linalg.copy").then_some(SubsetModel::Insertion { source: 0, destination: 1, slice: None })
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let replacements: Vec<Value> = (first_init(op)..op.num_operands())
             .filter(|i| op.operand(*i).ty().is_tensor())
             .map(|i| buffers.operand(i))
@@ -96,7 +124,13 @@ impl OpModel for Scalar {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, _buffers: &Buffers<'_>, _rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        _buffers: &Buffers<'_>,
+        _rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         Err(pass.unsupported(op, "a tensor operand").into())
     }
 }

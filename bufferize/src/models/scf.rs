@@ -23,7 +23,8 @@ const FOR_CONTROL: usize = 3;
 fn carried(op: Op, index: usize) -> Option<(Value, Value)> {
     let body = op.body()?;
     let yielded = body.terminator()?;
-    (index + 1 < body.num_args() && index < yielded.num_operands()).then(|| (body.arg(index + 1), yielded.operand(index)))
+    (index + 1 < body.num_args() && index < yielded.num_operands())
+        .then(|| (body.arg(index + 1), yielded.operand(index)))
 }
 
 /// Position, iteration argument and yielded value of each tensor that a loop carries.
@@ -67,7 +68,12 @@ impl OpModel for For {
         vec![AliasModel { relation, ..AliasModel::equivalent(op.result(index)) }]
     }
     fn region(&self, op: Op, _region: usize) -> RegionModel {
-        RegionModel { repetitive: true, writable_arguments: true, trip_count: Self::trip_count(op), ..RegionModel::default() }
+        RegionModel {
+            repetitive: true,
+            writable_arguments: true,
+            trip_count: Self::trip_count(op),
+            ..RegionModel::default()
+        }
     }
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         Some(vec![(0, 0)])
@@ -98,7 +104,13 @@ impl OpModel for For {
         }
         Ok(())
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let Some(body) = op.body() else { return Err(Declined::no_match("a loop without a body")) };
         let mut operands = buffers.operands()[..FOR_CONTROL].to_vec();
         let types: Vec<_> = body.args().into_iter().map(|a| pass.types.of(a)).collect();
@@ -164,7 +176,13 @@ impl OpModel for Forall {
         }
         types.walk(body)
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        _pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let Some(body) = op.body() else { return Err(Declined::no_match("a forall without a body")) };
         let (first, outputs) = (first_output(op), op.num_results());
         let shared: Vec<Value> = buffers.operands()[first..].to_vec();
@@ -181,7 +199,8 @@ impl OpModel for Forall {
         let segments: Vec<i32> = segments.into_iter().map(|n| i32::try_from(n).unwrap_or(0)).collect();
         let segments = monopour_ir::Attr::dense_i32(rw.context(), &segments);
         let attrs = op.attrs();
-        let mut spec = OpSpec::new("scf.forall", op.location()).operands(&buffers.operands()[..first]).region(Region::new());
+        let mut spec =
+            OpSpec::new("scf.forall", op.location()).operands(&buffers.operands()[..first]).region(Region::new());
         for (name, value) in &attrs {
             spec = spec.attr(name, if name == "operandSegmentSizes" { segments } else { *value });
         }
@@ -200,7 +219,13 @@ impl OpModel for InParallel {
     fn region(&self, _op: Op, _region: usize) -> RegionModel {
         RegionModel { graph: true, ..RegionModel::default() }
     }
-    fn rewrite(&self, _op: Op, _buffers: &Buffers<'_>, _rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        _op: Op,
+        _buffers: &Buffers<'_>,
+        _rw: &mut ConversionRewriter,
+        _pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         Err(Declined::no_match("its inserts are rewritten one by one"))
     }
 }
@@ -232,7 +257,13 @@ impl OpModel for If {
         }
         Ok(())
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let types: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
         let new = pass.recreate(rw, op, buffers.operands(), &types)?;
         rw.replace_op(op, &new.results());
@@ -250,7 +281,13 @@ impl OpModel for Yield {
         let parent = op.parent().filter(|p| p.is("scf.if"));
         parent.map(|p| AliasModel::maybe(p.result(operand))).into_iter().collect()
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let Some(parent) = op.parent() else { return Err(Declined::no_match("a yield without a parent")) };
         rw.set_point(InsertionPoint::Before(op));
         let mut values = Vec::with_capacity(op.num_operands());

@@ -30,7 +30,13 @@ impl OpModel for Empty {
     fn result(&self, _op: Op, _result: usize) -> ResultModel {
         ResultModel { definition: Definition::Never, allocates: true, ..ResultModel::default() }
     }
-    fn rewrite(&self, op: Op, _buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        _buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         if op.result(0).is_unused() {
             rw.erase(op);
             return Ok(());
@@ -60,7 +66,13 @@ impl OpModel for ExtractSlice {
         }
         Ok(())
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let shape = op.result(0).ty().shape().unwrap_or_default();
         let Some(slice) = slice_of(op, 1) else { return Err(pass.unsupported(op, "malformed offsets").into()) };
         let view = pass.subview(rw, op, buffers.operand(0), &slice, &shape)?;
@@ -90,7 +102,12 @@ fn insertion(op: Op) -> Option<SubsetModel> {
 }
 
 /// A subview of the destination, and a copy into it unless the source already is that subview.
-fn copy_into_slice(op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+fn copy_into_slice(
+    op: Op,
+    buffers: &Buffers<'_>,
+    rw: &mut ConversionRewriter,
+    pass: &Rewriting<'_>,
+) -> Result<(), Declined> {
     if pass.is_self_copy(op) {
         return Ok(());
     }
@@ -113,7 +130,13 @@ impl OpModel for InsertSlice {
     fn subset(&self, op: Op) -> Option<SubsetModel> {
         insertion(op)
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         copy_into_slice(op, buffers, rw, pass)?;
         rw.replace_op(op, &[buffers.operand(1)]);
         Ok(())
@@ -133,7 +156,13 @@ impl OpModel for ParallelInsertSlice {
     fn subset(&self, op: Op) -> Option<SubsetModel> {
         insertion(op)
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         // The terminator holds nothing but such inserts; the copy goes before it.
         if let Some(terminator) = op.parent() {
             rw.set_point(InsertionPoint::Before(terminator));
@@ -153,7 +182,13 @@ impl OpModel for Extract {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        _pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let spec = OpSpec::new("memref.load", op.location()).operands(buffers.operands()).results(&[op.result(0).ty()]);
         let load = rw.create(spec)?;
         rw.replace_op(op, &[load.result(0)]);
@@ -170,7 +205,13 @@ impl OpModel for Insert {
     fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         if operand == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        _pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         rw.create(OpSpec::new("memref.store", op.location()).operands(buffers.operands()))?;
         rw.replace_op(op, &[buffers.operand(1)]);
         Ok(())
@@ -189,7 +230,13 @@ impl OpModel for Dim {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        _pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let ty = op.result(0).ty();
         let dim = rw.create(OpSpec::new(self.to, op.location()).operands(buffers.operands()).results(&[ty]))?;
         rw.replace_op(op, &[dim.result(0)]);
@@ -223,9 +270,17 @@ impl OpModel for Cast {
         }
         Ok(())
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let source: Value = buffers.operand(0);
-        let Some(ty) = cast_type(source.ty(), op.result(0).ty()) else { return Err(pass.unsupported(op, "an unranked tensor").into()) };
+        let Some(ty) = cast_type(source.ty(), op.result(0).ty()) else {
+            return Err(pass.unsupported(op, "an unranked tensor").into());
+        };
         let cast = rw.create(OpSpec::new("memref.cast", op.location()).operands(&[source]).results(&[ty]))?;
         rw.replace_op(op, &[cast.result(0)]);
         Ok(())

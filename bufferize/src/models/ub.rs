@@ -20,7 +20,13 @@ impl OpModel for Poison {
     fn result(&self, _op: Op, _result: usize) -> ResultModel {
         ResultModel { definition: Definition::Never, allocates: true, ..ResultModel::default() }
     }
-    fn rewrite(&self, op: Op, _buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        _buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let buffer = pass.alloc(rw, op, pass.identity(op.result(0).ty()), &[])?;
         rw.replace_op(op, &[buffer]);
         Ok(())

@@ -28,7 +28,13 @@ impl OpModel for Load {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let results: Vec<_> = op.results().iter().map(|r| r.ty()).collect();
         let new = pass.recreate(rw, op, buffers.operands(), &results)?;
         rw.replace_op(op, &new.results());
@@ -64,7 +70,13 @@ impl OpModel for TransferWrite {
     fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         if operand == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         pass.recreate(rw, op, buffers.operands(), &[])?;
         rw.replace_op(op, &[buffers.operand(1)]);
         Ok(())
@@ -81,7 +93,11 @@ impl OpModel for Mask {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn buffer_types(&self, op: Op, types: &mut crate::buffer_type::BufferTypes<'_>) -> Result<(), monopour_ir::Diagnostics> {
+    fn buffer_types(
+        &self,
+        op: Op,
+        types: &mut crate::buffer_type::BufferTypes<'_>,
+    ) -> Result<(), monopour_ir::Diagnostics> {
         let Some(body) = op.body() else { return Ok(()) };
         types.walk(body)?;
         let yielded = body.terminator().map(Op::operands).unwrap_or_default();
@@ -91,7 +107,13 @@ impl OpModel for Mask {
         }
         Ok(())
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
         let Some(body) = op.body() else { return Err(Declined::no_match("a mask without a body")) };
         // The body is not rewritten yet: a tensor that it yields is the destination of the write in it, defined outside.
         let yielded = body.terminator().map(Op::operands).unwrap_or_default();
@@ -101,7 +123,9 @@ impl OpModel for Mask {
             let destination = value.defining_op().filter(|w| w.is("vector.transfer_write") && w.block() == Some(body));
             match destination {
                 Some(write) if value.ty().is_tensor() => outside.push(Some(write.operand(1))),
-                _ if value.ty().is_tensor() && value.block() == Some(body) => return Err(pass.unsupported(op, "a masked op that is not a transfer").into()),
+                _ if value.ty().is_tensor() && value.block() == Some(body) => {
+                    return Err(pass.unsupported(op, "a masked op that is not a transfer").into());
+                }
                 _ if value.ty().is_tensor() => outside.push(Some(value)),
                 _ => {
                     outside.push(None);
@@ -110,7 +134,8 @@ impl OpModel for Mask {
             }
         }
         let region = Region::new();
-        let mut spec = OpSpec::new("vector.mask", op.location()).operands(buffers.operands()).results(&kept).region(region);
+        let mut spec =
+            OpSpec::new("vector.mask", op.location()).operands(buffers.operands()).results(&kept).region(region);
         let attrs = op.attrs();
         for (name, value) in &attrs {
             spec = spec.attr(name, *value);
@@ -143,8 +168,15 @@ impl OpModel for Yield {
         let parent = op.parent().filter(|p| p.is("vector.mask") && operand < p.num_results());
         parent.map(|p| AliasModel::equivalent(p.result(operand))).into_iter().collect()
     }
-    fn rewrite(&self, op: Op, buffers: &Buffers<'_>, rw: &mut ConversionRewriter, _pass: &Rewriting<'_>) -> Result<(), Declined> {
-        let kept: Vec<Value> = buffers.operands().iter().copied().filter(|v| !v.ty().is_memref() && !v.ty().is_tensor()).collect();
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        _pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let kept: Vec<Value> =
+            buffers.operands().iter().copied().filter(|v| !v.ty().is_memref() && !v.ty().is_tensor()).collect();
         rw.set_operands(op, &kept);
         Ok(())
     }

@@ -44,6 +44,7 @@ fn decisions_equal_upstreams() {
 
 fn difference(name: &str, expected: &str, actual: &str) -> String {
     let lines = expected.lines().zip(actual.lines()).filter(|(e, a)| e != a);
-    let shown: String = lines.take(4).map(|(e, a)| format!("  upstream {}\n  ours     {}\n", e.trim(), a.trim())).collect();
+    let shown: String =
+        lines.take(4).map(|(e, a)| format!("  upstream {}\n  ours     {}\n", e.trim(), a.trim())).collect();
     format!("{name}:\n{shown}")
 }

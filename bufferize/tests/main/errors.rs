@@ -46,10 +46,12 @@ fn several_blocks() {
 
 #[test]
 fn facts_that_do_not_fit() {
-    let module = parse("func.func @f(%t: tensor<8xf32>, %x: f32, %i: index) -> tensor<8xf32> {
+    let module = parse(
+        "func.func @f(%t: tensor<8xf32>, %x: f32, %i: index) -> tensor<8xf32> {
         %a = tensor.insert %x into %t[%i] : tensor<8xf32>
         return %a : tensor<8xf32>
-    }");
+    }",
+    );
     let mut models = OpModels::upstream();
     models.add("func.return", crate::support::WrongModel);
     let errors = run_with_models(module.op(), &boundaries(), &models).expect_err("the model is wrong");

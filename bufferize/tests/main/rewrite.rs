@@ -12,7 +12,8 @@ fn cleaned(text: &str) -> String {
 
 /// The lines without the numbers of values, sorted.
 fn unordered(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = text.lines().map(|l| l.trim().chars().filter(|c| !c.is_ascii_digit() && *c != '_').collect()).collect();
+    let mut lines: Vec<String> =
+        text.lines().map(|l| l.trim().chars().filter(|c| !c.is_ascii_digit() && *c != '_').collect()).collect();
     lines.sort();
     lines
 }
@@ -83,7 +84,8 @@ fn filtered_dialects_stay_on_tensors() {
         %b = linalg.fill ins(%x : f32) outs(%a : tensor<8xf32>) -> tensor<8xf32>
         return %b : tensor<8xf32>
     }";
-    let options = Options { dialect_filter: vec!["tensor".to_owned(), "bufferization".to_owned()], ..Options::default() };
+    let options =
+        Options { dialect_filter: vec!["tensor".to_owned(), "bufferization".to_owned()], ..Options::default() };
     let (module, _) = bufferize(text, &options).expect("bufferizes");
     let expected = cleaned(&upstream(text, "dialect-filter=tensor,bufferization"));
     assert_eq!(unordered(&cleaned(&module.op().to_string())), unordered(&expected));
@@ -162,11 +164,14 @@ fn every_copy_says_why() {
         return %a, %b : tensor<8xf32>, f32
     }";
     let (_, stats) = bufferize(text, &boundaries()).expect("bufferizes");
-    assert_eq!(stats.remarks.to_string(), "remark[B0201]: copied 32 bytes for operand 1 of tensor.insert: its contents are read after the write
+    assert_eq!(
+        stats.remarks.to_string(),
+        "remark[B0201]: copied 32 bytes for operand 1 of tensor.insert: its contents are read after the write
   --> test.mlir:2:14
   note: read by tensor.extract at test.mlir:3:14
   note: written by tensor.insert at test.mlir:2:14
-  note: contents from an argument of the region at test.mlir:1:1");
+  note: contents from an argument of the region at test.mlir:1:1"
+    );
 }
 
 #[test]
@@ -213,7 +218,10 @@ fn iterations_do_not_read_what_others_write() {
     let (_, text) = programs().into_iter().find(|(n, _)| n == "forall_reads_other_slice").expect("program exists");
     let (module, stats) = bufferize(&text, &boundaries()).expect("bufferizes");
     // The loop writes a copy; its argument, which iterations read, is not written.
-    assert_eq!(stats.remarks.0[0].message, "copied 64 bytes for operand 0 of scf.forall: its contents are read after the write");
+    assert_eq!(
+        stats.remarks.0[0].message,
+        "copied 64 bytes for operand 0 of scf.forall: its contents are read after the write"
+    );
     let printed = module.op().to_string();
     assert!(printed.contains("memref.subview %arg0[%1]") && !printed.contains("memref.subview %arg0[%0]"), "{printed}");
 }

@@ -32,8 +32,11 @@ pub fn bufferize(text: &str, options: &Options) -> Result<(Module, Stats), Diagn
 pub fn upstream(text: &str, options: &str) -> String {
     let mut child = Command::new("mlir-opt-22")
         .arg(format!("-one-shot-bufferize={options}"))
-        .stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped())
-        .spawn().expect("mlir-opt-22 starts");
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("mlir-opt-22 starts");
     child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("written");
     let output = child.wait_with_output().expect("it ends");
     assert!(output.status.success(), "{}\n{text}", String::from_utf8_lossy(&output.stderr));
@@ -75,10 +78,16 @@ impl OpModel for WrongModel {
 /// The given programs of `tests/programs`, by file name.
 pub fn programs() -> Vec<(String, String)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
-    let mut found: Vec<_> = std::fs::read_dir(folder).expect("folder exists")
+    let mut found: Vec<_> = std::fs::read_dir(folder)
+        .expect("folder exists")
         .map(|e| e.expect("entry").path())
         .filter(|p| p.extension().is_some_and(|e| e == "mlir"))
-        .map(|p| (p.file_stem().expect("named").to_string_lossy().into_owned(), std::fs::read_to_string(&p).expect("readable")))
+        .map(|p| {
+            (
+                p.file_stem().expect("named").to_string_lossy().into_owned(),
+                std::fs::read_to_string(&p).expect("readable"),
+            )
+        })
         .collect();
     found.sort();
     found

@@ -18,31 +18,45 @@ fn option_not_implemented() {
 #[test]
 fn several_blocks() {
     for options in [EXTENSIONS, UPSTREAM] {
-        fails("D0101", "func.func @f() { %a = memref.alloc() : memref<4xf32>
+        fails(
+            "D0101",
+            "func.func @f() { %a = memref.alloc() : memref<4xf32>
             cf.br ^next
-          ^next: return }", &options);
+          ^next: return }",
+            &options,
+        );
     }
 }
 
 #[test]
 fn frees_are_there_already() {
-    fails("D0102", "func.func @f() { %a = memref.alloc() : memref<4xf32>
+    fails(
+        "D0102",
+        "func.func @f() { %a = memref.alloc() : memref<4xf32>
         memref.dealloc %a : memref<4xf32>
-        return }", &EXTENSIONS);
+        return }",
+        &EXTENSIONS,
+    );
 }
 
 #[test]
 fn unknown_owner() {
-    fails("D0103", "func.func @f(%p: memref<2xmemref<4xf32>>, %i: index) { %a = memref.load %p[%i] : memref<2xmemref<4xf32>>
-        return }", &EXTENSIONS);
+    fails(
+        "D0103",
+        "func.func @f(%p: memref<2xmemref<4xf32>>, %i: index) { %a = memref.load %p[%i] : memref<2xmemref<4xf32>>
+        return }",
+        &EXTENSIONS,
+    );
 }
 
 #[test]
 fn too_large_for_the_stack() {
-    let module = parse("func.func @f(%b: memref<4xf32>) { scf.forall (%i) in (4) {
+    let module = parse(
+        "func.func @f(%b: memref<4xf32>) { scf.forall (%i) in (4) {
         %a = memref.alloc() : memref<1024x1024xf32>
       } {monopour.kernel = {}}
-      return }");
+      return }",
+    );
     let errors = promote::run(module.op()).expect_err("4 MiB");
     assert_eq!(errors.0[0].code, "D0104");
 }

@@ -121,7 +121,11 @@ impl Machine<'_> {
                 vec![Val::Buffer(self.buffer(op.operand(pick))?)]
             }
             "arith.constant" => op.result(0).constant_int().map(Val::Number).into_iter().collect(),
-            "arith.select" => vec![Val::Number(if self.number(op.operand(0)) != 0 { self.number(op.operand(1)) } else { self.number(op.operand(2)) })],
+            "arith.select" => vec![Val::Number(if self.number(op.operand(0)) != 0 {
+                self.number(op.operand(1))
+            } else {
+                self.number(op.operand(2))
+            })],
             "arith.andi" => vec![number(self.number(op.operand(0)) != 0 && self.number(op.operand(1)) != 0)],
             "arith.ori" => vec![number(self.number(op.operand(0)) != 0 || self.number(op.operand(1)) != 0)],
             "bufferization.dealloc" => self.conditional_dealloc(op)?,
@@ -203,7 +207,8 @@ impl Machine<'_> {
         let callee = self.module.symbol(&name).expect("a function");
         let body = callee.body().expect("a body");
         // A callee owns nothing of its caller's.
-        let saved: Vec<(usize, State)> = op.operands().iter().filter_map(|v| self.buffer(*v).ok()).map(|b| (b, self.buffers[b])).collect();
+        let saved: Vec<(usize, State)> =
+            op.operands().iter().filter_map(|v| self.buffer(*v).ok()).map(|b| (b, self.buffers[b])).collect();
         for (arg, v) in body.args().into_iter().zip(op.operands()) {
             if let Some(val) = self.values.get(&v).copied() {
                 self.values.insert(arg, val);
@@ -235,10 +240,14 @@ pub fn execute(module: &Module, function: Op, choices: u64) -> Result<(), String
         let buffer = machine.fresh(State::Foreign);
         machine.values.insert(arg, buffer);
     }
-    let returned: Vec<usize> = machine.block(body)?.into_iter().filter_map(|v| match v {
-        Val::Buffer(b) => Some(b),
-        Val::Number(_) => None,
-    }).collect();
+    let returned: Vec<usize> = machine
+        .block(body)?
+        .into_iter()
+        .filter_map(|v| match v {
+            Val::Buffer(b) => Some(b),
+            Val::Number(_) => None,
+        })
+        .collect();
     for (i, b) in returned.iter().enumerate() {
         if machine.buffers[*b] != State::Alive {
             return Err(format!("result {i} is {:?}", machine.buffers[*b]));
@@ -256,7 +265,9 @@ fn check(name: &str, text: &str, options: &Options, results_are_distinct: bool) 
     for function in module.functions() {
         for choices in 0..128 {
             match execute(&module, function, choices) {
-                Err(e) if results_are_distinct || !e.contains("twice") => panic!("{name}, choices {choices}: {e}\n{}\n{}", module.op(), text),
+                Err(e) if results_are_distinct || !e.contains("twice") => {
+                    panic!("{name}, choices {choices}: {e}\n{}\n{}", module.op(), text)
+                }
                 _ => {}
             }
         }
@@ -340,7 +351,10 @@ impl Generator {
                 let types = vec![T; n].join(", ");
                 let args: Vec<String> = (0..n).map(|_| self.name()).collect();
                 let inits: Vec<String> = args.iter().map(|a| format!("{a} = {}", self.pick(scope))).collect();
-                self.text += &format!("{v}:{n} = scf.for {v}i = %c0 to %n step %c1 iter_args({}) -> ({types}) {{\n", inits.join(", "));
+                self.text += &format!(
+                    "{v}:{n} = scf.for {v}i = %c0 to %n step %c1 iter_args({}) -> ({types}) {{\n",
+                    inits.join(", ")
+                );
                 let mut inner = scope.clone();
                 inner.extend(args);
                 self.body(&mut inner, depth - 1);
@@ -354,7 +368,9 @@ impl Generator {
 
 fn random_program(seed: u64) -> String {
     let mut g = Generator { random: Random(seed), next: 0, text: String::new() };
-    g.text += &format!("func.func @f(%a: {T}, %b: {T}, %c: i1, %d: i1, %e: i1, %n: index) -> ({T}, {T}) {{\n%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n");
+    g.text += &format!(
+        "func.func @f(%a: {T}, %b: {T}, %c: i1, %d: i1, %e: i1, %n: index) -> ({T}, {T}) {{\n%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n"
+    );
     let mut scope = vec!["%a".to_owned(), "%b".to_owned()];
     g.body(&mut scope, 2);
     g.body(&mut scope, 2);
@@ -381,7 +397,15 @@ fn the_machine_notices() {
         execute(&module, module.functions()[0], 0)
     };
     assert!(run("return %a : memref<4xf32>").is_err(), "an argument is returned");
-    assert!(run("%x = memref.alloc() : memref<4xf32>\n%y = memref.alloc() : memref<4xf32>\nreturn %y : memref<4xf32>").is_err(), "a leak");
-    assert!(run("%y = memref.alloc() : memref<4xf32>\nmemref.dealloc %y : memref<4xf32>\nreturn %y : memref<4xf32>").is_err(), "a dead result");
+    assert!(
+        run("%x = memref.alloc() : memref<4xf32>\n%y = memref.alloc() : memref<4xf32>\nreturn %y : memref<4xf32>")
+            .is_err(),
+        "a leak"
+    );
+    assert!(
+        run("%y = memref.alloc() : memref<4xf32>\nmemref.dealloc %y : memref<4xf32>\nreturn %y : memref<4xf32>")
+            .is_err(),
+        "a dead result"
+    );
     assert!(run("%y = memref.alloc() : memref<4xf32>\nreturn %y : memref<4xf32>").is_ok());
 }

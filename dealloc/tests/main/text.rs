@@ -11,15 +11,21 @@ fn same(actual: &str, expected: &str) {
 
 #[test]
 fn freed_right_after_the_last_use_through_any_alias() {
-    let (module, stats) = dealloc("func.func @f(%x: f32, %b: memref<4xf32>) {
+    let (module, stats) = dealloc(
+        "func.func @f(%x: f32, %b: memref<4xf32>) {
         %a = memref.alloc() : memref<8xf32>
         %v = memref.subview %a[0] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1]>>
         linalg.fill ins(%x : f32) outs(%v : memref<4xf32, strided<[1]>>)
         linalg.fill ins(%x : f32) outs(%b : memref<4xf32>)
         return
-    }", &EXTENSIONS).expect("owned");
+    }",
+        &EXTENSIONS,
+    )
+    .expect("owned");
     assert_eq!((stats.deallocs, stats.clones), (1, 0));
-    same(&module.op().to_string(), "module {
+    same(
+        &module.op().to_string(),
+        "module {
       func.func @f(%arg0: f32, %arg1: memref<4xf32>) {
         %alloc = memref.alloc() : memref<8xf32>
         %subview = memref.subview %alloc[0] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1]>>
@@ -28,50 +34,69 @@ fn freed_right_after_the_last_use_through_any_alias() {
         linalg.fill ins(%arg0 : f32) outs(%arg1 : memref<4xf32>)
         return
       }
-    }");
+    }",
+    );
 }
 
 #[test]
 fn an_argument_is_returned_as_a_copy() {
-    let (module, stats) = dealloc("func.func @f(%a: memref<8xf32>) -> memref<8xf32> { return %a : memref<8xf32> }", &EXTENSIONS).expect("owned");
-    same(&module.op().to_string(), "module {
+    let (module, stats) =
+        dealloc("func.func @f(%a: memref<8xf32>) -> memref<8xf32> { return %a : memref<8xf32> }", &EXTENSIONS)
+            .expect("owned");
+    same(
+        &module.op().to_string(),
+        "module {
       func.func @f(%arg0: memref<8xf32>) -> memref<8xf32> {
         %alloc = memref.alloc() {alignment = 64 : i64} : memref<8xf32>
         memref.copy %arg0, %alloc : memref<8xf32> to memref<8xf32>
         return %alloc : memref<8xf32>
       }
-    }");
+    }",
+    );
     assert_eq!(stats.remarks.0[0].code, "D0201");
 }
 
 #[test]
 fn a_donated_argument_is_returned_or_freed() {
-    let (module, stats) = dealloc("func.func @f(%a: memref<8xf32> {monopour.donate}, %b: memref<8xf32> {monopour.donate}) -> memref<8xf32> {
+    let (module, stats) = dealloc(
+        "func.func @f(%a: memref<8xf32> {monopour.donate}, %b: memref<8xf32> {monopour.donate}) -> memref<8xf32> {
         memref.copy %b, %a : memref<8xf32> to memref<8xf32>
         return %a : memref<8xf32>
-    }", &EXTENSIONS).expect("owned");
+    }",
+        &EXTENSIONS,
+    )
+    .expect("owned");
     assert_eq!((stats.deallocs, stats.clones), (1, 0));
-    same(&module.op().to_string(), "module {
+    same(
+        &module.op().to_string(),
+        "module {
       func.func @f(%arg0: memref<8xf32> {monopour.donate}, %arg1: memref<8xf32> {monopour.donate}) -> memref<8xf32> {
         memref.copy %arg1, %arg0 : memref<8xf32> to memref<8xf32>
         memref.dealloc %arg1 : memref<8xf32>
         return %arg0 : memref<8xf32>
       }
-    }");
+    }",
+    );
 }
 
 #[test]
 fn a_dispatch_is_one_use_and_its_body_is_left_alone() {
-    let (module, stats) = dealloc("func.func @f(%x: f32) {
+    let (module, stats) = dealloc(
+        "func.func @f(%x: f32) {
         %a = memref.alloc() : memref<8xf32>
         scf.forall (%i) in (4) {
           %t = memref.alloc() : memref<4xf32>
           linalg.fill ins(%x : f32) outs(%a : memref<8xf32>)
         } {mapping = [#gpu.block<x>]}
         return
-    }", &EXTENSIONS).expect("owned");
+    }",
+        &EXTENSIONS,
+    )
+    .expect("owned");
     assert_eq!(stats.deallocs, 1);
-    same(&module.op().to_string(), "module {
+    same(
+        &module.op().to_string(),
+        "module {
       func.func @f(%arg0: f32) {
         %alloc = memref.alloc() : memref<8xf32>
         scf.forall (%arg1) in (4) {
@@ -81,12 +106,14 @@ fn a_dispatch_is_one_use_and_its_body_is_left_alone() {
         memref.dealloc %alloc : memref<8xf32>
         return
       }
-    }");
+    }",
+    );
 }
 
 #[test]
 fn buffers_of_tasks_go_to_the_stack() {
-    let module = parse("func.func @f(%b: memref<4xf32>, %x: f32, %c0: index, %c1: index, %n: index) {
+    let module = parse(
+        "func.func @f(%b: memref<4xf32>, %x: f32, %c0: index, %c1: index, %n: index) {
         scf.forall (%i) in (4) {
           scf.for %j = %c0 to %n step %c1 {
             %t = memref.alloc() {alignment = 64 : i64} : memref<4xf32>
@@ -95,9 +122,12 @@ fn buffers_of_tasks_go_to_the_stack() {
           }
         } {monopour.kernel = {class = \"generic\"}}
         return
-    }");
+    }",
+    );
     assert_eq!(promote::run(module.op()).expect("fits"), 1);
-    same(&module.op().to_string(), "module {
+    same(
+        &module.op().to_string(),
+        "module {
       func.func @f(%arg0: memref<4xf32>, %arg1: f32, %arg2: index, %arg3: index, %arg4: index) {
         scf.forall (%arg5) in (4) {
           %alloca = memref.alloca() {alignment = 64 : i64} : memref<4xf32>
@@ -108,7 +138,8 @@ fn buffers_of_tasks_go_to_the_stack() {
         } {monopour.kernel = {class = \"generic\"}}
         return
       }
-    }");
+    }",
+    );
 }
 
 #[test]
