@@ -40,7 +40,8 @@ if ! command -v dpkg-query >/dev/null; then
   exit 1
 fi
 
-installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^installed //p' | tr '\n' ' ')"
+# dpkg-query fails when it has never heard of one of them, as on a fresh machine.
+installed=" $({ dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true; } | sed -n 's/^installed //p' | tr '\n' ' ')"
 missing=()
 for package in "${packages[@]}"; do
   [[ "$installed" == *" $package "* ]] || missing+=("$package")

@@ -143,6 +143,10 @@ impl Program {
 /// # Errors
 /// [`Error::Io`].
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    // A device or a pipe is written to: a rename would put a file in its place, `/dev/null` for one.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return std::fs::write(path, bytes).map_err(|source| Error::io(path, &source));
+    }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);

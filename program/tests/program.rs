@@ -223,3 +223,19 @@ fn every_code_has_a_page() {
         assert!(pages.join(format!("P000{n}.md")).exists(), "docs/errors/P000{n}.md");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_written_to_and_not_replaced() {
+    let path = std::env::temp_dir().join(format!("monopour-pipe-{}", std::process::id()));
+    let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
+    assert!(made.success());
+    let reader = std::thread::spawn({
+        let path = path.clone();
+        move || std::fs::read(path).expect("the pipe is read")
+    });
+    monopour_program::write_atomically(&path, b"through").expect("writes");
+    assert_eq!(reader.join().expect("the reader ends"), b"through");
+    assert!(!std::fs::metadata(&path).expect("still there").is_file());
+    std::fs::remove_file(&path).expect("can be removed");
+}
