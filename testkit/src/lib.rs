@@ -1,7 +1,7 @@
 //! Test runner, oracle, reference evaluator, op suite.
 //!
 //! - [`runner`] runs file tests (`<crate>/tests/<pass>/*.mlir`), [`directive`] reads their headers, [`oracle`] asks `mlir-opt`.
-//! - [`evaluate`] says what a program on tensors means; [`approx`] compares with it.
+//! - [`mod@evaluate`] says what a program on tensors means; [`approx`] compares with it.
 //! - [`suite`] is the one list of op cases that every backend runs; [`generate`] makes random programs.
 
 pub mod approx;

@@ -2,8 +2,8 @@
 //!
 //! Before: `%y = math.exp2 %x : vector<16xf32>`, on any CPU.
 //! After: arithmetic, `math.fma`, and rounding where the CPU has an instruction for it.
-//! f16 and bf16 are computed in f32. Functions of f32, scalar and vector alike, are expanded here ([`functions`], [`trigonometry`],
-//! [`rounding`]) or by upstream's polynomials; `docs/numerics.md` states the error bounds, and tests check them.
+//! f16 and bf16 are computed in f32. Functions of f32, scalar and vector alike, are expanded here (`functions`, `trigonometry`,
+//! `rounding`) or by upstream's polynomials; `docs/numerics.md` states the error bounds, and tests check them.
 //! Ensures: every `math` op that is left has an instruction on the target.
 //! Limits: functions of f64, and those without an expansion, are rejected (C0004).
 
