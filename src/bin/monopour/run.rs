@@ -200,7 +200,12 @@ fn print_stats(format: Option<StatsFormat>, stats: &Stats) -> Result<(), Failure
 
 fn stats_text(stats: &Stats) -> String {
     let counts = &stats.counts;
-    let mut lines = vec![format!("device       {} {}, {} threads", stats.device, stats.adapter, stats.threads)];
+    let threads = match stats.threads {
+        _ if stats.device == "gpu" => String::new(),
+        1 => ", 1 thread".to_owned(),
+        several => format!(", {several} threads"),
+    };
+    let mut lines = vec![format!("device       {} {}{threads}", stats.device, stats.adapter)];
     let compile = stats.compile_ms.map_or(String::new(), |ms| format!("compile {ms:.3} ms, "));
     lines.push(format!("ready        {compile}load {:.3} ms", stats.load_ms));
     if let Some(ms) = stats.first_run_ms {
