@@ -5,8 +5,9 @@
 //! A copy between contiguous memrefs stays: it becomes `memcpy`.
 
 use crate::abi;
+use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
-    Block, Builder, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value,
+    Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value,
 };
 
 /// Turns strided copies into loops.
@@ -15,14 +16,15 @@ use monopour_ir::{
 /// None on verified IR.
 pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
     let contiguous = |ty: Type| ty.as_memref().is_some_and(|m| m.is_identity());
-    let mut rewriter = Rewriter::new(module.context());
-    for copy in module.op().find_all("memref.copy") {
-        if contiguous(copy.operand(0).ty()) && contiguous(copy.operand(1).ty()) {
-            continue;
-        }
-        lower(copy)?;
-        rewriter.erase(copy);
-    }
+    let mut target = ConversionTarget::new();
+    target.dynamically_legal_op("memref.copy", move |op| op.operands().into_iter().all(|v| contiguous(v.ty())));
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("memref.copy", |copy, _, rw| {
+        lower(rw, copy).map_err(Declined::Failed)?;
+        rw.erase(copy);
+        Ok(())
+    });
+    convert(module.op(), &target, &patterns, Mode::Partial)?;
     Ok(())
 }
 
@@ -47,36 +49,42 @@ pub(crate) fn count(kernel: Op) -> (u32, u64) {
     total
 }
 
-fn lower(copy: Op) -> Result<(), Diagnostics> {
+fn lower(rw: &mut Rewriter, copy: Op) -> Result<(), Diagnostics> {
     let loc = copy.location();
     let (source, target) = (copy.operand(0), copy.operand(1));
-    let mut b = Builder::before(copy);
-    let zero = b.const_index(0, loc);
-    let one = b.const_index(1, loc);
+    rw.set_point(InsertionPoint::Before(copy));
+    let zero = rw.const_index(0, loc);
+    let one = rw.const_index(1, loc);
     let mut indices = Vec::new();
     for (dim, extent) in source.ty().shape().unwrap_or_default().into_iter().enumerate() {
-        let bound = extent_value(&mut b, source, dim, extent, loc)?;
-        let body = Block::new(&[(Type::index(b.context()), loc)]);
+        let bound = extent_value(rw, source, dim, extent, loc)?;
+        let body = Block::new(&[(Type::index(rw.context()), loc)]);
         let region = Region::new();
         region.append(body);
         let spec = OpSpec::new("scf.for", loc).operands(&[zero, bound, one]).region(region);
-        b.create(spec)?;
-        let mut end = Builder::new(b.context(), InsertionPoint::End(body));
-        let terminator = end.create(OpSpec::new("scf.yield", loc))?;
-        b = Builder::before(terminator);
+        rw.create(spec)?;
+        rw.set_point(InsertionPoint::End(body));
+        let terminator = rw.create(OpSpec::new("scf.yield", loc))?;
+        rw.set_point(InsertionPoint::Before(terminator));
         indices.push(body.arg(0));
     }
     let element = source.ty().element();
-    let load = b.create(OpSpec::new("memref.load", loc).operands(&[source]).operands(&indices).results(&[element]))?;
-    b.create(OpSpec::new("memref.store", loc).operands(&[load.result(0), target]).operands(&indices))?;
+    let load = rw.create(OpSpec::new("memref.load", loc).operands(&[source]).operands(&indices).results(&[element]))?;
+    rw.create(OpSpec::new("memref.store", loc).operands(&[load.result(0), target]).operands(&indices))?;
     Ok(())
 }
 
-fn extent_value(b: &mut Builder, memref: Value, dim: usize, extent: i64, loc: Location) -> Result<Value, Diagnostics> {
+fn extent_value(
+    rw: &mut Rewriter,
+    memref: Value,
+    dim: usize,
+    extent: i64,
+    loc: Location,
+) -> Result<Value, Diagnostics> {
     if extent != DYNAMIC {
-        return Ok(b.const_index(extent, loc));
+        return Ok(rw.const_index(extent, loc));
     }
-    let index = b.const_index(dim as i64, loc);
-    let spec = OpSpec::new("memref.dim", loc).operands(&[memref, index]).results(&[Type::index(b.context())]);
-    Ok(b.create(spec)?.result(0))
+    let index = rw.const_index(dim as i64, loc);
+    let spec = OpSpec::new("memref.dim", loc).operands(&[memref, index]).results(&[Type::index(rw.context())]);
+    Ok(rw.create(spec)?.result(0))
 }

@@ -5,7 +5,8 @@
 //! Limits: static shapes, and [`MAX_STACK_BYTES`] per kernel (C0003).
 
 use crate::{abi, error};
-use monopour_ir::{Attr, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type};
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Type};
 
 /// Most bytes of all own buffers of one kernel: an eighth of the 2 MiB that worker threads get.
 pub const MAX_STACK_BYTES: u64 = 256 << 10;
@@ -42,21 +43,34 @@ fn promote(kernel: Op) -> Result<(), Diagnostics> {
             return Err(error::local_buffer(alloc.location(), &what).into());
         }
     }
-    let cx = kernel.context();
-    let mut rewriter = Rewriter::new(cx);
-    for dealloc in kernel.find_all("memref.dealloc") {
-        rewriter.erase(dealloc);
-    }
     let Some(entry) = kernel.body() else { return Ok(()) };
-    for alloc in allocations {
-        // A buffer whose lifetime ends in the loop may have one home for all iterations: the next one writes before it reads.
-        let mut b = Builder::new(cx, InsertionPoint::Start(entry));
-        let spec = OpSpec::new("memref.alloca", alloc.location())
-            .results(&[alloc.result(0).ty()])
+    to_stack(kernel, entry)
+}
+
+fn to_stack(kernel: Op, entry: Block) -> Result<(), Diagnostics> {
+    let is_slot = move |op: Op| {
+        op.block() == Some(entry) && op.attr("alignment").and_then(|a| a.as_int()).is_some_and(|a| a >= ALIGNMENT)
+    };
+    let slot = move |op: Op, _: &Adaptor<'_>, rw: &mut ConversionRewriter| {
+        // A buffer whose lifetime ends in a loop may have one home for all iterations: the next one writes before it reads.
+        rw.set_point(InsertionPoint::Start(entry));
+        let cx = op.context();
+        let spec = OpSpec::new("memref.alloca", op.location())
+            .results(&[op.result(0).ty()])
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &[0, 0]))
             .attr("alignment", Attr::int(Type::integer(cx, 64), ALIGNMENT));
-        let slot = b.create(spec)?;
-        rewriter.replace_op(alloc, &[slot.result(0)]);
-    }
+        let slot = rw.create(spec).map_err(Declined::Failed)?;
+        rw.replace_op(op, &[slot.result(0)]);
+        Ok(())
+    };
+    let mut target = ConversionTarget::new();
+    target.illegal_op("memref.alloc").illegal_op("memref.dealloc").dynamically_legal_op("memref.alloca", is_slot);
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("memref.alloc", slot).add_fn("memref.alloca", slot);
+    patterns.add_fn("memref.dealloc", |op, _, rw| {
+        rw.erase(op);
+        Ok(())
+    });
+    convert(kernel, &target, &patterns, Mode::Partial)?;
     Ok(())
 }
