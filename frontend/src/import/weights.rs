@@ -71,12 +71,12 @@ pub(super) fn bind(module: &Module, model: &str, given: Option<&Path>) -> Result
             "give `--weights FILE.safetensors`, or the module attribute `monopour.weights = \"FILE.safetensors\"`";
         return Err(Diagnostic::error("F0006", op.location(), message).with_help(help).into());
     };
-    let file = Safetensors::open(&path)?;
+    let files = open_all(&path)?;
     let mut table = WeightTable::default();
     let mut found = Diagnostics::default();
     for (op, attr) in wanted {
         let name = attr.resource_name().unwrap_or_default();
-        match file.get(name, attr.value_type(), op.location()) {
+        match holder(&files, name, op.location()).and_then(|f| f.get(name, attr.value_type(), op.location())) {
             Ok(weight) => _ = table.0.insert(name.to_owned(), weight),
             Err(problem) => found.0.push(problem),
         }
@@ -96,6 +96,39 @@ fn weights_path(module: &Module, model: &str, given: Option<&Path>) -> Option<Pa
     }
     let attr = module.op().attr("monopour.weights")?;
     Some(Path::new(model).parent().unwrap_or(Path::new("")).join(attr.as_string()?))
+}
+
+/// The file itself, or every `.safetensors` file of a folder by name.
+fn open_all(path: &Path) -> Result<Vec<Safetensors>, Diagnostics> {
+    if !path.is_dir() {
+        return Ok(vec![Safetensors::open(path)?]);
+    }
+    let refuse = |what: String| -> Diagnostics {
+        let message = format!("weights folder {}: {what}", path.display());
+        Diagnostic::global("F0008", message).with_help("give a folder that holds .safetensors files").into()
+    };
+    let entries: Result<Vec<_>, _> = std::fs::read_dir(path).and_then(Iterator::collect);
+    let entries = entries.map_err(|e| refuse(e.to_string()))?;
+    let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "safetensors"));
+    paths.sort();
+    if paths.is_empty() {
+        return Err(refuse("it holds no .safetensors file".to_owned()));
+    }
+    paths.iter().map(|p| Safetensors::open(p)).collect()
+}
+
+/// The one file that holds `name`; the first where none does, so that its message says what there is.
+fn holder<'a>(files: &'a [Safetensors], name: &str, loc: Location) -> Result<&'a Safetensors, Diagnostic> {
+    let mut holders = files.iter().filter(|f| f.tensors.contains_key(name));
+    match (holders.next(), holders.next()) {
+        (Some(first), Some(second)) => {
+            let (first, second) = (first.path.display(), second.path.display());
+            let message = format!("dense_resource<{name}> has two values, in {first} and in {second}");
+            Err(Diagnostic::error("F0008", loc, message).with_help("give the file that holds the right one"))
+        }
+        (found, _) => Ok(found.unwrap_or(&files[0])),
+    }
 }
 
 /// An open file: its header, and where its data begins.

@@ -219,3 +219,22 @@ fn f0013_grid_of_four_dimensions() {
     let errors = tile_with(&text, &schedule("[1, 1, 1, 1]"), lavapipe()).expect_err("is refused");
     assert_eq!(errors.0[0].code, "F0013", "{errors}");
 }
+
+#[test]
+fn a_folder_of_weights_gives_each_name_one_value() {
+    let dir = directory("folder");
+    let folder = dir.join("weights");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let import_from = |folder: &Path| {
+        let options = ImportOptions { weights: Some(folder.to_owned()), ..ImportOptions::default() };
+        import::run(Context::new(), WEIGHTED.as_bytes(), "model.mlir", &options)
+    };
+    check(import_from(&folder), "F0008", "holds no .safetensors file");
+    std::fs::write(folder.join("README.txt"), b"not weights").expect("writes");
+    let data = write_weights(&folder.join("b.safetensors"), &[2, 3]);
+    let imported = import_from(&folder).expect("imports");
+    assert_eq!(imported.weights.get("w0").expect("is bound").bytes(), data);
+    write_weights(&folder.join("a.safetensors"), &[2, 3]);
+    check(import_from(&folder), "F0008", "has two values");
+    std::fs::remove_dir_all(&dir).expect("can be removed");
+}
