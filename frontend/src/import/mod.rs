@@ -25,8 +25,8 @@ use std::path::PathBuf;
 pub struct ImportOptions {
     /// The function to compile; `None`: `main`, or the only public one.
     pub entry: Option<String>,
-    /// A safetensors file, or a folder of them, with the values of `dense_resource` constants without a blob; `None`: the file that the module's
-    /// `monopour.weights` attribute names, relative to the model.
+    /// A safetensors file, or a folder of them, with the values of `dense_resource` constants without a blob; `None`: the
+    /// file that the module's `monopour.weights` attribute names, relative to the model.
     pub weights: Option<PathBuf>,
 }
 
