@@ -3,7 +3,7 @@
 use monopour_program::*;
 
 fn tensor(name: &str, dtype: DType, shape: &[u64]) -> TensorDesc {
-    TensorDesc { name: name.into(), dtype, shape: shape.into(), donated: false }
+    TensorDesc { name: name.into(), dtype, shape: shape.into(), donated: false, scalar: false }
 }
 
 /// A small program with everything in it: two variants, two constants (one empty), a plan.

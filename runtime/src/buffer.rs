@@ -22,7 +22,7 @@ impl HostTensor {
     /// # Errors
     /// [`Error::Tensor`] when `data` has another length than the type asks for.
     pub fn new(dtype: DType, shape: Vec<u64>, data: Vec<u8>) -> Result<HostTensor, Error> {
-        let tensor = TensorDesc { name: String::new(), dtype, shape, donated: false };
+        let tensor = TensorDesc { name: String::new(), dtype, shape, donated: false, scalar: false };
         if tensor.size_bytes() != data.len() as u64 {
             let what = format!("{} bytes of data for a {}", data.len(), tensor.type_text());
             return Err(Error::Tensor { what });
@@ -101,7 +101,7 @@ fn check_type(dtype: DType, shape: &[u64], desc: &TensorDesc) -> Result<(), Erro
     if dtype == desc.dtype && shape == desc.shape {
         return Ok(());
     }
-    let found = TensorDesc { name: String::new(), dtype, shape: shape.to_vec(), donated: false };
+    let found = TensorDesc { name: String::new(), dtype, shape: shape.to_vec(), donated: false, scalar: false };
     Err(Error::InputType { name: desc.name.clone(), expected: desc.type_text(), found: found.type_text() })
 }
 

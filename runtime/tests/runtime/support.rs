@@ -58,7 +58,7 @@ pub fn host(object: Vec<u8>) -> NativeCode {
 }
 
 pub fn tensor(name: &str, len: u64) -> TensorDesc {
-    TensorDesc { name: name.into(), dtype: DType::F32, shape: vec![len], donated: false }
+    TensorDesc { name: name.into(), dtype: DType::F32, shape: vec![len], donated: false, scalar: false }
 }
 
 /// A program of one variant with `inputs` and `results` of f32 vectors.
