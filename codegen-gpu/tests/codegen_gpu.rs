@@ -6,4 +6,5 @@ mod elementwise;
 mod emit;
 mod errors;
 mod loops;
+mod memory;
 mod program;
