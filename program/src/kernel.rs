@@ -156,7 +156,8 @@ mod tests {
     #[test]
     fn immediates_are_aligned_to_their_size() {
         let kernel = GpuKernel { scalars: vec![4, 8, 4], ..GpuKernel::default() };
-        let expected = [&7u32.to_le_bytes()[..], &[0; 4], &(1u64 << 40).to_le_bytes(), &u32::MAX.to_le_bytes()].concat();
+        let expected =
+            [&7u32.to_le_bytes()[..], &[0; 4], &(1u64 << 40).to_le_bytes(), &u32::MAX.to_le_bytes()].concat();
         assert_eq!(kernel.immediates(&[7, 1 << 40, u64::MAX]), expected);
         assert_eq!(kernel.immediate_bytes(), 20);
         assert_eq!(GpuKernel::default().immediate_bytes(), 0);
