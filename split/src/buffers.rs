@@ -40,6 +40,22 @@ impl Num {
         }
     }
 
+    /// The lesser of numbers that are not negative.
+    pub(crate) fn min(self, other: Num, b: &mut Builder, loc: Location) -> Result<Num, Diagnostics> {
+        match (self, other) {
+            (Num::Const(l), Num::Const(r)) => Ok(Num::Const(l.min(r))),
+            (l, r) => binary(b, "arith.minui", l, r, loc),
+        }
+    }
+
+    /// The greater of numbers that are not negative.
+    pub(crate) fn max(self, other: Num, b: &mut Builder, loc: Location) -> Result<Num, Diagnostics> {
+        match (self, other) {
+            (Num::Const(l), Num::Const(r)) => Ok(Num::Const(l.max(r))),
+            (l, r) => binary(b, "arith.maxui", l, r, loc),
+        }
+    }
+
     /// A quotient of numbers that are not negative, rounded up.
     pub(crate) fn ceil_div(self, other: Num, b: &mut Builder, loc: Location) -> Result<Num, Diagnostics> {
         match (self, other) {

@@ -28,7 +28,7 @@
 
 use crate::buffers::{Buffer, Num, number, width};
 use crate::outline::{Extent, grid};
-use crate::{ARENA_ATTR, LINEAR_GRID_ATTR, error, regions, scalars};
+use crate::{ARENA_ATTR, GRID_RANK_ATTR, LINEAR_GRID_ATTR, error, regions, scalars};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
     Attr, Block, Builder, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type,
@@ -59,7 +59,9 @@ pub const RUNTIME_FUNCTIONS: [(&str, usize, bool); 19] = [
     ("monopour_rt_ok", 1, true),
 ];
 /// Workgroups in a row of a folded grid, which every device offers.
-const GRID_ROW: i64 = 65_535;
+const GRID_ROW: i64 = monopour_program::GRID_ROW as i64;
+/// Marks a kernel of a GPU that reads its tile ids from the device.
+const DISTRIBUTED_ATTR: &str = "monopour.workgroup_size";
 /// The code of `monopour_rt_trap` for an index outside of its tensor.
 const TRAP_INDEX: i64 = 1;
 
@@ -83,14 +85,13 @@ pub struct Scheduled {
 pub fn run(module: &Module, host: Op, known_constants: Vec<String>) -> Result<Scheduled, Diagnostics> {
     declare_runtime(module, host)?;
     let out = Scheduled { constants: known_constants, ..Scheduled::default() };
-    let mut state = State { cx_value: None, buffers: HashMap::new(), scalars: HashMap::new(), linear: Vec::new(), out };
+    let mut state = State { cx_value: None, buffers: HashMap::new(), scalars: HashMap::new(), kernels: HashMap::new(), out };
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("func.func", is_scheduled);
     let cell = std::cell::RefCell::new(&mut state);
     let mut patterns = PatternSet::new();
     patterns.add_fn("func.func", |op, _, rw| cell.borrow_mut().lower_function(rw, op).map_err(Declined::Failed));
-    let linear = module.functions().into_iter().filter(|f| f.attr(LINEAR_GRID_ATTR).is_some());
-    cell.borrow_mut().linear = linear.filter_map(Op::symbol_name).collect();
+    cell.borrow_mut().kernels = module.functions().into_iter().filter_map(KernelInfo::read).collect();
     convert(host, &target, &patterns, Mode::Partial)?;
     drop(patterns);
     Ok(state.out)
@@ -123,13 +124,31 @@ fn declare_runtime(module: &Module, host: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
+/// What a call of a kernel must know.
+#[derive(Clone, Copy, Default)]
+struct KernelInfo {
+    /// Trailing arguments that are tile ids: none once a kernel reads its ids itself.
+    ids: usize,
+    /// For a kernel that numbers its workgroups through: the most that work at once.
+    most: Option<i64>,
+}
+
+impl KernelInfo {
+    fn read(func: Op) -> Option<(String, KernelInfo)> {
+        let int = |name: &str| func.attr(name).and_then(|a| a.as_int());
+        let rank = int(GRID_RANK_ATTR).filter(|_| func.attr(DISTRIBUTED_ATTR).is_none());
+        let ids = usize::try_from(rank.unwrap_or(0)).unwrap_or(0);
+        func.attr(crate::KERNEL_ATTR)?;
+        Some((func.symbol_name()?, KernelInfo { ids, most: int(LINEAR_GRID_ATTR) }))
+    }
+}
+
 /// What was lowered so far.
 pub(crate) struct State {
     cx_value: Option<Value>,
     buffers: HashMap<Value, Buffer>,
     scalars: HashMap<Value, Value>,
-    /// Kernels that number their workgroups through.
-    linear: Vec<String>,
+    kernels: HashMap<String, KernelInfo>,
     out: Scheduled,
 }
 
@@ -459,8 +478,9 @@ impl State {
             return Ok(());
         }
         let loc = op.location();
-        let ids = op.body().map(Block::args).unwrap_or_default();
-        for arg in call.operands().into_iter().filter(|v| !ids.contains(v)) {
+        let name = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
+        let info = self.kernels.get(&name).copied().unwrap_or_default();
+        for arg in call.operands().into_iter().take(call.num_operands() - info.ids) {
             if !arg.ty().is_memref() {
                 let value = self.scalar(call, arg)?;
                 let bits = scalars::to_bits(b, loc, value)?;
@@ -473,8 +493,6 @@ impl State {
             let (start, bytes) = (start.value(b, loc), bytes.value(b, loc));
             self.call(b, loc, "monopour_rt_arg", &[buffer.handle, start, bytes])?;
         }
-        let name = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
-        let is_linear = self.linear.contains(&name);
         let mut args = vec![number(b, index_of(&mut self.out.kernels, name), loc)];
         // x is the innermost dimension of the forall.
         let mut extents = [Num::Const(1); 3];
@@ -484,8 +502,8 @@ impl State {
                 Extent::Dynamic(value) => self.num(b, op, *value)?,
             };
         }
-        if is_linear {
-            extents = fold(b, loc, extents)?;
+        if let Some(most) = info.most {
+            extents = fold(b, loc, extents, most)?;
         }
         args.extend(extents.map(|n| n.value(b, loc)));
         self.call(b, loc, "monopour_rt_dispatch", &args)?;
@@ -549,20 +567,13 @@ impl State {
     }
 }
 
-/// The grid of a kernel that numbers its workgroups through: rows of equal length, at most [`GRID_ROW`] long.
-fn fold(b: &mut Builder, loc: Location, [x, y, z]: [Num; 3]) -> Result<[Num; 3], Diagnostics> {
-    let all = x.times(y, b, loc)?.times(z, b, loc)?;
+/// The grid of a kernel that numbers its workgroups through: rows of equal length, at most [`GRID_ROW`] long, and `most`
+/// workgroups in all, each of which takes one tile after the other.
+fn fold(b: &mut Builder, loc: Location, [x, y, z]: [Num; 3], most: i64) -> Result<[Num; 3], Diagnostics> {
+    let all = x.times(y, b, loc)?.times(z, b, loc)?.min(Num::Const(most), b, loc)?;
     let rows = all.ceil_div(Num::Const(GRID_ROW), b, loc)?;
     // No workgroups are no rows, which nothing can be divided by.
-    let divisor = match rows {
-        Num::Const(n) => Num::Const(n.max(1)),
-        Num::Value(rows) => {
-            let one = number(b, 1, loc);
-            let ty = Type::integer(b.context(), 64);
-            let spec = OpSpec::new("arith.maxui", loc).operands(&[rows, one]).results(&[ty]);
-            Num::Value(b.create(spec)?.result(0))
-        }
-    };
+    let divisor = rows.max(Num::Const(1), b, loc)?;
     Ok([all.ceil_div(divisor, b, loc)?, rows, Num::Const(1)])
 }
 
