@@ -5,4 +5,5 @@ mod device;
 mod elementwise;
 mod emit;
 mod errors;
+mod memory;
 mod program;
