@@ -2,6 +2,7 @@
 
 use super::combine;
 use super::nest::{Access, Nest};
+use super::pack;
 use monopour_ir::Type;
 use monopour_program::CpuTarget;
 
@@ -50,7 +51,7 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Option<Choice> {
     if lanes < 2 {
         return None;
     }
-    let (dim, pack) = vector_loop(nest)?;
+    let (dim, pack) = vector_loop(nest, lanes)?;
     let sums = !nest.reductions().is_empty();
     let extent = nest.loops[dim].extent.unwrap_or(i64::MAX);
     let mut choice = Choice { dim, lanes, registers: POINTWISE, rows: None, pack };
@@ -82,10 +83,15 @@ fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
         let reads = |o: &super::nest::Operand| o.uses(choice.dim) && !o.uses(*d);
         !nest.loops[*d].reduction && *d != choice.dim && nest.inputs.iter().any(reads)
     };
-    let rows = (0..nest.loops.len()).rev().filter(shared).max_by_key(|d| nest.loops[*d].extent.unwrap_or(64).min(64));
+    let reads_panel = |d: &usize| choice.pack.is_none_or(|i| pack::is_row(nest, *d, choice.dim, &nest.inputs[i]));
+    let rows = (0..nest.loops.len())
+        .rev()
+        .filter(shared)
+        .filter(reads_panel)
+        .max_by_key(|d| nest.loops[*d].extent.unwrap_or(64).min(64));
     let available = rows.map_or(1, |d| nest.loops[d].extent.unwrap_or(8));
     // Fewer rows leave registers for wider vectors.
-    let wanted = if available >= 4 { 2 } else { 8.min(room) / available.max(1) };
+    let wanted = if available >= 4 || choice.pack.is_some() { 2 } else { 8.min(room) / available.max(1) };
     choice.registers = fitting(wanted.max(1), extent, choice.lanes);
     choice.rows = rows.map(|d| (d, even(available, room / choice.registers))).filter(|(_, n)| *n > 1);
 }
@@ -108,18 +114,20 @@ fn widest_bits(nest: &Nest) -> i64 {
     memory.chain(values).max().unwrap_or(64)
 }
 
-/// The loop that the fewest operands are strided in; of equal ones a parallel one, then the last. And what is packed for it.
-fn vector_loop(nest: &Nest) -> Option<(usize, Option<usize>)> {
+/// The loop that the fewest operands are strided in; of equal ones a parallel one, then the last. And what is packed for it: an
+/// input that is strided in no other way is as good as contiguous.
+fn vector_loop(nest: &Nest, lanes: i64) -> Option<(usize, Option<usize>)> {
+    let strided = |d: usize| nest.inputs.iter().filter(|o| o.access(d) == Access::Strided).count();
+    let pack = |d: usize| if nest.loops[d].reduction { None } else { pack::candidate(nest, d, lanes) };
     let candidates = (0..nest.loops.len()).filter(|d| is_candidate(nest, *d));
-    let cost = |d: &usize| {
-        let strided = nest.inputs.iter().filter(|o| o.access(*d) == Access::Strided).count();
-        (strided, nest.loops[*d].reduction, std::cmp::Reverse(*d))
+    let cost = |(d, pack): &(usize, Option<usize>)| {
+        let strided = strided(*d) - usize::from(pack.is_some());
+        (strided, nest.loops[*d].reduction, pack.is_some(), std::cmp::Reverse(*d))
     };
-    let best = candidates.min_by_key(cost)?;
-    let strided = nest.inputs.iter().filter(|o| o.access(best) == Access::Strided).count();
+    let (best, pack) = candidates.map(|d| (d, pack(d))).min_by_key(cost)?;
     // Lanes that are put together one by one cost what scalars cost.
     let reads = nest.inputs.iter().filter(|o| o.uses(best)).count();
-    (strided == 0 || strided < reads).then_some((best, None))
+    (pack.is_some() || strided(best) == 0 || strided(best) < reads).then_some((best, pack))
 }
 
 fn is_candidate(nest: &Nest, dim: usize) -> bool {

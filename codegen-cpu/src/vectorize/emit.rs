@@ -42,6 +42,9 @@ pub(super) enum Bound {
     Dynamic(Value),
 }
 
+/// Writes an iteration: from its position and what is carried to what the next one gets.
+pub(super) type Iteration<'a> = &'a mut dyn FnMut(&mut Emit, Position, &[Value]) -> Vec<Value>;
+
 /// Creates ops one after the other.
 pub(super) struct Emit {
     pub(super) b: Builder,
@@ -109,7 +112,11 @@ impl Emit {
     }
 
     fn subscripts(&mut self, operand: &Operand, at: &[Position]) -> Vec<Value> {
-        operand.subscripts.iter().map(|s| self.subscript(s, at)).collect()
+        let mut at = at.to_vec();
+        if let Some(dim) = operand.panel {
+            at[dim] = Position::at(0);
+        }
+        operand.subscripts.iter().map(|s| self.subscript(s, &at)).collect()
     }
 
     /// The element, or the `width` elements along `dim`, at a position.
@@ -146,6 +153,27 @@ impl Emit {
         self.create(OpSpec::new(name, self.loc).operands(&operands));
     }
 
+    /// Writes into a panel, at a position within it.
+    pub(super) fn store_panel(&mut self, value: Value, panel: &Operand, at: &[Position]) {
+        self.store(value, &Operand { panel: None, ..panel.clone() }, at);
+    }
+
+    /// A position plus another.
+    pub(super) fn sum(&mut self, a: Position, b: Position) -> Position {
+        let base = match (a.base, b.base) {
+            (Some(x), Some(y)) => Some(self.op("arith.addi", &[x, y], Type::index(self.cx))),
+            (x, y) => x.or(y),
+        };
+        Position { base, offset: a.offset + b.offset }
+    }
+
+    /// Lanes of `a` and `b`, counted through.
+    pub(super) fn shuffle(&mut self, a: Value, b: Value, mask: &[i64]) -> Value {
+        let ty = Type::vector(&[mask.len() as i64], a.ty().element());
+        let spec = OpSpec::new("vector.shuffle", self.loc).operands(&[a, b]).results(&[ty]);
+        self.create(spec.attr("mask", Attr::dense_i64(self.cx, mask))).result(0)
+    }
+
     /// A value as `width` lanes.
     pub(super) fn splat(&mut self, value: Value, width: Width) -> Value {
         if width == 1 || value.ty().is_vector() {
@@ -179,12 +207,7 @@ impl Emit {
 
     /// `scf.for` over a segment that carries `inits`; the body returns what the next iteration gets. A segment of one iteration
     /// needs no loop.
-    pub(super) fn for_each(
-        &mut self,
-        segment: Segment,
-        inits: &[Value],
-        body: &mut dyn FnMut(&mut Self, Position, &[Value]) -> Vec<Value>,
-    ) -> Vec<Value> {
+    pub(super) fn for_each(&mut self, segment: Segment, inits: &[Value], body: Iteration<'_>) -> Vec<Value> {
         if let (Bound::Static(from), Bound::Static(to)) = (segment.from, segment.to) {
             if to <= from {
                 return inits.to_vec();

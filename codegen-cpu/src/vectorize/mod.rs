@@ -24,7 +24,9 @@ mod body;
 mod choose;
 mod combine;
 mod emit;
+mod merge;
 mod nest;
+mod pack;
 mod pointwise;
 mod sums;
 
@@ -33,6 +35,7 @@ use emit::Emit;
 use monopour_ir::{Diagnostics, Module, Op, Rewriter, run_passes};
 use monopour_program::CpuTarget;
 use nest::Nest;
+use std::collections::HashSet;
 
 /// Rewrites the linalg ops of all kernels.
 ///
@@ -42,24 +45,33 @@ pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
     run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
     let mut rewriter = Rewriter::new(module.context());
     for kernel in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
-        for op in kernel.find_all("linalg.generic") {
-            if vectorize(op, cpu) {
-                rewriter.erase(op);
+        // Sums first: they take the ops around them along.
+        let mut gone = HashSet::new();
+        for sums in [true, false] {
+            for op in kernel.find_all("linalg.generic") {
+                if !gone.contains(&op) {
+                    gone.extend(vectorize(op, sums, cpu, &mut rewriter));
+                }
             }
         }
     }
     Ok(())
 }
 
-/// Writes the loops of `op` before it; whether it was taken.
-fn vectorize(op: Op, cpu: &CpuTarget) -> bool {
-    let Some(nest) = Nest::of(op) else { return false };
-    let Some(choice) = choose::choose(&nest, cpu) else { return false };
-    let mut e = Emit::before(op);
-    if nest.loops[choice.dim].reduction {
+/// Replaces `op` by loops, if it sums (or not), and if vectors pay; returns the ops that are gone.
+fn vectorize(op: Op, sums: bool, cpu: &CpuTarget, rewriter: &mut Rewriter) -> Vec<Op> {
+    let Some(mut nest) = Nest::of(op).filter(|n| n.reductions().is_empty() != sums) else { return vec![] };
+    let Some(choice) = choose::choose(&nest, cpu) else { return vec![] };
+    let along = nest.loops[choice.dim].reduction;
+    let merged = merge::around(&mut nest, !along);
+    let mut e = Emit::before(merged.last);
+    if along {
         sums::emit(&mut e, &nest, &choice);
     } else {
         pointwise::emit(&mut e, &nest, &choice);
     }
-    true
+    for op in &merged.ops {
+        rewriter.erase(*op);
+    }
+    merged.ops
 }

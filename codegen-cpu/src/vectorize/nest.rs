@@ -19,17 +19,21 @@ impl Subscript {
         (used.next().is_none() && self.factors[first] == 1 && self.constant == 0).then_some(first)
     }
 
+    /// A loop and nothing else.
+    pub(super) fn of_loop(dim: usize, loops: usize) -> Self {
+        let mut factors = vec![0; loops];
+        factors[dim] = 1;
+        Self { factors, constant: 0 }
+    }
+
     fn of(expr: AffineExpr, loops: usize) -> Option<Self> {
         match expr.kind() {
-            AffineExprKind::Dim(d) => {
-                let mut factors = vec![0; loops];
-                factors[d] = 1;
-                Some(Self { factors, constant: 0 })
-            }
+            AffineExprKind::Dim(d) => Some(Self::of_loop(d, loops)),
             AffineExprKind::Constant(constant) => Some(Self { factors: vec![0; loops], constant }),
             AffineExprKind::Add(l, r) => {
                 let (l, r) = (Self::of(l, loops)?, Self::of(r, loops)?);
-                let factors = l.factors.iter().zip(&r.factors).map(|(a, b)| a.checked_add(*b)).collect::<Option<_>>()?;
+                let factors =
+                    l.factors.iter().zip(&r.factors).map(|(a, b)| a.checked_add(*b)).collect::<Option<_>>()?;
                 Some(Self { factors, constant: l.constant.checked_add(r.constant)? })
             }
             AffineExprKind::Mul(l, r) => {
@@ -62,21 +66,23 @@ pub(super) struct Operand {
     /// Per dimension of the memref; empty for a scalar.
     pub(super) subscripts: Vec<Subscript>,
     /// Whether the last dimension has stride 1.
-    unit_stride: bool,
+    pub(super) unit_stride: bool,
+    /// The loop whose current position is the buffer's first element.
+    pub(super) panel: Option<usize>,
 }
 
 impl Operand {
     fn of(value: Value, subscripts: Vec<Subscript>) -> Option<Self> {
         if !value.ty().is_memref() {
-            return subscripts.is_empty().then_some(Self { value, subscripts, unit_stride: false });
+            return subscripts.is_empty().then_some(Self { value, subscripts, unit_stride: false, panel: None });
         }
         let ty = value.ty().as_memref()?;
-        Some(Self { value, unit_stride: ty.strides.last() == Some(&1), subscripts })
+        Some(Self { value, unit_stride: ty.strides.last() == Some(&1), subscripts, panel: None })
     }
 
-    /// Another memref with other subscripts, contiguous in its last dimension.
-    pub(super) fn packed(value: Value, subscripts: Vec<Subscript>) -> Self {
-        Self { value, subscripts, unit_stride: true }
+    /// A buffer that holds the elements from the current position of `dim` on.
+    pub(super) fn panel(value: Value, subscripts: Vec<Subscript>, dim: usize) -> Self {
+        Self { value, subscripts, unit_stride: true, panel: Some(dim) }
     }
 
     /// Whether this is a memref.
@@ -130,6 +136,10 @@ pub(super) struct Nest {
     pub(super) outputs: Vec<Operand>,
     /// What happens in an iteration.
     pub(super) body: Block,
+    /// What the output holds before, where that is one value.
+    pub(super) start: Option<Value>,
+    /// Pointwise updates of the output that follow, over the same loops.
+    pub(super) after: Vec<Nest>,
 }
 
 impl Nest {
@@ -154,16 +164,18 @@ impl Nest {
             loops.push(Loop { extent, reduction: ty.to_string().contains("reduction"), witness });
         }
         let outputs = operands.split_off(usize::try_from(*segments.first()?).ok()?);
-        let nest = Self { op, loops, inputs: operands, outputs, body: op.body()? };
+        let nest = Self { op, loops, inputs: operands, outputs, body: op.body()?, start: None, after: vec![] };
         (nest.is_plain() && nest.outputs.iter().all(Operand::is_memory)).then_some(nest)
     }
 
     /// Whether each op of the body has a form on vectors, and each element lies in a vector as it does alone.
     fn is_plain(&self) -> bool {
-        let scalar = |ty: Type| ty.is_float() || ty.is_index() || matches!(ty.integer_width(), Some(1 | 8 | 16 | 32 | 64));
+        let scalar =
+            |ty: Type| ty.is_float() || ty.is_index() || matches!(ty.integer_width(), Some(1 | 8 | 16 | 32 | 64));
         let stored = |o: &Operand| scalar(o.element()) && o.element().integer_width() != Some(1);
         let plain = |op: &Op| {
-            let known = matches!(op.dialect(), "arith" | "math") || matches!(op.name(), "linalg.index" | "linalg.yield");
+            let known =
+                matches!(op.dialect(), "arith" | "math") || matches!(op.name(), "linalg.index" | "linalg.yield");
             known && op.regions().is_empty() && op.results().iter().all(|r| scalar(r.ty()))
         };
         self.inputs.iter().chain(&self.outputs).all(stored) && self.body.ops().iter().all(plain)

@@ -11,6 +11,7 @@ use super::body::{self, Place, Values};
 use super::choose::Choice;
 use super::emit::{Emit, Position, Width};
 use super::nest::{Nest, Operand};
+use super::pack;
 use monopour_ir::Value;
 
 /// Writes the loops.
@@ -20,26 +21,41 @@ pub(super) fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
         .collect();
     order.reverse();
     let mut at = vec![Position::at(0); nest.loops.len()];
-    outer(e, nest, choice, order, &mut at);
+    let panel = pack::buffer(e, nest, choice);
+    outer(e, nest, &Plan { choice, panel }, order, &mut at);
+}
+
+struct Plan<'a> {
+    choice: &'a Choice,
+    /// Where an input that is packed goes.
+    panel: Option<Operand>,
 }
 
 /// The loops in `order`, the last first, then the tile.
-fn outer(e: &mut Emit, nest: &Nest, choice: &Choice, mut order: Vec<usize>, at: &mut [Position]) {
-    let Some(dim) = order.pop() else { return vectors(e, nest, choice, at) };
+fn outer(e: &mut Emit, nest: &Nest, plan: &Plan<'_>, mut order: Vec<usize>, at: &mut [Position]) {
+    let Some(dim) = order.pop() else { return vectors(e, nest, plan, at) };
     let segment = e.whole(&nest.loops[dim]);
     e.for_each(segment, &[], &mut |e, here, _| {
         at[dim] = here;
-        outer(e, nest, choice, order.clone(), at);
+        outer(e, nest, plan, order.clone(), at);
         vec![]
     });
 }
 
 /// Vectors outside, rows inside: what the rows share stays in the first-level cache.
-fn vectors(e: &mut Emit, nest: &Nest, choice: &Choice, at: &mut [Position]) {
+fn vectors(e: &mut Emit, nest: &Nest, plan: &Plan<'_>, at: &mut [Position]) {
+    let choice = plan.choice;
+    let mut packed = nest.clone();
+    if let (Some(input), Some(panel)) = (choice.pack, &plan.panel) {
+        packed.inputs[input] = panel.clone();
+    }
     for segment in e.segments(&nest.loops[choice.dim], &choice.widths(nest)) {
         e.for_each(segment, &[], &mut |e, here, _| {
             at[choice.dim] = here;
-            rows(e, nest, choice, at, segment.step);
+            if let Some(panel) = &plan.panel {
+                pack::fill(e, nest, choice, panel, at, segment.step);
+            }
+            rows(e, &packed, choice, at, segment.step);
             vec![]
         });
     }
@@ -71,51 +87,49 @@ fn rows(e: &mut Emit, nest: &Nest, choice: &Choice, at: &mut [Position], width: 
 /// One register tile: `rows` are the places of its rows.
 fn tile(e: &mut Emit, nest: &Nest, choice: &Choice, rows: &[Vec<Position>], width: Width) {
     let reductions = nest.reductions();
-    let reads = |output: usize| !reductions.is_empty() || !nest.output_arg(output).is_unused();
-    let mut accumulators = vec![];
+    let slots: Vec<usize> = (0..nest.outputs.len())
+        .filter(|output| !reductions.is_empty() || !nest.output_arg(*output).is_unused())
+        .collect();
+    let mut inits = vec![];
     for at in rows {
-        for (i, output) in nest.outputs.iter().enumerate().filter(|(i, _)| reads(*i)) {
-            accumulators.push((i, e.load(output, at, choice.dim, width)));
+        for output in &slots {
+            inits.push(match nest.start {
+                Some(value) => e.splat(value, width),
+                None => e.load(&nest.outputs[*output], at, choice.dim, width),
+            });
         }
     }
-    let (slots, inits): (Vec<usize>, Vec<Value>) = accumulators.into_iter().unzip();
     let tile = Tile { nest, choice, slots: &slots, width };
-    if reductions.is_empty() {
-        let mut cache = vec![];
-        for (row, at) in rows.iter().enumerate() {
-            let values = tile.row(e, at, row * slots.len() / rows.len(), &inits, &mut cache);
-            tile.store(e, at, &values);
+    let results = tile.sum(e, &reductions, rows.to_vec(), &inits);
+    for (at, values) in rows.iter().zip(results.chunks(nest.outputs.len())) {
+        let mut values = values.to_vec();
+        for after in &nest.after {
+            let slots: Vec<usize> = (0..values.len()).collect();
+            values = Tile { nest: after, choice, slots: &slots, width }.row(e, at, &values, &mut vec![]);
         }
-        return;
-    }
-    let sums = tile.sum(e, &reductions, rows.to_vec(), &inits);
-    for (at, values) in rows.iter().zip(sums.chunks(nest.outputs.len())) {
-        tile.store(e, at, values);
+        tile.store(e, at, &values);
     }
 }
 
 struct Tile<'a> {
     nest: &'a Nest,
     choice: &'a Choice,
-    /// Output of each accumulator, row by row.
+    /// The outputs that have an accumulator.
     slots: &'a [usize],
     width: Width,
 }
 
 impl Tile<'_> {
-    /// The loops that sum, outermost first.
-    fn sum(&self, e: &mut Emit, loops: &[usize], rows: Vec<Vec<Position>>, inits: &[Value]) -> Vec<Value> {
+    /// The loops that sum, outermost first. `state` holds the accumulators of the rows, one row after the other; the results are
+    /// all outputs of the rows.
+    fn sum(&self, e: &mut Emit, loops: &[usize], rows: Vec<Vec<Position>>, state: &[Value]) -> Vec<Value> {
         let Some((dim, inner)) = loops.split_first() else {
-            let mut cache = vec![];
-            let per_row = inits.len() / rows.len();
-            return rows
-                .iter()
-                .enumerate()
-                .flat_map(|(row, at)| self.row(e, at, row * per_row, inits, &mut cache))
-                .collect();
+            let (mut cache, n) = (vec![], self.slots.len());
+            let row = |(i, at): (usize, &Vec<Position>)| self.row(e, at, &state[i * n..(i + 1) * n], &mut cache);
+            return rows.iter().enumerate().flat_map(row).collect();
         };
         let segment = e.whole(&self.nest.loops[*dim]);
-        e.for_each(segment, inits, &mut |e, here, accumulators| {
+        e.for_each(segment, state, &mut |e, here, accumulators| {
             let mut rows = rows.clone();
             for at in &mut rows {
                 at[*dim] = here;
@@ -124,8 +138,8 @@ impl Tile<'_> {
         })
     }
 
-    /// One copy of the body; `first` is the row's first accumulator. `cache` holds what other rows have loaded.
-    fn row(&self, e: &mut Emit, at: &[Position], first: usize, accumulators: &[Value], cache: &mut Cache) -> Vec<Value> {
+    /// One copy of the body. `cache` holds what other rows have loaded.
+    fn row(&self, e: &mut Emit, at: &[Position], accumulators: &[Value], cache: &mut Cache) -> Vec<Value> {
         let mut values = Values::new();
         for (i, input) in self.nest.inputs.iter().enumerate() {
             let arg = self.nest.body.arg(i);
@@ -133,8 +147,7 @@ impl Tile<'_> {
                 values.insert(arg, self.load_shared(e, i, input, at, cache));
             }
         }
-        let per_row = self.slots.iter().skip(first).take(self.nest.outputs.len());
-        for (output, value) in per_row.zip(&accumulators[first.min(accumulators.len())..]) {
+        for (output, value) in self.slots.iter().zip(accumulators) {
             values.insert(self.nest.output_arg(*output), *value);
         }
         let place = Place { at, dim: self.choice.dim, width: self.width };

@@ -49,7 +49,7 @@ impl Sum<'_> {
         let (dim, registers) = (self.choice.dim, self.choice.registers);
         let mut state = vec![];
         for (output, combiner) in self.nest.outputs.iter().zip(&self.combiners) {
-            let start = e.load(output, at, dim, 1);
+            let start = self.nest.start.unwrap_or_else(|| e.load(output, at, dim, 1));
             let lanes = if combiner.is_idempotent() {
                 e.splat(start, self.choice.lanes)
             } else {
