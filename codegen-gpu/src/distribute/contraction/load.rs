@@ -192,20 +192,19 @@ fn rows(code: &mut Code, plan: &Plan<'_>, side: &Side, place: &Place) -> Vec<Spo
     if side.access == Access::AlongRows {
         // A vector lies inside the slice or its values are not stored.
         let lanes = i64::from(side.lanes);
-        return spots(code, plan, place.first_row, ceil_div(plan.tile.rows, lanes), lanes, plan.rows_exact(), |code| {
+        return spots(code, place.first_row, ceil_div(plan.tile.rows, lanes), lanes, plan.rows_exact(), |code| {
             last(code, plan.rows, lanes)
         });
     }
     let Some(size) = plan.tile.shared.map(i64::from) else { return place.rows.clone() };
     let first = code.add(place.first_row, place.lane);
     let fits = plan.rows_exact() && plan.tile.rows % size == 0;
-    spots(code, plan, first, ceil_div(plan.tile.rows, size), size, fits, |code| last(code, plan.rows, 1))
+    spots(code, first, ceil_div(plan.tile.rows, size), size, fits, |code| last(code, plan.rows, 1))
 }
 
 /// `count` rows, `distance` apart; clamped unless they fit.
 fn spots(
     code: &mut Code,
-    _plan: &Plan<'_>,
     first: Value,
     count: i64,
     distance: i64,
