@@ -411,6 +411,7 @@ impl AnyEngine {
             AnyEngine::Gpu { engine, staging } => {
                 staging.close();
                 engine.backend.bind_groups.clear();
+                engine.backend.release_staging();
                 shut(engine) + staging.outstanding()
             }
             AnyEngine::Cpu(engine) => shut(engine),
@@ -552,10 +553,7 @@ fn wrap<B: Physical>(
 }
 
 /// The storages of a run as buffers of one backend.
-fn unwrap<B: Physical>(
-    claims: Vec<Claim>,
-    take: impl Fn(Storage) -> Option<Value<B>>,
-) -> Result<Vec<Input<B>>, Error> {
+fn unwrap<B: Physical>(claims: Vec<Claim>, take: impl Fn(Storage) -> Option<Value<B>>) -> Result<Vec<Input<B>>, Error> {
     let inputs = claims.into_iter().map(|Claim { storage, bytes, shape, donated }| {
         let value = take(storage).ok_or_else(elsewhere)?;
         if let Value::Buffer(buffer) = &value

@@ -102,7 +102,8 @@ impl Buffer {
         sizes: &[Num],
     ) -> Result<Buffer, Diagnostics> {
         let mut open = sizes.iter().copied();
-        let known = |size: &i64| if *size == DYNAMIC { open.next().unwrap_or(Num::Const(0)) } else { Num::Const(*size) };
+        let known =
+            |size: &i64| if *size == DYNAMIC { open.next().unwrap_or(Num::Const(0)) } else { Num::Const(*size) };
         let sizes: Vec<Num> = memref.shape.iter().map(known).collect();
         let mut stride = Num::Const(1);
         let mut strides = vec![];

@@ -1,9 +1,7 @@
 //! What the body of a dispatch uses from outside, and how it gets into the kernel.
 
 use crate::error;
-use monopour_ir::{
-    Attr, Block, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value, WalkOrder,
-};
+use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
 use std::collections::{HashMap, HashSet};
 
 /// Ops whose result is a view of their first operand, which a kernel can make itself.
@@ -157,11 +155,7 @@ fn split(rw: &mut Rewriter, forall: Op, value: Value, memref: &MemRefType) -> Re
 ///
 /// # Errors
 /// MLIR's, none on verified IR.
-pub(crate) fn rebuild(
-    rw: &mut Rewriter,
-    passed: &Passed,
-    map: &mut HashMap<Value, Value>,
-) -> Result<(), Diagnostics> {
+pub(crate) fn rebuild(rw: &mut Rewriter, passed: &Passed, map: &mut HashMap<Value, Value>) -> Result<(), Diagnostics> {
     for split in &passed.splits {
         let cx = rw.context();
         let ty = split.value.ty();

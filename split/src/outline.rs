@@ -23,7 +23,9 @@
 use crate::captures::{self, Captures};
 use crate::{GRID_RANK_ATTR, KERNEL_ATTR, error, views};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
-use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value};
+use monopour_ir::{
+    Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
+};
 use std::cell::Cell;
 use std::collections::HashMap;
 

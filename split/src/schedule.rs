@@ -85,7 +85,8 @@ pub struct Scheduled {
 pub fn run(module: &Module, host: Op, known_constants: Vec<String>) -> Result<Scheduled, Diagnostics> {
     declare_runtime(module, host)?;
     let out = Scheduled { constants: known_constants, ..Scheduled::default() };
-    let mut state = State { cx_value: None, buffers: HashMap::new(), scalars: HashMap::new(), kernels: HashMap::new(), out };
+    let mut state =
+        State { cx_value: None, buffers: HashMap::new(), scalars: HashMap::new(), kernels: HashMap::new(), out };
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("func.func", is_scheduled);
     let cell = std::cell::RefCell::new(&mut state);
@@ -357,7 +358,8 @@ impl State {
         let sizes = mixed(self, "static_sizes")?;
         let strides = mixed(self, "static_strides")?;
         // A base of unknown extent keeps it, as a vector of unknown length.
-        let whole = base.whole && op.result(0).ty().static_size_bytes().is_none() && op.attr("monopour.whole").is_some();
+        let whole =
+            base.whole && op.result(0).ty().static_size_bytes().is_none() && op.attr("monopour.whole").is_some();
         self.buffers.insert(op.result(0), Buffer { offset, sizes, strides, whole, ..base });
         Ok(())
     }
@@ -480,7 +482,9 @@ impl State {
         let loc = op.location();
         let name = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
         let info = self.kernels.get(&name).copied().unwrap_or_default();
-        for arg in call.operands().into_iter().take(call.num_operands() - info.ids) {
+        let ids = op.body().map(Block::args).unwrap_or_default();
+        let at_end = call.operands().into_iter().rev().take_while(|v| ids.contains(v)).count();
+        for arg in call.operands().into_iter().take(call.num_operands() - info.ids.max(at_end)) {
             if !arg.ty().is_memref() {
                 let value = self.scalar(call, arg)?;
                 let bits = scalars::to_bits(b, loc, value)?;

@@ -158,7 +158,8 @@ fn loops(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
         let slot = slot.expect("invariant: a forall inserts into its shared outputs only");
         let mut operands = insert.operands();
         operands[1] = results[slot];
-        let mut spec = OpSpec::new("tensor.insert_slice", insert.location()).operands(&operands).results(&[types[slot]]);
+        let mut spec =
+            OpSpec::new("tensor.insert_slice", insert.location()).operands(&operands).results(&[types[slot]]);
         let attrs = insert.attrs();
         for (name, value) in &attrs {
             spec = spec.attr(name, *value);

@@ -57,7 +57,7 @@ fn check_signature(entry: Op, found: &mut Diagnostics) {
     let (inputs, results) = entry.function_type().expect("a function has a type");
     for (kind, types, attrs) in [("argument", &inputs, "arg_attrs"), ("result", &results, "res_attrs")] {
         for (i, ty) in types.iter().enumerate() {
-            if !ty.is_tensor() && !ty.is_memref() && !is_supported_element(*ty) {
+            if !ty.is_tensor() && !is_supported_element(*ty) {
                 let message = format!("{kind} {i} of the entry function has type {ty}, expected a tensor or a scalar");
                 let help = "pass ranked tensors, integers, floats and index values";
                 found.0.push(Diagnostic::error("F0005", entry.location(), message).with_help(help));

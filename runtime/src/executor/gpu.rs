@@ -136,13 +136,7 @@ impl GpuBackend {
     }
 
     /// Records a dispatch of pipeline `id` that was checked.
-    fn record(
-        &mut self,
-        id: PipelineId,
-        args: &[Arg<'_, GpuBuffer>],
-        immediates: &[u8],
-        [x, y, z]: [u32; 3],
-    ) {
+    fn record(&mut self, id: PipelineId, args: &[Arg<'_, GpuBuffer>], immediates: &[u8], [x, y, z]: [u32; 3]) {
         let (number, pipeline) = match id {
             PipelineId::Kernel(index) => (index as u64, &self.pipelines[index]),
             PipelineId::Shared(index) => {
@@ -509,6 +503,13 @@ impl GpuBackend {
         counts.transfers += 1;
         counts.transfer_bytes += words;
         Ok(())
+    }
+
+    /// Gives back what numbers are read through.
+    pub fn release_staging(&mut self) {
+        if self.staging.take().is_some() {
+            self.account.release(STAGING_BYTES);
+        }
     }
 
     /// After a run, outside of what is timed: reads the device's own times.
