@@ -279,6 +279,28 @@ fn check_as(case: &Loops, kernel: &str, strategy: &str) {
     assert_close(&out[case.inputs.len()], &expected, 1e-4, &what);
 }
 
+/// Operands are copied to workgroup memory.
+const STAGED: &str = r#"class = "contraction", workgroup_size = array<i32: 16, 16, 1>, register_tile = array<i64: 4, 4>, reduction_step = 16 : i64, vector_width = 4 : i64, share = "workgroup""#;
+
+#[test]
+fn copies_in_workgroup_memory() {
+    let staged = |case: &Loops| {
+        check_as(case, STAGED, "contraction");
+        if device().is_some() {
+            let (kernel, _, _) = compile(&case.text(STAGED), &lavapipe()).expect("it compiles");
+            assert!(kernel.wgsl.contains("var<workgroup>"), "{}", kernel.wgsl);
+        }
+    };
+    for inputs in ["b m k, b k n", "b m k, b n k", "b k m, b k n"] {
+        for sizes in ["b2/1 m64/64 n128/64 k32", "b2/1 m70/64 n100/64 k40", "b1 m17/16 n23 k19"] {
+            staged(&Loops::new(&format!("{inputs} -> b m n"), sizes).bias("n"));
+        }
+    }
+    staged(&Loops::new("b y+i x+j q, i j q c -> b y x c", "b1 y3/1 x20/16 c64/64 i3 j3 q8").bias("c"));
+    staged(&Loops::new("b q y+i x+j, c q i j -> b c y x", "b1 c20/16 y3/1 x20 q5 i3 j3").bias("c"));
+    staged(&Loops::new("m k, k -> m", "m100/64 k40"));
+}
+
 fn check(case: &Loops) {
     check_as(case, SUBGROUP, "contraction");
     check_as(case, PRIVATE, "contraction");
@@ -407,6 +429,11 @@ fn kernels_of_each_class_as_text() {
     let (kernel, _, _) =
         compile(&window.text(private), &monopour_program::GpuDescription::portable()).expect("it compiles");
     expect_file!["snapshots/convolution_private.wgsl"].assert_eq(&kernel.wgsl);
+    let product = Loops::new("b m k, b n k -> b m n", "b2/1 m8/8 n16/16 k32").bias("n");
+    let staged = STAGED.replace("16, 16, 1", "4, 4, 1").replace("64: 4, 4", "64: 2, 4").replace("= 16 ", "= 8 ");
+    let (kernel, _, _) =
+        compile(&product.text(&staged), &monopour_program::GpuDescription::portable()).expect("it compiles");
+    expect_file!["snapshots/batched_product_staged.wgsl"].assert_eq(&kernel.wgsl);
     let shared = SUBGROUP.replace("16, 8", "4, 8").replace("contraction", "convolution");
     let (kernel, _, _) = compile(&window.text(&shared), &lavapipe()).expect("it compiles");
     expect_file!["snapshots/convolution_shared.wgsl"].assert_eq(&kernel.wgsl);
