@@ -235,20 +235,7 @@ impl Evaluator<'_> {
     /// Loads the lanes of an access; a scalar where all lanes read the same element.
     pub(super) fn load(&self, code: &mut Code, slice: usize, index: Value, reach: Reach, lanes: u32) -> Value {
         let base = self.model.slices[slice].base;
-        let buffer = self.buffers[&base];
-        let stride = match reach {
-            Reach::Uniform => return code.load(buffer, index, 1),
-            Reach::Wide if self.lanes.get(&base) == Some(&lanes) => return code.load(buffer, index, lanes),
-            Reach::Wide => 1,
-            Reach::Strided(stride) => stride,
-        };
-        let elements: Vec<Value> = (0..i64::from(lanes))
-            .map(|i| {
-                let at = code.add_const(index, i * stride);
-                code.load(buffer, at, 1)
-            })
-            .collect();
-        code.vector_of(&elements)
+        load_from(code, self.buffers[&base], self.lanes.get(&base) == Some(&lanes), index, (reach, lanes))
     }
 
     /// Stores what `point` holds, in the order of slices; `keep` says which of them.
@@ -306,6 +293,29 @@ impl Evaluator<'_> {
         }
         Ok(())
     }
+}
+
+/// As [`Evaluator::load`], from a buffer; `wide`: its accesses have these lanes.
+pub(super) fn load_from(
+    code: &mut Code,
+    buffer: Value,
+    wide: bool,
+    index: Value,
+    (reach, lanes): (Reach, u32),
+) -> Value {
+    let stride = match reach {
+        Reach::Uniform => return code.load(buffer, index, 1),
+        Reach::Wide if wide => return code.load(buffer, index, lanes),
+        Reach::Wide => 1,
+        Reach::Strided(stride) => stride,
+    };
+    let elements: Vec<Value> = (0..i64::from(lanes))
+        .map(|i| {
+            let at = code.add_const(index, i * stride);
+            code.load(buffer, at, 1)
+        })
+        .collect();
+    code.vector_of(&elements)
 }
 
 fn all(loops: &[Option<Value>]) -> Vec<Value> {

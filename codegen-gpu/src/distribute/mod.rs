@@ -135,7 +135,8 @@ fn write(
     let mut evaluator = Evaluator { model, buffers, lanes: HashMap::new(), along: None };
     let mut declined = String::new();
     if let "contraction" | "convolution" = attr.class.as_str() {
-        match contraction::plan(&mut evaluator, &groups, attr) {
+        let most_bytes = u64::from(device.limits.max_workgroup_storage_bytes);
+        match contraction::plan(&mut evaluator, &groups, attr, most_bytes) {
             Ok(plan) => {
                 evaluator.lanes = plan.argument_lanes(&evaluator);
                 contraction::write(code, &evaluator, &plan, attr)?;
