@@ -16,7 +16,7 @@ pub(crate) fn unsupported_type(op: Op, ty: Type, why: &str) -> Diagnostics {
         op.location(),
         format!("type {ty} of '{}' has no counterpart on the device: {why}", op.name()),
     )
-    .with_help("f32, i32 and index always work; f16, i64 and f64 where the adapter has them; i1 only inside a kernel")
+    .with_help("f32, i32, i16, i8, i1 and index always work; f16, i64 and f64 where the adapter has them")
     .into()
 }
 

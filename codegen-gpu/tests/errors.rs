@@ -35,7 +35,7 @@ fn g0001_unsupported_op() {
 
 #[test]
 fn g0002_unsupported_type() {
-    check(emit_kernel("%a: memref<8xi1>", ""), "G0002", "memref<8xi1>");
+    check(emit_kernel("%a: memref<8xi4>", ""), "G0002", "memref<8xi4>");
     check(emit_kernel("%a: memref<8xbf16>", ""), "G0002", "bf16");
     let exp = "  %c = arith.constant 0 : index\n  %x = memref.load %a[%c] : memref<8xf64>\n  %y = math.exp %x : f64\n  memref.store %y, %a[%c] : memref<8xf64>";
     check(emit_kernel("%a: memref<8xf64>", exp), "G0002", "math.exp");

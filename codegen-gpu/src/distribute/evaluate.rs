@@ -10,7 +10,7 @@ use crate::error;
 use monopour_ir::{Diagnostics, Op, OpSpec, Type, Value};
 use std::collections::HashMap;
 
-/// The element (or `lanes` neighbours along the last coordinate) that is being computed.
+/// The element (or `lanes` neighbours along one coordinate, [`Evaluator::along`]) that is being computed.
 #[derive(Clone, Debug)]
 pub(super) struct Point {
     /// Coordinates in the space of the ops' outputs.
@@ -27,6 +27,8 @@ pub(super) struct Evaluator<'a> {
     pub(super) buffers: HashMap<Base, Value>,
     /// Lane count of each base's accesses; 1 where it is missing.
     pub(super) lanes: HashMap<Base, u32>,
+    /// The coordinate that the lanes of a point lie along; `None`: the last one.
+    pub(super) along: Option<usize>,
 }
 
 /// How the lanes of one access lie in memory.
@@ -123,6 +125,18 @@ impl Evaluator<'_> {
                 None => None,
             });
         }
+        self.apply(code, op, args, loops, point.lanes)
+    }
+
+    /// The op's body on the given values of its arguments (`None` for those that it does not read).
+    pub(super) fn apply(
+        &self,
+        code: &mut Code,
+        op: &TileOp,
+        args: Vec<Option<Value>>,
+        loops: &[Value],
+        lanes: u32,
+    ) -> Result<Vec<Value>, Diagnostics> {
         let Some(body) = op.body else { return Ok(vec![args[0].expect("invariant: a copy reads its input")]) };
         let mut map: HashMap<Value, Value> = HashMap::new();
         for (arg, value) in body.args().into_iter().zip(args) {
@@ -134,7 +148,7 @@ impl Evaluator<'_> {
             if inner.is("linalg.yield") {
                 return Ok(inner.operands().iter().map(|v| *map.get(v).unwrap_or(v)).collect());
             }
-            copy_op(code, inner, loops, point.lanes, &mut map)?;
+            copy_op(code, inner, loops, lanes, &mut map)?;
         }
         Err(error::not_a_tile(op.op, "its body does not yield"))
     }
@@ -194,9 +208,9 @@ impl Evaluator<'_> {
         index
     }
 
-    /// How the lanes along the last coordinate of `op` reach into a slice.
+    /// How the lanes of a point of `op` reach into a slice.
     pub(super) fn reach(&self, op: &TileOp, operand: &Operand, slice: usize, lanes: u32) -> Reach {
-        let along = op.outer.as_ref().and_then(|o| o.last().copied());
+        let along = op.outer.as_ref().and_then(|o| o.get(self.along.unwrap_or(o.len().wrapping_sub(1))).copied());
         let (Some(along), Some((strides, constant))) = (along, &operand.linear) else { return Reach::Uniform };
         if lanes == 1 || strides[along] == 0 {
             return Reach::Uniform;

@@ -16,7 +16,7 @@
 //! Limits: bodies that are not tile programs (G0003), a malformed attribute (G0004), intermediates that do not fit in workgroup
 //! memory (G0005), too many buffers, invocations or workgroups for the device (G0008).
 //!
-//! Strategies: `contraction` for matrix products with their initialisation and elementwise successors; `elementwise` for
+//! Strategies: `contraction` for matrix products and convolutions with their initialisation and elementwise successors; `elementwise` for
 //! pointwise bodies, in vectors; `fallback`, scalar loop nests, for everything else. A strategy that declines leaves its reason in the [`Report`].
 
 mod attrs;
@@ -52,7 +52,7 @@ pub struct Report {
 pub struct KernelReport {
     /// The function.
     pub name: String,
-    /// `contraction`, `elementwise` or `fallback`.
+    /// `contraction`, `convolution`, `elementwise` or `fallback`.
     pub strategy: &'static str,
     /// Why the strategy that the kernel's class asks for was not taken; empty if it was.
     pub declined: String,
@@ -132,16 +132,20 @@ fn write(
     let groups = groups::split(model);
     let arguments = func.body().map(|b| b.args()).unwrap_or_default();
     let buffers = arguments.into_iter().enumerate().map(|(i, v)| (Base::Argument(i), v)).collect();
-    let mut evaluator = Evaluator { model, buffers, lanes: HashMap::new() };
+    let mut evaluator = Evaluator { model, buffers, lanes: HashMap::new(), along: None };
     let mut declined = String::new();
-    if attr.class == "contraction" {
-        match contraction::plan(&evaluator, &groups, attr) {
+    if let "contraction" | "convolution" = attr.class.as_str() {
+        match contraction::plan(&mut evaluator, &groups, attr) {
             Ok(plan) => {
                 evaluator.lanes = plan.argument_lanes(&evaluator);
                 contraction::write(code, &evaluator, &plan, attr)?;
-                return Ok(("contraction", plan.lanes, declined));
+                let strategy = if attr.class == "convolution" { "convolution" } else { "contraction" };
+                return Ok((strategy, plan.lanes, declined));
             }
-            Err(why) => declined = why,
+            Err(why) => {
+                evaluator.along = None;
+                declined = why;
+            }
         }
     }
     let lanes = elementwise::choose_lanes(&evaluator, &groups, attr);
