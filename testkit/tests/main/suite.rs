@@ -10,11 +10,27 @@ fn every_case_parses_and_names_are_unique() {
     let cases = all();
     let names: BTreeSet<_> = cases.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names.len(), cases.len());
+    assert!(cases.len() >= 600, "{} cases", cases.len());
     let cx = Context::new();
     for case in &cases {
         Module::parse(cx, case.text.as_bytes(), &case.name)
             .unwrap_or_else(|d| panic!("{}\n{d}\n{}", case.name, case.text));
     }
+}
+
+/// Poison in a result would be a hole: an element that nothing wrote.
+#[test]
+fn every_case_has_a_value() {
+    let mut failures = vec![];
+    let whole = monopour_testkit::device::full_is_asked_for();
+    for case in all().iter().filter(|c| whole || c.work <= 20_000_000) {
+        match case.reference(&case.input_values()) {
+            Ok(values) if values.iter().all(|v| v.to_f64().iter().all(|x| x.is_finite())) => {}
+            Ok(_) => failures.push(format!("{}: a value is not finite\n{}", case.name, case.text)),
+            Err(message) => failures.push(format!("{}: {message}", case.name)),
+        }
+    }
+    assert!(failures.is_empty(), "{} without a value\n{}", failures.len(), failures.join("\n"));
 }
 
 #[test]
