@@ -62,6 +62,8 @@ pub const RUNTIME_FUNCTIONS: [(&str, usize, bool); 19] = [
 const GRID_ROW: i64 = monopour_program::GRID_ROW as i64;
 /// Marks a kernel of a GPU that reads its tile ids from the device.
 const DISTRIBUTED_ATTR: &str = "monopour.workgroup_size";
+/// Marks a view whose stated size nobody reads: it stands for everything from its base on.
+const WHOLE_ATTR: &str = "monopour.whole";
 /// The code of `monopour_rt_trap` for an index outside of its tensor.
 const TRAP_INDEX: i64 = 1;
 
@@ -357,9 +359,8 @@ impl State {
         let offset = mixed(self, "static_offsets")?.first().copied().unwrap_or(Num::Const(0));
         let sizes = mixed(self, "static_sizes")?;
         let strides = mixed(self, "static_strides")?;
-        // A base of unknown extent keeps it, as a vector of unknown length.
-        let whole =
-            base.whole && op.result(0).ty().static_size_bytes().is_none() && op.attr("monopour.whole").is_some();
+        // A base of rank 0 stands for everything from there on; the GPU's kernels take it as a vector of unknown length.
+        let whole = sizes.is_empty() || op.attr(WHOLE_ATTR).is_some();
         self.buffers.insert(op.result(0), Buffer { offset, sizes, strides, whole, ..base });
         Ok(())
     }
