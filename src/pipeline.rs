@@ -200,8 +200,11 @@ impl State<'_> {
 }
 
 fn import(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    let options =
-        frontend::import::ImportOptions { entry: state.options.entry.clone(), weights: state.options.weights.clone() };
+    let options = frontend::import::ImportOptions {
+        entry: state.options.entry.clone(),
+        weights: state.options.weights.clone(),
+        donate: state.options.donate.clone(),
+    };
     let imported = frontend::import::run(state.cx, state.source, state.file, &options)?;
     state.entry = imported.entry.clone();
     state.imported = Some(imported);
