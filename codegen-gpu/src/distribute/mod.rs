@@ -16,7 +16,7 @@
 //! Limits: bodies that are not tile programs (G0003), a malformed attribute (G0004), intermediates that do not fit in workgroup
 //! memory (G0005), too many buffers, invocations or workgroups for the device (G0008).
 //!
-//! Strategies: `contraction` for matrix products and convolutions with their initialisation and elementwise successors; `elementwise` for
+//! Strategies: `rows` for reductions along rows and chains of them; `contraction` for matrix products and convolutions with their initialisation and elementwise successors; `elementwise` for
 //! pointwise bodies, in vectors; `fallback`, scalar loop nests, for everything else. A strategy that declines leaves its reason in the [`Report`].
 
 mod attrs;
@@ -28,6 +28,7 @@ mod evaluate;
 mod groups;
 mod indices;
 mod model;
+mod rows;
 
 use crate::error;
 use attrs::KernelAttr;
@@ -146,6 +147,16 @@ fn write(
                 evaluator.along = None;
                 declined = why;
             }
+        }
+    }
+    if attr.class == "row" {
+        match rows::plan(&evaluator, attr, device) {
+            Ok(plan) => {
+                evaluator.lanes = plan.argument_lanes(&evaluator);
+                rows::write(code, func, &evaluator, &plan, attr)?;
+                return Ok(("rows", plan.lanes, declined));
+            }
+            Err(why) => declined = why,
         }
     }
     let lanes = elementwise::choose_lanes(&evaluator, &groups, attr);
