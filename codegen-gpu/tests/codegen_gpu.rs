@@ -9,3 +9,4 @@ mod loops;
 mod memory;
 mod program;
 mod rows;
+mod tiles;

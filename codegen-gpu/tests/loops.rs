@@ -24,7 +24,8 @@ pub struct Loops {
     bias: Option<Vec<usize>>,
     filled: bool,
     body: &'static str,
-    element: &'static str,
+    /// Elements of the inputs, and of the result and the bias.
+    elements: (&'static str, &'static str),
 }
 
 const MULTIPLY_ADD: &str =
@@ -42,7 +43,7 @@ impl Loops {
             bias: None,
             filled: true,
             body: MULTIPLY_ADD,
-            element: "f32",
+            elements: ("f32", "f32"),
         };
         for word in sizes.split_whitespace() {
             let (extent, tile) = word[1..].split_once('/').unwrap_or((&word[1..], "0"));
@@ -70,7 +71,7 @@ impl Loops {
         };
         text.split('+').map(term).collect()
     }
-    fn bias(mut self, loops: &str) -> Self {
+    pub fn bias(mut self, loops: &str) -> Self {
         self.bias = Some(loops.split_whitespace().map(|e| self.position(e)).collect());
         self
     }
@@ -95,8 +96,8 @@ impl Loops {
     }
 
     pub fn text(&self, kernel: &str) -> String {
-        let element = self.element;
-        let buffers: Vec<String> = self.indices().iter().map(|i| self.buffer(i)).collect();
+        let element = self.elements.1;
+        let buffers: Vec<String> = self.indices().iter().enumerate().map(|(i, index)| self.buffer(i, index)).collect();
         let mut b = format!("  %z = arith.constant {} : {element}\n", if element == "i32" { "0" } else { "0.0" });
         let cut = self.output.iter().filter(|l| self.tile[**l] > 0);
         for (id, l) in cut.enumerate() {
@@ -131,9 +132,12 @@ impl Loops {
         outlined(&buffers, &self.grid(), kernel, &b)
     }
 
-    fn buffer(&self, index: &[Index]) -> String {
+    fn element(&self, i: usize) -> &'static str {
+        if i < self.inputs.len() { self.elements.0 } else { self.elements.1 }
+    }
+    fn buffer(&self, i: usize, index: &[Index]) -> String {
         let dims: String = index.iter().map(|i| format!("{}x", self.extent(i))).collect();
-        format!("memref<{dims}{}, #gpu.address_space<global>>", self.element)
+        format!("memref<{dims}{}, #gpu.address_space<global>>", self.element(i))
     }
 
     /// Writes the slice of a buffer that the tile touches; returns its type.
@@ -165,8 +169,8 @@ impl Loops {
             }
         }
         if index.is_empty() {
-            b.push_str(&format!("  %t{i} = memref.cast %a{i} : {0} to {0}\n", self.buffer(index)));
-            return self.buffer(index);
+            b.push_str(&format!("  %t{i} = memref.cast %a{i} : {0} to {0}\n", self.buffer(i, index)));
+            return self.buffer(i, index);
         }
         let strides: Vec<String> =
             (0..shape.len()).map(|d| shape[d + 1..].iter().product::<i64>().to_string()).collect();
@@ -174,7 +178,7 @@ impl Loops {
         let ty = format!(
             "memref<{}x{}, strided<[{}]{offset}>, #gpu.address_space<global>>",
             types.join("x"),
-            self.element,
+            self.element(i),
             strides.join(", ")
         );
         let ones = vec!["1"; shape.len()].join(", ");
@@ -182,7 +186,7 @@ impl Loops {
             "  %t{i} = memref.subview %a{i}[{}] [{}] [{ones}] : {} to {ty}\n",
             offsets.join(", "),
             sizes.join(", "),
-            self.buffer(index)
+            self.buffer(i, index)
         ));
         ty
     }
@@ -202,7 +206,7 @@ impl Loops {
             .collect();
         let inputs: Vec<String> = (0..out).map(|i| format!("%t{i}")).collect();
         let names = ["%a", "%b", "%d"];
-        let arguments: Vec<String> = (0..out).map(|i| format!("{}: {}", names[i], self.element)).collect();
+        let arguments: Vec<String> = (0..out).map(|i| format!("{}: {}", names[i], self.elements.0)).collect();
         format!(
             "  linalg.generic {{indexing_maps = [{}], iterator_types = [{}]}} ins({} : {}) outs(%t{out} : {}) {{\n  ^bb0({}, %c: {}):\n{}\n  }}\n",
             maps.join(", "),
@@ -211,7 +215,7 @@ impl Loops {
             types[..out].join(", "),
             types[out],
             arguments.join(", "),
-            self.element,
+            self.elements.1,
             self.body,
         )
     }
@@ -273,6 +277,28 @@ fn check_as(case: &Loops, kernel: &str, strategy: &str) {
     assert_eq!(report.kernels[0].strategy, strategy, "{what}: {}", report.kernels[0].declined);
     let expected = case.expected(&inputs, |c, v| c + v.iter().product::<f64>());
     assert_close(&out[case.inputs.len()], &expected, 1e-4, &what);
+}
+
+/// Operands are copied to workgroup memory.
+const STAGED: &str = r#"class = "contraction", workgroup_size = array<i32: 16, 16, 1>, register_tile = array<i64: 4, 4>, reduction_step = 16 : i64, vector_width = 4 : i64, share = "workgroup""#;
+
+#[test]
+fn copies_in_workgroup_memory() {
+    let staged = |case: &Loops| {
+        check_as(case, STAGED, "contraction");
+        if device().is_some() {
+            let (kernel, _, _) = compile(&case.text(STAGED), &lavapipe()).expect("it compiles");
+            assert!(kernel.wgsl.contains("var<workgroup>"), "{}", kernel.wgsl);
+        }
+    };
+    for inputs in ["b m k, b k n", "b m k, b n k", "b k m, b k n"] {
+        for sizes in ["b2/1 m64/64 n128/64 k32", "b2/1 m70/64 n100/64 k40", "b1 m17/16 n23 k19"] {
+            staged(&Loops::new(&format!("{inputs} -> b m n"), sizes).bias("n"));
+        }
+    }
+    staged(&Loops::new("b y+i x+j q, i j q c -> b y x c", "b1 y3/1 x20/16 c64/64 i3 j3 q8").bias("c"));
+    staged(&Loops::new("b q y+i x+j, c q i j -> b c y x", "b1 c20/16 y3/1 x20 q5 i3 j3").bias("c"));
+    staged(&Loops::new("m k, k -> m", "m100/64 k40"));
 }
 
 fn check(case: &Loops) {
@@ -403,7 +429,102 @@ fn kernels_of_each_class_as_text() {
     let (kernel, _, _) =
         compile(&window.text(private), &monopour_program::GpuDescription::portable()).expect("it compiles");
     expect_file!["snapshots/convolution_private.wgsl"].assert_eq(&kernel.wgsl);
+    let product = Loops::new("b m k, b n k -> b m n", "b2/1 m8/8 n16/16 k32").bias("n");
+    let staged = STAGED.replace("16, 16, 1", "4, 4, 1").replace("64: 4, 4", "64: 2, 4").replace("= 16 ", "= 8 ");
+    let (kernel, _, _) =
+        compile(&product.text(&staged), &monopour_program::GpuDescription::portable()).expect("it compiles");
+    expect_file!["snapshots/batched_product_staged.wgsl"].assert_eq(&kernel.wgsl);
     let shared = SUBGROUP.replace("16, 8", "4, 8").replace("contraction", "convolution");
     let (kernel, _, _) = compile(&window.text(&shared), &lavapipe()).expect("it compiles");
     expect_file!["snapshots/convolution_shared.wgsl"].assert_eq(&kernel.wgsl);
+}
+
+/// Small whole numbers, exact in every type.
+fn whole_numbers(case: &Loops) -> Vec<Vec<f32>> {
+    case.inputs().iter().map(|v| v.iter().map(|x| (x * 4.0).round()).collect()).collect()
+}
+
+fn half_bits(x: f32) -> u32 {
+    if x == 0.0 {
+        return 0;
+    }
+    let bits = x.to_bits();
+    (bits >> 16 & 0x8000) | ((bits >> 23 & 0xff) + 15 - 127) << 10 | (bits >> 13 & 0x3ff)
+}
+fn half_value(bits: u32) -> f32 {
+    let magnitude = match bits & 0x7fff {
+        0 => 0.0,
+        b => f32::from_bits(((b >> 10) + 127 - 15) << 23 | (b & 0x3ff) << 13),
+    };
+    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
+}
+
+fn pack(values: &[f32], element: &str) -> Vec<u32> {
+    match element {
+        "f32" => values.iter().map(|x| x.to_bits()).collect(),
+        "i32" => values.iter().map(|x| *x as i32 as u32).collect(),
+        "f16" => values.chunks(2).map(|c| c.iter().rev().fold(0, |w, x| w << 16 | half_bits(*x))).collect(),
+        "i8" => values.chunks(4).map(|c| c.iter().rev().fold(0, |w, x| w << 8 | (*x as i32 as u32 & 0xff))).collect(),
+        other => panic!("no packing of {other}"),
+    }
+}
+fn unpack(words: &[u32], element: &str, count: usize) -> Vec<f32> {
+    match element {
+        "f32" => words.iter().map(|w| f32::from_bits(*w)).collect(),
+        "i32" => words.iter().map(|w| *w as i32 as f32).collect(),
+        "f16" => words.iter().flat_map(|w| [half_value(w & 0xffff), half_value(w >> 16)]).take(count).collect(),
+        other => panic!("no unpacking of {other}"),
+    }
+}
+
+/// Products of other types: results and inputs, and the body.
+const TYPES: [(&str, &str, &str); 4] = [
+    ("i32", "i32", "    %p = arith.muli %a, %b : i32\n    %s = arith.addi %c, %p : i32\n    linalg.yield %s : i32"),
+    ("f16", "f16", "    %p = arith.mulf %a, %b : f16\n    %s = arith.addf %c, %p : f16\n    linalg.yield %s : f16"),
+    (
+        "f16",
+        "f32",
+        "    %x = arith.extf %a : f16 to f32\n    %y = arith.extf %b : f16 to f32\n    %p = arith.mulf %x, %y : f32\n    %s = arith.addf %c, %p : f32\n    linalg.yield %s : f32",
+    ),
+    (
+        "i8",
+        "i32",
+        "    %x = arith.extsi %a : i8 to i32\n    %y = arith.extsi %b : i8 to i32\n    %p = arith.muli %x, %y : i32\n    %s = arith.addi %p, %c : i32\n    linalg.yield %s : i32",
+    ),
+];
+
+#[test]
+fn products_of_other_types() {
+    let Some(device) = device() else { return };
+    for (t, (from, to, body)) in TYPES.into_iter().enumerate() {
+        for (i, (text, sizes)) in [
+            ("b m k, b k n -> b m n", "b2/1 m17/16 n40/32 k24"),
+            ("m k, n k -> m n", "m7 n9 k13"),
+            ("k, k m -> m", "m100/64 k20"),
+            ("y+i x+j q, i j q c -> y x c", "y2/1 x9/8 c16 i2 j2 q3"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            // The geometries take turns.
+            for kernel in [[SUBGROUP, PRIVATE][(t + i) % 2]] {
+                let case = Loops { elements: (from, to), body, ..Loops::new(text, sizes) };
+                let inputs = whole_numbers(&case);
+                let (kernel, report, _) =
+                    compile(&case.text(kernel), &device.description).unwrap_or_else(|d| panic!("{d}"));
+                if !kernel.features.iter().all(|f| device.description.has(*f)) {
+                    continue;
+                }
+                let what = format!("{from} to {to}, {text}");
+                assert_eq!(report.kernels[0].strategy, "contraction", "{what}: {}", report.kernels[0].declined);
+                let words = (0..).zip(&inputs).map(|(i, v)| pack(v, case.element(i))).collect::<Vec<_>>();
+                let grid = case.grid();
+                let size = |axis: usize| grid.iter().rev().nth(axis).map_or(1, |g| *g as u32);
+                let out = device.run(&kernel, [size(0), size(1), size(2)], &words);
+                let found = unpack(&out[2], to, inputs[2].len());
+                let expected = case.expected(&inputs, |c, v| c + v.iter().product::<f64>());
+                assert_close(&found, &expected, 0.0, &what);
+            }
+        }
+    }
 }

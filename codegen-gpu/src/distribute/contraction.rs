@@ -11,7 +11,7 @@
 //!
 //! Two geometries. *Shared*: the lanes of a subgroup lie along the columns; the values of a row are loaded by one lane and handed
 //! round by `gpu.shuffle` with constant lanes, so no two lanes load the same value. *Private*: invocations form a grid over the
-//! tile and each loads what it needs.
+//! tile and each loads what it needs, from the inputs or from copies in workgroup memory (`stage`).
 //!
 //! Ragged edges: loads are clamped into the slice, stores are guarded; the reduction is finished by one partial step.
 //! Requires: one group that holds exactly one op with reductions, its other ops pointwise. Declines otherwise, with a reason.
@@ -19,6 +19,7 @@
 mod axes;
 mod load;
 mod sides;
+mod stage;
 mod write;
 
 use super::attrs::KernelAttr;
@@ -28,6 +29,7 @@ use super::model::{Base, Source, TileOp};
 use axes::{Axes, Extent, Input};
 use monopour_ir::Type;
 use sides::{Access, Choice, Setting, Side};
+use stage::Stage;
 use std::collections::HashMap;
 pub(super) use write::write;
 
@@ -47,6 +49,8 @@ pub(super) struct Plan<'m> {
     /// Lanes of accesses along the columns.
     pub(super) lanes: u32,
     tile: Tile,
+    /// Per side of the choice.
+    stages: Vec<Option<Stage>>,
 }
 
 /// How the tile lies over the invocations.
@@ -67,7 +71,13 @@ struct Tile {
 }
 
 /// Decides, or says why another strategy must do it. The lanes of the evaluator's points lie along the columns afterwards.
-pub(super) fn plan<'m>(evaluator: &mut Evaluator<'m>, groups: &[Group], attr: &KernelAttr) -> Result<Plan<'m>, String> {
+/// At most `most_bytes` of workgroup memory are taken.
+pub(super) fn plan<'m>(
+    evaluator: &mut Evaluator<'m>,
+    groups: &[Group],
+    attr: &KernelAttr,
+    most_bytes: u64,
+) -> Result<Plan<'m>, String> {
     let [group] = groups else { return Err("the body's ops cannot share their iterations".into()) };
     let model = evaluator.model;
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
@@ -87,13 +97,31 @@ pub(super) fn plan<'m>(evaluator: &mut Evaluator<'m>, groups: &[Group], attr: &K
     let axes = axes::axes(op, &inputs, neighbours)?;
     evaluator.along = axes.column;
     let (rows, columns) = (axes.extent(axes.row), axes.extent(axes.column));
-    let widest = if ops.iter().all(|op| is_vectorizable(op)) { attr.vector_width } else { 1 };
+    let widest = match ops.iter().all(|op| is_vectorizable(op)) {
+        // Workgroup memory has no wider vectors.
+        true if attr.staged => attr.vector_width.min(4),
+        true => attr.vector_width,
+        false => 1,
+    };
     let writer = after.last().unwrap_or(op);
     let lanes = column_lanes(evaluator, writer, &columns, shared_lanes, widest);
     let tile = geometry(attr, shared_lanes, &rows, &columns, lanes)?;
     let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, attr, tile, lanes, widest };
     let choice = setting.choose();
-    Ok(Plan { before, op, after, axes, rows, columns, choice, lanes, tile })
+    let mut stages: Vec<Option<Stage>> = vec![None; choice.sides.len()];
+    if attr.staged && (tile.row_passes, tile.column_passes) == (1, 1) {
+        stages = choice.sides.iter().map(|s| stage::stage(s, &tile, lanes, choice.step)).collect();
+        let bytes = |s: &Stage| s.elements as u64 * element_bytes(evaluator, s.side.slice);
+        if stages.iter().flatten().map(bytes).sum::<u64>() > most_bytes {
+            stages = vec![None; choice.sides.len()];
+        }
+    }
+    Ok(Plan { before, op, after, axes, rows, columns, choice, lanes, tile, stages })
+}
+
+/// Bytes of an element in workgroup memory.
+fn element_bytes(evaluator: &Evaluator<'_>, slice: usize) -> u64 {
+    evaluator.model.slices[slice].element.element_size_bytes().unwrap_or(4).max(4)
 }
 
 fn base(evaluator: &Evaluator<'_>, source: Source) -> Option<Base> {
@@ -149,7 +177,7 @@ fn geometry(
         Some(size) => i64::from(size),
         None => {
             let useful = ceil_div(n, wanted(1, 4).max(lanes));
-            (1..=invocations).rev().find(|t| invocations % t == 0 && *t <= useful).unwrap_or(1)
+            (useful..invocations).find(|t| invocations % t == 0).unwrap_or(invocations)
         }
     };
     let threads_m = invocations / threads_n;

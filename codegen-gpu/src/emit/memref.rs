@@ -230,12 +230,21 @@ fn alloca(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
         ));
     };
     let scalar = types::scalar(kernel, op, memref.element)?;
-    let base = kernel.plane_type(Shape { scalar, lanes: 1 });
+    let lanes = local_lanes(result, memref.shape[0]);
+    let base = kernel.plane_type(Shape { scalar, lanes });
     let stride_bytes = if scalar.kind == ScalarKind::Bool { 4 } else { u32::from(scalar.width) };
-    let ty = kernel.array_type(base, stride_bytes, memref.shape[0] as u32);
+    let ty = kernel.array_type(base, stride_bytes * lanes, memref.shape[0] as u32 / lanes);
     let shared = memref.memory_space.is_some_and(|s| s.to_string().contains("workgroup"));
     let pointer =
         if shared { kernel.global("shared".to_owned(), AddressSpace::WorkGroup, None, ty) } else { kernel.local(ty) };
-    kernel.set_buffer(result, Buffer { pointer, lanes: 1, layout: Layout::Plain });
+    kernel.set_buffer(result, Buffer { pointer, lanes, layout: Layout::Plain });
     Ok(())
+}
+
+/// The lanes of all accesses of local memory, if they are equal and make a vector; else 1.
+fn local_lanes(buffer: Value, elements: i64) -> u32 {
+    let mut lanes = buffer.uses().into_iter().filter_map(|u| accessed(u.op)).map(|(_, lanes)| lanes);
+    let first = lanes.next().unwrap_or(1);
+    let vector = matches!(first, 2 | 4) && elements % i64::from(first) == 0;
+    if vector && lanes.all(|l| l == first) { first } else { 1 }
 }

@@ -1,7 +1,7 @@
 //! Loads of a pass, and the factors that rows and columns take from them.
 
 use super::super::code::Code;
-use super::super::evaluate::{Evaluator, Reach};
+use super::super::evaluate::{Evaluator, Reach, load_from};
 use super::write::Place;
 use super::{Access, Extent, Plan, Side, ceil_div};
 use monopour_ir::Value;
@@ -20,6 +20,8 @@ pub(super) struct Stream<'p> {
     /// Spots of one row.
     per_row: usize,
     lane: Value,
+    /// The copy in workgroup memory.
+    copy: Option<Value>,
 }
 
 /// Loaded values of one pass: `values[spot][load]`.
@@ -36,12 +38,9 @@ impl<'p> Stream<'p> {
         plan: &Plan<'_>,
         side: &'p Side,
         place: &Place,
+        copy: Option<Value>,
     ) -> Self {
-        let mut base = evaluator.model.slices[side.slice].offset;
-        for (coordinate, stride) in plan.axes.serial.iter().zip(&side.serial) {
-            let part = code.mul_const(place.coordinates[*coordinate], *stride);
-            base = code.add(base, part);
-        }
+        let base = if copy.is_some() { code.c(0) } else { base(code, evaluator, plan, side, place) };
         let none = [Spot { at: code.c(0), plus: 0 }];
         let rows = if side.row == 0 { none.to_vec() } else { rows(code, plan, side, place) };
         let columns = if side.has_columns() { &place.columns[..] } else { &none };
@@ -55,7 +54,7 @@ impl<'p> Stream<'p> {
             let plus = row.plus * side.row + column.plus * side.column + side.constant;
             spots.extend((0..split).map(|lane| Spot { at, plus: plus + lane * side.column }));
         }
-        Self { side, spots, per_row: columns.len() * split as usize, lane: place.lane }
+        Self { side, spots, per_row: columns.len() * split as usize, lane: place.lane, copy }
     }
 
     /// Loads what `count` iterations from `k` on need; `part` is the address's part of the other reductions.
@@ -89,7 +88,10 @@ impl<'p> Stream<'p> {
         let mut one = |spot: &Spot, start: i64| {
             let at = code.add(spot.at, along);
             let at = code.add_const(at, spot.plus + start * side.k);
-            evaluator.load(code, side.slice, at, reach, width)
+            match self.copy {
+                Some(buffer) => load_from(code, buffer, true, at, (reach, width)),
+                None => evaluator.load(code, side.slice, at, reach, width),
+            }
         };
         let values: Vec<Vec<Value>> =
             self.spots.iter().map(|spot| starts.iter().map(|start| one(spot, *start)).collect()).collect();
@@ -178,6 +180,22 @@ impl<'p> Stream<'p> {
             }
         }
     }
+}
+
+/// The first element of an input for a tile; its constant part is not in it.
+fn base(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, side: &Side, place: &Place) -> Value {
+    let mut base = evaluator.model.slices[side.slice].offset;
+    for (coordinate, stride) in plan.axes.serial.iter().zip(&side.serial) {
+        let part = code.mul_const(place.coordinates[*coordinate], *stride);
+        base = code.add(base, part);
+    }
+    base
+}
+
+/// As [`base`], with the constant part.
+pub(super) fn first(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, side: &Side, place: &Place) -> Value {
+    let base = base(code, evaluator, plan, side, place);
+    code.add_const(base, side.constant)
 }
 
 /// The rows at which loads of an input start.

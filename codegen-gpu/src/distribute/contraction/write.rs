@@ -4,13 +4,17 @@ use super::super::attrs::KernelAttr;
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Point};
 use super::super::model::{Base, Source, TileOp};
-use super::load::{Loaded, Spot, Stream};
+use super::load::{self, Loaded, Spot, Stream};
+use super::stage::{self, Fill};
 use super::{Extent, Plan};
 use monopour_ir::{Diagnostics, Value};
 use std::collections::HashMap;
 
 /// Where an invocation stands in the tile.
 pub(super) struct Place {
+    /// The invocation in its workgroup, and how many there are.
+    pub(super) linear: Value,
+    pub(super) invocations: i64,
     /// Lane along the columns.
     pub(super) lane: Value,
     /// Rows of the invocation: the first one, and each one, clamped.
@@ -39,7 +43,21 @@ pub(in crate::distribute) fn write(
     let group = if whole { code.c(0) } else { code.div(linear, threads_n) };
     let zero = code.c(0);
     let mut coordinates = vec![zero; plan.axes.extents.len()];
-    serial(code, evaluator, plan, (lane, group), 0, &mut coordinates)
+    let copies = plan.stages.iter().map(|s| s.as_ref().map(|s| stage::buffer(code, evaluator, s)).transpose());
+    let copies = copies.collect::<Result<Vec<_>, _>>()?;
+    let who = Who { linear, invocations: attr.invocations(), lane, group, copies };
+    serial(code, evaluator, plan, &who, 0, &mut coordinates)
+}
+
+/// The invocation, and the workgroup's memory.
+struct Who {
+    linear: Value,
+    invocations: i64,
+    /// Position along the columns and along the rows.
+    lane: Value,
+    group: Value,
+    /// Copies of the inputs.
+    copies: Vec<Option<Value>>,
 }
 
 /// One loop per coordinate that is neither rows nor columns.
@@ -47,7 +65,7 @@ fn serial(
     code: &mut Code,
     evaluator: &Evaluator<'_>,
     plan: &Plan<'_>,
-    (lane, group): (Value, Value),
+    who: &Who,
     depth: usize,
     coordinates: &mut Vec<Value>,
 ) -> Result<(), Diagnostics> {
@@ -55,14 +73,14 @@ fn serial(
         let count = plan.axes.extents[*coordinate].value(code);
         return code.repeat(count, |code, i| {
             coordinates[*coordinate] = i;
-            serial(code, evaluator, plan, (lane, group), depth + 1, coordinates)
+            serial(code, evaluator, plan, who, depth + 1, coordinates)
         });
     }
     let (row_passes, column_passes) = (code.c(plan.tile.row_passes), code.c(plan.tile.column_passes));
     code.repeat(row_passes, |code, row_pass| {
         code.repeat(column_passes, |code, column_pass| {
-            let place = place(code, plan, (lane, group), (row_pass, column_pass), coordinates.clone());
-            register_tile(code, evaluator, plan, &place)
+            let place = place(code, plan, who, (row_pass, column_pass), coordinates.clone());
+            register_tile(code, evaluator, plan, who, &place)
         })
     })
 }
@@ -70,23 +88,33 @@ fn serial(
 fn place(
     code: &mut Code,
     plan: &Plan<'_>,
-    (lane, group): (Value, Value),
+    who: &Who,
     (row_pass, column_pass): (Value, Value),
     coordinates: Vec<Value>,
 ) -> Place {
     let tile = &plan.tile;
     let block = code.mul_const(row_pass, tile.threads_m);
-    let block = code.add(block, group);
+    let block = code.add(block, who.group);
     let first_row = code.mul_const(block, tile.rows);
     let (rows, row_guards) = positions(code, plan.rows, plan.rows_exact(), first_row, (tile.rows, 1), 1);
     let lanes = i64::from(plan.lanes);
     let pass = code.mul_const(column_pass, tile.column_groups * tile.threads_n);
-    let first_column = code.add(pass, lane);
+    let first_column = code.add(pass, who.lane);
     let first_column = code.mul_const(first_column, lanes);
     let groups = (tile.column_groups, tile.threads_n * lanes);
     // Extents are multiples of the lanes: a group of columns exists as a whole or not at all.
     let (columns, column_guards) = positions(code, plan.columns, plan.columns_exact(), first_column, groups, lanes);
-    Place { lane, first_row, rows, row_guards, columns, column_guards, coordinates }
+    Place {
+        linear: who.linear,
+        invocations: who.invocations,
+        lane: who.lane,
+        first_row,
+        rows,
+        row_guards,
+        columns,
+        column_guards,
+        coordinates,
+    }
 }
 
 /// `count` positions from `first` on, `distance` apart, each of `width` neighbours: clamped, and whether they exist.
@@ -116,6 +144,7 @@ fn register_tile(
     code: &mut Code,
     evaluator: &Evaluator<'_>,
     plan: &Plan<'_>,
+    who: &Who,
     place: &Place,
 ) -> Result<(), Diagnostics> {
     let mut points = Vec::new();
@@ -136,7 +165,7 @@ fn register_tile(
         }
     }
     let initial = points.iter().map(|p| initial(code, evaluator, plan, p)).collect::<Result<Vec<_>, _>>()?;
-    let sums = accumulate(code, evaluator, plan, place, initial)?;
+    let sums = accumulate(code, evaluator, plan, (who, place), initial)?;
     let Source::Slice(result) = plan.op.outputs()[0].source else { return Ok(()) };
     for (point, sum) in points.iter_mut().zip(sums) {
         point.held.insert(result, sum);
@@ -170,7 +199,10 @@ fn initial(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, point: &
 struct Nest<'p, 'm> {
     evaluator: &'p Evaluator<'m>,
     plan: &'p Plan<'m>,
+    place: &'p Place,
+    /// Per input; those with a copy load from it.
     streams: Vec<Stream<'p>>,
+    fills: Vec<Option<Fill<'p>>>,
     /// The reductions that are not stepped.
     others: Vec<Extent>,
 }
@@ -179,13 +211,22 @@ fn accumulate(
     code: &mut Code,
     evaluator: &Evaluator<'_>,
     plan: &Plan<'_>,
-    place: &Place,
+    (who, place): (&Who, &Place),
     initial: Vec<Value>,
 ) -> Result<Vec<Value>, Diagnostics> {
     let choice = &plan.choice;
-    let streams: Vec<Stream<'_>> = choice.sides.iter().map(|s| Stream::new(code, evaluator, plan, s, place)).collect();
+    let (mut streams, mut fills) = (vec![], vec![]);
+    for ((side, stage), copy) in choice.sides.iter().zip(&plan.stages).zip(&who.copies) {
+        let read = stage.as_ref().map_or(side, |s| &s.side);
+        streams.push(Stream::new(code, evaluator, plan, read, place, *copy));
+        fills.push(stage.as_ref().zip(*copy).map(|(stage, buffer)| {
+            let base = load::first(code, evaluator, plan, side, place);
+            Fill { stage, source: side, buffer, base }
+        }));
+    }
     let others = plan.axes.reductions.iter().enumerate().filter(|(r, _)| *r != choice.stepped);
-    let nest = Nest { evaluator, plan, streams, others: others.map(|(_, r)| r.extent).collect() };
+    let others = others.map(|(_, r)| r.extent).collect();
+    let nest = Nest { evaluator, plan, place, streams, fills, others };
     let parts = vec![code.c(0); choice.sides.len()];
     nest.level(code, 0, &parts, &initial)
 }
@@ -255,9 +296,15 @@ impl Nest<'_, '_> {
         carried: &[Value],
     ) -> Result<Vec<Value>, Diagnostics> {
         let (evaluator, plan) = (self.evaluator, self.plan);
-        let streams = self.streams.iter().zip(parts);
-        let loaded: Vec<Loaded> =
-            streams.map(|(stream, part)| stream.load(code, evaluator, plan, *part, k, count)).collect();
+        self.fill(code, parts, k)?;
+        let zero = code.c(0);
+        let streams = self.streams.iter().zip(parts).zip(&self.fills);
+        let loaded: Vec<Loaded> = streams
+            .map(|((stream, part), fill)| {
+                let (part, k) = if fill.is_some() { (zero, zero) } else { (*part, k) };
+                stream.load(code, evaluator, plan, part, k, count)
+            })
+            .collect();
         let groups = plan.tile.column_groups as usize;
         let mut out = Vec::with_capacity(carried.len());
         for (i, first) in carried.iter().enumerate() {
@@ -273,6 +320,21 @@ impl Nest<'_, '_> {
             out.push(sum);
         }
         Ok(out)
+    }
+
+    /// Copies what the pass at `k` reads, between two barriers.
+    fn fill(&self, code: &mut Code, parts: &[Value], k: Value) -> Result<(), Diagnostics> {
+        if self.fills.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        // The pass before has read what is overwritten.
+        code.barrier()?;
+        for (fill, part) in self.fills.iter().zip(parts) {
+            if let Some(fill) = fill {
+                fill.write(code, self.evaluator, self.plan, self.place, (*part, k))?;
+            }
+        }
+        code.barrier()
     }
 
     /// The arguments of the op's body: inputs from memory, scalars, the accumulator.

@@ -2,7 +2,7 @@
 
 use super::super::attrs::KernelAttr;
 use super::super::code::Code;
-use super::super::workgroup_buffer;
+use super::super::locals::workgroup_buffer;
 use super::Team;
 use super::combine::Combine;
 use monopour_ir::{Diagnostics, Op, Type, Value};
