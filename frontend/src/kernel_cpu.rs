@@ -6,7 +6,7 @@ use crate::dispatch::{Class, Dispatch};
 use crate::kernel::{self, Kernel};
 use crate::linalg::{self, Loops};
 use crate::{pack, rows};
-use monopour_ir::{Op, Type};
+use monopour_ir::{DYNAMIC, Op, Type};
 use monopour_program::CpuTarget;
 
 /// Rows of a task of a matrix product: its part of the left operand stays in the second-level cache.
@@ -40,7 +40,9 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
     let lanes = lanes(dispatch.root, cpu);
     let class = dispatch.class();
     let (tile, register_tile, inner) = match class {
-        Class::Contraction if dispatch.matmul().is_some() => contraction(dispatch, loops, lanes, cpu),
+        Class::Contraction if dispatch.matmul().is_some() && is_static(dispatch) => {
+            contraction(dispatch, loops, lanes, cpu)
+        }
         Class::Elementwise => elementwise(dispatch, loops, lanes),
         Class::Row => (rows(dispatch, loops), vec![1], Inner::Plain),
         Class::Contraction | Class::Convolution | Class::Generic => {
@@ -88,6 +90,11 @@ fn elementwise(dispatch: &Dispatch, loops: &Loops, lanes: i64) -> (Vec<i64>, Vec
         Inner::Plain
     };
     (tile, vec![vectors], inner)
+}
+
+/// Whether all extents of the dispatch's main op are known.
+fn is_static(dispatch: &Dispatch) -> bool {
+    linalg::loops(dispatch.main()).is_some_and(|loops| !loops.extents.contains(&DYNAMIC))
 }
 
 /// One row by one of the first loops, and rows of about a task's elements of the last.
