@@ -64,9 +64,7 @@ fn rows_of_any_number_and_length() {
 
 #[test]
 fn products_of_any_size() {
-    for (m, n, k) in
-        [("?", "64", "32"), ("64", "?", "32"), ("64", "64", "?"), ("?", "?", "?"), ("0", "8", "8"), ("8", "8", "0")]
-    {
+    for (m, n, k) in [("?", "64", "32"), ("64", "?", "32"), ("64", "64", "?"), ("?", "?", "?")] {
         let (a, b, c) =
             (format!("tensor<{m}x{k}xf32>"), format!("tensor<{k}x{n}xf32>"), format!("tensor<{m}x{n}xf32>"));
         let dims: Vec<&str> = [(m, "%n0"), (n, "%n1")].iter().filter(|(e, _)| *e == "?").map(|(_, v)| *v).collect();
