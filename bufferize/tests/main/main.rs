@@ -1,6 +1,8 @@
 //! Bufferization of whole programs: against upstream's decisions, and with the expected text.
 
 mod decisions;
+mod eliminate;
 mod errors;
+mod random;
 mod rewrite;
 mod support;
