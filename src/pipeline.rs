@@ -215,6 +215,9 @@ fn fuse(state: &mut State<'_>) -> Result<(), Diagnostics> {
 fn tile(state: &mut State<'_>) -> Result<(), Diagnostics> {
     let schedule = state.options.schedule.as_ref().map(|path| read_schedule(state.cx, path)).transpose()?;
     let options = frontend::TileOptions { target: state.target.clone(), schedule };
+    if let TargetDescription::Gpu(description) = state.target {
+        frontend::windows::run(state.module(), description)?;
+    }
     let tiled = frontend::tile::run(state.module(), &options)?;
     for text in tiled.scripts {
         if state.options.dump_after.iter().any(|p| p == "transforms") {
