@@ -229,7 +229,14 @@ impl Windows {
     }
 
     /// The part of a tensor from outside that an op reads or overwrites.
-    fn window(&self, rw: &mut Rewriter, op: Op, value: Value, d: usize, part: &mut Part<'_>) -> Result<Value, Diagnostics> {
+    fn window(
+        &self,
+        rw: &mut Rewriter,
+        op: Op,
+        value: Value,
+        d: usize,
+        part: &mut Part<'_>,
+    ) -> Result<Value, Diagnostics> {
         if let Some(known) = part.windows.get(&(value, d)) {
             return Ok(*known);
         }
