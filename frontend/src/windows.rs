@@ -64,7 +64,6 @@ struct Part<'a> {
     results: HashMap<Value, Value>,
     /// What a tensor holds after the parts so far.
     current: &'a HashMap<Value, Value>,
-    targets: &'a [(Value, Value)],
 }
 
 fn maps_of(op: Op) -> Option<Vec<AffineMap>> {
@@ -72,7 +71,20 @@ fn maps_of(op: Op) -> Option<Vec<AffineMap>> {
         let rank = op.result(0).ty().shape()?.len();
         return Some(vec![AffineMap::select(op.context(), rank, &[]), AffineMap::identity(op.context(), rank)]);
     }
+    if op.is("linalg.matmul") && op.attr("indexing_maps").is_none() {
+        let map = |dims: &[usize]| AffineMap::select(op.context(), 3, dims);
+        return Some(vec![map(&[0, 2]), map(&[2, 1]), map(&[0, 1])]);
+    }
     linalg::indexing_maps(op)
+}
+
+/// Fuse leaves generics, fills, and matrix products, whose last loop is the sum.
+fn is_parallel(op: Op, l: usize) -> bool {
+    match op.name() {
+        "linalg.fill" => true,
+        "linalg.matmul" => l < 2,
+        _ => linalg::parallel_loops(op).is_some_and(|p| p.get(l) == Some(&true)),
+    }
 }
 
 /// The dimension that a map indexes by loop `l` alone; `Err` where the loop is in another expression.
@@ -123,8 +135,7 @@ impl Windows {
         let (mut extent, mut part, mut step) = (None, i64::MAX, 1u64);
         for op in ops.iter().rev() {
             let l = *loops.get(op)?;
-            let is_parallel = op.is("linalg.fill") || linalg::parallel_loops(*op).is_some_and(|p| p[l]);
-            if !is_parallel {
+            if !is_parallel(*op, l) {
                 return None;
             }
             for (value, map) in op.operands().into_iter().zip(maps_of(*op)?) {
@@ -191,8 +202,7 @@ impl Windows {
             let size = self.part.min(self.extent - first);
             rw.set_point(InsertionPoint::Before(anchor));
             let at = (first, size);
-            let mut part =
-                Part { at, windows: HashMap::new(), results: HashMap::new(), current: &current, targets: &targets };
+            let mut part = Part { at, windows: HashMap::new(), results: HashMap::new(), current: &current };
             for (op, l) in &self.ops {
                 self.copy(rw, *op, *l, &mut part)?;
                 let copy = part.results[&op.result(0)].defining_op().expect("invariant: an op's result");
@@ -241,9 +251,9 @@ impl Windows {
             return Ok(*known);
         }
         let ty = window_type(value.ty(), d, part.at.1);
-        let is_temporary = value.defining_op().is_some_and(|e| e.is("tensor.empty"))
-            && part.targets.iter().all(|(_, place)| *place != value);
-        let spec = if is_temporary {
+        // What holds nothing yet is not worth a slice, which would be a second reader of it.
+        let is_empty = value.defining_op().is_some_and(|e| e.is("tensor.empty")) && !part.current.contains_key(&value);
+        let spec = if is_empty {
             OpSpec::new("tensor.empty", op.location()).results(&[ty])
         } else {
             let whole = part.current.get(&value).copied().unwrap_or(value);
