@@ -10,3 +10,4 @@ mod phases;
 mod programs;
 mod random;
 mod suite;
+mod windows;
