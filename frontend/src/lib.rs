@@ -25,6 +25,7 @@ mod split_reduction;
 pub mod tile;
 mod transforms;
 mod whole_slices;
+pub mod windows;
 
 pub use import::{ImportOptions, Imported, Weight, WeightTable};
 pub use tile::{TargetDescription, TileOptions, TileReport};
