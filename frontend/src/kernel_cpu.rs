@@ -224,7 +224,7 @@ fn task_tile(extent: i64, wanted: i64, register: i64) -> i64 {
 /// The divisor of `extent` between half and twice `wanted` that leaves the smallest part of a register tile over; of equal ones
 /// that closest to `wanted`.
 fn even_tile(extent: i64, wanted: i64, register: i64) -> Option<i64> {
-    let candidates = (wanted / 2..=wanted * 2).filter(|d| extent % d == 0);
+    let candidates = ((wanted / 2).max(1)..=wanted * 2).filter(|d| extent % d == 0);
     candidates.min_by_key(|d| (d % register * 64 / d, (d - wanted).abs()))
 }
 
