@@ -34,6 +34,7 @@ use module::Kernel;
 use monopour_ir::{Block, Diagnostics, Module, Op};
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 use naga::back::{spv, wgsl};
+pub(crate) use scalars::size_bytes as scalar_bytes;
 
 /// Translates one distributed kernel function of `module`.
 ///

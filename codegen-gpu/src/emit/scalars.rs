@@ -8,7 +8,7 @@ use monopour_program::GpuFeature;
 use naga::{AddressSpace, BinaryOperator as B, Expression, Scalar, ScalarKind, StructMember, TypeInner};
 
 /// Bytes of a scalar among the immediates.
-fn size_bytes(ty: Type) -> u8 {
+pub(crate) fn size_bytes(ty: Type) -> u8 {
     let bits = ty.integer_width().or_else(|| ty.float_width()).unwrap_or(32);
     if bits > 32 { 8 } else { 4 }
 }
