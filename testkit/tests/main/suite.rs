@@ -2,7 +2,7 @@
 
 use monopour_ir::{Context, Module};
 use monopour_testkit::suite::{Backend, Case, Run, all, run, selected};
-use monopour_testkit::{HostTensor, evaluate, generate};
+use monopour_testkit::{HostTensor, evaluate, generate, generate_graphs};
 use std::collections::BTreeSet;
 
 #[test]
@@ -97,5 +97,19 @@ fn random_programs_verify_and_have_a_value() {
             .collect();
         let results = evaluate(&module, "main", &inputs).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
         assert!(results[0].to_f64().iter().all(|x| !x.is_nan()), "seed {seed} reads what nothing wrote\n{text}");
+    }
+}
+
+#[test]
+fn random_graphs_verify_and_have_a_value_of_moderate_size() {
+    let cx = Context::new();
+    for seed in 0..1000 {
+        let (text, inputs) = generate_graphs::graph(seed, 2 + seed as usize % 7);
+        let module =
+            Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|d| panic!("seed {seed}\n{d}\n{text}"));
+        let values: Vec<_> = inputs.iter().zip(seed..).map(|(input, s)| input.values(s)).collect();
+        let results = evaluate(&module, "main", &values).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+        // What is not a number was never written.
+        assert!(results.iter().all(|r| r.to_f64().iter().all(|x| x.abs() <= 17.0)), "seed {seed}\n{text}");
     }
 }
