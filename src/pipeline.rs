@@ -5,12 +5,12 @@
 
 use crate::options::{CompileOptions, TargetDescription, target_kind};
 use crate::report::{Dump, Report, Timing};
-use monopour_bufferize::{Options, run_one_shot};
+use monopour_bufferize::{Options, eliminate_empty_tensors, run_one_shot};
 use monopour_frontend as frontend;
 use monopour_ir::{
     Attr, CANONICALIZE, Context, Contract, Diagnostic, Diagnostics, Module, Op, PrintOptions, run_passes,
 };
-use monopour_program::{Constant, CopyNote, DType, Program, Signature, TensorDesc, Variant};
+use monopour_program::{Constant, CopyNote, DType, DYNAMIC, Program, Signature, TensorDesc, Variant};
 use monopour_split as split;
 use std::path::Path;
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub struct Phase {
 
 /// All phases, in order.
 pub const PHASES: [Phase; 10] = [
-    Phase { name: "import", help: "canonical linalg on tensors, static shapes", run: import, contract: on_tensors },
+    Phase { name: "import", help: "canonical linalg on tensors", run: import, contract: on_tensors },
     Phase { name: "fuse", help: "elementwise ops fused, dispatch roots marked", run: fuse, contract: on_tensors },
     Phase { name: "tile", help: "one scf.forall over tiles per dispatch", run: tile, contract: tiled },
     Phase { name: "place", help: "host or device for each op, memory spaces", run: place, contract: tiled },
@@ -235,6 +235,7 @@ fn place(state: &mut State<'_>) -> Result<(), Diagnostics> {
 
 fn bufferize(state: &mut State<'_>) -> Result<(), Diagnostics> {
     let options = Options { use_encoding_for_memory_space: state.is_gpu(), ..Options::pipeline() };
+    eliminate_empty_tensors(state.module().op(), &options)?;
     let stats = run_one_shot(state.module().op(), &options)?;
     state.report.in_place += stats.in_place as usize;
     state.report.out_of_place += stats.out_of_place as usize;
@@ -341,15 +342,16 @@ fn signature(state: &State<'_>) -> Result<Signature, Diagnostics> {
                 func.location(),
                 format!("{prefix}{i} of type {ty} cannot cross the boundary of a program"),
             )
-            .with_help("pass ranked tensors of static shape")
+            .with_help("pass ranked tensors, integers, floats and index values")
         };
-        let shape = ty.as_tensor().ok_or_else(unsupported)?.shape;
-        let shape: Result<Vec<u64>, _> = shape.into_iter().map(u64::try_from).collect();
         let name = named("monopour.name").and_then(|n| n.as_string().map(str::to_owned));
+        let size = |extent: i64| u64::try_from(extent).unwrap_or(DYNAMIC);
+        let shape = ty.as_tensor().map(|tensor| tensor.shape.into_iter().map(size).collect());
         Ok(TensorDesc {
             name: name.unwrap_or_else(|| format!("{prefix}{i}")),
             dtype: DType::parse(&ty.element().to_string()).ok_or_else(unsupported)?,
-            shape: shape.map_err(|_| unsupported())?,
+            scalar: shape.is_none(),
+            shape: shape.unwrap_or_default(),
             donated: named("monopour.donate").is_some(),
         })
     };
