@@ -23,6 +23,7 @@ mod specialize;
 pub mod tile;
 mod transforms;
 mod whole_slices;
+pub mod windows;
 
 pub use import::{ImportOptions, Imported, Weight, WeightTable};
 pub use tile::{TargetDescription, TileOptions, TileReport};

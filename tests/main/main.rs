@@ -9,3 +9,4 @@ mod phases;
 mod programs;
 mod random;
 mod suite;
+mod windows;
