@@ -507,7 +507,7 @@ fn products_of_other_types() {
         .enumerate()
         {
             // The geometries take turns.
-            for kernel in [[SUBGROUP, PRIVATE][(t + i) % 2]] {
+            for kernel in [[SUBGROUP, PRIVATE, STAGED][(t + i) % 3]] {
                 let case = Loops { elements: (from, to), body, ..Loops::new(text, sizes) };
                 let inputs = whole_numbers(&case);
                 let (kernel, report, _) =
