@@ -2,7 +2,7 @@
 
 use monopour_dealloc::{Options, promote};
 
-use crate::support::{EXTENSIONS, UPSTREAM, UPSTREAM, dealloc, parse};
+use crate::support::{EXTENSIONS, UPSTREAM, dealloc, parse};
 
 fn fails(code: &str, text: &str, options: &Options) {
     let Err(errors) = dealloc(text, options) else { panic!("{code} was expected") };

@@ -46,6 +46,8 @@ pub(crate) struct GpuBackend {
     early_submits: u64,
     /// Intermediate buffers of copies within one buffer, until the run is done.
     scratch: Vec<GpuBuffer>,
+    /// Such buffers of earlier runs.
+    idle_scratch: Vec<GpuBuffer>,
     account: SharedAccount,
     pub timing: Option<Timing>,
     /// Device time of the last run.
@@ -114,6 +116,7 @@ impl GpuBackend {
             recording: None,
             early_submits: 0,
             scratch: Vec::new(),
+            idle_scratch: Vec::new(),
             account,
             timing,
             last_gpu_ms: None,
@@ -289,8 +292,15 @@ impl GpuBackend {
         Ok(())
     }
 
+    /// The device is done with intermediate buffers: the next run may have them.
+    fn retire_scratch(&mut self) {
+        self.idle_scratch.append(&mut self.scratch);
+    }
+
+    /// Gives intermediate buffers back to the device.
     fn release_scratch(&mut self) {
-        for buffer in self.scratch.drain(..) {
+        self.retire_scratch();
+        for buffer in self.idle_scratch.drain(..) {
             self.account.release(buffer.buffer.size());
         }
     }
@@ -458,7 +468,7 @@ impl Backend for GpuBackend {
         let submission = self.gpu.queue.submit([recording.encoder.finish()]);
         counts.submits += 1;
         self.gpu.wait(Some(submission))?;
-        self.release_scratch();
+        self.retire_scratch();
         Ok(())
     }
 
@@ -466,6 +476,9 @@ impl Backend for GpuBackend {
         // What is recorded holds its buffers until it has run: only then is their memory free.
         if let Some(submission) = self.submit() {
             self.gpu.wait(Some(submission))?;
+        }
+        for buffer in self.idle_scratch.drain(..) {
+            self.account.release(buffer.buffer.size());
         }
         self.bind_groups.clear();
         Ok(())
@@ -486,6 +499,14 @@ impl GpuBackend {
     /// A copy of whole words of `src`, until the run is done.
     fn between(&mut self, src: &GpuBuffer, start: u64, words: u64) -> Result<GpuBuffer, Error> {
         use wgpu::BufferUsages as Usages;
+        // The smallest that will do, so that the same copies find the same buffers in every run.
+        let fitting = self.idle_scratch.iter().enumerate().filter(|(_, idle)| idle.buffer.size() >= words);
+        let found = fitting.min_by_key(|(_, idle)| idle.buffer.size()).map(|(at, _)| at);
+        if let Some(at) = found {
+            let between = self.idle_scratch.swap_remove(at);
+            self.recording().commands().copy_buffer_to_buffer(&src.buffer, start, &between.buffer, 0, Some(words));
+            return Ok(between);
+        }
         self.account.reserve(words)?;
         let between = match self.create(words, Usages::STORAGE | Usages::COPY_SRC | Usages::COPY_DST) {
             Ok(between) => between,
@@ -603,8 +624,9 @@ impl GpuBackend {
         Ok(())
     }
 
-    /// Gives back what numbers are read through.
+    /// Gives back what numbers are read through, and intermediate buffers.
     pub fn release_staging(&mut self) {
+        self.release_scratch();
         if self.staging.take().is_some() {
             self.account.release(STAGING_BYTES);
         }
