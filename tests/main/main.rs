@@ -2,7 +2,9 @@
 
 mod backend;
 mod cli;
+mod copies;
 mod example;
+mod host;
 mod numerics;
 mod opt;
 mod passes;
