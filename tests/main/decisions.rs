@@ -1,0 +1,137 @@
+//! In-place decisions, judged by running what they make: random functions on the CPU.
+//!
+//! What is decided must give, bit for bit, what a copy before every write gives. And the checker must see what running sees:
+//! decisions are made wrong at random, and whichever changes a value must be one that the checker rejects.
+
+use crate::batch::{Batch, Outcome};
+use monopour_analysis::checker;
+use monopour_analysis::facts::Facts;
+use monopour_analysis::index::OperandId;
+use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Placement, decisions_from_placements};
+use monopour_bufferize::{FunctionBoundaryTypeConversion, Options, run_one_shot, run_with_decisions};
+use monopour_ir::{Context, Module};
+use monopour_testkit::device::full_is_asked_for;
+use monopour_testkit::generate_functions;
+use monopour_testkit::random::Rng;
+
+/// Functions that are compiled together.
+const BATCH: u64 = 40;
+
+fn options() -> Options {
+    Options {
+        allow_return_allocs_from_loops: true,
+        bufferize_function_boundaries: true,
+        function_boundary_type_conversion: FunctionBoundaryTypeConversion::Identity,
+        ..Options::default()
+    }
+}
+
+fn parse(text: &str) -> Module {
+    Module::parse(Context::new(), text.as_bytes(), "random.mlir").unwrap_or_else(|d| panic!("{d}\n{text}"))
+}
+
+/// Which arguments of `@main` must not be written.
+fn frozen(module: &Module) -> Vec<bool> {
+    let main = module.symbol("main").expect("the generator makes @main");
+    let attrs = main.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
+    let count = main.function_type().map_or(0, |t| t.0.len());
+    let writable = |i: usize| attrs.get(i).and_then(|a| a.get("bufferization.writable")).and_then(|w| w.as_bool());
+    (0..count).map(|i| writable(i) == Some(false)).collect()
+}
+
+/// Bufferizes with what `change` makes of the decisions, and adds the result to the batch.
+fn add(
+    batch: &mut Batch,
+    text: &str,
+    options: &Options,
+    change: &mut dyn FnMut(&Facts, Decisions) -> Decisions,
+) -> Result<usize, String> {
+    let module = parse(text);
+    let frozen = frozen(&module);
+    run_with_decisions(module.op(), options, &mut |_, facts, decisions| change(facts, decisions))
+        .map_err(|d| format!("{d}\n{text}"))?;
+    batch.add(&module, &frozen).map_err(|e| format!("{e}\n{text}"))
+}
+
+#[test]
+fn in_place_results_equal_copy_before_write() {
+    let functions = if full_is_asked_for() { 2_000 } else { 120 };
+    for start in (0..functions).step_by(BATCH as usize) {
+        let mut batch = Batch::default();
+        let seeds: Vec<u64> = (start..functions.min(start + BATCH)).collect();
+        for &seed in &seeds {
+            let text = generate_functions::function(seed);
+            for copy_before_write in [false, true] {
+                let module = parse(&text);
+                let frozen = frozen(&module);
+                let options = Options { copy_before_write, ..options() };
+                run_one_shot(module.op(), &options).unwrap_or_else(|d| panic!("seed {seed}: {d}\n{text}"));
+                batch.add(&module, &frozen).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+            }
+        }
+        let outcomes = batch.run().unwrap_or_else(|e| panic!("seeds from {start}: {e}"));
+        for (pair, seed) in outcomes.chunks(2).zip(seeds) {
+            assert_eq!(pair[0], pair[1], "seed {seed}\n{}", generate_functions::function(seed));
+        }
+    }
+}
+
+/// A function that was bufferized as decided and with a decision made wrong.
+struct Mutant {
+    seed: u64,
+    right: usize,
+    wrong: usize,
+    flipped: OperandId,
+    rejected: bool,
+}
+
+/// Puts one operand in place that was to be copied, and says which and what the checker thinks of it.
+fn flip(facts: &Facts, decisions: Decisions, rng: &mut Rng) -> (Decisions, Option<(OperandId, bool)>) {
+    let ids: Vec<OperandId> = facts.operands().ids().collect();
+    let copied: Vec<OperandId> = ids.iter().copied().filter(|id| !decisions.is_in_place(*id)).collect();
+    if copied.is_empty() {
+        return (decisions, None);
+    }
+    let flipped = *rng.pick(&copied);
+    let placement = |id: OperandId| match id == flipped || decisions.is_in_place(id) {
+        true => Placement::InPlace,
+        false => Placement::OutOfPlace,
+    };
+    let wrong = decisions_from_placements(facts, ids.into_iter().map(placement).collect());
+    let rejected = checker::check(facts, &wrong).is_err();
+    (wrong, Some((flipped, rejected)))
+}
+
+fn mutate(batch: &mut Batch, seed: u64) -> Option<Mutant> {
+    let text = generate_functions::function(seed);
+    let mut rng = Rng::new(seed ^ 0x5eed);
+    let mut flipped = None;
+    let wrong = add(batch, &text, &options(), &mut |facts, decisions| {
+        let (decisions, what) = flip(facts, decisions, &mut rng);
+        flipped = flipped.or(what);
+        decisions
+    });
+    let (flipped, rejected) = flipped?;
+    // Decisions that cannot be carried out make no program.
+    let wrong = wrong.ok()?;
+    let right = add(batch, &text, &options(), &mut |_, decisions| decisions).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    Some(Mutant { seed, right, wrong, flipped, rejected })
+}
+
+#[test]
+fn the_checker_rejects_every_decision_that_changes_a_value() {
+    let (wanted, most) = if full_is_asked_for() { (200, 20_000) } else { (20, 2_000) };
+    let (mut changed, mut start) = (0, 0);
+    while changed < wanted && start < most {
+        let mut batch = Batch::default();
+        let mutants: Vec<Mutant> = (start..start + BATCH).filter_map(|seed| mutate(&mut batch, seed)).collect();
+        let outcomes: Vec<Outcome> = batch.run().unwrap_or_else(|e| panic!("seeds from {start}: {e}"));
+        for mutant in mutants.iter().filter(|m| outcomes[m.right] != outcomes[m.wrong]) {
+            changed += 1;
+            let text = generate_functions::function(mutant.seed);
+            assert!(mutant.rejected, "seed {}: operand {} in place\n{text}", mutant.seed, mutant.flipped);
+        }
+        start += BATCH;
+    }
+    assert!(changed >= wanted, "only {changed} decisions of {start} functions changed a value");
+}
