@@ -60,7 +60,7 @@ bench: build $(BENCH_DIR)/.written
 	$(CARGO) bench -p monopour-benches
 
 bench-peers: build $(VENV)/peers $(BENCH_DIR)/.written
-	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --write docs/measurements/thin-thread.md
+	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --write docs/measurements/common-op-set.md
 
 clean:
 	$(CARGO) clean

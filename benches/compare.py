@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times monopour beside onnxruntime and IREE on the programs that gen.py wrote, all in one run on one machine.
 
-usage: compare.py DIR [--prog matmul_256,mlp] [--ours-only] [--write docs/measurements/thin-thread.md]
+usage: compare.py DIR [--prog matmul_256,mlp] [--ours-only] [--write docs/measurements/common-op-set.md]
 DIR is what gen.py wrote. The binary is MONOPOUR, or target/release/monopour. The peers need `make bench-peers`, which installs them.
 
 Every cell is the median wall time of a run, inputs already on the device, first run excluded, after a check of the values. CPU columns use one
@@ -17,7 +17,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PROGRAMS = "matmul_256 matmul_512 matmul_1024 mlp mlp_const".split()
+# The absolute error that each program is held to.
+TOLERANCES = {p: "1e-3" for p in "matmul_256 matmul_512 matmul_1024 mlp mlp_const conv".split()}
+TOLERANCES |= {p: "1e-5" for p in "ew8 softmax layernorm attn_128 attn_512".split()}
+PROGRAMS = "matmul_256 matmul_512 matmul_1024 mlp mlp_const ew8 softmax layernorm attn_128 attn_512 conv".split()
 BOUNDS = {"gpu": ("iree_vulkan", 1.0), "cpu": ("ort", 3.0)}  # whom we are held against, and by how much we may be slower
 
 
@@ -36,7 +39,7 @@ def ours(directory, program, device, repeat):
         os.mkdir(f"{scratch}/check")
         os.symlink(data / f"{program}.ref.npy", f"{scratch}/check/result0.npy")
         command = [binary(), "run", f"{directory}/mlir/{program}.mlir", "--device", device, "--inputs", scratch]
-        command += ["--check", f"{scratch}/check", "--rtol", "1e-3", "--atol", "1e-3", "--warmup", "3", "--repeat", str(repeat), "--stats=json"]
+        command += ["--check", f"{scratch}/check", "--rtol", "0", "--atol", TOLERANCES[program], "--warmup", "3", "--repeat", str(repeat), "--stats=json"]
         command += ["--threads", "1"] if device == "cpu" else []
         done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -90,7 +93,7 @@ def table(rows):
 
 def head(adapters, load):
     cpu = next((l.split(": ")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.processor())
-    return f"""# The thin thread: products and perceptrons beside onnxruntime and IREE
+    return f"""# The common op set: the benchmark programs beside onnxruntime and IREE
 
 Written by `make bench-peers` on {datetime.date.today()}; what the columns mean stands in [README.md](README.md).
 Machine: {cpu}, {os.cpu_count()} cores. GPU: {adapters.get("gpu", "none")}. Load average before {load[0]}, after {load[1]}.

@@ -1,14 +1,14 @@
-//! What the benches share: programs from the op suite, loaded on a device and warm.
+//! What the benches share: the benchmark programs, loaded on a device and warm.
 
 use monopour::program::{CpuTarget, DType};
 use monopour::runtime::{Device, DeviceChoice, DeviceTensor, HostTensor, Options, Session};
 use monopour::{CompileOptions, TargetDescription, compile};
-use monopour_testkit::suite::{self, Case};
+use monopour_testkit::programs::{Benchmark, NAMES, Size, benchmark};
 use std::sync::Arc;
 
-/// The benchmark programs.
-pub fn programs() -> Vec<Case> {
-    suite::benchmarks()
+/// The benchmark programs, one after the other: together they would take much memory.
+pub fn programs() -> impl Iterator<Item = Benchmark> {
+    NAMES.iter().filter_map(|name| benchmark(name, Size::Full))
 }
 
 /// A program that is loaded, with its inputs on the device.
@@ -22,21 +22,20 @@ impl Loaded {
     ///
     /// # Errors
     /// What the compiler or the runtime says.
-    pub fn new(case: &Case, choice: &DeviceChoice, threads: usize) -> Result<Self, String> {
+    pub fn new(program: &Benchmark, choice: &DeviceChoice, threads: usize) -> Result<Self, String> {
         let device = Device::open(choice).map_err(|e| e.to_string())?;
         let target = match device.description() {
             Some(description) => TargetDescription::Gpu(description.clone()),
             None => TargetDescription::Cpu(CpuTarget::host()),
         };
         let options = CompileOptions { targets: vec![target], ..Default::default() };
-        let compiled = compile(case.text.as_bytes(), &case.name, &options).map_err(|d| d.to_string())?;
+        let compiled = compile(program.text.as_bytes(), &program.name, &options).map_err(|d| d.to_string())?;
         let options = Options { threads, ..Options::default() };
         let mut session = Session::load(&device, Arc::new(compiled.program), &options).map_err(|e| e.to_string())?;
-        let tensor = |t: monopour_testkit::HostTensor| {
+        let tensor = |t: &monopour_testkit::HostTensor| {
             HostTensor::new(DType::F32, t.shape.iter().map(|d| *d as u64).collect(), t.to_bytes())
         };
-        let inputs =
-            case.input_values().into_iter().map(tensor).collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
+        let inputs = program.inputs.iter().map(tensor).collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
         let inputs = session.upload(&inputs).map_err(|e| e.to_string())?;
         Ok(Self { session, inputs })
     }

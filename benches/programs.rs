@@ -10,12 +10,12 @@ fn benches(criterion: &mut Criterion) {
     {
         let mut group = criterion.benchmark_group(name);
         group.sample_size(20);
-        for case in programs() {
-            match Loaded::new(&case, &device, threads) {
+        for program in programs() {
+            match Loaded::new(&program, &device, threads) {
                 Ok(mut loaded) => {
-                    group.bench_function(&case.name, |b| b.iter(|| loaded.run().expect("a loaded program runs")));
+                    group.bench_function(&program.name, |b| b.iter(|| loaded.run().expect("a loaded program runs")));
                 }
-                Err(message) => eprintln!("{name}: {} is skipped: {message}", case.name),
+                Err(message) => eprintln!("{name}: {} is skipped: {message}", program.name),
             }
         }
         group.finish();

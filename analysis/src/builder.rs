@@ -150,6 +150,11 @@ impl FactsBuilder {
         self.flows.push((value, operand));
     }
 
+    /// Declare that two values may share memory, whatever is decided (two results of one call).
+    pub fn share(&mut self, a: ValueId, b: ValueId) {
+        self.facts.shared.push((a, b));
+    }
+
     /// The id of a slice; equal slices get the same id.
     pub fn slice(&mut self, slice: Slice) -> SliceId {
         let normalise = |numbers: Vec<Affine>| numbers.into_iter().map(Affine::normalised).collect();
@@ -239,6 +244,10 @@ impl FactsBuilder {
                     known("value", b, facts.values.len())?;
                 }
             }
+        }
+        for &(a, b) in &facts.shared {
+            known("value", a, facts.values.len())?;
+            known("value", b, facts.values.len())?;
         }
         for &(value, operand) in &self.flows {
             known("value", value, facts.values.len())?;

@@ -356,6 +356,8 @@ pub struct Facts {
     /// Operands whose contents a value takes over.
     pub(crate) flows: Lists<ValueId, OperandId>,
     pub(crate) value_is_read: IndexVec<ValueId, bool>,
+    /// Pairs of values that may share memory, whatever is decided.
+    pub(crate) shared: Vec<(ValueId, ValueId)>,
 }
 
 impl Facts {
@@ -484,6 +486,11 @@ impl Facts {
     /// Whether something reads the contents of the value, possibly through values that alias it.
     pub fn is_value_read(&self, value: ValueId) -> bool {
         self.value_is_read[value]
+    }
+
+    /// Pairs of values that may share memory, whatever is decided.
+    pub fn shared_values(&self) -> &[(ValueId, ValueId)] {
+        &self.shared
     }
 
     /// Whether the operand is the destination of an insertion that has no result (`tensor.parallel_insert_slice`).

@@ -334,9 +334,10 @@ pub fn decisions_from_placements(facts: &Facts, placements: IndexVec<OperandId, 
 }
 
 /// Values that alias one operand: in place or not, they may be one buffer (that of the operand, or its copy).
+/// And values that are said to share memory.
 fn common_aliases(facts: &Facts) -> impl Iterator<Item = (ValueId, ValueId)> {
     let pairs = |operand| facts.aliasing_values(operand).windows(2).map(|pair| (pair[0].value, pair[1].value));
-    facts.operands().ids().flat_map(pairs)
+    facts.operands().ids().flat_map(pairs).chain(facts.shared_values().iter().copied())
 }
 
 fn copy_every_write(facts: &Facts) -> Decisions {

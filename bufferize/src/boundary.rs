@@ -24,10 +24,21 @@ pub struct ArgumentSummary {
     pub equivalent: Option<usize>,
 }
 
-/// Arguments of decided functions by symbol name.
+/// What a caller knows about a function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionSummary {
+    /// By position of the argument.
+    pub arguments: Vec<ArgumentSummary>,
+    /// Pairs of results that may share memory though they share it with no argument.
+    pub shared_results: Vec<(usize, usize)>,
+    /// Results that may be memory that must not be written, such as a constant.
+    pub frozen_results: Vec<usize>,
+}
+
+/// Decided functions by symbol name.
 #[derive(Clone, Debug, Default)]
 pub struct Callees {
-    summaries: HashMap<String, Vec<ArgumentSummary>>,
+    summaries: HashMap<String, FunctionSummary>,
     functions: HashMap<String, Op>,
 }
 
@@ -38,13 +49,17 @@ impl Callees {
     }
     /// What is known about an argument; none for a function that is not decided.
     pub fn argument(&self, callee: &str, index: usize) -> Option<&ArgumentSummary> {
-        self.summaries.get(callee)?.get(index)
+        self.summary(callee)?.arguments.get(index)
+    }
+    /// What is known about a function; none for one that is not decided.
+    pub fn summary(&self, callee: &str) -> Option<&FunctionSummary> {
+        self.summaries.get(callee)
     }
     /// The function of a name.
     pub fn function(&self, callee: &str) -> Option<Op> {
         self.functions.get(callee).copied()
     }
-    pub(crate) fn insert(&mut self, function: Op, summary: Vec<ArgumentSummary>) {
+    pub(crate) fn insert(&mut self, function: Op, summary: FunctionSummary) {
         if let Some(name) = function.symbol_name() {
             self.summaries.insert(name, summary);
         }
@@ -102,8 +117,8 @@ pub(crate) fn is_argument_writable(function: Op, index: usize, options: &Options
 }
 
 /// What callers have to know about a decided function.
-pub(crate) fn summarise(function: Op, collected: &Collected, decisions: &Decisions) -> Vec<ArgumentSummary> {
-    let Some(body) = function.body() else { return vec![] };
+pub(crate) fn summarise(function: Op, collected: &Collected, decisions: &Decisions) -> FunctionSummary {
+    let Some(body) = function.body() else { return FunctionSummary::default() };
     let returned: Vec<Value> = body.terminator().map(Op::operands).unwrap_or_default();
     let facts = &collected.facts;
     let written: HashSet<_> = facts
@@ -130,7 +145,35 @@ pub(crate) fn summarise(function: Op, collected: &Collected, decisions: &Decisio
             aliases: aliases.into_iter().map(|(i, _)| i).collect(),
         }
     };
-    body.args().into_iter().enumerate().map(|(i, arg)| summary(i, arg)).collect()
+    let arguments = body.args().into_iter().enumerate().map(|(i, arg)| summary(i, arg)).collect();
+    FunctionSummary {
+        arguments,
+        shared_results: shared_results(collected, decisions, &returned),
+        frozen_results: frozen_results(collected, decisions, &returned, &body.args()),
+    }
+}
+
+/// Pairs of returned tensors that may share memory.
+fn shared_results(collected: &Collected, decisions: &Decisions, returned: &[Value]) -> Vec<(usize, usize)> {
+    let classes: Vec<_> = returned.iter().map(|v| Some(decisions.alias_class(*collected.value_ids.get(v)?))).collect();
+    let mut pairs = Vec::new();
+    for (second, class) in classes.iter().enumerate().filter(|(_, c)| c.is_some()) {
+        // One pair is enough: sharing is taken as transitive.
+        pairs.extend(classes[..second].iter().position(|c| c == class).map(|first| (first, second)));
+    }
+    pairs
+}
+
+/// Returned tensors that may be memory that is not writable, and is no argument's: callers know their arguments.
+fn frozen_results(collected: &Collected, decisions: &Decisions, returned: &[Value], arguments: &[Value]) -> Vec<usize> {
+    let values = collected.facts.values().iter_enumerated();
+    let frozen: HashSet<_> = values
+        .filter(|(id, v)| !v.info.writable && !arguments.contains(&collected.values[*id]))
+        .map(|(id, _)| decisions.alias_class(id))
+        .collect();
+    let is_frozen =
+        |v: &Value| collected.value_ids.get(v).is_some_and(|id| frozen.contains(&decisions.alias_class(*id)));
+    (0..returned.len()).filter(|i| is_frozen(&returned[*i])).collect()
 }
 
 /// For each returned tensor the first argument that certainly is its buffer.

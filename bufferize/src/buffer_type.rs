@@ -160,6 +160,29 @@ impl<'a> BufferTypes<'a> {
         Ok(())
     }
 
+    /// Walks the blocks of a loop until each argument has a type that the value passed to it can be cast to.
+    ///
+    /// # Errors
+    /// As [`Self::walk`] and [`Self::unify`].
+    pub fn fixpoint(&mut self, op: Op, blocks: &[Block], passed: &[(Value, Value)]) -> Result<(), Diagnostics> {
+        loop {
+            for block in blocks {
+                self.walk(*block)?;
+            }
+            let mut changed = false;
+            for &(argument, value) in passed {
+                let (old, new) = (self.of(argument), self.of(value));
+                let unified = self.unify(op, old, new)?;
+                changed |= unified != old;
+                self.set(argument, unified);
+            }
+            // Each round makes some argument's layout dynamic, the widest there is: it ends.
+            if !changed {
+                return Ok(());
+            }
+        }
+    }
+
     /// A type that both can be cast to: themselves if equal, else with dynamic strides and offset.
     ///
     /// # Errors

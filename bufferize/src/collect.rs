@@ -165,8 +165,9 @@ impl Collector<'_> {
             // What is made elsewhere must not be written.
             let foreign = ResultModel { writable: false, definition: Definition::Always, allocates: false };
             let known = model.as_ref().map_or(foreign, |m| m.result(op, index));
+            let lent = model.as_ref().is_none_or(|m| m.is_result_writable(op, index, self.callees));
             let info = ValueInfo {
-                writable: known.writable,
+                writable: known.writable && lent,
                 definition: known.definition,
                 allocates: known.allocates,
                 ..self.info(result)
@@ -223,6 +224,16 @@ impl Collector<'_> {
                 for alias in aliases {
                     self.alias(operand_id, alias);
                 }
+                for value in model.as_ref().map(|m| m.flows(op, index)).unwrap_or_default() {
+                    if let Some(&value) = self.value_ids.get(&value) {
+                        self.builder.flow(operand_id, value);
+                    }
+                }
+            }
+            for (a, b) in model.as_ref().map(|m| m.shared_results(op, self.callees)).unwrap_or_default() {
+                if let (Some(&a), Some(&b)) = (self.value_ids.get(&op.result(a)), self.value_ids.get(&op.result(b))) {
+                    self.builder.share(a, b);
+                }
             }
             if let Some(subset) = model.and_then(|m| m.subset(op)) {
                 self.subset(id, op, subset);
@@ -239,6 +250,15 @@ impl Collector<'_> {
                 (Some(a), Some(b)) => Relation::EquivalentIf { first: (*a, *b), second: None },
                 _ => Relation::Unknown,
             },
+            RelationModel::EquivalentIfBoth((a, b), (c, d)) => {
+                let ids = [a, b, c, d].map(|v| self.value_ids.get(&v).copied());
+                match ids {
+                    [Some(a), Some(b), Some(c), Some(d)] => {
+                        Relation::EquivalentIf { first: (a, b), second: Some((c, d)) }
+                    }
+                    _ => Relation::Unknown,
+                }
+            }
         };
         self.builder.alias(operand, Alias { value, relation, definite: alias.definite, retypes: alias.retypes });
     }

@@ -8,8 +8,8 @@
 //!
 //! Requires: decisions for this function. Ensures: every use that remains is in place.
 //! The copy is of the result where that is a slice, and has no contents where nobody would see them.
-//! A loop's yielded tensor that may share memory with something outside the loop is copied, too:
-//! a loop's result shares memory with its own initial value only.
+//! A tensor that a loop hands on is copied, too, if it may share memory with something outside the loop or with another
+//! tensor handed on: a loop's result shares memory with its own initial value only.
 
 use monopour_analysis::facts::ValueDef;
 use monopour_analysis::index::{OperandId, ValueId};
@@ -18,7 +18,7 @@ use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, Op
 
 use crate::buffer_type::memory_space;
 use crate::collect::Collected;
-use crate::models::carried_values;
+use crate::models::handed_on;
 use crate::options::Options;
 use crate::rewrite::location_of;
 
@@ -55,13 +55,6 @@ pub(crate) fn run(
     // What stays on tensors copies for itself, when it is bufferized.
     for (id, used) in collected.operands.iter_enumerated().filter(|(_, used)| takes_part(used.op)) {
         let Some(copy) = decisions.copy(id) else { continue };
-        if used.op.is("tensor.parallel_insert_slice") && used.index == 1 {
-            // The forall's own operand has been copied; iterations share that copy.
-            if decisions.reason(id) == Some(Reason::CopyBeforeWrite) {
-                continue;
-            }
-            return Err(shared_destination(used.op));
-        }
         if let Some(reason) = decisions.reason(id) {
             let copied = copy.result.map_or_else(|| used.op.operand(used.index), |result| collected.values[result]);
             let size = if copy.contents { copied.ty().static_size_bytes() } else { Some(0) };
@@ -76,20 +69,10 @@ pub(crate) fn run(
         let ty = used.op.operand(used.index).ty();
         copy_operand(&mut rw, used, true, options)?;
         let message =
-            format!("copied {} that the loop yields: it may share memory with something outside the loop", bytes(ty));
+            format!("copied {} that the loop yields: it may be memory of something else that lives on", bytes(ty));
         remarks.push(Diagnostic::remark("B0203", used.op.location(), message), ty.static_size_bytes());
     }
     Ok(remarks)
-}
-
-fn shared_destination(op: Op) -> Diagnostics {
-    Diagnostic::error(
-        "B0104",
-        op.location(),
-        "tensor.parallel_insert_slice into a tensor that is still read cannot be bufferized",
-    )
-    .with_help("read from the tensor that the forall was given, not from its shared output")
-    .into()
 }
 
 fn copy_operand(rw: &mut Rewriter, used: Use, contents: bool, options: &Options) -> Result<(), Diagnostics> {
@@ -147,30 +130,38 @@ fn dynamic_sizes(rw: &mut Rewriter, at: Op, tensor: Value) -> Result<Vec<Value>,
     Ok(sizes)
 }
 
-/// Yielded tensors of loops that may share memory with a value outside the loop other than their own argument.
+/// Tensors that a loop hands on though they may share memory with a value outside the loop other than their own
+/// argument, or with another tensor that it hands on at the same time.
 fn escaping_yields(collected: &Collected, decisions: &Decisions, options: &Options) -> Vec<Use> {
     if options.copy_before_write {
         return vec![];
     }
     let mut found = Vec::new();
-    for op in collected.ops.iter().filter(|op| op.is("scf.for")) {
-        let Some(yielded) = op.body().and_then(|b| b.terminator()) else { continue };
-        for (index, (argument, value)) in carried_values(*op) {
-            let (Some(&argument), Some(&id)) = (collected.value_ids.get(&argument), collected.value_ids.get(&value))
-            else {
-                continue;
-            };
-            if escapes(collected, decisions, *op, id, argument) {
-                found.push(Use { op: yielded, index });
+    for op in collected.ops.iter() {
+        let mut kept: Vec<(Op, ValueId)> = Vec::new();
+        for (terminator, index, argument) in handed_on(*op) {
+            let Some(&id) = collected.value_ids.get(&terminator.operand(index)) else { continue };
+            let argument = argument.and_then(|a| collected.value_ids.get(&a).copied());
+            let is_shared = kept.iter().any(|(other, v)| *other == terminator && decisions.may_alias(*v, id));
+            if is_shared || escapes(collected, decisions, *op, id, argument) {
+                found.push(Use { op: terminator, index });
+            } else {
+                kept.push((terminator, id));
             }
         }
     }
     found
 }
 
-fn escapes(collected: &Collected, decisions: &Decisions, loop_op: Op, value: ValueId, argument: ValueId) -> bool {
+fn escapes(
+    collected: &Collected,
+    decisions: &Decisions,
+    loop_op: Op,
+    value: ValueId,
+    argument: Option<ValueId>,
+) -> bool {
     collected.facts.values().iter_enumerated().any(|(other, info)| {
-        if other == argument || !decisions.may_alias(other, value) {
+        if Some(other) == argument || !decisions.may_alias(other, value) {
             return false;
         }
         let other = collected.values[other];

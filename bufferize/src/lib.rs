@@ -5,6 +5,19 @@
 //! `buffer_type` predicts memref types; `rewrite` replaces the ops; `boundary` knows functions.
 //!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
+//! [`analyse`] stops before the rewrite and gives facts and decisions of each function;
+//! [`run_with_decisions`] takes decisions instead of making them:
+//!
+//! ```text
+//! let analysed = analyse(module, &options)?;                       // module A
+//! checker::check(&analysed[0].facts, &analysed[0].decisions)?;
+//! let mut placements = analysed[0].decisions.placements().clone();
+//! placements[operand] = Placement::InPlace;                        // a flip
+//! let flipped = decisions_from_placements(&analysed[0].facts, placements);
+//! run_with_decisions(copy_of_a, &options, &[(name, flipped)].into())?;
+//! ```
+//!
+//! [`Options::copy_before_write`] decides nothing and copies before every write: the slow program that is surely right.
 
 mod annotate;
 mod boundary;
@@ -19,8 +32,10 @@ mod rewrite;
 mod shared_outputs;
 mod slices;
 
-pub use boundary::{ArgumentSummary, Callees};
+pub use boundary::{ArgumentSummary, Callees, FunctionSummary};
 pub use buffer_type::BufferTypes;
-pub use one_shot::{Stats, run_one_shot, run_with_models};
+pub use one_shot::{
+    DecisionsByName, FunctionAnalysis, Stats, analyse, run_one_shot, run_with_decisions, run_with_models,
+};
 pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
 pub use rewrite::Rewriting;

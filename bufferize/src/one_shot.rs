@@ -15,17 +15,17 @@
 //! Differs: iterations of a parallel loop do not read what others write (`shared_outputs`);
 //! with `extensions`, a slice that already is where it is to be inserted is not copied onto itself.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use monopour_analysis::facts::Subset;
-use monopour_analysis::one_shot::{self, Decisions, Heuristic, InPlaceAnalysis};
-use monopour_ir::{Diagnostic, Diagnostics, Op};
+use monopour_analysis::facts::{Facts, Subset};
+use monopour_analysis::one_shot::{self, Decisions, Heuristic, InPlaceAnalysis, Placement};
+use monopour_ir::{Diagnostic, Diagnostics, Op, Use, Value};
 
 use crate::boundary::{Callees, callees_first, summarise};
 use crate::buffer_type::BufferTypes;
 use crate::collect::{Collected, collect};
 use crate::insert_copies::Remarks;
-use crate::models::carried_values;
+use crate::models::handed_on;
 use crate::op_model::OpModels;
 use crate::options::{AnalysisHeuristic, Options};
 use crate::{annotate, insert_copies, rewrite, shared_outputs};
@@ -47,6 +47,20 @@ pub struct Stats {
     pub remark_bytes: Vec<Option<u64>>,
 }
 
+/// One function: what is known about it, and what was decided.
+#[derive(Clone, Debug)]
+pub struct FunctionAnalysis {
+    /// The symbol name.
+    pub name: String,
+    /// Labels are positions in the order of collection.
+    pub facts: Facts,
+    /// The decision on each operand of the facts.
+    pub decisions: Decisions,
+}
+
+/// Decisions by the symbol name of the function that they are about.
+pub type DecisionsByName = BTreeMap<String, Decisions>;
+
 /// Bufferizes a module with the models of upstream's dialects.
 ///
 /// # Errors
@@ -61,48 +75,115 @@ pub fn run_one_shot(module: Op, options: &Options) -> Result<Stats, Diagnostics>
 /// # Errors
 /// As [`run_one_shot`].
 pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Result<Stats, Diagnostics> {
+    run(module, options, models, &DecisionsByName::new())
+}
+
+/// As [`run_one_shot`], with decisions of your own for the functions that `decisions` names.
+///
+/// They are carried out as they are: [`monopour_analysis::checker::check`] says whether they are right.
+/// What callers know about such a function follows from its decisions.
+///
+/// # Errors
+/// As [`run_one_shot`]; B0109 for decisions on another number of operands than the function has.
+pub fn run_with_decisions(module: Op, options: &Options, decisions: &DecisionsByName) -> Result<Stats, Diagnostics> {
+    run(module, options, &OpModels::upstream(), decisions)
+}
+
+/// The facts and decisions of every function with a body, callees first. Nothing is bufferized.
+///
+/// # Errors
+/// As [`run_one_shot`].
+pub fn analyse(module: Op, options: &Options) -> Result<Vec<FunctionAnalysis>, Diagnostics> {
     options.check()?;
+    let models = OpModels::upstream();
+    let analysed = analyse_all(module, options, &models, &DecisionsByName::new())?;
+    let functions = analysed.functions.into_iter().map(|(function, collected, decisions)| FunctionAnalysis {
+        name: function.symbol_name().unwrap_or_default(),
+        facts: collected.facts,
+        decisions,
+    });
+    Ok(functions.collect())
+}
+
+/// Every function with a body, decided, and what is known about functions.
+struct Analysed {
+    functions: Vec<(Op, Collected, Decisions)>,
+    callees: Callees,
+    stats: Stats,
+}
+
+fn analyse_all(
+    module: Op,
+    options: &Options,
+    models: &OpModels,
+    given: &DecisionsByName,
+) -> Result<Analysed, Diagnostics> {
     let functions = module.find_all("func.func");
-    let mut callees = Callees::new(&functions);
-    let order = callees_first(&functions);
-    let mut decided = Vec::with_capacity(order.len());
-    let mut stats = Stats::default();
-    for function in order.iter().copied().filter(|f| f.body().is_some()) {
+    let mut analysed = Analysed { functions: vec![], callees: Callees::new(&functions), stats: Stats::default() };
+    for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
         shared_outputs::run(function);
-        let collected = collect(function, models, &callees, options)?;
-        let decisions = decide(&collected, options)?;
+        let collected = collect(function, models, &analysed.callees, options)?;
+        let name = function.symbol_name().unwrap_or_default();
+        let decisions = match given.get(&name) {
+            Some(given) => given_decisions(function, &collected, given)?,
+            None => decide(&collected, options)?,
+        };
         for (id, used) in
             collected.operands.iter_enumerated().filter(|(_, u)| models.taking_part(u.op, options).is_some())
         {
             debug_assert!(used.op.operand(used.index).ty().is_tensor(), "operands are tensors");
+            let stats = &mut analysed.stats;
             let count = if decisions.is_in_place(id) { &mut stats.in_place } else { &mut stats.out_of_place };
             *count += 1;
         }
         verify_loops(&collected, &decisions, options)?;
         let summary = summarise(function, &collected, &decisions);
         if options.test_analysis_only {
-            let boundary = options.bufferize_function_boundaries.then_some(summary.as_slice());
+            let boundary = options.bufferize_function_boundaries.then_some(summary.arguments.as_slice());
             annotate::run(function, &collected, &decisions, boundary);
         }
-        callees.insert(function, summary);
-        decided.push((function, collected, decisions));
+        analysed.callees.insert(function, summary);
+        analysed.functions.push((function, collected, decisions));
     }
+    Ok(analysed)
+}
+
+fn given_decisions(function: Op, collected: &Collected, given: &Decisions) -> Result<Decisions, Diagnostics> {
+    let (expected, found) = (collected.operands.len(), given.placements().len());
+    if expected != found {
+        let message = format!("decisions on {found} operands were given for a function that has {expected}");
+        return Err(Diagnostic::error("B0109", function.location(), message)
+            .with_help("take the facts from `analyse`, with the same options on the same module")
+            .into());
+    }
+    // What follows from placements depends on what callees have become.
+    Ok(one_shot::decisions_from_placements(&collected.facts, given.placements().clone()))
+}
+
+fn run(module: Op, options: &Options, models: &OpModels, given: &DecisionsByName) -> Result<Stats, Diagnostics> {
+    options.check()?;
+    let Analysed { functions, callees, mut stats } = analyse_all(module, options, models, given)?;
     if options.test_analysis_only {
         return Ok(stats);
     }
-    let mut self_copies = HashSet::new();
     let mut remarks = Remarks::default();
-    for (_, collected, decisions) in &decided {
-        self_copies.extend(inserts_in_place(collected, decisions));
+    for (_, collected, decisions) in &functions {
         remarks
             .append(insert_copies::run(collected, decisions, options, |op| models.taking_part(op, options).is_some())?);
     }
     let mut types = BufferTypes::new(models, options, &callees);
-    for (function, _, _) in &decided {
+    for (function, _, _) in &functions {
         types.function(*function)?;
     }
+    let mut self_copies = HashSet::new();
+    for (_, collected, decisions) in &functions {
+        match relocated(collected, decisions, models, options, &types) {
+            Some(decisions) => self_copies.extend(inserts_in_place(collected, &decisions)),
+            None => self_copies.extend(inserts_in_place(collected, decisions)),
+        }
+    }
     let made = rewrite::run(module, models, options, types, self_copies)?;
-    for function in functions.into_iter().filter(|_| options.bufferize_function_boundaries) {
+    for function in module.find_all("func.func").into_iter().filter(|_| options.bufferize_function_boundaries) {
         annotate::strip(function);
     }
     stats.allocs = made.allocs;
@@ -110,6 +191,28 @@ pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Resu
     remarks.append(made.remarks);
     (stats.remarks, stats.remark_bytes) = (remarks.diagnostics, remarks.bytes);
     Ok(stats)
+}
+
+/// The decisions with the operands out of place that the rewrite copies for their layout; none if there are none.
+fn relocated(
+    collected: &Collected,
+    decisions: &Decisions,
+    models: &OpModels,
+    options: &Options,
+    types: &BufferTypes<'_>,
+) -> Option<Decisions> {
+    let moves = |used: &Use| {
+        models.taking_part(used.op, options).is_some_and(|m| m.copies_for_layout(used.op, used.index, types))
+    };
+    let moved: Vec<_> = collected.operands.iter_enumerated().filter(|(_, u)| moves(u)).map(|(id, _)| id).collect();
+    if moved.is_empty() {
+        return None;
+    }
+    let mut placements = decisions.placements().clone();
+    for id in moved {
+        placements[id] = Placement::OutOfPlace;
+    }
+    Some(one_shot::decisions_from_placements(&collected.facts, placements))
 }
 
 fn decide(collected: &Collected, options: &Options) -> Result<Decisions, Diagnostics> {
@@ -143,19 +246,20 @@ fn verify_loops(collected: &Collected, decisions: &Decisions, options: &Options)
         return Ok(());
     }
     let mut errors = Diagnostics::default();
-    for op in collected.ops.iter().filter(|op| op.is("scf.for")) {
-        for (index, (argument, value)) in carried_values(*op) {
-            let (Some(a), Some(v)) = (collected.value_ids.get(&argument), collected.value_ids.get(&value)) else {
+    let id = |value: Value| collected.value_ids.get(&value).copied();
+    for op in collected.ops.iter() {
+        for (terminator, index, argument) in handed_on(*op) {
+            let (Some(value), argument) = (id(terminator.operand(index)), argument.and_then(id)) else { continue };
+            if argument.is_some_and(|a| decisions.are_equivalent(a, value)) {
                 continue;
-            };
-            if !decisions.are_equivalent(*a, *v) {
-                let yielded = op.body().and_then(|b| b.terminator()).unwrap_or(*op);
-                let message = format!("yield operand #{index} is not equivalent to the corresponding iter bbArg");
-                errors.0.push(
-                    Diagnostic::error("B0106", yielded.location(), message)
-                        .with_help("yield the tensor that was updated in place, or allow allocations to leave loops"),
-                );
             }
+            let what = if terminator.is("scf.condition") { "condition" } else { "yield" };
+            let position = index - usize::from(terminator.is("scf.condition"));
+            let message = format!("{what} operand #{position} is not equivalent to the corresponding iter bbArg");
+            errors.0.push(
+                Diagnostic::error("B0106", terminator.location(), message)
+                    .with_help("yield the tensor that was updated in place, or allow allocations to leave loops"),
+            );
         }
     }
     if errors.has_errors() { Err(errors) } else { Ok(()) }

@@ -63,6 +63,8 @@ pub enum RelationModel {
     Equivalent,
     /// Equivalent if these two values are.
     EquivalentIf(Value, Value),
+    /// Equivalent if the values of both pairs are.
+    EquivalentIfBoth((Value, Value), (Value, Value)),
     /// They may share memory.
     Unknown,
 }
@@ -199,6 +201,22 @@ pub trait OpModel {
     /// What is known about a result.
     fn result(&self, _op: Op, _result: usize) -> ResultModel {
         ResultModel::default()
+    }
+    /// Pairs of results that may share memory though they share it with no operand.
+    fn shared_results(&self, _op: Op, _callees: &Callees) -> Vec<(usize, usize)> {
+        vec![]
+    }
+    /// Whether what stands behind the operation lets a result be stored to.
+    fn is_result_writable(&self, _op: Op, _result: usize, _callees: &Callees) -> bool {
+        true
+    }
+    /// The arguments of regions and the results of the operation around it that take over an operand's contents.
+    fn flows(&self, _op: Op, _operand: usize) -> Vec<Value> {
+        vec![]
+    }
+    /// Whether the rewrite copies an operand, because its layout does not fit: results are no longer its buffer then.
+    fn copies_for_layout(&self, _op: Op, _operand: usize, _types: &BufferTypes<'_>) -> bool {
+        false
     }
     /// What is known about a region.
     fn region(&self, _op: Op, _region: usize) -> RegionModel {

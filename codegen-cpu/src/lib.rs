@@ -5,7 +5,8 @@
 //! [`object::emit`] is the way in. The stages under it, in order:
 //! - [`local_memory`] puts a kernel's own buffers on the stack;
 //! - [`copies`] turns strided copies into loops;
-//! - [`loop_order`] orders the loops of leftover linalg ops;
+//! - [`vectorize`] makes vectors of leftover linalg ops;
+//! - [`loop_order`] orders the loops of those that it leaves;
 //! - [`math`] replaces what would need a math library;
 //! - [`to_llvm`] holds the order, and runs upstream's lowerings to the llvm dialect;
 //! - [`abi`] gives each kernel the signature that the runtime calls.
@@ -18,3 +19,4 @@ pub mod loop_order;
 pub mod math;
 pub mod object;
 pub mod to_llvm;
+pub mod vectorize;

@@ -6,7 +6,7 @@
 //! Limits: an op that no lowering takes (C0001), a call to outside (C0008).
 
 use crate::abi::{self, KernelSignature};
-use crate::{copies, error, local_memory, loop_order, math, object::RUNTIME_PREFIX};
+use crate::{copies, error, local_memory, loop_order, math, object::RUNTIME_PREFIX, vectorize};
 use monopour_ir::{Diagnostics, Module, Op, Rewriter, WalkOrder, apply_named_sequence, run_passes};
 use monopour_program::CpuTarget;
 use std::collections::BTreeSet;
@@ -41,6 +41,7 @@ pub fn run(module: &Module, target: &CpuTarget) -> Result<Module, Diagnostics> {
     drop_unread_globals(&lowered);
     local_memory::run(&lowered)?;
     copies::run(&lowered)?;
+    vectorize::run(&lowered, target)?;
     loop_order::run(&lowered)?;
     run_passes(lowered.op(), LINALG)?;
     if !kernels.is_empty() {

@@ -7,3 +7,4 @@ mod harness;
 mod host;
 mod kernels;
 mod math;
+mod vectorize;

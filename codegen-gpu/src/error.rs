@@ -16,14 +16,14 @@ pub(crate) fn unsupported_type(op: Op, ty: Type, why: &str) -> Diagnostics {
         op.location(),
         format!("type {ty} of '{}' has no counterpart on the device: {why}", op.name()),
     )
-    .with_help("f32, i32 and index always work; f16, i64 and f64 where the adapter has them; i1 only inside a kernel")
+    .with_help("f32, i32, i16, i8, i1 and index always work; f16, i64 and f64 where the adapter has them")
     .into()
 }
 
 /// G0003: a kernel body that is not a tile program.
 pub(crate) fn not_a_tile(op: Op, why: &str) -> Diagnostics {
     Diagnostic::error("G0003", op.location(), format!("'{}' cannot be spread over invocations: {why}", op.name()))
-        .with_help("a kernel body holds index arithmetic, memref.subview, memref.alloc and linalg ops on memrefs of static base shape")
+        .with_help("a kernel body holds index arithmetic, views, memref.alloc, linalg ops, loads and stores, and scf.for, scf.if and scf.while around them")
         .into()
 }
 
@@ -36,10 +36,17 @@ pub(crate) fn bad_kernel_attr(op: Op, why: &str) -> Diagnostics {
 
 /// G0005: intermediates do not fit in workgroup memory.
 pub(crate) fn workgroup_memory(op: Op, needed_bytes: u64, offered_bytes: u64) -> Diagnostics {
-    let message = format!(
-        "the kernel's intermediates need {needed_bytes} bytes of workgroup memory, the device offers {offered_bytes}"
-    );
+    let message =
+        format!("the kernel's intermediates need {needed_bytes} bytes of scratch, the device offers {offered_bytes}");
     Diagnostic::error("G0005", op.location(), message).with_help("choose a smaller tile").into()
+}
+
+/// G0005: the size of an intermediate is known on the device only.
+pub(crate) fn unknown_extent(op: Op) -> Diagnostics {
+    let message = "the extent of this intermediate cannot be computed before the kernel runs";
+    Diagnostic::error("G0005", op.location(), message)
+        .with_help("give it an extent that follows from the shapes of the kernel's operands")
+        .into()
 }
 
 /// G0006: naga refused the module.

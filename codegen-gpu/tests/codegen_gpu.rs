@@ -5,4 +5,6 @@ mod device;
 mod elementwise;
 mod emit;
 mod errors;
+mod loops;
+mod memory;
 mod program;

@@ -30,6 +30,7 @@ fn open() -> Option<Device> {
     let wanted = wgpu::Features::SHADER_INT64
         | wgpu::Features::SUBGROUP
         | wgpu::Features::SHADER_F16
+        | wgpu::Features::IMMEDIATES
         | wgpu::Features::SHADER_F64;
     let features = adapter.features() & wanted;
     let descriptor =
@@ -48,6 +49,7 @@ fn describe(adapter: &wgpu::Adapter, features: wgpu::Features) -> GpuDescription
         (wgpu::Features::SUBGROUP, GpuFeature::Subgroup),
         (wgpu::Features::SHADER_INT64, GpuFeature::Int64),
         (wgpu::Features::SHADER_F16, GpuFeature::F16),
+        (wgpu::Features::IMMEDIATES, GpuFeature::Immediates),
         (wgpu::Features::SHADER_F64, GpuFeature::F64),
     ];
     d.features = pairs.into_iter().filter(|(f, _)| features.contains(*f)).map(|(_, f)| f).collect();
@@ -56,19 +58,31 @@ fn describe(adapter: &wgpu::Adapter, features: wgpu::Features) -> GpuDescription
     d.limits.max_storage_buffers = limits.max_storage_buffers_per_shader_stage;
     d.limits.max_workgroup_invocations = limits.max_compute_invocations_per_workgroup;
     d.limits.max_workgroup_storage_bytes = limits.max_compute_workgroup_storage_size;
+    d.limits.max_immediate_bytes = limits.max_immediate_size;
     d
 }
 
 impl Device {
     /// Runs `kernel` on buffers that start as `contents` (4-byte elements), and returns what they hold afterwards.
     pub fn run(&self, kernel: &GpuKernel, grid: [u32; 3], contents: &[Vec<u32>]) -> Vec<Vec<u32>> {
+        self.run_with(kernel, grid, contents, &[])
+    }
+
+    /// As [`Device::run`], with the bits of the kernel's scalars.
+    pub fn run_with(
+        &self,
+        kernel: &GpuKernel,
+        grid: [u32; 3],
+        contents: &[Vec<u32>],
+        scalars: &[u64],
+    ) -> Vec<Vec<u32>> {
         let source = wgpu::ShaderSource::Wgsl(kernel.wgsl.as_str().into());
         let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
         let layout = self.layout(kernel);
         let pipeline_layout = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: None,
             bind_group_layouts: &[Some(&layout)],
-            immediate_size: 0,
+            immediate_size: kernel.immediate_bytes(),
         });
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: None,
@@ -104,6 +118,9 @@ impl Device {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             pass.set_pipeline(&pipeline);
             pass.set_bind_group(0, &group, &[]);
+            if !kernel.scalars.is_empty() {
+                pass.set_immediates(0, &kernel.immediates(scalars));
+            }
             pass.dispatch_workgroups(grid[0], grid[1], grid[2]);
         }
         let staging: Vec<wgpu::Buffer> = buffers.iter().map(|b| self.staging(&mut encoder, b)).collect();

@@ -1,4 +1,4 @@
-//! Elementwise fusion, then dispatches: each root gets the producers that are computed with it, and its destination.
+//! Elementwise fusion, then dispatches: the ops that run as one kernel, each with its role and its destination.
 //!
 //! Before / after:
 //!
@@ -10,20 +10,34 @@
 //! ```
 //!
 //! Requires: what [`crate::import`] ensures.
-//! Ensures: every linalg op is a `fill`, a `matmul` or a `generic` and belongs to one dispatch; transposes are folded into maps;
-//! an epilogue overwrites the result of its contraction in place; no two ops share a `fill` or a `tensor.empty`.
-//! Differs from upstream's greedy fusion: a producer that computes is never fused into a reduction, which would repeat it.
+//! Ensures: every linalg op outside a forall is a `fill`, a `matmul` (f32, of rank 2) or a `generic` and belongs to one dispatch,
+//! all of whose ops are in one block; transposes and broadcasts are folded into maps; no two ops share a `fill` or a
+//! `tensor.empty`; the ops between those of a dispatch neither read its values nor are read by it through one another.
+//! Batched, transposed and lower-rank products are generics: [`crate::products`] says which of their loops are which.
+//! The loops of a reduction with one result are its result's dimensions, then the reductions.
+//!
+//! The forms of a dispatch, with the roles of its ops in program order (`monopour.member` counts them):
+//!
+//! | class | ops |
+//! |---|---|
+//! | elementwise | a pointwise `root` |
+//! | contraction, convolution | [`init`], then the product as `root`, or the product as `producer` and a pointwise `root` that overwrites its result: it has the result as `outs`, read and written by the identity |
+//! | row | a chain of `init` and `member`, then `root`: [`crate::rows`] |
+//! | generic | any op as `root`, or another reduction as `producer` and a pointwise `root` as in a contraction |
+//!
+//! An epilogue's result may have many readers; the product's has one.
+//! Differs from upstream's greedy fusion: a producer that computes is fused into a reduction only where the reduction reads each
+//! of its elements once.
 
-use crate::{linalg, specialize};
-use monopour_ir::{
-    Attr, Context, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder, run_passes,
-};
-use std::collections::HashSet;
+use crate::{fuse_form, linalg, products, specialize};
+use monopour_ir::{AffineMap, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, run_passes};
 
 /// Number of the dispatch that a linalg op belongs to.
 pub(crate) const DISPATCH: &str = "monopour.dispatch";
-/// What an op is in its dispatch: `root`, `producer` (its contraction) or `init` (a fill under either).
+/// What an op is in its dispatch: `root`, `producer`, `member` or `init`.
 pub(crate) const ROLE: &str = "monopour.role";
+/// Position of an op among those of its dispatch.
+pub(crate) const MEMBER: &str = "monopour.member";
 
 /// Fuses, and forms the dispatches.
 ///
@@ -40,8 +54,9 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     }
     specialize::run(module)?;
     run_passes(module.op(), "builtin.module(canonicalize,cse)")?;
+    products::normalize(module, &mut rw);
     unshare(module, &mut rw);
-    form_dispatches(module, &mut rw)
+    fuse_form::run(module, &mut rw)
 }
 
 /// A transpose or broadcast with several readers gets a copy for each, so that all of them can fold it.
@@ -65,16 +80,17 @@ fn duplicate_per_use(op: Op, rw: &mut Rewriter) {
 /// The op that stands for a second reader; `linalg-fuse-elementwise-ops` fuses producers with one reader only.
 const ANCHOR: &str = "bufferization.dealloc_tensor";
 
-/// Gives a second reader to each producer that computes something and is read by a reduction.
+/// Gives a second reader to each producer that computes something and is read by a reduction more than once per element.
 fn guard_reductions(module: &Module, rw: &mut Rewriter) -> Result<usize, Diagnostics> {
     let mut count = 0;
     for op in module.op().find_all("linalg.generic") {
         if linalg::parallel_loops(op).is_none_or(|p| p.iter().all(|parallel| *parallel)) {
             continue;
         }
-        for value in &op.operands()[..linalg::num_inputs(op)] {
+        let maps = linalg::indexing_maps(op).unwrap_or_default();
+        for (value, map) in op.operands().iter().zip(&maps[..linalg::num_inputs(op)]) {
             let computes = |p: &Op| p.is("linalg.generic") && !linalg::is_data_movement(*p);
-            if value.defining_op().as_ref().is_some_and(computes) {
+            if !AffineMap::is_permutation(*map) && value.defining_op().as_ref().is_some_and(computes) {
                 rw.set_point(InsertionPoint::Before(op));
                 rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[*value]))?;
                 count += 1;
@@ -98,100 +114,4 @@ pub(crate) fn unshare(module: &Module, rw: &mut Rewriter) {
             }
         }
     }
-}
-
-fn form_dispatches(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics> {
-    let mut taken: HashSet<Op> = HashSet::new();
-    let mut groups: Vec<Vec<(Op, &'static str)>> = vec![];
-    let ops: Vec<Op> = module.op().nested(WalkOrder::Pre).into_iter().filter(|o| linalg::is_structured(*o)).collect();
-    // From the end: a root is met before the producers that it takes.
-    for op in ops.into_iter().rev() {
-        if taken.contains(&op) {
-            continue;
-        }
-        let group = form_one(op, rw)?;
-        taken.extend(group.iter().map(|(member, _)| *member));
-        groups.push(group);
-    }
-    let cx = module.context();
-    for (number, group) in groups.into_iter().rev().enumerate() {
-        for (op, role) in group {
-            rw.set_attr(op, DISPATCH, Attr::i64(cx, number as i64));
-            rw.set_attr(op, ROLE, Attr::string(cx, role));
-        }
-    }
-    Ok(())
-}
-
-fn form_one(op: Op, rw: &mut Rewriter) -> Result<Vec<(Op, &'static str)>, Diagnostics> {
-    if let Some(input) = contraction_input(op) {
-        let contraction = op.operand(input).defining_op().expect("invariant: contraction_input checked it");
-        let root = chain_destination(op, input, rw)?;
-        let mut group = vec![(root, "root"), (contraction, "producer")];
-        group.extend(init_of(contraction).map(|fill| (fill, "init")));
-        return Ok(group);
-    }
-    let mut group = vec![(op, "root")];
-    group.extend(init_of(op).map(|fill| (fill, "init")));
-    Ok(group)
-}
-
-/// The fill under an op that nothing else reads.
-fn init_of(op: Op) -> Option<Op> {
-    let fill = linalg::destination(op, 0).defining_op()?;
-    (op.num_results() == 1 && fill.is("linalg.fill") && fill.result(0).uses().len() == 1).then_some(fill)
-}
-
-/// The input of an elementwise op that it can overwrite: the result of a contraction that nothing else reads, read with the
-/// map and type of the op's own result, whose old destination it does not look at.
-fn contraction_input(op: Op) -> Option<usize> {
-    if !linalg::is_elementwise(op) || op.num_results() != 1 {
-        return None;
-    }
-    let maps = linalg::indexing_maps(op)?;
-    let inputs = linalg::num_inputs(op);
-    let reads_destination = !op.body()?.arg(inputs).is_unused();
-    let fits = |i: &usize| {
-        let value = op.operand(*i);
-        maps[*i] == maps[inputs]
-            && maps[*i].is_identity()
-            && value.ty() == op.result(0).ty()
-            && value.uses().len() == 1
-            && value.defining_op().is_some_and(|p| p.is("linalg.matmul"))
-    };
-    // The last of several: the others are dispatches before this one.
-    if reads_destination { None } else { (0..inputs).rev().find(fits) }
-}
-
-/// Rewrites `op` to take `input` as its destination and read it there.
-fn chain_destination(op: Op, input: usize, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
-    let cx = op.context();
-    let inputs = linalg::num_inputs(op);
-    let destination = op.operand(input);
-    let mut operands: Vec<Value> = op.operands()[..inputs].to_vec();
-    operands.remove(input);
-    operands.push(destination);
-    let mut maps = op.attr("indexing_maps").and_then(|a| a.as_array()).expect("invariant: a generic has maps");
-    maps.remove(input);
-    let body = op.body().expect("invariant: a generic has a body");
-    rw.replace_all_uses(body.arg(input), body.arg(inputs));
-    rw.erase_block_arg(body, input);
-    let region = Region::new();
-    rw.take_region(region, op.region(0));
-    rw.set_point(InsertionPoint::Before(op));
-    let new = rw.create(generic_spec(op, cx, &operands, &maps, region))?;
-    rw.replace_op(op, &[new.result(0)]);
-    Ok(new)
-}
-
-fn generic_spec<'a>(op: Op, cx: Context, operands: &[Value], maps: &[Attr], region: Region) -> OpSpec<'a> {
-    let inputs = i32::try_from(operands.len() - 1).expect("invariant: fewer operands than i32 holds");
-    let iterators = op.attr("iterator_types").expect("invariant: a generic has iterators");
-    OpSpec::new("linalg.generic", op.location())
-        .operands(operands)
-        .results(&[op.result(0).ty()])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[inputs, 1]))
-        .attr("indexing_maps", Attr::array(cx, maps))
-        .attr("iterator_types", iterators)
-        .region(region)
 }

@@ -3,57 +3,16 @@
 //! The numbers are measured ones. On software adapters (subgroups of 8 lanes, run one after another) what counts is the order in
 //! which a subgroup touches memory and the number of load instructions; workgroup memory and barriers cost more than they save.
 
+use crate::dispatch::{Class, Dispatch};
 use crate::linalg::{self, Loops};
-use monopour_ir::{Attr, Context, Op, Type};
+use crate::{products, rows};
+use monopour_ir::{Attr, Context, DYNAMIC, Op, Type};
 use monopour_program::GpuDescription;
 
 /// Workgroups per dimension that every API takes.
 const MAX_GRID: i64 = 65_535;
 /// Dimensions of a grid.
-const MAX_GRID_RANK: usize = 3;
-
-/// What a dispatch computes; decides which strategies distribution tries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Class {
-    Elementwise,
-    Contraction,
-    Generic,
-}
-
-impl Class {
-    fn as_str(self) -> &'static str {
-        match self {
-            Class::Elementwise => "elementwise",
-            Class::Contraction => "contraction",
-            Class::Generic => "generic",
-        }
-    }
-}
-
-/// The ops of one dispatch.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Dispatch {
-    pub number: i64,
-    pub root: Op,
-    /// The contraction that the root reads, where that is another op.
-    pub producer: Option<Op>,
-}
-
-impl Dispatch {
-    /// The matrix product of the dispatch.
-    pub fn contraction(&self) -> Option<Op> {
-        self.producer.or(self.root.is("linalg.matmul").then_some(self.root))
-    }
-    pub fn class(&self) -> Class {
-        if self.contraction().is_some() {
-            Class::Contraction
-        } else if self.root.is("linalg.fill") || linalg::is_elementwise(self.root) {
-            Class::Elementwise
-        } else {
-            Class::Generic
-        }
-    }
-}
+pub(crate) const MAX_GRID_RANK: usize = 3;
 
 /// The choice for one dispatch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -110,6 +69,8 @@ impl Kernel {
 pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
     let mut kernel = match dispatch.class() {
         Class::Contraction => gpu_contraction(dispatch, loops, gpu),
+        Class::Convolution => gpu_convolution(dispatch, loops, gpu),
+        Class::Row => return gpu_rows(dispatch, loops, gpu),
         Class::Elementwise => gpu_elementwise(dispatch, loops, gpu),
         Class::Generic => gpu_generic(loops, gpu),
     };
@@ -117,33 +78,122 @@ pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) 
     kernel
 }
 
+/// The subgroup size, where it is known and operands are best shared by shuffles.
+fn shuffled_subgroup(gpu: &GpuDescription) -> Option<i64> {
+    (gpu.is_cpu_adapter() && gpu.exact_subgroup_size() == Some(8)).then_some(8)
+}
+
+/// The widest access of at most `wanted` elements that divides one of the extents.
+fn common_width(wanted: i64, extents: &[i64]) -> i64 {
+    let divides = |w: i64| extents.iter().any(|e| *e != DYNAMIC && e % w == 0);
+    [wanted, 4, 2, 1].into_iter().find(|w| divides(*w)).unwrap_or(1)
+}
+
 fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
     let op = dispatch.contraction().expect("invariant: the class says that there is one");
-    let (n, k) = (loops.extents[1], linalg::matmul_reduction(op).unwrap_or(1));
+    let roles = products::contraction_loops(op).expect("invariant: a contraction");
+    let all = linalg::loops(op).map(|l| l.extents).unwrap_or_default();
+    let extent = |d: Option<&usize>| d.and_then(|d| all.get(*d)).copied().unwrap_or(1);
     // The widest access that any operand allows; distribution narrows those whose rows are not multiples of it.
-    let width = |wanted: i64| [wanted, 4, 2, 1].into_iter().find(|w| n % w == 0 || k % w == 0).unwrap_or(1);
-    let shuffles = gpu.is_cpu_adapter() && gpu.exact_subgroup_size() == Some(8);
-    if shuffles {
+    let contiguous = [extent(roles.n.last()), extent(roles.k.last())];
+    // Batches and all but the last rows and columns by one.
+    let sized = |rows: i64, columns: i64| {
+        let mut tile = vec![0; loops.extents.len()];
+        let set = |tile: &mut Vec<i64>, dims: &[usize], size: i64| {
+            for (i, d) in dims.iter().enumerate() {
+                tile[*d] = if i + 1 == dims.len() { size.min(known(loops.extents[*d])) } else { 1 };
+            }
+        };
+        set(&mut tile, &roles.batch, 1);
+        set(&mut tile, &roles.m, rows);
+        set(&mut tile, &roles.n, columns);
+        tile
+    };
+    if shuffled_subgroup(gpu).is_some() {
         return Kernel {
             class: Class::Contraction,
-            tile: cut(loops, &[16, 64]),
+            tile: sized(16, 64),
             workgroup_size: [8, 1, 1],
             register_tile: vec![16, 8],
             reduction_step: 8,
-            vector_width: width(8),
-            shuffles,
+            vector_width: common_width(8, &contiguous),
+            shuffles: true,
             subgroup_size: Some(8),
         };
     }
     Kernel {
         class: Class::Contraction,
-        tile: cut(loops, &[64, 64]),
+        tile: sized(64, 64),
         workgroup_size: [16, 16, 1],
         register_tile: vec![4, 4],
         reduction_step: 4,
-        vector_width: width(4),
-        shuffles,
+        vector_width: common_width(4, &contiguous),
+        shuffles: false,
         subgroup_size: None,
+    }
+}
+
+/// Part of an image row, and a block of channels.
+fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
+    let op = dispatch.main();
+    let roles = products::convolution_loops(op).expect("invariant: the class says that it is one");
+    let (channels, shuffled) = ([&roles.channels[..], &roles.depth[..]].concat(), shuffled_subgroup(gpu).is_some());
+    let mut tile: Vec<i64> = loops.tileable.iter().map(|t| i64::from(*t)).collect();
+    let mut set = |d: Option<&usize>, size: i64| {
+        if let Some(d) = d.filter(|d| tile[**d] > 0) {
+            tile[*d] = size.min(known(loops.extents[*d]));
+        }
+    };
+    set(roles.image.last(), if shuffled { 14 } else { 32 });
+    set(channels.last(), 64);
+    let run = channels.last().map_or(1, |d| loops.extents[*d]);
+    Kernel {
+        class: Class::Convolution,
+        tile,
+        workgroup_size: if shuffled { [8, 1, 1] } else { [16, 16, 1] },
+        register_tile: if shuffled { vec![14, 8] } else { vec![2, 4] },
+        reduction_step: if shuffled { 8 } else { 4 },
+        vector_width: common_width(if shuffled { 8 } else { 4 }, &[run]),
+        shuffles: shuffled,
+        subgroup_size: shuffled.then_some(8),
+    }
+}
+
+/// Whole rows: a subgroup for each where its size is known, else a workgroup.
+fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
+    let rank = dispatch.row_loops().expect("invariant: the class says that they are rows");
+    let rows = known(loops.extents[..rank].iter().map(|e| known(*e)).product());
+    let length: i64 = rows::inner_extents(dispatch).iter().map(|e| known(*e)).product();
+    let subgroup = gpu.exact_subgroup_size().map(i64::from).filter(|s| *s > 1);
+    let software = gpu.is_cpu_adapter();
+    // What a row costs to start should be little beside its elements.
+    let held = match (software, length) {
+        (true, ..=128) => 4,
+        (true, ..=1024) => 2,
+        _ => 1,
+    };
+    let (invocations, together, shuffles) = match subgroup {
+        Some(size) if software => (if rows >= 128 { 64 } else { size }, held, true),
+        Some(size) if length <= 32 * size => (4 * size, 1, true),
+        _ if length <= 64 => (64, 1, false),
+        _ if length <= 1_024 => (128, 1, false),
+        _ => (256, 1, false),
+    };
+    let subgroups = if shuffles { invocations / subgroup.unwrap_or(1) } else { 1 };
+    let mut tile = vec![1; rank];
+    if let (Some(last), Some(extent)) = (tile.last_mut(), loops.extents[..rank].last()) {
+        *last = (subgroups * together).clamp(1, known(*extent));
+    }
+    let inner = rows::inner_extents(dispatch).last().copied().unwrap_or(1);
+    Kernel {
+        class: Class::Row,
+        tile,
+        workgroup_size: [i32::try_from(invocations).unwrap_or(64), 1, 1],
+        register_tile: vec![together],
+        reduction_step: 1,
+        vector_width: common_width(if software { 8 } else { 4 }, &[inner]),
+        shuffles,
+        subgroup_size: subgroup.filter(|_| shuffles),
     }
 }
 
@@ -170,6 +220,9 @@ fn elementwise_width(root: Op, loops: &Loops, tile: &[i64], widest: i64) -> i64 
     let four_bytes = root.result(0).ty().element_size_bytes() == Some(4)
         && root.result(0).ty().element() == Type::f32(root.context());
     let (Some(extent), Some(cut), true) = (loops.extents.last(), tile.last(), four_bytes) else { return 1 };
+    if *extent == DYNAMIC {
+        return 1;
+    }
     let run = if *cut == 0 { *extent } else { *cut };
     [widest, 4, 2, 1].into_iter().find(|w| extent % w == 0 && run % w == 0).unwrap_or(1)
 }
@@ -188,17 +241,16 @@ fn gpu_generic(loops: &Loops, gpu: &GpuDescription) -> Kernel {
     }
 }
 
-/// Elements per tile: at most `most`, but at least about sixteen tiles while they stay worth starting.
-pub(crate) fn task_elements(loops: &Loops, most: i64) -> i64 {
-    let total: i64 = loops.extents.iter().zip(&loops.tileable).filter(|(_, t)| **t).map(|(e, _)| *e).product();
-    let share = ((total / 16).max(1) + 63) / 64 * 64;
-    share.clamp(64.min(most), most)
+/// An extent to plan with: what is not known is taken for middling, and nothing is less than one.
+pub(crate) fn known(extent: i64) -> i64 {
+    if extent == DYNAMIC { 1_024 } else { extent.max(1) }
 }
 
-/// The first loops cut to `sizes`, the others whole.
-fn cut(loops: &Loops, sizes: &[i64]) -> Vec<i64> {
-    let size = |i: usize| sizes.get(i).map_or(0, |s| *s.min(&loops.extents[i]));
-    (0..loops.extents.len()).map(size).collect()
+/// Elements per tile: at most `most`, but at least about sixteen tiles while they stay worth starting.
+pub(crate) fn task_elements(loops: &Loops, most: i64) -> i64 {
+    let total: i64 = loops.extents.iter().zip(&loops.tileable).filter(|(_, t)| **t).map(|(e, _)| known(*e)).product();
+    let share = ((total / 16).max(1) + 63) / 64 * 64;
+    share.clamp(64.min(most), most)
 }
 
 /// A tile of about `target` elements that is contiguous in row-major order: inner loops whole, one cut, outer ones by 1.
@@ -207,8 +259,9 @@ pub(crate) fn contiguous_tile(loops: &Loops, target: i64) -> Vec<i64> {
     let mut tile = vec![0; rank];
     let mut room = target.max(1);
     for i in (0..rank).rev().filter(|i| loops.tileable[*i]) {
-        let extent = loops.extents[i];
-        if extent <= room {
+        let extent = known(loops.extents[i]);
+        // A loop of unknown length is always cut: a tile of it would have no bound.
+        if extent <= room && loops.extents[i] != DYNAMIC {
             room /= extent;
             continue;
         }
@@ -220,7 +273,7 @@ pub(crate) fn contiguous_tile(loops: &Loops, target: i64) -> Vec<i64> {
     // A tile that covers everything still needs one loop to run over.
     let first = (0..rank).find(|i| loops.tileable[*i]);
     if let (true, Some(i)) = (tile.iter().all(|t| *t == 0), first) {
-        tile[i] = loops.extents[i];
+        tile[i] = known(loops.extents[i]);
     }
     tile
 }
@@ -229,10 +282,11 @@ pub(crate) fn contiguous_tile(loops: &Loops, target: i64) -> Vec<i64> {
 pub(crate) fn fit_grid(tile: &mut [i64], loops: &Loops) {
     while tile.iter().filter(|t| **t > 0).count() > MAX_GRID_RANK {
         let cuts = (0..tile.len()).filter(|i| tile[*i] > 0);
-        let least = cuts.min_by_key(|i| loops.extents[*i]).expect("invariant: more than three are cut");
+        let least = cuts.min_by_key(|i| known(loops.extents[*i])).expect("invariant: more than three are cut");
         tile[least] = 0;
     }
     for (t, extent) in tile.iter_mut().zip(&loops.extents) {
+        let extent = known(*extent);
         if *t > 0 && (extent + *t - 1) / *t > MAX_GRID {
             *t = (*t).max((extent + MAX_GRID - 1) / MAX_GRID);
         }

@@ -2,9 +2,10 @@
 //!
 //! Extents are static, so that a tile that divides them leaves no remainder inside a task; where none does, the loop is not cut.
 
-use crate::kernel::{self, Class, Dispatch, Kernel};
+use crate::dispatch::{Class, Dispatch};
+use crate::kernel::{self, Kernel};
 use crate::linalg::{self, Loops};
-use crate::pack;
+use crate::{pack, rows};
 use monopour_ir::{Op, Type};
 use monopour_program::CpuTarget;
 
@@ -39,9 +40,10 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
     let lanes = lanes(dispatch.root, cpu);
     let class = dispatch.class();
     let (tile, register_tile, inner) = match class {
-        Class::Contraction => contraction(dispatch, loops, lanes, cpu),
+        Class::Contraction if dispatch.matmul().is_some() => contraction(dispatch, loops, lanes, cpu),
         Class::Elementwise => elementwise(dispatch, loops, lanes),
-        Class::Generic => {
+        Class::Row => (rows(dispatch, loops), vec![1], Inner::Plain),
+        Class::Contraction | Class::Convolution | Class::Generic => {
             let elements = kernel::task_elements(loops, 4_096);
             (kernel::contiguous_tile(loops, elements), vec![1], Inner::Plain)
         }
@@ -88,6 +90,17 @@ fn elementwise(dispatch: &Dispatch, loops: &Loops, lanes: i64) -> (Vec<i64>, Vec
     (tile, vec![vectors], inner)
 }
 
+/// One row by one of the first loops, and rows of about a task's elements of the last.
+fn rows(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
+    let rank = dispatch.row_loops().unwrap_or(0);
+    let length: i64 = rows::inner_extents(dispatch).iter().map(|e| kernel::known(*e)).product();
+    let mut tile = vec![1; rank];
+    if let (Some(last), Some(extent)) = (tile.last_mut(), loops.extents[..rank].last()) {
+        *last = (TASK_ELEMENTS / length.max(1)).clamp(1, kernel::known(*extent));
+    }
+    tile
+}
+
 fn keep_one_cut(tile: &mut [i64], loops: &Loops) {
     if tile.iter().all(|t| *t == 0) {
         let last = (0..tile.len()).rev().find(|i| loops.tileable[*i]);
@@ -98,9 +111,9 @@ fn keep_one_cut(tile: &mut [i64], loops: &Loops) {
 }
 
 fn contraction(dispatch: &Dispatch, loops: &Loops, lanes: i64, cpu: &CpuTarget) -> (Vec<i64>, Vec<i64>, Inner) {
-    let op = dispatch.contraction().expect("invariant: the class says that there is one");
-    let (m, n) = (loops.extents[0], loops.extents[1]);
-    let k = linalg::matmul_reduction(op).unwrap_or(1);
+    let op = dispatch.matmul().expect("invariant: the class says that there is one");
+    let (m, n) = (kernel::known(loops.extents[0]), kernel::known(loops.extents[1]));
+    let k = kernel::known(linalg::matmul_reduction(op).unwrap_or(1));
     let mut tile = vec![0; loops.extents.len()];
     tile[0] = task_tile(m, TASK_ROWS, 8);
     tile[1] = task_tile(n, TASK_COLUMNS, 2 * lanes);

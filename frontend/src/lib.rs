@@ -4,18 +4,25 @@
 //! roots with their producers), [`tile`] (one `scf.forall` per dispatch, by a generated transform script), [`place`] (memory
 //! spaces as tensor encodings, block mappings). Everything is still a tensor after all of them.
 
+mod block_graph;
+mod dispatch;
 pub mod fuse;
+mod fuse_form;
 pub mod import;
 mod kernel;
 mod kernel_cpu;
 mod linalg;
 mod pack;
 pub mod place;
+mod products;
+mod rows;
+mod rows_form;
+mod rows_slice;
+mod rows_tile;
 mod specialize;
 pub mod tile;
 mod transforms;
 mod whole_slices;
-mod wrap;
 
 pub use import::{ImportOptions, Imported, Weight, WeightTable};
 pub use tile::{TargetDescription, TileOptions, TileReport};

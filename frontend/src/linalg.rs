@@ -22,7 +22,7 @@ pub(crate) fn is_structured(op: Op) -> bool {
     op.dialect() == "linalg" && !matches!(op.name(), "linalg.yield" | "linalg.index")
 }
 
-/// The destination operands, one per result.
+/// Number of operands before the destinations, of which there is one per result.
 pub(crate) fn num_inputs(op: Op) -> usize {
     op.num_operands() - op.num_results()
 }

@@ -11,7 +11,7 @@
 //! Ensures: loops of a matmul are rows, columns, reduction; its result map is (rows, columns).
 //! Limits: f32 only; batched, broadcast and mixed-precision products stay generic.
 
-use crate::linalg;
+use crate::{linalg, products};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Mode, PatternSet, convert};
 use monopour_ir::{
     AffineMap, Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type,
@@ -61,7 +61,7 @@ fn recognize_fill(op: Op) -> Option<Value> {
 }
 
 fn recognize_matmul(op: Op) -> Option<Named> {
-    if linalg::num_inputs(op) != 2 || !is_multiply_add(op) {
+    if linalg::num_inputs(op) != 2 || !(is_f32(op) && products::is_multiply_add(op)) {
         return None;
     }
     let maps = linalg::indexing_maps(op)?;
@@ -88,19 +88,10 @@ fn recognize_matmul(op: Op) -> Option<Named> {
     (is_lhs(second) && is_rhs(first)).then_some(Named::Matmul { lhs: (operands.1, second), rhs: (operands.0, first) })
 }
 
-/// Whether the body is `out + in0 * in1` in f32, in any operand order.
-fn is_multiply_add(op: Op) -> bool {
-    let Some(body) = op.body() else { return false };
-    let ops = body.ops();
-    let [mul, add, done] = ops[..] else { return false };
+/// Whether the op computes on f32 alone.
+fn is_f32(op: Op) -> bool {
     let f32 = Type::f32(op.context());
-    let same = |a: &[Value], b: [Value; 2]| a == [b[0], b[1]] || a == [b[1], b[0]];
-    body.args().iter().all(|a| a.ty() == f32)
-        && mul.is("arith.mulf")
-        && add.is("arith.addf")
-        && same(&mul.operands(), [body.arg(0), body.arg(1)])
-        && same(&add.operands(), [mul.result(0), body.arg(2)])
-        && done.operand(0) == add.result(0)
+    op.operands().iter().all(|v| v.ty().element() == f32)
 }
 
 fn replace(op: Op, named: &Named, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {

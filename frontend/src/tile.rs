@@ -17,17 +17,18 @@
 //! first op of a body writes the slice of the shared output, and each later one its predecessor's value.
 //! The scripts run on a clone: one that fails leaves the module as it was.
 
-use crate::fuse::{DISPATCH, ROLE, unshare};
-use crate::kernel::{self, Dispatch, Kernel};
+use crate::dispatch::{self, Class, Dispatch, Role};
+use crate::fuse::{DISPATCH, MEMBER, ROLE, unshare};
+use crate::kernel::{self, Kernel, MAX_GRID_RANK};
 use crate::kernel_cpu::{self, Inner};
 use crate::transforms::{self, Plan, SEQUENCE, VECTORIZE};
-use crate::{linalg, pack, wrap};
+use crate::{linalg, pack, rows_tile};
 use monopour_ir::{
     Attr, CANONICALIZE, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, Value, WalkOrder, apply_named_sequence,
     run_passes,
 };
 use monopour_program::{CpuTarget, GpuDescription};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 /// What is compiled for.
 #[derive(Clone, Debug)]
@@ -113,13 +114,12 @@ fn tile_dispatches(
     rw: &mut Rewriter,
 ) -> Result<(), Diagnostics> {
     let mut plans = vec![];
-    for (dispatch, init) in dispatches(module) {
+    for dispatch in dispatch::collect(module) {
         match linalg::loops(dispatch.root) {
-            Some(loops) if loops.tileable.contains(&true) => {
-                plans.push(plan(&dispatch, init, &loops, options));
-            }
+            Some(loops) if dispatch.class() == Class::Row => rows(&dispatch, &loops, options, rw)?,
+            Some(loops) if loops.tileable.contains(&true) => plans.push(plan(&dispatch, &loops, options)),
             // Nothing to cut: one tile.
-            _ => whole(&dispatch, init, options, rw)?,
+            _ => whole(&dispatch, options, rw)?,
         }
     }
     if plans.is_empty() {
@@ -142,12 +142,31 @@ fn blocked_products(module: &Module, plans: &[Plan]) -> Vec<Op> {
 }
 
 /// The whole dispatch as one tile of the class that always works.
-fn whole(dispatch: &Dispatch, init: Option<Op>, options: &TileOptions, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+fn whole(dispatch: &Dispatch, options: &TileOptions, rw: &mut Rewriter) -> Result<(), Diagnostics> {
     let kernel = Kernel::generic(1, fallback_invocations(options)).to_attr(dispatch.root.context());
-    let mut before: Vec<Op> = vec![];
-    before.extend(init);
-    before.extend(dispatch.producer);
-    wrap::run(dispatch.root, &before, kernel, rw).map(|_| ())
+    rows_tile::run(dispatch, &[], kernel, rw).map(|_| ())
+}
+
+/// A row group as tiles of rows.
+fn rows(
+    dispatch: &Dispatch,
+    loops: &linalg::Loops,
+    options: &TileOptions,
+    rw: &mut Rewriter,
+) -> Result<(), Diagnostics> {
+    let (mut kernel, _) = choose(dispatch, loops, options);
+    let tile = std::mem::take(&mut kernel.tile);
+    // The first loops of more than a grid has become one, which needs their extents.
+    let merged = (tile.len() + 1).saturating_sub(MAX_GRID_RANK);
+    if merged > 1 && loops.extents[..merged].contains(&DYNAMIC) {
+        return whole(dispatch, options, rw);
+    }
+    kernel.tile = match merged {
+        0 | 1 if tile.is_empty() => vec![1],
+        0 | 1 => tile.clone(),
+        _ => [&[1], &tile[merged..]].concat(),
+    };
+    rows_tile::run(dispatch, &tile, kernel.to_attr(dispatch.root.context()), rw).map(|_| ())
 }
 
 /// Cuts all dispatches at once; where upstream refuses one, one after the other, and the refused ones become one tile each.
@@ -171,9 +190,8 @@ fn cut(
             }
         }
         Err(_) => {
-            let refused = dispatches(module).into_iter().find(|(d, _)| d.number == plans[0].number);
-            let (dispatch, init) = refused.expect("invariant: the failed script ran on a clone");
-            whole(&dispatch, init, options, rw)?;
+            let refused = dispatch::collect(module).into_iter().find(|d| d.number == plans[0].number);
+            whole(&refused.expect("invariant: the failed script ran on a clone"), options, rw)?;
         }
     }
     Ok(())
@@ -201,17 +219,17 @@ fn vectorize(module: &Module, plans: &[Plan], report: &mut TileReport, rw: &mut 
     Ok(())
 }
 
-fn plan(dispatch: &Dispatch, init: Option<Op>, loops: &linalg::Loops, options: &TileOptions) -> Plan {
+fn plan(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Plan {
     let (kernel, inner) = choose(dispatch, loops, options);
     let mut fused = vec![];
-    fused.extend(dispatch.producer.map(|_| "producer"));
-    fused.extend(init.map(|_| "init"));
+    fused.extend(dispatch.find(Role::Producer).map(|_| Role::Producer.as_str()));
+    fused.extend(dispatch.find(Role::Init).map(|_| Role::Init.as_str()));
     let extent = |(tile, extent): (&i64, &i64)| match (*tile, *extent) {
-        (0, extent) => Some(extent),
-        (tile, extent) => (extent % tile == 0).then_some(tile),
+        (0, extent) => Some(extent).filter(|e| *e != DYNAMIC),
+        (tile, extent) => (extent != DYNAMIC && extent % tile == 0).then_some(tile),
     };
     let task = kernel.tile.iter().zip(&loops.extents).map(extent).collect();
-    let reduction = dispatch.contraction().and_then(linalg::matmul_reduction).unwrap_or(1);
+    let reduction = dispatch.matmul().and_then(linalg::matmul_reduction).unwrap_or(1);
     Plan { number: dispatch.number, fused, kernel, inner, task, reduction }
 }
 
@@ -244,28 +262,11 @@ fn apply_text(module: &Module, text: &str) -> Result<(), Diagnostics> {
     apply_named_sequence(module.op(), &script, SEQUENCE)
 }
 
-/// The dispatches that no forall holds yet, by number, each with its init.
-fn dispatches(module: &Module) -> Vec<(Dispatch, Option<Op>)> {
-    let mut members: BTreeMap<i64, BTreeMap<String, Op>> = BTreeMap::new();
-    for op in module.op().nested(WalkOrder::Pre) {
-        let number = op.attr(DISPATCH).and_then(|a| a.as_int());
-        let role = op.attr(ROLE).and_then(|a| a.as_string().map(str::to_owned));
-        if let (Some(number), Some(role), None) = (number, role, op.ancestor("scf.forall")) {
-            members.entry(number).or_default().insert(role, op);
-        }
-    }
-    let complete = members.into_iter().filter_map(|(number, ops)| {
-        let dispatch = Dispatch { number, root: *ops.get("root")?, producer: ops.get("producer").copied() };
-        Some((dispatch, ops.get("init").copied()))
-    });
-    complete.collect()
-}
-
 /// Markers go, and shared destinations are split again after the last cse.
 fn finish(module: &Module, rw: &mut Rewriter) {
     unshare(module, rw);
     for op in module.op().nested(WalkOrder::Pre) {
-        for name in [DISPATCH, ROLE, VECTORIZE] {
+        for name in [DISPATCH, ROLE, MEMBER, VECTORIZE] {
             if op.attr(name).is_some() {
                 rw.remove_attr(op, name);
             }

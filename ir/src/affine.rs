@@ -93,6 +93,14 @@ impl AffineMap {
             })
             .collect()
     }
+    /// `self` after `inner`: its results, with each dimension replaced by the result of `inner` at that position.
+    pub fn compose(self, inner: Self) -> Self {
+        let cx = c!(mlirAffineMapGetContext(self.raw));
+        let mut exprs: Vec<_> =
+            self.results().into_iter().map(|e| c!(mlirAffineExprCompose(e.raw, inner.raw))).collect();
+        let (dims, symbols) = (inner.num_dims() as isize, inner.num_symbols() as isize);
+        Self { raw: c!(mlirAffineMapGet(cx, dims, symbols, exprs.len() as isize, exprs.as_mut_ptr())) }
+    }
     /// Evaluates all results.
     pub fn eval(self, dims: &[i64], symbols: &[i64]) -> Vec<i64> {
         self.results().into_iter().map(|e| e.eval(dims, symbols)).collect()

@@ -199,6 +199,12 @@ impl Rewriter {
         self.note_signature(block);
         Value { raw: c!(mlirBlockAddArgument(block.raw, ty.raw, loc.raw)) }
     }
+    /// Adds a block argument at a position.
+    pub fn insert_block_arg(&mut self, block: Block, index: usize, ty: Type, loc: crate::Location) -> Value {
+        assert!(index <= block.num_args(), "block argument {index} can be inserted");
+        self.note_signature(block);
+        Value { raw: c!(mlirBlockInsertArgument(block.raw, index as isize, ty.raw, loc.raw)) }
+    }
     /// Erases an unused block argument.
     pub fn erase_block_arg(&mut self, block: Block, index: usize) {
         debug_assert!(block.arg(index).is_unused(), "erased block argument is unused");

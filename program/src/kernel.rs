@@ -49,6 +49,43 @@ pub struct GpuKernel {
     pub copies: u32,
     /// Bytes that those copies write.
     pub copied_bytes: u64,
+    /// Scalar arguments, which follow the buffers: bytes of each among the immediates, 4 or 8; see [`GpuKernel::immediates`].
+    #[serde(default)]
+    pub scalars: Vec<u8>,
+}
+
+impl GpuKernel {
+    /// Lays the bits of the scalar arguments out as immediates: in order, little-endian, each aligned to its size.
+    /// A scalar of 4 bytes takes the low half of its bits; scalars that are missing are 0.
+    pub fn immediates(&self, bits: &[u64]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (i, size) in self.scalars.iter().enumerate() {
+            let size = usize::from(*size);
+            out.resize(out.len().next_multiple_of(size), 0);
+            out.extend_from_slice(&bits.get(i).copied().unwrap_or(0).to_le_bytes()[..size]);
+        }
+        out
+    }
+
+    /// Bytes of the immediates that a dispatch must set.
+    pub fn immediate_bytes(&self) -> u32 {
+        self.immediates(&[]).len() as u32
+    }
+}
+
+/// Most workgroups in one row of a folded grid, which every device offers.
+pub const GRID_ROW: u64 = 65_535;
+
+/// Folds `workgroups` into the grid of a kernel that numbers its workgroups through: `id.x + id.y * grid.x`.
+///
+/// The grid has at least `workgroups` workgroups; kernels of folded grids ignore what is too many.
+/// None for no workgroups, and for more than two dimensions hold.
+pub const fn fold_grid(workgroups: u64) -> Option<[u32; 3]> {
+    let y = workgroups.div_ceil(GRID_ROW);
+    if y == 0 || y > GRID_ROW {
+        return None;
+    }
+    Some([workgroups.div_ceil(y) as u32, y as u32, 1])
 }
 
 /// A native function `void symbol(void *const *args, const int64_t *ids)` in the variant's object.
@@ -99,5 +136,30 @@ impl Kernel {
             Kernel::Gpu(kernel) => (kernel.copies, kernel.copied_bytes),
             Kernel::Cpu(kernel) => (kernel.copies, kernel.copied_bytes),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn immediates_are_aligned_to_their_size() {
+        let kernel = GpuKernel { scalars: vec![4, 8, 4], ..GpuKernel::default() };
+        let expected =
+            [&7u32.to_le_bytes()[..], &[0; 4], &(1u64 << 40).to_le_bytes(), &u32::MAX.to_le_bytes()].concat();
+        assert_eq!(kernel.immediates(&[7, 1 << 40, u64::MAX]), expected);
+        assert_eq!(kernel.immediate_bytes(), 20);
+        assert_eq!(GpuKernel::default().immediate_bytes(), 0);
+    }
+
+    #[test]
+    fn folded_grids_hold_all_workgroups() {
+        assert_eq!(fold_grid(0), None);
+        assert_eq!(fold_grid(1), Some([1, 1, 1]));
+        assert_eq!(fold_grid(65_535), Some([65_535, 1, 1]));
+        assert_eq!(fold_grid(65_536), Some([32_768, 2, 1]));
+        assert_eq!(fold_grid(GRID_ROW * GRID_ROW), Some([65_535, 65_535, 1]));
+        assert_eq!(fold_grid(GRID_ROW * GRID_ROW + 1), None);
     }
 }

@@ -66,6 +66,15 @@ pub fn compare(got: &HostTensor, expected: &HostTensor, tolerance: Tolerance) ->
     })
 }
 
+/// The largest error relative to `1 + |reference|`, so that it means something for small and for large values alike.
+/// Infinite where one side is no number and the other is.
+pub fn worst_error(got: &HostTensor, expected: &HostTensor) -> f64 {
+    let pairs = got.to_f64().into_iter().zip(expected.to_f64());
+    pairs
+        .map(|(g, e)| excess(g, e, Tolerance::EXACT) / (1.0 + if e.is_finite() { e.abs() } else { 0.0 }))
+        .fold(0.0, f64::max)
+}
+
 /// Position of the element that exceeds its tolerance most, and how many do.
 fn worst(got: &[f64], expected: &[f64], tolerance: Tolerance) -> Option<(usize, usize)> {
     let mut worst = None;

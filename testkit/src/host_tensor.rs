@@ -91,6 +91,18 @@ impl HostTensor {
         };
         Self { dtype, shape: shape.to_vec(), data }
     }
+    /// Elements drawn uniformly from `[low, high)`: floats rounded to their type, integers cut to whole numbers.
+    pub fn random_within(dtype: Dtype, shape: &[usize], low: f64, high: f64, seed: u64) -> Self {
+        let count = shape.iter().product();
+        let mut rng = crate::random::Rng::new(seed);
+        let mut next = || low + (high - low) * (rng.symmetric() + 1.0) / 2.0;
+        let data = if dtype.is_float() {
+            Data::Float((0..count).map(|_| decode_float(dtype, encode_float(dtype, next()))).collect())
+        } else {
+            Data::Int((0..count).map(|_| next().floor() as i64).collect())
+        };
+        Self { dtype, shape: shape.to_vec(), data }
+    }
     /// Decodes little-endian elements; `None` when the length does not fit.
     pub fn from_bytes(dtype: Dtype, shape: &[usize], bytes: &[u8]) -> Option<Self> {
         let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;

@@ -2,18 +2,22 @@
 //!
 //! - [`runner`] runs file tests (`<crate>/tests/<pass>/*.mlir`), [`directive`] reads their headers, [`oracle`] asks `mlir-opt`.
 //! - [`mod@evaluate`] says what a program on tensors means; [`approx`] compares with it.
-//! - [`suite`] is the one list of op cases that every backend runs; [`generate`] makes random programs.
+//! - [`suite`] is the one list of op cases that every backend runs; [`generate`] makes random programs; both write [`text`].
+//! - [`programs`] are the benchmark programs with their values.
 
 pub mod approx;
 pub mod device;
 pub mod directive;
 pub mod evaluate;
 pub mod generate;
+pub mod generate_graphs;
 pub mod host_tensor;
 pub mod oracle;
+pub mod programs;
 pub mod random;
 pub mod runner;
 pub mod suite;
+pub mod text;
 
 pub use evaluate::{EvalError, Weights, evaluate, evaluate_with_weights};
 pub use host_tensor::{Data, Dtype, HostTensor};

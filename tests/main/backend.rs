@@ -1,6 +1,6 @@
 //! monopour itself as a backend of the op suite, on the CPU or on a GPU.
 
-use monopour::program::{CpuTarget, DType, Program};
+use monopour::program::{CpuTarget, DType, GpuDescription, Kernel, Program};
 use monopour::runtime::{Device, DeviceChoice, HostTensor, Options, Session};
 use monopour::{CompileOptions, TargetDescription};
 use monopour_testkit::suite::{Backend, Case, Cost, Run};
@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 /// Runs before the one that is looked at, so that pools and caches are warm.
 const WARM_RUNS: usize = 2;
-/// What no device can do yet.
-const IGNORED: &[(&str, &str)] = &[("generic/gather", "import refuses tensor.extract in a body (F0002)")];
+/// What no device can do.
+const IGNORED: &[(&str, &str)] = &[];
 
 /// Compiles for a device and runs there, from the program and from its encoded bytes.
 pub struct Monopour {
@@ -87,15 +87,57 @@ impl Backend for Monopour {
     }
 
     fn run(&mut self, case: &Case, inputs: &[testkit::HostTensor]) -> Result<Run, String> {
-        let options = CompileOptions { targets: vec![self.target.clone()], verify: true, ..Default::default() };
-        let compiled = monopour::compile(case.text.as_bytes(), &case.name, &options).map_err(|d| d.to_string())?;
-        let bytes = compiled.program.encode().map_err(|e| e.to_string())?;
-        let decoded = Program::decode(&bytes).map_err(|e| e.to_string())?;
-        let run = self.run_program(compiled.program, inputs)?;
-        let again = self.run_program(decoded, inputs)?;
-        let bytes_of = |run: &Run| run.outputs.iter().map(testkit::HostTensor::to_bytes).collect::<Vec<_>>();
-        if bytes_of(&run) == bytes_of(&again) { Ok(run) } else { Err("the artifact gives other results".to_owned()) }
+        // A panic is a failure of its case, not the end of the suite.
+        let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.attempt(case, inputs)));
+        attempt.unwrap_or_else(|_| Err("panicked".to_owned()))
     }
+}
+
+impl Monopour {
+    fn attempt(&self, case: &Case, inputs: &[testkit::HostTensor]) -> Result<Run, String> {
+        let compiled = compile_for(case, self.target.clone())?;
+        let bytes = compiled.encode().map_err(|e| e.to_string())?;
+        let decoded = Program::decode(&bytes).map_err(|e| e.to_string())?;
+        if decoded != compiled {
+            return Err("the artifact holds another program".to_owned());
+        }
+        if self.device.description().is_some() {
+            validate_spirv(&compiled)?;
+            match compile_for(case, TargetDescription::Gpu(GpuDescription::portable())) {
+                Ok(portable) => validate_spirv(&portable)?,
+                // A device without any optional feature may refuse a type or a size, with a diagnostic of the GPU's code.
+                Err(message) if message.contains("[G") => {}
+                Err(message) => return Err(format!("for gpu:portable: {message}")),
+            }
+        }
+        self.run_program(decoded, inputs)
+    }
+}
+
+fn compile_for(case: &Case, target: TargetDescription) -> Result<Program, String> {
+    let options = CompileOptions { targets: vec![target], verify: true, ..Default::default() };
+    Ok(monopour::compile(case.text.as_bytes(), &case.name, &options).map_err(|d| d.to_string())?.program)
+}
+
+/// Runs `spirv-val`, where the machine has it, on every module of a program.
+///
+/// # Errors
+/// What it says.
+pub fn validate_spirv(program: &Program) -> Result<(), String> {
+    let name = format!("monopour-suite-{}-{:?}.spv", std::process::id(), std::thread::current().id());
+    let path = std::env::temp_dir().join(name);
+    for kernel in program.variants.iter().flat_map(|v| &v.kernels) {
+        let Kernel::Gpu(kernel) = kernel else { continue };
+        let words: Vec<u8> = kernel.spirv.iter().flat_map(|w| w.to_le_bytes()).collect();
+        std::fs::write(&path, words).map_err(|e| e.to_string())?;
+        let result = std::process::Command::new("spirv-val").args(["--target-env", "vulkan1.3"]).arg(&path).output();
+        let _ = std::fs::remove_file(&path);
+        let Ok(output) = result else { return Ok(()) };
+        if !output.status.success() {
+            return Err(format!("spirv-val of {}: {}", kernel.name, String::from_utf8_lossy(&output.stderr)));
+        }
+    }
+    Ok(())
 }
 
 fn to_runtime(tensor: &testkit::HostTensor) -> HostTensor {

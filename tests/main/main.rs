@@ -8,5 +8,6 @@ mod example;
 mod opt;
 mod passes;
 mod phases;
+mod programs;
 mod random;
 mod suite;

@@ -1,45 +1,90 @@
-//! Random small programs: what comes out is what the evaluator says, and nothing leaks, whatever was fused or copied.
+//! Random programs: what comes out is what the evaluator says, and nothing leaks, whatever was fused or copied.
 
 use crate::backend::Monopour;
 use monopour::{CompileOptions, compile};
 use monopour_ir::{Context, Module};
 use monopour_testkit::approx::{Tolerance, compare};
 use monopour_testkit::device::full_is_asked_for;
-use monopour_testkit::{Dtype, HostTensor, evaluate, generate};
+use monopour_testkit::suite::Backend;
+use monopour_testkit::text::Input;
+use monopour_testkit::{Dtype, HostTensor, evaluate, generate, generate_graphs};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-fn check(backend: &Monopour) {
-    let seeds = if full_is_asked_for() { 300 } else { 12 };
-    for seed in 0..seeds {
-        let text = generate::program(seed, 6);
-        check_program(backend, seed, &text).unwrap_or_else(|message| panic!("seed {seed}: {message}\n{text}"));
-    }
+/// The seeds of a run: `MONOPOUR_TEST_SEEDS=100..200`, else all of the full mode or a few.
+fn seeds(full: u64, sample: u64) -> std::ops::Range<u64> {
+    let asked = std::env::var("MONOPOUR_TEST_SEEDS").ok();
+    let range = asked.as_deref().and_then(|s| s.split_once("..")).map(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
+    range.flatten().unwrap_or(0..if full_is_asked_for() { full } else { sample })
 }
 
-fn check_program(backend: &Monopour, seed: u64, text: &str) -> Result<(), String> {
+fn check_program(backend: &Monopour, text: &str, inputs: &[HostTensor]) -> Result<(), String> {
     let module = Module::parse(Context::new(), text.as_bytes(), "random.mlir").map_err(|d| d.to_string())?;
-    let (types, _) = module.symbol("main").and_then(|f| f.function_type()).ok_or("no entry")?;
-    let shape =
-        |t: &monopour_ir::Type| t.shape().unwrap_or_default().into_iter().map(|d| d as usize).collect::<Vec<_>>();
-    let inputs: Vec<_> = types.iter().zip(seed..).map(|(t, s)| HostTensor::random(Dtype::F32, &shape(t), s)).collect();
-    let expected = evaluate(&module, "main", &inputs).map_err(|e| e.to_string())?;
+    let expected = evaluate(&module, "main", inputs).map_err(|e| e.to_string())?;
     let options = CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
     let compiled = compile(text.as_bytes(), "random.mlir", &options).map_err(|d| d.to_string())?;
-    let run = backend.run_program(compiled.program, &inputs)?;
-    // Products of products: values grow, so the tolerance is relative to the largest.
-    let largest = expected[0].to_f64().iter().fold(1.0f64, |m, v| m.max(v.abs()));
-    compare(&run.outputs[0], &expected[0], Tolerance { absolute: 1e-5 * largest, relative: 1e-4 })?;
+    let run = backend.run_program(compiled.program, inputs)?;
+    if run.outputs.len() != expected.len() {
+        return Err(format!("{} results, expected {}", run.outputs.len(), expected.len()));
+    }
+    for (got, expected) in run.outputs.iter().zip(&expected) {
+        // Products of products: errors grow as values do, so the tolerance is relative to the largest.
+        let largest = expected.to_f64().iter().fold(1.0f64, |m, v| m.max(v.abs()));
+        compare(got, expected, Tolerance { absolute: 5e-5 * largest, relative: 1e-4 })?;
+    }
     let cost = run.cost.ok_or("no cost")?;
     if cost.leaks + cost.transfers + cost.created_when_warm == 0 { Ok(()) } else { Err(format!("it cost {cost:?}")) }
 }
 
-#[test]
-fn random_programs_are_right_on_the_cpu() {
-    check(&Monopour::cpu());
+fn check(backend: &Monopour, seeds: std::ops::Range<u64>, make: impl Fn(u64) -> (String, Vec<Input>)) {
+    let mut failures = vec![];
+    let total = seeds.end - seeds.start;
+    for seed in seeds {
+        let (text, inputs) = make(seed);
+        let values: Vec<_> = inputs.iter().zip(seed..).map(|(input, s)| input.values(s)).collect();
+        let outcome = catch_unwind(AssertUnwindSafe(|| check_program(backend, &text, &values)));
+        if let Err(message) = outcome.unwrap_or_else(|_| Err("panicked".to_owned())) {
+            failures.push(format!("seed {seed}: {message}\n{text}"));
+        }
+    }
+    println!("{}: {} of {total} random programs are right", backend.name(), total - failures.len() as u64);
+    assert!(failures.is_empty(), "{} failed\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Small perceptron-like programs: products and elementwise ops on shared destinations.
+fn product_program(seed: u64) -> (String, Vec<Input>) {
+    let text = generate::program(seed, 6);
+    let module = Module::parse(Context::new(), text.as_bytes(), "random.mlir").expect("a generated program parses");
+    let (types, _) = module.symbol("main").and_then(|f| f.function_type()).expect("an entry");
+    let shape =
+        |t: &monopour_ir::Type| t.shape().unwrap_or_default().into_iter().map(|d| d as usize).collect::<Vec<_>>();
+    (text, types.iter().map(|t| Input::new(Dtype::F32, &shape(t))).collect())
+}
+
+/// The number of ops follows from the seed, so that a short graph shows what a long one hides.
+fn graph(seed: u64) -> (String, Vec<Input>) {
+    generate_graphs::graph(seed, 2 + (seed % 7) as usize)
 }
 
 #[test]
-fn random_programs_are_right_on_a_gpu() {
+fn random_products_are_right_on_the_cpu() {
+    check(&Monopour::cpu(), seeds(300, 8), product_program);
+}
+
+#[test]
+fn random_products_are_right_on_a_gpu() {
     if let Some(gpu) = Monopour::gpu() {
-        check(&gpu);
+        check(&gpu, seeds(300, 8), product_program);
+    }
+}
+
+#[test]
+fn random_graphs_are_right_on_the_cpu() {
+    check(&Monopour::cpu(), seeds(1000, 25), graph);
+}
+
+#[test]
+fn random_graphs_are_right_on_a_gpu() {
+    if let Some(gpu) = Monopour::gpu() {
+        check(&gpu, seeds(1000, 25), graph);
     }
 }

@@ -4,7 +4,7 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Diagnostics, Op, OpSpec, Value};
 
 use crate::boundary::{Callees, callee_of};
-use crate::buffer_type::BufferTypes;
+use crate::buffer_type::{BufferTypes, is_cast_safe};
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, UseModel};
 use crate::rewrite::Rewriting;
 
@@ -68,6 +68,29 @@ impl OpModel for Call {
             .filter(|i| tensors(i))
             .map(|i| AliasModel { definite: false, ..AliasModel::unknown(op.result(*i)) })
             .collect()
+    }
+    fn shared_results(&self, op: Op, callees: &Callees) -> Vec<(usize, usize)> {
+        match callee_of(op).and_then(|name| callees.summary(&name)) {
+            Some(known) => known.shared_results.clone(),
+            // Nothing is known about a function that is not decided yet: recursion, or no body.
+            None => {
+                let tensors: Vec<_> = (0..op.num_results()).filter(|i| op.result(*i).ty().is_tensor()).collect();
+                tensors.windows(2).map(|pair| (pair[0], pair[1])).collect()
+            }
+        }
+    }
+    fn is_result_writable(&self, op: Op, result: usize, callees: &Callees) -> bool {
+        let name = callee_of(op).unwrap_or_default();
+        match callees.summary(&name) {
+            Some(known) => !known.frozen_results.contains(&result),
+            // A function without a body returns what may be written, by agreement.
+            None => callees.function(&name).is_none_or(|f| f.body().is_none()),
+        }
+    }
+    fn copies_for_layout(&self, op: Op, operand: usize, types: &BufferTypes<'_>) -> bool {
+        let callee = callee_of(op).and_then(|name| types.callees().function(&name));
+        let wanted = callee.and_then(|f| types.signature(f).0.get(operand).copied());
+        wanted.is_some_and(|ty| ty.is_memref() && !is_cast_safe(types.of(op.operand(operand)), ty))
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         for (i, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {

@@ -37,6 +37,9 @@ const ELEMENTWISE: &[&str] = &[
 
 pub(super) fn add(models: &mut OpModels) {
     models.add_dialect("linalg", Structured);
+    // They have no form on memrefs: upstream refuses them, too.
+    models.add("linalg.pack", Scalar);
+    models.add("linalg.unpack", Scalar);
     models.add("linalg.index", Scalar);
     models.add("linalg.yield", Scalar);
 }
@@ -72,6 +75,10 @@ fn is_elementwise(op: Op, operand: usize) -> bool {
     let name = op.name().trim_start_matches("linalg.");
     if ELEMENTWISE.contains(&name) {
         return op.operand(operand).ty().is_tensor();
+    }
+    if op.is("linalg.elementwise") {
+        let maps = op.attr("indexing_maps").and_then(|a| a.as_array()).unwrap_or_default();
+        return maps.iter().all(|m| m.as_affine_map().is_some_and(|m| m.is_identity()));
     }
     let parallel = op.attr("iterator_types").and_then(|a| a.as_array());
     let maps = op.attr("indexing_maps").and_then(|a| a.as_array());
@@ -114,7 +121,7 @@ impl OpModel for Structured {
     }
 }
 
-/// `linalg.yield` and `linalg.index` have no tensors.
+/// `linalg.yield` and `linalg.index` have no tensors; what has some and no form on memrefs is refused.
 struct Scalar;
 
 impl OpModel for Scalar {

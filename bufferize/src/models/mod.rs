@@ -5,13 +5,27 @@ mod bufferization;
 mod func;
 mod linalg;
 mod scf;
+mod scf_branch;
+mod scf_while;
 mod tensor;
+mod tensor_create;
+mod tensor_shape;
 mod ub;
 mod vector;
 
-pub(crate) use scf::carried_values;
+use monopour_ir::{Op, Value};
 
 use crate::op_model::OpModels;
+
+/// What a loop's terminators hand on to the next region or iteration: the terminator, the position of each tensor among
+/// its operands, and the argument of the same region whose buffer it may hand on, if there is one.
+pub(crate) fn handed_on(op: Op) -> Vec<(Op, usize, Option<Value>)> {
+    match op.name() {
+        "scf.for" => scf::handed_on(op),
+        "scf.while" => scf_while::handed_on(op),
+        _ => vec![],
+    }
+}
 
 /// Registers every model of this folder.
 pub(crate) fn add_all(models: &mut OpModels) {
@@ -20,7 +34,11 @@ pub(crate) fn add_all(models: &mut OpModels) {
     func::add(models);
     linalg::add(models);
     scf::add(models);
+    scf_branch::add(models);
+    scf_while::add(models);
     tensor::add(models);
+    tensor_create::add(models);
+    tensor_shape::add(models);
     ub::add(models);
     vector::add(models);
 }

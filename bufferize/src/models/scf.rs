@@ -1,7 +1,7 @@
-//! `scf`: loops carry memrefs, `forall` writes its shared outputs in place, `if` yields memrefs.
+//! `scf`: loops with a counter carry memrefs, `forall` writes its shared outputs in place.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
-use monopour_ir::{DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Region, Value};
+use monopour_ir::{DYNAMIC, Diagnostics, Op, OpSpec, Region, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
@@ -12,8 +12,6 @@ pub(super) fn add(models: &mut OpModels) {
     models.add("scf.for", For);
     models.add("scf.forall", Forall);
     models.add("scf.forall.in_parallel", InParallel);
-    models.add("scf.if", If);
-    models.add("scf.yield", Yield);
 }
 
 /// Lower bound, upper bound and step come before the initial values.
@@ -27,10 +25,11 @@ fn carried(op: Op, index: usize) -> Option<(Value, Value)> {
         .then(|| (body.arg(index + 1), yielded.operand(index)))
 }
 
-/// Position, iteration argument and yielded value of each tensor that a loop carries.
-pub(crate) fn carried_values(op: Op) -> Vec<(usize, (Value, Value))> {
+/// See [`super::handed_on`].
+pub(super) fn handed_on(op: Op) -> Vec<(Op, usize, Option<Value>)> {
+    let Some(yielded) = op.body().and_then(|b| b.terminator()) else { return vec![] };
     let tensors = (0..op.num_results()).filter(|i| op.result(*i).ty().is_tensor());
-    tensors.filter_map(|i| Some((i, carried(op, i)?))).collect()
+    tensors.filter_map(|i| Some((yielded, i, Some(carried(op, i)?.0)))).collect()
 }
 
 struct For;
@@ -40,7 +39,9 @@ impl For {
     fn trip_count(op: Op) -> Option<u64> {
         let number = |i: usize| op.operand(i).constant_int();
         let (lower, upper, step) = (number(0)?, number(1)?, number(2)?);
-        if step <= 0 {
+        // Bounds of unsigned loops compare as signed ones do unless one has its highest bit set.
+        let is_unsigned = op.attr("unsignedCmp").is_some();
+        if step <= 0 || (is_unsigned && (lower < 0 || upper < 0)) {
             return None;
         }
         let span = upper.checked_sub(lower)?.max(0);
@@ -67,6 +68,12 @@ impl OpModel for For {
         let relation = RelationModel::EquivalentIf(argument, yielded);
         vec![AliasModel { relation, ..AliasModel::equivalent(op.result(index)) }]
     }
+    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+        let Some(index) = operand.checked_sub(FOR_CONTROL) else { return vec![] };
+        let Some((argument, _)) = carried(op, index) else { return vec![] };
+        let runs = Self::trip_count(op).is_some_and(|n| n > 0);
+        if runs { vec![argument] } else { vec![argument, op.result(index)] }
+    }
     fn region(&self, op: Op, _region: usize) -> RegionModel {
         RegionModel {
             repetitive: true,
@@ -85,19 +92,8 @@ impl OpModel for For {
             let init = types.of(op.operand(FOR_CONTROL + i));
             types.set(body.arg(i + 1), init);
         }
-        types.walk(body)?;
-        let mut changed = false;
-        for &i in &tensors {
-            let Some((argument, yielded)) = carried(op, i) else { continue };
-            let (old, new) = (types.of(argument), types.of(yielded));
-            let unified = types.unify(op, old, new)?;
-            changed |= unified != old;
-            types.set(argument, unified);
-        }
-        // Dynamic layouts are the widest ones: a second walk cannot change the arguments' types again.
-        if changed {
-            types.walk(body)?;
-        }
+        let pairs: Vec<_> = tensors.iter().filter_map(|i| carried(op, *i)).collect();
+        types.fixpoint(op, &[body], &pairs)?;
         for &i in &tensors {
             let ty = types.of(body.arg(i + 1));
             types.set(op.result(i), ty);
@@ -135,6 +131,12 @@ fn first_output(op: Op) -> usize {
     op.num_operands().saturating_sub(op.num_results())
 }
 
+/// The argument of the body that stands for a shared output.
+fn shared_output(op: Op, operand: usize) -> Option<Value> {
+    let (index, body) = (operand.checked_sub(first_output(op))?, op.body()?);
+    Some(body.arg(body.num_args().checked_sub(op.num_results())? + index))
+}
+
 /// Number of iterations, if all bounds are written down.
 fn forall_trips(op: Op) -> Option<u64> {
     let ints = |name: &str| op.attr(name)?.as_ints();
@@ -157,6 +159,9 @@ impl OpModel for Forall {
     fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         let index = operand.checked_sub(first_output(op));
         index.map(|i| AliasModel::equivalent(op.result(i))).into_iter().collect()
+    }
+    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+        shared_output(op, operand).into_iter().collect()
     }
     fn region(&self, op: Op, _region: usize) -> RegionModel {
         let trips = forall_trips(op);
@@ -227,78 +232,5 @@ impl OpModel for InParallel {
         _pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
         Err(Declined::no_match("its inserts are rewritten one by one"))
-    }
-}
-
-struct If;
-
-impl OpModel for If {
-    super::no_uses!();
-    fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
-        Some(vec![])
-    }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
-        let blocks: Vec<_> = op.regions().into_iter().filter_map(|r| r.entry()).collect();
-        for block in &blocks {
-            types.walk(*block)?;
-        }
-        for (i, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
-            let mut ty = None;
-            for block in &blocks {
-                let Some(yielded) = block.terminator().filter(|t| i < t.num_operands()) else { continue };
-                let new = types.of(yielded.operand(i));
-                ty = Some(match ty {
-                    None => new,
-                    Some(old) => types.unify(op, old, new)?,
-                });
-            }
-            let ty = ty.unwrap_or_else(|| types.identity(result.ty()));
-            types.set(result, ty);
-        }
-        Ok(())
-    }
-    fn rewrite(
-        &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
-    ) -> Result<(), Declined> {
-        let types: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
-        let new = pass.recreate(rw, op, buffers.operands(), &types)?;
-        rw.replace_op(op, &new.results());
-        Ok(())
-    }
-}
-
-struct Yield;
-
-impl OpModel for Yield {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel { must_in_place: true, ..UseModel::READ }
-    }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        let parent = op.parent().filter(|p| p.is("scf.if"));
-        parent.map(|p| AliasModel::maybe(p.result(operand))).into_iter().collect()
-    }
-    fn rewrite(
-        &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
-    ) -> Result<(), Declined> {
-        let Some(parent) = op.parent() else { return Err(Declined::no_match("a yield without a parent")) };
-        rw.set_point(InsertionPoint::Before(op));
-        let mut values = Vec::with_capacity(op.num_operands());
-        for (i, value) in buffers.operands().iter().enumerate() {
-            let wanted = parent.results().get(i).map(|r| r.ty()).filter(|t| t.is_memref());
-            values.push(match wanted {
-                Some(ty) => pass.cast_or_copy(rw, op, *value, ty)?,
-                None => *value,
-            });
-        }
-        rw.set_operands(op, &values);
-        Ok(())
     }
 }

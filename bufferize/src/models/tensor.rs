@@ -1,18 +1,15 @@
 //! `tensor`: slices become subviews, inserts become copies into subviews, elements become loads and stores.
 
-use monopour_analysis::facts::Definition;
 use monopour_ir::conversion::{ConversionRewriter, Declined};
-use monopour_ir::{InsertionPoint, Op, OpSpec, Type, Value};
+use monopour_ir::{InsertionPoint, Op, OpSpec, Value};
 
-use super::no_uses;
 use crate::boundary::Callees;
 use crate::buffer_type::{BufferTypes, subview_type};
-use crate::op_model::{AliasModel, Buffers, Index, OpModel, OpModels, ReadModel, ResultModel, SubsetModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, Index, OpModel, OpModels, SubsetModel, UseModel};
 use crate::rewrite::Rewriting;
 use crate::slices::slice_of;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("tensor.empty", Empty);
     models.add("tensor.extract_slice", ExtractSlice);
     models.add("tensor.insert_slice", InsertSlice);
     models.add("tensor.parallel_insert_slice", ParallelInsertSlice);
@@ -20,31 +17,6 @@ pub(super) fn add(models: &mut OpModels) {
     models.add("tensor.insert", Insert);
     models.add("tensor.dim", Dim { to: "memref.dim" });
     models.add("tensor.rank", Dim { to: "memref.rank" });
-    models.add("tensor.cast", Cast);
-}
-
-struct Empty;
-
-impl OpModel for Empty {
-    no_uses!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
-        ResultModel { definition: Definition::Never, allocates: true, ..ResultModel::default() }
-    }
-    fn rewrite(
-        &self,
-        op: Op,
-        _buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
-    ) -> Result<(), Declined> {
-        if op.result(0).is_unused() {
-            rw.erase(op);
-            return Ok(());
-        }
-        let buffer = pass.alloc(rw, op, pass.identity(op.result(0).ty()), &op.operands())?;
-        rw.replace_op(op, &[buffer]);
-        Ok(())
-    }
 }
 
 struct ExtractSlice;
@@ -147,11 +119,18 @@ struct ParallelInsertSlice;
 
 impl OpModel for ParallelInsertSlice {
     fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
-        // Elements outside of the slice belong to other iterations: the destination is never read.
-        if operand == 1 { UseModel { reads: ReadModel::No, ..UseModel::WRITE } } else { insert_use(op, operand) }
+        // What it does not overwrite stays, and nobody would see the write in a copy.
+        UseModel { must_in_place: operand == 1, ..insert_use(op, operand) }
     }
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
+    }
+    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+        let output = op.operand(operand).as_block_arg().filter(|_| operand == 1);
+        let Some((body, index)) = output else { return vec![] };
+        let Some(forall) = body.parent_op() else { return vec![] };
+        let first = body.num_args() - forall.num_results().min(body.num_args());
+        index.checked_sub(first).map(|i| forall.result(i)).into_iter().collect()
     }
     fn subset(&self, op: Op) -> Option<SubsetModel> {
         insertion(op)
@@ -240,49 +219,6 @@ impl OpModel for Dim {
         let ty = op.result(0).ty();
         let dim = rw.create(OpSpec::new(self.to, op.location()).operands(buffers.operands()).results(&[ty]))?;
         rw.replace_op(op, &[dim.result(0)]);
-        Ok(())
-    }
-}
-
-struct Cast;
-
-/// The buffer of a cast tensor: the new shape, with the layout of the source.
-fn cast_type(source: Type, result: Type) -> Option<Type> {
-    let memref = source.as_memref()?;
-    let shape = result.shape()?;
-    Some(if memref.is_identity() {
-        Type::memref(&shape, memref.element, memref.memory_space)
-    } else {
-        Type::strided_memref(&shape, memref.element, memref.offset, &memref.strides, memref.memory_space)
-    })
-}
-
-impl OpModel for Cast {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::NONE
-    }
-    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![AliasModel::equivalent(op.result(0))]
-    }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), monopour_ir::Diagnostics> {
-        if let Some(ty) = cast_type(types.of(op.operand(0)), op.result(0).ty()) {
-            types.set(op.result(0), ty);
-        }
-        Ok(())
-    }
-    fn rewrite(
-        &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
-    ) -> Result<(), Declined> {
-        let source: Value = buffers.operand(0);
-        let Some(ty) = cast_type(source.ty(), op.result(0).ty()) else {
-            return Err(pass.unsupported(op, "an unranked tensor").into());
-        };
-        let cast = rw.create(OpSpec::new("memref.cast", op.location()).operands(&[source]).results(&[ty]))?;
-        rw.replace_op(op, &[cast.result(0)]);
         Ok(())
     }
 }

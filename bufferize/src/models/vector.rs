@@ -12,6 +12,7 @@ pub(super) fn add(models: &mut OpModels) {
     models.add("vector.gather", Load { base: 0 });
     models.add("vector.load", Load { base: 0 });
     models.add("vector.transfer_write", TransferWrite);
+    models.add("vector.scatter", Scatter);
     models.add("vector.mask", Mask);
     models.add("vector.yield", Yield);
 }
@@ -79,6 +80,29 @@ impl OpModel for TransferWrite {
     ) -> Result<(), Declined> {
         pass.recreate(rw, op, buffers.operands(), &[])?;
         rw.replace_op(op, &[buffers.operand(1)]);
+        Ok(())
+    }
+}
+
+/// Writes some elements of a tensor.
+struct Scatter;
+
+impl OpModel for Scatter {
+    fn use_of(&self, _op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        if operand == 0 { UseModel::READ_WRITE } else { UseModel::READ }
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        op.results().into_iter().filter(|_| operand == 0).map(AliasModel::equivalent).collect()
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        pass.recreate(rw, op, buffers.operands(), &[])?;
+        rw.replace_op(op, &[buffers.operand(0)]);
         Ok(())
     }
 }

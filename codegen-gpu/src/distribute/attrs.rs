@@ -24,6 +24,8 @@ pub(super) struct KernelAttr {
     pub(super) vector_width: u32,
     /// Lanes of the subgroup that operands are shared in; `None`: not shared.
     pub(super) shared_lanes: Option<u32>,
+    /// Whether operands are copied to workgroup memory, where the invocations share them.
+    pub(super) staged: bool,
 }
 
 impl KernelAttr {
@@ -54,6 +56,7 @@ impl KernelAttr {
             // Lane counts are powers of two.
             vector_width: 1 << asked.ilog2(),
             shared_lanes: shared_lanes(text("share").as_deref(), int("subgroup_size"), invocations, device),
+            staged: text("share").as_deref() == Some("workgroup"),
         })
     }
 

@@ -1,66 +1,122 @@
 //! The border of a kernel: its arguments, its attributes, and the call.
 
+use super::grid::Grid;
 use super::model::{Base, Model, Operand, Source};
 use crate::error;
-use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value};
-use monopour_program::GpuDescription;
+use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value};
+use monopour_program::{GpuDescription, GpuKernel};
+use std::ops::Range;
 
-/// Positions of the tile ids among the arguments; they come last.
-pub(super) fn tile_ids(func: Op) -> Result<Vec<usize>, Diagnostics> {
-    let args = func.body().map(|b| b.args()).unwrap_or_default();
-    let first = args.iter().position(|a| a.ty().is_index()).unwrap_or(args.len());
-    let split = args.iter().enumerate().all(|(i, a)| if i < first { a.ty().is_memref() } else { a.ty().is_index() });
-    if !split {
-        return Err(error::not_a_tile(func, "its arguments are not memrefs followed by tile ids"));
+/// Which arguments of a kernel are what: buffers come first, then scalars, then the tile ids.
+#[derive(Clone, Debug)]
+pub(super) struct Signature {
+    pub(super) buffers: usize,
+    pub(super) ids: Range<usize>,
+}
+
+impl Signature {
+    /// Reads the arguments. `monopour.grid_rank` says how many ids there are; without it all indices at the end are ids.
+    pub(super) fn read(func: Op) -> Result<Self, Diagnostics> {
+        let args = func.body().map(|b| b.args()).unwrap_or_default();
+        let buffers = args.iter().position(|a| !a.ty().is_memref()).unwrap_or(args.len());
+        let indices = args.iter().rev().take_while(|a| a.ty().is_index()).count();
+        let rank =
+            func.attr("monopour.grid_rank").and_then(|a| a.as_int()).map(|r| usize::try_from(r).unwrap_or(usize::MAX));
+        let rank = rank.unwrap_or(indices);
+        let scalar = |ty: Type| ty.is_index() || ty.integer_width().is_some() || ty.is_float();
+        if rank > indices || !args[buffers..].iter().all(|a| scalar(a.ty())) {
+            return Err(error::not_a_tile(func, "its arguments are not buffers, then scalars, then tile ids"));
+        }
+        Ok(Self { buffers, ids: args.len() - rank..args.len() })
     }
-    Ok((first..args.len()).collect())
+}
+
+/// What the caller of a kernel must do.
+#[derive(Clone, Debug)]
+pub(super) struct Border {
+    pub(super) signature: Signature,
+    pub(super) grid: Grid,
+    /// Buffers of which only the base is passed: their extent is unknown.
+    pub(super) unknown: Vec<bool>,
+    pub(super) scratch: Vec<super::locals::Scratch>,
+}
+
+/// Whether an argument is the base of a buffer of unknown extent.
+pub(super) fn is_base(arg: Value) -> bool {
+    let uses = arg.uses();
+    arg.ty().shape().is_some_and(|s| s.is_empty())
+        && !uses.is_empty()
+        && uses.iter().all(|u| u.op.is("memref.reinterpret_cast"))
 }
 
 /// The rank-1 type of a buffer.
-fn flat_type(op: Op, ty: Type) -> Result<Type, Diagnostics> {
+fn flat_type(op: Op, ty: Type, unknown: bool) -> Result<Type, Diagnostics> {
     let memref = ty.as_memref().filter(|m| m.is_identity() && m.shape.iter().all(|d| *d >= 0));
     let memref =
         memref.ok_or_else(|| error::not_a_tile(op, &format!("argument type {ty} is not static and contiguous")))?;
-    Ok(Type::memref(&[memref.shape.iter().product()], memref.element, memref.memory_space))
+    let extent = if unknown { DYNAMIC } else { memref.shape.iter().product() };
+    Ok(Type::memref(&[extent], memref.element, memref.memory_space))
 }
 
 /// Gives every memref argument rank 1 and drops the tile ids, which nothing uses any more.
-pub(super) fn flatten_arguments(rw: &mut Rewriter, func: Op, ids: &[usize]) -> Result<(), Diagnostics> {
+pub(super) fn flatten_arguments(
+    rw: &mut Rewriter,
+    func: Op,
+    signature: &Signature,
+    unknown: &[bool],
+) -> Result<(), Diagnostics> {
     let Some(body) = func.body() else { return Ok(()) };
-    for id in ids.iter().rev() {
-        rw.erase_block_arg(body, *id);
+    for id in signature.ids.clone().rev() {
+        rw.erase_block_arg(body, id);
     }
-    let types = body.args().into_iter().map(|a| flat_type(func, a.ty())).collect::<Result<Vec<_>, _>>()?;
-    for (arg, ty) in body.args().into_iter().zip(&types) {
-        rw.set_type(arg, *ty);
+    for (i, unknown) in unknown.iter().enumerate() {
+        let ty = flat_type(func, body.arg(i).ty(), *unknown)?;
+        rw.set_type(body.arg(i), ty);
     }
     rw.remove_attr(func, "arg_attrs");
-    rw.set_attr(func, "function_type", Attr::ty(Type::function(func.context(), &types, &[])));
     Ok(())
 }
 
+/// States the arguments that the body has in the function's type.
+pub(super) fn set_function_type(rw: &mut Rewriter, func: Op) {
+    let types: Vec<Type> = func.body().map(|b| b.args()).unwrap_or_default().into_iter().map(Value::ty).collect();
+    rw.set_attr(func, "function_type", Attr::ty(Type::function(func.context(), &types, &[])));
+}
+
 /// The device can bind all arguments.
-pub(super) fn check_buffers(func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
+pub(super) fn check_arguments(func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
     let args = func.body().map(|b| b.args()).unwrap_or_default();
-    let (needed, offered) = (args.len() as u64, u64::from(device.limits.max_storage_buffers));
+    let (buffers, scalars): (Vec<Value>, Vec<Value>) = args.into_iter().partition(|a| a.ty().is_memref());
+    let (needed, offered) = (buffers.len() as u64, u64::from(device.limits.max_storage_buffers));
     if needed > offered {
         return Err(error::over_limit(func, "storage buffers", needed, offered));
     }
-    for arg in args {
+    for arg in buffers {
         let bytes = arg.ty().static_size_bytes().unwrap_or(0);
         if bytes > device.limits.max_binding_bytes {
             return Err(error::over_limit(func, "bytes in one binding", bytes, device.limits.max_binding_bytes));
         }
     }
+    let scalars = scalars.into_iter().map(|s| crate::emit::scalar_bytes(s.ty())).collect();
+    let needed = GpuKernel { scalars, ..GpuKernel::default() }.immediate_bytes();
+    if needed > device.limits.max_immediate_bytes {
+        let offered = device.limits.max_immediate_bytes;
+        return Err(error::over_limit(func, "bytes of scalars", needed.into(), offered.into()));
+    }
     Ok(())
 }
 
-/// Records how the written code accesses each argument: `read`, `write` or `read_write`.
+/// Records how the written code accesses each buffer: `read`, `write` or `read_write`.
 pub(super) fn set_access(rw: &mut Rewriter, func: Op) {
     let cx = func.context();
     let args = func.body().map(|b| b.args()).unwrap_or_default();
-    let attrs: Vec<Attr> =
-        args.into_iter().map(|arg| Attr::dict(cx, &[("monopour.access", Attr::string(cx, access(arg)))])).collect();
+    let entry = |arg: Value| {
+        if !arg.ty().is_memref() {
+            return Attr::dict(cx, &[]);
+        }
+        Attr::dict(cx, &[("monopour.access", Attr::string(cx, access(arg)))])
+    };
+    let attrs: Vec<Attr> = args.into_iter().map(entry).collect();
     rw.set_attr(func, "arg_attrs", Attr::array(cx, &attrs));
 }
 
@@ -100,26 +156,38 @@ pub(super) fn count_copies(rw: &mut Rewriter, func: Op, model: &Model) {
 }
 
 /// Whether a call still has the form of an outlined kernel.
-pub(super) fn passes_tile_ids(module: &Module, call: Op) -> bool {
+pub(super) fn is_outlined(module: &Module, call: Op) -> bool {
     let callee = call.attr("callee").and_then(|c| module.symbol(c.as_symbol()?));
-    let is_kernel = callee.is_some_and(|f| f.attr("monopour.kernel").is_some());
-    is_kernel && call.operands().iter().any(|v| v.ty().is_index())
+    let kernel = callee.filter(|f| f.attr("monopour.kernel").is_some());
+    let types: Vec<Type> = call.operands().into_iter().map(Value::ty).collect();
+    kernel.and_then(Op::function_type).is_some_and(|(inputs, _)| inputs != types)
 }
 
-/// Drops the tile ids of a call; its buffers are reshaped in front of the forall, which stays a single call.
-pub(super) fn lower_call(rw: &mut Rewriter, call: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
+/// Drops the tile ids of a call and passes what the kernel has grown; buffers are reshaped, and scratch lives, around the
+/// forall, which stays a single call.
+pub(super) fn lower_call(rw: &mut Rewriter, call: Op, border: &Border) -> Result<(), Diagnostics> {
     let forall = call
         .parent()
         .filter(|p| p.is("scf.forall"))
         .ok_or_else(|| error::not_a_tile(call, "its call is not in a forall"))?;
-    let grid = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
-    let offered = i64::from(device.limits.max_workgroups_per_dimension);
-    if let Some(extent) = grid.iter().find(|g| **g > offered) {
-        return Err(error::over_limit(call, "workgroups in one dimension", *extent as u64, offered as u64));
-    }
     rw.set_point(InsertionPoint::Before(forall));
-    let buffers = call.operands().into_iter().filter(|v| v.ty().is_memref());
-    let operands = buffers.map(|v| flatten(rw, call, v)).collect::<Result<Vec<_>, _>>()?;
+    let passed = call.operands();
+    let mut operands = Vec::new();
+    for (value, unknown) in passed[..border.signature.buffers].iter().zip(&border.unknown) {
+        operands.push(flatten(rw, call, *value, *unknown)?);
+    }
+    let scratch = super::locals::allocate_scratch(rw, call, border)?;
+    operands.extend(&scratch);
+    operands.extend(&passed[border.signature.buffers..border.signature.ids.start]);
+    if border.grid.num_dynamic() > 0 {
+        let bounds = forall.operands();
+        // Lower bounds and steps of a normalised forall are static: its first operands are the dynamic upper bounds.
+        operands.extend(bounds.into_iter().take(border.grid.num_dynamic()));
+    }
+    rw.set_point(InsertionPoint::After(forall));
+    for buffer in scratch {
+        rw.create(OpSpec::new("memref.dealloc", call.location()).operands(&[buffer]))?;
+    }
     rw.set_point(InsertionPoint::Before(call));
     let mut spec = OpSpec::new("func.call", call.location()).operands(&operands);
     let attrs = call.attrs();
@@ -131,13 +199,26 @@ pub(super) fn lower_call(rw: &mut Rewriter, call: Op, device: &GpuDescription) -
     Ok(())
 }
 
-fn flatten(rw: &mut Rewriter, call: Op, value: Value) -> Result<Value, Diagnostics> {
-    let ty = flat_type(call, value.ty())?;
+fn flatten(rw: &mut Rewriter, call: Op, value: Value, unknown: bool) -> Result<Value, Diagnostics> {
+    let ty = flat_type(call, value.ty(), unknown)?;
     let rank = value.ty().shape().map_or(0, |s| s.len());
     if rank == 1 {
         return Ok(value);
     }
     let cx = call.context();
+    if unknown {
+        // Everything from the base on: nobody reads the size that is stated here.
+        let size = rw.const_index(1, call.location());
+        let spec = OpSpec::new("memref.reinterpret_cast", call.location())
+            .operands(&[value, size])
+            .results(&[ty])
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 1, 0]))
+            .attr("static_offsets", Attr::dense_i64(cx, &[0]))
+            .attr("static_sizes", Attr::dense_i64(cx, &[DYNAMIC]))
+            .attr("static_strides", Attr::dense_i64(cx, &[1]))
+            .attr("monopour.whole", Attr::unit(cx));
+        return Ok(rw.create(spec)?.result(0));
+    }
     let spec = if rank == 0 {
         OpSpec::new("memref.expand_shape", call.location())
             .attr("reassociation", Attr::array(cx, &[]))

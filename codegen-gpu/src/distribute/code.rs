@@ -33,6 +33,17 @@ impl<'r> Code<'r> {
         self.point = point;
         self.rw.set_point(point);
     }
+    /// Where code is written.
+    pub(super) fn point(&self) -> InsertionPoint {
+        self.point
+    }
+    /// The block at whose end code is written, in the body of a loop or condition that is being made.
+    pub(super) fn block(&self) -> Option<Block> {
+        match self.point {
+            InsertionPoint::End(block) | InsertionPoint::Start(block) => Some(block),
+            InsertionPoint::Before(op) | InsertionPoint::After(op) => op.block(),
+        }
+    }
     pub(super) fn create(&mut self, spec: OpSpec<'_>) -> Result<Op, Diagnostics> {
         self.rw.create(spec)
     }
@@ -280,7 +291,7 @@ pub(super) fn facts(value: Value) -> Facts {
         return Facts { divisor: c.abs(), bound: Some(c) };
     }
     let unknown = Facts { divisor: 1, bound: None };
-    let Some(op) = value.defining_op() else { return unknown };
+    let Some(op) = value.defining_op() else { return induction_facts(value).unwrap_or(unknown) };
     if op.num_operands() != 2 {
         return unknown;
     }
@@ -299,6 +310,14 @@ pub(super) fn facts(value: Value) -> Facts {
         "arith.maxsi" => Facts { divisor: gcd(a.divisor, b.divisor), bound: pair.map(|(x, y)| x.max(y)) },
         _ => Facts { divisor: a.divisor.saturating_mul(b.divisor), bound: product_bound(op, a, b) },
     }
+}
+
+/// A loop counter is a multiple of what start and step are multiples of, and less than the end.
+fn induction_facts(value: Value) -> Option<Facts> {
+    let (block, position) = value.as_block_arg()?;
+    let op = block.parent_op().filter(|op| op.is("scf.for") && position == 0)?;
+    let divisor = gcd(facts(op.operand(0)).divisor, facts(op.operand(2)).divisor);
+    Some(Facts { divisor, bound: facts(op.operand(1)).bound.map(|end| end - 1) })
 }
 
 /// A product with a constant, whose other factor is a tile id and so not negative.

@@ -1,71 +1,64 @@
-//! Matrix products: a register tile per invocation, operands loaded wide, initialisation and epilogue in registers.
+//! Products and other reductions with register tiles: matrix products in any layout, batches, matrix times vector, convolutions.
 //!
-//! Before: `linalg.fill`, `linalg.matmul` (as a generic of any operand order), elementwise generics, all on one tile of the result.
-//! After: per invocation `rows` x `columns` accumulators carried through one `scf.for` over k in steps of `reduction_step`; stored once.
+//! Before: `linalg.fill`, one op with reductions (a matrix product or a convolution as a generic), elementwise generics, all on one
+//! tile of the result.
+//! After: per invocation `rows` x `columns` accumulators carried through a nest of `scf.for` over the reductions, the stepped one in
+//! steps of `reduction_step`; stored once.
 //!
-//! Two geometries. *Shared*: the lanes of a subgroup lie along n; a row of the left operand is loaded by one lane and handed
-//! round by `gpu.shuffle` with constant lanes, so no two lanes load the same value. *Private*: invocations form a grid over
-//! the tile and each loads what it needs.
+//! One coordinate of the result is the rows, one the columns (`axes`); the others run one after the other. An input is a value per
+//! row (a scalar), per column (a vector of neighbours), or per both, as a depthwise convolution's is; any body is computed from
+//! these. What is loaded how, and which reduction is stepped, is the choice with the least cost of loads (`sides`).
 //!
-//! Ragged edges: loads are clamped into the slice, stores are guarded; k is finished by one unrolled partial step.
-//! Requires: one group that holds exactly one contraction over f32, its other ops pointwise. Declines otherwise, with a reason.
+//! Two geometries. *Shared*: the lanes of a subgroup lie along the columns; the values of a row are loaded by one lane and handed
+//! round by `gpu.shuffle` with constant lanes, so no two lanes load the same value. *Private*: invocations form a grid over the
+//! tile and each loads what it needs, from the inputs or from copies in workgroup memory (`stage`).
+//!
+//! Ragged edges: loads are clamped into the slice, stores are guarded; the reduction is finished by one partial step.
+//! Requires: one group that holds exactly one op with reductions, its other ops pointwise. Declines otherwise, with a reason.
 
+mod axes;
+mod load;
+mod sides;
+mod stage;
 mod write;
 
 use super::attrs::KernelAttr;
-use super::code::{facts, gcd};
 use super::evaluate::{Evaluator, Reach, is_vectorizable};
 use super::groups::Group;
-use super::model::{Base, Size, Source, TileOp};
+use super::model::{Base, Source, TileOp};
+use axes::{Axes, Extent, Input};
 use monopour_ir::Type;
+use sides::{Access, Choice, Setting, Side};
+use stage::Stage;
 use std::collections::HashMap;
 pub(super) use write::write;
 
 /// Most accumulators (in elements) of one invocation; more only spill.
 const MAX_ACCUMULATORS: i64 = 512;
 
-/// A contraction with everything decided.
+/// A reduction with everything decided.
 pub(super) struct Plan<'m> {
-    /// Ops before, the contraction, ops after.
+    /// Ops before, the op with reductions, ops after.
     before: Vec<&'m TileOp>,
     op: &'m TileOp,
     after: Vec<&'m TileOp>,
-    left: Side,
-    right: Side,
-    rows: Size,
-    columns: Size,
-    reduction: i64,
-    /// Products added to an accumulator per pass of the loop.
-    step: i64,
+    axes: Axes,
+    rows: Extent,
+    columns: Extent,
+    choice: Choice,
     /// Lanes of accesses along the columns.
     pub(super) lanes: u32,
     tile: Tile,
-}
-
-/// One factor of the product.
-#[derive(Clone, Copy, Debug)]
-struct Side {
-    slice: usize,
-    /// Elements between neighbours along m or n.
-    outer_stride: i64,
-    /// Elements between neighbours along k.
-    k_stride: i64,
-    /// Lanes of an access, along k if `k_stride` is 1, else along m or n.
-    lanes: u32,
-}
-
-impl Side {
-    fn along_k(&self) -> bool {
-        self.k_stride == 1
-    }
+    /// Per side of the choice.
+    stages: Vec<Option<Stage>>,
 }
 
 /// How the tile lies over the invocations.
 #[derive(Clone, Copy, Debug)]
 struct Tile {
-    /// Invocations along n, which are the lanes of a subgroup if operands are shared.
+    /// Invocations along the columns, which are the lanes of a subgroup if operands are shared.
     threads_n: i64,
-    /// Groups of invocations along m.
+    /// Groups of invocations along the rows.
     threads_m: i64,
     /// Rows of one invocation.
     rows: i64,
@@ -77,132 +70,118 @@ struct Tile {
     shared: Option<u32>,
 }
 
-/// Decides, or says why another strategy must do it.
-pub(super) fn plan<'m>(evaluator: &Evaluator<'m>, groups: &[Group], attr: &KernelAttr) -> Result<Plan<'m>, String> {
+/// Decides, or says why another strategy must do it. The lanes of the evaluator's points lie along the columns afterwards.
+/// At most `most_bytes` of workgroup memory are taken.
+pub(super) fn plan<'m>(
+    evaluator: &mut Evaluator<'m>,
+    groups: &[Group],
+    attr: &KernelAttr,
+    most_bytes: u64,
+) -> Result<Plan<'m>, String> {
     let [group] = groups else { return Err("the body's ops cannot share their iterations".into()) };
-    let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
-    let mut contractions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
-    let (Some((at, op)), None) = (contractions.next(), contractions.next()) else {
+    let model = evaluator.model;
+    let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
+    let mut reductions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
+    let (Some((at, op)), None) = (reductions.next(), reductions.next()) else {
         return Err("the body has not exactly one reduction".into());
     };
     let (before, after) = (ops[..at].to_vec(), ops[at + 1..].to_vec());
-    if !before.iter().chain(&after).all(|op| is_vectorizable(op)) {
-        return Err("an op around the product cannot work in vectors".into());
+    if op.outputs().len() != 1 || !ops.iter().all(|op| is_plain(op)) {
+        return Err("a body has more than one result, or is not plain arithmetic".into());
     }
-    let [rows, columns] = group.sizes.as_slice() else { return Err("the result has not two dimensions".into()) };
-    let (Some(_), Some(_)) = (rows.facts.bound, columns.facts.bound) else {
-        return Err("the tile has no known bound".into());
+    let written: Vec<Base> =
+        before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(evaluator, o.source)).collect();
+    let inputs = axes::inputs(evaluator, op, &written)?;
+    let shared_lanes = attr.shared_lanes.filter(|_| inputs.iter().all(|i| shuffles(evaluator, i)));
+    let neighbours = shared_lanes.map_or(attr.invocations(), i64::from);
+    let axes = axes::axes(op, &inputs, neighbours)?;
+    evaluator.along = axes.column;
+    let (rows, columns) = (axes.extent(axes.row), axes.extent(axes.column));
+    let widest = match ops.iter().all(|op| is_vectorizable(op)) {
+        // Workgroup memory has no wider vectors.
+        true if attr.staged => attr.vector_width.min(4),
+        true => attr.vector_width,
+        false => 1,
     };
-    let (mut left, mut right, reduction) = factors(evaluator, op)?;
-    let lanes = column_lanes(evaluator, op, columns, attr);
-    let tile = geometry(attr, rows, columns, lanes)?;
-    // Whole passes and the last, partial one consist of whole vectors.
-    let step = attr.reduction_step;
-    let span = gcd(reduction, step);
-    left.lanes = side_lanes(evaluator, &left, rows, span, attr.vector_width, tile.rows);
-    right.lanes = side_lanes(
-        evaluator,
-        &right,
-        columns,
-        span,
-        if right.along_k() { attr.vector_width } else { lanes },
-        i64::from(lanes),
-    );
-    if !right.along_k() && right.lanes != lanes {
-        right.lanes = 1;
+    let writer = after.last().unwrap_or(op);
+    let lanes = column_lanes(evaluator, writer, &columns, shared_lanes, widest);
+    let tile = geometry(attr, shared_lanes, &rows, &columns, lanes)?;
+    let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, attr, tile, lanes, widest };
+    let choice = setting.choose();
+    let mut stages: Vec<Option<Stage>> = vec![None; choice.sides.len()];
+    if attr.staged && (tile.row_passes, tile.column_passes) == (1, 1) {
+        stages = choice.sides.iter().map(|s| stage::stage(s, &tile, lanes, choice.step)).collect();
+        let bytes = |s: &Stage| s.elements as u64 * element_bytes(evaluator, s.side.slice);
+        if stages.iter().flatten().map(bytes).sum::<u64>() > most_bytes {
+            stages = vec![None; choice.sides.len()];
+        }
     }
-    if !left.along_k() && i64::from(tile.shared.unwrap_or(u32::MAX)) < step {
-        return Err("the subgroup is too narrow to share a transposed operand".into());
-    }
-    Ok(Plan { before, op, after, left, right, rows: *rows, columns: *columns, reduction, step, lanes, tile })
+    Ok(Plan { before, op, after, axes, rows, columns, choice, lanes, tile, stages })
 }
 
-/// The two factors, if the body of `op` is `accumulator + a * b` over f32 and its loops are m, n, k.
-fn factors(evaluator: &Evaluator<'_>, op: &TileOp) -> Result<(Side, Side, i64), String> {
-    let outer = op.outer.clone().ok_or("the result is not indexed by loops")?;
-    let (&[m, n], &[k]) = (outer.as_slice(), op.inner().as_slice()) else {
-        return Err("its loops are not m, n and k".into());
-    };
-    if op.num_inputs != 2 || op.outputs().len() != 1 || !is_multiply_add(op) {
-        return Err("its body is not a multiply-add of two f32 inputs".into());
-    }
-    if op.parallel[k] {
-        return Err("the loop k is not a reduction".into());
-    }
-    let reduction = op.sizes[k].exact().ok_or("the extent of k is dynamic")?;
-    let side = |operand: usize, outer: usize, other: usize| -> Option<Side> {
-        let Source::Slice(slice) = op.operands[operand].source else { return None };
-        let (strides, constant) = op.operands[operand].linear.as_ref()?;
-        let fits = *constant == 0 && strides[other] == 0 && strides[outer] != 0 && strides[k] != 0;
-        fits.then_some(Side { slice, outer_stride: strides[outer], k_stride: strides[k], lanes: 1 })
-    };
-    let argument = |s: &Side| matches!(evaluator.model.slices[s.slice].base, Base::Argument(_));
-    let found = side(0, m, n).zip(side(1, n, m)).or_else(|| side(1, m, n).zip(side(0, n, m)));
-    let (left, right) =
-        found.filter(|(l, r)| argument(l) && argument(r)).ok_or("the inputs are not one row and one column operand")?;
-    Ok((left, right, reduction))
+/// Bytes of an element in workgroup memory.
+fn element_bytes(evaluator: &Evaluator<'_>, slice: usize) -> u64 {
+    evaluator.model.slices[slice].element.element_size_bytes().unwrap_or(4).max(4)
 }
 
-/// `yield out + in0 * in1`, in any order of operands.
-fn is_multiply_add(op: &TileOp) -> bool {
-    let Some(body) = op.body else { return false };
-    let f32 = Type::f32(op.op.context());
-    let ops = body.ops();
-    let [multiply, add, end] = ops.as_slice() else { return false };
-    if !multiply.is("arith.mulf") || !add.is("arith.addf") || body.args().iter().any(|a| a.ty() != f32) {
-        return false;
+fn base(evaluator: &Evaluator<'_>, source: Source) -> Option<Base> {
+    match source {
+        Source::Slice(s) => Some(evaluator.model.slices[s].base),
+        Source::Scalar(_) => None,
     }
-    let (a, b, acc) = (body.arg(0), body.arg(1), body.arg(2));
-    let (m, s) = (multiply.operands(), add.operands());
-    let product = multiply.result(0);
-    (m == [a, b] || m == [b, a]) && (s == [acc, product] || s == [product, acc]) && end.operands() == [add.result(0)]
+}
+
+/// Arithmetic on scalars that needs no loop's value.
+fn is_plain(op: &TileOp) -> bool {
+    op.body
+        .is_none_or(|body| body.ops().iter().all(|o| o.is("linalg.yield") || matches!(o.dialect(), "arith" | "math")))
+}
+
+/// Whether lanes can hand an input's elements round.
+fn shuffles(evaluator: &Evaluator<'_>, input: &Input) -> bool {
+    let element: Type = evaluator.model.slices[input.slice].element;
+    element.float_width() == Some(32) || element.integer_width() == Some(32)
 }
 
 /// Lanes along the columns of the result: as many as are aligned, but not so many that lanes of the subgroup stay idle.
-fn column_lanes(evaluator: &Evaluator<'_>, op: &TileOp, columns: &Size, attr: &KernelAttr) -> u32 {
-    let bound = columns.facts.bound.unwrap_or(1).max(1) as u32;
-    let busy = attr.shared_lanes.map_or(u32::MAX, |size| bound.div_ceil(size).next_power_of_two());
-    let widest = attr.vector_width.min(busy);
-    let output = &op.outputs()[0];
+fn column_lanes(evaluator: &Evaluator<'_>, writer: &TileOp, columns: &Extent, shared: Option<u32>, widest: u32) -> u32 {
+    let bound = columns.bound().unwrap_or(1).max(1) as u32;
+    let busy = shared.map_or(u32::MAX, |size| bound.div_ceil(size).next_power_of_two());
+    let widest = widest.min(busy);
+    let output = &writer.outputs()[0];
     let Source::Slice(s) = output.source else { return 1 };
     let fits = |lanes: u32| {
         let local = matches!(evaluator.model.slices[s].base, Base::Local(_));
-        columns.facts.divisor % i64::from(lanes) == 0 && (local || evaluator.reach(op, output, s, lanes) == Reach::Wide)
+        columns.divisor() % i64::from(lanes) == 0 && (local || evaluator.reach(writer, output, s, lanes) == Reach::Wide)
     };
     [8, 4, 2].into_iter().find(|l| *l <= widest && fits(*l)).unwrap_or(1)
 }
 
-/// The widest aligned access of a factor: along k (in spans of `k_span`), or along its outer dimension if that is the contiguous one.
-fn side_lanes(evaluator: &Evaluator<'_>, side: &Side, outer: &Size, k_span: i64, widest: u32, outer_span: i64) -> u32 {
-    let slice = &evaluator.model.slices[side.slice];
-    let (unit, other, extent) = if side.along_k() {
-        (side.k_stride, side.outer_stride, k_span)
-    } else {
-        // A vector of rows must lie inside the slice or outside of it.
-        (side.outer_stride, side.k_stride, gcd(outer.facts.divisor, outer_span))
-    };
-    let base_elements = evaluator.elements(slice.base);
-    let all = gcd(gcd(other, extent), gcd(facts(slice.offset).divisor, base_elements));
-    if unit != 1 {
-        return 1;
-    }
-    [8, 4, 2].into_iter().find(|l| *l <= widest && all % i64::from(*l) == 0).unwrap_or(1)
-}
-
-fn geometry(attr: &KernelAttr, rows: &Size, columns: &Size, lanes: u32) -> Result<Tile, String> {
+fn geometry(
+    attr: &KernelAttr,
+    shared: Option<u32>,
+    rows: &Extent,
+    columns: &Extent,
+    lanes: u32,
+) -> Result<Tile, String> {
+    let (Some(m), Some(n)) = (rows.bound(), columns.bound()) else { return Err("the tile has no known bound".into()) };
     let invocations = attr.invocations();
     let lanes = i64::from(lanes);
-    let (m, n) = (rows.facts.bound.unwrap_or(1).max(1), columns.facts.bound.unwrap_or(1).max(1));
-    let wanted = |i: usize, default: i64| attr.register_tile.get(i).copied().filter(|t| *t > 0).unwrap_or(default);
-    let threads_n = match attr.shared_lanes {
+    let (m, n) = (m.max(1), n.max(1));
+    // The last two are those of the rows and of the columns.
+    let asked = |back: usize| attr.register_tile.len().checked_sub(back).map(|i| attr.register_tile[i]);
+    let wanted = |back: usize, default: i64| {
+        if attr.register_tile.len() < 2 { default } else { asked(back).filter(|t| *t > 0).unwrap_or(default) }
+    };
+    let threads_n = match shared {
         Some(size) => i64::from(size),
         None => {
             let useful = ceil_div(n, wanted(1, 4).max(lanes));
-            (1..=invocations).rev().find(|t| invocations % t == 0 && *t <= useful).unwrap_or(1)
+            (useful..invocations).find(|t| invocations % t == 0).unwrap_or(invocations)
         }
     };
     let threads_m = invocations / threads_n;
-    let rows = wanted(0, if attr.shared_lanes.is_some() { 16 } else { 4 }).min(m).clamp(1, MAX_ACCUMULATORS);
+    let rows = wanted(2, if shared.is_some() { 16 } else { 4 }).min(m).clamp(1, MAX_ACCUMULATORS);
     let column_groups = ceil_div(wanted(1, 8), lanes).min(ceil_div(n, threads_n * lanes)).max(1);
     if rows * column_groups * lanes > MAX_ACCUMULATORS {
         return Err("the register tile is too large".into());
@@ -214,7 +193,7 @@ fn geometry(attr: &KernelAttr, rows: &Size, columns: &Size, lanes: u32) -> Resul
         column_groups,
         row_passes: ceil_div(m, threads_m * rows),
         column_passes: ceil_div(n, threads_n * lanes * column_groups),
-        shared: attr.shared_lanes,
+        shared,
     })
 }
 
@@ -231,7 +210,7 @@ impl Plan<'_> {
             let entry = out.entry(base).or_insert(lanes);
             *entry = if *entry == lanes { lanes } else { 1 };
         };
-        for side in [&self.left, &self.right] {
+        for side in &self.choice.sides {
             merge(side.slice, side.lanes);
         }
         let pointwise = self.before.iter().chain(&self.after).flat_map(|op| op.operands.iter().map(move |o| (*op, o)));
@@ -249,5 +228,8 @@ impl Plan<'_> {
     fn columns_exact(&self) -> bool {
         let t = &self.tile;
         self.columns.exact() == Some(t.threads_n * t.column_groups * t.column_passes * i64::from(self.lanes))
+    }
+    fn stepped(&self) -> Extent {
+        self.axes.reductions[self.choice.stepped].extent
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn argument_lanes(evaluator: &Evaluator<'_>, ops: &[&TileOp], lanes: 
     out
 }
 
-/// Writes all groups.
+/// Writes all groups of a straight body.
 pub(super) fn write(
     code: &mut Code,
     evaluator: &Evaluator<'_>,
@@ -55,17 +55,31 @@ pub(super) fn write(
     lanes: u32,
 ) -> Result<(), Diagnostics> {
     let linear = code.linear_id(attr.workgroup_size);
-    for (i, group) in groups.iter().enumerate() {
-        if i > 0 {
+    // A local buffer that needs no memory has none.
+    let keep = |base: Base| evaluator.buffers.contains_key(&base);
+    write_groups(code, evaluator, groups, attr, (linear, lanes), &keep)
+}
+
+/// Writes the groups of a run: `by` is the invocation's number and the lanes that it works in.
+pub(super) fn write_groups(
+    code: &mut Code,
+    evaluator: &Evaluator<'_>,
+    groups: &[Group],
+    attr: &KernelAttr,
+    by: (Value, u32),
+    keep: &dyn Fn(Base) -> bool,
+) -> Result<(), Diagnostics> {
+    let mut since_barrier: Vec<&Group> = Vec::new();
+    for group in groups {
+        if since_barrier.iter().any(|earlier| group.depends_on(earlier)) {
             code.barrier()?;
+            since_barrier.clear();
         }
-        let later = &groups[i + 1..];
-        // A local buffer that no later group reads needs no memory.
-        let keep = |base: Base| matches!(base, Base::Argument(_)) || later.iter().any(|g| g.touches(base));
+        since_barrier.push(group);
         if group.serial {
-            serial(code, evaluator, &evaluator.model.ops[group.ops[0]], linear)?;
+            serial(code, evaluator, &evaluator.model.ops[group.ops[0]], by.0)?;
         } else {
-            spread(code, evaluator, group, attr, linear, lanes, &keep)?;
+            spread(code, evaluator, group, attr, by, keep)?;
         }
     }
     Ok(())
@@ -76,8 +90,7 @@ fn spread(
     evaluator: &Evaluator<'_>,
     group: &Group,
     attr: &KernelAttr,
-    linear: Value,
-    lanes: u32,
+    (linear, lanes): (Value, u32),
     keep: &dyn Fn(Base) -> bool,
 ) -> Result<(), Diagnostics> {
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
@@ -90,6 +103,9 @@ fn spread(
     let mut total = code.c(1);
     for extent in &extents {
         total = code.mul(total, *extent);
+    }
+    if total.constant_int() == Some(0) {
+        return Ok(());
     }
     let invocations = attr.invocations();
     let rounds = code.ceil_div_const(total, invocations);

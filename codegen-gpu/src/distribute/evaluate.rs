@@ -4,13 +4,13 @@
 //! is left at the end of the point. An element is loaded and stored once, whatever the number of ops that touch it.
 
 use super::code::{Code, gcd};
-use super::indices;
-use super::model::{Base, Model, Operand, Source, TileOp};
+use super::model::{Base, Model, Operand, Slice, Source, TileOp};
+use super::{body, indices};
 use crate::error;
-use monopour_ir::{Diagnostics, Op, OpSpec, Type, Value};
+use monopour_ir::{Diagnostics, Type, Value};
 use std::collections::HashMap;
 
-/// The element (or `lanes` neighbours along the last coordinate) that is being computed.
+/// The element (or `lanes` neighbours along one coordinate, [`Evaluator::along`]) that is being computed.
 #[derive(Clone, Debug)]
 pub(super) struct Point {
     /// Coordinates in the space of the ops' outputs.
@@ -25,8 +25,12 @@ pub(super) struct Evaluator<'a> {
     pub(super) model: &'a Model,
     /// Buffer of each base.
     pub(super) buffers: HashMap<Base, Value>,
+    /// Where the workgroup's part of a shared buffer begins; 0 where it is missing.
+    pub(super) origins: HashMap<Base, Value>,
     /// Lane count of each base's accesses; 1 where it is missing.
     pub(super) lanes: HashMap<Base, u32>,
+    /// The coordinate that the lanes of a point lie along; `None`: the last one.
+    pub(super) along: Option<usize>,
 }
 
 /// How the lanes of one access lie in memory.
@@ -123,6 +127,18 @@ impl Evaluator<'_> {
                 None => None,
             });
         }
+        self.apply(code, op, args, loops, point.lanes)
+    }
+
+    /// The op's body on the given values of its arguments (`None` for those that it does not read).
+    pub(super) fn apply(
+        &self,
+        code: &mut Code,
+        op: &TileOp,
+        args: Vec<Option<Value>>,
+        loops: &[Value],
+        lanes: u32,
+    ) -> Result<Vec<Value>, Diagnostics> {
         let Some(body) = op.body else { return Ok(vec![args[0].expect("invariant: a copy reads its input")]) };
         let mut map: HashMap<Value, Value> = HashMap::new();
         for (arg, value) in body.args().into_iter().zip(args) {
@@ -134,7 +150,7 @@ impl Evaluator<'_> {
             if inner.is("linalg.yield") {
                 return Ok(inner.operands().iter().map(|v| *map.get(v).unwrap_or(v)).collect());
             }
-            copy_op(code, inner, loops, point.lanes, &mut map)?;
+            body::copy_op(self, code, inner, loops, lanes, &mut map)?;
         }
         Err(error::not_a_tile(op.op, "its body does not yield"))
     }
@@ -172,10 +188,18 @@ impl Evaluator<'_> {
                 .all(|(e, l)| matches!(e.kind(), monopour_ir::AffineExprKind::Dim(p) if p == *l))
     }
 
+    /// The first element of a slice, counted from the start of the buffer that holds it.
+    pub(super) fn origin(&self, code: &mut Code, slice: &Slice) -> Value {
+        match self.origins.get(&slice.base) {
+            Some(origin) => code.add(*origin, slice.offset),
+            None => slice.offset,
+        }
+    }
+
     /// Position in the buffer, in elements.
     pub(super) fn linear_index(&self, code: &mut Code, operand: &Operand, slice: usize, loops: &[Value]) -> Value {
         let slice = &self.model.slices[slice];
-        let mut index = slice.offset;
+        let mut index = self.origin(code, slice);
         if let Some((strides, constant)) = &operand.linear {
             // Outer loops first: their part of the sum moves out of the inner ones.
             for (value, stride) in loops.iter().zip(strides) {
@@ -186,17 +210,17 @@ impl Evaluator<'_> {
             }
             return code.add_const(index, *constant);
         }
-        for (e, stride) in operand.map.iter().zip(&slice.strides) {
+        for (e, stride) in operand.map.iter().zip(&slice.stride_values) {
             let value = indices::expression(code, *e, loops, &[]);
-            let part = code.mul_const(value, *stride);
+            let part = code.mul(value, *stride);
             index = code.add(index, part);
         }
         index
     }
 
-    /// How the lanes along the last coordinate of `op` reach into a slice.
+    /// How the lanes of a point of `op` reach into a slice.
     pub(super) fn reach(&self, op: &TileOp, operand: &Operand, slice: usize, lanes: u32) -> Reach {
-        let along = op.outer.as_ref().and_then(|o| o.last().copied());
+        let along = op.outer.as_ref().and_then(|o| o.get(self.along.unwrap_or(o.len().wrapping_sub(1))).copied());
         let (Some(along), Some((strides, constant))) = (along, &operand.linear) else { return Reach::Uniform };
         if lanes == 1 || strides[along] == 0 {
             return Reach::Uniform;
@@ -210,31 +234,19 @@ impl Evaluator<'_> {
         Reach::Strided(strides[along])
     }
 
-    /// Elements of the whole buffer.
+    /// Elements of the whole buffer; 1 where the number is unknown, so that no access is taken for aligned.
     pub(super) fn elements(&self, base: Base) -> i64 {
-        match base {
+        let elements = match base {
             Base::Local(l) => self.model.locals[l].elements,
             Base::Argument(_) => self.buffers.get(&base).and_then(|b| b.ty().shape()).map_or(1, |s| s.iter().product()),
-        }
+        };
+        if elements < 0 { 1 } else { elements }
     }
 
     /// Loads the lanes of an access; a scalar where all lanes read the same element.
     pub(super) fn load(&self, code: &mut Code, slice: usize, index: Value, reach: Reach, lanes: u32) -> Value {
         let base = self.model.slices[slice].base;
-        let buffer = self.buffers[&base];
-        let stride = match reach {
-            Reach::Uniform => return code.load(buffer, index, 1),
-            Reach::Wide if self.lanes.get(&base) == Some(&lanes) => return code.load(buffer, index, lanes),
-            Reach::Wide => 1,
-            Reach::Strided(stride) => stride,
-        };
-        let elements: Vec<Value> = (0..i64::from(lanes))
-            .map(|i| {
-                let at = code.add_const(index, i * stride);
-                code.load(buffer, at, 1)
-            })
-            .collect();
-        code.vector_of(&elements)
+        load_from(code, self.buffers[&base], self.lanes.get(&base) == Some(&lanes), index, (reach, lanes))
     }
 
     /// Stores what `point` holds, in the order of slices; `keep` says which of them.
@@ -294,47 +306,31 @@ impl Evaluator<'_> {
     }
 }
 
-fn all(loops: &[Option<Value>]) -> Vec<Value> {
-    loops.iter().map(|l| l.expect("invariant: every loop has a value here")).collect()
+/// As [`Evaluator::load`], from a buffer; `wide`: its accesses have these lanes.
+pub(super) fn load_from(
+    code: &mut Code,
+    buffer: Value,
+    wide: bool,
+    index: Value,
+    (reach, lanes): (Reach, u32),
+) -> Value {
+    let stride = match reach {
+        Reach::Uniform => return code.load(buffer, index, 1),
+        Reach::Wide if wide => return code.load(buffer, index, lanes),
+        Reach::Wide => 1,
+        Reach::Strided(stride) => stride,
+    };
+    let elements: Vec<Value> = (0..i64::from(lanes))
+        .map(|i| {
+            let at = code.add_const(index, i * stride);
+            code.load(buffer, at, 1)
+        })
+        .collect();
+    code.vector_of(&elements)
 }
 
-/// Copies one op of a linalg body for `lanes` elements at once.
-fn copy_op(
-    code: &mut Code,
-    op: Op,
-    loops: &[Value],
-    lanes: u32,
-    map: &mut HashMap<Value, Value>,
-) -> Result<(), Diagnostics> {
-    if op.is("linalg.index") {
-        let dim = op.attr("dim").and_then(|a| a.as_int()).ok_or_else(|| error::not_a_tile(op, "it names no loop"))?;
-        map.insert(op.result(0), loops[dim as usize]);
-        return Ok(());
-    }
-    let operands: Vec<Value> = op.operands().iter().map(|v| *map.get(v).unwrap_or(v)).collect();
-    let wide = operands.iter().any(|v| v.ty().is_vector());
-    if !wide {
-        let copy = code.rw.clone_op(op, |v| *map.get(&v).unwrap_or(&v));
-        code.rw.insert(copy);
-        map.extend(op.results().into_iter().zip(copy.results()));
-        return Ok(());
-    }
-    // A scalar condition selects between whole vectors; every other operand gets all lanes.
-    let keep_first = op.is("arith.select") && !operands[0].ty().is_vector();
-    let operands: Vec<Value> = operands
-        .into_iter()
-        .enumerate()
-        .map(|(i, v)| if keep_first && i == 0 { v } else { code.broadcast(v, lanes) })
-        .collect();
-    let attrs = op.attrs();
-    let types: Vec<Type> = op.results().iter().map(|r| code.vector_type(r.ty(), lanes)).collect();
-    let mut spec = OpSpec::new(op.name(), op.location()).operands(&operands).results(&types);
-    for (name, value) in &attrs {
-        spec = spec.attr(name, *value);
-    }
-    let copy = code.create(spec)?;
-    map.extend(op.results().into_iter().zip(copy.results()));
-    Ok(())
+fn all(loops: &[Option<Value>]) -> Vec<Value> {
+    loops.iter().map(|l| l.expect("invariant: every loop has a value here")).collect()
 }
 
 /// Whether the body of `op` can be computed for several elements at once: lane by lane ops on 32-bit types.

@@ -4,6 +4,8 @@
 //! op before it wrote or read: then intermediates stay in registers. Between groups lies a barrier.
 
 use super::model::{Base, Model, Operand, Size, Source, TileOp};
+use monopour_ir::Block;
+use std::ops::Range;
 
 /// Ops with one iteration space.
 #[derive(Clone, Debug)]
@@ -14,6 +16,8 @@ pub(super) struct Group {
     pub(super) sizes: Vec<Size>,
     /// A single op whose output indices are not distinct loops: one invocation runs it.
     pub(super) serial: bool,
+    /// The block that the ops lie in.
+    pub(super) block: Block,
     touched: Vec<Touch>,
 }
 
@@ -23,12 +27,19 @@ struct Touch {
     base: Base,
     pointwise: bool,
     written: bool,
+    gathered: bool,
 }
 
-/// Groups in program order.
+/// Groups of all ops in program order.
 pub(super) fn split(model: &Model) -> Vec<Group> {
+    split_run(model, 0..model.ops.len())
+}
+
+/// Groups of a run of ops in program order.
+pub(super) fn split_run(model: &Model, run: Range<usize>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    for (i, op) in model.ops.iter().enumerate() {
+    for i in run {
+        let op = &model.ops[i];
         let touched = touches(model, op);
         let sizes: Option<Vec<Size>> = op.outer.as_ref().map(|o| o.iter().map(|l| op.sizes[*l]).collect());
         if let (Some(last), Some(sizes)) = (groups.last_mut(), &sizes)
@@ -38,7 +49,8 @@ pub(super) fn split(model: &Model) -> Vec<Group> {
             last.touched.extend(touched);
             continue;
         }
-        groups.push(Group { ops: vec![i], serial: sizes.is_none(), sizes: sizes.unwrap_or_default(), touched });
+        let block = op.op.block().expect("invariant: a tile op lies in a block");
+        groups.push(Group { ops: vec![i], serial: sizes.is_none(), sizes: sizes.unwrap_or_default(), block, touched });
     }
     groups
 }
@@ -47,6 +59,17 @@ impl Group {
     /// Whether any op of the group accesses a buffer.
     pub(super) fn touches(&self, base: Base) -> bool {
         self.touched.iter().any(|t| t.base == base)
+    }
+
+    /// Whether any op reads a buffer at indices that it computes, so that registers cannot hold the buffer.
+    pub(super) fn gathers(&self, base: Base) -> bool {
+        self.touched.iter().any(|t| t.base == base && t.gathered)
+    }
+
+    /// Whether the group must wait for what `earlier` has done, or `earlier` must have read what this one overwrites.
+    pub(super) fn depends_on(&self, earlier: &Group) -> bool {
+        let clash = |a: &Touch, b: &Touch| a.base == b.base && (a.written || b.written);
+        self.touched.iter().any(|new| earlier.touched.iter().any(|old| clash(old, new)))
     }
 }
 
@@ -65,8 +88,23 @@ fn touches(model: &Model, op: &TileOp) -> Vec<Touch> {
         let Source::Slice(slice) = operand.source else { continue };
         let written = i >= op.num_inputs;
         if written || op.reads(i) {
-            out.push(Touch { slice, base: model.slices[slice].base, pointwise: pointwise(operand), written });
+            out.push(Touch {
+                slice,
+                base: model.slices[slice].base,
+                pointwise: pointwise(operand),
+                written,
+                gathered: false,
+            });
         }
+    }
+    for slice in &op.gathered {
+        out.push(Touch {
+            slice: *slice,
+            base: model.slices[*slice].base,
+            pointwise: false,
+            written: false,
+            gathered: true,
+        });
     }
     out
 }

@@ -1,30 +1,12 @@
-//! Turns index arithmetic of a kernel into `arith` over `gpu.block_id`.
+//! Turns index arithmetic of a kernel into `arith`.
 //!
-//! Before: `affine.apply affine_map<(d0) -> (d0 * 16)>(%i)` with the tile id `%i` an argument of the function.
-//! After: `arith.muli %block_id_x, %c16`.
-//! Ensures: no affine op and no use of a tile id remains.
+//! Before: `affine.apply affine_map<(d0) -> (d0 * 16)>(%i)`.
+//! After: `arith.muli %i, %c16`.
+//! Ensures: no affine op remains.
 
 use super::code::Code;
 use crate::error;
 use monopour_ir::{AffineExpr, AffineExprKind, Diagnostics, Op, Rewriter, Value, WalkOrder};
-
-/// Tile ids become block ids: the last id is x.
-pub(super) fn replace_tile_ids(rw: &mut Rewriter, func: Op, ids: &[usize]) -> Result<(), Diagnostics> {
-    let body = func.body().ok_or_else(|| error::not_a_tile(func, "the function has no body"))?;
-    if ids.len() > 3 {
-        return Err(error::not_a_tile(func, "a grid has at most three dimensions"));
-    }
-    let first = body.first_op().ok_or_else(|| error::not_a_tile(func, "the function is empty"))?;
-    let mut code = Code::before(rw, first);
-    for (dimension, position) in ids.iter().rev().enumerate() {
-        let arg = body.arg(*position);
-        if !arg.is_unused() {
-            let id = code.id("gpu.block_id", dimension);
-            code.rw.replace_all_uses(arg, id);
-        }
-    }
-    Ok(())
-}
 
 /// Writes every `affine.apply`, `affine.min` and `affine.max` out.
 pub(super) fn lower_affine(rw: &mut Rewriter, func: Op) -> Result<(), Diagnostics> {

@@ -10,32 +10,43 @@
 //! func.func private @main_dispatch_0(%a: memref<50176xf32, #g> {monopour.access = "read"}, .., %c: memref<65536xf32, #g> {monopour.access = "write"})
 //!     attributes {monopour.workgroup_size = array<i32: 8, 1, 1>, ..} { .. vector.load .. scf.for .. gpu.shuffle .. vector.store .. }
 //! ```
-//! Requires: outlined kernels; buffers of static shape and identity layout.
-//! Ensures: the op set of [`crate::emit`]; arguments have rank 1; every argument is accessed with one lane count;
-//! calls lose their tile ids and reshape their arguments in front of the forall.
-//! Limits: bodies that are not tile programs (G0003), a malformed attribute (G0004), intermediates that do not fit in workgroup
-//! memory (G0005), too many buffers, invocations or workgroups for the device (G0008).
+//! Requires: outlined kernels, whose arguments are buffers (static and contiguous, or the base of a `memref.reinterpret_cast`),
+//! scalars, and `monopour.grid_rank` tile ids.
+//! Ensures: the op set of [`crate::emit`]; buffer arguments have rank 1, unknown extents are dynamic; every argument is accessed
+//! with one lane count; calls lose their tile ids and reshape their buffers in front of the forall. A kernel may have grown
+//! arguments: scratch after the buffers, which is allocated before the forall and freed after it, and the dynamic extents of
+//! its grid at the end. A kernel with `monopour.linear_grid` numbers its workgroups through (`monopour_program::fold_grid`).
+//! Limits: bodies that are not tile programs (G0003), a malformed attribute (G0004), intermediates whose size the host cannot
+//! compute (G0005), types that the device lacks (G0002), too many buffers, scalars, invocations or workgroups for it (G0008).
 //!
-//! Strategies: `contraction` for matrix products with their initialisation and elementwise successors; `elementwise` for
+//! Strategies: `contraction` for matrix products and convolutions with their initialisation and elementwise successors; `elementwise` for
 //! pointwise bodies, in vectors; `fallback`, scalar loop nests, for everything else. A strategy that declines leaves its reason in the [`Report`].
 
 mod attrs;
+mod body;
 mod boundary;
 mod code;
 mod contraction;
 mod elementwise;
 mod evaluate;
+mod grid;
 mod groups;
 mod indices;
+mod locals;
 mod model;
+mod steps;
+mod types;
 
 use crate::error;
 use attrs::KernelAttr;
+use boundary::{Border, Signature};
 use code::Code;
 use evaluate::Evaluator;
+use grid::Grid;
+use locals::{Place, Scratch};
 use model::{Base, Model};
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
-use monopour_ir::{Attr, Diagnostics, Module, Op, OpSpec, Rewriter, Type, Value, run_passes};
+use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, Rewriter, run_passes};
 use monopour_program::GpuDescription;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -52,7 +63,7 @@ pub struct Report {
 pub struct KernelReport {
     /// The function.
     pub name: String,
-    /// `contraction`, `elementwise` or `fallback`.
+    /// `contraction`, `convolution`, `elementwise` or `fallback`.
     pub strategy: &'static str,
     /// Why the strategy that the kernel's class asks for was not taken; empty if it was.
     pub declined: String,
@@ -63,28 +74,40 @@ pub struct KernelReport {
 /// Distributes every kernel function of `module` that is not distributed yet.
 ///
 /// # Errors
-/// G0003, G0004, G0005, G0008; see the module documentation.
+/// G0002 to G0005, G0008; see the module documentation.
 pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnostics> {
     let kernels: Vec<Op> = module.functions().into_iter().filter(|f| is_pending(*f)).collect();
     for kernel in &kernels {
-        run_passes(*kernel, "func.func(linalg-generalize-named-ops,canonicalize,cse)")?;
+        run_passes(*kernel, "func.func(scf-forall-to-for,linalg-generalize-named-ops,canonicalize,cse)")?;
     }
     let report = RefCell::new(Report::default());
+    let borders: RefCell<HashMap<String, Border>> = RefCell::default();
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("func.func", |op| !is_pending(op));
-    target.dynamically_legal_op("func.call", |op| !boundary::passes_tile_ids(module, op));
     let mut patterns = PatternSet::new();
     patterns.add_fn("func.func", |op, _, rw| {
-        let entry = kernel(rw, op, device).map_err(Declined::Failed)?;
+        let (entry, border) = kernel(rw, module, op, device).map_err(Declined::Failed)?;
+        borders.borrow_mut().insert(entry.name.clone(), border);
         report.borrow_mut().kernels.push(entry);
         Ok(())
     });
-    patterns.add_fn("func.call", |op, _, rw| boundary::lower_call(rw, op, device).map_err(Declined::Failed));
+    convert(module.op(), &target, &patterns, Mode::Partial)?;
+    // The calls know what to pass only when the kernels say what they take.
+    let borders = borders.take();
+    let border_of = |call: Op| borders.get(call.attr("callee")?.as_symbol()?);
+    let mut target = ConversionTarget::new();
+    target.dynamically_legal_op("func.call", |op| border_of(op).is_none() || !boundary::is_outlined(module, op));
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("func.call", |op, _, rw| {
+        let border = border_of(op).ok_or_else(|| Declined::no_match("it calls no kernel"))?;
+        boundary::lower_call(rw, op, border).map_err(Declined::Failed)
+    });
     convert(module.op(), &target, &patterns, Mode::Partial)?;
     for kernel in &kernels {
         run_passes(*kernel, "func.func(canonicalize,cse,loop-invariant-code-motion,cse)")?;
         let mut rw = Rewriter::new(kernel.context());
         boundary::set_access(&mut rw, *kernel);
+        types::check(*kernel, device)?;
     }
     Ok(report.take())
 }
@@ -97,94 +120,93 @@ fn is_pending(func: Op) -> bool {
         && func.body().is_some()
 }
 
-fn kernel(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Result<KernelReport, Diagnostics> {
+fn kernel(
+    rw: &mut Rewriter,
+    module: &Module,
+    func: Op,
+    device: &GpuDescription,
+) -> Result<(KernelReport, Border), Diagnostics> {
     let attr = KernelAttr::read(func, device)?;
-    let body = func.body().ok_or_else(|| error::not_a_tile(func, "the function has no body"))?;
-    let end = body.terminator().ok_or_else(|| error::not_a_tile(func, "the function does not return"))?;
-    let ids = boundary::tile_ids(func)?;
-    indices::replace_tile_ids(rw, func, &ids)?;
+    let signature = Signature::read(func)?;
+    let args = func.body().map(|b| b.args()).unwrap_or_default();
+    let unknown: Vec<bool> = args[..signature.buffers].iter().map(|a| boundary::is_base(*a)).collect();
     indices::lower_affine(rw, func)?;
+    let most = locals::most_workgroups(func, device);
+    let grid = Grid::read(func, grid::dispatch_of(module, func), signature.ids.len(), most, device)?;
+    let (block, worker) = grid.enter(rw, func, &signature)?;
     indices::hoist_constants(rw, func);
-    let first = body.first_op().expect("invariant: the body has a terminator");
-    let model = model::read(func, &mut Code::before(rw, first))?;
-    boundary::flatten_arguments(rw, func, &ids)?;
-    boundary::check_buffers(func, device)?;
+    let end = block.terminator().ok_or_else(|| error::not_a_tile(func, "the function does not return"))?;
+    let first = func.body().and_then(|b| b.first_op()).expect("invariant: the body has a terminator");
+    let model = model::read(func, block, &mut Code::before(rw, first))?;
+    boundary::flatten_arguments(rw, func, &signature, &unknown)?;
 
     let mut code = Code::before(rw, end);
-    let (strategy, lanes, declined) = write(&mut code, func, &model, &attr, device)?;
+    let place = Place { device, worker, end, at_once: grid.at_once(), buffers: signature.buffers };
+    let (entry, scratch) = write(&mut code, func, &model, &attr, &place)?;
+    if grid.most.is_some() && !scratch.is_empty() {
+        // The next tile takes the same scratch.
+        code.barrier()?;
+    }
     boundary::count_copies(code.rw, func, &model);
     for op in model.replaced.iter().rev() {
         code.rw.erase(*op);
     }
+    boundary::set_function_type(code.rw, func);
+    boundary::check_arguments(func, device)?;
     let size: Vec<i32> = attr.workgroup_size.iter().map(|s| *s as i32).collect();
     code.rw.set_attr(func, "monopour.workgroup_size", Attr::dense_i32(func.context(), &size));
-    Ok(KernelReport { name: func.symbol_name().unwrap_or_default(), strategy, declined, lanes })
+    Ok((entry, Border { signature, grid, unknown, scratch }))
 }
 
-/// Picks the strategy and writes the kernel's code: its name, the lanes of its accesses, why another was declined.
+/// Picks the strategy and writes the kernel's code; returns what became of it, and the scratch that it takes.
 fn write(
     code: &mut Code,
     func: Op,
     model: &Model,
     attr: &KernelAttr,
-    device: &GpuDescription,
-) -> Result<(&'static str, u32, String), Diagnostics> {
-    let groups = groups::split(model);
+    place: &Place<'_>,
+) -> Result<(KernelReport, Vec<Scratch>), Diagnostics> {
     let arguments = func.body().map(|b| b.args()).unwrap_or_default();
-    let buffers = arguments.into_iter().enumerate().map(|(i, v)| (Base::Argument(i), v)).collect();
-    let mut evaluator = Evaluator { model, buffers, lanes: HashMap::new() };
+    let buffers = arguments.into_iter().enumerate().filter(|(_, v)| v.ty().is_memref());
+    let buffers = buffers.map(|(i, v)| (Base::Argument(i), v)).collect();
+    let mut evaluator = Evaluator { model, buffers, origins: HashMap::new(), lanes: HashMap::new(), along: None };
+    let name = func.symbol_name().unwrap_or_default();
+    let report = |strategy, lanes, declined| KernelReport { name, strategy, declined, lanes };
     let mut declined = String::new();
-    if attr.class == "contraction" {
-        match contraction::plan(&evaluator, &groups, attr) {
+    let groups = if model.is_straight() { groups::split(model) } else { steps::groups(model) };
+    if !model.is_straight() {
+        declined = "the body has control flow or single accesses".into();
+    } else if let "contraction" | "convolution" = attr.class.as_str() {
+        let most_bytes = u64::from(place.device.limits.max_workgroup_storage_bytes);
+        match contraction::plan(&mut evaluator, &groups, attr, most_bytes) {
             Ok(plan) => {
                 evaluator.lanes = plan.argument_lanes(&evaluator);
                 contraction::write(code, &evaluator, &plan, attr)?;
-                return Ok(("contraction", plan.lanes, declined));
+                let strategy = if attr.class == "convolution" { "convolution" } else { "contraction" };
+                return Ok((report(strategy, plan.lanes, declined), vec![]));
             }
-            Err(why) => declined = why,
+            Err(why) => {
+                evaluator.along = None;
+                declined = why;
+            }
         }
+    }
+    let accessed = steps::accessed(model);
+    let needs = |i: &usize| locals::needs_memory(&model.locals[*i], Base::Local(*i), &groups, &accessed);
+    let bases: Vec<Base> = (0..model.locals.len()).filter(needs).map(Base::Local).collect();
+    if !model.is_straight() {
+        let scratch = locals::allocate(code, func, &mut evaluator, &bases, place)?;
+        let first = func.body().and_then(|b| b.first_op()).expect("invariant: the body has a terminator");
+        let linear = Code::before(code.rw, first).linear_id(attr.workgroup_size);
+        steps::Writer { evaluator: &evaluator, attr, linear, pending: false }.steps(code, &model.steps)?;
+        code.at(InsertionPoint::Before(place.end));
+        return Ok((report("fallback", 1, declined), scratch));
     }
     let lanes = elementwise::choose_lanes(&evaluator, &groups, attr);
     let ops: Vec<_> = model.ops.iter().collect();
     evaluator.lanes = elementwise::argument_lanes(&evaluator, &ops, lanes);
-    allocate_locals(code, func, &mut evaluator, &groups, device)?;
+    let scratch = locals::allocate(code, func, &mut evaluator, &bases, place)?;
     elementwise::write(code, &evaluator, &groups, attr, lanes)?;
     let pointwise = groups.len() == 1 && model.ops.iter().all(|op| op.outer.is_some() && op.inner().is_empty());
-    Ok((if pointwise { "elementwise" } else { "fallback" }, lanes, declined))
-}
-
-/// Workgroup memory for the local buffers that pass values from one group to another.
-fn allocate_locals(
-    code: &mut Code,
-    func: Op,
-    evaluator: &mut Evaluator<'_>,
-    groups: &[groups::Group],
-    device: &GpuDescription,
-) -> Result<(), Diagnostics> {
-    let mut needed_bytes = 0;
-    for (i, local) in evaluator.model.locals.iter().enumerate() {
-        let base = Base::Local(i);
-        let users = groups.iter().filter(|g| g.touches(base)).count();
-        let serial = groups.iter().any(|g| g.serial && g.touches(base));
-        if users < 2 && !serial {
-            continue;
-        }
-        needed_bytes += local.elements as u64 * local.element.element_size_bytes().unwrap_or(4).max(4);
-        let buffer = workgroup_buffer(code, local.op, local.element, local.elements)?;
-        evaluator.buffers.insert(base, buffer);
-    }
-    let offered_bytes = u64::from(device.limits.max_workgroup_storage_bytes);
-    if needed_bytes > offered_bytes {
-        return Err(error::workgroup_memory(func, needed_bytes, offered_bytes));
-    }
-    Ok(())
-}
-
-fn workgroup_buffer(code: &mut Code, op: Op, element: Type, elements: i64) -> Result<Value, Diagnostics> {
-    let space = Attr::parse(code.cx, "#gpu.address_space<workgroup>");
-    let ty = Type::memref(&[elements], element, space);
-    let spec = OpSpec::new("memref.alloca", op.location())
-        .results(&[ty])
-        .attr("operandSegmentSizes", Attr::dense_i32(code.cx, &[0, 0]));
-    Ok(code.create(spec)?.result(0))
+    Ok((report(if pointwise { "elementwise" } else { "fallback" }, lanes, declined), scratch))
 }

@@ -1,7 +1,7 @@
 //! `arith`: numbers, comparisons, conversions. All ops work lane by lane.
 
 use super::module::{Ex, Kernel, Lowered, Shape};
-use super::types;
+use super::{narrow, types};
 use crate::error;
 use monopour_ir::{Attr, Diagnostics, Op};
 use naga::{BinaryOperator as B, Literal, MathFunction as M, Scalar, ScalarKind, UnaryOperator as U};
@@ -19,8 +19,40 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
         name if op.num_operands() == 2 => binary(kernel, op, name, shape)?,
         _ => convert(kernel, op, shape)?,
     };
+    let lowered = wrap(kernel, op, lowered, shape);
     kernel.set(op.result(0), lowered);
     Ok(())
+}
+
+/// Brings a result of a narrow integer type back into its range.
+fn wrap(kernel: &mut Kernel, op: Op, value: Lowered, shape: Shape) -> Lowered {
+    const STAY: [&str; 10] = [
+        "arith.constant",
+        "arith.select",
+        "arith.andi",
+        "arith.ori",
+        "arith.xori",
+        "arith.maxsi",
+        "arith.minsi",
+        "arith.remsi",
+        "arith.shrsi",
+        "arith.extsi",
+    ];
+    match narrow::bits(op.result(0).ty()) {
+        Some(bits) if !STAY.contains(&op.name()) => {
+            kernel.map(value, |k, a| narrow::sign_extend(k, a, bits, shape.lanes))
+        }
+        _ => value,
+    }
+}
+
+/// An operand of an op that takes it for an unsigned number.
+fn unsigned_operand(kernel: &mut Kernel, op: Op, index: usize, lanes: u32) -> Lowered {
+    let value = kernel.operand(op, index);
+    match narrow::bits(op.operand(index).ty()) {
+        Some(bits) => kernel.map(value, |k, a| narrow::zero_extend(k, a, bits, lanes)),
+        None => value,
+    }
 }
 
 fn constant(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagnostics> {
@@ -34,7 +66,10 @@ fn constant(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagno
 }
 
 fn dense(kernel: &mut Kernel, op: Op, shape: Shape, value: &Attr) -> Result<Lowered, Diagnostics> {
-    let bytes = value.elements_bytes().filter(|_| shape.scalar.width == 4 && !op.result(0).ty().element().is_index());
+    let bytes = value.elements_bytes().filter(|_| {
+        let ty = op.result(0).ty();
+        shape.scalar.width == 4 && !ty.element().is_index() && narrow::bits(ty).is_none()
+    });
     let Some(bytes) = bytes else {
         return Err(error::unsupported_type(
             op,
@@ -104,7 +139,11 @@ fn select(kernel: &mut Kernel, op: Op, shape: Shape) -> Lowered {
 }
 
 fn binary(kernel: &mut Kernel, op: Op, name: &str, shape: Shape) -> Result<Lowered, Diagnostics> {
-    let (a, b) = (kernel.operand(op, 0), kernel.operand(op, 1));
+    let (a, b) = if name.ends_with("ui") {
+        (unsigned_operand(kernel, op, 0, shape.lanes), unsigned_operand(kernel, op, 1, shape.lanes))
+    } else {
+        (kernel.operand(op, 0), kernel.operand(op, 1))
+    };
     let bool_result = shape.scalar.kind == ScalarKind::Bool;
     if let Some(operator) = direct(name, bool_result) {
         return Ok(kernel.zip(a, b, |k, a, b| k.binary(operator, a, b)));
@@ -124,8 +163,12 @@ fn binary(kernel: &mut Kernel, op: Op, name: &str, shape: Shape) -> Result<Lower
         "arith.divui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::Divide, a, b)))),
         "arith.remui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::Modulo, a, b)))),
         "arith.shrui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::ShiftRight, a, b)))),
-        "arith.shli" => Ok(kernel.zip(a, b, |k, a, b| shift(k, B::ShiftLeft, a, b))),
-        "arith.shrsi" => Ok(kernel.zip(a, b, |k, a, b| shift(k, B::ShiftRight, a, b))),
+        "arith.shli" | "arith.shrsi" => {
+            let operator = if name == "arith.shli" { B::ShiftLeft } else { B::ShiftRight };
+            // naga does not convert 64-bit literals.
+            let amount = op.operand(1).constant_int().and_then(|a| u32::try_from(a).ok());
+            Ok(kernel.zip(a, b, |k, a, b| shift(k, operator, a, b, amount)))
+        }
         "arith.floordivsi" | "arith.ceildivsi" => {
             Ok(kernel.zip(a, b, |k, a, b| rounded_division(k, a, b, shape, name == "arith.floordivsi")))
         }
@@ -144,7 +187,9 @@ fn direct(name: &str, bool_result: bool) -> Option<B> {
         "arith.divsi" => B::Divide,
         // On one bit, addition and subtraction are the exclusive or, which naga has for bools as `!=`.
         "arith.addi" | "arith.subi" | "arith.xori" if bool_result => B::NotEqual,
-        "arith.muli" if bool_result => B::And,
+        // A signed one-bit 1 is -1.
+        "arith.muli" | "arith.maxsi" | "arith.minui" if bool_result => B::And,
+        "arith.minsi" | "arith.maxui" if bool_result => B::InclusiveOr,
         "arith.addi" => B::Add,
         "arith.subi" => B::Subtract,
         "arith.muli" => B::Multiply,
@@ -172,8 +217,11 @@ fn on_unsigned(k: &mut Kernel, a: Ex, b: Ex, f: impl FnOnce(&mut Kernel, Ex, Ex)
     k.bitcast(r, ScalarKind::Sint)
 }
 
-fn shift(k: &mut Kernel, op: B, a: Ex, b: Ex) -> Ex {
-    let amount = k.convert(b, ScalarKind::Uint, 4);
+fn shift(k: &mut Kernel, op: B, a: Ex, b: Ex, constant: Option<u32>) -> Ex {
+    let amount = match constant {
+        Some(bits) => k.u32(bits),
+        None => k.convert(b, ScalarKind::Uint, 4),
+    };
     k.binary(op, a, amount)
 }
 
@@ -225,8 +273,12 @@ pub(super) fn is_nan(k: &mut Kernel, a: Ex, shape: Shape) -> Ex {
 fn compare(kernel: &mut Kernel, op: Op) -> Result<Lowered, Diagnostics> {
     let predicate = op.attr("predicate").and_then(|a| a.as_int()).expect("comparisons have a predicate: verified");
     let shape = types::shape(kernel, op, op.operand(0).ty())?;
-    let (a, b) = (kernel.operand(op, 0), kernel.operand(op, 1));
     let float = op.is("arith.cmpf");
+    let (a, b) = if !float && predicate >= 6 {
+        (unsigned_operand(kernel, op, 0, shape.lanes), unsigned_operand(kernel, op, 1, shape.lanes))
+    } else {
+        (kernel.operand(op, 0), kernel.operand(op, 1))
+    };
     Ok(kernel.zip(a, b, |k, a, b| {
         if float { compare_float(k, predicate, a, b, shape) } else { compare_int(k, predicate, a, b, shape) }
     }))
@@ -295,7 +347,8 @@ fn compare_float(k: &mut Kernel, predicate: i64, a: Ex, b: Ex, shape: Shape) -> 
 
 fn convert(kernel: &mut Kernel, op: Op, to: Shape) -> Result<Lowered, Diagnostics> {
     let from = types::shape(kernel, op, op.operand(0).ty())?;
-    let a = kernel.operand(op, 0);
+    let unsigned = matches!(op.name(), "arith.extui" | "arith.uitofp" | "arith.index_castui");
+    let a = if unsigned { unsigned_operand(kernel, op, 0, from.lanes) } else { kernel.operand(op, 0) };
     let (kind, width) = (to.scalar.kind, to.scalar.width);
     let bool_operand = from.scalar.kind == ScalarKind::Bool;
     match op.name() {
@@ -318,11 +371,27 @@ fn convert(kernel: &mut Kernel, op: Op, to: Shape) -> Result<Lowered, Diagnostic
             let unsigned = k.convert(a, ScalarKind::Uint, width);
             k.bitcast(unsigned, ScalarKind::Sint)
         })),
+        "arith.bitcast" if from.scalar.width != to.scalar.width => half_bits(kernel, op, a, from, to),
         "arith.bitcast" => Ok(kernel.map(a, |k, a| if from.scalar.kind == kind { a } else { k.bitcast(a, kind) })),
         "arith.index_cast" | "arith.extsi" | "arith.trunci" if from.scalar == to.scalar => Ok(a),
         "arith.extf" | "arith.truncf" | "arith.sitofp" | "arith.uitofp" | "arith.fptosi" | "arith.extsi"
         | "arith.extui" | "arith.trunci" | "arith.index_cast" | "arith.index_castui" => {
             Ok(kernel.map(a, |k, a| k.convert(a, kind, width)))
+        }
+        _ => Err(error::unsupported_op(op)),
+    }
+}
+
+/// f16 to i16 and back; the integer lies in a register of 32 bits.
+fn half_bits(kernel: &mut Kernel, op: Op, a: Lowered, from: Shape, to: Shape) -> Result<Lowered, Diagnostics> {
+    match (a, from.scalar.width, to.scalar.width) {
+        (Lowered::One(a), 4, 2) if from.lanes == 1 => {
+            let word = kernel.bitcast(a, ScalarKind::Uint);
+            Ok(Lowered::One(narrow::half_from_word(kernel, word)))
+        }
+        (Lowered::One(a), 2, 4) if from.lanes == 1 => {
+            let word = narrow::half_to_word(kernel, a);
+            Ok(Lowered::One(kernel.bitcast(word, ScalarKind::Sint)))
         }
         _ => Err(error::unsupported_op(op)),
     }

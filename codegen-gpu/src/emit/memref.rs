@@ -1,11 +1,11 @@
 //! Buffers: binding arguments, local memory, scalar and wide loads and stores at a linear index.
 
-use super::module::{Buffer, Ex, Kernel, Lowered, Shape};
-use super::types;
+use super::module::{Buffer, Ex, Kernel, Layout, Lowered, Shape};
+use super::{packed, types};
 use crate::error;
-use monopour_ir::{Block, Diagnostics, Op, Value, WalkOrder};
+use monopour_ir::{Block, Diagnostics, Op, Type, Value, WalkOrder};
 use monopour_program::{Access, GpuFeature};
-use naga::{AddressSpace, BinaryOperator as B, Expression, Scalar, ScalarKind, StorageAccess};
+use naga::{AddressSpace, BinaryOperator as B, Expression, Scalar, ScalarKind, StorageAccess, TypeInner};
 
 /// The access that an op makes: buffer operand, its position, lanes.
 fn accessed(op: Op) -> Option<(Value, u32)> {
@@ -22,22 +22,49 @@ fn lanes_of(value: Value) -> u32 {
     value.ty().shape().map_or(1, |s| s.iter().product::<i64>().clamp(1, 1 << 16) as u32)
 }
 
-/// The lane count of each argument: that of its accesses, 1 for an argument that is not accessed.
-pub(super) fn argument_lanes(body: Block) -> Result<Vec<u32>, Diagnostics> {
-    let mut lanes = vec![0u32; body.num_args()];
-    let Some(func) = body.parent_op() else { return Ok(lanes) };
+/// The lane count of each argument: that of its accesses, 1 for an argument that is not accessed. Arguments of types narrower
+/// than a word are arrays of words whatever the accesses; an argument of these is atomic where single elements are stored.
+pub(super) fn argument_forms(body: Block) -> Result<Vec<Form>, Diagnostics> {
+    let mut forms: Vec<Form> = body.args().into_iter().map(|a| Form::new(a.ty())).collect();
+    let Some(func) = body.parent_op() else { return Ok(forms) };
     for op in func.nested(WalkOrder::Pre) {
         let Some((buffer, n)) = accessed(op) else { continue };
         let Some((block, i)) = buffer.as_block_arg() else { continue };
         if block != body {
             continue;
         }
-        if lanes[i] != 0 && lanes[i] != n {
-            return Err(error::mixed_lanes(op, lanes[i], n));
+        let form = &mut forms[i];
+        if let Some(bits) = form.packed_bits {
+            form.atomic |= op.name().ends_with(".store") && n * bits < 32;
+        } else if form.lanes != 0 && form.lanes != n {
+            return Err(error::mixed_lanes(op, form.lanes, n));
+        } else {
+            form.lanes = n;
         }
-        lanes[i] = n;
     }
-    Ok(lanes.into_iter().map(|n| n.max(1)).collect())
+    Ok(forms)
+}
+
+/// How an argument lies in its binding.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    /// Elements of one array entry; 0 if nothing accesses the argument.
+    lanes: u32,
+    /// Bits of an element that shares a word with others.
+    packed_bits: Option<u32>,
+    /// Words are changed element by element.
+    atomic: bool,
+}
+
+impl Form {
+    fn new(ty: Type) -> Self {
+        let packed_bits = match ty.element().integer_width() {
+            Some(1 | 8) => Some(8),
+            Some(16) => Some(16),
+            _ => None,
+        };
+        Self { lanes: 0, packed_bits, atomic: false }
+    }
 }
 
 /// Declares an argument as a storage buffer.
@@ -46,7 +73,7 @@ pub(super) fn bind(
     func: Op,
     arg: Value,
     index: u32,
-    lanes: u32,
+    form: Form,
     access: Access,
 ) -> Result<(), Diagnostics> {
     let memref = arg.ty().as_memref().filter(|m| m.shape.len() == 1 && m.is_identity());
@@ -58,15 +85,24 @@ pub(super) fn bind(
         ));
     };
     let scalar = types::scalar(kernel, func, memref.element)?;
-    if scalar.kind == ScalarKind::Bool {
-        return Err(error::unsupported_type(func, arg.ty(), "bools have no layout in a buffer"));
+    let lanes = form.lanes.max(1);
+    let (base, stride_bytes, layout) = if let Some(bits) = form.packed_bits {
+        let inner = if form.atomic { TypeInner::Atomic(Scalar::U32) } else { TypeInner::Scalar(Scalar::U32) };
+        (kernel.ty(inner), 4, Layout::Packed { bits, atomic: form.atomic })
+    } else if memref.element.is_index() {
+        (kernel.plane_type(Shape { scalar: Scalar::I32, lanes: 2 }), 8, Layout::Index)
+    } else if matches!(memref.element.integer_width(), Some(2..=31)) {
+        return Err(error::unsupported_type(func, arg.ty(), "integers in memory have 1, 8, 16, 32 or 64 bits"));
+    } else {
+        (entry_type(kernel, scalar, lanes), u32::from(scalar.width) * lanes, Layout::Plain)
+    };
+    if layout == Layout::Index && lanes > 1 {
+        return Err(error::unsupported_type(func, arg.ty(), "index is accessed one element at a time"));
     }
-    let base = entry_type(kernel, scalar, lanes);
-    let stride_bytes = u32::from(scalar.width) * lanes;
     let ty = kernel.array_type(base, stride_bytes, 0);
     let access = if access == Access::Read { StorageAccess::LOAD } else { StorageAccess::LOAD | StorageAccess::STORE };
     let pointer = kernel.global(format!("arg{index}"), AddressSpace::Storage { access }, Some(index), ty);
-    kernel.set_buffer(arg, Buffer { pointer, lanes });
+    kernel.set_buffer(arg, Buffer { pointer, lanes, layout });
     Ok(())
 }
 
@@ -91,9 +127,19 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
 /// `memref.load` and `vector.load`.
 pub(super) fn load(kernel: &mut Kernel, op: Op, buffer: Value, indices: &[Value]) -> Result<(), Diagnostics> {
     let shape = types::shape(kernel, op, op.result(0).ty())?;
-    let (buffer, pointer) = entry(kernel, op, buffer, indices, shape.lanes)?;
+    let (buffer, index) = found(kernel, op, buffer, indices)?;
+    if let Layout::Packed { bits, .. } = buffer.layout {
+        let lowered = packed::load(kernel, op, buffer.pointer, index, bits, shape)?;
+        kernel.set(op.result(0), lowered);
+        return Ok(());
+    }
+    let pointer = entry(kernel, op, buffer, index, shape.lanes)?;
     let loaded = kernel.load(pointer);
-    let lowered = if buffer.lanes == 8 { unpack(kernel, loaded, shape) } else { Lowered::One(loaded) };
+    let lowered = match buffer.layout {
+        Layout::Index => Lowered::One(kernel.add(Expression::AccessIndex { base: loaded, index: 0 })),
+        _ if buffer.lanes == 8 => unpack(kernel, loaded, shape),
+        _ => Lowered::One(loaded),
+    };
     kernel.set(op.result(0), lowered);
     Ok(())
 }
@@ -101,8 +147,14 @@ pub(super) fn load(kernel: &mut Kernel, op: Op, buffer: Value, indices: &[Value]
 /// `memref.store` and `vector.store`; the value is operand 0.
 pub(super) fn store(kernel: &mut Kernel, op: Op, buffer: Value, indices: &[Value]) -> Result<(), Diagnostics> {
     let shape = types::shape(kernel, op, op.operand(0).ty())?;
-    let (_, pointer) = entry(kernel, op, buffer, indices, shape.lanes)?;
-    let value = match kernel.operand(op, 0) {
+    let (buffer, index) = found(kernel, op, buffer, indices)?;
+    let value = kernel.operand(op, 0);
+    if let Layout::Packed { bits, .. } = buffer.layout {
+        return packed::store(kernel, op, buffer.pointer, index, bits, value, shape);
+    }
+    let pointer = entry(kernel, op, buffer, index, shape.lanes)?;
+    let value = match value {
+        Lowered::One(e) if buffer.layout == Layout::Index => index_words(kernel, e),
         Lowered::One(e) => e,
         Lowered::Planes(planes) => pack(kernel, planes),
     };
@@ -110,31 +162,37 @@ pub(super) fn store(kernel: &mut Kernel, op: Op, buffer: Value, indices: &[Value
     Ok(())
 }
 
-/// Pointer to the array entry that holds the element at `indices`.
-fn entry(
-    kernel: &mut Kernel,
-    op: Op,
-    buffer: Value,
-    indices: &[Value],
-    lanes: u32,
-) -> Result<(Buffer, Ex), Diagnostics> {
+/// An index as it lies in memory: 64 bits.
+fn index_words(kernel: &mut Kernel, low: Ex) -> Ex {
+    let shift = kernel.u32(31);
+    let high = kernel.binary(B::ShiftRight, low, shift);
+    let ty = kernel.plane_type(Shape { scalar: Scalar::I32, lanes: 2 });
+    kernel.add(Expression::Compose { ty, components: vec![low, high] })
+}
+
+/// The buffer and its linear index.
+fn found(kernel: &Kernel, op: Op, buffer: Value, indices: &[Value]) -> Result<(Buffer, Ex), Diagnostics> {
     let found = kernel
         .buffer(buffer)
         .ok_or_else(|| error::unsupported_type(op, buffer.ty(), "it is neither an argument nor a local allocation"))?;
-    if found.lanes != lanes {
-        return Err(error::mixed_lanes(op, found.lanes, lanes));
-    }
     let &[index] = indices else {
         return Err(error::unsupported_type(op, buffer.ty(), "memory in a kernel has rank 1"));
     };
-    let mut index = kernel.one(index);
+    Ok((found, kernel.one(index)))
+}
+
+/// Pointer to the array entry that holds the element at `index`.
+fn entry(kernel: &mut Kernel, op: Op, buffer: Buffer, index: Ex, lanes: u32) -> Result<Ex, Diagnostics> {
+    if buffer.lanes != lanes {
+        return Err(error::mixed_lanes(op, buffer.lanes, lanes));
+    }
+    let mut index = index;
     if lanes > 1 {
         // Lane counts are powers of two and indices are not negative.
         let shift = kernel.u32(lanes.trailing_zeros());
         index = kernel.binary(B::ShiftRight, index, shift);
     }
-    let pointer = kernel.add(Expression::Access { base: found.pointer, index });
-    Ok((found, pointer))
+    Ok(kernel.add(Expression::Access { base: buffer.pointer, index }))
 }
 
 /// A `vec4<u64>` to the planes of even and odd elements.
@@ -172,12 +230,21 @@ fn alloca(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
         ));
     };
     let scalar = types::scalar(kernel, op, memref.element)?;
-    let base = kernel.plane_type(Shape { scalar, lanes: 1 });
+    let lanes = local_lanes(result, memref.shape[0]);
+    let base = kernel.plane_type(Shape { scalar, lanes });
     let stride_bytes = if scalar.kind == ScalarKind::Bool { 4 } else { u32::from(scalar.width) };
-    let ty = kernel.array_type(base, stride_bytes, memref.shape[0] as u32);
+    let ty = kernel.array_type(base, stride_bytes * lanes, memref.shape[0] as u32 / lanes);
     let shared = memref.memory_space.is_some_and(|s| s.to_string().contains("workgroup"));
     let pointer =
         if shared { kernel.global("shared".to_owned(), AddressSpace::WorkGroup, None, ty) } else { kernel.local(ty) };
-    kernel.set_buffer(result, Buffer { pointer, lanes: 1 });
+    kernel.set_buffer(result, Buffer { pointer, lanes, layout: Layout::Plain });
     Ok(())
+}
+
+/// The lanes of all accesses of local memory, if they are equal and make a vector; else 1.
+fn local_lanes(buffer: Value, elements: i64) -> u32 {
+    let mut lanes = buffer.uses().into_iter().filter_map(|u| accessed(u.op)).map(|(_, lanes)| lanes);
+    let first = lanes.next().unwrap_or(1);
+    let vector = matches!(first, 2 | 4) && elements % i64::from(first) == 0;
+    if vector && lanes.all(|l| l == first) { first } else { 1 }
 }

@@ -1,7 +1,8 @@
 //! Translates a distributed kernel to a naga module, and writes it as WGSL and SPIR-V.
 //!
 //! Before: `func.func @k(%x: memref<64xf32, #gpu.address_space<global>> {monopour.access = "read"}, ..) attributes {monopour.workgroup_size = array<i32: 8, 1, 1>}`
-//! After: `@compute @workgroup_size(8, 1, 1) fn k(..)` with argument i at `@group(0) @binding(i)`.
+//! After: `@compute @workgroup_size(8, 1, 1) fn k(..)` with buffer i at `@group(0) @binding(i)`, and the scalars that follow the
+//! buffers as words of one `var<immediate>` ([`GpuKernel::immediates`] says how they lie).
 //! Requires: the op set below; a buffer is accessed with one lane count throughout.
 //! Ensures: the module passed naga's validator; the same input gives the same text and words.
 //! Limits: ops outside the set (G0001), types without a counterpart (G0002), mixed lane counts (G0007).
@@ -11,8 +12,9 @@
 //! `vector.{broadcast,splat,extract,insert,from_elements,shuffle,bitcast,fma}`;
 //! `gpu.{block_id,thread_id,grid_dim,lane_id,subgroup_id,subgroup_size,shuffle,subgroup_reduce,subgroup_broadcast,barrier}`.
 //!
-//! Representation: `index` is i32 (no buffer has 2^31 elements: bindings end at 2 GiB), signless integers are signed, i1 is bool and
-//! exists only in registers and in local memory. `vector<8xT>` of 32-bit elements is two `vec4<T>`, the elements of even and of odd position, and lies in
+//! Representation: `index` is i32 (no buffer has 2^31 elements: bindings end at 2 GiB) and takes eight bytes in a buffer, signless
+//! integers are signed, integers of 2 to 31 bits are sign-extended i32. i1 is bool; in a buffer it is a byte, 0 or 1. Bytes and
+//! halves of a buffer lie in words; a single one is stored by two atomics, so that its neighbours are not lost. `vector<8xT>` of 32-bit elements is two `vec4<T>`, the elements of even and of odd position, and lies in
 //! memory as one `vec4<u64>`: on adapters with 64-bit integers one wide access costs what a narrow one does.
 
 mod arith;
@@ -20,6 +22,9 @@ mod gpu;
 mod math;
 mod memref;
 mod module;
+mod narrow;
+mod packed;
+mod scalars;
 mod scf;
 mod types;
 mod vector;
@@ -29,6 +34,7 @@ use module::Kernel;
 use monopour_ir::{Block, Diagnostics, Module, Op};
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 use naga::back::{spv, wgsl};
+pub(crate) use scalars::size_bytes as scalar_bytes;
 
 /// Translates one distributed kernel function of `module`.
 ///
@@ -42,6 +48,7 @@ pub fn run(module: &Module, kernel_func: Op) -> Result<GpuKernel, Diagnostics> {
     let body = kernel_func.body().ok_or_else(|| error::not_a_tile(kernel_func, "the function has no body"))?;
     let mut kernel = Kernel::new();
     let bindings = bind_arguments(&mut kernel, kernel_func, body)?;
+    let scalars = scalars::bind(&mut kernel, kernel_func, body)?;
     emit_block(&mut kernel, body)?;
     let features: Vec<GpuFeature> = kernel.features.iter().copied().collect();
     let (name, wgsl, spirv) = write(kernel_func, kernel.finish(&name, workgroup_size))?;
@@ -55,6 +62,7 @@ pub fn run(module: &Module, kernel_func: Op) -> Result<GpuKernel, Diagnostics> {
         features,
         copies: count("monopour.copies") as u32,
         copied_bytes: count("monopour.copied_bytes") as u64,
+        scalars,
     })
 }
 
@@ -78,11 +86,11 @@ fn access_of(func: Op, index: usize) -> Access {
 }
 
 fn bind_arguments(kernel: &mut Kernel, func: Op, body: Block) -> Result<Vec<Binding>, Diagnostics> {
-    let lanes = memref::argument_lanes(body)?;
+    let forms = memref::argument_forms(body)?;
     let mut bindings = Vec::new();
-    for (i, arg) in body.args().into_iter().enumerate() {
+    for (i, arg) in body.args().into_iter().enumerate().filter(|(_, arg)| arg.ty().is_memref()) {
         let access = access_of(func, i);
-        memref::bind(kernel, func, arg, i as u32, lanes[i], access)?;
+        memref::bind(kernel, func, arg, bindings.len() as u32, forms[i], access)?;
         bindings.push(Binding { access });
     }
     Ok(bindings)
@@ -138,8 +146,12 @@ fn entry_name(symbol: &str, text: String) -> Option<(String, String)> {
 
 fn validate(func: Op, module: &naga::Module) -> Result<naga::valid::ModuleInfo, Diagnostics> {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
-    let capabilities =
-        Capabilities::SHADER_INT64 | Capabilities::SHADER_FLOAT16 | Capabilities::FLOAT64 | Capabilities::SUBGROUP;
+    let capabilities = Capabilities::SHADER_INT64
+        | Capabilities::SHADER_FLOAT16
+        | Capabilities::SHADER_FLOAT16_IN_FLOAT32
+        | Capabilities::FLOAT64
+        | Capabilities::SUBGROUP
+        | Capabilities::IMMEDIATES;
     let result = Validator::new(ValidationFlags::all(), capabilities).validate(module);
     result.map_err(|e| error::invalid_module(func, format!("{}: {}", e.as_inner(), cause(e.as_inner()))))
 }

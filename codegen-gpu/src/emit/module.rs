@@ -35,6 +35,18 @@ pub(super) struct Buffer {
     pub(super) pointer: Ex,
     /// Elements of one array entry.
     pub(super) lanes: u32,
+    pub(super) layout: Layout,
+}
+
+/// How the elements of a buffer lie in its array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Layout {
+    /// An entry is an element or a vector of them.
+    Plain,
+    /// Words hold several elements of 8 or 16 bits each.
+    Packed { bits: u32, atomic: bool },
+    /// An entry is a 64-bit number as two words, of which the low one counts.
+    Index,
 }
 
 /// A kernel under construction.
@@ -221,6 +233,10 @@ impl Kernel {
 
     pub(super) fn ty(&mut self, inner: TypeInner) -> Handle<Type> {
         self.module.types.insert(Type { name: None, inner }, Span::UNDEFINED)
+    }
+    /// A type with a name, as structs have.
+    pub(super) fn named_ty(&mut self, name: &str, inner: TypeInner) -> Handle<Type> {
+        self.module.types.insert(Type { name: Some(name.to_owned()), inner }, Span::UNDEFINED)
     }
     /// The type of one plane of a value.
     pub(super) fn plane_type(&mut self, shape: Shape) -> Handle<Type> {

@@ -13,7 +13,7 @@ pub(super) fn scalar(kernel: &mut Kernel, op: Op, ty: Type) -> Result<Scalar, Di
     }
     let (result, feature) = match (ty.float_width(), ty.integer_width()) {
         (Some(32), _) => (Scalar::F32, None),
-        (_, Some(32)) => (Scalar::I32, None),
+        (_, Some(2..=32)) => (Scalar::I32, None),
         (_, Some(1)) => (Scalar::BOOL, None),
         (Some(64), _) => (Scalar::F64, Some(GpuFeature::F64)),
         (_, Some(64)) => (Scalar { kind: ScalarKind::Sint, width: 8 }, Some(GpuFeature::Int64)),
@@ -23,6 +23,10 @@ pub(super) fn scalar(kernel: &mut Kernel, op: Op, ty: Type) -> Result<Scalar, Di
         _ => return Err(error::unsupported_type(op, ty, "no shader type has this width")),
     };
     kernel.features.extend(feature);
+    if feature == Some(GpuFeature::F16) {
+        // The WGSL writer enables f16 where a type says so, and only there.
+        kernel.plane_type(Shape { scalar: result, lanes: 1 });
+    }
     Ok(result)
 }
 

@@ -63,7 +63,7 @@ fn lane(kernel: &mut Kernel, value: Lowered, index: u32) -> Ex {
 }
 
 /// All lanes of an operand.
-fn lanes(kernel: &mut Kernel, op: Op, value: Value) -> Result<Vec<Ex>, Diagnostics> {
+pub(super) fn lanes(kernel: &mut Kernel, op: Op, value: Value) -> Result<Vec<Ex>, Diagnostics> {
     let shape = types::shape(kernel, op, value.ty())?;
     let lowered = kernel.get(value);
     if shape.lanes == 1 {

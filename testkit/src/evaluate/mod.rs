@@ -9,6 +9,7 @@
 mod body;
 mod control;
 mod generic;
+mod linalg_ops;
 mod scalar;
 mod tensor_ops;
 
@@ -208,6 +209,7 @@ impl Interpreter<'_> {
                     self.indices.last().and_then(|i| i.get(dim)).ok_or_else(|| unsupported("linalg.index here", op))?;
                 Ok(vec![int(*index)])
             }
+            name if name.starts_with("linalg.") => self.linalg_op(op),
             name if name.starts_with("affine.") => self.affine(op),
             name if name.starts_with("scf.") => self.control(op),
             name if name.starts_with("tensor.") || name.starts_with("bufferization.") => self.tensor_op(op),

@@ -108,7 +108,8 @@ fn case(name: &str, shape: &[usize], links: &[Link]) -> Case {
         text: function(&inputs, shape, &body),
         inputs: f32_inputs(&inputs),
         tolerance: Tolerance { absolute: 1e-6, relative: 1e-5 },
-        dispatches: 1,
+        dispatches: Some(1),
+        copies: Some(0),
         work: shape.iter().product::<usize>() as u64,
     }
 }

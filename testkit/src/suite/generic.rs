@@ -174,7 +174,8 @@ fn case(g: &Generic<'_>) -> Case {
         text: function(&inputs, g.result, &body),
         inputs: f32_inputs(&inputs),
         tolerance: Tolerance { absolute: 1e-5, relative: 1e-5 },
-        dispatches: 1,
+        dispatches: Some(1),
+        copies: Some(0),
         work: inputs.iter().map(|s| s.iter().product::<usize>() as u64).sum(),
     }
 }

@@ -4,9 +4,6 @@ use super::{Case, f32_inputs, function, tensor};
 use crate::approx::Tolerance;
 use std::fmt::Write;
 
-/// Where the names of the cases that differ only in size begin.
-pub(super) const SIZES: &str = "matmul/bias_relu/";
-
 /// Below, at and above the tiles; primes; one that no lane count divides and one that is large.
 const DIMENSIONS: [usize; 6] = [1, 7, 10, 63, 65, 1000];
 
@@ -68,11 +65,6 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// A product of square matrices, alone.
-pub(super) fn square(n: usize) -> Case {
-    case("plain", n, n, n, Operands::Plain, Epilogue::Nothing)
-}
-
 fn case(name: &str, m: usize, n: usize, k: usize, operands: Operands, epilogue: Epilogue) -> Case {
     let a = if matches!(operands, Operands::TransposedA | Operands::TransposeOpA) { vec![k, m] } else { vec![m, k] };
     let b = if matches!(operands, Operands::TransposedB | Operands::TransposeOpB) { vec![n, k] } else { vec![k, n] };
@@ -84,7 +76,8 @@ fn case(name: &str, m: usize, n: usize, k: usize, operands: Operands, epilogue: 
         text: function(&inputs, &[m, n], &body),
         inputs: f32_inputs(&inputs),
         tolerance: Tolerance { absolute: 1e-5 + 2e-7 * k as f64, relative: 1e-4 },
-        dispatches: 1,
+        dispatches: Some(1),
+        copies: Some(0),
         work: (m * n * k) as u64,
     }
 }

@@ -9,7 +9,7 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 /// The perceptron of the benchmarks.
-pub(super) fn large() -> Case {
+fn large() -> Case {
     case(&[64, 784, 1024, 1024, 10])
 }
 
@@ -47,7 +47,8 @@ fn case(sizes: &[usize]) -> Case {
         inputs: f32_inputs(&inputs),
         // Weights are not scaled: values grow by the square root of each width.
         tolerance: Tolerance { absolute: 1e-2, relative: 1e-4 },
-        dispatches: widths.len() as u32 - 1,
+        dispatches: Some(widths.len() as u32 - 1),
+        copies: Some(0),
         work,
     }
 }

@@ -1,18 +1,43 @@
 //! The op suite: one list of cases that every backend runs.
 //!
-//! A case is a program, a seed for its inputs, a tolerance, and how many dispatches it may take. What its result must be
-//! is never written down: the evaluator says it. Backends differ in what they ignore, never in the cases themselves.
+//! A case is a program, ranges for its inputs, a tolerance, and how many dispatches and copies it may take. What its result
+//! must be is never written down: the evaluator says it. Backends differ in what they ignore, never in the cases themselves.
 
+mod alias;
+mod attention;
+mod broadcast;
+mod casts;
+mod contract;
+mod control;
+mod convolution;
+mod dynamic;
+mod edges;
 mod elementwise;
+mod gather;
 mod generic;
+mod integers;
+mod math;
 mod matmul;
 mod mlp;
+mod packs;
+mod reduce;
+mod reshape;
+mod rows;
+mod slices;
 
-use crate::approx::{Tolerance, compare};
+use crate::approx::{Tolerance, compare, worst_error};
 use crate::evaluate::evaluate;
 use crate::host_tensor::{Dtype, HostTensor};
 use crate::random::Rng;
+use crate::text::{Input, Program, Value};
 use monopour_ir::{Context, Module};
+pub use rows::{layer_norm, softmax};
+use std::collections::BTreeMap;
+
+/// What a result in f32 is held to unless a case says otherwise.
+const USUAL: Tolerance = Tolerance { absolute: 1e-5, relative: 1e-5 };
+/// The same for f16, whose unit in the last place is 2^-11 of a value.
+const HALF: Tolerance = Tolerance { absolute: 2e-3, relative: 2e-3 };
 
 /// One program of the suite.
 #[derive(Clone, Debug)]
@@ -21,23 +46,56 @@ pub struct Case {
     pub name: String,
     /// The program; its entry is `main`.
     pub text: String,
-    /// Types and shapes of the inputs.
-    pub inputs: Vec<(Dtype, Vec<usize>)>,
-    /// How close a result in f32 must be to the evaluator's.
+    /// Types, shapes and ranges of the inputs.
+    pub inputs: Vec<Input>,
+    /// How close a result must be to the evaluator's.
     pub tolerance: Tolerance,
-    /// Dispatches of one run.
-    pub dispatches: u32,
+    /// Dispatches of one run, where fusion promises a number.
+    pub dispatches: Option<u32>,
+    /// Copies of one run, where bufferization promises a number.
+    pub copies: Option<u32>,
     /// Innermost iterations, for choosing what is quick.
     pub work: u64,
 }
 
 impl Case {
+    /// A case of a program, with no copy and any number of dispatches.
+    fn new(name: impl Into<String>, program: Program, results: &[&Value]) -> Self {
+        let work = program.work();
+        let half = results.iter().any(|r| r.dtype == Dtype::F16);
+        let (text, inputs) = program.finish(results);
+        let tolerance = if half { HALF } else { USUAL };
+        Self { name: name.into(), text, inputs, tolerance, dispatches: None, copies: Some(0), work }
+    }
+    /// A case of text alone.
+    fn of_text(name: &str, text: &str, inputs: Vec<Input>) -> Self {
+        let work = inputs.iter().map(|i| i.shape.iter().product::<usize>() as u64).sum();
+        Self { name: name.into(), text: text.into(), inputs, tolerance: USUAL, dispatches: None, copies: None, work }
+    }
+    /// Promises a number of dispatches.
+    fn dispatches(self, dispatches: u32) -> Self {
+        Self { dispatches: Some(dispatches), ..self }
+    }
+    /// Promises nothing about copies.
+    fn may_copy(self) -> Self {
+        Self { copies: None, ..self }
+    }
+    /// Another tolerance.
+    fn within(self, absolute: f64, relative: f64) -> Self {
+        Self { tolerance: Tolerance { absolute, relative }, ..self }
+    }
+
+    /// What the name begins with.
+    pub fn family(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+
     /// The inputs that go with the case, the same on every machine.
     pub fn input_values(&self) -> Vec<HostTensor> {
         let seed =
             self.name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
         let mut rng = Rng::new(seed);
-        self.inputs.iter().map(|(dtype, shape)| HostTensor::random(*dtype, shape, rng.next_u64())).collect()
+        self.inputs.iter().map(|input| input.values(rng.next_u64())).collect()
     }
 
     /// What the program means on these inputs.
@@ -87,7 +145,8 @@ pub trait Backend {
     fn run(&mut self, case: &Case, inputs: &[HostTensor]) -> Result<Run, String>;
     /// Submissions that a run may take.
     fn submits(&self) -> u64;
-    /// Cases that are known to fail, each with its reason. One that passes is a failure, so that the list stays true.
+    /// Cases that are known to fail, each with its reason; a name that ends in `*` is the beginning of several. One that
+    /// passes is a failure, so that the list stays true.
     fn ignores(&self) -> &[(&str, &str)] {
         &[]
     }
@@ -102,6 +161,8 @@ pub struct Report {
     pub failures: Vec<String>,
     /// `backend: case: reason`.
     pub ignored: Vec<String>,
+    /// Cases and the worst error, relative to `1 + |reference|`, of each family that has passed.
+    pub families: BTreeMap<String, (usize, f64)>,
 }
 
 impl Report {
@@ -116,38 +177,79 @@ impl Report {
         );
         assert!(self.passed > 0, "no case ran");
     }
+
+    fn add(&mut self, case: &Case, error: f64) {
+        self.passed += 1;
+        // Half precision would hide what single precision does.
+        let half = if case.tolerance == HALF || case.name.contains("f16") { " (f16)" } else { "" };
+        let (count, worst) = self.families.entry(format!("{}{half}", case.family())).or_default();
+        *count += 1;
+        *worst = worst.max(error);
+    }
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for line in &self.ignored {
+            writeln!(f, "ignored: {line}")?;
+        }
+        for (family, (count, worst)) in &self.families {
+            writeln!(f, "{family:20} {count:4} cases, worst error {worst:.1e}")?;
+        }
+        write!(f, "{} cases passed, {} failed, {} ignored", self.passed, self.failures.len(), self.ignored.len())
+    }
 }
 
 /// All cases.
 pub fn all() -> Vec<Case> {
-    let mut cases = matmul::cases();
-    cases.extend(elementwise::cases());
-    cases.extend(generic::cases());
-    cases.extend(mlp::cases());
-    cases
+    let families = [
+        matmul::cases,
+        elementwise::cases,
+        generic::cases,
+        mlp::cases,
+        math::cases,
+        integers::cases,
+        casts::cases,
+        broadcast::cases,
+        reduce::cases,
+        rows::cases,
+        contract::cases,
+        convolution::cases,
+        slices::cases,
+        reshape::cases,
+        gather::cases,
+        packs::cases,
+        attention::cases,
+        control::cases,
+        dynamic::cases,
+        alias::cases,
+        edges::cases,
+    ];
+    families.iter().flat_map(|f| f()).collect()
 }
 
-/// The programs that benches time: square products, and a perceptron whose weights are inputs.
-pub fn benchmarks() -> Vec<Case> {
-    vec![matmul::square(256), matmul::square(512), matmul::square(1024), mlp::large()]
-}
-
-/// The cases of a run: all of them, or a sample that is the same every time. Of the many sizes of one chain the sample
-/// takes some, of every other family all that are quick.
+/// The cases of a run: all of them, or a sample that is the same every time. Of the many sizes of one chain of products
+/// and of every other family the sample takes some that are quick.
 pub fn selected(full: bool) -> Vec<Case> {
-    const QUICK: u64 = 3_000_000;
-    const SIZES: usize = 14;
-    let mut cases = all();
+    const QUICK: u64 = 1_000_000;
+    const PER_FAMILY: usize = 5;
+    let cases = all();
     if full {
         return cases;
     }
-    cases.retain(|c| c.work <= QUICK);
-    let (mut sizes, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(|c| c.name.starts_with(matmul::SIZES));
-    let mut rng = Rng::new(7);
-    while sizes.len() > SIZES {
-        sizes.remove(rng.below(sizes.len() as u64) as usize);
+    let mut families: BTreeMap<String, Vec<Case>> = BTreeMap::new();
+    for case in cases.into_iter().filter(|c| c.work <= QUICK) {
+        families.entry(case.family().to_owned()).or_default().push(case);
     }
-    sizes.into_iter().chain(others).collect()
+    let mut rng = Rng::new(7);
+    let mut out = vec![];
+    for (_, mut family) in families {
+        while family.len() > PER_FAMILY {
+            family.remove(rng.below(family.len() as u64) as usize);
+        }
+        out.append(&mut family);
+    }
+    out
 }
 
 /// Runs the cases on the backends: values against the evaluator, and what the run cost against what it may cost.
@@ -164,14 +266,14 @@ pub fn run(backends: &mut [Box<dyn Backend>], cases: &[Case]) -> Report {
         };
         for backend in backends.iter_mut() {
             let outcome = backend.run(case, &inputs).and_then(|run| check(case, &run, &expected, backend.submits()));
+            let covers =
+                |name: &str| name.strip_suffix('*').map_or(name == case.name, |start| case.name.starts_with(start));
             let ignored =
-                backend.ignores().iter().find(|(name, _)| *name == case.name).map(|(_, reason)| (*reason).to_owned());
+                backend.ignores().iter().find(|(name, _)| covers(name)).map(|(_, reason)| (*reason).to_owned());
             let at = format!("{}: {}", backend.name(), case.name);
             match (outcome, ignored) {
-                (Ok(()), None) => report.passed += 1,
-                (Ok(()), Some(reason)) => {
-                    report.failures.push(format!("{at}: passes, though it is ignored ({reason})"))
-                }
+                (Ok(error), None) => report.add(case, error),
+                (Ok(_), Some(reason)) => report.failures.push(format!("{at}: passes, though it is ignored ({reason})")),
                 (Err(_), Some(reason)) => report.ignored.push(format!("{at}: {reason}")),
                 (Err(message), None) => report.failures.push(format!("{at}: {message}")),
             }
@@ -180,22 +282,38 @@ pub fn run(backends: &mut [Box<dyn Backend>], cases: &[Case]) -> Report {
     report
 }
 
-fn check(case: &Case, run: &Run, expected: &[HostTensor], submits: u64) -> Result<(), String> {
+/// The worst error of the results, or what is wrong.
+fn check(case: &Case, run: &Run, expected: &[HostTensor], submits: u64) -> Result<f64, String> {
     if run.outputs.len() != expected.len() {
         return Err(format!("{} results, expected {}", run.outputs.len(), expected.len()));
     }
+    let mut worst = 0f64;
     for (i, (got, expected)) in run.outputs.iter().zip(expected).enumerate() {
         compare(got, expected, case.tolerance).map_err(|m| format!("result {i}: {m}"))?;
+        worst = worst.max(worst_error(got, expected));
     }
-    let Some(cost) = run.cost else { return Ok(()) };
-    let allowed = Cost { dispatches: u64::from(case.dispatches), submits, ..Cost::default() };
-    if cost == allowed { Ok(()) } else { Err(format!("it cost {cost:?}, expected {allowed:?}")) }
+    let Some(cost) = run.cost else { return Ok(worst) };
+    let allowed = Cost {
+        dispatches: case.dispatches.map_or(cost.dispatches, u64::from),
+        copies: case.copies.map_or(cost.copies, u64::from),
+        // A run that waits for a scalar submits what it has so far.
+        submits: if case.dispatches.is_some() { submits } else { cost.submits },
+        ..Cost::default()
+    };
+    if cost == allowed { Ok(worst) } else { Err(format!("it cost {cost:?}, expected {allowed:?}")) }
+}
+
+/// `2x3x4`.
+fn by(shape: &[usize]) -> String {
+    if shape.is_empty() {
+        return "scalar".to_owned();
+    }
+    shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x")
 }
 
 /// `tensor<4x5xf32>`.
 fn tensor(shape: &[usize]) -> String {
-    let dims: String = shape.iter().map(|d| format!("{d}x")).collect();
-    format!("tensor<{dims}f32>")
+    crate::text::tensor(Dtype::F32, shape)
 }
 
 /// A function `main` of f32 tensors `%0, %1, ..` whose body returns one value of type `result`.
@@ -204,6 +322,6 @@ fn function(inputs: &[Vec<usize>], result: &[usize], body: &str) -> String {
     format!("func.func @main({}) -> {} {{\n{body}}}\n", args.join(", "), tensor(result))
 }
 
-fn f32_inputs(shapes: &[Vec<usize>]) -> Vec<(Dtype, Vec<usize>)> {
-    shapes.iter().map(|s| (Dtype::F32, s.clone())).collect()
+fn f32_inputs(shapes: &[Vec<usize>]) -> Vec<Input> {
+    shapes.iter().map(|s| Input::new(Dtype::F32, s)).collect()
 }

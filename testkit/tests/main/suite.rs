@@ -2,7 +2,7 @@
 
 use monopour_ir::{Context, Module};
 use monopour_testkit::suite::{Backend, Case, Run, all, run, selected};
-use monopour_testkit::{HostTensor, evaluate, generate};
+use monopour_testkit::{HostTensor, evaluate, generate, generate_graphs};
 use std::collections::BTreeSet;
 
 #[test]
@@ -10,11 +10,27 @@ fn every_case_parses_and_names_are_unique() {
     let cases = all();
     let names: BTreeSet<_> = cases.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names.len(), cases.len());
+    assert!(cases.len() >= 600, "{} cases", cases.len());
     let cx = Context::new();
     for case in &cases {
         Module::parse(cx, case.text.as_bytes(), &case.name)
             .unwrap_or_else(|d| panic!("{}\n{d}\n{}", case.name, case.text));
     }
+}
+
+/// Poison in a result would be a hole: an element that nothing wrote.
+#[test]
+fn every_case_has_a_value() {
+    let mut failures = vec![];
+    let whole = monopour_testkit::device::full_is_asked_for();
+    for case in all().iter().filter(|c| whole || c.work <= 20_000_000) {
+        match case.reference(&case.input_values()) {
+            Ok(values) if values.iter().all(|v| v.to_f64().iter().all(|x| x.is_finite())) => {}
+            Ok(_) => failures.push(format!("{}: a value is not finite\n{}", case.name, case.text)),
+            Err(message) => failures.push(format!("{}: {message}", case.name)),
+        }
+    }
+    assert!(failures.is_empty(), "{} without a value\n{}", failures.len(), failures.join("\n"));
 }
 
 #[test]
@@ -81,5 +97,19 @@ fn random_programs_verify_and_have_a_value() {
             .collect();
         let results = evaluate(&module, "main", &inputs).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
         assert!(results[0].to_f64().iter().all(|x| !x.is_nan()), "seed {seed} reads what nothing wrote\n{text}");
+    }
+}
+
+#[test]
+fn random_graphs_verify_and_have_a_value_of_moderate_size() {
+    let cx = Context::new();
+    for seed in 0..1000 {
+        let (text, inputs) = generate_graphs::graph(seed, 2 + seed as usize % 7);
+        let module =
+            Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|d| panic!("seed {seed}\n{d}\n{text}"));
+        let values: Vec<_> = inputs.iter().zip(seed..).map(|(input, s)| input.values(s)).collect();
+        let results = evaluate(&module, "main", &values).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+        // What is not a number was never written.
+        assert!(results.iter().all(|r| r.to_f64().iter().all(|x| x.abs() <= 17.0)), "seed {seed}\n{text}");
     }
 }

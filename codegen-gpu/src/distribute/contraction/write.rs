@@ -1,25 +1,32 @@
-//! Writes a planned contraction: places, loads, the loop over k, the epilogue, the stores.
+//! Writes a planned reduction: places, the nest of loops, the epilogue, the stores.
 
 use super::super::attrs::KernelAttr;
 use super::super::code::Code;
-use super::super::evaluate::{Evaluator, Point, Reach};
+use super::super::evaluate::{Evaluator, Point};
 use super::super::model::{Base, Source, TileOp};
-use super::{Plan, Side, ceil_div};
+use super::load::{self, Loaded, Spot, Stream};
+use super::stage::{self, Fill};
+use super::{Extent, Plan};
 use monopour_ir::{Diagnostics, Value};
 use std::collections::HashMap;
 
 /// Where an invocation stands in the tile.
-struct Place {
-    /// Lane along n.
-    lane: Value,
-    /// Rows of the invocation: first one, and each one clamped.
-    first_row: Value,
-    rows: Vec<Value>,
+pub(super) struct Place {
+    /// The invocation in its workgroup, and how many there are.
+    pub(super) linear: Value,
+    pub(super) invocations: i64,
+    /// Lane along the columns.
+    pub(super) lane: Value,
+    /// Rows of the invocation: the first one, and each one, clamped.
+    pub(super) first_row: Value,
+    pub(super) rows: Vec<Spot>,
     /// Whether each row exists; `None`: known.
     row_guards: Vec<Option<Value>>,
     /// First column of each group, clamped, and whether it exists.
-    columns: Vec<Value>,
+    pub(super) columns: Vec<Spot>,
     column_guards: Vec<Option<Value>>,
+    /// Coordinates of the result; rows and columns are still 0.
+    pub(super) coordinates: Vec<Value>,
 }
 
 /// Writes the kernel.
@@ -34,55 +41,122 @@ pub(in crate::distribute) fn write(
     let whole = plan.tile.threads_m == 1;
     let lane = if whole { linear } else { code.rem(linear, threads_n) };
     let group = if whole { code.c(0) } else { code.div(linear, threads_n) };
+    let zero = code.c(0);
+    let mut coordinates = vec![zero; plan.axes.extents.len()];
+    let copies = plan.stages.iter().map(|s| s.as_ref().map(|s| stage::buffer(code, evaluator, s)).transpose());
+    let copies = copies.collect::<Result<Vec<_>, _>>()?;
+    let who = Who { linear, invocations: attr.invocations(), lane, group, copies };
+    serial(code, evaluator, plan, &who, 0, &mut coordinates)
+}
+
+/// The invocation, and the workgroup's memory.
+struct Who {
+    linear: Value,
+    invocations: i64,
+    /// Position along the columns and along the rows.
+    lane: Value,
+    group: Value,
+    /// Copies of the inputs.
+    copies: Vec<Option<Value>>,
+}
+
+/// One loop per coordinate that is neither rows nor columns.
+fn serial(
+    code: &mut Code,
+    evaluator: &Evaluator<'_>,
+    plan: &Plan<'_>,
+    who: &Who,
+    depth: usize,
+    coordinates: &mut Vec<Value>,
+) -> Result<(), Diagnostics> {
+    if let Some(coordinate) = plan.axes.serial.get(depth) {
+        let count = plan.axes.extents[*coordinate].value(code);
+        return code.repeat(count, |code, i| {
+            coordinates[*coordinate] = i;
+            serial(code, evaluator, plan, who, depth + 1, coordinates)
+        });
+    }
     let (row_passes, column_passes) = (code.c(plan.tile.row_passes), code.c(plan.tile.column_passes));
     code.repeat(row_passes, |code, row_pass| {
         code.repeat(column_passes, |code, column_pass| {
-            let place = place(code, plan, lane, group, row_pass, column_pass);
-            register_tile(code, evaluator, plan, &place)
+            let place = place(code, plan, who, (row_pass, column_pass), coordinates.clone());
+            register_tile(code, evaluator, plan, who, &place)
         })
     })
 }
 
-fn place(code: &mut Code, plan: &Plan<'_>, lane: Value, group: Value, row_pass: Value, column_pass: Value) -> Place {
+fn place(
+    code: &mut Code,
+    plan: &Plan<'_>,
+    who: &Who,
+    (row_pass, column_pass): (Value, Value),
+    coordinates: Vec<Value>,
+) -> Place {
     let tile = &plan.tile;
     let block = code.mul_const(row_pass, tile.threads_m);
-    let block = code.add(block, group);
+    let block = code.add(block, who.group);
     let first_row = code.mul_const(block, tile.rows);
-    let last_row = code.add_const(plan.rows.value, -1);
-    let (mut rows, mut row_guards) = (Vec::new(), Vec::new());
-    for r in 0..tile.rows {
-        let row = code.add_const(first_row, r);
-        let exact = plan.rows_exact();
-        row_guards.push((!exact).then(|| code.less(row, plan.rows.value)));
-        rows.push(if exact { row } else { code.min(row, last_row) });
-    }
+    let (rows, row_guards) = positions(code, plan.rows, plan.rows_exact(), first_row, (tile.rows, 1), 1);
     let lanes = i64::from(plan.lanes);
-    let last_group = code.add_const(plan.columns.value, -lanes);
-    let (mut columns, mut column_guards) = (Vec::new(), Vec::new());
-    for g in 0..tile.column_groups {
-        let pass = code.mul_const(column_pass, tile.column_groups);
-        let pass = code.add_const(pass, g);
-        let position = code.mul_const(pass, tile.threads_n);
-        let position = code.add(position, lane);
-        let column = code.mul_const(position, lanes);
-        let exact = plan.columns_exact();
-        column_guards.push((!exact).then(|| code.less(column, plan.columns.value)));
-        // Extents are multiples of the lanes: a group of columns exists as a whole or not at all.
-        columns.push(if exact { column } else { code.min(column, last_group) });
+    let pass = code.mul_const(column_pass, tile.column_groups * tile.threads_n);
+    let first_column = code.add(pass, who.lane);
+    let first_column = code.mul_const(first_column, lanes);
+    let groups = (tile.column_groups, tile.threads_n * lanes);
+    // Extents are multiples of the lanes: a group of columns exists as a whole or not at all.
+    let (columns, column_guards) = positions(code, plan.columns, plan.columns_exact(), first_column, groups, lanes);
+    Place {
+        linear: who.linear,
+        invocations: who.invocations,
+        lane: who.lane,
+        first_row,
+        rows,
+        row_guards,
+        columns,
+        column_guards,
+        coordinates,
     }
-    Place { lane, first_row, rows, row_guards, columns, column_guards }
+}
+
+/// `count` positions from `first` on, `distance` apart, each of `width` neighbours: clamped, and whether they exist.
+fn positions(
+    code: &mut Code,
+    extent: Extent,
+    exact: bool,
+    first: Value,
+    (count, distance): (i64, i64),
+    width: i64,
+) -> (Vec<Spot>, Vec<Option<Value>>) {
+    if exact {
+        return ((0..count).map(|i| Spot { at: first, plus: i * distance }).collect(), vec![None; count as usize]);
+    }
+    let extent = extent.value(code);
+    let last = code.add_const(extent, -width);
+    (0..count)
+        .map(|i| {
+            let position = code.add_const(first, i * distance);
+            let guard = code.less(position, extent);
+            (Spot { at: code.min(position, last), plus: 0 }, Some(guard))
+        })
+        .unzip()
 }
 
 fn register_tile(
     code: &mut Code,
     evaluator: &Evaluator<'_>,
     plan: &Plan<'_>,
+    who: &Who,
     place: &Place,
 ) -> Result<(), Diagnostics> {
     let mut points = Vec::new();
     for row in &place.rows {
         for column in &place.columns {
-            points.push(Point { coordinates: vec![*row, *column], lanes: plan.lanes, held: HashMap::new() });
+            let mut coordinates = place.coordinates.clone();
+            for (coordinate, spot) in [(plan.axes.row, row), (plan.axes.column, column)] {
+                if let Some(c) = coordinate {
+                    coordinates[c] = code.add_const(spot.at, spot.plus);
+                }
+            }
+            points.push(Point { coordinates, lanes: plan.lanes, held: HashMap::new() });
         }
     }
     for point in &mut points {
@@ -91,7 +165,7 @@ fn register_tile(
         }
     }
     let initial = points.iter().map(|p| initial(code, evaluator, plan, p)).collect::<Result<Vec<_>, _>>()?;
-    let sums = accumulate(code, evaluator, plan, place, initial)?;
+    let sums = accumulate(code, evaluator, plan, (who, place), initial)?;
     let Source::Slice(result) = plan.op.outputs()[0].source else { return Ok(()) };
     for (point, sum) in points.iter_mut().zip(sums) {
         point.held.insert(result, sum);
@@ -121,248 +195,163 @@ fn initial(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, point: &
     Ok(code.broadcast(value, plan.lanes))
 }
 
-/// The loop over k. Accumulators are vectors along n, or scalars where the right operand is contiguous along k.
+/// What the loops over the reductions need.
+struct Nest<'p, 'm> {
+    evaluator: &'p Evaluator<'m>,
+    plan: &'p Plan<'m>,
+    place: &'p Place,
+    /// Per input; those with a copy load from it.
+    streams: Vec<Stream<'p>>,
+    fills: Vec<Option<Fill<'p>>>,
+    /// The reductions that are not stepped.
+    others: Vec<Extent>,
+}
+
 fn accumulate(
     code: &mut Code,
     evaluator: &Evaluator<'_>,
     plan: &Plan<'_>,
-    place: &Place,
+    (who, place): (&Who, &Place),
     initial: Vec<Value>,
 ) -> Result<Vec<Value>, Diagnostics> {
-    let split = plan.right.along_k() && plan.lanes > 1;
-    let mut carried = if split {
-        initial.iter().flat_map(|v| (0..plan.lanes).map(|l| code.extract(*v, l)).collect::<Vec<_>>()).collect()
-    } else {
-        initial
-    };
-    let offsets = Offsets::new(code, evaluator, plan, place);
-    let whole_steps = plan.reduction / plan.step * plan.step;
-    if whole_steps > 0 {
-        let bounds = [code.c(0), code.c(whole_steps), code.c(plan.step)];
-        carried = code.for_loop(bounds, &carried, |code, k, carried| {
-            Ok(step(code, evaluator, plan, &offsets, k, plan.step, carried))
-        })?;
+    let choice = &plan.choice;
+    let (mut streams, mut fills) = (vec![], vec![]);
+    for ((side, stage), copy) in choice.sides.iter().zip(&plan.stages).zip(&who.copies) {
+        let read = stage.as_ref().map_or(side, |s| &s.side);
+        streams.push(Stream::new(code, evaluator, plan, read, place, *copy));
+        fills.push(stage.as_ref().zip(*copy).map(|(stage, buffer)| {
+            let base = load::first(code, evaluator, plan, side, place);
+            Fill { stage, source: side, buffer, base }
+        }));
     }
-    if plan.reduction > whole_steps {
-        let k = code.c(whole_steps);
-        carried = step(code, evaluator, plan, &offsets, k, plan.reduction - whole_steps, &carried);
-    }
-    if split {
-        carried = carried.chunks(plan.lanes as usize).map(|lanes| code.vector_of(lanes)).collect();
-    }
-    Ok(carried)
+    let others = plan.axes.reductions.iter().enumerate().filter(|(r, _)| *r != choice.stepped);
+    let others = others.map(|(_, r)| r.extent).collect();
+    let nest = Nest { evaluator, plan, place, streams, fills, others };
+    let parts = vec![code.c(0); choice.sides.len()];
+    nest.level(code, 0, &parts, &initial)
 }
 
-/// Parts of addresses that do not depend on k.
-struct Offsets {
-    /// Left operand: per register of rows (shared) or per row.
-    left: Vec<Value>,
-    /// Right operand: per column group, or per column where it is contiguous along k.
-    right: Vec<Value>,
-    /// Lane along n, which is also the lane along k of a shared transposed left operand.
-    lane: Value,
-}
+impl Nest<'_, '_> {
+    /// The loops from `depth` on; `parts` are the addresses' parts of the loops around, per input.
+    fn level(
+        &self,
+        code: &mut Code,
+        depth: usize,
+        parts: &[Value],
+        carried: &[Value],
+    ) -> Result<Vec<Value>, Diagnostics> {
+        let Some(extent) = self.others.get(depth) else { return self.stepped(code, parts, carried) };
+        let bounds = [code.c(0), extent.value(code), code.c(1)];
+        code.for_loop(bounds, carried, |code, i, carried| {
+            let sides = self.plan.choice.sides.iter();
+            let parts: Vec<Value> = sides
+                .zip(parts)
+                .map(|(side, part)| {
+                    let scaled = code.mul_const(i, side.nest[depth]);
+                    code.add(*part, scaled)
+                })
+                .collect();
+            self.level(code, depth + 1, &parts, carried)
+        })
+    }
 
-impl Offsets {
-    fn new(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, place: &Place) -> Self {
-        let slices = &evaluator.model.slices;
-        let (left, right) = (&plan.left, &plan.right);
-        let at = |code: &mut Code, side: &Side, position: Value| {
-            let scaled = code.mul_const(position, side.outer_stride);
-            code.add(slices[side.slice].offset, scaled)
-        };
-        let left_rows = left_rows(code, plan, place);
-        let left_offsets = left_rows.into_iter().map(|row| at(code, left, row)).collect();
-        let mut right_offsets = Vec::new();
-        for column in &place.columns {
-            let per_column = if right.along_k() { i64::from(plan.lanes) } else { 1 };
-            for c in 0..per_column {
-                let column = code.add_const(*column, c);
-                right_offsets.push(at(code, right, column));
-            }
+    fn stepped(&self, code: &mut Code, parts: &[Value], carried: &[Value]) -> Result<Vec<Value>, Diagnostics> {
+        let step = self.plan.choice.step;
+        let Some(extent) = self.plan.stepped().exact() else { return self.stepped_dynamic(code, parts, carried) };
+        let whole = extent / step * step;
+        let mut carried = carried.to_vec();
+        if whole > 0 {
+            let bounds = [code.c(0), code.c(whole), code.c(step)];
+            carried = code.for_loop(bounds, &carried, |code, k, carried| self.pass(code, parts, k, step, carried))?;
         }
-        Self { left: left_offsets, right: right_offsets, lane: place.lane }
+        if extent > whole {
+            let k = code.c(whole);
+            carried = self.pass(code, parts, k, extent - whole, &carried)?;
+        }
+        Ok(carried)
     }
-}
 
-/// The first rows of the loads of the left operand.
-fn left_rows(code: &mut Code, plan: &Plan<'_>, place: &Place) -> Vec<Value> {
-    let side = &plan.left;
-    if !side.along_k() {
-        // Vectors along m; a vector lies inside the slice or its values are not stored.
-        let lanes = i64::from(side.lanes);
-        let last = code.add_const(plan.rows.value, -lanes);
-        return (0..ceil_div(plan.tile.rows, lanes))
-            .map(|t| {
-                let row = code.add_const(place.first_row, t * lanes);
-                if plan.rows_exact() { row } else { code.min(row, last) }
+    /// As many whole passes as fit, then single iterations.
+    fn stepped_dynamic(&self, code: &mut Code, parts: &[Value], carried: &[Value]) -> Result<Vec<Value>, Diagnostics> {
+        let (extent, step) = (self.plan.stepped(), self.plan.choice.step);
+        let (zero, one, by) = (code.c(0), code.c(1), code.c(step));
+        let end = extent.value(code);
+        let whole = code.div(end, by);
+        let whole = code.mul_const(whole, step);
+        let carried =
+            code.for_loop([zero, whole, by], carried, |code, k, carried| self.pass(code, parts, k, step, carried))?;
+        if extent.divisor() % step == 0 {
+            return Ok(carried);
+        }
+        code.for_loop([whole, end, one], &carried, |code, k, carried| self.pass(code, parts, k, 1, carried))
+    }
+
+    /// `count` iterations for every accumulator, from `k` on.
+    fn pass(
+        &self,
+        code: &mut Code,
+        parts: &[Value],
+        k: Value,
+        count: i64,
+        carried: &[Value],
+    ) -> Result<Vec<Value>, Diagnostics> {
+        let (evaluator, plan) = (self.evaluator, self.plan);
+        self.fill(code, parts, k)?;
+        let zero = code.c(0);
+        let streams = self.streams.iter().zip(parts).zip(&self.fills);
+        let loaded: Vec<Loaded> = streams
+            .map(|((stream, part), fill)| {
+                let (part, k) = if fill.is_some() { (zero, zero) } else { (*part, k) };
+                stream.load(code, evaluator, plan, part, k, count)
             })
             .collect();
-    }
-    let Some(size) = plan.tile.shared else { return place.rows.clone() };
-    let size = i64::from(size);
-    let last = code.add_const(plan.rows.value, -1);
-    let fits = plan.rows_exact() && plan.tile.rows % size == 0;
-    (0..ceil_div(plan.tile.rows, size))
-        .map(|r| {
-            let row = code.add_const(place.first_row, r * size);
-            let row = code.add(row, place.lane);
-            if fits { row } else { code.min(row, last) }
-        })
-        .collect()
-}
-
-/// `count` products for every accumulator, starting at `k`.
-fn step(
-    code: &mut Code,
-    evaluator: &Evaluator<'_>,
-    plan: &Plan<'_>,
-    offsets: &Offsets,
-    k: Value,
-    count: i64,
-    carried: &[Value],
-) -> Vec<Value> {
-    let left = load_left(code, evaluator, plan, offsets, k, count);
-    let right = load_right(code, evaluator, plan, offsets, k, count);
-    let (rows, per_row) = (plan.tile.rows as usize, carried.len() / plan.tile.rows as usize);
-    let mut out = Vec::with_capacity(carried.len());
-    for row in 0..rows {
-        let factors: Vec<Value> = (0..count).map(|q| left_element(code, plan, &left, row as u32, q as u32)).collect();
-        for c in 0..per_row {
-            let mut sum = carried[row * per_row + c];
-            let ty = sum.ty();
-            for (q, factor) in factors.iter().enumerate() {
-                let other = right_element(code, plan, &right, c, q as u32);
-                let factor = if ty.is_vector() { code.broadcast(*factor, plan.lanes) } else { *factor };
-                let product = code.op1("arith.mulf", &[factor, other], ty);
-                sum = code.op1("arith.addf", &[sum, product], ty);
+        let groups = plan.tile.column_groups as usize;
+        let mut out = Vec::with_capacity(carried.len());
+        for (i, first) in carried.iter().enumerate() {
+            let mut sum = *first;
+            for q in 0..count as usize {
+                let streams = self.streams.iter().zip(&loaded);
+                let factors: Vec<Value> =
+                    streams.map(|(s, loaded)| s.factor(code, plan, loaded, i / groups, i % groups, q)).collect();
+                let args = self.arguments(&factors, sum);
+                let results = evaluator.apply(code, plan.op, args, &[], plan.lanes)?;
+                sum = code.broadcast(results[0], plan.lanes);
             }
             out.push(sum);
         }
+        Ok(out)
     }
-    out
-}
 
-/// Loaded values of a factor: `loads[i][j]`.
-struct Loaded {
-    loads: Vec<Vec<Value>>,
-}
-
-fn load_left(
-    code: &mut Code,
-    evaluator: &Evaluator<'_>,
-    plan: &Plan<'_>,
-    offsets: &Offsets,
-    k: Value,
-    count: i64,
-) -> Loaded {
-    let side = &plan.left;
-    if side.along_k() {
-        return Loaded { loads: offsets.left.iter().map(|o| along_k(code, evaluator, side, *o, k, count)).collect() };
+    /// Copies what the pass at `k` reads, between two barriers.
+    fn fill(&self, code: &mut Code, parts: &[Value], k: Value) -> Result<(), Diagnostics> {
+        if self.fills.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        // The pass before has read what is overwritten.
+        code.barrier()?;
+        for (fill, part) in self.fills.iter().zip(parts) {
+            if let Some(fill) = fill {
+                fill.write(code, self.evaluator, self.plan, self.place, (*part, k))?;
+            }
+        }
+        code.barrier()
     }
-    let load_at = |code: &mut Code, k: Value| -> Vec<Value> {
-        let scaled = code.mul_const(k, side.k_stride);
-        offsets
-            .left
+
+    /// The arguments of the op's body: inputs from memory, scalars, the accumulator.
+    fn arguments(&self, factors: &[Value], sum: Value) -> Vec<Option<Value>> {
+        let op = self.plan.op;
+        let mut args: Vec<Option<Value>> = op
+            .operands
             .iter()
-            .map(|o| {
-                let at = code.add(*o, scaled);
-                load(code, evaluator, side, at)
+            .map(|o| match o.source {
+                Source::Scalar(value) => Some(value),
+                Source::Slice(_) => None,
             })
-            .collect()
-    };
-    if plan.tile.shared.is_none() {
-        return Loaded {
-            loads: (0..count)
-                .map(|q| {
-                    let k = code.add_const(k, q);
-                    load_at(code, k)
-                })
-                .collect(),
-        };
-    }
-    // Lane q loads the rows of k + q; lanes beyond the step must still load something that exists.
-    let mut at = code.add(k, offsets.lane);
-    if count < i64::from(plan.tile.shared.unwrap_or(1)) {
-        let last = code.c(plan.reduction - 1);
-        at = code.min(at, last);
-    }
-    Loaded { loads: vec![load_at(code, at)] }
-}
-
-fn load_right(
-    code: &mut Code,
-    evaluator: &Evaluator<'_>,
-    plan: &Plan<'_>,
-    offsets: &Offsets,
-    k: Value,
-    count: i64,
-) -> Loaded {
-    let side = &plan.right;
-    if side.along_k() {
-        return Loaded { loads: offsets.right.iter().map(|o| along_k(code, evaluator, side, *o, k, count)).collect() };
-    }
-    let reach = if side.outer_stride == 1 { Reach::Wide } else { Reach::Strided(side.outer_stride) };
-    Loaded {
-        loads: (0..count)
-            .map(|q| {
-                let k = code.add_const(k, q);
-                let scaled = code.mul_const(k, side.k_stride);
-                offsets
-                    .right
-                    .iter()
-                    .map(|o| {
-                        let at = code.add(*o, scaled);
-                        let lanes = if plan.lanes == 1 { Reach::Uniform } else { reach };
-                        evaluator.load(code, side.slice, at, lanes, plan.lanes)
-                    })
-                    .collect()
-            })
-            .collect(),
-    }
-}
-
-/// `count` values along k in vectors of the side's lanes.
-fn along_k(code: &mut Code, evaluator: &Evaluator<'_>, side: &Side, offset: Value, k: Value, count: i64) -> Vec<Value> {
-    let start = code.add(offset, k);
-    (0..count / i64::from(side.lanes))
-        .map(|t| {
-            let at = code.add_const(start, t * i64::from(side.lanes));
-            load(code, evaluator, side, at)
-        })
-        .collect()
-}
-
-fn load(code: &mut Code, evaluator: &Evaluator<'_>, side: &Side, at: Value) -> Value {
-    let reach = if side.lanes == 1 { Reach::Uniform } else { Reach::Wide };
-    evaluator.load(code, side.slice, at, reach, side.lanes)
-}
-
-/// Left factor of a row and of the step's k number `q`: a scalar.
-fn left_element(code: &mut Code, plan: &Plan<'_>, left: &Loaded, row: u32, q: u32) -> Value {
-    let lanes = plan.left.lanes;
-    let pick = |code: &mut Code, vectors: &[Value], position: u32| {
-        code.extract(vectors[(position / lanes) as usize], position % lanes)
-    };
-    match (plan.left.along_k(), plan.tile.shared) {
-        (true, Some(size)) => {
-            let value = pick(code, &left.loads[(row / size) as usize], q);
-            code.shuffle(value, row % size, size)
+            .collect();
+        for (side, factor) in self.plan.choice.sides.iter().zip(factors) {
+            args[side.operand] = Some(*factor);
         }
-        (true, None) => pick(code, &left.loads[row as usize], q),
-        (false, Some(size)) => {
-            let value = pick(code, &left.loads[0], row);
-            code.shuffle(value, q, size)
-        }
-        (false, None) => pick(code, &left.loads[q as usize], row),
+        args[op.num_inputs] = Some(sum);
+        args
     }
-}
-
-/// Right factor of accumulator `c` of a row: a scalar where the operand is contiguous along k, else a vector of columns.
-fn right_element(code: &mut Code, plan: &Plan<'_>, right: &Loaded, c: usize, q: u32) -> Value {
-    let lanes = plan.right.lanes;
-    if plan.right.along_k() {
-        return code.extract(right.loads[c][(q / lanes) as usize], q % lanes);
-    }
-    right.loads[q as usize][c]
 }

@@ -1,0 +1,122 @@
+//! `scf` without loops: what one of several regions yields is the result, as a memref.
+
+use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::{Diagnostics, InsertionPoint, Op, Type, Value};
+
+use crate::boundary::Callees;
+use crate::buffer_type::BufferTypes;
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
+use crate::rewrite::Rewriting;
+
+pub(super) fn add(models: &mut OpModels) {
+    for name in BRANCHES {
+        models.add(name, Branch);
+    }
+    models.add("scf.yield", Yield);
+}
+
+/// Operations that run one of their regions, once.
+const BRANCHES: &[&str] = &["scf.if", "scf.index_switch", "scf.execute_region"];
+
+struct Branch;
+
+impl OpModel for Branch {
+    super::no_uses!();
+    fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
+        Some(vec![])
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let blocks: Vec<_> = op.regions().into_iter().filter_map(|r| r.entry()).collect();
+        for block in &blocks {
+            types.walk(*block)?;
+        }
+        for (i, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
+            let mut ty = None;
+            for block in &blocks {
+                let Some(yielded) = block.terminator().filter(|t| i < t.num_operands()) else { continue };
+                let new = types.of(yielded.operand(i));
+                ty = Some(match ty {
+                    None => new,
+                    Some(old) => types.unify(op, old, new)?,
+                });
+            }
+            let ty = ty.unwrap_or_else(|| types.identity(result.ty()));
+            types.set(result, ty);
+        }
+        Ok(())
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let types: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
+        let new = pass.recreate(rw, op, buffers.operands(), &types)?;
+        rw.replace_op(op, &new.results());
+        Ok(())
+    }
+}
+
+/// The values that take over a yielded operand: results, and the iteration argument of a loop.
+fn targets(op: Op, operand: usize) -> Vec<Value> {
+    let Some(parent) = op.parent() else { return vec![] };
+    let argument = |region: usize, skip: usize| {
+        let entry = parent.regions().get(region).and_then(|r| r.entry());
+        entry.filter(|e| operand + skip < e.num_args()).map(|e| e.arg(operand + skip))
+    };
+    let result = parent.results().get(operand).copied();
+    match parent.name() {
+        "scf.for" => argument(0, 1).into_iter().chain(result).collect(),
+        // The loop goes on: only its condition gives results.
+        "scf.while" => argument(0, 0).into_iter().collect(),
+        _ => result.into_iter().collect(),
+    }
+}
+
+/// The types that a yield's operands must have: of the results, or of the next iteration's arguments.
+fn wanted_types(parent: Op) -> Vec<Type> {
+    let values = match parent.regions().first().and_then(|r| r.entry()) {
+        Some(entry) if parent.is("scf.while") => entry.args(),
+        _ => parent.results(),
+    };
+    values.into_iter().map(Value::ty).collect()
+}
+
+struct Yield;
+
+impl OpModel for Yield {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel { must_in_place: true, ..UseModel::READ }
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        let Some(parent) = op.parent().filter(|p| BRANCHES.contains(&p.name())) else { return vec![] };
+        let certain = parent.is("scf.execute_region");
+        let result = parent.result(operand);
+        vec![if certain { AliasModel::equivalent(result) } else { AliasModel::maybe(result) }]
+    }
+    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+        targets(op, operand)
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let Some(parent) = op.parent() else { return Err(Declined::no_match("a yield without a parent")) };
+        rw.set_point(InsertionPoint::Before(op));
+        let wanted = wanted_types(parent);
+        let mut values = Vec::with_capacity(op.num_operands());
+        for (i, value) in buffers.operands().iter().enumerate() {
+            values.push(match wanted.get(i).filter(|t| t.is_memref()) {
+                Some(ty) => pass.cast_or_copy(rw, op, *value, *ty)?,
+                None => *value,
+            });
+        }
+        rw.set_operands(op, &values);
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! `scf.while`: both regions carry memrefs; the condition passes them on.
+
+use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::{Block, Diagnostics, InsertionPoint, Op, Value};
+
+use crate::boundary::Callees;
+use crate::buffer_type::BufferTypes;
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, RegionModel, RelationModel, UseModel};
+use crate::rewrite::Rewriting;
+
+pub(super) fn add(models: &mut OpModels) {
+    models.add("scf.while", While);
+    models.add("scf.condition", Condition);
+}
+
+/// The condition comes before the values that are passed on.
+const CONDITION: usize = 1;
+
+/// The two blocks of a loop and their terminators.
+struct Parts {
+    before: Block,
+    condition: Op,
+    after: Block,
+    yielded: Op,
+}
+
+fn parts(op: Op) -> Option<Parts> {
+    let regions = op.regions();
+    let (before, after) = (regions.first()?.entry()?, regions.get(1)?.entry()?);
+    Some(Parts { before, condition: before.terminator()?, after, yielded: after.terminator()? })
+}
+
+/// For each terminator of a loop, the position of each tensor operand, and the argument of its own region and position whose
+/// buffer it may hand on; none where the operand has no such argument.
+pub(super) fn handed_on(op: Op) -> Vec<(Op, usize, Option<Value>)> {
+    let Some(p) = parts(op) else { return vec![] };
+    let own = |block: Block, index: usize, value: Value| {
+        (index < block.num_args()).then(|| block.arg(index)).filter(|a| a.ty() == value.ty())
+    };
+    let mut found = Vec::new();
+    for i in CONDITION..p.condition.num_operands() {
+        let value = p.condition.operand(i);
+        if value.ty().is_tensor() {
+            found.push((p.condition, i, own(p.before, i - CONDITION, value)));
+        }
+    }
+    for i in 0..p.yielded.num_operands() {
+        let value = p.yielded.operand(i);
+        if value.ty().is_tensor() {
+            found.push((p.yielded, i, own(p.after, i, value)));
+        }
+    }
+    found
+}
+
+struct While;
+
+impl OpModel for While {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::READ_WRITE
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        let Some(p) = parts(op) else { return vec![] };
+        // A result of another type, or without an initial value of its position, is another buffer.
+        let Some(result) = op.results().get(operand).copied().filter(|r| r.ty() == op.operand(operand).ty()) else {
+            return vec![];
+        };
+        let first = (p.before.arg(operand), p.condition.operand(operand + CONDITION));
+        let second = (p.after.arg(operand), p.yielded.operand(operand));
+        let relation = RelationModel::EquivalentIfBoth(first, second);
+        vec![AliasModel { relation, ..AliasModel::equivalent(result) }]
+    }
+    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+        parts(op).map(|p| p.before.arg(operand)).into_iter().collect()
+    }
+    fn region(&self, _op: Op, _region: usize) -> RegionModel {
+        RegionModel { repetitive: true, writable_arguments: true, ..RegionModel::default() }
+    }
+    fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
+        Some(vec![(0, 1), (1, 0)])
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let Some(p) = parts(op) else { return Ok(()) };
+        for (init, arg) in op.operands().into_iter().zip(p.before.args()).filter(|(i, _)| i.ty().is_tensor()) {
+            let ty = types.of(init);
+            types.set(arg, ty);
+        }
+        types.walk(p.before)?;
+        for (i, arg) in p.after.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_tensor()) {
+            let ty = types.of(p.condition.operand(i + CONDITION));
+            types.set(arg, ty);
+        }
+        let passed =
+            |args: Vec<Value>, values: Vec<Value>| args.into_iter().zip(values).filter(|(a, _)| a.ty().is_tensor());
+        let pairs: Vec<_> = passed(p.before.args(), p.yielded.operands())
+            .chain(passed(p.after.args(), p.condition.operands().split_off(CONDITION)))
+            .collect();
+        types.fixpoint(op, &[p.before, p.after], &pairs)?;
+        for (arg, result) in p.after.args().into_iter().zip(op.results()).filter(|(_, r)| r.ty().is_tensor()) {
+            let ty = types.of(arg);
+            types.set(result, ty);
+        }
+        Ok(())
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let Some(p) = parts(op) else { return Err(Declined::no_match("a loop without its regions")) };
+        let types_of = |values: Vec<Value>| values.into_iter().map(|v| pass.types.of(v)).collect::<Vec<_>>();
+        let (before, after, results) = (types_of(p.before.args()), types_of(p.after.args()), types_of(op.results()));
+        let mut operands = Vec::with_capacity(op.num_operands());
+        for (value, ty) in buffers.operands().iter().zip(&before) {
+            operands.push(if value.ty().is_memref() { pass.cast_or_copy(rw, op, *value, *ty)? } else { *value });
+        }
+        let new = pass.recreate(rw, op, &operands, &results)?;
+        for (region, types) in new.regions().into_iter().zip([before, after]) {
+            if let Some(entry) = region.entry() {
+                rw.convert_block_args(entry, &types);
+            }
+        }
+        rw.replace_op(op, &new.results());
+        Ok(())
+    }
+}
+
+struct Condition;
+
+impl OpModel for Condition {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel { must_in_place: true, ..UseModel::READ }
+    }
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
+    }
+    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+        let Some((index, parent)) = operand.checked_sub(CONDITION).zip(op.parent()) else { return vec![] };
+        let argument = parts(parent).filter(|p| index < p.after.num_args()).map(|p| p.after.arg(index));
+        argument.into_iter().chain(parent.results().get(index).copied()).collect()
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let Some(parent) = op.parent() else { return Err(Declined::no_match("a condition without a loop")) };
+        rw.set_point(InsertionPoint::Before(op));
+        let mut values = vec![buffers.operand(0)];
+        for (value, result) in buffers.operands()[CONDITION..].iter().zip(parent.results()) {
+            let wanted = result.ty();
+            values.push(if wanted.is_memref() { pass.cast_or_copy(rw, op, *value, wanted)? } else { *value });
+        }
+        rw.set_operands(op, &values);
+        Ok(())
+    }
+}

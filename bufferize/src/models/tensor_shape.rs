@@ -1,0 +1,278 @@
+//! `tensor` operations that only change a type: casts and reshapes keep the buffer wherever its layout allows it.
+
+use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::{Attr, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Type, Value};
+
+use crate::boundary::Callees;
+use crate::buffer_type::BufferTypes;
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
+use crate::rewrite::Rewriting;
+
+pub(super) fn add(models: &mut OpModels) {
+    models.add("tensor.cast", Cast);
+    models.add("tensor.expand_shape", Expand);
+    models.add("tensor.collapse_shape", Collapse);
+    models.add("tensor.reshape", Reshape);
+}
+
+struct Cast;
+
+/// The buffer of a cast tensor: the new shape, with the layout of the source.
+fn cast_type(source: Type, result: Type) -> Option<Type> {
+    let memref = source.as_memref()?;
+    let shape = result.shape()?;
+    Some(if memref.is_identity() {
+        Type::memref(&shape, memref.element, memref.memory_space)
+    } else {
+        Type::strided_memref(&shape, memref.element, memref.offset, &memref.strides, memref.memory_space)
+    })
+}
+
+impl OpModel for Cast {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::NONE
+    }
+    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![AliasModel::equivalent(op.result(0))]
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        if let Some(ty) = cast_type(types.of(op.operand(0)), op.result(0).ty()) {
+            types.set(op.result(0), ty);
+        }
+        Ok(())
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let source: Value = buffers.operand(0);
+        let Some(ty) = cast_type(source.ty(), op.result(0).ty()) else {
+            return Err(pass.unsupported(op, "an unranked tensor").into());
+        };
+        let cast = rw.create(OpSpec::new("memref.cast", op.location()).operands(&[source]).results(&[ty]))?;
+        rw.replace_op(op, &[cast.result(0)]);
+        Ok(())
+    }
+}
+
+/// The groups of dimensions of a reshape.
+fn reassociation(op: Op) -> Option<(Attr, Vec<Vec<usize>>)> {
+    let attr = op.attr("reassociation")?;
+    let group = |g: &Attr| g.as_ints()?.into_iter().map(|d| usize::try_from(d).ok()).collect::<Option<Vec<_>>>();
+    let groups = attr.as_array()?.iter().map(group).collect::<Option<Vec<_>>>()?;
+    Some((attr, groups))
+}
+
+fn times(a: i64, b: i64) -> i64 {
+    if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a.saturating_mul(b) }
+}
+
+/// The type of `memref.expand_shape`: inside a group the last dimension has the stride of the dimension expanded.
+fn expanded(source: &MemRefType, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type> {
+    if source.is_identity() {
+        return Some(Type::memref(shape, source.element, source.memory_space));
+    }
+    let mut strides = vec![1; shape.len()];
+    for (group, stride) in groups.iter().zip(&source.strides) {
+        let mut stride = *stride;
+        for &dim in group.iter().rev() {
+            *strides.get_mut(dim)? = stride;
+            stride = times(stride, *shape.get(dim)?);
+        }
+    }
+    Some(Type::strided_memref(shape, source.element, source.offset, &strides, source.memory_space))
+}
+
+struct Expand;
+
+impl Expand {
+    fn ty(op: Op, source: Type) -> Option<(Attr, Type)> {
+        let (attr, groups) = reassociation(op)?;
+        Some((attr, expanded(&source.as_memref()?, &op.result(0).ty().shape()?, &groups)?))
+    }
+}
+
+impl OpModel for Expand {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::NONE
+    }
+    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![AliasModel { retypes: true, ..AliasModel::equivalent(op.result(0)) }]
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        if let Some((_, ty)) = Self::ty(op, types.of(op.operand(0))) {
+            types.set(op.result(0), ty);
+        }
+        Ok(())
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let (Some((groups, ty)), Some(sizes)) = (Self::ty(op, buffers.operand(0).ty()), op.attr("static_output_shape"))
+        else {
+            return Err(pass.unsupported(op, "a source without strides").into());
+        };
+        let spec = OpSpec::new("memref.expand_shape", op.location())
+            .operands(buffers.operands())
+            .results(&[ty])
+            .attr("reassociation", groups)
+            .attr("static_output_shape", sizes);
+        let view = rw.create(spec)?;
+        rw.replace_op(op, &[view.result(0)]);
+        Ok(())
+    }
+}
+
+/// Whether a group of dimensions whose last stride is `stride` certainly lies in memory as one dimension.
+fn is_contiguous(source: &MemRefType, group: &[usize], mut stride: i64) -> bool {
+    for &dim in group.iter().skip(1).rev() {
+        stride = times(stride, source.shape[dim]);
+        // Dimensions of size 1 may have any stride; all others follow each other without a gap.
+        let outer = dim - 1;
+        if source.shape[outer] != 1 && (stride == DYNAMIC || source.strides[outer] != stride) {
+            return false;
+        }
+    }
+    true
+}
+
+/// The type of `memref.collapse_shape`; none if the layout does not certainly allow it.
+fn collapsed(source: &MemRefType, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type> {
+    if source.is_identity() {
+        return Some(Type::memref(shape, source.element, source.memory_space));
+    }
+    let mut strides = Vec::with_capacity(groups.len());
+    for group in groups {
+        // The last dimension that is not of size 1 gives the stride, unless it may turn out to be of size 1.
+        let last = group.iter().rposition(|d| source.shape[*d] != 1).unwrap_or(0);
+        let dim = *group.get(last)?;
+        let stride = if source.shape[dim] == DYNAMIC && last > 0 { DYNAMIC } else { source.strides[dim] };
+        if !is_contiguous(source, group, stride) {
+            return None;
+        }
+        strides.push(stride);
+    }
+    Some(Type::strided_memref(shape, source.element, source.offset, &strides, source.memory_space))
+}
+
+struct Collapse;
+
+impl Collapse {
+    /// The attribute with the groups, and the type of the view; none if the source has to be copied first.
+    fn ty(op: Op, source: Type) -> Option<(Attr, Option<Type>)> {
+        let (attr, groups) = reassociation(op)?;
+        let (source, shape) = (source.as_memref()?, op.result(0).ty().shape()?);
+        if groups.iter().flatten().any(|d| *d >= source.shape.len()) {
+            return None;
+        }
+        Some((attr, collapsed(&source, &shape, &groups)))
+    }
+}
+
+/// A row-major memref of the same shape, elements and space.
+fn contiguous(memref: &MemRefType) -> Type {
+    Type::memref(&memref.shape, memref.element, memref.memory_space)
+}
+
+impl OpModel for Collapse {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        // It may have to copy.
+        UseModel::READ
+    }
+    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![AliasModel { retypes: true, ..AliasModel::equivalent(op.result(0)) }]
+    }
+    fn copies_for_layout(&self, op: Op, _operand: usize, types: &BufferTypes<'_>) -> bool {
+        Self::ty(op, types.of(op.operand(0))).is_none_or(|(_, ty)| ty.is_none())
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let source = types.of(op.operand(0));
+        if let (Some((_, ty)), Some(memref)) = (Self::ty(op, source), source.as_memref()) {
+            let shape = op.result(0).ty().shape().unwrap_or_default();
+            let ty = ty.unwrap_or_else(|| Type::memref(&shape, memref.element, memref.memory_space));
+            types.set(op.result(0), ty);
+        }
+        Ok(())
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let mut source = buffers.operand(0);
+        let (Some((groups, ty)), Some(memref)) = (Self::ty(op, source.ty()), source.ty().as_memref()) else {
+            return Err(pass.unsupported(op, "a source without strides").into());
+        };
+        let ty = match ty {
+            Some(ty) => ty,
+            None => {
+                source = pass.cast_or_copy(rw, op, source, contiguous(&memref))?;
+                Type::memref(&op.result(0).ty().shape().unwrap_or_default(), memref.element, memref.memory_space)
+            }
+        };
+        let spec = OpSpec::new("memref.collapse_shape", op.location())
+            .operands(&[source])
+            .results(&[ty])
+            .attr("reassociation", groups);
+        let view = rw.create(spec)?;
+        rw.replace_op(op, &[view.result(0)]);
+        Ok(())
+    }
+}
+
+/// `tensor.reshape`: the shape is a tensor, too, and is read.
+struct Reshape;
+
+fn is_row_major(ty: Type) -> bool {
+    ty.as_memref().is_some_and(|m| m.is_identity())
+}
+
+impl OpModel for Reshape {
+    fn use_of(&self, _op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::reading(operand == 1)
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        if operand == 1 {
+            return vec![];
+        }
+        vec![AliasModel { retypes: true, ..AliasModel::equivalent(op.result(0)) }]
+    }
+    fn copies_for_layout(&self, op: Op, operand: usize, types: &BufferTypes<'_>) -> bool {
+        operand == 0 && !is_row_major(types.of(op.operand(0)))
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let space = types.of(op.operand(0)).as_memref().and_then(|m| m.memory_space);
+        let result = op.result(0).ty();
+        types.set(op.result(0), Type::memref(&result.shape().unwrap_or_default(), result.element(), space));
+        Ok(())
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let (mut source, result) = (buffers.operand(0), op.result(0).ty());
+        let (Some(memref), Some(shape)) = (source.ty().as_memref(), result.shape()) else {
+            return Err(pass.unsupported(op, "an unranked tensor").into());
+        };
+        if !memref.is_identity() {
+            source = pass.cast_or_copy(rw, op, source, contiguous(&memref))?;
+        }
+        let ty = Type::memref(&shape, memref.element, memref.memory_space);
+        let spec = OpSpec::new("memref.reshape", op.location()).operands(&[source, buffers.operand(1)]).results(&[ty]);
+        let view = rw.create(spec)?;
+        rw.replace_op(op, &[view.result(0)]);
+        Ok(())
+    }
+}

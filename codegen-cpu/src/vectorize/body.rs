@@ -1,0 +1,84 @@
+//! The body of a generic, written for scalars or for vectors.
+
+use super::emit::{Emit, Position, Width};
+use super::nest::Nest;
+use monopour_ir::{Op, OpSpec, Type, Value};
+use std::collections::HashMap;
+
+/// Where in the iteration space a copy of the body stands.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// Per loop; of the vector loop, the first lane.
+    pub(super) at: &'a [Position],
+    /// The vector loop.
+    pub(super) dim: usize,
+    /// Its lanes.
+    pub(super) width: Width,
+}
+
+/// Values of the body by those of the op.
+pub(super) type Values = HashMap<Value, Value>;
+
+/// Writes the ops of the body that `wanted` depends on; returns the values for `wanted`. `values` holds the arguments.
+pub(super) fn emit(e: &mut Emit, nest: &Nest, place: Place<'_>, values: &mut Values, wanted: &[Value]) -> Vec<Value> {
+    let needed = needed(nest, wanted);
+    for op in nest.body.ops() {
+        if !op.is("linalg.yield") && needed.contains(&op) {
+            let value = emit_op(e, op, place, values);
+            for (old, new) in op.results().into_iter().zip(value) {
+                values.insert(old, new);
+            }
+        }
+    }
+    wanted.iter().map(|v| lookup(values, *v)).collect()
+}
+
+/// A value of outside stands for itself.
+pub(super) fn lookup(values: &Values, value: Value) -> Value {
+    values.get(&value).copied().unwrap_or(value)
+}
+
+fn needed(nest: &Nest, wanted: &[Value]) -> Vec<Op> {
+    let mut work: Vec<Value> = wanted.to_vec();
+    let mut out = vec![];
+    while let Some(value) = work.pop() {
+        let op = value.defining_op().filter(|op| op.block() == Some(nest.body));
+        if let Some(op) = op.filter(|op| !out.contains(op)) {
+            out.push(op);
+            work.extend(op.operands());
+        }
+    }
+    out
+}
+
+fn emit_op(e: &mut Emit, op: Op, place: Place<'_>, values: &Values) -> Vec<Value> {
+    if op.is("linalg.index") {
+        return vec![index(e, op, place)];
+    }
+    let operands: Vec<Value> = op.operands().into_iter().map(|v| lookup(values, v)).collect();
+    // What is the same in all lanes is computed once.
+    let width = if operands.iter().any(|v| v.ty().is_vector()) { place.width } else { 1 };
+    let operands: Vec<Value> = operands.into_iter().map(|v| e.splat(v, width)).collect();
+    let over = |ty: Type| if width == 1 { ty } else { Type::vector(&[width], ty) };
+    let types: Vec<Type> = op.results().iter().map(|r| over(r.ty())).collect();
+    let attrs = op.attrs();
+    let mut spec = OpSpec::new(op.name(), e.loc).operands(&operands).results(&types);
+    for (name, value) in &attrs {
+        spec = spec.attr(name, *value);
+    }
+    e.create(spec).results()
+}
+
+/// `linalg.index`: along the vector loop, one after the other.
+fn index(e: &mut Emit, op: Op, place: Place<'_>) -> Value {
+    let dim = op.attr("dim").and_then(|a| a.as_int()).and_then(|d| usize::try_from(d).ok());
+    let dim = dim.expect("invariant: linalg.index has its loop");
+    let first = e.position(place.at[dim]);
+    if dim != place.dim || place.width == 1 {
+        return first;
+    }
+    let ty = Type::vector(&[place.width], Type::index(e.cx));
+    let first = e.splat(first, place.width);
+    let steps = e.op("vector.step", &[], ty);
+    e.op("arith.addi", &[first, steps], ty)
+}

@@ -1,0 +1,157 @@
+//! Which loop becomes vectors, and how many accumulators lie in registers.
+
+use super::combine;
+use super::nest::{Access, Nest};
+use super::pack;
+use monopour_ir::Type;
+use monopour_program::CpuTarget;
+
+/// Registers that a product's accumulators may take: of 32 or 16, what operands leave.
+const ACCUMULATORS: [i64; 2] = [28, 12];
+/// Independent chains of additions that hide their latency.
+const CHAINS: i64 = 4;
+/// Registers of a vector of an op that sums nothing.
+const POINTWISE: i64 = 2;
+/// Fewer iterations than this are not worth a vector.
+const MIN_EXTENT: i64 = 4;
+
+/// The choice for one op.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Choice {
+    /// The loop along which elements lie in vectors.
+    pub(super) dim: usize,
+    /// Elements of one register.
+    pub(super) lanes: i64,
+    /// Registers per vector; where `dim` sums, accumulators side by side.
+    pub(super) registers: i64,
+    /// A parallel loop of which several iterations share what they read along `dim`, and how many.
+    pub(super) rows: Option<(usize, i64)>,
+    /// The input that is copied first, so that it lies contiguous along `dim`.
+    pub(super) pack: Option<usize>,
+}
+
+impl Choice {
+    /// Lengths of vectors, longest first: of a known extent, what is left over becomes ever shorter ones.
+    pub(super) fn widths(&self, nest: &Nest) -> Vec<i64> {
+        let mut widths = vec![self.registers * self.lanes];
+        let shortest = if nest.loops[self.dim].extent.is_some() { 2 } else { self.lanes };
+        let mut width = self.registers * self.lanes / 2;
+        while width >= shortest {
+            widths.push(width);
+            width /= 2;
+        }
+        widths.push(1);
+        widths
+    }
+}
+
+/// Chooses; `None` where nothing is gained.
+pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Option<Choice> {
+    let lanes = (i64::from(cpu.vector_bits) / widest_bits(nest)).max(1);
+    if lanes < 2 {
+        return None;
+    }
+    let (dim, pack) = vector_loop(nest, lanes)?;
+    let sums = !nest.reductions().is_empty();
+    let extent = nest.loops[dim].extent.unwrap_or(i64::MAX);
+    let mut choice = Choice { dim, lanes, registers: POINTWISE, rows: None, pack };
+    if nest.loops[dim].reduction {
+        choice.registers = fitting(CHAINS, extent, lanes);
+    } else if sums {
+        tile(nest, &mut choice, extent, cpu);
+    } else {
+        choice.registers = fitting(POINTWISE, extent, lanes);
+    }
+    Some(choice)
+}
+
+/// The largest power of two of registers, at most `most`, that the extent fills.
+fn fitting(most: i64, extent: i64, lanes: i64) -> i64 {
+    let mut registers = 1 << most.max(1).ilog2();
+    while registers > 1 && registers * lanes > extent {
+        registers /= 2;
+    }
+    registers
+}
+
+/// Register tile of an op that sums along other loops than the vector loop.
+fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
+    let outputs = nest.outputs.len() as i64;
+    let room = if cpu.vector_bits >= 512 || cpu.arch == "aarch64" { ACCUMULATORS[0] } else { ACCUMULATORS[1] };
+    let room = (room / outputs).max(1);
+    let shared = |d: &usize| {
+        let reads = |o: &super::nest::Operand| o.uses(choice.dim) && !o.uses(*d);
+        !nest.loops[*d].reduction && *d != choice.dim && nest.inputs.iter().any(reads)
+    };
+    let reads_panel = |d: &usize| choice.pack.is_none_or(|i| pack::is_row(nest, *d, choice.dim, &nest.inputs[i]));
+    let rows = (0..nest.loops.len())
+        .rev()
+        .filter(shared)
+        .filter(reads_panel)
+        .max_by_key(|d| nest.loops[*d].extent.unwrap_or(64).min(64));
+    let available = rows.map_or(1, |d| nest.loops[d].extent.unwrap_or(8));
+    // Fewer rows leave registers for wider vectors.
+    let wanted = if available >= 4 || choice.pack.is_some() { 2 } else { 8.min(room) / available.max(1) };
+    choice.registers = fitting(wanted.max(1), extent, choice.lanes);
+    choice.rows = rows.map(|d| (d, even(available, room / choice.registers))).filter(|(_, n)| *n > 1);
+}
+
+/// At most `most` rows at a time, such that the last time lacks few.
+fn even(extent: i64, most: i64) -> i64 {
+    let most = most.min(extent).max(1);
+    let times = (extent + most - 1) / most;
+    (extent + times - 1) / times
+}
+
+fn widest_bits(nest: &Nest) -> i64 {
+    let bits = |ty: Type| match ty.integer_width() {
+        Some(1) => 8,
+        Some(width) => i64::from(width),
+        None => ty.float_width().map_or(64, i64::from),
+    };
+    let memory = nest.inputs.iter().chain(&nest.outputs).map(|o| bits(o.element()));
+    let values = nest.body.ops().into_iter().flat_map(|op| op.results()).map(|r| bits(r.ty()));
+    memory.chain(values).max().unwrap_or(64)
+}
+
+/// The loop that the fewest operands are strided in; of equal ones a parallel one, then the last. And what is packed for it: an
+/// input that is strided in no other way is as good as contiguous.
+fn vector_loop(nest: &Nest, lanes: i64) -> Option<(usize, Option<usize>)> {
+    let strided = |d: usize| nest.inputs.iter().filter(|o| o.access(d) == Access::Strided).count();
+    let pack = |d: usize| if nest.loops[d].reduction { None } else { pack::candidate(nest, d, lanes) };
+    let candidates = (0..nest.loops.len()).filter(|d| is_candidate(nest, *d));
+    let cost = |(d, pack): &(usize, Option<usize>)| {
+        let strided = strided(*d) - usize::from(pack.is_some());
+        (strided, nest.loops[*d].reduction, pack.is_some(), std::cmp::Reverse(*d))
+    };
+    let (best, pack) = candidates.map(|d| (d, pack(d))).min_by_key(cost)?;
+    // Lanes that are put together one by one cost what scalars cost.
+    let reads = nest.inputs.iter().filter(|o| o.uses(best)).count();
+    (pack.is_some() || strided(best) == 0 || strided(best) < reads).then_some((best, pack))
+}
+
+fn is_candidate(nest: &Nest, dim: usize) -> bool {
+    let l = nest.loops[dim];
+    let long = l.extent.is_none_or(|e| e >= MIN_EXTENT);
+    let outputs = |access: Access| nest.outputs.iter().all(|o| o.access(dim) == access);
+    if l.reduction {
+        long && outputs(Access::Invariant) && combine::of(nest).is_some()
+    } else {
+        long && outputs(Access::Contiguous)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{even, fitting};
+
+    #[test]
+    fn rows_are_spread_evenly() {
+        assert_eq!((even(56, 14), even(16, 14), even(3, 14), even(1, 14)), (14, 8, 3, 1));
+    }
+
+    #[test]
+    fn vectors_fit_the_extent() {
+        assert_eq!((fitting(4, 1024, 16), fitting(4, 40, 16), fitting(4, 7, 16)), (4, 2, 1));
+    }
+}

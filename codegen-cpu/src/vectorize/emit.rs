@@ -1,0 +1,305 @@
+//! Writing loops, subscripts and vector accesses.
+
+use super::nest::{Access, Loop, Operand, Subscript};
+use monopour_ir::{Attr, Block, Builder, Context, InsertionPoint, Location, Op, OpSpec, Region, Type, Value};
+
+/// How many elements one value holds: a vector of that many lanes, or a scalar.
+pub(super) type Width = i64;
+
+/// A loop's position: a value plus a constant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Position {
+    /// `None` for 0.
+    pub(super) base: Option<Value>,
+    /// What is added.
+    pub(super) offset: i64,
+}
+
+impl Position {
+    /// A constant.
+    pub(super) fn at(offset: i64) -> Self {
+        Self { base: None, offset }
+    }
+
+    /// `self + n`.
+    pub(super) fn plus(self, n: i64) -> Self {
+        Self { offset: self.offset + n, ..self }
+    }
+}
+
+/// A part of a loop: iterations `from .. to`, `step` at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub(super) from: Bound,
+    pub(super) to: Bound,
+    pub(super) step: i64,
+}
+
+/// A constant, or a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Bound {
+    Static(i64),
+    Dynamic(Value),
+}
+
+/// Writes an iteration: from its position and what is carried to what the next one gets.
+pub(super) type Iteration<'a> = &'a mut dyn FnMut(&mut Emit, Position, &[Value]) -> Vec<Value>;
+
+/// Creates ops one after the other.
+pub(super) struct Emit {
+    pub(super) b: Builder,
+    pub(super) loc: Location,
+    pub(super) cx: Context,
+}
+
+impl Emit {
+    /// Creates ops before `op`.
+    pub(super) fn before(op: Op) -> Self {
+        Self { b: Builder::before(op), loc: op.location(), cx: op.context() }
+    }
+
+    /// Creates an op.
+    pub(super) fn create(&mut self, spec: OpSpec<'_>) -> Op {
+        self.b.create(spec).expect("invariant: an op of matching types builds")
+    }
+
+    /// The op `name` with one result.
+    pub(super) fn op(&mut self, name: &str, operands: &[Value], ty: Type) -> Value {
+        self.create(OpSpec::new(name, self.loc).operands(operands).results(&[ty])).result(0)
+    }
+
+    /// An index.
+    pub(super) fn index(&mut self, value: i64) -> Value {
+        self.b.const_index(value, self.loc)
+    }
+
+    /// The index of a position.
+    pub(super) fn position(&mut self, at: Position) -> Value {
+        match (at.base, at.offset) {
+            (None, offset) => self.index(offset),
+            (Some(base), 0) => base,
+            (Some(base), offset) => {
+                let offset = self.index(offset);
+                self.op("arith.addi", &[base, offset], Type::index(self.cx))
+            }
+        }
+    }
+
+    fn bound(&mut self, bound: Bound) -> Value {
+        match bound {
+            Bound::Static(v) => self.index(v),
+            Bound::Dynamic(v) => v,
+        }
+    }
+
+    /// The value of a subscript.
+    fn subscript(&mut self, subscript: &Subscript, at: &[Position]) -> Value {
+        let index = Type::index(self.cx);
+        let mut constant = subscript.constant;
+        let mut sum: Option<Value> = None;
+        for (factor, position) in subscript.factors.iter().zip(at) {
+            constant += factor * position.offset;
+            let (Some(base), true) = (position.base, *factor != 0) else { continue };
+            let term = if *factor == 1 {
+                base
+            } else {
+                let factor = self.index(*factor);
+                self.op("arith.muli", &[base, factor], index)
+            };
+            sum = Some(sum.map_or(term, |s| self.op("arith.addi", &[s, term], index)));
+        }
+        self.position(Position { base: sum, offset: constant })
+    }
+
+    fn subscripts(&mut self, operand: &Operand, at: &[Position]) -> Vec<Value> {
+        let mut at = at.to_vec();
+        if let Some(dim) = operand.panel {
+            at[dim] = Position::at(0);
+        }
+        operand.subscripts.iter().map(|s| self.subscript(s, &at)).collect()
+    }
+
+    /// The element, or the `width` elements along `dim`, at a position.
+    pub(super) fn load(&mut self, operand: &Operand, at: &[Position], dim: usize, width: Width) -> Value {
+        if !operand.is_memory() {
+            return operand.value;
+        }
+        let element = operand.element();
+        let lanes = if operand.access(dim) == Access::Invariant { 1 } else { width };
+        if lanes > 1 && operand.access(dim) == Access::Strided {
+            let parts: Vec<Value> = (0..lanes)
+                .map(|lane| {
+                    let mut here = at.to_vec();
+                    here[dim] = here[dim].plus(lane);
+                    self.load(operand, &here, dim, 1)
+                })
+                .collect();
+            return self.op("vector.from_elements", &parts, Type::vector(&[lanes], element));
+        }
+        let mut operands = vec![operand.value];
+        operands.extend(self.subscripts(operand, at));
+        if lanes > 1 {
+            self.op("vector.load", &operands, Type::vector(&[lanes], element))
+        } else {
+            self.op("memref.load", &operands, element)
+        }
+    }
+
+    /// Writes a scalar or a vector along the last dimension.
+    pub(super) fn store(&mut self, value: Value, operand: &Operand, at: &[Position]) {
+        let name = if value.ty().is_vector() { "vector.store" } else { "memref.store" };
+        let mut operands = vec![value, operand.value];
+        operands.extend(self.subscripts(operand, at));
+        self.create(OpSpec::new(name, self.loc).operands(&operands));
+    }
+
+    /// Writes into a panel, at a position within it.
+    pub(super) fn store_panel(&mut self, value: Value, panel: &Operand, at: &[Position]) {
+        self.store(value, &Operand { panel: None, ..panel.clone() }, at);
+    }
+
+    /// A position plus another.
+    pub(super) fn sum(&mut self, a: Position, b: Position) -> Position {
+        let base = match (a.base, b.base) {
+            (Some(x), Some(y)) => Some(self.op("arith.addi", &[x, y], Type::index(self.cx))),
+            (x, y) => x.or(y),
+        };
+        Position { base, offset: a.offset + b.offset }
+    }
+
+    /// Lanes of `a` and `b`, counted through.
+    pub(super) fn shuffle(&mut self, a: Value, b: Value, mask: &[i64]) -> Value {
+        let ty = Type::vector(&[mask.len() as i64], a.ty().element());
+        let spec = OpSpec::new("vector.shuffle", self.loc).operands(&[a, b]).results(&[ty]);
+        self.create(spec.attr("mask", Attr::dense_i64(self.cx, mask))).result(0)
+    }
+
+    /// A value as `width` lanes.
+    pub(super) fn splat(&mut self, value: Value, width: Width) -> Value {
+        if width == 1 || value.ty().is_vector() {
+            return value;
+        }
+        self.op("vector.broadcast", &[value], Type::vector(&[width], value.ty()))
+    }
+
+    /// A constant, as `width` lanes.
+    pub(super) fn constant(&mut self, value: Attr, ty: Type, width: Width) -> Value {
+        let scalar = self.b.constant(value, ty, self.loc);
+        self.splat(scalar, width)
+    }
+
+    /// Lanes `from .. from + count` of a vector; a scalar for one.
+    pub(super) fn lanes(&mut self, vector: Value, from: i64, count: i64) -> Value {
+        let element = vector.ty().element();
+        let ints = |v: i64| Attr::array(self.cx, &[Attr::i64(self.cx, v)]);
+        let spec = if count == 1 {
+            let position = Attr::dense_i64(self.cx, &[from]);
+            OpSpec::new("vector.extract", self.loc).results(&[element]).attr("static_position", position)
+        } else {
+            OpSpec::new("vector.extract_strided_slice", self.loc)
+                .results(&[Type::vector(&[count], element)])
+                .attr("offsets", ints(from))
+                .attr("sizes", ints(count))
+                .attr("strides", ints(1))
+        };
+        self.create(spec.operands(&[vector])).result(0)
+    }
+
+    /// `scf.for` over a segment that carries `inits`; the body returns what the next iteration gets. A segment of one iteration
+    /// needs no loop.
+    pub(super) fn for_each(&mut self, segment: Segment, inits: &[Value], body: Iteration<'_>) -> Vec<Value> {
+        if let (Bound::Static(from), Bound::Static(to)) = (segment.from, segment.to) {
+            if to <= from {
+                return inits.to_vec();
+            }
+            if to <= from + segment.step {
+                return body(self, Position::at(from), inits);
+            }
+        }
+        let (from, to, step) = (self.bound(segment.from), self.bound(segment.to), self.index(segment.step));
+        let mut args = vec![(Type::index(self.cx), self.loc)];
+        args.extend(inits.iter().map(|v| (v.ty(), self.loc)));
+        let block = Block::new(&args);
+        let outside = self.b.point();
+        self.b.set_point(InsertionPoint::End(block));
+        let at = Position { base: Some(block.arg(0)), offset: 0 };
+        let next = body(self, at, &block.args()[1..]);
+        self.create(OpSpec::new("scf.yield", self.loc).operands(&next));
+        self.b.set_point(outside);
+        let region = Region::new();
+        region.append(block);
+        let types: Vec<Type> = inits.iter().map(|v| v.ty()).collect();
+        let spec = OpSpec::new("scf.for", self.loc).operands(&[from, to, step]).operands(inits);
+        self.create(spec.results(&types).region(region)).results()
+    }
+
+    /// The whole loop, one iteration at a time.
+    pub(super) fn whole(&mut self, l: &Loop) -> Segment {
+        let to = self.extent(l);
+        Segment { from: Bound::Static(0), to, step: 1 }
+    }
+
+    fn extent(&mut self, l: &Loop) -> Bound {
+        match l.extent {
+            Some(extent) => Bound::Static(extent),
+            None => {
+                let dim = self.index(l.witness.1 as i64);
+                Bound::Dynamic(self.op("memref.dim", &[l.witness.0, dim], Type::index(self.cx)))
+            }
+        }
+    }
+
+    /// A loop in parts: as much as possible in steps of `sizes[0]`, of the rest as much as possible in steps of `sizes[1]`, and so
+    /// on; the last size is 1. Steps of a known remainder that are longer than 1 are halved as long as they do not fit.
+    pub(super) fn segments(&mut self, l: &Loop, sizes: &[i64]) -> Vec<Segment> {
+        match l.extent {
+            Some(extent) => static_segments(extent, sizes),
+            None => self.dynamic_segments(l, sizes),
+        }
+    }
+
+    fn dynamic_segments(&mut self, l: &Loop, sizes: &[i64]) -> Vec<Segment> {
+        let Bound::Dynamic(extent) = self.extent(l) else { return vec![] };
+        let (mut from, mut out) = (Bound::Static(0), vec![]);
+        for size in sizes {
+            let step = self.index(*size);
+            let rest = self.op("arith.remui", &[extent, step], Type::index(self.cx));
+            let to = Bound::Dynamic(self.op("arith.subi", &[extent, rest], Type::index(self.cx)));
+            out.push(Segment { from, to, step: *size });
+            from = to;
+        }
+        out
+    }
+}
+
+fn static_segments(extent: i64, sizes: &[i64]) -> Vec<Segment> {
+    let (mut from, mut out) = (0, vec![]);
+    for size in sizes {
+        let to = from + (extent - from) / size * size;
+        if to > from {
+            out.push(Segment { from: Bound::Static(from), to: Bound::Static(to), step: *size });
+            from = to;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bound, static_segments};
+
+    #[test]
+    fn segments_cover_each_iteration_once() {
+        for extent in 0..200 {
+            for sizes in [&[64, 16, 8, 4, 2, 1][..], &[14, 1], &[1]] {
+                let mut next = 0;
+                for s in static_segments(extent, sizes) {
+                    let (Bound::Static(from), Bound::Static(to)) = (s.from, s.to) else { panic!("static") };
+                    assert_eq!((from, (to - from) % s.step), (next, 0));
+                    next = to;
+                }
+                assert_eq!(next, extent);
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What is done to the result of a sum before and after it, taken into its loops.
+//!
+//! ```text
+//! linalg.fill ins(%z) outs(%c)                          for %i, %j (a register tile at a time) {
+//! linalg.generic { c += a * b } outs(%c)         ==>      %acc = splat %z; sum over %k; max(%acc + bias[%j], 0)
+//! linalg.generic { c = max(c + bias, 0) } outs(%c)        store %c }
+//! ```
+//!
+//! Requires: between the ops, in one block, only ops that touch no memory.
+//! Sound because each element of the result is filled, summed and finished once, at one place of the parallel loops, and because what
+//! the last op reads besides lies in another buffer than the result: it is the value of a tensor that the sum has not overwritten.
+
+use super::nest::{Nest, Operand, Subscript};
+use monopour_ir::{Op, Value};
+
+/// Ops around a sum that go into its loops.
+pub(super) struct Merged {
+    /// The fill, the ops after the sum, and the sum.
+    pub(super) ops: Vec<Op>,
+    /// Where the loops go: the last of them.
+    pub(super) last: Op,
+}
+
+/// Finds the fill before the sum and the pointwise ops after it; adds them to `nest`.
+pub(super) fn around(nest: &mut Nest, epilogues: bool) -> Merged {
+    let mut merged = Merged { ops: vec![nest.op], last: nest.op };
+    let Some(output) = whole_output(nest).filter(|_| !nest.reductions().is_empty()) else { return merged };
+    let reads_fill = nest.inputs.iter().any(|i| i.is_memory() && base(i.value) == base(output.value));
+    if let Some((fill, value)) = previous(nest.op).filter(|_| !reads_fill).and_then(|op| fill_of(op, output.value)) {
+        nest.start = Some(value);
+        merged.ops.push(fill);
+    }
+    while let Some(next) = next(merged.last).filter(|_| epilogues) {
+        let Some(after) = Nest::of(next).and_then(|n| epilogue(nest, &output, n)) else { break };
+        nest.after.push(after);
+        merged.ops.push(next);
+        merged.last = next;
+    }
+    merged
+}
+
+/// The only output, if its subscripts are distinct loops: then the op writes each element of the memref.
+fn whole_output(nest: &Nest) -> Option<Operand> {
+    let [output] = &nest.outputs[..] else { return None };
+    let dims: Vec<usize> = output.subscripts.iter().map(Subscript::bare).collect::<Option<_>>()?;
+    let distinct = dims.iter().all(|d| dims.iter().filter(|o| *o == d).count() == 1);
+    distinct.then(|| output.clone())
+}
+
+fn fill_of(op: Op, target: Value) -> Option<(Op, Value)> {
+    let nest = Nest::of(op)?;
+    let output = whole_output(&nest).filter(|o| o.value == target && o.subscripts.len() == nest.loops.len())?;
+    let yielded = *nest.yielded().first()?;
+    let value = match nest.inputs.iter().enumerate().find(|(i, _)| nest.body.arg(*i) == yielded) {
+        Some((_, input)) => Some(input.value).filter(|_| !input.is_memory()),
+        None => Some(yielded).filter(|v| v.block() != Some(nest.body)),
+    };
+    value.filter(|v| v.ty() == output.element()).map(|v| (op, v))
+}
+
+/// `after` with its loops renamed to those of `nest`.
+fn epilogue(nest: &Nest, output: &Operand, mut after: Nest) -> Option<Nest> {
+    let target = whole_output(&after).filter(|o| o.value == output.value)?;
+    let pointwise = after.reductions().is_empty() && after.loops.len() == target.subscripts.len();
+    let apart = after.inputs.iter().all(|i| !i.is_memory() || base(i.value) != base(output.value));
+    let positions = after.body.ops().iter().any(|op| op.is("linalg.index"));
+    if !pointwise || !apart || positions {
+        return None;
+    }
+    let mut names = vec![0; after.loops.len()];
+    for (theirs, ours) in target.subscripts.iter().zip(&output.subscripts) {
+        names[theirs.bare()?] = ours.bare()?;
+    }
+    for operand in after.inputs.iter_mut().chain(&mut after.outputs) {
+        for subscript in &mut operand.subscripts {
+            let mut factors = vec![0; nest.loops.len()];
+            for (theirs, factor) in subscript.factors.iter().enumerate() {
+                factors[names[theirs]] = *factor;
+            }
+            subscript.factors = factors;
+        }
+    }
+    Some(after)
+}
+
+/// The buffer that a memref is a view of.
+fn base(mut value: Value) -> Value {
+    while let Some(op) = value.defining_op().filter(|op| op.num_operands() > 0 && op.operand(0).ty().is_memref()) {
+        value = op.operand(0);
+    }
+    value
+}
+
+/// The generic after `op`, if nothing between them touches memory.
+fn next(op: Op) -> Option<Op> {
+    let mut next = op.next()?;
+    while is_pure(next) {
+        next = next.next()?;
+    }
+    next.is("linalg.generic").then_some(next)
+}
+
+/// The generic before `op`, if nothing between them touches memory.
+fn previous(op: Op) -> Option<Op> {
+    let ops = op.block()?.ops();
+    let at = ops.iter().position(|o| *o == op)?;
+    ops[..at].iter().rev().find(|o| !is_pure(**o)).copied().filter(|o| o.is("linalg.generic"))
+}
+
+fn is_pure(op: Op) -> bool {
+    let views = ["memref.subview", "memref.cast", "memref.dim", "memref.expand_shape", "memref.collapse_shape"];
+    matches!(op.dialect(), "arith" | "affine") && op.regions().is_empty() || views.contains(&op.name())
+}

@@ -1,0 +1,77 @@
+//! Leftover linalg ops of kernels as loops over vectors.
+//!
+//! Before: `linalg.generic` on memrefs, any extents, static or not.
+//!
+//! ```text
+//! linalg.generic {(i, j) -> (i, j), (i)} ins(%x) outs(%s) { maximumf }      // reduction along j
+//! ```
+//!
+//! After:
+//!
+//! ```text
+//! scf.for %i {
+//!   %v:4 = scf.for %j .. step 64 iter_args(4 x vector<16xf32>) { vector.load %x[%i, %j + ..]; arith.maximumf }
+//!   scf.for the rest of %j; the lanes as one; memref.store %s[%i]
+//! }
+//! ```
+//!
+//! Ensures: an op that is not taken is left as it is, for scalar loops. Elements of an output that the vector loop does not sum get
+//! their terms in the order of the loops; those that it sums get them in an order that follows from the shape and the target alone.
+//! Limits: subscripts that are sums of loops; bodies of `arith` and `math`; no `i1` in memory; sums along the vector loop by one
+//! op that can be regrouped.
+
+mod body;
+mod choose;
+mod combine;
+mod emit;
+mod merge;
+mod nest;
+mod pack;
+mod pointwise;
+mod sums;
+
+use crate::abi;
+use emit::Emit;
+use monopour_ir::{Diagnostics, Module, Op, Rewriter, run_passes};
+use monopour_program::CpuTarget;
+use nest::Nest;
+use std::collections::HashSet;
+
+/// Rewrites the linalg ops of all kernels.
+///
+/// # Errors
+/// None on verified IR.
+pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
+    run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
+    let mut rewriter = Rewriter::new(module.context());
+    for kernel in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
+        // Sums first: they take the ops around them along.
+        let mut gone = HashSet::new();
+        for sums in [true, false] {
+            for op in kernel.find_all("linalg.generic") {
+                if !gone.contains(&op) {
+                    gone.extend(vectorize(op, sums, cpu, &mut rewriter));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Replaces `op` by loops, if it sums (or not), and if vectors pay; returns the ops that are gone.
+fn vectorize(op: Op, sums: bool, cpu: &CpuTarget, rewriter: &mut Rewriter) -> Vec<Op> {
+    let Some(mut nest) = Nest::of(op).filter(|n| n.reductions().is_empty() != sums) else { return vec![] };
+    let Some(choice) = choose::choose(&nest, cpu) else { return vec![] };
+    let along = nest.loops[choice.dim].reduction;
+    let merged = merge::around(&mut nest, !along);
+    let mut e = Emit::before(merged.last);
+    if along {
+        sums::emit(&mut e, &nest, &choice);
+    } else {
+        pointwise::emit(&mut e, &nest, &choice);
+    }
+    for op in &merged.ops {
+        rewriter.erase(*op);
+    }
+    merged.ops
+}

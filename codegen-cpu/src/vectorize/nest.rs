@@ -1,0 +1,202 @@
+//! A `linalg.generic` on memrefs as plain data: its loops, and how each operand is indexed by them.
+
+use monopour_ir::{AffineExpr, AffineExprKind, Block, DYNAMIC, Op, Type, Value};
+
+/// `factors[0] * i0 + factors[1] * i1 + .. + constant`, over the loops.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Subscript {
+    /// Per loop.
+    pub(super) factors: Vec<i64>,
+    /// What is added.
+    pub(super) constant: i64,
+}
+
+impl Subscript {
+    /// The only loop of a subscript that is nothing else.
+    pub(super) fn bare(&self) -> Option<usize> {
+        let mut used = (0..self.factors.len()).filter(|i| self.factors[*i] != 0);
+        let first = used.next()?;
+        (used.next().is_none() && self.factors[first] == 1 && self.constant == 0).then_some(first)
+    }
+
+    /// A loop and nothing else.
+    pub(super) fn of_loop(dim: usize, loops: usize) -> Self {
+        let mut factors = vec![0; loops];
+        factors[dim] = 1;
+        Self { factors, constant: 0 }
+    }
+
+    fn of(expr: AffineExpr, loops: usize) -> Option<Self> {
+        match expr.kind() {
+            AffineExprKind::Dim(d) => Some(Self::of_loop(d, loops)),
+            AffineExprKind::Constant(constant) => Some(Self { factors: vec![0; loops], constant }),
+            AffineExprKind::Add(l, r) => {
+                let (l, r) = (Self::of(l, loops)?, Self::of(r, loops)?);
+                let factors =
+                    l.factors.iter().zip(&r.factors).map(|(a, b)| a.checked_add(*b)).collect::<Option<_>>()?;
+                Some(Self { factors, constant: l.constant.checked_add(r.constant)? })
+            }
+            AffineExprKind::Mul(l, r) => {
+                let AffineExprKind::Constant(k) = r.kind() else { return None };
+                let l = Self::of(l, loops)?;
+                let factors = l.factors.iter().map(|f| f.checked_mul(k)).collect::<Option<_>>()?;
+                Some(Self { factors, constant: l.constant.checked_mul(k)? })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How an operand moves along a loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Access {
+    /// Not at all.
+    Invariant,
+    /// By one element per iteration.
+    Contiguous,
+    /// Otherwise.
+    Strided,
+}
+
+/// A memref, or a scalar, that the op reads or writes.
+#[derive(Clone, Debug)]
+pub(super) struct Operand {
+    /// The memref or scalar.
+    pub(super) value: Value,
+    /// Per dimension of the memref; empty for a scalar.
+    pub(super) subscripts: Vec<Subscript>,
+    /// Whether the last dimension has stride 1.
+    pub(super) unit_stride: bool,
+    /// The loop whose current position is the buffer's first element.
+    pub(super) panel: Option<usize>,
+}
+
+impl Operand {
+    fn of(value: Value, subscripts: Vec<Subscript>) -> Option<Self> {
+        if !value.ty().is_memref() {
+            return subscripts.is_empty().then_some(Self { value, subscripts, unit_stride: false, panel: None });
+        }
+        let ty = value.ty().as_memref()?;
+        Some(Self { value, unit_stride: ty.strides.last() == Some(&1), subscripts, panel: None })
+    }
+
+    /// A buffer that holds the elements from the current position of `dim` on.
+    pub(super) fn panel(value: Value, subscripts: Vec<Subscript>, dim: usize) -> Self {
+        Self { value, subscripts, unit_stride: true, panel: Some(dim) }
+    }
+
+    /// Whether this is a memref.
+    pub(super) fn is_memory(&self) -> bool {
+        self.value.ty().is_memref()
+    }
+
+    /// Type of an element.
+    pub(super) fn element(&self) -> Type {
+        self.value.ty().element()
+    }
+
+    /// How the operand moves along `dim`.
+    pub(super) fn access(&self, dim: usize) -> Access {
+        let Some((last, rest)) = self.subscripts.split_last() else { return Access::Invariant };
+        let outside = rest.iter().any(|s| s.factors[dim] != 0);
+        match (outside, last.factors[dim]) {
+            (false, 0) => Access::Invariant,
+            (false, 1) if self.unit_stride => Access::Contiguous,
+            _ => Access::Strided,
+        }
+    }
+
+    /// Whether some subscript has `dim`.
+    pub(super) fn uses(&self, dim: usize) -> bool {
+        self.access(dim) != Access::Invariant
+    }
+}
+
+/// One loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Loop {
+    /// Iterations, where known.
+    pub(super) extent: Option<i64>,
+    /// Whether it sums.
+    pub(super) reduction: bool,
+    /// Operand and its dimension that have the loop's extent.
+    pub(super) witness: (Value, usize),
+}
+
+/// A generic.
+#[derive(Clone, Debug)]
+pub(super) struct Nest {
+    /// The op.
+    pub(super) op: Op,
+    /// Outermost first.
+    pub(super) loops: Vec<Loop>,
+    /// What it reads.
+    pub(super) inputs: Vec<Operand>,
+    /// What it updates.
+    pub(super) outputs: Vec<Operand>,
+    /// What happens in an iteration.
+    pub(super) body: Block,
+    /// What the output holds before, where that is one value.
+    pub(super) start: Option<Value>,
+    /// Pointwise updates of the output that follow, over the same loops.
+    pub(super) after: Vec<Nest>,
+}
+
+impl Nest {
+    /// The data of a generic; `None` where a subscript is no sum of loops, or a body holds more than elementwise scalar ops.
+    pub(super) fn of(op: Op) -> Option<Self> {
+        let types = op.attr("iterator_types")?.as_array()?;
+        let maps = op.attr("indexing_maps")?.as_array()?;
+        let segments = op.attr("operandSegmentSizes")?.as_ints()?;
+        if op.num_results() != 0 || maps.len() != op.num_operands() {
+            return None;
+        }
+        let mut operands = vec![];
+        for (map, value) in maps.iter().zip(op.operands()) {
+            let map = map.as_affine_map().filter(|m| m.num_symbols() == 0)?;
+            let subscripts = map.results().into_iter().map(|e| Subscript::of(e, types.len())).collect::<Option<_>>()?;
+            operands.push(Operand::of(value, subscripts)?);
+        }
+        let mut loops = vec![];
+        for (d, ty) in types.iter().enumerate() {
+            let witness = witness(&operands, d)?;
+            let extent = Some(witness.0.ty().shape()?[witness.1]).filter(|e| *e != DYNAMIC);
+            loops.push(Loop { extent, reduction: ty.to_string().contains("reduction"), witness });
+        }
+        let outputs = operands.split_off(usize::try_from(*segments.first()?).ok()?);
+        let nest = Self { op, loops, inputs: operands, outputs, body: op.body()?, start: None, after: vec![] };
+        (nest.is_plain() && nest.outputs.iter().all(Operand::is_memory)).then_some(nest)
+    }
+
+    /// Whether each op of the body has a form on vectors, and each element lies in a vector as it does alone.
+    fn is_plain(&self) -> bool {
+        let scalar =
+            |ty: Type| ty.is_float() || ty.is_index() || matches!(ty.integer_width(), Some(1 | 8 | 16 | 32 | 64));
+        let stored = |o: &Operand| scalar(o.element()) && o.element().integer_width() != Some(1);
+        let plain = |op: &Op| {
+            let known =
+                matches!(op.dialect(), "arith" | "math") || matches!(op.name(), "linalg.index" | "linalg.yield");
+            known && op.regions().is_empty() && op.results().iter().all(|r| scalar(r.ty()))
+        };
+        self.inputs.iter().chain(&self.outputs).all(stored) && self.body.ops().iter().all(plain)
+    }
+
+    /// Loops that sum, outermost first.
+    pub(super) fn reductions(&self) -> Vec<usize> {
+        (0..self.loops.len()).filter(|d| self.loops[*d].reduction).collect()
+    }
+
+    /// The body's argument for an output.
+    pub(super) fn output_arg(&self, output: usize) -> Value {
+        self.body.arg(self.inputs.len() + output)
+    }
+
+    /// What the body yields.
+    pub(super) fn yielded(&self) -> Vec<Value> {
+        self.body.terminator().map(Op::operands).unwrap_or_default()
+    }
+}
+
+fn witness(operands: &[Operand], dim: usize) -> Option<(Value, usize)> {
+    operands.iter().find_map(|o| Some((o.value, o.subscripts.iter().position(|s| s.bare() == Some(dim))?)))
+}

@@ -1,0 +1,156 @@
+//! Ops whose vector loop sums: several vectors of partial results, which are put together at the end.
+//!
+//! ```text
+//! for i:
+//!   part[r] = neutral, rest = out[i]
+//!   for the other loops that sum:
+//!     for j (R vectors at a time): part[r] = combine(part[r], body(in[i, j + r L .. j + (r + 1) L]))
+//!     for what is left of j:       rest = combine(rest, body(in[i, j]))
+//!   out[i] = combine(rest, all lanes of part)
+//! ```
+//!
+//! Which lane gets which element follows from the shape and the target alone, so that the result does not depend on threads.
+
+use super::body::{self, Place, Values};
+use super::choose::Choice;
+use super::combine::{self, Combiner};
+use super::emit::{Emit, Position, Width};
+use super::nest::Nest;
+use monopour_ir::{OpSpec, Value};
+
+/// Writes the loops.
+pub(super) fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
+    let combiners = combine::of(nest).expect("invariant: the choice asked for combiners");
+    let mut order: Vec<usize> = (0..nest.loops.len()).filter(|d| !nest.loops[*d].reduction).collect();
+    order.reverse();
+    let mut at = vec![Position::at(0); nest.loops.len()];
+    Sum { nest, choice, combiners }.outer(e, order, &mut at);
+}
+
+struct Sum<'a> {
+    nest: &'a Nest,
+    choice: &'a Choice,
+    combiners: Vec<Combiner>,
+}
+
+impl Sum<'_> {
+    fn outer(&self, e: &mut Emit, mut order: Vec<usize>, at: &mut [Position]) {
+        let Some(dim) = order.pop() else { return self.one(e, at) };
+        let segment = e.whole(&self.nest.loops[dim]);
+        e.for_each(segment, &[], &mut |e, here, _| {
+            at[dim] = here;
+            self.outer(e, order.clone(), at);
+            vec![]
+        });
+    }
+
+    /// One element of each output. The state is, per output, the partial vectors and then the scalar.
+    fn one(&self, e: &mut Emit, at: &[Position]) {
+        let (dim, registers) = (self.choice.dim, self.choice.registers);
+        let mut state = vec![];
+        for (output, combiner) in self.nest.outputs.iter().zip(&self.combiners) {
+            let start = self.nest.start.unwrap_or_else(|| e.load(output, at, dim, 1));
+            let lanes = if combiner.is_idempotent() {
+                e.splat(start, self.choice.lanes)
+            } else {
+                e.constant(combiner.neutral(), combiner.ty(), self.choice.lanes)
+            };
+            state.extend(vec![lanes; registers as usize]);
+            state.push(start);
+        }
+        let others: Vec<usize> = self.nest.reductions().into_iter().filter(|d| *d != dim).collect();
+        let state = self.sum(e, &others, at.to_vec(), &state);
+        let per_output = registers as usize + 1;
+        for (i, parts) in state.chunks(per_output).enumerate() {
+            let value = self.gather(e, i, parts);
+            e.store(value, &self.nest.outputs[i], at);
+        }
+    }
+
+    /// The other loops that sum, outermost first.
+    fn sum(&self, e: &mut Emit, loops: &[usize], at: Vec<Position>, state: &[Value]) -> Vec<Value> {
+        let Some((outer, inner)) = loops.split_first() else { return self.along(e, at, state) };
+        let segment = e.whole(&self.nest.loops[*outer]);
+        e.for_each(segment, state, &mut |e, here, state| {
+            let mut at = at.clone();
+            at[*outer] = here;
+            self.sum(e, inner, at, state)
+        })
+    }
+
+    /// The vector loop.
+    fn along(&self, e: &mut Emit, at: Vec<Position>, state: &[Value]) -> Vec<Value> {
+        let (dim, lanes, registers) = (self.choice.dim, self.choice.lanes, self.choice.registers);
+        let per_output = registers as usize + 1;
+        let mut state = state.to_vec();
+        let mut sizes = vec![registers * lanes, lanes, 1];
+        sizes.dedup();
+        for segment in e.segments(&self.nest.loops[dim], &sizes) {
+            // Which parts of the state a step updates.
+            let slots: Vec<usize> = match segment.step {
+                1 => vec![per_output - 1],
+                step => (0..(step / lanes) as usize).collect(),
+            };
+            let width = if segment.step == 1 { 1 } else { lanes };
+            state = e.for_each(segment, &state, &mut |e, here, state| {
+                let mut next = state.to_vec();
+                for slot in &slots {
+                    let mut at = at.clone();
+                    at[dim] = here.plus(if width == 1 { 0 } else { *slot as i64 * lanes });
+                    for (i, term) in self.terms(e, &at, width).into_iter().enumerate() {
+                        let part = &mut next[i * per_output + slot];
+                        *part = self.combine(e, i, *part, term);
+                    }
+                }
+                next
+            });
+        }
+        state
+    }
+
+    /// What each output's accumulator is combined with.
+    fn terms(&self, e: &mut Emit, at: &[Position], width: Width) -> Vec<Value> {
+        let mut values = Values::new();
+        for (i, input) in self.nest.inputs.iter().enumerate() {
+            let arg = self.nest.body.arg(i);
+            if !arg.is_unused() {
+                values.insert(arg, e.load(input, at, self.choice.dim, width));
+            }
+        }
+        let wanted: Vec<Value> = self.combiners.iter().map(|c| c.term).collect();
+        let place = Place { at, dim: self.choice.dim, width };
+        let terms = body::emit(e, self.nest, place, &mut values, &wanted);
+        terms.into_iter().map(|v| e.splat(v, width)).collect()
+    }
+
+    fn combine(&self, e: &mut Emit, output: usize, a: Value, b: Value) -> Value {
+        let op = self.combiners[output].op;
+        let attrs = op.attrs();
+        let mut spec = OpSpec::new(op.name(), e.loc).operands(&[a, b]).results(&[a.ty()]);
+        for (name, value) in &attrs {
+            spec = spec.attr(name, *value);
+        }
+        e.create(spec).result(0)
+    }
+
+    /// All lanes of the partial vectors, and the scalar, as one.
+    fn gather(&self, e: &mut Emit, output: usize, parts: &[Value]) -> Value {
+        let (rest, vectors) = parts.split_last().expect("invariant: the state has a scalar");
+        let mut vectors = vectors.to_vec();
+        // Pairwise: a tree is shallow, and rounds less.
+        while vectors.len() > 1 {
+            vectors = vectors
+                .chunks(2)
+                .map(|pair| pair.get(1).map_or(pair[0], |second| self.combine(e, output, pair[0], *second)))
+                .collect();
+        }
+        let mut vector = vectors[0];
+        let mut lanes = self.choice.lanes;
+        while lanes > 1 {
+            lanes /= 2;
+            let (low, high) = (e.lanes(vector, 0, lanes), e.lanes(vector, lanes, lanes));
+            vector = self.combine(e, output, low, high);
+        }
+        self.combine(e, output, *rest, vector)
+    }
+}

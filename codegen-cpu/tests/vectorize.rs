@@ -1,0 +1,358 @@
+//! Linalg ops of kernels as loops over vectors, against the same sums in plain Rust, over extents that leave every kind of rest.
+
+use crate::harness::{Library, assert_close, can_run, compile, random};
+use monopour_codegen_cpu::object::{Listing, listing};
+use monopour_ir::{Context, Module};
+use monopour_program::CpuTarget;
+
+/// Of an operand: per dimension the loops and their factors, and the shape.
+type Operand = (Vec<Vec<(usize, usize)>>, Vec<usize>);
+
+/// One generic: its loops, and of each operand the subscripts over the loops `d0`, `d1`, .. and the extents.
+struct Case {
+    loops: Vec<(usize, bool)>,
+    operands: Vec<Operand>,
+    /// Text of the body on `%x0`, `%x1`, .. and `%o`, which defines `%r`.
+    body: &'static str,
+    compute: fn(&[f32], f32) -> f32,
+    /// Whether extents are hidden from the compiler.
+    dynamic: bool,
+    /// Whether the body adds the last loop's position besides.
+    adds_position: bool,
+}
+
+const ADD: &str = "%r = arith.addf %o, %x0 : f32";
+const MAX: &str = "%r = arith.maximumf %x0, %o : f32";
+const PRODUCT: &str = "%p = arith.mulf %x0, %x1 : f32\n %r = arith.addf %o, %p : f32";
+
+impl Case {
+    /// Loops by letter, capitals sum; operands as words of letters, the output last; a subscript is `a`, or `a+2b`.
+    fn new(loops: &[(char, usize)], operands: &str, body: &'static str, compute: fn(&[f32], f32) -> f32) -> Self {
+        let letter = |c: char| loops.iter().position(|l| l.0.eq_ignore_ascii_case(&c)).unwrap();
+        let subscript = |text: &str| -> Vec<(usize, usize)> {
+            let terms = text.split('+').map(|t| {
+                let (digits, name): (String, String) = t.chars().partition(char::is_ascii_digit);
+                (letter(name.chars().next().unwrap()), digits.parse().unwrap_or(1))
+            });
+            terms.collect()
+        };
+        let extents: Vec<usize> = loops.iter().map(|l| l.1).collect();
+        let operand = |word: &str| {
+            let subscripts: Vec<_> = word.split(',').filter(|s| !s.is_empty()).map(subscript).collect();
+            let shape = subscripts.iter().map(|s| s.iter().map(|(l, f)| (extents[*l] - 1) * f).sum::<usize>() + 1);
+            let shape = shape.collect();
+            (subscripts, shape)
+        };
+        let operands = operands.split(' ').map(operand).collect();
+        let loops = loops.iter().map(|(c, e)| (*e, c.is_ascii_uppercase())).collect();
+        Self { loops, operands, body, compute, dynamic: false, adds_position: false }
+    }
+
+    fn dynamic(mut self) -> Self {
+        self.dynamic = true;
+        self
+    }
+
+    fn ty(shape: &[usize]) -> String {
+        let dims: String = shape.iter().map(|d| format!("{d}x")).collect();
+        format!("memref<{dims}f32>")
+    }
+
+    fn kernel(&self, name: &str) -> String {
+        let dims: Vec<String> = (0..self.loops.len()).map(|d| format!("d{d}")).collect();
+        let (mut args, mut maps, mut casts, mut types) = (vec![], vec![], String::new(), vec![]);
+        for (i, (subscripts, shape)) in self.operands.iter().enumerate() {
+            let ty = Self::ty(shape);
+            args.push(format!("%a{i}: {ty}"));
+            let results: Vec<String> = subscripts
+                .iter()
+                .map(|s| s.iter().map(|(l, f)| format!("{f} * d{l}")).collect::<Vec<_>>().join(" + "))
+                .collect();
+            maps.push(format!("affine_map<({}) -> ({})>", dims.join(", "), results.join(", ")));
+            let used = if self.dynamic { format!("memref<{}f32>", "?x".repeat(shape.len())) } else { ty.clone() };
+            casts += &format!("  %b{i} = memref.cast %a{i} : {ty} to {used}\n");
+            types.push(used);
+        }
+        let last = self.operands.len() - 1;
+        let iterators: Vec<&str> =
+            self.loops.iter().map(|l| if l.1 { "\"reduction\"" } else { "\"parallel\"" }).collect();
+        let names = |prefix: &str| (0..last).map(|i| format!("%{prefix}{i}")).collect::<Vec<_>>().join(", ");
+        let block: String = (0..last).map(|i| format!("%x{i}: f32, ")).collect();
+        format!(
+            "func.func private @{name}({}) attributes {{monopour.kernel = {{class = \"generic\"}}}} {{\n{casts}  \
+             linalg.generic {{indexing_maps = [{}], iterator_types = [{}]}} ins({} : {}) outs(%b{last} : {}) {{\n  \
+             ^bb0({block}%o: f32):\n {}\n linalg.yield %r : f32\n  }}\n  return\n}}\n",
+            args.join(", "),
+            maps.join(", "),
+            iterators.join(", "),
+            names("b"),
+            types[..last].join(", "),
+            types[last],
+            self.body,
+        )
+    }
+
+    fn expected(&self, data: &[Vec<f32>]) -> Vec<f32> {
+        let flat = |operand: usize, at: &[usize]| {
+            let (subscripts, shape) = &self.operands[operand];
+            subscripts
+                .iter()
+                .zip(shape)
+                .fold(0, |sum, (s, extent)| sum * extent + s.iter().map(|(l, f)| at[*l] * f).sum::<usize>())
+        };
+        let last = self.operands.len() - 1;
+        let mut out = data[last].clone();
+        let total: usize = self.loops.iter().map(|l| l.0).product();
+        for n in 0..total {
+            let (mut at, mut rest) = (vec![0; self.loops.len()], n);
+            for (d, (extent, _)) in self.loops.iter().enumerate().rev() {
+                at[d] = rest % extent;
+                rest /= extent;
+            }
+            let inputs: Vec<f32> = (0..last).map(|i| data[i][flat(i, &at)]).collect();
+            let o = &mut out[flat(last, &at)];
+            let position = if self.adds_position { at[at.len() - 1] as f32 } else { 0.0 };
+            *o = (self.compute)(&inputs, *o) + position;
+        }
+        out
+    }
+}
+
+/// Compiles all cases as one module for each kind of CPU, and runs them between canaries.
+fn check(cases: &[Case], tolerance: f32) {
+    if !can_run() {
+        return;
+    }
+    let text: String = cases.iter().enumerate().map(|(i, case)| case.kernel(&format!("k{i}"))).collect();
+    for name in ["x86-64", "x86-64-v3", "x86-64-v4", "generic"] {
+        let Some(target) = CpuTarget::parse(name).filter(|t| t.missing().is_empty()) else { continue };
+        let library = Library::load(&compile(&text, &target).unwrap());
+        for (i, case) in cases.iter().enumerate() {
+            let sizes = case.operands.iter().map(|(_, shape)| shape.iter().product::<usize>());
+            let mut data: Vec<Vec<f32>> = sizes.enumerate().map(|(n, size)| random(size, (i * 8 + n) as u64)).collect();
+            let expected = case.expected(&data);
+            let size = expected.len();
+            data.last_mut().unwrap().extend([42.0; 64]);
+            let mut args: Vec<&mut Vec<f32>> = data.iter_mut().collect();
+            library.run(&format!("k{i}"), &mut args, &[]);
+            let found = data.last().unwrap();
+            assert_eq!(found[size..], [42.0; 64], "case {i} on {name} writes past its end");
+            assert_close(&found[..size], &expected, tolerance);
+        }
+    }
+}
+
+const EXTENTS: [usize; 9] = [1, 4, 7, 16, 17, 40, 100, 131, 1000];
+
+#[test]
+fn sums_and_maxima_of_rows() {
+    let mut cases = vec![];
+    for n in EXTENTS {
+        cases.push(Case::new(&[('i', 3), ('J', n)], "i,j i", ADD, |x, o| o + x[0]));
+        cases.push(Case::new(&[('i', 3), ('J', n)], "i,j i", MAX, |x, o| o.max(x[0])));
+        cases.push(Case::new(&[('i', 2), ('J', n)], "i,j i", ADD, |x, o| o + x[0]).dynamic());
+    }
+    // Over two dimensions, all of them, and with what is the same for a whole row.
+    cases.push(Case::new(&[('i', 5), ('H', 3), ('W', 37)], "i,h,w i", ADD, |x, o| o + x[0]));
+    cases.push(Case::new(&[('I', 5), ('J', 131)], "i,j ", MAX, |x, o| o.max(x[0])));
+    cases.push(Case::new(
+        &[('i', 5), ('J', 131)],
+        "i,j i i",
+        "%d = arith.subf %x0, %x1 : f32\n %s = arith.mulf %d, %d : f32\n %r = arith.addf %s, %o : f32",
+        |x, o| o + (x[0] - x[1]) * (x[0] - x[1]),
+    ));
+    check(&cases, 1e-5);
+}
+
+#[test]
+fn columns_and_rows_of_pointwise_ops() {
+    let mut cases = vec![];
+    let body = "%e = math.exp %x0 : f32\n %d = arith.divf %e, %x1 : f32\n %r = arith.addf %d, %x2 : f32";
+    for n in EXTENTS {
+        cases.push(Case::new(&[('I', 9), ('j', n)], "i,j j", ADD, |x, o| o + x[0]));
+        cases.push(Case::new(&[('i', 3), ('j', n)], "i,j i j i,j", body, |x, _| x[0].exp() / x[1] + x[2]));
+        cases.push(Case::new(&[('i', 3), ('j', n)], "i,j j j i,j", body, |x, _| x[0].exp() / x[1] + x[2]).dynamic());
+        // One operand is read across its rows.
+        cases.push(Case::new(&[('i', 3), ('j', n)], "j,i i,j i,j", "%r = arith.mulf %x0, %x1 : f32", |x, _| {
+            x[0] * x[1]
+        }));
+    }
+    check(&cases, 1e-5);
+}
+
+#[test]
+fn products_in_every_layout() {
+    let mut cases = vec![];
+    let product = |x: &[f32], o: f32| o + x[0] * x[1];
+    for (m, n, k) in [(1, 1, 1), (7, 17, 5), (16, 64, 33), (29, 131, 7), (5, 100, 100), (1, 1000, 9)] {
+        let loops = [('m', m), ('n', n), ('K', k)];
+        for operands in ["m,k k,n m,n", "k,m k,n m,n", "m,k n,k m,n", "k,m n,k m,n", "m,k k,n n,m"] {
+            cases.push(Case::new(&loops, operands, PRODUCT, product));
+        }
+        cases.push(Case::new(&loops, "m,k k,n m,n", PRODUCT, product).dynamic());
+        cases.push(Case::new(&loops, "m,k n,k m,n", PRODUCT, product).dynamic());
+        cases.push(Case::new(&[('m', m), ('K', k)], "m,k k m", PRODUCT, product));
+        cases.push(Case::new(&[('n', n), ('K', k)], "k k,n n", PRODUCT, product));
+        let batched = [('b', 2), ('m', m), ('n', n), ('K', k)];
+        cases.push(Case::new(&batched, "b,m,k b,n,k b,m,n", PRODUCT, product));
+        cases.push(Case::new(&batched, "b,m,k k,n b,m,n", PRODUCT, product));
+    }
+    check(&cases, 1e-5);
+}
+
+/// A fill, a product and what is done to its result, in one kernel; the bias is added along the second loop of the result.
+fn dense_layer(name: &str, [m, n, k]: [usize; 3], transposed: bool) -> String {
+    let (b, b_map) = if transposed { (format!("{n}x{k}"), "(j, k)") } else { (format!("{k}x{n}"), "(k, j)") };
+    format!(
+        r#"
+func.func private @{name}(%A: memref<{m}x{k}xf32>, %B: memref<{b}xf32>, %bias: memref<{n}xf32>, %C: memref<{m}x{n}xf32>) attributes {{monopour.kernel = {{class = "contraction"}}}} {{
+  %z = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f32
+  linalg.fill ins(%z : f32) outs(%C : memref<{m}x{n}xf32>)
+  linalg.generic {{indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> {b_map}>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}}
+    ins(%A, %B : memref<{m}x{k}xf32>, memref<{b}xf32>) outs(%C : memref<{m}x{n}xf32>) {{
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  }}
+  linalg.generic {{indexing_maps = [affine_map<(j, i) -> (j)>, affine_map<(j, i) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+    ins(%bias : memref<{n}xf32>) outs(%C : memref<{m}x{n}xf32>) {{
+  ^bb0(%x: f32, %o: f32):
+    %s = arith.addf %o, %x : f32
+    %r = arith.maximumf %s, %z : f32
+    linalg.yield %r : f32
+  }}
+  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+    outs(%C : memref<{m}x{n}xf32>) {{
+  ^bb0(%o: f32):
+    %r = arith.mulf %o, %half : f32
+    linalg.yield %r : f32
+  }}
+  return
+}}
+"#
+    )
+}
+
+#[test]
+fn layers_with_all_that_surrounds_the_product() {
+    if !can_run() {
+        return;
+    }
+    let shapes = [[1, 1, 1], [7, 17, 5], [16, 64, 33], [29, 131, 70], [64, 100, 128], [1, 1000, 9], [200, 3, 40]];
+    let kernels: String = shapes
+        .iter()
+        .enumerate()
+        .map(|(i, s)| dense_layer(&format!("plain{i}"), *s, false) + &dense_layer(&format!("transposed{i}"), *s, true))
+        .collect();
+    for name in ["x86-64", "x86-64-v3", "x86-64-v4", "generic"] {
+        let Some(target) = CpuTarget::parse(name).filter(|t| t.missing().is_empty()) else { continue };
+        let library = Library::load(&compile(&kernels, &target).unwrap());
+        for (i, [m, n, k]) in shapes.into_iter().enumerate() {
+            let (mut a, mut b, mut bias) = (random(m * k, 1), random(k * n, 2), random(n, 3));
+            for transposed in [false, true] {
+                let at = |p: usize, j: usize| if transposed { j * k + p } else { p * n + j };
+                let product = |r: usize, j: usize| (0..k).map(|p| a[r * k + p] * b[at(p, j)]).sum::<f32>();
+                let expected: Vec<f32> =
+                    (0..m * n).map(|e| (product(e / n, e % n) + bias[e % n]).max(0.0) * 0.5).collect();
+                let mut c = vec![f32::NAN; m * n];
+                c.extend([42.0; 64]);
+                let kernel = format!("{}{i}", if transposed { "transposed" } else { "plain" });
+                library.run(&kernel, &mut [&mut a, &mut b, &mut bias, &mut c], &[]);
+                assert_eq!(c[m * n..], [42.0; 64], "{kernel} on {name} writes past its end");
+                assert_close(&c[..m * n], &expected, 1e-5);
+            }
+        }
+    }
+}
+
+/// What is read beside the result is the result itself, shifted: the ops must stay apart.
+const OVERLAP: &str = r#"
+func.func private @k(%A: memref<32x64xf32>, %C: memref<64xf32>, %T: memref<64xf32>) attributes {monopour.kernel = {class = "generic"}} {
+  %z = arith.constant 0.0 : f32
+  %low = memref.subview %C[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
+  %high = memref.subview %C[32] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1], offset: 32>>
+  linalg.fill ins(%z : f32) outs(%C : memref<64xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]}
+    ins(%A : memref<32x64xf32>) outs(%C : memref<64xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %s = arith.addf %o, %x : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%high : memref<32xf32, strided<[1], offset: 32>>) outs(%low : memref<32xf32, strided<[1]>>) {
+  ^bb0(%x: f32, %o: f32):
+    %s = arith.addf %o, %x : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+"#;
+
+#[test]
+fn ops_that_read_other_parts_of_the_result_stay_apart() {
+    if !can_run() {
+        return;
+    }
+    let mut a = random(32 * 64, 5);
+    let sums: Vec<f32> = (0..64).map(|j| (0..32).map(|i| a[i * 64 + j]).sum()).collect();
+    let expected: Vec<f32> = (0..64).map(|j| if j < 32 { sums[j] + sums[j + 32] } else { sums[j] }).collect();
+    let library = Library::load(&compile(OVERLAP, &CpuTarget::host()).unwrap());
+    let (mut c, mut t) = (vec![f32::NAN; 64], vec![0.0; 64]);
+    library.run("k", &mut [&mut a, &mut c, &mut t], &[]);
+    assert_close(&c, &expected, 1e-5);
+}
+
+#[test]
+fn windows() {
+    let product = |x: &[f32], o: f32| o + x[0] * x[1];
+    let mut cases = vec![];
+    for (w, f, c) in [(5, 33, 3), (15, 16, 8), (3, 64, 1)] {
+        let loops = [('n', 1), ('h', 3), ('w', w), ('f', f), ('Y', 3), ('X', 2), ('C', c)];
+        cases.push(Case::new(&loops, "n,h+y,w+x,c y,x,c,f n,h,w,f", PRODUCT, product));
+        cases.push(Case::new(&loops, "n,2h+y,2w+3x,c y,x,c,f n,h,w,f", PRODUCT, product));
+        cases.push(Case::new(&loops, "n,h+y,w+x,c y,x,c,f n,h,w,f", PRODUCT, product).dynamic());
+        let planes = [('n', 2), ('f', f), ('h', 3), ('w', w), ('C', c), ('Y', 3), ('X', 2)];
+        cases.push(Case::new(&planes, "n,c,h+y,w+x f,c,y,x n,f,h,w", PRODUCT, product));
+        cases.push(Case::new(&planes, "n,c,2h+y,2w+x f,c,y,x n,f,h,w", PRODUCT, product));
+        let depth = [('h', 3), ('w', w), ('c', f), ('Y', 3), ('X', 2)];
+        cases.push(Case::new(&depth, "h+y,w+x,c y,x,c h,w,c", PRODUCT, product));
+        // The first input only gives the window its extents.
+        cases.push(Case::new(&depth, "h+y,2w+x,c y,x h,w,c", MAX, |x, o| o.max(x[0])));
+        cases.push(Case::new(&[('w', 40), ('X', 5)], "w+x x w", ADD, |x, o| o + x[0]));
+    }
+    check(&cases, 1e-5);
+}
+
+#[test]
+fn positions_of_columns() {
+    let body = "%i = linalg.index 1 : index\n %n = arith.index_cast %i : index to i32\n %f = arith.sitofp %n : i32 to f32\n \
+                %r = arith.addf %x0, %f : f32";
+    let mut cases = vec![];
+    for n in EXTENTS {
+        for dynamic in [false, true] {
+            let case = Case::new(&[('i', 2), ('j', n)], "i,j i,j", body, |x, _| x[0]);
+            cases.push(Case { dynamic, adds_position: true, ..case });
+        }
+    }
+    check(&cases, 1e-6);
+}
+
+#[test]
+fn vectors_are_used() {
+    let v4 = CpuTarget::parse("x86-64-v4").unwrap();
+    let has = |case: &Case, what: &str| {
+        let module = format!("func.func @main(%cx: i64) {{ return }}\n{}", case.kernel("k"));
+        let module = Module::parse(Context::new(), module.as_bytes(), "test.mlir").unwrap();
+        let text = listing(&module, &v4, Listing::OptimizedIr).unwrap();
+        assert!(text.contains(what), "{what} in\n{text}");
+    };
+    let sum = |x: &[f32], o: f32| o + x[0];
+    has(&Case::new(&[('i', 3), ('J', 1000)], "i,j i", ADD, sum), "fadd contract <16 x float>");
+    has(&Case::new(&[('i', 3), ('J', 1000)], "i,j i", ADD, sum).dynamic(), "fadd contract <16 x float>");
+    has(&Case::new(&[('i', 3), ('J', 1000)], "i,j i", MAX, sum), "load <16 x float>");
+    has(&Case::new(&[('I', 9), ('j', 1000)], "i,j j", ADD, sum), "fadd contract <");
+    let loops = [('h', 14), ('w', 14), ('f', 64), ('Y', 3), ('X', 3), ('C', 8)];
+    has(&Case::new(&loops, "h+y,w+x,c y,x,c,f h,w,f", PRODUCT, sum), "fmul contract <32 x float>");
+}

@@ -1,0 +1,114 @@
+//! Copies the bodies of linalg ops: for one element or for a vector of them.
+//!
+//! Before: `%v = memref.load %t[%i, %j]` in the body of a generic op, with `%t` a slice of the kernel.
+//! After: a load at the linear index of the element; indices are clamped into the slice, because the source leaves undefined
+//! what an index beyond it means, but other memory is not its to touch.
+
+use super::code::Code;
+use super::evaluate::Evaluator;
+use crate::error;
+use monopour_ir::{Diagnostics, InsertionPoint, Op, OpSpec, Type, Value, WalkOrder};
+use std::collections::HashMap;
+
+/// Copies one op of a linalg body for `lanes` elements at once.
+pub(super) fn copy_op(
+    evaluator: &Evaluator<'_>,
+    code: &mut Code,
+    op: Op,
+    loops: &[Value],
+    lanes: u32,
+    map: &mut HashMap<Value, Value>,
+) -> Result<(), Diagnostics> {
+    if op.is("linalg.index") {
+        map.insert(op.result(0), loop_of(op, loops)?);
+        return Ok(());
+    }
+    if op.is("memref.load") {
+        let indices: Vec<Value> = op.operands()[1..].iter().map(|v| *map.get(v).unwrap_or(v)).collect();
+        let value = load(evaluator, code, op, &indices)?;
+        map.insert(op.result(0), value);
+        return Ok(());
+    }
+    let operands: Vec<Value> = op.operands().iter().map(|v| *map.get(v).unwrap_or(v)).collect();
+    let wide = operands.iter().any(|v| v.ty().is_vector());
+    if !wide {
+        let copy = code.rw.clone_op(op, |v| *map.get(&v).unwrap_or(&v));
+        code.rw.insert(copy);
+        map.extend(op.results().into_iter().zip(copy.results()));
+        return nested(evaluator, code, copy, loops);
+    }
+    // A scalar condition selects between whole vectors; every other operand gets all lanes.
+    let keep_first = op.is("arith.select") && !operands[0].ty().is_vector();
+    let operands: Vec<Value> = operands
+        .into_iter()
+        .enumerate()
+        .map(|(i, v)| if keep_first && i == 0 { v } else { code.broadcast(v, lanes) })
+        .collect();
+    let attrs = op.attrs();
+    let types: Vec<Type> = op.results().iter().map(|r| code.vector_type(r.ty(), lanes)).collect();
+    let mut spec = OpSpec::new(op.name(), op.location()).operands(&operands).results(&types);
+    for (name, value) in &attrs {
+        spec = spec.attr(name, *value);
+    }
+    let copy = code.create(spec)?;
+    map.extend(op.results().into_iter().zip(copy.results()));
+    Ok(())
+}
+
+/// Rewrites what lies in the regions of a copied op.
+fn nested(evaluator: &Evaluator<'_>, code: &mut Code, copy: Op, loops: &[Value]) -> Result<(), Diagnostics> {
+    if copy.regions().is_empty() {
+        return Ok(());
+    }
+    let outer = code.point();
+    for op in copy.nested(WalkOrder::Post) {
+        code.at(InsertionPoint::Before(op));
+        let value = match op.name() {
+            "linalg.index" => loop_of(op, loops)?,
+            "memref.load" => load(evaluator, code, op, &op.operands()[1..])?,
+            _ => continue,
+        };
+        code.rw.replace_op(op, &[value]);
+    }
+    code.at(outer);
+    Ok(())
+}
+
+fn loop_of(op: Op, loops: &[Value]) -> Result<Value, Diagnostics> {
+    let dim = op.attr("dim").and_then(|a| a.as_int()).and_then(|d| loops.get(d as usize));
+    dim.copied().ok_or_else(|| error::not_a_tile(op, "it names no loop"))
+}
+
+/// The element of the slice that operand 0 of `op` names.
+pub(super) fn load(
+    evaluator: &Evaluator<'_>,
+    code: &mut Code,
+    op: Op,
+    indices: &[Value],
+) -> Result<Value, Diagnostics> {
+    let (buffer, index) = element(evaluator, code, op, op.operand(0), indices)?;
+    Ok(code.load(buffer, index, 1))
+}
+
+/// Buffer and linear index of an element, clamped into its slice.
+pub(super) fn element(
+    evaluator: &Evaluator<'_>,
+    code: &mut Code,
+    op: Op,
+    memref: Value,
+    indices: &[Value],
+) -> Result<(Value, Value), Diagnostics> {
+    let slice = evaluator.model.slice_named(memref).map(|s| &evaluator.model.slices[s]);
+    let found = slice.and_then(|s| Some((s, *evaluator.buffers.get(&s.base)?)));
+    let (slice, buffer) = found.ok_or_else(|| error::not_a_tile(op, "it accesses no slice of the kernel"))?;
+    let mut index = evaluator.origin(code, slice);
+    for ((i, size), stride) in indices.iter().zip(&slice.sizes).zip(&slice.stride_values) {
+        let last = code.add_const(size.value, -1);
+        let low = code.min(*i, last);
+        let zero = code.c(0);
+        let clamped = code.max(low, zero);
+        let part = code.mul(clamped, *stride);
+        index = code.add(index, part);
+    }
+    Ok((buffer, index))
+}

@@ -1,0 +1,162 @@
+//! The loops of a reduction by what they do: one coordinate of the result is rows, one is columns, the others run one after the
+//! other; reductions that every input walks like one loop are one.
+//!
+//! Before: `out[b, y, x, c] += in[b, y + i, x + j, q] * filter[i, j, q, c]` on a tile `[1, 1, 14, 64]`.
+//! After: rows `x`, columns `c`, serial none (extents of 1 need no loop), reductions `i` and `j, q` merged.
+
+use super::super::code::Code;
+use super::super::evaluate::Evaluator;
+use super::super::model::{Base, Size, Source, TileOp};
+use monopour_ir::Value;
+
+/// Columns below this leave most lanes idle; another coordinate is better then.
+const FEW_COLUMNS: i64 = 4;
+
+/// How many iterations a loop has.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Extent {
+    Known(i64),
+    Depends(Size),
+}
+
+impl Extent {
+    fn of(size: &Size) -> Self {
+        size.exact().map_or(Self::Depends(*size), Self::Known)
+    }
+    pub(super) fn exact(&self) -> Option<i64> {
+        match self {
+            Self::Known(n) => Some(*n),
+            Self::Depends(_) => None,
+        }
+    }
+    pub(super) fn bound(&self) -> Option<i64> {
+        match self {
+            Self::Known(n) => Some(*n),
+            Self::Depends(size) => size.facts.bound,
+        }
+    }
+    pub(super) fn divisor(&self) -> i64 {
+        match self {
+            Self::Known(n) => *n,
+            Self::Depends(size) => size.facts.divisor,
+        }
+    }
+    pub(super) fn value(&self, code: &mut Code) -> Value {
+        match self {
+            Self::Known(n) => code.c(*n),
+            Self::Depends(size) => size.value,
+        }
+    }
+}
+
+/// An input that the op's body reads.
+#[derive(Clone, Debug)]
+pub(super) struct Input {
+    /// Position among the op's operands.
+    pub(super) operand: usize,
+    pub(super) slice: usize,
+    /// Elements between neighbours, per loop of the op.
+    pub(super) strides: Vec<i64>,
+    pub(super) constant: i64,
+}
+
+/// A reduction, or several in a row that are one for every input.
+#[derive(Clone, Debug)]
+pub(super) struct Reduction {
+    pub(super) extent: Extent,
+    /// Elements between neighbours, per input.
+    pub(super) strides: Vec<i64>,
+}
+
+/// The sorted loops.
+#[derive(Clone, Debug)]
+pub(super) struct Axes {
+    /// Coordinates of the result; `None`: every one has the extent 1.
+    pub(super) row: Option<usize>,
+    pub(super) column: Option<usize>,
+    pub(super) serial: Vec<usize>,
+    /// Per coordinate of the result.
+    pub(super) extents: Vec<Extent>,
+    pub(super) reductions: Vec<Reduction>,
+}
+
+impl Axes {
+    /// Extent of rows or columns; 1 if there are none.
+    pub(super) fn extent(&self, coordinate: Option<usize>) -> Extent {
+        coordinate.map_or(Extent::Known(1), |c| self.extents[c])
+    }
+}
+
+/// The inputs that are read; they lie in memory that the tile does not write.
+pub(super) fn inputs(evaluator: &Evaluator<'_>, op: &TileOp, written: &[Base]) -> Result<Vec<Input>, String> {
+    let mut out = Vec::new();
+    for (operand, o) in op.operands.iter().enumerate().take(op.num_inputs).filter(|(i, _)| op.reads(*i)) {
+        let Source::Slice(slice) = o.source else { continue };
+        let base = evaluator.model.slices[slice].base;
+        if !matches!(base, Base::Argument(_)) || written.contains(&base) {
+            return Err("an input is computed in the same tile".into());
+        }
+        let Some((strides, constant)) = o.linear.clone() else {
+            return Err("an input is not indexed by sums of loops".into());
+        };
+        out.push(Input { operand, slice, strides, constant });
+    }
+    if out.is_empty() {
+        return Err("no input lies in memory".into());
+    }
+    Ok(out)
+}
+
+/// Sorts the loops of an op. `lanes` is the number of neighbours that work on columns.
+pub(super) fn axes(op: &TileOp, inputs: &[Input], lanes: i64) -> Result<Axes, String> {
+    let outer = op.outer.clone().ok_or("the result is not indexed by loops")?;
+    let inner = op.inner();
+    if inner.is_empty() || inner.iter().any(|l| op.parallel[*l]) {
+        return Err("its inner loops are not reductions".into());
+    }
+    let extents: Vec<Extent> = outer.iter().map(|l| Extent::of(&op.sizes[*l])).collect();
+    let mut rest: Vec<usize> = (0..outer.len()).filter(|c| extents[*c].exact() != Some(1)).collect();
+    let column = column(&rest, &extents, lanes);
+    rest.retain(|c| Some(*c) != column);
+    // A row that changes every operand of the columns shares nothing between rows: second choice.
+    let shares = |c: usize| {
+        inputs.iter().all(|i| i.strides[outer[c]] == 0 || column.is_none_or(|column| i.strides[outer[column]] == 0))
+    };
+    let row = rest.iter().rev().copied().find(|c| shares(*c)).or(rest.last().copied());
+    rest.retain(|c| Some(*c) != row);
+    Ok(Axes { row, column, serial: rest, extents, reductions: reductions(op, inputs, &inner) })
+}
+
+/// The last coordinate, whose neighbours are neighbours in memory; another one if it is short.
+fn column(coordinates: &[usize], extents: &[Extent], lanes: i64) -> Option<usize> {
+    let last = *coordinates.last()?;
+    let bound = |c: &usize| extents[*c].bound().unwrap_or(i64::MAX);
+    if bound(&last) > FEW_COLUMNS.min(lanes / 2) {
+        return Some(last);
+    }
+    coordinates.iter().rev().copied().find(|c| bound(c) >= lanes).or(Some(last))
+}
+
+fn reductions(op: &TileOp, inputs: &[Input], inner: &[usize]) -> Vec<Reduction> {
+    let mut out: Vec<Reduction> = Vec::new();
+    for l in inner {
+        let extent = Extent::of(&op.sizes[*l]);
+        let strides: Vec<i64> = inputs.iter().map(|i| i.strides[*l]).collect();
+        if extent.exact() == Some(1) && inner.len() > 1 {
+            continue;
+        }
+        if let (Some(last), Some(n)) = (out.last_mut(), extent.exact())
+            && let Some(outer) = last.extent.exact()
+            && last.strides.iter().zip(&strides).all(|(o, i)| *o == i * n)
+        {
+            *last = Reduction { extent: Extent::Known(outer * n), strides };
+            continue;
+        }
+        out.push(Reduction { extent, strides });
+    }
+    if out.is_empty() {
+        // Every extent is 1: one pass.
+        out.push(Reduction { extent: Extent::Known(1), strides: vec![0; inputs.len()] });
+    }
+    out
+}

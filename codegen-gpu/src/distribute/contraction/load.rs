@@ -1,0 +1,242 @@
+//! Loads of a pass, and the factors that rows and columns take from them.
+
+use super::super::code::Code;
+use super::super::evaluate::{Evaluator, Reach, load_from};
+use super::write::Place;
+use super::{Access, Extent, Plan, Side, ceil_div};
+use monopour_ir::Value;
+
+/// A position as a value and a constant: equal values make equal addresses visible.
+#[derive(Clone, Copy)]
+pub(super) struct Spot {
+    pub(super) at: Value,
+    pub(super) plus: i64,
+}
+
+/// The loads of one input: addresses without the part of the reductions.
+pub(super) struct Stream<'p> {
+    side: &'p Side,
+    spots: Vec<Spot>,
+    /// Spots of one row.
+    per_row: usize,
+    lane: Value,
+    /// The copy in workgroup memory.
+    copy: Option<Value>,
+}
+
+/// Loaded values of one pass: `values[spot][load]`.
+pub(super) struct Loaded {
+    values: Vec<Vec<Value>>,
+    /// For an input of columns alone: `[group][q]`.
+    columns: Vec<Vec<Value>>,
+}
+
+impl<'p> Stream<'p> {
+    pub(super) fn new(
+        code: &mut Code,
+        evaluator: &Evaluator<'_>,
+        plan: &Plan<'_>,
+        side: &'p Side,
+        place: &Place,
+        copy: Option<Value>,
+    ) -> Self {
+        let base = if copy.is_some() { code.c(0) } else { base(code, evaluator, plan, side, place) };
+        let none = [Spot { at: code.c(0), plus: 0 }];
+        let rows = if side.row == 0 { none.to_vec() } else { rows(code, plan, side, place) };
+        let columns = if side.has_columns() { &place.columns[..] } else { &none };
+        let split = if side.has_columns() && side.access == Access::AlongK { i64::from(plan.lanes) } else { 1 };
+        let mut spots = Vec::new();
+        for (row, column) in rows.iter().flat_map(|r| columns.iter().map(move |c| (r, c))) {
+            let down = code.mul_const(row.at, side.row);
+            let right = code.mul_const(column.at, side.column);
+            let at = code.add(base, down);
+            let at = code.add(at, right);
+            let plus = row.plus * side.row + column.plus * side.column + side.constant;
+            spots.extend((0..split).map(|lane| Spot { at, plus: plus + lane * side.column }));
+        }
+        Self { side, spots, per_row: columns.len() * split as usize, lane: place.lane, copy }
+    }
+
+    /// Loads what `count` iterations from `k` on need; `part` is the address's part of the other reductions.
+    pub(super) fn load(
+        &self,
+        code: &mut Code,
+        evaluator: &Evaluator<'_>,
+        plan: &Plan<'_>,
+        part: Value,
+        k: Value,
+        count: i64,
+    ) -> Loaded {
+        let side = self.side;
+        let lanes = i64::from(side.lanes);
+        // Iterations at which a load starts; lane q of a subgroup takes those of k + q.
+        let lane_takes = side.access == Access::AlongRows && plan.tile.shared.is_some();
+        let starts: Vec<i64> = match side.access {
+            _ if side.k == 0 || lane_takes => vec![0],
+            Access::AlongK => (0..count / lanes).map(|t| t * lanes).collect(),
+            _ => (0..count).collect(),
+        };
+        let k = if lane_takes { self.lane_k(code, plan, k, count) } else { k };
+        let along = code.mul_const(k, side.k);
+        let along = code.add(part, along);
+        let reach = match side.access {
+            Access::AlongColumns(reach) => reach,
+            _ if lanes == 1 => Reach::Uniform,
+            _ => Reach::Wide,
+        };
+        let width = if matches!(side.access, Access::AlongColumns(_)) { plan.lanes } else { side.lanes };
+        let mut one = |spot: &Spot, start: i64| {
+            let at = code.add(spot.at, along);
+            let at = code.add_const(at, spot.plus + start * side.k);
+            match self.copy {
+                Some(buffer) => load_from(code, buffer, true, at, (reach, width)),
+                None => evaluator.load(code, side.slice, at, reach, width),
+            }
+        };
+        let values: Vec<Vec<Value>> =
+            self.spots.iter().map(|spot| starts.iter().map(|start| one(spot, *start)).collect()).collect();
+        let mut loaded = Loaded { values, columns: vec![] };
+        if side.has_columns() && side.row == 0 {
+            loaded.columns = (0..plan.tile.column_groups as usize)
+                .map(|g| (0..count).map(|q| self.of_columns(code, plan, &loaded, 0, g, q as usize)).collect())
+                .collect();
+        }
+        loaded
+    }
+
+    /// The iteration whose values a lane loads. Lanes beyond the step must still load something that exists.
+    fn lane_k(&self, code: &mut Code, plan: &Plan<'_>, k: Value, count: i64) -> Value {
+        let at = code.add(k, self.lane);
+        if count >= i64::from(plan.tile.shared.unwrap_or(1)) {
+            return at;
+        }
+        let extent = plan.stepped().value(code);
+        let last = code.add_const(extent, -1);
+        code.min(at, last)
+    }
+
+    /// The value of a row, a column group and an iteration of the pass.
+    pub(super) fn factor(
+        &self,
+        code: &mut Code,
+        plan: &Plan<'_>,
+        loaded: &Loaded,
+        row: usize,
+        group: usize,
+        q: usize,
+    ) -> Value {
+        match (self.side.has_columns(), self.side.row == 0) {
+            (true, true) => loaded.columns[group][q],
+            (true, false) => self.of_columns(code, plan, loaded, row, group, q),
+            (false, _) => self.of_row(code, plan, loaded, row, q),
+        }
+    }
+
+    fn of_columns(
+        &self,
+        code: &mut Code,
+        plan: &Plan<'_>,
+        loaded: &Loaded,
+        row: usize,
+        group: usize,
+        q: usize,
+    ) -> Value {
+        let first = row * self.per_row;
+        if self.side.access != Access::AlongK {
+            let loads = &loaded.values[first + group];
+            return loads[q.min(loads.len() - 1)];
+        }
+        let (width, per_group) = (self.side.lanes as usize, plan.lanes as usize);
+        let elements: Vec<Value> = (0..per_group)
+            .map(|lane| {
+                let loads = &loaded.values[first + group * per_group + lane];
+                code.extract(loads[q / width], (q % width) as u32)
+            })
+            .collect();
+        code.vector_of(&elements)
+    }
+
+    fn of_row(&self, code: &mut Code, plan: &Plan<'_>, loaded: &Loaded, row: usize, q: usize) -> Value {
+        let width = self.side.lanes as usize;
+        let pick = |code: &mut Code, loads: &[Value], position: usize| {
+            // An input that does not follow the reduction has one load.
+            code.extract(loads[(position / width).min(loads.len() - 1)], (position % width) as u32)
+        };
+        let values = &loaded.values;
+        match (self.side.access, plan.tile.shared) {
+            _ if self.side.row == 0 => pick(code, &values[0], q),
+            (Access::AlongK, None) => pick(code, &values[row], q),
+            (Access::AlongK, Some(size)) => {
+                let value = pick(code, &values[row / size as usize], q);
+                code.shuffle(value, row as u32 % size, size)
+            }
+            (_, None) => {
+                let loads = &values[row / width];
+                code.extract(loads[q.min(loads.len() - 1)], (row % width) as u32)
+            }
+            (_, Some(size)) => {
+                let value = code.extract(values[row / width][0], (row % width) as u32);
+                code.shuffle(value, q as u32, size)
+            }
+        }
+    }
+}
+
+/// The first element of an input for a tile; its constant part is not in it.
+fn base(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, side: &Side, place: &Place) -> Value {
+    let mut base = evaluator.model.slices[side.slice].offset;
+    for (coordinate, stride) in plan.axes.serial.iter().zip(&side.serial) {
+        let part = code.mul_const(place.coordinates[*coordinate], *stride);
+        base = code.add(base, part);
+    }
+    base
+}
+
+/// As [`base`], with the constant part.
+pub(super) fn first(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, side: &Side, place: &Place) -> Value {
+    let base = base(code, evaluator, plan, side, place);
+    code.add_const(base, side.constant)
+}
+
+/// The rows at which loads of an input start.
+fn rows(code: &mut Code, plan: &Plan<'_>, side: &Side, place: &Place) -> Vec<Spot> {
+    if side.has_columns() {
+        return place.rows.clone();
+    }
+    let last = |code: &mut Code, extent: Extent, count: i64| {
+        let extent = extent.value(code);
+        code.add_const(extent, -count)
+    };
+    if side.access == Access::AlongRows {
+        // A vector lies inside the slice or its values are not stored.
+        let lanes = i64::from(side.lanes);
+        return spots(code, place.first_row, ceil_div(plan.tile.rows, lanes), lanes, plan.rows_exact(), |code| {
+            last(code, plan.rows, lanes)
+        });
+    }
+    let Some(size) = plan.tile.shared.map(i64::from) else { return place.rows.clone() };
+    let first = code.add(place.first_row, place.lane);
+    let fits = plan.rows_exact() && plan.tile.rows % size == 0;
+    spots(code, first, ceil_div(plan.tile.rows, size), size, fits, |code| last(code, plan.rows, 1))
+}
+
+/// `count` rows, `distance` apart; clamped unless they fit.
+fn spots(
+    code: &mut Code,
+    first: Value,
+    count: i64,
+    distance: i64,
+    fits: bool,
+    last: impl FnOnce(&mut Code) -> Value,
+) -> Vec<Spot> {
+    if fits {
+        return (0..count).map(|r| Spot { at: first, plus: r * distance }).collect();
+    }
+    let last = last(code);
+    (0..count)
+        .map(|r| {
+            let row = code.add_const(first, r * distance);
+            Spot { at: code.min(row, last), plus: 0 }
+        })
+        .collect()
+}

@@ -1,0 +1,189 @@
+//! How each input is loaded, and which reduction is stepped through: the choice with the least cost of loads.
+
+use super::super::attrs::KernelAttr;
+use super::super::code::{facts, gcd};
+use super::super::evaluate::{Evaluator, Reach};
+use super::super::model::TileOp;
+use super::axes::{Axes, Extent, Input};
+use super::{Tile, ceil_div};
+use std::collections::BTreeSet;
+
+/// Measured on a software adapter, in tenths of a nanosecond: a load, each of its elements, an accumulator per pass, a pass.
+const LOAD_COST: i64 = 95;
+const ELEMENT_COST: i64 = 20;
+const ACCUMULATOR_COST: i64 = 3;
+const PASS_COST: i64 = 20;
+
+/// An input and its way into registers.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    /// Position among the op's operands.
+    pub(super) operand: usize,
+    pub(super) slice: usize,
+    /// Elements between neighbours along rows, columns, the stepped reduction, the others, and the serial coordinates.
+    pub(super) row: i64,
+    pub(super) column: i64,
+    pub(super) k: i64,
+    pub(super) nest: Vec<i64>,
+    pub(super) serial: Vec<i64>,
+    pub(super) constant: i64,
+    pub(super) access: Access,
+    /// Elements per load.
+    pub(super) lanes: u32,
+}
+
+/// What one load holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Access {
+    /// Neighbours along the reduction, of one row or column.
+    AlongK,
+    /// Neighbours along the rows.
+    AlongRows,
+    /// Neighbours along the columns, as many as the accumulators have.
+    AlongColumns(Reach),
+}
+
+impl Side {
+    /// Whether the value differs between columns; else it belongs to a row and is a scalar.
+    pub(super) fn has_columns(&self) -> bool {
+        self.column != 0
+    }
+}
+
+/// The stepped reduction, and the inputs as it sees them.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    /// Position of the stepped reduction.
+    pub(super) stepped: usize,
+    /// Iterations of it per pass.
+    pub(super) step: i64,
+    pub(super) sides: Vec<Side>,
+}
+
+/// What the choice depends on.
+pub(super) struct Setting<'a, 'm> {
+    pub(super) evaluator: &'a Evaluator<'m>,
+    pub(super) op: &'a TileOp,
+    pub(super) axes: &'a Axes,
+    pub(super) inputs: &'a [Input],
+    pub(super) attr: &'a KernelAttr,
+    pub(super) tile: Tile,
+    /// Elements per accumulator.
+    pub(super) lanes: u32,
+    /// Widest load.
+    pub(super) widest: u32,
+}
+
+impl Setting<'_, '_> {
+    /// The cheapest choice; the innermost of equal ones.
+    pub(super) fn choose(&self) -> Choice {
+        let choices = (0..self.axes.reductions.len()).map(|k| self.choice(k));
+        choices.rev().min_by_key(|c| self.cost(c)).expect("invariant: there is a reduction")
+    }
+
+    fn choice(&self, stepped: usize) -> Choice {
+        let extent = self.axes.reductions[stepped].extent;
+        let step = extent.exact().map_or(self.attr.reduction_step, |e| self.attr.reduction_step.min(e.max(1)));
+        // Whole passes and the last, partial one consist of whole vectors.
+        let span = match extent {
+            Extent::Known(e) => gcd(e, step),
+            Extent::Depends(size) if size.facts.divisor % step == 0 => step,
+            Extent::Depends(_) => 1,
+        };
+        let sides = (0..self.inputs.len()).map(|i| self.side(i, stepped, step, span)).collect();
+        Choice { stepped, step, sides }
+    }
+
+    fn side(&self, index: usize, stepped: usize, step: i64, span: i64) -> Side {
+        let (axes, input) = (self.axes, &self.inputs[index]);
+        let outer = self.op.outer.clone().unwrap_or_default();
+        let along = |coordinate: Option<usize>| coordinate.map_or(0, |c| input.strides[outer[c]]);
+        let others = axes.reductions.iter().enumerate().filter(|(r, _)| *r != stepped);
+        let mut side = Side {
+            operand: input.operand,
+            slice: input.slice,
+            row: along(axes.row),
+            column: along(axes.column),
+            k: axes.reductions[stepped].strides[index],
+            nest: others.map(|(_, r)| r.strides[index]).collect(),
+            serial: axes.serial.iter().map(|c| along(Some(*c))).collect(),
+            constant: input.constant,
+            access: Access::AlongK,
+            lanes: 1,
+        };
+        (side.access, side.lanes) = self.access(&side, step, span);
+        side
+    }
+
+    fn access(&self, side: &Side, step: i64, span: i64) -> (Access, u32) {
+        let along_k = if side.k == 1 { self.aligned(side, &[side.row, side.column, span]) } else { 1 };
+        if side.has_columns() {
+            let operand = &self.op.operands[side.operand];
+            let reach = self.evaluator.reach(self.op, operand, side.slice, self.lanes);
+            return match reach {
+                Reach::Wide => (Access::AlongColumns(reach), self.lanes),
+                _ if along_k > 1 => (Access::AlongK, along_k),
+                _ => (Access::AlongColumns(reach), 1),
+            };
+        }
+        if side.row == 0 || along_k > 1 {
+            return (Access::AlongK, along_k);
+        }
+        // Lanes take the reductions of a step: there must be enough lanes.
+        let lanes_reach = self.tile.shared.is_none_or(|size| i64::from(size) >= step);
+        let rows = gcd(self.axes.extent(self.axes.row).divisor(), self.tile.rows);
+        let along_rows = if side.row == 1 { self.aligned(side, &[side.k, rows]) } else { 1 };
+        if lanes_reach && (along_rows > 1 || side.k != 1) {
+            (Access::AlongRows, along_rows)
+        } else {
+            (Access::AlongK, 1)
+        }
+    }
+
+    /// The widest load whose address stays aligned when the given distances are added, and the loops that run around it.
+    fn aligned(&self, side: &Side, distances: &[i64]) -> u32 {
+        let slice = &self.evaluator.model.slices[side.slice];
+        let start = gcd(facts(slice.offset).divisor, self.evaluator.elements(slice.base));
+        let all =
+            distances.iter().chain(&side.nest).chain(&side.serial).fold(gcd(start, side.constant), |g, d| gcd(g, *d));
+        [8, 4, 2].into_iter().find(|l| *l <= self.widest && all % i64::from(*l) == 0).unwrap_or(1)
+    }
+
+    /// Cost of one iteration of the stepped reduction, in a thousandth of the unit.
+    fn cost(&self, choice: &Choice) -> i64 {
+        let tile = &self.tile;
+        let loads =
+            choice.sides.iter().map(|s| self.loads(s, choice.step) * (LOAD_COST + ELEMENT_COST * i64::from(s.lanes)));
+        let accumulators = tile.rows * tile.column_groups * i64::from(self.lanes);
+        (loads.sum::<i64>() + accumulators * ACCUMULATOR_COST + PASS_COST) * 1000 / choice.step
+    }
+
+    /// Loads per pass, those at equal addresses counted once.
+    fn loads(&self, side: &Side, step: i64) -> i64 {
+        let tile = &self.tile;
+        let lanes = i64::from(side.lanes);
+        let sharing = tile.shared.map_or(1, i64::from);
+        let per_k = if side.k == 0 { 1 } else { step / lanes.min(step) };
+        match (side.access, side.has_columns()) {
+            (Access::AlongRows, _) if tile.shared.is_some() => ceil_div(tile.rows, lanes),
+            (Access::AlongRows, _) => ceil_div(tile.rows, lanes) * step,
+            (Access::AlongK, false) if side.row == 0 => per_k,
+            (Access::AlongK, false) => ceil_div(tile.rows, sharing) * per_k,
+            (Access::AlongK, true) => self.places(side) * i64::from(self.lanes) * per_k,
+            (Access::AlongColumns(reach), _) => {
+                let elements = if reach == Reach::Wide { 1 } else { i64::from(self.lanes) };
+                let rows = if side.row == 0 { 1 } else { tile.rows };
+                let mut addresses = BTreeSet::new();
+                for (r, e) in (0..rows).flat_map(|r| (0..elements).map(move |e| (r, e))) {
+                    addresses.extend((0..step).map(|q| r * side.row + e * side.column + q * side.k));
+                }
+                addresses.len() as i64 * tile.column_groups
+            }
+        }
+    }
+
+    /// Rows and column groups that differ for an input.
+    fn places(&self, side: &Side) -> i64 {
+        self.tile.column_groups * if side.row == 0 { 1 } else { self.tile.rows }
+    }
+}

@@ -1,0 +1,154 @@
+//! Copies of the inputs in workgroup memory: the invocations fill them together before each pass, and all read them.
+//!
+//! Before: every invocation loads the rows and columns it needs, which its neighbours load too.
+//! After: `barrier; copy of rows x step and step x columns; barrier;` and loads from the copies, per pass.
+//! Requires: one pass of rows and of columns over the tile, so that a copy serves the whole workgroup.
+//! A copy lies as its loads want it: vectors along the reduction, or along the rows or columns.
+
+use super::super::code::Code;
+use super::super::evaluate::{Evaluator, Reach};
+use super::sides::{Access, Side};
+use super::write::Place;
+use super::{Plan, Tile, ceil_div};
+use monopour_ir::{Attr, Diagnostics, OpSpec, Type, Value};
+
+/// An input's copy.
+#[derive(Clone, Debug)]
+pub(super) struct Stage {
+    /// The input as it lies in the copy.
+    pub(super) side: Side,
+    /// Elements of the copy.
+    pub(super) elements: i64,
+    /// Rows or columns in it.
+    positions: i64,
+}
+
+/// The copy of an input, if invocations share its values.
+pub(super) fn stage(side: &Side, tile: &Tile, lanes: u32, step: i64) -> Option<Stage> {
+    let of_rows = !side.has_columns() && side.row != 0;
+    let of_columns = side.has_columns() && side.row == 0;
+    if side.k == 0 || !(of_rows || of_columns) {
+        return None;
+    }
+    let width = i64::from(lanes);
+    let positions = if of_rows { tile.threads_m * tile.rows } else { tile.threads_n * tile.column_groups * width };
+    // One vector more per row of the copy: neighbouring rows begin in other banks.
+    let (position_stride, k, elements) = match side.access {
+        Access::AlongK => {
+            let stride = step + i64::from(side.lanes);
+            (stride, 1, positions * stride)
+        }
+        _ => (1, positions, positions * step),
+    };
+    let along = |stride: i64| if stride == 0 { 0 } else { position_stride };
+    let access = match side.access {
+        Access::AlongColumns(Reach::Strided(_)) => Access::AlongColumns(Reach::Strided(1)),
+        other => other,
+    };
+    let copy = Side {
+        row: along(side.row),
+        column: along(side.column),
+        k,
+        nest: vec![0; side.nest.len()],
+        serial: vec![0; side.serial.len()],
+        constant: 0,
+        access,
+        ..side.clone()
+    };
+    Some(Stage { side: copy, elements, positions })
+}
+
+/// Workgroup memory for a copy.
+pub(super) fn buffer(code: &mut Code, evaluator: &Evaluator<'_>, stage: &Stage) -> Result<Value, Diagnostics> {
+    let element = evaluator.model.slices[stage.side.slice].element;
+    let space = Attr::parse(code.cx, "#gpu.address_space<workgroup>");
+    let spec = OpSpec::new("memref.alloca", code.loc)
+        .results(&[Type::memref(&[stage.elements], element, space)])
+        .attr("operandSegmentSizes", Attr::dense_i32(code.cx, &[0, 0]));
+    Ok(code.create(spec)?.result(0))
+}
+
+/// What filling a copy needs.
+pub(super) struct Fill<'p> {
+    pub(super) stage: &'p Stage,
+    pub(super) source: &'p Side,
+    pub(super) buffer: Value,
+    /// First element of the input for this tile.
+    pub(super) base: Value,
+}
+
+impl Fill<'_> {
+    /// Copies the values of one pass: all invocations take vectors in turn.
+    pub(super) fn write(
+        &self,
+        code: &mut Code,
+        evaluator: &Evaluator<'_>,
+        plan: &Plan<'_>,
+        place: &Place,
+        (part, k): (Value, Value),
+    ) -> Result<(), Diagnostics> {
+        let (step, lanes) = (plan.choice.step, i64::from(self.source.lanes));
+        let along_k = self.source.access == Access::AlongK;
+        // Vectors per row of the copy, and its rows.
+        let (per_row, rows) =
+            if along_k { (step / lanes, self.stage.positions) } else { (self.stage.positions / lanes, step) };
+        let total = per_row * rows;
+        let invocations = place.invocations;
+        for round in 0..ceil_div(total, invocations) {
+            let item = code.add_const(place.linear, round * invocations);
+            let whole = (round + 1) * invocations <= total;
+            let end = code.c(total);
+            let guard = (!whole).then(|| code.less(item, end));
+            code.guarded(guard, |code| {
+                let per_row = code.c(per_row);
+                let (row, vector) = (code.div(item, per_row), code.rem(item, per_row));
+                let vector = code.mul_const(vector, lanes);
+                let (position, q) = if along_k { (row, vector) } else { (vector, row) };
+                self.copy(code, evaluator, plan, (part, k), (position, q))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// One vector: loads are clamped into the input.
+    fn copy(
+        &self,
+        code: &mut Code,
+        evaluator: &Evaluator<'_>,
+        plan: &Plan<'_>,
+        (part, k): (Value, Value),
+        (position, q): (Value, Value),
+    ) -> Result<(), Diagnostics> {
+        let (source, copy) = (self.source, &self.stage.side);
+        let lanes = i64::from(source.lanes);
+        let along_k = source.access == Access::AlongK;
+        let (extent, source_stride, copy_stride) = match source.has_columns() {
+            true => (plan.columns, source.column, copy.column),
+            false => (plan.rows, source.row, copy.row),
+        };
+        let mut from = position;
+        if extent.exact() != Some(self.stage.positions) {
+            let end = extent.value(code);
+            let last = code.add_const(end, if along_k { -1 } else { -lanes });
+            from = code.min(position, last);
+        }
+        let mut from_k = code.add(k, q);
+        let reduction = plan.stepped();
+        if reduction.divisor() % plan.choice.step != 0 {
+            let end = reduction.value(code);
+            let last = code.add_const(end, if along_k { -lanes } else { -1 });
+            from_k = code.min(from_k, last);
+        }
+        let mut at = code.add(self.base, part);
+        for (value, stride) in [(from, source_stride), (from_k, source.k)] {
+            let scaled = code.mul_const(value, stride);
+            at = code.add(at, scaled);
+        }
+        let reach = if lanes == 1 { Reach::Uniform } else { Reach::Wide };
+        let value = evaluator.load(code, source.slice, at, reach, source.lanes);
+        let to = code.mul_const(position, copy_stride);
+        let to_k = code.mul_const(q, copy.k);
+        let to = code.add(to, to_k);
+        code.store(value, self.buffer, to)
+    }
+}

@@ -1,0 +1,213 @@
+//! Where local buffers lie: in registers, in workgroup memory, or in scratch.
+//!
+//! Before: `memref.alloc() : memref<128x128xf32>` in a kernel, written by one group of ops and read by another.
+//! After: an element of `memref.alloca() : memref<16384xf32, workgroup>`; where the device has not so much, the workgroup's part
+//! of an argument that the caller allocates before the dispatch and frees after it.
+//! Limits: an extent that only the device knows (G0005).
+
+use super::boundary::Border;
+use super::code::{Code, facts};
+use super::evaluate::Evaluator;
+use super::groups::Group;
+use super::model::{Base, Local};
+use crate::error;
+use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+use monopour_program::GpuDescription;
+
+/// Most bytes of scratch that a dispatch takes, where workgroups can wait for each other's.
+const BUDGET_BYTES: u64 = 64 << 20;
+/// Workgroups at work at once where the host computes the size of the scratch.
+const WORKGROUPS: i64 = 256;
+
+/// An argument that holds a local buffer of every workgroup at work.
+#[derive(Clone, Debug)]
+pub(super) struct Scratch {
+    /// The argument.
+    pub(super) ty: Type,
+    /// Elements of all workgroups together, where the type does not say it.
+    elements: Amount,
+}
+
+/// A number that the host computes from what it passes.
+#[derive(Clone, Debug)]
+enum Amount {
+    Constant(i64),
+    /// An operand of the call.
+    Passed(usize),
+    Of(&'static str, Box<[Amount; 2]>),
+}
+
+/// A bound on the workgroups at work, for kernels whose local buffers may not fit in workgroup memory.
+pub(super) fn most_workgroups(func: Op, device: &GpuDescription) -> Option<i64> {
+    let mut bytes = Some(0u64);
+    for op in func.find_all("memref.alloc") {
+        let mut dynamic = op.operands().into_iter();
+        let ty = op.result(0).ty();
+        let mut size = Some(ty.element_size_bytes().unwrap_or(4).max(4));
+        for d in ty.shape().unwrap_or_default() {
+            let extent = if d == DYNAMIC { dynamic.next().and_then(|v| facts(v).bound) } else { Some(d) };
+            size = size.zip(extent).and_then(|(s, e)| s.checked_mul(u64::try_from(e).ok()?));
+        }
+        bytes = bytes.zip(size).and_then(|(b, s)| b.checked_add(s));
+    }
+    match bytes {
+        Some(bytes) if bytes <= u64::from(device.limits.max_workgroup_storage_bytes) => None,
+        Some(bytes) => Some((BUDGET_BYTES.min(device.limits.max_binding_bytes) / bytes).clamp(1, 65_535) as i64),
+        None => Some(WORKGROUPS),
+    }
+}
+
+/// A local buffer that needs memory: values in it pass from one group to another, or from one iteration to the next.
+pub(super) fn needs_memory(local: &Local, base: Base, groups: &[Group], accessed: &[Base]) -> bool {
+    let users: Vec<&Group> = groups.iter().filter(|g| g.touches(base)).collect();
+    let outlives = |g: &Group| local.op.block() != Some(g.block);
+    users.len() > 1 || accessed.contains(&base) || users.iter().any(|g| g.serial || g.gathers(base) || outlives(g))
+}
+
+/// Gives memory to the local buffers in `bases`; what does not fit in workgroup memory becomes scratch.
+pub(super) fn allocate(
+    code: &mut Code,
+    func: Op,
+    evaluator: &mut Evaluator<'_>,
+    bases: &[Base],
+    place: &Place<'_>,
+) -> Result<Vec<Scratch>, Diagnostics> {
+    let body = func.body().ok_or_else(|| error::not_a_tile(func, "the function has no body"))?;
+    let mut left_bytes = u64::from(place.device.limits.max_workgroup_storage_bytes);
+    let mut scratch = Vec::new();
+    let outer = code.point();
+    for base in bases {
+        let Base::Local(l) = *base else { continue };
+        let local = &evaluator.model.locals[l];
+        let width = local.element.element_size_bytes().unwrap_or(4).max(4);
+        let bytes = u64::try_from(local.elements).ok().and_then(|e| e.checked_mul(width));
+        if let Some(bytes) = bytes.filter(|b| *b <= left_bytes) {
+            left_bytes -= bytes;
+            code.at(InsertionPoint::Before(body.first_op().expect("invariant: the body has a terminator")));
+            let buffer = workgroup_buffer(code, local.op, local.element, local.elements)?;
+            evaluator.buffers.insert(*base, buffer);
+            continue;
+        }
+        // The extents are known where the buffer was allocated, and nothing uses it before.
+        code.at(InsertionPoint::Before(local.op));
+        let (argument, per_workgroup) = extend(code, func, body, local, place, &mut scratch)?;
+        let origin = code.mul(place.worker, per_workgroup);
+        evaluator.buffers.insert(*base, argument);
+        evaluator.origins.insert(*base, origin);
+    }
+    code.at(outer);
+    Ok(scratch)
+}
+
+/// Where a kernel's code lies, and who runs it.
+pub(super) struct Place<'a> {
+    pub(super) device: &'a GpuDescription,
+    /// The end of the tile's code.
+    pub(super) end: Op,
+    /// The number of the workgroup.
+    pub(super) worker: Value,
+    pub(super) at_once: Option<i64>,
+    /// Buffers that the kernel has without scratch.
+    pub(super) buffers: usize,
+}
+
+/// Adds the argument for a local buffer; returns it and the elements of one workgroup.
+fn extend(
+    code: &mut Code,
+    func: Op,
+    body: Block,
+    local: &Local,
+    place: &Place<'_>,
+    scratch: &mut Vec<Scratch>,
+) -> Result<(Value, Value), Diagnostics> {
+    let at_once = place.at_once.unwrap_or(WORKGROUPS).max(1);
+    let space = Attr::parse(code.cx, "#gpu.address_space<global>");
+    let (elements, per_workgroup, extent) = if local.elements >= 0 {
+        let all = local.elements.checked_mul(at_once).filter(|a| *a < i64::from(i32::MAX));
+        let all = all.ok_or_else(|| error::workgroup_memory(func, u64::MAX, place.device.limits.max_binding_bytes))?;
+        (Amount::Constant(all), code.c(local.elements), all)
+    } else {
+        let mut amount = Amount::Constant(at_once);
+        let mut product = code.c(1);
+        for size in &local.sizes {
+            let bound = bound(size.value, body).ok_or_else(|| error::unknown_extent(local.op))?;
+            product = code.mul(product, size.value);
+            amount = Amount::Of("arith.muli", Box::new([amount, bound]));
+        }
+        (amount, product, DYNAMIC)
+    };
+    let ty = Type::memref(&[extent], local.element, space);
+    let argument = code.rw.insert_block_arg(body, place.buffers + scratch.len(), ty, func.location());
+    scratch.push(Scratch { ty, elements });
+    Ok((argument, per_workgroup))
+}
+
+/// An upper bound of an extent in terms of the kernel's arguments. Sums, products and extrema of extents grow with their parts.
+fn bound(value: Value, body: Block) -> Option<Amount> {
+    if let Some(c) = value.constant_int() {
+        return Some(Amount::Constant(c));
+    }
+    if let Some((block, position)) = value.as_block_arg() {
+        return (block == body).then_some(Amount::Passed(position));
+    }
+    let op = value.defining_op()?;
+    let both = |name: &'static str| {
+        let parts = [bound(op.operand(0), body)?, bound(op.operand(1), body)?];
+        Some(Amount::Of(name, Box::new(parts)))
+    };
+    match op.name() {
+        "arith.minsi" => {
+            both("arith.minsi").or_else(|| bound(op.operand(0), body).or_else(|| bound(op.operand(1), body)))
+        }
+        "arith.addi" => both("arith.addi"),
+        "arith.muli" => both("arith.muli"),
+        "arith.maxsi" => both("arith.maxsi"),
+        _ => None,
+    }
+}
+
+/// Allocates the scratch of a call in front of its forall.
+pub(super) fn allocate_scratch(rw: &mut Rewriter, call: Op, border: &Border) -> Result<Vec<Value>, Diagnostics> {
+    let mut out = Vec::new();
+    let added = border.scratch.len();
+    for scratch in &border.scratch {
+        let mut sizes = Vec::new();
+        if scratch.ty.shape() == Some(vec![DYNAMIC]) {
+            sizes.push(compute(rw, call, &scratch.elements, border.signature.buffers, added)?);
+        }
+        let spec = OpSpec::new("memref.alloc", call.location())
+            .operands(&sizes)
+            .results(&[scratch.ty])
+            .attr("operandSegmentSizes", Attr::dense_i32(call.context(), &[sizes.len() as i32, 0]));
+        out.push(rw.create(spec)?.result(0));
+    }
+    Ok(out)
+}
+
+fn compute(rw: &mut Rewriter, call: Op, amount: &Amount, buffers: usize, added: usize) -> Result<Value, Diagnostics> {
+    Ok(match amount {
+        Amount::Constant(c) => rw.const_index(*c, call.location()),
+        // Scratch arguments stand before the scalars in the kernel, not in the call.
+        Amount::Passed(position) => {
+            let position = if *position >= buffers { position.saturating_sub(added) } else { *position };
+            let passed = call.operands().get(position).copied().filter(|v| v.ty().is_index());
+            passed.ok_or_else(|| error::unknown_extent(call))?
+        }
+        Amount::Of(name, parts) => {
+            let left = compute(rw, call, &parts[0], buffers, added)?;
+            let right = compute(rw, call, &parts[1], buffers, added)?;
+            let index = Type::index(call.context());
+            rw.create(OpSpec::new(name, call.location()).operands(&[left, right]).results(&[index]))?.result(0)
+        }
+    })
+}
+
+/// Memory that the invocations of a workgroup share.
+pub(super) fn workgroup_buffer(code: &mut Code, op: Op, element: Type, elements: i64) -> Result<Value, Diagnostics> {
+    let space = Attr::parse(code.cx, "#gpu.address_space<workgroup>");
+    let ty = Type::memref(&[elements], element, space);
+    let spec = OpSpec::new("memref.alloca", op.location())
+        .results(&[ty])
+        .attr("operandSegmentSizes", Attr::dense_i32(code.cx, &[0, 0]));
+    Ok(code.create(spec)?.result(0))
+}

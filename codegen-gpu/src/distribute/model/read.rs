@@ -1,0 +1,296 @@
+//! Reads a kernel body: tile ops, control flow around them, and what they touch.
+
+use super::{Base, Local, Model, Operand, Size, Slice, Source, Step, TileOp};
+use crate::distribute::code::Code;
+use crate::error;
+use monopour_ir::{AffineExpr, AffineExprKind, Block, DYNAMIC, Diagnostics, Op, Value, WalkOrder};
+
+/// Reads the body `block` of a kernel whose index arithmetic is lowered and whose named ops are generic.
+pub(in crate::distribute) fn read(func: Op, block: Block, code: &mut Code) -> Result<Model, Diagnostics> {
+    let mut model = Model::default();
+    let args = func.body().map(|b| b.args()).unwrap_or_default();
+    for (i, arg) in args.into_iter().enumerate().filter(|(_, arg)| arg.ty().is_memref()) {
+        let slice = whole(code, func, arg, Base::Argument(i))?;
+        model.define(arg, slice);
+    }
+    model.steps = model.block(code, block)?;
+    Ok(model)
+}
+
+/// A whole buffer of static shape and identity layout. One of rank 0 may be the base of a larger one.
+fn whole(code: &mut Code, op: Op, value: Value, base: Base) -> Result<Slice, Diagnostics> {
+    let memref = value.ty().as_memref().filter(|m| m.is_identity() && m.shape.iter().all(|d| *d >= 0));
+    let memref = memref.ok_or_else(|| error::not_a_tile(op, "a buffer has a dynamic shape or a layout"))?;
+    let sizes = memref.shape.iter().map(|d| Size::new(code.c(*d))).collect();
+    let stride_values = memref.strides.iter().map(|s| code.c(*s)).collect();
+    Ok(Slice { base, offset: code.c(0), strides: memref.strides, stride_values, sizes, element: memref.element })
+}
+
+impl Model {
+    pub(super) fn define(&mut self, value: Value, slice: Slice) {
+        self.by_value.insert(value, self.slices.len());
+        self.slices.push(slice);
+    }
+    pub(super) fn slice_of(&self, op: Op, value: Value) -> Result<usize, Diagnostics> {
+        self.slice_named(value)
+            .ok_or_else(|| error::not_a_tile(op, "an operand is not a slice of an argument or a local allocation"))
+    }
+
+    fn block(&mut self, code: &mut Code, block: Block) -> Result<Vec<Step>, Diagnostics> {
+        let mut steps: Vec<Step> = Vec::new();
+        for op in block.ops() {
+            let before = self.ops.len();
+            match op.name() {
+                "memref.alloc" | "memref.alloca" => self.local(code, op)?,
+                "memref.dim" | "memref.extract_strided_metadata" => self.metadata(code, op)?,
+                name if super::views::is_view(name) => self.view(code, op)?,
+                "linalg.generic" => self.generic(code, op)?,
+                "memref.copy" => self.copy(op)?,
+                "memref.load" | "memref.store" => {
+                    let buffer = op.operand(usize::from(op.is("memref.store")));
+                    self.slice_of(op, buffer)?;
+                    self.replaced.push(op);
+                    steps.push(Step::Access(op));
+                }
+                "memref.dealloc" | "memref.assume_alignment" => self.replaced.push(op),
+                "scf.for" | "scf.if" | "scf.while" => self.region(code, op, &mut steps)?,
+                "func.return" | "scf.yield" | "scf.condition" => no_buffers(op)?,
+                "gpu.block_id" | "gpu.grid_dim" => {}
+                _ if matches!(op.dialect(), "arith" | "math" | "ub") => {}
+                _ => return Err(error::not_a_tile(op, "it is not an op of a tile body")),
+            }
+            if self.ops.len() > before {
+                match steps.last_mut() {
+                    Some(Step::Run(run)) => run.end = self.ops.len(),
+                    _ => steps.push(Step::Run(before..self.ops.len())),
+                }
+            }
+        }
+        Ok(steps)
+    }
+
+    fn region(&mut self, code: &mut Code, op: Op, steps: &mut Vec<Step>) -> Result<(), Diagnostics> {
+        if op.results().iter().any(|r| r.ty().is_memref()) {
+            return Err(error::not_a_tile(op, "it carries a buffer"));
+        }
+        let mut blocks = Vec::new();
+        for region in op.regions() {
+            blocks.push(match region.entry() {
+                Some(block) => self.block(code, block)?,
+                None => vec![],
+            });
+        }
+        // Arithmetic alone stays as it is.
+        if blocks.iter().any(|b| !b.is_empty()) {
+            steps.push(Step::Region(op, blocks));
+        }
+        Ok(())
+    }
+
+    /// Dynamic extents take their upper bound where there is one: the static tile shape.
+    fn local(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
+        let value = op.result(0);
+        let shape = value.ty().shape().unwrap_or_default();
+        let mut dynamic = op.operands().into_iter();
+        let mut sizes = Vec::new();
+        for d in shape {
+            let size = if d == DYNAMIC {
+                dynamic.next().ok_or_else(|| error::not_a_tile(op, "an extent is missing"))?
+            } else {
+                code.c(d)
+            };
+            sizes.push(Size::new(size));
+        }
+        code.at(monopour_ir::InsertionPoint::Before(op));
+        let bounds: Option<Vec<i64>> = sizes.iter().map(|s| s.facts.bound.map(|b| b.max(0))).collect();
+        let extents: Vec<Value> = match &bounds {
+            Some(bounds) => bounds.iter().map(|b| code.c(*b)).collect(),
+            None => sizes.iter().map(|s| s.value).collect(),
+        };
+        let mut stride_values = vec![code.c(1); extents.len()];
+        for d in (1..extents.len()).rev() {
+            stride_values[d - 1] = code.mul(stride_values[d], extents[d]);
+        }
+        let strides = stride_values.iter().map(|s| s.constant_int().unwrap_or(DYNAMIC)).collect();
+        let base = Base::Local(self.locals.len());
+        let element = value.ty().element();
+        let elements = bounds.map_or(DYNAMIC, |b| b.iter().product::<i64>().max(1));
+        self.locals.push(Local { op, elements, sizes: sizes.clone(), element });
+        let offset = code.c(0);
+        self.define(value, Slice { base, offset, strides, stride_values, sizes, element });
+        self.replaced.push(op);
+        Ok(())
+    }
+
+    fn generic(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
+        let malformed = || error::not_a_tile(op, "an attribute is missing");
+        let maps = op.attr("indexing_maps").and_then(|a| a.as_array()).ok_or_else(malformed)?;
+        let iterators = op.attr("iterator_types").and_then(|a| a.as_array()).ok_or_else(malformed)?;
+        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).ok_or_else(malformed)?;
+        let parallel: Vec<bool> = iterators.iter().map(|i| i.to_string().contains("parallel")).collect();
+        let mut operands = Vec::new();
+        for (value, map) in op.operands().into_iter().zip(maps) {
+            let map = map.as_affine_map().ok_or_else(malformed)?.results();
+            operands.push(self.operand(op, value, map, parallel.len())?);
+        }
+        let gathered = self.gathers(code, op)?;
+        self.push(op, operands, parallel, segments[0] as usize, op.body(), gathered)
+    }
+
+    /// What the body of a generic op loads by itself; its questions after extents are answered here.
+    fn gathers(&mut self, code: &mut Code, op: Op) -> Result<Vec<usize>, Diagnostics> {
+        let mut out = Vec::new();
+        for inner in op.nested(WalkOrder::Pre) {
+            match inner.name() {
+                "memref.load" => out.push(self.slice_of(inner, inner.operand(0))?),
+                "memref.dim" => {
+                    let size = self.extent(inner)?;
+                    code.rw.replace_op(inner, &[size]);
+                }
+                _ if inner.dialect() == "memref" => {
+                    return Err(error::not_a_tile(
+                        inner,
+                        "the body of a linalg op loads, and does nothing else to memory",
+                    ));
+                }
+                _ => {}
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        Ok(out)
+    }
+
+    fn copy(&mut self, op: Op) -> Result<(), Diagnostics> {
+        if op.operand(0) == op.operand(1) {
+            self.replaced.push(op);
+            return Ok(());
+        }
+        let rank = op.operand(0).ty().shape().map_or(0, |s| s.len());
+        let identity = monopour_ir::AffineMap::identity(op.context(), rank).results();
+        let operands = vec![
+            self.operand(op, op.operand(0), identity.clone(), rank)?,
+            self.operand(op, op.operand(1), identity, rank)?,
+        ];
+        self.push(op, operands, vec![true; rank], 1, None, vec![])
+    }
+
+    fn operand(&self, op: Op, value: Value, map: Vec<AffineExpr>, loops: usize) -> Result<Operand, Diagnostics> {
+        if !value.ty().is_memref() {
+            return Ok(Operand { source: Source::Scalar(value), map, linear: Some((vec![0; loops], 0)) });
+        }
+        let slice = self.slice_of(op, value)?;
+        let linear = linear_form(&map, &self.slices[slice].strides, loops);
+        Ok(Operand { source: Source::Slice(slice), map, linear })
+    }
+
+    fn push(
+        &mut self,
+        op: Op,
+        operands: Vec<Operand>,
+        parallel: Vec<bool>,
+        num_inputs: usize,
+        body: Option<Block>,
+        gathered: Vec<usize>,
+    ) -> Result<(), Diagnostics> {
+        let mut sizes = Vec::new();
+        for l in 0..parallel.len() {
+            sizes.push(
+                self.loop_size(&operands, l)
+                    .ok_or_else(|| error::not_a_tile(op, &format!("no operand gives the extent of loop {l}")))?,
+            );
+        }
+        let outer = outer_loops(&operands[num_inputs..], parallel.len());
+        self.ops.push(TileOp { op, sizes, parallel, operands, num_inputs, body, outer, gathered });
+        self.replaced.push(op);
+        Ok(())
+    }
+
+    /// The extent of the dimension that a loop indexes alone; a static one if there is any.
+    fn loop_size(&self, operands: &[Operand], l: usize) -> Option<Size> {
+        let mut found = None;
+        for operand in operands {
+            let Source::Slice(s) = operand.source else { continue };
+            for (d, e) in operand.map.iter().enumerate() {
+                if matches!(e.kind(), AffineExprKind::Dim(p) if p == l) {
+                    let size = self.slices[s].sizes[d];
+                    if size.exact().is_some() {
+                        return Some(size);
+                    }
+                    found = found.or(Some(size));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// A terminator that passes numbers on, and no buffers.
+fn no_buffers(op: Op) -> Result<(), Diagnostics> {
+    if op.operands().iter().any(|v| v.ty().is_memref()) {
+        return Err(error::not_a_tile(op, "it passes a buffer on"));
+    }
+    Ok(())
+}
+
+/// Strides per loop and the constant part, if every expression is a sum of loops times constants and no stride is dynamic.
+fn linear_form(map: &[AffineExpr], strides: &[i64], loops: usize) -> Option<(Vec<i64>, i64)> {
+    let mut total = (vec![0; loops], 0);
+    for (e, stride) in map.iter().zip(strides) {
+        if *stride == DYNAMIC {
+            return None;
+        }
+        add_linear(*e, *stride, &mut total)?;
+    }
+    Some(total)
+}
+
+fn add_linear(e: AffineExpr, factor: i64, total: &mut (Vec<i64>, i64)) -> Option<()> {
+    match e.kind() {
+        AffineExprKind::Dim(p) => total.0[p] += factor,
+        AffineExprKind::Constant(c) => total.1 += factor * c,
+        AffineExprKind::Add(l, r) => {
+            add_linear(l, factor, total)?;
+            add_linear(r, factor, total)?;
+        }
+        AffineExprKind::Mul(l, r) => match (l.kind(), r.kind()) {
+            (_, AffineExprKind::Constant(c)) => add_linear(l, factor * c, total)?,
+            (AffineExprKind::Constant(c), _) => add_linear(r, factor * c, total)?,
+            _ => return None,
+        },
+        _ => return None,
+    }
+    Some(())
+}
+
+/// The loops of the first output in the order of its indices, if every output gives each combination of them an element of its
+/// own: each of the loops is alone in an index, and no other loop is in any.
+fn outer_loops(outputs: &[Operand], loops: usize) -> Option<Vec<usize>> {
+    let of_one = |o: &Operand| -> Option<Vec<usize>> {
+        let mut alone: Vec<usize> = Vec::new();
+        let mut all: Vec<usize> = Vec::new();
+        for e in &o.map {
+            let mut total = (vec![0; loops], 0);
+            add_linear(*e, 1, &mut total)?;
+            let used: Vec<usize> = (0..loops).filter(|l| total.0[*l] != 0).collect();
+            if let &[only] = used.as_slice()
+                && !alone.contains(&only)
+            {
+                alone.push(only);
+            }
+            all.extend(used);
+        }
+        all.iter().all(|l| alone.contains(l)).then_some(alone)
+    };
+    let first = of_one(outputs.first()?)?;
+    let mut sorted = first.clone();
+    sorted.sort_unstable();
+    for output in &outputs[1..] {
+        let mut other = of_one(output)?;
+        other.sort_unstable();
+        if other != sorted {
+            return None;
+        }
+    }
+    Some(first)
+}

@@ -1,0 +1,119 @@
+//! Writes a body step by step: runs of tile ops, single accesses, and the loops and conditions around them.
+//!
+//! Before: `scf.for %k { linalg.generic ..; %x = memref.load %t[] }` in a kernel, with slices of arguments and local buffers.
+//! After: the same loop, run by all invocations; each run of ops is spread over them in its place, single stores are made by
+//! one of them, and a barrier stands wherever one step needs what another one did.
+//! Requires: conditions and bounds that are equal for the whole workgroup, as everything is that does not come from a tile op.
+
+use super::attrs::KernelAttr;
+use super::code::Code;
+use super::evaluate::Evaluator;
+use super::groups::{self, Group};
+use super::model::{Base, Model, Step};
+use super::{body, elementwise};
+use crate::error;
+use monopour_ir::{Diagnostics, InsertionPoint, Op, Value};
+
+/// The groups of all runs, in program order.
+pub(super) fn groups(model: &Model) -> Vec<Group> {
+    let mut out = Vec::new();
+    visit(&model.steps, &mut |step| {
+        if let Step::Run(run) = step {
+            out.extend(groups::split_run(model, run.clone()));
+        }
+    });
+    out
+}
+
+/// The buffers that single accesses name.
+pub(super) fn accessed(model: &Model) -> Vec<Base> {
+    let mut out = Vec::new();
+    visit(&model.steps, &mut |step| {
+        if let Step::Access(op) = step {
+            out.extend(access_of(*op).and_then(|(memref, _)| model.slice_named(memref)).map(|s| model.slices[s].base));
+        }
+    });
+    out
+}
+
+fn visit(steps: &[Step], f: &mut impl FnMut(&Step)) {
+    for step in steps {
+        f(step);
+        if let Step::Region(_, blocks) = step {
+            blocks.iter().for_each(|b| visit(b, f));
+        }
+    }
+}
+
+/// The memref of a load or store and whether it is stored to.
+fn access_of(op: Op) -> Option<(Value, bool)> {
+    match op.name() {
+        "memref.load" => Some((op.operand(0), false)),
+        "memref.store" => Some((op.operand(1), true)),
+        _ => None,
+    }
+}
+
+/// Writes the code of all steps.
+pub(super) struct Writer<'a, 'm> {
+    pub(super) evaluator: &'a Evaluator<'m>,
+    pub(super) attr: &'a KernelAttr,
+    /// The invocation's number in its workgroup.
+    pub(super) linear: Value,
+    /// Whether something was done that a barrier must separate from what comes next.
+    pub(super) pending: bool,
+}
+
+impl Writer<'_, '_> {
+    pub(super) fn steps(&mut self, code: &mut Code, steps: &[Step]) -> Result<(), Diagnostics> {
+        for step in steps {
+            match step {
+                Step::Run(run) => {
+                    let last = self.evaluator.model.ops[run.end - 1].op;
+                    code.at(InsertionPoint::Before(last.next().expect("invariant: a tile op is no terminator")));
+                    self.barrier(code)?;
+                    let groups = groups::split_run(self.evaluator.model, run.clone());
+                    let keep = |base: Base| self.evaluator.buffers.contains_key(&base);
+                    elementwise::write_groups(code, self.evaluator, &groups, self.attr, (self.linear, 1), &keep)?;
+                    self.pending = true;
+                }
+                Step::Access(op) => self.access(code, *op)?,
+                Step::Region(op, blocks) => self.region(code, *op, blocks)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn barrier(&mut self, code: &mut Code) -> Result<(), Diagnostics> {
+        if std::mem::take(&mut self.pending) { code.barrier() } else { Ok(()) }
+    }
+
+    fn access(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
+        let (memref, stores) = access_of(op).ok_or_else(|| error::not_a_tile(op, "it is no access"))?;
+        code.at(InsertionPoint::Before(op));
+        self.barrier(code)?;
+        let indices = &op.operands()[if stores { 2 } else { 1 }..];
+        let (buffer, index) = body::element(self.evaluator, code, op, memref, indices)?;
+        if stores {
+            let one = code.c(1);
+            let first = code.less(self.linear, one);
+            code.guarded(Some(first), |code| code.store(op.operand(0), buffer, index))?;
+        } else {
+            let value = code.load(buffer, index, 1);
+            code.rw.replace_all_uses(op.result(0), value);
+        }
+        self.pending = true;
+        Ok(())
+    }
+
+    /// The border of a block is a barrier if there is work on both of its sides.
+    fn region(&mut self, code: &mut Code, op: Op, blocks: &[Vec<Step>]) -> Result<(), Diagnostics> {
+        let before = self.pending || !op.is("scf.if");
+        for block in blocks {
+            self.pending = before;
+            self.steps(code, block)?;
+        }
+        self.pending = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! Integers of 2 to 31 bits: sign-extended i32 in registers. What can leave their range is wrapped again.
+
+use super::module::{Ex, Kernel, Shape};
+use monopour_ir::Type;
+use naga::{BinaryOperator as B, Expression, MathFunction as M, Scalar, ScalarKind};
+
+/// Bits of an integer type that is narrower than its register.
+pub(super) fn bits(ty: Type) -> Option<u32> {
+    ty.element().integer_width().filter(|w| (2..32).contains(w))
+}
+
+/// The lowest `bits` bits as a signed number.
+pub(super) fn sign_extend(k: &mut Kernel, a: Ex, bits: u32, lanes: u32) -> Ex {
+    let amount = k.u32(32 - bits);
+    let amount = k.splat(amount, lanes);
+    let high = k.binary(B::ShiftLeft, a, amount);
+    k.binary(B::ShiftRight, high, amount)
+}
+
+/// The lowest `bits` bits as an unsigned number.
+pub(super) fn zero_extend(k: &mut Kernel, a: Ex, bits: u32, lanes: u32) -> Ex {
+    let mask = k.i32((1i32 << bits) - 1);
+    let mask = k.splat(mask, lanes);
+    k.binary(B::And, a, mask)
+}
+
+/// Whether the lowest bit of an u32 is set.
+pub(super) fn bit(k: &mut Kernel, a: Ex, lanes: u32) -> Ex {
+    let (one, zero) = (k.u32(1), k.u32(0));
+    let (one, zero) = (k.splat(one, lanes), k.splat(zero, lanes));
+    let bit = k.binary(B::And, a, one);
+    k.binary(B::NotEqual, bit, zero)
+}
+
+/// A scalar of at most 32 bits from the word that holds its bits.
+pub(super) fn from_word(k: &mut Kernel, ty: Type, scalar: Scalar, word: Ex) -> Ex {
+    match (scalar.kind, scalar.width) {
+        (ScalarKind::Bool, _) => bit(k, word, 1),
+        (ScalarKind::Float, 2) => half_from_word(k, word),
+        (kind, _) => {
+            let value = k.bitcast(word, kind);
+            bits(ty).map_or(value, |bits| sign_extend(k, value, bits, 1))
+        }
+    }
+}
+
+/// The f16 whose bits are the lowest of a word; NaNs stay NaNs.
+pub(super) fn half_from_word(k: &mut Kernel, word: Ex) -> Ex {
+    let pair = k.math(M::Unpack2x16float, &[word]);
+    let wide = k.add(Expression::AccessIndex { base: pair, index: 0 });
+    k.convert(wide, ScalarKind::Float, 2)
+}
+
+/// The bits of an f16 as the lowest of a word.
+pub(super) fn half_to_word(k: &mut Kernel, half: Ex) -> Ex {
+    let wide = k.convert(half, ScalarKind::Float, 4);
+    let zero = k.f32(0.0);
+    let ty = k.plane_type(Shape { scalar: Scalar::F32, lanes: 2 });
+    let pair = k.add(Expression::Compose { ty, components: vec![wide, zero] });
+    k.math(M::Pack2x16float, &[pair])
+}

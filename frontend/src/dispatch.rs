@@ -1,0 +1,135 @@
+//! A dispatch as data: its ops with their roles, and what they compute together.
+
+use crate::fuse::{DISPATCH, MEMBER, ROLE};
+use crate::{linalg, products, rows};
+use monopour_ir::{Module, Op, WalkOrder};
+use std::collections::BTreeMap;
+
+/// What a dispatch computes; decides which strategies distribution tries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Class {
+    /// Pointwise ops.
+    Elementwise,
+    /// Sums of products over shared loops: [`products::contraction_loops`].
+    Contraction,
+    /// Reductions along rows, and pointwise ops on the same rows: [`rows`].
+    Row,
+    /// Sums of products over windows: [`products::convolution_loops`].
+    Convolution,
+    /// Anything else.
+    Generic,
+}
+
+impl Class {
+    /// The name in `monopour.kernel`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Class::Elementwise => "elementwise",
+            Class::Contraction => "contraction",
+            Class::Row => "row",
+            Class::Convolution => "convolution",
+            Class::Generic => "generic",
+        }
+    }
+}
+
+/// What an op is in its dispatch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// The last op; the grid runs over its loops.
+    Root,
+    /// The reduction whose result the root overwrites.
+    Producer,
+    /// A fill that another op of the dispatch accumulates on.
+    Init,
+    /// An op of a row group before its root.
+    Member,
+}
+
+impl Role {
+    /// The value of `monopour.role`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Root => "root",
+            Role::Producer => "producer",
+            Role::Init => "init",
+            Role::Member => "member",
+        }
+    }
+    fn parse(text: &str) -> Option<Self> {
+        [Role::Root, Role::Producer, Role::Init, Role::Member].into_iter().find(|r| r.as_str() == text)
+    }
+}
+
+/// The ops of one dispatch.
+#[derive(Clone, Debug)]
+pub(crate) struct Dispatch {
+    /// Its number, in program order.
+    pub number: i64,
+    /// The last op.
+    pub root: Op,
+    /// All ops in program order, the root last.
+    pub ops: Vec<(Op, Role)>,
+}
+
+impl Dispatch {
+    /// The first op of a role.
+    pub fn find(&self, role: Role) -> Option<Op> {
+        self.ops.iter().find(|(_, r)| *r == role).map(|(op, _)| *op)
+    }
+    /// The reduction that the root reads and overwrites, where that is another op.
+    pub fn producer(&self) -> Option<Op> {
+        self.find(Role::Producer)
+    }
+    /// The op that the dispatch is about: the producer, else the root.
+    pub fn main(&self) -> Op {
+        self.producer().unwrap_or(self.root)
+    }
+    /// The contraction of the dispatch.
+    pub fn contraction(&self) -> Option<Op> {
+        Some(self.main()).filter(|op| products::contraction_loops(*op).is_some())
+    }
+    /// The matrix product of the dispatch: a contraction that is a `linalg.matmul`.
+    pub fn matmul(&self) -> Option<Op> {
+        Some(self.main()).filter(|op| op.is("linalg.matmul"))
+    }
+    /// Number of leading loops that the ops of a row group share.
+    pub fn row_loops(&self) -> Option<usize> {
+        let grouped = self.producer().is_none() && self.contraction().is_none();
+        if grouped { self.ops.iter().find_map(|(op, _)| rows::reduced_rows(*op)) } else { None }
+    }
+    /// What the ops compute together.
+    pub fn class(&self) -> Class {
+        let main = self.main();
+        if products::contraction_loops(main).is_some() {
+            Class::Contraction
+        } else if products::convolution_loops(main).is_some() {
+            Class::Convolution
+        } else if self.row_loops().is_some() {
+            Class::Row
+        } else if main.is("linalg.fill") || linalg::is_elementwise(main) {
+            Class::Elementwise
+        } else {
+            Class::Generic
+        }
+    }
+}
+
+/// The dispatches that no forall holds yet, in order.
+pub(crate) fn collect(module: &Module) -> Vec<Dispatch> {
+    let mut found: BTreeMap<i64, Vec<(i64, Op, Role)>> = BTreeMap::new();
+    for op in module.op().nested(WalkOrder::Pre) {
+        let int = |name: &str| op.attr(name).and_then(|a| a.as_int());
+        let role = op.attr(ROLE).and_then(|a| a.as_string().and_then(Role::parse));
+        if let (Some(number), Some(role), None) = (int(DISPATCH), role, op.ancestor("scf.forall")) {
+            found.entry(number).or_default().push((int(MEMBER).unwrap_or(0), op, role));
+        }
+    }
+    let complete = found.into_iter().filter_map(|(number, mut ops)| {
+        ops.sort_by_key(|(position, ..)| *position);
+        let ops: Vec<(Op, Role)> = ops.into_iter().map(|(_, op, role)| (op, role)).collect();
+        let root = ops.iter().find(|(_, role)| *role == Role::Root)?.0;
+        Some(Dispatch { number, root, ops })
+    });
+    complete.collect()
+}

@@ -1,0 +1,199 @@
+//! Dispatches: which ops run as one, by block. Contractions and convolutions first, with the op that overwrites their result;
+//! then row groups; then other reductions with the op that overwrites their result; every other op alone.
+
+use crate::block_graph::BlockGraph;
+use crate::dispatch::Role;
+use crate::fuse::{DISPATCH, MEMBER, ROLE};
+use crate::rows_form::{self, Group};
+use crate::{linalg, products};
+use monopour_ir::{
+    Attr, Block, Context, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder,
+};
+use std::collections::{HashMap, HashSet};
+
+/// Ops of one dispatch in program order, but the fills.
+type Formed = Vec<(Op, Role)>;
+
+/// Forms the dispatches, and marks the ops.
+///
+/// # Errors
+/// None of its own; what MLIR's op builders report.
+pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    let mut formed: HashMap<Op, Formed> = HashMap::new();
+    for block in blocks(module) {
+        for dispatch in form_block(block, rw)? {
+            let root = dispatch.last().expect("invariant: a dispatch has a root").0;
+            formed.insert(root, dispatch);
+        }
+    }
+    let cx = module.context();
+    let mut number = 0;
+    for root in module.op().nested(WalkOrder::Pre) {
+        let Some(dispatch) = formed.remove(&root) else { continue };
+        let mut position = 0;
+        let mut mark = |op: Op, role: Role| {
+            rw.set_attr(op, DISPATCH, Attr::i64(cx, number));
+            rw.set_attr(op, ROLE, Attr::string(cx, role.as_str()));
+            rw.set_attr(op, MEMBER, Attr::i64(cx, position));
+            position += 1;
+        };
+        for (op, role) in dispatch {
+            inits_of(op).into_iter().for_each(|fill| mark(fill, Role::Init));
+            mark(op, role);
+        }
+        number += 1;
+    }
+    Ok(())
+}
+
+/// The blocks that hold linalg ops outside of any forall, in order.
+fn blocks(module: &Module) -> Vec<Block> {
+    let mut seen = HashSet::new();
+    let ops = module.op().nested(WalkOrder::Pre).into_iter();
+    let ops = ops.filter(|op| linalg::is_structured(*op) && op.ancestor("scf.forall").is_none());
+    ops.filter_map(Op::block).filter(|b| b.first_op().is_some_and(|first| seen.insert(first))).collect()
+}
+
+fn form_block(block: Block, rw: &mut Rewriter) -> Result<Vec<Formed>, Diagnostics> {
+    let mut graph = BlockGraph::new(block);
+    let mut taken: HashSet<Op> = HashSet::new();
+    let is_product = |op: Op| products::contraction_loops(op).is_some() || products::convolution_loops(op).is_some();
+    let mut epilogues = find_epilogues(&graph, &mut taken, is_product);
+    taken.extend(graph.ops().iter().copied().filter(|op| !linalg::is_structured(*op) || is_product(*op)));
+    let groups = rows_form::run(&mut graph, &taken);
+    let mut left: HashSet<Op> = taken.iter().copied().filter(|op| !is_product(*op)).collect();
+    left.extend(groups.iter().flat_map(|g| g.members.iter().copied()));
+    epilogues.extend(find_epilogues(&graph, &mut left, |op| {
+        op.is("linalg.generic") && linalg::parallel_loops(op).is_some_and(|p| p.contains(&false)) && !is_product(op)
+    }));
+    graph.order(rw);
+    carry_out(&graph, &groups, &epilogues, rw)
+}
+
+/// An op that overwrites a reduction's result, and by which operand it reads it.
+type Epilogue = (Op, usize);
+
+/// From the end, so that the last of several readers is met first.
+fn find_epilogues(graph: &BlockGraph, taken: &mut HashSet<Op>, accepts: impl Fn(Op) -> bool) -> Vec<Epilogue> {
+    let mut found = vec![];
+    for op in graph.ops().iter().rev().filter(|op| linalg::is_structured(**op)) {
+        if taken.contains(op) {
+            continue;
+        }
+        let here = |p: Op| accepts(p) && graph.position(p).is_some();
+        if let Some(input) = overwritten_input(*op, |p| here(p) && !taken.contains(&p)) {
+            taken.extend(op.operand(input).defining_op());
+            taken.insert(*op);
+            found.push((*op, input));
+        }
+    }
+    found
+}
+
+fn carry_out(
+    graph: &BlockGraph,
+    groups: &[Group],
+    epilogues: &[Epilogue],
+    rw: &mut Rewriter,
+) -> Result<Vec<Formed>, Diagnostics> {
+    let mut formed = vec![];
+    let mut done: HashSet<Op> = HashSet::new();
+    for group in groups {
+        done.extend(group.members.iter().copied());
+        let mut ops = vec![];
+        for op in &group.members {
+            let chained = group.chained.iter().find(|(reader, _)| reader == op);
+            ops.push(chained.map_or(Ok(*op), |(_, operand)| chain_destination(*op, *operand, rw))?);
+        }
+        let last = ops.len() - 1;
+        let role = |i: usize| if i == last { Role::Root } else { Role::Member };
+        formed.push(ops.iter().enumerate().map(|(i, op)| (*op, role(i))).collect());
+    }
+    for (op, input) in epilogues {
+        let producer = op.operand(*input).defining_op().expect("invariant: found by its producer");
+        done.extend([*op, producer]);
+        formed.push(vec![(producer, Role::Producer), (chain_destination(*op, *input, rw)?, Role::Root)]);
+    }
+    let fills = |op: &Op| op.is("linalg.fill") && is_init(*op);
+    let alone = graph.ops().iter().filter(|op| !done.contains(op) && linalg::is_structured(**op) && !fills(op));
+    formed.extend(alone.map(|op| vec![(*op, Role::Root)]));
+    Ok(formed)
+}
+
+/// Whether a fill belongs to the dispatch of its only reader, which accumulates on it.
+fn is_init(fill: Op) -> bool {
+    let uses = fill.results().into_iter().flat_map(|r| r.uses()).collect::<Vec<_>>();
+    let [only] = uses[..] else { return false };
+    linalg::is_structured(only.op) && only.op.block() == fill.block() && only.index >= linalg::num_inputs(only.op)
+}
+
+/// The fills under an op that nothing else reads.
+fn inits_of(op: Op) -> Vec<Op> {
+    let destinations = op.operands().split_off(linalg::num_inputs(op));
+    let fills = destinations.into_iter().filter_map(Value::defining_op);
+    fills.filter(|fill| fill.is("linalg.fill") && !op.is("linalg.fill") && is_init(*fill)).collect()
+}
+
+/// The input of an elementwise op that it can overwrite: the result of an accepted op that nothing else reads, read with the
+/// map and type of the op's own result, whose old destination it does not look at.
+fn overwritten_input(op: Op, accepts: impl Fn(Op) -> bool) -> Option<usize> {
+    if !linalg::is_elementwise(op) || op.num_results() != 1 {
+        return None;
+    }
+    let maps = linalg::indexing_maps(op)?;
+    let inputs = linalg::num_inputs(op);
+    let reads_destination = !op.body()?.arg(inputs).is_unused();
+    let fits = |i: &usize| {
+        let value = op.operand(*i);
+        let producer = value.defining_op().filter(|p| p.num_results() == 1);
+        maps[*i] == maps[inputs]
+            && maps[*i].is_identity()
+            && value.ty() == op.result(0).ty()
+            && value.uses().len() == 1
+            && producer.is_some_and(|p| writes_in_order(p) && accepts(p))
+    };
+    // The last of several: the others are dispatches before this one.
+    if reads_destination { None } else { (0..inputs).rev().find(fits) }
+}
+
+/// Whether the result's dimensions are the first loops, in order.
+fn writes_in_order(op: Op) -> bool {
+    if op.is("linalg.matmul") {
+        return true;
+    }
+    let map = linalg::indexing_maps(op).and_then(|maps| maps.last().copied());
+    map.and_then(|m| m.dim_positions()).is_some_and(|d| d.iter().copied().eq(0..d.len()))
+}
+
+/// Rewrites `op` to take `input` as its destination and read it there.
+fn chain_destination(op: Op, input: usize, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
+    let cx = op.context();
+    let inputs = linalg::num_inputs(op);
+    let destination = op.operand(input);
+    let mut operands: Vec<Value> = op.operands()[..inputs].to_vec();
+    operands.remove(input);
+    operands.push(destination);
+    let mut maps = op.attr("indexing_maps").and_then(|a| a.as_array()).expect("invariant: a generic has maps");
+    maps.remove(input);
+    let body = op.body().expect("invariant: a generic has a body");
+    rw.replace_all_uses(body.arg(input), body.arg(inputs));
+    rw.erase_block_arg(body, input);
+    let region = Region::new();
+    rw.take_region(region, op.region(0));
+    rw.set_point(InsertionPoint::Before(op));
+    let new = rw.create(generic_spec(op, cx, &operands, &maps, region))?;
+    rw.replace_op(op, &[new.result(0)]);
+    Ok(new)
+}
+
+fn generic_spec<'a>(op: Op, cx: Context, operands: &[Value], maps: &[Attr], region: Region) -> OpSpec<'a> {
+    let inputs = i32::try_from(operands.len() - 1).expect("invariant: fewer operands than i32 holds");
+    let iterators = op.attr("iterator_types").expect("invariant: a generic has iterators");
+    OpSpec::new("linalg.generic", op.location())
+        .operands(operands)
+        .results(&[op.result(0).ty()])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[inputs, 1]))
+        .attr("indexing_maps", Attr::array(cx, maps))
+        .attr("iterator_types", iterators)
+        .region(region)
+}

@@ -1,0 +1,192 @@
+//! Sums of products: which loops of an op are the batches, rows and columns of a contraction, or the image and the window of a
+//! convolution.
+//!
+//! Before / after [`normalize`]:
+//!
+//! ```text
+//! generic (b, k, m, n) -> (b, m, k), (b, k, n), (b, m, n)    generic (d0, d1, d2, d3) -> (d0, d1, d3), (d0, d3, d2), (d0, d1, d2)
+//! ```
+//!
+//! Ensures, after [`normalize`]: the loops of every reduction with one result are its result's dimensions in their order, then
+//! the reductions in theirs. So the loops of a contraction and of an elementwise op that reads its result are numbered alike.
+
+use crate::linalg;
+use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Attr, Module, Op, Rewriter, Value};
+
+/// The loops of a contraction `out += lhs * rhs`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ContractionLoops {
+    /// In both operands and the result.
+    pub batch: Vec<usize>,
+    /// In the left operand and the result.
+    pub m: Vec<usize>,
+    /// In the right operand and the result. The result's last dimension is among them where it is in one operand only.
+    pub n: Vec<usize>,
+    /// In both operands: the reductions.
+    pub k: Vec<usize>,
+    /// Which operand is the left one.
+    pub lhs: usize,
+}
+
+/// The loops of a convolution `out += input * filter`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ConvolutionLoops {
+    /// Which operand is the input; the other is the filter.
+    pub input: usize,
+    /// In the input and the result.
+    pub batch: Vec<usize>,
+    /// In a window of the input and in the result.
+    pub image: Vec<usize>,
+    /// In the filter and the result: output channels.
+    pub channels: Vec<usize>,
+    /// In input, filter and result: the channels of a depthwise convolution.
+    pub depth: Vec<usize>,
+    /// In a window of the input and in the filter: reductions.
+    pub window: Vec<usize>,
+    /// In the input alone and in the filter: input channels, reductions.
+    pub k: Vec<usize>,
+}
+
+/// The loops of a contraction: a matmul, or a generic whose body is `out + a * b` and whose maps are projections of its loops.
+/// `None` where no dimension of the result is in one operand only: that is a reduction of an elementwise product.
+pub(crate) fn contraction_loops(op: Op) -> Option<ContractionLoops> {
+    if op.is("linalg.matmul") {
+        return Some(ContractionLoops { batch: vec![], m: vec![0], n: vec![1], k: vec![2], lhs: 0 });
+    }
+    let maps = product_maps(op)?;
+    if !maps.iter().all(|m| m.is_projected_permutation()) {
+        return None;
+    }
+    let [a, b, out] = [0, 1, 2].map(|i| maps[i].dim_positions().unwrap_or_default());
+    // The right operand is the one that the last dimension of the result is in.
+    let lhs = usize::from(out.last().is_some_and(|d| a.contains(d) && !b.contains(d)));
+    let (left, right) = if lhs == 0 { (&a, &b) } else { (&b, &a) };
+    let mut loops = ContractionLoops { batch: vec![], m: vec![], n: vec![], k: vec![], lhs };
+    for d in 0..maps[0].num_dims() {
+        match (left.contains(&d), right.contains(&d), out.contains(&d)) {
+            (true, true, true) => loops.batch.push(d),
+            (true, false, true) => loops.m.push(d),
+            (false, true, true) => loops.n.push(d),
+            (true, true, false) => loops.k.push(d),
+            _ => return None,
+        }
+    }
+    let is_product = !loops.k.is_empty() && loops.m.len() + loops.n.len() > 0;
+    is_product.then_some(loops)
+}
+
+/// The loops of a convolution: a generic whose body is `out + a * b`, one operand of which is read by windows
+/// `stride * image + dilation * window`.
+pub(crate) fn convolution_loops(op: Op) -> Option<ConvolutionLoops> {
+    let maps = product_maps(op)?;
+    let input = (0..2).find(|i| !maps[*i].is_projected_permutation())?;
+    let (filter, out) = (&maps[1 - input], &maps[2]);
+    if !filter.is_projected_permutation() || !linalg::can_tile_loops(op).iter().all(|can| *can) {
+        return None;
+    }
+    let (filter, out) = (filter.dim_positions()?, out.dim_positions()?);
+    let (mut bare, mut windows) = (vec![], vec![]);
+    for expr in maps[input].results() {
+        match expr.kind() {
+            AffineExprKind::Dim(d) => bare.push(d),
+            _ => windows.push(dims_of(expr)),
+        }
+    }
+    let in_window = |d: &usize| windows.iter().any(|w| w.contains(d));
+    let mut loops = ConvolutionLoops {
+        input,
+        batch: vec![],
+        image: vec![],
+        channels: vec![],
+        depth: vec![],
+        window: vec![],
+        k: vec![],
+    };
+    for d in 0..maps[0].num_dims() {
+        match (bare.contains(&d), in_window(&d), filter.contains(&d), out.contains(&d)) {
+            (true, false, false, true) => loops.batch.push(d),
+            (false, true, false, true) => loops.image.push(d),
+            (false, false, true, true) => loops.channels.push(d),
+            (true, false, true, true) => loops.depth.push(d),
+            (false, true, true, false) => loops.window.push(d),
+            (true, false, true, false) => loops.k.push(d),
+            _ => return None,
+        }
+    }
+    let one_each = windows.iter().all(|w| {
+        w.len() == 2 && w.iter().any(|d| loops.image.contains(d)) && w.iter().any(|d| loops.window.contains(d))
+    });
+    one_each.then_some(loops)
+}
+
+/// The dimensions that an expression mentions.
+pub(crate) fn dims_of(expr: AffineExpr) -> Vec<usize> {
+    match expr.kind() {
+        AffineExprKind::Dim(d) => vec![d],
+        AffineExprKind::Symbol(_) | AffineExprKind::Constant(_) => vec![],
+        AffineExprKind::Add(l, r)
+        | AffineExprKind::Mul(l, r)
+        | AffineExprKind::Mod(l, r)
+        | AffineExprKind::FloorDiv(l, r)
+        | AffineExprKind::CeilDiv(l, r) => [dims_of(l), dims_of(r)].concat(),
+    }
+}
+
+/// The maps of a generic of two inputs and one result whose body is `out + a * b`; the result's is a projected permutation.
+fn product_maps(op: Op) -> Option<Vec<AffineMap>> {
+    let two_to_one = op.is("linalg.generic") && op.num_results() == 1 && linalg::num_inputs(op) == 2;
+    let maps = linalg::indexing_maps(op).filter(|_| two_to_one && is_multiply_add(op))?;
+    maps[2].is_projected_permutation().then_some(maps)
+}
+
+/// Whether the body of an op of two inputs is `out + in0 * in1` in one type, in any operand order.
+pub(crate) fn is_multiply_add(op: Op) -> bool {
+    let Some(body) = op.body() else { return false };
+    let ops = body.ops();
+    let [mul, add, done] = ops[..] else { return false };
+    let same = |a: &[Value], b: [Value; 2]| a == [b[0], b[1]] || a == [b[1], b[0]];
+    let floats = mul.is("arith.mulf") && add.is("arith.addf");
+    let integers = mul.is("arith.muli") && add.is("arith.addi");
+    (floats || integers)
+        && body.num_args() == 3
+        && same(&mul.operands(), [body.arg(0), body.arg(1)])
+        && same(&add.operands(), [mul.result(0), body.arg(2)])
+        && done.operand(0) == add.result(0)
+}
+
+/// Renumbers the loops of reductions with one result.
+pub(crate) fn normalize(module: &Module, rw: &mut Rewriter) {
+    for op in module.op().find_all("linalg.generic") {
+        if let Some(order) = new_order(op) {
+            renumber(op, &order, rw);
+        }
+    }
+}
+
+/// The old loop at each new position; `None` where they already are in order, or the body asks for them by number.
+fn new_order(op: Op) -> Option<Vec<usize>> {
+    let (maps, parallel) = (linalg::indexing_maps(op)?, linalg::parallel_loops(op)?);
+    if op.num_results() != 1 || parallel.iter().all(|p| *p) || !op.find_all("linalg.index").is_empty() {
+        return None;
+    }
+    let out = maps.last()?;
+    let mut order = out.is_projected_permutation().then(|| out.dim_positions())??;
+    if !order.iter().all(|d| parallel[*d]) {
+        return None;
+    }
+    order.extend((0..parallel.len()).filter(|d| !order.contains(d)).collect::<Vec<_>>());
+    (!order.iter().enumerate().all(|(new, old)| new == *old)).then_some(order)
+}
+
+fn renumber(op: Op, order: &[usize], rw: &mut Rewriter) {
+    let cx = op.context();
+    let position = |old: usize| order.iter().position(|o| *o == old).unwrap_or(old);
+    let positions: Vec<usize> = (0..order.len()).map(position).collect();
+    let rename = AffineMap::select(cx, order.len(), &positions);
+    let maps = linalg::indexing_maps(op).unwrap_or_default();
+    let maps: Vec<Attr> = maps.into_iter().map(|m| m.compose(rename).to_attr()).collect();
+    let kinds = op.attr("iterator_types").and_then(|a| a.as_array()).unwrap_or_default();
+    let kinds: Vec<Attr> = order.iter().map(|old| kinds[*old]).collect();
+    rw.set_attr(op, "indexing_maps", Attr::array(cx, &maps));
+    rw.set_attr(op, "iterator_types", Attr::array(cx, &kinds));
+}

@@ -1,0 +1,159 @@
+//! Which ops form a row group: grown from a reduction, along the values of the group.
+//!
+//! A group can run at one place of its block: no op outside it both depends on one of its values and is read by it.
+//! Decides only; [`crate::fuse_form`] carries it out.
+
+use crate::block_graph::BlockGraph;
+use crate::rows::{self, Kind};
+use crate::{kernel, linalg};
+use monopour_ir::{Op, Value};
+use std::collections::HashSet;
+
+/// Longest rows that one group walks when there are fewer rows than [`FEW_ROWS`]: more would leave a device idle.
+const MAX_LONE_ROW: i64 = 1 << 16;
+const FEW_ROWS: i64 = 8;
+
+/// A group, as decided.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// In program order; the last one is the root.
+    pub members: Vec<Op>,
+    /// Values that their last reader overwrites: the reader, and which of its operands.
+    pub chained: Vec<(Op, usize)>,
+}
+
+/// The groups of a block, in program order of their reductions; `taken` are ops of other dispatches.
+pub(crate) fn run(graph: &mut BlockGraph, taken: &HashSet<Op>) -> Vec<Group> {
+    let mut taken = taken.clone();
+    let mut groups = vec![];
+    for op in graph.ops().to_vec() {
+        if taken.contains(&op) {
+            continue;
+        }
+        if let Some(rows) = rows::reduced_rows(op) {
+            let group = grow(graph, op, rows, &taken);
+            taken.extend(group.members.iter().copied());
+            graph.unite(&group.members);
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+fn grow(graph: &BlockGraph, seed: Op, rows: usize, taken: &HashSet<Op>) -> Group {
+    let space = Space { rows, extents: linalg::loop_extents(seed).unwrap_or_default() };
+    let mut members: HashSet<Op> = HashSet::from([seed]);
+    let mut refused: HashSet<Op> = taken.clone();
+    loop {
+        let next = candidates(graph, &members).into_iter().find(|op| !members.contains(op) && !refused.contains(op));
+        let Some(op) = next else { break };
+        let fits = space.takes(op) && joins(op, rows, &members);
+        members.insert(op);
+        if fits && graph.is_convex(&members) && homes(&in_order(graph, &members), &members, rows).is_some() {
+            // What did not fit before may fit with this one.
+            refused.clone_from(taken);
+        } else {
+            members.remove(&op);
+            refused.insert(op);
+        }
+    }
+    let ordered = in_order(graph, &members);
+    let chained = homes(&ordered, &members, rows).unwrap_or_default();
+    Group { members: ordered, chained }
+}
+
+fn in_order(graph: &BlockGraph, members: &HashSet<Op>) -> Vec<Op> {
+    let mut ordered: Vec<Op> = members.iter().copied().collect();
+    ordered.sort_by_key(|op| graph.position(*op));
+    ordered
+}
+
+/// The loops of a group's seed.
+struct Space {
+    rows: usize,
+    extents: Vec<i64>,
+}
+
+impl Space {
+    fn takes(&self, op: Op) -> bool {
+        let extents = linalg::loop_extents(op).unwrap_or_default();
+        let inner = &self.extents[self.rows..];
+        let count: i64 = self.extents[..self.rows].iter().map(|e| kernel::known(*e)).product();
+        let length: i64 = inner.iter().map(|e| kernel::known(*e)).product();
+        let lone = count < FEW_ROWS && length > MAX_LONE_ROW;
+        match rows::kind(op, self.rows) {
+            Some(Kind::Rows) => extents == self.extents[..self.rows],
+            Some(Kind::Full) => extents == self.extents && !lone,
+            Some(Kind::Reduction) => extents == self.extents && rows::reduced_rows(op) == Some(self.rows),
+            None => false,
+        }
+    }
+}
+
+/// Ops that read a value of the group or whose value it reads, and reductions of what it reads: in program order.
+fn candidates(graph: &BlockGraph, members: &HashSet<Op>) -> Vec<Op> {
+    let mut found: HashSet<usize> = HashSet::new();
+    for op in members {
+        let readers = op.results().into_iter().flat_map(|r| r.uses());
+        found.extend(readers.filter_map(|u| graph.position(u.op)));
+        for value in &op.operands()[..linalg::num_inputs(*op)] {
+            found.extend(value.defining_op().and_then(|d| graph.position(d)));
+            let siblings = value.uses().into_iter().filter(|u| rows::reduced_rows(u.op).is_some());
+            found.extend(siblings.filter_map(|u| graph.position(u.op)));
+        }
+    }
+    let mut found: Vec<usize> = found.into_iter().collect();
+    found.sort_unstable();
+    found.into_iter().map(|i| graph.ops()[i]).collect()
+}
+
+/// Whether the op and the members read each other's values at their own rows, and it computes something.
+fn joins(op: Op, rows: usize, members: &HashSet<Op>) -> bool {
+    if linalg::is_data_movement(op) && linalg::num_inputs(op) == 0 {
+        return false;
+    }
+    let own = |reader: Op, of: &dyn Fn(Op) -> bool| {
+        let maps = linalg::indexing_maps(reader).unwrap_or_default();
+        let pairs = reader.operands().into_iter().zip(maps);
+        pairs.filter(|(v, _)| v.defining_op().is_some_and(of)).all(|(_, map)| rows::reads_own_row(map, rows))
+    };
+    own(op, &|def| members.contains(&def)) && members.iter().all(|m| own(*m, &|def| def == op))
+}
+
+/// The chained destinations of a group; `None` where a value as long as the rows has no place.
+fn homes(ordered: &[Op], members: &HashSet<Op>, rows: usize) -> Option<Vec<(Op, usize)>> {
+    let mut chained: Vec<(Op, usize)> = vec![];
+    for op in ordered {
+        for value in op.results() {
+            let uses = value.uses();
+            if uses.is_empty() || uses.iter().any(|u| !members.contains(&u.op)) {
+                continue;
+            }
+            let last = ordered.iter().rev().find(|m| uses.iter().any(|u| u.op == **m)).copied();
+            let place = last.and_then(|reader| overwritten(reader, value).map(|operand| (reader, operand)));
+            match place.filter(|(reader, _)| chained.iter().all(|(other, _)| other != reader)) {
+                Some(place) => chained.push(place),
+                None if rows::kind(*op, rows) == Some(Kind::Full) => return None,
+                None => {}
+            }
+        }
+    }
+    Some(chained)
+}
+
+/// The operand by which a pointwise op reads `value` at its own element and could overwrite it.
+fn overwritten(reader: Op, value: Value) -> Option<usize> {
+    if !linalg::is_elementwise(reader) || reader.num_results() != 1 {
+        return None;
+    }
+    let maps = linalg::indexing_maps(reader)?;
+    let inputs = linalg::num_inputs(reader);
+    let reads_destination = !reader.body()?.arg(inputs).is_unused();
+    let mut reads = (0..reader.num_operands()).filter(|i| reader.operand(*i) == value);
+    let (operand, once) = (reads.next()?, reads.next().is_none());
+    let fits = operand < inputs
+        && maps[operand] == maps[inputs]
+        && maps[operand].is_identity()
+        && value.ty() == reader.result(0).ty();
+    (once && fits && !reads_destination).then_some(operand)
+}

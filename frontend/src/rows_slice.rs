@@ -1,0 +1,316 @@
+//! Slices of operands at the rows of a tile.
+
+use crate::linalg;
+use monopour_ir::{
+    AffineExprKind, Attr, Block, Context, DYNAMIC, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type,
+    Value,
+};
+use std::collections::HashMap;
+
+/// An index: known, or a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Index {
+    Static(i64),
+    Dynamic(Value),
+}
+
+/// One cut row loop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    id: Value,
+    size: i64,
+    extent: Index,
+    count: (i64, Option<Value>),
+}
+
+impl Cut {
+    /// A loop as long as dimension `dim` of `value`, in tiles of `size`, the number of which is `id`; what is computed outside
+    /// the forall goes before `anchor`.
+    pub fn new(
+        id: Value,
+        value: Value,
+        dim: usize,
+        size: i64,
+        anchor: Op,
+        rw: &mut Rewriter,
+    ) -> Result<Self, Diagnostics> {
+        let extent = extent(value, dim, anchor, rw)?;
+        let count = match extent {
+            Index::Static(extent) => ((extent + size - 1) / size, None),
+            Index::Dynamic(extent) if size == 1 => (DYNAMIC, Some(extent)),
+            Index::Dynamic(extent) => {
+                rw.set_point(InsertionPoint::Before(anchor));
+                let map = format!("affine_map<()[s0] -> (s0 ceildiv {size})>");
+                (DYNAMIC, Some(affine("affine.apply", &map, &[extent], anchor.location(), rw)?))
+            }
+        };
+        Ok(Self { id, size, extent, count })
+    }
+    /// The same loop, counted by another value.
+    pub fn counted_by(self, id: Value) -> Self {
+        Self { id, ..self }
+    }
+    /// Number of tiles.
+    pub fn count(&self) -> (i64, Option<Value>) {
+        self.count
+    }
+}
+
+/// The extent of a dimension; a dynamic one is asked for before `anchor`.
+fn extent(value: Value, dim: usize, anchor: Op, rw: &mut Rewriter) -> Result<Index, Diagnostics> {
+    let known = value.ty().shape().and_then(|s| s.get(dim).copied()).unwrap_or(DYNAMIC);
+    if known != DYNAMIC {
+        return Ok(Index::Static(known));
+    }
+    rw.set_point(InsertionPoint::Before(anchor));
+    let loc = anchor.location();
+    let position = rw.const_index(i64::try_from(dim).unwrap_or(0), loc);
+    let spec = OpSpec::new("tensor.dim", loc).operands(&[value, position]).results(&[Type::index(rw.context())]);
+    Ok(Index::Dynamic(rw.create(spec)?.result(0)))
+}
+
+pub(crate) fn affine(
+    name: &str,
+    map: &str,
+    operands: &[Value],
+    loc: Location,
+    rw: &mut Rewriter,
+) -> Result<Value, Diagnostics> {
+    let cx = rw.context();
+    let map = Attr::parse(cx, map).expect("invariant: a map of constants parses");
+    let spec = OpSpec::new(name, loc).operands(operands).attr("map", map).results(&[Type::index(cx)]);
+    Ok(rw.create(spec)?.result(0))
+}
+
+/// Offsets and sizes of a slice, one per dimension.
+#[derive(Clone, Debug, Default)]
+struct Slice {
+    offsets: Vec<Index>,
+    sizes: Vec<Index>,
+}
+
+/// Makes the slices of one tile.
+pub(crate) struct Slicer {
+    root: Op,
+    cuts: Vec<Cut>,
+    body: Block,
+    /// Offset and size of each cut loop, once asked for.
+    tile: Vec<(Index, Index)>,
+    /// The tensor that each shared output starts as.
+    inits: HashMap<Value, Value>,
+    /// How each shared output is cut.
+    cut_outputs: HashMap<Value, Slice>,
+}
+
+impl Slicer {
+    /// For the ops before `root`, in `body`; `inits` are the tensors that the shared outputs start as.
+    pub fn new(root: Op, cuts: Vec<Cut>, body: Block, inits: HashMap<Value, Value>) -> Self {
+        Self { root, cuts, body, tile: vec![], inits, cut_outputs: HashMap::new() }
+    }
+
+    fn inside(&self, rw: &mut Rewriter) {
+        rw.set_point(InsertionPoint::End(self.body));
+    }
+
+    fn tile(&mut self, rw: &mut Rewriter) -> Result<Vec<(Index, Index)>, Diagnostics> {
+        if self.tile.is_empty() {
+            self.inside(rw);
+            for cut in &self.cuts {
+                self.tile.push(offset_and_size(cut, self.root.location(), rw)?);
+            }
+        }
+        Ok(self.tile.clone())
+    }
+
+    /// The slice of `value`, operand `index` of an op, at the tile's rows; `None` where it has none of them.
+    fn of(&mut self, op: Op, index: usize, value: Value, rw: &mut Rewriter) -> Result<Option<Slice>, Diagnostics> {
+        let Some(shape) = value.ty().shape() else { return Ok(None) };
+        if self.cuts.is_empty() {
+            return Ok(None);
+        }
+        let tile = self.tile(rw)?;
+        let rows = self.row_of_dims(op, index, shape.len());
+        if rows.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let mut slice = Slice::default();
+        for (dim, row) in rows.into_iter().enumerate() {
+            let (offset, size) = match row {
+                Some(row) => tile[row],
+                None => (Index::Static(0), extent(op.operand(index), dim, self.root, rw)?),
+            };
+            slice.offsets.push(offset);
+            slice.sizes.push(size);
+        }
+        Ok(Some(slice))
+    }
+
+    /// Which row loop each dimension of an operand is.
+    fn row_of_dims(&self, op: Op, index: usize, rank: usize) -> Vec<Option<usize>> {
+        let cut = |d: usize| Some(d).filter(|d| *d < self.cuts.len());
+        match linalg::indexing_maps(op) {
+            Some(maps) => {
+                let dim = |e: monopour_ir::AffineExpr| match e.kind() {
+                    AffineExprKind::Dim(d) => cut(d),
+                    _ => None,
+                };
+                maps[index].results().into_iter().map(dim).collect()
+            }
+            // A fill.
+            None => (0..rank).map(cut).collect(),
+        }
+    }
+
+    /// An input at the tile's rows.
+    pub fn read(&mut self, op: Op, index: usize, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+        let value = op.operand(index);
+        match self.of(op, index, value, rw)? {
+            Some(slice) => self.extract(value, &slice, rw),
+            None => Ok(value),
+        }
+    }
+
+    /// The part of a shared output that stands for the destination `index` of an op.
+    pub fn slice(&mut self, op: Op, index: usize, output: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+        let slice = match self.of(op, index, output, rw)? {
+            Some(slice) => slice,
+            None => self.whole(output, rw)?,
+        };
+        let value = self.extract(output, &slice, rw)?;
+        self.cut_outputs.insert(output, slice);
+        Ok(value)
+    }
+
+    fn whole(&self, output: Value, rw: &mut Rewriter) -> Result<Slice, Diagnostics> {
+        let init = self.inits[&output];
+        let rank = output.ty().shape().map_or(0, |s| s.len());
+        let sizes = (0..rank).map(|dim| extent(init, dim, self.root, rw)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Slice { offsets: vec![Index::Static(0); rank], sizes })
+    }
+
+    /// A temporary instead of the destination `index` of an op; a slice of it, where it has values.
+    pub fn temporary(&mut self, op: Op, index: usize, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+        let value = op.operand(index);
+        let Some(empty) = value.defining_op().filter(|def| def.is("tensor.empty")) else {
+            return self.read(op, index, rw);
+        };
+        let slice = self.of(op, index, value, rw)?;
+        let shape = value.ty().shape().unwrap_or_default();
+        let mut dynamic = empty.operands().into_iter();
+        let mut sizes = vec![];
+        for (dim, extent) in shape.iter().enumerate() {
+            let old =
+                if *extent == DYNAMIC { dynamic.next().map(Index::Dynamic) } else { Some(Index::Static(*extent)) };
+            let old = old.expect("invariant: an empty tensor has an operand for each dynamic dimension");
+            sizes.push(slice.as_ref().map_or(old, |s| s.sizes[dim]));
+        }
+        self.inside(rw);
+        let (shape, operands) = split(&sizes);
+        let ty = Type::tensor(&shape, value.ty().element(), None);
+        let spec = OpSpec::new("tensor.empty", empty.location()).operands(&operands).results(&[ty]);
+        Ok(rw.create(spec)?.result(0))
+    }
+
+    fn extract(&mut self, value: Value, slice: &Slice, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+        self.inside(rw);
+        let cx = rw.context();
+        let (shape, _) = split(&slice.sizes);
+        let ty = Type::tensor(&shape, value.ty().element(), value.ty().as_tensor().and_then(|t| t.encoding));
+        let spec = OpSpec::new("tensor.extract_slice", self.root.location()).operands(&[value]).results(&[ty]);
+        Ok(rw.create(subset(spec, slice, &[1], cx))?.result(0))
+    }
+
+    /// The insertion of a result into the shared output that it is a part of.
+    pub fn insertion(
+        &mut self,
+        value: Value,
+        output: Value,
+        rw: &mut Rewriter,
+    ) -> Result<OpSpec<'static>, Diagnostics> {
+        let slice = match self.cut_outputs.get(&output) {
+            Some(slice) => slice.clone(),
+            None => self.whole(output, rw)?,
+        };
+        let spec = OpSpec::new("tensor.parallel_insert_slice", self.root.location()).operands(&[value, output]);
+        Ok(subset(spec, &slice, &[1, 1], rw.context()))
+    }
+
+    /// The op on these operands, with the types of its destinations; its loop counters count from the tile's rows.
+    pub fn clone_onto(&mut self, op: Op, operands: &[Value], rw: &mut Rewriter) -> Result<Op, Diagnostics> {
+        let tile = self.tile(rw)?;
+        self.inside(rw);
+        let copy = rw.clone_op(op, |v| v);
+        rw.insert(copy);
+        let inputs = linalg::num_inputs(op);
+        for (i, value) in operands.iter().enumerate() {
+            rw.set_operand(copy, i, *value);
+        }
+        for (result, destination) in copy.results().into_iter().zip(&operands[inputs..]) {
+            rw.set_type(result, destination.ty());
+        }
+        for counter in copy.find_all("linalg.index") {
+            let dim = counter.attr("dim").and_then(|a| a.as_int()).and_then(|d| usize::try_from(d).ok());
+            let offset = dim.and_then(|d| tile.get(d)).map(|(offset, _)| *offset);
+            if let Some(Index::Dynamic(offset)) = offset {
+                rw.set_point(InsertionPoint::After(counter));
+                let index = counter.result(0);
+                let uses = index.uses();
+                let ty = Type::index(rw.context());
+                let sum = OpSpec::new("arith.addi", counter.location()).operands(&[index, offset]).results(&[ty]);
+                let sum = rw.create(sum)?.result(0);
+                uses.into_iter().for_each(|u| rw.set_operand(u.op, u.index, sum));
+            }
+        }
+        Ok(copy)
+    }
+}
+
+fn offset_and_size(cut: &Cut, loc: Location, rw: &mut Rewriter) -> Result<(Index, Index), Diagnostics> {
+    let t = cut.size;
+    if cut.count.0 == 1 {
+        return Ok((Index::Static(0), cut.extent));
+    }
+    if t == 1 {
+        return Ok((Index::Dynamic(cut.id), Index::Static(1)));
+    }
+    let offset = affine("affine.apply", &format!("affine_map<(d0) -> (d0 * {t})>"), &[cut.id], loc, rw)?;
+    let size = match cut.extent {
+        Index::Static(e) if e % t == 0 => Index::Static(t),
+        Index::Static(e) => {
+            let map = format!("affine_map<(d0) -> (d0 * -{t} + {e}, {t})>");
+            Index::Dynamic(affine("affine.min", &map, &[cut.id], loc, rw)?)
+        }
+        Index::Dynamic(e) => {
+            let map = format!("affine_map<(d0)[s0] -> (d0 * -{t} + s0, {t})>");
+            Index::Dynamic(affine("affine.min", &map, &[cut.id, e], loc, rw)?)
+        }
+    };
+    Ok((Index::Dynamic(offset), size))
+}
+
+/// The static form of indices, and the values of those that are not.
+fn split(indices: &[Index]) -> (Vec<i64>, Vec<Value>) {
+    let fixed = indices.iter().map(|i| match i {
+        Index::Static(v) => *v,
+        Index::Dynamic(_) => DYNAMIC,
+    });
+    let values = indices.iter().filter_map(|i| match i {
+        Index::Static(_) => None,
+        Index::Dynamic(v) => Some(*v),
+    });
+    (fixed.collect(), values.collect())
+}
+
+/// Offsets, sizes and unit strides, after operands in these segments.
+fn subset<'a>(spec: OpSpec<'a>, slice: &Slice, segments: &[i32], cx: Context) -> OpSpec<'a> {
+    let (offsets, dynamic_offsets) = split(&slice.offsets);
+    let (sizes, dynamic_sizes) = split(&slice.sizes);
+    let len = |v: &Vec<Value>| i32::try_from(v.len()).expect("invariant: fewer operands than i32 holds");
+    let segments = [segments, &[len(&dynamic_offsets), len(&dynamic_sizes), 0]].concat();
+    spec.operands(&dynamic_offsets)
+        .operands(&dynamic_sizes)
+        .attr("static_offsets", Attr::dense_i64(cx, &offsets))
+        .attr("static_sizes", Attr::dense_i64(cx, &sizes))
+        .attr("static_strides", Attr::dense_i64(cx, &vec![1; offsets.len()]))
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
+}

@@ -1,0 +1,209 @@
+//! The forall of a row group, or of a dispatch that cannot be cut.
+//!
+//! Before / after, with 8 rows per tile:
+//!
+//! ```text
+//! %m = linalg.generic max ins(%x) outs(%f)        %r = scf.forall (%i) in (512) shared_outs(%o = %e) {
+//! %e = linalg.generic exp ins(%x, %m) outs(%t)      %xs = tensor.extract_slice %x[%i * 8, 0] [8, 1024] [1, 1]
+//!                                                   %l = tensor.empty() : tensor<8xf32>
+//!                                                   %f = linalg.fill ... outs(%l)
+//!                                                   %m = linalg.generic max ins(%xs) outs(%f)
+//!                                                   %os = tensor.extract_slice %o[%i * 8, 0] [8, 1024] [1, 1]
+//!                                                   %e = linalg.generic exp ins(%xs, %m) outs(%os)
+//!                                                   tensor.parallel_insert_slice %e into %o[..]
+//!                                                 }
+//! ```
+//!
+//! Requires: what [`crate::rows`] says of the ops; without row loops, any ops.
+//! Ensures: one forall, from 0 by 1, a dimension for each row loop (one iteration where there is none, the first ones merged
+//! where there are more than three); every value that is used elsewhere is a result; the destination of a value that is not is a
+//! temporary of the tile.
+
+use crate::dispatch::Dispatch;
+use crate::kernel::MAX_GRID_RANK;
+use crate::linalg;
+use crate::rows_slice::{Cut, Slicer, affine};
+use monopour_ir::{
+    Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
+};
+use std::collections::HashMap;
+
+/// A trip count: static, or the marker of a dynamic one and its value.
+type Bound = (i64, Option<Value>);
+
+/// Puts the dispatch into a forall of tiles of these sizes, one per row loop; each op keeps its markers.
+///
+/// # Errors
+/// None of its own; what MLIR's op builders report.
+pub(crate) fn run(dispatch: &Dispatch, tile: &[i64], kernel: Attr, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
+    let root = dispatch.root;
+    let (cx, loc) = (root.context(), root.location());
+    let outputs = outputs(dispatch);
+    let inits: Vec<Value> = outputs.iter().map(|value| base(dispatch, *value)).collect();
+    let grid = tile.len().clamp(1, MAX_GRID_RANK);
+    let mut args = vec![(Type::index(cx), loc); grid];
+    args.extend(inits.iter().map(|v| (v.ty(), loc)));
+    let body = Block::new(&args);
+    let cuts = cuts(dispatch, tile, body, rw)?;
+    let (cuts, bounds) = onto_grid(cuts, body, rw)?;
+    let starts = body.args().split_off(grid).into_iter().zip(inits.iter().copied()).collect();
+    let mut slicer = Slicer::new(root, cuts, body, starts);
+    let results = fill_body(dispatch, &outputs, body, &mut slicer, rw)?;
+    terminate(&results, body, &mut slicer, rw)?;
+    let region = Region::new();
+    region.append(body);
+    let dynamic: Vec<Value> = bounds.iter().filter_map(|(_, value)| *value).collect();
+    let counts: Vec<i64> = bounds.iter().map(|(count, _)| *count).collect();
+    let len = |n: usize| i32::try_from(n).expect("invariant: fewer operands than i32 holds");
+    let spec = OpSpec::new("scf.forall", loc)
+        .operands(&dynamic)
+        .operands(&inits)
+        .results(&inits.iter().map(|v| v.ty()).collect::<Vec<_>>())
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[0, len(dynamic.len()), 0, len(inits.len())]))
+        .attr("staticLowerBound", Attr::dense_i64(cx, &vec![0; grid]))
+        .attr("staticUpperBound", Attr::dense_i64(cx, &counts))
+        .attr("staticStep", Attr::dense_i64(cx, &vec![1; grid]))
+        .attr("monopour.kernel", kernel)
+        .region(region);
+    rw.set_point(InsertionPoint::Before(root));
+    let forall = rw.create(spec)?;
+    for (value, result) in outputs.into_iter().zip(forall.results()) {
+        rw.replace_all_uses(value, result);
+    }
+    for (op, _) in dispatch.ops.iter().rev() {
+        rw.erase(*op);
+    }
+    Ok(forall)
+}
+
+/// The values that others use.
+fn outputs(dispatch: &Dispatch) -> Vec<Value> {
+    let inside = |op: Op| dispatch.ops.iter().any(|(o, _)| *o == op);
+    let all = dispatch.ops.iter().flat_map(|(op, _)| op.results());
+    let used: Vec<Value> = all.filter(|v| v.uses().iter().any(|u| !inside(u.op))).collect();
+    // A dispatch that nothing reads still has its root's results.
+    if used.is_empty() { dispatch.root.results() } else { used }
+}
+
+/// The destination at the start of the chain of destinations that a value ends.
+fn base(dispatch: &Dispatch, value: Value) -> Value {
+    let mut value = value;
+    while let (Some(def), Some(result)) = (value.defining_op(), value.result_index()) {
+        if !dispatch.ops.iter().any(|(op, _)| *op == def) {
+            break;
+        }
+        value = linalg::destination(def, result);
+    }
+    value
+}
+
+fn cuts(dispatch: &Dispatch, tile: &[i64], body: Block, rw: &mut Rewriter) -> Result<Vec<Cut>, Diagnostics> {
+    let mut cuts = vec![];
+    for (row, size) in tile.iter().enumerate() {
+        // Some op has an operand whose dimension this loop is.
+        let source = dispatch.ops.iter().find_map(|(op, _)| {
+            let maps = linalg::indexing_maps(*op)?;
+            let at = |i: usize| maps[i].dim_positions()?.iter().position(|d| *d == row);
+            (0..maps.len()).find_map(|i| at(i).map(|dim| (op.operand(i), dim)))
+        });
+        let (value, dim) = source.expect("invariant: a row loop is a dimension of some operand");
+        cuts.push(Cut::new(body.arg(0), value, dim, *size, dispatch.root, rw)?);
+    }
+    Ok(cuts)
+}
+
+/// The tiles by the tile ids of the grid, and the grid's trip counts: static, or a value.
+fn onto_grid(cuts: Vec<Cut>, body: Block, rw: &mut Rewriter) -> Result<(Vec<Cut>, Vec<Bound>), Diagnostics> {
+    let merged = (cuts.len() + 1).saturating_sub(MAX_GRID_RANK);
+    if cuts.is_empty() {
+        return Ok((cuts, vec![(1, None)]));
+    }
+    if merged < 2 {
+        let bounds = cuts.iter().map(Cut::count).collect();
+        let ids = body.args().into_iter();
+        return Ok((cuts.into_iter().zip(ids).map(|(cut, id)| cut.counted_by(id)).collect(), bounds));
+    }
+    rw.set_point(InsertionPoint::End(body));
+    let loc = Location::unknown(rw.context());
+    let mut stride: i64 = cuts[..merged].iter().map(|c| c.count().0).product();
+    let mut bounds = vec![(stride, None)];
+    let mut placed = vec![];
+    for cut in &cuts[..merged] {
+        let count = cut.count().0;
+        stride /= count.max(1);
+        let map = format!("affine_map<(d0) -> ((d0 floordiv {}) mod {})>", stride.max(1), count.max(1));
+        placed.push(cut.counted_by(affine("affine.apply", &map, &[body.arg(0)], loc, rw)?));
+    }
+    for (i, cut) in cuts[merged..].iter().enumerate() {
+        placed.push(cut.counted_by(body.arg(1 + i)));
+        bounds.push(cut.count());
+    }
+    Ok((placed, bounds))
+}
+
+/// Copies the ops into the body, on slices; returns the outputs' values there, each with the shared output.
+fn fill_body(
+    dispatch: &Dispatch,
+    outputs: &[Value],
+    body: Block,
+    slicer: &mut Slicer,
+    rw: &mut Rewriter,
+) -> Result<Vec<(Value, Value)>, Diagnostics> {
+    let shared = body.args().split_off(body.num_args() - outputs.len());
+    let mut inner: HashMap<Value, Value> = HashMap::new();
+    // The shared output in which the chain that starts at a destination of an op ends.
+    let chain_of = |op: Op, result: usize| {
+        let mut end = op.result(result);
+        loop {
+            if let Some(i) = outputs.iter().position(|o| *o == end) {
+                return Some(shared[i]);
+            }
+            let next = end.uses().into_iter().find(|u| {
+                let member = dispatch.ops.iter().any(|(o, _)| *o == u.op);
+                member && u.index >= linalg::num_inputs(u.op)
+            });
+            let reader = next?;
+            end = reader.op.result(reader.index - linalg::num_inputs(reader.op));
+        }
+    };
+    for (op, _) in &dispatch.ops {
+        let inputs = linalg::num_inputs(*op);
+        let mut operands = vec![];
+        for (i, value) in op.operands().into_iter().enumerate() {
+            operands.push(match inner.get(&value) {
+                Some(tiled) => *tiled,
+                None if i < inputs => slicer.read(*op, i, rw)?,
+                None => match chain_of(*op, i - inputs) {
+                    Some(output) => slicer.slice(*op, i, output, rw)?,
+                    None => slicer.temporary(*op, i, rw)?,
+                },
+            });
+        }
+        let copy = slicer.clone_onto(*op, &operands, rw)?;
+        inner.extend(op.results().into_iter().zip(copy.results()));
+    }
+    Ok(outputs.iter().map(|o| inner[o]).zip(shared).collect())
+}
+
+fn terminate(
+    results: &[(Value, Value)],
+    body: Block,
+    slicer: &mut Slicer,
+    rw: &mut Rewriter,
+) -> Result<(), Diagnostics> {
+    let inner = Block::new(&[]);
+    let mut inserts = vec![];
+    for (value, output) in results {
+        inserts.push(slicer.insertion(*value, *output, rw)?);
+    }
+    let cx: Context = rw.context();
+    let loc = Location::unknown(cx);
+    let mut b = Builder::new(cx, InsertionPoint::End(inner));
+    for spec in inserts {
+        b.create(spec)?;
+    }
+    let region = Region::new();
+    region.append(inner);
+    Builder::new(cx, InsertionPoint::End(body)).create(OpSpec::new("scf.forall.in_parallel", loc).region(region))?;
+    Ok(())
+}

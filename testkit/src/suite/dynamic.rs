@@ -1,0 +1,152 @@
+//! Dimensions that are known only when the program runs.
+
+use super::Case;
+use crate::host_tensor::Dtype;
+use crate::text::Input;
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut out = vec![];
+    for sizes in [[1, 1], [7, 65], [64, 100]] {
+        out.push(pointwise(sizes));
+        out.push(row_sum(sizes));
+        out.push(softmax(sizes));
+        out.push(transpose(sizes));
+    }
+    for [m, n, k] in [[1, 1, 1], [7, 17, 33], [64, 64, 64], [100, 9, 10]] {
+        out.push(matmul([m, n, k], "?", "?", "?"));
+        out.push(matmul([m, n, k], "?", &n.to_string(), &k.to_string()));
+    }
+    out.push(matmul([17, 9, 20], "17", "9", "?"));
+    out.extend([size_as_result(), slice_to_size(), concat(), extent_of_result(), cast(), pad()]);
+    out
+}
+
+fn inputs(shapes: &[&[usize]]) -> Vec<Input> {
+    shapes.iter().map(|s| Input::new(Dtype::F32, s)).collect()
+}
+
+fn case(name: &str, text: &str, inputs: Vec<Input>) -> Case {
+    Case::of_text(&format!("dynamic/{name}"), text, inputs)
+}
+
+const DIMS: &str =
+    "  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  %z = arith.constant 0.0 : f32\n";
+const MM: &str = "affine_map<(i, j) -> (i, j)>";
+
+fn pointwise([m, n]: [usize; 2]) -> Case {
+    let text = format!(
+        "func.func @main(%x: tensor<?x?xf32>, %y: tensor<?xf32>) -> tensor<?x?xf32> {{\n{DIMS}  %m = tensor.dim %x, %c0 : tensor<?x?xf32>\n  \
+         %n = tensor.dim %x, %c1 : tensor<?x?xf32>\n  %e = tensor.empty(%m, %n) : tensor<?x?xf32>\n  \
+         %r = linalg.generic {{indexing_maps = [{MM}, affine_map<(i, j) -> (j)>, {MM}], iterator_types = [\"parallel\", \"parallel\"]}} \
+         ins(%x, %y : tensor<?x?xf32>, tensor<?xf32>) outs(%e : tensor<?x?xf32>) {{\n  ^bb0(%p: f32, %q: f32, %o: f32):\n    \
+         %s = arith.addf %p, %q : f32\n    linalg.yield %s : f32\n  }} -> tensor<?x?xf32>\n  return %r : tensor<?x?xf32>\n}}\n"
+    );
+    case(&format!("pointwise/{m}x{n}"), &text, inputs(&[&[m, n], &[n]]))
+}
+
+fn row_sum([m, n]: [usize; 2]) -> Case {
+    let text = format!(
+        "func.func @main(%x: tensor<?x?xf32>) -> tensor<?xf32> {{\n{DIMS}  %m = tensor.dim %x, %c0 : tensor<?x?xf32>\n  \
+         %e = tensor.empty(%m) : tensor<?xf32>\n  %f = linalg.fill ins(%z : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>\n  \
+         %r = linalg.generic {{indexing_maps = [{MM}, affine_map<(i, j) -> (i)>], iterator_types = [\"parallel\", \"reduction\"]}} \
+         ins(%x : tensor<?x?xf32>) outs(%f : tensor<?xf32>) {{\n  ^bb0(%p: f32, %o: f32):\n    %s = arith.addf %p, %o : f32\n    \
+         linalg.yield %s : f32\n  }} -> tensor<?xf32>\n  return %r : tensor<?xf32>\n}}\n"
+    );
+    case(&format!("row_sum/{m}x{n}"), &text, inputs(&[&[m, n]]))
+}
+
+fn softmax([m, n]: [usize; 2]) -> Case {
+    let text = format!(
+        "func.func @main(%x: tensor<?x{n}xf32>) -> tensor<?x{n}xf32> {{\n{DIMS}  %m = tensor.dim %x, %c0 : tensor<?x{n}xf32>\n  \
+         %e = tensor.empty(%m) : tensor<?x{n}xf32>\n  \
+         %r = linalg.softmax dimension(1) ins(%x : tensor<?x{n}xf32>) outs(%e : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>\n  \
+         return %r : tensor<?x{n}xf32>\n}}\n"
+    );
+    case(&format!("softmax/{m}x{n}"), &text, inputs(&[&[m, n]]))
+}
+
+fn transpose([m, n]: [usize; 2]) -> Case {
+    let text = format!(
+        "func.func @main(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {{\n{DIMS}  %m = tensor.dim %x, %c0 : tensor<?x?xf32>\n  \
+         %n = tensor.dim %x, %c1 : tensor<?x?xf32>\n  %e = tensor.empty(%n, %m) : tensor<?x?xf32>\n  \
+         %r = linalg.transpose ins(%x : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) permutation = [1, 0]\n  return %r : tensor<?x?xf32>\n}}\n"
+    );
+    case(&format!("transpose/{m}x{n}"), &text, inputs(&[&[m, n]]))
+}
+
+/// A product whose dimensions are numbers or question marks.
+fn matmul([m, n, k]: [usize; 3], tm: &str, tn: &str, tk: &str) -> Case {
+    let ty = |a: &str, b: &str| format!("tensor<{a}x{b}xf32>");
+    let (a, b, c) = (ty(tm, tk), ty(tk, tn), ty(tm, tn));
+    let mut sizes = vec![];
+    let mut dims = String::new();
+    for (dynamic, name, line) in [
+        (tm == "?", "%m", format!("  %m = tensor.dim %a, %c0 : {a}\n")),
+        (tn == "?", "%n", format!("  %n = tensor.dim %b, %c1 : {b}\n")),
+    ] {
+        if dynamic {
+            sizes.push(name);
+            dims.push_str(&line);
+        }
+    }
+    let text = format!(
+        "func.func @main(%a: {a}, %b: {b}) -> {c} {{\n{DIMS}{dims}  %e = tensor.empty({}) : {c}\n  \
+         %f = linalg.fill ins(%z : f32) outs(%e : {c}) -> {c}\n  %r = linalg.matmul ins(%a, %b : {a}, {b}) outs(%f : {c}) -> {c}\n  \
+         return %r : {c}\n}}\n",
+        sizes.join(", ")
+    );
+    let known = [tm, tn, tk].map(|d| if d == "?" { "d" } else { "s" }).concat();
+    let made = case(&format!("matmul_{known}/{m}x{n}x{k}"), &text, inputs(&[&[m, k], &[k, n]]));
+    Case { work: (m * n * k) as u64, ..made }.within(1e-5 + 2e-7 * k as f64, 1e-4)
+}
+
+fn size_as_result() -> Case {
+    let text = format!(
+        "func.func @main(%x: tensor<?x5xf32>) -> (index, index) {{\n{DIMS}  %m = tensor.dim %x, %c0 : tensor<?x5xf32>\n  \
+         %c3 = arith.constant 3 : index\n  %n = arith.muli %m, %c3 : index\n  return %m, %n : index, index\n}}\n"
+    );
+    case("size_as_result", &text, inputs(&[&[9, 5]]))
+}
+
+/// An argument says how many rows are taken.
+fn slice_to_size() -> Case {
+    let text = format!(
+        "func.func @main(%x: tensor<20x6xf32>, %n: index) -> tensor<?x6xf32> {{\n{DIMS}  \
+         %s = tensor.extract_slice %x[1, 0] [%n, 6] [1, 1] : tensor<20x6xf32> to tensor<?x6xf32>\n  %e = tensor.empty(%n) : tensor<?x6xf32>\n  \
+         %r = linalg.exp ins(%s : tensor<?x6xf32>) outs(%e : tensor<?x6xf32>) -> tensor<?x6xf32>\n  return %r : tensor<?x6xf32>\n}}\n"
+    );
+    let inputs = vec![Input::new(Dtype::F32, &[20, 6]), Input::new(Dtype::Index, &[]).within(11.0, 12.0)];
+    case("slice_to_size", &text, inputs)
+}
+
+fn concat() -> Case {
+    let text = "func.func @main(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>) -> tensor<?x4xf32> {\n  \
+                %r = tensor.concat dim(0) %x, %y : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>\n  return %r : tensor<?x4xf32>\n}\n";
+    case("concat", text, inputs(&[&[3, 4], &[6, 4]]))
+}
+
+/// The extent of a result is an argument.
+fn extent_of_result() -> Case {
+    let text = "func.func @main(%n: index, %v: f32) -> tensor<?xf32> {\n  %e = tensor.empty(%n) : tensor<?xf32>\n  \
+                %r = linalg.fill ins(%v : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>\n  return %r : tensor<?xf32>\n}\n";
+    let inputs = vec![Input::new(Dtype::Index, &[]).within(100.0, 200.0), Input::new(Dtype::F32, &[])];
+    case("extent_of_result", text, inputs)
+}
+
+fn cast() -> Case {
+    let text = format!(
+        "func.func @main(%x: tensor<?x9xf32>) -> tensor<5x9xf32> {{\n  %c = tensor.cast %x : tensor<?x9xf32> to tensor<5x9xf32>\n  \
+         %e = tensor.empty() : tensor<5x9xf32>\n  %r = linalg.generic {{indexing_maps = [{MM}, {MM}], iterator_types = [\"parallel\", \"parallel\"]}} \
+         ins(%c : tensor<5x9xf32>) outs(%e : tensor<5x9xf32>) {{\n  ^bb0(%p: f32, %o: f32):\n    %s = math.absf %p : f32\n    \
+         linalg.yield %s : f32\n  }} -> tensor<5x9xf32>\n  return %r : tensor<5x9xf32>\n}}\n"
+    );
+    case("cast", &text, inputs(&[&[5, 9]]))
+}
+
+fn pad() -> Case {
+    let text = "func.func @main(%x: tensor<?xf32>, %h: index) -> tensor<?xf32> {\n  %z = arith.constant 1.5 : f32\n  \
+                %r = tensor.pad %x low[2] high[%h] {\n  ^bb0(%i: index):\n    tensor.yield %z : f32\n  } : tensor<?xf32> to tensor<?xf32>\n  \
+                return %r : tensor<?xf32>\n}\n";
+    let inputs = vec![Input::new(Dtype::F32, &[7]), Input::new(Dtype::Index, &[]).within(3.0, 4.0)];
+    case("pad", text, inputs)
+}

@@ -1,0 +1,93 @@
+//! Integer ops one by one: i32 above all, i8, i64 and i1; every result is exact.
+
+use super::{Case, by};
+use crate::host_tensor::Dtype;
+use crate::text::Program;
+
+/// Op and the ranges of its two operands: nothing divides by zero, and no shift leaves its width.
+type Operation = (&'static str, (f64, f64), (f64, f64));
+
+const ANY: (f64, f64) = (-100.0, 100.0);
+const BINARY: &[Operation] = &[
+    ("arith.addi", ANY, ANY),
+    ("arith.subi", ANY, ANY),
+    ("arith.muli", ANY, ANY),
+    ("arith.andi", ANY, ANY),
+    ("arith.ori", ANY, ANY),
+    ("arith.xori", ANY, ANY),
+    ("arith.divsi", ANY, (1.0, 9.0)),
+    ("arith.remsi", ANY, (1.0, 9.0)),
+    ("arith.divui", ANY, (1.0, 9.0)),
+    ("arith.remui", ANY, (1.0, 9.0)),
+    ("arith.floordivsi", ANY, (1.0, 9.0)),
+    ("arith.ceildivsi", ANY, (1.0, 9.0)),
+    ("arith.ceildivui", ANY, (1.0, 9.0)),
+    ("arith.shli", ANY, (0.0, 7.0)),
+    ("arith.shrsi", ANY, (0.0, 7.0)),
+    ("arith.shrui", ANY, (0.0, 7.0)),
+    ("arith.maxsi", ANY, ANY),
+    ("arith.minsi", ANY, ANY),
+    ("arith.maxui", ANY, ANY),
+    ("arith.minui", ANY, ANY),
+];
+
+const COMPARISONS: [&str; 10] = ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"];
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut out = vec![];
+    for operation in BINARY {
+        out.push(binary(operation, Dtype::Int(32), &[7, 65]));
+    }
+    // The largest negative value over minus one is left out: that is undefined.
+    out.push(binary(&("arith.divsi", ANY, (-9.0, -1.0)), Dtype::Int(32), &[100]));
+    out.push(binary(&("arith.remsi", ANY, (-9.0, -1.0)), Dtype::Int(32), &[100]));
+    out.push(binary(&("arith.muli", (-2e9, 2e9), (-2e9, 2e9)), Dtype::Int(32), &[101]));
+    for name in ["addi", "subi", "muli", "andi", "maxsi", "minui", "divsi", "shrui", "shrsi"] {
+        let operation = BINARY.iter().find(|o| o.0.ends_with(name)).expect("one of the list");
+        out.push(binary(operation, Dtype::Int(8), &[3, 33]));
+    }
+    for name in ["addi", "muli", "xori", "divsi", "maxsi"] {
+        let operation = BINARY.iter().find(|o| o.0.ends_with(name)).expect("one of the list");
+        out.push(binary(operation, Dtype::Int(64), &[5, 13]));
+    }
+    for name in ["andi", "ori", "xori"] {
+        let operation = BINARY.iter().find(|o| o.0.ends_with(name)).expect("one of the list");
+        out.push(binary(&(operation.0, (0.0, 2.0), (0.0, 2.0)), Dtype::Int(1), &[7, 19]));
+    }
+    out.push(binary(&("arith.addi", ANY, ANY), Dtype::Index, &[4, 9]));
+    out.push(binary(&("arith.muli", ANY, ANY), Dtype::Index, &[31]));
+    for op in ["math.absi", "math.ctpop", "math.ctlz", "math.cttz"] {
+        let mut p = Program::new();
+        let x = p.input_within(Dtype::Int(32), &[10, 20], -1000.0, 1000.0);
+        let r = p.pointwise(Dtype::Int(32), &[&x], &format!("%s = {op} %a : i32"));
+        out.push(exact(Case::new(format!("integers/{}", &op[5..]), p, &[&r])));
+    }
+    for predicate in COMPARISONS {
+        let mut p = Program::new();
+        let (x, y) =
+            (p.input_within(Dtype::Int(32), &[63], -3.0, 3.0), p.input_within(Dtype::Int(32), &[63], -3.0, 3.0));
+        let r = p.pointwise(Dtype::Int(1), &[&x, &y], &format!("%s = arith.cmpi {predicate}, %a, %b : i32"));
+        out.push(exact(Case::new(format!("integers/cmpi_{predicate}"), p, &[&r])));
+    }
+    for (dtype, shape) in [(Dtype::Int(32), [17, 3]), (Dtype::F32, [9, 10]), (Dtype::Int(8), [5, 7])] {
+        let mut p = Program::new();
+        let c = p.input(Dtype::Int(1), &shape);
+        let (x, y) = (p.input(dtype, &shape), p.input(dtype, &shape));
+        let r = p.pointwise(dtype, &[&c, &x, &y], &format!("%s = arith.select %a, %b, %c : {dtype}"));
+        out.push(exact(Case::new(format!("integers/select/{dtype}"), p, &[&r])));
+    }
+    out
+}
+
+fn binary(operation: &Operation, dtype: Dtype, shape: &[usize]) -> Case {
+    let (op, (al, ah), (bl, bh)) = *operation;
+    let mut p = Program::new();
+    let (x, y) = (p.input_within(dtype, shape, al, ah), p.input_within(dtype, shape, bl, bh));
+    let r = p.pointwise(dtype, &[&x, &y], &format!("%s = {op} %a, %b : {dtype}"));
+    let sign = if bl < 0.0 && bh < 0.0 { "_negative" } else { "" };
+    exact(Case::new(format!("integers/{}{sign}/{dtype}/{}", &op[6..], by(shape)), p, &[&r]))
+}
+
+fn exact(case: Case) -> Case {
+    case.within(0.0, 0.0).dispatches(1)
+}
