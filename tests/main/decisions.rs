@@ -8,7 +8,7 @@ use monopour_analysis::checker;
 use monopour_analysis::facts::Facts;
 use monopour_analysis::index::OperandId;
 use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Placement, decisions_from_placements};
-use monopour_bufferize::{FunctionBoundaryTypeConversion, Options, run_one_shot, run_with_decisions};
+use monopour_bufferize::{FunctionBoundaryTypeConversion, Options, analyse, run_one_shot, run_with_decisions};
 use monopour_ir::{Context, Module};
 use monopour_testkit::device::full_is_asked_for;
 use monopour_testkit::generate_functions;
@@ -39,18 +39,16 @@ fn frozen(module: &Module) -> Vec<bool> {
     (0..count).map(|i| writable(i) == Some(false)).collect()
 }
 
-/// Bufferizes with what `change` makes of the decisions, and adds the result to the batch.
-fn add(
-    batch: &mut Batch,
-    text: &str,
-    options: &Options,
-    change: &mut dyn FnMut(&Facts, Decisions) -> Decisions,
-) -> Result<usize, String> {
+/// Bufferizes as decided (`None`) or with other decisions, and adds the result to the batch.
+fn add(batch: &mut Batch, text: &str, decisions: Option<Decisions>) -> Result<usize, String> {
     let module = parse(text);
     let frozen = frozen(&module);
-    run_with_decisions(module.op(), options, &mut |_, facts, decisions| change(facts, decisions))
-        .map_err(|d| format!("{d}\n{text}"))?;
-    batch.add(&module, &frozen).map_err(|e| format!("{e}\n{text}"))
+    let done = match decisions {
+        None => run_one_shot(module.op(), &options()),
+        Some(decisions) => run_with_decisions(module.op(), &options(), &[("main".to_owned(), decisions)].into()),
+    };
+    done.map_err(|d| d.to_string())?;
+    batch.add(&module, &frozen)
 }
 
 #[test]
@@ -85,36 +83,27 @@ struct Mutant {
     rejected: bool,
 }
 
-/// Puts one operand in place that was to be copied, and says which and what the checker thinks of it.
-fn flip(facts: &Facts, decisions: Decisions, rng: &mut Rng) -> (Decisions, Option<(OperandId, bool)>) {
-    let ids: Vec<OperandId> = facts.operands().ids().collect();
-    let copied: Vec<OperandId> = ids.iter().copied().filter(|id| !decisions.is_in_place(*id)).collect();
+/// Puts one operand in place that was to be copied.
+fn flip(facts: &Facts, decisions: &Decisions, rng: &mut Rng) -> Option<(OperandId, Decisions)> {
+    let copied: Vec<OperandId> = facts.operands().ids().filter(|id| !decisions.is_in_place(*id)).collect();
     if copied.is_empty() {
-        return (decisions, None);
+        return None;
     }
     let flipped = *rng.pick(&copied);
-    let placement = |id: OperandId| match id == flipped || decisions.is_in_place(id) {
-        true => Placement::InPlace,
-        false => Placement::OutOfPlace,
-    };
-    let wrong = decisions_from_placements(facts, ids.into_iter().map(placement).collect());
-    let rejected = checker::check(facts, &wrong).is_err();
-    (wrong, Some((flipped, rejected)))
+    let mut placements = decisions.placements().clone();
+    placements[flipped] = Placement::InPlace;
+    Some((flipped, decisions_from_placements(facts, placements)))
 }
 
 fn mutate(batch: &mut Batch, seed: u64) -> Option<Mutant> {
     let text = generate_functions::function(seed);
-    let mut rng = Rng::new(seed ^ 0x5eed);
-    let mut flipped = None;
-    let wrong = add(batch, &text, &options(), &mut |facts, decisions| {
-        let (decisions, what) = flip(facts, decisions, &mut rng);
-        flipped = flipped.or(what);
-        decisions
-    });
-    let (flipped, rejected) = flipped?;
+    let analysed = analyse(parse(&text).op(), &options()).unwrap_or_else(|d| panic!("seed {seed}: {d}\n{text}"));
+    let main = analysed.into_iter().find(|f| f.name == "main").expect("the generator makes @main");
+    let (flipped, wrong) = flip(&main.facts, &main.decisions, &mut Rng::new(seed ^ 0x5eed))?;
+    let rejected = checker::check(&main.facts, &wrong).is_err();
     // Decisions that cannot be carried out make no program.
-    let wrong = wrong.ok()?;
-    let right = add(batch, &text, &options(), &mut |_, decisions| decisions).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    let wrong = add(batch, &text, Some(wrong)).ok()?;
+    let right = add(batch, &text, None).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     Some(Mutant { seed, right, wrong, flipped, rejected })
 }
 
