@@ -5,7 +5,7 @@
 
 use crate::options::{CompileOptions, TargetDescription, target_kind};
 use crate::report::{Dump, Report, Timing};
-use monopour_bufferize::{Options, run_one_shot};
+use monopour_bufferize::{Options, eliminate_empty_tensors, run_one_shot};
 use monopour_frontend as frontend;
 use monopour_ir::{
     Attr, CANONICALIZE, Context, Contract, Diagnostic, Diagnostics, Module, Op, PrintOptions, run_passes,
@@ -235,6 +235,7 @@ fn place(state: &mut State<'_>) -> Result<(), Diagnostics> {
 
 fn bufferize(state: &mut State<'_>) -> Result<(), Diagnostics> {
     let options = Options { use_encoding_for_memory_space: state.is_gpu(), ..Options::pipeline() };
+    eliminate_empty_tensors(state.module().op(), &options)?;
     let stats = run_one_shot(state.module().op(), &options)?;
     state.report.in_place += stats.in_place as usize;
     state.report.out_of_place += stats.out_of_place as usize;

@@ -4,6 +4,7 @@
 //! `collect` turns a function into facts; `monopour-analysis` decides; `insert_copies` makes the decisions part of the IR;
 //! `buffer_type` predicts memref types; `rewrite` replaces the ops; `boundary` knows functions.
 //!
+//! [`eliminate_empty_tensors`] may run before: what is computed to be inserted is computed in its place.
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
 //! [`analyse`] stops before the rewrite and gives facts and decisions of each function;
 //! [`run_with_decisions`] takes decisions instead of making them:
@@ -23,6 +24,7 @@ mod annotate;
 mod boundary;
 mod buffer_type;
 mod collect;
+mod eliminate_empty_tensors;
 mod insert_copies;
 mod models;
 mod one_shot;
@@ -34,6 +36,7 @@ mod slices;
 
 pub use boundary::{ArgumentSummary, Callees, FunctionSummary};
 pub use buffer_type::BufferTypes;
+pub use eliminate_empty_tensors::eliminate_empty_tensors;
 pub use one_shot::{
     DecisionsByName, FunctionAnalysis, Stats, analyse, run_one_shot, run_with_decisions, run_with_models,
 };

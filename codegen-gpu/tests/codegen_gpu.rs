@@ -8,3 +8,4 @@ mod errors;
 mod loops;
 mod memory;
 mod program;
+mod tiles;

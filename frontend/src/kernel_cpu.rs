@@ -5,8 +5,8 @@
 use crate::dispatch::{Class, Dispatch};
 use crate::kernel::{self, Kernel};
 use crate::linalg::{self, Loops};
-use crate::{pack, rows};
-use monopour_ir::{Op, Type};
+use crate::{pack, products, rows};
+use monopour_ir::{DYNAMIC, Op, Type};
 use monopour_program::CpuTarget;
 
 /// Rows of a task of a matrix product: its part of the left operand stays in the second-level cache.
@@ -23,14 +23,18 @@ const MAX_REDUCTION: i64 = 512;
 const REDUCTION_BLOCK: i64 = 256;
 /// Elements of an elementwise task.
 const TASK_ELEMENTS: i64 = 65_536;
+/// Elements of a task whose ops read what others have written: they stay in the first-level cache.
+const LINE_ELEMENTS: i64 = 4_096;
+/// Elements of a line of an image.
+const LINE: i64 = 64;
+/// Longest reduction whose panels code generation packs.
+const MAX_PANEL: i64 = 512;
 
 /// What happens inside a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Inner {
-    /// Nothing: linalg ops stay as they are and become scalar loops.
+    /// Nothing: linalg ops stay as they are until code generation makes loops over vectors of them.
     Plain,
-    /// Vectors of this many elements along the innermost loop.
-    Elementwise { lanes: i64 },
     /// Register tiles of a matrix product.
     Contraction { rows: i64, columns: i64, block: Option<i64> },
 }
@@ -40,13 +44,12 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
     let lanes = lanes(dispatch.root, cpu);
     let class = dispatch.class();
     let (tile, register_tile, inner) = match class {
-        Class::Contraction if dispatch.matmul().is_some() => contraction(dispatch, loops, lanes, cpu),
-        Class::Elementwise => elementwise(dispatch, loops, lanes),
+        Class::Contraction if is_scripted(dispatch) => contraction(dispatch, loops, lanes, cpu),
+        Class::Contraction => (product(dispatch, loops), vec![1], Inner::Plain),
+        Class::Convolution => (convolution(dispatch, loops), vec![1], Inner::Plain),
         Class::Row => (rows(dispatch, loops), vec![1], Inner::Plain),
-        Class::Contraction | Class::Convolution | Class::Generic => {
-            let elements = kernel::task_elements(loops, 4_096);
-            (kernel::contiguous_tile(loops, elements), vec![1], Inner::Plain)
-        }
+        Class::Elementwise => (contiguous(loops, TASK_ELEMENTS), vec![1], Inner::Plain),
+        Class::Generic => (contiguous(loops, LINE_ELEMENTS), vec![1], Inner::Plain),
     };
     let kernel = Kernel {
         class,
@@ -67,27 +70,69 @@ fn lanes(op: Op, cpu: &CpuTarget) -> i64 {
     i64::from(cpu.vector_bits) / i64::try_from(bits).unwrap_or(64).max(8)
 }
 
-fn elementwise(dispatch: &Dispatch, loops: &Loops, lanes: i64) -> (Vec<i64>, Vec<i64>, Inner) {
-    let mut tile = kernel::contiguous_tile(loops, kernel::task_elements(loops, TASK_ELEMENTS));
+fn contiguous(loops: &Loops, elements: i64) -> Vec<i64> {
+    let mut tile = kernel::contiguous_tile(loops, kernel::task_elements(loops, elements));
     kernel::fit_grid(&mut tile, loops);
-    // Keep the innermost loop's tiles even, so that shapes inside a task stay static.
-    match (tile.last_mut(), loops.extents.last()) {
-        (Some(last), Some(extent)) if *last > 0 && extent % *last != 0 && *extent <= MAX_WHOLE => *last = 0,
-        _ => {}
-    }
     keep_one_cut(&mut tile, loops);
-    let run = match (tile.last(), loops.extents.last()) {
-        (Some(0), Some(extent)) => *extent,
-        (Some(cut), _) => *cut,
-        (None, _) => 1,
+    tile
+}
+
+/// Whether a transform script makes the register tiles of a contraction. Code generation makes those of the others, and packs a
+/// transposed right operand with less ado while its panels are short.
+fn is_scripted(dispatch: &Dispatch) -> bool {
+    let transposed =
+        |op: &Op| pack::is_transposed(*op) && linalg::matmul_reduction(*op).is_some_and(|k| k <= MAX_PANEL);
+    dispatch.matmul().is_some_and(|op| !transposed(&op))
+}
+
+/// Tile of a batched or otherwise general contraction: one batch, some rows, and columns that share them.
+fn product(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
+    let found = products::contraction_loops(dispatch.main()).expect("invariant: the class says that there is one");
+    let mut tile = vec![0; loops.extents.len()];
+    let set = |dims: &[usize], wanted: i64, tile: &mut [i64]| {
+        if let Some((last, outer)) = dims.split_last() {
+            outer.iter().for_each(|d| tile[*d] = 1);
+            tile[*last] = known_tile(loops.extents[*last], wanted);
+        }
     };
-    let vectors = whole_vectors(run, lanes, 4);
-    let inner = if can_vectorize(dispatch.root) && !loops.extents.is_empty() {
-        Inner::Elementwise { lanes: vectors }
-    } else {
-        Inner::Plain
-    };
-    (tile, vec![vectors], inner)
+    found.batch.iter().for_each(|d| tile[*d] = 1);
+    // Without rows to share them, columns are read once: long tasks, which are many enough.
+    let rows = if found.n.is_empty() { TASK_ROWS / 2 } else { TASK_ROWS };
+    set(&found.m, rows, &mut tile);
+    set(&found.n, if found.m.is_empty() { TASK_COLUMNS / 2 } else { TASK_COLUMNS }, &mut tile);
+    finish(tile, loops)
+}
+
+/// Tile of a convolution: a line of the image, and the channels that share its windows.
+fn convolution(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
+    let found = products::convolution_loops(dispatch.main()).expect("invariant: the class says that there is one");
+    let mut tile = vec![0; loops.extents.len()];
+    found.batch.iter().chain(&found.image).for_each(|d| tile[*d] = 1);
+    if let Some(line) = found.image.last() {
+        tile[*line] = known_tile(loops.extents[*line], LINE);
+    }
+    // Channels after the image lie beside each other; before it, they share what a vector of the image reads.
+    let inner = |d: &usize| found.image.last().is_some_and(|line| d > line);
+    for d in found.channels.iter().chain(&found.depth) {
+        let wanted = if inner(d) { TASK_COLUMNS } else { TASK_ROWS / 4 };
+        tile[*d] = known_tile(loops.extents[*d], wanted);
+    }
+    finish(tile, loops)
+}
+
+/// As [`task_tile`]; a loop of unknown length is cut as it comes.
+fn known_tile(extent: i64, wanted: i64) -> i64 {
+    if extent == DYNAMIC { wanted } else { task_tile(extent.max(1), wanted, 1) }
+}
+
+/// Only loops that can be cut are, and few enough for a grid.
+fn finish(mut tile: Vec<i64>, loops: &Loops) -> Vec<i64> {
+    for (t, can) in tile.iter_mut().zip(&loops.tileable) {
+        *t = if *can { *t } else { 0 };
+    }
+    kernel::fit_grid(&mut tile, loops);
+    keep_one_cut(&mut tile, loops);
+    tile
 }
 
 /// One row by one of the first loops, and rows of about a task's elements of the last.
@@ -96,7 +141,7 @@ fn rows(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
     let length: i64 = rows::inner_extents(dispatch).iter().map(|e| kernel::known(*e)).product();
     let mut tile = vec![1; rank];
     if let (Some(last), Some(extent)) = (tile.last_mut(), loops.extents[..rank].last()) {
-        *last = (TASK_ELEMENTS / length.max(1)).clamp(1, kernel::known(*extent));
+        *last = (LINE_ELEMENTS / length.max(1)).clamp(1, kernel::known(*extent));
     }
     tile
 }
@@ -105,7 +150,7 @@ fn keep_one_cut(tile: &mut [i64], loops: &Loops) {
     if tile.iter().all(|t| *t == 0) {
         let last = (0..tile.len()).rev().find(|i| loops.tileable[*i]);
         if let Some(i) = last {
-            tile[i] = loops.extents[i];
+            tile[i] = kernel::known(loops.extents[i]);
         }
     }
 }

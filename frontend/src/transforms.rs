@@ -73,7 +73,6 @@ impl Dispatch<'_> {
         let task = self.plan.task.clone();
         match self.plan.inner {
             Inner::Plain => {}
-            Inner::Elementwise { lanes } => self.vector_loops(&forall, "root", &task, &[lanes]),
             Inner::Contraction { rows, columns, block: None } => self.register_tiles_fused(&forall, [rows, columns]),
             Inner::Contraction { rows, columns, block: Some(block) } => {
                 if !self.root_is_contraction() {

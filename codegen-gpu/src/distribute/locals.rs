@@ -109,6 +109,8 @@ pub(super) struct Place<'a> {
     pub(super) at_once: Option<i64>,
     /// Buffers that the kernel has without scratch.
     pub(super) buffers: usize,
+    /// Buffers and scalars that the caller passes.
+    pub(super) passed: usize,
 }
 
 /// Adds the argument for a local buffer; returns it and the elements of one workgroup.
@@ -130,7 +132,12 @@ fn extend(
         let mut amount = Amount::Constant(at_once);
         let mut product = code.c(1);
         for size in &local.sizes {
-            let bound = bound(size.value, body).ok_or_else(|| error::unknown_extent(local.op))?;
+            let passed = |position: usize| {
+                // The arguments as the caller knows them: scratch so far does not count.
+                let position = if position < place.buffers { position } else { position - scratch.len() };
+                (position < place.passed).then_some(Amount::Passed(position))
+            };
+            let bound = bound(size.value, body, &passed).ok_or_else(|| error::unknown_extent(local.op))?;
             product = code.mul(product, size.value);
             amount = Amount::Of("arith.muli", Box::new([amount, bound]));
         }
@@ -143,22 +150,18 @@ fn extend(
 }
 
 /// An upper bound of an extent in terms of the kernel's arguments. Sums, products and extrema of extents grow with their parts.
-fn bound(value: Value, body: Block) -> Option<Amount> {
+fn bound(value: Value, body: Block, passed: &dyn Fn(usize) -> Option<Amount>) -> Option<Amount> {
     if let Some(c) = value.constant_int() {
         return Some(Amount::Constant(c));
     }
     if let Some((block, position)) = value.as_block_arg() {
-        return (block == body).then_some(Amount::Passed(position));
+        return passed(position).filter(|_| block == body);
     }
     let op = value.defining_op()?;
-    let both = |name: &'static str| {
-        let parts = [bound(op.operand(0), body)?, bound(op.operand(1), body)?];
-        Some(Amount::Of(name, Box::new(parts)))
-    };
+    let part = |index: usize| bound(op.operand(index), body, passed);
+    let both = |name: &'static str| Some(Amount::Of(name, Box::new([part(0)?, part(1)?])));
     match op.name() {
-        "arith.minsi" => {
-            both("arith.minsi").or_else(|| bound(op.operand(0), body).or_else(|| bound(op.operand(1), body)))
-        }
+        "arith.minsi" => both("arith.minsi").or_else(|| part(0).or_else(|| part(1))),
         "arith.addi" => both("arith.addi"),
         "arith.muli" => both("arith.muli"),
         "arith.maxsi" => both("arith.maxsi"),
@@ -169,11 +172,10 @@ fn bound(value: Value, body: Block) -> Option<Amount> {
 /// Allocates the scratch of a call in front of its forall.
 pub(super) fn allocate_scratch(rw: &mut Rewriter, call: Op, border: &Border) -> Result<Vec<Value>, Diagnostics> {
     let mut out = Vec::new();
-    let added = border.scratch.len();
     for scratch in &border.scratch {
         let mut sizes = Vec::new();
         if scratch.ty.shape() == Some(vec![DYNAMIC]) {
-            sizes.push(compute(rw, call, &scratch.elements, border.signature.buffers, added)?);
+            sizes.push(compute(rw, call, &scratch.elements)?);
         }
         let spec = OpSpec::new("memref.alloc", call.location())
             .operands(&sizes)
@@ -184,18 +186,16 @@ pub(super) fn allocate_scratch(rw: &mut Rewriter, call: Op, border: &Border) -> 
     Ok(out)
 }
 
-fn compute(rw: &mut Rewriter, call: Op, amount: &Amount, buffers: usize, added: usize) -> Result<Value, Diagnostics> {
+fn compute(rw: &mut Rewriter, call: Op, amount: &Amount) -> Result<Value, Diagnostics> {
     Ok(match amount {
         Amount::Constant(c) => rw.const_index(*c, call.location()),
-        // Scratch arguments stand before the scalars in the kernel, not in the call.
         Amount::Passed(position) => {
-            let position = if *position >= buffers { position.saturating_sub(added) } else { *position };
-            let passed = call.operands().get(position).copied().filter(|v| v.ty().is_index());
+            let passed = call.operands().get(*position).copied().filter(|v| v.ty().is_index());
             passed.ok_or_else(|| error::unknown_extent(call))?
         }
         Amount::Of(name, parts) => {
-            let left = compute(rw, call, &parts[0], buffers, added)?;
-            let right = compute(rw, call, &parts[1], buffers, added)?;
+            let left = compute(rw, call, &parts[0])?;
+            let right = compute(rw, call, &parts[1])?;
             let index = Type::index(call.context());
             rw.create(OpSpec::new(name, call.location()).operands(&[left, right]).results(&[index]))?.result(0)
         }

@@ -141,7 +141,8 @@ fn kernel(
     boundary::flatten_arguments(rw, func, &signature, &unknown)?;
 
     let mut code = Code::before(rw, end);
-    let place = Place { device, worker, end, at_once: grid.at_once(), buffers: signature.buffers };
+    let place =
+        Place { device, worker, end, at_once: grid.at_once(), buffers: signature.buffers, passed: signature.ids.start };
     let (entry, scratch) = write(&mut code, func, &model, &attr, &place)?;
     if grid.most.is_some() && !scratch.is_empty() {
         // The next tile takes the same scratch.

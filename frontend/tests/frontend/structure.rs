@@ -125,7 +125,13 @@ fn a_generic_that_no_strategy_knows_is_one_dispatch_of_its_class() {
                  %s = arith.addf %c, %p : f32\n    linalg.yield %s : f32";
     let cases = [
         generic("tensor<9x40xf32>", "tensor<40xf32>", ["(i, j) -> (i, j)", "(i, j) -> (j)"], &format!("{r}, {p}"), add),
-        generic("tensor<9x8x40xf32>", "tensor<9x40xf32>", ["(i, j, k) -> (i, j, k)", "(i, j, k) -> (i, k)"], &format!("{p}, {r}, {p}"), add),
+        generic(
+            "tensor<9x8x40xf32>",
+            "tensor<9x40xf32>",
+            ["(i, j, k) -> (i, j, k)", "(i, j, k) -> (i, k)"],
+            &format!("{p}, {r}, {p}"),
+            add,
+        ),
         generic("tensor<10xf32>", "tensor<10xf32>", ["(i) -> (-i + 9)", "(i) -> (i)"], p, add),
         generic("tensor<19xf32>", "tensor<10xf32>", ["(i) -> (i * 2)", "(i) -> (i)"], p, add),
         generic("tensor<200xf32>", "tensor<200xf32>", ["(i) -> (i)", "(i) -> (i)"], p, index),

@@ -39,7 +39,7 @@ impl Model {
     fn block(&mut self, code: &mut Code, block: Block) -> Result<Vec<Step>, Diagnostics> {
         let mut steps: Vec<Step> = Vec::new();
         for op in block.ops() {
-            let before = self.ops.len();
+            let mut before = self.ops.len();
             match op.name() {
                 "memref.alloc" | "memref.alloca" => self.local(code, op)?,
                 "memref.dim" | "memref.extract_strided_metadata" => self.metadata(code, op)?,
@@ -53,7 +53,10 @@ impl Model {
                     steps.push(Step::Access(op));
                 }
                 "memref.dealloc" | "memref.assume_alignment" => self.replaced.push(op),
-                "scf.for" | "scf.if" | "scf.while" => self.region(code, op, &mut steps)?,
+                "scf.for" | "scf.if" | "scf.while" => {
+                    self.region(code, op, &mut steps)?;
+                    before = self.ops.len();
+                }
                 "func.return" | "scf.yield" | "scf.condition" => no_buffers(op)?,
                 "gpu.block_id" | "gpu.grid_dim" => {}
                 _ if matches!(op.dialect(), "arith" | "math" | "ub") => {}
