@@ -10,7 +10,7 @@ use monopour_frontend as frontend;
 use monopour_ir::{
     Attr, CANONICALIZE, Context, Contract, Diagnostic, Diagnostics, Module, Op, PrintOptions, run_passes,
 };
-use monopour_program::{Constant, CopyNote, DType, Program, Signature, TensorDesc, Variant};
+use monopour_program::{Constant, CopyNote, DType, DYNAMIC, Program, Signature, TensorDesc, Variant};
 use monopour_split as split;
 use std::path::Path;
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub struct Phase {
 
 /// All phases, in order.
 pub const PHASES: [Phase; 10] = [
-    Phase { name: "import", help: "canonical linalg on tensors, static shapes", run: import, contract: on_tensors },
+    Phase { name: "import", help: "canonical linalg on tensors", run: import, contract: on_tensors },
     Phase { name: "fuse", help: "elementwise ops fused, dispatch roots marked", run: fuse, contract: on_tensors },
     Phase { name: "tile", help: "one scf.forall over tiles per dispatch", run: tile, contract: tiled },
     Phase { name: "place", help: "host or device for each op, memory spaces", run: place, contract: tiled },
@@ -342,15 +342,16 @@ fn signature(state: &State<'_>) -> Result<Signature, Diagnostics> {
                 func.location(),
                 format!("{prefix}{i} of type {ty} cannot cross the boundary of a program"),
             )
-            .with_help("pass ranked tensors of static shape")
+            .with_help("pass ranked tensors, integers, floats and index values")
         };
-        let shape = ty.as_tensor().ok_or_else(unsupported)?.shape;
-        let shape: Result<Vec<u64>, _> = shape.into_iter().map(u64::try_from).collect();
         let name = named("monopour.name").and_then(|n| n.as_string().map(str::to_owned));
+        let size = |extent: i64| u64::try_from(extent).unwrap_or(DYNAMIC);
+        let shape = ty.as_tensor().map(|tensor| tensor.shape.into_iter().map(size).collect());
         Ok(TensorDesc {
             name: name.unwrap_or_else(|| format!("{prefix}{i}")),
             dtype: DType::parse(&ty.element().to_string()).ok_or_else(unsupported)?,
-            shape: shape.map_err(|_| unsupported())?,
+            scalar: shape.is_none(),
+            shape: shape.unwrap_or_default(),
             donated: named("monopour.donate").is_some(),
         })
     };

@@ -1,8 +1,9 @@
 //! The signature under which the runtime calls a kernel.
 //!
-//! Before: `llvm.func @k(%a: !llvm.ptr, %b: !llvm.ptr, %i: i64)`, in the order of the kernel's arguments.
+//! Before: `llvm.func @k(%a: !llvm.ptr, %b: !llvm.ptr, %s: f32, %i: i64)`, in the order of the kernel's arguments.
 //! After: that function, internal, as `@k.body`, and `llvm.func @k(%args: !llvm.ptr, %ids: !llvm.ptr)`, which loads each base
-//! pointer and each tile id and calls it; LLVM inlines the one call.
+//! pointer, each scalar (from a slot of 8 bytes behind the pointers) and each tile id and calls it; LLVM inlines the one call.
+//! Requires: buffers, then scalars, then tile ids, as many as `monopour.grid_rank` says (without it: the trailing index arguments).
 
 use crate::error;
 use monopour_ir::{
@@ -12,14 +13,18 @@ use monopour_ir::{
 
 /// Marks a kernel.
 const KERNEL_ATTR: &str = "monopour.kernel";
+/// Number of tile ids of a kernel.
+const GRID_RANK_ATTR: &str = "monopour.grid_rank";
 /// Dimensions of a task grid.
 const MAX_IDS: usize = 3;
 
-/// How many buffers and tile ids a kernel takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The buffers, scalars and tile ids that a kernel takes.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KernelSignature {
     /// Leading memref arguments.
     pub args: usize,
+    /// Types of the scalars behind them.
+    pub scalars: Vec<Type>,
     /// Trailing `index` arguments.
     pub ids: usize,
 }
@@ -41,14 +46,23 @@ pub fn kernel_signature(func: Op) -> Result<KernelSignature, Diagnostic> {
         return Err(error::kernel_signature(func, "returns a value"));
     }
     let args = inputs.iter().take_while(|t| t.is_memref()).count();
-    let ids = inputs.len() - args;
-    if let Some(other) = inputs[args..].iter().find(|t| !t.is_index()) {
-        return Err(error::kernel_signature(func, &format!("has an argument of type {other} after its buffers")));
-    }
+    let rest = &inputs[args..];
+    let ids = match func.attr(GRID_RANK_ATTR).and_then(|a| a.as_int()) {
+        Some(rank) => usize::try_from(rank).ok().filter(|rank| *rank <= rest.len()),
+        None => Some(rest.iter().rev().take_while(|t| t.is_index()).count()),
+    };
+    let Some(ids) = ids.filter(|ids| rest[rest.len() - ids..].iter().all(|t| t.is_index())) else {
+        return Err(error::kernel_signature(func, "does not end with its tile ids"));
+    };
     if ids > MAX_IDS {
         return Err(error::kernel_signature(func, &format!("has {ids} tile ids, more than {MAX_IDS}")));
     }
+    let scalars = rest[..rest.len() - ids].to_vec();
+    if let Some(other) = scalars.iter().find(|t| scalar_bits(**t).is_none()) {
+        return Err(error::kernel_signature(func, &format!("has an argument of type {other} after its buffers")));
+    }
     for ty in &inputs[..args] {
+        // A buffer of unknown extent comes as its base, of rank 0.
         let contiguous = ty.as_memref().is_some_and(|m| m.is_identity()) && ty.static_size_bytes().is_some();
         if !contiguous {
             return Err(error::kernel_signature(
@@ -57,7 +71,13 @@ pub fn kernel_signature(func: Op) -> Result<KernelSignature, Diagnostic> {
             ));
         }
     }
-    Ok(KernelSignature { args, ids })
+    Ok(KernelSignature { args, scalars, ids })
+}
+
+/// Bits of a scalar argument.
+fn scalar_bits(ty: Type) -> Option<u32> {
+    let bits = if ty.is_index() { Some(64) } else { ty.integer_width().or(ty.float_width()) };
+    bits.filter(|bits| *bits <= 64)
 }
 
 /// Gives each of `kernels` (names and signatures before lowering) its entry, in a module in the llvm dialect.
@@ -72,7 +92,7 @@ pub(crate) fn add_entries(module: &Module, kernels: &[(String, KernelSignature)]
         let body_name = format!("{name}.body");
         rewriter.set_attr(body, "sym_name", Attr::string(cx, &body_name));
         rewriter.set_attr(body, "linkage", linkage(cx, "internal"));
-        let entry = entry_function(cx, name, &body_name, *signature, body.location())?;
+        let entry = entry_function(cx, name, &body_name, signature, body.location())?;
         Builder::new(cx, InsertionPoint::After(body)).insert(entry);
     }
     Ok(())
@@ -86,7 +106,7 @@ fn entry_function(
     cx: Context,
     name: &str,
     body: &str,
-    signature: KernelSignature,
+    signature: &KernelSignature,
     loc: Location,
 ) -> Result<Op, Diagnostics> {
     let ptr = Type::parse(cx, "!llvm.ptr").expect("pointer type parses");
@@ -96,6 +116,10 @@ fn entry_function(
     let mut operands = Vec::new();
     for i in 0..signature.args {
         operands.push(load_element(&mut b, block.arg(0), ptr, i, loc)?);
+    }
+    for (i, ty) in signature.scalars.iter().enumerate() {
+        let slot = load_element(&mut b, block.arg(0), i64, signature.args + i, loc)?;
+        operands.push(scalar(&mut b, slot, *ty, loc)?);
     }
     for i in 0..signature.ids {
         operands.push(load_element(&mut b, block.arg(1), i64, i, loc)?);
@@ -130,4 +154,24 @@ fn load_element(b: &mut Builder, base: Value, ty: Type, index: usize, loc: Locat
             .attr("rawConstantIndices", Attr::dense_i32(cx, &[index as i32])),
     )?;
     Ok(b.create(OpSpec::new("llvm.load", loc).operands(&[address.result(0)]).results(&[ty]))?.result(0))
+}
+
+/// The low bits of a slot as a `ty`.
+fn scalar(b: &mut Builder, slot: Value, ty: Type, loc: Location) -> Result<Value, Diagnostics> {
+    let cx = b.context();
+    let bits = scalar_bits(ty).expect("invariant: the signature was checked");
+    let mut value = slot;
+    if bits < 64 {
+        let narrow = Type::integer(cx, bits);
+        let spec = OpSpec::new("llvm.trunc", loc).operands(&[value]).results(&[narrow]);
+        value = b.create(spec.attr("overflowFlags", no_overflow(cx)))?.result(0);
+    }
+    if ty.float_width().is_some() {
+        value = b.create(OpSpec::new("llvm.bitcast", loc).operands(&[value]).results(&[ty]))?.result(0);
+    }
+    Ok(value)
+}
+
+fn no_overflow(cx: Context) -> Attr {
+    Attr::parse(cx, "#llvm.overflow<none>").expect("overflow attribute parses")
 }

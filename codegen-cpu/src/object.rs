@@ -84,6 +84,7 @@ fn kernel(func: Op) -> Result<CpuKernel, Diagnostic> {
     Ok(CpuKernel {
         symbol: func.symbol_name().unwrap_or_default(),
         args: signature.args as u32,
+        scalars: signature.scalars.len() as u32,
         ids: signature.ids as u32,
         copies,
         copied_bytes,

@@ -8,4 +8,5 @@ mod errors;
 mod loops;
 mod memory;
 mod program;
+mod rows;
 mod tiles;

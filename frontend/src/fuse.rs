@@ -30,7 +30,7 @@
 //! of its elements once.
 
 use crate::{fuse_form, linalg, products, specialize};
-use monopour_ir::{AffineMap, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, run_passes};
+use monopour_ir::{AffineMap, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, WalkOrder, run_passes};
 
 /// Number of the dispatch that a linalg op belongs to.
 pub(crate) const DISPATCH: &str = "monopour.dispatch";
@@ -44,11 +44,20 @@ pub(crate) const MEMBER: &str = "monopour.member";
 /// # Errors
 /// Only what upstream's passes report.
 pub fn run(module: &Module) -> Result<(), Diagnostics> {
-    run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops),canonicalize,cse)")?;
     let mut rw = Rewriter::new(module.context());
+    drop_empty_loops(module, &mut rw);
+    // Extents are asked of inputs, so that asking keeps no intermediate alive.
+    let first = "func.func(linalg-generalize-named-ops),resolve-ranked-shaped-type-result-dims,canonicalize,cse";
+    run_passes(module.op(), &format!("builtin.module({first})"))?;
     duplicate_data_movement(module, &mut rw);
     let anchors = guard_reductions(module, &mut rw)?;
-    run_passes(module.op(), "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)")?;
+    let fuse = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)";
+    run_passes(module.op(), fuse)?;
+    if !module.op().find_all("tensor.dim").is_empty() {
+        // The first round leaves questions for the extents of intermediates, each of which is a second reader.
+        run_passes(module.op(), "builtin.module(resolve-ranked-shaped-type-result-dims,canonicalize,cse)")?;
+        run_passes(module.op(), fuse)?;
+    }
     for anchor in find_anchors(module, anchors) {
         rw.erase(anchor);
     }
@@ -57,6 +66,18 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     products::normalize(module, &mut rw);
     unshare(module, &mut rw);
     fuse_form::run(module, &mut rw)
+}
+
+/// An op one of whose loops never runs leaves its destinations as they are.
+fn drop_empty_loops(module: &Module, rw: &mut Rewriter) {
+    let ops = module.op().nested(WalkOrder::Pre).into_iter().filter(|op| linalg::is_structured(*op));
+    for op in ops.collect::<Vec<_>>() {
+        let empty = |v: &Value| v.ty().shape().is_some_and(|shape| shape.contains(&0));
+        if op.num_results() > 0 && op.operands().iter().any(empty) {
+            let destinations = op.operands().split_off(linalg::num_inputs(op));
+            rw.replace_op(op, &destinations);
+        }
+    }
 }
 
 /// A transpose or broadcast with several readers gets a copy for each, so that all of them can fold it.

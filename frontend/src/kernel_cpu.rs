@@ -44,7 +44,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
     let lanes = lanes(dispatch.root, cpu);
     let class = dispatch.class();
     let (tile, register_tile, inner) = match class {
-        Class::Contraction if is_scripted(dispatch) => contraction(dispatch, loops, lanes, cpu),
+        Class::Contraction if is_scripted(dispatch) && is_static(dispatch) => contraction(dispatch, loops, lanes, cpu),
         Class::Contraction => (product(dispatch, loops), vec![1], Inner::Plain),
         Class::Convolution => (convolution(dispatch, loops), vec![1], Inner::Plain),
         Class::Row => (rows(dispatch, loops), vec![1], Inner::Plain),
@@ -133,6 +133,11 @@ fn finish(mut tile: Vec<i64>, loops: &Loops) -> Vec<i64> {
     kernel::fit_grid(&mut tile, loops);
     keep_one_cut(&mut tile, loops);
     tile
+}
+
+/// Whether all extents of the dispatch's main op are known.
+fn is_static(dispatch: &Dispatch) -> bool {
+    linalg::loops(dispatch.main()).is_some_and(|loops| !loops.extents.contains(&DYNAMIC))
 }
 
 /// One row by one of the first loops, and rows of about a task's elements of the last.

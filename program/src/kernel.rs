@@ -95,6 +95,8 @@ pub struct CpuKernel {
     pub symbol: String,
     /// Number of base pointers in `args`.
     pub args: u32,
+    /// Number of scalars in `args`, behind the pointers: 8 bytes each, the value in the low ones.
+    pub scalars: u32,
     /// Number of tile ids in `ids`, outermost dimension first; at most 3.
     pub ids: u32,
     /// As in [`GpuKernel::copies`].
@@ -127,6 +129,14 @@ impl Kernel {
         match self {
             Kernel::Gpu(kernel) => kernel.bindings.len(),
             Kernel::Cpu(kernel) => kernel.args as usize,
+        }
+    }
+
+    /// Number of scalars that a dispatch must push.
+    pub fn scalars_len(&self) -> usize {
+        match self {
+            Kernel::Gpu(kernel) => kernel.scalars.len(),
+            Kernel::Cpu(kernel) => kernel.scalars as usize,
         }
     }
 

@@ -45,16 +45,38 @@ pub struct TensorDesc {
     pub name: String,
     /// Element type.
     pub dtype: DType,
-    /// Sizes of the dimensions; empty for a scalar.
+    /// Sizes of the dimensions, [`DYNAMIC`] for one that each run decides; empty for a single element.
     pub shape: Vec<u64>,
     /// An input that the program may overwrite or return; always false for a result.
     pub donated: bool,
+    /// A number rather than a tensor: host code takes it by value, and it lies in no buffer.
+    pub scalar: bool,
 }
 
+/// The size of a dimension that each run decides.
+pub const DYNAMIC: u64 = u64::MAX;
+
 impl TensorDesc {
-    /// Bytes of the tensor. Saturates where the product overflows, which [`Program::verify`] rejects.
+    /// A tensor that is not donated.
+    pub fn tensor(name: impl Into<String>, dtype: DType, shape: Vec<u64>) -> TensorDesc {
+        TensorDesc { name: name.into(), dtype, shape, donated: false, scalar: false }
+    }
+
+    /// Whether every size is known before a run.
+    pub fn is_static(&self) -> bool {
+        !self.shape.contains(&DYNAMIC)
+    }
+
+    /// Whether a tensor of these sizes is one that this describes.
+    pub fn fits(&self, shape: &[u64]) -> bool {
+        let same = |(expected, found): (&u64, &u64)| *expected == DYNAMIC || expected == found;
+        self.shape.len() == shape.len() && self.shape.iter().zip(shape).all(same)
+    }
+
+    /// Bytes of the tensor. Saturates where the product overflows, which [`Program::verify`] rejects, and where a size is
+    /// not known.
     pub fn size_bytes(&self) -> u64 {
-        tensor_bytes(self.dtype, &self.shape).unwrap_or(u64::MAX)
+        if self.is_static() { tensor_bytes(self.dtype, &self.shape).unwrap_or(u64::MAX) } else { u64::MAX }
     }
 
     /// Number of elements, saturating as [`TensorDesc::size_bytes`] does.
@@ -62,10 +84,13 @@ impl TensorDesc {
         self.shape.iter().try_fold(1u64, |n, &extent| n.checked_mul(extent)).unwrap_or(u64::MAX)
     }
 
-    /// The MLIR spelling of the type, such as `tensor<2x3xf32>`.
+    /// The MLIR spelling of the type, such as `tensor<2x?xf32>`, or `f32` of a number.
     pub fn type_text(&self) -> String {
-        let dims: String = self.shape.iter().map(|extent| format!("{extent}x")).collect();
-        format!("tensor<{dims}{}>", self.dtype)
+        if self.scalar {
+            return self.dtype.to_string();
+        }
+        let size = |extent: &u64| if *extent == DYNAMIC { "?x".to_owned() } else { format!("{extent}x") };
+        format!("tensor<{}{}>", self.shape.iter().map(size).collect::<String>(), self.dtype)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::constants::Constant;
 use crate::error::Error;
 use crate::kernel::{GpuKernel, Kernel};
-use crate::program::{MemoryPlan, Program, TensorDesc, Variant, tensor_bytes};
+use crate::program::{DYNAMIC, MemoryPlan, Program, TensorDesc, Variant, tensor_bytes};
 use crate::target::Target;
 
 type Check = Result<(), Error>;
@@ -36,8 +36,12 @@ fn verify_tensors(kind: &str, tensors: &[TensorDesc]) -> Check {
             return inconsistent(format!("two {kind}s are named `{}`", tensor.name));
         }
         // The runtime counts bytes in 63 bits: offsets pass through i64 in host code.
-        if tensor_bytes(tensor.dtype, &tensor.shape).is_none_or(|bytes| bytes > i64::MAX as u64) {
+        let known: Vec<u64> = tensor.shape.iter().copied().filter(|extent| *extent != DYNAMIC).collect();
+        if tensor_bytes(tensor.dtype, &known).is_none_or(|bytes| bytes > i64::MAX as u64) {
             return inconsistent(format!("{kind} `{tensor}` is too large"));
+        }
+        if tensor.scalar && (tensor.donated || !tensor.shape.is_empty()) {
+            return inconsistent(format!("{kind} `{}` is a number with sizes, or donated", tensor.name));
         }
     }
     Ok(())

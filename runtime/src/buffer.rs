@@ -22,7 +22,7 @@ impl HostTensor {
     /// # Errors
     /// [`Error::Tensor`] when `data` has another length than the type asks for.
     pub fn new(dtype: DType, shape: Vec<u64>, data: Vec<u8>) -> Result<HostTensor, Error> {
-        let tensor = TensorDesc { name: String::new(), dtype, shape, donated: false };
+        let tensor = TensorDesc { name: String::new(), dtype, shape, donated: false, scalar: false };
         if tensor.size_bytes() != data.len() as u64 {
             let what = format!("{} bytes of data for a {}", data.len(), tensor.type_text());
             return Err(Error::Tensor { what });
@@ -98,10 +98,10 @@ fn f16_to_f64(bits: u16) -> f64 {
 }
 
 fn check_type(dtype: DType, shape: &[u64], desc: &TensorDesc) -> Result<(), Error> {
-    if dtype == desc.dtype && shape == desc.shape {
+    if dtype == desc.dtype && desc.fits(shape) {
         return Ok(());
     }
-    let found = TensorDesc { name: String::new(), dtype, shape: shape.to_vec(), donated: false };
+    let found = TensorDesc { name: String::new(), dtype, shape: shape.to_vec(), donated: false, scalar: desc.scalar };
     Err(Error::InputType { name: desc.name.clone(), expected: desc.type_text(), found: found.type_text() })
 }
 
@@ -126,6 +126,8 @@ pub(crate) type Shared<B> = Arc<Loan<B>>;
 pub(crate) enum Storage {
     Gpu(Shared<GpuBuffer>),
     Cpu(Shared<HostMemory>),
+    /// A number, by its bits: host code takes it by value.
+    Scalar(u64),
 }
 
 /// A tensor on a device: a loan from the session's pool, which gets it back on drop.
@@ -141,8 +143,8 @@ pub struct DeviceTensor {
 }
 
 impl DeviceTensor {
-    pub(crate) fn new(desc: &TensorDesc, device: u64, storage: Storage) -> DeviceTensor {
-        DeviceTensor { dtype: desc.dtype, shape: desc.shape.clone(), device, storage: Mutex::new(Some(storage)) }
+    pub(crate) fn new(dtype: DType, shape: Vec<u64>, device: u64, storage: Storage) -> DeviceTensor {
+        DeviceTensor { dtype, shape, device, storage: Mutex::new(Some(storage)) }
     }
 
     /// Element type.

@@ -107,6 +107,11 @@ pub enum Error {
         /// Which, and why it cannot be used.
         what: String,
     },
+    /// R0019: a check of the program failed.
+    Trap {
+        /// Which check.
+        code: i64,
+    },
     /// A P code: the program itself is wrong.
     Program(monopour_program::Error),
 }
@@ -131,6 +136,7 @@ impl Error {
             Error::Access { .. } => "R0014",
             Error::Limit { .. } => "R0015",
             Error::Tensor { .. } => "R0016",
+            Error::Trap { .. } => "R0019",
             Error::Program(error) => error.code(),
         }
     }
@@ -157,6 +163,7 @@ impl Error {
             }
             Error::Limit { .. } => "compile the model for this device, or take another one",
             Error::Tensor { .. } => "give each donated tensor once, and to a session on its own device",
+            Error::Trap { .. } => "give inputs whose sizes fit together, and indices within their tensors",
             Error::Program(error) => error.help(),
         }
     }
@@ -217,8 +224,18 @@ impl fmt::Display for Error {
                 write!(f, "{subject} exceeds the device's {limit}: {needed} needed, {offered} offered")
             }
             Error::Tensor { what } => write!(f, "{what}"),
+            Error::Trap { code } => write!(f, "{}", trap_text(*code)),
             Error::Program(error) => write!(f, "{error}"),
         }
+    }
+}
+
+/// What a failed check found.
+fn trap_text(code: i64) -> &'static str {
+    match code {
+        1 => "an index lies outside of its tensor",
+        2 => "sizes of tensors do not fit together",
+        _ => "a check of the program failed",
     }
 }
 

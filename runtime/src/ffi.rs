@@ -60,6 +60,46 @@ extern "C" fn monopour_rt_fill(cx: i64, dst: i64, offset: i64, bytes: i64, patte
     enter(cx, |calls| calls.fill((dst, offset), bytes, pattern as u32));
 }
 
+extern "C" fn monopour_rt_input_scalar(cx: i64, index: i64) -> i64 {
+    enter(cx, |calls| calls.input_scalar(index))
+}
+
+extern "C" fn monopour_rt_input_dim(cx: i64, index: i64, dim: i64) -> i64 {
+    enter(cx, |calls| calls.input_dim(index, dim))
+}
+
+extern "C" fn monopour_rt_result_scalar(cx: i64, index: i64, bits: i64) {
+    enter(cx, |calls| calls.result_scalar(index, bits));
+}
+
+extern "C" fn monopour_rt_result_dim(cx: i64, index: i64, dim: i64, extent: i64) {
+    enter(cx, |calls| calls.result_dim(index, dim, extent));
+}
+
+extern "C" fn monopour_rt_scalar(cx: i64, bits: i64) {
+    enter(cx, |calls| calls.scalar(bits));
+}
+
+extern "C" fn monopour_rt_read(cx: i64, handle: i64, offset: i64, bytes: i64) -> i64 {
+    enter(cx, |calls| calls.read(handle, offset, bytes))
+}
+
+extern "C" fn monopour_rt_write(cx: i64, handle: i64, offset: i64, bytes: i64, bits: i64) {
+    enter(cx, |calls| calls.write(handle, offset, bytes, bits));
+}
+
+extern "C" fn monopour_rt_trap(cx: i64, code: i64) {
+    enter(cx, |calls| calls.trap(code));
+}
+
+/// Whether no call has failed: what ends a loop that counts on a value from a failed call.
+extern "C" fn monopour_rt_ok(cx: i64) -> i64 {
+    let cx = cx as *const HostContext<'_>;
+    // SAFETY: as in `enter`.
+    let cx = unsafe { &*cx };
+    i64::from(cx.is_ok())
+}
+
 /// The closed table of what native code may call.
 pub(crate) fn resolve(symbol: &str) -> Option<usize> {
     Some(match symbol {
@@ -73,6 +113,15 @@ pub(crate) fn resolve(symbol: &str) -> Option<usize> {
         "monopour_rt_dispatch" => monopour_rt_dispatch as *const () as usize,
         "monopour_rt_copy" => monopour_rt_copy as *const () as usize,
         "monopour_rt_fill" => monopour_rt_fill as *const () as usize,
+        "monopour_rt_input_scalar" => monopour_rt_input_scalar as *const () as usize,
+        "monopour_rt_input_dim" => monopour_rt_input_dim as *const () as usize,
+        "monopour_rt_result_scalar" => monopour_rt_result_scalar as *const () as usize,
+        "monopour_rt_result_dim" => monopour_rt_result_dim as *const () as usize,
+        "monopour_rt_scalar" => monopour_rt_scalar as *const () as usize,
+        "monopour_rt_read" => monopour_rt_read as *const () as usize,
+        "monopour_rt_write" => monopour_rt_write as *const () as usize,
+        "monopour_rt_trap" => monopour_rt_trap as *const () as usize,
+        "monopour_rt_ok" => monopour_rt_ok as *const () as usize,
         // LLVM makes calls to these three out of plain loops.
         "memcpy" => libc::memcpy as *const () as usize,
         "memmove" => libc::memmove as *const () as usize,
@@ -123,9 +172,9 @@ impl NativeKernel {
         Ok(NativeKernel { address, _module: module.clone() })
     }
 
-    /// Runs one task: `args` are base addresses, `ids` the tile ids, outermost first.
-    pub fn call(&self, args: &[usize], ids: &[i64]) {
-        type Function = extern "C" fn(*const usize, *const i64);
+    /// Runs one task: `args` are base addresses, then scalars; `ids` the tile ids, outermost first.
+    pub fn call(&self, args: &[u64], ids: &[i64]) {
+        type Function = extern "C" fn(*const u64, *const i64);
         // SAFETY: as in `HostFunction::call`; a kernel is `void(void *const *, const int64_t *)` by the artifact's
         // contract, and an address has the representation of a pointer. It stays within the buffers that it is given:
         // their sizes were checked against what host code stated.
@@ -217,6 +266,28 @@ impl HostMemory {
         let to = unsafe { self.address.add(offset) };
         // SAFETY: both ranges are valid for `bytes` bytes (checked); `copy` allows overlap.
         unsafe { std::ptr::copy(from, to, bytes) };
+    }
+
+    /// Copies bytes at `offset` out.
+    pub fn read_at(&self, offset: usize, data: &mut [u8]) {
+        assert!(
+            offset.checked_add(data.len()).is_some_and(|end| end <= self.bytes),
+            "invariant: the executor checks ranges"
+        );
+        // SAFETY: the range was checked to lie within `self`.
+        let from = unsafe { self.address.add(offset) };
+        // SAFETY: `data.len()` bytes are ours (checked), initialized when made; a borrowed slice cannot lie in this memory.
+        unsafe { std::ptr::copy_nonoverlapping(from, data.as_mut_ptr(), data.len()) };
+    }
+
+    /// Copies `data` to `offset`.
+    pub fn write_at(&self, offset: usize, data: &[u8]) {
+        let end = offset.checked_add(data.len()).filter(|&end| end <= self.bytes);
+        assert!(end.is_some() && self.is_writable(), "invariant: the executor checks ranges");
+        // SAFETY: the range was checked to lie within `self`.
+        let to = unsafe { self.address.add(offset) };
+        // SAFETY: `data.len()` bytes are ours (checked), and a borrowed slice cannot lie in this memory.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
     }
 
     /// Fills bytes with a little-endian pattern that begins at `offset`.

@@ -20,6 +20,22 @@ pub(crate) trait HostCalls: Send {
     fn arg(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<(), Error>;
     /// Runs a kernel over `grid` with the arguments that were pushed.
     fn dispatch(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error>;
+    /// The value of an input that is a number, in the low bits.
+    fn input_scalar(&mut self, index: i64) -> Result<i64, Error>;
+    /// The size of a dimension of an input.
+    fn input_dim(&mut self, index: i64, dim: i64) -> Result<i64, Error>;
+    /// The value of a result that is a number, in the low bits.
+    fn result_scalar(&mut self, index: i64, bits: i64) -> Result<(), Error>;
+    /// The size of a dimension of a result.
+    fn result_dim(&mut self, index: i64, dim: i64, extent: i64) -> Result<(), Error>;
+    /// Pushes a scalar argument of the next dispatch.
+    fn scalar(&mut self, bits: i64) -> Result<(), Error>;
+    /// Reads up to 8 bytes of a buffer; waits for what writes them.
+    fn read(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<i64, Error>;
+    /// Writes up to 8 bytes of a buffer.
+    fn write(&mut self, handle: i64, offset: i64, bytes: i64, bits: i64) -> Result<(), Error>;
+    /// Ends the run with an error that the program found.
+    fn trap(&mut self, code: i64) -> Result<(), Error>;
     /// Copies bytes between buffers or within one.
     fn copy(&mut self, src: (i64, i64), dst: (i64, i64), bytes: i64) -> Result<(), Error>;
     /// Fills bytes with a repeated 32-bit pattern.
@@ -55,6 +71,11 @@ impl<'a> HostContext<'a> {
                 R::default()
             }
         }
+    }
+
+    /// Whether no call has failed so far.
+    pub fn is_ok(&self) -> bool {
+        self.error.is_none()
     }
 
     /// The first error, once host code has returned.

@@ -24,6 +24,9 @@ pub(crate) struct Pipeline {
     pub pipeline: wgpu::ComputePipeline,
     layout: wgpu::BindGroupLayout,
     pub kernel: GpuKernel,
+    /// The same kernel with every binding writable, for buffers that it gets twice; see [`Pipeline::shared`].
+    shared: Option<Box<Pipeline>>,
+    module: wgpu::ShaderModule,
     /// Bindings are rounded up to a multiple of this.
     granularity: u64,
 }
@@ -32,6 +35,11 @@ impl Pipeline {
     /// Builds the pipeline of `kernel`.
     pub fn new(gpu: &GpuDevice, kernel: &GpuKernel) -> Result<Pipeline, Error> {
         let offered = gpu.limits.max_storage_buffers_per_shader_stage;
+        let (immediates, most) = (kernel.immediate_bytes().into(), gpu.limits.max_immediate_size.into());
+        if immediates > most {
+            let subject = format!("kernel `{}`", kernel.name);
+            return Err(Error::Limit { subject, limit: "immediate bytes", needed: immediates, offered: most });
+        }
         if kernel.bindings.len() > offered as usize {
             let subject = format!("kernel `{}`", kernel.name);
             let needed = kernel.bindings.len() as u64;
@@ -68,7 +76,7 @@ impl Pipeline {
         let pipeline_layout = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label,
             bind_group_layouts: &[Some(&layout)],
-            immediate_size: 0,
+            immediate_size: kernel.immediate_bytes(),
         });
         let pipeline = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label,
@@ -82,7 +90,20 @@ impl Pipeline {
             },
             cache: None,
         });
-        Pipeline { pipeline, layout, kernel: kernel.clone(), granularity }
+        Pipeline { pipeline, layout, kernel: kernel.clone(), shared: None, module: module.clone(), granularity }
+    }
+
+    /// The kernel with every binding writable, and whether that was made by this call: wgpu takes one buffer several times in a
+    /// dispatch only if all its bindings are of one kind.
+    pub fn shared(&mut self, gpu: &GpuDevice) -> (&Pipeline, bool) {
+        let is_new = self.shared.is_none();
+        let (kernel, module, granularity) = (&self.kernel, &self.module, self.granularity);
+        let shared = self.shared.get_or_insert_with(|| {
+            let mut kernel = kernel.clone();
+            kernel.bindings.iter_mut().for_each(|binding| binding.access = Access::ReadWrite);
+            Box::new(Pipeline::with_module(gpu, &kernel, module, (&[], granularity)))
+        });
+        (shared, is_new)
     }
 
     /// Bytes that are bound for a range: never zero, and a multiple of the granularity where the buffer is long enough.

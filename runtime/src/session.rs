@@ -11,7 +11,7 @@ use crate::device::{Device, Opened};
 use crate::error::Error;
 use crate::executor::cpu::CpuBackend;
 use crate::executor::gpu::GpuBackend;
-use crate::executor::{Backend, Constant, Engine, Input};
+use crate::executor::{Backend, Constant, Engine, Input, Value};
 use crate::ffi::{self, HostFunction, HostMemory, NativeKernel};
 use crate::native::NativeModule;
 use crate::pool::{Physical, Pool, SharedAccount};
@@ -157,7 +157,7 @@ impl Session {
         check_count(descs.len(), inputs.len())?;
         descs.iter().zip(inputs).try_for_each(|(desc, input)| input.check(desc))?;
         let start = Instant::now();
-        let data = inputs.iter().map(HostTensor::data);
+        let data = descs.iter().zip(inputs).map(|(desc, input)| (desc.scalar, input.data()));
         let account = self.account.clone();
         let storages = match &mut self.engine {
             AnyEngine::Gpu { engine, .. } => {
@@ -165,7 +165,10 @@ impl Session {
                 gpu.scoped("uploading inputs", || {
                     let mut uploader = Uploader::new(&gpu, &account);
                     let storages: Result<Vec<_>, Error> = data
-                        .map(|data| {
+                        .map(|(scalar, data)| {
+                            if scalar {
+                                return Ok(Storage::Scalar(bits(data)));
+                            }
                             let loan = engine.take(data.len() as u64)?;
                             uploader.write(&loan, data)?;
                             Ok(Storage::Gpu(Arc::new(loan)))
@@ -177,7 +180,10 @@ impl Session {
             }
             AnyEngine::Cpu(engine) => {
                 let storages: Result<Vec<_>, Error> = data
-                    .map(|data| {
+                    .map(|(scalar, data)| {
+                        if scalar {
+                            return Ok(Storage::Scalar(bits(data)));
+                        }
                         let loan = engine.take(data.len() as u64)?;
                         loan.write(data);
                         Ok(Storage::Cpu(Arc::new(loan)))
@@ -188,7 +194,9 @@ impl Session {
         };
         self.record.upload = (elapsed_ms(start), inputs.iter().map(|input| input.data().len() as u64).sum());
         let device = self.device.id;
-        Ok(descs.iter().zip(storages).map(|(desc, storage)| DeviceTensor::new(desc, device, storage)).collect())
+        let tensors = inputs.iter().zip(storages);
+        let tensors = tensors.map(|(t, storage)| DeviceTensor::new(t.dtype(), t.shape().to_vec(), device, storage));
+        Ok(tensors.collect())
     }
 
     /// Runs the program on tensors that are on the device, and waits until its last kernel is done.
@@ -198,7 +206,7 @@ impl Session {
     /// [`Error::Inputs`], [`Error::InputType`], [`Error::Tensor`]; what host code or the device reports.
     pub fn execute(&mut self, inputs: &[DeviceTensor]) -> Result<Vec<DeviceTensor>, Error> {
         let storages = self.claim(inputs)?;
-        let result_bytes: Vec<u64> = self.program.signature.results.iter().map(|desc| desc.size_bytes()).collect();
+        let descs = &self.program.signature.results;
         let before = self.created();
         match &mut self.engine {
             AnyEngine::Gpu { engine, .. } => engine.backend.recorder.begin_run(),
@@ -208,21 +216,21 @@ impl Session {
         let (results, counts, leaked) = match &mut self.engine {
             AnyEngine::Gpu { engine, .. } => {
                 let inputs = unwrap(storages, |storage| match storage {
-                    Storage::Gpu(buffer) => Some(buffer),
+                    Storage::Gpu(buffer) => Some(Value::Buffer(buffer)),
+                    Storage::Scalar(bits) => Some(Value::Scalar(bits)),
                     Storage::Cpu(_) => None,
                 })?;
-                let outcome = engine.run(&self.host, inputs, &result_bytes)?;
-                let results: Vec<_> = outcome.results.into_iter().map(Storage::Gpu).collect();
-                (results, outcome.counts, outcome.leaked)
+                let outcome = engine.run(&self.host, inputs, descs)?;
+                (wrap(outcome.results, Storage::Gpu), outcome.counts, outcome.leaked)
             }
             AnyEngine::Cpu(engine) => {
                 let inputs = unwrap(storages, |storage| match storage {
-                    Storage::Cpu(buffer) => Some(buffer),
+                    Storage::Cpu(buffer) => Some(Value::Buffer(buffer)),
+                    Storage::Scalar(bits) => Some(Value::Scalar(bits)),
                     Storage::Gpu(_) => None,
                 })?;
-                let outcome = engine.run(&self.host, inputs, &result_bytes)?;
-                let results: Vec<_> = outcome.results.into_iter().map(Storage::Cpu).collect();
-                (results, outcome.counts, outcome.leaked)
+                let outcome = engine.run(&self.host, inputs, descs)?;
+                (wrap(outcome.results, Storage::Cpu), outcome.counts, outcome.leaked)
             }
         };
         let run_ms = elapsed_ms(start);
@@ -235,7 +243,8 @@ impl Session {
         };
         self.book_run(run_ms, gpu_ms, (counts, leaked), before);
         let (descs, device) = (&self.program.signature.results, self.device.id);
-        Ok(descs.iter().zip(results).map(|(desc, storage)| DeviceTensor::new(desc, device, storage)).collect())
+        let tensors = descs.iter().zip(results);
+        Ok(tensors.map(|(d, (storage, shape))| DeviceTensor::new(d.dtype, shape, device, storage)).collect())
     }
 
     /// Copies tensors to the host.
@@ -248,11 +257,18 @@ impl Session {
         let storages = tensors.iter().map(|tensor| tensor.with(|storage| Ok(storage.clone())));
         let storages = storages.collect::<Result<Vec<_>, Error>>()?;
         let sizes = tensors.iter().map(DeviceTensor::size_bytes);
-        let data = match &mut self.engine {
+        let mut data: Vec<Vec<u8>> = vec![Vec::new(); tensors.len()];
+        for (i, (storage, bytes)) in storages.iter().zip(sizes.clone()).enumerate() {
+            if let Storage::Scalar(bits) = storage {
+                data[i] = bits.to_le_bytes()[..bytes as usize].to_vec();
+            }
+        }
+        let in_memory = || storages.iter().zip(sizes.clone()).filter(|(s, _)| !matches!(s, Storage::Scalar(_)));
+        let read = match &mut self.engine {
             AnyEngine::Gpu { engine, staging } => {
-                let buffers = storages.iter().zip(sizes).map(|(storage, bytes)| match storage {
+                let buffers = in_memory().map(|(storage, bytes)| match storage {
                     Storage::Gpu(buffer) => Ok((&***buffer, bytes)),
-                    Storage::Cpu(_) => Err(elsewhere()),
+                    Storage::Cpu(_) | Storage::Scalar(_) => Err(elsewhere()),
                 });
                 let buffers = buffers.collect::<Result<Vec<_>, Error>>()?;
                 let gpu = engine.backend.gpu.clone();
@@ -266,17 +282,19 @@ impl Session {
                 }
             }
             AnyEngine::Cpu(_) => {
-                let data = storages.iter().zip(sizes).map(|(storage, bytes)| match storage {
+                let data = in_memory().map(|(storage, bytes)| match storage {
                     Storage::Cpu(memory) => {
                         let mut data = vec![0; bytes as usize];
                         memory.read(&mut data);
                         Ok(data)
                     }
-                    Storage::Gpu(_) => Err(elsewhere()),
+                    Storage::Gpu(_) | Storage::Scalar(_) => Err(elsewhere()),
                 });
                 data.collect::<Result<Vec<_>, Error>>()?
             }
         };
+        let slots = data.iter_mut().zip(&storages).filter(|(_, s)| !matches!(s, Storage::Scalar(_)));
+        slots.zip(read).for_each(|((slot, _), read)| *slot = read);
         self.record.readback = (elapsed_ms(start), data.iter().map(|data| data.len() as u64).sum());
         tensors.iter().zip(data).map(|(t, data)| HostTensor::new(t.dtype, t.shape.clone(), data)).collect()
     }
@@ -343,13 +361,13 @@ impl Session {
     }
 
     /// Checks the inputs of a run and takes hold of their memory.
-    fn claim(&self, inputs: &[DeviceTensor]) -> Result<Vec<(Storage, u64, bool)>, Error> {
+    fn claim(&self, inputs: &[DeviceTensor]) -> Result<Vec<Claim>, Error> {
         let descs = &self.program.signature.inputs;
         check_count(descs.len(), inputs.len())?;
         descs.iter().zip(inputs).try_for_each(|(desc, input)| input.check(desc, self.device.id))?;
         let claimed = descs.iter().zip(inputs).map(|(desc, input)| {
             let storage = if desc.donated { input.consume()? } else { input.with(|storage| Ok(storage.clone()))? };
-            Ok((storage, desc.size_bytes(), desc.donated))
+            Ok(Claim { storage, bytes: input.size_bytes(), shape: input.shape.clone(), donated: desc.donated })
         });
         claimed.collect()
     }
@@ -393,6 +411,7 @@ impl AnyEngine {
             AnyEngine::Gpu { engine, staging } => {
                 staging.close();
                 engine.backend.bind_groups.clear();
+                engine.backend.release_staging();
                 shut(engine) + staging.outstanding()
             }
             AnyEngine::Cpu(engine) => shut(engine),
@@ -506,17 +525,44 @@ fn cpu_backend(
     Ok(CpuBackend { threads, kernels, recorder: Recorder::new(with_trace) })
 }
 
+/// An input of a run, whichever device it is on.
+struct Claim {
+    storage: Storage,
+    bytes: u64,
+    shape: Vec<u64>,
+    donated: bool,
+}
+
+/// The bits of a number, in the low bytes.
+fn bits(data: &[u8]) -> u64 {
+    let mut bits = [0; 8];
+    bits[..data.len().min(8)].copy_from_slice(&data[..data.len().min(8)]);
+    u64::from_le_bytes(bits)
+}
+
+/// Results with their sizes, as storages.
+fn wrap<B: Physical>(
+    results: Vec<(Value<B>, Vec<u64>)>,
+    storage: impl Fn(crate::buffer::Shared<B>) -> Storage,
+) -> Vec<(Storage, Vec<u64>)> {
+    let each = results.into_iter().map(|(value, shape)| match value {
+        Value::Buffer(buffer) => (storage(buffer), shape),
+        Value::Scalar(bits) => (Storage::Scalar(bits), shape),
+    });
+    each.collect()
+}
+
 /// The storages of a run as buffers of one backend.
-fn unwrap<B: Physical>(
-    storages: Vec<(Storage, u64, bool)>,
-    take: impl Fn(Storage) -> Option<crate::buffer::Shared<B>>,
-) -> Result<Vec<Input<B>>, Error> {
-    let inputs = storages.into_iter().map(|(storage, bytes, donated)| {
-        let buffer = take(storage).ok_or_else(elsewhere)?;
-        if donated && Arc::strong_count(&buffer) > 1 {
+fn unwrap<B: Physical>(claims: Vec<Claim>, take: impl Fn(Storage) -> Option<Value<B>>) -> Result<Vec<Input<B>>, Error> {
+    let inputs = claims.into_iter().map(|Claim { storage, bytes, shape, donated }| {
+        let value = take(storage).ok_or_else(elsewhere)?;
+        if let Value::Buffer(buffer) = &value
+            && donated
+            && Arc::strong_count(buffer) > 1
+        {
             return Err(Error::Tensor { what: "a donated tensor is in use elsewhere, or is another input too".into() });
         }
-        Ok(Input { buffer, bytes, donated })
+        Ok(Input { value, bytes, shape, donated })
     });
     inputs.collect()
 }

@@ -5,26 +5,34 @@ use monopour_ir::{Diagnostic, Op};
 /// A dispatch takes a value that no kernel argument can carry.
 pub(crate) fn captured(op: Op, ty: &str) -> Diagnostic {
     Diagnostic::error("S0001", op.location(), format!("a dispatch captures a value of type {ty}")).with_help(
-        "kernels take whole, contiguous, static memrefs and constants: compute the value inside the dispatch",
+        "kernels take memrefs, integers of 1 to 64 bits, floats and index values: compute the value inside the dispatch",
     )
 }
 
-/// A dispatch whose grid is not known at compile time.
+/// A dispatch whose grid is not normalised.
 pub(crate) fn dynamic_grid(op: Op) -> Diagnostic {
-    Diagnostic::error("S0002", op.location(), "the grid of a dispatch is not static, from 0, by step 1")
-        .with_help("normalise the scf.forall: lower bounds 0, steps 1, constant upper bounds, at most three dimensions")
+    Diagnostic::error(
+        "S0002",
+        op.location(),
+        "the grid of a dispatch is not from 0, by step 1, in at most three dimensions",
+    )
+    .with_help("normalise the scf.forall: lower bounds 0, steps 1, at most three dimensions")
 }
 
 /// A host op outside the closed set that the schedule can express.
 pub(crate) fn not_schedulable(op: Op) -> Diagnostic {
     Diagnostic::error("S0003", op.location(), format!("'{}' cannot run on the host", op.name()))
-        .with_help("host code allocates, frees, copies whole buffers and dispatches kernels; anything else must be inside a dispatch")
+        .with_help("host code allocates, frees, copies, reads and writes elements, computes with scalars, loops, branches and dispatches kernels; anything else must be inside a dispatch")
 }
 
 /// A buffer whose size or layout the host cannot handle.
 pub(crate) fn not_contiguous(op: Op, ty: &str) -> Diagnostic {
-    Diagnostic::error("S0004", op.location(), format!("'{}' needs a static contiguous buffer, found {ty}", op.name()))
-        .with_help("dynamic sizes and strided buffers on the host are not supported yet")
+    Diagnostic::error(
+        "S0004",
+        op.location(),
+        format!("'{}' cannot work on a buffer of type {ty} on the host", op.name()),
+    )
+    .with_help("give results and constants a contiguous layout that begins their buffer")
 }
 
 /// A constant whose data is not in the module nor among the weights.

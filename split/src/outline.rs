@@ -12,15 +12,19 @@
 //! func.func private @main_dispatch_0(%a: memref<..>, %i: index, %j: index) attributes {monopour.kernel = {..}} { .. }
 //! scf.forall (%i, %j) in (4, 16) { func.call @main_dispatch_0(%a, %i, %j) }
 //! ```
-//! Requires: memrefs only; static normalised foralls; captured memrefs are whole, contiguous and static.
-//! Ensures: a kernel's arguments are the captured memrefs in the order of their first use, then the tile ids, outermost
-//! dimension first; one memref is one argument however often the body uses it, because a buffer is bound once per dispatch.
-//! Limits: captured scalars other than constants (S0001), grids that are not static (S0002).
+//! Requires: memrefs only; foralls from 0 by 1; tiles' own buffers inside.
+//! Ensures: a kernel's arguments are buffers in the order of their first use, then scalars, then the tile ids, outermost
+//! dimension first; `monopour.grid_rank` says how many ids there are. A buffer is a whole one, because it is bound once per
+//! dispatch: views that the body uses move into it. One of dynamic sizes or strides that a view does not explain comes as its
+//! base of rank 0, with its offset, sizes and strides as scalars. A host copy with gaps is a dispatch of its own. Left on the host are
+//! views in strided form ([`crate::views`]).
+//! Limits: captured values other than memrefs and scalars (S0001), grids of more than three dimensions (S0002).
 
-use crate::{KERNEL_ATTR, error};
+use crate::captures::{self, Captures};
+use crate::{GRID_RANK_ATTR, KERNEL_ATTR, error, views};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
-    Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder,
+    Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -42,7 +46,9 @@ pub struct Stats {
 pub fn run(module: &Module) -> Result<Stats, Diagnostics> {
     let mut stats = Stats::default();
     for func in module.functions() {
+        views::dispatch_copies(func)?;
         stats.kernels += outline_function(func)?;
+        views::expand(func)?;
     }
     Ok(stats)
 }
@@ -69,91 +75,68 @@ fn is_outlined(forall: Op) -> bool {
     ops.len() == 2 && ops[0].is("func.call")
 }
 
-/// Upper bounds of a static, normalised forall.
-pub(crate) fn grid(forall: Op) -> Option<Vec<i64>> {
+/// One extent of a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Known.
+    Static(i64),
+    /// An index.
+    Dynamic(Value),
+}
+
+/// Upper bounds of a normalised forall.
+pub(crate) fn grid(forall: Op) -> Option<Vec<Extent>> {
     let all = |name: &str, value: i64| Some(forall.attr(name)?.as_ints()?.iter().all(|v| *v == value));
-    if !all("staticLowerBound", 0)? || !all("staticStep", 1)? {
+    if !all("staticLowerBound", 0)? || !all("staticStep", 1)? || forall.num_results() > 0 {
         return None;
     }
+    let mut dynamic = forall.operands().into_iter();
     let upper = forall.attr("staticUpperBound")?.as_ints()?;
-    let ok = forall.num_operands() == 0 && upper.len() <= MAX_GRID_RANK && upper.iter().all(|u| *u >= 0);
-    ok.then_some(upper)
-}
-
-/// What a body uses from outside, split by how it gets into the kernel.
-#[derive(Default)]
-struct Captures {
-    memrefs: Vec<Value>,
-    constants: Vec<Op>,
-}
-
-fn captures(forall: Op) -> Result<Captures, Diagnostics> {
-    let mut out = Captures::default();
-    for op in forall.nested(WalkOrder::Pre) {
-        if op == forall {
-            continue;
-        }
-        for value in op.operands() {
-            if is_defined_inside(value, forall) {
-                continue;
-            }
-            capture(&mut out, op, value)?;
-        }
-    }
-    Ok(out)
-}
-
-fn is_defined_inside(value: Value, forall: Op) -> bool {
-    let owner = value.block().and_then(Block::parent_op);
-    owner.is_some_and(|o| o.is_inside(forall))
-}
-
-fn capture(out: &mut Captures, user: Op, value: Value) -> Result<(), Diagnostics> {
-    let ty = value.ty();
-    if let Some(memref) = ty.as_memref() {
-        if !memref.is_identity() || ty.static_size_bytes().is_none() {
-            return Err(error::captured(user, &ty.to_string()).into());
-        }
-        if !out.memrefs.contains(&value) {
-            out.memrefs.push(value);
-        }
-        return Ok(());
-    }
-    match value.defining_op() {
-        Some(op) if op.is("arith.constant") || op.is("ub.poison") => {
-            if !out.constants.contains(&op) {
-                out.constants.push(op);
-            }
-            Ok(())
-        }
-        _ => Err(error::captured(user, &ty.to_string()).into()),
-    }
+    let extents = upper.into_iter().map(|bound| match bound {
+        DYNAMIC => dynamic.next().map(Extent::Dynamic),
+        bound => (bound >= 0).then_some(Extent::Static(bound)),
+    });
+    let extents: Option<Vec<Extent>> = extents.collect();
+    extents.filter(|extents| extents.len() <= MAX_GRID_RANK)
 }
 
 fn outline(rw: &mut ConversionRewriter, func: Op, forall: Op, name: &str) -> Result<(), Diagnostics> {
-    let grid = grid(forall).ok_or_else(|| error::dynamic_grid(forall))?;
-    let captures = captures(forall)?;
-    build_kernel(rw, func, forall, name, &captures)?;
-    replace_body(rw, forall, name, &captures.memrefs, grid.len())
+    let rank = grid(forall).ok_or_else(|| error::dynamic_grid(forall))?.len();
+    let captures = captures::collect(forall)?;
+    rw.set_point(InsertionPoint::Before(forall));
+    let passed = captures::pass(rw, forall, &captures)?;
+    build_kernel(rw, func, forall, (name, rank), &captures, &passed)?;
+    replace_body(rw, forall, name, &passed.operands(), rank)
 }
 
-fn build_kernel(rw: &mut Rewriter, func: Op, forall: Op, name: &str, captures: &Captures) -> Result<(), Diagnostics> {
+fn build_kernel(
+    rw: &mut Rewriter,
+    func: Op,
+    forall: Op,
+    (name, rank): (&str, usize),
+    captures: &Captures,
+    passed: &captures::Passed,
+) -> Result<(), Diagnostics> {
     let cx = forall.context();
     let loc = forall.location();
     let body = forall.body().expect("a forall has a body");
     let ids: Vec<Value> = body.args();
-    let mut types: Vec<Type> = captures.memrefs.iter().map(|v| v.ty()).collect();
-    types.extend(ids.iter().map(|v| v.ty()));
+    let operands = passed.operands();
+    let types: Vec<Type> = operands.iter().chain(&ids).map(|v| v.ty()).collect();
     let block = Block::new(&types.iter().map(|t| (*t, loc)).collect::<Vec<_>>());
     let region = Region::new();
     region.append(block);
 
     let mut map: HashMap<Value, Value> = HashMap::new();
-    let outer = captures.memrefs.iter().chain(&ids);
-    map.extend(outer.zip(block.args()).map(|(from, to)| (*from, to)));
+    let args = block.args();
+    map.extend(operands.iter().chain(&ids).zip(&args).map(|(from, to)| (*from, *to)));
     rw.set_point(InsertionPoint::End(block));
     for constant in &captures.constants {
         clone_into(rw, *constant, &mut map);
+    }
+    captures::rebuild(rw, passed, &mut map)?;
+    for view in &captures.views {
+        clone_into(rw, *view, &mut map);
     }
     for op in body.ops() {
         if !op.is_terminator() {
@@ -166,6 +149,7 @@ fn build_kernel(rw: &mut Rewriter, func: Op, forall: Op, name: &str, captures: &
         .attr("sym_name", Attr::string(cx, name))
         .attr("function_type", Attr::ty(Type::function(cx, &types, &[])))
         .attr("sym_visibility", Attr::string(cx, "private"))
+        .attr(GRID_RANK_ATTR, Attr::i64(cx, rank as i64))
         .region(region);
     if let Some(kernel) = forall.attr(KERNEL_ATTR) {
         spec = spec.attr(KERNEL_ATTR, kernel);
@@ -175,20 +159,20 @@ fn build_kernel(rw: &mut Rewriter, func: Op, forall: Op, name: &str, captures: &
     Ok(())
 }
 
-fn clone_into(rw: &mut Rewriter, op: Op, map: &mut HashMap<Value, Value>) {
+pub(crate) fn clone_into(rw: &mut Rewriter, op: Op, map: &mut HashMap<Value, Value>) {
     let copy = rw.clone_op(op, |v| map.get(&v).copied().unwrap_or(v));
     rw.insert(copy);
     map.extend(op.results().into_iter().zip(copy.results()));
 }
 
-fn replace_body(rw: &mut Rewriter, forall: Op, name: &str, memrefs: &[Value], rank: usize) -> Result<(), Diagnostics> {
+fn replace_body(rw: &mut Rewriter, forall: Op, name: &str, operands: &[Value], rank: usize) -> Result<(), Diagnostics> {
     let body = forall.body().expect("a forall has a body");
     let mut old: Vec<Op> = body.ops();
     let terminator = old.pop().expect("a forall body has a terminator");
     for op in old.into_iter().rev() {
         rw.erase(op);
     }
-    let mut args = memrefs.to_vec();
+    let mut args = operands.to_vec();
     args.extend(body.args().into_iter().take(rank));
     rw.set_point(InsertionPoint::Before(terminator));
     let callee = Attr::symbol(forall.context(), name);

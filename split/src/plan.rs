@@ -28,10 +28,12 @@ use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, 
 use std::collections::HashMap;
 
 /// Ops whose one result is the same buffer as their first operand.
-pub(crate) const VIEW_LIKE: [&str; 6] = [
+pub(crate) const VIEW_LIKE: [&str; 8] = [
     "memref.cast",
     "memref.collapse_shape",
     "memref.expand_shape",
+    "memref.extract_strided_metadata",
+    "memref.memory_space_cast",
     "memref.reinterpret_cast",
     "memref.subview",
     "memref.view",
@@ -100,18 +102,19 @@ fn collect(block: Block) -> Vec<Transient> {
         let mut deallocs = uses.iter().filter(|u| u.op.is("memref.dealloc"));
         let (Some(dealloc), None) = (deallocs.next(), deallocs.next()) else { continue };
         let Some(size_bytes) = value.ty().static_size_bytes() else { continue };
-        let Some(end) = positions.get(&dealloc.op) else { continue };
-        if alloc.num_operands() != 0 || size_bytes == 0 {
+        if !positions.contains_key(&dealloc.op) || alloc.num_operands() != 0 || size_bytes == 0 {
             continue;
         }
-        let (first, last) = live_range(value, dealloc.op, &positions).unwrap_or((positions[&alloc], *end));
+        // What passes through control flow is a handle: it cannot be an offset of the arena, which has one owner and one access.
+        let Some((first, last)) = live_range(value, dealloc.op, &positions) else { continue };
         let location = alloc.location().position().map(|(f, l, c)| format!("{f}:{l}:{c}")).unwrap_or_default();
         out.push(Transient { alloc, dealloc: dealloc.op, size_bytes, first, last, location });
     }
     out
 }
 
-/// First and last op of the block that touches the buffer through any view; `None` if an alias cannot be followed.
+/// First and last op of the block that touches the buffer through any view; `None` if an alias cannot be followed, or
+/// nothing touches it.
 /// Tighter than alloc to dealloc: upstream's rewriting leaves all allocations at the top.
 fn live_range(value: Value, dealloc: Op, positions: &HashMap<Op, u32>) -> Option<(u32, u32)> {
     let mut range: Option<(u32, u32)> = None;
@@ -125,7 +128,7 @@ fn live_range(value: Value, dealloc: Op, positions: &HashMap<Op, u32>) -> Option
                 work.push(u.op.result(0));
                 continue;
             }
-            if u.op.results().iter().any(|r| r.ty().is_memref()) {
+            if u.op.is_terminator() || u.op.results().iter().any(|r| r.ty().is_memref()) {
                 return None;
             }
             let at = *positions.get(&ancestor_in(u.op, positions)?)?;

@@ -20,21 +20,24 @@
 //!   return
 //! }
 //! ```
-//! Requires: planned; every dispatch is a forall with one call; buffers contiguous and of static size.
-//! Ensures: only `func.call` of [`RUNTIME_FUNCTIONS`], `arith.constant` and `func.return` remain in the host function. A memref
-//! is a handle (the logical id of an allocation) and an offset in bytes that is folded into the calls.
-//! Limits: host ops other than allocation, views, copies, dispatch (S0003); strided or dynamic buffers (S0004).
+//! Requires: planned; every dispatch is a forall with one call.
+//! Ensures: only `func.call` of [`RUNTIME_FUNCTIONS`], `scf.{for,if,while}` and scalar ops remain in the host function. A memref
+//! is a handle (the logical id of an allocation), an offset in bytes, and the sizes and strides that its type leaves open, each
+//! an `i64`: so it passes through loops and branches. A read or write of an element waits for the device.
+//! Limits: host ops that no rule takes (S0003); a result that does not begin its buffer (S0004).
 
-use crate::outline::grid;
-use crate::{ARENA_ATTR, error};
+use crate::buffers::{Buffer, Num, number, width};
+use crate::outline::{Extent, grid};
+use crate::{ARENA_ATTR, GRID_RANK_ATTR, LINEAR_GRID_ATTR, error, regions, scalars};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
-    Attr, Block, Builder, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value,
+    Attr, Block, Builder, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type,
+    Value,
 };
 use std::collections::HashMap;
 
 /// The runtime's functions: name, number of `i64` arguments (the context first), whether they return an `i64`.
-pub const RUNTIME_FUNCTIONS: [(&str, usize, bool); 10] = [
+pub const RUNTIME_FUNCTIONS: [(&str, usize, bool); 19] = [
     ("monopour_rt_input", 2, true),
     ("monopour_rt_result", 3, false),
     ("monopour_rt_constant", 2, true),
@@ -45,7 +48,24 @@ pub const RUNTIME_FUNCTIONS: [(&str, usize, bool); 10] = [
     ("monopour_rt_dispatch", 5, false),
     ("monopour_rt_copy", 6, false),
     ("monopour_rt_fill", 5, false),
+    ("monopour_rt_input_scalar", 2, true),
+    ("monopour_rt_input_dim", 3, true),
+    ("monopour_rt_result_scalar", 3, false),
+    ("monopour_rt_result_dim", 4, false),
+    ("monopour_rt_scalar", 2, false),
+    ("monopour_rt_read", 4, true),
+    ("monopour_rt_write", 5, false),
+    ("monopour_rt_trap", 2, false),
+    ("monopour_rt_ok", 1, true),
 ];
+/// Workgroups in a row of a folded grid, which every device offers.
+const GRID_ROW: i64 = monopour_program::GRID_ROW as i64;
+/// Marks a kernel of a GPU that reads its tile ids from the device.
+const DISTRIBUTED_ATTR: &str = "monopour.workgroup_size";
+/// Marks a view whose stated size nobody reads: it stands for everything from its base on.
+const WHOLE_ATTR: &str = "monopour.whole";
+/// The code of `monopour_rt_trap` for an index outside of its tensor.
+const TRAP_INDEX: i64 = 1;
 
 /// What the host function refers to by index.
 #[derive(Clone, Debug, Default)]
@@ -58,14 +78,6 @@ pub struct Scheduled {
     pub copies: Vec<u64>,
 }
 
-/// A buffer on the host: a handle, and the bytes of it that a value names.
-#[derive(Clone, Copy)]
-struct Buffer {
-    handle: Value,
-    offset_bytes: i64,
-    size_bytes: i64,
-}
-
 /// Schedules `host`, a function of `module`: replaces it by a function of the same name on handles.
 ///
 /// `known_constants`: symbols that already have a constant index, because another variant of the program uses them.
@@ -75,12 +87,14 @@ struct Buffer {
 pub fn run(module: &Module, host: Op, known_constants: Vec<String>) -> Result<Scheduled, Diagnostics> {
     declare_runtime(module, host)?;
     let out = Scheduled { constants: known_constants, ..Scheduled::default() };
-    let mut state = State { cx_value: None, buffers: HashMap::new(), out };
+    let mut state =
+        State { cx_value: None, buffers: HashMap::new(), scalars: HashMap::new(), kernels: HashMap::new(), out };
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("func.func", is_scheduled);
     let cell = std::cell::RefCell::new(&mut state);
     let mut patterns = PatternSet::new();
     patterns.add_fn("func.func", |op, _, rw| cell.borrow_mut().lower_function(rw, op).map_err(Declined::Failed));
+    cell.borrow_mut().kernels = module.functions().into_iter().filter_map(KernelInfo::read).collect();
     convert(host, &target, &patterns, Mode::Partial)?;
     drop(patterns);
     Ok(state.out)
@@ -113,9 +127,31 @@ fn declare_runtime(module: &Module, host: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-struct State {
+/// What a call of a kernel must know.
+#[derive(Clone, Copy, Default)]
+struct KernelInfo {
+    /// Trailing arguments that are tile ids: none once a kernel reads its ids itself.
+    ids: usize,
+    /// For a kernel that numbers its workgroups through: the most that work at once.
+    most: Option<i64>,
+}
+
+impl KernelInfo {
+    fn read(func: Op) -> Option<(String, KernelInfo)> {
+        let int = |name: &str| func.attr(name).and_then(|a| a.as_int());
+        let rank = int(GRID_RANK_ATTR).filter(|_| func.attr(DISTRIBUTED_ATTR).is_none());
+        let ids = usize::try_from(rank.unwrap_or(0)).unwrap_or(0);
+        func.attr(crate::KERNEL_ATTR)?;
+        Some((func.symbol_name()?, KernelInfo { ids, most: int(LINEAR_GRID_ATTR) }))
+    }
+}
+
+/// What was lowered so far.
+pub(crate) struct State {
     cx_value: Option<Value>,
     buffers: HashMap<Value, Buffer>,
+    scalars: HashMap<Value, Value>,
+    kernels: HashMap<String, KernelInfo>,
     out: Scheduled,
 }
 
@@ -128,26 +164,36 @@ impl State {
         let block = Block::new(&[(i64_ty, loc)]);
         let new_region = Region::new();
         new_region.append(block);
-        self.cx_value = Some(block.arg(0));
-        let mut b = Builder::new(cx, InsertionPoint::End(block));
-        for (i, arg) in old.args().into_iter().enumerate() {
-            self.input(&mut b, func, i, arg)?;
-        }
-        for op in old.ops() {
-            self.lower(&mut b, op)?;
-        }
         let name = func.symbol_name().unwrap_or_default();
         let spec = OpSpec::new("func.func", loc)
             .attr("sym_name", Attr::string(cx, &name))
             .attr("function_type", Attr::ty(Type::function(cx, &[i64_ty], &[])))
             .region(new_region);
+        self.cx_value = Some(block.arg(0));
+        let mut b = Builder::new(cx, InsertionPoint::End(block));
+        for (i, arg) in old.args().into_iter().enumerate() {
+            self.input(&mut b, func, i, arg)?;
+        }
+        self.lower_block(&mut b, old)?;
         rw.set_point(InsertionPoint::Before(func));
         rw.create(spec)?;
         rw.erase(func);
         Ok(())
     }
 
-    fn call(&mut self, b: &mut Builder, loc: Location, name: &str, args: &[Value]) -> Result<Op, Diagnostics> {
+    /// Lowers every op of a block to the insertion point.
+    pub(crate) fn lower_block(&mut self, b: &mut Builder, block: Block) -> Result<(), Diagnostics> {
+        block.ops().into_iter().try_for_each(|op| self.lower(b, op))
+    }
+
+    /// Calls a function of the runtime.
+    pub(crate) fn call(
+        &mut self,
+        b: &mut Builder,
+        loc: Location,
+        name: &str,
+        args: &[Value],
+    ) -> Result<Op, Diagnostics> {
         let cx = b.context();
         let mut operands = vec![self.cx_value.expect("set at the start of the function")];
         operands.extend_from_slice(args);
@@ -159,10 +205,22 @@ impl State {
     }
 
     fn input(&mut self, b: &mut Builder, func: Op, index: usize, arg: Value) -> Result<(), Diagnostics> {
-        let size_bytes = contiguous_bytes(func, arg.ty())?;
-        let i = number(b, index as i64, func.location());
-        let handle = self.call(b, func.location(), "monopour_rt_input", &[i])?.result(0);
-        self.buffers.insert(arg, Buffer { handle, offset_bytes: 0, size_bytes });
+        let loc = func.location();
+        let i = number(b, index as i64, loc);
+        let Some(memref) = arg.ty().as_memref() else {
+            let bits = self.call(b, loc, "monopour_rt_input_scalar", &[i])?.result(0);
+            let value = scalars::from_bits(b, loc, bits, arg.ty())?;
+            self.scalars.insert(arg, value);
+            return Ok(());
+        };
+        let handle = self.call(b, loc, "monopour_rt_input", &[i])?.result(0);
+        let mut sizes = vec![];
+        for (dim, _) in memref.shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
+            let dim = number(b, dim as i64, loc);
+            sizes.push(Num::Value(self.call(b, loc, "monopour_rt_input_dim", &[i, dim])?.result(0)));
+        }
+        let buffer = Buffer::fresh(b, loc, handle, &memref, &sizes)?;
+        self.buffers.insert(arg, buffer);
         Ok(())
     }
 
@@ -172,31 +230,70 @@ impl State {
             "memref.get_global" => self.constant(b, op),
             "memref.dealloc" => self.dealloc(b, op),
             "memref.copy" => self.copy(b, op),
+            "memref.load" => self.load(b, op),
+            "memref.store" => self.store(b, op),
+            "memref.dim" => self.dim(b, op),
+            "memref.extract_strided_metadata" => self.metadata(b, op),
+            "memref.reinterpret_cast" => self.reinterpret(b, op),
+            "memref.extract_aligned_pointer_as_index" => {
+                let handle = self.buffer(op, op.operand(0))?.handle;
+                let value = scalars::from_bits(b, op.location(), handle, op.result(0).ty())?;
+                self.scalars.insert(op.result(0), value);
+                Ok(())
+            }
             "scf.forall" => self.dispatch(b, op),
+            "scf.if" | "scf.for" | "scf.while" => regions::lower(self, b, op),
+            "scf.yield" | "scf.condition" => regions::terminate(self, b, op),
             "func.return" => self.results(b, op),
-            name if crate::plan::VIEW_LIKE.contains(&name) => self.view(op),
-            // Operands of views; the views fold them into byte offsets.
-            "arith.constant" | "ub.poison" => Ok(()),
+            "arith.select" if op.result(0).ty().is_memref() => self.select(b, op),
+            "ub.poison" if op.result(0).ty().is_memref() => self.poison(b, op),
+            name if crate::plan::VIEW_LIKE.contains(&name) => self.view(b, op),
+            _ if matches!(op.dialect(), "arith" | "math" | "ub") && op.regions().is_empty() => self.scalar_op(b, op),
             _ => Err(error::not_schedulable(op).into()),
         }
     }
 
+    /// An op on scalars, as it is.
+    fn scalar_op(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+        let mut missing = None;
+        for operand in op.operands() {
+            if !self.scalars.contains_key(&operand) {
+                missing = Some(operand);
+            }
+        }
+        if missing.is_some() || op.results().iter().any(|r| r.ty().shape().is_some() && !r.ty().is_vector()) {
+            return Err(error::not_schedulable(op).into());
+        }
+        let mut rw = Rewriter::new(op.context());
+        let copy = rw.clone_op(op, |v| self.scalars.get(&v).copied().unwrap_or(v));
+        b.insert(copy);
+        self.scalars.extend(op.results().into_iter().zip(copy.results()));
+        Ok(())
+    }
+
     fn alloc(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
-        let size_bytes = contiguous_bytes(op, op.result(0).ty())?;
-        let bytes = number(b, size_bytes, op.location());
+        let (loc, ty) = (op.location(), op.result(0).ty());
+        let memref = ty.as_memref().filter(|_| crate::views::lies_without_gaps(ty));
+        let memref = memref.ok_or_else(|| error::not_contiguous(op, &ty.to_string()))?;
+        let sizes = op.operands().into_iter().map(|v| self.num(b, op, v)).collect::<Result<Vec<_>, _>>()?;
+        let mut buffer = Buffer::fresh(b, loc, self.cx_value.expect("set"), &memref, &sizes)?;
+        let bytes = buffer.bytes(b, op, ty)?.value(b, loc);
         let name = if op.attr(ARENA_ATTR).is_some() { "monopour_rt_arena" } else { "monopour_rt_alloc" };
-        let handle = self.call(b, op.location(), name, &[bytes])?.result(0);
-        self.buffers.insert(op.result(0), Buffer { handle, offset_bytes: 0, size_bytes });
+        buffer.handle = self.call(b, loc, name, &[bytes])?.result(0);
+        self.buffers.insert(op.result(0), buffer);
         Ok(())
     }
 
     fn constant(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
-        let size_bytes = contiguous_bytes(op, op.result(0).ty())?;
+        let (loc, ty) = (op.location(), op.result(0).ty());
+        let memref = ty.as_memref().filter(|_| ty.static_size_bytes().is_some());
+        let memref = memref.ok_or_else(|| error::not_contiguous(op, &ty.to_string()))?;
         let name = op.attr("name").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
         let index = index_of(&mut self.out.constants, name);
-        let index = number(b, index, op.location());
-        let handle = self.call(b, op.location(), "monopour_rt_constant", &[index])?.result(0);
-        self.buffers.insert(op.result(0), Buffer { handle, offset_bytes: 0, size_bytes });
+        let index = number(b, index, loc);
+        let handle = self.call(b, loc, "monopour_rt_constant", &[index])?.result(0);
+        let buffer = Buffer::fresh(b, loc, handle, &memref, &[])?;
+        self.buffers.insert(op.result(0), buffer);
         Ok(())
     }
 
@@ -205,26 +302,174 @@ impl State {
         if crate::plan::is_arena_view(op.operand(0)) {
             return Ok(());
         }
-        let buffer = self.buffer(op, op.operand(0))?;
-        self.call(b, op.location(), "monopour_rt_free", &[buffer.handle])?;
+        let handle = self.buffer(op, op.operand(0))?.handle;
+        self.call(b, op.location(), "monopour_rt_free", &[handle])?;
         Ok(())
     }
 
-    fn view(&mut self, op: Op) -> Result<(), Diagnostics> {
+    /// A view that host code did not expand: at a known offset, of known sizes, or the same memory under another type.
+    fn view(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+        let mut buffer = self.buffer(op, op.operand(0))?;
+        let ty = op.result(0).ty();
+        let memref = ty.as_memref().ok_or_else(|| error::not_schedulable(op))?;
+        if op.is("memref.cast") || op.is("memref.memory_space_cast") {
+            self.buffers.insert(op.result(0), buffer);
+            return Ok(());
+        }
+        let known = |d: &i64| *d != DYNAMIC;
+        if memref.offset == DYNAMIC || !memref.shape.iter().chain(&memref.strides).all(known) {
+            return Err(error::not_contiguous(op, &ty.to_string()).into());
+        }
+        if op.is("memref.view") {
+            let bytes = self.num(b, op, op.operand(1))?;
+            buffer.base = buffer.base.plus(bytes, b, op.location())?;
+        }
+        buffer.offset = Num::Const(memref.offset);
+        buffer.sizes = memref.shape.iter().map(|d| Num::Const(*d)).collect();
+        buffer.strides = memref.strides.iter().map(|d| Num::Const(*d)).collect();
+        self.buffers.insert(op.result(0), buffer);
+        Ok(())
+    }
+
+    fn metadata(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+        let loc = op.location();
+        let buffer = self.buffer(op, op.operand(0))?;
+        let base = Buffer { offset: Num::Const(0), sizes: vec![], strides: vec![], whole: true, ..buffer.clone() };
+        self.buffers.insert(op.result(0), base);
+        let numbers = [&[buffer.offset][..], &buffer.sizes, &buffer.strides].concat();
+        for (result, number) in op.results().into_iter().skip(1).zip(numbers) {
+            let bits = number.value(b, loc);
+            let value = scalars::from_bits(b, loc, bits, result.ty())?;
+            self.scalars.insert(result, value);
+        }
+        Ok(())
+    }
+
+    fn reinterpret(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
         let base = self.buffer(op, op.operand(0))?;
-        let size_bytes = contiguous_bytes(op, op.result(0).ty())?;
-        let offset_bytes = base.offset_bytes + view_offset_bytes(op)?;
-        self.buffers.insert(op.result(0), Buffer { handle: base.handle, offset_bytes, size_bytes });
+        let mut dynamic = op.operands().into_iter().skip(1);
+        let mut mixed = |state: &mut Self, name: &str| -> Result<Vec<Num>, Diagnostics> {
+            let known = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
+            let each = known.into_iter().map(|n| match (n, n == DYNAMIC) {
+                (_, true) => dynamic.next().map_or(Ok(Num::Const(0)), |v| state.num(b, op, v)),
+                (n, false) => Ok(Num::Const(n)),
+            });
+            each.collect()
+        };
+        let offset = mixed(self, "static_offsets")?.first().copied().unwrap_or(Num::Const(0));
+        let sizes = mixed(self, "static_sizes")?;
+        let strides = mixed(self, "static_strides")?;
+        // A base of rank 0 stands for everything from there on; the GPU's kernels take it as a vector of unknown length.
+        let whole = sizes.is_empty() || op.attr(WHOLE_ATTR).is_some();
+        self.buffers.insert(op.result(0), Buffer { offset, sizes, strides, whole, ..base });
+        Ok(())
+    }
+
+    fn select(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+        let memref = op.result(0).ty().as_memref().ok_or_else(|| error::not_schedulable(op))?;
+        let condition = self.scalar(op, op.operand(0))?;
+        let (loc, i64_ty) = (op.location(), Type::integer(b.context(), 64));
+        let (yes, no) = (self.buffer(op, op.operand(1))?, self.buffer(op, op.operand(2))?);
+        let pairs = yes.flatten(b, loc, &memref).into_iter().zip(no.flatten(b, loc, &memref));
+        let mut chosen = vec![];
+        for (yes, no) in pairs {
+            let spec = OpSpec::new("arith.select", loc).operands(&[condition, yes, no]).results(&[i64_ty]);
+            chosen.push(b.create(spec)?.result(0));
+        }
+        self.buffers.insert(op.result(0), Buffer::unflatten(&chosen, &memref));
+        Ok(())
+    }
+
+    /// No buffer at all: nothing may read it.
+    fn poison(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+        let memref = op.result(0).ty().as_memref().ok_or_else(|| error::not_schedulable(op))?;
+        let zeros = vec![number(b, 0, op.location()); Buffer::flat_len(&memref)];
+        self.buffers.insert(op.result(0), Buffer::unflatten(&zeros, &memref));
+        Ok(())
+    }
+
+    fn dim(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+        let loc = op.location();
+        let sizes = self.buffer(op, op.operand(0))?.sizes;
+        let at = self.num(b, op, op.operand(1))?;
+        let mut found = sizes.first().copied().unwrap_or(Num::Const(0));
+        match at {
+            Num::Const(at) => found = usize::try_from(at).ok().and_then(|at| sizes.get(at).copied()).unwrap_or(found),
+            Num::Value(at) => {
+                for (dim, size) in sizes.into_iter().enumerate().skip(1) {
+                    let dim = number(b, dim as i64, loc);
+                    let same = scalars::compare(b, loc, "eq", at, dim)?;
+                    let operands = [same, size.value(b, loc), found.value(b, loc)];
+                    let ty = Type::integer(b.context(), 64);
+                    let spec = OpSpec::new("arith.select", loc).operands(&operands).results(&[ty]);
+                    found = Num::Value(b.create(spec)?.result(0));
+                }
+            }
+        }
+        let bits = found.value(b, loc);
+        let value = scalars::from_bits(b, loc, bits, op.result(0).ty())?;
+        self.scalars.insert(op.result(0), value);
+        Ok(())
+    }
+
+    /// Handle, byte offset and width of the element that a load or store names; checks its indices.
+    fn element(&mut self, b: &mut Builder, op: Op, at: usize) -> Result<[Value; 3], Diagnostics> {
+        let (loc, ty) = (op.location(), op.operand(at).ty());
+        let buffer = self.buffer(op, op.operand(at))?;
+        let mut offset = buffer.offset;
+        for (dim, index) in op.operands().into_iter().skip(at + 1).enumerate() {
+            let index = self.num(b, op, index)?;
+            let inside = matches!((index, buffer.sizes[dim]), (Num::Const(i), Num::Const(n)) if 0 <= i && i < n);
+            if !inside {
+                let (index, size) = (index.value(b, loc), buffer.sizes[dim].value(b, loc));
+                let outside = scalars::compare(b, loc, "uge", index, size)?;
+                regions::when(b, loc, outside, |b| {
+                    let code = number(b, TRAP_INDEX, loc);
+                    self.call(b, loc, "monopour_rt_trap", &[code]).map(|_| ())
+                })?;
+            }
+            let step = index.times(buffer.strides[dim], b, loc)?;
+            offset = offset.plus(step, b, loc)?;
+        }
+        let start = Buffer { offset, ..buffer.clone() }.start(b, op, ty)?.value(b, loc);
+        Ok([buffer.handle, start, number(b, width(op, ty)?, loc)])
+    }
+
+    fn load(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+        let place = self.element(b, op, 0)?;
+        let bits = self.call(b, op.location(), "monopour_rt_read", &place)?.result(0);
+        let value = scalars::from_bits(b, op.location(), bits, op.result(0).ty())?;
+        self.scalars.insert(op.result(0), value);
+        Ok(())
+    }
+
+    fn store(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+        let [handle, start, bytes] = self.element(b, op, 1)?;
+        let value = self.scalar(op, op.operand(0))?;
+        let bits = scalars::to_bits(b, op.location(), value)?;
+        self.call(b, op.location(), "monopour_rt_write", &[handle, start, bytes, bits])?;
         Ok(())
     }
 
     fn copy(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
-        let (from, to) = (self.buffer(op, op.operand(0))?, self.buffer(op, op.operand(1))?);
         let loc = op.location();
-        let (so, to_off, n) =
-            (number(b, from.offset_bytes, loc), number(b, to.offset_bytes, loc), number(b, from.size_bytes, loc));
-        self.call(b, loc, "monopour_rt_copy", &[from.handle, so, to.handle, to_off, n])?;
-        self.out.copies.push(from.size_bytes as u64);
+        let (from, to) = (op.operand(0), op.operand(1));
+        if !crate::views::lies_without_gaps(from.ty()) || !crate::views::lies_without_gaps(to.ty()) {
+            return Err(error::not_contiguous(op, &to.ty().to_string()).into());
+        }
+        let (source, target) = (self.buffer(op, from)?, self.buffer(op, to)?);
+        let bytes = source.bytes(b, op, from.ty())?;
+        if let Num::Const(bytes) = bytes {
+            self.out.copies.push(bytes as u64);
+        }
+        let args = [
+            source.handle,
+            source.start(b, op, from.ty())?.value(b, loc),
+            target.handle,
+            target.start(b, op, to.ty())?.value(b, loc),
+            bytes.value(b, loc),
+        ];
+        self.call(b, loc, "monopour_rt_copy", &args)?;
         Ok(())
     }
 
@@ -232,46 +477,109 @@ impl State {
         let grid = grid(op).ok_or_else(|| error::dynamic_grid(op))?;
         let call = op.body().and_then(Block::first_op).filter(|c| c.is("func.call"));
         let call = call.ok_or_else(|| error::not_schedulable(op))?;
-        if grid.contains(&0) {
+        if grid.contains(&Extent::Static(0)) {
             return Ok(());
         }
         let loc = op.location();
-        for arg in call.operands().into_iter().filter(|v| v.ty().is_memref()) {
-            let buffer = self.buffer(call, arg)?;
-            let (offset, size) = (number(b, buffer.offset_bytes, loc), number(b, buffer.size_bytes, loc));
-            self.call(b, loc, "monopour_rt_arg", &[buffer.handle, offset, size])?;
-        }
         let name = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
+        let info = self.kernels.get(&name).copied().unwrap_or_default();
+        let ids = op.body().map(Block::args).unwrap_or_default();
+        let at_end = call.operands().into_iter().rev().take_while(|v| ids.contains(v)).count();
+        for arg in call.operands().into_iter().take(call.num_operands() - info.ids.max(at_end)) {
+            if !arg.ty().is_memref() {
+                let value = self.scalar(call, arg)?;
+                let bits = scalars::to_bits(b, loc, value)?;
+                self.call(b, loc, "monopour_rt_scalar", &[bits])?;
+                continue;
+            }
+            let buffer = self.buffer(call, arg)?;
+            let start = buffer.start(b, call, arg.ty())?;
+            let bytes = if buffer.whole { Num::Const(-1) } else { buffer.bytes(b, call, arg.ty())? };
+            let (start, bytes) = (start.value(b, loc), bytes.value(b, loc));
+            self.call(b, loc, "monopour_rt_arg", &[buffer.handle, start, bytes])?;
+        }
         let mut args = vec![number(b, index_of(&mut self.out.kernels, name), loc)];
         // x is the innermost dimension of the forall.
-        let extent = |axis: usize| grid.iter().rev().nth(axis).copied().unwrap_or(1);
-        args.extend([0, 1, 2].map(|axis| number(b, extent(axis), loc)));
+        let mut extents = [Num::Const(1); 3];
+        for (axis, extent) in grid.iter().rev().enumerate() {
+            extents[axis] = match extent {
+                Extent::Static(n) => Num::Const(*n),
+                Extent::Dynamic(value) => self.num(b, op, *value)?,
+            };
+        }
+        if let Some(most) = info.most {
+            extents = fold(b, loc, extents, most)?;
+        }
+        args.extend(extents.map(|n| n.value(b, loc)));
         self.call(b, loc, "monopour_rt_dispatch", &args)?;
         Ok(())
     }
 
     fn results(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+        let loc = op.location();
         for (i, value) in op.operands().into_iter().enumerate() {
+            let index = number(b, i as i64, loc);
+            let Some(memref) = value.ty().as_memref() else {
+                let value = self.scalar(op, value)?;
+                let bits = scalars::to_bits(b, loc, value)?;
+                self.call(b, loc, "monopour_rt_result_scalar", &[index, bits])?;
+                continue;
+            };
             let buffer = self.buffer(op, value)?;
-            if buffer.offset_bytes != 0 {
+            let begins = |n: Num| !matches!(n, Num::Const(n) if n != 0);
+            if !begins(buffer.offset) || !begins(buffer.base) {
                 return Err(error::not_contiguous(op, &value.ty().to_string()).into());
             }
-            let index = number(b, i as i64, op.location());
-            self.call(b, op.location(), "monopour_rt_result", &[index, buffer.handle])?;
+            for (dim, size) in memref.shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
+                debug_assert!(*size == DYNAMIC, "filtered");
+                let (dim_value, extent) = (number(b, dim as i64, loc), buffer.sizes[dim].value(b, loc));
+                self.call(b, loc, "monopour_rt_result_dim", &[index, dim_value, extent])?;
+            }
+            self.call(b, loc, "monopour_rt_result", &[index, buffer.handle])?;
         }
-        b.create(OpSpec::new("func.return", op.location()))?;
+        b.create(OpSpec::new("func.return", loc))?;
         Ok(())
     }
 
-    fn buffer(&self, op: Op, value: Value) -> Result<Buffer, Diagnostics> {
-        let known = self.buffers.get(&value).copied();
+    /// The buffer of a memref.
+    pub(crate) fn buffer(&self, op: Op, value: Value) -> Result<Buffer, Diagnostics> {
+        let known = self.buffers.get(&value).cloned();
         known.ok_or_else(|| error::not_contiguous(op, &value.ty().to_string()).into())
+    }
+
+    /// Says what a memref is.
+    pub(crate) fn set_buffer(&mut self, value: Value, buffer: Buffer) {
+        self.buffers.insert(value, buffer);
+    }
+
+    /// The new value of a scalar.
+    pub(crate) fn scalar(&self, op: Op, value: Value) -> Result<Value, Diagnostics> {
+        self.scalars.get(&value).copied().ok_or_else(|| error::not_schedulable(op).into())
+    }
+
+    /// Says what a scalar is.
+    pub(crate) fn set_scalar(&mut self, value: Value, new: Value) {
+        self.scalars.insert(value, new);
+    }
+
+    /// An index or integer as a number.
+    fn num(&self, b: &mut Builder, op: Op, value: Value) -> Result<Num, Diagnostics> {
+        if let Some(known) = value.constant_int() {
+            return Ok(Num::Const(known));
+        }
+        let value = self.scalar(op, value)?;
+        Ok(Num::Value(scalars::to_bits(b, op.location(), value)?))
     }
 }
 
-fn number(b: &mut Builder, value: i64, loc: Location) -> Value {
-    let ty = Type::integer(b.context(), 64);
-    b.constant(Attr::int(ty, value), ty, loc)
+/// The grid of a kernel that numbers its workgroups through: rows of equal length, at most [`GRID_ROW`] long, and `most`
+/// workgroups in all, each of which takes one tile after the other.
+fn fold(b: &mut Builder, loc: Location, [x, y, z]: [Num; 3], most: i64) -> Result<[Num; 3], Diagnostics> {
+    let all = x.times(y, b, loc)?.times(z, b, loc)?.min(Num::Const(most), b, loc)?;
+    let rows = all.ceil_div(Num::Const(GRID_ROW), b, loc)?;
+    // No workgroups are no rows, which nothing can be divided by.
+    let divisor = rows.max(Num::Const(1), b, loc)?;
+    Ok([all.ceil_div(divisor, b, loc)?, rows, Num::Const(1)])
 }
 
 fn index_of(names: &mut Vec<String>, name: String) -> i64 {
@@ -280,31 +588,6 @@ fn index_of(names: &mut Vec<String>, name: String) -> i64 {
         names.len() - 1
     });
     found as i64
-}
-
-/// Bytes of a static memref whose elements lie without gaps (its offset is the view's own business).
-fn contiguous_bytes(op: Op, ty: Type) -> Result<i64, Diagnostics> {
-    let contiguous = ty.as_memref().filter(|m| {
-        let without_offset = monopour_ir::MemRefType { offset: 0, ..m.clone() };
-        without_offset.is_identity()
-    });
-    let bytes = contiguous.and_then(|_| ty.static_size_bytes()).and_then(|b| i64::try_from(b).ok());
-    bytes.ok_or_else(|| error::not_contiguous(op, &ty.to_string()).into())
-}
-
-fn view_offset_bytes(op: Op) -> Result<i64, Diagnostics> {
-    if op.is("memref.view") {
-        return op.operand(1).constant_int().ok_or_else(|| error::not_schedulable(op).into());
-    }
-    let ty = op.result(0).ty();
-    let (from, to) = (op.operand(0).ty().as_memref(), ty.as_memref());
-    let (Some(from), Some(to), Some(width)) = (from, to, ty.element_size_bytes()) else {
-        return Err(error::not_contiguous(op, &ty.to_string()).into());
-    };
-    if from.offset == monopour_ir::DYNAMIC || to.offset == monopour_ir::DYNAMIC {
-        return Err(error::not_contiguous(op, &ty.to_string()).into());
-    }
-    Ok((to.offset - from.offset) * width as i64)
 }
 
 /// Erases from a copy of `module` everything but the host function and what it calls of the runtime: what a GPU variant's

@@ -57,8 +57,10 @@ fn the_host_function_becomes_runtime_calls() {
           %0 = call @monopour_rt_input(%arg0, %c0_i64) : (i64, i64) -> i64
           %c256_i64 = arith.constant 256 : i64
           %1 = call @monopour_rt_arena(%arg0, %c256_i64) : (i64, i64) -> i64
+          %cst = arith.constant 2.000000e+00 : f32
           %c0_i64_0 = arith.constant 0 : i64
           %2 = call @monopour_rt_constant(%arg0, %c0_i64_0) : (i64, i64) -> i64
+          %c0 = arith.constant 0 : index
           %c0_i64_1 = arith.constant 0 : i64
           %c32_i64 = arith.constant 32 : i64
           call @monopour_rt_arg(%arg0, %0, %c0_i64_1, %c32_i64) : (i64, i64, i64, i64) -> ()
@@ -99,7 +101,7 @@ fn a_kernel_takes_each_buffer_once_and_then_the_tile_id() {
     assert_eq!(outline::run(&module).expect("outlines").kernels, 2);
     let kernel = module.symbol("main_dispatch_1").expect("made");
     expect![[r#"
-        func.func private @main_dispatch_1(%arg0: memref<8xf32>, %arg1: memref<8xf32>, %arg2: memref<8xf32>, %arg3: index) attributes {monopour.kernel = {class = "elementwise"}} {
+        func.func private @main_dispatch_1(%arg0: memref<8xf32>, %arg1: memref<8xf32>, %arg2: memref<8xf32>, %arg3: index) attributes {monopour.grid_rank = 1 : i64, monopour.kernel = {class = "elementwise"}} {
           %cst = arith.constant 2.000000e+00 : f32
           linalg.fill ins(%cst : f32) outs(%arg0 : memref<8xf32>)
           linalg.map { arith.addf } ins(%arg1, %arg2 : memref<8xf32>, memref<8xf32>) outs(%arg0 : memref<8xf32>)
@@ -143,47 +145,147 @@ fn constants_are_read_out_of_the_module() {
 }
 
 #[test]
-fn a_captured_scalar_is_refused() {
+fn a_captured_vector_is_refused() {
     check_code(
-        "func.func @main(%n: index, %x: memref<8xf32>) {\n  %z = arith.constant 0.0 : f32\n  scf.forall (%i) in (2) {\n    memref.store %z, %x[%n] : memref<8xf32>\n  } {monopour.kernel = {}}\n  return\n}\n",
+        "func.func @main(%n: vector<4xf32>, %x: memref<8xf32>) {\n  %c = arith.constant 0 : index\n  scf.forall (%i) in (2) {\n    vector.store %n, %x[%c] : memref<8xf32>, vector<4xf32>\n  } {monopour.kernel = {}}\n  return\n}\n",
         expect![[r#"
-            error[S0001]: a dispatch captures a value of type index
+            error[S0001]: a dispatch captures a value of type vector<4xf32>
               --> test.mlir:4:5
-              help: kernels take whole, contiguous, static memrefs and constants: compute the value inside the dispatch"#]],
+              help: kernels take memrefs, integers of 1 to 64 bits, floats and index values: compute the value inside the dispatch"#]],
     );
 }
 
 #[test]
-fn a_dynamic_grid_is_refused() {
+fn a_grid_of_four_dimensions_is_refused() {
     check_code(
-        "func.func @main(%n: index, %x: memref<8xf32>) {\n  scf.forall (%i) in (%n) {\n  } {monopour.kernel = {}}\n  return\n}\n",
+        "func.func @main(%x: memref<8xf32>) {\n  scf.forall (%i, %j, %k, %l) in (2, 2, 2, 2) {\n  } {monopour.kernel = {}}\n  return\n}\n",
         expect![[r#"
-            error[S0002]: the grid of a dispatch is not static, from 0, by step 1
+            error[S0002]: the grid of a dispatch is not from 0, by step 1, in at most three dimensions
               --> test.mlir:2:3
-              help: normalise the scf.forall: lower bounds 0, steps 1, constant upper bounds, at most three dimensions"#]],
+              help: normalise the scf.forall: lower bounds 0, steps 1, at most three dimensions"#]],
     );
 }
 
 #[test]
-fn computing_on_the_host_is_refused() {
+fn an_op_that_the_host_cannot_run_is_refused() {
     check_code(
-        "func.func @main(%x: memref<8xf32>) {\n  %c = arith.constant 0 : index\n  %v = memref.load %x[%c] : memref<8xf32>\n  return\n}\n",
+        "func.func @main(%x: memref<8xf32>) {\n  %z = arith.constant 0.0 : f32\n  linalg.fill ins(%z : f32) outs(%x : memref<8xf32>)\n  return\n}\n",
         expect![[r#"
-            error[S0003]: 'memref.load' cannot run on the host
-              --> test.mlir:3:8
-              help: host code allocates, frees, copies whole buffers and dispatches kernels; anything else must be inside a dispatch"#]],
+            error[S0003]: 'linalg.fill' cannot run on the host
+              --> test.mlir:3:3
+              help: host code allocates, frees, copies, reads and writes elements, computes with scalars, loops, branches and dispatches kernels; anything else must be inside a dispatch"#]],
     );
 }
 
 #[test]
-fn a_dynamic_buffer_is_refused() {
+fn a_result_inside_of_its_buffer_is_refused() {
     check_code(
-        "func.func @main(%x: memref<?xf32>) {\n  return\n}\n",
+        "func.func @main(%x: memref<8xf32>) -> memref<4xf32, strided<[1], offset: 4>> {\n  %v = memref.subview %x[4] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: 4>>\n  return %v : memref<4xf32, strided<[1], offset: 4>>\n}\n",
         expect![[r#"
-        error[S0004]: 'func.func' needs a static contiguous buffer, found memref<?xf32>
-          --> test.mlir:1:1
-          help: dynamic sizes and strided buffers on the host are not supported yet"#]],
+            error[S0004]: 'func.return' cannot work on a buffer of type memref<4xf32, strided<[1], offset: 4>> on the host
+              --> test.mlir:3:3
+              help: give results and constants a contiguous layout that begins their buffer"#]],
     );
+}
+
+/// Loop-dependent slices, a scalar that a kernel captures, a buffer of dynamic size, an element that the host reads.
+const DYNAMIC: &str = r#"
+func.func @main(%x: memref<?xf32>, %n: index, %f: f32) -> (memref<?xf32>, f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %d = memref.dim %x, %c0 : memref<?xf32>
+  %r = memref.alloc(%d) : memref<?xf32>
+  %s = scf.for %k = %c0 to %n step %c1 iter_args(%a = %f) -> (f32) {
+    %v = memref.subview %r[%k] [4] [1] : memref<?xf32> to memref<4xf32, strided<[1], offset: ?>>
+    scf.forall (%i) in (%d) {
+      linalg.fill ins(%a : f32) outs(%v : memref<4xf32, strided<[1], offset: ?>>)
+    } {monopour.kernel = {class = "generic"}}
+    %e = memref.load %x[%k] : memref<?xf32>
+    scf.yield %e : f32
+  }
+  return %r, %s : memref<?xf32>, f32
+}
+"#;
+
+#[test]
+fn views_and_scalars_go_into_the_kernel() {
+    let cx = Context::new();
+    let module = Module::parse(cx, DYNAMIC.as_bytes(), "test.mlir").expect("parses");
+    assert_eq!(outline::run(&module).expect("outlines").kernels, 1);
+    let kernel = module.symbol("main_dispatch_0").expect("made");
+    expect![[r#"
+        func.func private @main_dispatch_0(%arg0: memref<f32>, %arg1: index, %arg2: f32, %arg3: index, %arg4: index) attributes {monopour.grid_rank = 1 : i64, monopour.kernel = {class = "generic"}} {
+          %reinterpret_cast = memref.reinterpret_cast %arg0 to offset: [0], sizes: [%arg1], strides: [1] : memref<f32> to memref<?xf32>
+          %subview = memref.subview %reinterpret_cast[%arg3] [4] [1] : memref<?xf32> to memref<4xf32, strided<[1], offset: ?>>
+          linalg.fill ins(%arg2 : f32) outs(%subview : memref<4xf32, strided<[1], offset: ?>>)
+          return
+        }"#]].assert_eq(&kernel.to_string());
+}
+
+#[test]
+fn loops_scalars_and_dynamic_sizes_become_host_code() {
+    let (module, _, _) = phases(DYNAMIC).expect("schedules");
+    let host = module.symbol("main").expect("kept");
+    expect![[r#"
+        func.func @main(%arg0: i64) {
+          %c0_i64 = arith.constant 0 : i64
+          %0 = call @monopour_rt_input(%arg0, %c0_i64) : (i64, i64) -> i64
+          %c0_i64_0 = arith.constant 0 : i64
+          %1 = call @monopour_rt_input_dim(%arg0, %c0_i64, %c0_i64_0) : (i64, i64, i64) -> i64
+          %c1_i64 = arith.constant 1 : i64
+          %2 = call @monopour_rt_input_scalar(%arg0, %c1_i64) : (i64, i64) -> i64
+          %3 = arith.index_cast %2 : i64 to index
+          %c2_i64 = arith.constant 2 : i64
+          %4 = call @monopour_rt_input_scalar(%arg0, %c2_i64) : (i64, i64) -> i64
+          %5 = arith.trunci %4 : i64 to i32
+          %6 = arith.bitcast %5 : i32 to f32
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %7 = arith.index_cast %1 : i64 to index
+          %8 = arith.index_cast %7 : index to i64
+          %c4_i64 = arith.constant 4 : i64
+          %9 = arith.muli %8, %c4_i64 : i64
+          %10 = call @monopour_rt_alloc(%arg0, %9) : (i64, i64) -> i64
+          %11 = scf.for %arg1 = %c0 to %3 step %c1 iter_args(%arg2 = %6) -> (f32) {
+            %c0_i64_4 = arith.constant 0 : i64
+            %c4_i64_5 = arith.constant 4 : i64
+            func.call @monopour_rt_arg(%arg0, %10, %c0_i64_4, %c4_i64_5) : (i64, i64, i64, i64) -> ()
+            %14 = arith.index_cast %7 : index to i64
+            func.call @monopour_rt_scalar(%arg0, %14) : (i64, i64) -> ()
+            %15 = arith.bitcast %arg2 : f32 to i32
+            %16 = arith.extui %15 : i32 to i64
+            func.call @monopour_rt_scalar(%arg0, %16) : (i64, i64) -> ()
+            %17 = arith.index_cast %arg1 : index to i64
+            func.call @monopour_rt_scalar(%arg0, %17) : (i64, i64) -> ()
+            %c0_i64_6 = arith.constant 0 : i64
+            %18 = arith.index_cast %7 : index to i64
+            %c1_i64_7 = arith.constant 1 : i64
+            %c1_i64_8 = arith.constant 1 : i64
+            func.call @monopour_rt_dispatch(%arg0, %c0_i64_6, %18, %c1_i64_7, %c1_i64_8) : (i64, i64, i64, i64, i64) -> ()
+            %19 = arith.index_cast %arg1 : index to i64
+            %20 = arith.cmpi uge, %19, %1 : i64
+            scf.if %20 {
+              %c1_i64_11 = arith.constant 1 : i64
+              func.call @monopour_rt_trap(%arg0, %c1_i64_11) : (i64, i64) -> ()
+            }
+            %c4_i64_9 = arith.constant 4 : i64
+            %21 = arith.muli %19, %c4_i64_9 : i64
+            %c4_i64_10 = arith.constant 4 : i64
+            %22 = func.call @monopour_rt_read(%arg0, %0, %21, %c4_i64_10) : (i64, i64, i64, i64) -> i64
+            %23 = arith.trunci %22 : i64 to i32
+            %24 = arith.bitcast %23 : i32 to f32
+            scf.yield %24 : f32
+          }
+          %c0_i64_1 = arith.constant 0 : i64
+          %c0_i64_2 = arith.constant 0 : i64
+          call @monopour_rt_result_dim(%arg0, %c0_i64_1, %c0_i64_2, %8) : (i64, i64, i64, i64) -> ()
+          call @monopour_rt_result(%arg0, %c0_i64_1, %10) : (i64, i64, i64) -> ()
+          %c1_i64_3 = arith.constant 1 : i64
+          %12 = arith.bitcast %11 : f32 to i32
+          %13 = arith.extui %12 : i32 to i64
+          call @monopour_rt_result_scalar(%arg0, %c1_i64_3, %13) : (i64, i64, i64) -> ()
+          return
+        }"#]].assert_eq(&host.to_string());
 }
 
 #[test]

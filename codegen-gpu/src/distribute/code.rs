@@ -258,6 +258,13 @@ impl<'r> Code<'r> {
     }
     /// The value that lane `lane` (a constant) of the subgroup holds.
     pub(super) fn shuffle(&mut self, value: Value, lane: u32, subgroup_size: u32) -> Value {
+        self.shuffle_mode("idx", value, lane, subgroup_size)
+    }
+    /// The value of the lane whose number differs in the bits of `mask`.
+    pub(super) fn shuffle_xor(&mut self, value: Value, mask: u32, subgroup_size: u32) -> Value {
+        self.shuffle_mode("xor", value, mask, subgroup_size)
+    }
+    fn shuffle_mode(&mut self, mode: &str, value: Value, lane: u32, subgroup_size: u32) -> Value {
         let i32_type = Type::integer(self.cx, 32);
         let mut constant = |v: u32| {
             let spec = OpSpec::new("arith.constant", self.loc)
@@ -266,7 +273,8 @@ impl<'r> Code<'r> {
             self.rw.create(spec).expect("invariant: a constant fits its type").result(0)
         };
         let operands = [value, constant(lane), constant(subgroup_size)];
-        let mode = Attr::parse(self.cx, "#gpu<shuffle_mode idx>").expect("invariant: the gpu dialect is loaded");
+        let mode = Attr::parse(self.cx, &format!("#gpu<shuffle_mode {mode}>"));
+        let mode = mode.expect("invariant: the gpu dialect is loaded");
         let spec = OpSpec::new("gpu.shuffle", self.loc)
             .operands(&operands)
             .results(&[value.ty(), Type::integer(self.cx, 1)])

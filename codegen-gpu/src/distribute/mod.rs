@@ -19,7 +19,7 @@
 //! Limits: bodies that are not tile programs (G0003), a malformed attribute (G0004), intermediates whose size the host cannot
 //! compute (G0005), types that the device lacks (G0002), too many buffers, scalars, invocations or workgroups for it (G0008).
 //!
-//! Strategies: `contraction` for matrix products and convolutions with their initialisation and elementwise successors; `elementwise` for
+//! Strategies: `rows` for reductions along rows and chains of them; `contraction` for matrix products and convolutions with their initialisation and elementwise successors; `elementwise` for
 //! pointwise bodies, in vectors; `fallback`, scalar loop nests, for everything else. A strategy that declines leaves its reason in the [`Report`].
 
 mod attrs;
@@ -34,6 +34,7 @@ mod groups;
 mod indices;
 mod locals;
 mod model;
+mod rows;
 mod steps;
 mod types;
 
@@ -190,6 +191,16 @@ fn write(
                 evaluator.along = None;
                 declined = why;
             }
+        }
+    }
+    if model.is_straight() && attr.class == "row" {
+        match rows::plan(&evaluator, attr, place.device) {
+            Ok(plan) => {
+                evaluator.lanes = plan.argument_lanes(&evaluator);
+                rows::write(code, func, &evaluator, &plan, attr)?;
+                return Ok((report("rows", plan.lanes, declined), vec![]));
+            }
+            Err(why) => declined = why,
         }
     }
     let accessed = steps::accessed(model);

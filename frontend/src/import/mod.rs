@@ -1,4 +1,4 @@
-//! A model becomes one entry function of canonical linalg on static tensors, and a table of its mapped weights.
+//! A model becomes one entry function of canonical linalg on tensors, and a table of its mapped weights.
 //!
 //! Before / after:
 //!
@@ -9,9 +9,10 @@
 //!   %1 = call @relu(%0)                                       %1 = linalg.generic ... arith.maximumf ...
 //! ```
 //!
-//! Ensures: one public function with a body; ranked static tensors of supported elements; ops of the import set.
-//! Limits: F0001 to F0012, see `docs/errors/`.
+//! Ensures: one public function with a body; ranked tensors and scalars of supported types; what [`decompose`] leaves.
+//! Limits: F0001 to F0014, see `docs/errors/`.
 
+mod decompose;
 mod verify;
 mod weights;
 
@@ -52,7 +53,8 @@ pub fn run(cx: Context, source: &[u8], file: &str, options: &ImportOptions) -> R
     let entry = module.functions().into_iter().find(|f| f.is_public()).expect("the entry is kept: it is public");
     let name = entry.symbol_name().expect("a function has a name");
     verify::run(&module, entry)?;
-    run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg),canonicalize,cse)")?;
+    run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg))")?;
+    decompose::run(&module)?;
     let weights = weights::bind(&module, file, options.weights.as_deref())?;
     Ok(Imported { module, entry: name, weights })
 }

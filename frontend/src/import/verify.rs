@@ -1,13 +1,46 @@
 //! Says what of a model is not supported: every op, type and shape, each with its location.
 
 use crate::linalg;
-use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Type, WalkOrder};
+use monopour_ir::{Attr, Diagnostic, Diagnostics, Module, Op, Type, WalkOrder};
 
-/// Scalar dialects whose ops may stand in the body of a linalg op (and, elementwise, on tensors).
+/// Dialects of ops on scalars, in the body of a linalg op or outside (and, elementwise, on tensors).
 const SCALAR_DIALECTS: [&str; 2] = ["arith", "math"];
 /// Ops outside `linalg`, `arith` and `math` that the compiler takes.
-const OPS: [&str; 3] = ["func.func", "func.return", "tensor.empty"];
-
+const OPS: [&str; 33] = [
+    "affine.apply",
+    "affine.max",
+    "affine.min",
+    "func.func",
+    "func.return",
+    "linalg.pack",
+    "linalg.softmax",
+    "linalg.unpack",
+    "scf.condition",
+    "scf.execute_region",
+    "scf.for",
+    "scf.forall",
+    "scf.forall.in_parallel",
+    "scf.if",
+    "scf.while",
+    "scf.yield",
+    "tensor.cast",
+    "tensor.collapse_shape",
+    "tensor.concat",
+    "tensor.dim",
+    "tensor.empty",
+    "tensor.expand_shape",
+    "tensor.extract",
+    "tensor.extract_slice",
+    "tensor.from_elements",
+    "tensor.generate",
+    "tensor.insert",
+    "tensor.insert_slice",
+    "tensor.pad",
+    "tensor.parallel_insert_slice",
+    "tensor.rank",
+    "tensor.splat",
+    "tensor.yield",
+];
 pub(super) fn run(module: &Module, entry: Op) -> Result<(), Diagnostics> {
     let mut found = Diagnostics::default();
     check_signature(entry, &mut found);
@@ -24,9 +57,9 @@ fn check_signature(entry: Op, found: &mut Diagnostics) {
     let (inputs, results) = entry.function_type().expect("a function has a type");
     for (kind, types, attrs) in [("argument", &inputs, "arg_attrs"), ("result", &results, "res_attrs")] {
         for (i, ty) in types.iter().enumerate() {
-            if !ty.is_tensor() {
-                let message = format!("{kind} {i} of the entry function has type {ty}, expected a tensor");
-                let help = "wrap a scalar in a tensor of rank 0";
+            if !ty.is_tensor() && !is_supported_element(*ty) {
+                let message = format!("{kind} {i} of the entry function has type {ty}, expected a tensor or a scalar");
+                let help = "pass ranked tensors, integers, floats and index values";
                 found.0.push(Diagnostic::error("F0005", entry.location(), message).with_help(help));
             }
         }
@@ -75,24 +108,16 @@ fn check_op(op: Op, found: &mut Diagnostics) {
 
 fn unsupported(op: Op) -> Diagnostic {
     Diagnostic::error("F0002", op.location(), format!("op '{}' is not supported", op.name())).with_help(
-        "supported: linalg ops on static tensors, tensor.empty, arith and math; lower other dialects to these first",
+        "supported: linalg, tensor, scf, arith, math, affine.apply, affine.min and affine.max; lower other dialects to these first",
     )
 }
 
 fn check_type(op: Op, ty: Type) -> Option<Diagnostic> {
     let name = op.name();
     if ty.is_tensor() {
-        let Some(shape) = ty.shape() else {
-            let help = "give every tensor a rank and static dimensions";
+        if ty.shape().is_none() {
+            let help = "give every tensor a rank";
             return Some(error("F0004", op, format!("'{name}' has the unranked type {ty}"), help));
-        };
-        if shape.contains(&DYNAMIC) {
-            let help = "dynamic dimensions are not supported yet; compile for concrete sizes";
-            return Some(error("F0004", op, format!("'{name}' has the dynamic shape {ty}"), help));
-        }
-        if shape.contains(&0) {
-            let help = "remove the tensor without elements";
-            return Some(error("F0004", op, format!("'{name}' has the empty shape {ty}"), help));
         }
         if ty.as_tensor().is_some_and(|t| t.encoding.is_some()) {
             let help = "remove the encoding; the compiler uses it for memory spaces";

@@ -1,6 +1,9 @@
 //! One binary for all tests of `monopour-frontend`.
 
+mod builder;
+mod dynamic;
 mod errors;
 mod programs;
+mod rows;
 mod structure;
 mod support;

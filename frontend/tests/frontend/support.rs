@@ -26,7 +26,12 @@ pub fn import_text(text: &str) -> Result<import::Imported, Diagnostics> {
 
 /// All phases; each phase's output must parse again.
 pub fn compile(text: &str, target: &TargetDescription) -> Module {
-    let module = import_text(text).expect("imports").module;
+    compile_module(import_text(text).expect("imports").module, target)
+}
+
+/// All phases but the import.
+pub fn compile_module(module: Module, target: &TargetDescription) -> Module {
+    run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg))").expect("converts");
     reparses(&module);
     fuse::run(&module).expect("fuses");
     reparses(&module);

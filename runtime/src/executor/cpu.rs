@@ -45,14 +45,16 @@ impl Backend for CpuBackend {
         HostMemory::new(bytes)
     }
 
-    fn kernel(&self, index: usize) -> Option<(&str, usize)> {
-        self.kernels.get(index).map(|(_, kernel)| (kernel.symbol.as_str(), kernel.args as usize))
+    fn kernel(&self, index: usize) -> Option<(&str, usize, usize)> {
+        let found = self.kernels.get(index);
+        found.map(|(_, kernel)| (kernel.symbol.as_str(), kernel.args as usize, kernel.scalars as usize))
     }
 
     fn dispatch(
         &mut self,
         kernel: usize,
         args: &[Arg<'_, HostMemory>],
+        scalars: &[u64],
         [x, y, z]: [u64; 3],
         counts: &mut RunCounts,
     ) -> Result<(), Error> {
@@ -63,19 +65,31 @@ impl Backend for CpuBackend {
             let needed = x.saturating_mul(y).saturating_mul(z);
             return Err(Error::Limit { subject, limit: "tasks of one dispatch", needed, offered: MAX_TASKS });
         };
-        let addresses: Vec<usize> = args.iter().map(|arg| arg.buffer.address() + arg.offset as usize).collect();
+        let addresses = args.iter().map(|arg| (arg.buffer.address() + arg.offset as usize) as u64);
+        let slots: Vec<u64> = addresses.chain(scalars.iter().copied()).collect();
         let ids = described.ids as usize;
         let span = self.recorder.start();
         self.threads.for_each(tasks as usize, |task| {
             // The innermost dimension varies fastest: neighbouring tasks touch neighbouring memory.
             let task = task as u64;
             let all = [(task / x / y) as i64, (task / x % y) as i64, (task % x) as i64];
-            native.call(&addresses, &all[3 - ids..]);
+            native.call(&slots, &all[3 - ids..]);
         });
         self.recorder.end(span, &described.symbol);
         counts.dispatches += 1;
         counts.copies += u64::from(described.copies);
         counts.copied_bytes += described.copied_bytes;
+        Ok(())
+    }
+
+    fn read(&mut self, src: Arg<'_, HostMemory>, _counts: &mut RunCounts) -> Result<u64, Error> {
+        let mut bits = [0; 8];
+        src.buffer.read_at(src.offset as usize, &mut bits[..src.bytes as usize]);
+        Ok(u64::from_le_bytes(bits))
+    }
+
+    fn write(&mut self, dst: Arg<'_, HostMemory>, bits: u64, _counts: &mut RunCounts) -> Result<(), Error> {
+        dst.buffer.write_at(dst.offset as usize, &bits.to_le_bytes()[..dst.bytes as usize]);
         Ok(())
     }
 

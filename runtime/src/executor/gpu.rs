@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use monopour_program::{Access, Binding, GpuKernel};
+use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 
 use super::{Arg, Backend, Copy, Gate};
 use crate::buffer::GpuBuffer;
@@ -11,12 +11,18 @@ use crate::error::Error;
 use crate::pipeline_cache::{BindGroups, Pipeline};
 use crate::pool::SharedAccount;
 use crate::stats::RunCounts;
-use crate::timing::Timing;
+use crate::timing::{Timing, map_to_vec};
 use crate::trace::{Recorder, Span};
 
 /// Copies and clears count in words.
 const WORD_BYTES: u64 = 4;
 const FILL_WGSL: &str = include_str!("../../../shaders/runtime/fill.wgsl");
+/// Bytes that numbers are read through: 8 bytes anywhere touch three words at most.
+const STAGING_BYTES: u64 = 16;
+/// Bytes of a buffer that the write kernel binds twice of: any device's binding offsets are multiples.
+const WRITE_WINDOW: u64 = 256;
+/// Immediates of the write kernel.
+const WRITE_WORDS: usize = 7;
 /// Invocations per workgroup of the fill kernel.
 const FILL_WORKGROUP: u64 = 256;
 
@@ -26,6 +32,10 @@ pub(crate) struct GpuBackend {
     pipelines: Vec<Pipeline>,
     /// Utility pipelines by fill pattern; their numbers follow those of the kernels.
     fills: HashMap<u32, (u64, Pipeline)>,
+    /// The utility pipeline that writes a number.
+    write: Option<Pipeline>,
+    /// What numbers are read through.
+    staging: Option<wgpu::Buffer>,
     pub bind_groups: BindGroups,
     pub pipelines_created: u64,
     next_uid: u64,
@@ -94,6 +104,8 @@ impl GpuBackend {
             gpu,
             pipelines,
             fills: HashMap::new(),
+            write: None,
+            staging: None,
             bind_groups: BindGroups::default(),
             next_uid: 0,
             recording: None,
@@ -124,9 +136,18 @@ impl GpuBackend {
     }
 
     /// Records a dispatch of pipeline `id` that was checked.
-    fn record(&mut self, id: PipelineId, args: &[Arg<'_, GpuBuffer>], [x, y, z]: [u32; 3]) {
+    fn record(&mut self, id: PipelineId, args: &[Arg<'_, GpuBuffer>], immediates: &[u8], [x, y, z]: [u32; 3]) {
         let (number, pipeline) = match id {
             PipelineId::Kernel(index) => (index as u64, &self.pipelines[index]),
+            PipelineId::Shared(index) => {
+                let (pipeline, is_new) = self.pipelines[index].shared(&self.gpu);
+                self.pipelines_created += u64::from(is_new);
+                (SHARED_BIT | index as u64, pipeline)
+            }
+            PipelineId::Write => {
+                let pipeline = self.write.as_ref().expect("invariant: prepared before it is used");
+                (WRITE_NUMBER, pipeline)
+            }
             PipelineId::Fill(pattern) => {
                 let (number, pipeline) = &self.fills[&pattern];
                 (*number, pipeline)
@@ -143,6 +164,9 @@ impl GpuBackend {
         });
         pass.set_pipeline(&pipeline.pipeline);
         pass.set_bind_group(0, group, &[]);
+        if !immediates.is_empty() {
+            pass.set_immediates(0, immediates);
+        }
         pass.dispatch_workgroups(x, y, z);
         if let Some((set, at)) = stamps {
             pass.write_timestamp(set, at);
@@ -173,17 +197,58 @@ impl GpuBackend {
             if let Some(why) = arg.frozen.filter(|_| binding.access.is_written()) {
                 return fault(at, &format!("is written and is {why}"));
             }
-            // wgpu takes one buffer several times in a dispatch only if all its bindings are of one kind.
-            for (other, (first, its)) in args.iter().zip(&kernel.bindings).enumerate().take(at) {
-                if first.buffer.uid == arg.buffer.uid && its.access.is_written() != binding.access.is_written() {
-                    return fault(
-                        at,
-                        &format!("shares its buffer with argument {other}, and only one of them is written"),
-                    );
-                }
-            }
         }
         Ok(())
+    }
+
+    /// Whether a buffer is bound both to be read and to be written.
+    fn shares(pipeline: &Pipeline, args: &[Arg<'_, GpuBuffer>]) -> bool {
+        let written = || args.iter().zip(&pipeline.kernel.bindings).filter(|(_, b)| b.access.is_written());
+        let mut read = args.iter().zip(&pipeline.kernel.bindings).filter(|(_, b)| !b.access.is_written());
+        read.any(|(arg, _)| written().any(|(other, _)| other.buffer.uid == arg.buffer.uid))
+    }
+
+    /// Makes the pipeline that writes a number.
+    fn prepare_write(&mut self) {
+        if self.write.is_some() {
+            return;
+        }
+        let kernel = GpuKernel {
+            name: "write".into(),
+            wgsl: WRITE_WGSL.into(),
+            workgroup_size: [1, 1, 1],
+            bindings: vec![Binding { access: Access::ReadWrite }],
+            scalars: vec![4; WRITE_WORDS],
+            ..GpuKernel::default()
+        };
+        self.write = Some(Pipeline::utility(&self.gpu, &kernel, &[]));
+        self.pipelines_created += 1;
+    }
+
+    /// Submits what is recorded and goes on with an empty recording.
+    fn submit(&mut self) -> Option<wgpu::SubmissionIndex> {
+        let mut recording = self.recording.take()?;
+        recording.commands();
+        self.early_submits += 1;
+        Some(self.gpu.queue.submit([recording.encoder.finish()]))
+    }
+
+    /// The few bytes that numbers are read through, made once.
+    fn staging(&mut self) -> Result<wgpu::Buffer, Error> {
+        if let Some(staging) = &self.staging {
+            return Ok(staging.clone());
+        }
+        self.account.reserve(STAGING_BYTES)?;
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let staging = match self.create(STAGING_BYTES, usage) {
+            Ok(staging) => staging.buffer,
+            Err(error) => {
+                self.account.release(STAGING_BYTES);
+                return Err(error);
+            }
+        };
+        self.staging = Some(staging.clone());
+        Ok(staging)
     }
 
     /// Makes the pipeline that fills with `pattern`.
@@ -227,8 +292,16 @@ impl GpuBackend {
 #[derive(Clone, Copy)]
 enum PipelineId {
     Kernel(usize),
+    /// A kernel one of whose buffers is bound twice, once to be written.
+    Shared(usize),
     Fill(u32),
+    Write,
 }
+
+/// Marks the number of a [`PipelineId::Shared`].
+const SHARED_BIT: u64 = 1 << 63;
+const WRITE_NUMBER: u64 = 1 << 62;
+const WRITE_WGSL: &str = include_str!("../../../shaders/runtime/write.wgsl");
 
 impl Gate for GpuDevice {
     fn run<T: Send>(&self, f: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
@@ -249,14 +322,16 @@ impl Backend for GpuBackend {
         self.create(bytes, Usages::STORAGE | Usages::COPY_SRC | Usages::COPY_DST)
     }
 
-    fn kernel(&self, index: usize) -> Option<(&str, usize)> {
-        self.pipelines.get(index).map(|pipeline| (pipeline.kernel.name.as_str(), pipeline.kernel.bindings.len()))
+    fn kernel(&self, index: usize) -> Option<(&str, usize, usize)> {
+        let kernel = &self.pipelines.get(index)?.kernel;
+        Some((kernel.name.as_str(), kernel.bindings.len(), kernel.scalars.len()))
     }
 
     fn dispatch(
         &mut self,
         kernel: usize,
         args: &[Arg<'_, GpuBuffer>],
+        scalars: &[u64],
         grid: [u64; 3],
         counts: &mut RunCounts,
     ) -> Result<(), Error> {
@@ -269,7 +344,50 @@ impl Backend for GpuBackend {
             return Ok(());
         }
         // The limits, checked above, fit 32 bits.
-        self.record(PipelineId::Kernel(kernel), args, grid.map(|extent| extent as u32));
+        let pipeline = &self.pipelines[kernel];
+        let immediates = pipeline.kernel.immediates(scalars);
+        let id = if Self::shares(pipeline, args) { PipelineId::Shared(kernel) } else { PipelineId::Kernel(kernel) };
+        self.record(id, args, &immediates, grid.map(|extent| extent as u32));
+        Ok(())
+    }
+
+    fn read(&mut self, src: Arg<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<u64, Error> {
+        let staging = self.staging()?;
+        let start = src.offset / WORD_BYTES * WORD_BYTES;
+        let words = (src.offset + src.bytes).next_multiple_of(WORD_BYTES) - start;
+        let commands = self.recording().commands();
+        commands.copy_buffer_to_buffer(&src.buffer.buffer, start, &staging, 0, Some(words));
+        let submission = self.submit();
+        self.gpu.wait(submission)?;
+        let data = map_to_vec(&self.gpu, &staging, words)?;
+        counts.scalar_reads += 1;
+        let (from, len) = ((src.offset - start) as usize, src.bytes as usize);
+        let mut bits = [0; 8];
+        bits[..len].copy_from_slice(&data[from..from + len]);
+        Ok(u64::from_le_bytes(bits))
+    }
+
+    fn write(&mut self, dst: Arg<'_, GpuBuffer>, bits: u64, counts: &mut RunCounts) -> Result<(), Error> {
+        // The words that the bytes lie in, of which the others stay as they are.
+        let start = dst.offset / WORD_BYTES * WORD_BYTES;
+        let shift = (dst.offset - start) * 8;
+        let kept = if dst.bytes < 8 { u64::MAX >> (64 - 8 * dst.bytes) } else { u64::MAX };
+        let (mask, value) = (u128::from(kept) << shift, u128::from(bits & kept) << shift);
+        let at = start / WRITE_WINDOW * WRITE_WINDOW;
+        let word = |of: u128, i: u32| (of >> (32 * i)) as u32;
+        let mut words = vec![((start - at) / WORD_BYTES) as u32];
+        words.extend((0..3).map(|i| word(mask, i)));
+        words.extend((0..3).map(|i| word(value, i)));
+        if !self.gpu.description.has(GpuFeature::Immediates) {
+            return self.write_through_host(&dst, start, (mask, value), counts);
+        }
+        self.prepare_write();
+        let immediates: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        // Two windows, so that a number across their border lies within what is bound.
+        let bytes = (2 * WRITE_WINDOW).min(dst.buffer.buffer.size() - at);
+        let window = Arg { buffer: dst.buffer, offset: at, bytes, frozen: None };
+        self.record(PipelineId::Write, &[window], &immediates, [1, 1, 1]);
+        counts.dispatches += 1;
         Ok(())
     }
 
@@ -322,7 +440,7 @@ impl Backend for GpuBackend {
         self.prepare_fill(pattern);
         let most = u64::from(self.gpu.limits.max_compute_workgroups_per_dimension);
         let groups = (words / WORD_BYTES).div_ceil(FILL_WORKGROUP).min(most) as u32;
-        self.record(PipelineId::Fill(pattern), &[dst], [groups, 1, 1]);
+        self.record(PipelineId::Fill(pattern), &[dst], &[], [groups, 1, 1]);
         counts.dispatches += 1;
         Ok(())
     }
@@ -343,10 +461,7 @@ impl Backend for GpuBackend {
 
     fn forget_buffers(&mut self) -> Result<(), Error> {
         // What is recorded holds its buffers until it has run: only then is their memory free.
-        if let Some(mut recording) = self.recording.take() {
-            recording.commands();
-            let submission = self.gpu.queue.submit([recording.encoder.finish()]);
-            self.early_submits += 1;
+        if let Some(submission) = self.submit() {
             self.gpu.wait(Some(submission))?;
         }
         self.bind_groups.clear();
@@ -365,6 +480,38 @@ impl Backend for GpuBackend {
 }
 
 impl GpuBackend {
+    /// Writes a number where kernels take none: what is recorded runs first, then the words are changed by the host.
+    fn write_through_host(
+        &mut self,
+        dst: &Arg<'_, GpuBuffer>,
+        start: u64,
+        (mask, value): (u128, u128),
+        counts: &mut RunCounts,
+    ) -> Result<(), Error> {
+        let words = (dst.offset + dst.bytes).next_multiple_of(WORD_BYTES) - start;
+        let mut old = 0;
+        if words != dst.bytes {
+            let mut reads = RunCounts::default();
+            for at in (0..words).step_by(WORD_BYTES as usize) {
+                let word = Arg { buffer: dst.buffer, offset: start + at, bytes: WORD_BYTES, frozen: None };
+                old |= u128::from(self.read(word, &mut reads)?) << (8 * at);
+            }
+        }
+        self.submit();
+        let new = (old & !mask) | value;
+        self.gpu.queue.write_buffer(&dst.buffer.buffer, start, &new.to_le_bytes()[..words as usize]);
+        counts.transfers += 1;
+        counts.transfer_bytes += words;
+        Ok(())
+    }
+
+    /// Gives back what numbers are read through.
+    pub fn release_staging(&mut self) {
+        if self.staging.take().is_some() {
+            self.account.release(STAGING_BYTES);
+        }
+    }
+
     /// After a run, outside of what is timed: reads the device's own times.
     pub fn after_run(&mut self) -> Result<(), Error> {
         let gpu = self.gpu.clone();

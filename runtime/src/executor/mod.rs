@@ -8,6 +8,8 @@ pub(crate) mod gpu;
 
 use std::sync::Arc;
 
+use monopour_program::{DType, TensorDesc};
+
 use crate::buffer::Shared;
 use crate::error::Error;
 use crate::ffi::HostFunction;
@@ -25,16 +27,21 @@ pub(crate) trait Backend: Send {
     fn gate(&self) -> Self::Gate;
     /// Makes memory; the pool keeps the account.
     fn make(&mut self, bytes: u64) -> Result<Self::Buffer, Error>;
-    /// The kernel's name and its number of arguments, if there is such a kernel.
-    fn kernel(&self, index: usize) -> Option<(&str, usize)>;
+    /// The kernel's name and its numbers of buffers and of scalars, if there is such a kernel.
+    fn kernel(&self, index: usize) -> Option<(&str, usize, usize)>;
     /// Runs or records a kernel; counts it.
     fn dispatch(
         &mut self,
         kernel: usize,
         args: &[Arg<'_, Self::Buffer>],
+        scalars: &[u64],
         grid: [u64; 3],
         counts: &mut RunCounts,
     ) -> Result<(), Error>;
+    /// Reads the range, at most 8 bytes, into the low bytes; waits for what writes it.
+    fn read(&mut self, src: Arg<'_, Self::Buffer>, counts: &mut RunCounts) -> Result<u64, Error>;
+    /// Runs or records a write of the low bytes to the range, at most 8 bytes.
+    fn write(&mut self, dst: Arg<'_, Self::Buffer>, bits: u64, counts: &mut RunCounts) -> Result<(), Error>;
     /// Runs or records a copy of a range that was checked.
     fn copy(&mut self, copy: Copy<'_, Self::Buffer>, counts: &mut RunCounts) -> Result<(), Error>;
     /// Runs or records a fill of a range that was checked.
@@ -89,14 +96,34 @@ pub(crate) struct Constant<B: Physical> {
 
 /// An input of a run.
 pub(crate) struct Input<B: Physical> {
-    pub buffer: Shared<B>,
+    pub value: Value<B>,
     pub bytes: u64,
+    /// Sizes of the dimensions.
+    pub shape: Vec<u64>,
     pub donated: bool,
+}
+
+/// What crosses the boundary of a run: a tensor's memory, or a number's bits.
+pub(crate) enum Value<B: Physical> {
+    Buffer(Shared<B>),
+    Scalar(u64),
+}
+
+/// A result that a run owes.
+struct Owed<B: Physical> {
+    dtype: DType,
+    scalar: bool,
+    /// Sizes; a dynamic one until host code says what it is.
+    shape: Vec<u64>,
+    value: Option<Value<B>>,
+    /// Bytes of the buffer.
+    bytes: u64,
 }
 
 /// What a run gives back.
 pub(crate) struct Outcome<B: Physical> {
-    pub results: Vec<Shared<B>>,
+    /// The results with their sizes.
+    pub results: Vec<(Value<B>, Vec<u64>)>,
     pub counts: RunCounts,
     /// Allocations that host code neither freed nor returned.
     pub leaked: u64,
@@ -123,15 +150,15 @@ impl<B: Backend> Engine<B> {
         Ok(())
     }
 
-    /// Runs `host` on `inputs`; `result_bytes` are the sizes of the results. Waits until the device is done.
+    /// Runs `host` on `inputs`; `results` describes what it gives back. Waits until the device is done.
     pub fn run(
         &mut self,
         host: &HostFunction,
         inputs: Vec<Input<B::Buffer>>,
-        result_bytes: &[u64],
+        results: &[TensorDesc],
     ) -> Result<Outcome<B::Buffer>, Error> {
         let gate = self.backend.gate();
-        let mut run = Run::new(self, inputs, result_bytes);
+        let mut run = Run::new(self, inputs, results);
         let outcome = gate.run(|| {
             host.call(&mut run)?;
             run.engine.backend.finish(&mut run.counts)?;
@@ -144,12 +171,16 @@ impl<B: Backend> Engine<B> {
     }
 }
 
-/// A logical buffer. Its position, from 1, is its handle.
+/// A logical buffer. Its handle is its position, from 1, and above it how often the position was used before.
 struct Slot<B: Physical> {
     buffer: Option<Shared<B>>,
     bytes: u64,
     origin: Origin,
+    generation: u32,
 }
+
+/// Bits of a handle that hold the position.
+const POSITION_BITS: u32 = 32;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
@@ -183,50 +214,102 @@ struct Range {
 struct Run<'e, B: Backend> {
     engine: &'e mut Engine<B>,
     slots: Vec<Slot<B::Buffer>>,
-    inputs: usize,
+    /// Positions of allocations that were freed: a loop that allocates needs no further ones.
+    vacant: Vec<usize>,
+    inputs: Vec<(Option<u64>, Vec<u64>)>,
     arena: Option<usize>,
     args: Vec<Range>,
-    results: Vec<(u64, Option<Shared<B::Buffer>>)>,
+    scalars: Vec<u64>,
+    results: Vec<Owed<B::Buffer>>,
     counts: RunCounts,
 }
 
 impl<'e, B: Backend> Run<'e, B> {
-    fn new(engine: &'e mut Engine<B>, inputs: Vec<Input<B::Buffer>>, result_bytes: &[u64]) -> Run<'e, B> {
-        let input_count = inputs.len();
-        let from_inputs = inputs.into_iter().map(|input| Slot {
-            buffer: Some(input.buffer),
-            bytes: input.bytes,
-            origin: if input.donated { Origin::Donated } else { Origin::Input },
-        });
-        let from_constants = engine.constants.iter().map(|constant| Slot {
+    fn new(engine: &'e mut Engine<B>, inputs: Vec<Input<B::Buffer>>, results: &[TensorDesc]) -> Run<'e, B> {
+        let mut known = Vec::with_capacity(inputs.len());
+        let mut slots = Vec::with_capacity(inputs.len() + engine.constants.len());
+        for input in inputs {
+            let origin = if input.donated { Origin::Donated } else { Origin::Input };
+            let (buffer, bits) = match input.value {
+                Value::Buffer(buffer) => (Some(buffer), None),
+                Value::Scalar(bits) => (None, Some(bits)),
+            };
+            known.push((bits, input.shape));
+            slots.push(Slot { buffer, bytes: input.bytes, origin, generation: 0 });
+        }
+        slots.extend(engine.constants.iter().map(|constant| Slot {
             buffer: Some(constant.buffer.clone()),
             bytes: constant.bytes,
             origin: Origin::Constant,
-        });
-        let slots = from_inputs.chain(from_constants).collect();
-        let results = result_bytes.iter().map(|&bytes| (bytes, None)).collect();
-        let counts = RunCounts::default();
-        Run { engine, slots, inputs: input_count, arena: None, args: Vec::new(), results, counts }
+            generation: 0,
+        }));
+        let owed = |desc: &TensorDesc| Owed {
+            dtype: desc.dtype,
+            scalar: desc.scalar,
+            shape: desc.shape.clone(),
+            value: None,
+            bytes: 0,
+        };
+        Run {
+            engine,
+            slots,
+            vacant: Vec::new(),
+            inputs: known,
+            arena: None,
+            args: Vec::new(),
+            scalars: Vec::new(),
+            results: results.iter().map(owed).collect(),
+            counts: RunCounts::default(),
+        }
     }
 
     fn into_outcome(self) -> Result<Outcome<B::Buffer>, Error> {
         let leaked = self.slots.iter().filter(|slot| slot.origin == Origin::Allocated && slot.buffer.is_some());
         let leaked = leaked.count() as u64;
-        let results: Option<Vec<_>> = self.results.into_iter().map(|(_, buffer)| buffer).collect();
-        let results = results.ok_or_else(|| Error::host_code("a result was not set"))?;
+        let results = self.results.into_iter().enumerate().map(|(position, owed)| {
+            let sizes = owed.shape.iter().try_fold(owed.dtype.size_bytes(), |bytes, &size| bytes.checked_mul(size));
+            let value = owed.value.ok_or_else(|| Error::host_code(format!("result {position} was not set")))?;
+            if !owed.scalar && sizes.is_none_or(|bytes| bytes > owed.bytes) {
+                let what = format!("result {position} is too small: {} bytes for sizes {:?}", owed.bytes, owed.shape);
+                return Err(Error::host_code(what));
+            }
+            Ok((value, owed.shape))
+        });
+        let results = results.collect::<Result<Vec<_>, Error>>()?;
         Ok(Outcome { results, counts: self.counts, leaked })
     }
 
     fn push(&mut self, buffer: Shared<B::Buffer>, bytes: u64, origin: Origin) -> i64 {
-        self.slots.push(Slot { buffer: Some(buffer), bytes, origin });
-        self.slots.len() as i64
+        let position = match self.vacant.pop() {
+            Some(position) => {
+                let generation = self.slots[position].generation.wrapping_add(1) & (i32::MAX as u32);
+                self.slots[position] = Slot { buffer: Some(buffer), bytes, origin, generation };
+                position
+            }
+            None => {
+                self.slots.push(Slot { buffer: Some(buffer), bytes, origin, generation: 0 });
+                self.slots.len() - 1
+            }
+        };
+        i64::from(self.slots[position].generation) << POSITION_BITS | (position as i64 + 1)
+    }
+
+    /// The slot of a result that was not set yet.
+    fn owed(&mut self, position: i64, scalar: bool) -> Result<&mut Owed<B::Buffer>, Error> {
+        let position = index(position, self.results.len(), "result")?;
+        let owed = &mut self.results[position];
+        if owed.value.is_some() || owed.scalar != scalar {
+            return Err(Error::host_code(format!("result {position} is set twice, or to a value of another kind")));
+        }
+        Ok(owed)
     }
 
     /// The slot of a live buffer.
     fn live(&self, handle: i64, doing: &str) -> Result<usize, Error> {
-        let slot = usize::try_from(handle).ok().and_then(|handle| handle.checked_sub(1));
+        let slot = usize::try_from(handle & i64::from(u32::MAX)).ok().and_then(|handle| handle.checked_sub(1));
+        let generation = handle >> POSITION_BITS;
         match slot.and_then(|index| self.slots.get(index).map(|slot| (index, slot))) {
-            Some((index, Slot { buffer: Some(_), .. })) => Ok(index),
+            Some((index, Slot { buffer: Some(_), generation: its, .. })) if i64::from(*its) == generation => Ok(index),
             Some(_) => Err(Error::host_code(format!("{doing}: handle {handle} was freed or returned before"))),
             None => Err(Error::host_code(format!("{doing}: handle {handle} does not exist"))),
         }
@@ -236,6 +319,8 @@ impl<'e, B: Backend> Run<'e, B> {
     fn range(&self, handle: i64, offset: i64, bytes: i64, doing: &str) -> Result<Range, Error> {
         let slot = self.live(handle, doing)?;
         let size = self.slots[slot].bytes;
+        // -1: all that there is from the offset on.
+        let bytes = if bytes == -1 { (size as i64).saturating_sub(offset) } else { bytes };
         match (u64::try_from(offset), u64::try_from(bytes)) {
             (Ok(offset), Ok(bytes)) if offset.checked_add(bytes).is_some_and(|end| end <= size) => {
                 Ok(Range { slot, offset, bytes })
@@ -270,14 +355,19 @@ fn size(bytes: i64, what: &str) -> Result<u64, Error> {
     u64::try_from(bytes).map_err(|_| Error::host_code(format!("{what} of {bytes} bytes")))
 }
 
+/// Bytes of one element.
+fn scalar_bytes(bytes: i64) -> Result<i64, Error> {
+    if (1..=8).contains(&bytes) { Ok(bytes) } else { Err(Error::host_code(format!("an element of {bytes} bytes"))) }
+}
+
 impl<B: Backend> HostCalls for Run<'_, B> {
     fn input(&mut self, position: i64) -> Result<i64, Error> {
-        Ok(index(position, self.inputs, "input")? as i64 + 1)
+        Ok(index(position, self.inputs.len(), "input")? as i64 + 1)
     }
 
     fn constant(&mut self, position: i64) -> Result<i64, Error> {
         let position = index(position, self.engine.constants.len(), "constant")?;
-        Ok((self.inputs + position) as i64 + 1)
+        Ok((self.inputs.len() + position) as i64 + 1)
     }
 
     fn alloc(&mut self, bytes: i64) -> Result<i64, Error> {
@@ -312,23 +402,68 @@ impl<B: Backend> HostCalls for Run<'_, B> {
             return Err(Error::host_code(format!("free: handle {handle} is a pending argument")));
         }
         self.slots[slot].buffer = None;
+        if self.slots[slot].origin == Origin::Allocated {
+            self.vacant.push(slot);
+        }
         Ok(())
     }
 
-    fn result(&mut self, position: i64, handle: i64) -> Result<(), Error> {
+    fn input_scalar(&mut self, position: i64) -> Result<i64, Error> {
+        let position = index(position, self.inputs.len(), "input")?;
+        let bits = self.inputs[position].0;
+        bits.map(|bits| bits as i64).ok_or_else(|| Error::host_code(format!("input {position} is not a number")))
+    }
+
+    fn input_dim(&mut self, position: i64, dim: i64) -> Result<i64, Error> {
+        let position = index(position, self.inputs.len(), "input")?;
+        let shape = &self.inputs[position].1;
+        let size = shape[index(dim, shape.len(), "dimension")?];
+        i64::try_from(size).map_err(|_| Error::host_code(format!("a dimension of {size} elements")))
+    }
+
+    fn result_scalar(&mut self, position: i64, bits: i64) -> Result<(), Error> {
+        let owed = self.owed(position, true)?;
+        let kept = if owed.dtype.size_bytes() < 8 { u64::MAX >> (64 - 8 * owed.dtype.size_bytes()) } else { u64::MAX };
+        owed.value = Some(Value::Scalar(bits as u64 & kept));
+        Ok(())
+    }
+
+    fn result_dim(&mut self, position: i64, dim: i64, extent: i64) -> Result<(), Error> {
         let position = index(position, self.results.len(), "result")?;
+        let shape = &mut self.results[position].shape;
+        let len = shape.len();
+        shape[index(dim, len, "dimension")?] = size(extent, "a dimension")?;
+        Ok(())
+    }
+
+    fn scalar(&mut self, bits: i64) -> Result<(), Error> {
+        self.scalars.push(bits as u64);
+        Ok(())
+    }
+
+    fn read(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<i64, Error> {
+        let range = self.range(handle, offset, scalar_bytes(bytes)?, "read")?;
+        Ok(self.engine.backend.read(resolve(&self.slots, range), &mut self.counts)? as i64)
+    }
+
+    fn write(&mut self, handle: i64, offset: i64, bytes: i64, bits: i64) -> Result<(), Error> {
+        let range = self.writable_range(handle, offset, scalar_bytes(bytes)?, "write")?;
+        self.engine.backend.write(resolve(&self.slots, range), bits as u64, &mut self.counts)
+    }
+
+    fn trap(&mut self, code: i64) -> Result<(), Error> {
+        Err(Error::Trap { code })
+    }
+
+    fn result(&mut self, position: i64, handle: i64) -> Result<(), Error> {
         let slot = self.live(handle, "result")?;
         if !matches!(self.slots[slot].origin, Origin::Allocated | Origin::Donated) {
             return Err(Error::host_code(format!("result {position} is neither an allocation nor a donated input")));
         }
-        let (bytes, result) = &mut self.results[position];
-        if result.is_some() || *bytes > self.slots[slot].bytes {
-            let found = self.slots[slot].bytes;
-            return Err(Error::host_code(format!(
-                "result {position} is set twice or too small: {found} of {bytes} bytes"
-            )));
-        }
-        *result = self.slots[slot].buffer.take();
+        let bytes = self.slots[slot].bytes;
+        self.owed(position, false)?.bytes = bytes;
+        let buffer = self.slots[slot].buffer.take();
+        self.owed(position, false)?.value = buffer.map(Value::Buffer);
         Ok(())
     }
 
@@ -340,12 +475,17 @@ impl<B: Backend> HostCalls for Run<'_, B> {
 
     fn dispatch(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
         let ranges = std::mem::take(&mut self.args);
+        let scalars = std::mem::take(&mut self.scalars);
         let position = usize::try_from(kernel).ok();
         let found = position.and_then(|position| self.engine.backend.kernel(position).map(|found| (position, found)));
-        let (position, (name, args_len)) =
+        let (position, (name, args_len, scalars_len)) =
             found.ok_or_else(|| Error::host_code(format!("dispatch: kernel {kernel} does not exist")))?;
         if ranges.len() != args_len {
             let what = format!("dispatch: kernel `{name}` takes {args_len} arguments, {} given", ranges.len());
+            return Err(Error::host_code(what));
+        }
+        if scalars.len() != scalars_len {
+            let what = format!("dispatch: kernel `{name}` takes {scalars_len} scalars, {} given", scalars.len());
             return Err(Error::host_code(what));
         }
         let grid = grid.map(|extent| u64::try_from(extent).map_err(|_| Error::host_code("dispatch: negative grid")));
@@ -355,7 +495,7 @@ impl<B: Backend> HostCalls for Run<'_, B> {
             return Err(Error::host_code("dispatch: an argument was returned before its use"));
         }
         let args: Vec<Arg<'_, B::Buffer>> = ranges.iter().map(|&range| resolve(&self.slots, range)).collect();
-        self.engine.backend.dispatch(position, &args, grid, &mut self.counts)
+        self.engine.backend.dispatch(position, &args, &scalars, grid, &mut self.counts)
     }
 
     fn copy(&mut self, src: (i64, i64), dst: (i64, i64), bytes: i64) -> Result<(), Error> {

@@ -235,7 +235,7 @@ fn defective_host_code_is_an_error_not_a_crash() {
         let source = format!("void nop(void *const *a, const i64 *i) {{}} void entry(i64 cx) {{ {body} }}");
         check_error(&source, &[nop], expected);
     };
-    check("", "R0013 host code is defective: a result was not set");
+    check("", "R0013 host code is defective: result 0 was not set");
     check("input(1);", "input 1 of 1");
     check("constant(0);", "constant 0 of 0");
     check("result(0, input(0));", "neither an allocation nor a donated input");

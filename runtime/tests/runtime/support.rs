@@ -28,6 +28,9 @@ void monopour_rt_fill(i64 cx, i64 dst, i64 offset, i64 bytes, i64 pattern);
 #define arg(h, o, n) monopour_rt_arg(cx, h, o, n)
 #define dispatch(k, x, y, z) monopour_rt_dispatch(cx, k, x, y, z)
 #define copy(s, so, d, d_o, n) monopour_rt_copy(cx, s, so, d, d_o, n)
+i64 monopour_rt_read(i64, i64, i64, i64); void monopour_rt_write(i64, i64, i64, i64, i64);
+#define read(h, o, n) monopour_rt_read(cx, h, o, n)
+#define write(h, o, n, v) monopour_rt_write(cx, h, o, n, v)
 #define fill(d, o, n, p) monopour_rt_fill(cx, d, o, n, p)
 ";
 
@@ -58,7 +61,7 @@ pub fn host(object: Vec<u8>) -> NativeCode {
 }
 
 pub fn tensor(name: &str, len: u64) -> TensorDesc {
-    TensorDesc { name: name.into(), dtype: DType::F32, shape: vec![len], donated: false }
+    TensorDesc { name: name.into(), dtype: DType::F32, shape: vec![len], donated: false, scalar: false }
 }
 
 /// A program of one variant with `inputs` and `results` of f32 vectors.

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn desc(dtype: DType) -> TensorDesc {
-        TensorDesc { name: "x".into(), dtype, shape: vec![64], donated: false }
+        TensorDesc { name: "x".into(), dtype, shape: vec![64], donated: false, scalar: false }
     }
 
     #[test]

@@ -93,12 +93,7 @@ fn text(program: &Program, whole: bool) -> String {
     if whole {
         lines.push(format!("producer {}", program.producer));
         for constant in &program.constants {
-            let desc = TensorDesc {
-                name: constant.name.clone(),
-                dtype: constant.dtype,
-                shape: constant.shape.clone(),
-                donated: false,
-            };
+            let desc = TensorDesc::tensor(constant.name.clone(), constant.dtype, constant.shape.clone());
             lines.push(format!("constant {desc}  {} B", constant.data.bytes().len()));
         }
         program.variants.iter().for_each(|variant| variant_text(variant, &mut lines));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     fn desc() -> TensorDesc {
-        TensorDesc { name: "y".into(), dtype: DType::F32, shape: vec![2, 2], donated: false }
+        TensorDesc { name: "y".into(), dtype: DType::F32, shape: vec![2, 2], donated: false, scalar: false }
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn transpose(dtype: Dtype, shape: &[usize], permutation: &[usize]) -> Case {
     let e = p.empty(dtype, &to);
     let r = p.named_untyped("linalg.transpose", &[&x], &e, &format!("permutation = [{}]", list(permutation)));
     let order: String = permutation.iter().map(ToString::to_string).collect();
-    Case::new(format!("broadcast/transpose/{dtype}/{}/{order}", by(shape)), p, &[&r]).dispatches(1)
+    Case::new(format!("broadcast/transpose/{dtype}/{}/{order}", by(shape)), p, &[&r]).dispatches(1).may_copy()
 }
 
 /// There, a function, and back: one kernel.

@@ -178,6 +178,17 @@ impl Report {
         assert!(self.passed > 0, "no case ran");
     }
 
+    /// Takes over what another report says.
+    pub fn merge(&mut self, other: Report) {
+        self.passed += other.passed;
+        self.failures.extend(other.failures);
+        self.ignored.extend(other.ignored);
+        for (family, (count, worst)) in other.families {
+            let entry = self.families.entry(family).or_default();
+            *entry = (entry.0 + count, entry.1.max(worst));
+        }
+    }
+
     fn add(&mut self, case: &Case, error: f64) {
         self.passed += 1;
         // Half precision would hide what single precision does.

@@ -245,3 +245,72 @@ fn an_unknown_op_is_named() {
     let error = evaluate(&module, "main", &[]).expect_err("is refused");
     assert_eq!(error.to_string(), "the evaluator does not cover their.op at their.mlir:2:8");
 }
+
+#[test]
+fn softmax_along_either_dimension() {
+    let text = |dimension: usize| {
+        format!(
+            "func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {{
+              %e = tensor.empty() : tensor<2x2xf32>
+              %r = linalg.softmax dimension({dimension}) ins(%a : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) -> tensor<2x2xf32>
+              return %r : tensor<2x2xf32>
+            }}"
+        )
+    };
+    // Of two equal numbers each gets a half; of numbers that differ by 1, e / (1 + e) and the rest.
+    let share = std::f64::consts::E / (1.0 + std::f64::consts::E);
+    let input = [f32s(&[2, 2], &[1.0, 1.0, 2.0, 2.0])];
+    check(&text(1), &input, &[2, 2], &[0.5, 0.5, 0.5, 0.5]);
+    check(&text(0), &input, &[2, 2], &[1.0 - share, 1.0 - share, share, share]);
+}
+
+#[test]
+fn pack_pads_and_permutes_and_unpack_undoes_it() {
+    let text = "func.func @main(%a: tensor<3x4xf32>) -> tensor<2x2x2x2xf32> {
+      %p = arith.constant 9.0 : f32
+      %e = tensor.empty() : tensor<2x2x2x2xf32>
+      %r = linalg.pack %a padding_value(%p : f32) outer_dims_perm = [1, 0] inner_dims_pos = [0, 1] inner_tiles = [2, 2] into %e : tensor<3x4xf32> -> tensor<2x2x2x2xf32>
+      return %r : tensor<2x2x2x2xf32>
+    }";
+    let plain = f32s(&[3, 4], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 10.0, 11.0, 12.0, 13.0]);
+    // Blocks of the left half from top to bottom, then of the right half; the fourth row is padding.
+    let packed = [0.0, 1.0, 4.0, 5.0, 10.0, 11.0, 9.0, 9.0, 2.0, 3.0, 6.0, 7.0, 12.0, 13.0, 9.0, 9.0];
+    check(text, std::slice::from_ref(&plain), &[2, 2, 2, 2], &packed);
+    let back = "func.func @main(%a: tensor<2x2x2x2xf32>) -> tensor<3x4xf32> {
+      %e = tensor.empty() : tensor<3x4xf32>
+      %r = linalg.unpack %a outer_dims_perm = [1, 0] inner_dims_pos = [0, 1] inner_tiles = [2, 2] into %e : tensor<2x2x2x2xf32> -> tensor<3x4xf32>
+      return %r : tensor<3x4xf32>
+    }";
+    let input = f32s(&[2, 2, 2, 2], &packed.map(|v| v as f32));
+    check(back, &[input], &[3, 4], &plain.to_f64());
+}
+
+#[test]
+fn windows_of_strides_and_dilations() {
+    let text = "func.func @main(%a: tensor<1x7x1xf32>, %k: tensor<2x1x1xf32>) -> tensor<1x3x1xf32> {
+      %z = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<1x3x1xf32>
+      %f = linalg.fill ins(%z : f32) outs(%e : tensor<1x3x1xf32>) -> tensor<1x3x1xf32>
+      %r = linalg.conv_1d_nwc_wcf {dilations = dense<2> : tensor<1xi64>, strides = dense<2> : tensor<1xi64>} ins(%a, %k : tensor<1x7x1xf32>, tensor<2x1x1xf32>) outs(%f : tensor<1x3x1xf32>) -> tensor<1x3x1xf32>
+      return %r : tensor<1x3x1xf32>
+    }";
+    let inputs = [f32s(&[1, 7, 1], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), f32s(&[2, 1, 1], &[1.0, 10.0])];
+    check(text, &inputs, &[1, 3, 1], &[20.0, 42.0, 64.0]);
+}
+
+#[test]
+fn scalars_go_in_and_come_out() {
+    let text = "func.func @main(%a: f32, %n: index, %p: i1) -> (f32, index, i1) {
+      %b = arith.select %p, %a, %a : f32
+      %c = arith.addf %b, %b : f32
+      %m = arith.addi %n, %n : index
+      %t = arith.constant true
+      %q = arith.xori %p, %t : i1
+      return %c, %m, %q : f32, index, i1
+    }";
+    let scalar = |dtype, value| HostTensor { dtype, shape: vec![], data: Data::Int(vec![value]) };
+    let inputs = [f32s(&[], &[1.25]), scalar(Dtype::Index, 21), scalar(Dtype::Int(1), 1)];
+    let results = run(text, &inputs).expect("evaluates");
+    assert_eq!(results.iter().map(|r| r.to_f64()[0]).collect::<Vec<_>>(), [2.5, 42.0, 0.0]);
+    assert!(results.iter().all(|r| r.shape.is_empty()));
+}

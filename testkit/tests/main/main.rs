@@ -2,5 +2,6 @@
 
 mod evaluate;
 mod oracle;
+mod programs;
 mod runner;
 mod suite;

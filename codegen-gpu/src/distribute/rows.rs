@@ -1,0 +1,359 @@
+//! Row reductions, and whole chains of them (softmax, layer norm): a team of invocations per row, the row in registers.
+//!
+//! Before (one tile of `R` rows; fills, reductions along the rows, elementwise ops on `[R, N]` and on `[R]`):
+//! ```mlir
+//! linalg.fill outs(%m) ; linalg.generic {max} ins(%x) outs(%m) ; linalg.generic {exp(x - m)} ins(%x, %m) outs(%y) ; ..
+//! ```
+//! After: a lane of a team holds every `team x lanes`-th vector of its row; each element is loaded once and stored once.
+//! ```mlir
+//! %v0 = vector.load %x[..] ; %p = arith.maximumf %p, %v0 ; .. ; %s, %ok = gpu.shuffle xor %p, %c1, %c8 ; .. ; vector.store %e0, %y[..]
+//! ```
+//! A reduction is a partial result per lane, then a butterfly over the lanes of a subgroup (`share = "subgroup"`), or a tree in
+//! workgroup memory. Its result is uniform in the team; `[R]` values live in registers and are stored by one lane.
+//! Ops are grouped in *sweeps* over the row: a sweep ends where an op needs the result of a reduction of the same sweep.
+//! Rows that do not fit in registers are read again by each sweep.
+//!
+//! Requires: class `row`; operands whose index maps are linear; reductions whose body is `combine(accumulator, f(inputs))`.
+//! A buffer that is written is accessed through one slice only. Declines otherwise, with a reason.
+//! Ensures: sums and products are reassociated in an order that depends on extents and on the kernel attribute only.
+
+mod combine;
+mod exchange;
+mod forms;
+mod write;
+
+use super::attrs::KernelAttr;
+use super::evaluate::{Evaluator, is_vectorizable};
+use super::model::{Base, Model, Size, TileOp};
+use combine::Combine;
+use forms::{Form, Forms, same_sizes, stripped};
+use monopour_program::GpuDescription;
+use std::collections::HashMap;
+pub(super) use write::write;
+
+/// Registers of one lane that rows may take, in elements, and in vectors, each of which is code without a loop.
+/// Software adapters spill at the speed of their cache, but take milliseconds to compile an access.
+const CPU_ADAPTER: (i64, i64) = (512, 32);
+const HARDWARE: (i64, i64) = (128, 64);
+/// Vectors of one sweep that needs nothing of an earlier one: beyond these it is a loop.
+const MAX_SINGLE_UNROLLED: i64 = 8;
+/// Vectors per pass of a loop.
+const LOOP_UNROLL: i64 = 4;
+/// Rows that one team works on at once.
+const MAX_ROWS: i64 = 8;
+
+/// A row kernel with everything decided.
+pub(super) struct Plan<'m> {
+    steps: Vec<Step<'m>>,
+    sweeps: Vec<Sweep>,
+    forms: Forms,
+    /// Extents of the rows' space, unit extents left out.
+    rows: Vec<Size>,
+    /// Extents of the columns' axes.
+    axes: Vec<Axis>,
+    /// Elements of a row, where static.
+    columns: Option<i64>,
+    /// Lanes of an access along the row.
+    pub(super) lanes: u32,
+    team: Team,
+    /// Rows of one team per pass, and passes.
+    rows_per_team: i64,
+    passes: i64,
+    /// Whether a row stays in registers from sweep to sweep.
+    resident: bool,
+}
+
+/// Neighbouring column dimensions that every operand walks like one.
+#[derive(Clone, Copy, Debug)]
+struct Axis {
+    /// Innermost dimension.
+    size: Size,
+    /// Extent, where static.
+    extent: Option<i64>,
+}
+
+/// The invocations that share a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Team {
+    /// A power of two.
+    size: i64,
+    /// Teams in the workgroup.
+    count: i64,
+    /// Whether partial results go through workgroup memory instead of subgroup shuffles.
+    workgroup_memory: bool,
+}
+
+/// What an op does to a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Elementwise on `[R, N]`.
+    Wide,
+    /// Elementwise on `[R]`.
+    Narrow,
+    /// `[R, N]` to `[R]`.
+    Reduce,
+}
+
+/// One op in its role.
+struct Step<'m> {
+    op: &'m TileOp,
+    kind: Kind,
+    /// The op's loop of each row dimension and of each column dimension.
+    row_loops: Vec<usize>,
+    column_loops: Vec<usize>,
+    /// Per operand: its form in [`Plan::forms`]; `None` for scalars and for values that are not read.
+    reads: Vec<Option<usize>>,
+    /// Form per output.
+    writes: Vec<usize>,
+    /// Per output of a reduction.
+    combines: Vec<Combine>,
+}
+
+/// Positions in [`Plan::steps`].
+#[derive(Clone, Default, Debug)]
+struct Sweep {
+    /// Narrow ops before the pass over the row.
+    before: Vec<usize>,
+    body: Vec<usize>,
+}
+
+/// Decides, or says why another strategy must do it.
+pub(super) fn plan<'m>(
+    evaluator: &Evaluator<'m>,
+    attr: &KernelAttr,
+    device: &GpuDescription,
+) -> Result<Plan<'m>, String> {
+    let model: &'m Model = evaluator.model;
+    let (rows, columns) = space(model)?;
+    let mut forms = Forms::default();
+    let mut steps = Vec::new();
+    for op in &model.ops {
+        steps.push(step(model, op, &rows, &columns, &mut forms)?);
+    }
+    check_memory(&steps, &forms)?;
+    let indexed = steps.iter().any(|s| !s.op.op.find_all("linalg.index").is_empty());
+    let axes = forms.merge_columns(&columns, indexed);
+    let extent = axes.iter().try_fold(1i64, |n, a| a.extent.map(|e| n * e));
+    if axes.len() > 1 && extent.is_none() {
+        return Err("a row of several dimensions has a dynamic extent".into());
+    }
+    if forms.rows_are_strided() {
+        return Err("the rows are not contiguous, but their columns are".into());
+    }
+    let lanes = choose_lanes(evaluator, &steps, &forms, &axes, attr);
+    let sweeps = sweeps(&steps);
+    let widths: Vec<Option<u64>> = forms.written(&steps, Kind::Reduce).map(|f| f.element_bytes).collect();
+    let team = team(attr, extent, lanes, widths.iter().all(|w| *w == Some(4)))?;
+    let row_bound = rows.iter().try_fold(1i64, |n, r| r.facts.bound.map(|b| n * b.max(1)));
+    let row_bound = row_bound.ok_or("the tile has no known number of rows")?;
+    let wanted = attr.register_tile.first().copied().unwrap_or(1).clamp(1, MAX_ROWS);
+    let chunks = extent.map(|e| ceil_div(e, team.size * i64::from(lanes)));
+    let (live, local) = forms.live_across(&steps, &sweeps);
+    let (elements, unrolled) = if device.is_cpu_adapter() { CPU_ADAPTER } else { HARDWARE };
+    let fits = |rows: i64| {
+        chunks.is_some_and(|c| match live {
+            0 => c <= MAX_SINGLE_UNROLLED,
+            _ => c * live * rows * i64::from(lanes) <= elements && c * live * rows <= unrolled,
+        })
+    };
+    let most = wanted.min(ceil_div(row_bound, team.count));
+    let rows_per_team = (1..=most).rev().find(|r| fits(*r)).unwrap_or(most.min(2));
+    let resident = fits(rows_per_team);
+    if !resident && local {
+        return Err("an intermediate row has no memory and does not fit in registers".into());
+    }
+    let plan = Plan {
+        passes: ceil_div(row_bound, team.count * rows_per_team),
+        steps,
+        sweeps,
+        forms,
+        rows,
+        axes,
+        columns: extent,
+        lanes,
+        team,
+        rows_per_team,
+        resident,
+    };
+    let needed = plan.workgroup_bytes(attr);
+    if needed > u64::from(device.limits.max_workgroup_storage_bytes) {
+        return Err(format!("partial results need {needed} bytes of workgroup memory"));
+    }
+    Ok(plan)
+}
+
+impl Plan<'_> {
+    /// The lane count of each argument; 1 where an access of it is not wide.
+    pub(super) fn argument_lanes(&self, evaluator: &Evaluator<'_>) -> HashMap<Base, u32> {
+        let mut out: HashMap<Base, u32> = HashMap::new();
+        for form in &self.forms.all {
+            let wide = matches!(form.base, Base::Argument(_)) && form.is_wide(evaluator, &self.axes, self.lanes);
+            let entry = out.entry(form.base).or_insert(self.lanes);
+            *entry = if wide { *entry } else { 1 };
+        }
+        out
+    }
+
+    /// The reductions of a sweep: step and output.
+    fn reductions(&self, sweep: &Sweep) -> Vec<(usize, usize)> {
+        let of = |i: &usize| (0..self.steps[*i].combines.len()).map(move |o| (*i, o)).collect::<Vec<_>>();
+        sweep.body.iter().flat_map(of).collect()
+    }
+
+    /// Workgroup memory for partial results: what the sweep with the most of them needs, every value counted as four bytes at least.
+    fn workgroup_bytes(&self, attr: &KernelAttr) -> u64 {
+        if !self.team.workgroup_memory || self.team.size == 1 {
+            return 0;
+        }
+        let bytes = |(step, output): (usize, usize)| {
+            let form = &self.forms.all[self.steps[step].writes[output]];
+            form.element_bytes.unwrap_or(4).max(4) * self.rows_per_team as u64 * attr.invocations() as u64
+        };
+        self.sweeps.iter().map(|s| self.reductions(s).into_iter().map(bytes).sum::<u64>()).max().unwrap_or(0)
+    }
+}
+
+fn ceil_div(a: i64, b: i64) -> i64 {
+    (a + b - 1) / b
+}
+
+/// Extents of the rows and of the columns, from the first reduction.
+fn space(model: &Model) -> Result<(Vec<Size>, Vec<Size>), String> {
+    let first = model.ops.iter().find(|op| op.outer.is_some() && !op.inner().is_empty());
+    let first = first.ok_or("the body has no reduction")?;
+    let rows = first.outer.iter().flatten().map(|l| first.sizes[*l]).collect::<Vec<_>>();
+    let columns: Vec<Size> = first.inner().into_iter().map(|l| first.sizes[l]).collect();
+    let (rows, columns) = (stripped(&rows), stripped(&columns));
+    if columns.is_empty() {
+        return Err("a row has one element".into());
+    }
+    if columns.iter().any(|c| c.exact() == Some(0)) {
+        return Err("a row has no element".into());
+    }
+    Ok((rows, columns))
+}
+
+/// The role of an op, or why it has none.
+fn step<'m>(
+    model: &Model,
+    op: &'m TileOp,
+    rows: &[Size],
+    columns: &[Size],
+    forms: &mut Forms,
+) -> Result<Step<'m>, String> {
+    let outer = op.outer.as_ref().ok_or("an output is not indexed by distinct loops")?;
+    let plain = |o: &monopour_ir::Op| {
+        matches!(o.dialect(), "arith" | "math") || matches!(o.name(), "linalg.index" | "linalg.yield")
+    };
+    if !op.body.is_none_or(|b| b.ops().iter().all(plain)) {
+        return Err("a body does more than arithmetic".into());
+    }
+    let real =
+        |loops: &[usize]| -> Vec<usize> { loops.iter().copied().filter(|l| op.sizes[*l].exact() != Some(1)).collect() };
+    let (outer, inner) = (real(outer), real(&op.inner()));
+    let sizes = |loops: &[usize]| -> Vec<Size> { loops.iter().map(|l| op.sizes[*l]).collect() };
+    let whole: Vec<Size> = rows.iter().chain(columns).copied().collect();
+    let (kind, row_loops, column_loops) = if !op.inner().is_empty() {
+        if !same_sizes(&sizes(&outer), rows) || !same_sizes(&sizes(&inner), columns) {
+            return Err("two reductions have different extents".into());
+        }
+        (Kind::Reduce, outer, inner)
+    } else if same_sizes(&sizes(&outer), &whole) {
+        (Kind::Wide, outer[..rows.len()].to_vec(), outer[rows.len()..].to_vec())
+    } else if same_sizes(&sizes(&outer), rows) {
+        (Kind::Narrow, outer, vec![])
+    } else {
+        return Err("an op's extents are neither those of the rows nor those of the reductions' results".into());
+    };
+    let combines = match kind {
+        Kind::Reduce => {
+            combine::of_reduction(op).ok_or("a reduction's body is not one associative op on each result")?
+        }
+        _ => vec![],
+    };
+    let mut reads = Vec::new();
+    for (i, operand) in op.operands.iter().enumerate() {
+        let form = Form::of(model, operand, &row_loops, &column_loops, columns.len())?;
+        let form = form.filter(|_| i >= op.num_inputs || op.reads(i)).map(|f| forms.intern(f));
+        reads.push(form);
+    }
+    let writes: Option<Vec<usize>> = reads[op.num_inputs..].iter().copied().collect();
+    let writes = writes.ok_or("an output is not a buffer")?;
+    for (i, read) in reads.iter_mut().enumerate().skip(op.num_inputs) {
+        if !op.reads(i) {
+            *read = None;
+        }
+    }
+    Ok(Step { op, kind, row_loops, column_loops, reads, writes, combines })
+}
+
+/// Every buffer that is written is accessed through one form, and local ones are written before they are read.
+fn check_memory(steps: &[Step<'_>], forms: &Forms) -> Result<(), String> {
+    for written in steps.iter().flat_map(|s| &s.writes) {
+        let base = forms.all[*written].base;
+        if forms.all.iter().enumerate().any(|(i, f)| f.base == base && i != *written) {
+            return Err("a buffer that is written is accessed in two ways".into());
+        }
+    }
+    let mut known: Vec<usize> = vec![];
+    for step in steps {
+        let local = |f: &usize| matches!(forms.all[*f].base, Base::Local(_));
+        if step.reads.iter().flatten().any(|f| local(f) && !known.contains(f)) {
+            return Err("a local buffer is read before it is written".into());
+        }
+        known.extend(&step.writes);
+    }
+    Ok(())
+}
+
+/// The widest vectors that all ops can work in, if an operand is aligned to them.
+fn choose_lanes(evaluator: &Evaluator<'_>, steps: &[Step<'_>], forms: &Forms, axes: &[Axis], attr: &KernelAttr) -> u32 {
+    let divisor = axes.last().map_or(1, |a| a.extent.unwrap_or(a.size.facts.divisor));
+    let four_bytes = |f: &Form| f.element.float_width() == Some(32) || f.element.integer_width() == Some(32);
+    if !steps.iter().all(|s| is_vectorizable(s.op)) || !forms.all.iter().all(four_bytes) {
+        return 1;
+    }
+    let fits =
+        |lanes: u32| divisor % i64::from(lanes) == 0 && forms.all.iter().any(|f| f.is_wide(evaluator, axes, lanes));
+    [8, 4, 2].into_iter().find(|l| *l <= attr.vector_width && fits(*l)).unwrap_or(1)
+}
+
+/// As many invocations per row as have something to do.
+fn team(attr: &KernelAttr, columns: Option<i64>, lanes: u32, shuffles: bool) -> Result<Team, String> {
+    let invocations = attr.invocations();
+    let subgroup = attr.shared_lanes.filter(|_| shuffles).map(i64::from);
+    let most = subgroup.unwrap_or(1 << invocations.trailing_zeros());
+    if invocations % most != 0 {
+        return Err("the workgroup is not made of whole teams".into());
+    }
+    let useful = columns.map_or(most, |c| ceil_div(c, i64::from(lanes))) as u64;
+    let size = most.min(useful.next_power_of_two() as i64);
+    Ok(Team { size, count: invocations / size, workgroup_memory: subgroup.is_none() && size > 1 })
+}
+
+/// Groups ops in passes over the row.
+fn sweeps(steps: &[Step<'_>]) -> Vec<Sweep> {
+    let mut out = vec![Sweep::default()];
+    let (mut pending, mut touched): (Vec<usize>, Vec<usize>) = (vec![], vec![]);
+    for (i, step) in steps.iter().enumerate() {
+        let waits = step.reads.iter().flatten().chain(&step.writes).any(|f| pending.contains(f));
+        // A narrow op moves in front of the open sweep unless that changes what the sweep reads.
+        let crosses = step.kind == Kind::Narrow && step.writes.iter().any(|f| touched.contains(f));
+        if waits || crosses {
+            out.push(Sweep::default());
+            pending.clear();
+            touched.clear();
+        }
+        let sweep = out.last_mut().expect("invariant: there is always a sweep");
+        if step.kind == Kind::Narrow {
+            sweep.before.push(i);
+            continue;
+        }
+        sweep.body.push(i);
+        touched.extend(step.reads.iter().flatten().chain(&step.writes));
+        if step.kind == Kind::Reduce {
+            pending.extend(&step.writes);
+        }
+    }
+    out
+}

@@ -1,0 +1,110 @@
+//! Adds up the partial results of the lanes of a team: a butterfly of subgroup shuffles, or a tree in workgroup memory.
+
+use super::super::attrs::KernelAttr;
+use super::super::code::Code;
+use super::super::locals::workgroup_buffer;
+use super::Team;
+use super::combine::Combine;
+use monopour_ir::{Diagnostics, Op, Type, Value};
+
+/// The way between the lanes.
+pub(super) struct Exchange {
+    team: Team,
+    subgroup: u32,
+    /// Invocation in the workgroup, lane in the team.
+    linear: Value,
+    lane: Value,
+    /// One value per invocation each.
+    buffers: Vec<(Type, Value)>,
+}
+
+impl Exchange {
+    /// `needed`: the element types that are reduced together, per sweep.
+    pub(super) fn new(
+        code: &mut Code,
+        func: Op,
+        team: Team,
+        linear: Value,
+        lane: Value,
+        attr: &KernelAttr,
+        needed: &[Vec<Type>],
+    ) -> Result<Self, Diagnostics> {
+        let mut buffers: Vec<(Type, Value)> = Vec::new();
+        for types in needed.iter().filter(|_| team.workgroup_memory) {
+            let mut free: Vec<Type> = buffers.iter().map(|b| b.0).collect();
+            for ty in types {
+                match free.iter().position(|f| f == ty) {
+                    Some(at) => drop(free.remove(at)),
+                    None => buffers.push((*ty, workgroup_buffer(code, func, *ty, attr.invocations())?)),
+                }
+            }
+        }
+        Ok(Self { team, subgroup: attr.shared_lanes.unwrap_or(1), linear, lane, buffers })
+    }
+
+    /// The combination of every team's values, in all its lanes.
+    pub(super) fn reduce(&self, code: &mut Code, values: &[(Combine, Value)]) -> Result<Vec<Value>, Diagnostics> {
+        if self.team.size == 1 || values.is_empty() {
+            return Ok(values.iter().map(|v| v.1).collect());
+        }
+        if self.team.workgroup_memory { self.tree(code, values) } else { self.butterfly(code, values) }
+    }
+
+    fn butterfly(&self, code: &mut Code, values: &[(Combine, Value)]) -> Result<Vec<Value>, Diagnostics> {
+        let mut out: Vec<Value> = values.iter().map(|v| v.1).collect();
+        let mut mask = 1;
+        while mask < self.team.size {
+            for (value, (combine, _)) in out.iter_mut().zip(values) {
+                let other = code.shuffle_xor(*value, mask as u32, self.subgroup);
+                *value = combine.apply(code, *value, other)?;
+            }
+            mask *= 2;
+        }
+        Ok(out)
+    }
+
+    /// Each step leaves a quarter of the values (a half where that does not divide them); neighbours read and write neighbours.
+    fn tree(&self, code: &mut Code, values: &[(Combine, Value)]) -> Result<Vec<Value>, Diagnostics> {
+        let buffers = self.assign(values);
+        for ((_, value), buffer) in values.iter().zip(&buffers) {
+            code.store(*value, *buffer, self.linear)?;
+        }
+        code.barrier()?;
+        let mut width = self.team.size;
+        while width > 1 {
+            let arity = if width % 4 == 0 { 4 } else { 2 };
+            width /= arity;
+            let limit = code.c(width);
+            let works = code.less(self.lane, limit);
+            code.guarded(Some(works), |code| {
+                for ((combine, _), buffer) in values.iter().zip(&buffers) {
+                    let mut sum = code.load(*buffer, self.linear, 1);
+                    for other in 1..arity {
+                        let at = code.add_const(self.linear, other * width);
+                        let value = code.load(*buffer, at, 1);
+                        sum = combine.apply(code, sum, value)?;
+                    }
+                    code.store(sum, *buffer, self.linear)?;
+                }
+                Ok(())
+            })?;
+            code.barrier()?;
+        }
+        let first = code.op1("arith.subi", &[self.linear, self.lane], code.index);
+        let totals = buffers.iter().map(|b| code.load(*b, first, 1)).collect();
+        // The buffers are free again when all have read.
+        code.barrier()?;
+        Ok(totals)
+    }
+
+    /// A buffer for each value.
+    fn assign(&self, values: &[(Combine, Value)]) -> Vec<Value> {
+        let mut free = self.buffers.clone();
+        let mut take = |ty: Type| {
+            let at =
+                free.iter().position(|f| f.0 == ty).expect("invariant: there is a buffer for each value of a sweep");
+            free.remove(at).1
+        };
+        values.iter().map(|(combine, _)| take(combine.element)).collect()
+    }
+}

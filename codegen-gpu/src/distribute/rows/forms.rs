@@ -1,0 +1,174 @@
+//! How operands lie in memory, in terms of rows and columns.
+//!
+//! Two operands of one form read the same element at the same row and column, whatever the ops' own loops are: a value that
+//! one op wrote is another op's operand without memory in between.
+
+use super::super::code::{facts, gcd};
+use super::super::evaluate::Evaluator;
+use super::super::model::{Base, Model, Operand, Size, Source};
+use super::{Axis, Kind, Step, Sweep};
+use monopour_ir::{Type, Value};
+
+/// A linear walk over a buffer.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    pub(super) base: Base,
+    /// First element.
+    pub(super) offset: Value,
+    pub(super) constant: i64,
+    /// Elements between neighbours per row dimension and per column axis.
+    pub(super) rows: Vec<i64>,
+    pub(super) columns: Vec<i64>,
+    pub(super) element: Type,
+    pub(super) element_bytes: Option<u64>,
+}
+
+/// All forms of a kernel, each once.
+#[derive(Default)]
+pub(super) struct Forms {
+    pub(super) all: Vec<Form>,
+}
+
+impl Form {
+    /// The form of an operand; `None` for a scalar.
+    pub(super) fn of(
+        model: &Model,
+        operand: &Operand,
+        row_loops: &[usize],
+        column_loops: &[usize],
+        columns: usize,
+    ) -> Result<Option<Self>, String> {
+        let Source::Slice(slice) = operand.source else { return Ok(None) };
+        let (strides, constant) = operand.linear.as_ref().ok_or("an operand's index is not linear")?;
+        let at = &model.slices[slice];
+        let mut along_columns: Vec<i64> = column_loops.iter().map(|l| strides[*l]).collect();
+        along_columns.resize(columns, 0);
+        Ok(Some(Self {
+            base: at.base,
+
+            offset: at.offset,
+            constant: *constant,
+            rows: row_loops.iter().map(|l| strides[*l]).collect(),
+            columns: along_columns,
+            element: at.element,
+            element_bytes: at.element.element_size_bytes(),
+        }))
+    }
+
+    fn same(&self, other: &Form) -> bool {
+        self.base == other.base
+            && self.constant == other.constant
+            && self.rows == other.rows
+            && self.columns == other.columns
+            && same_index(self.offset, other.offset)
+    }
+
+    /// Whether it has one element per row.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.columns.iter().all(|s| *s == 0)
+    }
+    /// Whether all rows have the same elements.
+    pub(super) fn is_row_invariant(&self) -> bool {
+        self.rows.iter().all(|s| *s == 0)
+    }
+
+    /// Whether `lanes` neighbours of a row are one aligned access.
+    pub(super) fn is_wide(&self, evaluator: &Evaluator<'_>, axes: &[Axis], lanes: u32) -> bool {
+        let Some((&last, others)) = self.columns.split_last() else { return false };
+        let others = others.iter().chain(&self.rows).fold(self.constant, |d, s| gcd(d, *s));
+        let all = gcd(gcd(others, facts(self.offset).divisor), evaluator.elements(self.base));
+        let extent = axes.last().map_or(1, |a| a.extent.unwrap_or(a.size.facts.divisor));
+        last == 1 && gcd(all, extent) % i64::from(lanes) == 0
+    }
+}
+
+impl Forms {
+    pub(super) fn intern(&mut self, form: Form) -> usize {
+        if let Some(found) = self.all.iter().position(|f| f.same(&form)) {
+            return found;
+        }
+        self.all.push(form);
+        self.all.len() - 1
+    }
+
+    /// Merges column dimensions that every form walks like one; `indexed`: the position in each is asked for.
+    pub(super) fn merge_columns(&mut self, columns: &[Size], indexed: bool) -> Vec<Axis> {
+        let mut axes: Vec<Axis> = Vec::new();
+        // The last dimension of each axis.
+        let mut kept: Vec<usize> = Vec::new();
+        for (d, size) in columns.iter().enumerate() {
+            let merges = d > 0
+                && !indexed
+                && size.exact().is_some_and(|e| self.all.iter().all(|f| f.columns[d - 1] == f.columns[d] * e));
+            match axes.last_mut() {
+                Some(axis) if merges && axis.extent.is_some() => {
+                    axis.extent = axis.extent.zip(size.exact()).map(|(a, b)| a * b);
+                    axis.size = *size;
+                    *kept.last_mut().expect("invariant: an axis has a dimension") = d;
+                }
+                _ => {
+                    axes.push(Axis { size: *size, extent: size.exact() });
+                    kept.push(d);
+                }
+            }
+        }
+        for form in &mut self.all {
+            form.columns = kept.iter().map(|d| form.columns[*d]).collect();
+        }
+        axes
+    }
+
+    /// Whether neighbours in memory belong to different rows.
+    pub(super) fn rows_are_strided(&self) -> bool {
+        let along = |strides: &[i64]| strides.contains(&1);
+        let wide = || self.all.iter().filter(|f| !f.is_narrow());
+        wide().any(|f| along(&f.rows)) && !wide().any(|f| along(&f.columns))
+    }
+
+    /// Forms that ops of a kind write.
+    pub(super) fn written<'a>(&'a self, steps: &'a [Step<'_>], kind: Kind) -> impl Iterator<Item = &'a Form> {
+        steps.iter().filter(move |s| s.kind == kind).flat_map(|s| &s.writes).map(|f| &self.all[*f])
+    }
+
+    /// Most wide forms whose values one sweep leaves to later ones, and whether any of them lies in no argument.
+    pub(super) fn live_across(&self, steps: &[Step<'_>], sweeps: &[Sweep]) -> (i64, bool) {
+        let reads = |s: &usize, form: usize| steps[*s].reads.contains(&Some(form));
+        let touches = |s: &usize, form: usize| reads(s, form) || steps[*s].writes.contains(&form);
+        let (mut most, mut local) = (0, false);
+        for end in 1..sweeps.len() {
+            let live = (0..self.all.len()).filter(|f| {
+                let form = &self.all[*f];
+                !form.is_narrow()
+                    && !form.is_row_invariant()
+                    && sweeps[..end].iter().any(|sweep| sweep.body.iter().any(|s| touches(s, *f)))
+                    && sweeps[end..].iter().any(|sweep| sweep.body.iter().any(|s| reads(s, *f)))
+            });
+            let live: Vec<usize> = live.collect();
+            local |= live.iter().any(|f| matches!(self.all[*f].base, Base::Local(_)));
+            most = most.max(live.len() as i64);
+        }
+        (most, local)
+    }
+}
+
+/// Whether two indices are one value, or the same arithmetic on the same values.
+fn same_index(a: Value, b: Value) -> bool {
+    if a == b || a.constant_int().is_some_and(|c| b.constant_int() == Some(c)) {
+        return true;
+    }
+    let (Some(x), Some(y)) = (a.defining_op(), b.defining_op()) else { return false };
+    x.name() == y.name()
+        && x.dialect() == "arith"
+        && !x.is("arith.constant")
+        && x.num_operands() == y.num_operands()
+        && x.operands().into_iter().zip(y.operands()).all(|(a, b)| same_index(a, b))
+}
+
+/// Without the extents that are 1.
+pub(super) fn stripped(sizes: &[Size]) -> Vec<Size> {
+    sizes.iter().copied().filter(|s| s.exact() != Some(1)).collect()
+}
+
+pub(super) fn same_sizes(a: &[Size], b: &[Size]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b))
+}

@@ -1,0 +1,535 @@
+//! Writes a planned row kernel: rows over the teams, sweeps over a row, stores.
+
+use super::super::attrs::KernelAttr;
+use super::super::code::Code;
+use super::super::evaluate::Evaluator;
+use super::super::model::Base;
+use super::exchange::Exchange;
+use super::{Kind, LOOP_UNROLL, Plan, Sweep};
+use monopour_ir::{Diagnostics, Op, Value};
+use std::collections::HashMap;
+
+/// What a row kernel's code is written with.
+struct Writer<'a, 'm> {
+    evaluator: &'a Evaluator<'m>,
+    plan: &'a Plan<'m>,
+    exchange: Exchange,
+    /// Lane in the team.
+    lane: Value,
+    /// Elements of a row.
+    columns: Value,
+}
+
+/// A row of the team, clamped to one that exists.
+#[derive(Clone)]
+struct Row {
+    coordinates: Vec<Value>,
+    /// Whether it exists; `None`: known.
+    guard: Option<Value>,
+}
+
+/// A vector of a row, clamped to one that exists.
+#[derive(Clone)]
+struct Chunk {
+    /// Position per axis.
+    coordinates: Vec<Value>,
+    guard: Option<Value>,
+}
+
+/// Values in registers: by form, row and chunk, 0 where the form does not depend on one.
+type Key = (usize, usize, usize);
+
+#[derive(Clone)]
+struct State {
+    rows: Vec<Row>,
+    held: HashMap<Key, Value>,
+    /// First element of a form in a row.
+    starts: HashMap<(usize, usize), Value>,
+}
+
+/// Partial results that a sweep carries: step, output, row.
+type Partial = (usize, usize, usize);
+
+/// Writes the kernel.
+pub(in crate::distribute) fn write(
+    code: &mut Code,
+    func: Op,
+    evaluator: &Evaluator<'_>,
+    plan: &Plan<'_>,
+    attr: &KernelAttr,
+) -> Result<(), Diagnostics> {
+    let linear = code.linear_id(attr.workgroup_size);
+    let size = code.c(plan.team.size);
+    let whole = plan.team.count == 1;
+    let lane = if whole { linear } else { code.rem(linear, size) };
+    let team = if whole { code.c(0) } else { code.div(linear, size) };
+    let columns = columns(code, plan);
+    let needed: Vec<Vec<_>> = plan
+        .sweeps
+        .iter()
+        .map(|s| {
+            let reductions = plan.reductions(s);
+            let each = reductions.iter().flat_map(|r| std::iter::repeat_n(*r, plan.rows_per_team as usize));
+            each.map(|(i, o)| plan.steps[i].combines[o].element).collect()
+        })
+        .collect();
+    let exchange = Exchange::new(code, func, plan.team, linear, lane, attr, &needed)?;
+    let writer = Writer { evaluator, plan, exchange, lane, columns };
+    let mut total = code.c(1);
+    for row in &plan.rows {
+        total = code.mul(total, row.value);
+    }
+    let passes = code.c(plan.passes);
+    code.repeat(passes, |code, pass| {
+        let block = code.mul_const(pass, plan.team.count);
+        let block = code.add(block, team);
+        let first = code.mul_const(block, plan.rows_per_team);
+        let covered = plan.passes * plan.team.count * plan.rows_per_team;
+        let exact = total.constant_int() == Some(covered);
+        // A barrier must be reached by all: teams without a row then work on the last one and store nothing.
+        let some = (!exact && !plan.team.workgroup_memory).then(|| code.less(first, total));
+        code.guarded(some, |code| {
+            let rows = (0..plan.rows_per_team).map(|r| writer.row(code, first, r, total, exact)).collect();
+            let mut state = State { rows, held: HashMap::new(), starts: HashMap::new() };
+            writer.rows(code, &mut state)
+        })
+    })
+}
+
+fn columns(code: &mut Code, plan: &Plan<'_>) -> Value {
+    match plan.columns {
+        Some(columns) => code.c(columns),
+        None => plan.axes[0].size.value,
+    }
+}
+
+impl Writer<'_, '_> {
+    fn row(&self, code: &mut Code, first: Value, number: i64, total: Value, exact: bool) -> Row {
+        let row = code.add_const(first, number);
+        // The first row of a team exists: that was asked before, unless there are barriers.
+        let known = exact || (number == 0 && !self.plan.team.workgroup_memory);
+        let guard = (!known).then(|| code.less(row, total));
+        let mut rest = row;
+        if guard.is_some() {
+            let last = code.add_const(total, -1);
+            rest = code.min(row, last);
+        }
+        Row { coordinates: split(code, rest, self.plan.rows.iter().map(|r| r.value).collect()), guard }
+    }
+
+    /// All sweeps over the rows of a team, then the stores of what is in registers.
+    fn rows(&self, code: &mut Code, state: &mut State) -> Result<(), Diagnostics> {
+        for sweep in &self.plan.sweeps {
+            self.sweep(code, state, sweep)?;
+        }
+        if self.plan.resident {
+            for c in 0..self.whole_chunks() + i64::from(self.tail()) {
+                let chunk = self.chunk_number(code, c);
+                let all: Vec<usize> = (0..self.plan.steps.len()).collect();
+                self.store_wide(code, state, &all, &chunk, c as usize)?;
+            }
+        }
+        self.store_narrow(code, state)
+    }
+
+    fn sweep(&self, code: &mut Code, state: &mut State, sweep: &Sweep) -> Result<(), Diagnostics> {
+        for step in &sweep.before {
+            for row in 0..state.rows.len() {
+                let results = self.apply(code, state, *step, row, None, &[])?;
+                self.hold(code, state, *step, row, 0, results);
+            }
+        }
+        if sweep.body.is_empty() {
+            return Ok(());
+        }
+        let partials: Vec<Partial> = (self.plan.reductions(sweep).into_iter())
+            .flat_map(|(i, o)| (0..state.rows.len()).map(move |r| (i, o, r)))
+            .collect();
+        let mut values = Vec::new();
+        for (i, o, _) in &partials {
+            let identity = self.plan.steps[*i].combines[*o].identity(code);
+            values.push(code.broadcast(identity, self.plan.lanes));
+        }
+        let values = if self.plan.resident {
+            for c in 0..self.whole_chunks() + i64::from(self.tail()) {
+                let chunk = self.chunk_number(code, c);
+                self.chunk(code, state, sweep, &chunk, c as usize, &partials, &mut values)?;
+            }
+            values
+        } else {
+            self.preload(code, state, sweep)?;
+            self.looped(code, state, sweep, &partials, values)?
+        };
+        self.finish(code, state, &partials, values)
+    }
+
+    /// A loop over the chunks of a row; what they hold is stored and forgotten.
+    fn looped(
+        &self,
+        code: &mut Code,
+        state: &State,
+        sweep: &Sweep,
+        partials: &[Partial],
+        mut values: Vec<Value>,
+    ) -> Result<Vec<Value>, Diagnostics> {
+        let one = |code: &mut Code, chunk: Chunk, values: &mut Vec<Value>| {
+            let mut inner = state.clone();
+            self.chunk(code, &mut inner, sweep, &chunk, 0, partials, values)?;
+            self.store_wide(code, &mut inner, &sweep.body, &chunk, 0)
+        };
+        let stride = self.plan.team.size * i64::from(self.plan.lanes);
+        if self.plan.columns.is_none() {
+            let count = code.ceil_div_const(self.columns, stride);
+            let bounds = [code.c(0), count, code.c(1)];
+            return code.for_loop(bounds, &values, |code, i, carried| {
+                let mut next = carried.to_vec();
+                let start = code.mul_const(i, stride);
+                let chunk = self.chunk_at(code, start, true);
+                one(code, chunk, &mut next)?;
+                Ok(next)
+            });
+        }
+        let chunks = self.whole_chunks();
+        let looped = chunks / LOOP_UNROLL * LOOP_UNROLL;
+        if looped > 0 {
+            let bounds = [code.c(0), code.c(looped * stride), code.c(LOOP_UNROLL * stride)];
+            values = code.for_loop(bounds, &values, |code, start, carried| {
+                let mut next = carried.to_vec();
+                for u in 0..LOOP_UNROLL {
+                    let start = code.add_const(start, u * stride);
+                    let chunk = self.chunk_at(code, start, false);
+                    one(code, chunk, &mut next)?;
+                }
+                Ok(next)
+            })?;
+        }
+        for c in looped..chunks + i64::from(self.tail()) {
+            let chunk = self.chunk_number(code, c);
+            one(code, chunk, &mut values)?;
+        }
+        Ok(values)
+    }
+
+    /// All ops of a sweep on one vector of each row.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "a chunk is where everything meets; a struct would be unpacked at once"
+    )]
+    fn chunk(
+        &self,
+        code: &mut Code,
+        state: &mut State,
+        sweep: &Sweep,
+        chunk: &Chunk,
+        number: usize,
+        partials: &[Partial],
+        values: &mut [Value],
+    ) -> Result<(), Diagnostics> {
+        for step in &sweep.body {
+            for row in 0..state.rows.len() {
+                let places: Vec<usize> =
+                    (0..partials.len()).filter(|p| partials[*p].0 == *step && partials[*p].2 == row).collect();
+                let carried: Vec<Value> = places.iter().map(|p| values[*p]).collect();
+                let results = self.apply(code, state, *step, row, Some((chunk, number)), &carried)?;
+                if self.plan.steps[*step].kind != Kind::Reduce {
+                    self.hold(code, state, *step, row, number, results);
+                    continue;
+                }
+                for (p, result) in places.into_iter().zip(results) {
+                    let result = code.broadcast(result, self.plan.lanes);
+                    values[p] = match chunk.guard {
+                        // A lane outside of the row adds nothing.
+                        Some(guard) => code.op1("arith.select", &[guard, result, values[p]], result.ty()),
+                        None => result,
+                    };
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The body of a step at a row, and at a chunk unless it is narrow.
+    fn apply(
+        &self,
+        code: &mut Code,
+        state: &mut State,
+        step: usize,
+        row: usize,
+        chunk: Option<(&Chunk, usize)>,
+        carried: &[Value],
+    ) -> Result<Vec<Value>, Diagnostics> {
+        let step = &self.plan.steps[step];
+        let mut args = Vec::new();
+        for (i, operand) in step.op.operands.iter().enumerate() {
+            let partial = i.checked_sub(step.op.num_inputs).and_then(|o| carried.get(o));
+            args.push(match (partial, step.reads[i], operand.source) {
+                (Some(value), _, _) => Some(*value),
+                (None, Some(form), _) => Some(self.get(code, state, form, row, chunk)),
+                (None, None, super::super::model::Source::Scalar(value)) => Some(value),
+                _ => None,
+            });
+        }
+        let zero = code.c(0);
+        let mut loops = vec![zero; step.op.sizes.len()];
+        for (l, c) in step.row_loops.iter().zip(&state.rows[row].coordinates) {
+            loops[*l] = *c;
+        }
+        if let Some((chunk, _)) = chunk.filter(|c| c.0.coordinates.len() == step.column_loops.len()) {
+            for (l, c) in step.column_loops.iter().zip(&chunk.coordinates) {
+                loops[*l] = *c;
+            }
+        }
+        let lanes = if step.kind == Kind::Narrow { 1 } else { self.plan.lanes };
+        self.evaluator.apply(code, step.op, args, &loops, lanes)
+    }
+
+    fn hold(&self, code: &mut Code, state: &mut State, step: usize, row: usize, chunk: usize, results: Vec<Value>) {
+        let step = &self.plan.steps[step];
+        for (form, value) in step.writes.iter().zip(results) {
+            let value = if step.kind == Kind::Wide { code.broadcast(value, self.plan.lanes) } else { value };
+            let chunk = if step.kind == Kind::Wide { chunk } else { 0 };
+            state.held.insert((*form, row, chunk), value);
+        }
+    }
+
+    /// A form's value from its register, else from memory.
+    fn get(
+        &self,
+        code: &mut Code,
+        state: &mut State,
+        form: usize,
+        row: usize,
+        chunk: Option<(&Chunk, usize)>,
+    ) -> Value {
+        let at = &self.plan.forms.all[form];
+        let number = chunk.filter(|_| !at.is_narrow()).map_or(0, |c| c.1);
+        if let Some(value) = state.held.get(&(form, row, number)) {
+            return *value;
+        }
+        // Rows that share their elements share the register, too.
+        let shared = (form, if at.is_row_invariant() { 0 } else { row }, number);
+        if let Some(value) = state.held.get(&shared) {
+            return *value;
+        }
+        let index = self.index(code, state, form, row, chunk.map(|c| c.0));
+        let lanes = if at.is_narrow() { 1 } else { self.plan.lanes };
+        let value = self.load(code, form, index, lanes);
+        state.held.insert(shared, value);
+        value
+    }
+
+    fn index(&self, code: &mut Code, state: &mut State, form: usize, row: usize, chunk: Option<&Chunk>) -> Value {
+        let at = &self.plan.forms.all[form];
+        let mut index = match state.starts.get(&(form, row)) {
+            Some(start) => *start,
+            None => {
+                let mut start = code.add_const(at.offset, at.constant);
+                for (coordinate, stride) in state.rows[row].coordinates.iter().zip(&at.rows) {
+                    let part = code.mul_const(*coordinate, *stride);
+                    start = code.add(start, part);
+                }
+                state.starts.insert((form, row), start);
+                start
+            }
+        };
+        let Some(chunk) = chunk else { return index };
+        for (coordinate, stride) in chunk.coordinates.iter().zip(&at.columns) {
+            if *stride != 0 {
+                let part = code.mul_const(*coordinate, *stride);
+                index = code.add(index, part);
+            }
+        }
+        index
+    }
+
+    fn load(&self, code: &mut Code, form: usize, index: Value, lanes: u32) -> Value {
+        let at = &self.plan.forms.all[form];
+        let buffer = self.evaluator.buffers[&at.base];
+        if lanes == 1 || self.accesses_wide(at.base) {
+            return code.load(buffer, index, lanes);
+        }
+        let stride = at.columns.last().copied().unwrap_or(0);
+        let elements: Vec<Value> = (0..i64::from(lanes))
+            .map(|l| {
+                let index = code.add_const(index, l * stride);
+                code.load(buffer, index, 1)
+            })
+            .collect();
+        code.vector_of(&elements)
+    }
+
+    fn accesses_wide(&self, base: Base) -> bool {
+        self.evaluator.lanes.get(&base) == Some(&self.plan.lanes)
+    }
+
+    /// Loads the narrow values that a loop reads, in front of it.
+    fn preload(&self, code: &mut Code, state: &mut State, sweep: &Sweep) -> Result<(), Diagnostics> {
+        for step in &sweep.body {
+            let step = &self.plan.steps[*step];
+            for form in step.reads.iter().flatten().chain(&step.writes) {
+                for row in 0..state.rows.len() {
+                    let at = &self.plan.forms.all[*form];
+                    if at.is_narrow() && matches!(at.base, Base::Argument(_)) && step.reads.contains(&Some(*form)) {
+                        self.get(code, state, *form, row, None);
+                    } else {
+                        self.index(code, state, *form, row, None);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Partial results of all lanes, added to what the results were before.
+    fn finish(
+        &self,
+        code: &mut Code,
+        state: &mut State,
+        partials: &[Partial],
+        values: Vec<Value>,
+    ) -> Result<(), Diagnostics> {
+        let mut scalars = Vec::new();
+        for ((i, o, _), value) in partials.iter().zip(values) {
+            let combine = self.plan.steps[*i].combines[*o];
+            let value = combine.lanes(code, value, self.plan.lanes)?;
+            scalars.push((combine, value));
+        }
+        let totals = self.exchange.reduce(code, &scalars)?;
+        for ((i, o, row), total) in partials.iter().zip(totals) {
+            let form = self.plan.steps[*i].writes[*o];
+            let before = self.get(code, state, form, *row, None);
+            let value = self.plan.steps[*i].combines[*o].apply(code, before, total)?;
+            state.held.insert((form, *row, 0), value);
+        }
+        Ok(())
+    }
+
+    // Chunks.
+
+    /// Vectors of a row that all lanes of a team have.
+    fn whole_chunks(&self) -> i64 {
+        self.plan.columns.unwrap_or(0) / (self.plan.team.size * i64::from(self.plan.lanes))
+    }
+    /// Whether some lanes have one more.
+    fn tail(&self) -> bool {
+        self.plan.columns.is_some_and(|c| c % (self.plan.team.size * i64::from(self.plan.lanes)) != 0)
+    }
+    fn chunk_number(&self, code: &mut Code, number: i64) -> Chunk {
+        let start = code.c(number * self.plan.team.size * i64::from(self.plan.lanes));
+        self.chunk_at(code, start, number >= self.whole_chunks())
+    }
+
+    /// The vector of this lane in the team's vectors from `start` on.
+    fn chunk_at(&self, code: &mut Code, start: Value, ragged: bool) -> Chunk {
+        let lanes = i64::from(self.plan.lanes);
+        let own = code.mul_const(self.lane, lanes);
+        let mut position = code.add(own, start);
+        let guard = ragged.then(|| code.less(position, self.columns));
+        if ragged {
+            // Extents are multiples of the lanes: a vector exists as a whole or not at all.
+            let last = code.add_const(self.columns, -lanes);
+            position = code.min(position, last);
+        }
+        let extents = self.plan.axes.iter().map(|a| code.c(a.extent.unwrap_or(1))).collect();
+        Chunk { coordinates: split(code, position, extents), guard }
+    }
+
+    // Stores.
+
+    /// Stores what the steps wrote on a chunk.
+    fn store_wide(
+        &self,
+        code: &mut Code,
+        state: &mut State,
+        steps: &[usize],
+        chunk: &Chunk,
+        number: usize,
+    ) -> Result<(), Diagnostics> {
+        for row in 0..state.rows.len() {
+            let mut stores = Vec::new();
+            for form in self.written(steps, Kind::Wide) {
+                let index = self.index(code, state, form, row, Some(chunk));
+                stores.push((form, state.held[&(form, row, number)], index));
+            }
+            if stores.is_empty() {
+                continue;
+            }
+            let guard = code.both(state.rows[row].guard, chunk.guard);
+            code.guarded(guard, |code| stores.into_iter().try_for_each(|(f, v, i)| self.store(code, f, v, i)))?;
+        }
+        Ok(())
+    }
+
+    /// Stores the results per row, by one lane.
+    fn store_narrow(&self, code: &mut Code, state: &mut State) -> Result<(), Diagnostics> {
+        let all: Vec<usize> = (0..self.plan.steps.len()).collect();
+        let mut forms = self.written(&all, Kind::Narrow);
+        for form in self.written(&all, Kind::Reduce) {
+            if !forms.contains(&form) {
+                forms.push(form);
+            }
+        }
+        if forms.is_empty() {
+            return Ok(());
+        }
+        let one = code.c(1);
+        let first = (self.plan.team.size > 1).then(|| code.less(self.lane, one));
+        code.guarded(first, |code| {
+            for row in 0..state.rows.len() {
+                let guard = state.rows[row].guard;
+                let mut inner = state.clone();
+                code.guarded(guard, |code| {
+                    forms.iter().try_for_each(|form| {
+                        let index = self.index(code, &mut inner, *form, row, None);
+                        self.store(code, *form, inner.held[&(*form, row, 0)], index)
+                    })
+                })?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Forms in arguments that steps of a kind write, each once.
+    fn written(&self, steps: &[usize], kind: Kind) -> Vec<usize> {
+        let mut out: Vec<usize> = Vec::new();
+        for step in steps.iter().map(|s| &self.plan.steps[*s]).filter(|s| s.kind == kind) {
+            for form in &step.writes {
+                if matches!(self.plan.forms.all[*form].base, Base::Argument(_)) && !out.contains(form) {
+                    out.push(*form);
+                }
+            }
+        }
+        out
+    }
+
+    fn store(&self, code: &mut Code, form: usize, value: Value, index: Value) -> Result<(), Diagnostics> {
+        let at = &self.plan.forms.all[form];
+        let buffer = self.evaluator.buffers[&at.base];
+        if !value.ty().is_vector() || self.accesses_wide(at.base) {
+            return code.store(value, buffer, index);
+        }
+        let stride = at.columns.last().copied().unwrap_or(0);
+        for lane in 0..self.plan.lanes {
+            let element = code.extract(value, lane);
+            let index = code.add_const(index, i64::from(lane) * stride);
+            code.store(element, buffer, index)?;
+        }
+        Ok(())
+    }
+}
+
+/// A row-major position as a coordinate per extent.
+fn split(code: &mut Code, position: Value, extents: Vec<Value>) -> Vec<Value> {
+    let mut rest = position;
+    let mut out = Vec::new();
+    for (d, extent) in extents.iter().enumerate().rev() {
+        if d == 0 {
+            out.push(rest);
+        } else {
+            out.push(code.rem(rest, *extent));
+            rest = code.div(rest, *extent);
+        }
+    }
+    out.reverse();
+    out
+}

@@ -1,0 +1,176 @@
+//! Ops that are several steps in one become those steps.
+//!
+//! Before / after:
+//!
+//! ```text
+//! %c = tensor.concat dim(0) %a, %b        %e = tensor.empty; %0 = tensor.insert_slice %a into %e[0]; %c = .. %b into %0[4]
+//! %p = tensor.pad %x low[1] high[1] {z}   %f = linalg.fill ins(%z); %p = tensor.insert_slice %x into %f[1]
+//! %g = tensor.generate %n {..}            %g = linalg.generic {linalg.index, ..}
+//! %s = linalg.softmax ..                  maximum, exp(x - maximum), sum, division
+//! %u = linalg.pack ..                     tensor.pad, tensor.expand_shape, linalg.transpose
+//! %r = scf.forall (%i) .. shared_outs     %r = scf.for %i .. iter_args
+//! ```
+//!
+//! Requires: what `verify` accepts.
+//! Ensures: on tensors only linalg generics and named ops, `tensor.{empty,extract,insert,extract_slice,insert_slice,
+//! expand_shape,collapse_shape,cast,dim}`, `scf.{for,if,while}`.
+//! Limits: what upstream cannot decompose (F0014); iterations of an `scf.forall` that read what another one inserts.
+//! Source: the decompositions of LLVM 22, by the transform script `decompose.mlir`.
+
+use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::{
+    Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
+    apply_named_sequence, run_passes,
+};
+
+const SCRIPT: &str = include_str!("decompose.mlir");
+/// What the script and the patterns below take apart.
+const COMPOSED: [&str; 9] = [
+    "linalg.pack",
+    "linalg.softmax",
+    "linalg.unpack",
+    "scf.forall",
+    "tensor.concat",
+    "tensor.from_elements",
+    "tensor.generate",
+    "tensor.pad",
+    "tensor.splat",
+];
+/// Sizes of results in terms of operands, wherever they can be told.
+const SIZES: &str = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-result-dims";
+
+/// Takes every composed op of `module` apart.
+///
+/// # Errors
+/// F0014 for one that upstream cannot decompose.
+pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
+    run_passes(module.op(), &format!("builtin.module({SIZES},canonicalize,cse)"))?;
+    if composed(module).is_empty() {
+        return Ok(());
+    }
+    own_patterns(module)?;
+    let script = Module::parse(module.context(), SCRIPT.as_bytes(), "decompose.mlir")?;
+    if let Err(errors) = apply_named_sequence(module.op(), &script, "__transform_main") {
+        return Err(refused(module).unwrap_or(errors));
+    }
+    // The script may leave ops of one kind that come from another.
+    refused(module).map_or(Ok(()), Err)?;
+    run_passes(module.op(), &format!("builtin.module({SIZES},canonicalize,cse)"))
+}
+
+fn composed(module: &Module) -> Vec<Op> {
+    COMPOSED.into_iter().flat_map(|name| module.op().find_all(name)).collect()
+}
+
+/// What is left, if anything is.
+fn refused(module: &Module) -> Option<Diagnostics> {
+    let left = composed(module);
+    let report = |op: &Op| {
+        let message = format!("'{}' of this form is not supported", op.name());
+        let help = "use static sizes and tiles, and constant padding, or write it as linalg.generic";
+        Diagnostic::error("F0014", op.location(), message).with_help(help)
+    };
+    (!left.is_empty()).then(|| Diagnostics(left.iter().map(report).collect()))
+}
+
+fn own_patterns(module: &Module) -> Result<(), Diagnostics> {
+    let mut target = ConversionTarget::new();
+    target.illegal_op("tensor.splat").illegal_op("scf.forall");
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("tensor.splat", |op, _, rw| fill(op, rw).map_err(Declined::Failed));
+    patterns.add_fn("scf.forall", |op, _, rw| loops(op, rw).map_err(Declined::Failed));
+    convert(module.op(), &target, &patterns, Mode::Partial).map(|_| ())
+}
+
+/// `tensor.splat` as `linalg.fill`.
+fn fill(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+    let (cx, loc, ty, value) = (op.context(), op.location(), op.result(0).ty(), op.operand(0));
+    let empty = rw.create(OpSpec::new("tensor.empty", loc).operands(&op.operands()[1..]).results(&[ty]))?;
+    let body = Block::new(&[(value.ty(), loc), (value.ty(), loc)]);
+    let region = Region::new();
+    region.append(body);
+    let filled = rw.create(
+        OpSpec::new("linalg.fill", loc)
+            .operands(&[value, empty.result(0)])
+            .results(&[ty])
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 1]))
+            .region(region),
+    )?;
+    rw.set_point(InsertionPoint::End(body));
+    rw.create(OpSpec::new("linalg.yield", loc).operands(&[body.arg(0)]))?;
+    rw.replace_op(op, &[filled.result(0)]);
+    Ok(())
+}
+
+/// Mixed static and dynamic bounds of a forall, as values.
+fn bounds(op: Op, rw: &mut Rewriter, name: &str, dynamic: &mut impl Iterator<Item = Value>) -> Vec<Value> {
+    let fixed = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
+    let value = |bound: i64| match bound {
+        DYNAMIC => dynamic.next().expect("invariant: a verified forall has a value per dynamic bound"),
+        bound => rw.const_index(bound, op.location()),
+    };
+    fixed.into_iter().map(value).collect()
+}
+
+/// A forall of the model's own as a nest of `scf.for` that hands the shared outputs on.
+fn loops(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+    let loc = op.location();
+    let index = Type::index(op.context());
+    let shared = op.num_results();
+    let inits: Vec<Value> = op.operands()[op.num_operands() - shared..].to_vec();
+    let types: Vec<Type> = inits.iter().map(|v| v.ty()).collect();
+    let mut dynamic = op.operands().into_iter();
+    let lower = bounds(op, rw, "staticLowerBound", &mut dynamic);
+    let upper = bounds(op, rw, "staticUpperBound", &mut dynamic);
+    let step = bounds(op, rw, "staticStep", &mut dynamic);
+    let old = op.body().expect("invariant: a forall has a body");
+
+    let (mut outer, mut ids, mut carried): (Option<Op>, Vec<Value>, Vec<Value>) = (None, vec![], inits);
+    let mut blocks = vec![];
+    for ((from, to), by) in lower.into_iter().zip(upper).zip(step) {
+        let mut args = vec![(index, loc)];
+        args.extend(types.iter().map(|t| (*t, loc)));
+        let block = Block::new(&args);
+        let region = Region::new();
+        region.append(block);
+        let mut operands = vec![from, to, by];
+        operands.extend(&carried);
+        let new = rw.create(OpSpec::new("scf.for", loc).operands(&operands).results(&types).region(region))?;
+        outer = outer.or(Some(new));
+        ids.push(block.arg(0));
+        carried = block.args()[1..].to_vec();
+        blocks.push((block, new));
+        rw.set_point(InsertionPoint::End(block));
+    }
+    let Some(outer) = outer else { return Ok(()) };
+    for (from, to) in old.args().into_iter().zip(ids.into_iter().chain(carried.iter().copied())) {
+        rw.replace_all_uses(from, to);
+    }
+    let (innermost, _) = blocks[blocks.len() - 1];
+    let terminator = old.terminator().expect("invariant: a forall body has a terminator");
+    for inner in old.ops().into_iter().filter(|o| *o != terminator) {
+        rw.move_to_end(inner, innermost);
+    }
+    let mut results = carried.clone();
+    for insert in terminator.body().map(Block::ops).unwrap_or_default() {
+        rw.set_point(InsertionPoint::End(innermost));
+        let slot = carried.iter().position(|v| *v == insert.operand(1));
+        let slot = slot.expect("invariant: a forall inserts into its shared outputs only");
+        let mut operands = insert.operands();
+        operands[1] = results[slot];
+        let mut spec =
+            OpSpec::new("tensor.insert_slice", insert.location()).operands(&operands).results(&[types[slot]]);
+        let attrs = insert.attrs();
+        for (name, value) in &attrs {
+            spec = spec.attr(name, *value);
+        }
+        results[slot] = rw.create(spec)?.result(0);
+    }
+    for (block, inner) in blocks.iter().rev() {
+        rw.set_point(InsertionPoint::End(*block));
+        rw.create(OpSpec::new("scf.yield", loc).operands(&results))?;
+        results = inner.results();
+    }
+    rw.replace_op(op, &outer.results());
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! What the body of a dispatch uses from outside, and how it gets into the kernel.
+
+use crate::error;
+use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
+use std::collections::{HashMap, HashSet};
+
+/// Ops whose result is a view of their first operand, which a kernel can make itself.
+const SUNK: [&str; 7] = [
+    "memref.cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.memory_space_cast",
+    "memref.reinterpret_cast",
+    "memref.subview",
+    "memref.transpose",
+];
+
+/// What a body uses from outside, by how it gets into the kernel.
+#[derive(Default)]
+pub(crate) struct Captures {
+    /// Whole buffers, in the order of their first use.
+    pub(crate) memrefs: Vec<Value>,
+    /// Values that host code computes.
+    pub(crate) scalars: Vec<Value>,
+    /// Constants, which are cloned.
+    pub(crate) constants: Vec<Op>,
+    /// Views, which are cloned, each after what it is a view of.
+    pub(crate) views: Vec<Op>,
+    seen: HashSet<Value>,
+}
+
+/// Everything that `forall` uses from outside.
+///
+/// # Errors
+/// S0001 for a value that no kernel argument can carry.
+pub(crate) fn collect(forall: Op) -> Result<Captures, Diagnostics> {
+    let mut out = Captures::default();
+    for op in forall.nested(WalkOrder::Pre).into_iter().filter(|op| *op != forall) {
+        for value in op.operands().into_iter().filter(|v| !is_defined_inside(*v, forall)) {
+            out.capture(op, value)?;
+        }
+    }
+    Ok(out)
+}
+
+fn is_defined_inside(value: Value, forall: Op) -> bool {
+    let owner = value.block().and_then(Block::parent_op);
+    owner.is_some_and(|o| o.is_inside(forall))
+}
+
+impl Captures {
+    fn capture(&mut self, user: Op, value: Value) -> Result<(), Diagnostics> {
+        if !self.seen.insert(value) {
+            return Ok(());
+        }
+        let ty = value.ty();
+        match value.defining_op() {
+            Some(op) if op.is("arith.constant") || op.is("ub.poison") => self.constants.push(op),
+            Some(op) if ty.is_memref() && SUNK.contains(&op.name()) => {
+                for operand in op.operands() {
+                    self.capture(op, operand)?;
+                }
+                self.views.push(op);
+            }
+            _ if ty.as_memref().is_some() => self.memrefs.push(value),
+            _ if is_scalar(ty) => self.scalars.push(value),
+            _ => return Err(error::captured(user, &ty.to_string()).into()),
+        }
+        Ok(())
+    }
+}
+
+/// Whether a kernel argument can carry a value of this type.
+fn is_scalar(ty: Type) -> bool {
+    let is_int = ty.integer_width().is_some_and(|w| matches!(w, 1 | 8 | 16 | 32 | 64));
+    ty.is_index() || is_int || ty.float_width().is_some_and(|w| matches!(w, 16 | 32 | 64))
+}
+
+/// A buffer of unknown sizes or strides, taken apart in front of the dispatch.
+struct Split {
+    value: Value,
+    /// Its base, of rank 0.
+    base: Value,
+    /// Offset, sizes, strides; what its type says is no value.
+    offset: Option<Value>,
+    sizes: Vec<Option<Value>>,
+    strides: Vec<Option<Value>>,
+}
+
+/// The operands of the call.
+pub(crate) struct Passed {
+    buffers: Vec<Value>,
+    scalars: Vec<Value>,
+    splits: Vec<Split>,
+}
+
+impl Passed {
+    /// Buffers, then scalars.
+    pub(crate) fn operands(&self) -> Vec<Value> {
+        [&self.buffers[..], &self.scalars].concat()
+    }
+
+    fn scalar(&mut self, value: Value) {
+        if !self.scalars.contains(&value) {
+            self.scalars.push(value);
+        }
+    }
+}
+
+/// Takes buffers apart where need be, at the insertion point, and lists what the call passes.
+///
+/// # Errors
+/// MLIR's, none on verified IR.
+pub(crate) fn pass(rw: &mut Rewriter, forall: Op, captures: &Captures) -> Result<Passed, Diagnostics> {
+    let mut passed = Passed { buffers: vec![], scalars: vec![], splits: vec![] };
+    for value in &captures.memrefs {
+        let ty = value.ty();
+        let memref = ty.as_memref().expect("invariant: collected as a memref");
+        if memref.is_identity() && ty.static_size_bytes().is_some() {
+            passed.buffers.push(*value);
+            continue;
+        }
+        let split = split(rw, forall, *value, &memref)?;
+        passed.buffers.push(split.base);
+        for part in split.offset.into_iter().chain(split.sizes.iter().chain(&split.strides).copied().flatten()) {
+            passed.scalar(part);
+        }
+        passed.splits.push(split);
+    }
+    for value in &captures.scalars {
+        passed.scalar(*value);
+    }
+    Ok(passed)
+}
+
+fn split(rw: &mut Rewriter, forall: Op, value: Value, memref: &MemRefType) -> Result<Split, Diagnostics> {
+    let index = Type::index(forall.context());
+    let rank = memref.shape.len();
+    let mut results = vec![Type::memref(&[], memref.element, memref.memory_space)];
+    results.extend(std::iter::repeat_n(index, 1 + 2 * rank));
+    let spec = OpSpec::new("memref.extract_strided_metadata", forall.location()).operands(&[value]).results(&results);
+    let parts = rw.create(spec)?.results();
+    let unless = |known: i64, part: Value| (known == DYNAMIC).then_some(part);
+    let each = |known: &[i64], parts: &[Value]| known.iter().zip(parts).map(|(k, p)| unless(*k, *p)).collect();
+    Ok(Split {
+        value,
+        base: parts[0],
+        offset: unless(memref.offset, parts[1]),
+        sizes: each(&memref.shape, &parts[2..2 + rank]),
+        strides: each(&memref.strides, &parts[2 + rank..]),
+    })
+}
+
+/// Puts the buffers that were taken apart together again, inside of the kernel.
+///
+/// # Errors
+/// MLIR's, none on verified IR.
+pub(crate) fn rebuild(rw: &mut Rewriter, passed: &Passed, map: &mut HashMap<Value, Value>) -> Result<(), Diagnostics> {
+    for split in &passed.splits {
+        let cx = rw.context();
+        let ty = split.value.ty();
+        let memref = ty.as_memref().expect("invariant: collected as a memref");
+        let inside = |parts: &[Option<Value>]| -> Vec<Value> {
+            parts.iter().flatten().map(|v| map.get(v).copied().unwrap_or(*v)).collect()
+        };
+        let (offset, sizes, strides) = (inside(&[split.offset]), inside(&split.sizes), inside(&split.strides));
+        let count = |parts: &[Value]| i32::try_from(parts.len()).unwrap_or(i32::MAX);
+        let segments = [1, count(&offset), count(&sizes), count(&strides)];
+        let base = map.get(&split.base).copied().unwrap_or(split.base);
+        let loc = split.value.defining_op().map_or(monopour_ir::Location::unknown(cx), Op::location);
+        let spec = OpSpec::new("memref.reinterpret_cast", loc)
+            .operands(&[base])
+            .operands(&offset)
+            .operands(&sizes)
+            .operands(&strides)
+            .results(&[ty])
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
+            .attr("static_offsets", Attr::dense_i64(cx, &[memref.offset]))
+            .attr("static_sizes", Attr::dense_i64(cx, &memref.shape))
+            .attr("static_strides", Attr::dense_i64(cx, &memref.strides));
+        let whole = rw.create(spec)?.result(0);
+        map.insert(split.value, whole);
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Loops and branches of host code: each memref that they carry becomes its numbers.
+
+use crate::buffers::Buffer;
+use crate::scalars;
+use crate::schedule::State;
+use monopour_ir::{Block, Builder, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Type, Value};
+
+/// Types of the numbers that carry values of `types`.
+fn flat_types(b: &Builder, types: &[Type]) -> Vec<Type> {
+    let i64_ty = Type::integer(b.context(), 64);
+    let each = types.iter().flat_map(|ty| match ty.as_memref() {
+        Some(memref) => vec![i64_ty; Buffer::flat_len(&memref)],
+        None => vec![*ty],
+    });
+    each.collect()
+}
+
+/// The numbers that carry `values`.
+fn flatten(state: &State, b: &mut Builder, op: Op, values: &[Value]) -> Result<Vec<Value>, Diagnostics> {
+    let mut out = vec![];
+    for value in values {
+        match value.ty().as_memref() {
+            Some(memref) => {
+                let buffer = state.buffer(op, *value)?;
+                out.extend(buffer.flatten(b, op.location(), &memref));
+            }
+            None => out.push(state.scalar(op, *value)?),
+        }
+    }
+    Ok(out)
+}
+
+/// Says that `new` carry `old`.
+fn bind(state: &mut State, old: &[Value], new: &[Value]) {
+    let mut at = 0;
+    for value in old {
+        match value.ty().as_memref() {
+            Some(memref) => {
+                let len = Buffer::flat_len(&memref);
+                state.set_buffer(*value, Buffer::unflatten(&new[at..at + len], &memref));
+                at += len;
+            }
+            None => {
+                state.set_scalar(*value, new[at]);
+                at += 1;
+            }
+        }
+    }
+}
+
+fn types_of(values: &[Value]) -> Vec<Type> {
+    values.iter().map(|v| v.ty()).collect()
+}
+
+/// A block with arguments that carry those of `old`.
+fn block_like(b: &Builder, loc: Location, old: Block) -> Block {
+    let types = flat_types(b, &types_of(&old.args()));
+    Block::new(&types.into_iter().map(|t| (t, loc)).collect::<Vec<_>>())
+}
+
+/// Lowers `scf.if`, `scf.for` or `scf.while` with all that is in it.
+///
+/// # Errors
+/// S0003 and S0004 of what it holds.
+pub(crate) fn lower(state: &mut State, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    let loc = op.location();
+    let operands = flatten(state, b, op, &op.operands())?;
+    let results = flat_types(b, &types_of(&op.results()));
+    let mut spec = OpSpec::new(op.name(), loc).operands(&operands).results(&results);
+    for old in op.regions() {
+        let region = Region::new();
+        if let Some(block) = old.entry() {
+            let new = block_like(b, loc, block);
+            region.append(new);
+            bind(state, &block.args(), &new.args());
+            let mut inner = Builder::new(b.context(), InsertionPoint::End(new));
+            state.lower_block(&mut inner, block)?;
+        }
+        spec = spec.region(region);
+    }
+    let new = b.create(spec)?;
+    bind(state, &op.results(), &new.results());
+    Ok(())
+}
+
+/// Lowers `scf.yield` or `scf.condition`. A loop whose condition may come from a failed call ends.
+///
+/// # Errors
+/// S0003, S0004 for values that host code cannot carry.
+pub(crate) fn terminate(state: &mut State, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    let loc = op.location();
+    let mut operands = flatten(state, b, op, &op.operands())?;
+    if op.is("scf.condition") {
+        let ok = state.call(b, loc, "monopour_rt_ok", &[])?.result(0);
+        let ok = scalars::from_bits(b, loc, ok, operands[0].ty())?;
+        let spec = OpSpec::new("arith.andi", loc).operands(&[operands[0], ok]).results(&[ok.ty()]);
+        operands[0] = b.create(spec)?.result(0);
+    }
+    b.create(OpSpec::new(op.name(), loc).operands(&operands))?;
+    Ok(())
+}
+
+/// `scf.if` without results around what `then` makes.
+///
+/// # Errors
+/// Those of `then`.
+pub(crate) fn when(
+    b: &mut Builder,
+    loc: Location,
+    condition: Value,
+    then: impl FnOnce(&mut Builder) -> Result<(), Diagnostics>,
+) -> Result<(), Diagnostics> {
+    let block = Block::new(&[]);
+    let region = Region::new();
+    region.append(block);
+    let mut inner = Builder::new(b.context(), InsertionPoint::End(block));
+    then(&mut inner)?;
+    inner.create(OpSpec::new("scf.yield", loc))?;
+    b.create(OpSpec::new("scf.if", loc).operands(&[condition]).region(region).region(Region::new()))?;
+    Ok(())
+}

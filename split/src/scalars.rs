@@ -1,0 +1,73 @@
+//! Numbers between host code and the runtime: as the low bits of an `i64`.
+
+use monopour_ir::{Attr, Builder, Diagnostics, Location, OpSpec, Type, Value};
+
+/// The `ty` whose bits are the low ones of `bits`.
+///
+/// # Errors
+/// MLIR's, none for integers of up to 64 bits, floats and index.
+pub(crate) fn from_bits(b: &mut Builder, loc: Location, bits: Value, ty: Type) -> Result<Value, Diagnostics> {
+    let cx = b.context();
+    if ty.is_index() {
+        return unary(b, loc, "arith.index_cast", bits, ty);
+    }
+    let width = ty.integer_width().or(ty.float_width()).unwrap_or(64);
+    let mut value = bits;
+    if width < 64 {
+        value = unary(b, loc, "arith.trunci", value, Type::integer(cx, width))?;
+    }
+    if ty.is_float() {
+        value = unary(b, loc, "arith.bitcast", value, ty)?;
+    }
+    Ok(value)
+}
+
+/// The bits of `value`, the high ones zero (index: as it is).
+///
+/// # Errors
+/// As [`from_bits`].
+pub(crate) fn to_bits(b: &mut Builder, loc: Location, value: Value) -> Result<Value, Diagnostics> {
+    let cx = b.context();
+    let (ty, i64_ty) = (value.ty(), Type::integer(cx, 64));
+    if ty.is_index() {
+        return unary(b, loc, "arith.index_cast", value, i64_ty);
+    }
+    let mut bits = value;
+    if let Some(width) = ty.float_width() {
+        bits = unary(b, loc, "arith.bitcast", bits, Type::integer(cx, width))?;
+    }
+    if bits.ty().integer_width() != Some(64) {
+        bits = unary(b, loc, "arith.extui", bits, i64_ty)?;
+    }
+    Ok(bits)
+}
+
+/// `arith.cmpi` by the name of its predicate.
+///
+/// # Errors
+/// MLIR's, none for two integers of one type.
+pub(crate) fn compare(
+    b: &mut Builder,
+    loc: Location,
+    predicate: &str,
+    left: Value,
+    right: Value,
+) -> Result<Value, Diagnostics> {
+    let cx = b.context();
+    let predicate = match predicate {
+        "eq" => 0,
+        "ne" => 1,
+        "ult" => 6,
+        "uge" => 9,
+        _ => unreachable!("invariant: only these are asked for"),
+    };
+    let spec = OpSpec::new("arith.cmpi", loc)
+        .attr("predicate", Attr::i64(cx, predicate))
+        .operands(&[left, right])
+        .results(&[Type::integer(cx, 1)]);
+    Ok(b.create(spec)?.result(0))
+}
+
+fn unary(b: &mut Builder, loc: Location, name: &str, value: Value, ty: Type) -> Result<Value, Diagnostics> {
+    Ok(b.create(OpSpec::new(name, loc).operands(&[value]).results(&[ty]))?.result(0))
+}

@@ -1,0 +1,140 @@
+//! Views and copies that stay on the host.
+
+use crate::KERNEL_ATTR;
+use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::{
+    Attr, Block, CANONICALIZE, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Region, Rewriter, Type,
+    Value, run_passes,
+};
+
+/// Ops that [`expand`] is there for.
+const EXPANDED: [&str; 6] =
+    ["affine.apply", "affine.max", "affine.min", "memref.collapse_shape", "memref.expand_shape", "memref.subview"];
+/// How a copy is spread over a GPU's invocations: one row per workgroup.
+const COPY_KERNEL: &str = "{class = \"elementwise\", reduction_step = 1 : i64, register_tile = array<i64: 1>, \
+    share = \"none\", tile = array<i64: 1>, vector_width = 1 : i64, workgroup_size = array<i64: 64, 1, 1>}";
+
+/// Views of the host become offsets, sizes and strides, computed by `arith`.
+///
+/// # Errors
+/// Upstream's, none on verified IR.
+pub(crate) fn expand(func: Op) -> Result<(), Diagnostics> {
+    if EXPANDED.iter().all(|name| func.find_all(name).is_empty()) {
+        return Ok(());
+    }
+    // Views whose only readers went into kernels go first.
+    run_passes(func, &format!("func.func({CANONICALIZE},cse,expand-strided-metadata,lower-affine,{CANONICALIZE},cse)"))
+}
+
+/// Whether the elements lie one behind the other, without gaps.
+pub(crate) fn is_contiguous(memref: &MemRefType) -> bool {
+    let mut expected = Some(1i64);
+    for (size, stride) in memref.shape.iter().zip(&memref.strides).rev() {
+        // The stride of a dimension of one element is never used.
+        if *size != 1 && expected != Some(*stride) {
+            return false;
+        }
+        expected = match (*size, expected) {
+            (1, expected) => expected,
+            (DYNAMIC, _) | (_, None) => None,
+            (size, Some(stride)) => size.checked_mul(stride),
+        };
+    }
+    true
+}
+
+/// A memref that lies without gaps, or whose identity layout says so.
+pub(crate) fn lies_without_gaps(ty: Type) -> bool {
+    let is_identity = ty.memref_layout().is_some_and(|layout| layout.is_identity());
+    is_identity || ty.as_memref().is_some_and(|m| is_contiguous(&m))
+}
+
+/// Every copy on the host that has gaps becomes a dispatch.
+///
+/// # Errors
+/// MLIR's, none on verified IR.
+pub(crate) fn dispatch_copies(func: Op) -> Result<(), Diagnostics> {
+    let gaps = |op: Op| op.ancestor("scf.forall").is_none() && !op.operands().iter().all(|v| lies_without_gaps(v.ty()));
+    let mut target = ConversionTarget::new();
+    target.dynamically_legal_op("memref.copy", move |op| !gaps(op));
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("memref.copy", |op, _, rw| {
+        dispatch(rw, op).map_err(Declined::Failed)?;
+        rw.erase(op);
+        Ok(())
+    });
+    convert(func, &target, &patterns, Mode::Partial).map(|_| ())
+}
+
+/// One task per slice along the first dimension.
+fn dispatch(rw: &mut Rewriter, copy: Op) -> Result<(), Diagnostics> {
+    let (cx, loc) = (copy.context(), copy.location());
+    let index = Type::index(cx);
+    let shape = copy.operand(0).ty().shape().unwrap_or_default();
+    let upper = if shape.len() > 1 { shape[0] } else { 1 };
+    let mut bounds = vec![];
+    if upper == DYNAMIC {
+        let zero = rw.const_index(0, loc);
+        let spec = OpSpec::new("memref.dim", loc).operands(&[copy.operand(0), zero]).results(&[index]);
+        bounds.push(rw.create(spec)?.result(0));
+    }
+    let block = Block::new(&[(index, loc)]);
+    let region = Region::new();
+    region.append(block);
+    let in_parallel = Region::new();
+    in_parallel.append(Block::new(&[]));
+    let segments = Attr::dense_i32(cx, &[0, bounds.len() as i32, 0, 0]);
+    let space = copy.operand(1).ty().as_memref().and_then(|m| m.memory_space);
+    let kernel = Attr::parse(cx, COPY_KERNEL).expect("invariant: the text is an attribute");
+    let mut spec = OpSpec::new("scf.forall", loc)
+        .operands(&bounds)
+        .attr("operandSegmentSizes", segments)
+        .attr("staticLowerBound", Attr::dense_i64(cx, &[0]))
+        .attr("staticUpperBound", Attr::dense_i64(cx, &[upper]))
+        .attr("staticStep", Attr::dense_i64(cx, &[1]))
+        .attr(KERNEL_ATTR, kernel)
+        .region(region);
+    if space.is_some() {
+        let block_x = Attr::parse(cx, "#gpu.block<x>").expect("invariant: the gpu dialect is loaded");
+        spec = spec.attr("mapping", Attr::array(cx, &[block_x]));
+    }
+    rw.create(spec)?;
+    rw.set_point(InsertionPoint::End(block));
+    let from = row(rw, copy, copy.operand(0), block.arg(0))?;
+    let to = row(rw, copy, copy.operand(1), block.arg(0))?;
+    rw.create(OpSpec::new("memref.copy", loc).operands(&[from, to]))?;
+    rw.create(OpSpec::new("scf.forall.in_parallel", loc).region(in_parallel))?;
+    Ok(())
+}
+
+/// The slice at `at` along the first of several dimensions.
+fn row(rw: &mut Rewriter, copy: Op, value: Value, at: Value) -> Result<Value, Diagnostics> {
+    let (cx, loc) = (copy.context(), copy.location());
+    let memref = value.ty().as_memref().expect("invariant: copies are of memrefs");
+    let rank = memref.shape.len();
+    if rank < 2 {
+        return Ok(value);
+    }
+    let mut sizes = vec![];
+    for (dim, size) in memref.shape.iter().enumerate().skip(1) {
+        if *size == DYNAMIC {
+            let dim = rw.const_index(dim as i64, loc);
+            let spec = OpSpec::new("memref.dim", loc).operands(&[value, dim]).results(&[Type::index(cx)]);
+            sizes.push(rw.create(spec)?.result(0));
+        }
+    }
+    let mut shape = memref.shape.clone();
+    shape[0] = 1;
+    let mut offsets = vec![0; rank];
+    offsets[0] = DYNAMIC;
+    let ty = Type::strided_memref(&shape, memref.element, DYNAMIC, &memref.strides, memref.memory_space);
+    let spec = OpSpec::new("memref.subview", loc)
+        .operands(&[value, at])
+        .operands(&sizes)
+        .results(&[ty])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 1, sizes.len() as i32, 0]))
+        .attr("static_offsets", Attr::dense_i64(cx, &offsets))
+        .attr("static_sizes", Attr::dense_i64(cx, &shape))
+        .attr("static_strides", Attr::dense_i64(cx, &vec![1; rank]));
+    Ok(rw.create(spec)?.result(0))
+}
