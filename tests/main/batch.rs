@@ -1,20 +1,26 @@
 //! Many small functions on memrefs as one CPU program, so that compiling and loading are paid once.
 //!
 //! Each function becomes a kernel that works on copies of its arguments and hands out, besides its results, what those
-//! arguments hold at the end that it must not write. Allocations go to the stack: freeing is tested elsewhere.
+//! arguments hold at the end that it must not write. Allocations come from one arena and are not freed, which is tested elsewhere.
 
 use monopour::program::{
     Constant, CpuTarget, DType, Kernel, MemoryPlan, Program, Signature, Target, TensorDesc, Variant,
 };
 use monopour::runtime::{Device, DeviceChoice, HostTensor, Options, Session};
 use monopour_codegen_cpu::object;
-use monopour_ir::{Context, Module, Type, run_passes};
+use monopour_ir::{Attr, Context, Diagnostics, InsertionPoint, Module, OpSpec, Rewriter, Type, Value, run_passes};
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Bytes that all allocations of one call take together at most.
+const ARENA_BYTES: i64 = 1 << 22;
+/// Bytes that are kept for one allocation.
+const SLOT_BYTES: i64 = 1 << 10;
 /// Value of every `index` argument.
-const INDEX_ARGUMENT: i64 = 1;
+const INDEX_ARGUMENT: i64 = 2;
+/// Value of every float argument.
+const FLOAT_ARGUMENT: f32 = 0.625;
 
 /// What a function left behind: its results, then the final contents of the arguments that it must not write.
 pub type Outcome = Vec<Vec<u8>>;
@@ -42,10 +48,10 @@ impl Batch {
         let mut text: String = module.body().ops().iter().map(|op| format!("{op}\n")).collect();
         text = text.replacen("func.func @main", "func.func private @main", 1);
         text.push_str(&wrapper.text);
-        let whole = Module::parse(Context::new(), text.as_bytes(), "batch.mlir").map_err(|d| format!("{d}\n{text}"))?;
-        run_passes(whole.op(), "builtin.module(inline,symbol-dce)").map_err(|d| d.to_string())?;
+        let whole = Module::parse(module.context(), text.as_bytes(), "batch.mlir").map_err(|d| format!("{d}\n{text}"))?;
+        run_passes(whole.op(), "builtin.module(func.func(scf-forall-to-for),inline{default-pipeline=},symbol-dce)").map_err(|d| d.to_string())?;
+        allocate_from_arena(&whole).map_err(|d| d.to_string())?;
         let inlined: String = whole.body().ops().iter().map(|op| format!("{op}\n")).collect();
-        let inlined = inlined.replace("memref.alloc(", "memref.alloca(").replace("memref.global constant", "memref.global");
         // A constant that a wrong decision overwrites must not take the process down.
         let inlined = inlined.replace("memref.global \"private\" constant", "memref.global \"private\"");
         self.text.push_str(&inlined.replace('@', &format!("@f{number}_")));
@@ -65,6 +71,7 @@ impl Batch {
             self.values.push(contents(position, desc));
             self.inputs.push(TensorDesc { name: format!("arg{i}"), ..desc.clone() });
         }
+        line("  func.call @monopour_rt_arg(%cx, %arena, %zero, %arenab) : (i64, i64, i64, i64) -> ()\n".to_owned());
         let first = self.results.len();
         for desc in &wrapper.outputs {
             let (i, bytes) = (self.results.len(), desc.size_bytes());
@@ -82,21 +89,21 @@ impl Batch {
         }
     }
 
-    /// How many functions wait.
-    pub fn len(&self) -> usize {
-        self.functions.len()
-    }
-
     /// Compiles and runs all of them; every tensor argument holds 1, 2, 3, ... scaled by its position.
     pub fn run(self) -> Result<Vec<Outcome>, String> {
         let text = format!(
-            "{RUNTIME}func.func @main(%cx: i64) {{\n  %zero = arith.constant 0 : i64\n  %one = arith.constant 1 : i64\n{}  return\n}}\n{}",
+            "{RUNTIME}func.func @main(%cx: i64) {{\n  %zero = arith.constant 0 : i64\n  %one = arith.constant 1 : i64\n  \
+             %arenab = arith.constant {ARENA_BYTES} : i64\n  \
+             %arena = func.call @monopour_rt_alloc(%cx, %arenab) : (i64, i64) -> i64\n{}  \
+             func.call @monopour_rt_free(%cx, %arena) : (i64, i64) -> ()\n  return\n}}\n{}",
             self.host, self.text
         );
-        let module = Module::parse(Context::new(), text.as_bytes(), "batch.mlir").map_err(|d| d.to_string())?;
         let target = CpuTarget::host();
-        let host = object::emit(&module, &target).map_err(|d| d.to_string())?;
-        let mut kernels = object::kernels(&module).map_err(|d| d.to_string())?;
+        let (host, mut kernels) = Context::scope(|cx| {
+            let module = Module::parse(cx, text.as_bytes(), "batch.mlir")?;
+            Ok((object::emit(&module, &target)?, object::kernels(&module)?))
+        })
+        .map_err(|d: Diagnostics| d.to_string())?;
         kernels.sort_by_key(|k| k.symbol[1..k.symbol.find('_').unwrap_or(1)].parse::<usize>().unwrap_or(0));
         let variant = Variant {
             target: Target::Cpu(target),
@@ -137,9 +144,12 @@ impl Wrapper {
         let mut operands = vec![];
         for (i, ty) in arguments.iter().enumerate() {
             if !ty.is_memref() {
-                let value = if ty.is_index() { INDEX_ARGUMENT.to_string() } else { "true".to_owned() };
-                let suffix = if ty.is_index() { " : index" } else { "" };
-                let _ = writeln!(before, "  %a{i} = arith.constant {value}{suffix}");
+                let value = match ty.to_string().as_str() {
+                    "i1" => "true".to_owned(),
+                    "index" => format!("{INDEX_ARGUMENT} : index"),
+                    other => format!("{FLOAT_ARGUMENT:?} : {other}"),
+                };
+                let _ = writeln!(before, "  %a{i} = arith.constant {value}");
                 operands.push(format!("%a{i}"));
                 continue;
             }
@@ -169,13 +179,14 @@ impl Wrapper {
                 outs.push(format!("%out{i}: memref<{ty}>"));
                 after.insert_str(0, &format!("  memref.store {result}, %out{i}[] : memref<{ty}>\n"));
                 let dtype = DType::parse(&ty.to_string()).ok_or_else(|| format!("result type {ty}"))?;
-                out.outputs.push(TensorDesc { name: String::new(), dtype, shape: vec![], donated: false });
+                out.outputs.push(TensorDesc::tensor("", dtype, vec![]));
             }
         }
         for (i, ty) in arguments.iter().enumerate().filter(|(i, t)| t.is_memref() && frozen[*i]) {
             outs.push(format!("%end{i}: {}", identity(*ty)?));
             out.outputs.push(describe(*ty)?);
         }
+        params.push(format!("%arena: memref<{ARENA_BYTES}xi8>"));
         params.extend(outs);
         params.push("%id: index".to_owned());
         let list = |types: &[Type]| types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ");
@@ -185,7 +196,9 @@ impl Wrapper {
             n => format!("%r:{n} = "),
         };
         out.text = format!(
-            "func.func @kernel({}) attributes {{monopour.kernel = {{}}}} {{\n{before}  {names}func.call @main({}) : ({}) -> ({})\n{after}  return\n}}\n",
+            "func.func @kernel({}) attributes {{monopour.kernel = {{}}}} {{\n  \
+             %zero = arith.constant 0 : index\n  %next = memref.alloca() {{next}} : memref<index>\n  \
+             memref.store %zero, %next[] : memref<index>\n{before}  {names}func.call @main({}) : ({}) -> ({})\n{after}  return\n}}\n",
             params.join(", "),
             operands.join(", "),
             list(arguments),
@@ -193,6 +206,32 @@ impl Wrapper {
         );
         Ok(out)
     }
+}
+
+/// Every allocation becomes the next slot of the arena, so that each iteration of a loop gets another one.
+fn allocate_from_arena(module: &Module) -> Result<(), Diagnostics> {
+    let mut rw = Rewriter::new(module.context());
+    let cx = module.context();
+    let index = Type::index(cx);
+    for alloc in module.op().find_all("memref.alloc") {
+        let kernel = alloc.ancestor("func.func").expect("allocations are in functions");
+        let next = kernel.find_all("memref.alloca").into_iter().find(|a| a.attr("next").is_some());
+        let next = next.expect("the wrapper has the position of the next slot").result(0);
+        let is_arena = |v: &Value| v.ty().static_size_bytes() == u64::try_from(ARENA_BYTES).ok();
+        let arena = kernel.body().and_then(|b| b.args().into_iter().find(is_arena)).expect("the wrapper takes an arena");
+        let loc = alloc.location();
+        rw.set_point(InsertionPoint::Before(alloc));
+        let at = rw.create(OpSpec::new("memref.load", loc).operands(&[next]).results(&[index]))?.result(0);
+        let slot = OpSpec::new("arith.constant", loc).attr("value", Attr::int(index, SLOT_BYTES)).results(&[index]);
+        let slot = rw.create(slot)?.result(0);
+        let end = rw.create(OpSpec::new("arith.addi", loc).operands(&[at, slot]).results(&[index]))?.result(0);
+        rw.create(OpSpec::new("memref.store", loc).operands(&[end, next]))?;
+        let operands: Vec<Value> = [arena, at].into_iter().chain(alloc.operands()).collect();
+        let view = OpSpec::new("memref.view", loc).operands(&operands).results(&[alloc.result(0).ty()]);
+        let view = rw.create(view)?;
+        rw.replace_op(alloc, &view.results());
+    }
+    Ok(())
 }
 
 /// The contiguous memref type of the same shape.
@@ -206,7 +245,7 @@ fn describe(ty: Type) -> Result<TensorDesc, String> {
     let shape: Result<Vec<u64>, _> = ty.shape().unwrap_or_default().into_iter().map(u64::try_from).collect();
     let shape = shape.map_err(|_| format!("{ty} is not static"))?;
     let dtype = DType::parse(&ty.element().to_string()).ok_or_else(|| format!("element type of {ty}"))?;
-    Ok(TensorDesc { name: String::new(), dtype, shape, donated: false })
+    Ok(TensorDesc::tensor("", dtype, shape))
 }
 
 /// Small numbers that differ from element to element and from argument to argument.
@@ -225,5 +264,6 @@ func.func private @monopour_rt_input(i64, i64) -> i64
 func.func private @monopour_rt_alloc(i64, i64) -> i64
 func.func private @monopour_rt_arg(i64, i64, i64, i64)
 func.func private @monopour_rt_dispatch(i64, i64, i64, i64, i64)
+func.func private @monopour_rt_free(i64, i64)
 func.func private @monopour_rt_result(i64, i64, i64)
 ";

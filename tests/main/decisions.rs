@@ -11,11 +11,15 @@ use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Placement, decisio
 use monopour_bufferize::{FunctionBoundaryTypeConversion, Options, analyse, run_one_shot, run_with_decisions};
 use monopour_ir::{Context, Module};
 use monopour_testkit::device::full_is_asked_for;
-use monopour_testkit::generate_functions;
+use monopour_testkit::generate_functions::{self, Shape};
 use monopour_testkit::random::Rng;
 
 /// Functions that are compiled together.
 const BATCH: u64 = 40;
+
+fn function(seed: u64) -> String {
+    generate_functions::module(seed, Shape::of_seed(seed))
+}
 
 fn options() -> Options {
     Options {
@@ -26,8 +30,8 @@ fn options() -> Options {
     }
 }
 
-fn parse(text: &str) -> Module {
-    Module::parse(Context::new(), text.as_bytes(), "random.mlir").unwrap_or_else(|d| panic!("{d}\n{text}"))
+fn parse(cx: Context, text: &str) -> Module {
+    Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|d| panic!("{d}\n{text}"))
 }
 
 /// Which arguments of `@main` must not be written.
@@ -39,16 +43,28 @@ fn frozen(module: &Module) -> Vec<bool> {
     (0..count).map(|i| writable(i) == Some(false)).collect()
 }
 
-/// Bufferizes as decided (`None`) or with other decisions, and adds the result to the batch.
-fn add(batch: &mut Batch, text: &str, decisions: Option<Decisions>) -> Result<usize, String> {
-    let module = parse(text);
-    let frozen = frozen(&module);
-    let done = match decisions {
-        None => run_one_shot(module.op(), &options()),
-        Some(decisions) => run_with_decisions(module.op(), &options(), &[("main".to_owned(), decisions)].into()),
-    };
-    done.map_err(|d| d.to_string())?;
-    batch.add(&module, &frozen)
+/// Where the decisions come from.
+enum Made {
+    AsDecided,
+    CopyBeforeWrite,
+    Otherwise(Decisions),
+}
+
+/// Bufferizes, and adds the result to the batch.
+fn add(batch: &mut Batch, text: &str, made: Made) -> Result<usize, String> {
+    Context::scope(|cx| {
+        let module = parse(cx, text);
+        let frozen = frozen(&module);
+        let done = match made {
+            Made::AsDecided => run_one_shot(module.op(), &options()),
+            Made::CopyBeforeWrite => run_one_shot(module.op(), &Options { copy_before_write: true, ..options() }),
+            Made::Otherwise(decisions) => {
+                run_with_decisions(module.op(), &options(), &[("main".to_owned(), decisions)].into())
+            }
+        };
+        done.map_err(|d| d.to_string())?;
+        batch.add(&module, &frozen)
+    })
 }
 
 #[test]
@@ -58,18 +74,14 @@ fn in_place_results_equal_copy_before_write() {
         let mut batch = Batch::default();
         let seeds: Vec<u64> = (start..functions.min(start + BATCH)).collect();
         for &seed in &seeds {
-            let text = generate_functions::function(seed);
-            for copy_before_write in [false, true] {
-                let module = parse(&text);
-                let frozen = frozen(&module);
-                let options = Options { copy_before_write, ..options() };
-                run_one_shot(module.op(), &options).unwrap_or_else(|d| panic!("seed {seed}: {d}\n{text}"));
-                batch.add(&module, &frozen).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+            let text = function(seed);
+            for made in [Made::AsDecided, Made::CopyBeforeWrite] {
+                add(&mut batch, &text, made).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
             }
         }
         let outcomes = batch.run().unwrap_or_else(|e| panic!("seeds from {start}: {e}"));
         for (pair, seed) in outcomes.chunks(2).zip(seeds) {
-            assert_eq!(pair[0], pair[1], "seed {seed}\n{}", generate_functions::function(seed));
+            assert_eq!(pair[0], pair[1], "seed {seed}\n{}", function(seed));
         }
     }
 }
@@ -96,14 +108,15 @@ fn flip(facts: &Facts, decisions: &Decisions, rng: &mut Rng) -> Option<(OperandI
 }
 
 fn mutate(batch: &mut Batch, seed: u64) -> Option<Mutant> {
-    let text = generate_functions::function(seed);
-    let analysed = analyse(parse(&text).op(), &options()).unwrap_or_else(|d| panic!("seed {seed}: {d}\n{text}"));
+    let text = function(seed);
+    let analysed = Context::scope(|cx| analyse(parse(cx, &text).op(), &options()));
+    let analysed = analysed.unwrap_or_else(|d| panic!("seed {seed}: {d}\n{text}"));
     let main = analysed.into_iter().find(|f| f.name == "main").expect("the generator makes @main");
     let (flipped, wrong) = flip(&main.facts, &main.decisions, &mut Rng::new(seed ^ 0x5eed))?;
     let rejected = checker::check(&main.facts, &wrong).is_err();
     // Decisions that cannot be carried out make no program.
-    let wrong = add(batch, &text, Some(wrong)).ok()?;
-    let right = add(batch, &text, None).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+    let wrong = add(batch, &text, Made::Otherwise(wrong)).ok()?;
+    let right = add(batch, &text, Made::AsDecided).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     Some(Mutant { seed, right, wrong, flipped, rejected })
 }
 
@@ -117,7 +130,7 @@ fn the_checker_rejects_every_decision_that_changes_a_value() {
         let outcomes: Vec<Outcome> = batch.run().unwrap_or_else(|e| panic!("seeds from {start}: {e}"));
         for mutant in mutants.iter().filter(|m| outcomes[m.right] != outcomes[m.wrong]) {
             changed += 1;
-            let text = generate_functions::function(mutant.seed);
+            let text = function(mutant.seed);
             assert!(mutant.rejected, "seed {}: operand {} in place\n{text}", mutant.seed, mutant.flipped);
         }
         start += BATCH;
