@@ -90,9 +90,8 @@ pub fn compile(source: &[u8], file: &str, options: &CompileOptions) -> Result<Co
     };
     let mut known_constants = Vec::new();
     for target in &options.targets {
-        let variant = Context::scope(|cx| {
-            compile_variant(cx, source, file, options, target, &mut report, &mut known_constants)
-        })?;
+        let variant =
+            Context::scope(|cx| compile_variant(cx, source, file, options, target, &mut report, &mut known_constants))?;
         program.entry = variant.entry;
         program.signature = variant.signature;
         program.constants = variant.constants;

@@ -48,8 +48,10 @@ impl Batch {
         let mut text: String = module.body().ops().iter().map(|op| format!("{op}\n")).collect();
         text = text.replacen("func.func @main", "func.func private @main", 1);
         text.push_str(&wrapper.text);
-        let whole = Module::parse(module.context(), text.as_bytes(), "batch.mlir").map_err(|d| format!("{d}\n{text}"))?;
-        run_passes(whole.op(), "builtin.module(func.func(scf-forall-to-for),inline{default-pipeline=},symbol-dce)").map_err(|d| d.to_string())?;
+        let whole =
+            Module::parse(module.context(), text.as_bytes(), "batch.mlir").map_err(|d| format!("{d}\n{text}"))?;
+        run_passes(whole.op(), "builtin.module(func.func(scf-forall-to-for),inline{default-pipeline=},symbol-dce)")
+            .map_err(|d| d.to_string())?;
         allocate_from_arena(&whole).map_err(|d| d.to_string())?;
         let inlined: String = whole.body().ops().iter().map(|op| format!("{op}\n")).collect();
         // A constant that a wrong decision overwrites must not take the process down.
@@ -155,7 +157,10 @@ impl Wrapper {
             }
             let plain = identity(*ty)?;
             params.push(format!("%in{i}: {plain}"));
-            let _ = writeln!(before, "  %l{i} = memref.alloca() : {plain}\n  memref.copy %in{i}, %l{i} : {plain} to {plain}");
+            let _ = writeln!(
+                before,
+                "  %l{i} = memref.alloca() : {plain}\n  memref.copy %in{i}, %l{i} : {plain} to {plain}"
+            );
             let mut value = format!("%l{i}");
             if ty.to_string() != plain {
                 let _ = writeln!(before, "  %lc{i} = memref.cast %l{i} : {plain} to {ty}");
@@ -218,7 +223,8 @@ fn allocate_from_arena(module: &Module) -> Result<(), Diagnostics> {
         let next = kernel.find_all("memref.alloca").into_iter().find(|a| a.attr("next").is_some());
         let next = next.expect("the wrapper has the position of the next slot").result(0);
         let is_arena = |v: &Value| v.ty().static_size_bytes() == u64::try_from(ARENA_BYTES).ok();
-        let arena = kernel.body().and_then(|b| b.args().into_iter().find(is_arena)).expect("the wrapper takes an arena");
+        let arena =
+            kernel.body().and_then(|b| b.args().into_iter().find(is_arena)).expect("the wrapper takes an arena");
         let loc = alloc.location();
         rw.set_point(InsertionPoint::Before(alloc));
         let at = rw.create(OpSpec::new("memref.load", loc).operands(&[next]).results(&[index]))?.result(0);

@@ -59,7 +59,11 @@ fn add(batch: &mut Batch, text: &str, made: Made) -> Result<usize, String> {
             Made::AsDecided => run_one_shot(module.op(), &options()),
             Made::CopyBeforeWrite => run_one_shot(module.op(), &Options { copy_before_write: true, ..options() }),
             Made::Otherwise(decisions) => {
-                run_with_decisions(module.op(), &options(), &[("main".to_owned(), decisions)].into())
+                let mut main = Some(decisions);
+                run_with_decisions(module.op(), &options(), &mut |name, _, made| match name {
+                    "main" => main.take().unwrap_or(made),
+                    _ => made,
+                })
             }
         };
         done.map_err(|d| d.to_string())?;
