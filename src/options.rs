@@ -22,6 +22,8 @@ pub struct CompileOptions {
     pub entry: Option<String>,
     /// A safetensors file, or a folder of them, that gives `dense_resource` constants their values.
     pub weights: Option<PathBuf>,
+    /// Names of inputs that the program may overwrite and return, besides those that the model marks.
+    pub donate: Vec<String>,
     /// A transform script that replaces the generated one.
     pub schedule: Option<PathBuf>,
     /// Verify each phase's contract (debug builds always do).

@@ -200,8 +200,11 @@ impl State<'_> {
 }
 
 fn import(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    let options =
-        frontend::import::ImportOptions { entry: state.options.entry.clone(), weights: state.options.weights.clone() };
+    let options = frontend::import::ImportOptions {
+        entry: state.options.entry.clone(),
+        weights: state.options.weights.clone(),
+        donate: state.options.donate.clone(),
+    };
     let imported = frontend::import::run(state.cx, state.source, state.file, &options)?;
     state.entry = imported.entry.clone();
     state.imported = Some(imported);
@@ -215,6 +218,9 @@ fn fuse(state: &mut State<'_>) -> Result<(), Diagnostics> {
 fn tile(state: &mut State<'_>) -> Result<(), Diagnostics> {
     let schedule = state.options.schedule.as_ref().map(|path| read_schedule(state.cx, path)).transpose()?;
     let options = frontend::TileOptions { target: state.target.clone(), schedule };
+    if let TargetDescription::Gpu(description) = state.target {
+        frontend::windows::run(state.module(), description)?;
+    }
     let tiled = frontend::tile::run(state.module(), &options)?;
     for text in tiled.scripts {
         if state.options.dump_after.iter().any(|p| p == "transforms") {
@@ -265,13 +271,20 @@ fn dealloc(state: &mut State<'_>) -> Result<(), Diagnostics> {
 }
 
 fn outline(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    split::outline::run(state.module()).map(|_| ())
+    let most_binding_bytes = match state.target {
+        TargetDescription::Gpu(description) => description.limits.max_binding_bytes,
+        TargetDescription::Cpu(_) => u64::MAX,
+    };
+    split::outline::run_for(state.module(), most_binding_bytes).map(|_| ())
 }
 
 fn distribute(state: &mut State<'_>) -> Result<(), Diagnostics> {
     match state.target {
         TargetDescription::Gpu(description) => {
-            monopour_codegen_gpu::distribute::run(state.module(), description).map(|_| ())
+            let report = monopour_codegen_gpu::distribute::run(state.module(), description)?;
+            let remarks = report.remarks(state.module());
+            state.report.remarks.0.extend(remarks.0);
+            Ok(())
         }
         TargetDescription::Cpu(_) => Ok(()),
     }

@@ -17,7 +17,7 @@
 use std::fmt;
 
 use crate::facts::{Alias, Definition, Facts, Operand, Relation, Subset, ValueDef};
-use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, ValueId};
+use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
 use crate::one_shot::{Decisions, InPlaceAnalysis};
 use crate::random::Random;
 use crate::terms::{Location, Memory, Part, TermId, Terms, UNDEFINED};
@@ -330,12 +330,24 @@ impl<'a> Machine<'a> {
 
     /// The part of memory that an operand stores to.
     fn stored(&self, op: OpId, id: OperandId, cell: &Cell) -> Location {
-        match self.facts.ops()[op].subset {
-            Some(Subset::Insertion { destination, slice: Some(slice), .. }) if destination == id => {
-                cell.location.part(Part::Slice(slice))
-            }
+        match self.inserted(op) {
+            Some((destination, Some(slice))) if destination == id => cell.location.part(Part::Slice(slice)),
             _ => cell.location.clone(),
         }
+    }
+
+    /// The destination of an insertion, and the slice that it overwrites; no slice for the whole.
+    fn inserted(&self, op: OpId) -> Option<(OperandId, Option<SliceId>)> {
+        let Some(Subset::Insertion { source, destination, slice }) = self.facts.ops()[op].subset else { return None };
+        let value = |id: OperandId| self.facts.operands()[id].value;
+        let is_whole = source.is_some_and(|source| self.are_of_one_size(value(source), value(destination)));
+        Some((destination, slice.filter(|_| !is_whole)))
+    }
+
+    /// Whether a slice that is one of these values is all of the other.
+    fn are_of_one_size(&self, slice: ValueId, container: ValueId) -> bool {
+        let size = |value: ValueId| self.facts.values()[value].info.size_bytes;
+        size(slice).is_some() && size(slice) == size(container)
     }
 
     fn check_accesses(&mut self, op: OpId, accessed: &[(OperandId, Cell)]) -> Result<(), Violation> {
@@ -359,7 +371,7 @@ impl<'a> Machine<'a> {
             let mut actual = memory.read(&mut self.terms, &cell.location);
             let mut expected = cell.contents;
             // What an insertion overwrites need not be there.
-            if let Some(Subset::Insertion { destination, slice, .. }) = facts.ops()[op].subset
+            if let Some((destination, slice)) = self.inserted(op)
                 && destination == *id
             {
                 let Some(slice) = slice else { continue };
@@ -427,7 +439,8 @@ impl<'a> Machine<'a> {
             && slice_of == result
             && let Some((_, cell)) = after.iter().find(|(id, _)| *id == container)
         {
-            return self.part(cell, Part::Slice(slice));
+            let whole = self.are_of_one_size(result, self.facts.operands()[container].value);
+            return if whole { cell.clone() } else { self.part(cell, Part::Slice(slice)) };
         }
         let own: Vec<(Alias, Cell)> = after
             .iter()

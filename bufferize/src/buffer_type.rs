@@ -245,7 +245,11 @@ pub(crate) fn subview_type(source: &MemRefType, slice: &SliceModel, shape: &[i64
         Index::Static(value) => *value,
         Index::Dynamic(_) => DYNAMIC,
     };
-    let times = |a: i64, b: i64| if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a.saturating_mul(b) };
+    let times = |a: i64, b: i64| match (a, b) {
+        (0, _) | (_, 0) => 0,
+        (DYNAMIC, _) | (_, DYNAMIC) => DYNAMIC,
+        (a, b) => a.saturating_mul(b),
+    };
     let plus = |a: i64, b: i64| if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a.saturating_add(b) };
     let mut offset = source.offset;
     for (first, stride) in slice.offsets.iter().zip(&source.strides) {

@@ -68,6 +68,13 @@ pub(crate) fn mixed_lanes(op: Op, first: u32, second: u32) -> Diagnostics {
 /// G0008: the device cannot bind or launch the kernel.
 pub(crate) fn over_limit(op: Op, what: &str, needed: u64, offered: u64) -> Diagnostics {
     Diagnostic::error("G0008", op.location(), format!("the kernel needs {needed} {what}, the device offers {offered}"))
-        .with_help("choose a smaller tile or fuse less")
+        .with_help("choose a smaller tile or fuse less; tensors too large for a binding are split where one parallel loop runs along the outermost dimension of all of them")
         .into()
+}
+
+/// G0009: a remark: a kernel runs by another strategy than the one for its class.
+pub(crate) fn declined(kernel: Op, strategy: &str, why: &str) -> Diagnostic {
+    let message = format!("kernel '{}' runs as '{strategy}': {why}", kernel.symbol_name().unwrap_or_default());
+    Diagnostic::remark("G0009", kernel.location(), message)
+        .with_help("another tile or layout may allow the faster strategy; the result is the same")
 }

@@ -104,3 +104,17 @@ fn g0008_over_a_limit() {
     let many: Vec<String> = (0..40).map(|_| buffer(&[8])).collect();
     check(distribute(KERNEL, &many, fill), "G0008", "40 storage buffers");
 }
+
+#[test]
+fn g0009_a_strategy_declines() {
+    // A class that asks for a product, on a body without one.
+    let fill = "  %z = arith.constant 0.0 : f32\n  linalg.fill ins(%z : f32) outs(%a0 : memref<8xf32, #gpu.address_space<global>>)";
+    let product = r#"class = "contraction", workgroup_size = array<i32: 8, 1, 1>"#;
+    let text = outlined(&[buffer(&[8])], &[1], product, fill);
+    let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("it parses");
+    let report = monopour_codegen_gpu::distribute::run(&module, &lavapipe()).expect("it distributes");
+    let remarks = report.remarks(&module);
+    assert_eq!((remarks.0.len(), remarks.0[0].code), (1, "G0009"));
+    assert!(remarks.0[0].message.contains("'kernel' runs as 'elementwise'"), "{remarks}");
+    assert!(!remarks.has_errors() && remarks.0[0].help.is_some());
+}

@@ -257,6 +257,15 @@ impl MemRefType {
     }
 }
 
+impl MemRefType {
+    /// Whether the elements lie row-major without gaps, at any known offset, and all extents are known.
+    pub fn is_static_and_contiguous(&self) -> bool {
+        self.offset != DYNAMIC
+            && self.shape.iter().all(|d| *d != DYNAMIC)
+            && MemRefType { offset: 0, ..self.clone() }.is_identity()
+    }
+}
+
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&string::collect(|cb, user| c!(mlirTypePrint(self.raw, cb, user))))

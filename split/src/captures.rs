@@ -27,14 +27,16 @@ pub(crate) struct Captures {
     /// Views, which are cloned, each after what it is a view of.
     pub(crate) views: Vec<Op>,
     seen: HashSet<Value>,
+    /// Most bytes of a buffer that a device binds whole.
+    most_bytes: u64,
 }
 
-/// Everything that `forall` uses from outside.
+/// Everything that `forall` uses from outside. Of a buffer of more than `most_bytes`, contiguous windows are arguments.
 ///
 /// # Errors
 /// S0001 for a value that no kernel argument can carry.
-pub(crate) fn collect(forall: Op) -> Result<Captures, Diagnostics> {
-    let mut out = Captures::default();
+pub(crate) fn collect(forall: Op, most_bytes: u64) -> Result<Captures, Diagnostics> {
+    let mut out = Captures { most_bytes, ..Captures::default() };
     for op in forall.nested(WalkOrder::Pre).into_iter().filter(|op| *op != forall) {
         for value in op.operands().into_iter().filter(|v| !is_defined_inside(*v, forall)) {
             out.capture(op, value)?;
@@ -56,6 +58,7 @@ impl Captures {
         let ty = value.ty();
         match value.defining_op() {
             Some(op) if op.is("arith.constant") || op.is("ub.poison") => self.constants.push(op),
+            Some(_) if is_window(value, self.most_bytes) => self.memrefs.push(value),
             Some(op) if ty.is_memref() && SUNK.contains(&op.name()) => {
                 for operand in op.operands() {
                     self.capture(op, operand)?;
@@ -68,6 +71,19 @@ impl Captures {
         }
         Ok(())
     }
+}
+
+/// A contiguous part at a known place of a buffer that is too large to bind.
+fn is_window(value: Value, most_bytes: u64) -> bool {
+    let bytes = |v: Value| v.ty().static_size_bytes();
+    let mut base = value;
+    while let Some(op) = base.defining_op().filter(|op| SUNK.contains(&op.name()) && op.operand(0).ty().is_memref()) {
+        base = op.operand(0);
+    }
+    base != value
+        && value.ty().as_memref().is_some_and(|m| m.is_static_and_contiguous())
+        && bytes(value).is_some_and(|b| b <= most_bytes)
+        && bytes(base).is_some_and(|b| b > most_bytes)
 }
 
 /// Whether a kernel argument can carry a value of this type.
@@ -116,7 +132,8 @@ pub(crate) fn pass(rw: &mut Rewriter, forall: Op, captures: &Captures) -> Result
     for value in &captures.memrefs {
         let ty = value.ty();
         let memref = ty.as_memref().expect("invariant: collected as a memref");
-        if memref.is_identity() && ty.static_size_bytes().is_some() {
+        let is_whole = memref.is_identity() && ty.static_size_bytes().is_some();
+        if is_whole || is_window(*value, captures.most_bytes) {
             passed.buffers.push(*value);
             continue;
         }

@@ -44,16 +44,25 @@ pub struct Stats {
 /// # Errors
 /// S0001, S0002; see the module documentation.
 pub fn run(module: &Module) -> Result<Stats, Diagnostics> {
+    run_for(module, u64::MAX)
+}
+
+/// As [`run`], for a device that binds at most `most_binding_bytes` at once: a contiguous part of a larger buffer, at a place
+/// that is known, is an argument of its own and keeps its type, whose offset says where in the buffer it lies.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_for(module: &Module, most_binding_bytes: u64) -> Result<Stats, Diagnostics> {
     let mut stats = Stats::default();
     for func in module.functions() {
         views::dispatch_copies(func)?;
-        stats.kernels += outline_function(func)?;
+        stats.kernels += outline_function(func, most_binding_bytes)?;
         views::expand(func)?;
     }
     Ok(stats)
 }
 
-fn outline_function(func: Op) -> Result<usize, Diagnostics> {
+fn outline_function(func: Op, most_bytes: u64) -> Result<usize, Diagnostics> {
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("scf.forall", |op| op.attr(KERNEL_ATTR).is_none() || is_outlined(op));
     let count = Cell::new(0usize);
@@ -61,7 +70,7 @@ fn outline_function(func: Op) -> Result<usize, Diagnostics> {
     let mut patterns = PatternSet::new();
     patterns.add_fn("scf.forall", |op, _, rw| {
         let name = format!("{base}_dispatch_{}", count.get());
-        outline(rw, func, op, &name).map_err(Declined::Failed)?;
+        outline(rw, func, op, &name, most_bytes).map_err(Declined::Failed)?;
         count.set(count.get() + 1);
         Ok(())
     });
@@ -100,9 +109,9 @@ pub(crate) fn grid(forall: Op) -> Option<Vec<Extent>> {
     extents.filter(|extents| extents.len() <= MAX_GRID_RANK)
 }
 
-fn outline(rw: &mut ConversionRewriter, func: Op, forall: Op, name: &str) -> Result<(), Diagnostics> {
+fn outline(rw: &mut ConversionRewriter, func: Op, forall: Op, name: &str, most_bytes: u64) -> Result<(), Diagnostics> {
     let rank = grid(forall).ok_or_else(|| error::dynamic_grid(forall))?.len();
-    let captures = captures::collect(forall)?;
+    let captures = captures::collect(forall, most_bytes)?;
     rw.set_point(InsertionPoint::Before(forall));
     let passed = captures::pass(rw, forall, &captures)?;
     build_kernel(rw, func, forall, (name, rank), &captures, &passed)?;

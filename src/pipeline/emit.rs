@@ -84,6 +84,7 @@ fn requirements(state: &State<'_>, kernels: &[GpuKernel], subgroup_size: Option<
     let limits = GpuLimits {
         max_storage_buffers: max(|k| k.bindings.len() as u32),
         max_binding_bytes: largest_buffer(state),
+        max_immediate_bytes: max(GpuKernel::immediate_bytes),
         max_workgroup_invocations: max(|k| k.workgroup_size.iter().product()),
         max_workgroup_size: [max(|k| k.workgroup_size[0]), max(|k| k.workgroup_size[1]), max(|k| k.workgroup_size[2])],
         ..GpuLimits::default()

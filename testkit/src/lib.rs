@@ -10,6 +10,7 @@ pub mod device;
 pub mod directive;
 pub mod evaluate;
 pub mod generate;
+pub mod generate_functions;
 pub mod generate_graphs;
 pub mod host_tensor;
 pub mod oracle;

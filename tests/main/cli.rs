@@ -120,7 +120,7 @@ fn wrong_inputs_end_with_status_1() {
     npy::write(&folder.join("small.npy"), &HostTensor::from_f32(vec![2], &[1.0, 2.0]).unwrap()).unwrap();
     let small = with(&["--input", "arg0=small.npy", "--random", "1"]);
     fails(&folder, &small, 1, "error[R0008]: input `arg0` has type tensor<2xf32>, expected tensor<8x16xf32>");
-    fails(&folder, &with(&["--random", "1", "--donate", "arg0"]), 1, "error[R0007]: input `arg0` is not donated");
+    fails(&folder, &with(&["--random", "1", "--donate", "y"]), 1, "error[F0015]: no tensor argument is called 'y'");
     fails(&folder, &["run", "nothing.mpr", "--random", "1"], 1, "error[P0007]");
     fails(&folder, &["inspect", "m.txt"], 1, "error[I0032]");
     fails(&folder, &["run", "nothing.mlir", "--device", "cpu"], 1, "I0031");

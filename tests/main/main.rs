@@ -3,9 +3,11 @@
 mod backend;
 mod cli;
 mod example;
+mod numerics;
 mod opt;
 mod passes;
 mod phases;
 mod programs;
 mod random;
 mod suite;
+mod windows;

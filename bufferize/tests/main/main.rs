@@ -3,5 +3,6 @@
 mod decisions;
 mod eliminate;
 mod errors;
+mod random;
 mod rewrite;
 mod support;

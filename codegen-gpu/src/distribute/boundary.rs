@@ -3,7 +3,7 @@
 use super::grid::Grid;
 use super::model::{Base, Model, Operand, Source};
 use crate::error;
-use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value};
+use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Module, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::{GpuDescription, GpuKernel};
 use std::ops::Range;
 
@@ -51,10 +51,13 @@ pub(super) fn is_base(arg: Value) -> bool {
 
 /// The rank-1 type of a buffer.
 fn flat_type(op: Op, ty: Type, unknown: bool) -> Result<Type, Diagnostics> {
-    let memref = ty.as_memref().filter(|m| m.is_identity() && m.shape.iter().all(|d| *d >= 0));
+    let memref = ty.as_memref().filter(MemRefType::is_static_and_contiguous);
     let memref =
         memref.ok_or_else(|| error::not_a_tile(op, &format!("argument type {ty} is not static and contiguous")))?;
     let extent = if unknown { DYNAMIC } else { memref.shape.iter().product() };
+    if memref.offset != 0 {
+        return Ok(Type::strided_memref(&[extent], memref.element, memref.offset, &[1], memref.memory_space));
+    }
     Ok(Type::memref(&[extent], memref.element, memref.memory_space))
 }
 

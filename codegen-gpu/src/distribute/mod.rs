@@ -59,6 +59,15 @@ pub struct Report {
     pub kernels: Vec<KernelReport>,
 }
 
+impl Report {
+    /// A remark for each kernel that does not run as its class asks for.
+    pub fn remarks(&self, module: &Module) -> Diagnostics {
+        let declined = self.kernels.iter().filter(|k| !k.declined.is_empty());
+        let found = declined.filter_map(|k| Some(error::declined(module.symbol(&k.name)?, k.strategy, &k.declined)));
+        Diagnostics(found.collect())
+    }
+}
+
 /// What became of one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelReport {

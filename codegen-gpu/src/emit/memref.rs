@@ -76,13 +76,11 @@ pub(super) fn bind(
     form: Form,
     access: Access,
 ) -> Result<(), Diagnostics> {
-    let memref = arg.ty().as_memref().filter(|m| m.shape.len() == 1 && m.is_identity());
+    // The binding begins at the offset of a window.
+    let memref =
+        arg.ty().as_memref().filter(|m| m.shape.len() == 1 && (m.is_identity() || m.is_static_and_contiguous()));
     let Some(memref) = memref else {
-        return Err(error::unsupported_type(
-            func,
-            arg.ty(),
-            "a kernel argument is a memref of rank 1 and identity layout",
-        ));
+        return Err(error::unsupported_type(func, arg.ty(), "a kernel argument is a memref of rank 1 without gaps"));
     };
     let scalar = types::scalar(kernel, func, memref.element)?;
     let lanes = form.lanes.max(1);

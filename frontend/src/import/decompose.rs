@@ -12,15 +12,16 @@
 //! ```
 //!
 //! Requires: what `verify` accepts.
-//! Ensures: on tensors only linalg generics and named ops, `tensor.{empty,extract,insert,extract_slice,insert_slice,
+//! Ensures: on tensors only linalg generics and named ops over tensors that are not known to be empty, `tensor.{empty,extract,insert,extract_slice,insert_slice,
 //! expand_shape,collapse_shape,cast,dim}`, `scf.{for,if,while}`.
 //! Limits: what upstream cannot decompose (F0014); iterations of an `scf.forall` that read what another one inserts.
 //! Source: the decompositions of LLVM 22, by the transform script `decompose.mlir`.
 
+use crate::linalg;
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
     Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
-    apply_named_sequence, run_passes,
+    WalkOrder, apply_named_sequence, run_passes,
 };
 
 const SCRIPT: &str = include_str!("decompose.mlir");
@@ -45,6 +46,7 @@ const SIZES: &str = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-
 /// F0014 for one that upstream cannot decompose.
 pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     run_passes(module.op(), &format!("builtin.module({SIZES},canonicalize,cse)"))?;
+    drop_empty(module);
     if composed(module).is_empty() {
         return Ok(());
     }
@@ -55,7 +57,21 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     }
     // The script may leave ops of one kind that come from another.
     refused(module).map_or(Ok(()), Err)?;
+    drop_empty(module);
     run_passes(module.op(), &format!("builtin.module({SIZES},canonicalize,cse)"))
+}
+
+/// A linalg op over a tensor without elements has no iterations: its results are its destinations.
+fn drop_empty(module: &Module) {
+    let mut rw = Rewriter::new(module.context());
+    for op in module.op().nested(WalkOrder::Pre) {
+        let is_empty = |v: &Value| v.ty().as_tensor().is_some_and(|t| t.shape.contains(&0));
+        let packs = op.is("linalg.pack") || op.is("linalg.unpack");
+        if linalg::is_structured(op) && !packs && op.num_results() > 0 && op.operands().iter().any(is_empty) {
+            let destinations: Vec<Value> = (0..op.num_results()).map(|i| linalg::destination(op, i)).collect();
+            rw.replace_op(op, &destinations);
+        }
+    }
 }
 
 fn composed(module: &Module) -> Vec<Op> {

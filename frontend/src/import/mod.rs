@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Ensures: one public function with a body; ranked tensors and scalars of supported types; what [`decompose`] leaves.
-//! Limits: F0001 to F0014, see `docs/errors/`.
+//! Limits: F0001 to F0015, see `docs/errors/`.
 
 mod decompose;
 mod verify;
@@ -29,6 +29,8 @@ pub struct ImportOptions {
     /// A safetensors file, or a folder of them, with the values of `dense_resource` constants without a blob; `None`: the
     /// file that the module's `monopour.weights` attribute names, relative to the model.
     pub weights: Option<PathBuf>,
+    /// Names of arguments that the program may overwrite and return, besides those that carry `monopour.donate`.
+    pub donate: Vec<String>,
 }
 
 /// A model, ready for [`crate::fuse`].
@@ -53,6 +55,7 @@ pub fn run(cx: Context, source: &[u8], file: &str, options: &ImportOptions) -> R
     let entry = module.functions().into_iter().find(|f| f.is_public()).expect("the entry is kept: it is public");
     let name = entry.symbol_name().expect("a function has a name");
     verify::run(&module, entry)?;
+    donate(entry, &options.donate)?;
     run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg))")?;
     decompose::run(&module)?;
     let weights = weights::bind(&module, file, options.weights.as_deref())?;
@@ -81,6 +84,39 @@ fn find_entry(module: &Module, wanted: Option<&str>) -> Result<Op, Diagnostics> 
         (None, None) => format!("several public functions and none is called main: {names}"),
     };
     Err(Diagnostic::error("F0001", module.op().location(), message).with_help("name one with `--entry FUNC`").into())
+}
+
+/// Marks arguments as donated, by their names.
+fn donate(entry: Op, names: &[String]) -> Result<(), Diagnostics> {
+    let cx = entry.context();
+    let (inputs, _) = entry.function_type().expect("a function has a type");
+    let given = entry.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
+    let mut dicts: Vec<Vec<(String, Attr)>> =
+        (0..inputs.len()).map(|i| given.get(i).and_then(|d| d.as_dict()).unwrap_or_default()).collect();
+    let name_of = |i: usize, dict: &[(String, Attr)]| {
+        let named = dict.iter().find(|(key, _)| key == "monopour.name");
+        named.and_then(|(_, n)| n.as_string().map(str::to_owned)).unwrap_or_else(|| format!("arg{i}"))
+    };
+    for name in names {
+        let found = dicts.iter().enumerate().position(|(i, dict)| name_of(i, dict) == *name);
+        let Some(found) = found.filter(|i| inputs[*i].is_tensor()) else {
+            let message = format!("no tensor argument is called '{name}', which is to be donated");
+            let all = dicts.iter().enumerate().map(|(i, dict)| name_of(i, dict)).collect::<Vec<_>>().join(", ");
+            let help = format!("the arguments are {all}; numbers cannot be donated");
+            return Err(Diagnostic::error("F0015", entry.location(), message).with_help(help).into());
+        };
+        if !dicts[found].iter().any(|(key, _)| key == "monopour.donate") {
+            dicts[found].push(("monopour.donate".to_owned(), Attr::unit(cx)));
+        }
+    }
+    if !names.is_empty() {
+        let dict = |entries: &Vec<(String, Attr)>| {
+            Attr::dict(cx, &entries.iter().map(|(key, value)| (key.as_str(), *value)).collect::<Vec<_>>())
+        };
+        let dicts: Vec<Attr> = dicts.iter().map(dict).collect();
+        Rewriter::new(cx).set_attr(entry, "arg_attrs", Attr::array(cx, &dicts));
+    }
+    Ok(())
 }
 
 /// Inlines every call and drops every other function.

@@ -73,6 +73,19 @@ fn f0014_op_that_upstream_cannot_take_apart() {
 }
 
 #[test]
+fn f0015_a_donation_that_names_no_tensor() {
+    let text = b"func.func @main(%x: tensor<4xf32> {monopour.name = \"x\"}, %n: index) -> tensor<4xf32> { return %x : tensor<4xf32> }";
+    for name in ["arg0", "arg1", "y"] {
+        let options = ImportOptions { donate: vec![name.into()], ..Default::default() };
+        let result = import::run(Context::new(), text, "m.mlir", &options);
+        check(result, "F0015", &format!("no tensor argument is called '{name}'"));
+    }
+    let options = ImportOptions { donate: vec!["x".into()], ..Default::default() };
+    let imported = import::run(Context::new(), text, "m.mlir", &options).expect("imports");
+    assert!(imported.module.op().to_string().contains("monopour.donate"));
+}
+
+#[test]
 fn f0010_memrefs() {
     refused(
         "func.func @main(%x: memref<4xf32>) -> tensor<f32> {\n  %0 = tensor.empty() : tensor<f32>\n  return %0 : tensor<f32>\n}",

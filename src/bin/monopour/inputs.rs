@@ -30,6 +30,10 @@ pub fn gather(descs: &[TensorDesc], sources: &Sources<'_>) -> Result<Vec<HostTen
             return read(&path, desc);
         }
         match sources.seed {
+            Some(_) if !desc.is_static() => Err(inputs_error(format!(
+                "input `{desc}` has sizes that only a file can give: use --input {0}={0}.npy",
+                desc.name
+            ))),
             Some(seed) => Ok(random(desc, seed, position as u64)?),
             None => Err(inputs_error(format!("input `{desc}` is missing"))),
         }

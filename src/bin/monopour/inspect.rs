@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use monopour::Program;
-use monopour::program::{Kernel, TensorDesc, Variant};
+use monopour::program::{DYNAMIC, Kernel, TensorDesc, Variant};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -38,12 +38,18 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     stdout::print(&text(&program, whole))
 }
 
+/// Sizes of the dimensions, null where each run decides.
+fn shape(tensor: &TensorDesc) -> Vec<Option<u64>> {
+    tensor.shape.iter().map(|extent| Some(*extent).filter(|extent| *extent != DYNAMIC)).collect()
+}
+
 fn object(program: &Program, whole: bool) -> Value {
     let tensors = |list: &[TensorDesc]| -> Vec<Value> {
         let each = list.iter().map(|tensor| {
             json!({
-                "name": tensor.name, "dtype": tensor.dtype, "shape": tensor.shape,
-                "bytes": tensor.size_bytes(), "donated": tensor.donated,
+                "name": tensor.name, "dtype": tensor.dtype, "shape": shape(tensor),
+                "bytes": tensor.is_static().then(|| tensor.size_bytes()), "donated": tensor.donated,
+                "scalar": tensor.scalar,
             })
         });
         each.collect()

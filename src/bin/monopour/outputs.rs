@@ -25,6 +25,11 @@ pub fn write(folder: &Path, descs: &[TensorDesc], tensors: &[HostTensor]) -> Res
 /// A line per output: type, range, mean, first values.
 pub fn summary(desc: &TensorDesc, tensor: &HostTensor) -> String {
     let values = tensor.to_f64();
+    if let (true, [value]) = (desc.scalar, &values[..]) {
+        return format!("{desc} = {}", short(*value));
+    }
+    // The sizes of this run in place of those that the program leaves open.
+    let desc = &TensorDesc { shape: tensor.shape().to_vec(), ..desc.clone() };
     if values.is_empty() {
         return format!("{desc}  empty");
     }
@@ -88,6 +93,7 @@ fn compare(
             expected.dtype()
         ));
     }
+    let shape = found.shape();
     let (found, expected) = (found.to_f64(), expected.to_f64());
     let (mut worst, mut worst_at, mut wrong, mut largest) = (0.0, 0, 0, 0.0f64);
     for (at, (&f, &e)) in found.iter().zip(&expected).enumerate() {
@@ -105,7 +111,7 @@ fn compare(
         }
     }
     if wrong > 0 {
-        let place = indices(worst_at as u64, &desc.shape);
+        let place = indices(worst_at as u64, shape);
         let (f, e) = (short(found[worst_at]), short(expected[worst_at]));
         let count = format!("{wrong} of {} elements differ", found.len());
         return fail(format!("differs at {place:?}: found {f}, expected {e} ({count})"));

@@ -27,7 +27,8 @@ pub struct RunArgs {
     /// Make inputs that have no file from a seed.
     #[arg(long, value_name = "SEED")]
     random: Option<u64>,
-    /// This input may be overwritten, and may become a result; the model must say so too.
+    /// This input may be overwritten, and may become a result; the program must have been compiled so.
+    #[cfg(not(feature = "compiler"))]
     #[arg(long, value_name = "NAME")]
     donate: Vec<String>,
     /// Write one NAME.npy per result here; without it a summary of each is printed.
@@ -85,6 +86,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         timing: args.stats.is_some(),
         trace: args.trace.is_some(),
     };
+    #[cfg(feature = "compiler")]
+    check_donations(&program, &args.source.donate)?;
+    #[cfg(not(feature = "compiler"))]
     check_donations(&program, &args.donate)?;
     let program = Arc::new(program);
     let mut session = trace.step("load", || Session::load(&device, program.clone(), &options))?;
@@ -141,14 +145,14 @@ fn load(args: &RunArgs, _device: &Device, _trace: &mut Trace) -> Result<(Program
     Ok((model::load_artifact(&args.model)?, None))
 }
 
-/// A program's donations are fixed when it is compiled: the flag can only confirm them.
+/// A program's donations are fixed when it is compiled: on an artifact the flag can only confirm them.
 fn check_donations(program: &Program, names: &[String]) -> Result<(), Failure> {
     for name in names {
         match program.signature.inputs.iter().find(|input| input.name == *name) {
             None => return Err(Failure::input(format!("error[R0007]: no input is named `{name}`"))),
             Some(input) if !input.donated => {
                 return Err(Failure::input(format!(
-                    "error[R0007]: input `{name}` is not donated by the model\n  help: mark the argument with `monopour.donate`"
+                    "error[R0007]: input `{name}` is not donated by the program\n  help: compile it with `--donate {name}`, or mark the argument with `monopour.donate`; a number cannot be donated"
                 )));
             }
             Some(_) => {}

@@ -17,6 +17,9 @@ pub struct SourceArgs {
     /// default: the module's monopour.weights attribute.
     #[arg(long, value_name = "DIR|FILE.safetensors")]
     pub weights: Option<PathBuf>,
+    /// This input may be overwritten, and may become a result; repeat for each.
+    #[arg(long, value_name = "NAME")]
+    pub donate: Vec<String>,
 }
 
 /// The compiler's options for these flags.
@@ -25,6 +28,7 @@ pub fn options(args: &SourceArgs, targets: &[TargetDescription]) -> CompileOptio
         targets: targets.to_vec(),
         entry: args.entry.clone(),
         weights: args.weights.clone(),
+        donate: args.donate.clone(),
         ..CompileOptions::default()
     }
 }

@@ -3,7 +3,7 @@
 use super::{Base, Local, Model, Operand, Size, Slice, Source, Step, TileOp};
 use crate::distribute::code::Code;
 use crate::error;
-use monopour_ir::{AffineExpr, AffineExprKind, Block, DYNAMIC, Diagnostics, Op, Value, WalkOrder};
+use monopour_ir::{AffineExpr, AffineExprKind, Block, DYNAMIC, Diagnostics, MemRefType, Op, Value, WalkOrder};
 
 /// Reads the body `block` of a kernel whose index arithmetic is lowered and whose named ops are generic.
 pub(in crate::distribute) fn read(func: Op, block: Block, code: &mut Code) -> Result<Model, Diagnostics> {
@@ -17,9 +17,10 @@ pub(in crate::distribute) fn read(func: Op, block: Block, code: &mut Code) -> Re
     Ok(model)
 }
 
-/// A whole buffer of static shape and identity layout. One of rank 0 may be the base of a larger one.
+/// A whole buffer of static shape without gaps. One of rank 0 may be the base of a larger one. The offset of a window says where
+/// in its buffer the caller binds it.
 fn whole(code: &mut Code, op: Op, value: Value, base: Base) -> Result<Slice, Diagnostics> {
-    let memref = value.ty().as_memref().filter(|m| m.is_identity() && m.shape.iter().all(|d| *d >= 0));
+    let memref = value.ty().as_memref().filter(MemRefType::is_static_and_contiguous);
     let memref = memref.ok_or_else(|| error::not_a_tile(op, "a buffer has a dynamic shape or a layout"))?;
     let sizes = memref.shape.iter().map(|d| Size::new(code.c(*d))).collect();
     let stride_values = memref.strides.iter().map(|s| code.c(*s)).collect();

@@ -1,0 +1,345 @@
+//! Dispatches over tensors that are larger than a device can bind, in parts that it can.
+//!
+//! Before / after (`%a`, `%b` and the result have 160 MiB each, a binding at most 128):
+//!
+//! ```text
+//! %r = linalg.generic {dispatch = 0}         %a0 = tensor.extract_slice %a[0, 0] [32768, 1024] [1, 1] ...
+//!   ins(%a, %b) outs(%e)                     %r0 = linalg.generic {dispatch = 1} ins(%a0, %b0) outs(%e0)
+//!                                            %p = tensor.insert_slice %r0 into %e[0, 0] [32768, 1024] [1, 1]
+//!                                            %a1 = tensor.extract_slice %a[32768, 0] [8192, 1024] [1, 1] ...
+//!                                            %r1 = linalg.generic {dispatch = 2} ins(%a1, %b1) outs(%p1)
+//!                                            %r = tensor.insert_slice %r1 into %p[32768, 0] [8192, 1024] [1, 1]
+//! ```
+//!
+//! Requires: what [`crate::fuse`] ensures.
+//! Ensures: what [`crate::fuse`] ensures; every window of a large tensor is contiguous and begins at a multiple of
+//! [`ALIGNMENT_BYTES`].
+//! Limits: a dispatch none of whose parallel loops runs along the outermost dimension of every large tensor stays as it is, and
+//! so does one of dynamic shapes; distribution rejects what the device cannot bind.
+
+use crate::dispatch::{self, Dispatch};
+use crate::fuse::DISPATCH;
+use crate::linalg;
+use monopour_ir::{
+    AffineExpr, AffineExprKind, AffineMap, Attr, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter,
+    Type, Value,
+};
+use monopour_program::GpuDescription;
+use std::collections::HashMap;
+
+/// Bindings begin at multiples of this on every device.
+const ALIGNMENT_BYTES: u64 = 256;
+
+/// Splits the dispatches of `module` that `device` cannot bind as they are.
+///
+/// # Errors
+/// Only what MLIR reports.
+pub fn run(module: &Module, device: &GpuDescription) -> Result<(), Diagnostics> {
+    let mut rw = Rewriter::new(module.context());
+    let dispatches = dispatch::collect(module);
+    let mut next = dispatches.iter().map(|d| d.number + 1).max().unwrap_or(0);
+    for dispatch in dispatches {
+        if let Some(windows) = Windows::plan(&dispatch, device.limits.max_binding_bytes) {
+            windows.split(&mut rw, &mut next)?;
+        }
+    }
+    Ok(())
+}
+
+/// How one dispatch is split.
+struct Windows {
+    /// The ops in order, each with the loop that is split.
+    ops: Vec<(Op, usize)>,
+    extent: i64,
+    /// Iterations of one part.
+    part: i64,
+}
+
+/// One part while it is written.
+struct Part<'a> {
+    /// First iteration, and how many.
+    at: (i64, i64),
+    windows: HashMap<(Value, usize), Value>,
+    /// What the part's ops compute, by the results of the whole ones.
+    results: HashMap<Value, Value>,
+    /// What a tensor holds after the parts so far.
+    current: &'a HashMap<Value, Value>,
+}
+
+fn maps_of(op: Op) -> Option<Vec<AffineMap>> {
+    if op.is("linalg.fill") {
+        let rank = op.result(0).ty().shape()?.len();
+        return Some(vec![AffineMap::select(op.context(), rank, &[]), AffineMap::identity(op.context(), rank)]);
+    }
+    if op.is("linalg.matmul") && op.attr("indexing_maps").is_none() {
+        let map = |dims: &[usize]| AffineMap::select(op.context(), 3, dims);
+        return Some(vec![map(&[0, 2]), map(&[2, 1]), map(&[0, 1])]);
+    }
+    linalg::indexing_maps(op)
+}
+
+/// Fuse leaves generics, fills, and matrix products, whose last loop is the sum.
+fn is_parallel(op: Op, l: usize) -> bool {
+    match op.name() {
+        "linalg.fill" => true,
+        "linalg.matmul" => l < 2,
+        _ => linalg::parallel_loops(op).is_some_and(|p| p.get(l) == Some(&true)),
+    }
+}
+
+/// The dimension that a map indexes by loop `l` alone; `Err` where the loop is in another expression.
+fn dimension(map: &AffineMap, l: usize) -> Result<Option<usize>, ()> {
+    let mut found = None;
+    for (d, e) in map.results().into_iter().enumerate() {
+        match e.kind() {
+            AffineExprKind::Dim(p) if p == l => found = Some(d),
+            _ if mentions(e, l) => return Err(()),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+fn mentions(e: AffineExpr, l: usize) -> bool {
+    match e.kind() {
+        AffineExprKind::Dim(p) => p == l,
+        AffineExprKind::Symbol(_) | AffineExprKind::Constant(_) => false,
+        AffineExprKind::Add(a, b)
+        | AffineExprKind::Mul(a, b)
+        | AffineExprKind::Mod(a, b)
+        | AffineExprKind::FloorDiv(a, b)
+        | AffineExprKind::CeilDiv(a, b) => mentions(a, l) || mentions(b, l),
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+impl Windows {
+    /// `None` if the dispatch can be bound as it is, or cannot be split.
+    fn plan(dispatch: &Dispatch, most_bytes: u64) -> Option<Self> {
+        let ops: Vec<Op> = dispatch.ops.iter().map(|(op, _)| *op).collect();
+        let is_large = |v: Value| v.ty().static_size_bytes().is_some_and(|b| b > most_bytes);
+        let bound = |op: &Op| op.operands().into_iter().filter(|v| !is_inside(*v, &ops));
+        if !ops.iter().flat_map(bound).any(is_large) {
+            return None;
+        }
+        let loops = maps_of(dispatch.root)?.first()?.num_dims();
+        (0..loops).find_map(|l| Self::along(&ops, dispatch.root, l, most_bytes))
+    }
+
+    /// The split along loop `l` of the root.
+    fn along(ops: &[Op], root: Op, l: usize, most_bytes: u64) -> Option<Self> {
+        let mut loops: HashMap<Op, usize> = HashMap::from([(root, l)]);
+        let (mut extent, mut part, mut step) = (None, i64::MAX, 1u64);
+        for op in ops.iter().rev() {
+            let l = *loops.get(op)?;
+            if !is_parallel(*op, l) {
+                return None;
+            }
+            for (value, map) in op.operands().into_iter().zip(maps_of(*op)?) {
+                let shape = value.ty().shape().unwrap_or_default();
+                let large = value.ty().static_size_bytes().is_some_and(|b| b > most_bytes);
+                let d = dimension(&map, l).ok()?;
+                if shape.contains(&DYNAMIC) || (d.is_none() && (large || is_inside(value, ops))) {
+                    return None;
+                }
+                let Some(d) = d else { continue };
+                if extent.is_some_and(|e| e != shape[d]) {
+                    return None;
+                }
+                extent = Some(shape[d]);
+                if is_inside(value, ops) {
+                    let writer = value.defining_op()?;
+                    let map = maps_of(writer)?.get(linalg::num_inputs(writer) + value.result_index()?).copied()?;
+                    let AffineExprKind::Dim(theirs) = map.results().get(d)?.kind() else { return None };
+                    if *loops.entry(writer).or_insert(theirs) != theirs {
+                        return None;
+                    }
+                } else if large {
+                    if shape[..d].iter().any(|e| *e != 1) {
+                        return None;
+                    }
+                    let row_bytes = value.ty().static_size_bytes()? / u64::try_from(shape[d]).ok()?.max(1);
+                    part = part.min(i64::try_from(most_bytes / row_bytes.max(1)).ok()?);
+                    let own = ALIGNMENT_BYTES / gcd(ALIGNMENT_BYTES, row_bytes);
+                    // Both are powers of two.
+                    step = step.max(own);
+                }
+            }
+        }
+        let part = part / step as i64 * step as i64;
+        let split = ops.iter().map(|op| Some((*op, *loops.get(op)?))).collect::<Option<Vec<_>>>()?;
+        let windows = Self { ops: split, extent: extent?, part };
+        (part > 0 && part < windows.extent && windows.targets().is_some()).then_some(windows)
+    }
+
+    /// The results that something outside reads, each with the tensor whose place it takes; no two take one place.
+    fn targets(&self) -> Option<Vec<(Value, Value)>> {
+        let ops: Vec<Op> = self.ops.iter().map(|(op, _)| *op).collect();
+        let mut out: Vec<(Value, Value)> = vec![];
+        for result in ops.iter().flat_map(|op| op.results()) {
+            if result.uses().iter().all(|u| ops.contains(&u.op)) {
+                continue;
+            }
+            let place = place_of(result, &ops)?;
+            if out.iter().any(|(_, other)| *other == place) {
+                return None;
+            }
+            out.push((result, place));
+        }
+        Some(out)
+    }
+
+    fn split(&self, rw: &mut Rewriter, next: &mut i64) -> Result<(), Diagnostics> {
+        let anchor = self.ops.last().expect("invariant: a dispatch has a root").0;
+        let targets = self.targets().expect("invariant: planned");
+        // What a tensor holds after the parts so far.
+        let mut current: HashMap<Value, Value> = HashMap::new();
+        let mut first = 0;
+        while first < self.extent {
+            let size = self.part.min(self.extent - first);
+            rw.set_point(InsertionPoint::Before(anchor));
+            let at = (first, size);
+            let mut part = Part { at, windows: HashMap::new(), results: HashMap::new(), current: &current };
+            for (op, l) in &self.ops {
+                self.copy(rw, *op, *l, &mut part)?;
+                let copy = part.results[&op.result(0)].defining_op().expect("invariant: an op's result");
+                rw.set_attr(copy, DISPATCH, Attr::i64(rw.context(), *next));
+            }
+            let results = part.results;
+            for (result, place) in &targets {
+                let whole = current.get(place).copied().unwrap_or(*place);
+                let spec = slice_spec("tensor.insert_slice", anchor, result.ty(), self.result_dimension(*result), at)
+                    .operands(&[results[result], whole])
+                    .results(&[result.ty()])
+                    .attr("operandSegmentSizes", Attr::dense_i32(rw.context(), &[1, 1, 0, 0, 0]));
+                let inserted = rw.create(spec)?.result(0);
+                current.insert(*place, inserted);
+            }
+            *next += 1;
+            first += size;
+        }
+        for (result, place) in targets {
+            rw.replace_all_uses(result, current[&place]);
+        }
+        for (op, _) in self.ops.iter().rev() {
+            rw.erase(*op);
+        }
+        Ok(())
+    }
+
+    fn result_dimension(&self, result: Value) -> usize {
+        let found = self.ops.iter().find(|(op, _)| Some(*op) == result.defining_op()).and_then(|(op, l)| {
+            let map = maps_of(*op)?.get(linalg::num_inputs(*op) + result.result_index()?).copied()?;
+            dimension(&map, *l).ok()?
+        });
+        found.expect("invariant: planned")
+    }
+
+    /// The part of a tensor from outside that an op reads or overwrites.
+    fn window(
+        &self,
+        rw: &mut Rewriter,
+        op: Op,
+        value: Value,
+        d: usize,
+        part: &mut Part<'_>,
+    ) -> Result<Value, Diagnostics> {
+        if let Some(known) = part.windows.get(&(value, d)) {
+            return Ok(*known);
+        }
+        let ty = window_type(value.ty(), d, part.at.1);
+        // What holds nothing yet is not worth a slice, which would be a second reader of it.
+        let is_empty = value.defining_op().is_some_and(|e| e.is("tensor.empty")) && !part.current.contains_key(&value);
+        let spec = if is_empty {
+            OpSpec::new("tensor.empty", op.location()).results(&[ty])
+        } else {
+            let whole = part.current.get(&value).copied().unwrap_or(value);
+            slice_spec("tensor.extract_slice", op, value.ty(), d, part.at)
+                .operands(&[whole])
+                .results(&[ty])
+                .attr("operandSegmentSizes", Attr::dense_i32(rw.context(), &[1, 0, 0, 0]))
+        };
+        let window = rw.create(spec)?.result(0);
+        part.windows.insert((value, d), window);
+        Ok(window)
+    }
+
+    /// One op on its windows.
+    fn copy(&self, rw: &mut Rewriter, op: Op, l: usize, part: &mut Part<'_>) -> Result<(), Diagnostics> {
+        let maps = maps_of(op).expect("invariant: planned");
+        let mut operands = vec![];
+        for (value, indexing) in op.operands().into_iter().zip(maps) {
+            let d = dimension(&indexing, l).expect("invariant: planned");
+            operands.push(match (part.results.get(&value), d) {
+                (Some(result), _) => *result,
+                (None, Some(d)) => self.window(rw, op, value, d, part)?,
+                (None, None) => value,
+            });
+        }
+        let copy = rw.clone_op(op, |v| v);
+        rw.insert(copy);
+        for (i, operand) in operands.into_iter().enumerate() {
+            rw.set_operand(copy, i, operand);
+        }
+        for (i, (result, old)) in copy.results().into_iter().zip(op.results()).enumerate() {
+            rw.set_type(result, linalg::destination(copy, i).ty());
+            part.results.insert(old, result);
+        }
+        shift_indices(rw, copy, l, part.at.0);
+        let anchor = self.ops.last().expect("invariant: a dispatch has a root").0;
+        rw.set_point(InsertionPoint::Before(anchor));
+        Ok(())
+    }
+}
+
+/// Whether one of `ops` computes the value.
+fn is_inside(value: Value, ops: &[Op]) -> bool {
+    value.defining_op().is_some_and(|op| ops.contains(&op))
+}
+
+/// The tensor from outside that a result overwrites, at first or second hand.
+fn place_of(result: Value, ops: &[Op]) -> Option<Value> {
+    let mut value = result;
+    while is_inside(value, ops) {
+        value = linalg::destination(value.defining_op()?, value.result_index()?);
+    }
+    Some(value)
+}
+
+fn window_type(ty: Type, d: usize, size: i64) -> Type {
+    let tensor = ty.as_tensor().expect("invariant: linalg ops before tiling are on tensors");
+    let mut shape = tensor.shape;
+    shape[d] = size;
+    Type::tensor(&shape, tensor.element, tensor.encoding)
+}
+
+fn slice_spec(name: &'static str, at: Op, whole: Type, d: usize, window: (i64, i64)) -> OpSpec<'static> {
+    let shape = whole.shape().unwrap_or_default();
+    let cx = at.context();
+    let (mut offsets, mut sizes) = (vec![0; shape.len()], shape.clone());
+    (offsets[d], sizes[d]) = window;
+    OpSpec::new(name, at.location())
+        .attr("static_offsets", Attr::dense_i64(cx, &offsets))
+        .attr("static_sizes", Attr::dense_i64(cx, &sizes))
+        .attr("static_strides", Attr::dense_i64(cx, &vec![1; shape.len()]))
+}
+
+/// Bodies that ask for the loop's counter get that of the whole.
+fn shift_indices(rw: &mut Rewriter, op: Op, l: usize, first: i64) {
+    for index in op.find_all("linalg.index") {
+        if first == 0 || index.attr("dim").and_then(|a| a.as_int()) != i64::try_from(l).ok() {
+            continue;
+        }
+        let uses = index.result(0).uses();
+        rw.set_point(InsertionPoint::After(index));
+        let shift = rw.const_index(first, index.location());
+        let spec = OpSpec::new("arith.addi", index.location()).operands(&[index.result(0), shift]);
+        let sum = rw.create(spec.results(&[index.result(0).ty()])).expect("invariant: both are indices").result(0);
+        for u in uses {
+            rw.set_operand(u.op, u.index, sum);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Tensors larger than a device binds: dispatches over windows of them give the same values.
+//! The bounds of a real device are for `MONOPOUR_TEST_FULL=1`; otherwise the programs are compiled for one that binds little.
+
+use crate::backend::Monopour;
+use monopour::{CompileOptions, TargetDescription, compile};
+use monopour_testkit::device::full_is_asked_for;
+use monopour_testkit::{Dtype, HostTensor};
+
+/// Compiles for the GPU with bindings of at most `most_bytes`, runs, and gives the results and the dispatches.
+fn run(backend: &Monopour, text: &str, most_bytes: u64, inputs: &[HostTensor]) -> (Vec<Vec<f64>>, u64) {
+    let TargetDescription::Gpu(mut description) = backend.target().clone() else { unreachable!("a GPU") };
+    description.limits.max_binding_bytes = description.limits.max_binding_bytes.min(most_bytes);
+    let targets = vec![TargetDescription::Gpu(description)];
+    let options = CompileOptions { targets, verify: true, ..Default::default() };
+    let program = compile(text.as_bytes(), "windows.mlir", &options).unwrap_or_else(|d| panic!("{d}\n{text}")).program;
+    let run = backend.run_program(program, inputs).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let cost = run.cost.expect("a device counts");
+    assert_eq!((cost.copies, cost.created_when_warm, cost.leaks), (0, 0, 0), "{text}");
+    (run.outputs.iter().map(HostTensor::to_f64).collect(), cost.dispatches)
+}
+
+fn tensor(shape: &[usize], value: impl Fn(usize) -> f32) -> HostTensor {
+    let bytes: Vec<u8> = (0..shape.iter().product()).flat_map(|i| value(i).to_le_bytes()).collect();
+    HostTensor::from_bytes(Dtype::F32, shape, &bytes).expect("the bytes are those of the shape")
+}
+
+fn sum_and_rows(rows: usize, columns: usize) -> String {
+    let (x, y) = (format!("tensor<{rows}x{columns}xf32>"), format!("tensor<{rows}xf32>"));
+    format!(
+        "func.func @main(%a: {x}, %b: {x}) -> ({x}, {y}) {{\n  %z = arith.constant 0.0 : f32\n  %e = tensor.empty() : {x}\n\
+         \x20 %s = linalg.add ins(%a, %b : {x}, {x}) outs(%e : {x}) -> {x}\n  %f = tensor.empty() : {y}\n  %g = linalg.fill ins(%z : f32) outs(%f : {y}) -> {y}\n\
+         \x20 %r = linalg.reduce ins(%a : {x}) outs(%g : {y}) dimensions = [1] (%p: f32, %q: f32) {{\n    %t = arith.addf %p, %q : f32\n    linalg.yield %t : f32\n  }}\n  return %s, %r : {x}, {y}\n}}"
+    )
+}
+
+fn check_sum_and_rows(backend: &Monopour, rows: usize, columns: usize, most_bytes: u64) -> u64 {
+    let a = |i: usize| ((i * 7) % 23) as f32 - 11.0;
+    let b = |i: usize| ((i / columns) % 5) as f32;
+    let inputs = [tensor(&[rows, columns], a), tensor(&[rows, columns], b)];
+    let (out, dispatches) = run(backend, &sum_and_rows(rows, columns), most_bytes, &inputs);
+    for (i, found) in out[0].iter().enumerate() {
+        assert_eq!(*found, f64::from(a(i) + b(i)), "element {i} of the sum");
+    }
+    for (r, found) in out[1].iter().enumerate() {
+        let expected: f64 = (0..columns).map(|c| f64::from(a(r * columns + c))).sum();
+        assert_eq!(*found, expected, "row {r}");
+    }
+    dispatches
+}
+
+#[test]
+fn sums_of_large_tensors() {
+    let Some(backend) = Monopour::gpu() else { return };
+    // Three windows each of at most 16 rows.
+    assert_eq!(check_sum_and_rows(&backend, 40, 64, 4096), 6);
+    // A row of 100 elements begins at a multiple of 256 bytes every 16 rows.
+    assert_eq!(check_sum_and_rows(&backend, 40, 100, 8192), 6);
+    // It fits.
+    assert_eq!(check_sum_and_rows(&backend, 10, 64, 4096), 2);
+    if full_is_asked_for() {
+        // 160 MiB each.
+        assert!(check_sum_and_rows(&backend, 40_960, 1024, u64::MAX) >= 4);
+    }
+}
+
+#[test]
+fn products_and_row_groups_of_large_tensors() {
+    let Some(backend) = Monopour::gpu() else { return };
+    let (m, k, n) = (96usize, 16usize, 32usize);
+    let text = format!(
+        "func.func @main(%x: tensor<{m}x{k}xf32>, %w: tensor<{k}x{n}xf32>, %c: tensor<{n}xf32>) -> tensor<{m}x{n}xf32> {{\n  %z = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<{m}x{n}xf32>\n  %f = linalg.fill ins(%z : f32) outs(%e : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>\n\
+         \x20 %p = linalg.matmul ins(%x, %w : tensor<{m}x{k}xf32>, tensor<{k}x{n}xf32>) outs(%f : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>\n\
+         \x20 %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\"]}} ins(%p, %c : tensor<{m}x{n}xf32>, tensor<{n}xf32>) outs(%e : tensor<{m}x{n}xf32>) {{\n  ^bb0(%a: f32, %b: f32, %d: f32):\n    %s = arith.addf %a, %b : f32\n    linalg.yield %s : f32\n  }} -> tensor<{m}x{n}xf32>\n  return %r : tensor<{m}x{n}xf32>\n}}"
+    );
+    let x = |i: usize| (i % 5) as f32 - 2.0;
+    let w = |i: usize| (i % 7) as f32 - 3.0;
+    let c = |i: usize| i as f32;
+    let inputs = [tensor(&[m, k], x), tensor(&[k, n], w), tensor(&[n], c)];
+    let (out, dispatches) = run(&backend, &text, 4096, &inputs);
+    // The result has 12 KiB.
+    assert_eq!(dispatches, 3);
+    for (at, found) in out[0].iter().enumerate() {
+        let (i, j) = (at / n, at % n);
+        let expected: f32 = (0..k).map(|l| x(i * k + l) * w(l * n + j)).sum::<f32>() + c(j);
+        assert_eq!(*found, f64::from(expected), "element {i}, {j}");
+    }
+}
+
+#[test]
+fn bodies_that_ask_for_their_row() {
+    let Some(backend) = Monopour::gpu() else { return };
+    let ty = "tensor<70x64xi32>";
+    let text = format!(
+        "func.func @main() -> {ty} {{\n  %e = tensor.empty() : {ty}\n  %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\"]}} outs(%e : {ty}) {{\n  ^bb0(%d: i32):\n    %i = linalg.index 0 : index\n    %j = linalg.index 1 : index\n    %c = arith.constant 100 : index\n    %s = arith.muli %i, %c : index\n    %t = arith.addi %s, %j : index\n    %u = arith.index_cast %t : index to i32\n    linalg.yield %u : i32\n  }} -> {ty}\n  return %r : {ty}\n}}"
+    );
+    let (out, dispatches) = run(&backend, &text, 8192, &[]);
+    assert_eq!(dispatches, 3);
+    let expected: Vec<f64> = (0..70 * 64).map(|at| f64::from(at / 64 * 100 + at % 64)).collect();
+    assert_eq!(out[0], expected);
+}
+
+#[test]
+fn what_no_window_helps_is_a_diagnostic() {
+    let Some(backend) = Monopour::gpu() else { return };
+    let TargetDescription::Gpu(mut description) = backend.target().clone() else { return };
+    description.limits.max_binding_bytes = 1024;
+    // A transposed copy: no loop runs along the outermost dimension of both.
+    let text = "func.func @main(%a: tensor<64x64xf32>) -> tensor<64x64xf32> {\n  %e = tensor.empty() : tensor<64x64xf32>\n  %r = linalg.transpose ins(%a : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) permutation = [1, 0]\n  return %r : tensor<64x64xf32>\n}";
+    let options = CompileOptions { targets: vec![TargetDescription::Gpu(description)], ..Default::default() };
+    let Err(diagnostics) = compile(text.as_bytes(), "windows.mlir", &options) else { panic!("it cannot be bound") };
+    assert_eq!(diagnostics.0[0].code, "G0008", "{diagnostics}");
+    assert!(diagnostics.0[0].message.contains("bytes in one binding"), "{diagnostics}");
+    assert!(diagnostics.0[0].help.as_deref().is_some_and(|h| h.contains("outermost dimension")), "{diagnostics}");
+}
