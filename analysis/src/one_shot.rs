@@ -208,6 +208,16 @@ impl Decisions {
         &self.placements
     }
 
+    /// The same decisions but for one operand; equivalences, alias classes and copies follow, reasons stay.
+    pub fn with(&self, facts: &Facts, operand: OperandId, placement: Placement) -> Self {
+        let mut placements = self.placements.clone();
+        placements[operand] = placement;
+        let mut changed = decisions_from_placements(facts, placements);
+        changed.reasons = self.reasons.clone();
+        changed.reasons[operand] = None;
+        changed
+    }
+
     /// Why the operand is out of place; none if it is in place.
     pub fn reason(&self, operand: OperandId) -> Option<Reason> {
         self.reasons[operand]

@@ -7,15 +7,13 @@
 //! [`eliminate_empty_tensors`] may run before: what is computed to be inserted is computed in its place.
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
 //! [`analyse`] stops before the rewrite and gives facts and decisions of each function;
-//! [`run_with_decisions`] takes decisions instead of making them:
+//! [`run_with_decisions`] lets a callback change what was decided:
 //!
 //! ```text
-//! let analysed = analyse(module, &options)?;                       // module A
-//! checker::check(&analysed[0].facts, &analysed[0].decisions)?;
-//! let mut placements = analysed[0].decisions.placements().clone();
-//! placements[operand] = Placement::InPlace;                        // a flip
-//! let flipped = decisions_from_placements(&analysed[0].facts, placements);
-//! run_with_decisions(copy_of_a, &options, &[(name, flipped)].into())?;
+//! run_with_decisions(module, &options, &mut |name, facts, decisions| {
+//!     checker::check(facts, &decisions)?;
+//!     decisions.with(facts, operand, Placement::InPlace)
+//! })?;
 //! ```
 //!
 //! [`Options::copy_before_write`] decides nothing and copies before every write: the slow program that is surely right.
@@ -37,8 +35,6 @@ mod slices;
 pub use boundary::{ArgumentSummary, Callees, FunctionSummary};
 pub use buffer_type::BufferTypes;
 pub use eliminate_empty_tensors::eliminate_empty_tensors;
-pub use one_shot::{
-    DecisionsByName, FunctionAnalysis, Stats, analyse, run_one_shot, run_with_decisions, run_with_models,
-};
+pub use one_shot::{Chooser, FunctionAnalysis, Stats, analyse, run_one_shot, run_with_decisions, run_with_models};
 pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
 pub use rewrite::Rewriting;

@@ -15,7 +15,7 @@
 //! Differs: iterations of a parallel loop do not read what others write (`shared_outputs`);
 //! with `extensions`, a slice that already is where it is to be inserted is not copied onto itself.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::facts::{Facts, Relation, Subset};
 use monopour_analysis::index::{SliceId, ValueId};
@@ -59,8 +59,8 @@ pub struct FunctionAnalysis {
     pub decisions: Decisions,
 }
 
-/// Decisions by the symbol name of the function that they are about.
-pub type DecisionsByName = BTreeMap<String, Decisions>;
+/// Chooses what is carried out: called once per function, callees first, with its name, the facts and what was decided.
+pub type Chooser<'a> = dyn FnMut(&str, &Facts, Decisions) -> Decisions + 'a;
 
 /// Bufferizes a module with the models of upstream's dialects.
 ///
@@ -76,18 +76,22 @@ pub fn run_one_shot(module: Op, options: &Options) -> Result<Stats, Diagnostics>
 /// # Errors
 /// As [`run_one_shot`].
 pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Result<Stats, Diagnostics> {
-    run(module, options, models, &DecisionsByName::new())
+    run(module, options, models, &mut keep)
 }
 
-/// As [`run_one_shot`], with decisions of your own for the functions that `decisions` names.
+fn keep(_: &str, _: &Facts, decisions: Decisions) -> Decisions {
+    decisions
+}
+
+/// As [`run_one_shot`], with the decisions that `choose` returns, by the number of the operand in the facts.
 ///
 /// They are carried out as they are: [`monopour_analysis::checker::check`] says whether they are right.
 /// What callers know about such a function follows from its decisions.
 ///
 /// # Errors
 /// As [`run_one_shot`]; B0109 for decisions on another number of operands than the function has.
-pub fn run_with_decisions(module: Op, options: &Options, decisions: &DecisionsByName) -> Result<Stats, Diagnostics> {
-    run(module, options, &OpModels::upstream(), decisions)
+pub fn run_with_decisions(module: Op, options: &Options, choose: &mut Chooser<'_>) -> Result<Stats, Diagnostics> {
+    run(module, options, &OpModels::upstream(), choose)
 }
 
 /// The facts and decisions of every function with a body, callees first. Nothing is bufferized.
@@ -97,7 +101,7 @@ pub fn run_with_decisions(module: Op, options: &Options, decisions: &DecisionsBy
 pub fn analyse(module: Op, options: &Options) -> Result<Vec<FunctionAnalysis>, Diagnostics> {
     options.check()?;
     let models = OpModels::upstream();
-    let analysed = analyse_all(module, options, &models, &DecisionsByName::new())?;
+    let analysed = analyse_all(module, options, &models, &mut keep)?;
     let functions = analysed.functions.into_iter().map(|(function, collected, decisions)| FunctionAnalysis {
         name: function.symbol_name().unwrap_or_default(),
         facts: collected.facts,
@@ -117,7 +121,7 @@ fn analyse_all(
     module: Op,
     options: &Options,
     models: &OpModels,
-    given: &DecisionsByName,
+    choose: &mut Chooser<'_>,
 ) -> Result<Analysed, Diagnostics> {
     let functions = module.find_all("func.func");
     let mut analysed = Analysed { functions: vec![], callees: Callees::new(&functions), stats: Stats::default() };
@@ -125,10 +129,8 @@ fn analyse_all(
         shared_outputs::run(function);
         let collected = collect(function, models, &analysed.callees, options)?;
         let name = function.symbol_name().unwrap_or_default();
-        let decisions = match given.get(&name) {
-            Some(given) => given_decisions(function, &collected, given)?,
-            None => decide(&collected, options)?,
-        };
+        let chosen = choose(&name, &collected.facts, decide(&collected, options)?);
+        let decisions = chosen_decisions(function, &collected, chosen)?;
         for (id, used) in
             collected.operands.iter_enumerated().filter(|(_, u)| models.taking_part(u.op, options).is_some())
         {
@@ -149,21 +151,19 @@ fn analyse_all(
     Ok(analysed)
 }
 
-fn given_decisions(function: Op, collected: &Collected, given: &Decisions) -> Result<Decisions, Diagnostics> {
-    let (expected, found) = (collected.operands.len(), given.placements().len());
-    if expected != found {
-        let message = format!("decisions on {found} operands were given for a function that has {expected}");
-        return Err(Diagnostic::error("B0109", function.location(), message)
-            .with_help("take the facts from `analyse`, with the same options on the same module")
-            .into());
+fn chosen_decisions(function: Op, collected: &Collected, chosen: Decisions) -> Result<Decisions, Diagnostics> {
+    let (expected, found) = (collected.operands.len(), chosen.placements().len());
+    if expected == found {
+        return Ok(chosen);
     }
-    // What follows from placements depends on what callees have become.
-    Ok(one_shot::decisions_from_placements(&collected.facts, given.placements().clone()))
+    let message = format!("decisions on {found} operands were given for a function that has {expected}");
+    let help = "change placements of the decisions that the callback was given";
+    Err(Diagnostic::error("B0109", function.location(), message).with_help(help).into())
 }
 
-fn run(module: Op, options: &Options, models: &OpModels, given: &DecisionsByName) -> Result<Stats, Diagnostics> {
+fn run(module: Op, options: &Options, models: &OpModels, choose: &mut Chooser<'_>) -> Result<Stats, Diagnostics> {
     options.check()?;
-    let Analysed { functions, callees, mut stats } = analyse_all(module, options, models, given)?;
+    let Analysed { functions, callees, mut stats } = analyse_all(module, options, models, choose)?;
     if options.test_analysis_only {
         return Ok(stats);
     }

@@ -33,6 +33,11 @@ impl Shape {
     }
 }
 
+/// A module with a function `@main`, of a shape that varies with the seed.
+pub fn function(seed: u64) -> String {
+    module(seed, Shape::of_seed(seed))
+}
+
 /// A module with a function `@main`.
 pub fn module(seed: u64, shape: Shape) -> String {
     let mut rng = Rng::new(seed ^ 0x66756e63);
@@ -42,12 +47,12 @@ pub fn module(seed: u64, shape: Shape) -> String {
         for i in 0..1 + rng.below(2) {
             let name = format!("f{i}");
             let small = Shape { ops: 2 + rng.below(4) as usize, depth: 1, ..shape };
-            let (body, callee) = function(&mut rng, &name, small, &callees);
+            let (body, callee) = define(&mut rng, &name, small, &callees);
             text += &body;
             callees.push(callee);
         }
     }
-    text + &function(&mut rng, "main", shape, &callees).0
+    text + &define(&mut rng, "main", shape, &callees).0
 }
 
 /// A function that can be called: name, argument and result types.
@@ -58,7 +63,7 @@ struct Callee {
     results: Vec<Ty>,
 }
 
-fn function(rng: &mut Rng, name: &str, shape: Shape, callees: &[Callee]) -> (String, Callee) {
+fn define(rng: &mut Rng, name: &str, shape: Shape, callees: &[Callee]) -> (String, Callee) {
     let is_main = name == "main";
     let mut g = Generator { rng, body: String::new(), next: 0, shape, callees };
     let inputs: Vec<Ty> = (0..1 + g.rng.below(3)).map(|_| g.any_type()).collect();

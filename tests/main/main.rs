@@ -3,6 +3,7 @@
 mod backend;
 mod cli;
 mod example;
+mod numerics;
 mod opt;
 mod passes;
 mod phases;
