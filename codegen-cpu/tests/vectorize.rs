@@ -184,7 +184,7 @@ fn columns_and_rows_of_pointwise_ops() {
 fn products_in_every_layout() {
     let mut cases = vec![];
     let product = |x: &[f32], o: f32| o + x[0] * x[1];
-    for (m, n, k) in [(1, 1, 1), (7, 17, 5), (16, 64, 33), (29, 131, 7), (5, 100, 100), (1, 1000, 9)] {
+    for (m, n, k) in [(1, 1, 1), (7, 17, 5), (29, 131, 7), (5, 100, 33)] {
         let loops = [('m', m), ('n', n), ('K', k)];
         for operands in ["m,k k,n m,n", "k,m k,n m,n", "m,k n,k m,n", "k,m n,k m,n", "m,k k,n n,m"] {
             cases.push(Case::new(&loops, operands, PRODUCT, product));
