@@ -3,7 +3,7 @@
 //! Extents are static, so that a tile that divides them leaves no remainder inside a task; where none does, the loop is not cut.
 
 use crate::dispatch::{Class, Dispatch};
-use crate::kernel::{self, Kernel};
+use crate::kernel::{self, Kernel, Share};
 use crate::linalg::{self, Loops};
 use crate::{pack, products, rows};
 use monopour_ir::{DYNAMIC, Op, Type};
@@ -56,7 +56,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
         register_tile,
         reduction_step: 1,
         vector_width: lanes,
-        shuffles: false,
+        share: Share::None,
         subgroup_size: None,
     };
     (kernel, inner)
