@@ -71,10 +71,11 @@ fn kernel(op: &str, operands: usize, vector: bool) -> String {
         true => format!("vector.transfer_write %r, %C[%i] {{in_bounds = [true]}} : {ty}, {memref}\n"),
         false => format!("memref.store %r, %C[%i] : {memref}\n"),
     };
+    let dialect = if op == "remf" { "arith" } else { "math" };
     format!(
         "func.func private @{op}({arguments}%C: {memref}) attributes {{monopour.kernel = {{}}}} {{\n\
          %c0 = arith.constant 0 : index\n%step = arith.constant {step} : index\n%n = arith.constant {COUNT} : index\n\
-         %p = ub.poison : f32\nscf.for %i = %c0 to %n step %step {{\n{loads}%r = math.{op} {list} : {ty}\n{store}}}\nreturn\n}}\n"
+         %p = ub.poison : f32\nscf.for %i = %c0 to %n step %step {{\n{loads}%r = {dialect}.{op} {list} : {ty}\n{store}}}\nreturn\n}}\n"
     )
 }
 
@@ -180,6 +181,36 @@ fn powers_and_their_special_values() {
                 let sign = found.is_sign_negative() == expected.is_sign_negative();
                 let equal = if expected.is_nan() { found.is_nan() } else { close && sign };
                 assert!(equal, "{} {}^{} = {found}, expected {expected}", target.cpu, x[i], y[i]);
+            }
+        }
+    }
+}
+
+#[test]
+fn remainders_are_exact() {
+    if !can_run() {
+        return;
+    }
+    let values =
+        [1.0, -1.0, 0.3, 7.25, -1e-45, 1e-40, 3e-38, 1.7e38, -3.4e38, 65_537.0, 1e7, 0.0, -0.0, 1e30, -2.5e-20];
+    let special = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+    let all: Vec<f32> = values.into_iter().chain(special).collect();
+    let (mut a, mut b) = (vec![], vec![]);
+    for x in &all {
+        for y in &all {
+            for scale in [1.0, 1.0 / 3.0, 0.999_999_9] {
+                a.push(*x);
+                b.push(y * scale);
+            }
+        }
+    }
+    for vector in [true, false] {
+        for (target, _) in targets() {
+            let library = Library::load(&compile(&kernel("remf", 2, vector), &target).unwrap());
+            for ((found, x), y) in apply(&library, "remf", &[&a, &b]).iter().zip(&a).zip(&b) {
+                let expected = x % y;
+                let same = found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan());
+                assert!(same, "{x} % {y} is {found} on {}, not {expected}", target.cpu);
             }
         }
     }

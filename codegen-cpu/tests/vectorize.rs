@@ -240,7 +240,17 @@ fn layers_with_all_that_surrounds_the_product() {
     if !can_run() {
         return;
     }
-    let shapes = [[1, 1, 1], [7, 17, 5], [16, 64, 33], [29, 131, 70], [64, 100, 128], [1, 1000, 9], [200, 3, 40]];
+    let shapes = [
+        [1, 1, 1],
+        [7, 17, 5],
+        [16, 64, 33],
+        [29, 131, 70],
+        [64, 100, 128],
+        [1, 1000, 9],
+        [200, 3, 40],
+        [17, 70, 1100],
+        [9, 16, 2049],
+    ];
     let kernels: String = shapes
         .iter()
         .enumerate()

@@ -43,9 +43,11 @@ impl Kernel {
             subgroup_size: None,
         }
     }
-    /// Tile sizes of the loops that the grid runs over.
+    /// Tile sizes of the loops that the grid runs over; the first ones as one where there are more than a grid has.
     pub fn grid_tile(&self) -> Vec<i64> {
-        self.tile.iter().copied().filter(|t| *t > 0).collect()
+        let cut: Vec<i64> = self.tile.iter().copied().filter(|t| *t > 0).collect();
+        let merged = (cut.len() + 1).saturating_sub(MAX_GRID_RANK);
+        if merged < 2 { cut } else { [&[cut[..merged].iter().product()], &cut[merged..]].concat() }
     }
     /// `monopour.kernel`.
     pub fn to_attr(&self, cx: Context) -> Attr {
@@ -278,10 +280,14 @@ pub(crate) fn contiguous_tile(loops: &Loops, target: i64) -> Vec<i64> {
     tile
 }
 
-/// At most three loops in the grid, none with more tiles than an API takes.
+/// At most three loops in the grid where they cannot be merged ([`crate::grid`]), none with more tiles than an API takes.
 pub(crate) fn fit_grid(tile: &mut [i64], loops: &Loops) {
     while tile.iter().filter(|t| **t > 0).count() > MAX_GRID_RANK {
         let cuts = (0..tile.len()).filter(|i| tile[*i] > 0);
+        let merged = cuts.clone().count() + 1 - MAX_GRID_RANK;
+        if cuts.clone().take(merged).all(|i| loops.extents[i] != DYNAMIC) {
+            break;
+        }
         let least = cuts.min_by_key(|i| known(loops.extents[*i])).expect("invariant: more than three are cut");
         tile[least] = 0;
     }

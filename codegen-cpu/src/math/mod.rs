@@ -9,6 +9,7 @@
 
 mod emit;
 mod functions;
+mod remainder;
 mod rounding;
 mod trigonometry;
 
@@ -43,7 +44,7 @@ const ROUNDING: [&str; 4] = ["math.ceil", "math.floor", "math.trunc", "math.roun
 /// C0004.
 pub(crate) fn run(module: &Module, target: &CpuTarget) -> Result<(), Diagnostics> {
     let mut found = false;
-    module.op().walk(WalkOrder::Pre, |op| found |= op.dialect() == "math");
+    module.op().walk(WalkOrder::Pre, |op| found |= op.dialect() == "math" || op.is(remainder::REMAINDER.0));
     if !found {
         return Ok(());
     }
@@ -64,6 +65,9 @@ fn expand_functions(module: &Module) -> Result<(), Diagnostics> {
         target.dynamically_legal_op(name, |op| !is_f32(op) || op.attr(emit::NORMAL).is_some());
         patterns.add_fn(name, emit::pattern(*expand));
     }
+    let (name, expand) = remainder::REMAINDER;
+    target.dynamically_legal_op(name, |op| op.result(0).ty().element().float_width() == Some(64));
+    patterns.add_fn(name, emit::pattern(expand));
     convert(module.op(), &target, &patterns, Mode::Partial)?;
     Ok(())
 }
