@@ -11,21 +11,14 @@ const WORKGROUP: &str = r#"class = "row", workgroup_size = array<i32: 64, 1, 1>,
 const G: &str = "#gpu.address_space<global>";
 
 /// A generic of `loops`, some of them reductions.
-fn generic(
-    loops: &str,
-    maps: &[&str],
-    reductions: &[bool],
-    ins: &str,
-    outs: &str,
-    args: &str,
-    ops: &str,
-    yields: &str,
-) -> String {
+fn generic(loops: &str, maps: &[&str], reductions: &[bool], ins: &str, outs: &str, args: &str, ops: &str) -> String {
+    // The results have the type of the last argument.
+    let element = args.rsplit(": ").next().unwrap_or("f32");
     let maps: Vec<String> = maps.iter().map(|m| format!("affine_map<({loops}) -> ({m})>")).collect();
     let kinds: Vec<&str> = reductions.iter().map(|r| if *r { "\"reduction\"" } else { "\"parallel\"" }).collect();
     let ins = if ins.is_empty() { String::new() } else { format!("ins({ins}) ") };
     format!(
-        "  linalg.generic {{indexing_maps = [{}], iterator_types = [{}]}} {ins}outs({outs}) {{\n  ^bb0({args}):\n{ops}\n    linalg.yield {yields}\n  }}\n",
+        "  linalg.generic {{indexing_maps = [{}], iterator_types = [{}]}} {ins}outs({outs}) {{\n  ^bb0({args}):\n{ops}\n    linalg.yield %r : {element}\n  }}\n",
         maps.join(", "),
         kinds.join(", ")
     )
@@ -64,8 +57,7 @@ fn rows_of_several_dimensions() {
                 &format!("%s : {part}"),
                 &format!("%a1 : {y}"),
                 "%x: f32, %o: f32",
-                "    %r = arith.addf %o, %x : f32",
-                "%r : f32"
+                "    %r = arith.addf %o, %x : f32"
             )
         );
         let (values, old) = (numbers(240, 3), numbers(6, 4));
@@ -90,7 +82,6 @@ fn positions_in_a_row() {
         &format!("%a1 : {y}"),
         "%x: f32, %o: f32",
         ops,
-        "%r : f32",
     );
     let values = numbers(96, 5);
     let row = |i: usize| (0..24).map(|j| (i + j) as f32 * values[i * 24 + j]).sum::<f32>();
@@ -127,7 +118,6 @@ fn integers() {
             &format!("%a1 : {y}"),
             "%x: i32, %o: i32",
             &format!("    %r = arith.{name} %x, %o : i32"),
-            "%r : i32",
         );
         let values: Vec<u32> = (0..3 * n as u32).map(|i| i.wrapping_mul(2_654_435_769) | 1).collect();
         let old = [5u32, 0x8000_0001, 77];
@@ -157,8 +147,7 @@ fn columns() {
                 &format!("%a0 : {x}"),
                 &format!("%a1 : {y}"),
                 "%x: f32, %o: f32",
-                "    %q = arith.mulf %x, %x : f32\n    %r = arith.addf %o, %q : f32",
-                "%r : f32"
+                "    %q = arith.mulf %x, %x : f32\n    %r = arith.addf %o, %q : f32"
             )
         );
         let values = numbers((rows * columns) as i64, 9);
@@ -188,7 +177,6 @@ fn declined_bodies() {
             &format!("%a1 : {y}"),
             "%x: f32, %o: f32",
             ops,
-            "%r : f32",
         )
     };
     let fold = |f: fn(f32, f32) -> f32| -> Vec<f32> {
@@ -222,8 +210,7 @@ fn declined_bodies() {
             "",
             &format!("%a0 : {x}"),
             "%o: f32",
-            "    %r = arith.addf %o, %o : f32",
-            "%r : f32"
+            "    %r = arith.addf %o, %o : f32"
         ),
         generic(
             "i, j",
@@ -232,8 +219,7 @@ fn declined_bodies() {
             &format!("%a0, %a0 : {x}, {x}"),
             &format!("%a1 : {y}"),
             "%f: f32, %x: f32, %o: f32",
-            "    %p = arith.mulf %f, %x : f32\n    %r = arith.addf %o, %p : f32",
-            "%r : f32"
+            "    %p = arith.mulf %f, %x : f32\n    %r = arith.addf %o, %p : f32"
         )
     );
     let expected: Vec<f32> =
