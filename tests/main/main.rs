@@ -10,4 +10,5 @@ mod phases;
 mod programs;
 mod random;
 mod suite;
+mod threads;
 mod windows;
