@@ -27,9 +27,9 @@
 //!
 //! An epilogue's result may have many readers; the product's has one.
 //! Differs from upstream's greedy fusion: a producer that computes is fused into a reduction only where the reduction reads each
-//! of its elements once.
+//! of its elements once. Long reductions to one element are split ([`crate::split_reduction`]).
 
-use crate::{fuse_form, linalg, products, specialize};
+use crate::{fuse_form, linalg, products, specialize, split_reduction};
 use monopour_ir::{AffineMap, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, WalkOrder, run_passes};
 
 /// Number of the dispatch that a linalg op belongs to.
@@ -64,6 +64,7 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     specialize::run(module)?;
     run_passes(module.op(), "builtin.module(canonicalize,cse)")?;
     products::normalize(module, &mut rw);
+    split_reduction::run(module, &mut rw)?;
     unshare(module, &mut rw);
     fuse_form::run(module, &mut rw)
 }

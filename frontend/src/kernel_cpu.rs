@@ -3,7 +3,7 @@
 //! Extents are static, so that a tile that divides them leaves no remainder inside a task; where none does, the loop is not cut.
 
 use crate::dispatch::{Class, Dispatch};
-use crate::kernel::{self, Kernel};
+use crate::kernel::{self, Kernel, Share};
 use crate::linalg::{self, Loops};
 use crate::{pack, products, rows};
 use monopour_ir::{DYNAMIC, Op, Type};
@@ -27,8 +27,6 @@ const TASK_ELEMENTS: i64 = 65_536;
 const LINE_ELEMENTS: i64 = 4_096;
 /// Elements of a line of an image.
 const LINE: i64 = 64;
-/// Longest reduction whose panels code generation packs.
-const MAX_PANEL: i64 = 512;
 
 /// What happens inside a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,7 +56,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
         register_tile,
         reduction_step: 1,
         vector_width: lanes,
-        shuffles: false,
+        share: Share::None,
         subgroup_size: None,
     };
     (kernel, inner)
@@ -72,17 +70,16 @@ fn lanes(op: Op, cpu: &CpuTarget) -> i64 {
 
 fn contiguous(loops: &Loops, elements: i64) -> Vec<i64> {
     let mut tile = kernel::contiguous_tile(loops, kernel::task_elements(loops, elements));
-    kernel::fit_grid(&mut tile, loops);
-    keep_one_cut(&mut tile, loops);
-    tile
+    for (t, extent) in tile.iter_mut().zip(&loops.extents).filter(|(t, _)| **t > 0) {
+        *t = known_tile(*extent, *t);
+    }
+    finish(tile, loops)
 }
 
 /// Whether a transform script makes the register tiles of a contraction. Code generation makes those of the others, and packs a
-/// transposed right operand with less ado while its panels are short.
+/// transposed right operand by squares in registers.
 fn is_scripted(dispatch: &Dispatch) -> bool {
-    let transposed =
-        |op: &Op| pack::is_transposed(*op) && linalg::matmul_reduction(*op).is_some_and(|k| k <= MAX_PANEL);
-    dispatch.matmul().is_some_and(|op| !transposed(&op))
+    dispatch.matmul().is_some_and(|op| !pack::is_transposed(op))
 }
 
 /// Tile of a batched or otherwise general contraction: one batch, some rows, and columns that share them.
@@ -140,13 +137,16 @@ fn is_static(dispatch: &Dispatch) -> bool {
     linalg::loops(dispatch.main()).is_some_and(|loops| !loops.extents.contains(&DYNAMIC))
 }
 
-/// One row by one of the first loops, and rows of about a task's elements of the last.
+/// One row by one of the first loops, and rows of about a task's elements of the last: a number that divides them, because what an
+/// op of a task leaves to the next has a known size.
 fn rows(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
     let rank = dispatch.row_loops().unwrap_or(0);
     let length: i64 = rows::inner_extents(dispatch).iter().map(|e| kernel::known(*e)).product();
     let mut tile = vec![1; rank];
     if let (Some(last), Some(extent)) = (tile.last_mut(), loops.extents[..rank].last()) {
-        *last = (LINE_ELEMENTS / length.max(1)).clamp(1, kernel::known(*extent));
+        let wanted = (LINE_ELEMENTS / length.max(1)).max(1);
+        let extent = if *extent == DYNAMIC { 1 } else { kernel::known(*extent) };
+        *last = (1..=(2 * wanted).min(extent)).rev().find(|d| extent % d == 0).unwrap_or(1);
     }
     tile
 }
@@ -174,8 +174,7 @@ fn contraction(dispatch: &Dispatch, loops: &Loops, lanes: i64, cpu: &CpuTarget) 
     }
     kernel::fit_grid(&mut tile, loops);
     let (rows, columns) = register_tile(tile[0], tile[1], lanes, cpu);
-    // A transposed right operand is packed too, which happens per block.
-    let blocked = k > MAX_REDUCTION || pack::is_transposed(op);
+    let blocked = k > MAX_REDUCTION;
     let block = blocked.then(|| even_tile(k, REDUCTION_BLOCK, 1).unwrap_or(REDUCTION_BLOCK.min(k)));
     let inner = if can_vectorize(dispatch.root) { Inner::Contraction { rows, columns, block } } else { Inner::Plain };
     (tile, vec![rows, columns], inner)
@@ -225,7 +224,7 @@ fn task_tile(extent: i64, wanted: i64, register: i64) -> i64 {
 /// The divisor of `extent` between half and twice `wanted` that leaves the smallest part of a register tile over; of equal ones
 /// that closest to `wanted`.
 fn even_tile(extent: i64, wanted: i64, register: i64) -> Option<i64> {
-    let candidates = (wanted / 2..=wanted * 2).filter(|d| extent % d == 0);
+    let candidates = ((wanted / 2).max(1)..=wanted * 2).filter(|d| extent % d == 0);
     candidates.min_by_key(|d| (d % register * 64 / d, (d - wanted).abs()))
 }
 

@@ -1,4 +1,5 @@
-//! Slices of operands at the rows of a tile.
+//! Slices of operands at the rows of a tile, and the temporaries of a tile: of static size along the rows, whatever part of them
+//! the last tile uses.
 
 use crate::linalg;
 use monopour_ir::{
@@ -196,19 +197,30 @@ impl Slicer {
         };
         let slice = self.of(op, index, value, rw)?;
         let shape = value.ty().shape().unwrap_or_default();
+        let rows = self.row_of_dims(op, index, shape.len());
         let mut dynamic = empty.operands().into_iter();
         let mut sizes = vec![];
         for (dim, extent) in shape.iter().enumerate() {
             let old =
                 if *extent == DYNAMIC { dynamic.next().map(Index::Dynamic) } else { Some(Index::Static(*extent)) };
             let old = old.expect("invariant: an empty tensor has an operand for each dynamic dimension");
-            sizes.push(slice.as_ref().map_or(old, |s| s.sizes[dim]));
+            // A tile that may be smaller gets room for a whole one.
+            sizes.push(match (&slice, rows[dim]) {
+                (Some(slice), Some(row)) => match slice.sizes[dim] {
+                    Index::Static(size) => Index::Static(size),
+                    Index::Dynamic(_) => Index::Static(self.cuts[row].size),
+                },
+                _ => old,
+            });
         }
         self.inside(rw);
-        let (shape, operands) = split(&sizes);
-        let ty = Type::tensor(&shape, value.ty().element(), None);
+        let (whole, operands) = split(&sizes);
+        let ty = Type::tensor(&whole, value.ty().element(), None);
         let spec = OpSpec::new("tensor.empty", empty.location()).operands(&operands).results(&[ty]);
-        Ok(rw.create(spec)?.result(0))
+        let room = rw.create(spec)?.result(0);
+        let Some(slice) = slice.filter(|s| split(&s.sizes).0 != whole) else { return Ok(room) };
+        let part = Slice { offsets: vec![Index::Static(0); shape.len()], sizes: slice.sizes };
+        self.extract(room, &part, rw)
     }
 
     fn extract(&mut self, value: Value, slice: &Slice, rw: &mut Rewriter) -> Result<Value, Diagnostics> {

@@ -21,8 +21,8 @@
 
 use crate::dispatch::Dispatch;
 use crate::kernel::MAX_GRID_RANK;
-use crate::linalg;
-use crate::rows_slice::{Cut, Slicer, affine};
+use crate::rows_slice::{Cut, Slicer};
+use crate::{grid, linalg};
 use monopour_ir::{
     Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
 };
@@ -123,17 +123,11 @@ fn onto_grid(cuts: Vec<Cut>, body: Block, rw: &mut Rewriter) -> Result<(Vec<Cut>
         let ids = body.args().into_iter();
         return Ok((cuts.into_iter().zip(ids).map(|(cut, id)| cut.counted_by(id)).collect(), bounds));
     }
-    rw.set_point(InsertionPoint::End(body));
+    let counts: Vec<i64> = cuts[..merged].iter().map(|c| c.count().0).collect();
     let loc = Location::unknown(rw.context());
-    let mut stride: i64 = cuts[..merged].iter().map(|c| c.count().0).product();
-    let mut bounds = vec![(stride, None)];
-    let mut placed = vec![];
-    for cut in &cuts[..merged] {
-        let count = cut.count().0;
-        stride /= count.max(1);
-        let map = format!("affine_map<(d0) -> ((d0 floordiv {}) mod {})>", stride.max(1), count.max(1));
-        placed.push(cut.counted_by(affine("affine.apply", &map, &[body.arg(0)], loc, rw)?));
-    }
+    let ids = grid::decompose(body.arg(0), &counts, InsertionPoint::End(body), loc, rw)?;
+    let mut bounds = vec![(counts.iter().product(), None)];
+    let mut placed: Vec<Cut> = cuts.iter().zip(ids).map(|(cut, id)| cut.counted_by(id)).collect();
     for (i, cut) in cuts[merged..].iter().enumerate() {
         placed.push(cut.counted_by(body.arg(1 + i)));
         bounds.push(cut.count());

@@ -14,8 +14,8 @@
 use crate::{linalg, products};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Mode, PatternSet, convert};
 use monopour_ir::{
-    AffineMap, Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type,
-    Value,
+    AffineMap, Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region,
+    Rewriter, Type, Value,
 };
 
 /// Replaces every generic that is a fill or a matrix product.
@@ -96,16 +96,16 @@ fn is_f32(op: Op) -> bool {
 
 fn replace(op: Op, named: &Named, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
     let new = match named {
-        Named::Fill(value) => create_fill(op, *value, rw)?,
+        Named::Fill(value) => fill(*value, linalg::destination(op, 0), op.location(), rw)?,
         Named::Matmul { lhs, rhs } => create_matmul(op, *lhs, *rhs, rw)?,
     };
     rw.replace_op(op, &[new.result(0)]);
     Ok(())
 }
 
-fn create_fill(op: Op, value: Value, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
-    let cx = op.context();
-    let (loc, out) = (op.location(), linalg::destination(op, 0));
+/// `linalg.fill` of `out` with `value`.
+pub(crate) fn fill(value: Value, out: Value, loc: Location, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
+    let cx = rw.context();
     let body = Block::new(&[(value.ty(), loc), (value.ty(), loc)]);
     append_op(body, OpSpec::new("linalg.yield", loc).operands(&[body.arg(0)]), cx)?;
     let region = Region::new();

@@ -22,7 +22,7 @@ use crate::fuse::{DISPATCH, MEMBER, ROLE, unshare};
 use crate::kernel::{self, Kernel, MAX_GRID_RANK};
 use crate::kernel_cpu::{self, Inner};
 use crate::transforms::{self, Plan, SEQUENCE, VECTORIZE};
-use crate::{linalg, pack, rows_tile};
+use crate::{grid, linalg, pack, rows_tile};
 use monopour_ir::{
     Attr, CANONICALIZE, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, Value, WalkOrder, apply_named_sequence,
     run_passes,
@@ -126,6 +126,7 @@ fn tile_dispatches(
         return Ok(());
     }
     cut(module, &plans, options, report, rw)?;
+    grid::merge(module, rw)?;
     run_passes(module.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
     pack::run(blocked_products(module, &plans), rw)?;
     let marked = mark_vectors(module, &plans, rw);
@@ -161,11 +162,7 @@ fn rows(
     if merged > 1 && loops.extents[..merged].contains(&DYNAMIC) {
         return whole(dispatch, options, rw);
     }
-    kernel.tile = match merged {
-        0 | 1 if tile.is_empty() => vec![1],
-        0 | 1 => tile.clone(),
-        _ => [&[1], &tile[merged..]].concat(),
-    };
+    kernel.tile = if tile.is_empty() { vec![1] } else { tile.clone() };
     rows_tile::run(dispatch, &tile, kernel.to_attr(dispatch.root.context()), rw).map(|_| ())
 }
 

@@ -3,10 +3,12 @@
 mod backend;
 mod cli;
 mod example;
+mod numerics;
 mod opt;
 mod passes;
 mod phases;
 mod programs;
 mod random;
 mod suite;
+mod threads;
 mod windows;

@@ -27,7 +27,17 @@ pub(super) struct Choice {
     /// A parallel loop of which several iterations share what they read along `dim`, and how many.
     pub(super) rows: Option<(usize, i64)>,
     /// The input that is copied first, so that it lies contiguous along `dim`.
-    pub(super) pack: Option<usize>,
+    pub(super) pack: Option<Pack>,
+}
+
+/// A copy of an input, a panel at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pack {
+    /// Which input.
+    pub(super) input: usize,
+    /// A loop that sums, cut into blocks of so many iterations where panels would be too large; then the outputs are updated once
+    /// per block.
+    pub(super) block: Option<(usize, i64)>,
 }
 
 impl Choice {
@@ -83,7 +93,7 @@ fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
         let reads = |o: &super::nest::Operand| o.uses(choice.dim) && !o.uses(*d);
         !nest.loops[*d].reduction && *d != choice.dim && nest.inputs.iter().any(reads)
     };
-    let reads_panel = |d: &usize| choice.pack.is_none_or(|i| pack::is_row(nest, *d, choice.dim, &nest.inputs[i]));
+    let reads_panel = |d: &usize| choice.pack.is_none_or(|p| pack::is_row(nest, *d, choice.dim, &nest.inputs[p.input]));
     let rows = (0..nest.loops.len())
         .rev()
         .filter(shared)
@@ -116,11 +126,11 @@ fn widest_bits(nest: &Nest) -> i64 {
 
 /// The loop that the fewest operands are strided in; of equal ones a parallel one, then the last. And what is packed for it: an
 /// input that is strided in no other way is as good as contiguous.
-fn vector_loop(nest: &Nest, lanes: i64) -> Option<(usize, Option<usize>)> {
+fn vector_loop(nest: &Nest, lanes: i64) -> Option<(usize, Option<Pack>)> {
     let strided = |d: usize| nest.inputs.iter().filter(|o| o.access(d) == Access::Strided).count();
     let pack = |d: usize| if nest.loops[d].reduction { None } else { pack::candidate(nest, d, lanes) };
     let candidates = (0..nest.loops.len()).filter(|d| is_candidate(nest, *d));
-    let cost = |(d, pack): &(usize, Option<usize>)| {
+    let cost = |(d, pack): &(usize, Option<Pack>)| {
         let strided = strided(*d) - usize::from(pack.is_some());
         (strided, nest.loops[*d].reduction, pack.is_some(), std::cmp::Reverse(*d))
     };

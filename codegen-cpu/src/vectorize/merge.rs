@@ -21,9 +21,14 @@ pub(super) struct Merged {
     pub(super) last: Op,
 }
 
+/// The sum alone.
+pub(super) fn none(nest: &Nest) -> Merged {
+    Merged { ops: vec![nest.op], last: nest.op }
+}
+
 /// Finds the fill before the sum and the pointwise ops after it; adds them to `nest`.
 pub(super) fn around(nest: &mut Nest, epilogues: bool) -> Merged {
-    let mut merged = Merged { ops: vec![nest.op], last: nest.op };
+    let mut merged = none(nest);
     let Some(output) = whole_output(nest).filter(|_| !nest.reductions().is_empty()) else { return merged };
     let reads_fill = nest.inputs.iter().any(|i| i.is_memory() && base(i.value) == base(output.value));
     if let Some((fill, value)) = previous(nest.op).filter(|_| !reads_fill).and_then(|op| fill_of(op, output.value)) {

@@ -63,7 +63,9 @@ fn vectorize(op: Op, sums: bool, cpu: &CpuTarget, rewriter: &mut Rewriter) -> Ve
     let Some(mut nest) = Nest::of(op).filter(|n| n.reductions().is_empty() != sums) else { return vec![] };
     let Some(choice) = choose::choose(&nest, cpu) else { return vec![] };
     let along = nest.loops[choice.dim].reduction;
-    let merged = merge::around(&mut nest, !along);
+    // Outputs that are updated block by block are neither filled nor finished in between.
+    let blocked = choice.pack.is_some_and(|p| p.block.is_some());
+    let merged = if blocked { merge::none(&nest) } else { merge::around(&mut nest, !along) };
     let mut e = Emit::before(merged.last);
     if along {
         sums::emit(&mut e, &nest, &choice);

@@ -6,9 +6,10 @@
 //!   for i, k: acc[i] += a[i, k] * panel[k, 0 .. W]
 //! ```
 //!
+//! A long loop that sums is cut into blocks, each with a panel of its own.
 //! Limits: known extents, panels of up to [`MAX_PANEL_BYTES`], read by at least [`MIN_ROWS`] rows.
 
-use super::choose::Choice;
+use super::choose::{Choice, Pack};
 use super::emit::{Bound, Emit, Position, Segment, Width};
 use super::nest::{Access, Nest, Operand, Subscript};
 use monopour_ir::{Attr, InsertionPoint, Op, OpSpec, Type, Value};
@@ -21,16 +22,30 @@ const MIN_ROWS: i64 = 8;
 const MAX_REGISTERS: i64 = 2;
 
 /// The input that is worth packing for vectors of `lanes` elements along `dim`.
-pub(super) fn candidate(nest: &Nest, dim: usize, lanes: i64) -> Option<usize> {
+pub(super) fn candidate(nest: &Nest, dim: usize, lanes: i64) -> Option<Pack> {
     let strided = |i: &usize| nest.inputs[*i].access(dim) == Access::Strided;
     let mut inputs = (0..nest.inputs.len()).filter(strided);
     let input = inputs.next().filter(|_| inputs.next().is_none())?;
     let operand = &nest.inputs[input];
     let bare = operand.subscripts.iter().all(|s| s.bare().is_some());
-    let sums: i64 = panel_loops(nest, operand).iter().map(|d| nest.loops[*d].extent).product::<Option<i64>>()?;
-    let bytes = sums.checked_mul(lanes * MAX_REGISTERS)?.checked_mul(operand.element().element_size_bytes()? as i64)?;
     let rows = (0..nest.loops.len()).any(|d| is_row(nest, d, dim, operand));
-    (bare && rows && bytes <= MAX_PANEL_BYTES && !nest.reductions().is_empty()).then_some(input)
+    let room = MAX_PANEL_BYTES / (lanes * MAX_REGISTERS * operand.element().element_size_bytes()? as i64);
+    let block = block(nest, operand, room)?;
+    (bare && rows && !nest.reductions().is_empty()).then_some(Pack { input, block })
+}
+
+/// How the panel's longest loop is cut such that all iterations of a panel are at most `room`; `None` where that does not suffice.
+fn block(nest: &Nest, operand: &Operand, room: i64) -> Option<Option<(usize, i64)>> {
+    let loops = panel_loops(nest, operand);
+    let extents: Vec<i64> = loops.iter().map(|d| nest.loops[*d].extent).collect::<Option<_>>()?;
+    let total = extents.iter().try_fold(1i64, |product, e| product.checked_mul(*e))?;
+    if total <= room {
+        return Some(None);
+    }
+    let (dim, longest) = loops.iter().zip(&extents).max_by_key(|(_, e)| **e)?;
+    // Whole squares of lanes.
+    let size = room / (total / longest) / 16 * 16;
+    (size > 0).then_some(Some((*dim, size)))
 }
 
 /// Whether a loop runs over rows that read the panel again.
@@ -46,9 +61,14 @@ fn panel_loops(nest: &Nest, operand: &Operand) -> Vec<usize> {
 
 /// The buffer of a nest's panels, in the kernel's entry block.
 pub(super) fn buffer(e: &mut Emit, nest: &Nest, choice: &Choice) -> Option<Operand> {
-    let operand = &nest.inputs[choice.pack?];
+    let pack = choice.pack?;
+    let operand = &nest.inputs[pack.input];
     let loops = panel_loops(nest, operand);
-    let mut shape: Vec<i64> = loops.iter().map(|d| nest.loops[*d].extent.unwrap_or(1)).collect();
+    let extent = |d: &usize| match pack.block {
+        Some((dim, size)) if dim == *d => size,
+        _ => nest.loops[*d].extent.unwrap_or(1),
+    };
+    let mut shape: Vec<i64> = loops.iter().map(extent).collect();
     shape.push(choice.registers * choice.lanes);
     let entry = nest.op.ancestor("func.func").and_then(Op::body)?;
     let outside = e.b.point();
@@ -59,18 +79,29 @@ pub(super) fn buffer(e: &mut Emit, nest: &Nest, choice: &Choice) -> Option<Opera
         .attr("alignment", Attr::i64(e.cx, 64));
     let value = e.create(spec).result(0);
     e.b.set_point(outside);
+    // Within a block, the panel is indexed by the position in the block.
     let count = nest.loops.len();
-    let subscripts = loops.into_iter().chain([choice.dim]).map(|d| Subscript::of_loop(d, count)).collect();
+    let within = |d: usize| if pack.block.is_some_and(|(dim, _)| dim == d) { count } else { d };
+    let subscripts = loops.into_iter().map(within).chain([choice.dim]);
+    let subscripts = subscripts.map(|d| Subscript::of_loop(d, count + 1)).collect();
     Some(Operand::panel(value, subscripts, choice.dim))
 }
 
-/// Fills the panel for the lanes from `at[dim]` on.
-pub(super) fn fill(e: &mut Emit, nest: &Nest, choice: &Choice, panel: &Operand, at: &[Position], width: Width) {
-    let Some(input) = choice.pack else { return };
+/// Fills the panel for the lanes from `at[dim]` on, and for `length` iterations of the block that begins at its position.
+pub(super) fn fill(
+    e: &mut Emit,
+    nest: &Nest,
+    choice: &Choice,
+    panel: &Operand,
+    at: &[Position],
+    (width, length): (Width, i64),
+) {
+    let Some(Pack { input, block }) = choice.pack else { return };
     let source = &nest.inputs[input];
     let loops = panel_loops(nest, source);
     let along = loops.iter().copied().find(|d| source.access(*d) == Access::Contiguous);
-    let fill = Fill { nest, source, panel, dim: choice.dim, width, lanes: choice.lanes, along };
+    let block = block.map(|(dim, _)| (dim, length));
+    let fill = Fill { nest, source, panel, dim: choice.dim, width, lanes: choice.lanes, along, block };
     fill.outer(e, loops.into_iter().filter(|d| Some(*d) != along).collect(), at.to_vec());
 }
 
@@ -83,18 +114,14 @@ struct Fill<'a> {
     lanes: i64,
     /// The loop along which the source is contiguous.
     along: Option<usize>,
+    /// The loop that is cut, and the length of this block.
+    block: Option<(usize, i64)>,
 }
 
 impl Fill<'_> {
     fn outer(&self, e: &mut Emit, mut order: Vec<usize>, at: Vec<Position>) {
         let Some(dim) = order.pop() else { return self.inner(e, at) };
-        let segment = e.whole(&self.nest.loops[dim]);
-        e.for_each(segment, &[], &mut |e, here, _| {
-            let mut at = at.clone();
-            at[dim] = here;
-            self.outer(e, order.clone(), at);
-            vec![]
-        });
+        self.each(e, dim, &[1], &at, &mut |e, at, _| self.outer(e, order.clone(), at));
     }
 
     fn inner(&self, e: &mut Emit, at: Vec<Position>) {
@@ -102,15 +129,28 @@ impl Fill<'_> {
         let square = if self.width % self.lanes == 0 { self.lanes } else { 1 };
         let mut sizes = vec![square, 1];
         sizes.dedup();
-        for segment in e.segments(&self.nest.loops[along], &sizes) {
+        self.each(e, along, &sizes, &at, &mut |e, at, step| match step {
+            1 => self.single(e, &at),
+            _ => self.squares(e, &at, along),
+        });
+    }
+
+    /// The iterations of a loop, or of the block of it, in steps of `sizes`.
+    fn each(
+        &self,
+        e: &mut Emit,
+        dim: usize,
+        sizes: &[i64],
+        at: &[Position],
+        body: &mut dyn FnMut(&mut Emit, Vec<Position>, i64),
+    ) {
+        let mut l = self.nest.loops[dim];
+        let blocked = self.block.filter(|(cut, _)| *cut == dim);
+        l.extent = blocked.map_or(l.extent, |(_, length)| Some(length));
+        for segment in e.segments(&l, sizes) {
             e.for_each(segment, &[], &mut |e, here, _| {
-                let mut at = at.clone();
-                at[along] = here;
-                if segment.step == 1 {
-                    self.single(e, &at);
-                } else {
-                    self.squares(e, &at, along);
-                }
+                let at = within(e, at, dim, here, blocked.is_some());
+                body(e, at, segment.step);
                 vec![]
             });
         }
@@ -132,6 +172,7 @@ impl Fill<'_> {
 
     /// As many rows of the panel as a register has lanes: squares are transposed in registers.
     fn squares(&self, e: &mut Emit, at: &[Position], along: usize) {
+        let row = if self.block.is_some_and(|(cut, _)| cut == along) { self.nest.loops.len() } else { along };
         for first in (0..self.width).step_by(self.lanes as usize) {
             let rows = (0..self.lanes).map(|row| {
                 let mut at = at.to_vec();
@@ -141,12 +182,24 @@ impl Fill<'_> {
             let rows: Vec<Value> = rows.collect();
             for (k, column) in transpose(e, rows).into_iter().enumerate() {
                 let mut to = at.to_vec();
-                to[along] = to[along].plus(k as i64);
+                to[row] = to[row].plus(k as i64);
                 to[self.dim] = Position::at(first);
                 e.store_panel(column, self.panel, &to);
             }
         }
     }
+}
+
+/// Places at iteration `here` of a loop; of a block, at that iteration after its begin. The last position is that within the block.
+pub(super) fn within(e: &mut Emit, at: &[Position], dim: usize, here: Position, blocked: bool) -> Vec<Position> {
+    let mut at = at.to_vec();
+    if let (true, Some(relative)) = (blocked, at.len().checked_sub(1)) {
+        at[dim] = e.sum(at[dim], here);
+        at[relative] = here;
+    } else {
+        at[dim] = here;
+    }
+    at
 }
 
 /// The columns of a square of as many vectors as each has lanes: squares of half the size change places, then those within them.

@@ -9,8 +9,8 @@
 
 use super::body::{self, Place, Values};
 use super::choose::Choice;
-use super::emit::{Emit, Position, Width};
-use super::nest::{Nest, Operand};
+use super::emit::{Bound, Emit, Position, Segment, Width};
+use super::nest::{Loop, Nest, Operand};
 use super::pack;
 use monopour_ir::Value;
 
@@ -20,7 +20,8 @@ pub(super) fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
         .filter(|d| !nest.loops[*d].reduction && *d != choice.dim && choice.rows.is_none_or(|(rows, _)| rows != *d))
         .collect();
     order.reverse();
-    let mut at = vec![Position::at(0); nest.loops.len()];
+    // The last is the position within a block.
+    let mut at = vec![Position::at(0); nest.loops.len() + 1];
     let panel = pack::buffer(e, nest, choice);
     outer(e, nest, &Plan { choice, panel }, order, &mut at);
 }
@@ -45,30 +46,46 @@ fn outer(e: &mut Emit, nest: &Nest, plan: &Plan<'_>, mut order: Vec<usize>, at: 
 /// Vectors outside, rows inside: what the rows share stays in the first-level cache.
 fn vectors(e: &mut Emit, nest: &Nest, plan: &Plan<'_>, at: &mut [Position]) {
     let choice = plan.choice;
-    let mut packed = nest.clone();
-    if let (Some(input), Some(panel)) = (choice.pack, &plan.panel) {
-        packed.inputs[input] = panel.clone();
-    }
     for segment in e.segments(&nest.loops[choice.dim], &choice.widths(nest)) {
         e.for_each(segment, &[], &mut |e, here, _| {
             at[choice.dim] = here;
-            if let Some(panel) = &plan.panel {
-                pack::fill(e, nest, choice, panel, at, segment.step);
-            }
-            rows(e, &packed, choice, at, segment.step);
+            blocks(e, nest, plan, at, segment.step);
             vec![]
         });
     }
 }
 
-fn rows(e: &mut Emit, nest: &Nest, choice: &Choice, at: &mut [Position], width: Width) {
-    let Some((dim, count)) = choice.rows else { return tile(e, nest, choice, &[at.to_vec()], width) };
+/// The blocks of a long loop that sums, each with its panel.
+fn blocks(e: &mut Emit, nest: &Nest, plan: &Plan<'_>, at: &mut [Position], width: Width) {
+    let (Some(pack), Some(panel)) = (plan.choice.pack, &plan.panel) else {
+        return rows(e, nest, plan.choice, at, width, 0);
+    };
+    let mut packed = nest.clone();
+    packed.inputs[pack.input] = panel.clone();
+    let one = |e: &mut Emit, at: &mut [Position], length: i64| {
+        pack::fill(e, nest, plan.choice, panel, at, (width, length));
+        rows(e, &packed, plan.choice, at, width, length);
+    };
+    let Some((dim, size)) = pack.block else { return one(e, at, 0) };
+    for segment in e.segments(&nest.loops[dim], &with_rest(&nest.loops[dim], size)) {
+        e.for_each(segment, &[], &mut |e, here, _| {
+            at[dim] = here;
+            one(e, at, segment.step);
+            vec![]
+        });
+    }
+}
+
+/// Steps of `size`, and what is left over of a known number as one smaller step.
+fn with_rest(l: &Loop, size: i64) -> Vec<i64> {
+    let rest = l.extent.map(|extent| extent % size).filter(|rest| *rest > 1);
+    [size].into_iter().chain(rest).chain([1]).collect()
+}
+
+fn rows(e: &mut Emit, nest: &Nest, choice: &Choice, at: &mut [Position], width: Width, length: i64) {
+    let Some((dim, count)) = choice.rows else { return tile(e, nest, choice, &[at.to_vec()], width, length) };
     let l = &nest.loops[dim];
-    let mut sizes = vec![count];
-    // What is left over of a known number is one smaller tile.
-    sizes.extend(l.extent.map(|extent| extent % count).filter(|rest| *rest > 1));
-    sizes.push(1);
-    for segment in e.segments(l, &sizes) {
+    for segment in e.segments(l, &with_rest(l, count)) {
         e.for_each(segment, &[], &mut |e, here, _| {
             at[dim] = here;
             let rows: Vec<Vec<Position>> = (0..segment.step)
@@ -78,14 +95,14 @@ fn rows(e: &mut Emit, nest: &Nest, choice: &Choice, at: &mut [Position], width: 
                     at
                 })
                 .collect();
-            tile(e, nest, choice, &rows, width);
+            tile(e, nest, choice, &rows, width, length);
             vec![]
         });
     }
 }
 
 /// One register tile: `rows` are the places of its rows.
-fn tile(e: &mut Emit, nest: &Nest, choice: &Choice, rows: &[Vec<Position>], width: Width) {
+fn tile(e: &mut Emit, nest: &Nest, choice: &Choice, rows: &[Vec<Position>], width: Width, length: i64) {
     let reductions = nest.reductions();
     let slots: Vec<usize> = (0..nest.outputs.len())
         .filter(|output| !reductions.is_empty() || !nest.output_arg(*output).is_unused())
@@ -99,13 +116,14 @@ fn tile(e: &mut Emit, nest: &Nest, choice: &Choice, rows: &[Vec<Position>], widt
             });
         }
     }
-    let tile = Tile { nest, choice, slots: &slots, width };
+    let block = choice.pack.and_then(|p| p.block).map(|(dim, _)| (dim, length));
+    let tile = Tile { nest, choice, slots: &slots, width, block };
     let results = tile.sum(e, &reductions, rows.to_vec(), &inits);
     for (at, values) in rows.iter().zip(results.chunks(nest.outputs.len())) {
         let mut values = values.to_vec();
         for after in &nest.after {
             let slots: Vec<usize> = (0..values.len()).collect();
-            values = Tile { nest: after, choice, slots: &slots, width }.row(e, at, &values, &mut vec![]);
+            values = Tile { nest: after, choice, slots: &slots, width, block: None }.row(e, at, &values, &mut vec![]);
         }
         tile.store(e, at, &values);
     }
@@ -117,6 +135,8 @@ struct Tile<'a> {
     /// The outputs that have an accumulator.
     slots: &'a [usize],
     width: Width,
+    /// The loop that is cut, and the length of this block, which begins at the position of the rows.
+    block: Option<(usize, i64)>,
 }
 
 impl Tile<'_> {
@@ -128,12 +148,13 @@ impl Tile<'_> {
             let row = |(i, at): (usize, &Vec<Position>)| self.row(e, at, &state[i * n..(i + 1) * n], &mut cache);
             return rows.iter().enumerate().flat_map(row).collect();
         };
-        let segment = e.whole(&self.nest.loops[*dim]);
+        let blocked = self.block.filter(|(cut, _)| cut == dim);
+        let segment = match blocked {
+            Some((_, length)) => Segment { from: Bound::Static(0), to: Bound::Static(length), step: 1 },
+            None => e.whole(&self.nest.loops[*dim]),
+        };
         e.for_each(segment, state, &mut |e, here, accumulators| {
-            let mut rows = rows.clone();
-            for at in &mut rows {
-                at[*dim] = here;
-            }
+            let rows = rows.iter().map(|at| pack::within(e, at, *dim, here, blocked.is_some())).collect();
             self.sum(e, inner, rows, accumulators)
         })
     }

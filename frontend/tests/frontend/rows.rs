@@ -249,3 +249,58 @@ fn attention_is_three_dispatches() {
         }
     }
 }
+
+#[test]
+fn a_long_reduction_to_one_element_is_split() {
+    let reduced = |shape: &[i64]| {
+        let mut p = Program::new();
+        let x = p.arg(shape);
+        let fill = p.fill(&[], "%zero");
+        let all: Vec<usize> = (0..shape.len()).collect();
+        let body = "%c = arith.mulf %p0, %p0 : f32\n    %r = arith.addf %c, %o : f32";
+        let y = p.generic(shape.len(), &[(&x, &all)], &fill, body);
+        p.finish(&[&y])
+    };
+    // Short; a number of parts divides it; leading loops are the parts; a prime leaves a rest.
+    let cases: [(&[i64], usize); 6] =
+        [(&[65_536], 1), (&[1 << 20], 2), (&[512, 700], 2), (&[2, 3, 70_000], 2), (&[2, 65_537], 3), (&[1_000_003], 3)];
+    for target in targets() {
+        for (shape, count) in cases {
+            let module = compile(&reduced(shape), &target);
+            assert_eq!(dispatches(&module).len(), count, "{}", module.op());
+            let (_, copies, after) = crate::support::bufferized(&module);
+            assert_eq!(copies, 0, "{after}");
+            assert!(classes(&module).iter().all(|c| c == "row"), "{}", module.op());
+        }
+    }
+}
+
+#[test]
+fn products_of_two_batch_dimensions_have_a_grid_of_three() {
+    let mut p = Program::new();
+    let (a, b) = (p.arg(&[2, 12, 33, 16]), p.arg(&[2, 12, 16, 65]));
+    let y = p.batched_product(&a, &b);
+    for target in targets() {
+        let module = check(&p.finish(&[&y]), &target, 1);
+        let forall = dispatches(&module)[0];
+        let bounds = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).expect("static bounds");
+        assert_eq!((bounds.len(), bounds[0]), (3, 24), "{}", module.op());
+        let product = forall.find_all("linalg.generic").into_iter().chain(forall.find_all("scf.for")).next();
+        assert!(product.is_some(), "{}", module.op());
+    }
+}
+
+#[test]
+fn a_body_that_reads_a_whole_value_of_the_group_ends_it() {
+    // Each element is compared with the first row's sum, wherever it is.
+    let mut p = Program::new();
+    let x = p.arg(&[16, 16]);
+    let s = p.reduce(&x, IDENTITY, "arith.addf");
+    p.line("%first = arith.constant 0 : index");
+    let body = format!("%t = tensor.extract {s}[%first] : tensor<16xf32>\n    %r = arith.subf %p0, %t : f32");
+    let y = p.map(&x, &body);
+    for target in targets() {
+        let module = check(&p.finish(&[&y]), &target, 2);
+        assert_eq!(classes(&module), ["row", "generic"], "{}", module.op());
+    }
+}

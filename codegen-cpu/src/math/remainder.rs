@@ -1,0 +1,37 @@
+//! The remainder of a division of floats, exact, without C's `fmod`.
+//!
+//! In f64, `q b` is exact for a `q` below 2^28 and a `b` of f32 or less: so the quotient is taken off 28 bits at a time, from the
+//! largest that two f32 can have. What is left over is exact at every step.
+
+use super::emit::{Compare, Emit, Expand};
+use monopour_ir::Value;
+
+/// For f32 and narrower types.
+pub(super) const REMAINDER: (&str, Expand) = ("arith.remf", remainder);
+
+/// Bits of the quotient per step.
+const BITS: i32 = 28;
+/// Steps: a quotient of two f32 is below 2^278.
+const STEPS: i32 = 10;
+
+fn remainder(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let (x, y) = (operands[0], operands[1]);
+    let (a, b) = (e.abs(x), e.abs(y));
+    let (mut rest, divisor) = (e.extend(a), e.extend(b));
+    for step in (0..STEPS).rev() {
+        let scaled = e.scale(divisor, 2f64.powi(BITS * step));
+        let quotient = e.div(rest, scaled);
+        let whole = e.same("math.trunc", &[quotient]);
+        let product = e.mul(whole, scaled);
+        let less = e.sub(rest, product);
+        // A quotient that was rounded up to a whole number is one too large.
+        let below = e.compare_c(Compare::Lt, less, 0.0);
+        let back = e.add(less, scaled);
+        rest = e.select(below, back, less);
+    }
+    let value = e.truncate(rest);
+    let signed = e.copysign(value, x);
+    // Infinite divisors, too.
+    let small = e.compare(Compare::Lt, a, b);
+    e.select(small, x, signed)
+}

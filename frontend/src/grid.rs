@@ -1,0 +1,91 @@
+//! Foralls of more loops than a grid has dimensions: the first ones become one.
+//!
+//! Before / after:
+//!
+//! ```text
+//! scf.forall (%b, %h, %i, %j) in (2, 12, 8, 2) {      scf.forall (%t, %i, %j) in (24, 8, 2) {
+//!   ..                                                  %b = affine.apply (d0) -> ((d0 floordiv 12) mod 2)(%t)
+//! }                                                     %h = affine.apply (d0) -> ((d0 floordiv 1) mod 12)(%t)
+//! ```
+//!
+//! Requires: dispatches of [`crate::tile`]'s own. Limits: first loops of static trip counts.
+
+use crate::fuse::DISPATCH;
+use crate::kernel::MAX_GRID_RANK;
+use crate::rows_slice::affine;
+use monopour_ir::{
+    Attr, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder,
+};
+
+/// Merges the first loops of every dispatch that has too many.
+///
+/// # Errors
+/// None of its own; what MLIR's op builders report.
+pub(crate) fn merge(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    for forall in module.op().find_all("scf.forall") {
+        let counts = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
+        let merged = (counts.len() + 1).saturating_sub(MAX_GRID_RANK);
+        let ours = || forall.nested(WalkOrder::Pre).iter().any(|op| op.attr(DISPATCH).is_some());
+        if merged > 1 && forall.attr("monopour.kernel").is_some() && counts[..merged].iter().all(|c| *c >= 0) && ours()
+        {
+            merge_one(forall, &counts, merged, rw)?;
+        }
+    }
+    Ok(())
+}
+
+fn merge_one(forall: Op, counts: &[i64], merged: usize, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    let (cx, loc) = (forall.context(), forall.location());
+    let body = forall.body().expect("invariant: scf.forall has a body");
+    let ids = decompose(body.arg(0), &counts[..merged], InsertionPoint::Start(body), loc, rw)?;
+    for (i, id) in ids.iter().enumerate() {
+        for u in body.arg(i).uses() {
+            // The first id is what the others are computed from.
+            if !ids.iter().any(|id| id.defining_op() == Some(u.op)) {
+                rw.set_operand(u.op, u.index, *id);
+            }
+        }
+    }
+    for i in (1..merged).rev() {
+        rw.erase_block_arg(body, i);
+    }
+    let total: i64 = counts[..merged].iter().product();
+    let bounds = [&[total], &counts[merged..]].concat();
+    let region = Region::new();
+    rw.take_region(region, forall.region(0));
+    rw.set_point(InsertionPoint::Before(forall));
+    let mut spec = OpSpec::new("scf.forall", loc)
+        .operands(&forall.operands())
+        .results(&forall.results().iter().map(|r| r.ty()).collect::<Vec<_>>())
+        .attr("staticLowerBound", Attr::dense_i64(cx, &vec![0; bounds.len()]))
+        .attr("staticUpperBound", Attr::dense_i64(cx, &bounds))
+        .attr("staticStep", Attr::dense_i64(cx, &vec![1; bounds.len()]))
+        .region(region);
+    for name in ["operandSegmentSizes", "monopour.kernel"] {
+        if let Some(value) = forall.attr(name) {
+            spec = spec.attr(name, value);
+        }
+    }
+    let new = rw.create(spec)?;
+    rw.replace_op(forall, &new.results());
+    Ok(())
+}
+
+/// The ids of loops of these trip counts, from the number of their iteration in row-major order.
+pub(crate) fn decompose(
+    number: Value,
+    counts: &[i64],
+    point: InsertionPoint,
+    loc: Location,
+    rw: &mut Rewriter,
+) -> Result<Vec<Value>, Diagnostics> {
+    rw.set_point(point);
+    let mut stride: i64 = counts.iter().product();
+    let mut ids = vec![];
+    for count in counts {
+        stride /= (*count).max(1);
+        let map = format!("affine_map<(d0) -> ((d0 floordiv {}) mod {})>", stride.max(1), (*count).max(1));
+        ids.push(affine("affine.apply", &map, &[number], loc, rw)?);
+    }
+    Ok(ids)
+}

@@ -1,0 +1,239 @@
+//! Long reductions to one element become two: partial results, which run side by side, and the reduction of those.
+//!
+//! Before / after:
+//!
+//! ```text
+//! %r = generic add (i) -> (i), ()        %p = generic add (i, j) -> (i, j), (i) ins(%x as [1024, 16384]) outs(%zeros)
+//!      ins(%x) outs(%f)                  %r = generic add (i) -> (i), () ins(%p) outs(%f)
+//! ```
+//!
+//! The elements are combined in another order: float sums and products are reassociated. An extent that no useful number of parts
+//! divides leaves a rest, which a third reduction takes in.
+//! Limits: one result, static extents, and a body that ends in an associative and commutative op on the old value.
+
+use crate::{linalg, specialize};
+use monopour_ir::{
+    AffineMap, Attr, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
+};
+
+/// Reductions of at most so many elements stay whole.
+const MAX_WHOLE: i64 = 1 << 16;
+/// Elements per part, about.
+const PART: i64 = 1 << 14;
+/// Fewest and most parts.
+const PARTS: [i64; 2] = [16, 1_024];
+
+/// Splits all long reductions to one element.
+///
+/// # Errors
+/// None of its own; what MLIR's op builders report.
+pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    for op in module.op().find_all("linalg.generic") {
+        let (Some(extents), Some(fold)) = (long_reduction(op), fold(op)) else { continue };
+        let leading = leading_loops(&extents);
+        let identity = |m: &AffineMap| m.is_identity();
+        let maps = linalg::indexing_maps(op).unwrap_or_default();
+        if let Some(leading) = leading {
+            let inputs = op.operands()[..linalg::num_inputs(op)].to_vec();
+            let last = split(op, &fold, &inputs, &extents, leading, rw)?;
+            rw.replace_op(op, &[last]);
+        } else if maps[..linalg::num_inputs(op)].iter().all(identity) {
+            let last = split_flat(op, &fold, &extents, rw)?;
+            rw.replace_op(op, &[last]);
+        }
+    }
+    Ok(())
+}
+
+/// The op by which a reduction takes the next element in, and the value that changes nothing.
+struct Fold {
+    op: Op,
+    neutral: Attr,
+}
+
+/// Trip counts of a reduction to one element that is worth splitting.
+fn long_reduction(op: Op) -> Option<Vec<i64>> {
+    let extents = linalg::loop_extents(op).filter(|e| e.iter().all(|extent| *extent > 0))?;
+    let none_parallel = linalg::parallel_loops(op)?.iter().all(|p| !p);
+    let single = op.num_results() == 1 && op.ancestor("scf.forall").is_none() && op.result(0).ty().shape()?.is_empty();
+    let counted = !op.find_all("linalg.index").is_empty();
+    let total = extents.iter().try_fold(1_i64, |total, e| total.checked_mul(*e))?;
+    (none_parallel && single && !counted && total > MAX_WHOLE).then_some(extents)
+}
+
+fn fold(op: Op) -> Option<Fold> {
+    let body = op.body()?;
+    let old = body.arg(body.num_args() - 1);
+    let fold = body.terminator()?.operand(0).defining_op()?;
+    let uses = old.uses();
+    let [only] = uses[..] else { return None };
+    let ty = old.ty();
+    let bits = ty.integer_width().map(|w| w.min(64));
+    let int = |value: i64| bits.map(|_| Attr::int(ty, value));
+    let float = |value: f64| ty.is_float().then(|| Attr::float(ty, value));
+    let least = || bits.map(|w| if w == 64 { i64::MIN } else { -(1 << (w - 1)) });
+    let most = || bits.map(|w| if w == 64 { i64::MAX } else { (1 << (w - 1)) - 1 });
+    let neutral = match fold.name() {
+        // Adding a negative zero changes no value, not even a negative zero.
+        "arith.addf" => float(-0.0),
+        "arith.mulf" => float(1.0),
+        "arith.maximumf" => float(f64::NEG_INFINITY),
+        "arith.minimumf" => float(f64::INFINITY),
+        "arith.addi" | "arith.ori" | "arith.xori" | "arith.maxui" => int(0),
+        "arith.muli" => int(1),
+        "arith.andi" | "arith.minui" => int(-1),
+        "arith.maxsi" => int(least()?),
+        "arith.minsi" => int(most()?),
+        _ => None,
+    }?;
+    (only.op == fold && fold.operand(0) != fold.operand(1)).then_some(Fold { op: fold, neutral })
+}
+
+/// How many of the first loops make a useful number of parts.
+fn leading_loops(extents: &[i64]) -> Option<usize> {
+    let parts = |n: &usize| extents[..*n].iter().product::<i64>();
+    let total: i64 = extents.iter().product();
+    (1..extents.len()).find(|n| parts(n) >= PARTS[0]).filter(|n| parts(n) <= MAX_WHOLE && total / parts(n) >= 64)
+}
+
+/// Both reductions: the first loops run side by side in the first one.
+fn split(
+    op: Op,
+    fold: &Fold,
+    inputs: &[Value],
+    extents: &[i64],
+    leading: usize,
+    rw: &mut Rewriter,
+) -> Result<Value, Diagnostics> {
+    let (cx, loc) = (op.context(), op.location());
+    let element = op.result(0).ty().element();
+    let ty = Type::tensor(&extents[..leading], element, None);
+    rw.set_point(InsertionPoint::Before(op));
+    let empty = rw.create(OpSpec::new("tensor.empty", loc).results(&[ty]))?.result(0);
+    let neutral = OpSpec::new("arith.constant", loc).results(&[element]).attr("value", fold.neutral);
+    let neutral = rw.create(neutral)?.result(0);
+    let parts = specialize::fill(neutral, empty, loc, rw)?.result(0);
+    let partial = rw.clone_op(op, |v| v);
+    rw.insert(partial);
+    for (i, value) in inputs.iter().chain([&parts]).enumerate() {
+        rw.set_operand(partial, i, *value);
+    }
+    rw.set_type(partial.result(0), ty);
+    let mut maps = linalg::indexing_maps(op).unwrap_or_default();
+    if maps[0].num_dims() != extents.len() {
+        maps = vec![AffineMap::identity(cx, extents.len()); maps.len()];
+    }
+    if let Some(out) = maps.last_mut() {
+        *out = AffineMap::select(cx, extents.len(), &(0..leading).collect::<Vec<_>>());
+    }
+    let maps: Vec<Attr> = maps.into_iter().map(AffineMap::to_attr).collect();
+    rw.set_attr(partial, "indexing_maps", Attr::array(cx, &maps));
+    let kinds: Vec<bool> = (0..extents.len()).map(|d| d < leading).collect();
+    rw.set_attr(partial, "iterator_types", iterators(op, &kinds));
+    combine(op, fold, partial.result(0), linalg::destination(op, 0), rw)
+}
+
+fn iterators(op: Op, parallel: &[bool]) -> Attr {
+    let kind = |p: &bool| {
+        let text = if *p { "#linalg.iterator_type<parallel>" } else { "#linalg.iterator_type<reduction>" };
+        Attr::parse(op.context(), text).expect("invariant: the linalg dialect is loaded")
+    };
+    Attr::array(op.context(), &parallel.iter().map(kind).collect::<Vec<_>>())
+}
+
+/// The reduction of all elements of `parts` onto `destination`.
+fn combine(op: Op, fold: &Fold, parts: Value, destination: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let (cx, loc) = (op.context(), op.location());
+    let element = destination.ty().element();
+    let rank = parts.ty().shape().map_or(0, |s| s.len());
+    let body = Block::new(&[(element, loc), (element, loc)]);
+    let step = rw.clone_op(fold.op, |v| v);
+    let mut b = Builder::new(cx, InsertionPoint::End(body));
+    b.insert(step);
+    rw.set_operand(step, 0, body.arg(0));
+    rw.set_operand(step, 1, body.arg(1));
+    b.create(OpSpec::new("linalg.yield", loc).operands(&[step.result(0)]))?;
+    let region = Region::new();
+    region.append(body);
+    let maps = [AffineMap::identity(cx, rank), AffineMap::select(cx, rank, &[])].map(AffineMap::to_attr);
+    rw.set_point(InsertionPoint::Before(op));
+    let spec = OpSpec::new("linalg.generic", loc)
+        .operands(&[parts, destination])
+        .results(&[destination.ty()])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 1]))
+        .attr("indexing_maps", Attr::array(cx, &maps))
+        .attr("iterator_types", iterators(op, &vec![false; rank]))
+        .region(region);
+    Ok(rw.create(spec)?.result(0))
+}
+
+/// As [`split`], of inputs that are read in order: as rows of equal length, and what is left over.
+fn split_flat(op: Op, fold: &Fold, extents: &[i64], rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let total: i64 = extents.iter().product();
+    let wanted = (total / PART).clamp(PARTS[0], PARTS[1]);
+    let even = (wanted / 2..=wanted * 2).filter(|p| total % p == 0).min_by_key(|p| (p - wanted).abs());
+    let parts = even.unwrap_or(wanted);
+    let (length, whole) = (total / parts, total / parts * parts);
+    let flat: Vec<Value> = op.operands()[..linalg::num_inputs(op)].to_vec();
+    let flat = flat.into_iter().map(|v| flatten(v, total, op, rw)).collect::<Result<Vec<_>, _>>()?;
+    let mut rows = vec![];
+    for value in &flat {
+        let body = if whole < total { slice(*value, 0, whole, op, rw)? } else { *value };
+        let ty = Type::tensor(&[parts, length], value.ty().element(), None);
+        rw.set_point(InsertionPoint::Before(op));
+        let groups = Attr::parse(op.context(), "[[0, 1]]").expect("invariant: an array of arrays parses");
+        let spec = OpSpec::new("tensor.expand_shape", op.location())
+            .operands(&[body])
+            .results(&[ty])
+            .attr("reassociation", groups)
+            .attr("static_output_shape", Attr::dense_i64(op.context(), &[parts, length]));
+        rows.push(rw.create(spec)?.result(0));
+    }
+    let combined = split(op, fold, &rows, &[parts, length], 1, rw)?;
+    if whole == total {
+        return Ok(combined);
+    }
+    let mut operands = vec![];
+    for value in flat {
+        operands.push(slice(value, whole, total - whole, op, rw)?);
+    }
+    operands.push(combined);
+    let cx = op.context();
+    rw.set_point(InsertionPoint::Before(op));
+    let rest = rw.clone_op(op, |v| v);
+    rw.insert(rest);
+    operands.iter().enumerate().for_each(|(i, v)| rw.set_operand(rest, i, *v));
+    let mut maps = vec![AffineMap::identity(cx, 1).to_attr(); operands.len()];
+    maps[operands.len() - 1] = AffineMap::select(cx, 1, &[]).to_attr();
+    rw.set_attr(rest, "indexing_maps", Attr::array(cx, &maps));
+    rw.set_attr(rest, "iterator_types", iterators(op, &[false]));
+    Ok(rest.result(0))
+}
+
+fn flatten(value: Value, total: i64, op: Op, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let rank = value.ty().shape().map_or(1, |s| s.len());
+    if rank == 1 {
+        return Ok(value);
+    }
+    let dims: Vec<String> = (0..rank).map(|d| d.to_string()).collect();
+    let text = format!("[[{}]]", dims.join(", "));
+    let groups = Attr::parse(op.context(), &text).expect("invariant: an array of arrays parses");
+    rw.set_point(InsertionPoint::Before(op));
+    let ty = Type::tensor(&[total], value.ty().element(), None);
+    let spec = OpSpec::new("tensor.collapse_shape", op.location()).operands(&[value]).results(&[ty]);
+    Ok(rw.create(spec.attr("reassociation", groups))?.result(0))
+}
+
+fn slice(value: Value, offset: i64, size: i64, op: Op, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let cx = op.context();
+    rw.set_point(InsertionPoint::Before(op));
+    let ty = Type::tensor(&[size], value.ty().element(), None);
+    let spec = OpSpec::new("tensor.extract_slice", op.location())
+        .operands(&[value])
+        .results(&[ty])
+        .attr("static_offsets", Attr::dense_i64(cx, &[offset]))
+        .attr("static_sizes", Attr::dense_i64(cx, &[size]))
+        .attr("static_strides", Attr::dense_i64(cx, &[1]))
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0]));
+    Ok(rw.create(spec)?.result(0))
+}

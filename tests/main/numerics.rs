@@ -1,0 +1,384 @@
+//! What `docs/numerics.md` says about numbers, row by row, on every kind of device.
+
+use monopour::program::{CpuTarget, DType};
+use monopour::runtime::{Device, DeviceChoice, HostTensor, Options, Session};
+use monopour::{CompileOptions, TargetDescription};
+use monopour_testkit::device as testkit_device;
+use std::sync::Arc;
+
+/// A device and what to compile for it.
+struct Place {
+    gpu: bool,
+    device: Device,
+    target: TargetDescription,
+}
+
+/// The CPU, and a GPU where there is one.
+fn places() -> Vec<Place> {
+    let cpu = Device::open(&DeviceChoice::Cpu).expect("there is always a CPU");
+    let mut out = vec![Place { gpu: false, device: cpu, target: TargetDescription::Cpu(CpuTarget::host()) }];
+    match Device::open(&DeviceChoice::Gpu) {
+        Ok(device) => {
+            let target = TargetDescription::Gpu(device.description().expect("a GPU has a description").clone());
+            out.push(Place { gpu: true, device, target });
+        }
+        Err(error) => testkit_device::skip_without_adapter(&error.to_string()),
+    }
+    out
+}
+
+impl Place {
+    /// The bytes of each result, on some threads.
+    fn run_on(&self, text: &str, inputs: &[HostTensor], threads: usize) -> Vec<Vec<u8>> {
+        let options = CompileOptions { targets: vec![self.target.clone()], verify: true, ..Default::default() };
+        let compiled = monopour::compile(text.as_bytes(), "numerics.mlir", &options);
+        let program = compiled.unwrap_or_else(|d| panic!("{d}\n{text}")).program;
+        let options = Options { threads, ..Options::default() };
+        let mut session = Session::load(&self.device, Arc::new(program), &options).expect("it loads");
+        let inputs = session.upload(inputs).expect("it uploads");
+        let results = session.execute(&inputs).expect("it runs");
+        session.readback(&results).expect("it reads back").iter().map(|r| r.data().to_vec()).collect()
+    }
+    fn run(&self, text: &str, inputs: &[HostTensor]) -> Vec<Vec<u8>> {
+        self.run_on(text, inputs, 2)
+    }
+    fn floats(&self, text: &str, inputs: &[HostTensor]) -> Vec<Vec<f32>> {
+        self.run(text, inputs).iter().map(|r| each(r, f32::from_le_bytes)).collect()
+    }
+    fn ints(&self, text: &str, inputs: &[HostTensor]) -> Vec<Vec<i32>> {
+        self.run(text, inputs).iter().map(|r| each(r, i32::from_le_bytes)).collect()
+    }
+    fn name(&self) -> &'static str {
+        if self.gpu { "gpu" } else { "cpu" }
+    }
+}
+
+/// The elements in some bytes.
+fn each<const N: usize, T>(bytes: &[u8], decode: fn([u8; N]) -> T) -> Vec<T> {
+    bytes.chunks_exact(N).map(|c| decode(c.try_into().expect("chunks have the length"))).collect()
+}
+
+fn floats(values: &[f32]) -> HostTensor {
+    let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    HostTensor::new(DType::F32, vec![values.len() as u64], bytes).expect("the length fits")
+}
+
+fn matrix(columns: usize, values: &[f32]) -> HostTensor {
+    let shape = vec![(values.len() / columns) as u64, columns as u64];
+    let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    HostTensor::new(DType::F32, shape, bytes).expect("the length fits")
+}
+
+fn ints(values: &[i32]) -> HostTensor {
+    let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    HostTensor::new(DType::I32, vec![values.len() as u64], bytes).expect("the length fits")
+}
+
+/// `main` of elementwise results over `n` elements: per result its element type and ops that define `%r` of `%a, %b, ..`.
+fn pointwise(n: usize, inputs: &[&str], results: &[(&str, &str)]) -> String {
+    let names = ["a", "b", "c"];
+    let id = "affine_map<(i) -> (i)>";
+    let params: Vec<String> = inputs.iter().enumerate().map(|(i, t)| format!("%in{i}: tensor<{n}x{t}>")).collect();
+    let types: Vec<String> = results.iter().map(|r| format!("tensor<{n}x{}>", r.0)).collect();
+    let mut body = String::new();
+    for (k, (ty, ops)) in results.iter().enumerate() {
+        let ins: Vec<String> = (0..inputs.len()).map(|i| format!("%in{i}")).collect();
+        let in_types: Vec<String> = inputs.iter().map(|t| format!("tensor<{n}x{t}>")).collect();
+        let args: Vec<String> = inputs.iter().enumerate().map(|(i, t)| format!("%{}: {t}", names[i])).collect();
+        let maps = vec![id; inputs.len() + 1].join(", ");
+        body += &format!(
+            "  %e{k} = tensor.empty() : tensor<{n}x{ty}>\n  %y{k} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [\"parallel\"]}} ins({} : {}) outs(%e{k} : tensor<{n}x{ty}>) {{\n  ^bb0({}, %o: {ty}):\n    {}\n    linalg.yield %r : {ty}\n  }} -> tensor<{n}x{ty}>\n",
+            ins.join(", "),
+            in_types.join(", "),
+            args.join(", "),
+            ops.replace('\n', "\n    ")
+        );
+    }
+    let returned: Vec<String> = (0..results.len()).map(|k| format!("%y{k}")).collect();
+    format!(
+        "func.func @main({}) -> ({}) {{\n{body}  return {} : {}\n}}\n",
+        params.join(", "),
+        types.join(", "),
+        returned.join(", "),
+        types.join(", ")
+    )
+}
+
+/// `main` that reduces the rows of an `m x n` matrix with `combine`, from `init`.
+fn row_reduction(m: usize, n: usize, init: &str, combine: &str) -> String {
+    format!(
+        "func.func @main(%x: tensor<{m}x{n}xf32>) -> tensor<{m}xf32> {{\n  %i = arith.constant {init} : f32\n  %e = tensor.empty() : tensor<{m}xf32>\n  %f = linalg.fill ins(%i : f32) outs(%e : tensor<{m}xf32>) -> tensor<{m}xf32>\n  %y = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = [\"parallel\", \"reduction\"]}} ins(%x : tensor<{m}x{n}xf32>) outs(%f : tensor<{m}xf32>) {{\n  ^bb0(%a: f32, %o: f32):\n    %r = {combine} %o, %a : f32\n    linalg.yield %r : f32\n  }} -> tensor<{m}xf32>\n  return %y : tensor<{m}xf32>\n}}\n"
+    )
+}
+
+/// Numbers between -1 and 1, always the same.
+fn numbers(count: usize) -> Vec<f32> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    (0..count)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        })
+        .collect()
+}
+
+#[test]
+fn nan_through_maximum_and_minimum() {
+    let nan = f32::NAN;
+    let (a, b) = ([1.0, nan, 1.0, nan, -2.0], [2.0, 2.0, nan, nan, -3.0]);
+    let op = |name: &str| format!("%r = arith.{name} %a, %b : f32");
+    let names = ["maximumf", "minimumf", "maxnumf", "minnumf"].map(op);
+    let text = pointwise(5, &["f32", "f32"], &names.each_ref().map(|o| ("f32", o.as_str())));
+    for place in places() {
+        let out = place.floats(&text, &[floats(&a), floats(&b)]);
+        for (passing, whole) in [(&out[0], [2.0, -2.0]), (&out[1], [1.0, -3.0])] {
+            assert!(passing[1..4].iter().all(|x| x.is_nan()), "{}: {passing:?}", place.name());
+            assert_eq!([passing[0], passing[4]], whole, "{}", place.name());
+        }
+        for (dropping, whole) in [(&out[2], [2.0, -2.0]), (&out[3], [1.0, -3.0])] {
+            assert_eq!([dropping[0], dropping[4]], whole, "{}", place.name());
+            assert!(dropping[3].is_nan(), "{}: {dropping:?}", place.name());
+            // A GPU may give either operand.
+            let one_number = |x: f32, number: f32| x == number || (place.gpu && x.is_nan());
+            assert!(one_number(dropping[1], 2.0) && one_number(dropping[2], 1.0), "{}: {dropping:?}", place.name());
+        }
+    }
+}
+
+/// Whatever the order of the elements and whichever lane meets the NaN.
+#[test]
+fn nan_through_reductions() {
+    for n in [19, 24] {
+        let mut values = numbers(4 * n);
+        for (row, column) in [(0, 0), (1, n / 2), (2, n - 1)] {
+            values[row * n + column] = f32::NAN;
+        }
+        for (combine, init) in
+            [("arith.maximumf", "0xFF800000"), ("arith.minimumf", "0x7F800000"), ("arith.addf", "0.0")]
+        {
+            for place in places() {
+                let out = &place.floats(&row_reduction(4, n, init, combine), &[matrix(n, &values)])[0];
+                assert!(out[..3].iter().all(|x| x.is_nan()), "{} {combine} of {n}: {out:?}", place.name());
+                assert!(out[3].is_finite(), "{} {combine} of {n}: {out:?}", place.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn comparisons_with_nan() {
+    let predicates = ["oeq", "one", "olt", "ord", "ueq", "une", "ult", "uno"];
+    let ops = predicates.map(|p| format!("%t = arith.cmpf {p}, %a, %b : f32\n%r = arith.extui %t : i1 to i32"));
+    let (low, high) = ops.split_at(4);
+    for (ops, with_nan) in [(low, 0), (high, 1)] {
+        let results: Vec<(&str, &str)> = ops.iter().map(|o| ("i32", o.as_str())).collect();
+        let text = pointwise(2, &["f32", "f32"], &results);
+        for place in places() {
+            let out = place.ints(&text, &[floats(&[f32::NAN, 1.0]), floats(&[1.0, 1.0])]);
+            let found: Vec<i32> = out.iter().map(|o| o[0]).collect();
+            assert_eq!(found, [with_nan; 4], "{}", place.name());
+            // 1 beside 1: equal and ordered; neither less nor different.
+            let found: Vec<i32> = out.iter().map(|o| o[1]).collect();
+            let expected = if with_nan == 0 { [1, 0, 0, 1] } else { [1, 0, 0, 0] };
+            assert_eq!(found, expected, "{}", place.name());
+        }
+    }
+}
+
+#[test]
+fn infinities() {
+    let inf = f32::INFINITY;
+    let text = pointwise(
+        4,
+        &["f32", "f32"],
+        &[
+            ("f32", "%r = arith.addf %a, %b : f32"),
+            ("f32", "%r = arith.mulf %a, %b : f32"),
+            ("f32", "%r = arith.divf %b, %a : f32"),
+            ("f32", "%r = arith.maximumf %a, %b : f32"),
+            ("f32", "%k = arith.constant 0xFF800000 : f32\n%m = arith.maximumf %k, %b : f32\n%r = math.exp %m : f32"),
+        ],
+    );
+    for place in places() {
+        let out = place.floats(&text, &[floats(&[inf, inf, -inf, inf]), floats(&[1.0, -inf, 2.0, 0.0])]);
+        let name = place.name();
+        assert_eq!([out[0][0], out[0][2], out[0][3]], [inf, -inf, inf], "{name}");
+        assert!(out[0][1].is_nan() && out[1][3].is_nan(), "{name}: {out:?}");
+        assert_eq!(out[1][..3], [inf, -inf, -inf], "{name}");
+        assert_eq!([out[2][0], out[2][2], out[2][3]], [0.0, 0.0, 0.0], "{name}");
+        assert_eq!(out[3], [inf, inf, 2.0, inf], "{name}");
+        assert_eq!([out[4][1], out[4][3]], [0.0, 1.0], "{name}");
+    }
+}
+
+/// `(1 + 2^-12)^2 - (1 + 2^-11)` is 2^-24 with one rounding and 0 with two.
+#[test]
+fn contraction_of_products_and_sums() {
+    let text =
+        pointwise(8, &["f32", "f32", "f32"], &[("f32", "%p = arith.mulf %a, %b : f32\n%r = arith.addf %p, %c : f32")]);
+    let (a, c) = (1.0 + 2f32.powi(-12), -(1.0 + 2f32.powi(-11)));
+    for place in places() {
+        let out = place.floats(&text, &[floats(&[a; 8]), floats(&[a; 8]), floats(&[c; 8])]);
+        let (once, twice) = (2f32.powi(-24), 0.0);
+        assert!(out[0].iter().all(|x| *x == once || *x == twice), "{}: {:?}", place.name(), out[0]);
+        assert!(out[0].iter().all(|x| *x == out[0][0]), "{}: every lane rounds alike: {:?}", place.name(), out[0]);
+    }
+}
+
+/// Sums are within the bound of any order, of whole numbers exact, and always the same.
+#[test]
+fn reassociation_in_sums() {
+    for (m, n) in [(3, 1000), (3, 1001), (1, 150_000)] {
+        let text = row_reduction(m, n, "0.0", "arith.addf");
+        let values = numbers(m * n);
+        let whole: Vec<f32> = values.iter().map(|x| (x * 50.0).round()).collect();
+        for place in places() {
+            let what = format!("{} {m}x{n}", place.name());
+            let found = &place.floats(&text, &[matrix(n, &values)])[0];
+            for (row, found) in values.chunks(n).zip(found) {
+                let exact: f64 = row.iter().map(|x| f64::from(*x)).sum();
+                let size: f64 = row.iter().map(|x| f64::from(x.abs())).sum();
+                let bound = n as f64 * f64::from(f32::EPSILON) / 2.0 * size;
+                assert!((f64::from(*found) - exact).abs() <= bound, "{what}: {found} is not {exact}");
+            }
+            let sums: Vec<f32> = whole.chunks(n).map(|r| r.iter().sum()).collect();
+            assert_eq!(place.floats(&text, &[matrix(n, &whole)])[0], sums, "{what}");
+            let bits = |threads| place.run_on(&text, &[matrix(n, &values)], threads);
+            let first = bits(1);
+            assert_eq!(first, bits(1), "{what}: two runs");
+            assert_eq!(first, bits(2), "{what}: another number of threads");
+        }
+    }
+}
+
+#[test]
+fn denormals() {
+    let small = 1e-40f32;
+    let text = pointwise(4, &["f32"], &[("f32", "%k = arith.constant 0.5 : f32\n%r = arith.mulf %a, %k : f32")]);
+    for place in places() {
+        let out = &place.floats(&text, &[floats(&[small, -small, f32::MIN_POSITIVE, 4.0])])[0];
+        assert_eq!(out[3], 2.0);
+        for (found, kept) in out[..3].iter().zip([small * 0.5, -small * 0.5, f32::MIN_POSITIVE * 0.5]) {
+            let flushed = place.gpu && *found == 0.0;
+            assert!(*found == kept || flushed, "{}: {out:?}", place.name());
+        }
+    }
+}
+
+#[test]
+fn integers_wrap() {
+    let text = pointwise(
+        3,
+        &["i32", "i32"],
+        &[
+            ("i32", "%r = arith.addi %a, %b : i32"),
+            ("i32", "%r = arith.subi %a, %b : i32"),
+            ("i32", "%r = arith.muli %a, %b : i32"),
+        ],
+    );
+    let (a, b) = ([i32::MAX, i32::MIN, 123_456_789], [1, 1, 987_654_321]);
+    for place in places() {
+        let out = place.ints(&text, &[ints(&a), ints(&b)]);
+        let expected = |f: fn(i32, i32) -> i32| a.iter().zip(&b).map(|(a, b)| f(*a, *b)).collect::<Vec<_>>();
+        assert_eq!(out[0], expected(i32::wrapping_add), "{}", place.name());
+        assert_eq!(out[1], expected(i32::wrapping_sub), "{}", place.name());
+        assert_eq!(out[2], expected(i32::wrapping_mul), "{}", place.name());
+    }
+}
+
+/// Every other element is right where one divides by zero. On the CPU this takes a process of its own: the machine may trap.
+#[test]
+fn integer_division_by_zero() {
+    let text = pointwise(
+        4,
+        &["i32", "i32"],
+        &[("i32", "%r = arith.divsi %a, %b : i32"), ("i32", "%r = arith.remsi %a, %b : i32")],
+    );
+    for place in places().into_iter().filter(|p| p.gpu) {
+        let out = place.ints(&text, &[ints(&[7, 7, i32::MIN, -9]), ints(&[2, 0, -1, 4])]);
+        assert_eq!([out[0][0], out[0][3], out[1][0], out[1][3]], [3, -2, 1, -1], "{}", place.name());
+    }
+    let folder = std::env::temp_dir().join(format!("monopour-numerics-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("the temporary folder is writable");
+    let model = folder.join("division.mlir");
+    let zero = "%k = arith.constant 0 : i32\n%z = arith.muli %b, %k : i32\n%r = arith.divsi %a, %z : i32";
+    std::fs::write(&model, pointwise(4, &["i32", "i32"], &[("i32", zero)])).expect("the temporary folder is writable");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_monopour"));
+    let status = command.arg("run").arg(&model).args(["--random", "1", "--device", "cpu"]).output();
+    let status = status.expect("the program starts").status;
+    let _ = std::fs::remove_dir_all(&folder);
+    // Without a code it ended by the machine's signal; it must not fail as if the model were wrong.
+    assert!(status.code().is_none_or(|c| c == 0), "{status}");
+}
+
+#[test]
+fn floats_to_integers_out_of_range() {
+    let text = pointwise(
+        6,
+        &["f32"],
+        &[("i32", "%r = arith.fptosi %a : f32 to i32"), ("i32", "%r = arith.fptoui %a : f32 to i32")],
+    );
+    for place in places() {
+        let out = place.ints(&text, &[floats(&[1.9, f32::NAN, 1e20, f32::INFINITY, 2_147_483_520.0, 0.5])]);
+        for result in &out {
+            assert_eq!([result[0], result[4], result[5]], [1, 2_147_483_520, 0], "{}", place.name());
+        }
+    }
+}
+
+#[test]
+fn bools_are_bytes_of_0_and_1() {
+    let values: Vec<f32> = numbers(37);
+    let text = pointwise(37, &["f32"], &[("i1", "%k = arith.constant 0.0 : f32\n%r = arith.cmpf ogt, %a, %k : f32")]);
+    let back = pointwise(37, &["i1"], &[("i32", "%r = arith.extui %a : i1 to i32")]);
+    let expected: Vec<u8> = values.iter().map(|x| u8::from(*x > 0.0)).collect();
+    for place in places() {
+        assert_eq!(place.run(&text, &[floats(&values)])[0], expected, "{}", place.name());
+        let bools = HostTensor::new(DType::I1, vec![37], expected.clone()).expect("a byte each");
+        let ints: Vec<u8> = place.ints(&back, &[bools])[0].iter().map(|x| *x as u8).collect();
+        assert_eq!(ints, expected, "{}", place.name());
+    }
+}
+
+#[test]
+fn indices_are_eight_bytes_in_memory() {
+    let text = "func.func @main(%x: tensor<5xindex>) -> (tensor<5xindex>, tensor<5xi32>) {\n  %e = tensor.empty() : tensor<5xindex>\n  %f = tensor.empty() : tensor<5xi32>\n  %y:2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]} ins(%x : tensor<5xindex>) outs(%e, %f : tensor<5xindex>, tensor<5xi32>) {\n  ^bb0(%a: index, %o: index, %p: i32):\n    %i = linalg.index 0 : index\n    %k = arith.constant 1000000 : index\n    %m = arith.muli %i, %k : index\n    %r = arith.addi %m, %a : index\n    %q = arith.index_cast %r : index to i32\n    linalg.yield %r, %q : index, i32\n  } -> (tensor<5xindex>, tensor<5xi32>)\n  return %y#0, %y#1 : tensor<5xindex>, tensor<5xi32>\n}\n";
+    let input: Vec<i64> = vec![0, 1, -2, 40, -5_000_000];
+    let tensor = HostTensor::new(DType::Index, vec![5], input.iter().flat_map(|v| v.to_le_bytes()).collect())
+        .expect("eight bytes each");
+    let expected: Vec<i64> = input.iter().enumerate().map(|(i, x)| i as i64 * 1_000_000 + x).collect();
+    for place in places() {
+        let out = place.run(text, std::slice::from_ref(&tensor));
+        assert_eq!(each(&out[0], i64::from_le_bytes), expected, "{}", place.name());
+        let narrow: Vec<i32> = expected.iter().map(|x| *x as i32).collect();
+        assert_eq!(each(&out[1], i32::from_le_bytes), narrow, "{}", place.name());
+    }
+}
+
+/// On the CPU an index has 64 bits in a register, too.
+#[test]
+fn indices_of_the_cpu_have_64_bits() {
+    let wide = "%k = arith.constant 3000000000 : index\n%i = arith.index_cast %a : i32 to index\n%m = arith.muli %i, %k : index\n%d = arith.constant 1000000000 : index\n%q = arith.divsi %m, %d : index\n%r = arith.index_cast %q : index to i32";
+    let text = pointwise(3, &["i32"], &[("i32", wide)]);
+    let cpu = places().remove(0);
+    assert_eq!(cpu.ints(&text, &[ints(&[1, 7, -5])])[0], [3, 21, -15]);
+}
+
+/// What lies outside is undefined, but no other memory is touched and nothing hangs; what lies inside is right.
+#[test]
+fn extracts_out_of_range_on_a_gpu() {
+    let text = "func.func @main(%x: tensor<6xf32>, %at: tensor<5xi32>) -> tensor<5xf32> {\n  %e = tensor.empty() : tensor<5xf32>\n  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]} ins(%at : tensor<5xi32>) outs(%e : tensor<5xf32>) {\n  ^bb0(%a: i32, %o: f32):\n    %i = arith.index_cast %a : i32 to index\n    %r = tensor.extract %x[%i] : tensor<6xf32>\n    linalg.yield %r : f32\n  } -> tensor<5xf32>\n  return %y : tensor<5xf32>\n}\n";
+    let x = [10.0, 11.0, 12.0, 13.0, 14.0, 15.0];
+    for place in places() {
+        let inside = place.floats(text, &[floats(&x), ints(&[5, 0, 3, 3, 1])]);
+        assert_eq!(inside[0], [15.0, 10.0, 13.0, 13.0, 11.0], "{}", place.name());
+        if place.gpu {
+            let out = place.floats(text, &[floats(&x), ints(&[2, -1, 6, i32::MAX, 5])]);
+            assert_eq!([out[0][0], out[0][4]], [12.0, 15.0]);
+            // Clamped: an element of the tensor, the nearest one.
+            assert_eq!(out[0][1..4], [10.0, 15.0, 15.0]);
+        }
+    }
+}
