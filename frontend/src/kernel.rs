@@ -13,6 +13,29 @@ use monopour_program::GpuDescription;
 const MAX_GRID: i64 = 65_535;
 /// Dimensions of a grid.
 pub(crate) const MAX_GRID_RANK: usize = 3;
+/// Columns of a product that leave most lanes idle.
+const FEW_COLUMNS: i64 = 4;
+
+/// Where invocations find the operands that they share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Share {
+    /// Each loads its own.
+    None,
+    /// In registers of the subgroup, by shuffles.
+    Subgroup,
+    /// In workgroup memory, between barriers.
+    Workgroup,
+}
+
+impl Share {
+    fn as_str(self) -> &'static str {
+        match self {
+            Share::None => "none",
+            Share::Subgroup => "subgroup",
+            Share::Workgroup => "workgroup",
+        }
+    }
+}
 
 /// The choice for one dispatch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,8 +47,7 @@ pub(crate) struct Kernel {
     pub register_tile: Vec<i64>,
     pub reduction_step: i64,
     pub vector_width: i64,
-    /// Whether operands are shared by subgroup shuffles.
-    pub shuffles: bool,
+    pub share: Share,
     pub subgroup_size: Option<i64>,
 }
 
@@ -39,7 +61,7 @@ impl Kernel {
             register_tile: vec![1],
             reduction_step: 1,
             vector_width: 1,
-            shuffles: false,
+            share: Share::None,
             subgroup_size: None,
         }
     }
@@ -55,7 +77,7 @@ impl Kernel {
             ("class", Attr::string(cx, self.class.as_str())),
             ("reduction_step", Attr::i64(cx, self.reduction_step)),
             ("register_tile", Attr::dense_i64(cx, &self.register_tile)),
-            ("share", Attr::string(cx, if self.shuffles { "subgroup" } else { "none" })),
+            ("share", Attr::string(cx, self.share.as_str())),
             ("tile", Attr::dense_i64(cx, &self.grid_tile())),
             ("vector_width", Attr::i64(cx, self.vector_width)),
             ("workgroup_size", Attr::dense_i32(cx, &self.workgroup_size)),
@@ -85,6 +107,11 @@ fn shuffled_subgroup(gpu: &GpuDescription) -> Option<i64> {
     (gpu.is_cpu_adapter() && gpu.exact_subgroup_size() == Some(8)).then_some(8)
 }
 
+/// Where operands are shared without shuffles: barriers cost more than they save on software adapters.
+fn unshuffled(gpu: &GpuDescription) -> Share {
+    if gpu.is_cpu_adapter() { Share::None } else { Share::Workgroup }
+}
+
 /// The widest access of at most `wanted` elements that divides one of the extents.
 fn common_width(wanted: i64, extents: &[i64]) -> i64 {
     let divides = |w: i64| extents.iter().any(|e| *e != DYNAMIC && e % w == 0);
@@ -98,8 +125,11 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     let extent = |d: Option<&usize>| d.and_then(|d| all.get(*d)).copied().unwrap_or(1);
     // The widest access that any operand allows; distribution narrows those whose rows are not multiples of it.
     let contiguous = [extent(roles.n.last()), extent(roles.k.last())];
+    // With few columns the rows take the place of the columns: lanes lie along them.
+    let few = roles.n.is_empty() || roles.n.iter().map(|d| known(loops.extents[*d])).product::<i64>() <= FEW_COLUMNS;
     // Batches and all but the last rows and columns by one.
     let sized = |rows: i64, columns: i64| {
+        let rows = if few { columns } else { rows };
         let mut tile = vec![0; loops.extents.len()];
         let set = |tile: &mut Vec<i64>, dims: &[usize], size: i64| {
             for (i, d) in dims.iter().enumerate() {
@@ -119,7 +149,7 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
             register_tile: vec![16, 8],
             reduction_step: 8,
             vector_width: common_width(8, &contiguous),
-            shuffles: true,
+            share: Share::Subgroup,
             subgroup_size: Some(8),
         };
     }
@@ -128,9 +158,9 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         tile: sized(64, 64),
         workgroup_size: [16, 16, 1],
         register_tile: vec![4, 4],
-        reduction_step: 4,
+        reduction_step: 16,
         vector_width: common_width(4, &contiguous),
-        shuffles: false,
+        share: unshuffled(gpu),
         subgroup_size: None,
     }
 }
@@ -154,9 +184,9 @@ fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         tile,
         workgroup_size: if shuffled { [8, 1, 1] } else { [16, 16, 1] },
         register_tile: if shuffled { vec![14, 8] } else { vec![2, 4] },
-        reduction_step: if shuffled { 8 } else { 4 },
+        reduction_step: if shuffled { 8 } else { 16 },
         vector_width: common_width(if shuffled { 8 } else { 4 }, &[run]),
-        shuffles: shuffled,
+        share: if shuffled { Share::Subgroup } else { unshuffled(gpu) },
         subgroup_size: shuffled.then_some(8),
     }
 }
@@ -194,7 +224,7 @@ fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel 
         register_tile: vec![together],
         reduction_step: 1,
         vector_width: common_width(if software { 8 } else { 4 }, &[inner]),
-        shuffles,
+        share: if shuffles { Share::Subgroup } else { Share::None },
         subgroup_size: subgroup.filter(|_| shuffles),
     }
 }
@@ -212,7 +242,7 @@ fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         register_tile: vec![width],
         reduction_step: 1,
         vector_width: width,
-        shuffles: false,
+        share: Share::None,
         subgroup_size: None,
     }
 }
@@ -238,7 +268,7 @@ fn gpu_generic(loops: &Loops, gpu: &GpuDescription) -> Kernel {
         register_tile: vec![1],
         reduction_step: 1,
         vector_width: 1,
-        shuffles: false,
+        share: Share::None,
         subgroup_size: None,
     }
 }

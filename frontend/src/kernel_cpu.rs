@@ -3,7 +3,7 @@
 //! Extents are static, so that a tile that divides them leaves no remainder inside a task; where none does, the loop is not cut.
 
 use crate::dispatch::{Class, Dispatch};
-use crate::kernel::{self, Kernel};
+use crate::kernel::{self, Kernel, Share};
 use crate::linalg::{self, Loops};
 use crate::{pack, products, rows};
 use monopour_ir::{DYNAMIC, Op, Type};
@@ -56,7 +56,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
         register_tile,
         reduction_step: 1,
         vector_width: lanes,
-        shuffles: false,
+        share: Share::None,
         subgroup_size: None,
     };
     (kernel, inner)
@@ -224,7 +224,7 @@ fn task_tile(extent: i64, wanted: i64, register: i64) -> i64 {
 /// The divisor of `extent` between half and twice `wanted` that leaves the smallest part of a register tile over; of equal ones
 /// that closest to `wanted`.
 fn even_tile(extent: i64, wanted: i64, register: i64) -> Option<i64> {
-    let candidates = (wanted / 2..=wanted * 2).filter(|d| extent % d == 0);
+    let candidates = ((wanted / 2).max(1)..=wanted * 2).filter(|d| extent % d == 0);
     candidates.min_by_key(|d| (d % register * 64 / d, (d - wanted).abs()))
 }
 

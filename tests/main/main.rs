@@ -12,4 +12,5 @@ mod phases;
 mod programs;
 mod random;
 mod suite;
+mod threads;
 mod windows;

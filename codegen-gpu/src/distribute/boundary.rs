@@ -55,7 +55,8 @@ fn flat_type(op: Op, ty: Type, unknown: bool) -> Result<Type, Diagnostics> {
     let memref =
         memref.ok_or_else(|| error::not_a_tile(op, &format!("argument type {ty} is not static and contiguous")))?;
     let extent = if unknown { DYNAMIC } else { memref.shape.iter().product() };
-    if memref.offset != 0 {
+    // Upstream keeps a layout through reshapes, even where it is the usual one.
+    if ty.memref_layout().is_some_and(|layout| !layout.is_identity()) {
         return Ok(Type::strided_memref(&[extent], memref.element, memref.offset, &[1], memref.memory_space));
     }
     Ok(Type::memref(&[extent], memref.element, memref.memory_space))

@@ -154,8 +154,8 @@ fn kernel(
     let place =
         Place { device, worker, end, at_once: grid.at_once(), buffers: signature.buffers, passed: signature.ids.start };
     let (entry, scratch) = write(&mut code, func, &model, &attr, &place)?;
-    if grid.most.is_some() && !scratch.is_empty() {
-        // The next tile takes the same scratch.
+    if grid.most.is_some() {
+        // The next tile takes the same memory.
         code.barrier()?;
     }
     boundary::count_copies(code.rw, func, &model);
@@ -186,10 +186,11 @@ fn write(
     let mut declined = String::new();
     let groups = if model.is_straight() { groups::split(model) } else { steps::groups(model) };
     if !model.is_straight() {
-        declined = "the body has control flow or single accesses".into();
+        if let "contraction" | "convolution" | "row" = attr.class.as_str() {
+            declined = "the body has control flow or single accesses".into();
+        }
     } else if let "contraction" | "convolution" = attr.class.as_str() {
-        let most_bytes = u64::from(place.device.limits.max_workgroup_storage_bytes);
-        match contraction::plan(&mut evaluator, &groups, attr, most_bytes) {
+        match contraction::plan(&mut evaluator, &groups, attr, place.device) {
             Ok(plan) => {
                 evaluator.lanes = plan.argument_lanes(&evaluator);
                 contraction::write(code, &evaluator, &plan, attr)?;

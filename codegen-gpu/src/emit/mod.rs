@@ -18,6 +18,7 @@
 //! memory as one `vec4<u64>`: on adapters with 64-bit integers one wide access costs what a narrow one does.
 
 mod arith;
+mod convert;
 mod gpu;
 mod math;
 mod memref;

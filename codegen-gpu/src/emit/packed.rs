@@ -93,7 +93,7 @@ pub(super) fn store(
 /// Words that an access of several lanes covers; it starts at a word.
 fn word_count(op: Op, bits: u32, shape: Shape) -> Result<u32, Diagnostics> {
     let covered = bits * shape.lanes;
-    if covered % 32 != 0 {
+    if !covered.is_multiple_of(32) {
         let ty = op.operand(0).ty();
         return Err(error::unsupported_type(op, ty, "an access to packed elements covers one of them or whole words"));
     }

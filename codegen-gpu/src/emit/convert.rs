@@ -1,0 +1,75 @@
+//! Conversions between numbers, lane by lane.
+
+use super::arith::unsigned_operand;
+use super::module::{Ex, Kernel, Lowered, Shape};
+use super::{narrow, types};
+use crate::error;
+use monopour_ir::{Diagnostics, Op};
+use naga::{BinaryOperator as B, Literal, ScalarKind, UnaryOperator as U};
+
+/// The ops of `arith` that make a number of one type out of one of another.
+pub(super) fn emit(kernel: &mut Kernel, op: Op, to: Shape) -> Result<Lowered, Diagnostics> {
+    let from = types::shape(kernel, op, op.operand(0).ty())?;
+    let unsigned = matches!(op.name(), "arith.extui" | "arith.uitofp" | "arith.index_castui");
+    let a = if unsigned { unsigned_operand(kernel, op, 0, from.lanes) } else { kernel.operand(op, 0) };
+    let (kind, width) = (to.scalar.kind, to.scalar.width);
+    let bool_operand = from.scalar.kind == ScalarKind::Bool;
+    match op.name() {
+        "arith.extsi" | "arith.sitofp" if bool_operand => Ok(kernel.map(a, |k, a| {
+            let number = k.convert(a, kind, width);
+            k.unary(U::Negate, number)
+        })),
+        "arith.extui" | "arith.uitofp" | "arith.index_castui" if !bool_operand => Ok(kernel.map(a, |k, a| {
+            let unsigned = k.bitcast(a, ScalarKind::Uint);
+            if kind == ScalarKind::Float {
+                k.convert(unsigned, kind, width)
+            } else {
+                widen_unsigned(k, unsigned, width)
+            }
+        })),
+        "arith.trunci" | "arith.index_cast" | "arith.index_castui" if kind == ScalarKind::Bool => {
+            Ok(kernel.map(a, |k, a| low_bit(k, a, from)))
+        }
+        "arith.fptoui" => Ok(kernel.map(a, |k, a| {
+            let unsigned = k.convert(a, ScalarKind::Uint, width);
+            k.bitcast(unsigned, ScalarKind::Sint)
+        })),
+        "arith.bitcast" if from.scalar.width != to.scalar.width => half_bits(kernel, op, a, from, to),
+        "arith.bitcast" => Ok(kernel.map(a, |k, a| if from.scalar.kind == kind { a } else { k.bitcast(a, kind) })),
+        "arith.index_cast" | "arith.extsi" | "arith.trunci" if from.scalar == to.scalar => Ok(a),
+        "arith.extf" | "arith.truncf" | "arith.sitofp" | "arith.uitofp" | "arith.fptosi" | "arith.extsi"
+        | "arith.extui" | "arith.trunci" | "arith.index_cast" | "arith.index_castui" => {
+            Ok(kernel.map(a, |k, a| k.convert(a, kind, width)))
+        }
+        _ => Err(error::unsupported_op(op)),
+    }
+}
+
+/// f16 to i16 and back; the integer lies in a register of 32 bits.
+fn half_bits(kernel: &mut Kernel, op: Op, a: Lowered, from: Shape, to: Shape) -> Result<Lowered, Diagnostics> {
+    match (a, from.scalar.width, to.scalar.width) {
+        (Lowered::One(a), 4, 2) if from.lanes == 1 => {
+            let word = kernel.bitcast(a, ScalarKind::Uint);
+            Ok(Lowered::One(narrow::half_from_word(kernel, word)))
+        }
+        (Lowered::One(a), 2, 4) if from.lanes == 1 => {
+            let word = narrow::half_to_word(kernel, a);
+            Ok(Lowered::One(kernel.bitcast(word, ScalarKind::Sint)))
+        }
+        _ => Err(error::unsupported_op(op)),
+    }
+}
+
+fn widen_unsigned(k: &mut Kernel, a: Ex, width: u8) -> Ex {
+    let wide = k.convert(a, ScalarKind::Uint, width);
+    k.bitcast(wide, ScalarKind::Sint)
+}
+
+fn low_bit(k: &mut Kernel, a: Ex, shape: Shape) -> Ex {
+    let wide = shape.scalar.width == 8;
+    let (one, zero) =
+        if wide { (k.literal(Literal::I64(1)), k.literal(Literal::I64(0))) } else { (k.i32(1), k.i32(0)) };
+    let (one, zero) = (k.splat(one, shape.lanes), k.splat(zero, shape.lanes));
+    let bit = k.binary(B::And, a, one);
+    k.binary(B::NotEqual, bit, zero)
+}
