@@ -29,7 +29,7 @@ const ALLOCATIONS: &[&str] = &["memref.alloc", "bufferization.clone", "func.call
 /// Results are memory of somebody else.
 const FOREIGN: &[&str] = &["memref.alloca", "memref.get_global", "bufferization.to_buffer"];
 /// Ops with regions that forward memrefs in a known way.
-const REGION_OPS: &[&str] = &["scf.if", "scf.for", "scf.forall"];
+const REGION_OPS: &[&str] = &["scf.if", "scf.for", "scf.forall", "scf.while"];
 
 /// The facts of a function, and what their ids stand for.
 pub(crate) struct Collected {
@@ -62,7 +62,9 @@ pub(crate) fn check(function: Op, skip: bool) -> Result<(), Diagnostics> {
     let mut errors = Diagnostics::default();
     let mut visit = vec![function];
     while let Some(op) = visit.pop() {
-        if let Some(error) = refusal(op) {
+        // Upstream's form has no rule for loops with two regions.
+        let is_new = !skip && op.is("scf.while") && has_memrefs(op);
+        if let Some(error) = refusal(op).or_else(|| is_new.then(|| unowned(op, "carries memrefs"))) {
             errors.0.push(error);
         }
         if skip && is_dispatch(op) {
@@ -75,6 +77,12 @@ pub(crate) fn check(function: Op, skip: bool) -> Result<(), Diagnostics> {
         }
     }
     if errors.has_errors() { Err(errors) } else { Ok(()) }
+}
+
+fn unowned(op: Op, what: &str) -> Diagnostic {
+    let message = format!("{} {what}, and nothing says who owns it", op.name());
+    Diagnostic::error("D0103", op.location(), message)
+        .with_help("allocate with memref.alloc, and make views with memref operations")
 }
 
 fn refusal(op: Op) -> Option<Diagnostic> {
@@ -102,11 +110,7 @@ fn refusal(op: Op) -> Option<Diagnostic> {
     let known = [VIEWS, ALLOCATIONS, FOREIGN, REGION_OPS].iter().any(|list| list.contains(&op.name()));
     let holds = op.operands().iter().chain(&op.results()).any(|v| v.ty().is_memref() && v.ty().element().is_memref());
     if (makes && !known) || holds {
-        let what = if holds { "stores memrefs in memory" } else { "makes a memref" };
-        return Some(
-            error("D0103", format!("{} {what}, and nothing says who owns it", op.name()))
-                .with_help("allocate with memref.alloc, and make views with memref operations"),
-        );
+        return Some(unowned(op, if holds { "stores memrefs in memory" } else { "makes a memref" }));
     }
     let carries = op.body().is_some_and(|b| b.args().iter().any(|a| a.ty().is_memref()));
     let linalg_like = op.dialect() == "linalg";
@@ -178,6 +182,8 @@ impl Walk {
             name if ALLOCATIONS.contains(&name) => MemrefKind::Allocation,
             name if FOREIGN.contains(&name) => MemrefKind::Foreign,
             name if VIEWS.contains(&name) => MemrefKind::View,
+            // Its memrefs pass from region to region with their ownership.
+            "scf.while" => MemrefKind::Allocation,
             _ => MemrefKind::RegionResult,
         };
         let operands: Vec<ValueId> = op.operands().iter().filter_map(|v| self.ids.get(v).copied()).collect();
@@ -211,7 +217,8 @@ impl Walk {
     /// Iteration arguments of a loop.
     fn arguments(&mut self, op: Op, block: Block, id: BlockId) {
         for (index, arg) in block.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_memref()) {
-            let value = self.out.facts.argument(id, MemrefKind::RegionArgument);
+            let kind = if op.is("scf.while") { MemrefKind::Allocation } else { MemrefKind::RegionArgument };
+            let value = self.out.facts.argument(id, kind);
             self.name(arg, value);
             // Lower bound, upper bound and step come before the initial values; the induction variable before the arguments.
             let init = op.is("scf.for").then(|| op.operand(index + 2)).and_then(|v| self.ids.get(&v).copied());
@@ -231,7 +238,7 @@ impl Walk {
         for (index, operand) in op.operands().into_iter().enumerate() {
             let Some(value) = self.ids.get(&operand).copied() else { continue };
             let mut targets = Vec::new();
-            if op.is("func.return") {
+            if op.is("func.return") || parent.is("scf.while") {
                 targets.push(ForwardTo::Caller);
             } else if op.is("scf.yield") {
                 if parent.is("scf.for") {

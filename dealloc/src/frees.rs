@@ -81,7 +81,54 @@ pub(crate) fn insert(decided: Decided, stats: &mut Stats) -> Result<(), Diagnost
         }
         stats.deallocs += 1;
     }
+    for op in function.find_all("scf.while") {
+        give_to_loop(&mut rw, op, stats)?;
+    }
     Ok(())
+}
+
+/// The first iteration of an `scf.while` owns what it gets: an allocation that nothing uses afterwards, else a copy.
+fn give_to_loop(rw: &mut Rewriter, op: Op, stats: &mut Stats) -> Result<(), Diagnostics> {
+    for index in (0..op.num_operands()).filter(|i| op.operand(*i).ty().is_memref()) {
+        let value = op.operand(index);
+        if let Some(dealloc) = last_owner(op, value) {
+            rw.erase(dealloc);
+            stats.deallocs -= 1;
+            continue;
+        }
+        rw.set_point(InsertionPoint::Before(op));
+        let copy = copy_of(rw, op, value)?;
+        rw.set_operand(op, index, copy);
+        let message = format!("copied {} for a loop that frees or replaces what it gets", size_text(value.ty()));
+        stats.remarks.0.push(Diagnostic::remark("D0201", op.location(), message));
+        stats.remark_bytes.push(value.ty().static_size_bytes());
+        stats.clones += 1;
+    }
+    Ok(())
+}
+
+/// The dealloc of an allocation whose last use is this loop.
+fn last_owner(op: Op, value: Value) -> Option<Op> {
+    value.defining_op().filter(|d| d.is("memref.alloc") && d.block() == op.block())?;
+    let uses = value.uses();
+    let has_views = uses.iter().any(|u| u.op.results().iter().any(|r| r.ty().is_memref()) && u.op != op);
+    let inside = uses.iter().any(|u| u.op != op && u.op.is_inside(op));
+    let given_once = uses.iter().filter(|u| u.op == op).count() == 1;
+    let mut deallocs = uses.iter().filter(|u| u.op.is("memref.dealloc"));
+    let (dealloc, None) = (deallocs.next()?.op, deallocs.next()) else { return None };
+    let is_after = dealloc.block() == op.block() && op.is_before_in_block(dealloc);
+    let used_later = uses.iter().any(|u| {
+        let mut at = Some(u.op);
+        while let Some(o) = at.filter(|o| o.block() != op.block()) {
+            at = o.parent();
+        }
+        at.is_none_or(|o| o != dealloc && o != op && !o.is_before_in_block(op))
+    });
+    (given_once && is_after && !has_views && !inside && !used_later).then_some(dealloc)
+}
+
+fn size_text(ty: Type) -> String {
+    ty.static_size_bytes().map_or_else(|| "a buffer of dynamic size".to_owned(), |b| format!("{b} bytes"))
 }
 
 /// Returns a copy where the memory is not the function's to give away.
@@ -101,12 +148,15 @@ fn own_result(
     };
     let copy = indicators.owned(rw, terminator, value, give)?;
     rw.set_operand(terminator, index, copy);
-    let size =
-        value.ty().static_size_bytes().map_or_else(|| "a buffer of dynamic size".to_owned(), |b| format!("{b} bytes"));
+    let size = size_text(value.ty());
     let unless = if matches!(give, Give::If(_)) { ", unless it turns out to be owned" } else { "" };
-    let message = format!(
-        "copied {size} for result {index}{unless}: a caller owns its results, and this one is an argument, a constant or another result"
-    );
+    let message = if terminator.is("func.return") {
+        format!(
+            "copied {size} for result {index}{unless}: a caller owns its results, and this one is an argument, a constant or another result"
+        )
+    } else {
+        format!("copied {size} for operand {index} of {}{unless}: an iteration owns what it gets", terminator.name())
+    };
     stats.remarks.0.push(Diagnostic::remark("D0201", terminator.location(), message));
     stats.remark_bytes.push(value.ty().static_size_bytes());
     stats.clones += 1;

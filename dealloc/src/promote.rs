@@ -10,10 +10,15 @@
 //! ```
 //!
 //! A task calls no allocator. The alloca stands at the start of the task: in a loop it would take new stack each time.
+//! A buffer of dynamic size whose size has a constant bound (a tile at the edge) takes as much stack as that. One that is too large
+//! for the stack is a slice of a host buffer with a place for each task, which lives around the dispatch.
 //! Requires: no iteration hands the buffer on, which is checked.
-//! Limits: sizes known at compile time, [`MAX_BUFFER_BYTES`] for one buffer and [`MAX_TASK_BYTES`] for all of a task (D0104).
+//! Limits: [`MAX_BUFFER_BYTES`] of stack for one buffer and [`MAX_TASK_BYTES`] for all of a task; beyond, the size must be known
+//! before the dispatch (D0104).
 
-use monopour_ir::{Block, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Value};
+use monopour_ir::{
+    Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Rewriter, Type, Value,
+};
 
 use crate::collect::is_dispatch;
 
@@ -32,8 +37,9 @@ pub fn run(module: Op) -> Result<u32, Diagnostics> {
     for dispatch in module.find_all("scf.forall").into_iter().filter(|op| is_dispatch(*op)) {
         let mut task_bytes = 0u64;
         for alloc in dispatch.find_all("memref.alloc") {
-            match stack_bytes(dispatch, alloc).and_then(|bytes| add(&mut task_bytes, bytes)) {
-                Ok(()) => plan.push((dispatch, alloc)),
+            let stacked = stack_bytes(dispatch, alloc).and_then(|bytes| add(&mut task_bytes, bytes));
+            match stacked.or_else(|why| if can_hoist(dispatch, alloc) { Ok(false) } else { Err(why) }) {
+                Ok(on_stack) => plan.push((dispatch, alloc, on_stack)),
                 Err(why) => errors.0.push(
                     Diagnostic::error(
                         "D0104",
@@ -49,25 +55,157 @@ pub fn run(module: Op) -> Result<u32, Diagnostics> {
         return Err(errors);
     }
     let mut promoted = 0;
-    for (dispatch, alloc) in plan {
-        promote(dispatch, alloc)?;
+    for (dispatch, alloc, on_stack) in plan {
+        if on_stack {
+            promote(dispatch, alloc)?;
+        } else {
+            hoist(dispatch, alloc)?;
+        }
         promoted += 1;
     }
     Ok(promoted)
 }
 
-fn add(task_bytes: &mut u64, bytes: u64) -> Result<(), String> {
-    *task_bytes = task_bytes.saturating_add(bytes);
-    if *task_bytes > MAX_TASK_BYTES {
+/// Books stack of a task; true where there is enough.
+fn add(task_bytes: &mut u64, bytes: u64) -> Result<bool, String> {
+    let total = task_bytes.saturating_add(bytes);
+    if total > MAX_TASK_BYTES {
         return Err(format!("the buffers of this task take more than {MAX_TASK_BYTES} bytes together"));
     }
+    *task_bytes = total;
+    Ok(true)
+}
+
+/// The sizes of a buffer, each at most; `None` where one has no constant bound.
+fn bounded_shape(alloc: Op) -> Option<Vec<i64>> {
+    let mut dynamic = alloc.operands().into_iter();
+    let shape = alloc.result(0).ty().shape()?;
+    shape.into_iter().map(|size| if size == DYNAMIC { upper_bound(dynamic.next()?) } else { Some(size) }).collect()
+}
+
+/// A constant that an index certainly does not exceed.
+fn upper_bound(value: Value) -> Option<i64> {
+    if let Some(known) = value.constant_int() {
+        return Some(known);
+    }
+    let op = value.defining_op()?;
+    match op.name() {
+        "affine.min" => {
+            let results = op.attr("map")?.as_affine_map()?.results();
+            let known = results.into_iter().filter_map(|e| match e.kind() {
+                monopour_ir::AffineExprKind::Constant(bound) => Some(bound),
+                _ => None,
+            });
+            known.min()
+        }
+        "arith.minsi" | "arith.minui" => op.operands().into_iter().filter_map(upper_bound).min(),
+        _ => None,
+    }
+    .filter(|bound| *bound >= 0)
+}
+
+/// Whether a host buffer can hold this one for every task: sizes are known before the dispatch, and nothing hands it on.
+fn can_hoist(dispatch: Op, alloc: Op) -> bool {
+    let is_outside = |v: &Value| v.block().and_then(Block::parent_op).is_none_or(|o| !o.is_inside(dispatch));
+    // Views take the slice's layout: plain subviews can, which nothing views again.
+    let takes_layout = |u: monopour_ir::Use| {
+        let views = u.op.results().into_iter().filter(|r| r.ty().is_memref()).collect::<Vec<_>>();
+        views.is_empty()
+            || (u.op.is("memref.subview")
+                && u.op.result(0).ty().shape().map(|s| s.len()) == alloc.result(0).ty().shape().map(|s| s.len())
+                && u.op.result(0).uses().iter().all(|u| u.op.results().iter().all(|r| !r.ty().is_memref())))
+    };
+    alloc.operands().iter().all(is_outside)
+        && !is_handed_on(alloc.result(0))
+        && alloc.result(0).uses().into_iter().all(takes_layout)
+}
+
+/// Makes the buffer a slice, by the tile ids, of a buffer around the dispatch.
+fn hoist(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
+    let (cx, loc) = (alloc.context(), alloc.location());
+    let (Some(body), Some(memref)) = (dispatch.body(), alloc.result(0).ty().as_memref()) else { return Ok(()) };
+    let mut rw = Rewriter::new(cx);
+    let grid = dispatch.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
+    let ids: Vec<Value> = body.args().into_iter().take(grid.len()).collect();
+    let mut sizes: Vec<Value> =
+        dispatch.operands().into_iter().take(grid.iter().filter(|g| **g == DYNAMIC).count()).collect();
+    sizes.extend(alloc.operands());
+    let shape = [&grid[..], &memref.shape].concat();
+    rw.set_point(InsertionPoint::Before(dispatch));
+    let ty = Type::memref(&shape, memref.element, memref.memory_space);
+    let all = rw.create(
+        OpSpec::new("memref.alloc", loc)
+            .operands(&sizes)
+            .results(&[ty])
+            .attr("alignment", Attr::i64(cx, 64))
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count(&sizes), 0])),
+    )?;
+    rw.set_point(InsertionPoint::After(dispatch));
+    rw.create(OpSpec::new("memref.dealloc", loc).operands(&all.results()))?;
+    erase_deallocs(&mut rw, alloc);
+
+    let dense =
+        Type::memref(&shape, memref.element, memref.memory_space).as_memref().map(|m| m.strides).unwrap_or_default();
+    let strides = &dense[grid.len()..];
+    let slice_ty = Type::strided_memref(&memref.shape, memref.element, DYNAMIC, strides, memref.memory_space);
+    let offsets: Vec<i64> = shape.iter().enumerate().map(|(d, _)| if d < grid.len() { DYNAMIC } else { 0 }).collect();
+    let fixed: Vec<i64> = shape.iter().enumerate().map(|(d, s)| if d < grid.len() { 1 } else { *s }).collect();
+    rw.set_point(InsertionPoint::Before(alloc));
+    let slice = rw.create(
+        OpSpec::new("memref.subview", loc)
+            .operands(&all.results())
+            .operands(&ids)
+            .operands(&alloc.operands())
+            .results(&[slice_ty])
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, count(&ids), count(&alloc.operands()), 0]))
+            .attr("static_offsets", Attr::dense_i64(cx, &offsets))
+            .attr("static_sizes", Attr::dense_i64(cx, &fixed))
+            .attr("static_strides", Attr::dense_i64(cx, &vec![1; shape.len()])),
+    )?;
+    retype(&mut rw, alloc.result(0), slice.result(0));
+    rw.erase(alloc);
     Ok(())
+}
+
+/// Replaces a buffer by a slice of the same sizes in another layout; views of it follow.
+fn retype(rw: &mut Rewriter, old: Value, new: Value) {
+    rw.replace_all_uses(old, new);
+    let views = new.uses().into_iter().filter(|u| u.op.is("memref.subview") && u.index == 0);
+    for view in views {
+        if let Some(ty) = subview_type(view.op) {
+            rw.set_type(view.op.result(0), ty);
+        }
+    }
+}
+
+/// The type of a subview in terms of its source, if it drops no dimension.
+fn subview_type(view: Op) -> Option<Type> {
+    let source = view.operand(0).ty().as_memref()?;
+    let result = view.result(0).ty().as_memref()?;
+    let steps = view.attr("static_strides")?.as_ints()?;
+    if result.shape.len() != source.shape.len() {
+        return None;
+    }
+    let times = |a: i64, b: i64| if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a * b };
+    let strides: Vec<i64> = steps.iter().zip(&source.strides).map(|(a, b)| times(*a, *b)).collect();
+    Some(Type::strided_memref(&result.shape, result.element, DYNAMIC, &strides, result.memory_space))
+}
+
+fn count(values: &[Value]) -> i32 {
+    i32::try_from(values.len()).unwrap_or(i32::MAX)
+}
+
+fn erase_deallocs(rw: &mut Rewriter, alloc: Op) {
+    for used in alloc.result(0).uses().into_iter().filter(|u| u.op.is("memref.dealloc")) {
+        rw.erase(used.op);
+    }
 }
 
 /// How much stack the buffer takes, or why it cannot have it.
 fn stack_bytes(dispatch: Op, alloc: Op) -> Result<u64, String> {
     let ty = alloc.result(0).ty();
-    let Some(bytes) = ty.static_size_bytes() else { return Err(format!("the size of {ty} is not known")) };
+    let bytes = bounded_shape(alloc).and_then(|shape| Type::memref(&shape, ty.element(), None).static_size_bytes());
+    let Some(bytes) = bytes else { return Err(format!("the size of {ty} is not known")) };
     if bytes > MAX_BUFFER_BYTES {
         return Err(format!("{ty} takes {bytes} bytes, more than {MAX_BUFFER_BYTES}"));
     }
@@ -88,16 +226,61 @@ fn is_handed_on(value: Value) -> bool {
 fn promote(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
     let Some(body): Option<Block> = dispatch.body() else { return Ok(()) };
     let mut rw = Rewriter::new(alloc.context());
-    for used in alloc.result(0).uses().into_iter().filter(|u| u.op.is("memref.dealloc")) {
-        rw.erase(used.op);
-    }
+    erase_deallocs(&mut rw, alloc);
     rw.set_point(InsertionPoint::Start(body));
+    let ty = alloc.result(0).ty();
+    let Some(memref) = ty.as_memref() else { return Ok(()) };
+    let shape = bounded_shape(alloc).unwrap_or_default();
     let attrs = alloc.attrs();
-    let mut spec = OpSpec::new("memref.alloca", alloc.location()).results(&[alloc.result(0).ty()]);
-    for (name, value) in &attrs {
+    let alignment = attrs.iter().find(|(name, _)| name == "alignment");
+    let stack_ty = Type::memref(&shape, memref.element, memref.memory_space);
+    let mut spec = OpSpec::new("memref.alloca", alloc.location())
+        .results(&[stack_ty])
+        .attr("operandSegmentSizes", Attr::dense_i32(alloc.context(), &[0, 0]));
+    if let Some((name, value)) = alignment {
         spec = spec.attr(name, *value);
     }
     let new = rw.create(spec)?;
-    rw.replace_op(alloc, &new.results());
+    if stack_ty == ty {
+        rw.replace_op(alloc, &new.results());
+        return Ok(());
+    }
+    rw.set_point(InsertionPoint::Before(alloc));
+    let view = dense_view(&mut rw, alloc, new.result(0), &memref)?;
+    rw.replace_op(alloc, &[view]);
     Ok(())
+}
+
+/// The first elements of `stack` as the buffer that `alloc` makes.
+fn dense_view(rw: &mut Rewriter, alloc: Op, stack: Value, memref: &MemRefType) -> Result<Value, Diagnostics> {
+    let (cx, loc, index) = (alloc.context(), alloc.location(), Type::index(alloc.context()));
+    let mut dynamic = alloc.operands().into_iter();
+    let sizes: Vec<Option<Value>> =
+        memref.shape.iter().map(|s| if *s == DYNAMIC { dynamic.next() } else { None }).collect();
+    // Strides of the dense layout: computed where a size behind them is dynamic.
+    let (mut strides, mut stride): (Vec<Value>, Option<Value>) = (vec![], None);
+    for (dim, known) in memref.strides.iter().enumerate().rev() {
+        if *known == DYNAMIC
+            && let Some(stride) = stride
+        {
+            strides.push(stride);
+        }
+        let size = sizes[dim].unwrap_or_else(|| rw.const_index(memref.shape[dim], loc));
+        stride = Some(match stride {
+            None => size,
+            Some(s) => rw.create(OpSpec::new("arith.muli", loc).operands(&[s, size]).results(&[index]))?.result(0),
+        });
+    }
+    strides.reverse();
+    let operands: Vec<Value> = alloc.operands();
+    let spec = OpSpec::new("memref.reinterpret_cast", loc)
+        .operands(&[stack])
+        .operands(&operands)
+        .operands(&strides)
+        .results(&[alloc.result(0).ty()])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, count(&operands), count(&strides)]))
+        .attr("static_offsets", Attr::dense_i64(cx, &[0]))
+        .attr("static_sizes", Attr::dense_i64(cx, &memref.shape))
+        .attr("static_strides", Attr::dense_i64(cx, &memref.strides));
+    Ok(rw.create(spec)?.result(0))
 }

@@ -63,8 +63,8 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     }
     specialize::run(module)?;
     run_passes(module.op(), "builtin.module(canonicalize,cse)")?;
-    split_reduction::run(module, &mut rw)?;
     products::normalize(module, &mut rw);
+    split_reduction::run(module, &mut rw)?;
     unshare(module, &mut rw);
     fuse_form::run(module, &mut rw)
 }

@@ -58,7 +58,8 @@ pub(crate) fn loop_extents(op: Op) -> Option<Vec<i64>> {
     extents.into_iter().collect()
 }
 
-/// Whether every loop is parallel, every result is written through a permutation, and every operand is read through distinct dims.
+/// Whether every loop is parallel, every result is written through a permutation, and every operand is read through distinct dims;
+/// the body neither counts nor reads elsewhere.
 pub(crate) fn is_elementwise(op: Op) -> bool {
     let (Some(maps), Some(parallel)) = (indexing_maps(op), parallel_loops(op)) else { return false };
     let inputs = num_inputs(op);
@@ -67,6 +68,7 @@ pub(crate) fn is_elementwise(op: Op) -> bool {
         && maps.iter().all(|m| m.is_projected_permutation())
         && maps[inputs..].iter().all(|m| m.is_permutation())
         && op.find_all("linalg.index").is_empty()
+        && op.find_all("tensor.extract").is_empty()
 }
 
 /// Whether the body only moves data: it yields its arguments and computes nothing.

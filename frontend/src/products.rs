@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Ensures, after [`normalize`]: the loops of every reduction with one result are its result's dimensions in their order, then
-//! the reductions in theirs. So the loops of a contraction and of an elementwise op that reads its result are numbered alike.
+//! the reductions in the order of the first operand that has them all (sums of floats are reassociated by it). So the loops of a contraction and of an elementwise op that reads its result are numbered alike.
 
 use crate::linalg;
 use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Attr, Module, Op, Rewriter, Value};
@@ -174,7 +174,11 @@ fn new_order(op: Op) -> Option<Vec<usize>> {
     if !order.iter().all(|d| parallel[*d]) {
         return None;
     }
-    order.extend((0..parallel.len()).filter(|d| !order.contains(d)).collect::<Vec<_>>());
+    // The reductions in the order in which the first input that has them all is laid out.
+    let rest: Vec<usize> = (0..parallel.len()).filter(|d| !order.contains(d)).collect();
+    let laid_out = maps.iter().filter_map(|m| m.is_projected_permutation().then(|| m.dim_positions())?);
+    let laid_out = laid_out.map(|dims| dims.into_iter().filter(|d| rest.contains(d)).collect::<Vec<_>>());
+    order.extend(laid_out.into_iter().find(|dims| dims.len() == rest.len()).unwrap_or(rest));
     (!order.iter().enumerate().all(|(new, old)| new == *old)).then_some(order)
 }
 

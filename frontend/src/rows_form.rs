@@ -6,7 +6,7 @@
 use crate::block_graph::BlockGraph;
 use crate::rows::{self, Kind};
 use crate::{kernel, linalg};
-use monopour_ir::{Op, Value};
+use monopour_ir::{Op, Value, WalkOrder};
 use std::collections::HashSet;
 
 /// Longest rows that one group walks when there are fewer rows than [`FEW_ROWS`]: more would leave a device idle.
@@ -107,7 +107,7 @@ fn candidates(graph: &BlockGraph, members: &HashSet<Op>) -> Vec<Op> {
     found.into_iter().map(|i| graph.ops()[i]).collect()
 }
 
-/// Whether the op and the members read each other's values at their own rows, and it computes something.
+/// Whether the op and the members read each other's values at their own rows and not whole, and it computes something.
 fn joins(op: Op, rows: usize, members: &HashSet<Op>) -> bool {
     if linalg::is_data_movement(op) && linalg::num_inputs(op) == 0 {
         return false;
@@ -117,7 +117,14 @@ fn joins(op: Op, rows: usize, members: &HashSet<Op>) -> bool {
         let pairs = reader.operands().into_iter().zip(maps);
         pairs.filter(|(v, _)| v.defining_op().is_some_and(of)).all(|(_, map)| rows::reads_own_row(map, rows))
     };
-    own(op, &|def| members.contains(&def)) && members.iter().all(|m| own(*m, &|def| def == op))
+    let captures = |reader: Op, of: &dyn Fn(Op) -> bool| {
+        let inside = reader.nested(WalkOrder::Pre).into_iter().filter(|o| *o != reader);
+        inside.flat_map(Op::operands).filter_map(Value::defining_op).any(of)
+    };
+    own(op, &|def| members.contains(&def))
+        && members.iter().all(|m| own(*m, &|def| def == op))
+        && !captures(op, &|def| members.contains(&def))
+        && !members.iter().any(|m| captures(*m, &|def| def == op))
 }
 
 /// The chained destinations of a group; `None` where a value as long as the rows has no place.

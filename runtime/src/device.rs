@@ -344,10 +344,14 @@ impl GpuDevice {
         if let Some(message) = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             return Err(Error::DeviceLost { message });
         }
-        // A fault that `f` found itself says more than what follows from it.
-        let value = outcome?;
-        match reports.into_iter().flatten().next() {
-            None => Ok(value),
+        let report = reports.into_iter().flatten().next();
+        // A fault that `f` found itself says more than what follows from it; but a failed wait follows from a rejection.
+        let value = match outcome {
+            Err(Error::DeviceLost { .. }) if report.is_some() => None,
+            outcome => Some(outcome?),
+        };
+        match report {
+            None => value.ok_or_else(|| Error::DeviceLost { message: "nothing was submitted".into() }),
             Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::OutOfMemory { asked_bytes: 0 }),
             Some(error) => Err(Error::Rejected { doing: doing.to_owned(), message: one_line(&error) }),
         }

@@ -192,8 +192,7 @@ fn write(
             declined = "the body has control flow or single accesses".into();
         }
     } else if let "contraction" | "convolution" = attr.class.as_str() {
-        let most_bytes = u64::from(place.device.limits.max_workgroup_storage_bytes);
-        match contraction::plan(&mut evaluator, &groups, attr, most_bytes) {
+        match contraction::plan(&mut evaluator, &groups, attr, place.device) {
             Ok(plan) => {
                 evaluator.lanes = plan.argument_lanes(&evaluator);
                 contraction::write(code, &evaluator, &plan, attr)?;

@@ -51,12 +51,27 @@ fn unknown_owner() {
 
 #[test]
 fn too_large_for_the_stack() {
+    // Its size is known in the task only, and has no bound.
     let module = parse(
         "func.func @f(%b: memref<4xf32>) { scf.forall (%i) in (4) {
-        %a = memref.alloc() : memref<1024x1024xf32>
+        %a = memref.alloc(%i) : memref<?x1024xf32>
       } {monopour.kernel = {}}
       return }",
     );
-    let errors = promote::run(module.op()).expect_err("4 MiB");
+    let errors = promote::run(module.op()).expect_err("no bound");
     assert_eq!(errors.0[0].code, "D0104");
+}
+
+#[test]
+fn loops_of_two_regions_have_no_upstream_form() {
+    let text = "func.func @f(%t: memref<4xf32>, %c: i1) -> memref<4xf32> {
+        %r = scf.while (%a = %t) : (memref<4xf32>) -> memref<4xf32> {
+          scf.condition(%c) %a : memref<4xf32>
+        } do {
+        ^bb0(%b: memref<4xf32>):
+          scf.yield %b : memref<4xf32>
+        }
+        return %r : memref<4xf32>
+      }";
+    fails("D0103", text, &UPSTREAM);
 }

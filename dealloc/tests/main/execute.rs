@@ -109,7 +109,7 @@ impl Machine<'_> {
                 self.free(op, b)?;
                 vec![]
             }
-            "memref.subview" | "memref.cast" => vec![Val::Buffer(self.buffer(op.operand(0))?)],
+            "memref.subview" | "memref.cast" | "memref.expand_shape" | "memref.collapse_shape" => vec![Val::Buffer(self.buffer(op.operand(0))?)],
             "memref.extract_strided_metadata" => {
                 let base = Val::Buffer(self.buffer(op.operand(0))?);
                 let mut all = vec![Val::Number(0); op.num_results()];
@@ -138,6 +138,7 @@ impl Machine<'_> {
                 }
             }
             "scf.for" => self.for_loop(op)?,
+            "scf.while" => self.while_loop(op)?,
             "scf.forall" => {
                 for _ in 0..2 {
                     self.block(op.body().expect("a body"))?;
@@ -174,6 +175,28 @@ impl Machine<'_> {
             carried = self.block(body)?;
         }
         Ok(carried)
+    }
+
+    fn while_loop(&mut self, op: Op) -> Result<Vec<Val>, String> {
+        let (before, after) = (op.region(0).entry().expect("a body"), op.region(1).entry().expect("a body"));
+        let mut carried = Vec::new();
+        for v in op.operands() {
+            carried.push(match self.values.get(&v) {
+                Some(known) => *known,
+                None => Val::Number(self.number(v)),
+            });
+        }
+        let trips = self.choose(4);
+        for trip in 0.. {
+            self.values.extend(before.args().into_iter().zip(carried));
+            let passed = self.block(before)?.split_off(1);
+            if trip == trips {
+                return Ok(passed);
+            }
+            self.values.extend(after.args().into_iter().zip(passed));
+            carried = self.block(after)?;
+        }
+        unreachable!("the loop ends")
     }
 
     fn conditional_dealloc(&mut self, op: Op) -> Result<Vec<Val>, String> {

@@ -143,11 +143,60 @@ fn buffers_of_tasks_go_to_the_stack() {
 }
 
 #[test]
+fn buffers_too_large_for_the_stack_are_slices_of_a_host_buffer() {
+    let module = parse(
+        "func.func @f(%b: memref<4xf32>, %x: f32) {
+        scf.forall (%i) in (4) {
+          %t = memref.alloc() : memref<64x1024xf32>
+          linalg.fill ins(%x : f32) outs(%t : memref<64x1024xf32>)
+        } {monopour.kernel = {class = \"generic\"}}
+        return
+    }",
+    );
+    assert_eq!(promote::run(module.op()).expect("fits"), 1);
+    same(
+        &module.op().to_string(),
+        "module {
+      func.func @f(%arg0: memref<4xf32>, %arg1: f32) {
+        %alloc = memref.alloc() {alignment = 64 : i64} : memref<4x64x1024xf32>
+        scf.forall (%arg2) in (4) {
+          %subview = memref.subview %alloc[%arg2, 0, 0] [1, 64, 1024] [1, 1, 1] : memref<4x64x1024xf32> to memref<64x1024xf32, strided<[1024, 1], offset: ?>>
+          linalg.fill ins(%arg1 : f32) outs(%subview : memref<64x1024xf32, strided<[1024, 1], offset: ?>>)
+        } {monopour.kernel = {class = \"generic\"}}
+        memref.dealloc %alloc : memref<4x64x1024xf32>
+        return
+      }
+    }",
+    );
+}
+
+/// A task at the edge has a smaller buffer: it takes as much stack as the others.
+#[test]
+fn buffers_of_bounded_size_go_to_the_stack() {
+    let module = parse(
+        "func.func @f(%n: index, %x: f32) {
+        scf.forall (%i) in (4) {
+          %s = affine.min affine_map<(d0)[s0] -> (d0 * -8 + s0, 8)>(%i)[%n]
+          %t = memref.alloc(%s) : memref<?x4xf32>
+          linalg.fill ins(%x : f32) outs(%t : memref<?x4xf32>)
+          memref.dealloc %t : memref<?x4xf32>
+        } {monopour.kernel = {class = \"generic\"}}
+        return
+    }",
+    );
+    assert_eq!(promote::run(module.op()).expect("fits"), 1);
+    let text = module.op().to_string();
+    assert!(text.contains("memref.alloca() : memref<8x4xf32>") && !text.contains("dealloc"), "{text}");
+    module.op().verify_with_diagnostics().expect("is valid");
+}
+
+#[test]
 fn without_extensions_the_form_is_upstreams() {
     let mut failures = String::new();
     for (name, text) in programs() {
-        // Upstream's output for a mask does not verify: it puts a constant into the mask.
-        if name == "masked_transfers" {
+        // Upstream's output for a mask does not verify: it puts a constant into the mask. Loops of two regions have no form of
+        // upstream's here.
+        if name == "masked_transfers" || text.contains("scf.while") {
             continue;
         }
         let (module, _) = dealloc(&text, &UPSTREAM).unwrap_or_else(|e| panic!("{name}: {e}"));

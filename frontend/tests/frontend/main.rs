@@ -4,6 +4,7 @@ mod builder;
 mod dynamic;
 mod errors;
 mod programs;
+mod random;
 mod rows;
 mod structure;
 mod support;

@@ -289,3 +289,18 @@ fn products_of_two_batch_dimensions_have_a_grid_of_three() {
         assert!(product.is_some(), "{}", module.op());
     }
 }
+
+#[test]
+fn a_body_that_reads_a_whole_value_of_the_group_ends_it() {
+    // Each element is compared with the first row's sum, wherever it is.
+    let mut p = Program::new();
+    let x = p.arg(&[16, 16]);
+    let s = p.reduce(&x, IDENTITY, "arith.addf");
+    p.line("%first = arith.constant 0 : index");
+    let body = format!("%t = tensor.extract {s}[%first] : tensor<16xf32>\n    %r = arith.subf %p0, %t : f32");
+    let y = p.map(&x, &body);
+    for target in targets() {
+        let module = check(&p.finish(&[&y]), &target, 2);
+        assert_eq!(classes(&module), ["row", "generic"], "{}", module.op());
+    }
+}

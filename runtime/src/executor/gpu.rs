@@ -34,6 +34,8 @@ pub(crate) struct GpuBackend {
     fills: HashMap<u32, (u64, Pipeline)>,
     /// The utility pipeline that writes a number.
     write: Option<Pipeline>,
+    /// The utility pipeline that copies bytes.
+    copy: Option<Pipeline>,
     /// What numbers are read through.
     staging: Option<wgpu::Buffer>,
     pub bind_groups: BindGroups,
@@ -44,6 +46,8 @@ pub(crate) struct GpuBackend {
     early_submits: u64,
     /// Intermediate buffers of copies within one buffer, until the run is done.
     scratch: Vec<GpuBuffer>,
+    /// Such buffers of earlier runs.
+    idle_scratch: Vec<GpuBuffer>,
     account: SharedAccount,
     pub timing: Option<Timing>,
     /// Device time of the last run.
@@ -105,12 +109,14 @@ impl GpuBackend {
             pipelines,
             fills: HashMap::new(),
             write: None,
+            copy: None,
             staging: None,
             bind_groups: BindGroups::default(),
             next_uid: 0,
             recording: None,
             early_submits: 0,
             scratch: Vec::new(),
+            idle_scratch: Vec::new(),
             account,
             timing,
             last_gpu_ms: None,
@@ -143,6 +149,10 @@ impl GpuBackend {
                 let (pipeline, is_new) = self.pipelines[index].shared(&self.gpu);
                 self.pipelines_created += u64::from(is_new);
                 (SHARED_BIT | index as u64, pipeline)
+            }
+            PipelineId::Copy => {
+                let pipeline = self.copy.as_ref().expect("invariant: prepared before it is used");
+                (COPY_NUMBER, pipeline)
             }
             PipelineId::Write => {
                 let pipeline = self.write.as_ref().expect("invariant: prepared before it is used");
@@ -282,8 +292,15 @@ impl GpuBackend {
         Ok(())
     }
 
+    /// The device is done with intermediate buffers: the next run may have them.
+    fn retire_scratch(&mut self) {
+        self.idle_scratch.append(&mut self.scratch);
+    }
+
+    /// Gives intermediate buffers back to the device.
     fn release_scratch(&mut self) {
-        for buffer in self.scratch.drain(..) {
+        self.retire_scratch();
+        for buffer in self.idle_scratch.drain(..) {
             self.account.release(buffer.buffer.size());
         }
     }
@@ -296,11 +313,16 @@ enum PipelineId {
     Shared(usize),
     Fill(u32),
     Write,
+    Copy,
 }
 
 /// Marks the number of a [`PipelineId::Shared`].
 const SHARED_BIT: u64 = 1 << 63;
 const WRITE_NUMBER: u64 = 1 << 62;
+const COPY_NUMBER: u64 = 1 << 61;
+const COPY_WGSL: &str = include_str!("../../../shaders/runtime/copy.wgsl");
+/// Bytes that one dispatch of the copy kernel moves: every device binds as much.
+const COPY_PIECE: u64 = 64 << 20;
 const WRITE_WGSL: &str = include_str!("../../../shaders/runtime/write.wgsl");
 
 impl Gate for GpuDevice {
@@ -392,11 +414,10 @@ impl Backend for GpuBackend {
     }
 
     fn copy(&mut self, copy: Copy<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<(), Error> {
-        let Copy { src, src_offset, dst, dst_offset, bytes } = copy;
-        if !(src_offset | dst_offset).is_multiple_of(WORD_BYTES) {
-            return Err(Error::host_code(format!("copy: offsets {src_offset} and {dst_offset} are not whole words")));
+        let Copy { src, src_offset, dst, dst_offset, bytes, to_end } = copy;
+        if !(src_offset | dst_offset).is_multiple_of(WORD_BYTES) || !(bytes.is_multiple_of(WORD_BYTES) || to_end) {
+            return self.copy_bytes(copy, counts);
         }
-        // Buffers end on whole words, and only the end of a tensor is ragged: what is copied beyond it is padding.
         let words = bytes.next_multiple_of(WORD_BYTES);
         if src.uid != dst.uid {
             let commands = self.recording().commands();
@@ -406,16 +427,8 @@ impl Backend for GpuBackend {
             return Ok(());
         }
         // The device API copies only between two buffers; by way of a third one, overlap is no question either.
-        self.account.reserve(words)?;
-        let between = match self.create(words, wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST) {
-            Ok(between) => between,
-            Err(error) => {
-                self.account.release(words);
-                return Err(error);
-            }
-        };
+        let between = self.between(src, src_offset, words)?;
         let commands = self.recording().commands();
-        commands.copy_buffer_to_buffer(&src.buffer, src_offset, &between.buffer, 0, Some(words));
         commands.copy_buffer_to_buffer(&between.buffer, 0, &dst.buffer, dst_offset, Some(words));
         self.scratch.push(between);
         counts.copies += 2;
@@ -455,7 +468,7 @@ impl Backend for GpuBackend {
         let submission = self.gpu.queue.submit([recording.encoder.finish()]);
         counts.submits += 1;
         self.gpu.wait(Some(submission))?;
-        self.release_scratch();
+        self.retire_scratch();
         Ok(())
     }
 
@@ -463,6 +476,9 @@ impl Backend for GpuBackend {
         // What is recorded holds its buffers until it has run: only then is their memory free.
         if let Some(submission) = self.submit() {
             self.gpu.wait(Some(submission))?;
+        }
+        for buffer in self.idle_scratch.drain(..) {
+            self.account.release(buffer.buffer.size());
         }
         self.bind_groups.clear();
         Ok(())
@@ -480,6 +496,109 @@ impl Backend for GpuBackend {
 }
 
 impl GpuBackend {
+    /// A copy of whole words of `src`, until the run is done.
+    fn between(&mut self, src: &GpuBuffer, start: u64, words: u64) -> Result<GpuBuffer, Error> {
+        use wgpu::BufferUsages as Usages;
+        // The smallest that will do, so that the same copies find the same buffers in every run.
+        let fitting = self.idle_scratch.iter().enumerate().filter(|(_, idle)| idle.buffer.size() >= words);
+        let found = fitting.min_by_key(|(_, idle)| idle.buffer.size()).map(|(at, _)| at);
+        if let Some(at) = found {
+            let between = self.idle_scratch.swap_remove(at);
+            self.recording().commands().copy_buffer_to_buffer(&src.buffer, start, &between.buffer, 0, Some(words));
+            return Ok(between);
+        }
+        self.account.reserve(words)?;
+        let between = match self.create(words, Usages::STORAGE | Usages::COPY_SRC | Usages::COPY_DST) {
+            Ok(between) => between,
+            Err(error) => {
+                self.account.release(words);
+                return Err(error);
+            }
+        };
+        let commands = self.recording().commands();
+        commands.copy_buffer_to_buffer(&src.buffer, start, &between.buffer, 0, Some(words));
+        Ok(between)
+    }
+
+    /// Copies between places that are not whole words: by a kernel, in pieces that a binding can hold.
+    fn copy_bytes(&mut self, copy: Copy<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<(), Error> {
+        let Copy { src, mut src_offset, dst, dst_offset, bytes, .. } = copy;
+        counts.copies += 1;
+        counts.copied_bytes += bytes;
+        let mut overlapped = None;
+        if src.uid == dst.uid {
+            let start = src_offset / WORD_BYTES * WORD_BYTES;
+            let words = (src_offset + bytes).next_multiple_of(WORD_BYTES) - start;
+            overlapped = Some(self.between(src, start, words)?);
+            src_offset -= start;
+        }
+        let from = overlapped.as_ref().unwrap_or(src);
+        let mut done = 0;
+        while done < bytes {
+            let piece = Copy {
+                src: from,
+                src_offset: src_offset + done,
+                dst,
+                dst_offset: dst_offset + done,
+                bytes: (bytes - done).min(COPY_PIECE),
+                to_end: false,
+            };
+            done += piece.bytes;
+            self.copy_piece(&piece, counts)?;
+        }
+        self.scratch.extend(overlapped);
+        Ok(())
+    }
+
+    fn copy_piece(&mut self, piece: &Copy<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<(), Error> {
+        let Copy { src, src_offset, dst, dst_offset, bytes, .. } = *piece;
+        if !self.gpu.description.has(GpuFeature::Immediates) {
+            return self.copy_through_host(piece, counts);
+        }
+        if self.copy.is_none() {
+            let binding = |access| Binding { access };
+            let kernel = GpuKernel {
+                name: "copy_bytes".into(),
+                wgsl: COPY_WGSL.into(),
+                workgroup_size: [FILL_WORKGROUP as u32, 1, 1],
+                bindings: vec![binding(Access::Read), binding(Access::ReadWrite)],
+                scalars: vec![4; 3],
+                ..GpuKernel::default()
+            };
+            self.copy = Some(Pipeline::utility(&self.gpu, &kernel, &[]));
+            self.pipelines_created += 1;
+        }
+        let window = |buffer: &GpuBuffer, offset: u64| {
+            let at = offset / WRITE_WINDOW * WRITE_WINDOW;
+            (at, (offset + bytes).next_multiple_of(WORD_BYTES).min(buffer.buffer.size()) - at)
+        };
+        let ((src_at, src_bytes), (dst_at, dst_bytes)) = (window(src, src_offset), window(dst, dst_offset));
+        let args = [
+            Arg { buffer: src, offset: src_at, bytes: src_bytes, frozen: None },
+            Arg { buffer: dst, offset: dst_at, bytes: dst_bytes, frozen: None },
+        ];
+        let numbers = [src_offset - src_at, dst_offset - dst_at, bytes];
+        let immediates: Vec<u8> = numbers.iter().flat_map(|n| (*n as u32).to_le_bytes()).collect();
+        let most = u64::from(self.gpu.limits.max_compute_workgroups_per_dimension);
+        let groups = (bytes / WORD_BYTES + 2).div_ceil(FILL_WORKGROUP).min(most) as u32;
+        self.record(PipelineId::Copy, &args, &immediates, [groups, 1, 1]);
+        counts.dispatches += 1;
+        Ok(())
+    }
+
+    /// As [`GpuBackend::copy_piece`] where kernels take no numbers: what is recorded runs first, then the host moves the bytes.
+    fn copy_through_host(&mut self, piece: &Copy<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<(), Error> {
+        let mut reads = RunCounts::default();
+        for at in (0..piece.bytes).step_by(8) {
+            let bytes = (piece.bytes - at).min(8);
+            let from = Arg { buffer: piece.src, offset: piece.src_offset + at, bytes, frozen: None };
+            let bits = self.read(from, &mut reads)?;
+            let to = Arg { buffer: piece.dst, offset: piece.dst_offset + at, bytes, frozen: None };
+            self.write(to, bits, counts)?;
+        }
+        Ok(())
+    }
+
     /// Writes a number where kernels take none: what is recorded runs first, then the words are changed by the host.
     fn write_through_host(
         &mut self,
@@ -505,8 +624,9 @@ impl GpuBackend {
         Ok(())
     }
 
-    /// Gives back what numbers are read through.
+    /// Gives back what numbers are read through, and intermediate buffers.
     pub fn release_staging(&mut self) {
+        self.release_scratch();
         if self.staging.take().is_some() {
             self.account.release(STAGING_BYTES);
         }

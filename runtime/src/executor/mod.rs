@@ -77,6 +77,8 @@ pub(crate) struct Copy<'a, B> {
     pub dst: &'a B,
     pub dst_offset: u64,
     pub bytes: u64,
+    /// Whether the range ends where the destination does: up to the next whole word, what follows is padding.
+    pub to_end: bool,
 }
 
 /// A loaded variant on one backend.
@@ -511,6 +513,7 @@ impl<B: Backend> HostCalls for Run<'_, B> {
             dst: dst.buffer,
             dst_offset: dst.offset,
             bytes: from.bytes,
+            to_end: to.offset + to.bytes == self.slots[to.slot].bytes,
         };
         self.engine.backend.copy(copy, &mut self.counts)
     }

@@ -197,6 +197,32 @@ fn one_buffer_may_be_read_and_written_by_one_dispatch() {
     assert!(session.close().is_clean());
 }
 
+/// Copies between bytes: within words, across words, within one buffer with overlap; what is beside them stays.
+#[test]
+fn bytes_are_copied_between_any_places() {
+    let body = "i64 t = alloc(64), u = alloc(40); fill(t, 0, 64, 0x55555555); copy(input(0), 0, u, 0, 40);
+        copy(u, 1, t, 2, 1); copy(u, 3, t, 5, 11); copy(u, 0, t, 20, 7); copy(u, 8, t, 29, 3); copy(t, 5, t, 7, 9);
+        copy(u, 2, t, 62, 2); release(u); result(0, t);";
+    let (Some(device), Some(object)) = (gpu(), compile_c(&format!("void entry(i64 cx) {{ {body} }}"), &["-fPIC"]))
+    else {
+        return;
+    };
+    let mut session = load(&device, program(&[10], &[16], gpu_variant(object, kernels())), &Options::default());
+    let source: Vec<u8> = (1..=40).collect();
+    let input = HostTensor::new(DType::F32, vec![10], source.clone()).unwrap();
+    let mut expected = [0x55u8; 64];
+    for (from, to, len) in [(1, 2, 1), (3, 5, 11), (0, 20, 7), (8, 29, 3)] {
+        expected[to..to + len].copy_from_slice(&source[from..from + len]);
+    }
+    expected.copy_within(5..14, 7);
+    expected[62..64].copy_from_slice(&source[2..4]);
+    for _ in 0..2 {
+        assert_eq!(session.run(std::slice::from_ref(&input)).unwrap()[0].data(), expected);
+    }
+    assert_eq!(session.stats().counts.submits, 1);
+    assert!(session.close().is_clean());
+}
+
 /// Numbers of every width at even and odd places, read back one by one and as a whole.
 #[test]
 fn host_code_writes_and_reads_elements() {

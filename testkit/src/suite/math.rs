@@ -113,6 +113,8 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn case(function: &Function, arity: usize, dtype: Dtype, shape: &[usize]) -> Case {
     let (op, (low, high), bound) = *function;
+    // An exponential of half precision doubles the error of its operand with every unit.
+    let (low, high) = if dtype == Dtype::F16 { (low.max(-4.0), high.min(4.0)) } else { (low, high) };
     let mut p = Program::new();
     let ins: Vec<_> = (0..arity).map(|_| p.input_within(dtype, shape, low, high)).collect();
     let args = &["%a", "%b", "%c"][..arity];
