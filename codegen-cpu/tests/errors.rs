@@ -48,7 +48,7 @@ fn c0003_local_buffers() {
 
 #[test]
 fn c0004_math_function() {
-    let body = "%x = memref.load %a[] : memref<f64>\n%y = math.exp %x : f64\nmemref.store %y, %a[] : memref<f64>";
+    let body = "%x = memref.load %a[] : memref<f64>\n%y = math.erf %x : f64\nmemref.store %y, %a[] : memref<f64>";
     check("C0004", Some(4), &kernel("%a: memref<f64>", body));
 }
 

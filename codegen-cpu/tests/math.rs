@@ -186,6 +186,99 @@ fn powers_and_their_special_values() {
     }
 }
 
+/// Functions of f64: op, reference, domain, and the bound of the relative error that `docs/numerics.md` states.
+type Double = (&'static str, fn(f64) -> f64, (f64, f64), f64);
+const DOUBLES: [Double; 13] = [
+    ("exp", f64::exp, (-700.0, 709.0), 1e-15),
+    ("exp2", f64::exp2, (-1000.0, 1023.0), 1e-15),
+    ("expm1", f64::exp_m1, (-40.0, 700.0), 2e-15),
+    ("log", f64::ln, (1e-320, 1e300), 1e-15),
+    ("log2", f64::log2, (1e-320, 1e300), 1e-15),
+    ("log10", f64::log10, (1e-320, 1e300), 1e-15),
+    ("log1p", f64::ln_1p, (-0.99, 1e10), 2e-15),
+    ("tanh", f64::tanh, (-25.0, 25.0), 2e-15),
+    ("sinh", f64::sinh, (-700.0, 700.0), 2e-15),
+    ("sin", f64::sin, (-1e4, 1e4), 1e-12),
+    ("cos", f64::cos, (-1e4, 1e4), 1e-12),
+    ("tan", f64::tan, (-1e4, 1e4), 1e-12),
+    ("round", f64::round, (-1e6, 1e6), 0.0),
+];
+
+/// Applies `op` to f64 numbers, which cross the call as halves of their bits.
+fn apply_double(library: &Library, op: &str, operands: &[&[f64]]) -> Vec<f64> {
+    let halves = |x: &f64| [x.to_bits() as u32, (x.to_bits() >> 32) as u32].map(f32::from_bits);
+    let mut buffers: Vec<Vec<f32>> = operands.iter().map(|o| o.iter().flat_map(halves).collect()).collect();
+    buffers.push(vec![0.0; 2 * COUNT]);
+    let mut args: Vec<&mut Vec<f32>> = buffers.iter_mut().collect();
+    library.run(op, &mut args, &[]);
+    let output = buffers.pop().unwrap();
+    let whole = |pair: &[f32]| f64::from_bits(u64::from(pair[0].to_bits()) | u64::from(pair[1].to_bits()) << 32);
+    output.chunks(2).map(whole).collect()
+}
+
+#[test]
+fn double_precision_is_within_the_stated_bounds() {
+    if !can_run() {
+        return;
+    }
+    let special = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-310, -1e-310, 1.0];
+    for vector in [true, false] {
+        let all: String = DOUBLES
+            .iter()
+            .map(|(op, ..)| {
+                kernel(op, 1, vector)
+                    .replace("f32", "f64")
+                    .replace("vector<16x", "vector<8x")
+                    .replace("constant 16 :", "constant 8 :")
+            })
+            .collect();
+        for (target, fused) in targets() {
+            let library = Library::load(&compile(&all, &target).unwrap());
+            for (op, reference, (low, high), bound) in DOUBLES {
+                let point = |i: usize| match i {
+                    i if i < special.len() => special[i],
+                    i if i % 2 == 0 => low + (high - low) * i as f64 / COUNT as f64,
+                    i => (if i % 4 == 1 { high } else { low }) * 10f64.powf(-15.0 * i as f64 / COUNT as f64),
+                };
+                let points: Vec<f64> = (0..COUNT).map(point).collect();
+                // Without fused multiply-add the reduced argument of circular functions is rounded.
+                let bound = if fused { bound } else { bound * 4.0 };
+                for (x, found) in points.iter().zip(apply_double(&library, op, &[&points])) {
+                    let expected = reference(*x);
+                    let near = (found - expected).abs() <= bound * expected.abs() + f64::MIN_POSITIVE;
+                    // Infinite arguments of circular functions have no value.
+                    let same = found == expected || near || (found.is_nan() && expected.is_nan());
+                    let undefined = x.is_infinite() && matches!(op, "sin" | "cos" | "tan");
+                    assert!(same || undefined, "{op}({x:e}) is {found:e} on {}, not {expected:e}", target.cpu);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn powers_in_double_precision() {
+    if !can_run() {
+        return;
+    }
+    let values = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 3.0, -3.0, 10.0, 1e-3, 123.456, 1e100, -7.5];
+    let special = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+    let all: Vec<f64> = values.into_iter().chain(special).collect();
+    let pairs = (0..COUNT).map(|i| (all[i % all.len()], all[i / all.len() % all.len()]));
+    let (a, b): (Vec<f64>, Vec<f64>) = pairs.unzip();
+    for (target, _) in targets() {
+        let text = kernel("powf", 2, false).replace("f32", "f64");
+        let library = Library::load(&compile(&text, &target).unwrap());
+        for ((found, x), y) in apply_double(&library, "powf", &[&a, &b]).iter().zip(&a).zip(&b) {
+            let expected = x.powf(*y);
+            // The error grows with the exponent of the result, which is below 1024.
+            let near = (found - expected).abs() <= 1e-12 * expected.abs() + f64::MIN_POSITIVE;
+            let same = *found == expected || near || (found.is_nan() && expected.is_nan());
+            assert!(same, "powf({x:e}, {y:e}) is {found:e} on {}, not {expected:e}", target.cpu);
+        }
+    }
+}
+
 #[test]
 fn remainders_are_exact() {
     if !can_run() {

@@ -184,7 +184,7 @@ fn columns_and_rows_of_pointwise_ops() {
 fn products_in_every_layout() {
     let mut cases = vec![];
     let product = |x: &[f32], o: f32| o + x[0] * x[1];
-    for (m, n, k) in [(1, 1, 1), (7, 17, 5), (16, 64, 33), (29, 131, 7), (5, 100, 100), (1, 1000, 9)] {
+    for (m, n, k) in [(1, 1, 1), (7, 17, 5), (29, 131, 7), (5, 100, 33)] {
         let loops = [('m', m), ('n', n), ('K', k)];
         for operands in ["m,k k,n m,n", "k,m k,n m,n", "m,k n,k m,n", "k,m n,k m,n", "m,k k,n n,m"] {
             cases.push(Case::new(&loops, operands, PRODUCT, product));
@@ -240,17 +240,7 @@ fn layers_with_all_that_surrounds_the_product() {
     if !can_run() {
         return;
     }
-    let shapes = [
-        [1, 1, 1],
-        [7, 17, 5],
-        [16, 64, 33],
-        [29, 131, 70],
-        [64, 100, 128],
-        [1, 1000, 9],
-        [200, 3, 40],
-        [17, 70, 1100],
-        [9, 16, 2049],
-    ];
+    let shapes = [[1, 1, 1], [7, 17, 5], [29, 131, 70], [200, 3, 40], [17, 70, 1100], [9, 16, 2049]];
     let kernels: String = shapes
         .iter()
         .enumerate()

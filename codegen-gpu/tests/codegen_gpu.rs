@@ -8,5 +8,6 @@ mod errors;
 mod loops;
 mod memory;
 mod program;
+mod row_forms;
 mod rows;
 mod tiles;

@@ -342,6 +342,18 @@ fn products_to_one_number() {
     check(&Loops::new("b k, b k -> b", "b20/16 k24"));
 }
 
+/// A software adapter leaves its loops after 65,535 iterations: passes are longer where there would be more of them.
+#[test]
+fn long_reductions() {
+    let Some(device) = device() else { return };
+    for (text, sizes, k) in [("k, k -> m", "m1/1 k1000003", 1_000_003), ("j k, k j -> m", "m1/1 j1001 k701", 701_701)] {
+        let case = Loops::new(text, sizes);
+        let inputs: Vec<Vec<f32>> = case.inputs().iter().map(|v| vec![1.0; v.len()]).collect();
+        let (out, _) = execute(device, &case.text(SUBGROUP), &case.grid(), &inputs);
+        assert_eq!(out[2], [k as f32], "{text}");
+    }
+}
+
 #[test]
 fn several_reductions() {
     // Merged, nested, with gaps; one of them short.

@@ -48,8 +48,18 @@ impl Monopour {
 
     /// Runs a program, a few times, and gives the results and the cost of the last run.
     pub fn run_program(&self, program: Program, inputs: &[testkit::HostTensor]) -> Result<Run, String> {
+        self.run_on_threads(program, inputs, 2)
+    }
+
+    /// As [`Monopour::run_program`], on so many threads of a CPU.
+    pub fn run_on_threads(
+        &self,
+        program: Program,
+        inputs: &[testkit::HostTensor],
+        threads: usize,
+    ) -> Result<Run, String> {
         let inputs: Vec<_> = inputs.iter().map(to_runtime).collect();
-        let options = Options { threads: 2, ..Options::default() };
+        let options = Options { threads, ..Options::default() };
         let mut session = Session::load(&self.device, Arc::new(program), &options).map_err(|e| e.to_string())?;
         let on_device = session.upload(&inputs).map_err(|e| e.to_string())?;
         for _ in 0..WARM_RUNS {

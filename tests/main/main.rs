@@ -1,8 +1,12 @@
 //! One binary for all tests of `monopour` as a whole: programs from source to results, on every kind of device.
 
 mod backend;
+mod batch;
 mod cli;
+mod copies;
+mod decisions;
 mod example;
+mod host;
 mod numerics;
 mod opt;
 mod passes;
@@ -10,4 +14,5 @@ mod phases;
 mod programs;
 mod random;
 mod suite;
+mod threads;
 mod windows;

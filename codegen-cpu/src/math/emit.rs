@@ -83,8 +83,16 @@ impl Emit<'_> {
         self.constant(value, self.ty)
     }
 
+    fn i64(&self) -> Type {
+        self.over(Type::integer(self.cx(), 64))
+    }
+
     fn int(&mut self, value: i64) -> Value {
         let ty = self.i32();
+        self.int_of(value, ty)
+    }
+
+    fn int_of(&mut self, value: i64, ty: Type) -> Value {
         self.splat(Attr::int(ty.element(), value), ty)
     }
 
@@ -176,11 +184,11 @@ impl Emit<'_> {
         self.op("arith.select", &[condition, a, b], a.ty())
     }
 
-    /// Whether the sign bit of the f32 `a` is set.
+    /// Whether the sign bit of the f32 or f64 `a` is set.
     pub(super) fn sign_bit(&mut self, a: Value) -> Value {
-        let bits = self.i32();
+        let bits = if a.ty().element().float_width() == Some(64) { self.i64() } else { self.i32() };
+        let zero = self.int_of(0, bits);
         let bits = self.op("arith.bitcast", &[a], bits);
-        let zero = self.int(0);
         let ty = self.over(Type::integer(self.cx(), 1));
         // 2: signed less than.
         let attr = Attr::i64(self.cx(), 2);
@@ -218,5 +226,33 @@ impl Emit<'_> {
         let biased = self.same("arith.addi", &[n, bias]);
         let bits = self.same("arith.shli", &[biased, shift]);
         self.op("arith.bitcast", &[bits], self.ty)
+    }
+    /// `2^n` for an integral f64 `n` between -1022 and 1023.
+    pub(super) fn double_power_of_two(&mut self, n: Value) -> Value {
+        let (narrow, wide) = (self.i32(), self.i64());
+        let n = self.op("arith.fptosi", &[n], narrow);
+        let bias = self.int(1023);
+        let biased = self.same("arith.addi", &[n, bias]);
+        let biased = self.op("arith.extsi", &[biased], wide);
+        let shift = self.int_of(52, wide);
+        let bits = self.same("arith.shli", &[biased, shift]);
+        self.op("arith.bitcast", &[bits], self.ty)
+    }
+
+    /// Exponent, as f64, and mantissa in `[1, 2)` of a normal positive f64.
+    pub(super) fn split_double(&mut self, x: Value) -> (Value, Value) {
+        let (narrow, wide) = (self.i32(), self.i64());
+        let bits = self.op("arith.bitcast", &[x], wide);
+        let shift = self.int_of(52, wide);
+        let field = self.same("arith.shrui", &[bits, shift]);
+        let field = self.op("arith.trunci", &[field], narrow);
+        let bias = self.int(1023);
+        let exponent = self.same("arith.subi", &[field, bias]);
+        let exponent = self.op("arith.sitofp", &[exponent], self.ty);
+        let mask = self.int_of((1 << 52) - 1, wide);
+        let fraction = self.same("arith.andi", &[bits, mask]);
+        let one = self.int_of(1023 << 52, wide);
+        let bits = self.same("arith.ori", &[fraction, one]);
+        (exponent, self.op("arith.bitcast", &[bits], self.ty))
     }
 }

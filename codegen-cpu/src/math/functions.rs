@@ -42,7 +42,7 @@ fn exp2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 /// `|x|^y = 2^(y log2 |x|)`, then the signs and special values of IEEE 754's pow.
-fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(super) fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let (x, y) = (operands[0], operands[1]);
     let a = e.abs(x);
     let log = e.same("math.log2", &[a]);

@@ -3,10 +3,11 @@
 //! Before: `%y = math.exp2 %x : vector<16xf32>`, on any CPU.
 //! After: arithmetic, `math.fma`, and rounding where the CPU has an instruction for it.
 //! f16 and bf16 are computed in f32. Functions of f32, scalar and vector alike, are expanded here (`functions`, `trigonometry`,
-//! `rounding`) or by upstream's polynomials; `docs/numerics.md` states the error bounds, and tests check them.
+//! `rounding`; `double` for f64) or by upstream's polynomials; `docs/numerics.md` states the error bounds, and tests check them.
 //! Ensures: every `math` op that is left has an instruction on the target.
-//! Limits: functions of f64, and those without an expansion, are rejected (C0004).
+//! Limits: functions without an expansion (of f64, those that `double` does not list) are rejected (C0004).
 
+mod double;
 mod emit;
 mod functions;
 mod remainder;
@@ -14,9 +15,11 @@ mod rounding;
 mod trigonometry;
 
 use crate::error;
+use emit::Expand;
 use monopour_ir::conversion::{Adaptor, ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{Diagnostics, Module, Op, OpSpec, WalkOrder, approximate_math, run_passes};
 use monopour_program::CpuTarget;
+use std::collections::BTreeMap;
 
 /// Low precision through f32, and ops that upstream writes with others.
 const PREPARE: &str = "builtin.module(math-extend-to-supported-types,func.func(math-expand-ops{ops=cosh,fpowi,rsqrt}))";
@@ -56,17 +59,32 @@ pub(crate) fn run(module: &Module, target: &CpuTarget) -> Result<(), Diagnostics
     check(module, target)
 }
 
-/// Ours instead of upstream's, where upstream's are wrong at special values or too inexact.
+/// Ours instead of upstream's, where upstream's are wrong at special values or too inexact; and those of f64, of which upstream
+/// has none.
 fn expand_functions(module: &Module) -> Result<(), Diagnostics> {
     let mut target = ConversionTarget::new();
     let mut patterns = PatternSet::new();
-    let all = functions::EXPANSIONS.iter().chain(&trigonometry::EXPANSIONS).chain(&rounding::ROUND);
-    for (name, expand) in all {
-        target.dynamically_legal_op(name, |op| !is_f32(op) || op.attr(emit::NORMAL).is_some());
-        patterns.add_fn(name, emit::pattern(*expand));
+    let mut all: BTreeMap<&'static str, [Option<Expand>; 2]> = BTreeMap::new();
+    for (name, expand) in functions::EXPANSIONS.iter().chain(&trigonometry::EXPANSIONS).chain(&rounding::ROUND) {
+        all.entry(name).or_default()[0] = Some(*expand);
+    }
+    for (name, expand) in double::EXPANSIONS.iter().chain(&rounding::ROUND) {
+        all.entry(name).or_default()[1] = Some(*expand);
+    }
+    for (name, expansions) in all {
+        let of = move |op: Op| match width(op) {
+            Some(32) => expansions[0].filter(|_| op.attr(emit::NORMAL).is_none()),
+            Some(64) => expansions[1],
+            _ => None,
+        };
+        target.dynamically_legal_op(name, move |op| of(op).is_none());
+        patterns.add_fn(name, move |op, adaptor, rewriter| {
+            let expand = of(op).expect("invariant: an op without expansion is legal");
+            emit::pattern(expand)(op, adaptor, rewriter)
+        });
     }
     let (name, expand) = remainder::REMAINDER;
-    target.dynamically_legal_op(name, |op| op.result(0).ty().element().float_width() == Some(64));
+    target.dynamically_legal_op(name, |op| width(op) == Some(64));
     patterns.add_fn(name, emit::pattern(expand));
     convert(module.op(), &target, &patterns, Mode::Partial)?;
     Ok(())
@@ -90,8 +108,8 @@ fn expand_instructions(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnosti
     Ok(())
 }
 
-fn is_f32(op: Op) -> bool {
-    op.results().first().is_some_and(|r| r.ty().element().float_width() == Some(32))
+fn width(op: Op) -> Option<u32> {
+    op.results().first()?.ty().element().float_width()
 }
 
 fn has_fma(target: &CpuTarget) -> bool {

@@ -59,7 +59,7 @@ fn cos_polynomial(e: &mut Emit<'_>, r: Value) -> Value {
 }
 
 /// `even` in quadrants 0 and 2, `odd` in 1 and 3, within [-1, 1] even where a huge argument leaves no accuracy.
-fn by_quadrant(e: &mut Emit<'_>, quadrant: Value, values: [Value; 4]) -> Value {
+pub(super) fn by_quadrant(e: &mut Emit<'_>, quadrant: Value, values: [Value; 4]) -> Value {
     let mut result = values[0];
     for (i, value) in values.into_iter().enumerate().skip(1) {
         let here = e.compare_c(Compare::Eq, quadrant, i as f64);

@@ -28,6 +28,7 @@ use super::groups::Group;
 use super::model::{Base, Source, TileOp};
 use axes::{Axes, Extent, Input};
 use monopour_ir::Type;
+use monopour_program::GpuDescription;
 use sides::{Access, Choice, Setting, Side};
 use stage::Stage;
 use std::collections::HashMap;
@@ -35,6 +36,8 @@ pub(super) use write::write;
 
 /// Most accumulators (in elements) of one invocation; more only spill.
 const MAX_ACCUMULATORS: i64 = 512;
+/// Software adapters leave a kernel's loops, silently, after 65,535 iterations of all of them together.
+const MOST_ITERATIONS: i64 = 60_000;
 
 /// A reduction with everything decided.
 pub(super) struct Plan<'m> {
@@ -71,12 +74,11 @@ struct Tile {
 }
 
 /// Decides, or says why another strategy must do it. The lanes of the evaluator's points lie along the columns afterwards.
-/// At most `most_bytes` of workgroup memory are taken.
 pub(super) fn plan<'m>(
     evaluator: &mut Evaluator<'m>,
     groups: &[Group],
     attr: &KernelAttr,
-    most_bytes: u64,
+    device: &GpuDescription,
 ) -> Result<Plan<'m>, String> {
     let [group] = groups else { return Err("the body's ops cannot share their iterations".into()) };
     let model = evaluator.model;
@@ -106,13 +108,14 @@ pub(super) fn plan<'m>(
     let writer = after.last().unwrap_or(op);
     let lanes = column_lanes(evaluator, writer, &columns, shared_lanes, widest);
     let tile = geometry(attr, shared_lanes, &rows, &columns, lanes)?;
-    let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, attr, tile, lanes, widest };
+    let most_iterations = if device.is_cpu_adapter() { MOST_ITERATIONS } else { i64::MAX };
+    let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, attr, tile, lanes, widest, most_iterations };
     let choice = setting.choose();
     let mut stages: Vec<Option<Stage>> = vec![None; choice.sides.len()];
     if attr.staged && (tile.row_passes, tile.column_passes) == (1, 1) {
         stages = choice.sides.iter().map(|s| stage::stage(s, &tile, lanes, choice.step)).collect();
         let bytes = |s: &Stage| s.elements as u64 * element_bytes(evaluator, s.side.slice);
-        if stages.iter().flatten().map(bytes).sum::<u64>() > most_bytes {
+        if stages.iter().flatten().map(bytes).sum::<u64>() > u64::from(device.limits.max_workgroup_storage_bytes) {
             stages = vec![None; choice.sides.len()];
         }
     }

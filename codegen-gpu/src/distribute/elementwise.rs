@@ -12,16 +12,27 @@ use super::model::{Base, Size, Source, TileOp};
 use monopour_ir::{Diagnostics, Value};
 use std::collections::HashMap;
 
-/// The widest vectors that all ops of a single pointwise group can work in; 1 if there are several groups or sequential loops.
+/// The widest vectors that all ops of a single group can work in; 1 if there are several groups, or sequential loops over
+/// anything but columns.
 pub(super) fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], attr: &KernelAttr) -> u32 {
     let [group] = groups else { return 1 };
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
-    let pointwise = !group.serial && ops.iter().all(|op| op.inner().is_empty() && is_vectorizable(op));
-    let Some(last) = group.sizes.last().filter(|_| pointwise) else { return 1 };
+    let in_vectors = !group.serial && ops.iter().all(|op| is_vectorizable(op));
+    let Some(last) = group.sizes.last().filter(|_| in_vectors) else { return 1 };
     let fits = |lanes: u32| {
-        last.facts.divisor % i64::from(lanes) == 0 && ops.iter().any(|op| writes_wide(evaluator, op, lanes))
+        last.facts.divisor % i64::from(lanes) == 0
+            && ops.iter().any(|op| writes_wide(evaluator, op, lanes))
+            && ops.iter().all(|op| op.inner().is_empty() || reduces_columns(evaluator, op, lanes))
     };
     [8, 4, 2].into_iter().find(|lanes| *lanes <= attr.vector_width && fits(*lanes)).unwrap_or(1)
+}
+
+/// Whether the lanes are neighbouring results whose inputs are neighbours, too: a reduction down the columns of its input.
+fn reduces_columns(evaluator: &Evaluator<'_>, op: &TileOp, lanes: u32) -> bool {
+    op.operands.iter().all(|o| match o.source {
+        Source::Slice(s) => !matches!(evaluator.reach(op, o, s, lanes), Reach::Strided(_)),
+        Source::Scalar(_) => true,
+    })
 }
 
 fn writes_wide(evaluator: &Evaluator<'_>, op: &TileOp, lanes: u32) -> bool {

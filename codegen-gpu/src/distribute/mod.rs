@@ -32,6 +32,7 @@ mod evaluate;
 mod grid;
 mod groups;
 mod indices;
+mod iterations;
 mod locals;
 mod model;
 mod rows;
@@ -117,6 +118,7 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
         run_passes(*kernel, "func.func(canonicalize,cse,loop-invariant-code-motion,cse)")?;
         let mut rw = Rewriter::new(kernel.context());
         boundary::set_access(&mut rw, *kernel);
+        iterations::limit(&mut rw, *kernel, device)?;
         types::check(*kernel, device)?;
     }
     Ok(report.take())
@@ -190,8 +192,7 @@ fn write(
             declined = "the body has control flow or single accesses".into();
         }
     } else if let "contraction" | "convolution" = attr.class.as_str() {
-        let most_bytes = u64::from(place.device.limits.max_workgroup_storage_bytes);
-        match contraction::plan(&mut evaluator, &groups, attr, most_bytes) {
+        match contraction::plan(&mut evaluator, &groups, attr, place.device) {
             Ok(plan) => {
                 evaluator.lanes = plan.argument_lanes(&evaluator);
                 contraction::write(code, &evaluator, &plan, attr)?;

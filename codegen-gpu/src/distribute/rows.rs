@@ -61,6 +61,9 @@ pub(super) struct Plan<'m> {
     passes: i64,
     /// Whether a row stays in registers from sweep to sweep.
     resident: bool,
+    /// Whether a team without a row does nothing, instead of working on the last one again. On hardware it has nothing better
+    /// to do, and shuffles then are in uniform control flow.
+    idle_teams_skip: bool,
 }
 
 /// Neighbouring column dimensions that every operand walks like one.
@@ -174,6 +177,7 @@ pub(super) fn plan<'m>(
         team,
         rows_per_team,
         resident,
+        idle_teams_skip: !team.workgroup_memory && device.is_cpu_adapter(),
     };
     let needed = plan.workgroup_bytes(attr);
     if needed > u64::from(device.limits.max_workgroup_storage_bytes) {

@@ -72,18 +72,46 @@ pub(super) struct Setting<'a, 'm> {
     pub(super) lanes: u32,
     /// Widest load.
     pub(super) widest: u32,
+    /// Iterations of all loops that an invocation may run.
+    pub(super) most_iterations: i64,
 }
 
+/// Longest pass: its loads and products are unrolled.
+const LONGEST_STEP: i64 = 256;
+
 impl Setting<'_, '_> {
-    /// The cheapest choice; the innermost of equal ones.
+    /// The cheapest choice; the innermost of equal ones. Passes are longer than asked for where there would be too many of them.
     pub(super) fn choose(&self) -> Choice {
-        let choices = (0..self.axes.reductions.len()).map(|k| self.choice(k));
-        choices.rev().min_by_key(|c| self.cost(c)).expect("invariant: there is a reduction")
+        let mut step = self.attr.reduction_step;
+        loop {
+            let choices = (0..self.axes.reductions.len()).map(|k| self.choice(k, step));
+            let best = choices.rev().min_by_key(|c| self.cost(c)).expect("invariant: there is a reduction");
+            if step >= LONGEST_STEP || self.iterations(&best) <= self.most_iterations {
+                return best;
+            }
+            step *= 2;
+        }
     }
 
-    fn choice(&self, stepped: usize) -> Choice {
+    /// Iterations of an invocation's loops, as far as they are known.
+    fn iterations(&self, choice: &Choice) -> i64 {
+        let mut around = self.tile.row_passes * self.tile.column_passes;
+        for coordinate in &self.axes.serial {
+            around = around.saturating_mul(self.axes.extents[*coordinate].bound().unwrap_or(1).max(1));
+        }
+        let mut total = around;
+        let others = self.axes.reductions.iter().enumerate().filter(|(r, _)| *r != choice.stepped);
+        for (_, reduction) in others {
+            around = around.saturating_mul(reduction.extent.bound().unwrap_or(1).max(1));
+            total = total.saturating_add(around);
+        }
+        let passes = self.axes.reductions[choice.stepped].extent.bound().unwrap_or(1).max(1) / choice.step;
+        total.saturating_add(around.saturating_mul(passes.max(1)))
+    }
+
+    fn choice(&self, stepped: usize, step: i64) -> Choice {
         let extent = self.axes.reductions[stepped].extent;
-        let step = extent.exact().map_or(self.attr.reduction_step, |e| self.attr.reduction_step.min(e.max(1)));
+        let step = extent.exact().map_or(step, |e| step.min(e.max(1)));
         // Whole passes and the last, partial one consist of whole vectors.
         let span = match extent {
             Extent::Known(e) => gcd(e, step),

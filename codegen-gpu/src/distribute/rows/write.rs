@@ -86,8 +86,7 @@ pub(in crate::distribute) fn write(
         let first = code.mul_const(block, plan.rows_per_team);
         let covered = plan.passes * plan.team.count * plan.rows_per_team;
         let exact = total.constant_int() == Some(covered);
-        // A barrier must be reached by all: teams without a row then work on the last one and store nothing.
-        let some = (!exact && !plan.team.workgroup_memory).then(|| code.less(first, total));
+        let some = (!exact && plan.idle_teams_skip).then(|| code.less(first, total));
         code.guarded(some, |code| {
             let rows = (0..plan.rows_per_team).map(|r| writer.row(code, first, r, total, exact)).collect();
             let mut state = State { rows, held: HashMap::new(), starts: HashMap::new() };
@@ -106,8 +105,8 @@ fn columns(code: &mut Code, plan: &Plan<'_>) -> Value {
 impl Writer<'_, '_> {
     fn row(&self, code: &mut Code, first: Value, number: i64, total: Value, exact: bool) -> Row {
         let row = code.add_const(first, number);
-        // The first row of a team exists: that was asked before, unless there are barriers.
-        let known = exact || (number == 0 && !self.plan.team.workgroup_memory);
+        // The first row of a team that does not skip its turn exists.
+        let known = exact || (number == 0 && self.plan.idle_teams_skip);
         let guard = (!known).then(|| code.less(row, total));
         let mut rest = row;
         if guard.is_some() {

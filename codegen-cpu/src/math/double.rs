@@ -1,0 +1,264 @@
+//! Functions of f64: powers and logarithms, and what follows from them.
+//!
+//! Series on reduced intervals, long enough for f64; `docs/numerics.md` states the errors.
+
+use super::emit::{Compare, Emit, Expand};
+use monopour_ir::Value;
+use std::f64::consts::{FRAC_2_PI, LN_2, LOG2_E, LOG10_E, SQRT_2};
+
+/// The functions of this file.
+pub(super) const EXPANSIONS: [(&str, Expand); 13] = [
+    ("math.exp", exp),
+    ("math.exp2", exp2),
+    ("math.expm1", expm1),
+    ("math.log", log),
+    ("math.log2", log2),
+    ("math.log10", log10),
+    ("math.log1p", log1p),
+    ("math.tanh", tanh),
+    ("math.sinh", sinh),
+    ("math.powf", powf),
+    ("math.sin", sin),
+    ("math.cos", cos),
+    ("math.tan", tan),
+];
+
+/// `ln 2` in two parts: an exponent times the first is exact.
+const LN_2_PARTS: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
+/// `pi / 2` in three parts: a quadrant number below 2^20 times each of the first two is exact.
+const HALF_PI_PARTS: [f64; 3] = [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_795_951e-21];
+
+/// `1 / first!, 1 / (first + step)!, ..` with alternating signs where `sign` is -1.
+fn factorials(first: u32, step: u32, count: u32, sign: f64) -> Vec<f64> {
+    let inverse = |n: u32| (1..=n).map(f64::from).product::<f64>().recip();
+    (0..count).map(|i| inverse(first + i * step) * sign.powi(i as i32)).collect()
+}
+
+/// `e^r - 1` for `|r|` up to 0.7.
+fn small_expm1(e: &mut Emit<'_>, r: Value) -> Value {
+    let p = e.polynomial(r, &factorials(2, 1, 16, 1.0));
+    let square = e.mul(r, r);
+    e.same("math.fma", &[square, p, r])
+}
+
+fn exp(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let (low, high) = (e.c(-746.0), e.c(710.0));
+    let x = e.same("arith.maximumf", &[operands[0], low]);
+    let x = e.same("arith.minimumf", &[x, high]);
+    let turns = e.scale(x, LOG2_E);
+    let n = e.same("math.roundeven", &[turns]);
+    let mut r = x;
+    for part in LN_2_PARTS {
+        let factor = e.c(-part);
+        r = e.same("math.fma", &[n, factor, r]);
+    }
+    let m = small_expm1(e, r);
+    let power = e.plus(m, 1.0);
+    // A NaN has no exponent; the power is one already.
+    let least = e.c(-1100.0);
+    let n = e.same("arith.maxnumf", &[n, least]);
+    scale_by_power(e, power, n)
+}
+
+/// `x 2^n` in two steps, because 2^1024 and 2^-1074 have no exponent field.
+fn scale_by_power(e: &mut Emit<'_>, x: Value, n: Value) -> Value {
+    let half = e.scale(n, 0.5);
+    let first = e.same("math.floor", &[half]);
+    let second = e.sub(n, first);
+    let (first, second) = (e.double_power_of_two(first), e.double_power_of_two(second));
+    let scaled = e.mul(x, first);
+    e.mul(scaled, second)
+}
+
+fn exp2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let (low, high) = (e.c(-1100.0), e.c(1100.0));
+    let x = e.same("arith.maximumf", &[operands[0], low]);
+    let x = e.same("arith.minimumf", &[x, high]);
+    let n = e.same("math.roundeven", &[x]);
+    let fraction = e.sub(x, n);
+    let r = e.scale(fraction, LN_2);
+    let m = small_expm1(e, r);
+    let power = e.plus(m, 1.0);
+    let n = e.same("arith.maxnumf", &[n, low]);
+    scale_by_power(e, power, n)
+}
+
+fn expm1(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let near = small_expm1(e, x);
+    let power = e.same("math.exp", &[x]);
+    let far = e.plus(power, -1.0);
+    let a = e.abs(x);
+    let small = e.compare_c(Compare::Lt, a, 0.7);
+    let value = e.select(small, near, far);
+    // The series would lose the sign of zero.
+    let tiny = e.compare_c(Compare::Lt, a, 1e-17);
+    e.select(tiny, x, value)
+}
+
+/// `m` in `[sqrt(1/2), sqrt 2)` and the integral `n` with `x = m 2^n`, for positive finite `x`.
+fn split(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
+    let denormal = e.compare_c(Compare::Lt, x, f64::MIN_POSITIVE);
+    let larger = e.scale(x, 2f64.powi(54));
+    let x = e.select(denormal, larger, x);
+    let (exponent, mantissa) = e.split_double(x);
+    let above = e.compare_c(Compare::Ge, mantissa, SQRT_2);
+    let half = e.scale(mantissa, 0.5);
+    let m = e.select(above, half, mantissa);
+    let next = e.plus(exponent, 1.0);
+    let n = e.select(above, next, exponent);
+    let lower = e.plus(n, -54.0);
+    (m, e.select(denormal, lower, n))
+}
+
+/// `ln m` for `m` in `[sqrt(1/2), sqrt 2]`, given `f = m - 1`.
+fn small_log(e: &mut Emit<'_>, f: Value) -> Value {
+    let below = e.plus(f, 2.0);
+    let s = e.div(f, below);
+    let square = e.mul(s, s);
+    // 2 atanh s = 2 s + s^3 (2/3 + 2/5 s^2 + ..), and 2 s = f - s f.
+    let coefficients: Vec<f64> = (1..14).map(|i| 2.0 / f64::from(2 * i + 1)).collect();
+    let p = e.polynomial(square, &coefficients);
+    let tail = e.mul(square, p);
+    let rest = e.sub(f, tail);
+    let product = e.mul(s, rest);
+    e.sub(f, product)
+}
+
+/// Zero, infinity, NaN and what is negative have logarithms of their own.
+fn special_log(e: &mut Emit<'_>, x: Value, value: Value) -> Value {
+    let infinite = e.compare_c(Compare::Eq, x, f64::INFINITY);
+    let value = e.select(infinite, x, value);
+    let zero = e.compare_c(Compare::Eq, x, 0.0);
+    let lowest = e.c(f64::NEG_INFINITY);
+    let value = e.select(zero, lowest, value);
+    let regular = e.compare_c(Compare::Ge, x, 0.0);
+    let nan = e.c(f64::NAN);
+    e.select(regular, value, nan)
+}
+
+fn log(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let (m, n) = split(e, x);
+    let f = e.plus(m, -1.0);
+    let small = small_log(e, f);
+    let low = e.scale(n, LN_2_PARTS[1]);
+    let sum = e.add(small, low);
+    let high = e.c(LN_2_PARTS[0]);
+    let value = e.same("math.fma", &[n, high, sum]);
+    special_log(e, x, value)
+}
+
+fn log2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let (m, n) = split(e, x);
+    let f = e.plus(m, -1.0);
+    let small = small_log(e, f);
+    let factor = e.c(LOG2_E);
+    let value = e.same("math.fma", &[small, factor, n]);
+    special_log(e, x, value)
+}
+
+fn log10(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let log = e.same("math.log", operands);
+    e.scale(log, LOG10_E)
+}
+
+fn log1p(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let near = small_log(e, x);
+    let above = e.plus(x, 1.0);
+    let log = e.same("math.log", &[above]);
+    let a = e.abs(x);
+    let small = e.compare_c(Compare::Lt, a, 0.25);
+    let value = e.select(small, near, log);
+    let tiny = e.compare_c(Compare::Lt, a, 1e-17);
+    e.select(tiny, x, value)
+}
+
+fn tanh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let a = e.abs(x);
+    let most = e.c(20.0);
+    let capped = e.same("arith.minimumf", &[a, most]);
+    let double = e.add(capped, capped);
+    let m = e.same("math.expm1", &[double]);
+    let above = e.plus(m, 2.0);
+    let value = e.div(m, above);
+    e.copysign(value, x)
+}
+
+fn sinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let a = e.abs(x);
+    let m = e.same("math.expm1", &[a]);
+    let above = e.plus(m, 1.0);
+    let quotient = e.div(m, above);
+    let sum = e.add(m, quotient);
+    let small = e.scale(sum, 0.5);
+    // Near the end of the range e^x overflows where sinh does not.
+    let half = e.scale(a, 0.5);
+    let root = e.same("math.exp", &[half]);
+    let half_root = e.scale(root, 0.5);
+    let large = e.mul(half_root, root);
+    let is_small = e.compare_c(Compare::Lt, a, 40.0);
+    let value = e.select(is_small, small, large);
+    e.copysign(value, x)
+}
+
+fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    super::functions::powf(e, operands)
+}
+
+/// The argument minus a multiple of pi / 2, and which quadrant that was (0, 1, 2 or 3).
+fn reduce(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
+    let turns = e.scale(x, FRAC_2_PI);
+    let k = e.same("math.roundeven", &[turns]);
+    let mut r = x;
+    for part in HALF_PI_PARTS {
+        let factor = e.c(-part);
+        r = e.same("math.fma", &[k, factor, r]);
+    }
+    let quarter = e.scale(k, 0.25);
+    let whole = e.same("math.floor", &[quarter]);
+    let base = e.scale(whole, 4.0);
+    (r, e.sub(k, base))
+}
+
+fn both(e: &mut Emit<'_>, r: Value) -> (Value, Value) {
+    let square = e.mul(r, r);
+    let p = e.polynomial(square, &factorials(3, 2, 8, -1.0));
+    let cube = e.mul(square, r);
+    let minus = e.neg(cube);
+    let s = e.same("math.fma", &[minus, p, r]);
+    let q = e.polynomial(square, &factorials(4, 2, 8, -1.0));
+    let fourth = e.mul(square, square);
+    let half = e.scale(square, -0.5);
+    let head = e.plus(half, 1.0);
+    let c = e.same("math.fma", &[fourth, q, head]);
+    (s, c)
+}
+
+fn sin(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let x = operands[0];
+    let (r, quadrant) = reduce(e, x);
+    let (s, c) = both(e, r);
+    let (minus_s, minus_c) = (e.neg(s), e.neg(c));
+    let value = super::trigonometry::by_quadrant(e, quadrant, [s, c, minus_s, minus_c]);
+    let a = e.abs(x);
+    let tiny = e.compare_c(Compare::Lt, a, 1e-9);
+    e.select(tiny, x, value)
+}
+
+fn cos(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let (r, quadrant) = reduce(e, operands[0]);
+    let (s, c) = both(e, r);
+    let (minus_s, minus_c) = (e.neg(s), e.neg(c));
+    super::trigonometry::by_quadrant(e, quadrant, [c, minus_s, minus_c, s])
+}
+
+fn tan(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let s = e.same("math.sin", operands);
+    let c = e.same("math.cos", operands);
+    e.div(s, c)
+}
