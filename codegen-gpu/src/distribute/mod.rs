@@ -107,7 +107,7 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
     let borders = borders.take();
     let border_of = |call: Op| borders.get(call.attr("callee")?.as_symbol()?);
     let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("func.call", |op| border_of(op).is_none() || !boundary::is_outlined(op));
+    target.dynamically_legal_op("func.call", |op| border_of(op).is_none() || !boundary::is_outlined(module, op));
     let mut patterns = PatternSet::new();
     patterns.add_fn("func.call", |op, _, rw| {
         let border = border_of(op).ok_or_else(|| Declined::no_match("it calls no kernel"))?;
