@@ -90,7 +90,8 @@ pub fn compile(source: &[u8], file: &str, options: &CompileOptions) -> Result<Co
     };
     let mut known_constants = Vec::new();
     for target in &options.targets {
-        let variant = compile_variant(source, file, options, target, &mut report, &mut known_constants)?;
+        let variant =
+            Context::scope(|cx| compile_variant(cx, source, file, options, target, &mut report, &mut known_constants))?;
         program.entry = variant.entry;
         program.signature = variant.signature;
         program.constants = variant.constants;
@@ -123,6 +124,7 @@ struct VariantParts {
 }
 
 fn compile_variant(
+    cx: Context,
     source: &[u8],
     file: &str,
     options: &CompileOptions,
@@ -131,7 +133,7 @@ fn compile_variant(
     known_constants: &mut Vec<String>,
 ) -> Result<VariantParts, Diagnostics> {
     let mut state = State {
-        cx: Context::new(),
+        cx,
         source,
         file,
         options,

@@ -239,6 +239,15 @@ pub(crate) fn is_cast_safe(from: Type, to: Type) -> bool {
         && widens(a.offset, b.offset)
 }
 
+/// A product of numbers that may be known at run time only; 0 times anything is 0.
+pub(crate) fn times(a: i64, b: i64) -> i64 {
+    match (a, b) {
+        (0, _) | (_, 0) => 0,
+        (DYNAMIC, _) | (_, DYNAMIC) => DYNAMIC,
+        _ => a.saturating_mul(b),
+    }
+}
+
 /// The type of `memref.subview` of `source`, its dimensions of size 1 dropped as far as `shape` has fewer.
 pub(crate) fn subview_type(source: &MemRefType, slice: &SliceModel, shape: &[i64]) -> Type {
     let number = |index: &Index| match index {
@@ -253,7 +262,6 @@ pub(crate) fn subview_type(source: &MemRefType, slice: &SliceModel, shape: &[i64
     let plus = |a: i64, b: i64| if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a.saturating_add(b) };
     let mut offset = source.offset;
     for (first, stride) in slice.offsets.iter().zip(&source.strides) {
-        // A zero offset adds nothing even where the stride is dynamic; upstream keeps such products dynamic.
         offset = plus(offset, times(number(first), *stride));
     }
     let strides: Vec<i64> = slice.strides.iter().zip(&source.strides).map(|(a, b)| times(number(a), *b)).collect();

@@ -131,7 +131,7 @@ fn dynamic_sizes(rw: &mut Rewriter, at: Op, tensor: Value) -> Result<Vec<Value>,
 }
 
 /// Tensors that a loop hands on though they may share memory with a value outside the loop other than their own
-/// argument, or with another tensor that it hands on at the same time.
+/// argument, with another tensor that it hands on at the same time, or with memory that must not be written.
 fn escaping_yields(collected: &Collected, decisions: &Decisions, options: &Options) -> Vec<Use> {
     if options.copy_before_write {
         return vec![];
@@ -163,6 +163,10 @@ fn escapes(
     collected.facts.values().iter_enumerated().any(|(other, info)| {
         if Some(other) == argument || !decisions.may_alias(other, value) {
             return false;
+        }
+        // The next iteration may write to what it is handed.
+        if !info.info.writable {
+            return true;
         }
         let other = collected.values[other];
         let region_op = other.block().and_then(|b| b.parent_op());

@@ -6,7 +6,7 @@ use std::sync::Once;
 
 static REGISTER_PASSES: Once = Once::new();
 
-/// An MLIR context. Cheap to share by reference; never freed (see the crate invariant).
+/// An MLIR context. Cheap to share by reference; freed only by [`Context::scope`] (see the crate invariant).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Context {
     pub(crate) raw: RawContext,
@@ -43,6 +43,17 @@ impl Context {
         c!(mlirRegisterAllLLVMTranslations(raw));
         c!(mlirContextLoadAllAvailableDialects(raw));
         Self { raw: RawContext(raw) }
+    }
+
+    /// Gives `body` a context of its own, and frees it and all that belongs to it afterwards.
+    ///
+    /// No handle of the context ([`crate::Op`], [`crate::Type`], [`crate::Attr`], ...) may leave `body`, not even in its
+    /// result: plain data may. If `body` panics, the context is not freed.
+    pub fn scope<T>(body: impl FnOnce(Context) -> T) -> T {
+        let cx = Self::new();
+        let result = body(cx);
+        c!(mlirContextDestroy(cx.raw.0));
+        result
     }
 
     /// Registers passes that must come before upstream's, then upstream's; false if those were registered already.

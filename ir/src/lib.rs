@@ -4,7 +4,7 @@
 //! **Invariant of the whole crate:** a handle is used only while its context lives and, for IR objects, only until the
 //! object is erased. [`Type`] and [`Attr`] are uniqued and live as long as their context. IR objects are erased only through
 //! [`Rewriter`], which passes use last; a pass that erases keeps no handle to what it erased.
-//! [`Context`] is never freed before process exit for that reason (its memory is reclaimed by the operating system).
+//! A context made by [`Context::new`] is never freed for that reason; [`Context::scope`] frees one after its last use.
 
 #![allow(unsafe_code, reason = "this crate is the FFI boundary to MLIR's C API; see the crate invariant")]
 

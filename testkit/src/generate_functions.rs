@@ -28,7 +28,7 @@ impl Shape {
             ops: 4 + (seed % 13) as usize,
             depth: (seed % 4).min(2) as usize,
             calls: seed % 5 == 1,
-            parallel: seed % 3 == 0,
+            parallel: seed.is_multiple_of(3),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! One binary for all tests of `monopour` as a whole: programs from source to results, on every kind of device.
 
 mod backend;
+mod batch;
 mod cli;
+mod decisions;
 mod example;
 mod numerics;
 mod opt;

@@ -18,8 +18,10 @@ fn seeds(full: u64, sample: u64) -> std::ops::Range<u64> {
 }
 
 fn check_program(backend: &Monopour, text: &str, inputs: &[HostTensor]) -> Result<(), String> {
-    let module = Module::parse(Context::new(), text.as_bytes(), "random.mlir").map_err(|d| d.to_string())?;
-    let expected = evaluate(&module, "main", inputs).map_err(|e| e.to_string())?;
+    let expected = Context::scope(|cx| {
+        let module = Module::parse(cx, text.as_bytes(), "random.mlir").map_err(|d| d.to_string())?;
+        evaluate(&module, "main", inputs).map_err(|e| e.to_string())
+    })?;
     let options = CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
     let compiled = compile(text.as_bytes(), "random.mlir", &options).map_err(|d| d.to_string())?;
     let run = backend.run_program(compiled.program, inputs)?;

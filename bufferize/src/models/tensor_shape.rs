@@ -4,7 +4,7 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Type, Value};
 
 use crate::boundary::Callees;
-use crate::buffer_type::BufferTypes;
+use crate::buffer_type::{BufferTypes, times};
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
 use crate::rewrite::Rewriting;
 
@@ -64,10 +64,6 @@ fn reassociation(op: Op) -> Option<(Attr, Vec<Vec<usize>>)> {
     let group = |g: &Attr| g.as_ints()?.into_iter().map(|d| usize::try_from(d).ok()).collect::<Option<Vec<_>>>();
     let groups = attr.as_array()?.iter().map(group).collect::<Option<Vec<_>>>()?;
     Some((attr, groups))
-}
-
-fn times(a: i64, b: i64) -> i64 {
-    if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a.saturating_mul(b) }
 }
 
 /// The type of `memref.expand_shape`: inside a group the last dimension has the stride of the dimension expanded.

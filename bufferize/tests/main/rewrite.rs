@@ -184,6 +184,88 @@ fn a_loop_that_swaps_copies_what_it_yields() {
 }
 
 #[test]
+fn what_a_loop_hands_on_is_its_own() {
+    for (name, copies) in [("for_yields_constant", 1), ("for_swaps", 2), ("while_fresh", 0)] {
+        let (_, text) = programs().into_iter().find(|(n, _)| n == name).expect("program exists");
+        let (_, options) = option_line(&text);
+        let (_, stats) = bufferize(&text, &options).expect("bufferizes");
+        assert_eq!(stats.copies, copies, "{name}");
+    }
+    // One new tensor for two arguments: the second one gets a copy.
+    let text = "func.func @main(%t: tensor<8xf32>, %x: f32, %n: index) -> (tensor<8xf32>, tensor<8xf32>) {
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %u = tensor.empty() : tensor<8xf32>
+        %v = linalg.fill ins(%x : f32) outs(%u : tensor<8xf32>) -> tensor<8xf32>
+        %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %t, %b = %v) -> (tensor<8xf32>, tensor<8xf32>) {
+          %e = tensor.empty() : tensor<8xf32>
+          %w = linalg.exp ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+          scf.yield %w, %w : tensor<8xf32>, tensor<8xf32>
+        }
+        return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
+    }";
+    let options = Options { allow_return_allocs_from_loops: true, ..boundaries() };
+    let (_, stats) = bufferize(text, &options).expect("bufferizes");
+    assert_eq!((stats.copies, stats.remarks.0.iter().filter(|r| r.code == "B0203").count()), (1, 1));
+}
+
+/// Two results of a call may be one buffer, and a result may be a constant.
+#[test]
+fn results_of_calls_are_not_taken_for_new_buffers() {
+    let callee = |body: &str| {
+        format!(
+            "func.func private @f(%x: f32) -> (tensor<2xf32>, tensor<2xf32>) {{ {body} }}
+             func.func @main(%x: f32, %i: index) -> (f32, f32) {{
+               %r:2 = call @f(%x) : (f32) -> (tensor<2xf32>, tensor<2xf32>)
+               %w = tensor.insert %x into %r#0[%i] : tensor<2xf32>
+               %a = tensor.extract %r#1[%i] : tensor<2xf32>
+               %b = tensor.extract %w[%i] : tensor<2xf32>
+               return %a, %b : f32, f32
+             }}"
+        )
+    };
+    let shared = callee(
+        "%e = tensor.empty() : tensor<2xf32>
+         %n = linalg.fill ins(%x : f32) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+         return %n, %n : tensor<2xf32>, tensor<2xf32>",
+    );
+    let constant = callee(
+        "%k = arith.constant dense<1.0> : tensor<2xf32>
+         %e = tensor.empty() : tensor<2xf32>
+         %n = linalg.fill ins(%x : f32) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+         return %k, %n : tensor<2xf32>, tensor<2xf32>",
+    );
+    for text in [shared, constant] {
+        let (_, stats) = bufferize(&text, &boundaries()).expect("bufferizes");
+        assert_eq!(stats.copies, 1, "{text}");
+    }
+    let apart = callee(
+        "%e = tensor.empty() : tensor<2xf32>
+         %m = linalg.fill ins(%x : f32) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+         %d = tensor.empty() : tensor<2xf32>
+         %n = linalg.fill ins(%x : f32) outs(%d : tensor<2xf32>) -> tensor<2xf32>
+         return %m, %n : tensor<2xf32>, tensor<2xf32>",
+    );
+    assert_eq!(bufferize(&apart, &boundaries()).expect("bufferizes").1.copies, 0);
+}
+
+/// A reshape that has to copy is not the slice that it was taken from: what was computed in it is copied back.
+#[test]
+fn what_a_reshape_copied_is_inserted() {
+    let text = "func.func @main(%t: tensor<4x4xf32>, %x: f32) -> tensor<4x4xf32> {
+        %s = tensor.extract_slice %t[0, 0] [4, 2] [1, 1] : tensor<4x4xf32> to tensor<4x2xf32>
+        %c = tensor.collapse_shape %s [[0, 1]] : tensor<4x2xf32> into tensor<8xf32>
+        %f = linalg.fill ins(%x : f32) outs(%c : tensor<8xf32>) -> tensor<8xf32>
+        %e = tensor.expand_shape %f [[0, 1]] output_shape [4, 2] : tensor<8xf32> into tensor<4x2xf32>
+        %r = tensor.insert_slice %e into %t[0, 0] [4, 2] [1, 1] : tensor<4x2xf32> into tensor<4x4xf32>
+        return %r : tensor<4x4xf32>
+    }";
+    let options = Options { extensions: true, ..boundaries() };
+    let (module, stats) = bufferize(text, &options).expect("bufferizes");
+    assert_eq!(stats.copies, 2, "{}", module.op());
+}
+
+#[test]
 fn a_layout_that_does_not_fit_is_copied() {
     let text = "func.func @main(%t: tensor<8x8xf32>, %i: index) -> tensor<4x4xf32> {
         %a = tensor.extract_slice %t[%i, 0] [4, 4] [1, 1] : tensor<8x8xf32> to tensor<4x4xf32>

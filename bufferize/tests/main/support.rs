@@ -77,7 +77,12 @@ impl OpModel for WrongModel {
 
 /// The given programs of `tests/programs`, by file name.
 pub fn programs() -> Vec<(String, String)> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
+    programs_in(".")
+}
+
+/// Those of a folder in it.
+pub fn programs_in(folder: &str) -> Vec<(String, String)> {
+    let folder = format!("{}/tests/programs/{folder}", env!("CARGO_MANIFEST_DIR"));
     let mut found: Vec<_> = std::fs::read_dir(folder)
         .expect("folder exists")
         .map(|e| e.expect("entry").path())

@@ -103,8 +103,10 @@ impl Case {
     /// # Errors
     /// The parser's or the evaluator's, as text.
     pub fn reference(&self, inputs: &[HostTensor]) -> Result<Vec<HostTensor>, String> {
-        let module = Module::parse(Context::new(), self.text.as_bytes(), &self.name).map_err(|d| d.to_string())?;
-        evaluate(&module, "main", inputs).map_err(|e| e.to_string())
+        Context::scope(|cx| {
+            let module = Module::parse(cx, self.text.as_bytes(), &self.name).map_err(|d| d.to_string())?;
+            evaluate(&module, "main", inputs).map_err(|e| e.to_string())
+        })
     }
 }
 
