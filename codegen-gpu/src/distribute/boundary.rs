@@ -164,7 +164,10 @@ pub(super) fn is_outlined(module: &Module, call: Op) -> bool {
     let callee = call.attr("callee").and_then(|c| module.symbol(c.as_symbol()?));
     let kernel = callee.filter(|f| f.attr("monopour.kernel").is_some());
     let types: Vec<Type> = call.operands().into_iter().map(Value::ty).collect();
-    kernel.and_then(Op::function_type).is_some_and(|(inputs, _)| inputs != types)
+    // A dynamic extent in place of a tile id leaves the types as they were.
+    let ids = call.parent().and_then(Op::body).map(|b| b.args()).unwrap_or_default();
+    let passes_ids = call.operands().iter().any(|v| ids.contains(v));
+    kernel.and_then(Op::function_type).is_some_and(|(inputs, _)| inputs != types || passes_ids)
 }
 
 /// Drops the tile ids of a call and passes what the kernel has grown; buffers are reshaped, and scratch lives, around the

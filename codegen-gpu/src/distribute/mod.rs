@@ -32,6 +32,7 @@ mod evaluate;
 mod grid;
 mod groups;
 mod indices;
+mod iterations;
 mod locals;
 mod model;
 mod rows;
@@ -117,6 +118,7 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
         run_passes(*kernel, "func.func(canonicalize,cse,loop-invariant-code-motion,cse)")?;
         let mut rw = Rewriter::new(kernel.context());
         boundary::set_access(&mut rw, *kernel);
+        iterations::limit(&mut rw, *kernel, device)?;
         types::check(*kernel, device)?;
     }
     Ok(report.take())
