@@ -211,6 +211,7 @@ fn integer_ops_follow_arith() {
             x / 4 + i32::from(x > 0 && x % 4 != 0)
         }),
         ("  %c = arith.constant 4 : i32\n  %r = arith.divui %x, %c : i32", |x| (x as u32 / 4) as i32),
+        ("  %c = arith.constant 4 : i32\n  %r = arith.ceildivui %x, %c : i32", |x| (x as u32).div_ceil(4) as i32),
         ("  %c = arith.constant 3 : i32\n  %r = arith.shrsi %x, %c : i32", |x| x >> 3),
         ("  %c = arith.constant 3 : i32\n  %r = arith.shrui %x, %c : i32", |x| (x as u32 >> 3) as i32),
         ("  %c = arith.constant 3 : i32\n  %r = arith.shli %x, %c : i32", |x| x << 3),

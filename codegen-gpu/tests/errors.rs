@@ -118,3 +118,16 @@ fn g0009_a_strategy_declines() {
     assert!(remarks.0[0].message.contains("'kernel' runs as 'elementwise'"), "{remarks}");
     assert!(!remarks.has_errors() && remarks.0[0].help.is_some());
 }
+
+#[test]
+fn g0008_more_iterations_than_a_software_adapter_takes() {
+    // Each element of the result takes a sum of 10^8 products, in one invocation.
+    let (x, y) = ("memref<100000000xi32, #gpu.address_space<global>>", "memref<1xi32, #gpu.address_space<global>>");
+    let body = format!(
+        "linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (0)>], iterator_types = [\"reduction\"]}} ins(%a0 : {x}) outs(%a1 : {y}) {{\n^bb0(%p: i32, %q: i32):\n  %t = arith.addi %p, %q : i32\n  linalg.yield %t : i32\n}}"
+    );
+    let mut roomy = lavapipe();
+    roomy.limits.max_binding_bytes = 1 << 30;
+    let result = compile(&outlined(&[x.to_owned(), y.to_owned()], &[1], KERNEL, &body), &roomy);
+    check(result.map(|_| ()), "G0008", "loop iterations in one invocation");
+}

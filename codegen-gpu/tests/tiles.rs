@@ -214,6 +214,14 @@ fn grids_longer_than_a_device_launches() {
 }
 
 #[test]
+fn calls_that_pass_a_dynamic_extent_in_place_of_a_tile_id() {
+    // The kernel's arguments have the same types before and after.
+    let case = increment(60, &[None], "affine_map<(d0) -> (d0 * 2)>(%i0)");
+    let (_, _, ir) = compile(&case.text(), &crate::program::lavapipe()).expect("it compiles");
+    assert!(ir.contains("func.call @kernel(%arg0, %arg1)"), "{ir}");
+}
+
+#[test]
 fn dynamic_grids() {
     let Some(device) = device() else { return };
     let case = increment(
@@ -335,4 +343,33 @@ fn empty_tensors_and_kept_dimensions() {
     // Invocations share the rows: none does all of them.
     assert!(!ir.contains("cmpi slt, %thread_id_x, %c1"), "{ir}");
     assert_eq!(floats(&[run(0, 4).0[0].to_bits()]), floats(&[9]), "nothing is written");
+}
+
+#[test]
+fn more_iterations_than_a_software_adapter_takes() {
+    let Some(device) = device() else { return };
+    // Sums of the columns of a long matrix, in loops of known and of unknown length; each invocation has one column.
+    let sum = |x: &str, y: &str| {
+        format!(
+            "  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i)>], iterator_types = [\"parallel\", \"reduction\"]}} ins(%x : {x}) outs(%a1 : {y}) {{\n^bb0(%p: i32, %q: i32):\n  %t = arith.addi %p, %q : i32\n  linalg.yield %t : i32\n  }}"
+        )
+    };
+    let (rows, columns) = (150_000usize, 8usize);
+    let y = format!("memref<{columns}xi32, @>");
+    let known = format!("memref<{rows}x{columns}xi32, @>");
+    let open = format!("memref<?x{columns}xi32, @>");
+    let whole = format!("  %x = memref.cast %a0 : {known} to {known}\n");
+    let opened = format!(
+        "  %x = memref.reinterpret_cast %a0 to offset: [0], sizes: [%a2, {columns}], strides: [{columns}, 1] : memref<i32, @> to {open}\n"
+    );
+    let cases = [
+        Case::new(&[&known, &y], &[Some(1)], whole + &sum(&known, &y)),
+        Case::new(&["memref<i32, @>", &y, "index"], &[Some(1)], opened + &sum(&open, &y)),
+    ];
+    let input: Vec<u32> = (0..rows * columns).map(|i| (i % 7) as u32).collect();
+    let expected: Vec<u32> = (0..columns).map(|c| (0..rows).map(|r| input[r * columns + c]).sum()).collect();
+    for case in cases {
+        let out = case.run(device, [1, 1, 1], &[input.clone(), vec![0; columns]], &[rows as u64]);
+        assert_eq!(out[1], expected, "{}", case.text());
+    }
 }

@@ -3,8 +3,10 @@
 mod backend;
 mod batch;
 mod cli;
+mod copies;
 mod decisions;
 mod example;
+mod host;
 mod numerics;
 mod opt;
 mod passes;

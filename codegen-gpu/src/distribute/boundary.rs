@@ -3,7 +3,7 @@
 use super::grid::Grid;
 use super::model::{Base, Model, Operand, Source};
 use crate::error;
-use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Module, Op, OpSpec, Rewriter, Type, Value};
+use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::{GpuDescription, GpuKernel};
 use std::ops::Range;
 
@@ -159,12 +159,10 @@ pub(super) fn count_copies(rw: &mut Rewriter, func: Op, model: &Model) {
     }
 }
 
-/// Whether a call still has the form of an outlined kernel.
-pub(super) fn is_outlined(module: &Module, call: Op) -> bool {
-    let callee = call.attr("callee").and_then(|c| module.symbol(c.as_symbol()?));
-    let kernel = callee.filter(|f| f.attr("monopour.kernel").is_some());
-    let types: Vec<Type> = call.operands().into_iter().map(Value::ty).collect();
-    kernel.and_then(Op::function_type).is_some_and(|(inputs, _)| inputs != types)
+/// Whether a call still has the form of an outlined kernel: it passes the tile ids, which are the counters of its forall.
+pub(super) fn is_outlined(call: Op) -> bool {
+    let ids = call.parent().and_then(Op::body).map(|b| b.args()).unwrap_or_default();
+    call.operands().iter().any(|v| ids.contains(v))
 }
 
 /// Drops the tile ids of a call and passes what the kernel has grown; buffers are reshaped, and scratch lives, around the

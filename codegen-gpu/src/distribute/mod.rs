@@ -32,6 +32,7 @@ mod evaluate;
 mod grid;
 mod groups;
 mod indices;
+mod iterations;
 mod locals;
 mod model;
 mod rows;
@@ -106,7 +107,7 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
     let borders = borders.take();
     let border_of = |call: Op| borders.get(call.attr("callee")?.as_symbol()?);
     let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("func.call", |op| border_of(op).is_none() || !boundary::is_outlined(module, op));
+    target.dynamically_legal_op("func.call", |op| border_of(op).is_none() || !boundary::is_outlined(op));
     let mut patterns = PatternSet::new();
     patterns.add_fn("func.call", |op, _, rw| {
         let border = border_of(op).ok_or_else(|| Declined::no_match("it calls no kernel"))?;
@@ -117,6 +118,7 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
         run_passes(*kernel, "func.func(canonicalize,cse,loop-invariant-code-motion,cse)")?;
         let mut rw = Rewriter::new(kernel.context());
         boundary::set_access(&mut rw, *kernel);
+        iterations::limit(&mut rw, *kernel, device)?;
         types::check(*kernel, device)?;
     }
     Ok(report.take())

@@ -172,6 +172,7 @@ fn binary(kernel: &mut Kernel, op: Op, name: &str, shape: Shape) -> Result<Lower
         "arith.floordivsi" | "arith.ceildivsi" => {
             Ok(kernel.zip(a, b, |k, a, b| rounded_division(k, a, b, shape, name == "arith.floordivsi")))
         }
+        "arith.ceildivui" => Ok(kernel.zip(a, b, |k, a, b| unsigned_ceil_division(k, a, b, shape))),
         _ => Err(error::unsupported_op(op)),
     }
 }
@@ -223,6 +224,18 @@ fn shift(k: &mut Kernel, op: B, a: Ex, b: Ex, constant: Option<u32>) -> Ex {
         None => k.convert(b, ScalarKind::Uint, 4),
     };
     k.binary(op, a, amount)
+}
+
+/// The quotient, and one more where something remains: no sum that could overflow.
+fn unsigned_ceil_division(k: &mut Kernel, a: Ex, b: Ex, shape: Shape) -> Ex {
+    let zero = if shape.scalar.width == 8 { k.literal(Literal::I64(0)) } else { k.i32(0) };
+    let one = if shape.scalar.width == 8 { k.literal(Literal::I64(1)) } else { k.i32(1) };
+    let (zero, one) = (k.splat(zero, shape.lanes), k.splat(one, shape.lanes));
+    let quotient = on_unsigned(k, a, b, |k, a, b| k.binary(B::Divide, a, b));
+    let rest = on_unsigned(k, a, b, |k, a, b| k.binary(B::Modulo, a, b));
+    let inexact = k.binary(B::NotEqual, rest, zero);
+    let next = k.binary(B::Add, quotient, one);
+    k.select(inexact, next, quotient)
 }
 
 fn rounded_division(k: &mut Kernel, a: Ex, b: Ex, shape: Shape, floor: bool) -> Ex {

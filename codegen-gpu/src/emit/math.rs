@@ -8,10 +8,20 @@ use monopour_ir::{Diagnostics, Op};
 use naga::{BinaryOperator as B, MathFunction as M, UnaryOperator as U};
 
 pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
-    let shape = types::shape(kernel, op, op.result(0).ty())?;
-    let operands: Vec<Lowered> = (0..op.num_operands()).map(|i| kernel.operand(op, i)).collect();
+    let result = types::shape(kernel, op, op.result(0).ty())?;
+    let mut operands: Vec<Lowered> = (0..op.num_operands()).map(|i| kernel.operand(op, i)).collect();
     // Predicates have bool results; what they look at is the operand.
-    let shape = types::shape(kernel, op, op.operand(0).ty()).unwrap_or(shape);
+    let mut shape = types::shape(kernel, op, op.operand(0).ty()).unwrap_or(result);
+    let is_half = shape.scalar == naga::Scalar::F16 && !is_exact(op.name());
+    if is_half {
+        // The functions of 16 bits are allowed errors of many units in the last place; those of 32 bits, rounded, are not off by two.
+        shape.scalar = naga::Scalar::F32;
+        for (i, operand) in operands.iter_mut().enumerate() {
+            if op.operand(i).ty().is_float() || op.operand(i).ty().is_vector() {
+                *operand = kernel.map(*operand, |k, a| k.convert(a, naga::ScalarKind::Float, 4));
+            }
+        }
+    }
     let lowered = if let Some(f) = written_out(op.name()).filter(|_| shape.scalar == naga::Scalar::F32) {
         kernel.map(operands[0], |k, a| f(k, a, shape))
     } else if let Some(fun) = builtin(op.name()) {
@@ -29,8 +39,15 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     } else {
         return Err(error::unsupported_op(op));
     };
+    let narrows = is_half && result.scalar == naga::Scalar::F16;
+    let lowered = if narrows { kernel.map(lowered, |k, a| k.convert(a, naga::ScalarKind::Float, 2)) } else { lowered };
     kernel.set(op.result(0), lowered);
     Ok(())
+}
+
+/// Functions without an error of their own.
+fn is_exact(name: &str) -> bool {
+    matches!(name, "math.absf" | "math.ceil" | "math.floor" | "math.trunc" | "math.roundeven")
 }
 
 fn apply(kernel: &mut Kernel, operands: &[Lowered], mut f: impl FnMut(&mut Kernel, &[Ex]) -> Ex) -> Lowered {

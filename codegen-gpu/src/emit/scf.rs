@@ -77,24 +77,36 @@ fn emit_for(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     write(kernel, &counter, &op.operands()[..1]);
     write(kernel, &carried, &op.operands()[3..]);
 
+    // Copies of the body that one iteration takes.
+    let copies = op.attr("monopour.unroll").and_then(|a| a.as_int()).unwrap_or(1).clamp(1, 64);
     kernel.open_block();
-    read_own(kernel, &counter);
-    let induction = kernel.one(args[0]);
-    let running = kernel.binary(B::Less, induction, upper);
-    break_unless(kernel, running);
-    read_own(kernel, &carried);
-    emit_block(kernel, body)?;
-    write(kernel, &carried, &terminator(body).operands());
+    for copy in 1..=copies {
+        read_own(kernel, &counter);
+        let induction = kernel.one(args[0]);
+        let running = kernel.binary(B::Less, induction, upper);
+        break_unless(kernel, running);
+        read_own(kernel, &carried);
+        emit_block(kernel, body)?;
+        write(kernel, &carried, &terminator(body).operands());
+        if copy < copies {
+            advance(kernel, &counter[0], step);
+        }
+    }
     let looped = kernel.close_block();
 
     kernel.open_block();
-    let current = kernel.load(counter[0].planes[0]);
-    let next = kernel.binary(B::Add, current, step);
-    kernel.store(counter[0].planes[0], next);
+    advance(kernel, &counter[0], step);
     let continuing = kernel.close_block();
     kernel.push(Statement::Loop { body: looped, continuing, break_if: None });
     read(kernel, &carried, &op.results());
     Ok(())
+}
+
+/// The next value of a loop's counter.
+fn advance(kernel: &mut Kernel, counter: &Slot, step: Ex) {
+    let current = kernel.load(counter.planes[0]);
+    let next = kernel.binary(B::Add, current, step);
+    kernel.store(counter.planes[0], next);
 }
 
 fn break_unless(kernel: &mut Kernel, condition: Ex) {

@@ -43,3 +43,8 @@ pub fn programs() -> Vec<(String, String)> {
     assert!(found.len() > 30);
     found
 }
+
+/// Whether a program has only regions that are given owners.
+pub fn is_known(text: &str) -> bool {
+    !text.contains("scf.index_switch") && !text.contains("scf.execute_region")
+}

@@ -1,0 +1,98 @@
+//! Loops on software adapters, which leave every loop, silently, when an invocation has taken 65,535 iterations of all its loops
+//! together.
+//!
+//! Before: `scf.for` nests of 300 by 300 iterations in one invocation.
+//! After: the inner loop has `monopour.unroll = 2 : i64`: `emit` writes its body twice per iteration.
+//! Ensures: loops of known lengths stay below the limit; those of unknown length are unrolled to reach far beyond it.
+//! Limits: more iterations than unrolling can take away (G0008).
+
+use crate::error;
+use monopour_ir::{Attr, Block, Diagnostics, Op, Rewriter};
+use monopour_program::GpuDescription;
+
+/// Fewer than the adapter takes: conditions and rounding cost some.
+const MOST: f64 = 60_000.0;
+/// What a loop of unknown length is taken for.
+const USUAL: f64 = 400_000.0;
+/// Copies of a body that a nest of loops may have, of known and of unknown length.
+const COPIES: [u32; 2] = [64, 8];
+
+struct Loop {
+    op: Op,
+    parent: Option<usize>,
+    /// Iterations, if that is known.
+    length: Option<f64>,
+    copies: u32,
+}
+
+/// Marks the loops of a distributed kernel that must be unrolled on `device`.
+pub(super) fn limit(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
+    let Some(body) = func.body().filter(|_| device.is_cpu_adapter()) else { return Ok(()) };
+    let mut loops = Vec::new();
+    collect(body, None, &mut loops);
+    let known = loops.iter().all(|l| l.length.is_some());
+    let most_copies = COPIES[usize::from(!known)];
+    loop {
+        let counts: Vec<f64> = (0..loops.len()).map(|l| count(&loops, l)).collect();
+        let total: f64 = counts.iter().sum();
+        if total <= MOST {
+            break;
+        }
+        let can_grow = |l: &usize| {
+            let longer = loops[*l].length.is_none_or(|n| n > f64::from(loops[*l].copies));
+            longer && loops[*l].op.is("scf.for") && copies(&loops, *l) * 2 <= most_copies
+        };
+        let candidates = (0..loops.len()).filter(can_grow);
+        match candidates.max_by(|a, b| counts[*a].total_cmp(&counts[*b])) {
+            Some(l) => loops[l].copies *= 2,
+            None if known => {
+                return Err(error::over_limit(func, "loop iterations in one invocation", total as u64, MOST as u64));
+            }
+            None => break,
+        }
+    }
+    for l in loops.iter().filter(|l| l.copies > 1) {
+        rw.set_attr(l.op, "monopour.unroll", Attr::i64(func.context(), l.copies.into()));
+    }
+    Ok(())
+}
+
+fn collect(block: Block, parent: Option<usize>, out: &mut Vec<Loop>) {
+    for op in block.ops() {
+        let mut inside = parent;
+        if matches!(op.name(), "scf.for" | "scf.while") {
+            inside = Some(out.len());
+            out.push(Loop { op, parent, length: length(op), copies: 1 });
+        }
+        for nested in op.regions().into_iter().flat_map(|r| r.blocks()) {
+            collect(nested, inside, out);
+        }
+    }
+}
+
+fn length(op: Op) -> Option<f64> {
+    if !op.is("scf.for") {
+        return None;
+    }
+    let facts = super::code::facts(op.operand(1)).bound?;
+    let step = op.operand(2).constant_int().unwrap_or(1).max(1);
+    let extent = facts - op.operand(0).constant_int().unwrap_or(0);
+    Some(((extent + step - 1) / step).max(0) as f64)
+}
+
+/// Times that an invocation reaches the end of loop `l`.
+fn count(loops: &[Loop], l: usize) -> f64 {
+    let own = (loops[l].length.unwrap_or(USUAL) / f64::from(loops[l].copies)).ceil();
+    own * loops[l].parent.map_or(1.0, |p| count_entries(loops, p))
+}
+
+/// Times that the body of loop `l` runs.
+fn count_entries(loops: &[Loop], l: usize) -> f64 {
+    let own = loops[l].length.unwrap_or(USUAL);
+    own * loops[l].parent.map_or(1.0, |p| count_entries(loops, p))
+}
+
+/// Copies of the body of loop `l` in the code.
+fn copies(loops: &[Loop], l: usize) -> u32 {
+    loops[l].copies * loops[l].parent.map_or(1, |p| copies(loops, p))
+}

@@ -1,0 +1,96 @@
+//! Programs whose least number of copies is known: right values with donated inputs and without, on every kind of device, and
+//! no more copies than upstream's bufferization makes of them under the same rules for arguments.
+
+use crate::host::{compare, devices, f32s, index, ramp, raw, run, source};
+use monopour::program::DType;
+use monopour::runtime::HostTensor;
+
+/// A program, what is donated, and the copies of a run that upstream's bufferization leaves then.
+fn check(name: &str, donate: &[&str], upstream: u64, inputs: &[HostTensor], expected: &[HostTensor]) {
+    for device in devices() {
+        for donate in [donate, &[]] {
+            let (results, stats, leaks) = run(&source(&format!("copies/{name}")), donate, &device, inputs);
+            compare(name, &results, expected);
+            assert!(leaks.is_clean(), "{name} on {}: {leaks:?}", stats.device);
+            let copies = stats.counts.copies;
+            assert!(donate.is_empty() || copies <= upstream, "{name} on {}: {copies} copies", stats.device);
+            let steady = stats.steady_state;
+            assert_eq!((steady.buffers_created, steady.pipelines_created), (0, 0), "{name} on {}", stats.device);
+        }
+    }
+}
+
+#[test]
+fn q01_concat_producers() {
+    let (x, y) = (ramp(1024), ramp(2048)[1024..].to_vec());
+    let parts = x.iter().map(|v| v + v).chain(y.iter().map(|v| v * v));
+    let expected = f32s(&[2048], &parts.collect::<Vec<_>>());
+    check("q01_concat_producers", &[], 2, &[f32s(&[1024], &x), f32s(&[1024], &y)], &[expected]);
+}
+
+#[test]
+fn q02_if_fresh_branches() {
+    let d = ramp(2048);
+    for (truth, value) in [(1u8, 1.5), (0, -2.0)] {
+        let mut expected = d.clone();
+        expected[512..1536].fill(value);
+        let inputs = [f32s(&[2048], &d), raw(DType::I1, &[], &[truth]), f32s(&[], &[1.5]), f32s(&[], &[-2.0])];
+        check("q02_if_fresh_branches", &["arg0"], 1, &inputs, &[f32s(&[2048], &expected)]);
+    }
+}
+
+#[test]
+fn q03_disjoint_slices_loop() {
+    let t = ramp(2048);
+    let expected: Vec<f32> =
+        t.iter().enumerate().map(|(i, v)| if i < 1024 { v + 3.0 * t[i + 1024] } else { *v }).collect();
+    check("q03_disjoint_slices_loop", &["arg0"], 2, &[f32s(&[2048], &t), index(3)], &[f32s(&[2048], &expected)]);
+}
+
+#[test]
+fn q04_kv_cache() {
+    let (cache, row, q, out, p) = (ramp(4096 * 128), ramp(128), ramp(300)[172..].to_vec(), ramp(37), 37usize);
+    let mut new = cache.clone();
+    new[p * 128..(p + 1) * 128].copy_from_slice(&row);
+    let dots = (0..p).map(|r| out[r] + q.iter().zip(&cache[r * 128..]).map(|(a, b)| a * b).sum::<f32>());
+    let dots = f32s(&[37], &dots.collect::<Vec<_>>());
+    let inputs =
+        [f32s(&[4096, 128], &cache), f32s(&[1, 128], &row), f32s(&[128], &q), f32s(&[37], &out), index(p as i64)];
+    check("q04_kv_cache", &["arg0", "arg3"], 2, &inputs, &[f32s(&[4096, 128], &new), dots]);
+}
+
+#[test]
+fn q05_double_buffer() {
+    let (x, y) = (ramp(1024), ramp(2048)[1024..].to_vec());
+    let inputs = [f32s(&[1024], &x), f32s(&[1024], &y), index(5)];
+    let scaled = |by: f32| f32s(&[1024], &x.iter().map(|v| v * by).collect::<Vec<_>>());
+    // Two in each of five iterations.
+    check("q05_double_buffer", &["arg0", "arg1"], 10, &inputs, &[scaled(32.0), scaled(16.0)]);
+    let none = [f32s(&[1024], &x), f32s(&[1024], &y), index(0)];
+    // Without an iteration the results are the inputs, which ownership at run time copies once each.
+    check("q05_double_buffer", &["arg0", "arg1"], 2, &none, &[f32s(&[1024], &x), f32s(&[1024], &y)]);
+}
+
+#[test]
+fn q06_result_alias_call() {
+    let (x, y) = (ramp(1024), ramp(2048)[1024..].to_vec());
+    let inputs = [f32s(&[1024], &x), f32s(&[1024], &y), index(7)];
+    check("q06_result_alias_call", &[], 0, &inputs, &[f32s(&[], &[x[7]]), f32s(&[], &[x[7] + y[7]])]);
+}
+
+#[test]
+fn q07_while_outer() {
+    let mut t = vec![8.0; 1024];
+    let inputs = [f32s(&[1024], &t), f32s(&[], &[0.3]), f32s(&[], &[0.5])];
+    t[0] = 0.25;
+    check("q07_while_outer", &["arg0"], 0, &inputs, &[f32s(&[1024], &t)]);
+}
+
+#[test]
+fn q08_reorder_read() {
+    let t = ramp(1024);
+    let mut new = t.clone();
+    new[5] = 3.0;
+    let inputs = [f32s(&[1024], &t), f32s(&[], &[3.0]), index(5)];
+    check("q08_reorder_read", &["arg0"], 1, &inputs, &[f32s(&[1024], &new), f32s(&[], &[t[5]])]);
+}
