@@ -30,19 +30,21 @@ pub struct Copy {
     pub location: String,
     /// The conflicting read, write and definition.
     pub reason: String,
-    /// Bytes per run.
-    pub bytes: u64,
+    /// Bytes each time; `None`: dynamic.
+    pub bytes: Option<u64>,
 }
 
 /// A buffer and what it is for.
 #[derive(Clone, Debug, Serialize)]
 pub struct Allocation {
-    /// `transient` or `result`.
+    /// `transient` (in the arena), `pooled` or `result`.
     pub kind: &'static str,
-    /// Source location of a transient, name of a result.
+    /// Source location, name of a result.
     pub name: String,
-    /// Bytes.
-    pub bytes: u64,
+    /// Bytes; `None`: dynamic.
+    pub bytes: Option<u64>,
+    /// Why it is not in the arena, and what would change that; empty for a result and in the arena.
+    pub reason: String,
     /// Offset in the arena, for a transient.
     pub offset: Option<u64>,
 }
@@ -65,25 +67,38 @@ fn explain_variant(program: &Program, variant: &Variant) -> Explanation {
     let copies: Vec<Copy> = variant
         .copies
         .iter()
-        .map(|c| Copy { location: c.location.clone(), reason: c.reason.clone(), bytes: c.bytes })
+        .map(|c| Copy {
+            location: c.location.clone(),
+            reason: c.reason.clone(),
+            bytes: Some(c.bytes).filter(|b| *b > 0),
+        })
         .collect();
     let transients = variant.plan.transients.iter().map(|t| Allocation {
         kind: "transient",
         name: t.name.clone(),
-        bytes: t.size_bytes,
+        bytes: Some(t.size_bytes),
+        reason: String::new(),
         offset: Some(t.offset),
     });
-    let results = program.signature.results.iter().map(|r| Allocation {
+    let pooled = variant.allocations.iter().map(|a| Allocation {
+        kind: "pooled",
+        name: place(&a.location).to_owned(),
+        bytes: a.bytes,
+        reason: a.reason.clone(),
+        offset: None,
+    });
+    let results = program.signature.results.iter().filter(|r| !r.scalar).map(|r| Allocation {
         kind: "result",
         name: r.name.clone(),
-        bytes: r.size_bytes(),
+        bytes: r.is_static().then(|| r.size_bytes()),
+        reason: String::new(),
         offset: None,
     });
     Explanation {
         target: variant.target.label(),
-        copied_bytes: copies.iter().map(|c| c.bytes).sum(),
+        copied_bytes: copies.iter().filter_map(|c| c.bytes).sum(),
         copies,
-        allocations: transients.chain(results).collect(),
+        allocations: transients.chain(pooled).chain(results).collect(),
         planned_bytes: variant.plan.planned_bytes,
         lower_bound_bytes: variant.plan.lower_bound_bytes,
         memory_over_time: memory_over_time(&variant.plan),
@@ -112,7 +127,7 @@ fn render_one(out: &mut String, e: &Explanation) {
     let _ = writeln!(out, "target {}", e.target);
     let _ = writeln!(out, "  copies: {} ({} B)", e.copies.len(), e.copied_bytes);
     for copy in &e.copies {
-        let _ = writeln!(out, "    {} B at {}", copy.bytes, place(&copy.location));
+        let _ = writeln!(out, "    {} at {}", size(copy.bytes), place(&copy.location));
         for line in copy.reason.lines() {
             let _ = writeln!(out, "      {line}");
         }
@@ -120,7 +135,10 @@ fn render_one(out: &mut String, e: &Explanation) {
     let _ = writeln!(out, "  allocations: {}", e.allocations.len());
     for a in &e.allocations {
         let offset = a.offset.map(|o| format!(" at offset {o} of the arena")).unwrap_or_default();
-        let _ = writeln!(out, "    {} {}: {} B{offset}", a.kind, a.name, a.bytes);
+        let _ = writeln!(out, "    {} {}: {}{offset}", a.kind, a.name, size(a.bytes));
+        if !a.reason.is_empty() {
+            let _ = writeln!(out, "      {}", a.reason);
+        }
     }
     let _ = writeln!(out, "  arena: {} B planned, {} B at least", e.planned_bytes, e.lower_bound_bytes);
     let peak = e.memory_over_time.iter().map(|s| s.live_bytes).max().unwrap_or(0).max(1);
@@ -128,6 +146,10 @@ fn render_one(out: &mut String, e: &Explanation) {
         let bar = "#".repeat((step.live_bytes * 40 / peak) as usize);
         let _ = writeln!(out, "    step {:>3} {:>12} B {bar}", step.step, step.live_bytes);
     }
+}
+
+fn size(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "dynamic".to_owned(), |bytes| format!("{bytes} B"))
 }
 
 fn place(location: &str) -> &str {

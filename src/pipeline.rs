@@ -72,6 +72,7 @@ struct State<'a> {
     scheduled: split::schedule::Scheduled,
     plan: split::plan::Report,
     copies: Vec<CopyNote>,
+    pooled: Vec<split::plan::Pooled>,
     report: &'a mut Report,
 }
 
@@ -144,6 +145,7 @@ fn compile_variant(
         scheduled: Default::default(),
         plan: Default::default(),
         copies: vec![],
+        pooled: vec![],
         report,
     };
     state.cx.allow_unregistered_dialects(true);
@@ -294,6 +296,7 @@ fn distribute(state: &mut State<'_>) -> Result<(), Diagnostics> {
 
 fn plan(state: &mut State<'_>) -> Result<(), Diagnostics> {
     state.plan = split::plan::run(state.module(), state.host())?;
+    state.pooled = split::plan::pooled(state.host());
     Ok(())
 }
 

@@ -23,7 +23,9 @@ pub use encode::{VERSION, write_atomically};
 pub use error::Error;
 pub use kernel::{Access, Binding, CpuKernel, GRID_ROW, GpuKernel, Kernel, fold_grid};
 pub use map::Map;
-pub use program::{CopyNote, DYNAMIC, MemoryPlan, NativeCode, Program, Signature, TensorDesc, Transient, Variant};
+pub use program::{
+    AllocationNote, CopyNote, DYNAMIC, MemoryPlan, NativeCode, Program, Signature, TensorDesc, Transient, Variant,
+};
 pub use target::{
     Backend, CpuTarget, DeviceType, GpuDescription, GpuFeature, GpuLimits, GpuRequirements, GpuTarget, Target,
 };

@@ -113,6 +113,19 @@ pub struct Variant {
     pub plan: MemoryPlan,
     /// Every copy that is left, for `explain`.
     pub copies: Vec<CopyNote>,
+    /// Every allocation that is neither in the arena nor a result, for `explain`.
+    pub allocations: Vec<AllocationNote>,
+}
+
+/// An allocation that each run makes anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllocationNote {
+    /// Why it is not in the arena.
+    pub reason: String,
+    /// Where in the source, `file:line:column`; empty when unknown.
+    pub location: String,
+    /// Bytes each time; `None` where each run decides.
+    pub bytes: Option<u64>,
 }
 
 /// Native code as an ELF relocatable, on every operating system.
@@ -163,6 +176,6 @@ pub struct CopyNote {
     pub reason: String,
     /// Where in the source, `file:line:column`; empty when unknown.
     pub location: String,
-    /// Bytes per run.
+    /// Bytes each time; 0 where each run decides.
     pub bytes: u64,
 }

@@ -34,6 +34,7 @@ fn sample() -> Program {
             transients: vec![Transient { name: "t".into(), offset: 256, size_bytes: 200, first: 0, last: 1 }],
         },
         copies: vec![CopyNote { reason: "read after write".into(), location: "a.mlir:1:2".into(), bytes: 4 }],
+        allocations: vec![AllocationNote { reason: "its size".into(), location: String::new(), bytes: None }],
     };
     let mut cpu = gpu.clone();
     cpu.target = Target::Cpu(CpuTarget::parse("x86-64-v3").expect("a known name"));

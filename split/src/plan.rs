@@ -65,6 +65,34 @@ pub struct Placed {
     pub location: String,
 }
 
+/// An allocation that each run takes from the pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pooled {
+    /// Size in bytes, if it is known.
+    pub size_bytes: Option<u64>,
+    /// Where in the source the tensor comes from, `file:line:column`; empty when unknown.
+    pub location: String,
+    /// Why it is not in the arena.
+    pub reason: &'static str,
+}
+
+/// The allocations of a planned host function that are neither in the arena nor returned where they are made.
+pub fn pooled(host: Op) -> Vec<Pooled> {
+    let allocs = host.find_all("memref.alloc").into_iter().filter(|op| op.attr(ARENA_ATTR).is_none());
+    let kept = allocs.filter(|op| !op.result(0).uses().iter().any(|u| u.op.is("func.return")));
+    let note = |op: Op| {
+        let ty = op.result(0).ty();
+        let reason = match (ty.static_size_bytes(), op.block() == host.body()) {
+            (None, _) => "its size is dynamic: give the tensors static sizes",
+            (_, false) => "it is made in a loop or a branch: make it before, and pass it in",
+            _ => "it passes through a loop or a branch, so that its owner is known at run time only",
+        };
+        let location = op.location().position().map(|(f, l, c)| format!("{f}:{l}:{c}")).unwrap_or_default();
+        Pooled { size_bytes: ty.static_size_bytes(), location, reason }
+    };
+    kept.map(note).collect()
+}
+
 /// An allocation with its one unconditional dealloc in the same block.
 struct Transient {
     alloc: Op,

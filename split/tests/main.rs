@@ -248,8 +248,8 @@ fn loops_scalars_and_dynamic_sizes_become_host_code() {
           %10 = call @monopour_rt_alloc(%arg0, %9) : (i64, i64) -> i64
           %11 = scf.for %arg1 = %c0 to %3 step %c1 iter_args(%arg2 = %6) -> (f32) {
             %c0_i64_4 = arith.constant 0 : i64
-            %c4_i64_5 = arith.constant 4 : i64
-            func.call @monopour_rt_arg(%arg0, %10, %c0_i64_4, %c4_i64_5) : (i64, i64, i64, i64) -> ()
+            %c-1_i64 = arith.constant -1 : i64
+            func.call @monopour_rt_arg(%arg0, %10, %c0_i64_4, %c-1_i64) : (i64, i64, i64, i64) -> ()
             %14 = arith.index_cast %7 : index to i64
             func.call @monopour_rt_scalar(%arg0, %14) : (i64, i64) -> ()
             %15 = arith.bitcast %arg2 : f32 to i32
@@ -257,21 +257,21 @@ fn loops_scalars_and_dynamic_sizes_become_host_code() {
             func.call @monopour_rt_scalar(%arg0, %16) : (i64, i64) -> ()
             %17 = arith.index_cast %arg1 : index to i64
             func.call @monopour_rt_scalar(%arg0, %17) : (i64, i64) -> ()
-            %c0_i64_6 = arith.constant 0 : i64
+            %c0_i64_5 = arith.constant 0 : i64
             %18 = arith.index_cast %7 : index to i64
+            %c1_i64_6 = arith.constant 1 : i64
             %c1_i64_7 = arith.constant 1 : i64
-            %c1_i64_8 = arith.constant 1 : i64
-            func.call @monopour_rt_dispatch(%arg0, %c0_i64_6, %18, %c1_i64_7, %c1_i64_8) : (i64, i64, i64, i64, i64) -> ()
+            func.call @monopour_rt_dispatch(%arg0, %c0_i64_5, %18, %c1_i64_6, %c1_i64_7) : (i64, i64, i64, i64, i64) -> ()
             %19 = arith.index_cast %arg1 : index to i64
             %20 = arith.cmpi uge, %19, %1 : i64
             scf.if %20 {
-              %c1_i64_11 = arith.constant 1 : i64
-              func.call @monopour_rt_trap(%arg0, %c1_i64_11) : (i64, i64) -> ()
+              %c1_i64_10 = arith.constant 1 : i64
+              func.call @monopour_rt_trap(%arg0, %c1_i64_10) : (i64, i64) -> ()
             }
+            %c4_i64_8 = arith.constant 4 : i64
+            %21 = arith.muli %19, %c4_i64_8 : i64
             %c4_i64_9 = arith.constant 4 : i64
-            %21 = arith.muli %19, %c4_i64_9 : i64
-            %c4_i64_10 = arith.constant 4 : i64
-            %22 = func.call @monopour_rt_read(%arg0, %0, %21, %c4_i64_10) : (i64, i64, i64, i64) -> i64
+            %22 = func.call @monopour_rt_read(%arg0, %0, %21, %c4_i64_9) : (i64, i64, i64, i64) -> i64
             %23 = arith.trunci %22 : i64 to i32
             %24 = arith.bitcast %23 : i32 to f32
             scf.yield %24 : f32

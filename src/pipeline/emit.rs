@@ -7,8 +7,8 @@ use monopour_codegen_cpu as cpu;
 use monopour_codegen_gpu as gpu;
 use monopour_ir::{Diagnostics, Module};
 use monopour_program::{
-    CpuTarget, GpuDescription, GpuKernel, GpuLimits, GpuRequirements, GpuTarget, Kernel, MemoryPlan, NativeCode,
-    Target, Transient, Variant,
+    AllocationNote, CpuTarget, GpuDescription, GpuKernel, GpuLimits, GpuRequirements, GpuTarget, Kernel, MemoryPlan,
+    NativeCode, Target, Transient, Variant,
 };
 use monopour_split::{KERNEL_ATTR, schedule};
 
@@ -39,7 +39,7 @@ fn emit_gpu(state: &mut State<'_>, description: &GpuDescription) -> Result<Varia
     let requires = requirements(state, &kernels, subgroup_size);
     let target = Target::Gpu(GpuTarget { name: description.name.clone(), backend: None, requires });
     let kernels = kernels.into_iter().map(Kernel::Gpu).collect();
-    Ok(Variant { target, kernels, host, plan: memory_plan(state), copies: std::mem::take(&mut state.copies) })
+    Ok(variant(state, target, kernels, host))
 }
 
 fn emit_cpu(state: &mut State<'_>, target: &CpuTarget) -> Result<Variant, Diagnostics> {
@@ -48,7 +48,17 @@ fn emit_cpu(state: &mut State<'_>, target: &CpuTarget) -> Result<Variant, Diagno
     let kernels: Vec<Kernel> = by_index.cloned().map(Kernel::Cpu).collect();
     let host = native(state, &state.module().duplicate(), target)?;
     let target = Target::Cpu(target.clone());
-    Ok(Variant { target, kernels, host, plan: memory_plan(state), copies: std::mem::take(&mut state.copies) })
+    Ok(variant(state, target, kernels, host))
+}
+
+fn variant(state: &mut State<'_>, target: Target, kernels: Vec<Kernel>, host: NativeCode) -> Variant {
+    let note = |pooled: &monopour_split::plan::Pooled| AllocationNote {
+        reason: pooled.reason.to_owned(),
+        location: pooled.location.clone(),
+        bytes: pooled.size_bytes,
+    };
+    let allocations = state.pooled.iter().map(note).collect();
+    Variant { target, kernels, host, plan: memory_plan(state), copies: std::mem::take(&mut state.copies), allocations }
 }
 
 fn native(state: &mut State<'_>, module: &Module, target: &CpuTarget) -> Result<NativeCode, Diagnostics> {

@@ -113,6 +113,7 @@ impl Batch {
             host,
             plan: MemoryPlan::default(),
             copies: vec![],
+            allocations: vec![],
         };
         let program = Program {
             entry: "main".to_owned(),

@@ -94,3 +94,23 @@ fn q08_reorder_read() {
     let inputs = [f32s(&[1024], &t), f32s(&[], &[3.0]), index(5)];
     check("q08_reorder_read", &["arg0"], 1, &inputs, &[f32s(&[1024], &new), f32s(&[], &[t[5]])]);
 }
+
+/// Every copy and every allocation that is left has its reason, its place and its size.
+#[test]
+fn what_is_left_is_explained() {
+    use monopour::program::CpuTarget;
+    use monopour::{CompileOptions, TargetDescription, compile, explain};
+    let explained = |text: &str| {
+        let targets = vec![TargetDescription::Cpu(CpuTarget::host())];
+        let options = CompileOptions { targets, ..Default::default() };
+        let program = compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}")).program;
+        let explanations = explain::explain(&program);
+        explain::render(&explanations)
+    };
+    let text = explained(&source("copies/q08_reorder_read"));
+    assert!(text.contains("copies: 1 (4096 B)") && text.contains("B0201") && text.contains("test.mlir:"), "{text}");
+    let text = explained(&source("copies/q05_double_buffer"));
+    assert!(text.contains("pooled test.mlir:") && text.contains("made in a loop or a branch"), "{text}");
+    let text = explained(&source("host/dyn_softmax"));
+    assert!(text.contains("result result0: dynamic"), "{text}");
+}

@@ -88,6 +88,7 @@ pub fn cpu_variant(object: Vec<u8>, kernels: &[(&str, u32, u32)]) -> Variant {
         host: host(object),
         plan: MemoryPlan::default(),
         copies: vec![],
+        allocations: vec![],
     }
 }
 
@@ -121,6 +122,7 @@ pub fn gpu_variant(object: Vec<u8>, kernels: Vec<Kernel>) -> Variant {
         host: host(object),
         plan: MemoryPlan::default(),
         copies: vec![],
+        allocations: vec![],
     }
 }
 
