@@ -13,9 +13,10 @@ pub fn lavapipe() -> GpuDescription {
     use monopour_program::{DeviceType, GpuFeature};
     let mut d = GpuDescription::portable();
     d.device_type = DeviceType::Cpu;
-    d.features = vec![GpuFeature::Subgroup, GpuFeature::Int64];
+    d.features = vec![GpuFeature::Subgroup, GpuFeature::Int64, GpuFeature::Immediates];
     (d.subgroup_min_size, d.subgroup_max_size) = (8, 8);
     d.limits.max_storage_buffers = 32;
+    d.limits.max_immediate_bytes = 128;
     d.limits.max_workgroup_invocations = 1024;
     d
 }

@@ -259,3 +259,40 @@ fn text_of_both_geometries() {
     let (kernel, _, _) = compile(&sum.text(SUBGROUP), &lavapipe()).expect("it compiles");
     expect_file!["snapshots/sum_long_row.wgsl"].assert_eq(&kernel.wgsl);
 }
+
+/// A row longer than the loops of a software adapter run: 65,535 passes of all loops together.
+#[test]
+fn rows_beyond_the_loop_limit() {
+    let columns = 3_000_001;
+    let case = Case { program: Program::Sum, rows: 1, columns, tile: 1 };
+    let Some(device) = device() else { return };
+    let inputs = [vec![1.0f32; columns as usize], vec![0.0]];
+    let kernel = SUBGROUP.replace("8, 1, 1", "1, 1, 1").replace("share = \"subgroup\"", "share = \"none\"");
+    let (out, report) = execute(device, &case.text(&kernel), &case.grid(), &inputs);
+    assert_eq!(report.kernels[0].strategy, "rows", "{}", report.kernels[0].declined);
+    assert_eq!(out[1], [columns as f32]);
+}
+
+/// An extent that only the tile knows: every vector asks whether it exists.
+#[test]
+fn rows_of_dynamic_length() {
+    let (x, y) = (format!("memref<3x50xf32, {G}>"), format!("memref<3xf32, {G}>"));
+    let part = format!("memref<3x?xf32, strided<[50, 1]>, {G}>");
+    let body = format!(
+        "  %n = affine.min affine_map<(d0) -> (d0 * -30 + 41, 50)>(%i0)\n  %s = memref.subview %a0[0, 0] [3, %n] [1, 1] : {x} to {part}\n{}",
+        generic(
+            "i, j",
+            &["i, j", "i"],
+            &[false, true],
+            &format!("%s : {part}"),
+            &format!("%a1 : {y}"),
+            "%x: f32, %o: f32",
+            "    %r = arith.addf %o, %x : f32"
+        )
+    );
+    let values = numbers(150, 3);
+    let expected: Vec<f32> = (0..3).map(|i| values[i * 50..][..41].iter().sum()).collect();
+    for kernel in [SUBGROUP, WORKGROUP] {
+        check(&[x.clone(), y.clone()], &body, kernel, &[values.clone(), vec![0.0; 3]], &expected, "rows", "");
+    }
+}

@@ -214,6 +214,20 @@ fn grids_longer_than_a_device_launches() {
 }
 
 #[test]
+fn calls_that_pass_a_dynamic_extent_in_place_of_a_tile_id() {
+    // The kernel's arguments have the same types before and after.
+    let case = increment(60, &[None], "affine_map<(d0) -> (d0 * 2)>(%i0)");
+    let (_, _, ir) = compile(&case.text(), &crate::program::lavapipe()).expect("it compiles");
+    assert!(ir.contains("func.call @kernel(%arg0, %arg1)"), "{ir}");
+    // A constant stands for the id of the only tile.
+    let single = increment(2, &[Some(1)], "affine_map<(d0) -> (d0 * 2)>(%i0)").text();
+    let single = single
+        .replace("func.call @kernel(%a0, %i0)", "%c0 = arith.constant 0 : index\n    func.call @kernel(%a0, %c0)");
+    let (_, _, ir) = compile(&single, &crate::program::lavapipe()).expect("it compiles");
+    assert!(ir.contains("func.call @kernel(%arg0)"), "{ir}");
+}
+
+#[test]
 fn dynamic_grids() {
     let Some(device) = device() else { return };
     let case = increment(

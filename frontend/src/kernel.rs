@@ -267,7 +267,8 @@ fn gpu_generic(loops: &Loops, gpu: &GpuDescription) -> Kernel {
         workgroup_size: [64, 1, 1],
         register_tile: vec![1],
         reduction_step: 1,
-        vector_width: 1,
+        // A bound: distribution takes what is aligned, for reductions down columns and windows over channels.
+        vector_width: if gpu.is_cpu_adapter() { 8 } else { 4 },
         share: Share::None,
         subgroup_size: None,
     }

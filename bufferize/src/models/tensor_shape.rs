@@ -17,11 +17,16 @@ pub(super) fn add(models: &mut OpModels) {
 
 struct Cast;
 
+/// Whether a type says nothing of strides: written-down strides count as a layout even if they are row-major.
+fn is_row_major(ty: Type) -> bool {
+    ty.as_memref().is_some_and(|m| contiguous(&m) == ty)
+}
+
 /// The buffer of a cast tensor: the new shape, with the layout of the source.
 fn cast_type(source: Type, result: Type) -> Option<Type> {
     let memref = source.as_memref()?;
     let shape = result.shape()?;
-    Some(if memref.is_identity() {
+    Some(if is_row_major(source) {
         Type::memref(&shape, memref.element, memref.memory_space)
     } else {
         Type::strided_memref(&shape, memref.element, memref.offset, &memref.strides, memref.memory_space)
@@ -67,8 +72,9 @@ fn reassociation(op: Op) -> Option<(Attr, Vec<Vec<usize>>)> {
 }
 
 /// The type of `memref.expand_shape`: inside a group the last dimension has the stride of the dimension expanded.
-fn expanded(source: &MemRefType, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type> {
-    if source.is_identity() {
+fn expanded(ty: Type, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type> {
+    let source = ty.as_memref()?;
+    if is_row_major(ty) {
         return Some(Type::memref(shape, source.element, source.memory_space));
     }
     let mut strides = vec![1; shape.len()];
@@ -87,7 +93,7 @@ struct Expand;
 impl Expand {
     fn ty(op: Op, source: Type) -> Option<(Attr, Type)> {
         let (attr, groups) = reassociation(op)?;
-        Some((attr, expanded(&source.as_memref()?, &op.result(0).ty().shape()?, &groups)?))
+        Some((attr, expanded(source, &op.result(0).ty().shape()?, &groups)?))
     }
 }
 
@@ -140,8 +146,9 @@ fn is_contiguous(source: &MemRefType, group: &[usize], mut stride: i64) -> bool 
 }
 
 /// The type of `memref.collapse_shape`; none if the layout does not certainly allow it.
-fn collapsed(source: &MemRefType, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type> {
-    if source.is_identity() {
+fn collapsed(ty: Type, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type> {
+    let source = ty.as_memref()?;
+    if is_row_major(ty) {
         return Some(Type::memref(shape, source.element, source.memory_space));
     }
     let mut strides = Vec::with_capacity(groups.len());
@@ -150,7 +157,7 @@ fn collapsed(source: &MemRefType, shape: &[i64], groups: &[Vec<usize>]) -> Optio
         let last = group.iter().rposition(|d| source.shape[*d] != 1).unwrap_or(0);
         let dim = *group.get(last)?;
         let stride = if source.shape[dim] == DYNAMIC && last > 0 { DYNAMIC } else { source.strides[dim] };
-        if !is_contiguous(source, group, stride) {
+        if !is_contiguous(&source, group, stride) {
             return None;
         }
         strides.push(stride);
@@ -164,11 +171,11 @@ impl Collapse {
     /// The attribute with the groups, and the type of the view; none if the source has to be copied first.
     fn ty(op: Op, source: Type) -> Option<(Attr, Option<Type>)> {
         let (attr, groups) = reassociation(op)?;
-        let (source, shape) = (source.as_memref()?, op.result(0).ty().shape()?);
-        if groups.iter().flatten().any(|d| *d >= source.shape.len()) {
+        let shape = op.result(0).ty().shape()?;
+        if groups.iter().flatten().any(|d| *d >= source.shape().unwrap_or_default().len()) {
             return None;
         }
-        Some((attr, collapsed(&source, &shape, &groups)))
+        Some((attr, collapsed(source, &shape, &groups)))
     }
 }
 
@@ -228,10 +235,6 @@ impl OpModel for Collapse {
 /// `tensor.reshape`: the shape is a tensor, too, and is read.
 struct Reshape;
 
-fn is_row_major(ty: Type) -> bool {
-    ty.as_memref().is_some_and(|m| m.is_identity())
-}
-
 impl OpModel for Reshape {
     fn use_of(&self, _op: Op, operand: usize, _callees: &Callees) -> UseModel {
         UseModel::reading(operand == 1)
@@ -262,7 +265,7 @@ impl OpModel for Reshape {
         let (Some(memref), Some(shape)) = (source.ty().as_memref(), result.shape()) else {
             return Err(pass.unsupported(op, "an unranked tensor").into());
         };
-        if !memref.is_identity() {
+        if !is_row_major(source.ty()) {
             source = pass.cast_or_copy(rw, op, source, contiguous(&memref))?;
         }
         let ty = Type::memref(&shape, memref.element, memref.memory_space);

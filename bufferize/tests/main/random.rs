@@ -97,7 +97,7 @@ fn the_checker_rejects_most_copies_left_out() {
 
 #[test]
 fn random_functions_bufferize_with_decisions_given_and_made() {
-    for seed in 0..if full() { 2_000 } else { 120 } {
+    for seed in 0..if full() { 2_000 } else { 150 } {
         let text = text(seed);
         let rewritten = |options: &Options, choose: &mut Chooser<'_>| {
             let module = parse(&text);

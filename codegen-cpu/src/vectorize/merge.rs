@@ -30,7 +30,7 @@ pub(super) fn none(nest: &Nest) -> Merged {
 pub(super) fn around(nest: &mut Nest, epilogues: bool) -> Merged {
     let mut merged = none(nest);
     let Some(output) = whole_output(nest).filter(|_| !nest.reductions().is_empty()) else { return merged };
-    let reads_fill = nest.inputs.iter().any(|i| i.is_memory() && base(i.value) == base(output.value));
+    let reads_fill = nest.inputs.iter().any(|i| !is_apart(i, &output));
     if let Some((fill, value)) = previous(nest.op).filter(|_| !reads_fill).and_then(|op| fill_of(op, output.value)) {
         nest.start = Some(value);
         merged.ops.push(fill);
@@ -67,7 +67,7 @@ fn fill_of(op: Op, target: Value) -> Option<(Op, Value)> {
 fn epilogue(nest: &Nest, output: &Operand, mut after: Nest) -> Option<Nest> {
     let target = whole_output(&after).filter(|o| o.value == output.value)?;
     let pointwise = after.reductions().is_empty() && after.loops.len() == target.subscripts.len();
-    let apart = after.inputs.iter().all(|i| !i.is_memory() || base(i.value) != base(output.value));
+    let apart = after.inputs.iter().all(|i| is_apart(i, output));
     let positions = after.body.ops().iter().any(|op| op.is("linalg.index"));
     if !pointwise || !apart || positions {
         return None;
@@ -88,12 +88,29 @@ fn epilogue(nest: &Nest, output: &Operand, mut after: Nest) -> Option<Nest> {
     Some(after)
 }
 
-/// The buffer that a memref is a view of.
-fn base(mut value: Value) -> Value {
-    while let Some(op) = value.defining_op().filter(|op| op.num_operands() > 0 && op.operand(0).ty().is_memref()) {
-        value = op.operand(0);
+/// Whether a memref lies in another buffer than the output: both are views of buffers that are known, and of different ones.
+fn is_apart(operand: &Operand, output: &Operand) -> bool {
+    if !operand.is_memory() {
+        return true;
     }
-    value
+    match (base(operand.value), base(output.value)) {
+        (Some(a), Some(b)) => a != b,
+        _ => false,
+    }
+}
+
+/// The buffer that a memref is a view of: an argument of the kernel, an allocation or a constant. `None` for what a loop carries or
+/// a condition selects.
+fn base(mut value: Value) -> Option<Value> {
+    while let Some(op) = value.defining_op() {
+        if matches!(op.name(), "memref.alloc" | "memref.alloca" | "memref.get_global") {
+            return Some(value);
+        }
+        let source = op.operands().into_iter().next().filter(|v| v.ty().is_memref());
+        value = source.filter(|_| op.dialect() == "memref")?;
+    }
+    let (block, _) = value.as_block_arg()?;
+    block.parent_op().filter(|op| op.is("func.func")).map(|_| value)
 }
 
 /// The generic after `op`, if nothing between them touches memory.

@@ -164,7 +164,7 @@ pub(super) fn is_outlined(module: &Module, call: Op) -> bool {
     let callee = call.attr("callee").and_then(|c| module.symbol(c.as_symbol()?));
     let kernel = callee.filter(|f| f.attr("monopour.kernel").is_some());
     let types: Vec<Type> = call.operands().into_iter().map(Value::ty).collect();
-    // A dynamic extent in place of a tile id leaves the types as they were.
+    // A dynamic extent in place of a tile id leaves the types as they were; the id of a single tile may be a constant.
     let ids = call.parent().and_then(Op::body).map(|b| b.args()).unwrap_or_default();
     let passes_ids = call.operands().iter().any(|v| ids.contains(v));
     kernel.and_then(Op::function_type).is_some_and(|(inputs, _)| inputs != types || passes_ids)

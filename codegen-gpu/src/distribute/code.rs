@@ -305,6 +305,11 @@ pub(super) fn facts(value: Value) -> Facts {
     }
     match op.name() {
         "arith.addi" | "arith.muli" | "arith.minsi" | "arith.maxsi" => {}
+        // Of numbers that are not negative.
+        "arith.divui" => {
+            let by = op.operand(1).constant_int().filter(|c| *c > 0);
+            return Facts { divisor: 1, bound: by.and_then(|c| Some(facts(op.operand(0)).bound?.max(0) / c)) };
+        }
         _ => return unknown,
     }
     let (a, b) = (facts(op.operand(0)), facts(op.operand(1)));

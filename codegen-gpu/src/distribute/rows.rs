@@ -37,8 +37,13 @@ const CPU_ADAPTER: (i64, i64) = (512, 32);
 const HARDWARE: (i64, i64) = (128, 64);
 /// Vectors of one sweep that needs nothing of an earlier one: beyond these it is a loop.
 const MAX_SINGLE_UNROLLED: i64 = 8;
-/// Vectors per pass of a loop.
+/// Vectors per pass of a loop: enough to hide latency.
 const LOOP_UNROLL: i64 = 4;
+const MAX_LOOP_UNROLL: i64 = 64;
+/// Where the number of passes is not known. Each vector asks whether it exists.
+const DYNAMIC_UNROLL: i64 = 8;
+/// Software adapters give up, without a word, after 65,535 passes of all loops of an invocation together.
+const MAX_ITERATIONS: i64 = 60_000;
 /// Rows that one team works on at once.
 const MAX_ROWS: i64 = 8;
 
@@ -61,6 +66,8 @@ pub(super) struct Plan<'m> {
     passes: i64,
     /// Whether a row stays in registers from sweep to sweep.
     resident: bool,
+    /// Vectors per pass of the loop over a row.
+    unroll: i64,
     /// Whether a team without a row does nothing, instead of working on the last one again. On hardware it has nothing better
     /// to do, and shuffles then are in uniform control flow.
     idle_teams_skip: bool,
@@ -165,8 +172,11 @@ pub(super) fn plan<'m>(
     if !resident && local {
         return Err("an intermediate row has no memory and does not fit in registers".into());
     }
+    let passes = ceil_div(row_bound, team.count * rows_per_team);
+    let looped = if resident { 0 } else { sweeps.iter().filter(|s| !s.body.is_empty()).count() as i64 };
     let plan = Plan {
-        passes: ceil_div(row_bound, team.count * rows_per_team),
+        unroll: unroll(passes, looped, chunks, device)?,
+        passes,
         steps,
         sweeps,
         forms,
@@ -333,6 +343,20 @@ fn team(attr: &KernelAttr, columns: Option<i64>, lanes: u32, shuffles: bool) -> 
     let useful = columns.map_or(most, |c| ceil_div(c, i64::from(lanes))) as u64;
     let size = most.min(useful.next_power_of_two() as i64);
     Ok(Team { size, count: invocations / size, workgroup_memory: subgroup.is_none() && size > 1 })
+}
+
+/// Vectors per pass of the loops over a row, of which there are `sweeps` for each of `passes` rows.
+fn unroll(passes: i64, sweeps: i64, chunks: Option<i64>, device: &GpuDescription) -> Result<i64, String> {
+    let Some(chunks) = chunks else { return Ok(DYNAMIC_UNROLL) };
+    let fits = |unroll: i64| !device.is_cpu_adapter() || passes * (1 + sweeps * (chunks / unroll)) <= MAX_ITERATIONS;
+    let mut unroll = LOOP_UNROLL;
+    while !fits(unroll) {
+        unroll *= 2;
+        if unroll > MAX_LOOP_UNROLL {
+            return Err("the rows are too long for the loops of the device".into());
+        }
+    }
+    Ok(unroll)
 }
 
 /// Groups ops in passes over the row.

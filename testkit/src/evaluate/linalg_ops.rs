@@ -57,7 +57,7 @@ impl Interpreter<'_> {
             return Err(unsupported("linalg.softmax", op));
         };
         let stride: usize = out.shape[dim + 1..].iter().product();
-        for first in (0..values.len()).filter(|at| extent > 0 && at / stride % extent == 0) {
+        for first in (0..values.len()).filter(|at| extent > 0 && (at / stride).is_multiple_of(extent)) {
             let line = || (0..extent).map(|i| first + i * stride);
             let top = line().map(|at| values[at]).fold(f64::NEG_INFINITY, f64::max);
             let sum: f64 = line().map(|at| (values[at] - top).exp()).sum();

@@ -5,7 +5,7 @@ use super::super::code::Code;
 use super::super::evaluate::Evaluator;
 use super::super::model::Base;
 use super::exchange::Exchange;
-use super::{Kind, LOOP_UNROLL, Plan, Sweep};
+use super::{Kind, Plan, Sweep};
 use monopour_ir::{Diagnostics, Op, Value};
 use std::collections::HashMap;
 
@@ -177,24 +177,26 @@ impl Writer<'_, '_> {
             self.store_wide(code, &mut inner, &sweep.body, &chunk, 0)
         };
         let stride = self.plan.team.size * i64::from(self.plan.lanes);
+        let unroll = self.plan.unroll;
         if self.plan.columns.is_none() {
-            let count = code.ceil_div_const(self.columns, stride);
-            let bounds = [code.c(0), count, code.c(1)];
-            return code.for_loop(bounds, &values, |code, i, carried| {
+            let bounds = [code.c(0), self.columns, code.c(unroll * stride)];
+            return code.for_loop(bounds, &values, |code, start, carried| {
                 let mut next = carried.to_vec();
-                let start = code.mul_const(i, stride);
-                let chunk = self.chunk_at(code, start, true);
-                one(code, chunk, &mut next)?;
+                for u in 0..unroll {
+                    let start = code.add_const(start, u * stride);
+                    let chunk = self.chunk_at(code, start, true);
+                    one(code, chunk, &mut next)?;
+                }
                 Ok(next)
             });
         }
         let chunks = self.whole_chunks();
-        let looped = chunks / LOOP_UNROLL * LOOP_UNROLL;
+        let looped = chunks / unroll * unroll;
         if looped > 0 {
-            let bounds = [code.c(0), code.c(looped * stride), code.c(LOOP_UNROLL * stride)];
+            let bounds = [code.c(0), code.c(looped * stride), code.c(unroll * stride)];
             values = code.for_loop(bounds, &values, |code, start, carried| {
                 let mut next = carried.to_vec();
-                for u in 0..LOOP_UNROLL {
+                for u in 0..unroll {
                     let start = code.add_const(start, u * stride);
                     let chunk = self.chunk_at(code, start, false);
                     one(code, chunk, &mut next)?;
