@@ -3,7 +3,9 @@
 use crate::support::{boundaries, parse};
 use monopour_analysis::checker::check;
 use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Placement};
-use monopour_bufferize::{Chooser, FunctionBoundaryTypeConversion, Options, analyse, run_one_shot, run_with_decisions};
+use monopour_bufferize::{
+    Chooser, FunctionBoundaryTypeConversion, Options, Stats, analyse, run_one_shot, run_with_decisions,
+};
 use monopour_ir::Context;
 use monopour_testkit::generate_functions::function;
 
@@ -77,13 +79,25 @@ fn the_checker_accepts_decisions_on_random_functions() {
     assert!(totals.writes_in_place > 2 * functions && totals.out_of_place > functions, "{totals:?}");
 }
 
+/// Parses in a context that many functions share: one costs more than all that is done in it.
+fn parse_in(cx: Context, text: &str) -> monopour_ir::Module {
+    monopour_ir::Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// Buffers and copies that were decided on: without those that make a buffer fit the layout of a signature.
+fn decided(stats: &Stats) -> u32 {
+    let layouts = stats.remarks.0.iter().filter(|r| r.code == "B0202").count();
+    stats.allocs + stats.copies - 2 * u32::try_from(layouts).expect("few remarks")
+}
+
 /// A copy left out is a mistake that the checker must see, mostly: some copies are only made because the rules are
 /// cautious, or matter on paths that are not drawn.
 #[test]
 fn the_checker_rejects_most_copies_left_out() {
     let (mut flips, mut rejected) = (0, 0);
+    let cx = Context::new();
     for seed in 0..if full() { 2_000 } else { 150 } {
-        for function in analyse(parse(&text(seed)).op(), &options()).expect("analyses") {
+        for function in analyse(parse_in(cx, &text(seed)).op(), &options()).expect("analyses") {
             for operand in function.facts.operands().ids().filter(|id| !function.decisions.is_in_place(*id)) {
                 flips += 1;
                 let flipped = function.decisions.with(&function.facts, operand, Placement::InPlace);
@@ -97,10 +111,11 @@ fn the_checker_rejects_most_copies_left_out() {
 
 #[test]
 fn random_functions_bufferize_with_decisions_given_and_made() {
+    let cx = Context::new();
     for seed in 0..if full() { 2_000 } else { 150 } {
         let text = text(seed);
         let rewritten = |options: &Options, choose: &mut Chooser<'_>| {
-            let module = parse(&text);
+            let module = parse_in(cx, &text);
             let stats =
                 run_with_decisions(module.op(), options, choose).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
             module.op().verify_with_diagnostics().unwrap_or_else(|e| panic!("seed {seed}: {e}\n{}", module.op()));
@@ -108,19 +123,21 @@ fn random_functions_bufferize_with_decisions_given_and_made() {
             assert!(!printed.contains("tensor<"), "seed {seed}: a tensor is left\n{printed}");
             (printed, stats)
         };
-        let own = parse(&text);
+        let own = parse_in(cx, &text);
         let stats = run_one_shot(own.op(), &options()).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
-        let analysed = analyse(parse(&text).op(), &options()).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+        let analysed =
+            analyse(parse_in(cx, &text).op(), &options()).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
         let (given, _) = rewritten(&options(), &mut |name, _, _| {
             analysed.iter().find(|f| f.name == name).expect("every function is analysed").decisions.clone()
         });
         assert_eq!(own.op().to_string(), given, "seed {seed}: the same decisions make the same program");
-        // Out of place all at once is never wrong, and never less to copy.
+        // Out of place all at once is never wrong, and never less to copy, layouts apart: a slice in place
+        // may not fit the signature where its copy does.
         let (_, most) = rewritten(&options(), &mut |_, facts, decisions| {
             let copied = facts.operands().iter_enumerated().filter(|(_, used)| used.writes && !used.must_in_place);
             copied.fold(decisions, |d: Decisions, (id, _)| d.with(facts, id, Placement::OutOfPlace))
         });
-        assert!(stats.copies + stats.allocs <= most.copies + most.allocs, "seed {seed}: {stats:?} {most:?}");
+        assert!(decided(&stats) <= decided(&most), "seed {seed}: {stats:?} {most:?}");
     }
 }
 
