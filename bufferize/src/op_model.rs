@@ -1,7 +1,15 @@
 //! What an operation does to the memory of its tensors, and what replaces it: one [`OpModel`] per operation name.
 //!
 //! The registry is open: [`OpModels::add`] takes models of other people's operations, and replaces ours.
-//! An operation on tensors without a model is refused (B0101), never guessed.
+//! Asked are, in this order:
+//!
+//! 1. the model of the operation's name ([`OpModels::add`]);
+//! 2. the model of its dialect ([`OpModels::add_dialect`]);
+//! 3. with [`Options::extensions`], upstream's `DestinationStyleOpInterface`, if the operation implements it: inputs
+//!    are read, destinations are read and written, each result is the buffer of its destination, and the operation
+//!    itself remains, on memrefs and without results. An operation that has no such form is refused (B0104).
+//!
+//! An operation on tensors that none of them describes is refused (B0101), never guessed.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,7 +20,8 @@ use monopour_ir::{Diagnostics, Op, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::models;
+use crate::models::interface::DestinationStyle;
+use crate::models::{self, interface};
 use crate::options::Options;
 use crate::rewrite::Rewriting;
 
@@ -252,10 +261,18 @@ pub trait OpModel {
 }
 
 /// The models by operation name, and by dialect for operations that have none of their own.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct OpModels {
     by_name: HashMap<String, Rc<dyn OpModel>>,
     by_dialect: HashMap<String, Rc<dyn OpModel>>,
+    by_interface: Rc<dyn OpModel>,
+}
+
+impl Default for OpModels {
+    fn default() -> Self {
+        let by_interface = Rc::new(DestinationStyle);
+        Self { by_name: HashMap::new(), by_dialect: HashMap::new(), by_interface }
+    }
 }
 
 impl OpModels {
@@ -277,13 +294,22 @@ impl OpModels {
     pub fn add_dialect(&mut self, dialect: &str, model: impl OpModel + 'static) {
         self.by_dialect.insert(dialect.to_owned(), Rc::new(model));
     }
+    /// Removes the models of a dialect and of its operations: what is left is what its interfaces say.
+    pub fn remove_dialect(&mut self, dialect: &str) {
+        self.by_dialect.remove(dialect);
+        self.by_name.retain(|name, _| name.split('.').next() != Some(dialect));
+    }
     /// The model of an operation that takes part under the options; what does not take part stays on tensors.
     pub(crate) fn taking_part(&self, op: Op, options: &Options) -> Option<&Rc<dyn OpModel>> {
         let filtered = !options.dialect_filter.is_empty() && !options.dialect_filter.iter().any(|d| d == op.dialect());
         let boundary = op.dialect() == "func" && !options.bufferize_function_boundaries;
-        self.get(op).filter(|_| !filtered && !boundary)
+        if filtered || boundary {
+            return None;
+        }
+        let described = || options.extensions && interface::describes(op, options);
+        self.get(op).or_else(|| described().then_some(&self.by_interface))
     }
-    /// The model of an operation.
+    /// The model of an operation or of its dialect.
     pub fn get(&self, op: Op) -> Option<&Rc<dyn OpModel>> {
         self.by_name.get(op.name()).or_else(|| self.by_dialect.get(op.dialect()))
     }

@@ -32,6 +32,7 @@ pub struct Rewriting<'a> {
     module: Op,
     options: &'a Options,
     self_copies: HashSet<Op>,
+    unverified: RefCell<Vec<Op>>,
     globals: RefCell<Globals>,
     allocs: Cell<u32>,
     copies: Cell<u32>,
@@ -66,6 +67,7 @@ pub(crate) fn run(
         module,
         options,
         self_copies,
+        unverified: RefCell::default(),
         globals: RefCell::new(Globals { by_value: HashMap::new(), names }),
         allocs: Cell::new(0),
         copies: Cell::new(0),
@@ -86,6 +88,7 @@ pub(crate) fn run(
     });
     let mode = if options.is_partial() { Mode::Partial } else { Mode::Full };
     convert(module, &target, &patterns, mode)?;
+    pass.verify_made()?;
     if options.is_partial() {
         bridge(module)?;
     }
@@ -172,6 +175,24 @@ impl Rewriting<'_> {
     pub fn unsupported(&self, op: Op, what: &str) -> Diagnostic {
         Diagnostic::error("B0104", op.location(), format!("{} with {what} cannot be bufferized", op.name()))
             .with_help("rewrite it to the plain form of the operation")
+    }
+
+    /// Verifies an op when all is rewritten: whether it has a form on memrefs, nobody but its verifier knows.
+    pub(crate) fn verify_later(&self, op: Op) {
+        self.unverified.borrow_mut().push(op);
+    }
+
+    fn verify_made(&self) -> Result<(), Diagnostics> {
+        let mut errors = Diagnostics::default();
+        for op in self.unverified.take() {
+            let Err(found) = op.verify_with_diagnostics() else { continue };
+            let message = format!("{} has no form on memrefs without results", op.name());
+            let mut error = Diagnostic::error("B0104", op.location(), message)
+                .with_help("rewrite it to linalg or tensor operations, or register an op model");
+            error.notes = found.0.into_iter().map(|d| d.message).collect();
+            errors.0.push(error);
+        }
+        if errors.has_errors() { Err(errors) } else { Ok(()) }
     }
 
     /// `memref.alloc` of `ty`, its dynamic sizes given.

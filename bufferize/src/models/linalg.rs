@@ -38,8 +38,10 @@ const ELEMENTWISE: &[&str] = &[
 pub(super) fn add(models: &mut OpModels) {
     models.add_dialect("linalg", Structured);
     // They have no form on memrefs: upstream refuses them, too.
-    models.add("linalg.pack", Scalar);
-    models.add("linalg.unpack", Scalar);
+    for name in ["pack", "unpack", "winograd_filter_transform", "winograd_input_transform", "winograd_output_transform"]
+    {
+        models.add(&format!("linalg.{name}"), Scalar);
+    }
     models.add("linalg.index", Scalar);
     models.add("linalg.yield", Scalar);
 }

@@ -3,6 +3,7 @@
 mod arith;
 mod bufferization;
 mod func;
+pub(crate) mod interface;
 mod linalg;
 mod scf;
 mod scf_branch;

@@ -3,6 +3,7 @@
 mod decisions;
 mod eliminate;
 mod errors;
+mod interface;
 mod random;
 mod rewrite;
 mod support;
