@@ -347,7 +347,7 @@ fn distributed(target: &TargetDescription) -> Contract {
     }
 }
 
-/// Names, types and donations of the entry function's arguments and results.
+/// Names, types, donations and size rules of the entry function's arguments and results.
 fn signature(state: &State<'_>) -> Result<Signature, Diagnostics> {
     let func = state.host();
     let (inputs, results) = func.function_type().expect("the entry is a function");
@@ -373,7 +373,8 @@ fn signature(state: &State<'_>) -> Result<Signature, Diagnostics> {
             donated: named("monopour.donate").is_some(),
         })
     };
-    let mut out = Signature::default();
+    let sizes = state.imported.as_ref().map(|imported| imported.sizes.clone()).unwrap_or_default();
+    let mut out = Signature { sizes, ..Signature::default() };
     for (i, ty) in inputs.into_iter().enumerate() {
         out.inputs.push(describe("arg_attrs", "arg", i, ty)?);
     }

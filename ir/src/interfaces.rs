@@ -1,6 +1,6 @@
 //! What upstream's op interfaces say of an op: the fallback for ops that no model of ours describes.
 
-use crate::{Op, Value};
+use crate::{AffineMap, Attr, Op, Value};
 use mlir_sys::{MlirOperation, MlirValue};
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -102,6 +102,15 @@ pub fn memory_effects(op: Op) -> Option<Vec<Effect>> {
     // SAFETY: defined in the shim; the vector lives during the call.
     let known = unsafe { monopour_shim_memory_effects(op.raw, push_effect, user.cast()) };
     known.then_some(out)
+}
+
+/// The indexing maps of a structured linalg op, named or generic, one per operand; `None` for any other op.
+pub fn indexing_maps(op: Op) -> Option<Vec<AffineMap>> {
+    let raw = c!(mlirLinalgGetIndexingMapsAttribute(op.raw));
+    if raw.ptr.is_null() {
+        return None;
+    }
+    Attr::from_raw(raw).as_array()?.iter().map(|map| map.as_affine_map()).collect()
 }
 
 query! {

@@ -24,7 +24,8 @@ pub use error::Error;
 pub use kernel::{Access, Binding, CpuKernel, GRID_ROW, GpuKernel, Kernel, fold_grid};
 pub use map::Map;
 pub use program::{
-    AllocationNote, CopyNote, DYNAMIC, MemoryPlan, NativeCode, Program, Signature, TensorDesc, Transient, Variant,
+    AllocationNote, CopyNote, DYNAMIC, InputSize, MemoryPlan, NativeCode, Program, Signature, SizeRules, TensorDesc,
+    Transient, Variant,
 };
 pub use target::{
     Backend, CpuTarget, DeviceType, GpuDescription, GpuFeature, GpuLimits, GpuRequirements, GpuTarget, Target,

@@ -36,6 +36,37 @@ pub struct Signature {
     pub inputs: Vec<TensorDesc>,
     /// Results.
     pub results: Vec<TensorDesc>,
+    /// What the sizes of a run's inputs must be, besides what their types say.
+    pub sizes: SizeRules,
+}
+
+/// Sizes of inputs that must be equal for the program's ops to fit together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizeRules {
+    /// Classes of at least two sizes that are equal.
+    pub equal: Vec<Vec<InputSize>>,
+    /// Sizes of which only one value is right.
+    pub fixed: Vec<(InputSize, i64)>,
+}
+
+/// A size that each run decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputSize {
+    /// The input, by its position.
+    pub input: u32,
+    /// One of its dimensions; `None`: the input is an integer and the size itself.
+    pub dim: Option<u32>,
+}
+
+impl Signature {
+    /// How messages name a size: "dimension 1 of input `x`".
+    pub fn size_text(&self, size: InputSize) -> String {
+        let name = self.inputs.get(size.input as usize).map_or("?", |input| input.name.as_str());
+        match size.dim {
+            Some(dim) => format!("dimension {dim} of input `{name}`"),
+            None => format!("input `{name}`"),
+        }
+    }
 }
 
 /// One input or result.

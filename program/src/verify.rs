@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use crate::constants::Constant;
+use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::{GpuKernel, Kernel};
-use crate::program::{DYNAMIC, MemoryPlan, Program, TensorDesc, Variant, tensor_bytes};
+use crate::program::{DYNAMIC, MemoryPlan, Program, Signature, SizeRules, TensorDesc, Variant, tensor_bytes};
 use crate::target::Target;
 
 type Check = Result<(), Error>;
@@ -21,6 +22,7 @@ impl Program {
         if let Some(result) = self.signature.results.iter().find(|result| result.donated) {
             return inconsistent(format!("result `{}` is marked as donated", result.name));
         }
+        verify_sizes(&self.signature)?;
         self.constants.iter().try_for_each(verify_constant)?;
         if self.variants.is_empty() {
             return inconsistent("no variant".into());
@@ -42,6 +44,25 @@ fn verify_tensors(kind: &str, tensors: &[TensorDesc]) -> Check {
         }
         if tensor.scalar && (tensor.donated || !tensor.shape.is_empty()) {
             return inconsistent(format!("{kind} `{}` is a number with sizes, or donated", tensor.name));
+        }
+    }
+    Ok(())
+}
+
+/// Each rule names sizes that a run decides.
+fn verify_sizes(signature: &Signature) -> Check {
+    let SizeRules { equal, fixed } = &signature.sizes;
+    if equal.iter().any(|class| class.len() < 2) {
+        return inconsistent("a rule of equal sizes names fewer than two".into());
+    }
+    for size in equal.iter().flatten().chain(fixed.iter().map(|(size, _)| size)) {
+        let is_integer = |dtype| matches!(dtype, DType::I8 | DType::I32 | DType::I64 | DType::Index);
+        let known = signature.inputs.get(size.input as usize).is_some_and(|input| match size.dim {
+            Some(dim) => input.shape.get(dim as usize) == Some(&DYNAMIC),
+            None => input.scalar && is_integer(input.dtype),
+        });
+        if !known {
+            return inconsistent(format!("a rule names {}, which no run decides", signature.size_text(*size)));
         }
     }
     Ok(())

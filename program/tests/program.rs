@@ -6,6 +6,10 @@ fn tensor(name: &str, dtype: DType, shape: &[u64]) -> TensorDesc {
     TensorDesc { name: name.into(), dtype, shape: shape.into(), donated: false, scalar: false }
 }
 
+fn size(input: u32, dim: Option<u32>) -> InputSize {
+    InputSize { input, dim }
+}
+
 /// A small program with everything in it: two variants, two constants (one empty), a plan.
 fn sample() -> Program {
     let gpu = Variant {
@@ -43,8 +47,14 @@ fn sample() -> Program {
     Program {
         entry: "main".into(),
         signature: Signature {
-            inputs: vec![tensor("arg0", DType::F32, &[2, 3]), tensor("arg1", DType::I1, &[])],
+            inputs: vec![
+                tensor("arg0", DType::F32, &[2, 3]),
+                tensor("arg1", DType::I1, &[]),
+                tensor("arg2", DType::F32, &[DYNAMIC, DYNAMIC]),
+                TensorDesc { scalar: true, ..tensor("arg3", DType::Index, &[]) },
+            ],
             results: vec![tensor("result0", DType::F16, &[0, 3])],
+            sizes: SizeRules { equal: vec![vec![size(2, Some(1)), size(3, None)]], fixed: vec![(size(2, Some(0)), 8)] },
         },
         constants: vec![
             Constant { name: "w".into(), dtype: DType::I32, shape: vec![2], data: vec![1, 0, 0, 0, 2, 0, 0, 0].into() },
@@ -150,6 +160,17 @@ fn inconsistent_programs_are_neither_written_nor_read() {
     check(&|p| p.signature.inputs[1].name = "arg0".into(), "two inputs are named `arg0`");
     check(&|p| p.signature.results[0].donated = true, "donated");
     check(&|p| p.variants[0].plan.arena_bytes = 300, "outside the arena");
+    check(&|p| p.signature.sizes.equal[0].truncate(1), "fewer than two");
+    for (wrong, name) in [
+        (size(0, Some(0)), "dimension 0 of input `arg0`"),
+        (size(2, Some(2)), "dimension 2 of input `arg2`"),
+        (size(2, None), "input `arg2`"),
+        (size(1, None), "input `arg1`"),
+        (size(4, None), "input `?`"),
+    ] {
+        check(&|p| p.signature.sizes.equal[0][0] = wrong, &format!("a rule names {name}, which no run decides"));
+        check(&|p| p.signature.sizes.fixed[0].0 = wrong, &format!("a rule names {name}, which no run decides"));
+    }
 
     check(&|p| p.variants[0].kernels = p.variants[1].kernels.clone(), "not of its variant's target");
     check(&|p| p.variants[1].host.object.clear(), "no host function");

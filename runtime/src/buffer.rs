@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use monopour_program::{DType, TensorDesc};
+use monopour_program::{DType, InputSize, Signature, TensorDesc};
 
 use crate::error::Error;
 use crate::ffi::HostMemory;
@@ -73,6 +73,15 @@ impl HostTensor {
         }
     }
 
+    /// The size of a dimension, or the number that this is.
+    pub(crate) fn size(&self, dim: Option<u32>) -> Option<i64> {
+        size(self.dtype, &self.shape, dim, || {
+            let mut bits = [0; 8];
+            bits.iter_mut().zip(&self.data).for_each(|(to, from)| *to = *from);
+            Some(u64::from_le_bytes(bits))
+        })
+    }
+
     /// Whether this is what `desc` describes.
     ///
     /// # Errors
@@ -95,6 +104,39 @@ fn f16_to_f64(bits: u16) -> f64 {
         (exponent, fraction) => (1.0 + fraction / 1024.0) * 2f64.powi(i32::from(exponent) - 15),
     };
     if bits >> 15 == 1 { -magnitude } else { magnitude }
+}
+
+fn size(dtype: DType, shape: &[u64], dim: Option<u32>, bits: impl FnOnce() -> Option<u64>) -> Option<i64> {
+    let Some(dim) = dim else {
+        let unused = 64 - 8 * dtype.size_bytes() as u32;
+        return bits().map(|bits| (bits << unused).cast_signed() >> unused);
+    };
+    shape.get(dim as usize).map(|extent| extent.cast_signed())
+}
+
+/// Refuses inputs whose sizes break a rule of the program; `size` gives an input's size.
+///
+/// # Errors
+/// [`Error::InputSize`].
+pub(crate) fn check_sizes(signature: &Signature, size: impl Fn(InputSize) -> Option<i64>) -> Result<(), Error> {
+    let wrong = |what: InputSize, found, expected, other: Option<InputSize>| {
+        let other = other.map(|other| signature.size_text(other));
+        Err(Error::InputSize { size: signature.size_text(what), found, expected, other })
+    };
+    for &(what, expected) in &signature.sizes.fixed {
+        match size(what) {
+            Some(found) if found != expected => return wrong(what, found, expected, None),
+            _ => {}
+        }
+    }
+    for class in &signature.sizes.equal {
+        let mut sizes = class.iter().filter_map(|what| Some((*what, size(*what)?)));
+        let Some((first, expected)) = sizes.next() else { continue };
+        if let Some((what, found)) = sizes.find(|(_, found)| *found != expected) {
+            return wrong(what, found, expected, Some(first));
+        }
+    }
+    Ok(())
 }
 
 fn check_type(dtype: DType, shape: &[u64], desc: &TensorDesc) -> Result<(), Error> {
@@ -161,6 +203,12 @@ impl DeviceTensor {
     pub fn size_bytes(&self) -> u64 {
         let extents = self.shape.iter().copied();
         extents.fold(self.dtype.size_bytes(), u64::saturating_mul)
+    }
+
+    /// The size of a dimension, or the number that this is.
+    pub(crate) fn size(&self, dim: Option<u32>) -> Option<i64> {
+        let bits = self.with(|storage| Ok(if let Storage::Scalar(bits) = storage { Some(*bits) } else { None }));
+        size(self.dtype, &self.shape, dim, || bits.ok().flatten())
     }
 
     pub(crate) fn check(&self, desc: &TensorDesc, device: u64) -> Result<(), Error> {

@@ -53,6 +53,17 @@ pub enum Error {
         /// Type that was given.
         found: String,
     },
+    /// R0008: sizes of inputs do not fit together.
+    InputSize {
+        /// The size that is wrong.
+        size: String,
+        /// What it is.
+        found: i64,
+        /// What it has to be.
+        expected: i64,
+        /// The size that it has to be equal to; `None` where the program knows but one.
+        other: Option<String>,
+    },
     /// R0009: the memory limit that the user set would be exceeded.
     MemoryLimit {
         /// Bytes asked for now.
@@ -127,7 +138,7 @@ impl Error {
             Error::NativeCode { .. } => "R0005",
             Error::UndefinedSymbol { .. } => "R0006",
             Error::Inputs { .. } => "R0007",
-            Error::InputType { .. } => "R0008",
+            Error::InputType { .. } | Error::InputSize { .. } => "R0008",
             Error::MemoryLimit { .. } => "R0009",
             Error::OutOfMemory { .. } => "R0010",
             Error::Rejected { .. } => "R0011",
@@ -153,6 +164,9 @@ impl Error {
             }
             Error::Inputs { .. } | Error::InputType { .. } => {
                 "`monopour inspect MODEL` lists the inputs and their types"
+            }
+            Error::InputSize { .. } => {
+                "give inputs whose sizes fit together; `monopour inspect MODEL` lists what must be equal"
             }
             Error::MemoryLimit { .. } => "raise `--memory-limit`, or drop results of earlier runs",
             Error::OutOfMemory { .. } => "free device memory, or use a smaller model or another device",
@@ -210,6 +224,12 @@ impl fmt::Display for Error {
             Error::Inputs { what } => write!(f, "{what}"),
             Error::InputType { name, expected, found } => {
                 write!(f, "input `{name}` has type {found}, expected {expected}")
+            }
+            Error::InputSize { size, found, expected, other: Some(other) } => {
+                write!(f, "{size} is {found}, {other} is {expected}: the program needs them to be equal")
+            }
+            Error::InputSize { size, found, expected, other: None } => {
+                write!(f, "{size} is {found}: the program needs it to be {expected}")
             }
             Error::MemoryLimit { asked_bytes, used_bytes, limit_bytes } => {
                 write!(f, "memory limit exceeded: {asked_bytes} bytes asked for, {used_bytes} of {limit_bytes} in use")

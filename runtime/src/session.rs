@@ -6,7 +6,7 @@ use std::time::Instant;
 use monopour_program::target::missing_on_host;
 use monopour_program::{Kernel, NativeCode, Program, Signature, Target, Variant};
 
-use crate::buffer::{DeviceTensor, GpuBuffer, HostTensor, Storage};
+use crate::buffer::{DeviceTensor, GpuBuffer, HostTensor, Storage, check_sizes};
 use crate::device::{Device, Opened};
 use crate::error::Error;
 use crate::executor::cpu::CpuBackend;
@@ -151,11 +151,12 @@ impl Session {
     /// Puts inputs on the device, in the signature's order.
     ///
     /// # Errors
-    /// [`Error::Inputs`], [`Error::InputType`], and what the device reports.
+    /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], and what the device reports.
     pub fn upload(&mut self, inputs: &[HostTensor]) -> Result<Vec<DeviceTensor>, Error> {
         let descs = &self.program.signature.inputs;
         check_count(descs.len(), inputs.len())?;
         descs.iter().zip(inputs).try_for_each(|(desc, input)| input.check(desc))?;
+        check_sizes(&self.program.signature, |size| inputs.get(size.input as usize)?.size(size.dim))?;
         let start = Instant::now();
         let data = descs.iter().zip(inputs).map(|(desc, input)| (desc.scalar, input.data()));
         let account = self.account.clone();
@@ -203,7 +204,7 @@ impl Session {
     /// Donated inputs are consumed.
     ///
     /// # Errors
-    /// [`Error::Inputs`], [`Error::InputType`], [`Error::Tensor`]; what host code or the device reports.
+    /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], [`Error::Tensor`]; what host code or the device reports.
     pub fn execute(&mut self, inputs: &[DeviceTensor]) -> Result<Vec<DeviceTensor>, Error> {
         let storages = self.claim(inputs)?;
         let descs = &self.program.signature.results;
@@ -365,6 +366,7 @@ impl Session {
         let descs = &self.program.signature.inputs;
         check_count(descs.len(), inputs.len())?;
         descs.iter().zip(inputs).try_for_each(|(desc, input)| input.check(desc, self.device.id))?;
+        check_sizes(&self.program.signature, |size| inputs.get(size.input as usize)?.size(size.dim))?;
         let claimed = descs.iter().zip(inputs).map(|(desc, input)| {
             let storage = if desc.donated { input.consume()? } else { input.with(|storage| Ok(storage.clone()))? };
             Ok(Claim { storage, bytes: input.size_bytes(), shape: input.shape.clone(), donated: desc.donated })

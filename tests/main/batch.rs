@@ -117,7 +117,7 @@ impl Batch {
         };
         let program = Program {
             entry: "main".to_owned(),
-            signature: Signature { inputs: self.inputs, results: self.results },
+            signature: Signature { inputs: self.inputs, results: self.results, ..Default::default() },
             constants: Vec::<Constant>::new(),
             variants: vec![variant],
             producer: "test".to_owned(),

@@ -13,6 +13,7 @@ mod passes;
 mod phases;
 mod programs;
 mod random;
+mod sizes;
 mod suite;
 mod threads;
 mod windows;

@@ -22,6 +22,11 @@ fn is_row_major(ty: Type) -> bool {
     ty.as_memref().is_some_and(|m| contiguous(&m) == ty)
 }
 
+/// Whether the layout is the identity map, as MLIR asks of the source of a reshape: `strided<[1]>` is, `strided<[6, 1]>` not.
+fn has_identity_layout(ty: Type) -> bool {
+    ty.memref_layout().is_some_and(|map| map.is_identity())
+}
+
 /// The buffer of a cast tensor: the new shape, with the layout of the source.
 fn cast_type(source: Type, result: Type) -> Option<Type> {
     let memref = source.as_memref()?;
@@ -74,7 +79,7 @@ fn reassociation(op: Op) -> Option<(Attr, Vec<Vec<usize>>)> {
 /// The type of `memref.expand_shape`: inside a group the last dimension has the stride of the dimension expanded.
 fn expanded(ty: Type, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type> {
     let source = ty.as_memref()?;
-    if is_row_major(ty) {
+    if has_identity_layout(ty) {
         return Some(Type::memref(shape, source.element, source.memory_space));
     }
     let mut strides = vec![1; shape.len()];
@@ -148,7 +153,7 @@ fn is_contiguous(source: &MemRefType, group: &[usize], mut stride: i64) -> bool 
 /// The type of `memref.collapse_shape`; none if the layout does not certainly allow it.
 fn collapsed(ty: Type, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type> {
     let source = ty.as_memref()?;
-    if is_row_major(ty) {
+    if has_identity_layout(ty) {
         return Some(Type::memref(shape, source.element, source.memory_space));
     }
     let mut strides = Vec::with_capacity(groups.len());

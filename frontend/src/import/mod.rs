@@ -13,12 +13,14 @@
 //! Limits: F0001 to F0015, see `docs/errors/`.
 
 mod decompose;
+mod sizes;
 mod verify;
 mod weights;
 
 pub use weights::{Weight, WeightTable};
 
 use monopour_ir::{Attr, Context, Diagnostic, Diagnostics, Module, Op, Rewriter, run_passes};
+use monopour_program::SizeRules;
 use std::path::PathBuf;
 
 /// What the user may say about a model.
@@ -42,6 +44,8 @@ pub struct Imported {
     pub entry: String,
     /// Values of the `dense_resource` constants that have no blob in the module.
     pub weights: WeightTable,
+    /// What a run's inputs must be for the ops of the entry block to fit together.
+    pub sizes: SizeRules,
 }
 
 /// Imports a model from MLIR text or bytecode; `file` is its path, for locations and relative weights.
@@ -57,9 +61,11 @@ pub fn run(cx: Context, source: &[u8], file: &str, options: &ImportOptions) -> R
     verify::run(&module, entry)?;
     donate(entry, &options.donate)?;
     run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg))")?;
+    // Of composed ops it can be told what they need; of their steps not always.
+    let sizes = sizes::rules(entry);
     decompose::run(&module)?;
     let weights = weights::bind(&module, file, options.weights.as_deref())?;
-    Ok(Imported { module, entry: name, weights })
+    Ok(Imported { module, entry: name, weights, sizes })
 }
 
 fn find_entry(module: &Module, wanted: Option<&str>) -> Result<Op, Diagnostics> {

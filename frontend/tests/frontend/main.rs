@@ -6,5 +6,6 @@ mod errors;
 mod programs;
 mod random;
 mod rows;
+mod sizes;
 mod structure;
 mod support;

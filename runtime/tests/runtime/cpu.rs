@@ -162,6 +162,30 @@ fn inputs_are_checked() {
 }
 
 #[test]
+fn sizes_of_inputs_are_checked_against_each_other() {
+    let Some(object) = compile_c("void entry(i64 cx) { i64 r = alloc(4); result(0, r); }", &["-fPIC"]) else { return };
+    let mut program = program(&[DYNAMIC, DYNAMIC], &[1], cpu_variant(object, &[]));
+    let number = |name: &str, dtype| TensorDesc { scalar: true, ..TensorDesc::tensor(name, dtype, vec![]) };
+    program.signature.inputs.extend([number("n", DType::I8), number("m", DType::I32)]);
+    let of = |input: u32, dim: Option<u32>| InputSize { input, dim };
+    program.signature.sizes =
+        SizeRules { equal: vec![vec![of(0, Some(0)), of(1, Some(0)), of(2, None)]], fixed: vec![(of(3, None), -2)] };
+    let mut session = load(program, &Options::default());
+    let mut run = |sizes: [usize; 2], n: i8, m: i32| {
+        let number = |dtype, bytes: &[u8]| HostTensor::new(dtype, vec![], bytes.to_vec()).unwrap();
+        let [x, y] = sizes.map(|len| f32s(&vec![1.0; len]));
+        let inputs = [x, y, number(DType::I8, &n.to_le_bytes()), number(DType::I32, &m.to_le_bytes())];
+        session.run(&inputs).map(|_| ()).map_err(|error| (error.code(), error.to_string()))
+    };
+    assert_eq!(run([3, 3], 3, -2), Ok(()));
+    let equal = |text: &str| Err(("R0008", format!("{text}: the program needs them to be equal")));
+    assert_eq!(run([3, 4], 3, -2), equal("dimension 0 of input `arg1` is 4, dimension 0 of input `arg0` is 3"));
+    assert_eq!(run([3, 3], -3, -2), equal("input `n` is -3, dimension 0 of input `arg0` is 3"));
+    let fixed = "input `m` is -1: the program needs it to be -2";
+    assert_eq!(run([3, 3], 3, -1), Err(("R0008", fixed.to_owned())));
+}
+
+#[test]
 fn the_memory_limit_is_an_error() {
     let Some(object) = compile_c(ADD, &["-fPIC"]) else { return };
     let options = Options { memory_limit: Some(2048), ..Options::default() };

@@ -71,7 +71,7 @@ pub fn program(inputs: &[u64], results: &[u64], variant: Variant) -> Program {
     };
     Program {
         entry: "entry".into(),
-        signature: Signature { inputs: named("arg", inputs), results: named("result", results) },
+        signature: Signature { inputs: named("arg", inputs), results: named("result", results), ..Default::default() },
         constants: vec![],
         variants: vec![variant],
         producer: "test".into(),

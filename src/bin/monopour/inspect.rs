@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use monopour::Program;
-use monopour::program::{DYNAMIC, Kernel, TensorDesc, Variant};
+use monopour::program::{DYNAMIC, InputSize, Kernel, TensorDesc, Variant};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -58,6 +58,7 @@ fn object(program: &Program, whole: bool) -> Value {
         "entry": program.entry,
         "inputs": tensors(&program.signature.inputs),
         "results": tensors(&program.signature.results),
+        "sizes": program.signature.sizes,
     });
     if whole {
         object["producer"] = json!(program.producer);
@@ -96,6 +97,12 @@ fn text(program: &Program, whole: bool) -> String {
         lines.push(format!("input    {input}{}", if input.donated { "  donated" } else { "" }));
     }
     lines.extend(program.signature.results.iter().map(|result| format!("result   {result}")));
+    let sizes = &program.signature.sizes;
+    let text = |size: &InputSize| program.signature.size_text(*size);
+    lines.extend(
+        sizes.equal.iter().map(|class| format!("equal    {}", class.iter().map(text).collect::<Vec<_>>().join(", "))),
+    );
+    lines.extend(sizes.fixed.iter().map(|(size, needed)| format!("fixed    {}: {needed}", text(size))));
     if whole {
         lines.push(format!("producer {}", program.producer));
         for constant in &program.constants {
