@@ -5,6 +5,7 @@
 //! Limits: operations on tensors without a model (B0101), regions with several blocks (B0102).
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use monopour_analysis::builder::FactsBuilder;
 use monopour_analysis::facts::{
@@ -15,7 +16,8 @@ use monopour_ir::{Diagnostic, Diagnostics, Op, Region, Use, Value, WalkOrder};
 
 use crate::boundary::{Callees, is_argument_writable};
 use crate::op_model::{
-    AliasModel, OpModels, ReadModel, RelationModel, ResultModel, SliceModel, SubsetModel, UseModel, has_tensors,
+    AliasModel, Index, OpModel, OpModels, ReadModel, RelationModel, ResultModel, SliceModel, SubsetModel, UseModel,
+    has_tensors,
 };
 use crate::options::Options;
 use crate::slices::Symbols;
@@ -101,6 +103,51 @@ fn several_blocks(op: Op) -> Diagnostic {
     let message = format!("a region of {} has several blocks; only structured control flow is bufferized", op.name());
     Diagnostic::error("B0102", op.location(), message)
         .with_help("lift branches to scf.if, scf.for and scf.while (pass lift-cf-to-scf)")
+}
+
+/// Whether the slice moves from iteration to iteration over a tensor that all of them share.
+///
+/// What one iteration wrote to such a slice in place, another one reads as the part around its own slice: that an insertion
+/// overwrites what it does not need excuses nothing there, so it is collected as any other use.
+/// (Upstream takes it as excused: LLVM 22 loses the tensor's old contents.)
+fn moves_over_outer(models: &OpModels, op: Op, destination: Value, slice: &SliceModel) -> bool {
+    let numbers = slice.offsets.iter().chain(&slice.sizes).chain(&slice.strides);
+    let computed: Vec<Value> =
+        numbers.filter_map(|n| if let Index::Dynamic(v) = n { Some(*v) } else { None }).collect();
+    let mut around = op.parent();
+    while let Some(parent) = around.filter(|p| !p.is("func.func")) {
+        let repeats = |model: &Rc<dyn OpModel>| (0..parent.regions().len()).any(|r| model.region(parent, r).repetitive);
+        if models.get(parent).is_some_and(repeats) {
+            if is_made_inside(destination, parent) {
+                return false;
+            }
+            if computed.iter().any(|v| is_defined_inside(*v, parent)) {
+                return true;
+            }
+        }
+        around = parent.parent();
+    }
+    false
+}
+
+fn is_defined_inside(value: Value, parent: Op) -> bool {
+    value.block().and_then(|b| b.parent_op()).is_some_and(|o| o.is_inside(parent))
+}
+
+/// Whether each iteration has contents of its own: neither the value nor what it is a view of comes from around the loop.
+fn is_made_inside(value: Value, parent: Op) -> bool {
+    let Some(op) = value.defining_op().filter(|_| is_defined_inside(value, parent)) else {
+        return is_defined_inside(value, parent);
+    };
+    let passes_on =
+        matches!(op.name(), "arith.select" | "tensor.cast" | "tensor.collapse_shape" | "tensor.expand_shape")
+            || matches!(op.name(), "tensor.extract_slice" | "tensor.reshape");
+    let tensors = || op.operands().into_iter().filter(|v| v.ty().is_tensor());
+    match passes_on {
+        true => tensors().all(|v| is_made_inside(v, parent)),
+        // What a branch or a loop gives may come from anywhere.
+        false => op.regions().is_empty() || op.dialect() == "linalg",
+    }
 }
 
 struct Collector<'a> {
@@ -276,6 +323,9 @@ impl Collector<'_> {
                 self.builder.subset(id, Subset::Extraction { container, result, slice });
             }
             SubsetModel::Insertion { source, destination, slice } => {
+                if slice.as_ref().is_some_and(|s| moves_over_outer(self.models, op, op.operand(destination), s)) {
+                    return;
+                }
                 let slice = slice.map(|s| self.slice(&s)).map(|s| self.builder.slice(s));
                 let source = self.operand_ids.get(&(op, source)).copied();
                 let Some(&destination) = self.operand_ids.get(&(op, destination)) else { return };
