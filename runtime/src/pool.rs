@@ -86,7 +86,11 @@ pub(crate) struct Pool<B: Physical> {
 #[derive(Debug)]
 struct State<B> {
     /// Idle buffers by size; the last one of a list came back last.
-    idle: BTreeMap<u64, Vec<B>>,
+    /// By size, then by age: a run that asks for the same sizes in the same order gets the same buffers, whatever the order
+    /// in which they came back, and finds what was made for them (bind groups) again.
+    idle: BTreeMap<u64, BTreeMap<u64, B>>,
+    /// Buffers lent for the first time so far; the age of the next one.
+    made: u64,
     /// Loans that are not back.
     outstanding: u64,
     /// A closed pool frees what comes back.
@@ -95,7 +99,7 @@ struct State<B> {
 
 impl<B: Physical> Pool<B> {
     pub fn new(account: SharedAccount) -> Arc<Pool<B>> {
-        let state = State { idle: BTreeMap::new(), outstanding: 0, closed: false };
+        let state = State { idle: BTreeMap::new(), made: 0, outstanding: 0, closed: false };
         Arc::new(Pool { account, state: Mutex::new(state) })
     }
 
@@ -108,13 +112,16 @@ impl<B: Physical> Pool<B> {
     pub fn take(self: &Arc<Self>, bytes: u64, make: impl FnOnce(u64) -> Result<B, Error>) -> Result<Loan<B>, Error> {
         let class = size_class(bytes);
         // A statement of its own: the lock must be free again when the buffer is lent.
-        let idle = self.state().idle.get_mut(&class).and_then(Vec::pop);
-        if let Some(buffer) = idle {
-            return Ok(self.lend(buffer));
+        let idle = self.state().idle.get_mut(&class).and_then(BTreeMap::pop_first);
+        if let Some((age, buffer)) = idle {
+            return Ok(self.lend(age, buffer));
         }
         self.account.reserve(class)?;
         match make(class) {
-            Ok(buffer) => Ok(self.lend(buffer)),
+            Ok(buffer) => {
+                let age = self.next_age();
+                Ok(self.lend(age, buffer))
+            }
             Err(error) => {
                 self.account.cancel(class);
                 Err(error)
@@ -125,18 +132,24 @@ impl<B: Physical> Pool<B> {
     /// Lends a buffer that was made elsewhere and takes nothing from the device (a mapped constant).
     pub fn adopt(self: &Arc<Self>, buffer: B) -> Loan<B> {
         debug_assert_eq!(buffer.bytes(), 0, "an adopted buffer is not on the account");
-        Loan { buffer: Some(buffer), home: None }
+        Loan { buffer: Some(buffer), age: 0, home: None }
     }
 
-    fn lend(self: &Arc<Self>, buffer: B) -> Loan<B> {
+    fn next_age(&self) -> u64 {
+        let mut state = self.state();
+        state.made += 1;
+        state.made
+    }
+
+    fn lend(self: &Arc<Self>, age: u64, buffer: B) -> Loan<B> {
         self.state().outstanding += 1;
-        Loan { buffer: Some(buffer), home: Some(self.clone()) }
+        Loan { buffer: Some(buffer), age, home: Some(self.clone()) }
     }
 
     /// Frees every idle buffer.
     pub fn trim(&self) {
         let idle = std::mem::take(&mut self.state().idle);
-        for buffer in idle.into_values().flatten() {
+        for buffer in idle.into_values().flat_map(BTreeMap::into_values) {
             self.account.release(buffer.bytes());
         }
     }
@@ -152,7 +165,7 @@ impl<B: Physical> Pool<B> {
         self.state().outstanding
     }
 
-    fn give_back(&self, buffer: B) {
+    fn give_back(&self, age: u64, buffer: B) {
         let mut state = self.state();
         state.outstanding -= 1;
         if state.closed {
@@ -160,7 +173,7 @@ impl<B: Physical> Pool<B> {
             self.account.release(buffer.bytes());
             return;
         }
-        state.idle.entry(buffer.bytes()).or_default().push(buffer);
+        state.idle.entry(buffer.bytes()).or_default().insert(age, buffer);
     }
 }
 
@@ -168,6 +181,7 @@ impl<B: Physical> Pool<B> {
 #[derive(Debug)]
 pub(crate) struct Loan<B: Physical> {
     buffer: Option<B>,
+    age: u64,
     home: Option<Arc<Pool<B>>>,
 }
 
@@ -182,7 +196,7 @@ impl<B: Physical> std::ops::Deref for Loan<B> {
 impl<B: Physical> Drop for Loan<B> {
     fn drop(&mut self) {
         if let (Some(buffer), Some(home)) = (self.buffer.take(), self.home.take()) {
-            home.give_back(buffer);
+            home.give_back(self.age, buffer);
         }
     }
 }
@@ -213,6 +227,22 @@ mod tests {
             assert!(class - bytes < GRANULARITY.max(bytes / 8 + 1), "{bytes} -> {class}");
         }
         assert_eq!(size_class(0), GRANULARITY);
+    }
+
+    #[test]
+    fn the_order_in_which_buffers_come_back_does_not_matter() {
+        let (_, pool) = pool(None);
+        let mut make = |size| Ok(Fake(size));
+        let (a, b) = (pool.take(1000, &mut make).unwrap(), pool.take(1000, &mut make).unwrap());
+        let (first, second) = (a.age, b.age);
+        drop(a);
+        drop(b);
+        let (a, b) = (pool.take(1000, &mut make).unwrap(), pool.take(1000, &mut make).unwrap());
+        assert_eq!((a.age, b.age), (first, second));
+        drop(b);
+        drop(a);
+        let (a, b) = (pool.take(1000, &mut make).unwrap(), pool.take(1000, &mut make).unwrap());
+        assert_eq!((a.age, b.age), (first, second));
     }
 
     #[test]
