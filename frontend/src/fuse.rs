@@ -13,7 +13,7 @@
 //! Ensures: every linalg op outside a forall is a `fill`, a `matmul` (f32, of rank 2) or a `generic` and belongs to one dispatch,
 //! all of whose ops are in one block; transposes and broadcasts are folded into maps; no two ops share a `fill` or a
 //! `tensor.empty`; the ops between those of a dispatch neither read its values nor are read by it through one another.
-//! Batched, transposed and lower-rank products are generics: [`crate::products`] says which of their loops are which.
+//! Batched, transposed and lower-rank products are generics: `products.rs` says which of their loops are which.
 //! The loops of a reduction with one result are its result's dimensions, then the reductions.
 //!
 //! The forms of a dispatch, with the roles of its ops in program order (`monopour.member` counts them):
@@ -21,13 +21,13 @@
 //! | class | ops |
 //! |---|---|
 //! | elementwise | a pointwise `root` |
-//! | contraction, convolution | [`init`], then the product as `root`, or the product as `producer` and a pointwise `root` that overwrites its result: it has the result as `outs`, read and written by the identity |
-//! | row | a chain of `init` and `member`, then `root`: [`crate::rows`] |
+//! | contraction, convolution | \[`init`\], then the product as `root`, or the product as `producer` and a pointwise `root` that overwrites its result: it has the result as `outs`, read and written by the identity |
+//! | row | a chain of `init` and `member`, then `root`: `rows.rs` |
 //! | generic | any op as `root`, or another reduction as `producer` and a pointwise `root` as in a contraction |
 //!
 //! An epilogue's result may have many readers; the product's has one.
 //! Differs from upstream's greedy fusion: a producer that computes is fused into a reduction only where the reduction reads each
-//! of its elements once. Long reductions to one element are split ([`crate::split_reduction`]).
+//! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
 use crate::{fuse_form, linalg, products, specialize, split_reduction};
 use monopour_ir::{AffineMap, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, WalkOrder, run_passes};

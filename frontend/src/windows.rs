@@ -13,7 +13,7 @@
 //!
 //! Requires: what [`crate::fuse`] ensures.
 //! Ensures: what [`crate::fuse`] ensures; every window of a large tensor is contiguous and begins at a multiple of
-//! [`ALIGNMENT_BYTES`].
+//! `ALIGNMENT_BYTES`.
 //! Limits: a dispatch none of whose parallel loops runs along the outermost dimension of every large tensor stays as it is, and
 //! so does one of dynamic shapes; distribution rejects what the device cannot bind.
 

@@ -232,16 +232,16 @@ mod tests {
     #[test]
     fn the_order_in_which_buffers_come_back_does_not_matter() {
         let (_, pool) = pool(None);
-        let mut make = |size| Ok(Fake(size));
-        let (a, b) = (pool.take(1000, &mut make).unwrap(), pool.take(1000, &mut make).unwrap());
+        let make = |size| Ok(Fake(size));
+        let (a, b) = (pool.take(1000, make).unwrap(), pool.take(1000, make).unwrap());
         let (first, second) = (a.age, b.age);
         drop(a);
         drop(b);
-        let (a, b) = (pool.take(1000, &mut make).unwrap(), pool.take(1000, &mut make).unwrap());
+        let (a, b) = (pool.take(1000, make).unwrap(), pool.take(1000, make).unwrap());
         assert_eq!((a.age, b.age), (first, second));
         drop(b);
         drop(a);
-        let (a, b) = (pool.take(1000, &mut make).unwrap(), pool.take(1000, &mut make).unwrap());
+        let (a, b) = (pool.take(1000, make).unwrap(), pool.take(1000, make).unwrap());
         assert_eq!((a.age, b.age), (first, second));
     }
 

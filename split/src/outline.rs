@@ -17,7 +17,7 @@
 //! dimension first; `monopour.grid_rank` says how many ids there are. A buffer is a whole one, because it is bound once per
 //! dispatch: views that the body uses move into it. One of dynamic sizes or strides that a view does not explain comes as its
 //! base of rank 0, with its offset, sizes and strides as scalars. A host copy with gaps is a dispatch of its own. Left on the host are
-//! views in strided form ([`crate::views`]).
+//! views in strided form (`views.rs`).
 //! Limits: captured values other than memrefs and scalars (S0001), grids of more than three dimensions (S0002).
 
 use crate::captures::{self, Captures};

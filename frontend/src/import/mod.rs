@@ -9,7 +9,7 @@
 //!   %1 = call @relu(%0)                                       %1 = linalg.generic ... arith.maximumf ...
 //! ```
 //!
-//! Ensures: one public function with a body; ranked tensors and scalars of supported types; what [`decompose`] leaves.
+//! Ensures: one public function with a body; ranked tensors and scalars of supported types; what `decompose.rs` leaves.
 //! Limits: F0001 to F0015, see `docs/errors/`.
 
 mod decompose;
