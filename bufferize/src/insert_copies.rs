@@ -191,6 +191,17 @@ fn place(op: Op) -> String {
     }
 }
 
+/// What would let a value's buffer be written.
+fn make_writable(value: Value) -> String {
+    let argument = value.as_block_arg().filter(|(block, _)| block.parent_op().is_some_and(|op| op.is("func.func")));
+    match argument {
+        Some((_, index)) => {
+            format!("donate the input if it is not needed afterwards: `monopour.donate` on argument {index}")
+        }
+        None => "write into a tensor that is computed".to_owned(),
+    }
+}
+
 /// Why an operand is copied, in words.
 pub(crate) fn explain(
     collected: &Collected,
@@ -216,17 +227,20 @@ pub(crate) fn explain(
     match reason {
         Reason::NotWritable { write, value } => remark(format!("{head}: it may be in memory that must not be written"))
             .with_note(format!("written by {}", op_of(write)))
-            .with_note(format!("not writable: {}", value_of(value))),
+            .with_note(format!("not writable: {}", value_of(value)))
+            .with_help(make_writable(collected.values[value])),
         Reason::SharedByParallelIterations { read, write } => {
             remark(format!("{head}: parallel iterations would share it"))
                 .with_note(format!("read by {}", op_of(read)))
                 .with_note(format!("written by {}", op_of(write)))
+                .with_help("let each iteration write a tensor of its own, made inside of the loop")
         }
         Reason::ReadAfterWrite { read, write, definition } => {
             remark(format!("{head}: its contents are read after the write"))
                 .with_note(format!("read by {}", op_of(read)))
                 .with_note(format!("written by {}", op_of(write)))
                 .with_note(format!("contents from {}", value_of(definition)))
+                .with_help("read before the write, or write into another tensor")
         }
         _ => remark(format!("{head}: every write is copied")),
     }

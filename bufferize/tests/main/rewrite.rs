@@ -153,6 +153,7 @@ fn donated_arguments_are_written() {
     let (_, stats) = bufferize(&kept, &Options::pipeline()).expect("bufferizes");
     assert_eq!((stats.allocs, stats.copies), (1, 1));
     assert!(stats.remarks.to_string().contains("copied 32 bytes for operand 1 of tensor.insert"), "{}", stats.remarks);
+    assert!(stats.remarks.to_string().contains("`monopour.donate` on argument 0"), "{}", stats.remarks);
     assert_eq!(stats.remark_bytes, [Some(32)]);
 }
 
@@ -170,7 +171,8 @@ fn every_copy_says_why() {
   --> test.mlir:2:14
   note: read by tensor.extract at test.mlir:3:14
   note: written by tensor.insert at test.mlir:2:14
-  note: contents from an argument of the region at test.mlir:1:1"
+  note: contents from an argument of the region at test.mlir:1:1
+  help: read before the write, or write into another tensor"
     );
 }
 
