@@ -8,7 +8,7 @@ use monopour_testkit::{self as testkit, Dtype, device};
 use std::sync::Arc;
 
 /// Runs before the one that is looked at, so that pools and caches are warm.
-const WARM_RUNS: usize = 6;
+const WARM_RUNS: usize = 2;
 /// What no device can do.
 const IGNORED: &[(&str, &str)] = &[];
 
