@@ -165,7 +165,8 @@ fn to_runtime(tensor: &testkit::HostTensor) -> HostTensor {
     HostTensor::new(dtype, shape, tensor.to_bytes()).expect("a test's tensor has a type of the runtime")
 }
 
-fn from_runtime(tensor: &HostTensor) -> testkit::HostTensor {
+/// The same tensor as the evaluator has it.
+pub fn from_runtime(tensor: &HostTensor) -> testkit::HostTensor {
     let dtype = match tensor.dtype() {
         DType::F16 => Dtype::F16,
         DType::F32 => Dtype::F32,

@@ -1,12 +1,21 @@
 //! Programs whose least number of copies is known: right values with donated inputs and without, on every kind of device, and
 //! no more copies than upstream's bufferization makes of them under the same rules for arguments.
 
+use crate::backend::from_runtime;
 use crate::host::{compare, devices, f32s, index, ramp, raw, run, source};
 use monopour::program::DType;
 use monopour::runtime::HostTensor;
+use monopour_ir::{Context, Module};
+use monopour_testkit::approx::{self, Tolerance};
+use monopour_testkit::evaluate;
 
 /// A program, what is donated, and the copies of a run that upstream's bufferization leaves then.
 fn check(name: &str, donate: &[&str], upstream: u64, inputs: &[HostTensor], expected: &[HostTensor]) {
+    let meant = evaluated(&source(&format!("copies/{name}")), inputs);
+    for (value, expected) in meant.iter().zip(expected) {
+        let rounding = Tolerance { absolute: 1e-5, relative: 1e-5 };
+        approx::compare(&from_runtime(expected), value, rounding).unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
     for device in devices() {
         for donate in [donate, &[]] {
             let (results, stats, leaks) = run(&source(&format!("copies/{name}")), donate, &device, inputs);
@@ -18,6 +27,15 @@ fn check(name: &str, donate: &[&str], upstream: u64, inputs: &[HostTensor], expe
             assert_eq!((steady.buffers_created, steady.pipelines_created), (0, 0), "{name} on {}", stats.device);
         }
     }
+}
+
+/// What the evaluator says.
+fn evaluated(text: &str, inputs: &[HostTensor]) -> Vec<monopour_testkit::HostTensor> {
+    let inputs: Vec<_> = inputs.iter().map(from_runtime).collect();
+    Context::scope(|cx| {
+        let module = Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}"));
+        evaluate(&module, "main", &inputs).unwrap_or_else(|e| panic!("{e}"))
+    })
 }
 
 #[test]
