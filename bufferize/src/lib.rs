@@ -35,6 +35,8 @@ mod slices;
 pub use boundary::{ArgumentSummary, Callees, FunctionSummary};
 pub use buffer_type::BufferTypes;
 pub use eliminate_empty_tensors::eliminate_empty_tensors;
-pub use one_shot::{Chooser, FunctionAnalysis, Stats, analyse, run_one_shot, run_with_decisions, run_with_models};
+pub use one_shot::{
+    Chooser, FunctionAnalysis, Stats, analyse, run_one_shot, run_one_shot_into, run_with_decisions, run_with_models,
+};
 pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
 pub use rewrite::Rewriting;

@@ -71,12 +71,21 @@ pub fn run_one_shot(module: Op, options: &Options) -> Result<Stats, Diagnostics>
     run_with_models(module, options, &OpModels::upstream())
 }
 
+/// As [`run_one_shot`]; what was decided before an error counts in `stats`.
+///
+/// # Errors
+/// As [`run_one_shot`].
+pub fn run_one_shot_into(module: Op, options: &Options, stats: &mut Stats) -> Result<(), Diagnostics> {
+    run(module, options, &OpModels::upstream(), &mut keep, stats)
+}
+
 /// As [`run_one_shot`], with models of your own.
 ///
 /// # Errors
 /// As [`run_one_shot`].
 pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Result<Stats, Diagnostics> {
-    run(module, options, models, &mut keep)
+    let mut stats = Stats::default();
+    run(module, options, models, &mut keep, &mut stats).map(|()| stats)
 }
 
 fn keep(_: &str, _: &Facts, decisions: Decisions) -> Decisions {
@@ -91,7 +100,8 @@ fn keep(_: &str, _: &Facts, decisions: Decisions) -> Decisions {
 /// # Errors
 /// As [`run_one_shot`]; B0109 for decisions on another number of operands than the function has.
 pub fn run_with_decisions(module: Op, options: &Options, choose: &mut Chooser<'_>) -> Result<Stats, Diagnostics> {
-    run(module, options, &OpModels::upstream(), choose)
+    let mut stats = Stats::default();
+    run(module, options, &OpModels::upstream(), choose, &mut stats).map(|()| stats)
 }
 
 /// The facts and decisions of every function with a body, callees first. Nothing is bufferized.
@@ -101,7 +111,7 @@ pub fn run_with_decisions(module: Op, options: &Options, choose: &mut Chooser<'_
 pub fn analyse(module: Op, options: &Options) -> Result<Vec<FunctionAnalysis>, Diagnostics> {
     options.check()?;
     let models = OpModels::upstream();
-    let analysed = analyse_all(module, options, &models, &mut keep)?;
+    let analysed = analyse_all(module, options, &models, &mut keep, &mut Stats::default())?;
     let functions = analysed.functions.into_iter().map(|(function, collected, decisions)| FunctionAnalysis {
         name: function.symbol_name().unwrap_or_default(),
         facts: collected.facts,
@@ -114,7 +124,6 @@ pub fn analyse(module: Op, options: &Options) -> Result<Vec<FunctionAnalysis>, D
 struct Analysed {
     functions: Vec<(Op, Collected, Decisions)>,
     callees: Callees,
-    stats: Stats,
 }
 
 fn analyse_all(
@@ -122,9 +131,10 @@ fn analyse_all(
     options: &Options,
     models: &OpModels,
     choose: &mut Chooser<'_>,
+    stats: &mut Stats,
 ) -> Result<Analysed, Diagnostics> {
     let functions = module.find_all("func.func");
-    let mut analysed = Analysed { functions: vec![], callees: Callees::new(&functions), stats: Stats::default() };
+    let mut analysed = Analysed { functions: vec![], callees: Callees::new(&functions) };
     for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
         shared_outputs::run(function);
         let collected = collect(function, models, &analysed.callees, options)?;
@@ -135,7 +145,6 @@ fn analyse_all(
             collected.operands.iter_enumerated().filter(|(_, u)| models.taking_part(u.op, options).is_some())
         {
             debug_assert!(used.op.operand(used.index).ty().is_tensor(), "operands are tensors");
-            let stats = &mut analysed.stats;
             let count = if decisions.is_in_place(id) { &mut stats.in_place } else { &mut stats.out_of_place };
             *count += 1;
         }
@@ -161,11 +170,17 @@ fn chosen_decisions(function: Op, collected: &Collected, chosen: Decisions) -> R
     Err(Diagnostic::error("B0109", function.location(), message).with_help(help).into())
 }
 
-fn run(module: Op, options: &Options, models: &OpModels, choose: &mut Chooser<'_>) -> Result<Stats, Diagnostics> {
+fn run(
+    module: Op,
+    options: &Options,
+    models: &OpModels,
+    choose: &mut Chooser<'_>,
+    stats: &mut Stats,
+) -> Result<(), Diagnostics> {
     options.check()?;
-    let Analysed { functions, callees, mut stats } = analyse_all(module, options, models, choose)?;
+    let Analysed { functions, callees } = analyse_all(module, options, models, choose, stats)?;
     if options.test_analysis_only {
-        return Ok(stats);
+        return Ok(());
     }
     let mut remarks = Remarks::default();
     for (_, collected, decisions) in &functions {
@@ -191,7 +206,7 @@ fn run(module: Op, options: &Options, models: &OpModels, choose: &mut Chooser<'_
     stats.copies = made.copies;
     remarks.append(made.remarks);
     (stats.remarks, stats.remark_bytes) = (remarks.diagnostics, remarks.bytes);
-    Ok(stats)
+    Ok(())
 }
 
 /// The decisions with the operands out of place that the rewrite copies for their layout; none if there are none.

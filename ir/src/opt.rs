@@ -61,8 +61,9 @@ pub struct OverridePass {
     pub options: &'static [OptionSpec],
     /// Statistics that `run` reports.
     pub statistics: &'static [StatisticSpec],
-    /// The pass, on the op that the pass manager gives; one value per statistic, in their order.
-    pub run: fn(Op, &PassOptions) -> Result<Vec<u64>, Diagnostics>,
+    /// The pass, on the op that the pass manager gives. It sets one value per statistic, in their order; what it set
+    /// counts though it fails.
+    pub run: fn(Op, &PassOptions, &mut [u64]) -> Result<(), Diagnostics>,
 }
 
 /// The option values of one run.
@@ -266,16 +267,15 @@ extern "C" fn run_pass(index: usize, op: MlirOperation, values: *const MlirStrin
     // SAFETY: the shim gives one text per option of the pass, alive during the call.
     let texts = unsafe { std::slice::from_raw_parts(values, pass.options.len()) };
     let values = pass.options.iter().zip(texts).map(|(o, text)| (o.name, string::from_ref(*text).to_owned())).collect();
+    let mut counts = vec![0; pass.statistics.len()];
     // A panic may not cross into C++; the bug it stands for is reported like any failure.
-    let result = catch_unwind(AssertUnwindSafe(|| (pass.run)(op, &PassOptions { values })));
+    let result = catch_unwind(AssertUnwindSafe(|| (pass.run)(op, &PassOptions { values }, &mut counts)));
+    let mut all = STATISTICS.lock().unwrap_or_else(PoisonError::into_inner);
+    let sums = all.entry(index).or_insert_with(|| vec![0; counts.len()]);
+    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    drop(all);
     match result {
-        Ok(Ok(counts)) => {
-            debug_assert_eq!(counts.len(), pass.statistics.len(), "one count per statistic of {}", pass.argument);
-            let mut all = STATISTICS.lock().unwrap_or_else(PoisonError::into_inner);
-            let sums = all.entry(index).or_insert_with(|| vec![0; pass.statistics.len()]);
-            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-            true
-        }
+        Ok(Ok(())) => true,
         Ok(Err(diagnostics)) => {
             diagnostics.0.iter().for_each(|d| emit(op, d));
             false

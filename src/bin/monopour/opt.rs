@@ -87,18 +87,22 @@ const BUFFERIZE_OPTIONS: &[OptionSpec] = &[
     flag("extensions", false, "what goes beyond upstream: more programs accepted, fewer copies"),
 ];
 
-fn one_shot_bufferize(module: Op, given: &PassOptions) -> Result<Vec<u64>, Diagnostics> {
-    let stats = monopour_bufferize::run_one_shot(module, &bufferize_options(given)?)?;
-    Ok(vec![u64::from(stats.allocs), u64::from(stats.in_place), u64::from(stats.out_of_place)])
+fn one_shot_bufferize(module: Op, given: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {
+    let mut stats = monopour_bufferize::Stats::default();
+    let done = monopour_bufferize::run_one_shot_into(module, &bufferize_options(given)?, &mut stats);
+    let made = [stats.allocs, stats.in_place, stats.out_of_place];
+    counts.iter_mut().zip(made).for_each(|(count, made)| *count = u64::from(made));
+    done
 }
 
-fn ownership_based_buffer_deallocation(op: Op, given: &PassOptions) -> Result<Vec<u64>, Diagnostics> {
+fn ownership_based_buffer_deallocation(op: Op, given: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {
     let options = monopour_dealloc::Options {
         private_function_dynamic_ownership: given.flag("private-function-dynamic-ownership"),
         extensions: given.flag("extensions"),
     };
     let stats = monopour_dealloc::run_ownership(op, &options)?;
-    Ok(vec![u64::from(stats.deallocs), u64::from(stats.clones)])
+    counts.iter_mut().zip([stats.deallocs, stats.clones]).for_each(|(count, made)| *count = u64::from(made));
+    Ok(())
 }
 
 fn bufferize_options(given: &PassOptions) -> Result<monopour_bufferize::Options, Diagnostics> {
