@@ -9,7 +9,7 @@ BENCH_DIR ?= target/bench
 # Asked in the recipe, because the set-up before it may just have installed it.
 require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
 
-.PHONY: help setup build demo test test-full check examples bench bench-peers clean
+.PHONY: help setup build demo test test-full check examples bench bench-peers upstream-suite clean
 
 help:
 	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-full    all tests, nothing sampled"
 	@echo "make check        what CI checks besides the tests"
 	@echo "make bench        our own times on the benchmark programs"
+	@echo "make upstream-suite DIR=...   upstream's own tests of the passes that are ours; DIR is mlir/test of LLVM 22.1.8"
 	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
 
 setup:
@@ -61,6 +62,18 @@ bench: build $(BENCH_DIR)/.written
 
 bench-peers: build $(VENV)/peers $(BENCH_DIR)/.written
 	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --write docs/measurements/common-op-set.md
+
+# The test dialect links only where its feature asks for it.
+upstream-suite: $(VENV)/lit
+	@test -d "$(DIR)" || { echo "give DIR=.../mlir/test of the LLVM 22.1.8 sources: apt-get source --download-only llvm-toolchain-22"; exit 2; }
+	$(CARGO) build --bin monopour --features test-dialect
+	$(VENV)/bin/python scripts/upstream-suite/run.py $(DIR) target/debug/monopour
+
+$(VENV)/lit: scripts/setup.sh
+	@scripts/setup.sh --bench
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install -q lit
+	touch $@
 
 clean:
 	$(CARGO) clean

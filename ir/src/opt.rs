@@ -139,10 +139,14 @@ static PASSES: OnceLock<Vec<OverridePass>> = OnceLock::new();
 /// Sums of the statistics of all runs, by pass index.
 static STATISTICS: Mutex<BTreeMap<usize, Vec<u64>>> = Mutex::new(BTreeMap::new());
 
+/// Errors that runs of our passes reported, by pass index.
+static ERRORS: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
+
 /// Runs `mlir-opt` with these arguments (without the program's name) and the overrides, and returns its exit status.
-/// `--use-upstream=PASS,...` among the arguments leaves the named overrides out. Call it once, before any [`Context`] is made.
+/// Among the arguments, `--use-upstream=PASS,...` leaves the named overrides out, and `--statistics-to=FILE` writes the
+/// statistics of ours into a file. Call it once, before any [`Context`] is made.
 pub fn run(args: &[String], passes: &[OverridePass]) -> i32 {
-    let (kept, upstream) = match split_arguments(args, passes) {
+    let Arguments { kept, upstream, statistics_to } = match split_arguments(args, passes) {
         Ok(split) => split,
         Err(message) => return usage_error(&message),
     };
@@ -154,6 +158,11 @@ pub fn run(args: &[String], passes: &[OverridePass]) -> i32 {
     let status = call_main(kept);
     if wants_statistics {
         eprint!("{}", statistics_report());
+    }
+    if let Some(file) = statistics_to
+        && let Err(error) = std::fs::write(&file, statistics_report())
+    {
+        return usage_error(&format!("--statistics-to: {file}: {error}"));
     }
     status
 }
@@ -167,15 +176,25 @@ fn is_flag(argument: &str, name: &str) -> bool {
     argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')) == Some(name)
 }
 
-/// Takes `--use-upstream` out, and checks its names.
-fn split_arguments(args: &[String], passes: &[OverridePass]) -> Result<(Vec<String>, Vec<&'static str>), String> {
-    let mut kept = Vec::new();
-    let mut upstream = Vec::new();
+/// The command line: what mlir-opt gets, and what is ours.
+#[derive(Default)]
+struct Arguments {
+    kept: Vec<String>,
+    upstream: Vec<&'static str>,
+    statistics_to: Option<String>,
+}
+
+/// Takes our own arguments out, and checks the names of `--use-upstream`.
+fn split_arguments(args: &[String], passes: &[OverridePass]) -> Result<Arguments, String> {
+    let mut split = Arguments::default();
     for argument in args {
-        let Some(names) =
-            argument.trim_start_matches('-').strip_prefix("use-upstream=").filter(|_| argument.starts_with('-'))
-        else {
-            kept.push(argument.clone());
+        let flag = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')).unwrap_or_default();
+        if let Some(file) = flag.strip_prefix("statistics-to=") {
+            split.statistics_to = Some(file.to_owned());
+            continue;
+        }
+        let Some(names) = flag.strip_prefix("use-upstream=") else {
+            split.kept.push(argument.clone());
             continue;
         };
         for name in names.split(',').filter(|n| !n.is_empty()) {
@@ -183,10 +202,10 @@ fn split_arguments(args: &[String], passes: &[OverridePass]) -> Result<(Vec<Stri
                 let ours: Vec<_> = passes.iter().map(|p| p.argument).collect();
                 format!("--use-upstream: '{name}' is not a pass of monopour's; these are: {}", ours.join(", "))
             })?;
-            upstream.push(known.argument);
+            split.upstream.push(known.argument);
         }
     }
-    Ok((kept, upstream))
+    Ok(split)
 }
 
 /// Registers ours, then upstream's. False if upstream's were registered before.
@@ -277,6 +296,8 @@ extern "C" fn run_pass(index: usize, op: MlirOperation, values: *const MlirStrin
     match result {
         Ok(Ok(())) => true,
         Ok(Err(diagnostics)) => {
+            let errors = diagnostics.0.iter().filter(|d| d.severity == Severity::Error).count() as u64;
+            *ERRORS.lock().unwrap_or_else(PoisonError::into_inner).entry(index).or_insert(0) += errors;
             diagnostics.0.iter().for_each(|d| emit(op, d));
             false
         }
@@ -330,6 +351,7 @@ fn split_note(cx: Context, note: &str) -> (Location, &str) {
 fn statistics_report() -> String {
     let passes = PASSES.get().map_or(&[][..], Vec::as_slice);
     let all = STATISTICS.lock().unwrap_or_else(PoisonError::into_inner);
+    let errors = ERRORS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut out = String::new();
     for (index, counts) in all.iter() {
         let pass = &passes[*index];
@@ -337,6 +359,9 @@ fn statistics_report() -> String {
         out.push_str(&format!("{}\n", pass.argument));
         for (statistic, count) in pass.statistics.iter().zip(counts) {
             out.push_str(&format!("  (S) {count:>8} {:width$} - monopour: {}\n", statistic.name, statistic.help));
+        }
+        if let Some(count) = errors.get(index) {
+            out.push_str(&format!("  (S) {count:>8} {:width$} - monopour: errors reported\n", "num-errors"));
         }
     }
     out
