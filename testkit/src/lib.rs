@@ -6,6 +6,7 @@
 //! - [`programs`] are the benchmark programs with their values.
 
 pub mod approx;
+pub mod batch;
 pub mod device;
 pub mod directive;
 pub mod evaluate;
@@ -20,5 +21,5 @@ pub mod runner;
 pub mod suite;
 pub mod text;
 
-pub use evaluate::{EvalError, Weights, evaluate, evaluate_with_weights};
+pub use evaluate::{EvalError, Weights, evaluate, evaluate_in_type, evaluate_with_weights};
 pub use host_tensor::{Data, Dtype, HostTensor};

@@ -3,6 +3,7 @@
 mod decisions;
 mod eliminate;
 mod errors;
+mod execute;
 mod interface;
 mod random;
 mod rewrite;

@@ -1,7 +1,7 @@
 //! Bodies of structured ops, compiled to straight-line code over registers so that they run millions of times.
 
 use super::scalar::{Scalar, ScalarOp};
-use super::{Datum, Interpreter, element, position};
+use super::{Datum, Interpreter, Precision, element, position};
 use crate::host_tensor::HostTensor;
 use monopour_ir::{AffineMap, Block, Op, Value};
 use std::collections::HashMap;
@@ -11,6 +11,7 @@ use std::rc::Rc;
 pub(super) struct Body {
     registers: Vec<Scalar>,
     steps: Vec<Step>,
+    precision: Precision,
     /// Registers that the terminator hands on.
     pub(super) yields: Vec<usize>,
 }
@@ -48,7 +49,7 @@ impl Body {
             c.op(*op)?;
         }
         let yields = terminator.operands().into_iter().map(|v| c.read(v)).collect::<Option<Vec<_>>>()?;
-        Some(Self { registers: c.registers, steps: c.steps, yields })
+        Some(Self { registers: c.registers, steps: c.steps, precision: interpreter.precision, yields })
     }
 
     /// Runs the body at one iteration; arguments were written with [`Body::set`]. The error is the op with undefined behaviour.
@@ -64,7 +65,7 @@ impl Body {
                     position(&tensor.shape, &index).map(|at| element(tensor, at))
                 }
             };
-            registers[step.to] = value.ok_or(step.op)?;
+            registers[step.to] = self.precision.round(step.op, value.ok_or(step.op)?);
         }
         Ok(())
     }
@@ -77,7 +78,7 @@ impl Body {
 
     /// For a body `acc + a * b` of floats (either order): which arguments `a` and `b` are, `acc` being the last argument.
     pub(super) fn as_multiply_add(&self, arguments: usize) -> Option<(usize, usize)> {
-        let [multiply, add] = self.steps.as_slice() else { return None };
+        let ([multiply, add], Precision::Double) = (self.steps.as_slice(), self.precision) else { return None };
         let (Kind::Scalar(_, [a, b, _]), Kind::Scalar(_, [x, y, _])) = (&multiply.kind, &add.kind) else { return None };
         let acc = arguments.checked_sub(1)?;
         let sums = (*x == multiply.to && *y == acc) || (*y == multiply.to && *x == acc);

@@ -1,4 +1,4 @@
-//! Structured control flow: `scf.for`, `scf.if`, `scf.while`, `scf.forall`.
+//! Structured control flow: `scf.for`, `scf.if`, `scf.index_switch`, `scf.while`, `scf.execute_region`, `scf.forall`, `scf.parallel`.
 
 use super::{Datum, Interpreter, Result, element_count, int, unsupported};
 use crate::evaluate::tensor_ops::Slice;
@@ -12,10 +12,9 @@ impl Interpreter<'_> {
             "scf.if" => self.conditional(op),
             "scf.while" => self.while_loop(op),
             "scf.forall" => self.forall(op),
-            "scf.execute_region" => {
-                let block = op.body().ok_or_else(|| unsupported(op.name(), op))?;
-                Ok(self.run_block(block, vec![])?.1)
-            }
+            "scf.execute_region" => Ok(self.run_region(op.region(0), vec![])?.1),
+            "scf.index_switch" => self.index_switch(op),
+            "scf.parallel" => self.parallel(op),
             _ => Err(unsupported(op.name(), op)),
         }
     }
@@ -27,15 +26,57 @@ impl Interpreter<'_> {
         }
         let block = op.body().ok_or_else(|| unsupported("scf.for without a body", op))?;
         let mut carried = self.operands(op)?.split_off(3);
+        let unsigned = op.attr("unsignedCmp").is_some();
         let mut iv = lower;
-        while iv < upper {
+        while if unsigned { (iv as u64) < upper as u64 } else { iv < upper } {
             let mut arguments = vec![int(iv)];
             arguments.append(&mut carried);
             carried = self.run_block(block, arguments)?.1;
-            let Some(next) = iv.checked_add(step) else { break };
+            let next =
+                if unsigned { (iv as u64).checked_add(step as u64).map(|n| n as i64) } else { iv.checked_add(step) };
+            let Some(next) = next else { break };
             iv = next;
         }
         Ok(carried)
+    }
+
+    /// The first region is the default.
+    fn index_switch(&mut self, op: Op) -> Result<Vec<Datum>> {
+        let selector = self.index(op, 0)?;
+        let cases = op.attr("cases").and_then(|a| a.as_ints()).unwrap_or_default();
+        let taken = cases.iter().position(|c| *c == selector).map_or(0, |case| case + 1);
+        let region = op.regions().get(taken).copied().ok_or_else(|| unsupported(op.name(), op))?;
+        Ok(self.run_region(region, vec![])?.1)
+    }
+
+    /// Iterations in order, each result reduced as they come.
+    fn parallel(&mut self, op: Op) -> Result<Vec<Datum>> {
+        let counts = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
+        let block = op.body().ok_or_else(|| unsupported(op.name(), op))?;
+        let rank = block.num_args();
+        if counts.len() != 4 || counts[..3].iter().any(|n| *n != rank as i64) {
+            return Err(unsupported(op.name(), op));
+        }
+        let bound = |from: usize| (from..from + rank).map(|i| self.index(op, i)).collect::<Result<Vec<_>>>();
+        let bounds = [bound(0)?, bound(rank)?, bound(2 * rank)?];
+        let mut results = self.operands(op)?.split_off(3 * rank);
+        let trips = trip_counts(op, &bounds)?;
+        if element_count(&trips)? == 0 {
+            return Ok(results);
+        }
+        let mut index = vec![0i64; rank];
+        loop {
+            let ids = index.iter().zip(&bounds[0]).zip(&bounds[2]).map(|((i, lower), step)| int(lower + i * step));
+            let (reduce, values) = self.run_block(block, ids.collect())?;
+            for (i, value) in values.into_iter().enumerate() {
+                let region = reduce.regions().get(i).copied().ok_or_else(|| unsupported("scf.reduce", reduce))?;
+                let reduced = self.run_region(region, vec![results[i].clone(), value])?.1;
+                results[i] = reduced.into_iter().next().ok_or_else(|| unsupported("scf.reduce", reduce))?;
+            }
+            if !super::advance(&mut index, &trips) {
+                return Ok(results);
+            }
+        }
     }
 
     fn conditional(&mut self, op: Op) -> Result<Vec<Datum>> {

@@ -1,20 +1,24 @@
 //! A reference evaluator with value semantics: what a program on tensors means, computed in f64 and exact integers.
 //!
 //! Tensors are values, never memory: nothing here aliases, so nothing here can be wrong about aliasing.
-//! Floats of every type are f64 throughout and are not rounded between ops; integers wrap at their width.
+//! Floats of every type are f64 throughout and are not rounded between ops, unless [`Precision::OfType`] is asked for;
+//! integers wrap at their width.
 //! `tensor.empty` holds NaN (floats) or a pattern that stands out (integers), so that a read of it shows in the result.
 //! Named linalg ops are generalised by upstream's pass on a clone, so that one implementation of `linalg.generic` serves all.
-//! Limits: static and dynamic ranked tensors of f16, bf16, f32, f64, iN (N <= 64) and index; no memrefs, no vectors, no `cf`.
+//! Limits: static and dynamic ranked tensors of f16, bf16, f32, f64, iN (N <= 64) and index; no memrefs.
 
+mod blocks;
 mod body;
 mod control;
 mod generic;
+mod globals;
 mod linalg_ops;
 mod scalar;
 mod tensor_ops;
+mod vectors;
 
-use crate::host_tensor::{Data, Dtype, HostTensor};
-use monopour_ir::{Attr, Block, DYNAMIC, Module, Op, Type, Value, run_passes};
+use crate::host_tensor::{Data, Dtype, HostTensor, decode_float, encode_float};
+use monopour_ir::{Attr, DYNAMIC, Module, Op, Type, Value, run_passes};
 use scalar::{Scalar, ScalarOp, dtype_of};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -89,14 +93,51 @@ pub fn evaluate_with_weights(
     inputs: &[HostTensor],
     weights: &Weights,
 ) -> Result<Vec<HostTensor>> {
+    run(module, entry, inputs, weights, Precision::Double)
+}
+
+/// As [`evaluate`], with every float rounded to its type after every op: elementary arithmetic then gives, bit for bit,
+/// what a machine computes that neither reorders nor contracts.
+///
+/// # Errors
+/// See [`EvalError`].
+pub fn evaluate_in_type(module: &Module, entry: &str, inputs: &[HostTensor]) -> Result<Vec<HostTensor>> {
+    run(module, entry, inputs, &Weights::new(), Precision::OfType)
+}
+
+/// What the results of float ops are rounded to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Precision {
+    /// To f64, whatever the type.
+    Double,
+    /// To the type of the result.
+    OfType,
+}
+
+fn run(
+    module: &Module,
+    entry: &str,
+    inputs: &[HostTensor],
+    weights: &Weights,
+    precision: Precision,
+) -> Result<Vec<HostTensor>> {
     let module = module.duplicate();
     let generalised = run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))");
     generalised
         .map_err(|d| EvalError::Unsupported { what: d.to_string(), location: "linalg-generalize-named-ops".into() })?;
     let func = module.symbol(entry).ok_or_else(|| EvalError::Inputs(format!("there is no function @{entry}")))?;
     let arguments = bind_inputs(func, inputs)?;
-    let mut interpreter =
-        Interpreter { module: &module, weights, env: HashMap::new(), indices: vec![], steps: 0, depth: 0 };
+    let mut interpreter = Interpreter {
+        module: &module,
+        weights,
+        precision,
+        env: HashMap::new(),
+        globals: HashMap::new(),
+        indices: vec![],
+        mask: None,
+        steps: 0,
+        depth: 0,
+    };
     let results = interpreter.call(func, arguments)?;
     results
         .into_iter()
@@ -148,48 +189,32 @@ impl Datum {
 struct Interpreter<'m> {
     module: &'m Module,
     weights: &'m Weights,
+    precision: Precision,
     env: HashMap<Value, Datum>,
+    /// What the variables of `ml_program` hold, from their first use on.
+    globals: HashMap<String, Datum>,
     /// Iteration of the innermost `linalg.generic` whose body is interpreted op by op.
     indices: Vec<Vec<i64>>,
+    /// Of the `vector.mask` around the op that runs.
+    mask: Option<Rc<HostTensor>>,
     steps: u64,
     depth: usize,
 }
 
 impl Interpreter<'_> {
     fn call(&mut self, func: Op, arguments: Vec<Datum>) -> Result<Vec<Datum>> {
-        let body = func.body().ok_or_else(|| unsupported("a call to a function without a body", func))?;
-        if func.region(0).blocks().len() != 1 {
-            return Err(unsupported("a function of several blocks", func));
+        if func.body().is_none() {
+            return Err(unsupported("a call to a function without a body", func));
         }
         if self.depth >= MAX_CALL_DEPTH {
             return Err(EvalError::Limit(format!("calls nest deeper than {MAX_CALL_DEPTH}")));
         }
         let outer = std::mem::take(&mut self.env);
         self.depth += 1;
-        let results = self.run_block(body, arguments);
+        let results = self.run_region(func.region(0), arguments);
         self.depth -= 1;
         self.env = outer;
         Ok(results?.1)
-    }
-
-    /// Runs a block and returns its terminator with the values of the terminator's operands.
-    fn run_block(&mut self, block: Block, arguments: Vec<Datum>) -> Result<(Op, Vec<Datum>)> {
-        for (arg, value) in block.args().into_iter().zip(arguments) {
-            self.env.insert(arg, value);
-        }
-        let mut op = block.first_op();
-        while let Some(o) = op {
-            self.tick(1)?;
-            op = o.next();
-            if op.is_none() {
-                return Ok((o, self.operands(o)?));
-            }
-            let results = self.execute(o)?;
-            for (value, result) in o.results().into_iter().zip(results) {
-                self.env.insert(value, result);
-            }
-        }
-        Err(EvalError::Limit("a block is empty".into()))
     }
 
     fn execute(&mut self, op: Op) -> Result<Vec<Datum>> {
@@ -212,6 +237,8 @@ impl Interpreter<'_> {
             name if name.starts_with("linalg.") => self.linalg_op(op),
             name if name.starts_with("affine.") => self.affine(op),
             name if name.starts_with("scf.") => self.control(op),
+            name if name.starts_with("vector.") => self.vector_op(op),
+            name if name.starts_with("ml_program.") => self.global_op(op),
             name if name.starts_with("tensor.") || name.starts_with("bufferization.") => self.tensor_op(op),
             _ => self.elementwise(op),
         }
@@ -290,7 +317,8 @@ impl Interpreter<'_> {
         let Some(shape) =
             operands.iter().rev().find_map(|o| if let Datum::Tensor(t) = o { Some(t.shape.clone()) } else { None })
         else {
-            return Ok(vec![Datum::Scalar(apply(op, semantics, |i| scalar_at(&operands, i, 0))?)]);
+            let value = apply(op, semantics, |i| scalar_at(&operands, i, 0))?;
+            return Ok(vec![Datum::Scalar(self.precision.round(op, value))]);
         };
         let dtype = dtype_of(op.result(0).ty()).ok_or_else(|| unsupported("a result type", op))?;
         let count = element_count(&shape)?;
@@ -298,9 +326,20 @@ impl Interpreter<'_> {
         let mut out = filled(dtype, shape, Scalar::Int(0));
         for at in 0..count {
             let value = apply(op, semantics, |i| scalar_at(&operands, i, at))?;
-            set_element(&mut out, at, value);
+            set_element(&mut out, at, self.precision.round(op, value));
         }
         Ok(vec![Datum::Tensor(Rc::new(out))])
+    }
+}
+
+impl Precision {
+    /// The value of an op's result.
+    fn round(self, op: Op, value: Scalar) -> Scalar {
+        let (Self::OfType, Scalar::Float(v)) = (self, value) else { return value };
+        match dtype_of(op.result(0).ty()).filter(|d| d.is_float()) {
+            Some(dtype) => Scalar::Float(decode_float(dtype, encode_float(dtype, v))),
+            None => value,
+        }
     }
 }
 

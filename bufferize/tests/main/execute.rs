@@ -1,0 +1,162 @@
+//! What bufferized functions compute, against the evaluator: it knows values only, so it cannot be wrong about memory.
+//!
+//! Random functions of all constructs are bufferized, lowered through LLVM, run on the CPU, and give bit for bit what the
+//! evaluator gives, whatever order the operands were decided in; and no argument that must not be written is written.
+
+use monopour_bufferize::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, run_one_shot};
+use monopour_ir::{Context, Module};
+use monopour_testkit::batch::{Batch, Outcome, bits};
+use monopour_testkit::device::full_is_asked_for;
+use monopour_testkit::generate_functions::function;
+use monopour_testkit::random::Rng;
+use monopour_testkit::{Dtype, HostTensor, evaluate_in_type};
+use std::ops::Range;
+
+/// Functions that are compiled together.
+const BATCH: usize = 40;
+
+/// Options of the pass for a seed: the layouts of signatures vary.
+fn options(seed: u64) -> Options {
+    Options {
+        allow_return_allocs_from_loops: true,
+        bufferize_function_boundaries: true,
+        function_boundary_type_conversion: if seed.is_multiple_of(2) {
+            FunctionBoundaryTypeConversion::Infer
+        } else {
+            FunctionBoundaryTypeConversion::Identity
+        },
+        ..Options::default()
+    }
+}
+
+/// As [`options`], with the operands decided in an order of `fuzzer`'s.
+fn shuffled(seed: u64, fuzzer: u64) -> Options {
+    Options { analysis_heuristic: AnalysisHeuristic::Fuzzer, analysis_fuzzer_seed: fuzzer, ..options(seed) }
+}
+
+/// Values for the arguments of `@main`.
+pub fn inputs(module: &Module, seed: u64) -> Vec<HostTensor> {
+    let main = module.symbol("main").expect("the generator makes @main");
+    let (types, _) = main.function_type().expect("a function has a type");
+    let mut rng = Rng::new(seed ^ 0x1_0000);
+    let mut make = |ty: &monopour_ir::Type| {
+        let shape: Vec<usize> = ty.shape().unwrap_or_default().iter().map(|d| *d as usize).collect();
+        let dtype = match (ty.element().is_index(), ty.element().integer_width()) {
+            (true, _) => Dtype::Index,
+            (_, Some(width)) => Dtype::Int(width),
+            _ => Dtype::F32,
+        };
+        let (low, high) = match dtype {
+            Dtype::Index => (0.0, 4.0),
+            Dtype::Int(_) => (0.0, 2.0),
+            _ => (-1.0, 1.0),
+        };
+        HostTensor::random_within(dtype, &shape, low, high, rng.next_u64())
+    };
+    types.iter().map(&mut make).collect()
+}
+
+/// Which arguments of `@main` must not be written.
+pub fn frozen(module: &Module) -> Vec<bool> {
+    let main = module.symbol("main").expect("the generator makes @main");
+    let attrs = main.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
+    let count = main.function_type().map_or(0, |t| t.0.len());
+    let writable = |i: usize| attrs.get(i).and_then(|a| a.get("bufferization.writable")).and_then(|w| w.as_bool());
+    (0..count).map(|i| writable(i) == Some(false)).collect()
+}
+
+/// A function in a batch, with what it must leave behind.
+struct Expected {
+    number: usize,
+    what: String,
+    values: Vec<Vec<i64>>,
+}
+
+/// Evaluates, bufferizes and adds a function under each of the options.
+fn add(batch: &mut Batch, text: &str, seed: u64, all: &[Options]) -> Result<Vec<Expected>, String> {
+    Context::scope(|cx| {
+        let module = Module::parse(cx, text.as_bytes(), "random.mlir").map_err(|d| d.to_string())?;
+        let (inputs, frozen) = (inputs(&module, seed), frozen(&module));
+        let mut values = bits(&evaluate_in_type(&module, "main", &inputs).map_err(|e| e.to_string())?);
+        let kept = inputs.iter().zip(&frozen).filter(|(_, f)| **f).map(|(i, _)| i.clone());
+        values.extend(bits(&kept.collect::<Vec<_>>()));
+        let mut out = vec![];
+        for options in all {
+            let module = module.duplicate();
+            run_one_shot(module.op(), options).map_err(|d| d.to_string())?;
+            let number = batch.add(&module, &inputs, &frozen)?;
+            let what = format!("seed {seed}, fuzzer {}", options.analysis_fuzzer_seed);
+            out.push(Expected { number, what, values: values.clone() });
+        }
+        Ok(out)
+    })
+}
+
+/// Differences of the functions of these seeds, and how many were run.
+fn differences(
+    seeds: Range<u64>,
+    text: &dyn Fn(u64) -> String,
+    all: &dyn Fn(u64) -> Vec<Options>,
+) -> (Vec<String>, usize) {
+    let (mut wrong, mut run) = (vec![], 0);
+    let seeds: Vec<u64> = seeds.collect();
+    for some in seeds.chunks(BATCH) {
+        let (mut batch, mut expected) = (Batch::default(), vec![]);
+        for &seed in some {
+            match add(&mut batch, &text(seed), seed, &all(seed)) {
+                Ok(added) => expected.extend(added),
+                Err(e) => wrong.push(format!("seed {seed}: {e}")),
+            }
+        }
+        let outcomes = batch.run().unwrap_or_else(|e| panic!("seeds from {}: {e}", some[0]));
+        run += outcomes.len();
+        for Expected { number, what, values } in expected {
+            for (outcome, time) in outcomes[number].iter().zip(["first", "second"]) {
+                match outcome {
+                    Outcome::Values(found) if *found == values => {}
+                    Outcome::Values(found) => {
+                        wrong.push(format!("{what}, {time} run: {}", first_difference(&values, found)))
+                    }
+                    Outcome::Crash(why) => wrong.push(format!("{what}, {time} run: {why}")),
+                }
+            }
+        }
+    }
+    (wrong, run)
+}
+
+fn first_difference(expected: &[Vec<i64>], found: &[Vec<i64>]) -> String {
+    let list = (0..expected.len()).find(|i| found.get(*i) != Some(&expected[*i])).unwrap_or(0);
+    let (expected, found) = (&expected[list], found.get(list).cloned().unwrap_or_default());
+    let at = (0..expected.len()).find(|i| found.get(*i) != Some(&expected[*i])).unwrap_or(0);
+    let show = |v: Option<&i64>| v.map(|v| format!("{:?}", f32::from_bits(*v as u32)));
+    format!("list {list}, element {at}: {:?}, expected {:?}", show(found.get(at)), show(expected.get(at)))
+}
+
+/// The seeds of a run: `MONOPOUR_TEST_SEEDS=100..200`, else all of the full mode or a few.
+fn seeds(full: u64, sample: u64) -> Range<u64> {
+    let asked = std::env::var("MONOPOUR_TEST_SEEDS").ok();
+    let range = asked.as_deref().and_then(|s| s.split_once("..")).map(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
+    range.flatten().unwrap_or(0..if full_is_asked_for() { full } else { sample })
+}
+
+fn check(seeds: Range<u64>, at_least: usize, text: &dyn Fn(u64) -> String, all: &dyn Fn(u64) -> Vec<Options>) {
+    let (wrong, run) = differences(seeds, text, all);
+    println!("{run} functions run, {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "{} of {run} wrong\n{}", wrong.len(), wrong[..wrong.len().min(60)].join("\n"));
+    assert!(run >= at_least, "only {run} functions were run");
+}
+
+#[test]
+fn random_functions_compute_what_the_evaluator_says() {
+    let seeds = seeds(10_000, 150);
+    let count = (seeds.end - seeds.start) as usize;
+    check(seeds, count, &function, &|seed| vec![options(seed)]);
+}
+
+#[test]
+fn no_order_of_decisions_changes_a_value() {
+    let seeds = seeds(500, 8);
+    let count = 20 * (seeds.end - seeds.start) as usize;
+    check(seeds, count, &function, &|seed| (1..=20).map(|fuzzer| shuffled(seed, fuzzer)).collect());
+}

@@ -1,0 +1,317 @@
+//! Many small bufferized functions as one process: lowered by upstream's passes, run by `mlir-runner`.
+//!
+//! Every function keeps its calls, so that recursion is real. Each runs twice on the same inputs: a constant that the
+//! first run overwrote shows in the second. What a function leaves behind is its results, then the arguments that it must
+//! not write. A batch that crashes is halved until the function that crashed stands alone.
+//! Requires: `@main` over scalars and memrefs of static shape of 32-bit floats; nothing is freed.
+
+use crate::host_tensor::{Data, Dtype, HostTensor};
+use crate::oracle::tool;
+use monopour_ir::{Context, Module, Type, run_passes};
+use std::fmt::Write;
+use std::io::{Read, Write as _};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A batch that takes longer goes on for ever.
+const LIMIT: Duration = Duration::from_secs(120);
+/// What fresh memory holds, so that reading it shows.
+const PERTURB: &str = "165";
+
+/// To the llvm dialect: any layout, any control flow, real calls.
+const LOWERING: &str = "builtin.module(func.func(scf-forall-to-for,convert-linalg-to-loops,lower-vector-mask,\
+    convert-vector-to-scf),convert-bufferization-to-memref,expand-strided-metadata,lower-affine,convert-scf-to-cf,\
+    arith-expand,convert-vector-to-llvm,finalize-memref-to-llvm,convert-math-to-llvm,convert-math-to-libm,\
+    convert-index-to-llvm,convert-arith-to-llvm,convert-ub-to-llvm,convert-cf-to-llvm,convert-func-to-llvm,\
+    reconcile-unrealized-casts)";
+
+/// What one run of a function left behind.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// The bits of its results, then of the arguments that it must not write; scalars first widened to 64 bits.
+    Values(Vec<Vec<i64>>),
+    /// The process died or hung in it; why.
+    Crash(String),
+}
+
+/// Functions that wait to be run.
+#[derive(Default)]
+pub struct Batch {
+    functions: Vec<Function>,
+}
+
+struct Function {
+    text: String,
+    /// Lists that one run prints.
+    lists: usize,
+}
+
+impl Batch {
+    /// Adds `@main` of a bufferized module, to be run on `inputs`, and returns its number. `frozen`: which arguments it
+    /// must not write.
+    ///
+    /// # Errors
+    /// Why it cannot be called.
+    pub fn add(&mut self, module: &Module, inputs: &[HostTensor], frozen: &[bool]) -> Result<usize, String> {
+        let number = self.functions.len();
+        let main = module.symbol("main").ok_or("there is no @main")?;
+        let (arguments, results) = main.function_type().ok_or("@main has no type")?;
+        let wrapper = Wrapper::new(&arguments, &results, inputs, frozen)?;
+        let mut text: String = module.body().ops().iter().map(|op| format!("{op}\n")).collect();
+        text = text.replacen("func.func @main", "func.func private @main", 1);
+        text.push_str(&wrapper.text);
+        let text = text.replace('@', &format!("@f{number}_"));
+        let text = text.replace(&format!("@f{number}_monopour_print"), "@monopour_print");
+        self.functions.push(Function { text, lists: wrapper.lists });
+        Ok(number)
+    }
+
+    /// Runs all of them, each twice.
+    ///
+    /// # Errors
+    /// When they cannot be lowered.
+    pub fn run(&self) -> Result<Vec<[Outcome; 2]>, String> {
+        let mut outcomes = vec![];
+        self.run_range(0, self.functions.len(), &mut outcomes)?;
+        Ok(outcomes)
+    }
+
+    fn run_range(&self, start: usize, end: usize, outcomes: &mut Vec<[Outcome; 2]>) -> Result<(), String> {
+        if start == end {
+            return Ok(());
+        }
+        match execute(&self.program(start, end)?) {
+            Ok(lines) => {
+                let mut lines = lines.into_iter();
+                for function in &self.functions[start..end] {
+                    let mut once = || Outcome::Values(lines.by_ref().take(function.lists).collect());
+                    outcomes.push([once(), once()]);
+                }
+                Ok(())
+            }
+            Err(why) if end - start == 1 => {
+                outcomes.push([Outcome::Crash(why.clone()), Outcome::Crash(why)]);
+                Ok(())
+            }
+            Err(_) => {
+                let middle = start + (end - start) / 2;
+                self.run_range(start, middle, outcomes)?;
+                self.run_range(middle, end, outcomes)
+            }
+        }
+    }
+
+    /// Bytecode of functions `start..end` in the llvm dialect, with a main that calls them.
+    fn program(&self, start: usize, end: usize) -> Result<Vec<u8>, String> {
+        let mut text = PRINT.to_owned();
+        text.push_str("func.func @main() {\n");
+        for number in start..end {
+            let _ = writeln!(text, "  call @f{number}_run() : () -> ()\n  call @f{number}_run() : () -> ()");
+        }
+        text.push_str("  return\n}\n");
+        self.functions[start..end].iter().for_each(|f| text.push_str(&f.text));
+        Context::scope(|cx| {
+            let module = Module::parse(cx, text.as_bytes(), "batch.mlir").map_err(|d| d.to_string())?;
+            run_passes(module.op(), LOWERING).map_err(|d| d.to_string())?;
+            Ok(module.op().to_bytecode())
+        })
+    }
+}
+
+/// Runs a program and returns what it printed, line by line.
+fn execute(program: &[u8]) -> Result<Vec<Vec<i64>>, String> {
+    let libraries = tool("mlir-runner").with_file_name("").join("../lib");
+    let mut command = Command::new(tool("mlir-runner"));
+    command.args(["-e", "main", "-entry-point-result=void", "-O0"]);
+    for library in ["libmlir_c_runner_utils.so", "libmlir_runner_utils.so"] {
+        command.arg(format!("-shared-libs={}", libraries.join(library).display()));
+    }
+    command.env("MALLOC_PERTURB_", PERTURB).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|e| format!("{}: {e}", tool("mlir-runner").display()))?;
+    let mut stdin = child.stdin.take().expect("standard input is piped");
+    let mut stdout = child.stdout.take().expect("standard output is piped");
+    let mut stderr = child.stderr.take().expect("standard error is piped");
+    let program = program.to_vec();
+    // Threads, because each pipe could fill up.
+    let writer = std::thread::spawn(move || stdin.write_all(&program).is_ok());
+    let printed = std::thread::spawn(move || {
+        let mut text = String::new();
+        stdout.read_to_string(&mut text).map(|_| text)
+    });
+    let errors = std::thread::spawn(move || {
+        let mut bytes = vec![];
+        let _ = stderr.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).lines().take(3).collect::<Vec<_>>().join("\n")
+    });
+    let status = wait(&mut child)?;
+    let _ = writer.join();
+    let text = printed.join().map_err(|_| "a reader failed")?.map_err(|e| e.to_string())?;
+    let errors = errors.join().map_err(|_| "a reader failed")?;
+    if !status.success() {
+        return Err(format!("{status}\n{errors}"));
+    }
+    let number = |word: &str| word.parse::<i64>().map_err(|e| format!("{word:?}: {e}"));
+    let list = |line: &str| line.split(',').map(str::trim).filter(|w| !w.is_empty()).map(number).collect();
+    text.lines().map(list).collect()
+}
+
+fn wait(child: &mut std::process::Child) -> Result<std::process::ExitStatus, String> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
+            return Ok(status);
+        }
+        if start.elapsed() > LIMIT {
+            let _ = child.kill();
+            return child.wait().map_err(|e| e.to_string());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// What [`Outcome::Values`] holds for these tensors.
+pub fn bits(tensors: &[HostTensor]) -> Vec<Vec<i64>> {
+    let of = |t: &HostTensor| match &t.data {
+        Data::Float(v) => v.iter().map(|v| i64::from((*v as f32).to_bits() as i32)).collect(),
+        Data::Int(v) => v.clone(),
+    };
+    tensors.iter().map(of).collect()
+}
+
+/// The function around `@main`: makes the arguments, calls, prints.
+struct Wrapper {
+    text: String,
+    lists: usize,
+}
+
+impl Wrapper {
+    fn new(arguments: &[Type], results: &[Type], inputs: &[HostTensor], frozen: &[bool]) -> Result<Self, String> {
+        if inputs.len() != arguments.len() {
+            return Err(format!("{} inputs for {} arguments", inputs.len(), arguments.len()));
+        }
+        let mut out = Self { text: String::new(), lists: 0 };
+        let (mut before, mut after, mut operands) = (String::new(), String::new(), vec![]);
+        for (i, (ty, input)) in arguments.iter().zip(inputs).enumerate() {
+            operands.push(out.argument(&mut before, i, *ty, input)?);
+        }
+        for (i, ty) in results.iter().enumerate() {
+            let value = if results.len() == 1 { "%r".to_owned() } else { format!("%r#{i}") };
+            out.print(&mut after, &format!("r{i}"), &value, *ty)?;
+        }
+        for (i, ty) in arguments.iter().enumerate().filter(|(i, t)| t.is_memref() && frozen.get(*i) == Some(&true)) {
+            out.print(&mut after, &format!("a{i}"), &operands[i], *ty)?;
+        }
+        let list = |types: &[Type]| types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ");
+        let names = match results.len() {
+            0 => String::new(),
+            1 => "%r = ".to_owned(),
+            n => format!("%r:{n} = "),
+        };
+        let _ = writeln!(
+            out.text,
+            "func.func @run() {{\n{before}  {names}call @main({}) : ({}) -> ({})\n{after}  return\n}}",
+            operands.join(", "),
+            list(arguments),
+            list(results)
+        );
+        Ok(out)
+    }
+
+    /// A buffer with the input's contents, or the scalar.
+    fn argument(&mut self, before: &mut String, i: usize, ty: Type, input: &HostTensor) -> Result<String, String> {
+        if !ty.is_memref() {
+            let value = match &input.data {
+                Data::Float(v) => format!("{:?}", v.first().copied().unwrap_or_default()),
+                Data::Int(v) => v.first().copied().unwrap_or_default().to_string(),
+            };
+            let value =
+                if ty.integer_width() == Some(1) { (value != "0").to_string() } else { format!("{value} : {ty}") };
+            let _ = writeln!(before, "  %a{i} = arith.constant {value}");
+            return Ok(format!("%a{i}"));
+        }
+        let plain = contiguous(&input.shape, input.dtype);
+        let hex: String = input.to_bytes().iter().map(|b| format!("{b:02X}")).collect();
+        let _ = writeln!(self.text, "memref.global \"private\" constant @in{i} : {plain} = dense<\"0x{hex}\">");
+        let _ = writeln!(
+            before,
+            "  %g{i} = memref.get_global @in{i} : {plain}\n  %l{i} = memref.alloc() {{alignment = 64 : i64}} : {plain}\n  \
+             memref.copy %g{i}, %l{i} : {plain} to {plain}"
+        );
+        if ty.to_string() == plain {
+            return Ok(format!("%l{i}"));
+        }
+        let _ = writeln!(before, "  %c{i} = memref.cast %l{i} : {plain} to {ty}");
+        Ok(format!("%c{i}"))
+    }
+
+    fn print(&mut self, after: &mut String, name: &str, value: &str, ty: Type) -> Result<(), String> {
+        self.lists += 1;
+        if !ty.is_memref() {
+            let cast = match (ty.is_index(), ty.integer_width()) {
+                (true, _) => "arith.index_cast",
+                (_, Some(1)) => "arith.extui",
+                (_, Some(64)) => {
+                    let _ = writeln!(after, "  call @monopour_print_one({value}) : (i64) -> ()");
+                    return Ok(());
+                }
+                (_, Some(_)) => "arith.extsi",
+                _ if ty.float_width() == Some(32) => {
+                    let _ = writeln!(after, "  %{name}b = arith.bitcast {value} : f32 to i32");
+                    let _ = writeln!(after, "  %{name}w = arith.extsi %{name}b : i32 to i64");
+                    let _ = writeln!(after, "  call @monopour_print_one(%{name}w) : (i64) -> ()");
+                    return Ok(());
+                }
+                _ => return Err(format!("result type {ty}")),
+            };
+            let _ = writeln!(after, "  %{name}w = {cast} {value} : {ty} to i64");
+            let _ = writeln!(after, "  call @monopour_print_one(%{name}w) : (i64) -> ()");
+            return Ok(());
+        }
+        let shape: Result<Vec<usize>, _> = ty.shape().unwrap_or_default().into_iter().map(usize::try_from).collect();
+        let shape = shape.map_err(|_| format!("{ty} is not static"))?;
+        if ty.element().float_width() != Some(32) {
+            return Err(format!("element type of {ty}"));
+        }
+        let (plain, count) = (contiguous(&shape, Dtype::F32), shape.iter().product::<usize>());
+        let _ = writeln!(
+            after,
+            "  %{name}l = memref.alloc() {{alignment = 64 : i64}} : {plain}\n  \
+             memref.copy {value}, %{name}l : {ty} to {plain}\n  \
+             %{name}f = memref.reinterpret_cast %{name}l to offset: [0], sizes: [{count}], strides: [1] : \
+             {plain} to memref<{count}xf32>\n  \
+             %{name}d = memref.cast %{name}f : memref<{count}xf32> to memref<?xf32>\n  \
+             call @monopour_print_list(%{name}d) : (memref<?xf32>) -> ()"
+        );
+        Ok(())
+    }
+}
+
+fn contiguous(shape: &[usize], dtype: Dtype) -> String {
+    let dims: String = shape.iter().map(|d| format!("{d}x")).collect();
+    format!("memref<{dims}{dtype}>")
+}
+
+const PRINT: &str = "\
+func.func private @printI64(i64)
+func.func private @printComma()
+func.func private @printNewline()
+func.func private @monopour_print_one(%v: i64) {
+  call @printI64(%v) : (i64) -> ()
+  call @printNewline() : () -> ()
+  return
+}
+func.func private @monopour_print_list(%m: memref<?xf32>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %end = memref.dim %m, %zero : memref<?xf32>
+  scf.for %i = %zero to %end step %one {
+    %f = memref.load %m[%i] : memref<?xf32>
+    %b = arith.bitcast %f : f32 to i32
+    %w = arith.extsi %b : i32 to i64
+    func.call @printI64(%w) : (i64) -> ()
+    func.call @printComma() : () -> ()
+  }
+  call @printNewline() : () -> ()
+  return
+}
+";

@@ -1,0 +1,92 @@
+//! Regions of one block or several, and the branches between blocks.
+
+use super::{Datum, EvalError, Interpreter, Result, unsupported};
+use monopour_ir::{Block, Op, Region};
+
+impl Interpreter<'_> {
+    /// Runs a region from its entry block to a terminator that is no branch; returns that and its operands' values.
+    pub(super) fn run_region(&mut self, region: Region, arguments: Vec<Datum>) -> Result<(Op, Vec<Datum>)> {
+        let mut block = region.entry().ok_or_else(|| EvalError::Limit("a region is empty".into()))?;
+        let mut arguments = arguments;
+        loop {
+            let (terminator, values) = self.run_block(block, arguments)?;
+            let Some((next, passed)) = branch(terminator, values)? else {
+                let values = self.operands(terminator)?;
+                return Ok((terminator, values));
+            };
+            (block, arguments) = (next, passed);
+        }
+    }
+
+    /// Runs a block and returns its terminator with the values of the terminator's operands.
+    pub(super) fn run_block(&mut self, block: Block, arguments: Vec<Datum>) -> Result<(Op, Vec<Datum>)> {
+        for (arg, value) in block.args().into_iter().zip(arguments) {
+            self.env.insert(arg, value);
+        }
+        let mut op = block.first_op();
+        while let Some(o) = op {
+            self.tick(1)?;
+            op = o.next();
+            if op.is_none() {
+                return Ok((o, self.operands(o)?));
+            }
+            let results = self.execute(o)?;
+            for (value, result) in o.results().into_iter().zip(results) {
+                self.env.insert(value, result);
+            }
+        }
+        Err(EvalError::Limit("a block is empty".into()))
+    }
+}
+
+/// Where a branch goes and with which block arguments; `None` for another terminator.
+fn branch(op: Op, mut values: Vec<Datum>) -> Result<Option<(Block, Vec<Datum>)>> {
+    let selector = |values: &[Datum]| match values.first() {
+        Some(Datum::Scalar(s)) => Ok(s.int()),
+        _ => Err(unsupported(op.name(), op)),
+    };
+    // Which successor, and where its operands begin and end.
+    let (taken, range) = match op.name() {
+        "cf.br" => (0, 0..values.len()),
+        "cf.cond_br" => {
+            let taken = usize::from(selector(&values)? & 1 == 0);
+            let counts = segments(op, "operandSegmentSizes")?;
+            let start = counts.iter().take(taken + 1).sum();
+            (taken, start..start + counts.get(taken + 1).copied().unwrap_or(0))
+        }
+        "cf.switch" => switch(op, selector(&values)?)?,
+        _ => return Ok(None),
+    };
+    let block = op.successors().get(taken).copied().ok_or_else(|| unsupported(op.name(), op))?;
+    if range.end > values.len() {
+        return Err(unsupported(op.name(), op));
+    }
+    values.truncate(range.end);
+    Ok(Some((block, values.split_off(range.start))))
+}
+
+fn switch(op: Op, flag: i64) -> Result<(usize, std::ops::Range<usize>)> {
+    let groups = segments(op, "operandSegmentSizes")?;
+    let cases = op.attr("case_values").map(|a| case_values(op, a)).transpose()?.unwrap_or_default();
+    let default = groups.get(1).copied().unwrap_or(0);
+    let Some(case) = cases.iter().position(|c| *c == flag) else { return Ok((0, 1..1 + default)) };
+    let counts = segments(op, "case_operand_segments")?;
+    let start = 1 + default + counts.iter().take(case).sum::<usize>();
+    Ok((case + 1, start..start + counts.get(case).copied().unwrap_or(0)))
+}
+
+fn case_values(op: Op, attr: monopour_ir::Attr) -> Result<Vec<i64>> {
+    let ty = attr.value_type();
+    let width = ty.element().integer_width().map_or(8, |w| w.div_ceil(8) as usize);
+    let bytes = attr.elements_bytes().ok_or_else(|| unsupported(op.name(), op))?;
+    let value = |chunk: &[u8]| {
+        let raw = chunk.iter().rev().fold(0u64, |v, b| v << 8 | u64::from(*b)) as i64;
+        crate::host_tensor::wrap(raw, 8 * width as u32)
+    };
+    Ok(bytes.chunks_exact(width).map(value).collect())
+}
+
+fn segments(op: Op, name: &str) -> Result<Vec<usize>> {
+    let ints = op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| unsupported(op.name(), op))?;
+    Ok(ints.into_iter().map(|n| usize::try_from(n).unwrap_or(0)).collect())
+}
