@@ -4,10 +4,15 @@ fn main() {
     println!("cargo:rerun-if-changed=shim");
     println!("cargo:rerun-if-env-changed=MLIR_SYS_220_PREFIX");
     let prefix = std::env::var("MLIR_SYS_220_PREFIX").unwrap_or_else(|_| "/usr/lib/llvm-22".to_owned());
-    cc::Build::new()
+    let mut build = cc::Build::new();
+    if std::env::var_os("CARGO_FEATURE_TEST_DIALECT").is_some() {
+        build.define("MONOPOUR_TEST_DIALECT", None);
+    }
+    build
         .cpp(true)
         .std("c++17")
         .file("shim/shim.cpp")
+        .file("shim/bufferizable.cpp")
         .file("shim/interfaces.cpp")
         .file("shim/llvm.cpp")
         .file("shim/opt.cpp")

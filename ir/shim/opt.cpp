@@ -24,6 +24,13 @@
 
 using namespace mlir;
 
+#ifdef MONOPOUR_TEST_DIALECT
+// Of libMLIRTestDialect, which is installed without headers.
+namespace test {
+void registerTestDialect(DialectRegistry &registry);
+}
+#endif
+
 // These mirror the #[repr(C)] types of opt.rs. Everything they point to lives until the process ends.
 struct OptionSpec {
   MlirStringRef name, description, initial;
@@ -176,6 +183,9 @@ int monopour_shim_opt_main(int argc, char **argv) {
   registerAllExtensions(registry);
   registerAllToLLVMIRTranslations(registry);
   registerAllGPUToLLVMIRTranslations(registry);
+#ifdef MONOPOUR_TEST_DIALECT
+  test::registerTestDialect(registry);
+#endif
   return asMainReturnCode(MlirOptMain(argc, argv, "monopour opt: mlir-opt with monopour's passes\n", registry));
 }
 

@@ -21,6 +21,7 @@ macro_rules! c {
 mod affine;
 mod attrs;
 mod block;
+pub mod bufferizable;
 mod builder;
 mod context;
 mod contract;

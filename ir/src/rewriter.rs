@@ -77,6 +77,15 @@ impl Rewriter {
             self.set_point(InsertionPoint::After(op));
         }
     }
+    /// Inserts a detached op elsewhere; the insertion point stays.
+    pub(crate) fn insert_at(&mut self, op: Op, point: InsertionPoint) {
+        Builder::new(self.cx, point).insert(op);
+        self.journal.push(Change::Created(op));
+    }
+    /// Takes over what other code did to the IR.
+    pub fn note(&mut self, changes: impl IntoIterator<Item = Change>) {
+        self.journal.extend(changes);
+    }
     fn point(&self) -> Option<InsertionPoint> {
         self.builder.as_ref().map(Builder::point)
     }

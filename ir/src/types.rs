@@ -113,6 +113,15 @@ impl Type {
         let space = memory_space.map_or(c!(mlirAttributeGetNull()), |a| a.raw);
         Self::from_raw(c!(mlirMemRefTypeContiguousGet(element.raw, shape.len() as isize, shape.as_ptr(), space)))
     }
+    /// Unranked memref.
+    pub fn unranked_memref(element: Type, memory_space: Option<Attr>) -> Self {
+        let space = memory_space.map_or(c!(mlirAttributeGetNull()), |a| a.raw);
+        Self::from_raw(c!(mlirUnrankedMemRefTypeGet(element.raw, space)))
+    }
+    /// Whether this is an unranked tensor.
+    pub fn is_unranked_tensor(self) -> bool {
+        c!(mlirTypeIsAUnrankedTensor(self.raw))
+    }
     /// Memref with a strided layout; `strides` and `offset` in elements.
     pub fn strided_memref(
         shape: &[i64],
@@ -151,9 +160,9 @@ impl Type {
     pub fn float_width(self) -> Option<u32> {
         self.is_float().then(|| c!(mlirFloatTypeGetWidth(self.raw)))
     }
-    /// Whether this is a ranked or unranked tensor.
+    /// Whether this is a ranked or unranked tensor, or a type of another dialect that bufferization takes for one.
     pub fn is_tensor(self) -> bool {
-        c!(mlirTypeIsATensor(self.raw))
+        crate::bufferizable::is_tensor(self)
     }
     /// Whether this is a ranked or unranked memref.
     pub fn is_memref(self) -> bool {

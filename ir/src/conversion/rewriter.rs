@@ -1,6 +1,6 @@
 //! The rewriter of conversion patterns: values may be replaced by values of other types.
 
-use crate::{Block, Change, Context, Op, OpSpec, Rewriter, Type, Value};
+use crate::{Block, Change, Context, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::{Deref, DerefMut};
@@ -43,9 +43,27 @@ struct Cast {
     ty: Type,
 }
 
+/// Names of the ops that stand between a value's old and new type where the driver's casts are not wanted.
+///
+/// ```text
+/// %m = "new"() : () -> memref<4xf32>
+/// %t = "to_old"(%m) : (memref<4xf32>) -> tensor<4xf32>          in the place of the op that was replaced
+/// %n = "to_new"(%u) : (tensor<4xf32>) -> memref<4xf32>          right after %u, one for each request
+/// ```
+///
+/// They are never shared, folded or dropped here.
+#[derive(Clone, Copy, Debug)]
+pub struct Bridges {
+    /// From the new type to the old one.
+    pub to_old: &'static str,
+    /// From the old type to the new one.
+    pub to_new: &'static str,
+}
+
 /// A [`Rewriter`] that bridges types with casts. See the module documentation of [`crate::conversion`].
 #[derive(Debug)]
 pub struct ConversionRewriter {
+    bridges: Option<Bridges>,
     rewriter: Rewriter,
     casts: OpMap<Cast>,
     shared: SharedCasts,
@@ -72,11 +90,19 @@ impl ConversionRewriter {
     pub(super) fn new(cx: Context) -> Self {
         let mut rewriter = Rewriter::new(cx);
         rewriter.track_released_casts();
-        Self { rewriter, casts: OpMap::default(), shared: SharedCasts::default(), synced: 0, created: 0, max_live: 0 }
+        Self { bridges: None, rewriter, casts: OpMap::default(), shared: SharedCasts::default(), synced: 0, created: 0, max_live: 0 }
+    }
+
+    /// A rewriter of its own, without the driver: values of old and new types meet in ops of these names.
+    pub fn with_bridges(cx: Context, bridges: Bridges) -> Self {
+        Self { bridges: Some(bridges), rewriter: Rewriter::new(cx), ..Self::new(cx) }
     }
 
     /// The value in its newest type: what stands behind the driver's casts.
     pub fn converted(&mut self, value: Value) -> Value {
+        if let Some(bridges) = self.bridges {
+            return value.defining_op().filter(|op| op.is(bridges.to_old)).map_or(value, |op| op.operand(0));
+        }
         self.sync();
         self.behind_casts(value)
     }
@@ -86,6 +112,11 @@ impl ConversionRewriter {
         self.sync();
         if value.ty() == ty {
             return value;
+        }
+        if let Some(bridges) = self.bridges {
+            let op = bridge(bridges.to_new, value, ty);
+            self.rewriter.insert_after_definition(op, value);
+            return op.result(0);
         }
         let source = self.behind_casts(value);
         if source.ty() == ty {
@@ -108,6 +139,9 @@ impl ConversionRewriter {
 
     /// Replaces all uses of `old` by `new`, which may have another type.
     pub fn replace_all_uses(&mut self, old: Value, new: Value) {
+        if let Some(bridges) = self.bridges {
+            return self.bridge_all_uses(bridges, old, new);
+        }
         self.sync();
         if self.behind_casts(new) == old {
             return;
@@ -129,11 +163,49 @@ impl ConversionRewriter {
     /// Changes the types of a block's arguments in place, one type per argument; uses in old types read casts.
     pub fn convert_block_args(&mut self, block: Block, types: &[Type]) {
         assert_eq!(block.num_args(), types.len(), "one type per block argument");
+        if let Some(bridges) = self.bridges {
+            // Each goes to the start of the block, so the last comes first.
+            for (arg, ty) in block.args().into_iter().zip(types).rev().filter(|(arg, ty)| arg.ty() != **ty) {
+                self.bridge_value(bridges, arg, *ty);
+            }
+            return;
+        }
         self.sync();
         for (arg, ty) in block.args().into_iter().zip(types) {
             if arg.ty() != *ty {
                 self.convert_value(arg, *ty);
             }
+        }
+    }
+
+    /// Replaces uses; a value of the old type is made of the new one where the old one is defined.
+    fn bridge_all_uses(&mut self, bridges: Bridges, old: Value, new: Value) {
+        if old == new || old.is_unused() {
+            return;
+        }
+        if old.ty() == new.ty() {
+            self.rewriter.replace_all_uses(old, new);
+            return;
+        }
+        let op = bridge(bridges.to_old, new, old.ty());
+        let point = match (old.defining_op(), old.as_block_arg()) {
+            (Some(def), _) => InsertionPoint::Before(def),
+            (None, Some((block, _))) => InsertionPoint::Start(block),
+            (None, None) => unreachable!("a value is an op result or a block argument"),
+        };
+        self.rewriter.insert_at(op, point);
+        self.rewriter.replace_all_uses(old, op.result(0));
+    }
+
+    /// Retypes a block argument; what uses it reads it in its old type.
+    fn bridge_value(&mut self, bridges: Bridges, arg: Value, ty: Type) {
+        let (old_ty, uses) = (arg.ty(), arg.uses());
+        self.rewriter.set_type(arg, ty);
+        let Some((block, _)) = arg.as_block_arg().filter(|_| !uses.is_empty()) else { return };
+        let op = bridge(bridges.to_old, arg, old_ty);
+        self.rewriter.insert_at(op, InsertionPoint::Start(block));
+        for user in uses {
+            self.rewriter.set_operand(user.op, user.index, op.result(0));
         }
     }
 
@@ -156,10 +228,7 @@ impl ConversionRewriter {
     }
 
     fn create_cast(&mut self, source: Value, ty: Type) -> Value {
-        let loc = source.defining_op().or_else(|| source.as_block_arg().and_then(|(b, _)| b.parent_op()));
-        let loc = loc.map_or_else(|| crate::Location::unknown(self.context()), Op::location);
-        let spec = OpSpec::new(CAST, loc).operands(&[source]).results(&[ty]);
-        let op = spec.build(self.context()).expect("a cast between any two types builds");
+        let op = bridge(CAST, source, ty);
         self.rewriter.insert_after_definition(op, source);
         self.casts.insert(op, Cast { sequence: self.created, source, ty });
         self.shared.insert((source, ty), op);
@@ -252,6 +321,14 @@ impl ConversionRewriter {
         self.rewriter.clear_journal();
         self.synced = 0;
     }
+}
+
+/// A detached op from a value to another type.
+fn bridge(name: &str, source: Value, ty: Type) -> Op {
+    let cx = source.ty().context();
+    let loc = source.defining_op().or_else(|| source.as_block_arg().and_then(|(b, _)| b.parent_op()));
+    let loc = loc.map_or_else(|| crate::Location::unknown(cx), Op::location);
+    OpSpec::new(name, loc).operands(&[source]).results(&[ty]).build(cx).expect("a cast between two types builds")
 }
 
 fn forget(casts: &mut OpMap<Cast>, shared: &mut SharedCasts, op: Op) {
