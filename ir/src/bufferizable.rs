@@ -101,12 +101,8 @@ unsafe extern "C" {
     // The type that a value of the op will have; null on failure.
     fn monopour_shim_buffer_type_of(value: MlirValue, options: *const Options) -> MlirType;
     // BufferizableOpInterface::bufferize; calls back with each change: 0 created, 1 modified, 2 moved, 3 erased.
-    fn monopour_shim_bufferize(
-        op: MlirOperation,
-        options: *const Options,
-        each: EachChange,
-        user: *mut c_void,
-    ) -> bool;
+    fn monopour_shim_bufferize(op: MlirOperation, options: *const Options, each: EachChange, user: *mut c_void)
+    -> bool;
 }
 
 extern "C" fn push_alias(value: MlirValue, equivalent: bool, definite: bool, retypes: bool, user: *mut c_void) {
@@ -198,8 +194,7 @@ pub fn region_of(op: Op, region: usize, options: &InterfaceOptions) -> Interface
 pub fn buffer_type_of(value: Value, options: &InterfaceOptions) -> Result<Type, Diagnostics> {
     let context = value.ty().context();
     // SAFETY: defined in the shim; the value is live (crate invariant).
-    let (raw, diagnostics) =
-        context.with_diagnostics(|| unsafe { monopour_shim_buffer_type_of(value.raw, options) });
+    let (raw, diagnostics) = context.with_diagnostics(|| unsafe { monopour_shim_buffer_type_of(value.raw, options) });
     if raw.ptr.is_null() { Err(diagnostics) } else { Ok(Type::from_raw(raw)) }
 }
 
@@ -212,8 +207,7 @@ pub fn bufferize(op: Op, options: &InterfaceOptions) -> Result<Vec<Change>, Diag
     let mut out = Vec::new();
     let user: *mut Vec<Change> = &raw mut out;
     // SAFETY: defined in the shim; the op has the interface, and the vector lives during the call.
-    let (done, diagnostics) = op
-        .context()
-        .with_diagnostics(|| unsafe { monopour_shim_bufferize(op.raw, options, push_change, user.cast()) });
+    let (done, diagnostics) =
+        op.context().with_diagnostics(|| unsafe { monopour_shim_bufferize(op.raw, options, push_change, user.cast()) });
     if done { Ok(out) } else { Err(diagnostics) }
 }

@@ -90,7 +90,15 @@ impl ConversionRewriter {
     pub(super) fn new(cx: Context) -> Self {
         let mut rewriter = Rewriter::new(cx);
         rewriter.track_released_casts();
-        Self { bridges: None, rewriter, casts: OpMap::default(), shared: SharedCasts::default(), synced: 0, created: 0, max_live: 0 }
+        Self {
+            bridges: None,
+            rewriter,
+            casts: OpMap::default(),
+            shared: SharedCasts::default(),
+            synced: 0,
+            created: 0,
+            max_live: 0,
+        }
     }
 
     /// A rewriter of its own, without the driver: values of old and new types meet in ops of these names.
