@@ -3,7 +3,8 @@
 //! The caller adds regions, blocks, operations, results and operands in any order in which ids are known, usually
 //! parents before children: an operation and its results, then its regions, then (for terminators) the aliasing of
 //! their operands with the results of the parent.
-//! Blocks are added so that definitions come before their uses (a dominance order).
+//! Blocks of a region are added in the order of the text, the entry first; they may stand in any order that the
+//! control flow between them allows (their operations are numbered along the dominator tree).
 //! Nothing is checked until [`FactsBuilder::finish`], which never panics.
 //! Time and memory of `finish` are linear in what was added.
 
@@ -11,10 +12,11 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::facts::{
-    Affine, Alias, Block, Definition, Facts, Op, Operand, Reads, Region, RegionInfo, Relation, Slice, Source, Span,
-    Subset, Use, Value, ValueDef, ValueInfo,
+    Affine, Alias, Block, Definition, Facts, Op, Operand, Reads, Region, RegionInfo, Relation, Slice, Source, Subset,
+    Use, Value, ValueDef, ValueInfo,
 };
 use crate::index::{BlockId, Id, IndexVec, Lists, OpId, OperandId, RegionId, SliceId, ValueId};
+use crate::numbering::{check_visible, number};
 
 /// Why facts are not consistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub enum FactsError {
     ForeignSubset(OpId),
     /// The value is never a definition, but aliases an operand.
     UndefinedAlias(ValueId),
+    /// The block passes control to a block of another region.
+    ForeignSuccessor(BlockId),
     /// A slice has offsets, sizes and strides of different lengths.
     UnevenSlice(SliceId),
 }
@@ -50,6 +54,7 @@ impl fmt::Display for FactsError {
             Self::MisplacedAlias(operand) => write!(f, "{operand} aliases a result of an operation not around it"),
             Self::ForeignSubset(op) => write!(f, "the subset of {op} names an operand or result of another operation"),
             Self::UndefinedAlias(value) => write!(f, "{value} aliases an operand and cannot have undefined contents"),
+            Self::ForeignSuccessor(block) => write!(f, "block {block} passes control to a block of another region"),
             Self::UnevenSlice(slice) => write!(f, "slice {slice} has offsets, sizes and strides of different lengths"),
         }
     }
@@ -130,6 +135,13 @@ impl FactsBuilder {
         })
     }
 
+    /// Change the value of an operand that was not known yet (one of a block later in the text).
+    pub fn use_value(&mut self, operand: OperandId, value: ValueId) {
+        if let Some(operand) = self.facts.operands.get_mut(operand) {
+            operand.value = value;
+        }
+    }
+
     /// Declare that the operand is read if `value` is, when that value was not known with the operand
     /// (`scf.for`: the iteration argument).
     pub fn reads_if(&mut self, operand: OperandId, value: ValueId) {
@@ -185,7 +197,7 @@ impl FactsBuilder {
         facts.block_successors = Lists::group(facts.blocks.len(), &block_successors);
         facts.aliases = Lists::group(facts.operands.len(), &aliases);
         index_tables(&mut facts, &aliases);
-        number_ops(&mut facts)?;
+        number(&mut facts)?;
         for operand in facts.operands.ids() {
             check_visible(&facts, operand)?;
         }
@@ -260,6 +272,9 @@ impl FactsBuilder {
         for &(from, to) in &self.block_successors {
             known("block", from, facts.blocks.len())?;
             known("block", to, facts.blocks.len())?;
+            if facts.blocks[from].region != facts.blocks[to].region {
+                return Err(FactsError::ForeignSuccessor(from));
+            }
         }
         for (id, slice) in facts.slices.iter_enumerated() {
             if slice.offsets.len() != slice.sizes.len() || slice.sizes.len() != slice.strides.len() {
@@ -308,73 +323,6 @@ fn index_tables(facts: &mut Facts, aliases: &[(OperandId, Alias)]) {
         })
         .collect();
     facts.sources = Lists::group(facts.values.len(), &sources);
-}
-
-/// A step of the pre-order walk; explicit, because nesting may be as deep as the input.
-enum Step {
-    Enter(OpId),
-    Leave(OpId),
-    EnterRegion(RegionId),
-    LeaveRegion(RegionId),
-}
-
-/// Number the operations in pre-order.
-fn number_ops(facts: &mut Facts) -> Result<(), FactsError> {
-    let mut spans = IndexVec::filled(Span { first: u32::MAX, last: 0 }, facts.ops.len());
-    let mut region_spans = IndexVec::filled(Span { first: 1, last: 0 }, facts.regions.len());
-    let mut order: Vec<OpId> = Vec::with_capacity(facts.ops.len());
-    let mut stack = vec![Step::EnterRegion(RegionId::new(0))];
-    while let Some(step) = stack.pop() {
-        let next = u32::try_from(order.len()).unwrap_or(u32::MAX);
-        match step {
-            Step::EnterRegion(region) => {
-                region_spans[region].first = next;
-                stack.push(Step::LeaveRegion(region));
-                for &block in facts.region_blocks.of(region).iter().rev() {
-                    stack.extend(facts.block_ops.of(block).iter().rev().map(|&op| Step::Enter(op)));
-                }
-            }
-            // An empty region has `first > last`, an interval without positions.
-            Step::LeaveRegion(region) => {
-                let last = next.checked_sub(1);
-                let empty = Span { first: 1, last: 0 };
-                let first = region_spans[region].first;
-                region_spans[region] = last.filter(|&last| last >= first).map_or(empty, |last| Span { first, last });
-            }
-            Step::Enter(op) => {
-                spans[op].first = next;
-                order.push(op);
-                stack.push(Step::Leave(op));
-                stack.extend(facts.op_regions.of(op).iter().rev().map(|&region| Step::EnterRegion(region)));
-            }
-            Step::Leave(op) => spans[op].last = next - 1,
-        }
-    }
-    // Every operation has one block and every region one operation, so what the walk missed hangs on a cycle.
-    if let Some((op, _)) = spans.iter_enumerated().find(|(_, span)| span.first == u32::MAX) {
-        return Err(FactsError::Unreachable(op));
-    }
-    facts.spans = spans;
-    facts.region_spans = region_spans;
-    facts.order = order;
-    Ok(())
-}
-
-/// A use sees earlier definitions of the regions around it, so that a walk backwards along aliases always ends.
-fn check_visible(facts: &Facts, operand: OperandId) -> Result<(), FactsError> {
-    let Operand { op, value, .. } = facts.operands[operand];
-    let span = facts.spans[op];
-    let region = facts.defining_region(value);
-    let visible = facts.region_spans[region].contains(span.first)
-        && facts.defining_op(value).is_none_or(|def| facts.spans[def].last < span.first);
-    if !visible {
-        return Err(FactsError::NotVisible(operand));
-    }
-    let misplaced = facts.aliases.of(operand).iter().any(|alias| match facts.values[alias.value].def {
-        ValueDef::Result(def) => !facts.spans[def].contains(span.first),
-        ValueDef::Argument(_) => false,
-    });
-    if misplaced { Err(FactsError::MisplacedAlias(operand)) } else { Ok(()) }
 }
 
 fn check_subset(facts: &Facts, op: OpId) -> Result<(), FactsError> {

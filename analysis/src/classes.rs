@@ -171,8 +171,7 @@ impl<'a> Classes<'a> {
             return false;
         }
         let region = self.facts.region_of(used.op);
-        let in_order =
-            self.structure.unordered[region].is_none() && self.structure.repetitive[region] == summary.repetitive;
+        let in_order = !self.intervals.repeats(read) && self.structure.repetitive[region] == summary.repetitive;
         // One use, or operations that are not ordered, or each position is loaded before it is stored to.
         let excluded = in_order
             && (read == write
@@ -517,7 +516,7 @@ impl ConflictTest for Classes<'_> {
 
     fn finish(self) -> (AliasSets, u64) {
         let steps = self.steps + self.read_trees.steps + self.write_trees.steps;
-        let facts = self.facts.operands().len() + self.facts.values().len() + self.intervals.len();
-        (self.sets, steps + facts as u64)
+        let facts = self.facts.operands().len() + self.facts.values().len();
+        (self.sets, steps + facts as u64 + self.intervals.steps())
     }
 }

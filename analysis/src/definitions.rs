@@ -2,17 +2,17 @@
 //!
 //! `D(v)`, the definitions that reach a value `v`, is `{v}` if `v` is one, else the union over the values that `v` may
 //! be the buffer of.
-//! In structured code all definitions behind a value dominate each other in a chain, so what conflicts ask about the
+//! All definitions behind a value dominate each other in a chain, so what conflicts ask about the
 //! whole set can be asked of its first element of each kind (operation results, block arguments); the two kinds are
 //! not comparable, and neither are two results of one operation, which is why [`DefiningResult::Several`] exists.
 //!
-//! Values are summarised once: block arguments first, then results in post-order, so that all values behind a value
-//! are known (the builder rejects other orders). Time O(edges).
+//! Values are summarised once: block arguments first, then results in post-order along dominance, so that all values
+//! behind a value are known (but in blocks that never run). Time O(edges).
 
 use crate::dominance::Structure;
 use crate::facts::{Definition, Facts, ValueDef};
-use crate::index::{IndexVec, OpId, RegionId, ValueId};
-use crate::one_shot::post_order;
+use crate::index::{BlockId, IndexVec, OpId, RegionId, ValueId};
+use crate::one_shot::dominance_post_order;
 
 /// The results of the first defining operation that reach a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +28,13 @@ pub(crate) struct Summary {
     pub any: bool,
     /// The first defining operation and its results.
     pub first_op: Option<(OpId, DefiningResult)>,
-    /// The region of the outermost block argument among the definitions.
-    pub outermost_argument: Option<RegionId>,
+    /// The block of the outermost block argument among the definitions.
+    pub outermost_argument: Option<BlockId>,
     /// The outermost repetitive region around a definition (none: some definition is in no such region).
     pub repetitive: Option<RegionId>,
     /// One definition, for messages: the latest.
     pub latest: Option<ValueId>,
-    /// Its place: twice the position of its operation, plus one for an argument of a region of that operation.
+    /// Its place: twice the position of its operation; for an argument just before the first one of its block.
     latest_place: u32,
     /// The innermost parallel region of all definitions and leaves.
     pub parallel: ParallelRegion,
@@ -81,7 +81,7 @@ impl Definitions {
                 this.summaries[value] = leaf(facts, structure, value, true);
             }
         }
-        for op in post_order(facts) {
+        for op in dominance_post_order(facts) {
             for &result in facts.results_of(op) {
                 this.summarise(facts, structure, op, result);
             }
@@ -131,10 +131,9 @@ fn leaf(facts: &Facts, structure: &Structure, value: ValueId, is_definition: boo
         return Summary { parallel, ..Summary::default() };
     }
     let first_op = facts.defining_op(value).map(|op| (op, DefiningResult::One(value)));
-    let outermost_argument = if first_op.is_none() { Some(region) } else { None };
-    let latest_place = match first_op {
-        Some((op, _)) => 2 * facts.span(op).first,
-        None => facts.regions()[region].op.map_or(0, |op| 2 * facts.span(op).first + 1),
+    let (outermost_argument, latest_place) = match facts.values()[value].def {
+        ValueDef::Result(op) => (None, 2 * facts.span(op).first),
+        ValueDef::Argument(block) => (Some(block), (2 * facts.places[block].start).saturating_sub(1)),
     };
     Summary {
         any: true,
@@ -165,7 +164,7 @@ fn join(facts: &Facts, structure: &Structure, a: Summary, b: Summary) -> Summary
         if structure.depth[a] <= structure.depth[b] { a } else { b }
     };
     let outermost_argument = match (a.outermost_argument, b.outermost_argument) {
-        (Some(first), Some(second)) => Some(outer(first, second)),
+        (Some(first), Some(second)) => Some(structure.outer_block(facts, first, second)),
         (first, second) => first.or(second),
     };
     let repetitive = match (a.repetitive, b.repetitive) {

@@ -2,11 +2,11 @@
 //!
 //! In structured code `a` happens before `b` iff `a` stands earlier, does not enclose `b`, and the innermost thing
 //! around both is a block (not an operation with two regions).
-//! Regions with several blocks are *unordered*: nothing in them happens before anything else in them, which is what
-//! loops of blocks need, and is more than straight branches need.
+//! With several blocks in a region: iff the block of `a` dominates that of `b`, taken in the innermost region around
+//! both. Blocks on a cycle pass again and again, and then nothing is ordered ([`crate::cycles`]).
 
 use crate::facts::Facts;
-use crate::index::{IndexVec, OperandId, RegionId};
+use crate::index::{BlockId, IndexVec, OperandId, RegionId};
 
 /// Facts about each region that depend on the regions around it.
 #[derive(Clone, Debug)]
@@ -17,8 +17,6 @@ pub(crate) struct Structure {
     pub repetitive: IndexVec<RegionId, Option<RegionId>>,
     /// The innermost parallel region around operations of the region (itself included).
     pub parallel: IndexVec<RegionId, Option<RegionId>>,
-    /// The outermost region with several blocks around operations of the region (itself included).
-    pub unordered: IndexVec<RegionId, Option<RegionId>>,
 }
 
 impl Structure {
@@ -28,7 +26,6 @@ impl Structure {
             depth: IndexVec::filled(0, count),
             repetitive: IndexVec::filled(None, count),
             parallel: IndexVec::filled(None, count),
-            unordered: IndexVec::filled(None, count),
         };
         this.enter(facts, RegionId::new(0));
         // Pre-order: the region around an operation is known before those of the operation.
@@ -40,15 +37,18 @@ impl Structure {
         this
     }
 
+    /// Of two blocks of which one is around or dominates the other: that one.
+    pub fn outer_block(&self, facts: &Facts, a: BlockId, b: BlockId) -> BlockId {
+        let place = |block: BlockId| (self.depth[facts.blocks()[block].region], facts.places[block].number);
+        if place(a) <= place(b) { a } else { b }
+    }
+
     fn enter(&mut self, facts: &Facts, region: RegionId) {
         let outer = facts.enclosing_region(region);
         let info = facts.regions()[region].info;
-        let several = facts.blocks_of(region).len() > 1;
         self.depth[region] = outer.map_or(0, |outer| self.depth[outer] + 1);
         self.repetitive[region] = if info.repetitive { Some(region) } else { outer.and_then(|r| self.repetitive[r]) };
         self.parallel[region] = if info.parallel { Some(region) } else { outer.and_then(|r| self.parallel[r]) };
-        let inherited = outer.and_then(|outer| self.unordered[outer]);
-        self.unordered[region] = inherited.or(if several { Some(region) } else { None });
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::alias_sets::AliasSets;
 use crate::facts::{Facts, Relation, Source};
 use crate::index::{IndexVec, OperandId, ValueId};
-use crate::one_shot::{Copy, Placement, post_order};
+use crate::one_shot::{Copy, Placement, dominance_post_order};
 
 /// The equivalence class of each value, by a representative.
 ///
@@ -11,7 +11,7 @@ use crate::one_shot::{Copy, Placement, post_order};
 /// iteration argument when the loop's results are looked at.
 pub(crate) fn classes(facts: &Facts, placements: &IndexVec<OperandId, Placement>) -> IndexVec<ValueId, ValueId> {
     let mut sets = AliasSets::new(facts.values().len());
-    for op in post_order(facts) {
+    for op in dominance_post_order(facts) {
         for &result in facts.results_of(op) {
             join_result(facts, placements, &mut sets, result);
         }

@@ -10,7 +10,8 @@
 //!
 //! Invariants, checked by the builder:
 //! * every id lies in its table, every use sees its value, there is one root region (region 0);
-//! * [`Facts::span`] numbers operations in pre-order, so an operation's subtree is an interval of positions;
+//! * [`Facts::span`] numbers operations in pre-order, so an operation's subtree is an interval of positions, and so is
+//!   what a block dominates ([`Facts::dominates`]);
 //! * aliasing is listed forwards, by operand; the reverse edges ([`Facts::sources`]) are its exact inverse.
 
 use crate::index::{BlockId, IndexVec, Lists, OpId, OperandId, RegionId, SliceId, ValueId};
@@ -326,6 +327,23 @@ impl Span {
     }
 }
 
+/// Where a block stands among the positions, and in the dominator tree of its region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The position of its first operation.
+    pub start: u32,
+    /// The position after its last operation, and what is nested in it.
+    pub own_end: u32,
+    /// The position after everything that the block dominates.
+    pub end: u32,
+    /// Its number on the walk of the dominator tree, and the largest among the blocks that it dominates.
+    pub number: u32,
+    pub last_number: u32,
+    pub dominator: Option<BlockId>,
+    /// Whether a path leads to it from the entry of its region.
+    pub is_reachable: bool,
+}
+
 /// Everything that is known about one function.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -353,6 +371,7 @@ pub struct Facts {
     pub(crate) order: Vec<OpId>,
     /// Positions of each region; `first > last` when it is empty.
     pub(crate) region_spans: IndexVec<RegionId, Span>,
+    pub(crate) places: IndexVec<BlockId, Place>,
     /// Operands whose contents a value takes over.
     pub(crate) flows: Lists<ValueId, OperandId>,
     pub(crate) value_is_read: IndexVec<ValueId, bool>,
@@ -442,6 +461,11 @@ impl Facts {
         self.block_arguments.of(block)
     }
 
+    /// The blocks that control may pass to from a block.
+    pub fn successors(&self, block: BlockId) -> &[BlockId] {
+        self.block_successors.of(block)
+    }
+
     /// The positions of an operation and what is nested in it.
     pub fn span(&self, op: OpId) -> Span {
         self.spans[op]
@@ -450,6 +474,27 @@ impl Facts {
     /// The operation at a position.
     pub fn op_at(&self, position: u32) -> OpId {
         self.order[position as usize]
+    }
+
+    /// Whether every path to the second block passes the first one (also if they are one block).
+    /// Blocks of different regions do not dominate each other.
+    pub fn dominates(&self, a: BlockId, b: BlockId) -> bool {
+        let (above, below) = (self.places[a], self.places[b]);
+        self.blocks[a].region == self.blocks[b].region
+            && above.number <= below.number
+            && below.number <= above.last_number
+    }
+
+    /// Whether a path leads to the operation: neither its block nor one around it is without predecessors.
+    pub fn can_run(&self, op: OpId) -> bool {
+        let mut op = Some(op);
+        while let Some(current) = op {
+            if !self.places[self.ops[current].block].is_reachable {
+                return false;
+            }
+            op = self.parent_of(current);
+        }
+        true
     }
 
     /// The region that an operation stands in.
@@ -467,6 +512,14 @@ impl Facts {
         match self.values[value].def {
             ValueDef::Result(op) => self.region_of(op),
             ValueDef::Argument(block) => self.blocks[block].region,
+        }
+    }
+
+    /// The block in which a value is defined.
+    pub fn defining_block(&self, value: ValueId) -> BlockId {
+        match self.values[value].def {
+            ValueDef::Result(op) => self.ops[op].block,
+            ValueDef::Argument(block) => block,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Random functions for property tests: every shape of the op table, nested to a small depth.
 
+use crate::blocks::{Graph, NONE, dominators};
 use crate::builder::FactsBuilder;
 use crate::facts::{Affine, Alias, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use, ValueInfo};
 use crate::index::{BlockId, OpId, OperandId, SliceId, ValueId};
@@ -12,7 +13,7 @@ pub(crate) struct Shape {
     pub ops: u32,
     /// How deep regions nest.
     pub depth: u32,
-    /// Operations whose effects are unknown, and loops of blocks.
+    /// Operations whose effects are unknown, and several blocks in a region.
     pub wild: bool,
 }
 
@@ -73,7 +74,7 @@ impl Generator {
             }
             self.left -= 1;
             let nested = depth < self.shape.depth && self.random.percent(30);
-            match if nested { 100 + self.random.below(6) } else { self.random.below(13) } {
+            match if nested { 100 + self.random.below(7) } else { self.random.below(13) } {
                 0 => self.allocation(block, scope),
                 1 | 2 => self.fill(block, scope),
                 3 | 4 => self.generic(block, scope),
@@ -90,7 +91,7 @@ impl Generator {
                 100 | 101 => self.branch(block, scope, depth),
                 102 => self.loop_of_values(block, scope, depth),
                 103 => self.while_loop(block, scope, depth),
-                104 if self.shape.wild => self.blocks(block, scope, depth),
+                104 | 105 if self.shape.wild => self.blocks(block, scope, depth),
                 _ => self.forall(block, scope, depth),
             }
         }
@@ -310,25 +311,62 @@ impl Generator {
         scope.push(result);
     }
 
-    /// A region with several blocks that may loop.
-    fn blocks(&mut self, block: BlockId, scope: &[ValueId], depth: u32) {
+    /// `scf.execute_region` with any control flow between its blocks.
+    fn blocks(&mut self, block: BlockId, scope: &mut Vec<ValueId>, depth: u32) {
         let op = self.b.op(block, 0);
+        if self.random.percent(50) {
+            self.b.region_branch(op);
+        }
+        let result = self.result(op);
         let region = self.b.region(Some(op), RegionInfo::default());
-        let (first, second) = (self.b.block(region), self.b.block(region));
-        self.b.block_successor(first, second);
-        self.b.block_successor(second, second);
-        let argument = self.b.argument(second, ValueInfo::default());
-        let mut inner_scope = scope.to_vec();
-        self.body(first, &mut inner_scope, depth + 1);
-        let value = self.pick(&inner_scope);
-        let end = self.b.op(first, 0);
-        let passed = self.b.operand(end, value, Use { must_in_place: false, ..PASS });
-        self.b.alias(passed, Alias::maybe_equivalent(argument));
-        inner_scope.push(argument);
-        self.body(second, &mut inner_scope, depth + 1);
-        let value = self.pick(&inner_scope);
-        let end = self.b.op(second, 0);
-        let passed = self.b.operand(end, value, PASS);
-        self.b.alias(passed, Alias::maybe_equivalent(argument));
+        let count = 2 + self.random.below(5);
+        let blocks: Vec<_> = (0..count).map(|_| self.b.block(region)).collect();
+        let arguments: Vec<Vec<ValueId>> = blocks
+            .iter()
+            .map(|&block| {
+                let count = if block == blocks[0] { 0 } else { self.random.below(3) };
+                (0..count).map(|_| self.b.argument(block, ValueInfo::default())).collect()
+            })
+            .collect();
+        let mut edges = Vec::new();
+        for from in 0..count {
+            for _ in 0..self.random.below(3) {
+                let forwards = self.random.percent(70) && from + 1 < count;
+                let to =
+                    if forwards { from + 1 + self.random.below(count - from - 1) } else { self.random.below(count) };
+                if to != 0 && !edges.contains(&(from, to)) {
+                    edges.push((from, to));
+                    self.b.block_successor(blocks[from as usize], blocks[to as usize]);
+                }
+            }
+        }
+        let found = dominators(&Graph::new(blocks.len(), &edges));
+        let unreachable = (1..count).filter(|&number| found.parents[number as usize] == NONE);
+        let mut scopes = vec![scope.clone(); blocks.len()];
+        for number in found.reverse_post_order.iter().copied().chain(unreachable) {
+            let at = number as usize;
+            if found.parents[at] != NONE {
+                scopes[at] = scopes[found.parents[at] as usize].clone();
+            }
+            scopes[at].extend(&arguments[at]);
+            let mut inner = std::mem::take(&mut scopes[at]);
+            self.body(blocks[at], &mut inner, depth + 1);
+            let end = self.b.op(blocks[at], 0);
+            for &(_, to) in edges.iter().filter(|(from, _)| *from == number) {
+                for &argument in &arguments[to as usize] {
+                    let value = self.pick(&inner);
+                    let passed = self.b.operand(end, value, PASS);
+                    self.b.alias(passed, Alias::maybe_equivalent(argument));
+                }
+            }
+            if edges.iter().all(|(from, _)| *from != number) {
+                let value = self.pick(&inner);
+                let yielded = self.b.operand(end, value, YIELD);
+                self.b.alias(yielded, Alias::maybe_equivalent(result));
+                self.b.flow(yielded, result);
+            }
+            scopes[at] = inner;
+        }
+        scope.push(result);
     }
 }

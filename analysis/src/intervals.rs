@@ -4,25 +4,35 @@
 //! operation, except on the read's own operation and on the one that made the first definition.
 //! So each read gets a short list of disjoint intervals:
 //!
-//! 1. where order is not an order in time (a repetitive region that the definition is not in): the whole loop;
-//! 2. what stands between the first definition and the end of the reading operation, without regions that never run
+//! 1. where order is not an order in time (a repetitive region that the definition is not in, a cycle of blocks around
+//!    it): the whole loop, or the blocks of the cycle;
+//! 2. what the first definition dominates, without what the read happens before, without regions that never run
 //!    together with the read, and without what graph regions leave unordered;
-//! 3. sibling regions that may run before or after the read;
-//! 4. operations around the first definition, which are ordered with neither;
-//! 5. never the read's own operation, which is looked at by itself.
+//! 3. what is ordered with neither: sibling regions that may run before or after the read, blocks beside that of the
+//!    definition ([`crate::beside`]), and operations around the definition;
+//! 4. never the read's own operation, which is looked at by itself.
+//!
+//! The first definition by an operation and the outermost block argument are looked at apart, as a write in another
+//! branch may come between the first one and the read, but not change what an argument was given.
 //!
 //! At most a constant number of intervals for each region between definition and read.
 
+use crate::beside::Beside;
+use crate::cycles::BlockCycles;
 use crate::definitions::Summary;
 use crate::dominance::{Structure, is_unordered_for, regions_are_exclusive};
 use crate::facts::{Facts, Span};
-use crate::index::{IndexVec, OpId, OperandId, RegionId};
+use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId};
 
 /// The intervals of all reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Intervals {
     starts: IndexVec<OperandId, u32>,
     items: Vec<Span>,
+    /// Blocks repeat around the read, but not around the definition.
+    repeats: IndexVec<OperandId, bool>,
+    /// Elementary steps, beside the number of intervals.
+    steps: u64,
 }
 
 impl Intervals {
@@ -33,27 +43,35 @@ impl Intervals {
         summary: impl Fn(OperandId) -> Summary,
     ) -> Self {
         let branches: IndexVec<OpId, Branch> = facts.ops().ids().map(|op| Branch::of(facts, op)).collect();
-        let mut this = Self { starts: IndexVec::new(), items: Vec::new() };
+        let mut cycles = BlockCycles::new(facts);
+        let beside = Beside::new(facts, &cycles);
+        let count = facts.operands().len();
+        let mut this =
+            Self { starts: IndexVec::new(), items: Vec::new(), repeats: IndexVec::filled(false, count), steps: 0 };
         for (operand, used) in facts.operands().iter_enumerated() {
             this.starts.push(u32::try_from(this.items.len()).unwrap_or(u32::MAX));
             let summary = summary(operand);
             if used.counts_as_read && !summary.any {
                 this.items.extend(inside(facts, used.op));
             } else if used.counts_as_read {
-                let found = Finder {
+                let finder = Finder {
                     facts,
                     structure,
                     branches: &branches,
+                    beside: &beside,
                     unordered_graphs,
                     read: operand,
                     op: used.op,
                     summary,
-                }
-                .find();
-                this.items.extend(found);
+                };
+                let mut found = finder.around_cycles(&mut cycles);
+                this.repeats[operand] = !found.is_empty();
+                finder.find(&mut found);
+                this.items.extend(without(merged(found), facts.span(used.op).first));
             }
         }
         this.starts.push(u32::try_from(this.items.len()).unwrap_or(u32::MAX));
+        this.steps = cycles.steps + facts.blocks().len() as u64;
         this
     }
 
@@ -63,9 +81,14 @@ impl Intervals {
         &self.items[self.starts[read] as usize..self.starts[next] as usize]
     }
 
-    /// How many intervals there are in all.
-    pub const fn len(&self) -> usize {
-        self.items.len()
+    /// Whether the operations around the read run again without the definition, by a cycle of blocks.
+    pub fn repeats(&self, read: OperandId) -> bool {
+        self.repeats[read]
+    }
+
+    /// The work done.
+    pub const fn steps(&self) -> u64 {
+        self.items.len() as u64 + self.steps
     }
 
     pub fn contains(&self, read: OperandId, position: u32) -> bool {
@@ -107,32 +130,81 @@ struct Finder<'a> {
     facts: &'a Facts,
     structure: &'a Structure,
     branches: &'a IndexVec<OpId, Branch>,
+    beside: &'a Beside,
     unordered_graphs: bool,
     read: OperandId,
     op: OpId,
     summary: Summary,
 }
 
+/// What a read has to do with none of: positions that never conflict, whatever the definition.
+#[derive(Default)]
+struct Excluded {
+    /// Never run together with the read, or not ordered with it. Outwards, so decreasing.
+    before: Vec<Span>,
+    /// What the read happens before. Outwards, so increasing.
+    after: Vec<Span>,
+    /// As `after`, where all that counts is what can come before the read in time.
+    later: Vec<Span>,
+}
+
 impl Finder<'_> {
-    fn find(&self) -> Vec<Span> {
-        let (mut found, mut excluded) = (Vec::new(), Vec::new());
-        self.add_unordered(&mut found);
-        self.walk_outwards(&mut found, &mut excluded);
-        self.add_straight(&mut found, &excluded);
-        self.add_around_definition(&mut found);
-        without(merged(found), self.facts.span(self.op).first)
+    fn find(&self, found: &mut Vec<Span>) {
+        self.add_repeated(found);
+        let excluded = self.walk_outwards(found);
+        if let Some((op, _)) = self.summary.first_op {
+            let block = self.facts.ops()[op].block;
+            let (start, end) = (self.facts.span(op).last + 1, self.facts.places[block].end);
+            add_rest(found, start, end, excluded.before.iter().rev().chain(&excluded.after));
+            self.add_around_definition(op, found);
+        }
+        if let Some(block) = self.summary.outermost_argument {
+            let place = self.facts.places[block];
+            let mut other: Vec<Span> = excluded.before;
+            self.beside.add_other_branches(self.facts, self.op, block, &mut other);
+            other.extend(excluded.later);
+            other.sort_unstable_by_key(|span| span.first);
+            add_rest(found, place.start, place.end, other.iter());
+        }
     }
 
     fn is_unordered(&self, region: RegionId) -> bool {
         is_unordered_for(self.facts, self.read, region, self.unordered_graphs)
     }
 
-    /// Rule 1, and regions with several blocks.
-    fn add_unordered(&self, found: &mut Vec<Span>) {
-        let region = self.facts.region_of(self.op);
-        if let Some(unordered) = self.structure.unordered[region] {
-            found.push(self.facts.region_spans[unordered]);
+    /// The block of the definition that dominates all others.
+    fn first_block(&self) -> Option<BlockId> {
+        let made = self.summary.first_op.map(|(op, _)| self.facts.ops()[op].block);
+        match (made, self.summary.outermost_argument) {
+            (Some(a), Some(b)) => Some(self.structure.outer_block(self.facts, a, b)),
+            (a, b) => a.or(b),
         }
+    }
+
+    /// Rule 1 for cycles of blocks.
+    fn around_cycles(&self, cycles: &mut BlockCycles<'_>) -> Vec<Span> {
+        let mut found = Vec::new();
+        let Some(first) = self.first_block() else { return found };
+        let outermost = self.facts.blocks()[first].region;
+        let mut op = Some(self.op);
+        while let Some(current) = op {
+            let block = self.facts.ops()[current].block;
+            let region = self.facts.region_of(current);
+            if cycles.is_on_cycle(block) {
+                found.extend(cycles.around(block, Some(first).filter(|_| region == outermost)));
+            }
+            // Further out, everything that repeats makes the definition again.
+            if region == outermost {
+                break;
+            }
+            op = self.facts.parent_of(current);
+        }
+        found
+    }
+
+    /// Rule 1 for repetitive regions.
+    fn add_repeated(&self, found: &mut Vec<Span>) {
+        let region = self.facts.region_of(self.op);
         let mut current = self.structure.repetitive[region];
         if current == self.summary.repetitive {
             return;
@@ -149,42 +221,55 @@ impl Finder<'_> {
         found.push(self.facts.region_spans[RegionId::new(0)]);
     }
 
-    /// Rule 3, and what rule 2 leaves out, outwards: both lists of positions decrease.
-    fn walk_outwards(&self, found: &mut Vec<Span>, excluded: &mut Vec<Span>) {
+    /// Rule 3 for sibling regions, and what rule 2 leaves out.
+    fn walk_outwards(&self, found: &mut Vec<Span>) -> Excluded {
         let facts = self.facts;
+        let mut excluded = Excluded::default();
         let mut op = self.op;
         loop {
             let region = facts.region_of(op);
             let span = facts.region_spans[region];
             if self.is_unordered(region) {
-                excluded.push(Span { first: span.first, last: facts.span(op).first });
+                excluded.before.push(Span { first: span.first, last: facts.span(op).first });
             }
-            let Some(parent) = facts.regions()[region].op else { return };
+            let first = facts.span(op).last + 1;
+            let dominated = facts.places[facts.ops()[op].block].end;
+            let last = if self.beside.is_in_time_order(region) { span.last } else { dominated - 1 };
+            extend(&mut excluded.after, Span { first, last: dominated - 1 });
+            extend(&mut excluded.later, Span { first, last });
+            let Some(parent) = facts.regions()[region].op else { return excluded };
             let around = facts.span(parent);
             let before = Span { first: around.first + 1, last: span.first - 1 };
             let after = Span { first: span.last + 1, last: around.last };
             match self.branches[parent] {
-                Branch::Exclusive => excluded.push(before),
+                Branch::Exclusive => {
+                    excluded.before.push(before);
+                    extend(&mut excluded.after, after);
+                    extend(&mut excluded.later, after);
+                }
                 Branch::Together if self.is_known_around(parent) => found.extend([before, after]),
                 Branch::Together => {}
-                Branch::Mixed => self.ask_siblings(parent, region, found, excluded),
+                Branch::Mixed => self.ask_siblings(parent, region, found, &mut excluded),
             }
             op = parent;
         }
     }
 
-    fn ask_siblings(&self, op: OpId, region: RegionId, found: &mut Vec<Span>, excluded: &mut Vec<Span>) {
+    fn ask_siblings(&self, op: OpId, region: RegionId, found: &mut Vec<Span>, excluded: &mut Excluded) {
         let start = self.facts.region_spans[region].first;
+        let siblings = || self.facts.regions_of(op).iter().filter(|&&other| other != region);
+        let is_exclusive = |other: &&RegionId| regions_are_exclusive(self.facts, region, **other);
+        if self.is_known_around(op) {
+            found.extend(siblings().filter(|other| !is_exclusive(other)).map(|&other| self.facts.region_spans[other]));
+        }
+        let spans = || siblings().filter(is_exclusive).map(|&other| self.facts.region_spans[other]);
         // Last to first, to keep the exclusions in decreasing order.
-        for &other in self.facts.regions_of(op).iter().rev().filter(|&&other| other != region) {
-            let span = self.facts.region_spans[other];
-            if !regions_are_exclusive(self.facts, region, other) {
-                if self.is_known_around(op) {
-                    found.push(span);
-                }
-            } else if span.first < start {
-                excluded.push(span);
-            }
+        let mut before: Vec<_> = spans().filter(|span| span.first < start).collect();
+        before.reverse();
+        excluded.before.extend(before);
+        for span in spans().filter(|span| span.first >= start) {
+            extend(&mut excluded.after, span);
+            extend(&mut excluded.later, span);
         }
     }
 
@@ -192,31 +277,15 @@ impl Finder<'_> {
     fn is_known_around(&self, op: OpId) -> bool {
         let position = self.facts.span(op).first;
         self.summary.first_op.is_some()
-            || self.summary.outermost_argument.is_some_and(|region| self.facts.region_spans[region].contains(position))
+            || self.summary.outermost_argument.is_some_and(|block| {
+                let place = self.facts.places[block];
+                place.start <= position && position < place.end
+            })
     }
 
-    /// Rule 2.
-    fn add_straight(&self, found: &mut Vec<Span>, excluded: &[Span]) {
-        let after_op = self.summary.first_op.map(|(op, _)| self.facts.span(op).last + 1);
-        let in_region = self.summary.outermost_argument.map(|region| self.facts.region_spans[region].first);
-        let Some(first) = after_op.into_iter().chain(in_region).min() else { return };
-        let mut last = self.facts.span(self.op).last;
-        for gap in excluded.iter().filter(|gap| gap.first <= gap.last) {
-            if gap.last < first {
-                break;
-            }
-            found.push(Span { first: gap.last + 1, last });
-            if gap.first == 0 {
-                return;
-            }
-            last = gap.first - 1;
-        }
-        found.push(Span { first, last });
-    }
-
-    /// Rule 4.
-    fn add_around_definition(&self, found: &mut Vec<Span>) {
-        let Some((op, _)) = self.summary.first_op else { return };
+    /// Rule 3 for what stands around the definition, or beside it.
+    fn add_around_definition(&self, op: OpId, found: &mut Vec<Span>) {
+        self.beside.add_unordered(self.facts, self.facts.ops()[op].block, found);
         let mut current = self.facts.parent_of(op);
         while let Some(op) = current {
             let writes = self.facts.operands_of(op).iter().any(|&operand| self.facts.operands()[operand].writes);
@@ -224,8 +293,37 @@ impl Finder<'_> {
                 let position = self.facts.span(op).first;
                 found.push(Span { first: position, last: position });
             }
+            self.beside.add_unordered(self.facts, self.facts.ops()[op].block, found);
             current = self.facts.parent_of(op);
         }
+    }
+}
+
+/// Append an interval to increasing ones; joined with the last one if it goes on where that ends.
+fn extend(spans: &mut Vec<Span>, span: Span) {
+    if span.first > span.last {
+        return;
+    }
+    match spans.last_mut() {
+        Some(last) if last.last + 1 >= span.first => last.last = last.last.max(span.last),
+        _ => spans.push(span),
+    }
+}
+
+/// Add `start..end` without the excluded intervals, which increase.
+fn add_rest<'a>(found: &mut Vec<Span>, start: u32, end: u32, excluded: impl Iterator<Item = &'a Span>) {
+    let mut next = start;
+    for gap in excluded.filter(|gap| gap.first <= gap.last) {
+        if gap.first >= end {
+            break;
+        }
+        if gap.first > next {
+            found.push(Span { first: next, last: gap.first - 1 });
+        }
+        next = next.max(gap.last + 1);
+    }
+    if next < end {
+        found.push(Span { first: next, last: end - 1 });
     }
 }
 

@@ -16,11 +16,14 @@
 #![forbid(unsafe_code)]
 
 mod alias_sets;
+mod beside;
+mod blocks;
 pub mod builder;
 pub mod calls;
 pub mod checker;
 mod classes;
 mod cursor;
+mod cycles;
 mod definitions;
 mod dominance;
 mod equivalence;
@@ -31,6 +34,7 @@ pub mod index;
 mod intervals;
 pub mod liveness;
 mod nesting;
+mod numbering;
 pub mod one_shot;
 pub mod ownership;
 pub mod plan;

@@ -18,7 +18,8 @@
 //! * An elementwise operation may overwrite what it reads only if the two certainly are one buffer, not possibly.
 //! * Inside a loop, the value that entered it is not written to in place, even if its contents were undefined.
 //! * Equality of slices is equality of normal forms, not a query to a constraint solver.
-//! * In regions with several blocks every write conflicts with every read, unless a slice rule excludes it.
+//! * What a block argument holds may be lost by a write in any block that its block dominates, not only in its own.
+//! * Blocks on a cycle repeat what is nested in them, too.
 //! * Values that alias one operand share memory even if the operand is copied: they share the copy.
 //! * A use that may be copied is copied where the reference stops because it "cannot avoid a RaW conflict".
 
@@ -30,7 +31,7 @@ use crate::definitions::Definitions;
 use crate::dominance::Structure;
 use crate::equivalence;
 use crate::facts::{Facts, Label};
-use crate::index::{IndexVec, OpId, OperandId, ValueId};
+use crate::index::{IndexVec, OpId, OperandId, RegionId, ValueId};
 
 /// In which order uses are visited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -397,8 +398,33 @@ pub fn visiting_order(facts: &Facts, heuristic: Heuristic) -> Vec<OperandId> {
     ops.into_iter().flat_map(|op| facts.operands_of(op).iter().copied()).collect()
 }
 
-/// What is nested in an operation, then the operation; otherwise first to last.
+/// What is nested in an operation, then the operation; otherwise first to last, in the order of the text.
 pub(crate) fn post_order(facts: &Facts) -> Vec<OpId> {
+    let mut ops = Vec::with_capacity(facts.ops().len());
+    let mut stack: Vec<(OpId, bool)> = Vec::new();
+    push_ops(facts, &mut stack, RegionId::new(0));
+    while let Some((op, is_done)) = stack.pop() {
+        if is_done {
+            ops.push(op);
+            continue;
+        }
+        stack.push((op, true));
+        for &region in facts.regions_of(op).iter().rev() {
+            push_ops(facts, &mut stack, region);
+        }
+    }
+    ops
+}
+
+/// Push the operations of a region, to be popped first to last.
+fn push_ops(facts: &Facts, stack: &mut Vec<(OpId, bool)>, region: RegionId) {
+    for &block in facts.blocks_of(region).iter().rev() {
+        stack.extend(facts.ops_of(block).iter().rev().map(|&op| (op, false)));
+    }
+}
+
+/// What is nested in an operation, then the operation; otherwise by position, so that definitions come before uses.
+pub(crate) fn dominance_post_order(facts: &Facts) -> Vec<OpId> {
     let mut ops = Vec::with_capacity(facts.ops().len());
     let mut open: Vec<OpId> = Vec::new();
     for &op in &facts.order {

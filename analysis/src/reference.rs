@@ -10,7 +10,7 @@ use crate::definitions::Definitions;
 use crate::dominance::{Structure, is_unordered_for, regions_are_exclusive};
 use crate::equivalence::holds_by_identity;
 use crate::facts::{Facts, Relation, Subset};
-use crate::index::{IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
+use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
 use crate::one_shot::{ConflictTest, Options, Reason};
 
 /// What a slice covers: a tensor value and a part of it (none: all of it).
@@ -23,6 +23,7 @@ pub(crate) struct PairwiseClasses<'a> {
     definitions: Definitions,
     check_parallel_regions: bool,
     unordered_graphs: bool,
+    looped: IndexVec<ValueId, bool>,
     in_place: IndexVec<OperandId, bool>,
     sets: AliasSets,
 }
@@ -37,6 +38,7 @@ impl<'a> PairwiseClasses<'a> {
             definitions,
             check_parallel_regions: options.check_parallel_regions,
             unordered_graphs: options.unordered_graph_regions,
+            looped: crate::subsets::walk(facts).looped,
             in_place: IndexVec::filled(false, facts.operands().len()),
             sets: AliasSets::new(facts.values().len()),
         }
@@ -73,24 +75,38 @@ impl<'a> PairwiseClasses<'a> {
             let inside = self.facts.span(reader).properly_encloses(self.facts.span(writer));
             return (inside && !self.slices_exclude(read, write)).then(|| self.facts.operands()[read].value);
         };
-        let unordered = self.are_unordered(reader, writer);
-        let in_order = !unordered && self.is_in_order(reader, writer, definitions);
+        let repeats = definitions.iter().any(|&definition| self.blocks_repeat(reader, writer, definition));
+        let in_order = !repeats && self.is_in_order(reader, writer, definitions);
         if in_order && self.order_excludes(read, write) {
             return None;
         }
         if self.slices_exclude(read, write) {
             return None;
         }
-        if unordered {
+        if repeats {
             return Some(first);
         }
-        definitions.iter().copied().find(|&definition| !self.definition_excludes(write, definition))
+        definitions.iter().copied().find(|&definition| {
+            !(self.definition_excludes(write, definition) || (in_order && self.is_too_late(reader, writer, definition)))
+        })
     }
 
-    /// Whether both operations are in one region with several blocks.
-    fn are_unordered(&self, a: OpId, b: OpId) -> bool {
-        self.structure.unordered[self.facts.region_of(a)]
-            .is_some_and(|region| self.facts.region_spans[region].contains(self.facts.span(b).first))
+    /// Whether blocks around both operations lead to each other without the block of the definition.
+    fn blocks_repeat(&self, reader: OpId, writer: OpId, definition: ValueId) -> bool {
+        let facts = self.facts;
+        let (outermost, without) = (facts.defining_region(definition), Some(facts.defining_block(definition)));
+        let mut around = Some(reader);
+        while let Some(op) = around {
+            let region = facts.region_of(op);
+            if let Some(other) = ancestor_in(facts, writer, region) {
+                let (read, write) = (facts.ops()[op].block, facts.ops()[other].block);
+                if leads_to(facts, read, write, without) && leads_to(facts, write, read, without) {
+                    return true;
+                }
+            }
+            around = facts.parent_of(op).filter(|_| region != outermost);
+        }
+        false
     }
 
     /// Whether the order of operations is an order in time, given what the read expects.
@@ -147,9 +163,8 @@ impl<'a> PairwiseClasses<'a> {
                 continue;
             }
             let sources = self.facts.sources(value);
-            let is_argument = self.facts.defining_op(value).is_none();
             let breaks = sources.iter().any(|source| !holds_by_identity(source.relation) || source.retypes);
-            if sources.is_empty() || breaks || (is_argument && sources.len() > 1) {
+            if sources.is_empty() || breaks || self.looped[value] {
                 return false;
             }
             work.extend(sources.iter().map(|source| self.facts.operands()[source.operand].value));
@@ -185,10 +200,9 @@ impl<'a> PairwiseClasses<'a> {
                 continue;
             }
             let sources = self.facts.sources(value);
-            // An argument that may come from several places (a loop of blocks) proves nothing.
-            let is_argument = self.facts.defining_op(value).is_none();
+            // What comes from itself (around a loop of blocks) proves nothing.
             let parts = exactly && sources.iter().any(|source| source.relation == Relation::Unknown);
-            if sources.is_empty() || parts || (is_argument && sources.len() > 1) {
+            if sources.is_empty() || parts || self.looped[value] {
                 return false;
             }
             work.extend(sources.iter().map(|source| self.facts.operands()[source.operand].value));
@@ -215,19 +229,55 @@ impl<'a> PairwiseClasses<'a> {
 
     fn definition_excludes(&self, write: OperandId, definition: ValueId) -> bool {
         let writer = self.facts.operands()[write].op;
-        let before_or_around = match self.facts.defining_op(definition) {
+        let excluded = match self.facts.defining_op(definition) {
             Some(op) => {
                 happens_before(self.facts, |_| false, writer, op)
                     || self.facts.span(op).properly_encloses(self.facts.span(writer))
+                    || !can_run_together(self.facts, op, writer)
             }
             None => {
-                let region = self.facts.defining_region(definition);
-                !self.facts.region_spans[region].contains(self.facts.span(writer).first)
+                // The write is not where the argument is known.
+                let block = self.facts.defining_block(definition);
+                ancestor_in(self.facts, writer, self.facts.blocks()[block].region)
+                    .is_none_or(|outer| !self.facts.dominates(block, self.facts.ops()[outer].block))
             }
         };
         // The write makes the definition.
         let makes = self.facts.made_by(write) == Some(definition);
-        before_or_around || makes
+        excluded || makes
+    }
+
+    /// Whether the definition is an argument, and control does not lead from the write to the read without binding it
+    /// again, as far as that is easy to see.
+    fn is_too_late(&self, reader: OpId, writer: OpId, definition: ValueId) -> bool {
+        let facts = self.facts;
+        if facts.defining_op(definition).is_some() {
+            return false;
+        }
+        let Common::Block(region) = common(facts, reader, writer) else { return false };
+        let (Some(reader), Some(writer)) = (ancestor_in(facts, reader, region), ancestor_in(facts, writer, region))
+        else {
+            return false;
+        };
+        let blocks = facts.blocks_of(region);
+        if blocks.iter().any(|&block| leads_to(facts, block, block, None)) {
+            return false;
+        }
+        let (read, write) = (facts.ops()[reader].block, facts.ops()[writer].block);
+        if read == write || facts.dominates(write, read) {
+            return false;
+        }
+        if facts.span(reader).last < facts.span(writer).first {
+            return true;
+        }
+        // The last branch above the read that is not also above the write: can it be entered from other branches?
+        let mut branch = read;
+        while let Some(above) = facts.places[branch].dominator.filter(|&above| !facts.dominates(above, write)) {
+            branch = above;
+        }
+        let above = facts.places[branch].dominator;
+        let enters = |from: &BlockId| facts.successors(*from).contains(&branch);
+        above.is_some() && blocks.iter().filter(|from| enters(from)).all(|&from| Some(from) == above)
     }
 
     fn joined(&mut self, operand: OperandId) -> HashSet<ValueId> {
@@ -294,8 +344,54 @@ fn happens_before(facts: &Facts, unordered: impl Fn(RegionId) -> bool, a: OpId, 
     match common(facts, a, b) {
         Common::Nested { inner_is_same_or_encloses_first: true, outer } => unordered(facts.region_of(outer)),
         Common::Nested { .. } | Common::Siblings(..) => false,
-        Common::Block(region) => unordered(region) || facts.span(a).first < facts.span(b).first,
+        Common::Block(region) => unordered(region) || dominates(facts, region, a, b),
     }
+}
+
+/// Whether what is around the first operation in a region dominates what is around the second one.
+fn dominates(facts: &Facts, region: RegionId, a: OpId, b: OpId) -> bool {
+    let (Some(a), Some(b)) = (ancestor_in(facts, a, region), ancestor_in(facts, b, region)) else { return false };
+    let (block_a, block_b) = (facts.ops()[a].block, facts.ops()[b].block);
+    if block_a == block_b { facts.span(a).first < facts.span(b).first } else { facts.dominates(block_a, block_b) }
+}
+
+/// The operation of the region that is or encloses `op`.
+fn ancestor_in(facts: &Facts, op: OpId, region: RegionId) -> Option<OpId> {
+    let mut op = op;
+    while facts.region_of(op) != region {
+        op = facts.parent_of(op)?;
+    }
+    Some(op)
+}
+
+/// Whether a path of at least one step leads from one block to the other without a third one.
+fn leads_to(facts: &Facts, from: BlockId, to: BlockId, without: Option<BlockId>) -> bool {
+    if Some(from) == without || Some(to) == without {
+        return false;
+    }
+    let (mut seen, mut work) = (HashSet::new(), facts.successors(from).to_vec());
+    while let Some(block) = work.pop() {
+        if block == to {
+            return true;
+        }
+        if Some(block) != without && seen.insert(block) {
+            work.extend(facts.successors(block));
+        }
+    }
+    false
+}
+
+/// Whether blocks around both operations are in one dominator tree, so that one activation may run both.
+fn can_run_together(facts: &Facts, a: OpId, b: OpId) -> bool {
+    let Common::Block(region) = common(facts, a, b) else { return true };
+    let root = |op: OpId| {
+        let mut block = facts.ops()[ancestor_in(facts, op, region)?].block;
+        while let Some(above) = facts.places[block].dominator {
+            block = above;
+        }
+        Some(block)
+    };
+    root(a) == root(b)
 }
 
 /// Whether the two operations are in regions of one region branch op of which only one runs.

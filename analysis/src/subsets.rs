@@ -8,16 +8,17 @@
 //!
 //! For "exactly" instead of "within", no walk may pass another edge that makes a part: nodes count such edges.
 //!
-//! A block argument with several sources (a loop of blocks) is below the root: nothing is proved about it.
+//! A value that a walk backwards from it leads to again (a block argument, around a loop of blocks) is below the root:
+//! nothing is proved about it.
 //! Time O(edges * log n), memory O(values).
 
 use std::collections::HashMap;
 
 use crate::equivalence::holds_by_identity;
-use crate::facts::{Facts, Relation, Source, Subset, ValueDef};
+use crate::facts::{Facts, Relation, Source, Subset};
 use crate::forest::{Forest, Node, ROOT, Range};
 use crate::index::{IndexVec, OpId, OperandId, SliceId, ValueId};
-use crate::one_shot::post_order;
+use crate::one_shot::dominance_post_order;
 
 /// Answers about slices and about chains of equivalent values.
 #[derive(Clone, Debug)]
@@ -36,8 +37,8 @@ pub(crate) struct Subsets {
 
 impl Subsets {
     pub fn new(facts: &Facts) -> Self {
-        let values: Vec<_> = evaluation_order(facts).collect();
-        let mut tree = Tree::new(facts, most_edges(facts, &values, |edge| edge.relation == Relation::Unknown));
+        let Walk { order: values, looped } = walk(facts);
+        let mut tree = Tree::new(facts, looped, most_edges(facts, &values, |edge| edge.relation == Relation::Unknown));
         for &value in &values {
             tree.add(facts, value);
         }
@@ -99,21 +100,34 @@ impl Subsets {
     }
 }
 
-/// Values such that what each may be the buffer of comes before it (except around loops of blocks).
-fn evaluation_order(facts: &Facts) -> impl Iterator<Item = ValueId> {
+/// A walk over all values, backwards.
+pub(crate) struct Walk {
+    /// Values such that what each may be the buffer of comes before it (except around loops of blocks).
+    pub order: Vec<ValueId>,
+    /// Values that close a loop: each loop has one.
+    pub looped: IndexVec<ValueId, bool>,
+}
+
+pub(crate) fn walk(facts: &Facts) -> Walk {
     // Arguments depend on operands of the operation around them or of branches; results on those nested inside.
-    // A depth-first walk along the edges backwards orders both kinds.
+    // A depth-first walk along the edges backwards orders both kinds. State 1: open, all on the way to the current one.
     let mut state = IndexVec::<ValueId, u8>::filled(0, facts.values().len());
+    let mut looped = IndexVec::filled(false, facts.values().len());
     let mut order = Vec::with_capacity(facts.values().len());
-    let results = post_order(facts).into_iter().flat_map(|op| facts.results_of(op).iter().copied());
+    let results = dominance_post_order(facts).into_iter().flat_map(|op| facts.results_of(op).iter().copied());
     let mut stack: Vec<ValueId> = Vec::new();
     for start in results.chain(facts.values().ids()) {
         stack.push(start);
         while let Some(&value) = stack.last() {
             if state[value] == 0 {
                 state[value] = 1;
-                let behind = facts.sources(value).iter().map(|source| facts.operands()[source.operand].value);
-                stack.extend(behind.filter(|&other| state[other] == 0));
+                for source in facts.sources(value) {
+                    let other = facts.operands()[source.operand].value;
+                    looped[other] |= state[other] == 1;
+                    if state[other] == 0 {
+                        stack.push(other);
+                    }
+                }
                 continue;
             }
             stack.pop();
@@ -123,7 +137,7 @@ fn evaluation_order(facts: &Facts) -> impl Iterator<Item = ValueId> {
             }
         }
     }
-    order.into_iter()
+    Walk { order, looped }
 }
 
 /// For each value the most edges of a kind on a walk backwards.
@@ -140,18 +154,21 @@ struct Tree {
     forest: Forest,
     nodes: IndexVec<ValueId, Node>,
     keys: HashMap<(ValueId, SliceId), Node>,
+    /// Values that close a loop.
+    looped: IndexVec<ValueId, bool>,
     /// The most edges that make a part, on a walk from the value to the root; the same by node.
     parts: IndexVec<ValueId, u32>,
     node_parts: Vec<u32>,
 }
 
 impl Tree {
-    fn new(facts: &Facts, parts: IndexVec<ValueId, u32>) -> Self {
+    fn new(facts: &Facts, looped: IndexVec<ValueId, bool>, parts: IndexVec<ValueId, u32>) -> Self {
         let count = facts.values().len();
         Self {
             forest: Forest::new(),
             nodes: IndexVec::filled(ROOT, count),
             keys: HashMap::new(),
+            looped,
             parts,
             node_parts: vec![0],
         }
@@ -172,10 +189,9 @@ impl Tree {
             return;
         }
         let sources = facts.sources(value);
-        let ends = matches!(facts.values()[value].def, ValueDef::Argument(_)) && sources.len() > 1;
         let parent = match sources {
             [] => ROOT,
-            _ if ends => ROOT,
+            _ if self.looped[value] => ROOT,
             [first, rest @ ..] => {
                 let node = |operand: OperandId| self.nodes[facts.operands()[operand].value];
                 rest.iter().fold(node(first.operand), |common, source| {

@@ -157,6 +157,8 @@ struct Parser {
     open: Vec<Open>,
     edges: Vec<Edge>,
     reads_if: Vec<(u32, OperandId, String)>,
+    /// Uses of values of blocks that come later in the text.
+    forward: Vec<(u32, OperandId, String)>,
     /// Successors by number, resolved when all siblings are known.
     region_next: Vec<(u32, RegionId, Option<OpId>, u64)>,
     block_next: Vec<(u32, BlockId, RegionId, u64)>,
@@ -336,8 +338,11 @@ impl Parser {
             }
         }
         let name = c.value_name()?;
-        let value = *self.values.get(name).ok_or_else(|| Problem::UnknownValue(name.to_owned()))?;
-        let operand = self.b.operand(op, value, used);
+        let known = self.values.get(name).copied();
+        let operand = self.b.operand(op, known.unwrap_or(ValueId::new(0)), used);
+        if known.is_none() {
+            self.forward.push((self.line, operand, name.to_owned()));
+        }
         self.reads_if.extend(reads_if.map(|name| (self.line, operand, name)));
         while let Some(kind) = edge_kind(c)? {
             let value = c.value_name()?.to_owned();
@@ -399,6 +404,10 @@ impl Parser {
         };
         for index in 0..self.edges.len() {
             self.resolve_edge(index)?;
+        }
+        for (line, operand, name) in std::mem::take(&mut self.forward) {
+            let value = self.named(line, &name)?;
+            self.b.use_value(operand, value);
         }
         for (line, operand, name) in std::mem::take(&mut self.reads_if) {
             let value = self.named(line, &name)?;

@@ -1,0 +1,297 @@
+//! The blocks of a region as a graph: which block dominates which, and which can be passed twice.
+//!
+//! Blocks have numbers from 0, the entry; an edge is a pair of numbers.
+//! Dominators are found with the algorithm of Lengauer and Tarjan (1979), the simple form: O(edges * log blocks).
+//! Strongly connected components are Tarjan's: O(blocks + edges).
+//! Both are loops over explicit stacks, as a region may have as many blocks as there is input.
+
+/// No block.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Edges of a graph on `0..len`, by origin.
+#[derive(Clone, Debug)]
+pub(crate) struct Graph {
+    starts: Vec<u32>,
+    targets: Vec<u32>,
+}
+
+impl Graph {
+    /// A graph of `len` blocks; all ends of edges are below `len`.
+    pub fn new(len: usize, edges: &[(u32, u32)]) -> Self {
+        let mut starts = vec![0_u32; len + 1];
+        for &(from, _) in edges {
+            starts[from as usize + 1] += 1;
+        }
+        for index in 0..len {
+            starts[index + 1] += starts[index];
+        }
+        let mut next = starts.clone();
+        let mut targets = vec![0; edges.len()];
+        for &(from, to) in edges {
+            targets[next[from as usize] as usize] = to;
+            next[from as usize] += 1;
+        }
+        Self { starts, targets }
+    }
+
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    pub fn successors(&self, block: u32) -> &[u32] {
+        &self.targets[self.starts[block as usize] as usize..self.starts[block as usize + 1] as usize]
+    }
+}
+
+/// The tree of immediate dominators.
+#[derive(Clone, Debug)]
+pub(crate) struct Dominators {
+    /// The immediate dominator of each block; [`NONE`] for the entry and for blocks that nothing leads to.
+    pub parents: Vec<u32>,
+    /// The blocks that can be reached, such that a block comes before all that it leads to without going back.
+    pub reverse_post_order: Vec<u32>,
+}
+
+/// The dominators of all blocks that block 0 leads to.
+pub(crate) fn dominators(graph: &Graph) -> Dominators {
+    let len = graph.len();
+    let mut search = Search::new(len);
+    let post_order = search.run(graph);
+    let mut predecessors = vec![Vec::new(); search.blocks.len()];
+    for (number, &block) in search.blocks.iter().enumerate() {
+        for &next in graph.successors(block) {
+            predecessors[search.numbers[next as usize] as usize].push(number as u32);
+        }
+    }
+    let by_number = search.immediate(&predecessors);
+    let mut parents = vec![NONE; len];
+    for (number, &block) in search.blocks.iter().enumerate().skip(1) {
+        parents[block as usize] = search.blocks[by_number[number] as usize];
+    }
+    let reverse_post_order = post_order.into_iter().rev().collect();
+    Dominators { parents, reverse_post_order }
+}
+
+/// A depth-first search from block 0; what follows counts blocks in the order in which it finds them.
+struct Search {
+    /// The number of each block, or [`NONE`].
+    numbers: Vec<u32>,
+    blocks: Vec<u32>,
+    parents: Vec<u32>,
+    /// The forest of the algorithm: ancestors as far as they are linked, and the best block on the way.
+    ancestors: Vec<u32>,
+    labels: Vec<u32>,
+    semi: Vec<u32>,
+}
+
+impl Search {
+    fn new(len: usize) -> Self {
+        let (numbers, empty) = (vec![NONE; len], Vec::new);
+        Self { numbers, blocks: empty(), parents: empty(), ancestors: empty(), labels: empty(), semi: empty() }
+    }
+
+    /// Returns the blocks in post-order.
+    fn run(&mut self, graph: &Graph) -> Vec<u32> {
+        let mut post_order = Vec::new();
+        if graph.len() == 0 {
+            return post_order;
+        }
+        self.enter(0, NONE);
+        let mut stack = vec![(0, 0)];
+        while let Some((block, index)) = stack.last_mut() {
+            let Some(&next) = graph.successors(*block).get(*index) else {
+                post_order.push(*block);
+                stack.pop();
+                continue;
+            };
+            *index += 1;
+            if self.numbers[next as usize] == NONE {
+                let parent = self.numbers[*block as usize];
+                self.enter(next, parent);
+                stack.push((next, 0));
+            }
+        }
+        post_order
+    }
+
+    fn enter(&mut self, block: u32, parent: u32) {
+        let number = self.blocks.len() as u32;
+        self.numbers[block as usize] = number;
+        self.blocks.push(block);
+        self.parents.push(parent);
+        self.ancestors.push(NONE);
+        self.labels.push(number);
+        self.semi.push(number);
+    }
+
+    /// The immediate dominators, by number.
+    fn immediate(&mut self, predecessors: &[Vec<u32>]) -> Vec<u32> {
+        let len = self.blocks.len();
+        let mut immediate = vec![0; len];
+        let mut waiting = vec![Vec::new(); len];
+        for number in (1..len).rev() {
+            for &before in &predecessors[number] {
+                let best = self.best(before);
+                self.semi[number] = self.semi[number].min(self.semi[best as usize]);
+            }
+            let (parent, number) = (self.parents[number], number as u32);
+            waiting[self.semi[number as usize] as usize].push(number);
+            self.ancestors[number as usize] = parent;
+            for block in std::mem::take(&mut waiting[parent as usize]) {
+                let best = self.best(block);
+                let is_lower = self.semi[best as usize] < self.semi[block as usize];
+                immediate[block as usize] = if is_lower { best } else { parent };
+            }
+        }
+        for number in 1..len {
+            if immediate[number] != self.semi[number] {
+                immediate[number] = immediate[immediate[number] as usize];
+            }
+        }
+        immediate
+    }
+
+    /// The block of least semi-dominator on the linked path above, which is shortened.
+    fn best(&mut self, block: u32) -> u32 {
+        let mut path = vec![block];
+        let mut current = block;
+        while self.ancestors[current as usize] != NONE {
+            current = self.ancestors[current as usize];
+            path.push(current);
+        }
+        // The topmost block is a root and keeps its own label; those below look at the one above, top down.
+        path.pop();
+        for index in (0..path.len().saturating_sub(1)).rev() {
+            let (below, above) = (path[index] as usize, path[index + 1] as usize);
+            if self.semi[self.labels[above] as usize] < self.semi[self.labels[below] as usize] {
+                self.labels[below] = self.labels[above];
+            }
+            self.ancestors[below] = self.ancestors[above];
+        }
+        self.labels[block as usize]
+    }
+}
+
+/// Strongly connected components.
+#[derive(Clone, Debug)]
+pub(crate) struct Components {
+    /// The component of each block; [`NONE`] for blocks left out and for those that no path leads back to.
+    pub of: Vec<u32>,
+}
+
+/// The cycles among the blocks that `allowed` holds for.
+pub(crate) fn cycles(graph: &Graph, allowed: impl Fn(u32) -> bool) -> Components {
+    let len = graph.len();
+    let mut of = vec![NONE; len];
+    let (mut order, mut low) = (vec![NONE; len], vec![0_u32; len]);
+    let (mut open, mut is_open) = (Vec::new(), vec![false; len]);
+    let (mut count, mut components) = (0, 0);
+    for start in 0..len as u32 {
+        if order[start as usize] != NONE || !allowed(start) {
+            continue;
+        }
+        let mut stack = vec![(start, 0)];
+        while let Some(&mut (block, ref mut index)) = stack.last_mut() {
+            let at = block as usize;
+            if *index == 0 && order[at] == NONE {
+                (order[at], low[at]) = (count, count);
+                count += 1;
+                open.push(block);
+                is_open[at] = true;
+            }
+            if let Some(&next) = graph.successors(block).get(*index) {
+                *index += 1;
+                let to = next as usize;
+                if !allowed(next) {
+                } else if order[to] == NONE {
+                    stack.push((next, 0));
+                } else if is_open[to] {
+                    low[at] = low[at].min(order[to]);
+                }
+                continue;
+            }
+            stack.pop();
+            if let Some(&(below, _)) = stack.last() {
+                low[below as usize] = low[below as usize].min(low[at]);
+            }
+            if low[at] != order[at] {
+                continue;
+            }
+            let first = open.iter().rposition(|&other| other == block).unwrap_or(0);
+            let members: Vec<u32> = open.drain(first..).collect();
+            // One block alone is a cycle only if it leads to itself.
+            let is_cycle = members.len() > 1 || graph.successors(block).contains(&block);
+            for &member in &members {
+                is_open[member as usize] = false;
+                of[member as usize] = if is_cycle { components } else { NONE };
+            }
+            components += u32::from(is_cycle);
+        }
+    }
+    Components { of }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Graph, NONE, cycles, dominators};
+    use crate::random::Random;
+
+    fn reachable(graph: &Graph, from: u32, without: u32) -> Vec<bool> {
+        let mut seen = vec![false; graph.len()];
+        let mut work = if from == without { vec![] } else { vec![from] };
+        while let Some(block) = work.pop() {
+            if !std::mem::replace(&mut seen[block as usize], true) {
+                work.extend(graph.successors(block).iter().copied().filter(|&next| next != without));
+            }
+        }
+        seen
+    }
+
+    fn random_graph(seed: u64) -> Graph {
+        let mut random = Random::new(seed);
+        let len = 1 + random.below(9);
+        let edges: Vec<_> = (0..random.below(2 * len + 1)).map(|_| (random.below(len), random.below(len))).collect();
+        Graph::new(len as usize, &edges)
+    }
+
+    #[test]
+    fn dominators_are_the_blocks_that_cannot_be_left_out() {
+        for seed in 0..2000 {
+            let graph = random_graph(seed);
+            let found = dominators(&graph);
+            let all = reachable(&graph, 0, NONE);
+            for block in 0..graph.len() as u32 {
+                let mut above = vec![false; graph.len()];
+                let mut current = block;
+                while all[block as usize] && current != NONE {
+                    above[current as usize] = true;
+                    current = found.parents[current as usize];
+                }
+                for other in 0..graph.len() as u32 {
+                    let dominates = all[block as usize] && !reachable(&graph, 0, other)[block as usize];
+                    assert_eq!(above[other as usize], dominates, "seed {seed}: {other} above {block} in {graph:?}");
+                }
+            }
+            assert_eq!(found.reverse_post_order.len(), all.iter().filter(|&&is| is).count());
+        }
+    }
+
+    #[test]
+    fn cycles_are_what_leads_back() {
+        for seed in 0..2000 {
+            let graph = random_graph(seed);
+            let without = Random::new(seed).below(graph.len() as u32 + 1);
+            let found = cycles(&graph, |block| block != without);
+            let leads = |from: u32, to: u32| {
+                from != without
+                    && graph.successors(from).iter().any(|&next| reachable(&graph, next, without)[to as usize])
+            };
+            for a in 0..graph.len() as u32 {
+                for b in 0..graph.len() as u32 {
+                    let together = found.of[a as usize] != NONE && found.of[a as usize] == found.of[b as usize];
+                    assert_eq!(together, leads(a, b) && leads(b, a), "seed {seed}: {a}, {b} in {graph:?}");
+                }
+            }
+        }
+    }
+}
