@@ -4,10 +4,22 @@
 //! in range. `@main` takes tensors of `f32`, then `%n: index` (any number below 4 is fine as a trip count), `%c: i1` and
 //! `%x: f32` (in [-1, 1]); it returns tensors, and one element as a scalar.
 //! Each tensor argument says in `bufferization.writable` whether its buffer may be overwritten.
+//!
+//! [`Shape`] says which constructs occur. Without [`More::defects`] the constructs are left out on which MLIR 22.1.8 is
+//! known to bufferize wrongly, so that its decisions can be compared with; what may share memory is tracked for that (`origin`).
 
+mod blocks;
+mod calls;
 mod control;
+mod create;
+mod ops;
+mod origin;
+mod slices;
+mod structured;
+mod vectors;
 
 use crate::random::Rng;
+use origin::Origins;
 use std::fmt::Write;
 
 /// What a function is made of.
@@ -21,6 +33,30 @@ pub struct Shape {
     pub calls: bool,
     /// Whether there are parallel loops (`scf.forall`).
     pub parallel: bool,
+    /// What there is besides.
+    pub more: More,
+}
+
+/// Constructs beyond the basic ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct More {
+    /// All operations on tensors that bufferize, with more types.
+    pub all_ops: bool,
+    /// Several blocks in functions and in `scf.execute_region`: diamonds, switches, loops of blocks, several returns.
+    pub blocks: bool,
+    /// Functions that call themselves or each other; `%n` counts down.
+    pub recursion: bool,
+    /// Functions without a body. Such a module cannot be executed.
+    pub external: bool,
+    /// Also that on which MLIR 22.1.8 is wrong or gives up: results of `scf.index_switch` that are written, loops that
+    /// carry one tensor twice, calls that return one tensor twice or a constant, slices that move over a tensor of
+    /// outside, unsigned loops whose bounds have another order as signed numbers, `linalg.pack`.
+    pub defects: bool,
+}
+
+impl More {
+    /// The basic constructs only.
+    pub const BASIC: Self = Self { all_ops: false, blocks: false, recursion: false, external: false, defects: true };
 }
 
 impl Shape {
@@ -31,7 +67,26 @@ impl Shape {
             depth: (seed % 4).min(2) as usize,
             calls: seed % 5 == 1,
             parallel: seed.is_multiple_of(3),
+            more: More::BASIC,
         }
+    }
+
+    /// A shape of every construct that can be executed.
+    pub fn whole(seed: u64) -> Self {
+        let more = More {
+            all_ops: true,
+            blocks: seed.is_multiple_of(4),
+            recursion: seed % 7 == 2,
+            external: false,
+            defects: true,
+        };
+        Self { calls: seed % 3 == 1, parallel: seed.is_multiple_of(2), more, ..Self::of_seed(seed) }
+    }
+
+    /// A shape of every construct that MLIR 22.1.8 decides on as one should; `blocks`: see [`More::blocks`].
+    pub fn comparable(seed: u64, blocks: bool) -> Self {
+        let more = More { all_ops: true, blocks, recursion: seed % 7 == 2, external: seed % 4 == 3, defects: false };
+        Self { calls: seed % 3 == 1, parallel: seed.is_multiple_of(2), more, ..Self::of_seed(seed) }
     }
 }
 
@@ -44,16 +99,7 @@ pub fn function(seed: u64) -> String {
 pub fn module(seed: u64, shape: Shape) -> String {
     let mut rng = Rng::new(seed ^ 0x66756e63);
     let mut text = String::new();
-    let mut callees = Vec::new();
-    if shape.calls {
-        for i in 0..1 + rng.below(2) {
-            let name = format!("f{i}");
-            let small = Shape { ops: 2 + rng.below(4) as usize, depth: 1, ..shape };
-            let (body, callee) = define(&mut rng, &name, small, &callees);
-            text += &body;
-            callees.push(callee);
-        }
-    }
+    let callees = calls::callees(&mut rng, shape, &mut text);
     text + &define(&mut rng, "main", shape, &callees).0
 }
 
@@ -63,41 +109,27 @@ struct Callee {
     name: String,
     inputs: Vec<Ty>,
     results: Vec<Ty>,
+    /// Whether it takes `%n`, `%c` and `%x` besides.
+    numbers: bool,
 }
 
 fn define(rng: &mut Rng, name: &str, shape: Shape, callees: &[Callee]) -> (String, Callee) {
     let is_main = name == "main";
-    let mut g = Generator { rng, body: String::new(), next: 0, shape, callees };
+    let mut g = Generator::new(rng, shape, callees);
     let inputs: Vec<Ty> = (0..1 + g.rng.below(3)).map(|_| g.any_type()).collect();
-    let mut arguments = Vec::new();
-    let mut scope = Scope { indent: 1, ..Scope::default() };
-    for (i, ty) in inputs.iter().enumerate() {
-        let writable = g.rng.below(100) < 60;
-        let attrs = if is_main { format!(" {{bufferization.writable = {writable}}}") } else { String::new() };
-        arguments.push(format!("%t{i}: {ty}{attrs}"));
-        scope.tensors.push((format!("%t{i}"), *ty));
-    }
-    arguments.extend(["%n: index".to_owned(), "%c: i1".to_owned(), "%x: f32".to_owned()]);
-    scope.indices.push("%n".to_owned());
-    scope.bits.push("%c".to_owned());
-    scope.scalars.push("%x".to_owned());
-    for i in 0..=6 {
-        g.line(&scope, &format!("%c{i} = arith.constant {i} : index"));
-    }
-    g.line(&scope, "%half = arith.constant 0.5 : f32");
-    g.line(&scope, "%eighth = arith.constant 0.125 : f32");
-    scope.scalars.push("%half".to_owned());
+    let (mut scope, arguments) = g.enter(&inputs, is_main);
     g.block(&mut scope, shape.ops, shape.depth);
-    let results: Vec<(String, Ty)> = (0..1 + g.rng.below(3)).map(|_| g.pick(&scope)).collect();
-    let names: Vec<&str> = results.iter().map(|(n, _)| n.as_str()).collect();
+    let mut results: Vec<(String, Ty)> = (0..1 + g.rng.below(3)).map(|_| g.pick(&scope)).collect();
+    if !is_main {
+        g.keep_apart(&scope, &mut results);
+    }
     let types: Vec<Ty> = results.iter().map(|(_, t)| *t).collect();
     let scalar = is_main.then(|| g.extract_element(&mut scope));
-    let names = names.into_iter().map(str::to_owned).chain(scalar.clone()).collect::<Vec<_>>().join(", ");
-    let listed = list(&types).into_iter().chain(scalar.map(|_| "f32".to_owned())).collect::<Vec<_>>().join(", ");
-    g.line(&scope, &format!("return {names} : {listed}"));
+    let listed = list(&types).into_iter().chain(scalar.iter().map(|_| "f32".to_owned())).collect::<Vec<_>>().join(", ");
+    g.leave(&mut scope, &results, scalar.as_deref(), &listed);
     let visibility = if is_main { "" } else { "private " };
     let text = format!("func.func {visibility}@{name}({}) -> ({listed}) {{\n{}}}\n", arguments.join(", "), g.body);
-    (text, Callee { name: name.to_owned(), inputs, results: types })
+    (text, Callee { name: name.to_owned(), inputs, results: types, numbers: true })
 }
 
 /// The types that tensors have.
@@ -113,9 +145,17 @@ enum Ty {
     Wide,
     /// 6 by 6.
     Square,
+    /// 1 by 6.
+    Row,
+    /// 6 by 4.
+    Tall,
+    /// One element, without dimensions.
+    Point,
 }
 
-const TYPES: [Ty; 5] = [Ty::Three, Ty::Six, Ty::Flat, Ty::Wide, Ty::Square];
+/// All of them; the first ones are the basic ones.
+const TYPES: [Ty; 8] = [Ty::Three, Ty::Six, Ty::Flat, Ty::Wide, Ty::Square, Ty::Row, Ty::Tall, Ty::Point];
+const BASIC_TYPES: usize = 5;
 
 impl Ty {
     fn dims(self) -> &'static [usize] {
@@ -125,6 +165,9 @@ impl Ty {
             Self::Flat => &[24],
             Self::Wide => &[4, 6],
             Self::Square => &[6, 6],
+            Self::Row => &[1, 6],
+            Self::Tall => &[6, 4],
+            Self::Point => &[],
         }
     }
 }
@@ -148,11 +191,22 @@ struct Scope {
     indices: Vec<String>,
     bits: Vec<String>,
     scalars: Vec<String>,
+    /// Loops around the position.
+    loops: usize,
+    /// Whether a block may end here and others begin.
+    branches: bool,
 }
 
 impl Scope {
     fn inner(&self) -> Self {
-        Self { indent: self.indent + 1, ..self.clone() }
+        Self { indent: self.indent + 1, branches: false, ..self.clone() }
+    }
+    /// Inside a region that may run several times.
+    fn repeated(&self) -> Self {
+        Self { loops: self.loops + 1, ..self.inner() }
+    }
+    fn all_of_type(&self, ty: Ty) -> Vec<String> {
+        self.tensors.iter().filter(|(_, t)| *t == ty).map(|(n, _)| n.clone()).collect()
     }
 }
 
@@ -160,11 +214,84 @@ struct Generator<'a> {
     rng: &'a mut Rng,
     body: String,
     next: usize,
+    /// Blocks of this function that have a name.
+    labels: usize,
     shape: Shape,
     callees: &'a [Callee],
+    origins: Origins,
+    is_callee: bool,
+}
+
+/// Makes one operation or construct; the last argument: how much deeper it may nest.
+type Make = fn(&mut Generator<'_>, &mut Scope, usize);
+
+/// What is made of all operations, and how often.
+const ALL_OPS: &[(u64, Make)] = &[
+    (8, |g, s, _| g.insert_element(s)),
+    (4, |g, s, _| g.scalar(s)),
+    (12, |g, s, _| g.slice(s)),
+    (4, |g, s, _| g.insert_slice(s)),
+    (4, |g, s, _| g.fill(s)),
+    (12, |g, s, _| g.elementwise(s)),
+    (3, |g, s, _| g.product(s)),
+    (4, |g, s, _| g.select(s)),
+    (3, |g, s, _| g.cast(s)),
+    (3, |g, s, _| g.reshape(s)),
+    (3, |g, s, _| g.reshape_by_value(s)),
+    (6, |g, s, _| g.call(s)),
+    (5, |g, s, _| g.slice_of_slice(s)),
+    (5, |g, s, _| g.dynamic_slice(s)),
+    (3, |g, s, _| g.overwrite(s)),
+    (6, |g, s, _| g.create(s)),
+    (8, |g, s, _| g.structured(s)),
+    (5, |g, s, _| g.vector(s)),
+];
+
+/// Likewise, where constructs may nest.
+const ALL_REGIONS: &[(u64, Make)] = &[
+    (11, |g, s, d| g.for_loop(s, d)),
+    (10, |g, s, d| g.branch(s, d)),
+    (5, |g, s, d| g.while_loop(s, d)),
+    (6, |g, s, d| g.forall(s, d)),
+    (3, |g, s, d| g.execute_region(s, d)),
+];
+
+/// Likewise, where blocks may end.
+const ALL_BLOCKS: &[(u64, Make)] =
+    &[(10, |g, s, d| g.diamond(s, d)), (6, |g, s, d| g.switch(s, d)), (9, |g, s, d| g.block_loop(s, d))];
+
+impl<'a> Generator<'a> {
+    fn new(rng: &'a mut Rng, shape: Shape, callees: &'a [Callee]) -> Self {
+        let origins = Origins::default();
+        Self { rng, body: String::new(), next: 0, labels: 0, shape, callees, origins, is_callee: false }
+    }
 }
 
 impl Generator<'_> {
+    /// The scope of a function's arguments, and their declarations. Some numbers are defined first.
+    fn enter(&mut self, inputs: &[Ty], is_main: bool) -> (Scope, Vec<String>) {
+        self.is_callee = !is_main;
+        let mut arguments = Vec::new();
+        let mut scope = Scope { indent: 1, branches: self.shape.more.blocks, ..Scope::default() };
+        for (i, ty) in inputs.iter().enumerate() {
+            let writable = self.rng.below(100) < 60;
+            let attrs = if is_main { format!(" {{bufferization.writable = {writable}}}") } else { String::new() };
+            arguments.push(format!("%t{i}: {ty}{attrs}"));
+            self.made(&mut scope, format!("%t{i}"), *ty, &[]);
+        }
+        arguments.extend(["%n: index".to_owned(), "%c: i1".to_owned(), "%x: f32".to_owned()]);
+        scope.indices.push("%n".to_owned());
+        scope.bits.push("%c".to_owned());
+        scope.scalars.push("%x".to_owned());
+        for i in 0..=6 {
+            self.line(&scope, &format!("%c{i} = arith.constant {i} : index"));
+        }
+        self.line(&scope, "%half = arith.constant 0.5 : f32");
+        self.line(&scope, "%eighth = arith.constant 0.125 : f32");
+        scope.scalars.push("%half".to_owned());
+        (scope, arguments)
+    }
+
     fn line(&mut self, scope: &Scope, text: &str) {
         let _ = writeln!(self.body, "{}{text}", "  ".repeat(scope.indent));
     }
@@ -180,7 +307,8 @@ impl Generator<'_> {
     }
 
     fn any_type(&mut self) -> Ty {
-        *self.rng.pick(&TYPES)
+        let types = if self.shape.more.all_ops && self.percent(30) { &TYPES[..] } else { &TYPES[..BASIC_TYPES] };
+        *self.rng.pick(types)
     }
 
     /// A tensor; later ones are likelier.
@@ -192,7 +320,7 @@ impl Generator<'_> {
 
     /// A tensor of a type, made if there is none.
     fn of_type(&mut self, scope: &mut Scope, ty: Ty) -> String {
-        let fitting: Vec<String> = scope.tensors.iter().filter(|(_, t)| *t == ty).map(|(n, _)| n.clone()).collect();
+        let fitting = scope.all_of_type(ty);
         if fitting.is_empty() || self.percent(10) { self.fresh(scope, ty) } else { self.rng.pick(&fitting).clone() }
     }
 
@@ -208,14 +336,14 @@ impl Generator<'_> {
     }
 
     fn block(&mut self, scope: &mut Scope, ops: usize, depth: usize) {
+        if self.shape.more.all_ops {
+            return self.block_of_all_ops(scope, ops, depth);
+        }
         for _ in 0..ops {
             let choice = self.rng.below(if depth > 0 { 24 } else { 17 });
             match choice {
                 0 | 1 => self.insert_element(scope),
-                2 => {
-                    let name = self.extract_element(scope);
-                    scope.scalars.push(name);
-                }
+                2 => self.scalar(scope),
                 3..=5 => self.slice(scope),
                 6 => self.insert_slice(scope),
                 7 => self.fill(scope),
@@ -237,242 +365,33 @@ impl Generator<'_> {
         }
     }
 
+    fn block_of_all_ops(&mut self, scope: &mut Scope, ops: usize, depth: usize) {
+        let mut choices = ALL_OPS.to_vec();
+        if depth > 0 {
+            choices.extend(ALL_REGIONS);
+            if scope.branches {
+                choices.extend(ALL_BLOCKS);
+            }
+        }
+        let total: u64 = choices.iter().map(|(weight, _)| weight).sum();
+        for _ in 0..ops {
+            let mut at = self.rng.below(total);
+            for (weight, make) in &choices {
+                if at < *weight {
+                    make(self, scope, depth);
+                    break;
+                }
+                at -= weight;
+            }
+        }
+    }
+
+    fn scalar(&mut self, scope: &mut Scope) {
+        let name = self.extract_element(scope);
+        scope.scalars.push(name);
+    }
+
     fn indices(&mut self, scope: &Scope, ty: Ty) -> String {
         ty.dims().iter().map(|d| self.index(scope, *d)).collect::<Vec<_>>().join(", ")
-    }
-
-    fn extract_element(&mut self, scope: &mut Scope) -> String {
-        let (tensor, ty) = self.pick(scope);
-        let (at, name) = (self.indices(scope, ty), self.name());
-        self.line(scope, &format!("{name} = tensor.extract {tensor}[{at}] : {ty}"));
-        name
-    }
-
-    fn insert_element(&mut self, scope: &mut Scope) {
-        let (tensor, ty) = self.pick(scope);
-        let scalar = self.rng.pick(&scope.scalars).clone();
-        let (at, name) = (self.indices(scope, ty), self.name());
-        self.line(scope, &format!("{name} = tensor.insert {scalar} into {tensor}[{at}] : {ty}"));
-        scope.tensors.push((name, ty));
-    }
-
-    /// Offsets and sizes of a part of `ty` that has the type `part`.
-    fn part(&mut self, scope: &Scope, ty: Ty) -> (Ty, String) {
-        let offset = |g: &mut Self, room: usize| {
-            if g.percent(50) { g.rng.below(room as u64 + 1).to_string() } else { g.index(scope, room + 1) }
-        };
-        match ty {
-            Ty::Three => (Ty::Three, "[0] [3] [1]".to_owned()),
-            Ty::Six if self.percent(30) => (Ty::Three, format!("[{}] [3] [2]", self.rng.below(2))),
-            Ty::Six => (Ty::Three, format!("[{}] [3] [1]", offset(self, 3))),
-            Ty::Flat => (Ty::Six, format!("[{}] [6] [1]", offset(self, 18))),
-            Ty::Wide => (Ty::Six, format!("[{}, 0] [1, 6] [1, 1]", offset(self, 3))),
-            Ty::Square if self.percent(50) => (Ty::Wide, format!("[{}, 0] [4, 6] [1, 1]", offset(self, 2))),
-            Ty::Square => (Ty::Six, format!("[0, {}] [6, 1] [1, 1]", offset(self, 5))),
-        }
-    }
-
-    /// A slice, mostly changed and put back.
-    fn slice(&mut self, scope: &mut Scope) {
-        let (tensor, ty) = self.pick(scope);
-        let (part, at) = self.part(scope, ty);
-        let name = self.name();
-        self.line(scope, &format!("{name} = tensor.extract_slice {tensor}{at} : {ty} to {part}"));
-        scope.tensors.push((name.clone(), part));
-        if self.percent(35) {
-            return;
-        }
-        let changed = match self.rng.below(3) {
-            0 => {
-                self.fill_into(scope, &name, part);
-                scope.tensors.last().map_or(name, |(n, _)| n.clone())
-            }
-            1 => {
-                self.elementwise_into(scope, &name, part);
-                scope.tensors.last().map_or(name, |(n, _)| n.clone())
-            }
-            _ => name,
-        };
-        let into = if self.percent(70) { tensor } else { self.of_type(scope, ty) };
-        let result = self.name();
-        self.line(scope, &format!("{result} = tensor.insert_slice {changed} into {into}{at} : {part} into {ty}"));
-        scope.tensors.push((result, ty));
-    }
-
-    fn insert_slice(&mut self, scope: &mut Scope) {
-        let (tensor, ty) = self.pick(scope);
-        let (part, at) = self.part(scope, ty);
-        let source = self.of_type(scope, part);
-        let name = self.name();
-        self.line(scope, &format!("{name} = tensor.insert_slice {source} into {tensor}{at} : {part} into {ty}"));
-        scope.tensors.push((name, ty));
-    }
-
-    fn fill(&mut self, scope: &mut Scope) {
-        let (tensor, ty) = self.pick(scope);
-        self.fill_into(scope, &tensor, ty);
-    }
-
-    fn fill_into(&mut self, scope: &mut Scope, tensor: &str, ty: Ty) {
-        let (scalar, name) = (self.rng.pick(&scope.scalars).clone(), self.name());
-        self.line(scope, &format!("{name} = linalg.fill ins({scalar} : f32) outs({tensor} : {ty}) -> {ty}"));
-        scope.tensors.push((name, ty));
-    }
-
-    /// A new tensor with contents: filled, computed, or constant.
-    fn fresh(&mut self, scope: &mut Scope, ty: Ty) -> String {
-        let name = self.name();
-        if self.percent(35) {
-            let value = (self.rng.below(17) as f64 - 8.0) / 8.0;
-            self.line(scope, &format!("{name} = arith.constant dense<{value:.3}> : {ty}"));
-            scope.tensors.push((name.clone(), ty));
-            return name;
-        }
-        self.line(scope, &format!("{name} = tensor.empty() : {ty}"));
-        // Undefined contents: it is written before anything else may see it.
-        let same: Vec<_> = scope.tensors.iter().filter(|(_, t)| *t == ty).map(|(n, _)| n.clone()).collect();
-        if same.is_empty() || self.percent(50) {
-            self.fill_into(scope, &name, ty);
-        } else {
-            let source = self.rng.pick(&same).clone();
-            self.generic(scope, &[source], &name, ty, false);
-        }
-        scope.tensors.last().map_or(name, |(n, _)| n.clone())
-    }
-
-    fn elementwise(&mut self, scope: &mut Scope) {
-        let (tensor, ty) = self.pick(scope);
-        self.elementwise_into(scope, &tensor, ty);
-    }
-
-    fn elementwise_into(&mut self, scope: &mut Scope, destination: &str, ty: Ty) {
-        let count = 1 + self.rng.below(2);
-        let sources: Vec<String> = (0..count).map(|_| self.of_type(scope, ty)).collect();
-        let reads = self.percent(50);
-        self.generic(scope, &sources, destination, ty, reads);
-    }
-
-    /// `linalg.generic` of one or two inputs, all of type `ty`; `reads`: it uses what the destination held.
-    fn generic(&mut self, scope: &mut Scope, sources: &[String], destination: &str, ty: Ty, reads: bool) {
-        let rank = ty.dims().len();
-        let dims: Vec<String> = (0..rank).map(|d| format!("d{d}")).collect();
-        let from = dims.join(", ");
-        let identity = format!("affine_map<({from}) -> ({from})>");
-        // A transposed input reads other positions than are written.
-        let crossed = if ty == Ty::Square { "affine_map<(d0, d1) -> (d1, d0)>".to_owned() } else { identity.clone() };
-        let mut maps = Vec::new();
-        for _ in sources {
-            maps.push(if self.percent(25) { crossed.clone() } else { identity.clone() });
-        }
-        maps.push(identity);
-        let parallel = vec!["\"parallel\""; rank].join(", ");
-        let ins = sources.join(", ");
-        let types = vec![ty.to_string(); sources.len()].join(", ");
-        let args: Vec<String> = (0..sources.len()).map(|i| format!("%a{i}: f32")).collect();
-        let name = self.name();
-        self.line(
-            scope,
-            &format!(
-                "{name} = linalg.generic {{indexing_maps = [{}], iterator_types = [{parallel}]}} ins({ins} : {types}) \
-                 outs({destination} : {ty}) {{",
-                maps.join(", ")
-            ),
-        );
-        self.line(scope, &format!("^bb0({}, %o: f32):", args.join(", ")));
-        let inner = scope.inner();
-        let second = if reads { "%o" } else { ["%a0", "%a1"][sources.len() - 1] };
-        let combined = match self.rng.below(4) {
-            0 => "%m = arith.maximumf %a0, {second} : f32\n",
-            1 => "%m = arith.mulf %a0, {second} : f32\n",
-            2 => "%s = arith.addf %a0, {second} : f32\n%m = arith.mulf %s, %half : f32\n",
-            _ => "%s = arith.subf %a0, {second} : f32\n%m = arith.mulf %s, %half : f32\n",
-        };
-        for line in combined.replace("{second}", second).lines() {
-            self.line(&inner, line);
-        }
-        self.line(&inner, "linalg.yield %m : f32");
-        self.line(scope, &format!("}} -> {ty}"));
-        scope.tensors.push((name, ty));
-    }
-
-    /// A matrix product, scaled back into range.
-    fn product(&mut self, scope: &mut Scope) {
-        let (left, right) = (self.of_type(scope, Ty::Wide), self.of_type(scope, Ty::Square));
-        let into = self.of_type(scope, Ty::Wide);
-        let (product, ty) = (self.name(), Ty::Wide);
-        self.line(
-            scope,
-            &format!(
-                "{product} = linalg.matmul ins({left}, {right} : {ty}, {}) outs({into} : {ty}) -> {ty}",
-                Ty::Square
-            ),
-        );
-        let name = self.name();
-        self.line(
-            scope,
-            &format!(
-                "{name} = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = \
-                 [\"parallel\", \"parallel\"]}} outs({product} : {ty}) {{"
-            ),
-        );
-        self.line(scope, "^bb0(%o: f32):");
-        let inner = scope.inner();
-        self.line(&inner, "%m = arith.mulf %o, %eighth : f32");
-        self.line(&inner, "linalg.yield %m : f32");
-        self.line(scope, &format!("}} -> {ty}"));
-        scope.tensors.push((name, ty));
-    }
-
-    fn bit(&mut self, scope: &mut Scope) -> String {
-        if self.percent(40) {
-            return self.rng.pick(&scope.bits).clone();
-        }
-        let name = self.name();
-        if self.percent(50) {
-            let (a, b) = (self.rng.pick(&scope.scalars).clone(), self.rng.pick(&scope.scalars).clone());
-            self.line(scope, &format!("{name} = arith.cmpf olt, {a}, {b} : f32"));
-        } else {
-            let index = self.rng.pick(&scope.indices).clone();
-            self.line(scope, &format!("{name} = arith.cmpi ult, {index}, %c2 : index"));
-        }
-        scope.bits.push(name.clone());
-        name
-    }
-
-    fn select(&mut self, scope: &mut Scope) {
-        let (first, ty) = self.pick(scope);
-        let (second, bit, name) = (self.of_type(scope, ty), self.bit(scope), self.name());
-        self.line(scope, &format!("{name} = arith.select {bit}, {first}, {second} : {ty}"));
-        scope.tensors.push((name, ty));
-    }
-
-    /// Through a dynamic type and back, with an insert in between.
-    fn cast(&mut self, scope: &mut Scope) {
-        let (tensor, ty) = self.pick(scope);
-        let dynamic = format!("tensor<{}f32>", "?x".repeat(ty.dims().len()));
-        let (wide, changed, name) = (self.name(), self.name(), self.name());
-        self.line(scope, &format!("{wide} = tensor.cast {tensor} : {ty} to {dynamic}"));
-        let at = self.indices(scope, ty);
-        let scalar = self.rng.pick(&scope.scalars).clone();
-        self.line(scope, &format!("{changed} = tensor.insert {scalar} into {wide}[{at}] : {dynamic}"));
-        self.line(scope, &format!("{name} = tensor.cast {changed} : {dynamic} to {ty}"));
-        scope.tensors.push((name, ty));
-    }
-
-    fn reshape(&mut self, scope: &mut Scope) {
-        let name = self.name();
-        let (flat, wide) = (Ty::Flat, Ty::Wide);
-        if self.percent(50) {
-            let tensor = self.of_type(scope, wide);
-            self.line(scope, &format!("{name} = tensor.collapse_shape {tensor} [[0, 1]] : {wide} into {flat}"));
-            scope.tensors.push((name, flat));
-        } else {
-            let tensor = self.of_type(scope, flat);
-            self.line(
-                scope,
-                &format!("{name} = tensor.expand_shape {tensor} [[0, 1]] output_shape [4, 6] : {flat} into {wide}"),
-            );
-            scope.tensors.push((name, wide));
-        }
     }
 }

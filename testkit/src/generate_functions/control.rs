@@ -1,44 +1,29 @@
-//! Calls, loops and branches of random functions.
+//! Loops and branches of random functions.
 
 use super::{Generator, Scope, Ty, list};
 
+/// Names, separated by commas.
+pub(super) fn names(values: &[(String, Ty)]) -> String {
+    values.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
 impl Generator<'_> {
-    pub(super) fn call(&mut self, scope: &mut Scope) {
-        if self.callees.is_empty() {
-            return self.elementwise(scope);
+    /// The results of an operation with regions; each may be any of `from`.
+    pub(super) fn results(&mut self, scope: &mut Scope, name: &str, types: &[Ty], from: &[&str]) {
+        for (i, ty) in types.iter().enumerate() {
+            self.joined(scope, format!("{name}#{i}"), *ty, from);
         }
-        let callee = self.rng.pick(self.callees).clone();
-        let mut operands: Vec<String> = callee.inputs.iter().map(|ty| self.of_type(scope, *ty)).collect();
-        let types = [list(&callee.inputs), vec!["index".to_owned(), "i1".to_owned(), "f32".to_owned()]].concat();
-        operands.push(self.rng.pick(&scope.indices).clone());
-        operands.push(self.rng.pick(&scope.bits).clone());
-        operands.push(self.rng.pick(&scope.scalars).clone());
-        // A trip count: small.
-        let trips = self.index(scope, 4);
-        let at = callee.inputs.len();
-        operands[at] = trips;
-        let name = self.name();
-        let results = list(&callee.results);
-        self.line(
-            scope,
-            &format!(
-                "{name}:{} = func.call @{}({}) : ({}) -> ({})",
-                results.len(),
-                callee.name,
-                operands.join(", "),
-                types.join(", "),
-                results.join(", ")
-            ),
-        );
-        self.results(scope, &name, &callee.results);
     }
 
-    fn results(&mut self, scope: &mut Scope, name: &str, types: &[Ty]) {
-        scope.tensors.extend(types.iter().enumerate().map(|(i, ty)| (format!("{name}#{i}"), *ty)));
+    /// Arguments of a region: each iteration has contents of its own.
+    pub(super) fn arguments(&mut self, scope: &mut Scope, names: &[String], types: &[Ty]) {
+        for (name, ty) in names.iter().zip(types) {
+            self.made(scope, name.clone(), *ty, &[]);
+        }
     }
 
     /// Values of these types, to be yielded; `own`: arguments of the loop, taken where the coin says so.
-    pub(super) fn yielded(&mut self, scope: &mut Scope, types: &[Ty], own: &[String]) -> String {
+    pub(super) fn yielded(&mut self, scope: &mut Scope, types: &[Ty], own: &[String]) -> Vec<(String, Ty)> {
         let mut values = Vec::new();
         for (i, ty) in types.iter().enumerate() {
             let last = scope.tensors.iter().rev().find(|(_, t)| t == ty).map(|(n, _)| n.clone());
@@ -47,9 +32,9 @@ impl Generator<'_> {
                 _ if self.percent(60) => last.unwrap_or_default(),
                 _ => self.of_type(scope, *ty),
             };
-            values.push(if value.is_empty() { self.fresh(scope, *ty) } else { value });
+            values.push((if value.is_empty() { self.fresh(scope, *ty) } else { value }, *ty));
         }
-        values.join(", ")
+        values
     }
 
     /// One to three tensors that a loop carries.
@@ -61,29 +46,68 @@ impl Generator<'_> {
         let (inits, types) = self.carried(scope);
         let (name, counter) = (self.name(), self.name());
         let args: Vec<String> = inits.iter().map(|_| self.name()).collect();
+        if self.shape.more.all_ops && self.percent(45) {
+            let (compare, lower, upper) = self.written_bounds(scope);
+            return self.counted_loop(
+                scope,
+                depth,
+                (&name, &counter, &args),
+                (&inits, &types),
+                (&compare, &lower, &upper),
+            );
+        }
         let upper = if self.percent(50) { "%n".to_owned() } else { format!("%c{}", self.rng.below(4)) };
-        let pairs: Vec<String> = args.iter().zip(&inits).map(|(a, i)| format!("{a} = {i}")).collect();
-        let listed = list(&types).join(", ");
         // The trip count is bounded whatever `%n` is.
         let bound = self.name();
         self.line(scope, &format!("{bound} = arith.minui {upper}, %c3 : index"));
+        self.counted_loop(scope, depth, (&name, &counter, &args), (&inits, &types), ("", "%c0", &bound));
+    }
+
+    /// Bounds that are constants, and how they compare.
+    fn written_bounds(&mut self, scope: &Scope) -> (String, String, String) {
+        let unsigned = self.percent(30);
+        if unsigned && self.shape.more.defects && self.percent(50) {
+            // As unsigned numbers there is nothing between them.
+            let lower = self.name();
+            self.line(scope, &format!("{lower} = arith.constant -2 : index"));
+            return ("unsigned ".to_owned(), lower, "%c5".to_owned());
+        }
+        let lower = self.rng.below(2);
+        let upper = lower + 1 + self.rng.below(3);
+        let compare = if unsigned { "unsigned " } else { "" };
+        (compare.to_owned(), format!("%c{lower}"), format!("%c{upper}"))
+    }
+
+    /// `scf.for`: names of the loop, its counter and its arguments; initial values with types; comparison and bounds.
+    fn counted_loop(
+        &mut self,
+        scope: &mut Scope,
+        depth: usize,
+        (name, counter, args): (&str, &str, &[String]),
+        (inits, types): (&[String], &[Ty]),
+        (compare, lower, upper): (&str, &str, &str),
+    ) {
+        let pairs: Vec<String> = args.iter().zip(inits).map(|(a, i)| format!("{a} = {i}")).collect();
+        let listed = list(types).join(", ");
         self.line(
             scope,
             &format!(
-                "{name}:{} = scf.for {counter} = %c0 to {bound} step %c1 iter_args({}) -> ({listed}) {{",
+                "{name}:{} = scf.for {compare}{counter} = {lower} to {upper} step %c1 iter_args({}) -> ({listed}) {{",
                 types.len(),
                 pairs.join(", ")
             ),
         );
-        let mut inner = scope.inner();
-        inner.indices.push(counter);
-        inner.tensors.extend(args.iter().cloned().zip(types.iter().copied()));
+        let mut inner = scope.repeated();
+        inner.indices.push(counter.to_owned());
+        self.arguments(&mut inner, args, types);
         let ops = 1 + self.rng.below(4) as usize;
         self.block(&mut inner, ops, depth - 1);
-        let values = self.yielded(&mut inner, &types, &args);
-        self.line(&inner, &format!("scf.yield {values} : {listed}"));
+        let mut values = self.yielded(&mut inner, types, args);
+        self.keep_apart(&inner, &mut values);
+        self.line(&inner, &format!("scf.yield {} : {listed}", names(&values)));
         self.line(scope, "}");
-        self.results(scope, &name, &types);
+        let from: Vec<&str> = inits.iter().chain(values.iter().map(|(n, _)| n)).map(String::as_str).collect();
+        self.results(scope, name, types, &from);
     }
 
     pub(super) fn while_loop(&mut self, scope: &mut Scope, depth: usize) {
@@ -101,29 +125,33 @@ impl Generator<'_> {
                 pairs.join(", ")
             ),
         );
-        let mut inner = scope.inner();
+        let mut inner = scope.repeated();
         inner.indices.push(before.clone());
-        inner.tensors.extend(first.iter().cloned().zip(types.iter().copied()));
+        self.arguments(&mut inner, &first, &types);
         let ops = self.rng.below(3) as usize;
         self.block(&mut inner, ops, depth - 1);
         let goes_on = self.name();
         self.line(&inner, &format!("{goes_on} = arith.cmpi ult, {before}, %c2 : index"));
-        let values = self.yielded(&mut inner, &types, &first);
-        self.line(&inner, &format!("scf.condition({goes_on}) {values}, {before} : {listed}, index"));
+        let mut handed_on = self.yielded(&mut inner, &types, &first);
+        self.keep_apart(&inner, &mut handed_on);
+        self.line(&inner, &format!("scf.condition({goes_on}) {}, {before} : {listed}, index", names(&handed_on)));
         self.line(scope, "} do {");
         let args: Vec<String> = second.iter().zip(&types).map(|(a, t)| format!("{a}: {t}")).collect();
         self.line(scope, &format!("^bb0({}, {after}: index):", args.join(", ")));
-        let mut inner = scope.inner();
+        let mut inner = scope.repeated();
         inner.indices.push(after.clone());
-        inner.tensors.extend(second.iter().cloned().zip(types.iter().copied()));
+        self.arguments(&mut inner, &second, &types);
         let ops = 1 + self.rng.below(3) as usize;
         self.block(&mut inner, ops, depth - 1);
         let next = self.name();
         self.line(&inner, &format!("{next} = arith.addi {after}, %c1 : index"));
-        let values = self.yielded(&mut inner, &types, &second);
-        self.line(&inner, &format!("scf.yield {values}, {next} : {listed}, index"));
+        let mut values = self.yielded(&mut inner, &types, &second);
+        self.keep_apart(&inner, &mut values);
+        self.line(&inner, &format!("scf.yield {}, {next} : {listed}, index", names(&values)));
         self.line(scope, "}");
-        self.results(scope, &name, &types);
+        let values = handed_on.iter().chain(&values).map(|(n, _)| n);
+        let from: Vec<&str> = inits.iter().chain(values).map(String::as_str).collect();
+        self.results(scope, &name, &types, &from);
     }
 
     /// `scf.if`, `scf.index_switch` or `scf.execute_region`.
@@ -132,18 +160,19 @@ impl Generator<'_> {
         let listed = list(&types).join(", ");
         let name = self.name();
         let count = types.len();
+        let mut is_switch = false;
         let openings = match self.rng.below(5) {
             0 => vec![format!("{name}:{count} = scf.execute_region -> ({listed}) {{")],
             1 => {
-                let index = self.rng.pick(&scope.indices).clone();
-                let head = format!("{name}:{count} = scf.index_switch {index} -> {listed}\n");
-                vec![format!("{head}case 1 {{"), "} default {".to_owned()]
+                is_switch = true;
+                self.cases(scope, &format!("{name}:{count}"), &listed)
             }
             _ => {
                 let bit = self.bit(scope);
                 vec![format!("{name}:{count} = scf.if {bit} -> ({listed}) {{"), "} else {".to_owned()]
             }
         };
+        let mut from = Vec::new();
         for opening in openings {
             for line in opening.lines() {
                 self.line(scope, line);
@@ -151,11 +180,30 @@ impl Generator<'_> {
             let mut inner = scope.inner();
             let ops = self.rng.below(4) as usize;
             self.block(&mut inner, ops, depth - 1);
-            let values = self.yielded(&mut inner, &types, &[]);
-            self.line(&inner, &format!("scf.yield {values} : {listed}"));
+            let mut values = self.yielded(&mut inner, &types, &[]);
+            if is_switch && !self.shape.more.defects {
+                for (value, ty) in &mut values {
+                    *value = self.copied(&inner, value, *ty);
+                }
+            }
+            self.line(&inner, &format!("scf.yield {} : {listed}", names(&values)));
+            from.extend(values.into_iter().map(|(n, _)| n));
         }
         self.line(scope, "}");
-        self.results(scope, &name, &types);
+        let from: Vec<&str> = from.iter().map(String::as_str).collect();
+        self.results(scope, &name, &types, &from);
+    }
+
+    /// The beginnings of the regions of an `scf.index_switch`.
+    fn cases(&mut self, scope: &Scope, results: &str, types: &str) -> Vec<String> {
+        let index = self.rng.pick(&scope.indices).clone();
+        let mut cases = vec![format!("{results} = scf.index_switch {index} -> {types}\ncase 1 {{")];
+        if self.shape.more.all_ops {
+            let more = self.rng.below(3);
+            cases.extend((0..more).map(|i| format!("}}\ncase {} {{", [0, 3][i as usize])));
+        }
+        cases.push("} default {".to_owned());
+        cases
     }
 
     /// Rows in parallel: each iteration makes the row of its number.
@@ -163,23 +211,29 @@ impl Generator<'_> {
         if !self.shape.parallel {
             return self.for_loop(scope, depth);
         }
+        if self.shape.more.all_ops && self.percent(60) {
+            return self.forall_of_all_ops(scope);
+        }
         let ty = Ty::Wide;
         let (init, name, id, output) = (self.of_type(scope, ty), self.name(), self.name(), self.name());
         self.line(scope, &format!("{name} = scf.forall ({id}) in (4) shared_outs({output} = {init}) -> ({ty}) {{"));
-        let mut inner = scope.inner();
+        let mut inner = scope.repeated();
         inner.indices.push(id.clone());
         let (from, row) = (self.pick(&inner), self.name());
         let at = format!("[{id}, 0] [1, 6] [1, 1]");
         let source = if from.1 == ty && self.percent(50) { from.0 } else { output.clone() };
         self.line(&inner, &format!("{row} = tensor.extract_slice {source}{at} : {ty} to {}", Ty::Six));
-        inner.tensors.push((row, Ty::Six));
+        self.made(&mut inner, row, Ty::Six, &[&source]);
         let ops = 1 + self.rng.below(3) as usize;
         self.block(&mut inner, ops, 0);
         let made = self.yielded(&mut inner, &[Ty::Six], &[]);
         self.line(&inner, "scf.forall.in_parallel {");
-        self.line(&inner, &format!("  tensor.parallel_insert_slice {made} into {output}{at} : {} into {ty}", Ty::Six));
+        self.line(
+            &inner,
+            &format!("  tensor.parallel_insert_slice {} into {output}{at} : {} into {ty}", names(&made), Ty::Six),
+        );
         self.line(&inner, "}");
         self.line(scope, "}");
-        scope.tensors.push((name, ty));
+        self.joined(scope, name, ty, &[&init]);
     }
 }
