@@ -5,6 +5,7 @@ mod eliminate;
 mod errors;
 mod execute;
 mod interface;
+mod meaning;
 mod random;
 mod rewrite;
 mod support;

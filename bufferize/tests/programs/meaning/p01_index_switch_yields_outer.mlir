@@ -1,0 +1,24 @@
+// A write to what a switch yielded leaves the yielded tensor as it was.
+// values: 1 9
+func.func @main() -> (f32, f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %one = arith.constant 1.0 : f32
+  %nine = arith.constant 9.0 : f32
+  %t_empty = tensor.empty() : tensor<4xf32>
+  %t = linalg.fill ins(%one : f32) outs(%t_empty : tensor<4xf32>) -> tensor<4xf32>
+  %s = scf.index_switch %c1 -> tensor<4xf32>
+  case 1 {
+    scf.yield %t : tensor<4xf32>
+  }
+  default {
+    %u = tensor.insert %nine into %t[%c2] : tensor<4xf32>
+    scf.yield %u : tensor<4xf32>
+  }
+  %w = tensor.insert %nine into %s[%c0] : tensor<4xf32>
+  %old = tensor.extract %t[%c0] : tensor<4xf32>
+  %new = tensor.extract %w[%c0] : tensor<4xf32>
+  return %old, %new : f32, f32
+}
