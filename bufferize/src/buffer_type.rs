@@ -15,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, MemRefType, Op, Type, Value};
 
+use crate::block_types::{dominators_first, terminators};
 use crate::boundary::{Callees, callee_of};
 use crate::op_model::{AliasModel, Index, OpModels, RelationModel, SliceModel, has_tensors};
 use crate::options::{FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
@@ -53,6 +54,23 @@ impl<'a> BufferTypes<'a> {
         }
         // What is made by something that stays on tensors has no prediction.
         self.types.get(&value).copied().unwrap_or_else(|| self.unknown(ty))
+    }
+    /// Whether a value has its prediction.
+    pub(crate) fn is_known(&self, value: Value) -> bool {
+        self.types.contains_key(&value)
+    }
+    /// Whether diagnostics have upstream's wording.
+    pub(crate) fn is_upstream(&self) -> bool {
+        !self.options.extensions
+    }
+    /// An error, and the operation whose rewrite it stops as upstream reports it.
+    pub(crate) fn failed(&self, error: Diagnostic, at: Op) -> Diagnostics {
+        let code = error.code;
+        let mut errors = Diagnostics::from(error);
+        if self.is_upstream() {
+            errors.0.push(Diagnostic::error(code, at.location(), "failed to bufferize op".to_owned()));
+        }
+        errors
     }
     /// Records a prediction.
     pub fn set(&mut self, value: Value, ty: Type) {
@@ -108,15 +126,31 @@ impl<'a> BufferTypes<'a> {
             let ty = self.boundary(arg.ty());
             self.set(arg, ty);
         }
-        self.walk(body)?;
+        match self.options.bufferize_function_boundaries {
+            true => self.walk_region(function, function.region(0))?,
+            // Arguments of blocks stay tensors.
+            false => dominators_first(function.region(0)).into_iter().try_for_each(|block| self.walk(block))?,
+        }
         let (inputs, mut results) = self.signature(function);
         let infers = self.options.function_boundary_type_conversion == FunctionBoundaryTypeConversion::Infer;
         if infers && !self.assumed.borrow().contains(&function) {
-            let returned = body.terminator().map(Op::operands).unwrap_or_default();
-            results = returned.into_iter().map(|v| self.of(v)).collect();
+            results = self.returned_types(function, results);
         }
         self.signatures.insert(function, (inputs, results));
         Ok(())
+    }
+
+    /// What all returns of a function agree on; elsewhere the given type.
+    fn returned_types(&self, function: Op, mut results: Vec<Type>) -> Vec<Type> {
+        let returns: Vec<Op> = terminators(function.region(0)).filter(|op| op.is("func.return")).collect();
+        for (index, result) in results.iter_mut().enumerate() {
+            let types = returns.iter().filter(|op| index < op.num_operands()).map(|op| self.of(op.operand(index)));
+            let types: HashSet<Type> = types.collect();
+            if let [ty] = Vec::from_iter(types)[..] {
+                *result = ty;
+            }
+        }
+        results
     }
 
     /// Results: the type of the first operand that is the same buffer, else a fresh row-major buffer.
@@ -134,12 +168,7 @@ impl<'a> BufferTypes<'a> {
             let ty = found.get(&result).copied().unwrap_or_else(|| self.identity(result.ty()));
             self.set(result, ty);
         }
-        for region in op.regions() {
-            for block in region.blocks() {
-                self.walk(block)?;
-            }
-        }
-        Ok(())
+        op.regions().into_iter().flat_map(dominators_first).try_for_each(|block| self.walk(block))
     }
 
     /// Predicts everything in a block, in order.
@@ -151,9 +180,7 @@ impl<'a> BufferTypes<'a> {
             match self.models.taking_part(op, self.options).cloned() {
                 Some(model) if has_tensors(op) => model.buffer_types(op, self)?,
                 _ => {
-                    for inner in op.regions().into_iter().flat_map(|r| r.blocks()) {
-                        self.walk(inner)?;
-                    }
+                    op.regions().into_iter().flat_map(dominators_first).try_for_each(|inner| self.walk(inner))?;
                 }
             }
         }
@@ -193,12 +220,30 @@ impl<'a> BufferTypes<'a> {
         }
         let (Some(first), Some(second)) = (a.as_memref(), b.as_memref()) else { return Ok(a) };
         if first.memory_space != second.memory_space {
-            let message =
-                format!("one value of {} is {a}, another one {b}: they are in different memory spaces", op.name());
-            let help = "copy one of them with bufferization.alloc_tensor copy(..) into the other's space";
-            return Err(Diagnostic::error("B0108", op.location(), message).with_help(help).into());
+            return Err(self.different_spaces(op, a, b));
         }
         Ok(dynamic_layout(&first))
+    }
+
+    fn different_spaces(&self, op: Op, a: Type, b: Type) -> Diagnostics {
+        let name = op.name();
+        let message = match name {
+            _ if !self.is_upstream() => {
+                format!("one value of {name} is {a}, another one {b}: they are in different memory spaces")
+            }
+            "scf.if" => "inconsistent memory space on then/else branches".to_owned(),
+            "scf.index_switch" => "inconsistent memory space on switch cases".to_owned(),
+            "scf.for" | "scf.while" => {
+                format!("'{name}' op init_arg and yielded value bufferize to inconsistent memory spaces")
+            }
+            "arith.select" => format!("'{name}' op inconsistent memory space on true/false operands"),
+            _ => format!("'{name}' op incoming operands of block argument have inconsistent memory spaces"),
+        };
+        let error = Diagnostic::error("B0108", op.location(), message)
+            .with_help("copy one of them with bufferization.alloc_tensor copy(..) into the other's space");
+        // The first operation inside that needs the type is the terminator.
+        let inside = if name == "func.func" { None } else { op.body().and_then(Block::terminator) };
+        self.failed(error, inside.unwrap_or(op))
     }
 }
 

@@ -1,23 +1,27 @@
 //! One walk over a function: its tensors, as the facts that the analysis decides on.
 //!
 //! Reads the IR and asks the op models; touches nothing.
-//! Requires: single-block regions, ranked tensors where they are copied.
-//! Limits: operations on tensors without a model (B0101), regions with several blocks (B0102).
+//! Requires: ranked tensors where they are copied.
+//! Ensures: blocks with their successors, a block argument as an alias of what each predecessor passes to it.
+//! Limits: operations on tensors without a model (B0101), several blocks in a region whose model expects one (B0102).
+//!
+//! Two walks: one lists the operations that have tensors or hold some that do, one gives them their ids; then each
+//! listed operation's uses are asked for once. Nothing is asked per pair, so all is linear in the operations.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use monopour_analysis::builder::FactsBuilder;
 use monopour_analysis::facts::{
     Affine, Alias, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use as UseFact, ValueInfo,
 };
-use monopour_analysis::index::{BlockId, IndexVec, OpId, OperandId, ValueId};
-use monopour_ir::{Diagnostic, Diagnostics, Op, Region, Use, Value, WalkOrder};
+use monopour_analysis::index::{BlockId, IndexVec, OpId, OperandId, RegionId, ValueId};
+use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Region, Use, Value, interfaces};
 
 use crate::boundary::{Callees, is_argument_writable};
 use crate::op_model::{
-    AliasModel, Index, OpModel, OpModels, ReadModel, RelationModel, ResultModel, SliceModel, SubsetModel, UseModel,
-    has_tensors,
+    AliasModel, Index, OpModel, OpModels, ReadModel, RegionModel, RelationModel, ResultModel, SliceModel, SubsetModel,
+    UseModel, has_tensors,
 };
 use crate::options::Options;
 use crate::slices::Symbols;
@@ -32,6 +36,13 @@ pub(crate) struct Collected {
     pub(crate) ops: IndexVec<OpId, Op>,
 }
 
+impl Collected {
+    /// The id of a tensor of the function.
+    pub(crate) fn id(&self, value: Value) -> Option<ValueId> {
+        self.value_ids.get(&value).copied()
+    }
+}
+
 /// Collects the facts of a function with a body.
 pub(crate) fn collect(
     function: Op,
@@ -39,52 +50,88 @@ pub(crate) fn collect(
     callees: &Callees,
     options: &Options,
 ) -> Result<Collected, Diagnostics> {
-    let listed = listed_ops(function, models, options)?;
+    let blocks = Listing::of(function, models, options)?;
     let mut collector = Collector {
         models,
         callees,
         options,
-        listed,
         builder: FactsBuilder::new(),
         values: IndexVec::new(),
         value_ids: HashMap::new(),
         operands: IndexVec::new(),
         operand_ids: HashMap::new(),
         ops: IndexVec::new(),
-        op_ids: HashMap::new(),
         symbols: Symbols::default(),
     };
     let root = collector.builder.region(None, RegionInfo::default());
-    let body = function.region(0);
-    collector.body(function, body, root, &|index| is_argument_writable(function, index, options));
+    // Only the entry's arguments come from callers; what other blocks are passed is restricted by where it comes from.
+    collector.region(&blocks, root, &|block, index| {
+        if block == 0 { is_argument_writable(function, index, options) } else { options.bufferize_function_boundaries }
+    });
     collector.uses();
     collector.finish(function)
 }
 
-/// The operations with tensors, and those around them.
-fn listed_ops(function: Op, models: &OpModels, options: &Options) -> Result<HashSet<Op>, Diagnostics> {
-    let mut listed = HashSet::new();
-    let mut errors = Diagnostics::default();
-    for op in function.nested(WalkOrder::Post) {
-        if op == function
-            || !(has_tensors(op)
-                || op.regions().iter().any(|r| r.blocks().iter().any(|b| b.ops().iter().any(|o| listed.contains(o)))))
-        {
-            continue;
+/// An operation with tensors, or around one, with the blocks of each of its regions.
+struct Listed {
+    op: Op,
+    regions: Vec<Vec<ListedBlock>>,
+}
+
+struct ListedBlock {
+    block: Block,
+    ops: Vec<Listed>,
+}
+
+/// The walk that lists operations.
+struct Listing<'a> {
+    models: &'a OpModels,
+    options: &'a Options,
+    errors: Diagnostics,
+}
+
+impl<'a> Listing<'a> {
+    /// The blocks of a function's body.
+    fn of(function: Op, models: &'a OpModels, options: &'a Options) -> Result<Vec<ListedBlock>, Diagnostics> {
+        let mut this = Self { models, options, errors: Diagnostics::default() };
+        let blocks = this.region(function.region(0));
+        if this.errors.has_errors() { Err(this.errors) } else { Ok(blocks) }
+    }
+
+    fn region(&mut self, region: Region) -> Vec<ListedBlock> {
+        region.blocks().into_iter().map(|block| ListedBlock { block, ops: self.block(block) }).collect()
+    }
+
+    fn block(&mut self, block: Block) -> Vec<Listed> {
+        let mut listed = Vec::new();
+        let mut next = block.first_op();
+        while let Some(op) = next {
+            next = op.next();
+            let regions: Vec<_> = op.regions().into_iter().map(|r| self.region(r)).collect();
+            let has_tensors = has_tensors(op);
+            if has_tensors || regions.iter().flatten().any(|b| !b.ops.is_empty()) {
+                self.check(op, has_tensors, regions.iter().any(|r| r.len() > 1));
+                listed.push(Listed { op, regions });
+            }
         }
-        listed.insert(op);
-        let stays = options.allow_unknown_ops || !options.dialect_filter.is_empty() || op.dialect() == "func";
-        if has_tensors(op) && models.taking_part(op, options).is_none() && !stays {
-            errors.0.push(unknown_op(op));
-        }
-        if op.regions().iter().any(|r| r.blocks().len() > 1) {
-            errors.0.push(several_blocks(op));
+        listed
+    }
+
+    fn check(&mut self, op: Op, has_tensors: bool, has_several_blocks: bool) {
+        let options = self.options;
+        match self.models.taking_part(op, options) {
+            Some(model) if has_several_blocks && !model.has_several_blocks(op) => {
+                self.errors.0.push(several_blocks(op, options));
+            }
+            Some(model) => self.errors.0.extend(model.refuse(op, options)),
+            None => {
+                let stays = options.allow_unknown_ops || !options.dialect_filter.is_empty() || op.dialect() == "func";
+                if has_tensors && !stays {
+                    self.errors.0.push(unknown_op(op));
+                }
+            }
         }
     }
-    if function.regions().iter().any(|r| r.blocks().len() > 1) {
-        errors.0.push(several_blocks(function));
-    }
-    if errors.has_errors() { Err(errors) } else { Ok(listed) }
 }
 
 /// What stays on tensors may return its operands.
@@ -93,14 +140,31 @@ fn unknown_aliases(op: Op) -> Vec<AliasModel> {
     tensors.map(|r| AliasModel { definite: false, ..AliasModel::unknown(r) }).collect()
 }
 
+/// A region of an operation that stays: what it says itself of when the region runs.
+///
+/// (Upstream takes the regions of such operations as running once: LLVM 22 lets an iteration of `scf.parallel` write what
+/// the next one reads.)
+fn region_of_others(op: Op, region: usize) -> RegionModel {
+    let parallel = matches!(op.name(), "scf.parallel" | "affine.parallel");
+    let repetitive = parallel || (interfaces::is_loop_like(op) && interfaces::is_repetitive_region(op, region));
+    RegionModel { repetitive, parallel, ..RegionModel::default() }
+}
+
 fn unknown_op(op: Op) -> Diagnostic {
     let message = format!("{} has tensors, and nothing says how it uses their memory", op.name());
     Diagnostic::error("B0101", op.location(), message)
         .with_help("rewrite it to linalg or tensor operations, or register an op model")
 }
 
-fn several_blocks(op: Op) -> Diagnostic {
-    let message = format!("a region of {} has several blocks; only structured control flow is bufferized", op.name());
+fn several_blocks(op: Op, options: &Options) -> Diagnostic {
+    let message = match options.extensions {
+        true => format!("a region of {} has several blocks, and its model expects one", op.name()),
+        false => format!(
+            "'{}' op op or BufferizableOpInterface implementation does not support unstructured control flow, \
+             but at least one region has multiple blocks",
+            op.name()
+        ),
+    };
     Diagnostic::error("B0102", op.location(), message)
         .with_help("lift branches to scf.if, scf.for and scf.while (pass lift-cf-to-scf)")
 }
@@ -154,38 +218,41 @@ struct Collector<'a> {
     models: &'a OpModels,
     callees: &'a Callees,
     options: &'a Options,
-    listed: HashSet<Op>,
     builder: FactsBuilder,
     values: IndexVec<ValueId, Value>,
     value_ids: HashMap<Value, ValueId>,
     operands: IndexVec<OperandId, Use>,
     operand_ids: HashMap<(Op, usize), OperandId>,
     ops: IndexVec<OpId, Op>,
-    op_ids: HashMap<Op, OpId>,
     symbols: Symbols,
 }
 
 impl Collector<'_> {
     /// Operations, results, regions and arguments: everything that an alias can name must have its id first.
-    fn body(
-        &mut self,
-        parent: Op,
-        region: Region,
-        id: monopour_analysis::index::RegionId,
-        writable: &dyn Fn(usize) -> bool,
-    ) {
-        for block in region.blocks() {
-            let block_id = self.builder.block(id);
-            for (index, arg) in block.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_tensor()) {
-                let info = ValueInfo { writable: writable(index), ..self.info(arg) };
-                let value = self.builder.argument(block_id, info);
-                self.name(arg, value);
-            }
-            for op in block.ops().into_iter().filter(|op| self.listed.contains(op)).collect::<Vec<_>>() {
-                self.op(op, block_id);
+    ///
+    /// `writable` is asked with the positions of a block and of its argument.
+    fn region(&mut self, blocks: &[ListedBlock], id: RegionId, writable: &dyn Fn(usize, usize) -> bool) {
+        let ids: Vec<BlockId> = blocks.iter().map(|_| self.builder.block(id)).collect();
+        if blocks.len() > 1 {
+            let id_of: HashMap<Block, BlockId> = blocks.iter().zip(&ids).map(|(b, id)| (b.block, *id)).collect();
+            for (from, block) in ids.iter().zip(blocks) {
+                for successor in block.block.successors() {
+                    if let Some(to) = id_of.get(&successor) {
+                        self.builder.block_successor(*from, *to);
+                    }
+                }
             }
         }
-        debug_assert!(parent.regions().contains(&region), "the region is the parent's");
+        for (position, (block, id)) in blocks.iter().zip(ids).enumerate() {
+            for (index, arg) in block.block.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_tensor()) {
+                let info = ValueInfo { writable: writable(position, index), ..self.info(arg) };
+                let value = self.builder.argument(id, info);
+                self.name(arg, value);
+            }
+            for op in &block.ops {
+                self.op(op, id);
+            }
+        }
     }
 
     fn info(&self, value: Value) -> ValueInfo {
@@ -202,11 +269,11 @@ impl Collector<'_> {
         self.value_ids.insert(value, id);
     }
 
-    fn op(&mut self, op: Op, block: BlockId) {
+    fn op(&mut self, listed: &Listed, block: BlockId) {
+        let op = listed.op;
         let label = u32::try_from(self.ops.len()).unwrap_or(u32::MAX);
         let id = self.builder.op(block, label);
         self.ops.push(op);
-        self.op_ids.insert(op, id);
         let model = self.models.taking_part(op, self.options).cloned();
         for (index, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
             // What is made elsewhere must not be written.
@@ -223,8 +290,8 @@ impl Collector<'_> {
             self.name(result, value);
         }
         let mut region_ids = Vec::new();
-        for (index, region) in op.regions().into_iter().enumerate() {
-            let known = model.as_ref().map(|m| m.region(op, index)).unwrap_or_default();
+        for (index, blocks) in listed.regions.iter().enumerate() {
+            let known = model.as_ref().map_or_else(|| region_of_others(op, index), |m| m.region(op, index));
             let info = RegionInfo {
                 repetitive: known.repetitive,
                 parallel: known.parallel,
@@ -233,7 +300,7 @@ impl Collector<'_> {
             };
             let region_id = self.builder.region(Some(id), info);
             region_ids.push(region_id);
-            self.body(op, region, region_id, &|_| known.writable_arguments);
+            self.region(blocks, region_id, &|_, _| known.writable_arguments);
         }
         if let Some(edges) = model.as_ref().and_then(|m| m.region_branches(op)) {
             self.builder.region_branch(id);

@@ -8,17 +8,15 @@
 //!
 //! Requires: decisions for this function. Ensures: every use that remains is in place.
 //! The copy is of the result where that is a slice, and has no contents where nobody would see them.
-//! A tensor that a loop hands on is copied, too, if it may share memory with something outside the loop or with another
-//! tensor handed on: a loop's result shares memory with its own initial value only.
+//! Tensors that loops hand on are copied, too, where [`crate::loop_copies`] says so.
 
-use monopour_analysis::facts::ValueDef;
 use monopour_analysis::index::{OperandId, ValueId};
 use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Reason};
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value};
 
 use crate::buffer_type::memory_space;
 use crate::collect::Collected;
-use crate::models::handed_on;
+use crate::loop_copies::copied_in_loops;
 use crate::options::Options;
 use crate::rewrite::location_of;
 
@@ -51,7 +49,7 @@ pub(crate) fn run(
     let mut rw = Rewriter::new(first.context());
     let mut remarks = Remarks::default();
     // Decided on the tensors as they are; the loop below changes them.
-    let escaping = escaping_yields(collected, decisions, options);
+    let escaping = copied_in_loops(collected, decisions, options, &takes_part);
     // What stays on tensors copies for itself, when it is bufferized.
     for (id, used) in collected.operands.iter_enumerated().filter(|(_, used)| takes_part(used.op)) {
         let Some(copy) = decisions.copy(id) else { continue };
@@ -128,55 +126,6 @@ fn dynamic_sizes(rw: &mut Rewriter, at: Op, tensor: Value) -> Result<Vec<Value>,
         sizes.push(dim.result(0));
     }
     Ok(sizes)
-}
-
-/// Tensors that a loop hands on though they may share memory with a value outside the loop other than their own
-/// argument, with another tensor that it hands on at the same time, or with memory that must not be written.
-fn escaping_yields(collected: &Collected, decisions: &Decisions, options: &Options) -> Vec<Use> {
-    if options.copy_before_write {
-        return vec![];
-    }
-    let mut found = Vec::new();
-    for op in collected.ops.iter() {
-        let mut kept: Vec<(Op, ValueId)> = Vec::new();
-        for (terminator, index, argument) in handed_on(*op) {
-            let Some(&id) = collected.value_ids.get(&terminator.operand(index)) else { continue };
-            let argument = argument.and_then(|a| collected.value_ids.get(&a).copied());
-            let is_shared = kept.iter().any(|(other, v)| *other == terminator && decisions.may_alias(*v, id));
-            if is_shared || escapes(collected, decisions, *op, id, argument) {
-                found.push(Use { op: terminator, index });
-            } else {
-                kept.push((terminator, id));
-            }
-        }
-    }
-    found
-}
-
-fn escapes(
-    collected: &Collected,
-    decisions: &Decisions,
-    loop_op: Op,
-    value: ValueId,
-    argument: Option<ValueId>,
-) -> bool {
-    collected.facts.values().iter_enumerated().any(|(other, info)| {
-        if Some(other) == argument || !decisions.may_alias(other, value) {
-            return false;
-        }
-        // The next iteration may write to what it is handed.
-        if !info.info.writable {
-            return true;
-        }
-        let other = collected.values[other];
-        let region_op = other.block().and_then(|b| b.parent_op());
-        let inside = region_op.is_some_and(|p| p.is_inside(loop_op));
-        match info.def {
-            ValueDef::Result(_) => !inside,
-            // Another argument of this loop is somebody else's buffer.
-            ValueDef::Argument(_) => !inside || region_op == Some(loop_op),
-        }
-    })
 }
 
 /// Number of bytes, in words.

@@ -19,11 +19,13 @@
 //! [`Options::copy_before_write`] decides nothing and copies before every write: the slow program that is surely right.
 
 mod annotate;
+mod block_types;
 mod boundary;
 mod buffer_type;
 mod collect;
 mod eliminate_empty_tensors;
 mod insert_copies;
+mod loop_copies;
 mod models;
 mod one_shot;
 pub mod op_model;

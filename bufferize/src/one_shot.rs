@@ -20,13 +20,13 @@ use std::collections::{HashMap, HashSet};
 use monopour_analysis::facts::{Facts, Relation, Subset};
 use monopour_analysis::index::{SliceId, ValueId};
 use monopour_analysis::one_shot::{self, Decisions, Heuristic, InPlaceAnalysis, Placement};
-use monopour_ir::{Diagnostic, Diagnostics, Op, Use, Value};
+use monopour_ir::{Diagnostic, Diagnostics, Op, Use};
 
 use crate::boundary::{Callees, callees_first, summarise};
 use crate::buffer_type::BufferTypes;
 use crate::collect::{Collected, collect};
 use crate::insert_copies::Remarks;
-use crate::models::handed_on;
+use crate::models::{HandedOn, handed_on};
 use crate::op_model::OpModels;
 use crate::options::{AnalysisHeuristic, Options};
 use crate::{annotate, insert_copies, rewrite, shared_outputs};
@@ -136,7 +136,10 @@ fn analyse_all(
     let functions = module.find_all("func.func");
     let mut analysed = Analysed { functions: vec![], callees: Callees::new(&functions) };
     for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
-        shared_outputs::run(function);
+        // By value semantics; upstream lets iterations see what others wrote.
+        if options.extensions {
+            shared_outputs::run(function);
+        }
         let collected = collect(function, models, &analysed.callees, options)?;
         let name = function.symbol_name().unwrap_or_default();
         let chosen = choose(&name, &collected.facts, decide(&collected, options)?);
@@ -255,30 +258,30 @@ pub(crate) fn decide(collected: &Collected, options: &Options) -> Result<Decisio
     })
 }
 
-/// Unless allocations may leave loops, what a loop yields is the buffer of its iteration argument.
+/// Unless allocations may leave loops, what a loop yields is the buffer of its iteration argument: the first that is not.
 fn verify_loops(collected: &Collected, decisions: &Decisions, options: &Options) -> Result<(), Diagnostics> {
-    // Without an analysis nothing is known to be the same buffer.
-    if options.allow_return_allocs_from_loops || options.copy_before_write {
+    // Without an analysis nothing is known to be the same buffer. With extensions a loop copies what it has to.
+    if options.allow_return_allocs_from_loops || options.copy_before_write || options.extensions {
         return Ok(());
     }
-    let mut errors = Diagnostics::default();
-    let id = |value: Value| collected.value_ids.get(&value).copied();
-    for op in collected.ops.iter() {
-        for (terminator, index, argument) in handed_on(*op) {
-            let (Some(value), argument) = (id(terminator.operand(index)), argument.and_then(id)) else { continue };
-            if argument.is_some_and(|a| decisions.are_equivalent(a, value)) {
-                continue;
-            }
-            let what = if terminator.is("scf.condition") { "condition" } else { "yield" };
-            let position = index - usize::from(terminator.is("scf.condition"));
-            let message = format!("{what} operand #{position} is not equivalent to the corresponding iter bbArg");
-            errors.0.push(
-                Diagnostic::error("B0106", terminator.location(), message)
-                    .with_help("yield the tensor that was updated in place, or allow allocations to leave loops"),
-            );
+    for handed in collected.ops.iter().flat_map(|op| handed_on(*op)) {
+        let HandedOn { terminator, index, argument, .. } = handed;
+        let (Some(value), argument) = (collected.id(terminator.operand(index)), argument.and_then(|a| collected.id(a)))
+        else {
+            continue;
+        };
+        if argument.is_some_and(|a| decisions.are_equivalent(a, value)) {
+            continue;
         }
+        let is_condition = terminator.is("scf.condition");
+        let what = if is_condition { "Condition arg" } else { "Yield operand" };
+        let position = index - usize::from(is_condition);
+        let message = format!("{what} #{position} is not equivalent to the corresponding iter bbArg");
+        let error = Diagnostic::error("B0106", terminator.location(), message)
+            .with_help("yield the tensor that was updated in place, or allow allocations to leave loops");
+        return Err(error.into());
     }
-    if errors.has_errors() { Err(errors) } else { Ok(()) }
+    Ok(())
 }
 
 /// Inserts whose source already is the slice of the destination that they overwrite.

@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use monopour_analysis::facts::Definition;
 use monopour_ir::conversion::{ConversionRewriter, Declined};
-use monopour_ir::{Diagnostics, Op, Value};
+use monopour_ir::{Diagnostic, Diagnostics, Op, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
@@ -234,6 +234,18 @@ pub trait OpModel {
     /// Whether control enters and leaves the regions along these edges only: pairs of region positions.
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         None
+    }
+    /// An error for a form of the operation that cannot be bufferized, whatever is decided.
+    fn refuse(&self, _op: Op, _options: &Options) -> Option<Diagnostic> {
+        None
+    }
+    /// Whether its regions may hold several blocks, with branches between them.
+    fn has_several_blocks(&self, _op: Op) -> bool {
+        false
+    }
+    /// Whether the operation stays on tensors where the arguments of the blocks around it do: branches.
+    fn follows_blocks(&self, _op: Op) -> bool {
+        false
     }
     /// How it reads or overwrites a part of a tensor.
     fn subset(&self, _op: Op) -> Option<SubsetModel> {

@@ -73,10 +73,14 @@ pub(crate) fn run(
         copies: Cell::new(0),
         remarks: RefCell::default(),
     };
-    let stays = |op: Op| models.taking_part(op, options).is_none();
+    let stays = |op: Op| {
+        models.taking_part(op, options).is_none_or(|m| m.follows_blocks(op) && stay_blocks(op, models, options))
+    };
     let mut target = ConversionTarget::new();
     target.unknown_dynamically_legal(|op| !has_tensors(op) || op.is(CAST) || (options.is_partial() && stays(op)));
-    target.dynamically_legal_op("func.func", |op| !options.bufferize_function_boundaries || !has_tensor_signature(op));
+    target.dynamically_legal_op("func.func", |op| {
+        !options.bufferize_function_boundaries || !(has_tensor_signature(op) || has_tensors(op))
+    });
     let mut patterns = PatternSet::new();
     patterns.add_fn("func.func", |op, _, rw| signature(op, rw, &pass));
     patterns.add_fn("*", |op, adaptor, rw| match models.taking_part(op, options) {
@@ -93,6 +97,14 @@ pub(crate) fn run(
         bridge(module)?;
     }
     Ok(Made { allocs: pass.allocs.get(), copies: pass.copies.get(), remarks: pass.remarks.take() })
+}
+
+/// Whether the arguments of the blocks around an operation stay tensors.
+fn stay_blocks(op: Op, models: &OpModels, options: &Options) -> bool {
+    op.parent().is_none_or(|parent| match parent.is("func.func") {
+        true => !options.bufferize_function_boundaries,
+        false => models.taking_part(parent, options).is_none(),
+    })
 }
 
 /// The operands as memrefs; a tensor that something else makes is cast, and becomes a `bufferization.to_buffer` at the end.
@@ -154,11 +166,19 @@ fn signature(op: Op, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Resul
     rw.set_attr(op, "function_type", Attr::ty(ty));
     if let Some(body) = op.body() {
         rw.convert_block_args(body, &inputs);
+        pass.convert_blocks(rw, op.region(0));
     }
     Ok(())
 }
 
 impl Rewriting<'_> {
+    /// Gives the arguments of a region's blocks their memref types, but for the entry's; branches to them follow.
+    pub(crate) fn convert_blocks(&self, rw: &mut ConversionRewriter, region: Region) {
+        for block in region.blocks().into_iter().skip(1) {
+            let types: Vec<Type> = block.args().into_iter().map(|a| self.types.of(a)).collect();
+            rw.convert_block_args(block, &types);
+        }
+    }
     /// The row-major memref of a tensor type.
     pub fn identity(&self, tensor: Type) -> Type {
         self.types.identity(tensor)

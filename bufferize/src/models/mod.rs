@@ -2,6 +2,7 @@
 
 mod arith;
 mod bufferization;
+mod cf;
 mod func;
 pub(crate) mod interface;
 mod linalg;
@@ -14,13 +15,26 @@ mod tensor_shape;
 mod ub;
 mod vector;
 
+pub(crate) use cf::forwarded;
 use monopour_ir::{Op, Value};
 
 use crate::op_model::OpModels;
 
-/// What a loop's terminators hand on to the next region or iteration: the terminator, the position of each tensor among
-/// its operands, and the argument of the same region whose buffer it may hand on, if there is one.
-pub(crate) fn handed_on(op: Op) -> Vec<(Op, usize, Option<Value>)> {
+/// A tensor that a loop's terminator hands on to the next region or iteration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandedOn {
+    /// The terminator.
+    pub terminator: Op,
+    /// The position of the tensor among its operands.
+    pub index: usize,
+    /// The argument of the same region whose buffer it may hand on, if there is one.
+    pub argument: Option<Value>,
+    /// `scf.condition`: argument and yielded value of the same position in the other region, if there are both.
+    pub other_region: Option<(Value, Value)>,
+}
+
+/// What a loop's terminators hand on.
+pub(crate) fn handed_on(op: Op) -> Vec<HandedOn> {
     match op.name() {
         "scf.for" => scf::handed_on(op),
         "scf.while" => scf_while::handed_on(op),
@@ -32,6 +46,7 @@ pub(crate) fn handed_on(op: Op) -> Vec<(Op, usize, Option<Value>)> {
 pub(crate) fn add_all(models: &mut OpModels) {
     arith::add(models);
     bufferization::add(models);
+    cf::add(models);
     func::add(models);
     linalg::add(models);
     scf::add(models);

@@ -3,6 +3,7 @@
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{DYNAMIC, Diagnostics, Op, OpSpec, Region, Value};
 
+use super::HandedOn;
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, RegionModel, RelationModel, UseModel};
@@ -26,10 +27,11 @@ fn carried(op: Op, index: usize) -> Option<(Value, Value)> {
 }
 
 /// See [`super::handed_on`].
-pub(super) fn handed_on(op: Op) -> Vec<(Op, usize, Option<Value>)> {
-    let Some(yielded) = op.body().and_then(|b| b.terminator()) else { return vec![] };
-    let tensors = (0..op.num_results()).filter(|i| op.result(*i).ty().is_tensor());
-    tensors.filter_map(|i| Some((yielded, i, Some(carried(op, i)?.0)))).collect()
+pub(super) fn handed_on(op: Op) -> Vec<HandedOn> {
+    let (Some(body), Some(terminator)) = (op.body(), op.body().and_then(|b| b.terminator())) else { return vec![] };
+    let tensors = (0..op.num_results()).filter(|i| i + 1 < body.num_args() && op.result(*i).ty().is_tensor());
+    let handed = |index: usize| HandedOn { terminator, index, argument: Some(body.arg(index + 1)), other_region: None };
+    tensors.map(handed).collect()
 }
 
 struct For;

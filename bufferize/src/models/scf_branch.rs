@@ -1,11 +1,13 @@
 //! `scf` without loops: what one of several regions yields is the result, as a memref.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
-use monopour_ir::{Diagnostics, InsertionPoint, Op, Type, Value};
+use monopour_ir::{Diagnostic, Diagnostics, InsertionPoint, Op, Type, Value};
 
+use crate::block_types::terminators;
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, RegionModel, UseModel};
+use crate::options::Options;
 use crate::rewrite::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
@@ -16,7 +18,8 @@ pub(super) fn add(models: &mut OpModels) {
 }
 
 /// Operations that run one of their regions, once.
-const BRANCHES: &[&str] = &["scf.if", "scf.index_switch", "scf.execute_region"];
+const BRANCHES: &[&str] = &["scf.if", "scf.index_switch", EXECUTE_REGION];
+const EXECUTE_REGION: &str = "scf.execute_region";
 
 struct Branch;
 
@@ -25,15 +28,28 @@ impl OpModel for Branch {
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         Some(vec![])
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
-        let blocks: Vec<_> = op.regions().into_iter().filter_map(|r| r.entry()).collect();
-        for block in &blocks {
-            types.walk(*block)?;
+    fn region(&self, op: Op, _region: usize) -> RegionModel {
+        RegionModel { writable_arguments: op.is(EXECUTE_REGION), ..RegionModel::default() }
+    }
+    fn refuse(&self, op: Op, options: &Options) -> Option<Diagnostic> {
+        if options.extensions || !op.is(EXECUTE_REGION) || yields(op).len() == 1 {
+            return None;
         }
+        let message = format!("'{EXECUTE_REGION}' op op without unique scf.yield is not supported");
+        let help = "branch to one block that yields, or set the option 'extensions'";
+        Some(Diagnostic::error("B0104", op.location(), message).with_help(help))
+    }
+    fn has_several_blocks(&self, op: Op) -> bool {
+        op.is(EXECUTE_REGION)
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        for region in op.regions() {
+            types.walk_region(op, region)?;
+        }
+        let yields = yields(op);
         for (i, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
             let mut ty = None;
-            for block in &blocks {
-                let Some(yielded) = block.terminator().filter(|t| i < t.num_operands()) else { continue };
+            for yielded in yields.iter().filter(|y| i < y.num_operands()) {
                 let new = types.of(yielded.operand(i));
                 ty = Some(match ty {
                     None => new,
@@ -54,9 +70,17 @@ impl OpModel for Branch {
     ) -> Result<(), Declined> {
         let types: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
         let new = pass.recreate(rw, op, buffers.operands(), &types)?;
+        for region in new.regions() {
+            pass.convert_blocks(rw, region);
+        }
         rw.replace_op(op, &new.results());
         Ok(())
     }
+}
+
+/// The yields of an operation, in all blocks of its regions.
+fn yields(op: Op) -> Vec<Op> {
+    op.regions().into_iter().flat_map(terminators).filter(|t| t.is("scf.yield")).collect()
 }
 
 /// The values that take over a yielded operand: results, and the iteration argument of a loop.
@@ -92,7 +116,7 @@ impl OpModel for Yield {
     }
     fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         let Some(parent) = op.parent().filter(|p| BRANCHES.contains(&p.name())) else { return vec![] };
-        let certain = parent.is("scf.execute_region");
+        let certain = parent.is(EXECUTE_REGION) && yields(parent).len() == 1;
         let result = parent.result(operand);
         vec![if certain { AliasModel::equivalent(result) } else { AliasModel::maybe(result) }]
     }

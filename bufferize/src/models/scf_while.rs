@@ -3,6 +3,7 @@
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Block, Diagnostics, InsertionPoint, Op, Value};
 
+use super::HandedOn;
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, RegionModel, RelationModel, UseModel};
@@ -30,24 +31,27 @@ fn parts(op: Op) -> Option<Parts> {
     Some(Parts { before, condition: before.terminator()?, after, yielded: after.terminator()? })
 }
 
-/// For each terminator of a loop, the position of each tensor operand, and the argument of its own region and position whose
-/// buffer it may hand on; none where the operand has no such argument.
-pub(super) fn handed_on(op: Op) -> Vec<(Op, usize, Option<Value>)> {
+/// See [`super::handed_on`].
+pub(super) fn handed_on(op: Op) -> Vec<HandedOn> {
     let Some(p) = parts(op) else { return vec![] };
     let own = |block: Block, index: usize, value: Value| {
         (index < block.num_args()).then(|| block.arg(index)).filter(|a| a.ty() == value.ty())
     };
     let mut found = Vec::new();
-    for i in CONDITION..p.condition.num_operands() {
-        let value = p.condition.operand(i);
+    for index in CONDITION..p.condition.num_operands() {
+        let (value, position) = (p.condition.operand(index), index - CONDITION);
         if value.ty().is_tensor() {
-            found.push((p.condition, i, own(p.before, i - CONDITION, value)));
+            let argument = own(p.before, position, value);
+            let after = (position < p.after.num_args().min(p.yielded.num_operands()))
+                .then(|| (p.after.arg(position), p.yielded.operand(position)));
+            found.push(HandedOn { terminator: p.condition, index, argument, other_region: after });
         }
     }
-    for i in 0..p.yielded.num_operands() {
-        let value = p.yielded.operand(i);
+    for index in 0..p.yielded.num_operands() {
+        let value = p.yielded.operand(index);
         if value.ty().is_tensor() {
-            found.push((p.yielded, i, own(p.after, i, value)));
+            let argument = own(p.after, index, value);
+            found.push(HandedOn { terminator: p.yielded, index, argument, other_region: None });
         }
     }
     found

@@ -35,13 +35,52 @@ fn unknown_op() {
 }
 
 #[test]
-fn several_blocks() {
-    let text = "func.func @f(%t: tensor<8xf32>) -> tensor<8xf32> {
-        cf.br ^next
-      ^next:
-        return %t : tensor<8xf32>
+fn several_blocks_where_the_model_expects_one() {
+    let module = parse(
+        "func.func @f(%t: tensor<8xf32>) -> tensor<8xf32> {
+        %r = scf.execute_region -> tensor<8xf32> {
+          cf.br ^next
+        ^next:
+          scf.yield %t : tensor<8xf32>
+        }
+        return %r : tensor<8xf32>
+    }",
+    );
+    let mut models = OpModels::upstream();
+    models.add("scf.execute_region", crate::support::WrongModel);
+    let errors = run_with_models(module.op(), &boundaries(), &models).expect_err("the model expects one block");
+    assert_eq!(errors.0[0].code, "B0102");
+    assert!(errors.0[0].message.contains("does not support unstructured control flow"), "{errors}");
+    let extensions = Options { extensions: true, ..boundaries() };
+    let errors = run_with_models(module.op(), &extensions, &models).expect_err("the model expects one block");
+    assert_eq!(errors.0[0].message, "a region of scf.execute_region has several blocks, and its model expects one");
+}
+
+#[test]
+fn a_block_argument_without_a_type() {
+    let text = "func.func @f() {
+        return
+      ^b(%t: tensor<8xf32>):
+        cf.br ^b(%t : tensor<8xf32>)
     }";
-    fails("B0102", text, &boundaries());
+    let message = fails("B0110", text, &boundaries());
+    assert!(message.contains("'func.func' op could not infer buffer type of block argument"), "{message}");
+    let message = fails("B0110", text, &Options { extensions: true, ..boundaries() });
+    assert!(message.contains("it is passed nothing but itself"), "{message}");
+}
+
+#[test]
+fn blocks_in_different_memory_spaces() {
+    let text = "#g = #gpu.address_space<global>
+      func.func @f(%c: i1) {
+        %t = bufferization.alloc_tensor() : tensor<8xf32>
+        %u = bufferization.alloc_tensor() {memory_space = #g} : tensor<8xf32>
+        cf.cond_br %c, ^b(%t : tensor<8xf32>), ^b(%u : tensor<8xf32>)
+      ^b(%a: tensor<8xf32>):
+        return
+    }";
+    let message = fails("B0108", text, &boundaries());
+    assert!(message.contains("incoming operands of block argument have inconsistent memory spaces"), "{message}");
 }
 
 #[test]
@@ -91,7 +130,7 @@ fn loop_yields_another_buffer() {
         return %r : tensor<8xf32>
     }";
     let message = fails("B0106", text, &boundaries());
-    assert!(message.contains("yield operand #0") && message.contains("test.mlir:7:11"), "{message}");
+    assert!(message.contains("Yield operand #0") && message.contains("test.mlir:7:11"), "{message}");
 }
 
 #[test]

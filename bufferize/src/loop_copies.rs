@@ -1,0 +1,149 @@
+//! Which tensors a loop must copy before it hands them on.
+//!
+//! ```text
+//! scf.for .. iter_args(%a = %x, %b = %y) {           scf.for .. iter_args(%a = %x, %b = %y) {
+//!   scf.yield %b, %a                           ==>     %c = bufferization.alloc_tensor() copy(%b)
+//! }                                                    %d = bufferization.alloc_tensor() copy(%a)
+//!                                                      scf.yield %c, %d
+//! ```
+//!
+//! A loop's result shares memory with its own initial value only, and an iteration may write to what it is handed.
+//! So a tensor is copied if it may be memory of a value outside of the loop or of an argument other than its own, memory that must
+//! not be written, or memory that is handed on twice. A condition of `scf.while` is copied, too, unless it and the yield both
+//! hand on their own arguments; a yield may hand on any argument then, for each is a buffer of its own.
+//!
+//! One pass over the values sums up each alias class by where its values are defined; a question costs a binary search.
+//! Source: the copies that MLIR's One-Shot Bufferize makes in loops.
+//! Differs: memory that must not be written, what is handed on twice, and what `scf.while` yields are copied, upstream forgets them;
+//! with `extensions`, a condition is copied like a yield: only if it may be memory of something else.
+
+use std::collections::HashMap;
+
+use monopour_analysis::facts::{Span, ValueDef};
+use monopour_analysis::index::ValueId;
+use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis};
+use monopour_ir::{Op, Use, Value};
+
+use crate::collect::Collected;
+use crate::models::{HandedOn, handed_on};
+use crate::options::Options;
+
+/// The operands of loops' terminators that need a copy. `takes_part`: whether an operation has a model.
+pub(crate) fn copied_in_loops(
+    collected: &Collected,
+    decisions: &Decisions,
+    options: &Options,
+    takes_part: impl Fn(Op) -> bool,
+) -> Vec<Use> {
+    // Without an analysis nothing is known to be the same buffer; the loop's initial values are copies.
+    if options.copy_before_write {
+        return vec![];
+    }
+    let loops = collected.ops.iter_enumerated().map(|(id, op)| (id, handed_on(*op)));
+    let loops: Vec<_> = loops.filter(|(_, handed)| !handed.is_empty()).collect();
+    if loops.is_empty() {
+        return vec![];
+    }
+    let classes = Classes::new(collected, decisions, takes_part);
+    let mut found = Vec::new();
+    for (id, handed) in loops {
+        let span = collected.facts.span(id);
+        let is_while = collected.ops[id].is("scf.while") && !options.extensions;
+        let mut kept: Vec<(Op, ValueId)> = Vec::new();
+        for handed in handed {
+            let terminator = handed.terminator;
+            let Some(value) = collected.id(terminator.operand(handed.index)) else { continue };
+            let class = decisions.alias_class(value);
+            let argument = handed.argument.and_then(|a| collected.id(a));
+            let own = argument.filter(|a| decisions.alias_class(*a) == class);
+            let (is_condition, is_yield) = match is_while {
+                true => (terminator.is("scf.condition"), terminator.is("scf.yield")),
+                false => (false, false),
+            };
+            let keep = is_condition && hands_on_its_own(collected, decisions, &handed);
+            let escapes = match is_condition {
+                true => !keep,
+                false => classes.escapes(class, span, own, is_yield),
+            };
+            if escapes || kept.contains(&(terminator, class)) {
+                found.push(Use { op: terminator, index: handed.index });
+            } else {
+                kept.push((terminator, class));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a condition and the yield of the same position both hand on the arguments of their own regions.
+fn hands_on_its_own(collected: &Collected, decisions: &Decisions, handed: &HandedOn) -> bool {
+    let same =
+        |a: Value, b: Value| collected.id(a).zip(collected.id(b)).is_some_and(|(a, b)| decisions.are_equivalent(a, b));
+    let value = handed.terminator.operand(handed.index);
+    handed.argument.is_some_and(|a| same(a, value)) && handed.other_region.is_some_and(|(a, b)| same(a, b))
+}
+
+/// Where the values of an alias class are defined, as positions of the operation around the definition; 0: the function.
+#[derive(Clone, Debug, Default)]
+struct Class {
+    /// Smallest and largest of the results.
+    results: Option<(u32, u32)>,
+    /// All of the block arguments, sorted.
+    arguments: Vec<u32>,
+    /// Values that must not be written: one of them, and whether there are others.
+    read_only: Option<(ValueId, bool)>,
+}
+
+struct Classes {
+    by_value: HashMap<ValueId, Class>,
+}
+
+impl Classes {
+    fn new(collected: &Collected, decisions: &Decisions, takes_part: impl Fn(Op) -> bool) -> Self {
+        let facts = &collected.facts;
+        let around = |op| facts.parent_of(op).map_or(0, |parent| facts.span(parent).first + 1);
+        let mut by_value: HashMap<ValueId, Class> = HashMap::new();
+        for (id, value) in facts.values().iter_enumerated() {
+            let class = by_value.entry(decisions.alias_class(id)).or_default();
+            let maker = match value.def {
+                ValueDef::Result(op) => {
+                    let key = around(op);
+                    let (low, high) = class.results.unwrap_or((key, key));
+                    class.results = Some((low.min(key), high.max(key)));
+                    Some(op)
+                }
+                ValueDef::Argument(block) => {
+                    let owner = facts.regions()[facts.blocks()[block].region].op;
+                    class.arguments.push(owner.map_or(0, |owner| facts.span(owner).first + 1));
+                    owner
+                }
+            };
+            // What stays on tensors makes new ones.
+            let is_ours = maker.is_none_or(|op| takes_part(collected.ops[op]));
+            if !value.info.writable && is_ours {
+                class.read_only = Some((class.read_only.map_or(id, |(other, _)| other), class.read_only.is_some()));
+            }
+        }
+        for class in by_value.values_mut() {
+            class.arguments.sort_unstable();
+        }
+        Self { by_value }
+    }
+
+    /// Whether a value of the class may be memory that the loop must not hand on. `own`: the argument that it may be,
+    /// if that is in the class; `any_argument`: it may be any argument of the loop.
+    fn escapes(&self, class: ValueId, span: Span, own: Option<ValueId>, any_argument: bool) -> bool {
+        let Some(class) = self.by_value.get(&class) else { return false };
+        if class.read_only.is_some_and(|(value, others)| others || Some(value) != own) {
+            return true;
+        }
+        let (first, last) = (span.first + 1, span.last + 1);
+        if class.results.is_some_and(|(low, high)| low < first || high > last) {
+            return true;
+        }
+        let below = |limit: u32| class.arguments.partition_point(|key| *key < limit);
+        let (before, of_loop, inside) = (below(first), below(first + 1), below(last + 1));
+        let others = (of_loop - before) - usize::from(own.is_some()).min(of_loop - before);
+        before > 0 || inside < class.arguments.len() || (!any_argument && others > 0)
+    }
+}

@@ -1,0 +1,69 @@
+//! `cf`: a branch passes its operands to the arguments of its successors.
+//!
+//! ```text
+//! cf.cond_br %c, ^a(%t : tensor<4xf32>), ^b           cf.cond_br %c, ^a(%m : memref<4xf32>), ^b
+//! ^a(%x: tensor<4xf32>):                       ==>    ^a(%x: memref<4xf32>):
+//! ```
+//!
+//! Each operand is cast to its own argument's type, so that one branch may name a block several times.
+//! Where the operation around stays on tensors (a function without function boundaries), so do its branches.
+
+use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::{Op, Value};
+
+use crate::boundary::Callees;
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
+use crate::rewrite::Rewriting;
+
+pub(super) fn add(models: &mut OpModels) {
+    for name in BRANCHES {
+        models.add(name, Branch);
+    }
+}
+
+const BRANCHES: &[&str] = &["cf.br", "cf.cond_br", "cf.switch"];
+
+/// The operands that a branch passes on, by position, each with the block argument that takes it over.
+pub(crate) fn forwarded(op: Op) -> Vec<(usize, Value)> {
+    if !BRANCHES.contains(&op.name()) {
+        return vec![];
+    }
+    // The condition or the flag comes first, then what each successor is passed.
+    let first = usize::from(!op.is("cf.br"));
+    let arguments = op.successors().into_iter().flat_map(|block| block.args());
+    (first..op.num_operands()).zip(arguments).collect()
+}
+
+struct Branch;
+
+impl OpModel for Branch {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::NONE
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        self.flows(op, operand).into_iter().map(AliasModel::maybe).collect()
+    }
+    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+        forwarded(op).into_iter().find(|(i, _)| *i == operand).map(|(_, arg)| arg).into_iter().collect()
+    }
+    fn follows_blocks(&self, _op: Op) -> bool {
+        true
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let mut values = buffers.operands().to_vec();
+        for (index, argument) in forwarded(op) {
+            let ty = pass.types.of(argument);
+            if ty.is_memref() {
+                values[index] = pass.cast_or_copy(rw, op, values[index], ty)?;
+            }
+        }
+        rw.set_operands(op, &values);
+        Ok(())
+    }
+}
