@@ -74,6 +74,10 @@ impl BufferTypes<'_> {
         if arguments.is_empty() {
             return order.into_iter().try_for_each(|block| self.walk(block));
         }
+        // What an earlier walk found may have been for another question.
+        for argument in &arguments {
+            self.forget(*argument);
+        }
         for terminator in order.iter().filter_map(|b| b.terminator()) {
             for (index, argument) in forwarded(terminator) {
                 passed.entry(argument).or_default().push(terminator.operand(index));

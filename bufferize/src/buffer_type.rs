@@ -27,6 +27,8 @@ pub struct BufferTypes<'a> {
     callees: &'a Callees,
     types: HashMap<Value, Type>,
     signatures: HashMap<Op, (Vec<Type>, Vec<Type>)>,
+    /// Whether what is walked is asked for before it is rewritten; see [`Self::early`].
+    is_early: bool,
     /// Functions whose results were asked for before they were known: recursion.
     assumed: RefCell<HashSet<Op>>,
 }
@@ -39,6 +41,7 @@ impl<'a> BufferTypes<'a> {
             callees,
             types: HashMap::new(),
             signatures: HashMap::new(),
+            is_early: false,
             assumed: RefCell::default(),
         }
     }
@@ -90,6 +93,35 @@ impl<'a> BufferTypes<'a> {
     /// The row-major memref of a tensor type, in the tensor's memory space.
     pub fn identity(&self, tensor: Type) -> Type {
         identity(self.options, tensor)
+    }
+
+    /// The memref of a new buffer: row-major.
+    ///
+    /// Upstream knows that only of what is rewritten already, and takes any layout for the rest.
+    fn fresh(&self, tensor: Type) -> Type {
+        if self.is_early { self.unknown(tensor) } else { self.identity(tensor) }
+    }
+    /// Walks what upstream asks for before it is rewritten: regions of a branch behind the first, whose yield is rewritten
+    /// first and then needs the type of the result. What is walked so must be walked once more for its own types.
+    ///
+    /// # Errors
+    /// As the walk.
+    pub(crate) fn early<T>(
+        &mut self,
+        walk: impl FnOnce(&mut Self) -> Result<T, Diagnostics>,
+    ) -> Result<T, Diagnostics> {
+        let outer = std::mem::replace(&mut self.is_early, true);
+        let walked = walk(self);
+        self.is_early = outer;
+        walked
+    }
+    /// Whether the walk is one for such an early question.
+    pub(crate) fn is_early(&self) -> bool {
+        self.is_early
+    }
+    /// Forgets a prediction.
+    pub(crate) fn forget(&mut self, value: Value) {
+        self.types.remove(&value);
     }
 
     /// Types of a function's arguments and results.
@@ -165,7 +197,7 @@ impl<'a> BufferTypes<'a> {
             }
         }
         for result in op.results().into_iter().filter(|r| r.ty().is_tensor()) {
-            let ty = found.get(&result).copied().unwrap_or_else(|| self.identity(result.ty()));
+            let ty = found.get(&result).copied().unwrap_or_else(|| self.fresh(result.ty()));
             self.set(result, ty);
         }
         op.regions().into_iter().flat_map(dominators_first).try_for_each(|block| self.walk(block))

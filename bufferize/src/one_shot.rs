@@ -244,6 +244,7 @@ pub(crate) fn decide(collected: &Collected, options: &Options) -> Result<Decisio
         heuristic,
         copy_before_write: options.copy_before_write,
         check_parallel_regions: options.check_parallel_regions,
+        unordered_graph_regions: !options.extensions,
         ..one_shot::Options::default()
     };
     one_shot::decide(&collected.facts, &settings).map_err(|error| {

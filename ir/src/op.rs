@@ -106,11 +106,16 @@ impl Op {
     }
     /// Region by position.
     pub fn region(self, index: usize) -> Region {
-        self.regions()[index]
+        assert!(index < self.num_regions(), "region {index} of {} exists", self.name());
+        Region { raw: c!(mlirOperationGetRegion(self.raw, index as isize)) }
+    }
+    /// Number of regions.
+    pub fn num_regions(self) -> usize {
+        c!(mlirOperationGetNumRegions(self.raw)) as usize
     }
     /// Entry block of the first region.
     pub fn body(self) -> Option<Block> {
-        self.regions().first().and_then(|r| r.entry())
+        if self.num_regions() == 0 { None } else { self.region(0).entry() }
     }
     /// Successor blocks of a terminator.
     pub fn successors(self) -> Vec<Block> {

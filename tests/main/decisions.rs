@@ -28,6 +28,8 @@ fn options() -> Options {
         allow_return_allocs_from_loops: true,
         bufferize_function_boundaries: true,
         function_boundary_type_conversion: FunctionBoundaryTypeConversion::Identity,
+        // Iterations of a parallel loop do not read what others write.
+        extensions: true,
         ..Options::default()
     }
 }

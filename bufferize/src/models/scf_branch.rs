@@ -1,7 +1,7 @@
 //! `scf` without loops: what one of several regions yields is the result, as a memref.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
-use monopour_ir::{Diagnostic, Diagnostics, InsertionPoint, Op, Type, Value};
+use monopour_ir::{Diagnostic, Diagnostics, InsertionPoint, Op, Region, Type, Value};
 
 use crate::block_types::terminators;
 use crate::boundary::Callees;
@@ -43,19 +43,20 @@ impl OpModel for Branch {
         op.is(EXECUTE_REGION)
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
-        for region in op.regions() {
-            types.walk_region(op, region)?;
-        }
-        let yields = yields(op);
-        for (i, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
-            let mut ty = None;
-            for yielded in yields.iter().filter(|y| i < y.num_operands()) {
-                let new = types.of(yielded.operand(i));
-                ty = Some(match ty {
-                    None => new,
-                    Some(old) => types.unify(op, old, new)?,
-                });
+        let mut joined: Vec<Option<Type>> = vec![None; op.num_results()];
+        for (position, region) in op.regions().into_iter().enumerate() {
+            if position > 0 && types.is_upstream() && !types.is_early() {
+                types.early(|types| {
+                    types.walk_region(op, region)?;
+                    join(op, region, &mut joined, types)
+                })?;
+                types.walk_region(op, region)?;
+            } else {
+                types.walk_region(op, region)?;
+                join(op, region, &mut joined, types)?;
             }
+        }
+        for (result, ty) in op.results().into_iter().zip(joined).filter(|(r, _)| r.ty().is_tensor()) {
             let ty = ty.unwrap_or_else(|| types.identity(result.ty()));
             types.set(result, ty);
         }
@@ -76,6 +77,20 @@ impl OpModel for Branch {
         rw.replace_op(op, &new.results());
         Ok(())
     }
+}
+
+/// Widens the types of an operation's results to those of what a region yields.
+fn join(op: Op, region: Region, joined: &mut [Option<Type>], types: &BufferTypes<'_>) -> Result<(), Diagnostics> {
+    for yielded in terminators(region).filter(|t| t.is("scf.yield")) {
+        for (ty, value) in joined.iter_mut().zip(yielded.operands()).filter(|(_, v)| v.ty().is_tensor()) {
+            let new = types.of(value);
+            *ty = Some(match *ty {
+                None => new,
+                Some(old) => types.unify(op, old, new)?,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The yields of an operation, in all blocks of its regions.
@@ -101,9 +116,9 @@ fn targets(op: Op, operand: usize) -> Vec<Value> {
 
 /// The types that a yield's operands must have: of the results, or of the next iteration's arguments.
 fn wanted_types(parent: Op) -> Vec<Type> {
-    let values = match parent.regions().first().and_then(|r| r.entry()) {
-        Some(entry) if parent.is("scf.while") => entry.args(),
-        _ => parent.results(),
+    let values = match parent.is("scf.while") {
+        true => parent.body().map(|entry| entry.args()).unwrap_or_default(),
+        false => parent.results(),
     };
     values.into_iter().map(Value::ty).collect()
 }

@@ -187,11 +187,14 @@ fn a_loop_that_swaps_copies_what_it_yields() {
 
 #[test]
 fn what_a_loop_hands_on_is_its_own() {
-    for (name, copies) in [("for_yields_constant", 1), ("for_swaps", 2), ("while_fresh", 0)] {
+    let cases = [("for_yields_constant", 1, 1), ("for_swaps", 2, 2), ("while_fresh", 1, 0)];
+    for (name, as_upstream, extended) in cases {
         let (_, text) = programs().into_iter().find(|(n, _)| n == name).expect("program exists");
         let (_, options) = option_line(&text);
         let (_, stats) = bufferize(&text, &options).expect("bufferizes");
-        assert_eq!(stats.copies, copies, "{name}");
+        assert_eq!(stats.copies, as_upstream, "{name}");
+        let (_, stats) = bufferize(&text, &Options { extensions: true, ..options }).expect("bufferizes");
+        assert_eq!(stats.copies, extended, "{name} with extensions");
     }
     // One new tensor for two arguments: the second one gets a copy.
     let text = "func.func @main(%t: tensor<8xf32>, %x: f32, %n: index) -> (tensor<8xf32>, tensor<8xf32>) {
@@ -300,7 +303,8 @@ fn without_analysis_there_are_no_more_copies_than_upstreams() {
 #[test]
 fn iterations_do_not_read_what_others_write() {
     let (_, text) = programs().into_iter().find(|(n, _)| n == "forall_reads_other_slice").expect("program exists");
-    let (module, stats) = bufferize(&text, &boundaries()).expect("bufferizes");
+    let options = Options { extensions: true, ..boundaries() };
+    let (module, stats) = bufferize(&text, &options).expect("bufferizes");
     // The loop writes a copy; its argument, which iterations read, is not written.
     assert_eq!(
         stats.remarks.0[0].message,

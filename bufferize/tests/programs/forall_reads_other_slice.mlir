@@ -1,4 +1,3 @@
-// differs: upstream lets iterations read what others write.
 func.func @f(%x: tensor<16xf32>) -> (tensor<16xf32>) {
   %f0 = arith.constant 0.0 : f32
   %r = scf.forall (%i) in (4) shared_outs(%a = %x) -> tensor<16xf32> {

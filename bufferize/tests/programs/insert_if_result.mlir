@@ -1,4 +1,3 @@
-// differs: upstream predicts a dynamic layout for what both branches allocate
 func.func @main(%d: tensor<32xf32>, %c: i1, %f: f32, %g: f32) -> tensor<32xf32> {
   %r = scf.if %c -> tensor<8xf32> {
     %e = tensor.empty() : tensor<8xf32>
