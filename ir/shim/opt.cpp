@@ -18,9 +18,15 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 
@@ -164,6 +170,52 @@ private:
   std::vector<std::shared_ptr<void>> options;
   std::vector<std::function<std::string()>> readers;
 };
+
+// Transform ops call upstream's bufferization, not a pass: says so before the interpreter runs.
+class TransformRemarks : public PassInstrumentation {
+  void runBeforePass(Pass *pass, Operation *op) override {
+    if (pass->getArgument() != "transform-interpreter") return;
+    op->walk([](Operation *inner) {
+      StringRef name = inner->getName().getStringRef();
+      if (name == "transform.bufferization.one_shot_bufferize" || name == "transform.bufferization.eliminate_empty_tensors" ||
+          name == "transform.structured.bufferize_to_allocation" || name == "transform.structured.eliminate_empty_tensors")
+        inner->emitRemark("runs upstream's bufferization, not monopour's");
+    });
+  }
+};
+
+// What mlir-opt does with its parsed command line, with an instrumentation more.
+LogicalResult optMain(int argc, char **argv, DialectRegistry &registry) {
+  llvm::InitLLVM init(argc, argv);
+  auto [input, output] = registerAndParseCLIOptions(argc, argv, "monopour opt: mlir-opt with monopour's passes\n", registry);
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldListPasses()) {
+    printRegisteredPasses();
+    return success();
+  }
+  if (config.shouldShowDialects()) {
+    llvm::outs() << "Available Dialects: ";
+    llvm::interleave(registry.getDialectNames(), llvm::outs(), ",");
+    llvm::outs() << "\n";
+    return success();
+  }
+  // A file of expected diagnostics expects mlir-opt's only.
+  if (!config.shouldVerifyDiagnostics())
+    config.setPassPipelineSetupFn([inner = config](PassManager &pm) {
+      pm.addInstrumentation(std::make_unique<TransformRemarks>());
+      return inner.setupPassPipeline(pm);
+    });
+  std::string error;
+  auto file = openInputFile(input, &error);
+  auto out = file ? openOutputFile(output, &error) : nullptr;
+  if (!out) {
+    llvm::errs() << error << "\n";
+    return failure();
+  }
+  if (failed(MlirOptMain(out->os(), std::move(file), registry, config))) return failure();
+  out->keep();
+  return success();
+}
 } // namespace
 
 extern "C" {
@@ -186,7 +238,7 @@ int monopour_shim_opt_main(int argc, char **argv) {
 #ifdef MONOPOUR_TEST_DIALECT
   test::registerTestDialect(registry);
 #endif
-  return asMainReturnCode(MlirOptMain(argc, argv, "monopour opt: mlir-opt with monopour's passes\n", registry));
+  return asMainReturnCode(optMain(argc, argv, registry));
 }
 
 // Severity: 0 error, 1 warning, 2 remark.

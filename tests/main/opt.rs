@@ -15,7 +15,7 @@ func.func @main(%a: tensor<8x4xf32>, %b: tensor<4x8xf32>) -> tensor<8x8xf32> {
 const BUFFERIZE: &str =
     "-one-shot-bufferize=bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map";
 
-fn start(program: &str, args: &[&str]) -> Output {
+fn start(program: &str, input: &str, args: &[&str]) -> Output {
     let mut child = Command::new(program)
         .args(args)
         .stdin(Stdio::piped())
@@ -23,14 +23,18 @@ fn start(program: &str, args: &[&str]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("starts");
-    child.stdin.take().expect("is piped").write_all(PROGRAM.as_bytes()).expect("takes the input");
+    child.stdin.take().expect("is piped").write_all(input.as_bytes()).expect("takes the input");
     child.wait_with_output().expect("ends")
 }
 
 fn opt(args: &[&str]) -> (Option<i32>, String, String) {
+    opt_on(PROGRAM, args)
+}
+
+fn opt_on(input: &str, args: &[&str]) -> (Option<i32>, String, String) {
     let mut all = vec!["opt", "-"];
     all.extend(args);
-    let output = start(env!("CARGO_BIN_EXE_monopour"), &all);
+    let output = start(env!("CARGO_BIN_EXE_monopour"), input, &all);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
@@ -77,4 +81,47 @@ fn help_lists_both_and_other_flags_are_mlir_opts() {
     }
     let (status, out, _) = opt(&["-split-input-file", "-verify-diagnostics", "--canonicalize", "-cse"]);
     assert_eq!((status, out.contains("linalg.matmul")), (Some(0), true));
+}
+
+#[test]
+fn statistics_go_to_a_file() {
+    let file = std::env::temp_dir().join(format!("monopour-statistics-{}", std::process::id()));
+    let (status, _, err) = opt(&[BUFFERIZE, &format!("--statistics-to={}", file.display())]);
+    assert_eq!((status, err.as_str()), (Some(0), ""));
+    let report = std::fs::read_to_string(&file).expect("is written");
+    std::fs::remove_file(&file).expect("is there");
+    assert!(report.starts_with("one-shot-bufferize\n  (S)        1 num-buffer-alloc"), "{report}");
+    assert!(!report.contains("num-errors"), "{report}");
+    let (status, _, err) = opt(&[BUFFERIZE, "--statistics-to=/nowhere/file"]);
+    assert!(status == Some(2) && err.contains("/nowhere/file"), "{err}");
+}
+
+const TRANSFORM: &str = "\
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%module: !transform.any_op {transform.consumed}) {
+    %0 = transform.bufferization.one_shot_bufferize %module {bufferize_function_boundaries = true}
+        : (!transform.any_op) -> !transform.any_op
+    transform.yield
+  }
+  func.func @f(%t: tensor<4xf32>) -> tensor<4xf32> { return %t : tensor<4xf32> }
+}
+";
+
+#[test]
+fn transform_ops_say_that_they_run_upstreams_engine() {
+    let remark = "<stdin>:3:10: remark: runs upstream's bufferization, not monopour's";
+    let (status, out, err) = opt_on(TRANSFORM, &["--transform-interpreter"]);
+    assert!(status == Some(0) && out.contains("return %arg0 : memref<4xf32"), "{out}{err}");
+    assert!(err.contains(remark), "{err}");
+    // A test of upstream's would not expect it.
+    let (status, _, err) = opt_on(TRANSFORM, &["--transform-interpreter", "-verify-diagnostics"]);
+    assert_eq!((status, err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn lists_of_passes_and_dialects_are_mlir_opts() {
+    let (status, out, _) = opt(&["--show-dialects"]);
+    assert!(status == Some(0) && out.starts_with("Available Dialects: ") && out.contains(",linalg,"), "{out}");
+    let (status, out, _) = opt(&["--list-passes"]);
+    assert!(status == Some(0) && out.contains("one-shot-bufferize"), "{out}");
 }

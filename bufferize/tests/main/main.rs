@@ -6,6 +6,7 @@ mod errors;
 mod execute;
 mod interface;
 mod meaning;
+mod own_op;
 mod random;
 mod rewrite;
 mod support;
