@@ -179,7 +179,7 @@ class TransformRemarks : public PassInstrumentation {
       StringRef name = inner->getName().getStringRef();
       if (name == "transform.bufferization.one_shot_bufferize" || name == "transform.bufferization.eliminate_empty_tensors" ||
           name == "transform.structured.bufferize_to_allocation" || name == "transform.structured.eliminate_empty_tensors")
-        inner->emitRemark("runs upstream's bufferization, not monopour's");
+        emitRemark(inner->getLoc()) << "runs upstream's bufferization, not monopour's";
     });
   }
 };
