@@ -1,68 +1,191 @@
-//! Function boundaries: in which order functions are decided, and what callers know about a decided one.
+//! Function boundaries: who calls whom, in which order functions are decided, and what callers know about a decided one.
 //!
-//! Callees come first, so that a call knows what its callee reads, writes and returns.
-//! A callee without a summary (recursion, no body) reads and writes everything, and may return any argument.
+//! Callees come first, so that a call knows what its callee reads, writes and returns. Functions that call each other form
+//! one component ([`Component`]) and are decided together.
+//! A function without a body is what its arguments' `bufferization.access` says; without one it reads and writes everything,
+//! and may return any argument.
+//!
+//! Only functions of one symbol table take part; those of nested ones (a module in a module) are not looked at.
+//! Building the graph is linear in the number of operations; a call finds its callee without comparing names.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis};
-use monopour_ir::{Attr, Op, Value};
+use monopour_analysis::calls::{self, Summary};
+use monopour_analysis::one_shot::Decisions;
+use monopour_ir::{Attr, Op, Value, WalkOrder};
 
 use crate::collect::Collected;
 use crate::options::Options;
 
-/// What a caller knows about one argument.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ArgumentSummary {
-    /// The contents may be loaded.
-    pub read: bool,
-    /// The buffer may be stored to.
-    pub written: bool,
-    /// Results that may share memory with it.
-    pub aliases: Vec<usize>,
-    /// The only result that certainly is its buffer.
-    pub equivalent: Option<usize>,
-}
-
-/// What a caller knows about a function.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FunctionSummary {
-    /// By position of the argument.
-    pub arguments: Vec<ArgumentSummary>,
-    /// Pairs of results that may share memory though they share it with no argument.
-    pub shared_results: Vec<(usize, usize)>,
-    /// Results that may be memory that must not be written, such as a constant.
-    pub frozen_results: Vec<usize>,
-}
-
-/// Decided functions by symbol name.
+/// The functions of a symbol table, and what is known about them.
 #[derive(Clone, Debug, Default)]
 pub struct Callees {
-    summaries: HashMap<String, FunctionSummary>,
-    functions: HashMap<String, Op>,
+    functions: Vec<Op>,
+    by_name: HashMap<String, usize>,
+    by_call: HashMap<Op, usize>,
+    /// For each function the functions that it calls, with tensors in their signature.
+    called: Vec<Vec<usize>>,
+    summaries: Vec<Option<Summary>>,
+}
+
+/// Functions that are decided together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Component {
+    /// Positions among the functions, callees first as far as there is such an order.
+    pub(crate) members: Vec<usize>,
+    /// Some member calls itself, perhaps through others.
+    pub(crate) is_recursive: bool,
+    /// Recursive, or calls something recursive.
+    pub(crate) reaches_recursion: bool,
 }
 
 impl Callees {
+    /// The call graph of these functions, none of which is decided.
     pub(crate) fn new(functions: &[Op]) -> Self {
-        let by_name = functions.iter().filter_map(|f| Some((f.symbol_name()?, *f))).collect();
-        Self { summaries: HashMap::new(), functions: by_name }
+        let functions = functions.to_vec();
+        let by_name = functions.iter().enumerate().filter_map(|(i, f)| Some((f.symbol_name()?, i))).collect();
+        let summaries = functions.iter().map(|f| f.body().is_none().then(|| external(*f))).collect();
+        let mut this = Self { functions, by_name, summaries, ..Self::default() };
+        let has_tensors: Vec<bool> = this.functions.iter().map(|f| has_tensor_signature(*f)).collect();
+        for function in this.functions.clone() {
+            let mut called = Vec::new();
+            function.walk(WalkOrder::Pre, |op| {
+                let callee =
+                    op.is("func.call").then(|| callee_of(op).and_then(|name| this.by_name.get(&name))).flatten();
+                if let Some(&callee) = callee {
+                    this.by_call.insert(op, callee);
+                    called.extend(Some(callee).filter(|c| has_tensors[*c]));
+                }
+            });
+            this.called.push(called);
+        }
+        this
     }
-    /// What is known about an argument; none for a function that is not decided.
-    pub fn argument(&self, callee: &str, index: usize) -> Option<&ArgumentSummary> {
-        self.summary(callee)?.arguments.get(index)
+
+    /// The function that a `func.call` calls.
+    pub fn callee(&self, call: Op) -> Option<Op> {
+        self.position(call).map(|position| self.functions[position])
+    }
+    /// What is known about the function that a `func.call` calls; none if it is not decided.
+    pub fn summary_of(&self, call: Op) -> Option<&Summary> {
+        self.summaries[self.position(call)?].as_ref()
     }
     /// What is known about a function; none for one that is not decided.
-    pub fn summary(&self, callee: &str) -> Option<&FunctionSummary> {
-        self.summaries.get(callee)
+    pub fn summary(&self, name: &str) -> Option<&Summary> {
+        self.summaries[*self.by_name.get(name)?].as_ref()
     }
     /// The function of a name.
-    pub fn function(&self, callee: &str) -> Option<Op> {
-        self.functions.get(callee).copied()
+    pub fn function(&self, name: &str) -> Option<Op> {
+        self.by_name.get(name).map(|position| self.functions[*position])
     }
-    pub(crate) fn insert(&mut self, function: Op, summary: FunctionSummary) {
-        if let Some(name) = function.symbol_name() {
-            self.summaries.insert(name, summary);
+    fn position(&self, call: Op) -> Option<usize> {
+        // A call that was made later is not in the table.
+        self.by_call.get(&call).or_else(|| self.by_name.get(&callee_of(call)?)).copied()
+    }
+    pub(crate) fn functions(&self) -> &[Op] {
+        &self.functions
+    }
+    pub(crate) fn at(&self, position: usize) -> Op {
+        self.functions[position]
+    }
+    pub(crate) fn set_summary(&mut self, position: usize, summary: Summary) {
+        self.summaries[position] = Some(summary);
+    }
+    pub(crate) fn insert(&mut self, function: Op, summary: Summary) {
+        if let Some(position) = function.symbol_name().and_then(|name| self.by_name.get(&name).copied()) {
+            self.set_summary(position, summary);
         }
+    }
+
+    /// The strongly connected components of the call graph, callees first (Tarjan's algorithm, without recursion).
+    pub(crate) fn components(&self) -> Vec<Component> {
+        let mut search = Search {
+            called: &self.called,
+            order: vec![None; self.functions.len()],
+            low: vec![0; self.functions.len()],
+            reaches: vec![None; self.functions.len()],
+            open: vec![],
+            met: 0,
+            found: vec![],
+        };
+        for function in 0..self.functions.len() {
+            search.visit(function);
+        }
+        search.found
+    }
+}
+
+/// The functions that stand directly in an op's body.
+pub(crate) fn functions_of(root: Op) -> Vec<Op> {
+    let blocks = root.regions().into_iter().flat_map(|r| r.blocks());
+    blocks.flat_map(|b| b.ops()).filter(|op| op.is("func.func")).collect()
+}
+
+/// Functions with callees before callers; those that call each other one after the other.
+pub(crate) fn callees_first(functions: &[Op]) -> Vec<Op> {
+    let callees = Callees::new(functions);
+    callees.components().into_iter().flat_map(|c| c.members).map(|member| callees.at(member)).collect()
+}
+
+/// Tarjan's search.
+struct Search<'a> {
+    called: &'a [Vec<usize>],
+    /// When a function was met.
+    order: Vec<Option<usize>>,
+    /// The earliest open function that it reaches.
+    low: Vec<usize>,
+    /// For functions of finished components: whether they reach recursion.
+    reaches: Vec<Option<bool>>,
+    open: Vec<usize>,
+    met: usize,
+    found: Vec<Component>,
+}
+
+impl Search<'_> {
+    fn visit(&mut self, root: usize) {
+        if self.order[root].is_some() {
+            return;
+        }
+        let mut path = vec![(root, 0)];
+        while let Some((function, edge)) = path.last_mut() {
+            let function = *function;
+            if *edge == 0 {
+                self.order[function] = Some(self.met);
+                self.low[function] = self.met;
+                self.open.push(function);
+                self.met += 1;
+            }
+            let next = self.called[function].get(*edge).copied();
+            *edge += 1;
+            match next {
+                Some(callee) if self.order[callee].is_none() => path.push((callee, 0)),
+                Some(callee) if self.reaches[callee].is_none() => {
+                    self.low[function] = self.low[function].min(self.order[callee].unwrap_or(self.met));
+                }
+                Some(_) => {}
+                None => {
+                    path.pop();
+                    if let Some((caller, _)) = path.last() {
+                        self.low[*caller] = self.low[*caller].min(self.low[function]);
+                    }
+                    if Some(self.low[function]) == self.order[function] {
+                        self.close(function);
+                    }
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, first: usize) {
+        let start = self.open.iter().rposition(|f| *f == first).unwrap_or(0);
+        let mut members = self.open.split_off(start);
+        // What was met last is called by what was met before.
+        members.reverse();
+        let is_recursive = members.len() > 1 || self.called[first].contains(&first);
+        let calls = members.iter().flat_map(|m| &self.called[*m]);
+        let reaches_recursion = is_recursive || calls.into_iter().any(|callee| self.reaches[*callee] == Some(true));
+        members.iter().for_each(|m| self.reaches[*m] = Some(reaches_recursion));
+        self.found.push(Component { members, is_recursive, reaches_recursion });
     }
 }
 
@@ -71,31 +194,8 @@ pub(crate) fn callee_of(call: Op) -> Option<String> {
     call.attr("callee")?.as_symbol().map(str::to_owned)
 }
 
-/// Functions with callees before callers; those on or behind a cycle come last, in program order.
-pub(crate) fn callees_first(functions: &[Op]) -> Vec<Op> {
-    let names: HashSet<String> = functions.iter().filter_map(|f| f.symbol_name()).collect();
-    let mut waiting: Vec<(Op, HashSet<String>)> = functions
-        .iter()
-        .map(|f| {
-            let calls =
-                f.find_all("func.call").into_iter().filter_map(callee_of).filter(|c| names.contains(c)).collect();
-            (*f, calls)
-        })
-        .collect();
-    let mut ordered = Vec::with_capacity(functions.len());
-    loop {
-        let ready: Vec<Op> = waiting.iter().filter(|(_, calls)| calls.is_empty()).map(|(f, _)| *f).collect();
-        if ready.is_empty() {
-            ordered.extend(waiting.iter().map(|(f, _)| *f));
-            return ordered;
-        }
-        waiting.retain(|(f, _)| !ready.contains(f));
-        let done: HashSet<String> = ready.iter().filter_map(|f| f.symbol_name()).collect();
-        for (_, calls) in &mut waiting {
-            calls.retain(|c| !done.contains(c));
-        }
-        ordered.extend(ready);
-    }
+fn has_tensor_signature(function: Op) -> bool {
+    function.function_type().is_some_and(|(inputs, results)| inputs.iter().chain(&results).any(|t| t.is_tensor()))
 }
 
 /// An attribute of an argument of a function.
@@ -116,74 +216,94 @@ pub(crate) fn is_argument_writable(function: Op, index: usize, options: &Options
     !entry || argument_attr(function, index, "monopour.donate").is_some()
 }
 
+/// The returns of a function.
+pub(crate) fn returns_of(function: Op) -> Vec<Op> {
+    let terminators = function.region(0).blocks().into_iter().filter_map(|b| b.terminator());
+    terminators.filter(|op| op.is("func.return")).collect()
+}
+
 /// What callers have to know about a decided function.
-pub(crate) fn summarise(function: Op, collected: &Collected, decisions: &Decisions) -> FunctionSummary {
-    let Some(body) = function.body() else { return FunctionSummary::default() };
-    let returned: Vec<Value> = body.terminator().map(Op::operands).unwrap_or_default();
-    let facts = &collected.facts;
-    let written: HashSet<_> = facts
-        .operands()
-        .iter_enumerated()
-        .filter(|(id, used)| used.writes && decisions.is_in_place(*id))
-        .map(|(_, used)| decisions.alias_class(used.value))
-        .collect();
-    let summary = |index: usize, arg: Value| -> ArgumentSummary {
-        let Some(&id) = collected.value_ids.get(&arg) else { return ArgumentSummary::default() };
-        let ids = returned.iter().enumerate().filter_map(|(i, v)| Some((i, *collected.value_ids.get(v)?)));
-        let aliases: Vec<_> = ids.filter(|(_, v)| decisions.may_alias(id, *v)).collect();
-        let equivalent = aliases.iter().find(|(_, v)| decisions.are_equivalent(id, *v)).map(|(i, _)| *i);
-        let mut read = facts.is_value_read(id);
-        let mut is_written = written.contains(&decisions.alias_class(id));
-        let declared = argument_attr(function, index, "bufferization.access");
+pub(crate) fn summarise(function: Op, collected: &Collected, decisions: &Decisions) -> Summary {
+    let id = |value: Value| collected.value_ids.get(&value).copied();
+    let arguments: Vec<_> = function.body().map(|b| b.args()).unwrap_or_default().into_iter().map(id).collect();
+    let returns: Vec<Vec<_>> =
+        returns_of(function).into_iter().map(|op| op.operands().into_iter().map(id).collect()).collect();
+    let mut summary = calls::summarise(&collected.facts, decisions, &arguments, &returns);
+    declared_access(function, &mut summary);
+    summary
+}
+
+/// The worst case in everything but what results share, and whether they may be written.
+pub(crate) fn weakened(function: Op, summary: &Summary) -> Summary {
+    let mut unknown = unknown(function);
+    unknown.result_classes.clone_from(&summary.result_classes);
+    unknown.read_only_results.clone_from(&summary.read_only_results);
+    unknown
+}
+
+/// What recursion starts with: nothing happens, and each result is the argument that it could be by its type.
+pub(crate) fn assumed(function: Op) -> Summary {
+    let (inputs, results) = function.function_type().unwrap_or_default();
+    let mut summary = Summary::nothing(inputs.len(), results.len());
+    let mut next = 0;
+    for (result, ty) in results.iter().enumerate().filter(|(_, ty)| ty.is_tensor()) {
+        if let Some(argument) = (next..inputs.len()).find(|i| inputs[*i] == *ty) {
+            summary.guess(number(argument), number(result));
+            next = argument + 1;
+        }
+    }
+    summary
+}
+
+/// Nothing is known but the type, and what was declared.
+pub(crate) fn unknown(function: Op) -> Summary {
+    let (inputs, results) = function.function_type().unwrap_or_default();
+    let tensors = |types: &[monopour_ir::Type]| types.iter().map(|t| t.is_tensor()).collect::<Vec<_>>();
+    let mut summary = Summary::unknown(&tensors(&inputs), &tensors(&results));
+    declared_access(function, &mut summary);
+    summary
+}
+
+/// A function without a body. Its results may be one buffer; that they may be written is its part of the agreement.
+fn external(function: Op) -> Summary {
+    let mut summary = unknown(function);
+    let (_, results) = function.function_type().unwrap_or_default();
+    if let Some(first) = results.iter().position(|t| t.is_tensor()) {
+        for (index, _) in results.iter().enumerate().filter(|(_, t)| t.is_tensor()) {
+            summary.result_classes[index] = number(first);
+        }
+    }
+    summary
+}
+
+/// `bufferization.access` overrides what was found.
+fn declared_access(function: Op, summary: &mut Summary) {
+    let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
+    for (argument, attrs) in summary.arguments.iter_mut().zip(attrs) {
+        let declared = attrs.get("bufferization.access");
         if let Some(access) = declared.as_ref().and_then(Attr::as_string) {
-            (read, is_written) = (access.starts_with("read"), access.ends_with("write"));
+            (argument.reads, argument.writes) = (access.starts_with("read"), access.ends_with("write"));
         }
-        ArgumentSummary {
-            read,
-            written: is_written,
-            equivalent: equivalent.filter(|_| aliases.len() == 1),
-            aliases: aliases.into_iter().map(|(i, _)| i).collect(),
-        }
-    };
-    let arguments = body.args().into_iter().enumerate().map(|(i, arg)| summary(i, arg)).collect();
-    FunctionSummary {
-        arguments,
-        shared_results: shared_results(collected, decisions, &returned),
-        frozen_results: frozen_results(collected, decisions, &returned, &body.args()),
     }
 }
 
-/// Pairs of returned tensors that may share memory.
-fn shared_results(collected: &Collected, decisions: &Decisions, returned: &[Value]) -> Vec<(usize, usize)> {
-    let classes: Vec<_> = returned.iter().map(|v| Some(decisions.alias_class(*collected.value_ids.get(v)?))).collect();
-    let mut pairs = Vec::new();
-    for (second, class) in classes.iter().enumerate().filter(|(_, c)| c.is_some()) {
-        // One pair is enough: sharing is taken as transitive.
-        pairs.extend(classes[..second].iter().position(|c| c == class).map(|first| (first, second)));
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+/// For each operand of a return the first argument that certainly is its buffer.
+pub(crate) fn equivalent_arguments(
+    function: Op,
+    returned: Op,
+    collected: &Collected,
+    decisions: &Decisions,
+) -> Vec<Option<usize>> {
+    let class = |value: &Value| collected.value_ids.get(value).map(|id| decisions.equivalence_class(*id));
+    let mut by_class = HashMap::new();
+    for (index, argument) in function.body().map(|b| b.args()).unwrap_or_default().iter().enumerate() {
+        if let Some(class) = class(argument) {
+            by_class.entry(class).or_insert(index);
+        }
     }
-    pairs
-}
-
-/// Returned tensors that may be memory that is not writable, and is no argument's: callers know their arguments.
-fn frozen_results(collected: &Collected, decisions: &Decisions, returned: &[Value], arguments: &[Value]) -> Vec<usize> {
-    let values = collected.facts.values().iter_enumerated();
-    let frozen: HashSet<_> = values
-        .filter(|(id, v)| !v.info.writable && !arguments.contains(&collected.values[*id]))
-        .map(|(id, _)| decisions.alias_class(id))
-        .collect();
-    let is_frozen =
-        |v: &Value| collected.value_ids.get(v).is_some_and(|id| frozen.contains(&decisions.alias_class(*id)));
-    (0..returned.len()).filter(|i| is_frozen(&returned[*i])).collect()
-}
-
-/// For each returned tensor the first argument that certainly is its buffer.
-pub(crate) fn equivalent_arguments(function: Op, collected: &Collected, decisions: &Decisions) -> Vec<Option<usize>> {
-    let Some(body) = function.body() else { return vec![] };
-    let args = body.args();
-    let same = |a: Value, b: Value| match (collected.value_ids.get(&a), collected.value_ids.get(&b)) {
-        (Some(a), Some(b)) => decisions.are_equivalent(*a, *b),
-        _ => false,
-    };
-    let returned = body.terminator().map(Op::operands).unwrap_or_default();
-    returned.into_iter().map(|v| args.iter().position(|a| same(*a, v))).collect()
+    returned.operands().iter().map(|value| by_class.get(&class(value)?).copied()).collect()
 }

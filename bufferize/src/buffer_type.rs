@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, MemRefType, Op, Type, Value};
 
 use crate::block_types::{dominators_first, terminators};
-use crate::boundary::{Callees, callee_of};
+use crate::boundary::Callees;
 use crate::op_model::{AliasModel, Index, OpModels, RelationModel, SliceModel, has_tensors};
 use crate::options::{FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
 
@@ -135,7 +135,7 @@ impl<'a> BufferTypes<'a> {
 
     /// The type of a call's result.
     pub(crate) fn callee_result(&self, call: Op, index: usize, tensor: Type) -> Type {
-        let callee = callee_of(call).and_then(|name| self.callees.function(&name));
+        let callee = self.callees.callee(call);
         let Some(callee) = callee else { return self.boundary(tensor) };
         if !self.signatures.contains_key(&callee) {
             self.assumed.borrow_mut().insert(callee);

@@ -34,7 +34,7 @@ mod rewrite;
 mod shared_outputs;
 mod slices;
 
-pub use boundary::{ArgumentSummary, Callees, FunctionSummary};
+pub use boundary::Callees;
 pub use buffer_type::BufferTypes;
 pub use eliminate_empty_tensors::eliminate_empty_tensors;
 pub use one_shot::{

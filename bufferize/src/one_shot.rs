@@ -17,12 +17,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use monopour_analysis::calls::{Summary, fixpoint};
 use monopour_analysis::facts::{Facts, Relation, Subset};
 use monopour_analysis::index::{SliceId, ValueId};
 use monopour_analysis::one_shot::{self, Decisions, Heuristic, InPlaceAnalysis, Placement};
 use monopour_ir::{Diagnostic, Diagnostics, Op, Use};
 
-use crate::boundary::{Callees, callees_first, summarise};
+use crate::boundary::{Callees, Component, assumed, functions_of, summarise, weakened};
 use crate::buffer_type::BufferTypes;
 use crate::collect::{Collected, collect};
 use crate::insert_copies::Remarks;
@@ -112,17 +113,36 @@ pub fn analyse(module: Op, options: &Options) -> Result<Vec<FunctionAnalysis>, D
     options.check()?;
     let models = OpModels::upstream();
     let analysed = analyse_all(module, options, &models, &mut keep, &mut Stats::default())?;
-    let functions = analysed.functions.into_iter().map(|(function, collected, decisions)| FunctionAnalysis {
-        name: function.symbol_name().unwrap_or_default(),
-        facts: collected.facts,
-        decisions,
+    let functions = analysed.units.into_iter().map(|unit| FunctionAnalysis {
+        name: unit.root.symbol_name().unwrap_or_default(),
+        facts: unit.collected.facts,
+        decisions: unit.decisions,
     });
     Ok(functions.collect())
 }
 
-/// Every function with a body, decided, and what is known about functions.
+/// One function, decided; without function boundaries, all of the module.
+pub(crate) struct Unit {
+    pub(crate) root: Op,
+    pub(crate) collected: Collected,
+    pub(crate) decisions: Decisions,
+    /// Not one of those that are not analysed, but copied before each write.
+    pub(crate) is_analysed: bool,
+    /// Callers know what it does.
+    pub(crate) has_boundary: bool,
+}
+
+/// What is decided, callees first, and what is known about functions.
 struct Analysed {
-    functions: Vec<(Op, Collected, Decisions)>,
+    units: Vec<Unit>,
+    callees: Callees,
+}
+
+/// What every analysis of a function needs.
+struct Analyser<'a, 'b> {
+    options: &'a Options,
+    models: &'a OpModels,
+    choose: &'a mut Chooser<'b>,
     callees: Callees,
 }
 
@@ -133,34 +153,106 @@ fn analyse_all(
     choose: &mut Chooser<'_>,
     stats: &mut Stats,
 ) -> Result<Analysed, Diagnostics> {
-    let functions = module.find_all("func.func");
-    let mut analysed = Analysed { functions: vec![], callees: Callees::new(&functions) };
-    for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
-        // By value semantics; upstream lets iterations see what others wrote.
-        if options.extensions {
-            shared_outputs::run(function);
-        }
-        let collected = collect(function, models, &analysed.callees, options)?;
-        let name = function.symbol_name().unwrap_or_default();
-        let chosen = choose(&name, &collected.facts, decide(&collected, options)?);
-        let decisions = chosen_decisions(function, &collected, chosen)?;
-        for (id, used) in
-            collected.operands.iter_enumerated().filter(|(_, u)| models.taking_part(u.op, options).is_some())
-        {
-            debug_assert!(used.op.operand(used.index).ty().is_tensor(), "operands are tensors");
-            let count = if decisions.is_in_place(id) { &mut stats.in_place } else { &mut stats.out_of_place };
-            *count += 1;
-        }
-        verify_loops(&collected, &decisions, options)?;
-        let summary = summarise(function, &collected, &decisions);
-        if options.test_analysis_only {
-            let boundary = options.bufferize_function_boundaries.then_some(summary.arguments.as_slice());
-            annotate::run(function, &collected, &decisions, boundary);
-        }
-        analysed.callees.insert(function, summary);
-        analysed.functions.push((function, collected, decisions));
+    // By value semantics; upstream lets iterations see what others wrote.
+    if options.extensions {
+        shared_outputs::run(module);
     }
-    Ok(analysed)
+    let functions = if options.bufferize_function_boundaries { functions_of(module) } else { vec![] };
+    let mut analyser = Analyser { options, models, choose, callees: Callees::new(&functions) };
+    let mut units = Vec::new();
+    for component in analyser.callees.components() {
+        let decided = analyser.component(&component)?;
+        decided.iter().try_for_each(|unit| finish(unit, options, models, stats))?;
+        units.extend(decided);
+    }
+    if !options.bufferize_function_boundaries {
+        let unit = analyser.unit(module)?;
+        finish(&unit, options, models, stats)?;
+        units.push(unit);
+    }
+    if options.test_analysis_only {
+        annotate::run(module, &units, &analyser.callees, options);
+    }
+    Ok(Analysed { units, callees: analyser.callees })
+}
+
+/// Counts the decisions, and checks what they make of loops.
+fn finish(unit: &Unit, options: &Options, models: &OpModels, stats: &mut Stats) -> Result<(), Diagnostics> {
+    let Unit { collected, decisions, .. } = unit;
+    for (id, used) in collected.operands.iter_enumerated().filter(|(_, u)| models.taking_part(u.op, options).is_some())
+    {
+        debug_assert!(used.op.operand(used.index).ty().is_tensor(), "operands are tensors");
+        let count = if decisions.is_in_place(id) { &mut stats.in_place } else { &mut stats.out_of_place };
+        *count += 1;
+    }
+    if unit.is_analysed { verify_loops(collected, decisions, options) } else { Ok(()) }
+}
+
+impl Analyser<'_, '_> {
+    /// Decides functions that call each other, and records what callers have to know.
+    fn component(&mut self, component: &Component) -> Result<Vec<Unit>, Diagnostics> {
+        let members: Vec<usize> =
+            component.members.iter().copied().filter(|m| self.callees.at(*m).body().is_some()).collect();
+        if !component.is_recursive {
+            return members.into_iter().map(|member| self.member(member, component).map(|(unit, _)| unit)).collect();
+        }
+        let start = |member: &usize| {
+            let function = self.callees.at(*member);
+            let nothing = assumed(function);
+            if self.is_known(function, component) { nothing } else { weakened(function, &nothing) }
+        };
+        let starts: Vec<_> = members.iter().map(start).collect();
+        let mut units: Vec<Option<Unit>> = members.iter().map(|_| None).collect();
+        let summaries = fixpoint(starts, |index, known| {
+            for (member, summary) in members.iter().zip(known) {
+                self.callees.set_summary(*member, summary.clone());
+            }
+            let (unit, summary) = self.member(members[index], component)?;
+            units[index] = Some(unit);
+            Ok::<_, Diagnostics>(summary)
+        })?;
+        for (member, summary) in members.iter().zip(summaries) {
+            self.callees.set_summary(*member, summary);
+        }
+        Ok(units.into_iter().flatten().collect())
+    }
+
+    /// Whether callers know more about a function than its type.
+    ///
+    /// Upstream knows nothing about functions on or behind a cycle of calls, nor about those that it does not analyse.
+    fn is_known(&self, function: Op, component: &Component) -> bool {
+        self.options.extensions || !(component.reaches_recursion || self.is_copied(function))
+    }
+
+    /// Whether the function is not analysed.
+    fn is_copied(&self, function: Op) -> bool {
+        let filter = &self.options.no_analysis_func_filter;
+        self.options.copy_before_write
+            || (!filter.is_empty() && function.symbol_name().is_some_and(|name| filter.contains(&name)))
+    }
+
+    /// Decides one function with what is known so far, and records its summary.
+    fn member(&mut self, member: usize, component: &Component) -> Result<(Unit, Summary), Diagnostics> {
+        let function = self.callees.at(member);
+        let mut unit = self.unit(function)?;
+        unit.has_boundary = self.is_known(function, component);
+        let mut summary = summarise(function, &unit.collected, &unit.decisions);
+        if !unit.has_boundary {
+            summary = weakened(function, &summary);
+        }
+        self.callees.set_summary(member, summary.clone());
+        Ok((unit, summary))
+    }
+
+    fn unit(&mut self, root: Op) -> Result<Unit, Diagnostics> {
+        let collected = collect(root, self.models, &self.callees, self.options)?;
+        let name = root.symbol_name().unwrap_or_default();
+        let is_copied = self.is_copied(root);
+        let decisions = decide(&collected, self.options, is_copied)?;
+        let chosen = (self.choose)(&name, &collected.facts, decisions);
+        let decisions = chosen_decisions(root, &collected, chosen)?;
+        Ok(Unit { root, collected, decisions, is_analysed: !is_copied, has_boundary: false })
+    }
 }
 
 fn chosen_decisions(function: Op, collected: &Collected, chosen: Decisions) -> Result<Decisions, Diagnostics> {
@@ -181,29 +273,29 @@ fn run(
     stats: &mut Stats,
 ) -> Result<(), Diagnostics> {
     options.check()?;
-    let Analysed { functions, callees } = analyse_all(module, options, models, choose, stats)?;
+    let Analysed { units, callees } = analyse_all(module, options, models, choose, stats)?;
     if options.test_analysis_only {
         return Ok(());
     }
     let mut remarks = Remarks::default();
-    for (_, collected, decisions) in &functions {
+    for Unit { collected, decisions, .. } in &units {
         remarks
             .append(insert_copies::run(collected, decisions, options, |op| models.taking_part(op, options).is_some())?);
     }
     let mut types = BufferTypes::new(models, options, &callees);
-    for (function, _, _) in &functions {
-        types.function(*function)?;
+    for unit in &units {
+        types.function(unit.root)?;
     }
     let mut self_copies = HashSet::new();
-    for (_, collected, decisions) in &functions {
+    for Unit { collected, decisions, .. } in &units {
         match relocated(collected, decisions, models, options, &types) {
             Some(decisions) => self_copies.extend(inserts_in_place(collected, &decisions)),
             None => self_copies.extend(inserts_in_place(collected, decisions)),
         }
     }
     let made = rewrite::run(module, models, options, types, self_copies)?;
-    for function in module.find_all("func.func").into_iter().filter(|_| options.bufferize_function_boundaries) {
-        annotate::strip(function);
+    for function in callees.functions() {
+        annotate::strip(*function);
     }
     stats.allocs = made.allocs;
     stats.copies = made.copies;
@@ -234,15 +326,22 @@ fn relocated(
     Some(one_shot::decisions_from_placements(&collected.facts, placements))
 }
 
-pub(crate) fn decide(collected: &Collected, options: &Options) -> Result<Decisions, Diagnostics> {
-    let heuristic = match options.analysis_heuristic {
+pub(crate) fn heuristic(options: &Options) -> Heuristic {
+    match options.analysis_heuristic {
         AnalysisHeuristic::TopDown => Heuristic::TopDown,
         AnalysisHeuristic::Fuzzer => Heuristic::Fuzzer(options.analysis_fuzzer_seed),
         AnalysisHeuristic::BottomUp | AnalysisHeuristic::BottomUpFromTerminators => Heuristic::BottomUp,
-    };
+    }
+}
+
+pub(crate) fn decide(
+    collected: &Collected,
+    options: &Options,
+    copy_before_write: bool,
+) -> Result<Decisions, Diagnostics> {
     let settings = one_shot::Options {
-        heuristic,
-        copy_before_write: options.copy_before_write,
+        heuristic: heuristic(options),
+        copy_before_write,
         check_parallel_regions: options.check_parallel_regions,
         unordered_graph_regions: !options.extensions,
         ..one_shot::Options::default()

@@ -127,28 +127,27 @@ impl Options {
         !self.bufferize_function_boundaries || self.allow_unknown_ops || !self.dialect_filter.is_empty()
     }
 
-    /// Refuses what is not there yet, instead of ignoring it.
+    /// Refuses options that exclude each other, with upstream's words.
     pub(crate) fn check(&self) -> Result<(), Diagnostics> {
-        let missing = [
-            (
-                self.analysis_heuristic == AnalysisHeuristic::BottomUpFromTerminators,
-                "analysis-heuristic=bottom-up-from-terminators",
-            ),
-            (self.dump_alias_sets, "dump-alias-sets"),
-            (self.print_conflicts, "print-conflicts"),
-            (!self.no_analysis_func_filter.is_empty(), "no-analysis-func-filter"),
-        ];
-        if let Some((_, name)) = missing.iter().find(|(set, _)| *set) {
-            return Err(refuse(format!("option '{name}' of one-shot-bufferize is not implemented")));
+        let testing = [(self.dump_alias_sets, "dump-alias-sets"), (self.print_conflicts, "print-conflicts")];
+        if let Some((_, name)) = testing.iter().find(|(set, _)| *set && !self.test_analysis_only) {
+            return Err(refuse(format!("Invalid option: '{name}' requires 'test-analysis-only'")));
         }
         if self.copy_before_write && self.test_analysis_only {
             return Err(refuse(
-                "'copy-before-write' analyses nothing, so 'test-analysis-only' has nothing to show".to_owned(),
+                "Invalid option: 'copy-before-write' cannot be used with 'test-analysis-only'".to_owned(),
+            ));
+        }
+        if !self.no_analysis_func_filter.is_empty() && !self.bufferize_function_boundaries {
+            return Err(refuse(
+                "Invalid option: 'no-analysis-func-filter' requires 'bufferize-function-boundaries'".to_owned(),
             ));
         }
         if self.must_infer_memory_space && self.use_encoding_for_memory_space {
             return Err(refuse(
-                "'must-infer-memory-space' and 'use-encoding-for-memory-space' exclude each other".to_owned(),
+                "only one of 'must-infer-memory-space' and 'use-encoding-for-memory-space' are allowed in \
+                 one-shot-bufferize"
+                    .to_owned(),
             ));
         }
         Ok(())

@@ -3,7 +3,7 @@
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Diagnostics, Op, OpSpec, Value};
 
-use crate::boundary::{Callees, callee_of};
+use crate::boundary::Callees;
 use crate::buffer_type::{BufferTypes, is_cast_safe};
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, UseModel};
 use crate::rewrite::Rewriting;
@@ -45,34 +45,26 @@ struct Call;
 
 impl OpModel for Call {
     fn use_of(&self, op: Op, operand: usize, callees: &Callees) -> UseModel {
-        let known = callee_of(op).and_then(|name| callees.argument(&name, operand).cloned());
-        let Some(known) = known else { return UseModel::READ_WRITE };
-        let reads = if known.read { ReadModel::Yes } else { ReadModel::No };
-        UseModel { reads, writes: known.written, ..UseModel::NONE }
+        let Some(known) = callees.summary_of(op).and_then(|s| s.arguments.get(operand)) else {
+            return UseModel::READ_WRITE;
+        };
+        let reads = if known.reads { ReadModel::Yes } else { ReadModel::No };
+        UseModel { reads, writes: known.writes, ..UseModel::NONE }
     }
     fn aliases(&self, op: Op, operand: usize, callees: &Callees) -> Vec<AliasModel> {
-        let known = callee_of(op).and_then(|name| callees.argument(&name, operand).cloned());
-        let tensors = |i: &usize| op.results().get(*i).is_some_and(|r| r.ty().is_tensor());
-        let Some(known) = known else {
-            return (0..op.num_results())
-                .filter(tensors)
-                .map(|i| AliasModel { definite: false, ..AliasModel::unknown(op.result(i)) })
-                .collect();
+        let alias = |result: usize| AliasModel { definite: false, ..AliasModel::unknown(op.result(result)) };
+        let tensors = |i: &usize| *i < op.num_results() && op.result(*i).ty().is_tensor();
+        let Some(known) = callees.summary_of(op) else {
+            return (0..op.num_results()).filter(tensors).map(alias).collect();
         };
-        if let Some(result) = known.equivalent.filter(tensors) {
-            return vec![AliasModel::equivalent(op.result(result))];
-        }
-        known
-            .aliases
-            .iter()
-            .filter(|i| tensors(i))
-            .map(|i| AliasModel { definite: false, ..AliasModel::unknown(op.result(*i)) })
-            .collect()
+        let Some(argument) = known.arguments.get(operand) else { return vec![] };
+        let results = argument.aliasing_results.iter().map(|r| *r as usize).filter(tensors);
+        let is_equivalent = |result: usize| known.is_equivalent(number(operand), number(result));
+        results.map(|r| if is_equivalent(r) { AliasModel::equivalent(op.result(r)) } else { alias(r) }).collect()
     }
     fn shared_results(&self, op: Op, callees: &Callees) -> Vec<(usize, usize)> {
-        match callee_of(op).and_then(|name| callees.summary(&name)) {
-            Some(known) => known.shared_results.clone(),
-            // Nothing is known about a function that is not decided yet: recursion, or no body.
+        match callees.summary_of(op) {
+            Some(known) => known.shared_results().map(|(a, b)| (a as usize, b as usize)).collect(),
             None => {
                 let tensors: Vec<_> = (0..op.num_results()).filter(|i| op.result(*i).ty().is_tensor()).collect();
                 tensors.windows(2).map(|pair| (pair[0], pair[1])).collect()
@@ -80,16 +72,10 @@ impl OpModel for Call {
         }
     }
     fn is_result_writable(&self, op: Op, result: usize, callees: &Callees) -> bool {
-        let name = callee_of(op).unwrap_or_default();
-        match callees.summary(&name) {
-            Some(known) => !known.frozen_results.contains(&result),
-            // A function without a body returns what may be written, by agreement.
-            None => callees.function(&name).is_none_or(|f| f.body().is_none()),
-        }
+        callees.summary_of(op).is_some_and(|known| !known.read_only_results.contains(&number(result)))
     }
     fn copies_for_layout(&self, op: Op, operand: usize, types: &BufferTypes<'_>) -> bool {
-        let callee = callee_of(op).and_then(|name| types.callees().function(&name));
-        let wanted = callee.and_then(|f| types.signature(f).0.get(operand).copied());
+        let wanted = types.callees().callee(op).and_then(|f| types.signature(f).0.get(operand).copied());
         wanted.is_some_and(|ty| ty.is_memref() && !is_cast_safe(types.of(op.operand(operand)), ty))
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
@@ -106,8 +92,7 @@ impl OpModel for Call {
         rw: &mut ConversionRewriter,
         pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
-        let callee = callee_of(op).and_then(|name| pass.types.callees().function(&name));
-        let Some(callee) = callee else {
+        let Some(callee) = pass.types.callees().callee(op) else {
             return Err(pass.unsupported(op, "a call of a function of another module").into());
         };
         let inputs = pass.argument_types(callee);
@@ -126,4 +111,8 @@ impl OpModel for Call {
         rw.replace_op(op, &call.results());
         Ok(())
     }
+}
+
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
 }

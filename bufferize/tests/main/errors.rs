@@ -2,7 +2,7 @@
 
 use crate::support::{boundaries, bufferize, parse};
 use monopour_bufferize::op_model::OpModels;
-use monopour_bufferize::{AnalysisHeuristic, Options, run_with_models};
+use monopour_bufferize::{Options, run_with_models};
 
 fn fails(code: &str, text: &str, options: &Options) -> String {
     let Err(errors) = bufferize(text, options) else { panic!("{code} was expected") };
@@ -12,15 +12,27 @@ fn fails(code: &str, text: &str, options: &Options) -> String {
 }
 
 #[test]
-fn options_that_are_not_implemented() {
+fn options_that_exclude_each_other() {
     let text = "func.func @f() { return }";
-    for options in [
-        Options { dump_alias_sets: true, ..boundaries() },
-        Options { analysis_heuristic: AnalysisHeuristic::BottomUpFromTerminators, ..boundaries() },
-        Options { copy_before_write: true, test_analysis_only: true, ..boundaries() },
-        Options { must_infer_memory_space: true, use_encoding_for_memory_space: true, ..boundaries() },
+    let filter = vec!["f".to_owned()];
+    for (options, message) in [
+        (Options { dump_alias_sets: true, ..boundaries() }, "'dump-alias-sets' requires 'test-analysis-only'"),
+        (Options { print_conflicts: true, ..boundaries() }, "'print-conflicts' requires 'test-analysis-only'"),
+        (
+            Options { copy_before_write: true, test_analysis_only: true, ..boundaries() },
+            "'copy-before-write' cannot be used with 'test-analysis-only'",
+        ),
+        (
+            Options { no_analysis_func_filter: filter, ..Options::default() },
+            "'no-analysis-func-filter' requires 'bufferize-function-boundaries'",
+        ),
+        (
+            Options { must_infer_memory_space: true, use_encoding_for_memory_space: true, ..boundaries() },
+            "only one of 'must-infer-memory-space' and 'use-encoding-for-memory-space'",
+        ),
     ] {
-        fails("B0100", text, &options);
+        let found = fails("B0100", text, &options);
+        assert!(found.contains(message), "{found}");
     }
 }
 

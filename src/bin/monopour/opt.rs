@@ -121,7 +121,10 @@ fn bufferize_options(given: &PassOptions) -> Result<monopour_bufferize::Options,
     let unknown = match given.text("unknown-type-conversion") {
         IDENTITY => monopour_bufferize::UnknownTypeConversion::Identity,
         FULLY_DYNAMIC => monopour_bufferize::UnknownTypeConversion::FullyDynamic,
-        other => return Err(bad_value("unknown-type-conversion", other)),
+        other => {
+            let message = format!("Invalid option: '{other}' is not a valid value for 'unknown-type-conversion'");
+            return Err(Diagnostic::global("I0015", message).into());
+        }
     };
     Ok(monopour_bufferize::Options {
         allow_return_allocs_from_loops: given.flag("allow-return-allocs-from-loops"),
