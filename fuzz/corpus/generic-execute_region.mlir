@@ -1,0 +1,12 @@
+"builtin.module"() ({
+  "func.func"() <{function_type = (tensor<8xf32>, f32, index) -> (tensor<8xf32>, f32), sym_name = "main"}> ({
+  ^bb0(%arg0: tensor<8xf32>, %arg1: f32, %arg2: index):
+    %0:2 = "scf.execute_region"() ({
+      %1 = "tensor.extract"(%arg0, %arg2) : (tensor<8xf32>, index) -> f32
+      %2 = "tensor.insert"(%arg1, %arg0, %arg2) : (f32, tensor<8xf32>, index) -> tensor<8xf32>
+      "scf.yield"(%2, %1) : (tensor<8xf32>, f32) -> ()
+    }) : () -> (tensor<8xf32>, f32)
+    "func.return"(%0#0, %0#1) : (tensor<8xf32>, f32) -> ()
+  }) : () -> ()
+}) : () -> ()
+

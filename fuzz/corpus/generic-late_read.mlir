@@ -1,0 +1,9 @@
+"builtin.module"() ({
+  "func.func"() <{arg_attrs = [{bufferization.writable = true}, {}, {}], function_type = (tensor<1024xf32>, f32, index) -> (tensor<1024xf32>, f32), sym_name = "main"}> ({
+  ^bb0(%arg0: tensor<1024xf32>, %arg1: f32, %arg2: index):
+    %0 = "tensor.insert"(%arg1, %arg0, %arg2) : (f32, tensor<1024xf32>, index) -> tensor<1024xf32>
+    %1 = "tensor.extract"(%arg0, %arg2) : (tensor<1024xf32>, index) -> f32
+    "func.return"(%0, %1) : (tensor<1024xf32>, f32) -> ()
+  }) : () -> ()
+}) : () -> ()
+
