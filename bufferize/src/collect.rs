@@ -344,6 +344,9 @@ impl Collector<'_> {
                     }
                 }
             }
+            for (index, argument) in model.as_ref().map(|m| m.passes_to_blocks(op)).unwrap_or_default() {
+                self.pass_to_block(op, index, argument);
+            }
             for (a, b) in model.as_ref().map(|m| m.shared_results(op, self.callees)).unwrap_or_default() {
                 if let (Some(&a), Some(&b)) = (self.value_ids.get(&op.result(a)), self.value_ids.get(&op.result(b))) {
                     self.builder.share(a, b);
@@ -352,6 +355,14 @@ impl Collector<'_> {
             if let Some(subset) = model.and_then(|m| m.subset(op)) {
                 self.subset(id, op, subset);
             }
+        }
+    }
+
+    fn pass_to_block(&mut self, op: Op, index: usize, argument: Value) {
+        let Some(&operand) = self.operand_ids.get(&(op, index)) else { return };
+        self.alias(operand, AliasModel::maybe(argument));
+        if let Some(&value) = self.value_ids.get(&argument) {
+            self.builder.flow(operand, value);
         }
     }
 

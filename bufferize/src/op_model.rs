@@ -243,6 +243,12 @@ pub trait OpModel {
     fn has_several_blocks(&self, _op: Op) -> bool {
         false
     }
+    /// The operands that a branch passes to its successors, by position, each with the argument that takes it over.
+    ///
+    /// Each may be its argument's buffer, and its contents flow there; [`Self::aliases`] need not repeat it.
+    fn passes_to_blocks(&self, _op: Op) -> Vec<(usize, Value)> {
+        vec![]
+    }
     /// Whether the operation stays on tensors where the arguments of the blocks around it do: branches.
     fn follows_blocks(&self, _op: Op) -> bool {
         false

@@ -26,8 +26,10 @@ pub(crate) fn copied_operand(op: Op) -> Option<usize> {
 struct AllocTensor;
 
 impl AllocTensor {
-    fn ty(op: Op, identity: Type) -> Type {
-        match (op.attr("memory_space"), identity.as_memref()) {
+    /// Row-major, in the space that it names; a copy stays in the space of what it copies.
+    fn ty(op: Op, identity: Type, copied: Option<Type>) -> Type {
+        let copied = || copied.and_then(|ty| ty.as_memref()).and_then(|memref| memref.memory_space);
+        match (op.attr("memory_space").or_else(copied), identity.as_memref()) {
             (Some(space), Some(memref)) => Type::memref(&memref.shape, memref.element, Some(space)),
             _ => identity,
         }
@@ -46,7 +48,8 @@ impl OpModel for AllocTensor {
         ResultModel { definition, allocates: true, ..ResultModel::default() }
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
-        let ty = Self::ty(op, types.identity(op.result(0).ty()));
+        let copied = copied_operand(op).map(|i| types.of(op.operand(i)));
+        let ty = Self::ty(op, types.identity(op.result(0).ty()), copied);
         types.set(op.result(0), ty);
         Ok(())
     }

@@ -40,11 +40,11 @@ impl OpModel for Branch {
     fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
         UseModel::NONE
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        self.flows(op, operand).into_iter().map(AliasModel::maybe).collect()
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
     }
-    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
-        forwarded(op).into_iter().find(|(i, _)| *i == operand).map(|(_, arg)| arg).into_iter().collect()
+    fn passes_to_blocks(&self, op: Op) -> Vec<(usize, Value)> {
+        forwarded(op)
     }
     fn follows_blocks(&self, _op: Op) -> bool {
         true
