@@ -76,8 +76,12 @@ fn programs_without_function_boundaries() {
 fn filters_in_sequence_and_the_end() {
     let module = parse(LOOP);
     for dialects in ["tensor,bufferization", "linalg,bufferization", "scf,bufferization"] {
-        run_one_shot(module.op(), &filtered(dialects)).expect("each run is partial");
+        let options = Options { allow_return_allocs_from_loops: true, ..filtered(dialects) };
+        let line = format!("allow-unknown-ops allow-return-allocs-from-loops dialect-filter={dialects}");
+        let expected = upstream(&module.op().to_string(), &line);
+        run_one_shot(module.op(), &options).expect("each run is partial");
         module.op().verify_with_diagnostics().expect("it stays valid");
+        assert_eq!(module.op().to_string(), expected, "{line}");
     }
     let errors = finalize(module.op()).expect_err("the function is on tensors still");
     assert_eq!(errors.0[0].code, "B0124");
