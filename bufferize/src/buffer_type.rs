@@ -13,12 +13,14 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, MemRefType, Op, Type, Value};
+use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, Location, MemRefType, Op, Type, Value, bufferizable};
 
 use crate::block_types::{dominators_first, terminators};
 use crate::boundary::Callees;
+use crate::models::upstream::interface_options;
 use crate::op_model::{AliasModel, Index, OpModels, RelationModel, SliceModel, has_tensors};
 use crate::options::{FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
+use crate::rewrite::{failed_to_bufferize, location_of};
 
 /// The predictions so far.
 pub struct BufferTypes<'a> {
@@ -68,12 +70,26 @@ impl<'a> BufferTypes<'a> {
     }
     /// An error, and the operation whose rewrite it stops as upstream reports it.
     pub(crate) fn failed(&self, error: Diagnostic, at: Op) -> Diagnostics {
-        let code = error.code;
         let mut errors = Diagnostics::from(error);
-        if self.is_upstream() {
-            errors.0.push(Diagnostic::error(code, at.location(), "failed to bufferize op".to_owned()));
-        }
+        failed_to_bufferize(&mut errors, at.location(), self.options);
         errors
+    }
+    /// The options.
+    pub(crate) fn options(&self) -> &'a Options {
+        self.options
+    }
+    /// Refuses a tensor whose memory space is to be inferred and cannot be (`must-infer-memory-space`).
+    ///
+    /// # Errors
+    /// B0121.
+    pub(crate) fn check_space(&self, tensor: Value) -> Result<(), Diagnostics> {
+        let space = || self.of(tensor).as_memref().and_then(|memref| memref.memory_space);
+        if !self.options.must_infer_memory_space || space().is_none_or(|s| s.as_string() != Some(UNKNOWN_SPACE)) {
+            return Ok(());
+        }
+        let location = location_of(tensor).unwrap_or_else(|| Location::unknown(tensor.ty().context()));
+        let help = "give the allocation a memory_space, or allow the default one";
+        Err(Diagnostic::error("B0121", location, "could not infer memory space").with_help(help).into())
     }
     /// Records a prediction.
     pub fn set(&mut self, value: Value, ty: Type) {
@@ -210,7 +226,10 @@ impl<'a> BufferTypes<'a> {
     pub fn walk(&mut self, block: Block) -> Result<(), Diagnostics> {
         for op in block.ops() {
             match self.models.taking_part(op, self.options).cloned() {
-                Some(model) if has_tensors(op) => model.buffer_types(op, self)?,
+                Some(model) if has_tensors(op) => model.buffer_types(op, self).map_err(|mut errors| {
+                    failed_to_bufferize(&mut errors, op.location(), self.options);
+                    errors
+                })?,
                 _ => {
                     op.regions().into_iter().flat_map(dominators_first).try_for_each(|inner| self.walk(inner))?;
                 }
@@ -279,13 +298,26 @@ impl<'a> BufferTypes<'a> {
     }
 }
 
+/// Stands for a memory space that nothing is known about, in predictions only.
+const UNKNOWN_SPACE: &str = "monopour.unknown";
+
 /// The memory space of a tensor type under the options.
 pub(crate) fn memory_space(options: &Options, tensor: Type) -> Option<Attr> {
+    if options.must_infer_memory_space {
+        return Some(Attr::string(tensor.context(), UNKNOWN_SPACE));
+    }
     tensor.as_tensor().and_then(|t| t.encoding).filter(|_| options.use_encoding_for_memory_space)
 }
 
 /// The row-major memref of a tensor type.
 pub(crate) fn identity(options: &Options, tensor: Type) -> Type {
+    if tensor.is_unranked_tensor() {
+        return Type::unranked_memref(tensor.element(), memory_space(options, tensor));
+    }
+    if tensor.as_tensor().is_none() {
+        // A type of another dialect names its buffer type itself.
+        return bufferizable::buffer_like_type(tensor, &interface_options(options)).unwrap_or(tensor);
+    }
     Type::memref(&tensor.shape().unwrap_or_default(), tensor.element(), memory_space(options, tensor))
 }
 

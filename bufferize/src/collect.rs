@@ -125,7 +125,7 @@ impl<'a> Listing<'a> {
             }
             Some(model) => self.errors.0.extend(model.refuse(op, options)),
             None => {
-                let stays = options.allow_unknown_ops || !options.dialect_filter.is_empty() || op.dialect() == "func";
+                let stays = options.allow_unknown_ops || !options.extensions || !options.dialect_filter.is_empty() || op.dialect() == "func";
                 if has_tensors && !stays {
                     self.errors.0.push(unknown_op(op));
                 }
@@ -258,7 +258,8 @@ impl Collector<'_> {
     fn info(&self, value: Value) -> ValueInfo {
         ValueInfo {
             size_bytes: value.ty().static_size_bytes(),
-            ranked: value.ty().as_tensor().is_some(),
+            // What cannot be copied says so itself, and the copy is refused where it would be inserted.
+            ranked: true,
             label: u32::try_from(self.values.len()).unwrap_or(u32::MAX),
             ..ValueInfo::default()
         }
@@ -327,7 +328,7 @@ impl Collector<'_> {
                 let fact = UseFact {
                     reads,
                     writes: used.writes,
-                    must_in_place: used.must_in_place,
+                    must_in_place: used.must_in_place || (model.is_some() && operand.ty().is_unranked_tensor()),
                     elementwise: used.elementwise,
                 };
                 let operand_id = self.builder.operand(id, value, fact);

@@ -97,6 +97,11 @@ fn copy_result(rw: &mut Rewriter, result: Value, contents: bool, options: &Optio
 /// `bufferization.alloc_tensor`, as a copy or with undefined contents.
 fn allocate(rw: &mut Rewriter, at: Op, tensor: Value, contents: bool, options: &Options) -> Result<Value, Diagnostics> {
     let cx = rw.context();
+    if tensor.ty().is_unranked_tensor() {
+        let help = "cast it to a ranked tensor before";
+        let message = "copying of unranked tensors is not implemented";
+        return Err(Diagnostic::error("B0123", at.location(), message).with_help(help).into());
+    }
     let mut operands = Vec::new();
     if contents {
         operands.push(tensor);
@@ -105,7 +110,8 @@ fn allocate(rw: &mut Rewriter, at: Op, tensor: Value, contents: bool, options: &
     }
     let sizes = if contents { 0 } else { i32::try_from(operands.len()).unwrap_or(i32::MAX) };
     let mut spec = OpSpec::new("bufferization.alloc_tensor", at.location()).operands(&operands).results(&[tensor.ty()]);
-    if let Some(space) = memory_space(options, tensor.ty()) {
+    // A copy is where its original is, unless the type says so.
+    if let Some(space) = memory_space(options, tensor.ty()).filter(|_| !options.must_infer_memory_space) {
         spec = spec.attr("memory_space", space);
     }
     spec = spec.attr("operandSegmentSizes", Attr::dense_i32(cx, &[sizes, i32::from(contents), 0]));

@@ -22,8 +22,10 @@ mod annotate;
 mod block_types;
 mod boundary;
 mod buffer_type;
+mod building;
 mod collect;
 mod eliminate_empty_tensors;
+mod finalize;
 mod insert_copies;
 mod loop_copies;
 mod models;
@@ -37,6 +39,7 @@ mod slices;
 pub use boundary::Callees;
 pub use buffer_type::BufferTypes;
 pub use eliminate_empty_tensors::eliminate_empty_tensors;
+pub use finalize::{Finalized, finalize};
 pub use one_shot::{
     Chooser, FunctionAnalysis, Stats, analyse, run_one_shot, run_one_shot_into, run_with_decisions, run_with_models,
 };

@@ -179,13 +179,12 @@ fn analyse_all(
 /// Counts the decisions, and checks what they make of loops.
 fn finish(unit: &Unit, options: &Options, models: &OpModels, stats: &mut Stats) -> Result<(), Diagnostics> {
     let Unit { collected, decisions, .. } = unit;
-    for (id, used) in collected.operands.iter_enumerated().filter(|(_, u)| models.taking_part(u.op, options).is_some())
-    {
+    for (id, used) in collected.operands.iter_enumerated() {
         debug_assert!(used.op.operand(used.index).ty().is_tensor(), "operands are tensors");
         let count = if decisions.is_in_place(id) { &mut stats.in_place } else { &mut stats.out_of_place };
         *count += 1;
     }
-    if unit.is_analysed { verify_loops(collected, decisions, options) } else { Ok(()) }
+    if unit.is_analysed { verify_loops(collected, decisions, options, models) } else { Ok(()) }
 }
 
 impl Analyser<'_, '_> {
@@ -359,12 +358,13 @@ pub(crate) fn decide(
 }
 
 /// Unless allocations may leave loops, what a loop yields is the buffer of its iteration argument: the first that is not.
-fn verify_loops(collected: &Collected, decisions: &Decisions, options: &Options) -> Result<(), Diagnostics> {
+fn verify_loops(collected: &Collected, decisions: &Decisions, options: &Options, models: &OpModels) -> Result<(), Diagnostics> {
     // Without an analysis nothing is known to be the same buffer. With extensions a loop copies what it has to.
     if options.allow_return_allocs_from_loops || options.copy_before_write || options.extensions {
         return Ok(());
     }
-    for handed in collected.ops.iter().flat_map(|op| handed_on(*op)) {
+    let loops = collected.ops.iter().filter(|op| models.taking_part(**op, options).is_some());
+    for handed in loops.flat_map(|op| handed_on(*op)) {
         let HandedOn { terminator, index, argument, .. } = handed;
         let (Some(value), argument) = (collected.id(terminator.operand(index)), argument.and_then(|a| collected.id(a)))
         else {

@@ -5,22 +5,24 @@
 //!
 //! 1. the model of the operation's name ([`OpModels::add`]);
 //! 2. the model of its dialect ([`OpModels::add_dialect`]);
-//! 3. with [`Options::extensions`], upstream's `DestinationStyleOpInterface`, if the operation implements it: inputs
+//! 3. upstream's `BufferizableOpInterface`, if the operation implements it in C++;
+//! 4. with [`Options::extensions`], upstream's `DestinationStyleOpInterface`, if the operation implements it: inputs
 //!    are read, destinations are read and written, each result is the buffer of its destination, and the operation
 //!    itself remains, on memrefs and without results. An operation that has no such form is refused (B0104).
 //!
 //! An operation on tensors that none of them describes is refused (B0101), never guessed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use monopour_analysis::facts::Definition;
 use monopour_ir::conversion::{ConversionRewriter, Declined};
-use monopour_ir::{Diagnostic, Diagnostics, Op, Value};
+use monopour_ir::{Diagnostic, Diagnostics, Op, Value, bufferizable};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
 use crate::models::interface::DestinationStyle;
+use crate::models::upstream::Upstream;
 use crate::models::{self, interface};
 use crate::options::Options;
 use crate::rewrite::Rewriting;
@@ -265,6 +267,10 @@ pub trait OpModel {
         let callees = types.callees();
         types.set_from_aliases(op, &|operand| self.aliases(op, operand, callees))
     }
+    /// Whether the rewrite asks for its buffers itself: it is given operands as they are, tensors included.
+    fn keeps_tensors(&self, _op: Op) -> bool {
+        false
+    }
     /// Replaces the operation by one on memrefs.
     ///
     /// # Errors
@@ -283,13 +289,20 @@ pub trait OpModel {
 pub struct OpModels {
     by_name: HashMap<String, Rc<dyn OpModel>>,
     by_dialect: HashMap<String, Rc<dyn OpModel>>,
+    removed: HashSet<String>,
+    by_upstream: Rc<dyn OpModel>,
     by_interface: Rc<dyn OpModel>,
 }
 
 impl Default for OpModels {
     fn default() -> Self {
-        let by_interface = Rc::new(DestinationStyle);
-        Self { by_name: HashMap::new(), by_dialect: HashMap::new(), by_interface }
+        Self {
+            by_name: HashMap::new(),
+            by_dialect: HashMap::new(),
+            removed: HashSet::new(),
+            by_upstream: Rc::new(Upstream),
+            by_interface: Rc::new(DestinationStyle),
+        }
     }
 }
 
@@ -312,20 +325,31 @@ impl OpModels {
     pub fn add_dialect(&mut self, dialect: &str, model: impl OpModel + 'static) {
         self.by_dialect.insert(dialect.to_owned(), Rc::new(model));
     }
-    /// Removes the models of a dialect and of its operations: what is left is what its interfaces say.
+    /// Removes the models of a dialect and of its operations, upstream's included: what is left is what its
+    /// destination-style interface says.
     pub fn remove_dialect(&mut self, dialect: &str) {
+        self.removed.insert(dialect.to_owned());
         self.by_dialect.remove(dialect);
         self.by_name.retain(|name, _| name.split('.').next() != Some(dialect));
     }
     /// The model of an operation that takes part under the options; what does not take part stays on tensors.
     pub(crate) fn taking_part(&self, op: Op, options: &Options) -> Option<&Rc<dyn OpModel>> {
-        let filtered = !options.dialect_filter.is_empty() && !options.dialect_filter.iter().any(|d| d == op.dialect());
-        let boundary = op.dialect() == "func" && !options.bufferize_function_boundaries;
-        if filtered || boundary {
+        if !self.is_allowed(op, options) {
             return None;
         }
-        let described = || options.extensions && interface::describes(op, options);
-        self.get(op).or_else(|| described().then_some(&self.by_interface))
+        if let Some(known) = self.get(op) {
+            return Some(known);
+        }
+        if !self.removed.contains(op.dialect()) && bufferizable::is_bufferizable(op) {
+            return Some(&self.by_upstream);
+        }
+        (options.extensions && interface::describes(op, options)).then_some(&self.by_interface)
+    }
+    /// Whether the options let the operation take part.
+    pub(crate) fn is_allowed(&self, op: Op, options: &Options) -> bool {
+        let filtered = !options.dialect_filter.is_empty() && !options.dialect_filter.iter().any(|d| d == op.dialect());
+        let boundary = op.dialect() == "func" && !options.bufferize_function_boundaries;
+        !filtered && !boundary
     }
     /// The model of an operation or of its dialect.
     pub fn get(&self, op: Op) -> Option<&Rc<dyn OpModel>> {

@@ -122,11 +122,6 @@ impl Options {
         }
     }
 
-    /// Whether something may stay on tensors.
-    pub(crate) fn is_partial(&self) -> bool {
-        !self.bufferize_function_boundaries || self.allow_unknown_ops || !self.dialect_filter.is_empty()
-    }
-
     /// Refuses options that exclude each other, with upstream's words.
     pub(crate) fn check(&self) -> Result<(), Diagnostics> {
         let testing = [(self.dump_alias_sets, "dump-alias-sets"), (self.print_conflicts, "print-conflicts")];

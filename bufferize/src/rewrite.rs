@@ -1,49 +1,51 @@
-//! Rewrite tensors into memrefs, op by op, through the conversion driver.
+//! Rewrite tensors into memrefs, op by op.
 //!
 //! ```text
 //! %e = tensor.empty() : tensor<4xf32>                         %b = memref.alloc() {alignment = 64 : i64} : memref<4xf32>
 //! %f = linalg.fill ins(%z : f32) outs(%e : ..) -> ..    ==>   linalg.fill ins(%z : f32) outs(%b : memref<4xf32>)
-//! return %f : tensor<4xf32>                                   return %b : memref<4xf32>
+//! "other.op"(%f) : (tensor<4xf32>) -> ()                      %t = bufferization.to_tensor %b
+//!                                                             "other.op"(%t) : (tensor<4xf32>) -> ()
 //! ```
 //!
-//! Requires: copies are inserted, every tensor has a predicted type.
-//! Ensures: no tensors; no `builtin.unrealized_conversion_cast` of ours.
+//! A result that still has users on tensors becomes a `bufferization.to_tensor` in the place of its op; a tensor that is made
+//! elsewhere becomes a `bufferization.to_buffer` right after it, one for each use. At the end pairs of the two are folded (a cast,
+//! or a copy where the layouts do not fit) and what nobody uses is erased. So in a module where everything takes part none is left,
+//! and where something does not (`allow-unknown-ops`, `dialect-filter`, function boundaries) the two are its borders.
+//!
+//! Requires: copies are inserted, every tensor that a model knows has a predicted type.
+//! Ensures: no tensors but those of ops that do not take part; else an error (B0120).
+//! Differs from upstream: an op comes before what its regions hold, so that a region's ops find their types.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashSet, VecDeque};
 
-use monopour_ir::conversion::{Adaptor, ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::conversion::{Bridges, ConversionRewriter, Declined};
 use monopour_ir::{
-    Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
-    WalkOrder,
+    Attr, Change, Diagnostic, Diagnostics, InsertionPoint, Location, Op, Region, Type, Value, WalkOrder, interfaces,
 };
 
-use crate::buffer_type::{BufferTypes, is_cast_safe, subview_type};
-use crate::insert_copies::{Remarks, bytes};
-use crate::op_model::{Buffers, Index, OpModels, SliceModel, has_tensors};
+use crate::buffer_type::BufferTypes;
+use crate::building::Globals;
+use crate::insert_copies::Remarks;
+use crate::op_model::{Buffers, OpModel, OpModels, has_tensors};
 use crate::options::Options;
 
-const CAST: &str = "builtin.unrealized_conversion_cast";
+const TO_TENSOR: &str = "bufferization.to_tensor";
+const TO_BUFFER: &str = "bufferization.to_buffer";
+const BRIDGES: Bridges = Bridges { to_old: TO_TENSOR, to_new: TO_BUFFER };
 
 /// What a rewrite of one op may ask and use.
 pub struct Rewriting<'a> {
     /// Predicted types.
     pub types: BufferTypes<'a>,
-    module: Op,
-    options: &'a Options,
+    pub(crate) module: Op,
+    pub(crate) options: &'a Options,
     self_copies: HashSet<Op>,
     unverified: RefCell<Vec<Op>>,
-    globals: RefCell<Globals>,
-    allocs: Cell<u32>,
-    copies: Cell<u32>,
-    remarks: RefCell<Remarks>,
-}
-
-/// Constants by value and type, and the names that are taken.
-#[derive(Default)]
-struct Globals {
-    by_value: HashMap<(Attr, Type), Attr>,
-    names: HashSet<String>,
+    pub(crate) globals: RefCell<Globals>,
+    pub(crate) allocs: Cell<u32>,
+    pub(crate) copies: Cell<u32>,
+    pub(crate) remarks: RefCell<Remarks>,
 }
 
 /// What the rewrite made.
@@ -61,42 +63,121 @@ pub(crate) fn run(
     types: BufferTypes<'_>,
     self_copies: HashSet<Op>,
 ) -> Result<Made, Diagnostics> {
-    let names = module.nested(WalkOrder::Pre).into_iter().filter_map(Op::symbol_name).collect();
     let pass = Rewriting {
         types,
         module,
         options,
         self_copies,
         unverified: RefCell::default(),
-        globals: RefCell::new(Globals { by_value: HashMap::new(), names }),
+        globals: RefCell::new(Globals::new(module)),
         allocs: Cell::new(0),
         copies: Cell::new(0),
         remarks: RefCell::default(),
     };
-    let stays = |op: Op| {
-        models.taking_part(op, options).is_none_or(|m| m.follows_blocks(op) && stay_blocks(op, models, options))
-    };
-    let mut target = ConversionTarget::new();
-    target.unknown_dynamically_legal(|op| !has_tensors(op) || op.is(CAST) || (options.is_partial() && stays(op)));
-    target.dynamically_legal_op("func.func", |op| {
-        !options.bufferize_function_boundaries || !(has_tensor_signature(op) || has_tensors(op))
-    });
-    let mut patterns = PatternSet::new();
-    patterns.add_fn("func.func", |op, _, rw| signature(op, rw, &pass));
-    patterns.add_fn("*", |op, adaptor, rw| match models.taking_part(op, options) {
-        Some(model) => {
-            let buffers = buffers_of(op, adaptor, rw, &pass);
-            model.rewrite(op, &Buffers::new(&buffers), rw, &pass)
-        }
-        None => Err(Declined::no_match("nothing says how it uses the memory of its tensors")),
-    });
-    let mode = if options.is_partial() { Mode::Partial } else { Mode::Full };
-    convert(module, &target, &patterns, mode)?;
+    let mut rw = ConversionRewriter::with_bridges(module.context(), BRIDGES);
+    let mut work = Worklist::new(module);
+    while let Some(op) = work.next() {
+        rw.set_point(InsertionPoint::Before(op));
+        visit(op, models, &mut rw, &pass)?;
+        work.absorb(rw.take_journal());
+    }
     pass.verify_made()?;
-    if options.is_partial() {
-        bridge(module)?;
+    fold_bridges(&mut rw, &pass, &work.made_buffers)?;
+    if !options.allow_unknown_ops {
+        check_nothing_is_left(module, models, options)?;
     }
     Ok(Made { allocs: pass.allocs.get(), copies: pass.copies.get(), remarks: pass.remarks.take() })
+}
+
+/// The ops to visit: those of the input in order, then those that rewrites made, as they came.
+struct Worklist {
+    queue: VecDeque<Op>,
+    /// What is in the queue and not erased meanwhile. An address that is used again is visited once, whichever op it then is.
+    pending: HashSet<Op>,
+    /// The `to_buffer`s that are ours.
+    made_buffers: HashSet<Op>,
+}
+
+impl Worklist {
+    fn new(module: Op) -> Self {
+        let ops = module.nested(WalkOrder::Pre);
+        let queue: VecDeque<Op> = ops.into_iter().filter(|op| has_tensors(*op) || has_tensor_signature(*op)).collect();
+        let pending = queue.iter().copied().collect();
+        Self { queue, pending, made_buffers: HashSet::new() }
+    }
+    fn next(&mut self) -> Option<Op> {
+        while let Some(op) = self.queue.pop_front() {
+            if self.pending.remove(&op) {
+                return Some(op);
+            }
+        }
+        None
+    }
+    fn absorb(&mut self, journal: Vec<Change>) {
+        let mut created = Vec::new();
+        for change in journal {
+            match change {
+                Change::Created(op) => created.push(op),
+                Change::Erased(op) => {
+                    self.pending.remove(&op);
+                    self.made_buffers.remove(&op);
+                    created.retain(|other| *other != op);
+                }
+                Change::Modified(_) | Change::Moved(_) => {}
+            }
+        }
+        for op in created {
+            if op.is(TO_BUFFER) {
+                self.made_buffers.insert(op);
+            } else if !op.is(TO_TENSOR) && has_tensors(op) && self.pending.insert(op) {
+                self.queue.push_back(op);
+            }
+        }
+    }
+}
+
+/// Rewrites one op, if it takes part and has tensors still.
+fn visit(op: Op, models: &OpModels, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Diagnostics> {
+    if op.is("func.func") {
+        if pass.options.bufferize_function_boundaries {
+            signature(op, rw, pass);
+        }
+        return Ok(());
+    }
+    let Some(model) = models.taking_part(op, pass.options).filter(|_| has_tensors(op)) else { return Ok(()) };
+    if model.follows_blocks(op) && stay_blocks(op, models, pass.options) {
+        return Ok(());
+    }
+    let (location, name) = (op.location(), op.name());
+    rewrite_op(op, &**model, rw, pass).map_err(|declined| {
+        let mut errors = match declined {
+            Declined::Failed(errors) => errors,
+            Declined::NoMatch(reason) => {
+                let message = format!("{name} cannot be bufferized: {reason}");
+                Diagnostic::error("B0104", location, message).with_help("rewrite it to the plain form of the op").into()
+            }
+        };
+        failed_to_bufferize(&mut errors, location, pass.options);
+        errors
+    })
+}
+
+fn rewrite_op(op: Op, model: &dyn OpModel, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    for result in op.results().into_iter().filter(|r| r.ty().is_tensor()) {
+        pass.types.check_space(result)?;
+    }
+    let mut buffers = Vec::with_capacity(op.num_operands());
+    for tensor in op.operands() {
+        let buffer = rw.converted(tensor);
+        if !buffer.ty().is_tensor() || model.keeps_tensors(op) {
+            buffers.push(buffer);
+            continue;
+        }
+        pass.types.check_space(tensor)?;
+        let ty = pass.types.of(tensor);
+        buffers.push(rw.cast(buffer, ty));
+    }
+    model.rewrite(op, &Buffers::new(&buffers), rw, pass)
 }
 
 /// Whether the arguments of the blocks around an operation stay tensors.
@@ -107,60 +188,65 @@ fn stay_blocks(op: Op, models: &OpModels, options: &Options) -> bool {
     })
 }
 
-/// The operands as memrefs; a tensor that something else makes is cast, and becomes a `bufferization.to_buffer` at the end.
-fn buffers_of(op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Vec<Value> {
-    let original = op.operands();
-    adaptor
-        .operands()
-        .iter()
-        .zip(original)
-        .map(|(value, tensor)| {
-            if value.ty().is_tensor() && !op.is("scf.forall.in_parallel") {
-                rw.cast(*value, pass.types.of(tensor))
-            } else {
-                *value
-            }
-        })
-        .collect()
+/// As upstream says it, behind what is wrong: which op could not be bufferized.
+pub(crate) fn failed_to_bufferize(errors: &mut Diagnostics, location: Location, options: &Options) {
+    const MESSAGE: &str = "failed to bufferize op";
+    if !options.extensions && errors.0.last().is_none_or(|last| last.message != MESSAGE) {
+        let help = "bufferize the rest with allow-unknown-ops, or change the operation as the error before says";
+        errors.0.push(Diagnostic::error("B0120", location, MESSAGE).with_help(help));
+    }
 }
 
-/// Casts between what was rewritten and what stays on tensors become `to_tensor` and `to_buffer`.
-fn bridge(module: Op) -> Result<(), Diagnostics> {
-    let mut rw = Rewriter::new(module.context());
-    for cast in module.find_all(CAST).into_iter().filter(|op| op.num_operands() == 1 && op.num_results() == 1) {
-        let (from, to) = (cast.operand(0), cast.result(0));
-        let name = match (from.ty().is_memref(), to.ty().is_memref()) {
-            (true, false) if to.ty().is_tensor() => "bufferization.to_tensor",
-            (false, true) if from.ty().is_tensor() => "bufferization.to_buffer",
-            _ => continue,
-        };
-        // A buffer becomes a tensor when its writes are done: right before its first reader.
-        let anchor = first_user(cast).filter(|_| name == "bufferization.to_tensor").unwrap_or(cast);
-        rw.set_point(InsertionPoint::Before(anchor));
-        let new = rw.create(OpSpec::new(name, cast.location()).operands(&[from]).results(&[to.ty()]))?;
-        rw.replace_op(cast, &new.results());
+/// Folds `to_buffer(to_tensor m)`, and erases what ended unused: `to_tensor`s, and `to_buffer`s of ours.
+fn fold_bridges(
+    rw: &mut ConversionRewriter,
+    pass: &Rewriting<'_>,
+    made_buffers: &HashSet<Op>,
+) -> Result<(), Diagnostics> {
+    let ops = pass.module.nested(WalkOrder::Pre);
+    let (to_tensors, others): (Vec<Op>, Vec<Op>) =
+        ops.into_iter().filter(|op| op.is(TO_TENSOR) || op.is(TO_BUFFER)).partition(|op| op.is(TO_TENSOR));
+    for op in others {
+        let source = rw.converted(op.operand(0));
+        if made_buffers.contains(&op) && op.result(0).is_unused() {
+            rw.replace_op(op, &[]);
+        } else if !source.ty().is_tensor() {
+            rw.set_point(InsertionPoint::Before(op));
+            let buffer = pass.cast_or_copy(rw, op, source, op.result(0).ty())?;
+            rw.replace_op(op, &[buffer]);
+        }
+    }
+    // Users come after what they use, so that chains go at once.
+    for op in to_tensors.into_iter().rev().filter(|op| op.result(0).is_unused()) {
+        rw.erase(op);
     }
     Ok(())
 }
 
-/// The first op of the block that uses the cast's result, or holds one that does.
-fn first_user(cast: Op) -> Option<Op> {
-    let in_block = |mut op: Op| {
-        while op.block() != cast.block() {
-            op = op.parent()?;
-        }
-        Some(op)
+/// An error for the first op that should have been bufferized and still has tensors.
+///
+/// What has neither users nor effects will fold away, and bridges may stay.
+fn check_nothing_is_left(module: Op, models: &OpModels, options: &Options) -> Result<(), Diagnostics> {
+    let stays = |op: Op| {
+        !models.is_allowed(op, options)
+            || models.taking_part(op, options).is_some_and(|m| m.follows_blocks(op) && stay_blocks(op, models, options))
+            || op.is(TO_TENSOR)
+            || op.is(TO_BUFFER)
+            || op.results().iter().all(|r| r.is_unused()) && interfaces::is_memory_effect_free(op)
     };
-    let users = cast.result(0).uses().into_iter().filter_map(|u| in_block(u.op));
-    users.reduce(|a, b| if b.is_before_in_block(a) { b } else { a })
+    let left = module.nested(WalkOrder::Post).into_iter().find(|op| has_tensors(*op) && !stays(*op));
+    let Some(op) = left else { return Ok(()) };
+    let help = "rewrite it to linalg or tensor operations, register an op model, or leave it with allow-unknown-ops";
+    Err(Diagnostic::error("B0120", op.location(), "op was not bufferized").with_help(help).into())
 }
 
 fn has_tensor_signature(op: Op) -> bool {
-    op.function_type().is_some_and(|(inputs, results)| inputs.iter().chain(&results).any(|t| t.is_tensor()))
+    op.is("func.func")
+        && op.function_type().is_some_and(|(inputs, results)| inputs.iter().chain(&results).any(|t| t.is_tensor()))
 }
 
 /// A function's type, and the arguments of its body.
-fn signature(op: Op, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+fn signature(op: Op, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) {
     let (inputs, results) = pass.types.signature(op);
     let ty = Type::function(rw.context(), &inputs, &results);
     rw.set_attr(op, "function_type", Attr::ty(ty));
@@ -168,7 +254,6 @@ fn signature(op: Op, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Resul
         rw.convert_block_args(body, &inputs);
         pass.convert_blocks(rw, op.region(0));
     }
-    Ok(())
 }
 
 impl Rewriting<'_> {
@@ -214,206 +299,6 @@ impl Rewriting<'_> {
         }
         if errors.has_errors() { Err(errors) } else { Ok(()) }
     }
-
-    /// `memref.alloc` of `ty`, its dynamic sizes given.
-    ///
-    /// # Errors
-    /// What MLIR says of the op.
-    pub fn alloc(&self, rw: &mut ConversionRewriter, at: Op, ty: Type, sizes: &[Value]) -> Result<Value, Diagnostics> {
-        let cx = rw.context();
-        let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
-        let mut spec = OpSpec::new("memref.alloc", at.location()).operands(sizes).results(&[ty]);
-        if self.options.buffer_alignment_bytes > 0 {
-            let bytes = i64::try_from(self.options.buffer_alignment_bytes).unwrap_or(i64::MAX);
-            spec = spec.attr("alignment", Attr::i64(cx, bytes));
-        }
-        spec = spec.attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
-        let alloc = rw.create(spec)?;
-        self.allocs.set(self.allocs.get() + 1);
-        Ok(alloc.result(0))
-    }
-
-    /// `memref.copy`.
-    ///
-    /// # Errors
-    /// What MLIR says of the op.
-    pub fn copy(&self, rw: &mut ConversionRewriter, at: Op, from: Value, to: Value) -> Result<(), Diagnostics> {
-        rw.create(OpSpec::new("memref.copy", at.location()).operands(&[from, to]))?;
-        self.copies.set(self.copies.get() + 1);
-        Ok(())
-    }
-
-    /// The dynamic sizes of a memref, by `memref.dim`.
-    ///
-    /// # Errors
-    /// What MLIR says of the ops.
-    pub fn dynamic_sizes(&self, rw: &mut ConversionRewriter, at: Op, memref: Value) -> Result<Vec<Value>, Diagnostics> {
-        let index = Type::index(rw.context());
-        let shape = memref.ty().shape().unwrap_or_default();
-        let mut sizes = Vec::new();
-        for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
-            let number = rw.const_index(i64::try_from(dim).unwrap_or(i64::MAX), at.location());
-            let size =
-                rw.create(OpSpec::new("memref.dim", at.location()).operands(&[memref, number]).results(&[index]))?;
-            sizes.push(size.result(0));
-        }
-        Ok(sizes)
-    }
-
-    /// `value` as a `ty`: itself, a cast that cannot fail, or a copy in a new buffer.
-    ///
-    /// # Errors
-    /// What MLIR says of the ops.
-    pub fn cast_or_copy(
-        &self,
-        rw: &mut ConversionRewriter,
-        at: Op,
-        value: Value,
-        ty: Type,
-    ) -> Result<Value, Diagnostics> {
-        if value.ty() == ty || !value.ty().is_memref() {
-            return Ok(value);
-        }
-        if is_cast_safe(value.ty(), ty) {
-            let spec = OpSpec::new("memref.cast", at.location()).operands(&[value]).results(&[ty]);
-            return Ok(rw.create(spec)?.result(0));
-        }
-        let sizes = self.dynamic_sizes(rw, at, value)?;
-        let buffer = self.alloc(rw, at, ty, &sizes)?;
-        self.copy(rw, at, value, buffer)?;
-        self.remarks.borrow_mut().push(layout_remark(at, value.ty(), ty), value.ty().static_size_bytes());
-        Ok(buffer)
-    }
-
-    /// `memref.subview` of a slice, with dimensions of size 1 dropped as `shape` has it.
-    ///
-    /// # Errors
-    /// B0104 for a source without a strided layout; what MLIR says of the op.
-    pub fn subview(
-        &self,
-        rw: &mut ConversionRewriter,
-        at: Op,
-        source: Value,
-        slice: &SliceModel,
-        shape: &[i64],
-    ) -> Result<Value, Diagnostics> {
-        let cx = rw.context();
-        let Some(memref) = source.ty().as_memref() else {
-            return Err(self.unsupported(at, "a source without strides").into());
-        };
-        let ty = subview_type(&memref, slice, shape);
-        let mut operands = vec![source];
-        let mut segments = vec![1i32];
-        let mut attrs = Vec::new();
-        for list in [&slice.offsets, &slice.sizes, &slice.strides] {
-            let dynamic: Vec<Value> = list
-                .iter()
-                .filter_map(|i| match i {
-                    Index::Dynamic(v) => Some(*v),
-                    Index::Static(_) => None,
-                })
-                .collect();
-            let fixed: Vec<i64> = list
-                .iter()
-                .map(|i| match i {
-                    Index::Static(v) => *v,
-                    Index::Dynamic(_) => DYNAMIC,
-                })
-                .collect();
-            segments.push(i32::try_from(dynamic.len()).unwrap_or(i32::MAX));
-            operands.extend(dynamic);
-            attrs.push(Attr::dense_i64(cx, &fixed));
-        }
-        let spec = OpSpec::new("memref.subview", at.location())
-            .operands(&operands)
-            .results(&[ty])
-            .attr("static_offsets", attrs[0])
-            .attr("static_sizes", attrs[1])
-            .attr("static_strides", attrs[2])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments));
-        Ok(rw.create(spec)?.result(0))
-    }
-
-    /// The same op with other operands and result types; it takes the regions of `op`.
-    ///
-    /// # Errors
-    /// What MLIR says of the op.
-    pub fn recreate(
-        &self,
-        rw: &mut ConversionRewriter,
-        op: Op,
-        operands: &[Value],
-        results: &[Type],
-    ) -> Result<Op, Diagnostics> {
-        let attrs = op.attrs();
-        let mut spec = OpSpec::new(op.name(), op.location()).operands(operands).results(results);
-        for (name, value) in &attrs {
-            spec = spec.attr(name, *value);
-        }
-        for _ in op.regions() {
-            spec = spec.region(Region::new());
-        }
-        let new = rw.create(spec)?;
-        for (to, from) in new.regions().into_iter().zip(op.regions()) {
-            rw.take_region(to, from);
-        }
-        Ok(new)
-    }
-
-    /// The symbol of a private constant global with this value; one per value and type.
-    ///
-    /// # Errors
-    /// What MLIR says of the op.
-    pub fn global(&self, rw: &mut ConversionRewriter, at: Op, value: Attr, ty: Type) -> Result<Attr, Diagnostics> {
-        let mut globals = self.globals.borrow_mut();
-        if let Some(symbol) = globals.by_value.get(&(value, ty)) {
-            return Ok(*symbol);
-        }
-        let cx = rw.context();
-        let name = globals.free_name(ty);
-        let Some(top) = self.module.body() else { return Err(self.unsupported(at, "no module around it").into()) };
-        rw.set_point(InsertionPoint::Start(top));
-        let mut spec = OpSpec::new("memref.global", at.location())
-            .attr("sym_name", Attr::string(cx, &name))
-            .attr("sym_visibility", Attr::string(cx, "private"))
-            .attr("type", Attr::ty(ty))
-            .attr("initial_value", value)
-            .attr("constant", Attr::unit(cx));
-        if self.options.buffer_alignment_bytes > 0 {
-            let bytes = i64::try_from(self.options.buffer_alignment_bytes).unwrap_or(i64::MAX);
-            spec = spec.attr("alignment", Attr::i64(cx, bytes));
-        }
-        let created = rw.create(spec);
-        rw.set_point(InsertionPoint::Before(at));
-        created?;
-        let symbol = Attr::symbol(cx, &name);
-        globals.by_value.insert((value, ty), symbol);
-        Ok(symbol)
-    }
-}
-
-impl Globals {
-    /// `__constant_4x4xf32`, with a number behind it when taken.
-    fn free_name(&mut self, ty: Type) -> String {
-        let dims: Vec<String> = ty.shape().unwrap_or_default().iter().map(i64::to_string).collect();
-        let base = format!("__constant_{}x{}", dims.join("x"), ty.element());
-        let mut name = base.clone();
-        let mut number = 0usize;
-        while !self.names.insert(name.clone()) {
-            name = format!("{base}_{number}");
-            number += 1;
-        }
-        name
-    }
-}
-
-fn layout_remark(at: Op, from: Type, to: Type) -> Diagnostic {
-    let size = bytes(from);
-    Diagnostic::remark(
-        "B0202",
-        at.location(),
-        format!("copied {size} for {}: {from} is not certain to have the layout of {to}", at.name()),
-    )
 }
 
 /// The location of a value: of its op, or of the op around its block.

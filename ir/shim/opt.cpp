@@ -81,20 +81,22 @@ std::unique_ptr<Pass> createUpstream(StringRef argument) {
 
 class OverridePass : public Pass {
 public:
-  OverridePass(const PassSpec &spec, size_t index, RunFn run, std::shared_ptr<Pass> upstream)
-      : Pass(upstream->getTypeID(), upstream->getOpName()), spec(spec), index(index), run(run), upstream(upstream) {
+  // `upstream` is null for a pass that only we have; `id` is its TypeID then.
+  OverridePass(const PassSpec &spec, size_t index, RunFn run, std::shared_ptr<Pass> upstream, TypeID id)
+      : Pass(upstream ? upstream->getTypeID() : id, upstream ? upstream->getOpName() : std::nullopt), spec(spec),
+        index(index), run(run), upstream(upstream) {
     for (size_t i = 0; i < spec.numOptions; ++i) declare(spec.options[i]);
   }
   // A copy declares the same options; Pass::clone then copies their values.
-  OverridePass(const OverridePass &other) : OverridePass(other.spec, other.index, other.run, other.upstream) {}
+  OverridePass(const OverridePass &other) : OverridePass(other.spec, other.index, other.run, other.upstream, other.getTypeID()) {}
 
   StringRef getArgument() const override { return unwrap(spec.argument); }
   StringRef getDescription() const override { return unwrap(spec.description); }
-  StringRef getName() const override { return upstream->getName(); }
+  StringRef getName() const override { return upstream ? upstream->getName() : getArgument(); }
   std::unique_ptr<Pass> clonePass() const override { return std::make_unique<OverridePass>(*this); }
 
   void getDependentDialects(DialectRegistry &registry) const override {
-    upstream->getDependentDialects(registry);
+    if (upstream) upstream->getDependentDialects(registry);
     registry.insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect, cf::ControlFlowDialect,
                     func::FuncDialect, linalg::LinalgDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect>();
   }
@@ -165,7 +167,7 @@ private:
   const PassSpec &spec;
   size_t index;
   RunFn run;
-  // Answers what must stay upstream's: TypeID, name, the op that the pass runs on.
+  // Answers what must stay upstream's: TypeID, name, the op that the pass runs on. Null where upstream has no such pass.
   std::shared_ptr<Pass> upstream;
   std::vector<std::shared_ptr<void>> options;
   std::vector<std::function<std::string()>> readers;
@@ -220,12 +222,12 @@ LogicalResult optMain(int argc, char **argv, DialectRegistry &registry) {
 
 extern "C" {
 
-bool monopour_shim_has_upstream_pass(MlirStringRef argument) { return createUpstream(unwrap(argument)) != nullptr; }
-
 // Must come before upstream's passes are registered: the first registration of a name wins.
 void monopour_shim_register_override(const PassSpec *spec, size_t index, RunFn run) {
-  registerPass([spec, index, run]() -> std::unique_ptr<Pass> {
-    return std::make_unique<OverridePass>(*spec, index, run, createUpstream(unwrap(spec->argument)));
+  // Registered passes live until the process ends, and so does the name of one that upstream lacks.
+  auto *id = new SelfOwningTypeID();
+  registerPass([spec, index, run, id]() -> std::unique_ptr<Pass> {
+    return std::make_unique<OverridePass>(*spec, index, run, createUpstream(unwrap(spec->argument)), *id);
   });
 }
 

@@ -1,7 +1,7 @@
 //! `mlir-opt`'s command line with passes of ours in the place of upstream's.
 //!
 //! An [`OverridePass`] is registered before upstream's passes under the same name and TypeID, so that it is found wherever that pass is named:
-//! on the command line, in `--pass-pipeline=`, in transform scripts. The options of the table take upstream's option text.
+//! on the command line, in `--pass-pipeline=`, in transform scripts. A pass that upstream has not (any more) is registered alike. The options of the table take upstream's option text.
 //! Diagnostics go through MLIR's engine, so that they look as upstream's do and `-verify-diagnostics` sees them.
 //!
 //! Differs: `-mlir-pass-statistics` is answered here, after MLIR's own report: distributed MLIR libraries are built without statistics.
@@ -50,7 +50,7 @@ pub struct StatisticSpec {
     pub help: &'static str,
 }
 
-/// A pass of ours that stands in for upstream's pass of the same name.
+/// A pass of ours that stands in for upstream's pass of the same name, or that upstream has not.
 #[derive(Clone, Copy, Debug)]
 pub struct OverridePass {
     /// Upstream's name on the command line, `one-shot-bufferize`.
@@ -117,8 +117,6 @@ struct RawPass {
 type Run = extern "C" fn(usize, MlirOperation, *const MlirStringRef) -> bool;
 
 unsafe extern "C" {
-    // Whether the shim can create upstream's pass of this name, whose TypeID an override needs.
-    fn monopour_shim_has_upstream_pass(argument: MlirStringRef) -> bool;
     // Registers an override; the description must live until the process ends.
     fn monopour_shim_register_override(pass: *const RawPass, index: usize, run: Run);
     // mlir::MlirOptMain with all dialects and extensions.
@@ -213,9 +211,6 @@ fn register(ours: Vec<OverridePass>) -> bool {
     Context::register_passes_after(|| {
         let ours = PASSES.get_or_init(|| ours);
         for (index, pass) in ours.iter().enumerate() {
-            // SAFETY: defined in the shim; the name lives during the call.
-            let known = unsafe { monopour_shim_has_upstream_pass(string::to_ref(pass.argument)) };
-            assert!(known, "an override names a pass that the shim knows: {}", pass.argument);
             let raw: &'static RawPass = Box::leak(Box::new(raw_pass(pass)));
             // SAFETY: defined in the shim; the description is leaked.
             unsafe { monopour_shim_register_override(raw, index, run_pass) };
@@ -347,6 +342,12 @@ fn split_note(cx: Context, note: &str) -> (Location, &str) {
     }
 }
 
+/// What upstream calls a pass in its reports: `OneShotBufferize`.
+fn class_name(argument: &str) -> String {
+    let word = |word: &str| word[..1].to_uppercase() + &word[1..];
+    argument.split('-').filter(|part| !part.is_empty()).map(word).collect()
+}
+
 /// The sums of all runs, in the form of MLIR's list display.
 fn statistics_report() -> String {
     let passes = PASSES.get().map_or(&[][..], Vec::as_slice);
@@ -356,7 +357,7 @@ fn statistics_report() -> String {
     for (index, counts) in all.iter() {
         let pass = &passes[*index];
         let width = pass.statistics.iter().map(|s| s.name.len()).max().unwrap_or(0);
-        out.push_str(&format!("{}\n", pass.argument));
+        out.push_str(&format!("{} ({})\n", class_name(pass.argument), pass.argument));
         for (statistic, count) in pass.statistics.iter().zip(counts) {
             out.push_str(&format!("  (S) {count:>8} {:width$} - monopour: {}\n", statistic.name, statistic.help));
         }

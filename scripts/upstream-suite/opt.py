@@ -14,7 +14,8 @@ def counted(report):
         if match := re.match(r"\s+\(S\)\s+(\d+)\s+(\S+)", line):
             current[match[2]] = int(match[1])
         elif line.strip():
-            current = passes.setdefault(line.strip(), {})
+            # "OneShotBufferize (one-shot-bufferize)"
+            current = passes.setdefault(line.strip().rstrip(")").split("(")[-1], {})
     return passes
 
 

@@ -2,11 +2,12 @@
 
 use monopour_analysis::facts::Definition;
 use monopour_ir::conversion::{ConversionRewriter, Declined};
-use monopour_ir::{Diagnostics, Op, Type, Value};
+use monopour_ir::{Diagnostic, Diagnostics, Op, Type, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, SubsetModel, UseModel};
+use crate::options::Options;
 use crate::rewrite::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
@@ -131,11 +132,21 @@ impl OpModel for DeallocTensor {
     }
 }
 
-/// A memref seen as a tensor.
+/// A memref seen as a tensor. It is a bridge already: the rewrite looks behind it, and drops it when nobody uses it.
 struct ToTensor;
 
 impl OpModel for ToTensor {
     super::no_uses!();
+    /// The analysis knows one tensor for each memory.
+    fn refuse(&self, op: Op, options: &Options) -> Option<Diagnostic> {
+        if options.copy_before_write || op.attr("restrict").is_some() || op.result(0).is_unused() {
+            return None;
+        }
+        let message =
+            "'bufferization.to_tensor' op to_tensor ops without `restrict` are not supported by One-Shot Analysis";
+        let help = "add 'restrict' if no other tensor is the same memory, or copy the memref before";
+        Some(Diagnostic::error("B0122", op.location(), message).with_help(help))
+    }
     fn result(&self, op: Op, _result: usize) -> ResultModel {
         ResultModel { writable: op.attr("writable").is_some(), ..ResultModel::default() }
     }
@@ -145,20 +156,16 @@ impl OpModel for ToTensor {
     }
     fn rewrite(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        _op: Op,
+        _buffers: &Buffers<'_>,
+        _rw: &mut ConversionRewriter,
+        _pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
-        if op.attr("restrict").is_none() && !op.result(0).is_unused() {
-            return Err(pass.unsupported(op, "no 'restrict': another tensor may be the same memory,").into());
-        }
-        rw.replace_op(op, &[buffers.operand(0)]);
         Ok(())
     }
 }
 
-/// A tensor's buffer.
+/// A tensor's buffer. It is a bridge already: with a `to_tensor` before it, it is folded at the end.
 struct ToBuffer;
 
 impl OpModel for ToBuffer {
@@ -168,15 +175,16 @@ impl OpModel for ToBuffer {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
+    fn keeps_tensors(&self, _op: Op) -> bool {
+        true
+    }
     fn rewrite(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        _op: Op,
+        _buffers: &Buffers<'_>,
+        _rw: &mut ConversionRewriter,
+        _pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
-        let buffer = pass.cast_or_copy(rw, op, buffers.operand(0), op.result(0).ty())?;
-        rw.replace_op(op, &[buffer]);
         Ok(())
     }
 }

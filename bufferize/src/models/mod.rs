@@ -13,6 +13,7 @@ mod tensor;
 mod tensor_create;
 mod tensor_shape;
 mod ub;
+pub(crate) mod upstream;
 mod vector;
 
 pub(crate) use cf::forwarded;

@@ -42,8 +42,10 @@ fn unknown_op() {
         \"tosa.custom\"(%t) {domain_name = \"x\", implementation_attrs = \"\", operator_name = \"y\"} : (tensor<8xf32>) -> ()
         return
     }";
-    let message = fails("B0101", text, &boundaries());
+    let message = fails("B0101", text, &Options { extensions: true, ..boundaries() });
     assert!(message.contains("tosa.custom has tensors") && message.contains("test.mlir:2:9"), "{message}");
+    let message = fails("B0120", text, &boundaries());
+    assert!(message.contains("op was not bufferized") && message.contains("test.mlir:2:9"), "{message}");
 }
 
 #[test]

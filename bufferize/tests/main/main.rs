@@ -8,6 +8,7 @@ mod execute;
 mod interface;
 mod meaning;
 mod own_op;
+mod partial;
 mod random;
 mod rewrite;
 mod support;

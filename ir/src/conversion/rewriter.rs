@@ -197,7 +197,8 @@ impl ConversionRewriter {
         }
         let op = bridge(bridges.to_old, new, old.ty());
         let point = match (old.defining_op(), old.as_block_arg()) {
-            (Some(def), _) => InsertionPoint::Before(def),
+            // As upstream: the bridges of several results stand in reverse order.
+            (Some(def), _) => InsertionPoint::After(def),
             (None, Some((block, _))) => InsertionPoint::Start(block),
             (None, None) => unreachable!("a value is an op result or a block argument"),
         };

@@ -126,7 +126,9 @@ fn statistics_are_summed() {
     let two = format!("{EMPTY}// -----\n{EMPTY}");
     let run = opt(&two, &["-", "-split-input-file", "-one-shot-bufferize", "-mlir-pass-statistics"]);
     assert!(
-        run.err.contains("one-shot-bufferize\n  (S)        2 num-functions - monopour: functions seen\n"),
+        run.err.contains(
+            "OneShotBufferize (one-shot-bufferize)\n  (S)        2 num-functions - monopour: functions seen\n"
+        ),
         "{}",
         run.err
     );

@@ -10,7 +10,7 @@ pub fn run(args: &[String]) -> i32 {
 }
 
 /// Passes that are monopour's own.
-const PASSES: &[OverridePass] = &[ONE_SHOT_BUFFERIZE, OWNERSHIP_BASED_BUFFER_DEALLOCATION];
+const PASSES: &[OverridePass] = &[ONE_SHOT_BUFFERIZE, FINALIZING_BUFFERIZE, OWNERSHIP_BASED_BUFFER_DEALLOCATION];
 
 const ONE_SHOT_BUFFERIZE: OverridePass = OverridePass {
     argument: "one-shot-bufferize",
@@ -22,6 +22,15 @@ const ONE_SHOT_BUFFERIZE: OverridePass = OverridePass {
         StatisticSpec { name: "num-tensor-out-of-place", help: "number of out-of-place tensor operands" },
     ],
     run: one_shot_bufferize,
+};
+
+/// Of the older document, where bufferization was one partial pass per dialect; upstream dropped it.
+const FINALIZING_BUFFERIZE: OverridePass = OverridePass {
+    argument: "finalizing-bufferize",
+    help: "Finishes partial bufferization: folds to_tensor and to_buffer, and fails where a tensor is left",
+    options: &[],
+    statistics: &[StatisticSpec { name: "num-folded", help: "number of to_buffer operations folded" }],
+    run: finalizing_bufferize,
 };
 
 const OWNERSHIP_BASED_BUFFER_DEALLOCATION: OverridePass = OverridePass {
@@ -93,6 +102,11 @@ fn one_shot_bufferize(module: Op, given: &PassOptions, counts: &mut [u64]) -> Re
     let made = [stats.allocs, stats.in_place, stats.out_of_place];
     counts.iter_mut().zip(made).for_each(|(count, made)| *count = u64::from(made));
     done
+}
+
+fn finalizing_bufferize(op: Op, _: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {
+    counts[0] = u64::from(monopour_bufferize::finalize(op)?.folded);
+    Ok(())
 }
 
 fn ownership_based_buffer_deallocation(op: Op, given: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {

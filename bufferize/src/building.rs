@@ -1,0 +1,241 @@
+//! What rewrites of ops are built of: allocations, copies, casts, views, globals.
+//!
+//! ```text
+//! alloc          memref.alloc(%n) {alignment = 64 : i64} : memref<?xf32>
+//! cast_or_copy   memref.cast %m, or a copy in a new buffer where the layout is not certain to fit (B0202)
+//! global         memref.global "private" constant @__constant_4xf32, one per value and type
+//! ```
+//!
+//! Ensures: every allocation and every copy is counted.
+
+use std::collections::{HashMap, HashSet};
+
+use monopour_ir::conversion::ConversionRewriter;
+use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value, WalkOrder};
+
+use crate::buffer_type::{is_cast_safe, subview_type};
+use crate::insert_copies::bytes;
+use crate::op_model::{Index, SliceModel};
+use crate::rewrite::Rewriting;
+
+/// Constants by value and type, and the names that are taken.
+#[derive(Default)]
+pub(crate) struct Globals {
+    by_value: HashMap<(Attr, Type), Attr>,
+    names: HashSet<String>,
+    /// By name without a number: the next number to try.
+    next: HashMap<String, usize>,
+}
+
+impl Rewriting<'_> {
+    /// `memref.alloc` of `ty`, its dynamic sizes given.
+    ///
+    /// # Errors
+    /// What MLIR says of the op.
+    pub fn alloc(&self, rw: &mut ConversionRewriter, at: Op, ty: Type, sizes: &[Value]) -> Result<Value, Diagnostics> {
+        let cx = rw.context();
+        let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
+        let mut spec = OpSpec::new("memref.alloc", at.location()).operands(sizes).results(&[ty]);
+        if self.options.buffer_alignment_bytes > 0 {
+            let bytes = i64::try_from(self.options.buffer_alignment_bytes).unwrap_or(i64::MAX);
+            spec = spec.attr("alignment", Attr::i64(cx, bytes));
+        }
+        spec = spec.attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
+        let alloc = rw.create(spec)?;
+        self.allocs.set(self.allocs.get() + 1);
+        Ok(alloc.result(0))
+    }
+
+    /// `memref.copy`.
+    ///
+    /// # Errors
+    /// What MLIR says of the op.
+    pub fn copy(&self, rw: &mut ConversionRewriter, at: Op, from: Value, to: Value) -> Result<(), Diagnostics> {
+        rw.create(OpSpec::new("memref.copy", at.location()).operands(&[from, to]))?;
+        self.copies.set(self.copies.get() + 1);
+        Ok(())
+    }
+
+    /// The dynamic sizes of a memref, by `memref.dim`.
+    ///
+    /// # Errors
+    /// What MLIR says of the ops.
+    pub fn dynamic_sizes(&self, rw: &mut ConversionRewriter, at: Op, memref: Value) -> Result<Vec<Value>, Diagnostics> {
+        let index = Type::index(rw.context());
+        let shape = memref.ty().shape().unwrap_or_default();
+        let mut sizes = Vec::new();
+        for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
+            let number = rw.const_index(i64::try_from(dim).unwrap_or(i64::MAX), at.location());
+            let size =
+                rw.create(OpSpec::new("memref.dim", at.location()).operands(&[memref, number]).results(&[index]))?;
+            sizes.push(size.result(0));
+        }
+        Ok(sizes)
+    }
+
+    /// `value` as a `ty`: itself, a cast that cannot fail, or a copy in a new buffer.
+    ///
+    /// # Errors
+    /// What MLIR says of the ops.
+    pub fn cast_or_copy(
+        &self,
+        rw: &mut ConversionRewriter,
+        at: Op,
+        value: Value,
+        ty: Type,
+    ) -> Result<Value, Diagnostics> {
+        if value.ty() == ty || !value.ty().is_memref() || !ty.is_memref() {
+            return Ok(value);
+        }
+        // Between ranked and unranked there is no layout to get wrong.
+        if value.ty().shape().is_none() || ty.shape().is_none() || is_cast_safe(value.ty(), ty) {
+            let spec = OpSpec::new("memref.cast", at.location()).operands(&[value]).results(&[ty]);
+            return Ok(rw.create(spec)?.result(0));
+        }
+        let sizes = self.dynamic_sizes(rw, at, value)?;
+        let buffer = self.alloc(rw, at, ty, &sizes)?;
+        self.copy(rw, at, value, buffer)?;
+        self.remarks.borrow_mut().push(layout_remark(at, value.ty(), ty), value.ty().static_size_bytes());
+        Ok(buffer)
+    }
+
+    /// `memref.subview` of a slice, with dimensions of size 1 dropped as `shape` has it.
+    ///
+    /// # Errors
+    /// B0104 for a source without a strided layout; what MLIR says of the op.
+    pub fn subview(
+        &self,
+        rw: &mut ConversionRewriter,
+        at: Op,
+        source: Value,
+        slice: &SliceModel,
+        shape: &[i64],
+    ) -> Result<Value, Diagnostics> {
+        let cx = rw.context();
+        let Some(memref) = source.ty().as_memref() else {
+            return Err(self.unsupported(at, "a source without strides").into());
+        };
+        let ty = subview_type(&memref, slice, shape);
+        let mut operands = vec![source];
+        let mut segments = vec![1i32];
+        let mut attrs = Vec::new();
+        for list in [&slice.offsets, &slice.sizes, &slice.strides] {
+            let dynamic: Vec<Value> = list
+                .iter()
+                .filter_map(|i| match i {
+                    Index::Dynamic(v) => Some(*v),
+                    Index::Static(_) => None,
+                })
+                .collect();
+            let fixed: Vec<i64> = list
+                .iter()
+                .map(|i| match i {
+                    Index::Static(v) => *v,
+                    Index::Dynamic(_) => DYNAMIC,
+                })
+                .collect();
+            segments.push(i32::try_from(dynamic.len()).unwrap_or(i32::MAX));
+            operands.extend(dynamic);
+            attrs.push(Attr::dense_i64(cx, &fixed));
+        }
+        let spec = OpSpec::new("memref.subview", at.location())
+            .operands(&operands)
+            .results(&[ty])
+            .attr("static_offsets", attrs[0])
+            .attr("static_sizes", attrs[1])
+            .attr("static_strides", attrs[2])
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments));
+        Ok(rw.create(spec)?.result(0))
+    }
+
+    /// The same op with other operands and result types; it takes the regions of `op`.
+    ///
+    /// # Errors
+    /// What MLIR says of the op.
+    pub fn recreate(
+        &self,
+        rw: &mut ConversionRewriter,
+        op: Op,
+        operands: &[Value],
+        results: &[Type],
+    ) -> Result<Op, Diagnostics> {
+        let attrs = op.attrs();
+        let mut spec = OpSpec::new(op.name(), op.location()).operands(operands).results(results);
+        for (name, value) in &attrs {
+            spec = spec.attr(name, *value);
+        }
+        for _ in op.regions() {
+            spec = spec.region(Region::new());
+        }
+        let new = rw.create(spec)?;
+        for (to, from) in new.regions().into_iter().zip(op.regions()) {
+            rw.take_region(to, from);
+        }
+        Ok(new)
+    }
+
+    /// The symbol of a private constant global with this value; one per value and type.
+    ///
+    /// # Errors
+    /// What MLIR says of the op.
+    pub fn global(&self, rw: &mut ConversionRewriter, at: Op, value: Attr, ty: Type) -> Result<Attr, Diagnostics> {
+        let mut globals = self.globals.borrow_mut();
+        if let Some(symbol) = globals.by_value.get(&(value, ty)) {
+            return Ok(*symbol);
+        }
+        let cx = rw.context();
+        let name = globals.free_name(ty);
+        let Some(top) = self.module.body() else { return Err(self.unsupported(at, "no module around it").into()) };
+        rw.set_point(InsertionPoint::Start(top));
+        let mut spec = OpSpec::new("memref.global", at.location())
+            .attr("sym_name", Attr::string(cx, &name))
+            .attr("sym_visibility", Attr::string(cx, "private"))
+            .attr("type", Attr::ty(ty))
+            .attr("initial_value", value)
+            .attr("constant", Attr::unit(cx));
+        if self.options.buffer_alignment_bytes > 0 {
+            let bytes = i64::try_from(self.options.buffer_alignment_bytes).unwrap_or(i64::MAX);
+            spec = spec.attr("alignment", Attr::i64(cx, bytes));
+        }
+        let created = rw.create(spec);
+        rw.set_point(InsertionPoint::Before(at));
+        created?;
+        let symbol = Attr::symbol(cx, &name);
+        globals.by_value.insert((value, ty), symbol);
+        Ok(symbol)
+    }
+}
+
+impl Globals {
+    /// Knows the names of the module's symbols.
+    pub(crate) fn new(module: Op) -> Self {
+        let names = module.nested(WalkOrder::Pre).into_iter().filter_map(Op::symbol_name).collect();
+        Self { names, ..Self::default() }
+    }
+
+    /// `__constant_4x4xf32`, with a number behind it when taken.
+    fn free_name(&mut self, ty: Type) -> String {
+        let dims: Vec<String> = ty.shape().unwrap_or_default().iter().map(i64::to_string).collect();
+        let base = format!("__constant_{}x{}", dims.join("x"), ty.element());
+        if self.names.insert(base.clone()) {
+            return base;
+        }
+        let next = self.next.entry(base.clone()).or_default();
+        loop {
+            let name = format!("{base}_{next}");
+            *next += 1;
+            if self.names.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
+}
+
+fn layout_remark(at: Op, from: Type, to: Type) -> Diagnostic {
+    let size = bytes(from);
+    Diagnostic::remark(
+        "B0202",
+        at.location(),
+        format!("copied {size} for {}: {from} is not certain to have the layout of {to}", at.name()),
+    )
+}

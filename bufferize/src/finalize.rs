@@ -1,0 +1,74 @@
+//! Finish partial bufferization: fold what is left between tensors and buffers, and fail where a tensor remains.
+//!
+//! ```text
+//! %t = bufferization.to_tensor %m : memref<4xf32> to tensor<4xf32>
+//! %b = bufferization.to_buffer %t : tensor<4xf32> to memref<4xf32>
+//! memref.store %x, %b[%i] : memref<4xf32>                           ==>   memref.store %x, %m[%i] : memref<4xf32>
+//! ```
+//!
+//! Requires: partial runs (`dialect-filter`, `allow-unknown-ops`) that together bufferize everything, functions included.
+//! Ensures: no tensors; else an error for each operation that has one (B0124), and the module as it was but for the folds.
+//! Source: `-finalizing-bufferize` of MLIR's older bufferization document; LLVM 22 has dropped it.
+//! Differs: where layouts differ the buffer is cast, and if that is not certain to be right the operation is left, with its error.
+
+use monopour_ir::{Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, WalkOrder};
+
+use crate::buffer_type::is_cast_safe;
+use crate::op_model::has_tensors;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Finalized {
+    /// `to_buffer`s that became the buffer behind their `to_tensor`.
+    pub folded: u32,
+}
+
+/// Folds the bridges in an operation and checks that no tensor is left.
+///
+/// # Errors
+/// B0124 for each operation in it that has tensors still.
+pub fn finalize(root: Op) -> Result<Finalized, Diagnostics> {
+    let mut rw = Rewriter::new(root.context());
+    let mut done = Finalized::default();
+    let ops = root.nested(WalkOrder::Pre);
+    for op in ops.iter().filter(|op| op.is("bufferization.to_buffer")) {
+        done.folded += u32::from(fold(&mut rw, *op)?);
+    }
+    for op in root.find_all("bufferization.to_tensor").into_iter().rev().filter(|op| op.result(0).is_unused()) {
+        rw.erase(op);
+    }
+    let left: Vec<Op> = root.nested(WalkOrder::Pre).into_iter().filter(|op| has_tensors(*op)).collect();
+    // A bridge or a function is to blame only where nothing else is: for a tensor that nobody else uses.
+    let is_border =
+        |op: &Op| op.is("func.func") || op.is("bufferization.to_tensor") || op.is("bufferization.to_buffer");
+    let others = left.iter().any(|op| !is_border(op));
+    let errors: Vec<_> = left.into_iter().filter(|op| !others || !is_border(op)).map(still_on_tensors).collect();
+    if errors.is_empty() { Ok(done) } else { Err(Diagnostics(errors)) }
+}
+
+/// Replaces a `to_buffer` by the memref that its tensor is made of; false if it cannot be.
+fn fold(rw: &mut Rewriter, op: Op) -> Result<bool, Diagnostics> {
+    let Some(tensor) = op.operand(0).defining_op().filter(|t| t.is("bufferization.to_tensor")) else {
+        return Ok(false);
+    };
+    let (memref, wanted) = (tensor.operand(0), op.result(0).ty());
+    if memref.ty() == wanted {
+        rw.replace_op(op, &[memref]);
+        return Ok(true);
+    }
+    let to_unranked = wanted.is_memref() && wanted.shape().is_none();
+    if !to_unranked && !is_cast_safe(memref.ty(), wanted) {
+        return Ok(false);
+    }
+    rw.set_point(InsertionPoint::Before(op));
+    let cast = rw.create(OpSpec::new("memref.cast", op.location()).operands(&[memref]).results(&[wanted]))?;
+    rw.replace_op(op, &[cast.result(0)]);
+    Ok(true)
+}
+
+fn still_on_tensors(op: Op) -> Diagnostic {
+    // The words of the conversion driver that upstream's pass ran on.
+    let message = format!("failed to legalize operation '{}'", op.name());
+    Diagnostic::error("B0124", op.location(), message)
+        .with_help("bufferize it before: add its dialect to a dialect-filter, or turn on bufferize-function-boundaries")
+}

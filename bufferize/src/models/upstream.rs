@@ -1,0 +1,108 @@
+//! Operations that have their model in C++ only: upstream's `BufferizableOpInterface` answers, and rewrites.
+//!
+//! ```text
+//! %r = "their.op"(%a) : (tensor<4xf32>) -> tensor<4xf32>   ==>   %r = "their.memref_op"(%a) : (memref<4xf32>) -> memref<4xf32>
+//! ```
+//!
+//! Answers are those of the interface without an analysis behind it.
+//! Limits: `isNotConflicting`, `verifyAnalysis` and `resolveConflicts` of such an operation are not asked.
+
+use monopour_analysis::facts::Definition;
+use monopour_ir::bufferizable::{self, InterfaceOptions};
+use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::{Diagnostics, Op};
+
+use crate::boundary::Callees;
+use crate::buffer_type::BufferTypes;
+use crate::op_model::{AliasModel, Buffers, OpModel, ReadModel, RegionModel, RelationModel, ResultModel, UseModel};
+use crate::options::{Options, UnknownTypeConversion};
+use crate::rewrite::Rewriting;
+
+/// What upstream's interface says.
+pub(crate) struct Upstream;
+
+/// The options that the interface may ask for.
+pub(crate) fn interface_options(options: &Options) -> InterfaceOptions {
+    InterfaceOptions {
+        allow_unknown_ops: options.allow_unknown_ops,
+        function_boundaries: options.bufferize_function_boundaries,
+        identity_layouts: options.unknown_type_conversion == UnknownTypeConversion::Identity,
+        must_infer_memory_space: options.must_infer_memory_space,
+        encoding_is_memory_space: options.use_encoding_for_memory_space,
+        alignment: u32::try_from(options.buffer_alignment_bytes).unwrap_or(u32::MAX),
+    }
+}
+
+/// What no answer about uses and results depends on.
+fn any_options() -> InterfaceOptions {
+    interface_options(&Options::default())
+}
+
+impl OpModel for Upstream {
+    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        let used = bufferizable::use_of(op, operand, &any_options());
+        UseModel {
+            reads: if used.reads { ReadModel::Yes } else { ReadModel::No },
+            writes: used.writes,
+            must_in_place: used.must_in_place,
+            elementwise: used.elementwise,
+        }
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        let aliases = bufferizable::aliasing_values(op, operand, &any_options()).into_iter();
+        let model = |alias: bufferizable::InterfaceAlias| AliasModel {
+            value: alias.value,
+            relation: if alias.equivalent { RelationModel::Equivalent } else { RelationModel::Unknown },
+            definite: alias.definite,
+            retypes: alias.retypes,
+        };
+        aliases.map(model).collect()
+    }
+    fn result(&self, op: Op, result: usize) -> ResultModel {
+        let known = bufferizable::result_of(op, result, &any_options());
+        ResultModel {
+            writable: known.writable,
+            definition: if known.defines { Definition::Always } else { Definition::Never },
+            allocates: known.allocates,
+        }
+    }
+    fn region(&self, op: Op, region: usize) -> RegionModel {
+        let known = bufferizable::region_of(op, region, &any_options());
+        RegionModel {
+            repetitive: known.repetitive,
+            parallel: known.parallel,
+            writable_arguments: known.writable_arguments,
+            ..RegionModel::default()
+        }
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let options = interface_options(types.options());
+        for result in op.results().into_iter().filter(|r| r.ty().is_tensor()) {
+            let ty = bufferizable::buffer_type_of(result, &options)?;
+            types.set(result, ty);
+        }
+        for block in op.regions().into_iter().flat_map(|r| r.blocks()) {
+            for arg in block.args().into_iter().filter(|a| a.ty().is_tensor()) {
+                let ty = bufferizable::buffer_type_of(arg, &options)?;
+                types.set(arg, ty);
+            }
+            types.walk(block)?;
+        }
+        Ok(())
+    }
+    /// The interface looks behind `to_tensor`s, and makes the `to_buffer`s that it needs.
+    fn keeps_tensors(&self, _op: Op) -> bool {
+        true
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        _buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let changes = bufferizable::bufferize(op, &interface_options(pass.options))?;
+        rw.note(changes);
+        Ok(())
+    }
+}

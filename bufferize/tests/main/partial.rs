@@ -1,0 +1,162 @@
+//! Partial bufferization: what stays on tensors, and the bridges to it.
+
+use crate::support::{agreed_programs, bufferize, parse, upstream};
+use monopour_bufferize::{Options, UnknownTypeConversion, finalize, run_one_shot};
+
+fn partial() -> Options {
+    Options { allow_unknown_ops: true, ..Options::default() }
+}
+
+fn filtered(dialects: &str) -> Options {
+    Options { dialect_filter: dialects.split(',').map(str::to_owned).collect(), ..partial() }
+}
+
+fn printed(text: &str, options: &Options) -> String {
+    bufferize(text, options).unwrap_or_else(|e| panic!("{e}\n{text}")).0.op().to_string()
+}
+
+/// An op that nobody knows is between tensors that bufferize.
+const UNKNOWN: &str = "func.func @f(%t: tensor<?xf32>, %i: index, %x: f32) -> (tensor<?xf32>, f32) {
+    %0 = tensor.insert %x into %t[%i] : tensor<?xf32>
+    %1 = \"tosa.custom\"(%0) {domain_name = \"x\", implementation_attrs = \"\", operator_name = \"y\"}
+      : (tensor<?xf32>) -> tensor<?xf32>
+    %2 = tensor.insert %x into %1[%i] : tensor<?xf32>
+    %3 = tensor.extract %t[%i] : tensor<?xf32>
+    return %2, %3 : tensor<?xf32>, f32
+  }";
+
+/// A loop whose body and surroundings belong to three dialects.
+const LOOP: &str = "func.func @f(%t: tensor<8xf32>, %lb: index, %ub: index, %st: index, %x: f32) -> tensor<8xf32> {
+    %e = tensor.empty() : tensor<8xf32>
+    %f = linalg.fill ins(%x : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+    %r = scf.for %i = %lb to %ub step %st iter_args(%a = %f) -> (tensor<8xf32>) {
+      %s = tensor.extract %t[%i] : tensor<8xf32>
+      %n = tensor.insert %s into %a[%i] : tensor<8xf32>
+      scf.yield %n : tensor<8xf32>
+    }
+    return %r : tensor<8xf32>
+  }";
+
+/// Bridges stand where upstream's do, and are as many.
+#[test]
+fn bridges_are_upstreams() {
+    let identity = Options { unknown_type_conversion: UnknownTypeConversion::Identity, ..partial() };
+    let copying = Options { copy_before_write: true, ..partial() };
+    let cases = [
+        (partial(), "allow-unknown-ops"),
+        (identity, "allow-unknown-ops unknown-type-conversion=identity-layout-map"),
+        (copying, "allow-unknown-ops copy-before-write"),
+        (filtered("tensor,bufferization"), "allow-unknown-ops dialect-filter=tensor,bufferization"),
+        (filtered("linalg,bufferization"), "allow-unknown-ops dialect-filter=linalg,bufferization"),
+    ];
+    for text in [UNKNOWN, LOOP] {
+        for (options, line) in &cases {
+            assert_eq!(printed(text, options), upstream(text, line), "{line}");
+        }
+    }
+}
+
+/// The same over the programs of this crate's tests, whose functions keep their signatures.
+#[test]
+fn programs_without_function_boundaries() {
+    let mut seen = 0;
+    for (name, text) in agreed_programs() {
+        let line = "allow-unknown-ops allow-return-allocs-from-loops use-encoding-for-memory-space";
+        let options =
+            Options { allow_return_allocs_from_loops: true, use_encoding_for_memory_space: true, ..partial() };
+        let Ok((ours, _)) = bufferize(&text, &options) else { continue };
+        assert_eq!(ours.op().to_string(), upstream(&text, line), "{name}");
+        seen += 1;
+    }
+    assert!(seen > 20, "{seen} programs");
+}
+
+/// Runs one after another bufferize all, and the last pass finds nothing to complain about.
+#[test]
+fn filters_in_sequence_and_the_end() {
+    let module = parse(LOOP);
+    for dialects in ["tensor,bufferization", "linalg,bufferization", "scf,bufferization"] {
+        let options = Options { allow_return_allocs_from_loops: true, ..filtered(dialects) };
+        let line = format!("allow-unknown-ops allow-return-allocs-from-loops dialect-filter={dialects}");
+        let expected = upstream(&module.op().to_string(), &line);
+        run_one_shot(module.op(), &options).expect("each run is partial");
+        module.op().verify_with_diagnostics().expect("it stays valid");
+        assert_eq!(module.op().to_string(), expected, "{line}");
+    }
+    let errors = finalize(module.op()).expect_err("the function is on tensors still");
+    assert_eq!(errors.0[0].code, "B0124");
+    assert_eq!(errors.0[0].message, "failed to legalize operation 'func.return'");
+    assert!(errors.0[0].help.is_some());
+}
+
+#[test]
+fn finalizing_folds_bridges_and_casts_where_that_is_safe() {
+    let text = "func.func @f(%m: memref<4xf32>, %i: index) -> (f32, f32) {
+        %t = bufferization.to_tensor %m : memref<4xf32> to tensor<4xf32>
+        %a = bufferization.to_buffer %t : tensor<4xf32> to memref<4xf32>
+        %b = bufferization.to_buffer %t : tensor<4xf32> to memref<4xf32, strided<[?], offset: ?>>
+        %x = memref.load %a[%i] : memref<4xf32>
+        %y = memref.load %b[%i] : memref<4xf32, strided<[?], offset: ?>>
+        return %x, %y : f32, f32
+      }";
+    let module = parse(text);
+    assert_eq!(finalize(module.op()).expect("no tensor is left").folded, 2);
+    let text = module.op().to_string();
+    assert!(text.contains("memref.load %arg0[") && text.contains("memref.cast %arg0"), "{text}");
+    assert!(!text.contains("bufferization"), "{text}");
+}
+
+#[test]
+fn finalizing_names_what_is_left() {
+    let lone = "func.func @f(%m: memref<f32>) -> tensor<f32> {
+        %t = bufferization.to_tensor %m : memref<f32> to tensor<f32>
+        return %t : tensor<f32>
+      }";
+    let errors = finalize(parse(lone).op()).expect_err("a tensor is left");
+    let messages: Vec<_> = errors.0.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!(messages, ["failed to legalize operation 'func.return'"]);
+    let unused = "func.func @f(%t: tensor<f32>) { return }";
+    let errors = finalize(parse(unused).op()).expect_err("the argument is a tensor");
+    assert_eq!(errors.0[0].message, "failed to legalize operation 'func.func'");
+}
+
+/// What cannot be bufferized is named, in upstream's words.
+#[test]
+fn an_unknown_op_is_an_error_unless_it_may_stay() {
+    let errors = bufferize(UNKNOWN, &Options::default()).expect_err("nothing describes it");
+    assert_eq!((errors.0[0].code, errors.0[0].message.as_str()), ("B0120", "op was not bufferized"));
+    assert!(errors.0[0].location.ends_with(":3:10"), "{errors}");
+}
+
+/// A memory space that must be inferred and cannot be.
+#[test]
+fn memory_spaces_are_inferred_or_refused() {
+    let options = Options { must_infer_memory_space: true, ..Options::default() };
+    let text = "func.func @f(%x: f32, %i: index) -> f32 {
+        %0 = bufferization.alloc_tensor() : tensor<10xf32>
+        %1 = tensor.insert %x into %0[%i] : tensor<10xf32>
+        %2 = tensor.extract %1[%i] : tensor<10xf32>
+        return %2 : f32
+      }";
+    let errors = bufferize(text, &options).expect_err("no space is given");
+    let found: Vec<_> = errors.0.iter().map(|d| (d.code, d.message.as_str())).collect();
+    assert_eq!(found, [("B0121", "could not infer memory space"), ("B0120", "failed to bufferize op")]);
+    let placed = text.replace("alloc_tensor()", "alloc_tensor() {memory_space = 1 : i64}");
+    let ours = printed(&placed, &options);
+    assert!(ours.contains("memref<10xf32, 1>"), "{ours}");
+    assert_eq!(ours, upstream(&placed, "must-infer-memory-space"));
+}
+
+/// A tensor that may be another one's memory is refused, unless every write is copied.
+#[test]
+fn to_tensor_says_restrict() {
+    let text = "func.func @f(%m: memref<4xf32>, %i: index) -> f32 {
+        %t = bufferization.to_tensor %m : memref<4xf32> to tensor<4xf32>
+        %x = tensor.extract %t[%i] : tensor<4xf32>
+        return %x : f32
+      }";
+    let errors = bufferize(text, &partial()).expect_err("it may be shared");
+    assert_eq!(errors.0[0].code, "B0122");
+    let copying = Options { copy_before_write: true, ..partial() };
+    assert_eq!(printed(text, &copying), upstream(text, "allow-unknown-ops copy-before-write"));
+}
