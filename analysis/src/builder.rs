@@ -106,13 +106,21 @@ impl FactsBuilder {
 
     /// Append an operation to a block.
     pub fn op(&mut self, block: BlockId, label: u32) -> OpId {
-        self.facts.ops.push(Op { block, label, region_branch: false, subset: None })
+        self.facts.ops.push(Op { block, label, region_branch: false, gives_out: false, subset: None })
     }
 
     /// Declare that control enters and leaves the regions of `op` only along declared edges.
     pub fn region_branch(&mut self, op: OpId) {
         if let Some(op) = self.facts.ops.get_mut(op) {
             op.region_branch = true;
+        }
+    }
+
+    /// Declare that `op` is a terminator that gives its operands to what is around its region.
+    /// Only the order of visits from terminators depends on it.
+    pub fn gives_out(&mut self, op: OpId) {
+        if let Some(op) = self.facts.ops.get_mut(op) {
+            op.gives_out = true;
         }
     }
 

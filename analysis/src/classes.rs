@@ -62,6 +62,8 @@ struct Class {
     shared: Option<OperandId>,
     /// Classes that this one cannot merge with.
     failures: HashMap<ValueId, Reason>,
+    /// Why the class should not be one; only if its members were forced together.
+    forced: Option<Reason>,
 }
 
 /// Alias classes with the indexed test.
@@ -128,7 +130,7 @@ impl<'a> Classes<'a> {
         let mut reads = Members { list, ..Members::new() };
         self.index_reads(&mut reads);
         let frozen = Some(value).filter(|&value| !self.facts.values()[value].info.writable);
-        Class { reads, writes: Members::new(), frozen, shared: None, failures: HashMap::new() }
+        Class { reads, writes: Members::new(), frozen, shared: None, failures: HashMap::new(), forced: None }
     }
 
     fn summary(&self, read: OperandId) -> &Summary {
@@ -347,14 +349,25 @@ impl<'a> Classes<'a> {
 
     fn test_flags(&self, operand: OperandId, joined: &[ValueId]) -> Result<(), Reason> {
         let own = self.facts.operands()[operand].writes.then_some(operand);
+        self.test_writable(own, joined)?;
+        self.test_shared(own, joined)
+    }
+
+    /// `own`: a write that would join the classes.
+    fn test_writable(&self, own: Option<OperandId>, joined: &[ValueId]) -> Result<(), Reason> {
         let classes = || joined.iter().map(|&class| &self.classes[class]);
         let write = own.or_else(|| classes().find_map(|class| class.writes.list.first().copied()));
-        if let (Some(write), Some(value)) = (write, classes().find_map(|class| class.frozen)) {
-            return Err(Reason::NotWritable { write, value });
+        match (write, classes().find_map(|class| class.frozen)) {
+            (Some(write), Some(value)) => Err(Reason::NotWritable { write, value }),
+            _ => Ok(()),
         }
+    }
+
+    fn test_shared(&self, own: Option<OperandId>, joined: &[ValueId]) -> Result<(), Reason> {
         if !self.check_parallel_regions {
             return Ok(());
         }
+        let classes = || joined.iter().map(|&class| &self.classes[class]);
         let shared = own.filter(|&write| self.is_shared_by_iterations(write));
         let write = shared.or_else(|| classes().find_map(|class| class.shared));
         // What a loop carries is another class, so reads in its body do not count here: assume that there are some.
@@ -364,6 +377,46 @@ impl<'a> Classes<'a> {
             (Some(read), Some(write)) => Err(Reason::SharedByParallelIterations { read, write }),
             _ => Ok(()),
         }
+    }
+
+    /// Conflicts among the members of classes and, if `own` is a write, with it.
+    fn test_members(&mut self, own: Option<OperandId>, joined: &[ValueId]) -> Result<(), Reason> {
+        if let Some(write) = own {
+            for &class in joined {
+                if let Some(read) = self.find_read(class, write) {
+                    return Err(self.conflict(read, write));
+                }
+            }
+        }
+        for (index, &a) in joined.iter().enumerate() {
+            for &b in &joined[index + 1..] {
+                self.test_pair(a, b)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Put a use in place that must be, whatever comes of it.
+    pub fn force(&mut self, operand: OperandId) {
+        let joined = self.joined(operand);
+        let own = self.facts.operands()[operand].writes.then_some(operand);
+        let conflict = self.test_shared(own, &joined).and_then(|()| self.test_members(own, &joined)).err();
+        self.accept(operand);
+        let class = self.sets.find(self.facts.operands()[operand].value);
+        self.classes[class].forced = self.classes[class].forced.or(conflict);
+    }
+
+    /// Whether the uses that are in place would be wrong together if this one were in place, too.
+    /// The use does not count as a write unless it is in place already.
+    pub fn test_forced(&mut self, operand: OperandId) -> Result<(), Reason> {
+        self.steps += 1;
+        let joined = self.joined(operand);
+        if let Some(reason) = joined.iter().find_map(|&class| self.classes[class].forced) {
+            return Err(reason);
+        }
+        self.test_shared(None, &joined)?;
+        self.test_members(None, &joined)?;
+        if self.in_place[operand] { self.test_writable(None, &joined) } else { Ok(()) }
     }
 
     fn test_pair(&mut self, a: ValueId, b: ValueId) -> Result<(), Reason> {
@@ -417,11 +470,13 @@ impl<'a> Classes<'a> {
             frozen: None,
             shared: None,
             failures: HashMap::new(),
+            forced: None,
         };
         let from = std::mem::replace(&mut self.classes[gone], empty.clone());
         let mut into = std::mem::replace(&mut self.classes[survivor], empty);
         into.frozen = into.frozen.or(from.frozen);
         into.shared = into.shared.or(from.shared);
+        into.forced = into.forced.or(from.forced);
         for (other, reason) in from.failures {
             self.steps += 1;
             self.classes[other].failures.remove(&gone);
@@ -474,19 +529,8 @@ impl ConflictTest for Classes<'_> {
         self.steps += 1;
         let joined = self.joined(operand);
         self.test_flags(operand, &joined)?;
-        if self.facts.operands()[operand].writes {
-            for &class in &joined {
-                if let Some(read) = self.find_read(class, operand) {
-                    return Err(self.conflict(read, operand));
-                }
-            }
-        }
-        for (index, &a) in joined.iter().enumerate() {
-            for &b in &joined[index + 1..] {
-                self.test_pair(a, b)?;
-            }
-        }
-        Ok(())
+        let own = self.facts.operands()[operand].writes.then_some(operand);
+        self.test_members(own, &joined)
     }
 
     fn join(&mut self, a: ValueId, b: ValueId) {

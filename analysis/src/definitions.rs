@@ -12,7 +12,7 @@
 use crate::dominance::Structure;
 use crate::facts::{Definition, Facts, ValueDef};
 use crate::index::{BlockId, IndexVec, OpId, RegionId, ValueId};
-use crate::one_shot::dominance_post_order;
+use crate::order::dominance_post_order;
 
 /// The results of the first defining operation that reach a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -89,6 +89,8 @@ pub struct Op {
     /// Control enters and leaves its regions only along declared edges (a *region branch op*).
     /// Two regions of which neither is reachable from the other then never run both.
     pub region_branch: bool,
+    /// A terminator that gives its operands to what is around the region (a yield, a return), not to other blocks.
+    pub gives_out: bool,
     /// How it reads or overwrites a part of a tensor.
     pub subset: Option<Subset>,
 }

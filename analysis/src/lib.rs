@@ -36,6 +36,7 @@ pub mod liveness;
 mod nesting;
 mod numbering;
 pub mod one_shot;
+mod order;
 pub mod ownership;
 pub mod plan;
 pub mod print;

@@ -31,7 +31,8 @@ use crate::definitions::Definitions;
 use crate::dominance::Structure;
 use crate::equivalence;
 use crate::facts::{Facts, Label};
-use crate::index::{IndexVec, OpId, OperandId, RegionId, ValueId};
+use crate::index::{IndexVec, OperandId, ValueId};
+use crate::order::visiting_order;
 
 /// In which order uses are visited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,9 +40,12 @@ pub enum Heuristic {
     /// Operations last to first, an operation before what is nested in it.
     #[default]
     BottomUp,
+    /// First what each region's terminator gives out, and what that was made from; then the rest, last to first.
+    BottomUpFromTerminators,
     /// Operations first to last, what is nested in an operation before it.
     TopDown,
     /// A shuffle from a seed: any order must give right programs, only the copies may differ.
+    /// The reference's shuffle, from the low 32 bits.
     Fuzzer(u64),
 }
 
@@ -290,6 +294,31 @@ pub fn decide(facts: &Facts, options: &Options) -> Result<Decisions, DecideError
     decide_in_order(facts, &order, Classes::new(facts, options, SMALL))
 }
 
+/// Find what no decision can help: before any, with only the uses in place that must be.
+///
+/// The reference asks each use in turn whether the uses in place would conflict if it were in place, too, even if it
+/// may be copied, and gives up at the first one. [`decide`] copies that use instead, so only a caller that wants the
+/// reference's errors has to ask.
+///
+/// # Errors
+/// The first such use, in the order of the text, what is nested in an operation first. The reason is
+/// [`Reason::NotWritable`] for a use in place that would write to a buffer that is not writable, else a conflict.
+pub fn check_forced(facts: &Facts, options: &Options) -> Result<(), DecideError> {
+    let must = |operand: &OperandId| facts.operands()[*operand].must_in_place;
+    // Without a write in place there is nothing to conflict with.
+    if options.copy_before_write || !facts.operands().ids().any(|id| must(&id) && facts.operands()[id].writes) {
+        return Ok(());
+    }
+    let order = visiting_order(facts, Heuristic::TopDown);
+    let mut classes = Classes::new(facts, options, SMALL);
+    for &operand in order.iter().filter(|operand| must(operand)) {
+        classes.force(operand);
+    }
+    order.into_iter().try_for_each(|operand| {
+        classes.test_forced(operand).map_err(|reason| DecideError::MustBeInPlace { operand, reason })
+    })
+}
+
 /// Decide the operands in a given order with a given test.
 pub(crate) fn decide_in_order(
     facts: &Facts,
@@ -386,65 +415,6 @@ fn complete(
     let equivalents = equivalence::classes(facts, &placements);
     let aliases = facts.values().ids().map(|value| sets.find(value)).collect();
     Decisions { placements, reasons, copies, aliases, equivalents, steps }
-}
-
-/// The operands in the order in which a heuristic visits them.
-pub fn visiting_order(facts: &Facts, heuristic: Heuristic) -> Vec<OperandId> {
-    let ops: Vec<OpId> = match heuristic {
-        Heuristic::BottomUp => post_order(facts).into_iter().rev().collect(),
-        Heuristic::TopDown => post_order(facts),
-        Heuristic::Fuzzer(seed) => shuffled(facts, seed),
-    };
-    ops.into_iter().flat_map(|op| facts.operands_of(op).iter().copied()).collect()
-}
-
-/// What is nested in an operation, then the operation; otherwise first to last, in the order of the text.
-pub(crate) fn post_order(facts: &Facts) -> Vec<OpId> {
-    let mut ops = Vec::with_capacity(facts.ops().len());
-    let mut stack: Vec<(OpId, bool)> = Vec::new();
-    push_ops(facts, &mut stack, RegionId::new(0));
-    while let Some((op, is_done)) = stack.pop() {
-        if is_done {
-            ops.push(op);
-            continue;
-        }
-        stack.push((op, true));
-        for &region in facts.regions_of(op).iter().rev() {
-            push_ops(facts, &mut stack, region);
-        }
-    }
-    ops
-}
-
-/// Push the operations of a region, to be popped first to last.
-fn push_ops(facts: &Facts, stack: &mut Vec<(OpId, bool)>, region: RegionId) {
-    for &block in facts.blocks_of(region).iter().rev() {
-        stack.extend(facts.ops_of(block).iter().rev().map(|&op| (op, false)));
-    }
-}
-
-/// What is nested in an operation, then the operation; otherwise by position, so that definitions come before uses.
-pub(crate) fn dominance_post_order(facts: &Facts) -> Vec<OpId> {
-    let mut ops = Vec::with_capacity(facts.ops().len());
-    let mut open: Vec<OpId> = Vec::new();
-    for &op in &facts.order {
-        while open.last().is_some_and(|&outer| facts.span(outer).last < facts.span(op).first) {
-            ops.extend(open.pop());
-        }
-        open.push(op);
-    }
-    ops.extend(open.into_iter().rev());
-    ops
-}
-
-fn shuffled(facts: &Facts, seed: u64) -> Vec<OpId> {
-    let mut ops: Vec<OpId> = facts.order.clone();
-    let mut random = crate::random::Random::new(seed);
-    for index in (1..ops.len()).rev() {
-        let other = random.below(u32::try_from(index + 1).unwrap_or(u32::MAX));
-        ops.swap(index, other as usize);
-    }
-    ops
 }
 
 /// A label to name the operation of an operand in messages.

@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 
-use crate::one_shot::{Heuristic, Options, decide};
+use crate::one_shot::{Heuristic, Options, check_forced, decide};
 use crate::{print, text};
 
 fn check_with(options: &Options, input: &str, expected: Expect) {
@@ -308,6 +308,27 @@ fn must_be_in_place_and_cannot() {
         operand u0 needs a copy of an unranked tensor: NotWritable { write: u0, value: v0 }
     "#]],
     );
+}
+
+fn forced(input: &str, expected: Expect) {
+    let (facts, _) = text::parse(input).expect("facts are well-formed");
+    let output = match check_forced(&facts, &Options::default()) {
+        Ok(()) => "nothing".to_owned(),
+        Err(error) => format!("{}: {:?}", error.operand(), error.reason()),
+    };
+    expected.assert_eq(&output);
+}
+
+#[test]
+fn what_must_be_in_place_may_conflict_before_anything_is_decided() {
+    // The write is in place, and the old contents are read later.
+    let store = "block(%a, %b)\n%0 = store r%b, wm%a>%0\nread r%a\nreturn r%0";
+    forced(store, expect!["u1: ReadAfterWrite { read: u2, write: u1, definition: v0 }"]);
+    // A use that would bring the two together, and could be copied.
+    let joined = "block(%a, %b, %c)\n%0 = store r%b, wm%a>%0\n%1 = select %c>?%1, %0>?%1\nread r%1\nreturn r%0";
+    forced(joined, expect!["u1: ReadAfterWrite { read: u3, write: u1, definition: v0 }"]);
+    forced("block(%a<frozen>)\n%0 = store wm%a>%0\nreturn r%0", expect!["u0: NotWritable { write: u0, value: v0 }"]);
+    forced("block(%a)\n%0 = store wm%a>%0\nreturn r%0", expect!["nothing"]);
 }
 
 #[test]

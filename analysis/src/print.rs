@@ -154,6 +154,7 @@ impl<'a> Printer<'a> {
         let equals = if self.facts.results_of(op).is_empty() { "" } else { " = " };
         write!(self.out, "{equals}{}", self.op_name(op))?;
         self.out.push_str(if self.facts.ops()[op].region_branch { " branch" } else { "" });
+        self.out.push_str(if self.facts.ops()[op].gives_out { " ends" } else { "" });
         for (index, &operand) in self.facts.operands_of(op).iter().enumerate() {
             self.out.push_str(if index == 0 { " " } else { ", " });
             self.operand(operand)?;

@@ -7,8 +7,8 @@ use crate::generate::{Shape, function};
 use crate::index::OperandId;
 use crate::one_shot::{
     Decisions, Heuristic, InPlaceAnalysis, Options, Placement, decide, decide_in_order, decisions_from_placements,
-    visiting_order,
 };
+use crate::order::visiting_order;
 use crate::random::Random;
 use crate::reference::PairwiseClasses;
 use crate::text::Names;

@@ -1,4 +1,4 @@
-//! A tiny seeded generator (SplitMix64) for shuffled orders and for tests.
+//! Seeded generators: a tiny one (SplitMix64) for tests, and the one that the reference's shuffle uses (`std::mt19937`).
 
 /// A stream of numbers that depends on its seed only.
 #[derive(Clone, Debug)]
@@ -27,5 +27,65 @@ impl Random {
     /// True about `percent` times of a hundred.
     pub const fn percent(&mut self, percent: u32) -> bool {
         self.below(100) < percent
+    }
+}
+
+/// How many numbers are made at once.
+const STATE: usize = 624;
+
+/// How far apart two numbers are combined.
+const DISTANCE: usize = 397;
+
+/// The Mersenne Twister of 32 bits (Matsumoto and Nishimura 1998), with the parameters of `std::mt19937`.
+#[derive(Clone, Debug)]
+pub(crate) struct MersenneTwister {
+    state: Vec<u32>,
+    index: usize,
+}
+
+impl MersenneTwister {
+    /// The stream of the low 32 bits of the seed.
+    pub fn new(seed: u64) -> Self {
+        let mut state = vec![(seed & u64::from(u32::MAX)) as u32];
+        for index in 1..STATE as u32 {
+            let last = state[index as usize - 1];
+            state.push((last ^ (last >> 30)).wrapping_mul(1_812_433_253).wrapping_add(index));
+        }
+        Self { state, index: STATE }
+    }
+
+    fn refill(&mut self) {
+        for index in 0..STATE {
+            let mixed = (self.state[index] & 0x8000_0000) | (self.state[(index + 1) % STATE] & 0x7fff_ffff);
+            let twisted = (mixed >> 1) ^ if mixed & 1 == 1 { 0x9908_b0df } else { 0 };
+            self.state[index] = self.state[(index + DISTANCE) % STATE] ^ twisted;
+        }
+        self.index = 0;
+    }
+
+    /// The next number.
+    pub fn next(&mut self) -> u32 {
+        if self.index == STATE {
+            self.refill();
+        }
+        let mut number = self.state[self.index];
+        self.index += 1;
+        number ^= number >> 11;
+        number ^= (number << 7) & 0x9d2c_5680;
+        number ^= (number << 15) & 0xefc6_0000;
+        number ^ (number >> 18)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MersenneTwister;
+
+    /// The C++ standard names the 10,000th number of the default seed.
+    #[test]
+    fn twister_is_the_standard_one() {
+        let mut random = MersenneTwister::new(5489);
+        let last = (0..10_000).map(|_| random.next()).last();
+        assert_eq!(last, Some(4_123_659_995));
     }
 }

@@ -18,7 +18,7 @@ use crate::equivalence::holds_by_identity;
 use crate::facts::{Facts, Relation, Source, Subset};
 use crate::forest::{Forest, Node, ROOT, Range};
 use crate::index::{IndexVec, OpId, OperandId, SliceId, ValueId};
-use crate::one_shot::dominance_post_order;
+use crate::order::dominance_post_order;
 
 /// Answers about slices and about chains of equivalent values.
 #[derive(Clone, Debug)]

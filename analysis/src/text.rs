@@ -16,7 +16,7 @@
 //! ```
 //!
 //! * A line is an operation: results, `=`, a name, `branch` if control enters its regions along declared edges only,
-//!   operands, what it takes or puts, and `{` if regions follow.
+//!   `ends` if it gives its operands to what is around the region, operands, what it takes or puts, and `{` if regions follow.
 //! * A value may have properties in `<>`: `frozen` (not writable), `alloc`, `always`, `never` (is a definition),
 //!   `unranked`, a size in bytes.
 //! * An operand is a use and a value. The use is letters: `r` reads, `w` writes, `m` must be in place, `e` elementwise;
@@ -302,6 +302,9 @@ impl Parser {
         }
         if c.eat_word("branch") {
             self.b.region_branch(op);
+        }
+        if c.eat_word("ends") {
+            self.b.gives_out(op);
         }
         let mut operands = Vec::new();
         while !c.is_done() && !c.peek("{") && !c.peek_word("take") && !c.peek_word("put") {

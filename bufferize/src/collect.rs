@@ -274,6 +274,9 @@ impl Collector<'_> {
         let op = listed.op;
         let label = u32::try_from(self.ops.len()).unwrap_or(u32::MAX);
         let id = self.builder.op(block, label);
+        if op.is_terminator() && op.successors().is_empty() {
+            self.builder.gives_out(id);
+        }
         self.ops.push(op);
         let model = self.models.taking_part(op, self.options).cloned();
         for (index, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {

@@ -329,7 +329,8 @@ pub(crate) fn heuristic(options: &Options) -> Heuristic {
     match options.analysis_heuristic {
         AnalysisHeuristic::TopDown => Heuristic::TopDown,
         AnalysisHeuristic::Fuzzer => Heuristic::Fuzzer(options.analysis_fuzzer_seed),
-        AnalysisHeuristic::BottomUp | AnalysisHeuristic::BottomUpFromTerminators => Heuristic::BottomUp,
+        AnalysisHeuristic::BottomUp => Heuristic::BottomUp,
+        AnalysisHeuristic::BottomUpFromTerminators => Heuristic::BottomUpFromTerminators,
     }
 }
 
