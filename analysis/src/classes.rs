@@ -184,9 +184,9 @@ impl<'a> Classes<'a> {
 
     fn slices_exclude(&self, read: OperandId, write: OperandId) -> bool {
         let (used, stored) = (&self.facts.operands()[read], &self.facts.operands()[write]);
-        let number = self.subsets.numbers[stored.value];
         // The read needs only what its operation does not overwrite, and the write touches only what it does.
-        if self.subsets.overwritten_by(self.facts, read).is_some_and(|range| range.contains(number)) {
+        let overwritten = self.subsets.overwritten_by(self.facts, read);
+        if overwritten.is_some_and(|range| self.subsets.matches(stored.value, range)) {
             return true;
         }
         // The write puts back what its own source, and every other reader of that value, reads anyway.
@@ -244,8 +244,8 @@ impl<'a> Classes<'a> {
 
     fn index_write(&mut self, writes: &mut Members, write: OperandId) {
         let used = self.facts.operands()[write];
-        let (number, colour) = (self.subsets.numbers[used.value], self.colour_of_write(write));
-        self.write_trees.add_write(&mut writes.root, self.position(write), number, colour, write.number());
+        let (value, colour) = (self.subsets.number(used.value), self.colour_of_write(write));
+        self.write_trees.add_write(&mut writes.root, self.position(write), value, colour, write.number());
         if self.facts.operands_of(used.op).len() > WIDE {
             writes.by_op.entry(used.op).or_default().push(write);
         }
@@ -292,8 +292,8 @@ impl<'a> Classes<'a> {
             return hit;
         }
         let stored = self.facts.operands()[write];
-        let (number, colour) = (self.subsets.numbers[stored.value], self.colour_of_write(write));
-        if let Some(read) = self.read_trees.find_read(reads.root, self.position(write), number, colour) {
+        let (value, colour) = (self.subsets.number(stored.value), self.colour_of_write(write));
+        if let Some(read) = self.read_trees.find_read(reads.root, self.position(write), value, colour) {
             return Some(OperandId::new(read));
         }
         let reads = &self.classes[class].reads;
@@ -561,6 +561,6 @@ impl ConflictTest for Classes<'_> {
     fn finish(self) -> (AliasSets, u64) {
         let steps = self.steps + self.read_trees.steps + self.write_trees.steps;
         let facts = self.facts.operands().len() + self.facts.values().len();
-        (self.sets, steps + facts as u64 + self.intervals.steps())
+        (self.sets, steps + facts as u64 + self.intervals.steps() + self.subsets.steps)
     }
 }

@@ -3,6 +3,8 @@
 //! Nodes are added parents first. Node 0 is the root of everything.
 //! Each node keeps a jump pointer as in skew-binary lists, so that climbing to a depth takes O(log n).
 
+use crate::revisits::slice_depth;
+
 /// A node of a [`Forest`].
 pub(crate) type Node = u32;
 
@@ -21,6 +23,8 @@ pub(crate) struct Forest {
 pub(crate) struct Range {
     pub first: u32,
     pub last: u32,
+    /// Larger the deeper the node is; see [`crate::revisits::slice_depth`].
+    pub depth: u32,
 }
 
 impl Range {
@@ -47,6 +51,16 @@ impl Forest {
         node
     }
 
+    /// The node above a node.
+    pub fn parent(&self, node: Node) -> Node {
+        self.parents[node as usize]
+    }
+
+    /// How many nodes are above a node.
+    pub fn depth(&self, node: Node) -> u32 {
+        self.depths[node as usize]
+    }
+
     pub fn common_ancestor(&self, a: Node, b: Node) -> Node {
         let depth = |node: Node| self.depths[node as usize];
         let (mut a, mut b) = if depth(a) >= depth(b) { (a, b) } else { (b, a) };
@@ -71,12 +85,12 @@ impl Forest {
             sizes[self.parents[node] as usize] += sizes[node];
         }
         let mut next = vec![1_u32; count];
-        let mut ranges = vec![Range { first: 0, last: sizes[0] - 1 }; count];
+        let mut ranges = vec![Range { first: 0, last: sizes[0] - 1, depth: 0 }; count];
         for node in 1..count {
             let parent = self.parents[node] as usize;
             let first = next[parent];
             next[parent] += sizes[node];
-            ranges[node] = Range { first, last: first + sizes[node] - 1 };
+            ranges[node] = Range { first, last: first + sizes[node] - 1, depth: slice_depth(self.depths[node]) };
             next[node] = first + 1;
         }
         ranges

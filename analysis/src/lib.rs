@@ -43,6 +43,7 @@ pub mod print;
 pub mod random;
 #[cfg(test)]
 mod reference;
+mod revisits;
 mod subsets;
 mod terms;
 pub mod text;

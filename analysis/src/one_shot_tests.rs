@@ -326,7 +326,7 @@ fn what_must_be_in_place_may_conflict_before_anything_is_decided() {
     forced(store, expect!["u1: ReadAfterWrite { read: u2, write: u1, definition: v0 }"]);
     // A use that would bring the two together, and could be copied.
     let joined = "block(%a, %b, %c)\n%0 = store r%b, wm%a>%0\n%1 = select %c>?%1, %0>?%1\nread r%1\nreturn r%0";
-    forced(joined, expect!["u1: ReadAfterWrite { read: u3, write: u1, definition: v0 }"]);
+    forced(joined, expect!["u3: ReadAfterWrite { read: u4, write: u1, definition: v2 }"]);
     forced("block(%a<frozen>)\n%0 = store wm%a>%0\nreturn r%0", expect!["u0: NotWritable { write: u0, value: v0 }"]);
     forced("block(%a)\n%0 = store wm%a>%0\nreturn r%0", expect!["nothing"]);
 }

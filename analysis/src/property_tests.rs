@@ -46,7 +46,7 @@ fn assert_agree(facts: &Facts, seed: u64, heuristic: Heuristic) {
 
 #[test]
 fn indexed_decisions_are_the_literal_ones() {
-    let functions = 1200;
+    let functions = if std::env::var_os("MONOPOUR_TEST_FULL").is_some() { 40_000 } else { 1200 };
     for seed in 0_u64..functions {
         let shape = Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed.is_multiple_of(5) };
         let facts = function(seed, shape);

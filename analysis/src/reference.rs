@@ -196,16 +196,22 @@ impl<'a> PairwiseClasses<'a> {
     fn is_within(&self, value: ValueId, key: Key, exactly: bool) -> bool {
         let (mut seen, mut work) = (HashSet::new(), vec![value]);
         while let Some(value) = work.pop() {
-            if !seen.insert(value) || self.matches(value, key) {
+            let is_new = seen.insert(value);
+            if self.matches(value, key) {
                 continue;
             }
             let sources = self.facts.sources(value);
-            // What comes from itself (around a loop of blocks) proves nothing.
+            // What comes from itself (around a loop of blocks), or is met twice, proves nothing.
             let parts = exactly && sources.iter().any(|source| source.relation == Relation::Unknown);
-            if sources.is_empty() || parts || self.looped[value] {
+            if sources.is_empty() || parts || self.looped[value] || !is_new {
                 return false;
             }
-            work.extend(sources.iter().map(|source| self.facts.operands()[source.operand].value));
+            for source in sources {
+                let other = self.facts.operands()[source.operand].value;
+                if !work.contains(&other) {
+                    work.push(other);
+                }
+            }
         }
         true
     }

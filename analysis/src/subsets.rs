@@ -6,6 +6,9 @@
 //! may be the buffer of. So "every walk passes the key" is "the value's node is below the key's node", one comparison
 //! of numbers.
 //!
+//! The reference's walk takes a value that it meets twice as one of its ends, unless that is the slice itself. So values
+//! have a least depth ([`crate::revisits`]): they are taken for no slice above it.
+//!
 //! For "exactly" instead of "within", no walk may pass another edge that makes a part: nodes count such edges.
 //!
 //! A value that a walk backwards from it leads to again (a block argument, around a loop of blocks) is below the root:
@@ -14,17 +17,22 @@
 
 use std::collections::HashMap;
 
+use crate::blocks::{Graph, NONE, cycles};
 use crate::equivalence::holds_by_identity;
-use crate::facts::{Facts, Relation, Source, Subset};
+use crate::facts::{Facts, Relation, Source, Subset, ValueDef};
 use crate::forest::{Forest, Node, ROOT, Range};
-use crate::index::{IndexVec, OpId, OperandId, SliceId, ValueId};
+use crate::index::{BlockId, Id, IndexVec, OpId, OperandId, SliceId, ValueId};
 use crate::order::dominance_post_order;
+use crate::revisits::least_depths;
+use crate::trees::Number;
 
 /// Answers about slices and about chains of equivalent values.
 #[derive(Clone, Debug)]
 pub(crate) struct Subsets {
     /// The number of each value.
-    pub numbers: IndexVec<ValueId, u32>,
+    numbers: IndexVec<ValueId, u32>,
+    /// The least depth of a slice that each value is taken for.
+    least_depths: IndexVec<ValueId, u32>,
     /// What the operation overwrites, by operation with an insertion.
     overwritten: IndexVec<OpId, Option<Range>>,
     /// The insertion writes back what already stands there.
@@ -33,6 +41,8 @@ pub(crate) struct Subsets {
     ranges: IndexVec<ValueId, Range>,
     /// The most edges that change buffer or type, on a walk from the value to the root.
     breaks: IndexVec<ValueId, u32>,
+    /// Elementary steps of the walks that look for values met twice.
+    pub steps: u64,
 }
 
 impl Subsets {
@@ -48,27 +58,41 @@ impl Subsets {
             .filter_map(|(op, info)| match info.subset {
                 Some(Subset::Insertion { source, destination, slice }) => {
                     let key = tree.key_node(facts, facts.operands()[destination].value, slice)?;
-                    Some((op, source, key))
+                    Some((op, source, key, slice.is_none()))
                 }
                 _ => None,
             })
             .collect();
         let ranges = tree.forest.ranges();
+        let revisits = least_depths(facts, &tree.forest, &tree.nodes, &values);
         let mut this = Self {
+            least_depths: revisits.least_depths,
+            steps: revisits.steps,
             numbers: tree.nodes.iter().map(|&node| ranges[node as usize].first).collect(),
             overwritten: IndexVec::filled(None, facts.ops().len()),
             rewrites: IndexVec::filled(false, facts.ops().len()),
             ranges: tree.nodes.iter().map(|&node| ranges[node as usize]).collect(),
             breaks: most_edges(facts, &values, |edge| edge.retypes || !holds_by_identity(edge.relation)),
         };
-        for (op, source, key) in insertions {
-            let range = ranges[key as usize];
+        for (op, source, key, whole) in insertions {
+            let mut range = ranges[key as usize];
+            range.depth += u32::from(whole);
             this.overwritten[op] = Some(range);
             this.rewrites[op] = source.map(|source| facts.operands()[source].value).is_some_and(|source| {
-                range.contains(this.numbers[source]) && tree.parts[source] == tree.node_parts[key as usize]
+                this.matches(source, range) && tree.parts[source] == tree.node_parts[key as usize]
             });
         }
         this
+    }
+
+    /// What trees compare of a value.
+    pub fn number(&self, value: ValueId) -> Number {
+        Number { number: self.numbers[value], least_depth: self.least_depths[value] }
+    }
+
+    /// Whether the value is taken to be within the slice.
+    pub fn matches(&self, value: ValueId, slice: Range) -> bool {
+        slice.contains(self.numbers[value]) && self.least_depths[value] <= slice.depth
     }
 
     /// If the operand is the destination of an insertion: the numbers of the values that are what it overwrites.
@@ -112,7 +136,7 @@ pub(crate) fn walk(facts: &Facts) -> Walk {
     // Arguments depend on operands of the operation around them or of branches; results on those nested inside.
     // A depth-first walk along the edges backwards orders both kinds. State 1: open, all on the way to the current one.
     let mut state = IndexVec::<ValueId, u8>::filled(0, facts.values().len());
-    let mut looped = IndexVec::filled(false, facts.values().len());
+    let mut looped = looped_arguments(facts);
     let mut order = Vec::with_capacity(facts.values().len());
     let results = dominance_post_order(facts).into_iter().flat_map(|op| facts.results_of(op).iter().copied());
     let mut stack: Vec<ValueId> = Vec::new();
@@ -121,8 +145,10 @@ pub(crate) fn walk(facts: &Facts) -> Walk {
         while let Some(&value) = stack.last() {
             if state[value] == 0 {
                 state[value] = 1;
-                for source in facts.sources(value) {
+                let sources = if looped[value] { &[] } else { facts.sources(value) };
+                for source in sources {
                     let other = facts.operands()[source.operand].value;
+                    // Only blocks that never run have other loops.
                     looped[other] |= state[other] == 1;
                     if state[other] == 0 {
                         stack.push(other);
@@ -138,6 +164,33 @@ pub(crate) fn walk(facts: &Facts) -> Walk {
         }
     }
     Walk { order, looped }
+}
+
+/// Arguments of blocks that are on a loop of values, and enter it against the order of blocks.
+///
+/// A value's blocks dominate the block of its use, so each loop of values has such an argument.
+fn looped_arguments(facts: &Facts) -> IndexVec<ValueId, bool> {
+    let number = |block: BlockId| facts.places[block].number;
+    let goes_back = |value: ValueId| match facts.values()[value].def {
+        ValueDef::Result(_) => false,
+        ValueDef::Argument(block) => facts.sources(value).iter().any(|source| {
+            let from = facts.ops()[facts.operands()[source.operand].op].block;
+            facts.blocks()[from].region == facts.blocks()[block].region && number(from) >= number(block)
+        }),
+    };
+    let mut looped: IndexVec<ValueId, bool> = facts.values().ids().map(goes_back).collect();
+    if looped.iter().any(|&is| is) {
+        let edges = facts.values().ids().flat_map(|value| {
+            let behind = facts.sources(value).iter().map(|source| facts.operands()[source.operand].value);
+            behind.map(move |other| (value.number(), other.number()))
+        });
+        let graph = Graph::new(facts.values().len(), &edges.collect::<Vec<_>>());
+        let found = cycles(&graph, |_| true);
+        for value in facts.values().ids() {
+            looped[value] &= found.of[value.index()] != NONE;
+        }
+    }
+    looped
 }
 
 /// For each value the most edges of a kind on a walk backwards.

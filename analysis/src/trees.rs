@@ -1,15 +1,16 @@
 //! Sparse segment trees over positions that answer conflict queries for a whole class at once.
 //!
 //! A *write tree* holds each write at the position of its operation; a *read tree* holds each interval of a read at
-//! its canonical nodes. A node keeps two maxima, `high` and `low`, each for the best two entries of different colours,
-//! so that "the best entry that is not of this colour" is known in constant time.
-//! * Writes: `high` is the number of the written value, `low` its complement. The colour is the value whose readers
-//!   the write cannot disturb, as it writes back what they read.
-//! * Reads: `high` is the first number of what the reading operation overwrites, `low` the complement of the last.
-//!   The colour is the value that is read. A read without such an exemption has the largest `high`.
+//! its canonical nodes. A node keeps three maxima, `high`, `low` and `deep`, each for the best two entries of different
+//! colours, so that "the best entry that is not of this colour" is known in constant time.
+//! * Writes: `high` is the number of the written value, `low` its complement, `deep` the least depth of a slice that it
+//!   can match. The colour is the value whose readers the write cannot disturb, as it writes back what they read.
+//! * Reads: `high` is the first number of what the reading operation overwrites, `low` the complement of the last,
+//!   `deep` the complement of its depth. The colour is the value that is read. A read without such an exemption has the
+//!   largest `high`.
 //!
-//! A read whose exemption is `first..=last` conflicts with a write of number `e` unless `first <= e <= last`, that is
-//! iff `e < first` or `e > last`: comparisons of maxima.
+//! A read whose exemption is `first..=last` at a depth conflicts with a write of number `e` unless
+//! `first <= e <= last` and the write can match at that depth: comparisons of maxima.
 //! Every query visits O(log n) nodes; merging is amortised over all nodes ever made.
 
 use crate::facts::Span;
@@ -73,9 +74,19 @@ struct Node {
     children: [u32; 2],
     high: Best,
     low: Best,
+    deep: Best,
 }
 
-const NEW_NODE: Node = Node { children: [NONE; 2], high: EMPTY, low: EMPTY };
+const NEW_NODE: Node = Node { children: [NONE; 2], high: EMPTY, low: EMPTY, deep: EMPTY };
+
+/// Which value an entry is about, as far as slices are concerned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Number {
+    /// Its number: slices that it is within have an interval around it.
+    pub number: u32,
+    /// The least depth of a slice that it is taken to be.
+    pub least_depth: u32,
+}
 
 /// The root of one tree, or [`NONE`].
 pub(crate) type Root = u32;
@@ -115,15 +126,16 @@ impl Trees {
         made
     }
 
-    /// Add a write of value number `number` at a position. All nodes above it aggregate it.
-    pub fn add_write(&mut self, root: &mut Root, position: u32, number: u32, colour: u32, operand: u32) {
+    /// Add a write to a value at a position. All nodes above it aggregate it.
+    pub fn add_write(&mut self, root: &mut Root, position: u32, value: Number, colour: u32, operand: u32) {
+        let Number { number, least_depth } = value;
         if *root == NONE {
             *root = self.make();
         }
         let (mut node, mut first, mut last) = (*root, 0, self.last);
         loop {
             self.steps += 1;
-            self.put(node, number, NONE - number, colour, operand);
+            self.put(node, [number, NONE - number, least_depth], colour, operand);
             if first == last {
                 return;
             }
@@ -134,10 +146,11 @@ impl Trees {
         }
     }
 
-    fn put(&mut self, node: u32, high: u32, low: u32, colour: u32, operand: u32) {
+    fn put(&mut self, node: u32, [high, low, deep]: [u32; 3], colour: u32, operand: u32) {
         let node = &mut self.nodes[node as usize];
         node.high.add(Entry { value: high, colour, operand });
         node.low.add(Entry { value: low, colour, operand });
+        node.deep.add(Entry { value: deep, colour, operand });
     }
 
     /// Add an interval of a read.
@@ -145,12 +158,12 @@ impl Trees {
         if *root == NONE {
             *root = self.make();
         }
-        let (high, low) = exempt.map_or((NONE, NONE), |range| (range.first, NONE - range.last));
+        let maxima = exempt.map_or([NONE; 3], |range| [range.first, NONE - range.last, NONE - range.depth]);
         let mut stack = vec![(*root, 0, self.last)];
         while let Some((node, first, last)) = stack.pop() {
             self.steps += 1;
             if span.first <= first && last <= span.last {
-                self.put(node, high, low, colour, operand);
+                self.put(node, maxima, colour, operand);
                 continue;
             }
             let middle = first + (last - first) / 2;
@@ -171,9 +184,10 @@ impl Trees {
         let mut stack = vec![(into, from)];
         while let Some((to, from)) = stack.pop() {
             self.steps += 1;
-            let Node { children, high, low } = self.nodes[from as usize];
+            let Node { children, high, low, deep } = self.nodes[from as usize];
             self.nodes[to as usize].high.join(&high);
             self.nodes[to as usize].low.join(&low);
+            self.nodes[to as usize].deep.join(&deep);
             for (side, child) in children.into_iter().enumerate().filter(|&(_, child)| child != NONE) {
                 match self.nodes[to as usize].children[side] {
                     NONE => self.nodes[to as usize].children[side] = child,
@@ -193,15 +207,16 @@ impl Trees {
                 continue;
             }
             self.steps += 1;
-            let Node { children, high, low } = &self.nodes[node as usize];
+            let Node { children, high, low, deep } = &self.nodes[node as usize];
             if span.first <= first && last <= span.last {
-                let (high, low) = (high.other_than(colour), low.other_than(colour));
+                let (high, low, deep) = (high.other_than(colour), low.other_than(colour), deep.other_than(colour));
                 let hit = match exempt {
                     None => high,
-                    // Beyond the exempt numbers, or before them.
+                    // Beyond the exempt numbers, or before them, or among them and not taken for the slice.
                     Some(range) => high
                         .filter(|entry| entry.value > range.last)
-                        .or(low.filter(|entry| NONE - entry.value < range.first)),
+                        .or(low.filter(|entry| NONE - entry.value < range.first))
+                        .or(deep.filter(|entry| entry.value > range.depth)),
                 };
                 if let Some(entry) = hit {
                     return Some(entry.operand);
@@ -215,15 +230,17 @@ impl Trees {
         None
     }
 
-    /// A read with an interval around `position` that is not of `colour` and does not exempt `number`.
-    pub fn find_read(&mut self, root: Root, position: u32, number: u32, colour: u32) -> Option<u32> {
+    /// A read with an interval around `position` that is not of `colour` and does not exempt the value.
+    pub fn find_read(&mut self, root: Root, position: u32, value: Number, colour: u32) -> Option<u32> {
+        let Number { number, least_depth } = value;
         let (mut node, mut first, mut last) = (root, 0, self.last);
         while node != NONE {
             self.steps += 1;
-            let Node { children, high, low } = &self.nodes[node as usize];
+            let Node { children, high, low, deep } = &self.nodes[node as usize];
             let above = high.other_than(colour).filter(|entry| entry.value > number);
             let below = || low.other_than(colour).filter(|entry| NONE - entry.value < number);
-            if let Some(entry) = above.or_else(below) {
+            let deeper = || deep.other_than(colour).filter(|entry| NONE - entry.value < least_depth);
+            if let Some(entry) = above.or_else(below).or_else(deeper) {
                 return Some(entry.operand);
             }
             if first == last {
