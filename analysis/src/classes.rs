@@ -178,7 +178,9 @@ impl<'a> Classes<'a> {
         let excluded = in_order
             && (read == write
                 || is_unordered_for(self.facts, read, region, self.unordered_graphs)
-                || (used.elementwise && stored.elementwise && self.subsets.are_same_buffer(used.value, stored.value)));
+                || (used.elementwise
+                    && stored.elementwise
+                    && self.subsets.are_same_buffer(self.facts, used.value, stored.value)));
         !excluded && !self.slices_exclude(read, write)
     }
 

@@ -14,14 +14,15 @@
 //!
 //! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is that of `classes`, near-linear, and tested against the rules word by word.
 //! Differs:
-//! * The reverse walk that proves that a value is exactly one slice does not give up on values that it meets twice.
-//! * An elementwise operation may overwrite what it reads only if the two certainly are one buffer, not possibly.
+//! * An elementwise operation may overwrite what it possibly reads only if both are whole buffers: two slices of one
+//!   buffer may overlap.
 //! * Inside a loop, the value that entered it is not written to in place, even if its contents were undefined.
 //! * Equality of slices is equality of normal forms, not a query to a constraint solver.
 //! * What a block argument holds may be lost by a write in any block that its block dominates, not only in its own.
 //! * Blocks on a cycle repeat what is nested in them, too.
 //! * Values that alias one operand share memory even if the operand is copied: they share the copy.
-//! * A use that may be copied is copied where the reference stops because it "cannot avoid a RaW conflict".
+//! * A use that may be copied is copied where the reference stops because it "cannot avoid a RaW conflict"
+//!   ([`check_forced`] finds those).
 
 use std::fmt;
 

@@ -9,7 +9,7 @@ use crate::alias_sets::AliasSets;
 use crate::definitions::Definitions;
 use crate::dominance::{Structure, is_unordered_for, regions_are_exclusive};
 use crate::equivalence::holds_by_identity;
-use crate::facts::{Facts, Relation, Subset};
+use crate::facts::{Facts, Relation, Source, Subset};
 use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
 use crate::one_shot::{ConflictTest, Options, Reason};
 
@@ -147,10 +147,32 @@ impl<'a> PairwiseClasses<'a> {
             return true;
         }
         // The operation loads each position before it stores to it.
-        used.op == stored.op
-            && used.elementwise
-            && stored.elementwise
-            && (self.reaches_equivalent(used.value, stored.value) || self.reaches_equivalent(stored.value, used.value))
+        used.op == stored.op && used.elementwise && stored.elementwise && self.are_same_buffer(used.value, stored.value)
+    }
+
+    /// Whether the values certainly are one buffer, or possibly and both are whole buffers.
+    fn are_same_buffer(&self, a: ValueId, b: ValueId) -> bool {
+        let whole = |value| {
+            self.behind(value).into_iter().all(|value| {
+                let keeps = |source: &Source| holds_by_identity(source.relation) && !source.retypes;
+                let is_shared = self.facts.shared_values().iter().any(|pair| pair.0 == value || pair.1 == value);
+                self.facts.sources(value).iter().all(keeps) && !self.looped[value] && !is_shared
+            })
+        };
+        let is_possible = || self.behind(a).contains(&b) || self.behind(b).contains(&a);
+        self.reaches_equivalent(a, b) || self.reaches_equivalent(b, a) || (whole(a) && whole(b) && is_possible())
+    }
+
+    /// The value and everything behind it.
+    fn behind(&self, value: ValueId) -> HashSet<ValueId> {
+        let (mut seen, mut work) = (HashSet::new(), vec![value]);
+        while let Some(value) = work.pop() {
+            if seen.insert(value) {
+                let sources = self.facts.sources(value).iter();
+                work.extend(sources.map(|source| self.facts.operands()[source.operand].value));
+            }
+        }
+        seen
     }
 
     /// Whether every walk backwards from the first value leads to the second, over edges that keep buffer and type.

@@ -26,6 +26,13 @@ use crate::order::dominance_post_order;
 use crate::revisits::least_depths;
 use crate::trees::Number;
 
+/// How many values are looked at to find out whether one may be another: chains that long are rare, and an answer that
+/// is missed only makes a copy.
+const MOST_ALTERNATIVES: usize = 64;
+
+/// More edges than any walk has: nothing is known about what is behind a value.
+const OPEN: u32 = 1 << 30;
+
 /// Answers about slices and about chains of equivalent values.
 #[derive(Clone, Debug)]
 pub(crate) struct Subsets {
@@ -48,7 +55,13 @@ pub(crate) struct Subsets {
 impl Subsets {
     pub fn new(facts: &Facts) -> Self {
         let Walk { order: values, looped } = walk(facts);
-        let mut tree = Tree::new(facts, looped, most_edges(facts, &values, |edge| edge.relation == Relation::Unknown));
+        let parts = most_edges(facts, &values, &looped, |edge| edge.relation == Relation::Unknown);
+        let mut open = looped.clone();
+        for &(a, b) in facts.shared_values() {
+            (open[a], open[b]) = (true, true);
+        }
+        let breaks = most_edges(facts, &values, &open, |edge| edge.retypes || !holds_by_identity(edge.relation));
+        let mut tree = Tree::new(facts, looped, parts);
         for &value in &values {
             tree.add(facts, value);
         }
@@ -72,7 +85,7 @@ impl Subsets {
             overwritten: IndexVec::filled(None, facts.ops().len()),
             rewrites: IndexVec::filled(false, facts.ops().len()),
             ranges: tree.nodes.iter().map(|&node| ranges[node as usize]).collect(),
-            breaks: most_edges(facts, &values, |edge| edge.retypes || !holds_by_identity(edge.relation)),
+            breaks,
         };
         for (op, source, key, whole) in insertions {
             let mut range = ranges[key as usize];
@@ -116,12 +129,36 @@ impl Subsets {
         }
     }
 
-    /// Whether one of the values certainly is the other, with the same type: all walks from one of them lead to the
-    /// other over edges that keep buffer and type.
-    pub fn are_same_buffer(&self, a: ValueId, b: ValueId) -> bool {
+    /// Whether an operation that goes position by position may overwrite the one value while it reads the other.
+    ///
+    /// Either one of them certainly is the other's buffer, with the same type: all walks from one of them lead to the
+    /// other over edges that keep buffer and type. Or one of them may be the other's buffer, and both are whole
+    /// buffers: then they are one buffer or share nothing. (Two slices of a buffer might share a part.)
+    pub fn are_same_buffer(&self, facts: &Facts, a: ValueId, b: ValueId) -> bool {
         let leads = |from: ValueId, to: ValueId| self.ranges[to].contains(self.numbers[from]);
-        self.breaks[a] == self.breaks[b] && (leads(a, b) || leads(b, a))
+        if self.breaks[a] == self.breaks[b] && (leads(a, b) || leads(b, a)) {
+            return true;
+        }
+        self.breaks[a] == 0 && self.breaks[b] == 0 && (may_be(facts, a, b) || may_be(facts, b, a))
     }
+}
+
+/// Whether some walk backwards leads from one value to another one, as far as it is short.
+fn may_be(facts: &Facts, from: ValueId, to: ValueId) -> bool {
+    let (mut seen, mut next) = (vec![from], 0);
+    while next < seen.len() && seen.len() <= MOST_ALTERNATIVES {
+        for source in facts.sources(seen[next]) {
+            let other = facts.operands()[source.operand].value;
+            if other == to {
+                return true;
+            }
+            if !seen.contains(&other) {
+                seen.push(other);
+            }
+        }
+        next += 1;
+    }
+    false
 }
 
 /// A walk over all values, backwards.
@@ -193,10 +230,19 @@ fn looped_arguments(facts: &Facts) -> IndexVec<ValueId, bool> {
     looped
 }
 
-/// For each value the most edges of a kind on a walk backwards.
-fn most_edges(facts: &Facts, order: &[ValueId], counts: impl Fn(&Source) -> bool) -> IndexVec<ValueId, u32> {
+/// For each value the most edges of a kind on a walk backwards; [`OPEN`] and more if it passes an open value.
+fn most_edges(
+    facts: &Facts,
+    order: &[ValueId],
+    open: &IndexVec<ValueId, bool>,
+    counts: impl Fn(&Source) -> bool,
+) -> IndexVec<ValueId, u32> {
     let mut most = IndexVec::filled(0, facts.values().len());
     for &value in order {
+        if open[value] {
+            most[value] = OPEN;
+            continue;
+        }
         let through = |edge: &Source| most[facts.operands()[edge.operand].value] + u32::from(counts(edge));
         most[value] = facts.sources(value).iter().map(through).max().unwrap_or(0);
     }
