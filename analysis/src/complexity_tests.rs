@@ -3,7 +3,7 @@
 use crate::builder::FactsBuilder;
 use crate::facts::{Affine, Alias, Facts, RegionInfo, Slice, Subset, Use, ValueInfo};
 use crate::generate::{PASS, READ, READ_WRITE, WRITE, YIELD};
-use crate::index::{BlockId, OpId, SliceId, ValueId};
+use crate::index::{BlockId, OpId, RegionId, SliceId, ValueId};
 use crate::one_shot::{Options, decide};
 
 struct Shape {
@@ -27,6 +27,23 @@ impl Shape {
         let result = self.b.result(op, ValueInfo::default());
         self.b.alias(operand, Alias::equivalent(result));
         (op, result)
+    }
+
+    /// A new tensor.
+    fn made(&mut self) -> ValueId {
+        let op = self.b.op(self.block, 0);
+        self.b.result(op, ValueInfo::default())
+    }
+
+    /// One of the values.
+    fn pass(&mut self, block: BlockId, values: &[ValueId]) -> ValueId {
+        let op = self.b.op(block, 0);
+        let operands: Vec<_> = values.iter().map(|&value| self.b.operand(op, value, PASS)).collect();
+        let result = self.b.result(op, ValueInfo::default());
+        for operand in operands {
+            self.b.alias(operand, Alias::maybe_equivalent(result));
+        }
+        result
     }
 
     fn read(&mut self, block: BlockId, value: ValueId) {
@@ -233,6 +250,152 @@ fn failing_merges_are_near_linear() {
         }
         s.finish()
     });
+}
+
+/// Slices, and values that are one slice by many ways.
+#[test]
+fn slices_are_near_linear() {
+    assert_near_linear("slices of one tensor into another", |size| {
+        let mut s = Shape::new();
+        let from = s.value;
+        s.value = s.made();
+        for index in 0..size {
+            let slice = s.slice(index);
+            let part = s.extract(s.block, from, slice);
+            s.value = s.insert(s.block, part, s.value, slice);
+        }
+        s.finish()
+    });
+    assert_near_linear("a ladder of selects that meet again and again", |size| {
+        let mut s = Shape::new();
+        let (whole, slice) = (s.value, s.slice(0));
+        s.value = s.extract(s.block, whole, slice);
+        for _ in 0..size {
+            let passed = s.pass(s.block, &[s.value]);
+            s.value = s.pass(s.block, &[passed, s.value]);
+        }
+        s.value = s.destination(s.block, s.value, READ_WRITE).1;
+        s.insert(s.block, s.value, whole, slice);
+        s.finish()
+    });
+    assert_near_linear("selects, each read", |size| {
+        let mut s = Shape::new();
+        for _ in 0..size {
+            let other = s.made();
+            s.value = s.pass(s.block, &[other, s.value]);
+            s.read(s.block, s.value);
+        }
+        s.finish()
+    });
+}
+
+#[test]
+fn wide_operations_are_near_linear() {
+    assert_near_linear("one operation that reads and writes many tensors", |size| {
+        let mut s = Shape::new();
+        let values: Vec<_> = (0..size).map(|_| s.made()).collect();
+        let op = s.b.op(s.block, 0);
+        for value in values {
+            s.b.operand(op, value, READ);
+            let operand = s.b.operand(op, value, READ_WRITE);
+            let result = s.b.result(op, ValueInfo::default());
+            s.b.alias(operand, Alias::equivalent(result));
+        }
+        s.finish()
+    });
+}
+
+/// Each block passes the tensor on to the next one, reads it and writes it.
+fn passed_on(size: u32, back: impl Fn(u32) -> Option<u32>) -> Facts {
+    let mut s = Shape::new();
+    let (mut blocks, mut values) = (vec![s.block], vec![s.value]);
+    for _ in 0..size {
+        let block = s.b.block(RegionId::new(0));
+        values.push(s.b.argument(block, ValueInfo::default()));
+        blocks.push(block);
+    }
+    for (number, (&block, &value)) in (0..).zip(blocks.iter().zip(&values)) {
+        s.read(block, value);
+        let made = s.destination(block, value, READ_WRITE).1;
+        let end = s.b.op(block, 0);
+        for next in [Some(number + 1), back(number)].into_iter().flatten().filter(|&next| next <= size) {
+            s.b.block_successor(block, blocks[next as usize]);
+            let operand = s.b.operand(end, made, PASS);
+            s.b.alias(operand, Alias::maybe_equivalent(values[next as usize]));
+        }
+    }
+    s.finish()
+}
+
+#[test]
+fn blocks_are_near_linear() {
+    assert_near_linear("a chain of blocks", |size| passed_on(size, |_| None));
+    assert_near_linear("loops of three blocks in sequence", |size| {
+        passed_on(size, |number| (number > 3 && number % 3 == 0).then(|| number - 2))
+    });
+    assert_near_linear("blocks that may be left out", |size| {
+        passed_on(size, |number| (number % 2 == 0).then_some(number + 2))
+    });
+    assert_near_linear("a switch to many blocks that join again", |size| {
+        let mut s = Shape::new();
+        let root = RegionId::new(0);
+        let cases: Vec<_> = (0..size).map(|_| s.b.block(root)).collect();
+        let last = s.b.block(root);
+        let argument = s.b.argument(last, ValueInfo::default());
+        for case in cases {
+            s.b.block_successor(s.block, case);
+            s.b.block_successor(case, last);
+            s.read(case, s.value);
+            let made = s.destination(case, s.value, WRITE).1;
+            let end = s.b.op(case, 0);
+            let operand = s.b.operand(end, made, PASS);
+            s.b.alias(operand, Alias::maybe_equivalent(argument));
+        }
+        s.read(last, argument);
+        s.finish()
+    });
+    assert_near_linear("one loop of many blocks that captures a tensor", |size| {
+        let mut s = Shape::new();
+        let mut before = s.block;
+        let blocks: Vec<_> = (0..size).map(|_| s.b.block(RegionId::new(0))).collect();
+        for &block in &blocks {
+            s.b.block_successor(before, block);
+            s.read(block, s.value);
+            s.destination(block, s.value, WRITE);
+            before = block;
+        }
+        s.b.block_successor(before, blocks[0]);
+        s.finish()
+    });
+}
+
+/// Deep nests: [`deep_nests_are_quadratic_at_most`] has ifs; here loops that pass a tensor down and up.
+#[test]
+fn nests_of_loops_are_quadratic_at_most() {
+    let steps = [15, 30, 60, 120].map(|depth| {
+        let mut s = Shape::new();
+        let mut open = Vec::new();
+        for _ in 0..depth {
+            let op = s.branch();
+            let operand = s.b.operand(op, s.value, READ_WRITE);
+            let result = s.b.result(op, ValueInfo::default());
+            s.block = s.region(op, RegionInfo { repetitive: true, ..RegionInfo::default() });
+            s.value = s.b.argument(s.block, ValueInfo::default());
+            s.read(s.block, s.value);
+            open.push((operand, result, s.block, s.value));
+        }
+        s.value = s.destination(s.block, s.value, READ_WRITE).1;
+        for (operand, result, block, argument) in open.into_iter().rev() {
+            let end = s.b.op(block, 0);
+            s.b.operand(end, s.value, YIELD);
+            s.b.alias(operand, Alias::equivalent_if(result, (argument, s.value)));
+            s.value = result;
+        }
+        decide(&s.finish(), &Options::default()).expect("the nest can be decided").steps()
+    });
+    for pair in steps.windows(2) {
+        assert!(pair[1] < pair[0].saturating_mul(5), "steps {steps:?}");
+    }
 }
 
 /// Intervals are proportional to depth: quadratic in a function that is nothing but nesting, and no worse.

@@ -12,6 +12,7 @@ use crate::equivalence::holds_by_identity;
 use crate::facts::{Facts, Relation, Source, Subset};
 use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
 use crate::one_shot::{ConflictTest, Options, Reason};
+use crate::subsets::is_extraction;
 
 /// What a slice covers: a tensor value and a part of it (none: all of it).
 type Key = (ValueId, Option<SliceId>);
@@ -154,21 +155,31 @@ impl<'a> PairwiseClasses<'a> {
     fn are_same_buffer(&self, a: ValueId, b: ValueId) -> bool {
         let whole = |value| {
             self.behind(value).into_iter().all(|value| {
-                let keeps = |source: &Source| holds_by_identity(source.relation) && !source.retypes;
+                let keeps = |source: &Source| source.relation != Relation::Unknown;
                 let is_shared = self.facts.shared_values().iter().any(|pair| pair.0 == value || pair.1 == value);
                 self.facts.sources(value).iter().all(keeps) && !self.looped[value] && !is_shared
             })
         };
-        let is_possible = || self.behind(a).contains(&b) || self.behind(b).contains(&a);
+        let leads = |from, to| self.behind_equivalent(from).contains(&to);
+        let is_possible = || leads(a, b) || leads(b, a);
         self.reaches_equivalent(a, b) || self.reaches_equivalent(b, a) || (whole(a) && whole(b) && is_possible())
     }
 
     /// The value and everything behind it.
     fn behind(&self, value: ValueId) -> HashSet<ValueId> {
+        self.behind_over(value, |_| true)
+    }
+
+    /// The value and everything behind it that may be the same buffer, of the same type.
+    fn behind_equivalent(&self, value: ValueId) -> HashSet<ValueId> {
+        self.behind_over(value, |source| holds_by_identity(source.relation) && !source.retypes)
+    }
+
+    fn behind_over(&self, value: ValueId, follows: impl Fn(&Source) -> bool) -> HashSet<ValueId> {
         let (mut seen, mut work) = (HashSet::new(), vec![value]);
         while let Some(value) = work.pop() {
             if seen.insert(value) {
-                let sources = self.facts.sources(value).iter();
+                let sources = self.facts.sources(value).iter().filter(|source| follows(source));
                 work.extend(sources.map(|source| self.facts.operands()[source.operand].value));
             }
         }
@@ -224,7 +235,8 @@ impl<'a> PairwiseClasses<'a> {
             }
             let sources = self.facts.sources(value);
             // What comes from itself (around a loop of blocks), or is met twice, proves nothing.
-            let parts = exactly && sources.iter().any(|source| source.relation == Relation::Unknown);
+            let is_part = |source: &Source| source.relation == Relation::Unknown && !is_extraction(self.facts, source);
+            let parts = exactly && sources.iter().any(is_part);
             if sources.is_empty() || parts || self.looped[value] || !is_new {
                 return false;
             }

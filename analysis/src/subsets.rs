@@ -10,6 +10,8 @@
 //! have a least depth ([`crate::revisits`]): they are taken for no slice above it.
 //!
 //! For "exactly" instead of "within", no walk may pass another edge that makes a part: nodes count such edges.
+//! Slices of the slice are no such parts: what an insertion writes has as many elements as it overwrites, so each of
+//! them has all elements of the one before.
 //!
 //! A value that a walk backwards from it leads to again (a block argument, around a loop of blocks) is below the root:
 //! nothing is proved about it.
@@ -48,6 +50,8 @@ pub(crate) struct Subsets {
     ranges: IndexVec<ValueId, Range>,
     /// The most edges that change buffer or type, on a walk from the value to the root.
     breaks: IndexVec<ValueId, u32>,
+    /// The value is no part of a buffer, as far as is known.
+    is_whole: IndexVec<ValueId, bool>,
     /// Elementary steps of the walks that look for values met twice.
     pub steps: u64,
 }
@@ -55,12 +59,14 @@ pub(crate) struct Subsets {
 impl Subsets {
     pub fn new(facts: &Facts) -> Self {
         let Walk { order: values, looped } = walk(facts);
-        let parts = most_edges(facts, &values, &looped, |edge| edge.relation == Relation::Unknown);
+        let is_part = |edge: &Source| edge.relation == Relation::Unknown;
+        let parts = most_edges(facts, &values, &looped, |edge| is_part(edge) && !is_extraction(facts, edge));
         let mut open = looped.clone();
         for &(a, b) in facts.shared_values() {
             (open[a], open[b]) = (true, true);
         }
-        let breaks = most_edges(facts, &values, &open, |edge| edge.retypes || !holds_by_identity(edge.relation));
+        let wholes = most_edges(facts, &values, &open, is_part);
+        let breaks = most_edges(facts, &values, &looped, |edge| !keeps_buffer(edge));
         let mut tree = Tree::new(facts, looped, parts);
         for &value in &values {
             tree.add(facts, value);
@@ -86,6 +92,7 @@ impl Subsets {
             rewrites: IndexVec::filled(false, facts.ops().len()),
             ranges: tree.nodes.iter().map(|&node| ranges[node as usize]).collect(),
             breaks,
+            is_whole: wholes.iter().map(|&parts| parts == 0).collect(),
         };
         for (op, source, key, whole) in insertions {
             let mut range = ranges[key as usize];
@@ -139,15 +146,27 @@ impl Subsets {
         if self.breaks[a] == self.breaks[b] && (leads(a, b) || leads(b, a)) {
             return true;
         }
-        self.breaks[a] == 0 && self.breaks[b] == 0 && (may_be(facts, a, b) || may_be(facts, b, a))
+        self.is_whole[a] && self.is_whole[b] && (may_be(facts, a, b) || may_be(facts, b, a))
     }
 }
 
-/// Whether some walk backwards leads from one value to another one, as far as it is short.
+/// Whether the edge keeps the buffer as it is, and the type.
+fn keeps_buffer(edge: &Source) -> bool {
+    !edge.retypes && holds_by_identity(edge.relation)
+}
+
+/// Whether the edge leads from a slice to its container.
+pub(crate) fn is_extraction(facts: &Facts, edge: &Source) -> bool {
+    let op = facts.operands()[edge.operand].op;
+    matches!(facts.ops()[op].subset, Some(Subset::Extraction { container, .. }) if container == edge.operand)
+}
+
+/// Whether some walk backwards, over edges that keep buffer and type, leads from one value to another one, as far as
+/// it is short.
 fn may_be(facts: &Facts, from: ValueId, to: ValueId) -> bool {
     let (mut seen, mut next) = (vec![from], 0);
     while next < seen.len() && seen.len() <= MOST_ALTERNATIVES {
-        for source in facts.sources(seen[next]) {
+        for source in facts.sources(seen[next]).iter().filter(|source| keeps_buffer(source)) {
             let other = facts.operands()[source.operand].value;
             if other == to {
                 return true;
