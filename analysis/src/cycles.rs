@@ -140,6 +140,14 @@ impl<'a> BlockCycles<'a> {
         let own = places.filter(|place| place.start < place.own_end);
         let mut spans: Vec<_> = own.map(|place| Span { first: place.start, last: place.own_end - 1 }).collect();
         spans.sort_unstable_by_key(|span| span.first);
+        // Blocks that follow each other are one interval: usually a cycle is one in all.
+        spans.dedup_by(|next, last| {
+            let follows = last.last + 1 == next.first;
+            if follows {
+                last.last = next.last;
+            }
+            follows
+        });
         spans
     }
 }

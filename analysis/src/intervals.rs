@@ -67,11 +67,12 @@ impl Intervals {
                 let mut found = finder.around_cycles(&mut cycles);
                 this.repeats[operand] = !found.is_empty();
                 finder.find(&mut found);
+                this.steps += found.len() as u64;
                 this.items.extend(without(merged(found), facts.span(used.op).first));
             }
         }
         this.starts.push(u32::try_from(this.items.len()).unwrap_or(u32::MAX));
-        this.steps = cycles.steps + facts.blocks().len() as u64;
+        this.steps += cycles.steps + facts.blocks().len() as u64;
         this
     }
 
