@@ -33,7 +33,7 @@ use crate::dominance::Structure;
 use crate::equivalence;
 use crate::facts::{Facts, Label};
 use crate::index::{IndexVec, OperandId, ValueId};
-use crate::order::visiting_order;
+pub use crate::order::visiting_order;
 
 /// In which order uses are visited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -305,7 +305,8 @@ pub fn decide(facts: &Facts, options: &Options) -> Result<Decisions, DecideError
 /// The first such use, in the order of the text, what is nested in an operation first. The reason is
 /// [`Reason::NotWritable`] for a use in place that would write to a buffer that is not writable, else a conflict.
 pub fn check_forced(facts: &Facts, options: &Options) -> Result<(), DecideError> {
-    let must = |operand: &OperandId| facts.operands()[*operand].must_in_place;
+    // The reference would copy the destination of an insertion without a result (and then does not).
+    let must = |id: &OperandId| facts.operands()[*id].must_in_place && !facts.is_collected(*id);
     // Without a write in place there is nothing to conflict with.
     if options.copy_before_write || !facts.operands().ids().any(|id| must(&id) && facts.operands()[id].writes) {
         return Ok(());

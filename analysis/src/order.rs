@@ -18,7 +18,7 @@ use crate::one_shot::Heuristic;
 use crate::random::MersenneTwister;
 
 /// The operands in the order in which a heuristic visits them.
-pub(crate) fn visiting_order(facts: &Facts, heuristic: Heuristic) -> Vec<OperandId> {
+pub fn visiting_order(facts: &Facts, heuristic: Heuristic) -> Vec<OperandId> {
     let ops: Vec<OpId> = match heuristic {
         Heuristic::BottomUp => post_order(facts).into_iter().rev().collect(),
         Heuristic::BottomUpFromTerminators => from_terminators(facts),

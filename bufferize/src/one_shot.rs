@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use monopour_analysis::calls::{Summary, fixpoint};
 use monopour_analysis::facts::{Facts, Relation, Subset};
 use monopour_analysis::index::{SliceId, ValueId};
-use monopour_analysis::one_shot::{self, Decisions, Heuristic, InPlaceAnalysis, Placement};
+use monopour_analysis::one_shot::{self, DecideError, Decisions, Heuristic, InPlaceAnalysis, Placement, Reason};
 use monopour_ir::{Diagnostic, Diagnostics, Op, Use};
 
 use crate::boundary::{Callees, Component, assumed, functions_of, summarise, weakened};
@@ -346,6 +346,9 @@ pub(crate) fn decide(
         unordered_graph_regions: !options.extensions,
         ..one_shot::Options::default()
     };
+    if !options.extensions {
+        one_shot::check_forced(&collected.facts, &settings).map_err(|error| unavoidable(collected, error))?;
+    }
     one_shot::decide(&collected.facts, &settings).map_err(|error| {
         let id = error.operand();
         let used = collected.operands[id];
@@ -356,6 +359,18 @@ pub(crate) fn decide(
         diagnostic.notes = why.notes;
         diagnostic.with_help("copy the tensor before, with bufferization.alloc_tensor copy(..)").into()
     })
+}
+
+/// Upstream gives up where uses that must be in place conflict, in its words.
+fn unavoidable(collected: &Collected, error: DecideError) -> Diagnostic {
+    let used = collected.operands[error.operand()];
+    let what = match error.reason() {
+        Reason::NotWritable { .. } => "would write to read-only buffer",
+        _ => "cannot avoid RaW conflict",
+    };
+    let message = format!("'{}' op not bufferizable under the given constraints: {what}", used.op.name());
+    Diagnostic::error("B0105", used.op.location(), message)
+        .with_help("copy the tensor before, with bufferization.alloc_tensor copy(..)")
 }
 
 /// Unless allocations may leave loops, what a loop yields is the buffer of its iteration argument: the first that is not.
