@@ -16,6 +16,7 @@ use crate::facts::{
     Use, Value, ValueDef, ValueInfo,
 };
 use crate::index::{BlockId, Id, IndexVec, Lists, OpId, OperandId, RegionId, SliceId, ValueId};
+use crate::makers::makers;
 use crate::numbering::{check_visible, number};
 
 /// Why facts are not consistent.
@@ -206,6 +207,7 @@ impl FactsBuilder {
         facts.aliases = Lists::group(facts.operands.len(), &aliases);
         index_tables(&mut facts, &aliases);
         number(&mut facts)?;
+        facts.made = makers(&facts);
         for operand in facts.operands.ids() {
             check_visible(&facts, operand)?;
         }

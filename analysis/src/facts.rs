@@ -376,6 +376,8 @@ pub struct Facts {
     pub(crate) places: IndexVec<BlockId, Place>,
     /// Operands whose contents a value takes over.
     pub(crate) flows: Lists<ValueId, OperandId>,
+    /// By operand that writes: the value that it makes ([`crate::makers`]).
+    pub(crate) made: IndexVec<OperandId, Option<ValueId>>,
     pub(crate) value_is_read: IndexVec<ValueId, bool>,
     /// Pairs of values that may share memory, whatever is decided.
     pub(crate) shared: Vec<(ValueId, ValueId)>,
@@ -555,12 +557,9 @@ impl Facts {
             && matches!(self.ops[op].subset, Some(Subset::Insertion { destination, .. }) if destination == operand)
     }
 
-    /// The value whose contents this write makes, if it is one value and no other write does.
+    /// The value whose contents this write makes, if it is one value and no other write may spoil it.
     pub fn made_by(&self, write: OperandId) -> Option<ValueId> {
-        let [alias] = self.aliases.of(write) else { return None };
-        let others = self.sources.of(alias.value).iter().filter(|source| source.operand != write);
-        let is_only = others.into_iter().all(|source| !self.operands[source.operand].writes);
-        is_only.then_some(alias.value)
+        self.made[write]
     }
 
     /// Whether other operations are nested in this one: it may hand its operands to arguments that are read inside.

@@ -33,6 +33,7 @@ mod forest;
 pub mod index;
 mod intervals;
 pub mod liveness;
+mod makers;
 mod nesting;
 mod numbering;
 pub mod one_shot;

@@ -310,6 +310,63 @@ fn must_be_in_place_and_cannot() {
     );
 }
 
+#[test]
+fn two_writes_may_make_one_value_unless_they_are_to_one_buffer() {
+    check("block(%a, %b)\n%0 = call w%a~?%0, rw%b~?%0\nreturn r%0", expect![[r#"
+        call: %a in %b OUT(call#0 writes, call#1 reads %b)
+        return: %0 in
+        ~ %a %0
+    "#]]);
+    check("block(%a)\n%0 = call w%a~?%0, w%a~?%0\nreturn r%0", expect![[r#"
+        call: %a OUT(call#0 writes, return#0 reads %0) %a OUT(call#1 writes, return#0 reads %0)
+        return: %0 in
+    "#]]);
+}
+
+/// Buffers that the function sees as memory, too: a value for the memory, a new one after each store to it.
+/// `tensor` is a `bufferization.to_tensor` without `restrict`, `store` a `memref.store`.
+#[test]
+fn tensors_of_known_memory_are_values_that_share_it() {
+    // Another tensor of the same memory wants what is there without the insertion.
+    check(
+        "block(%m)
+         %a = tensor %m>%a
+         %1 = insert rw%a>%1
+         %b = tensor %m>%b
+         read r%b
+         return r%1",
+        expect![[r#"
+            tensor: %m OUT(insert#0 writes, tensor#0 reads %m)
+            insert: %a in
+            tensor: %m in
+            read: %b in
+            return: %1 in
+            ~ %m %b
+            ~ %a %1
+            = %m %b
+            = %a %1
+        "#]],
+    );
+    // The memory changes while the tensor is still read: that tensor is a copy. One made later is not.
+    check(
+        "block(%m)
+         %a = tensor %m>%a
+         %m1 = store wm%m>%m1
+         read r%a
+         %b = tensor %m1>%b
+         read r%b",
+        expect![[r#"
+            tensor: %m OUT(store#0 writes, read#0 reads %m)
+            store: %m in
+            read: %a in
+            tensor: %m1 in
+            read: %b in
+            ~ %m %m1 %b
+            = %m %m1 %b
+        "#]],
+    );
+}
+
 fn forced(input: &str, expected: Expect) {
     let (facts, _) = text::parse(input).expect("facts are well-formed");
     let output = match check_forced(&facts, &Options::default()) {
