@@ -26,6 +26,8 @@ pub struct Callees {
     /// For each function the functions that it calls, with tensors in their signature.
     called: Vec<Vec<usize>>,
     summaries: Vec<Option<Summary>>,
+    /// Operations that make a function on tensors a value, or call such a value.
+    function_values: Vec<Op>,
 }
 
 /// Functions that are decided together.
@@ -81,6 +83,13 @@ impl Callees {
     fn position(&self, call: Op) -> Option<usize> {
         // A call that was made later is not in the table.
         self.by_call.get(&call).or_else(|| self.by_name.get(&callee_of(call)?)).copied()
+    }
+    pub(crate) fn function_values(&self) -> &[Op] {
+        &self.function_values
+    }
+    /// Forgets what is known about functions.
+    pub(crate) fn forget(&mut self) {
+        self.summaries.fill(None);
     }
     pub(crate) fn functions(&self) -> &[Op] {
         &self.functions
@@ -192,6 +201,16 @@ impl Search<'_> {
 /// The callee of a `func.call`.
 pub(crate) fn callee_of(call: Op) -> Option<String> {
     call.attr("callee")?.as_symbol().map(str::to_owned)
+}
+
+/// Whether the op makes a function on tensors a value, or calls such a value.
+fn is_function_value(op: Op) -> bool {
+    let ty = match op.name() {
+        "func.constant" => op.result(0).ty(),
+        "func.call_indirect" => op.operand(0).ty(),
+        _ => return false,
+    };
+    ty.as_function().is_some_and(|(inputs, results)| inputs.iter().chain(&results).any(|t| t.is_tensor()))
 }
 
 fn has_tensor_signature(function: Op) -> bool {

@@ -144,9 +144,29 @@ impl<'a> BufferTypes<'a> {
     pub fn signature(&self, function: Op) -> (Vec<Type>, Vec<Type>) {
         self.signatures.get(&function).cloned().unwrap_or_else(|| {
             let (inputs, results) = function.function_type().unwrap_or_default();
-            let convert = |types: Vec<Type>| types.into_iter().map(|t| self.boundary(t)).collect();
-            (convert(inputs), convert(results))
+            let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
+            let layout = |i: usize| attrs.get(i).and_then(|a| a.get("bufferization.buffer_layout"));
+            let argument =
+                |(i, ty)| layout(i).and_then(|l| self.with_layout(ty, l)).unwrap_or_else(|| self.boundary(ty));
+            let arguments = inputs.into_iter().enumerate().map(argument).collect();
+            (arguments, results.into_iter().map(|t| self.boundary(t)).collect())
         })
+    }
+
+    /// The memref with a declared layout; none where that does not fit.
+    fn with_layout(&self, tensor: Type, layout: Attr) -> Option<Type> {
+        let shape: Vec<String> = tensor
+            .as_tensor()?
+            .shape
+            .iter()
+            .map(|size| match *size {
+                DYNAMIC => "?x".to_owned(),
+                size => format!("{size}x"),
+            })
+            .collect();
+        let space = self.memory_space(tensor).map_or_else(String::new, |space| format!(", {space}"));
+        let text = format!("memref<{}{}, {layout}{space}>", shape.concat(), tensor.element());
+        Type::parse(tensor.context(), &text)
     }
 
     /// The type of a call's result.
@@ -169,10 +189,11 @@ impl<'a> BufferTypes<'a> {
     /// As [`Self::walk`].
     pub(crate) fn function(&mut self, function: Op) -> Result<(), Diagnostics> {
         let Some(body) = function.body() else { return Ok(()) };
-        for arg in body.args().into_iter().filter(|a| a.ty().is_tensor() && self.options.bufferize_function_boundaries)
-        {
-            let ty = self.boundary(arg.ty());
-            self.set(arg, ty);
+        if self.options.bufferize_function_boundaries {
+            let (inputs, _) = self.signature(function);
+            for (arg, ty) in body.args().into_iter().zip(inputs).filter(|(arg, _)| arg.ty().is_tensor()) {
+                self.set(arg, ty);
+            }
         }
         match self.options.bufferize_function_boundaries {
             true => self.walk_region(function, function.region(0))?,

@@ -71,7 +71,7 @@ struct Analysed {
 
 fn analyse(function: Op, models: &OpModels, callees: &Callees, options: &Options) -> Result<Analysed, Diagnostics> {
     let collected = collect(function, models, callees, options)?;
-    let decisions = decide(&collected, options, options.copy_before_write)?;
+    let decisions = decide(&collected, options)?;
     Ok(Analysed { collected, decisions })
 }
 

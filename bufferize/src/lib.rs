@@ -16,8 +16,11 @@
 //! })?;
 //! ```
 //!
+//! [`run_with_analysis`] replaces the analysis altogether ([`Analysis`]).
+//!
 //! [`Options::copy_before_write`] decides nothing and copies before every write: the slow program that is surely right.
 
+mod analysis;
 mod annotate;
 mod block_types;
 mod boundary;
@@ -36,12 +39,14 @@ mod rewrite;
 mod shared_outputs;
 mod slices;
 
+pub use analysis::{Analysis, CopyBeforeWrite, Greedy};
 pub use boundary::Callees;
 pub use buffer_type::BufferTypes;
 pub use eliminate_empty_tensors::eliminate_empty_tensors;
 pub use finalize::{Finalized, finalize};
 pub use one_shot::{
-    Chooser, FunctionAnalysis, Stats, analyse, run_one_shot, run_one_shot_into, run_with_decisions, run_with_models,
+    Chooser, FunctionAnalysis, Stats, analyse, run_one_shot, run_one_shot_into, run_with_analysis, run_with_decisions,
+    run_with_models,
 };
 pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
 pub use rewrite::Rewriting;

@@ -23,7 +23,8 @@ use monopour_analysis::index::{SliceId, ValueId};
 use monopour_analysis::one_shot::{self, DecideError, Decisions, Heuristic, InPlaceAnalysis, Placement, Reason};
 use monopour_ir::{Diagnostic, Diagnostics, Op, Use};
 
-use crate::boundary::{Callees, Component, assumed, functions_of, summarise, weakened};
+use crate::analysis::{Analysis, Changed, CopyBeforeWrite, Greedy};
+use crate::boundary::{Callees, Component, assumed, functions_of, returns_of, summarise, weakened};
 use crate::buffer_type::BufferTypes;
 use crate::collect::{Collected, collect};
 use crate::insert_copies::Remarks;
@@ -77,7 +78,7 @@ pub fn run_one_shot(module: Op, options: &Options) -> Result<Stats, Diagnostics>
 /// # Errors
 /// As [`run_one_shot`].
 pub fn run_one_shot_into(module: Op, options: &Options, stats: &mut Stats) -> Result<(), Diagnostics> {
-    run(module, options, &OpModels::upstream(), &mut keep, stats)
+    run(module, options, &OpModels::upstream(), &mut Greedy::new(options), stats)
 }
 
 /// As [`run_one_shot`], with models of your own.
@@ -86,11 +87,23 @@ pub fn run_one_shot_into(module: Op, options: &Options, stats: &mut Stats) -> Re
 /// As [`run_one_shot`].
 pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Result<Stats, Diagnostics> {
     let mut stats = Stats::default();
-    run(module, options, models, &mut keep, &mut stats).map(|()| stats)
+    run(module, options, models, &mut Greedy::new(options), &mut stats).map(|()| stats)
 }
 
-fn keep(_: &str, _: &Facts, decisions: Decisions) -> Decisions {
-    decisions
+/// As [`run_with_models`], with an analysis in the place of the options' own.
+///
+/// Functions of [`Options::no_analysis_func_filter`] are copied before each write without asking it.
+///
+/// # Errors
+/// As [`run_one_shot`]; B0109 for decisions on another number of operands than the function has.
+pub fn run_with_analysis(
+    module: Op,
+    options: &Options,
+    models: &OpModels,
+    analysis: &mut dyn Analysis,
+) -> Result<Stats, Diagnostics> {
+    let mut stats = Stats::default();
+    run(module, options, models, analysis, &mut stats).map(|()| stats)
 }
 
 /// As [`run_one_shot`], with the decisions that `choose` returns, by the number of the operand in the facts.
@@ -102,7 +115,8 @@ fn keep(_: &str, _: &Facts, decisions: Decisions) -> Decisions {
 /// As [`run_one_shot`]; B0109 for decisions on another number of operands than the function has.
 pub fn run_with_decisions(module: Op, options: &Options, choose: &mut Chooser<'_>) -> Result<Stats, Diagnostics> {
     let mut stats = Stats::default();
-    run(module, options, &OpModels::upstream(), choose, &mut stats).map(|()| stats)
+    let mut analysis = Changed::new(options, choose);
+    run(module, options, &OpModels::upstream(), &mut analysis, &mut stats).map(|()| stats)
 }
 
 /// The facts and decisions of every function with a body, callees first. Nothing is bufferized.
@@ -112,7 +126,7 @@ pub fn run_with_decisions(module: Op, options: &Options, choose: &mut Chooser<'_
 pub fn analyse(module: Op, options: &Options) -> Result<Vec<FunctionAnalysis>, Diagnostics> {
     options.check()?;
     let models = OpModels::upstream();
-    let analysed = analyse_all(module, options, &models, &mut keep, &mut Stats::default())?;
+    let analysed = analyse_all(module, options, &models, &mut Greedy::new(options), &mut Stats::default())?;
     let functions = analysed.units.into_iter().map(|unit| FunctionAnalysis {
         name: unit.root.symbol_name().unwrap_or_default(),
         facts: unit.collected.facts,
@@ -139,10 +153,10 @@ struct Analysed {
 }
 
 /// What every analysis of a function needs.
-struct Analyser<'a, 'b> {
+struct Analyser<'a> {
     options: &'a Options,
     models: &'a OpModels,
-    choose: &'a mut Chooser<'b>,
+    analysis: &'a mut dyn Analysis,
     callees: Callees,
 }
 
@@ -150,7 +164,7 @@ fn analyse_all(
     module: Op,
     options: &Options,
     models: &OpModels,
-    choose: &mut Chooser<'_>,
+    analysis: &mut dyn Analysis,
     stats: &mut Stats,
 ) -> Result<Analysed, Diagnostics> {
     // By value semantics; upstream lets iterations see what others wrote.
@@ -158,7 +172,13 @@ fn analyse_all(
         shared_outputs::run(module);
     }
     let functions = if options.bufferize_function_boundaries { functions_of(module) } else { vec![] };
-    let mut analyser = Analyser { options, models, choose, callees: Callees::new(&functions) };
+    let mut callees = Callees::new(&functions);
+    refuse_calls_of_values(&callees, options)?;
+    // Upstream looks at no function then, not even at what is declared.
+    if options.copy_before_write && !options.extensions {
+        callees.forget();
+    }
+    let mut analyser = Analyser { options, models, analysis, callees };
     let mut units = Vec::new();
     for component in analyser.callees.components() {
         let decided = analyser.component(&component)?;
@@ -187,7 +207,7 @@ fn finish(unit: &Unit, options: &Options, models: &OpModels, stats: &mut Stats) 
     if unit.is_analysed { verify_loops(collected, decisions, options, models) } else { Ok(()) }
 }
 
-impl Analyser<'_, '_> {
+impl Analyser<'_> {
     /// Decides functions that call each other, and records what callers have to know.
     fn component(&mut self, component: &Component) -> Result<Vec<Unit>, Diagnostics> {
         let members: Vec<usize> =
@@ -244,14 +264,38 @@ impl Analyser<'_, '_> {
     }
 
     fn unit(&mut self, root: Op) -> Result<Unit, Diagnostics> {
+        let is_copied = self.is_copied(root);
+        if !self.options.extensions && !is_copied && root.is("func.func") && returns_of(root).is_empty() {
+            return Err(no_return(root));
+        }
         let collected = collect(root, self.models, &self.callees, self.options)?;
         let name = root.symbol_name().unwrap_or_default();
-        let is_copied = self.is_copied(root);
-        let decisions = decide(&collected, self.options, is_copied)?;
-        let chosen = (self.choose)(&name, &collected.facts, decisions);
-        let decisions = chosen_decisions(root, &collected, chosen)?;
+        let mut copying = CopyBeforeWrite::default();
+        let analysis: &mut dyn Analysis = if is_copied { &mut copying } else { &mut *self.analysis };
+        if !is_copied {
+            check_forced(&collected, self.options)?;
+        }
+        analysis.begin(&name, &collected.facts).map_err(|error| undecidable(&collected, self.options, &error))?;
+        let decisions = chosen_decisions(root, &collected, analysis.decisions(&collected.facts))?;
         Ok(Unit { root, collected, decisions, is_analysed: !is_copied, has_boundary: false })
     }
+}
+
+fn no_return(function: Op) -> Diagnostics {
+    let message = "cannot bufferize func.func without func.return";
+    let help = "let some block of the function return; with `extensions`, it may as well never return";
+    Diagnostic::error("B0131", function.location(), message).with_help(help).into()
+}
+
+/// A function that only the running program knows has no signature on memrefs to agree on.
+///
+/// Upstream refuses the call, too, but makes invalid IR of a function that is a value without being called.
+fn refuse_calls_of_values(callees: &Callees, options: &Options) -> Result<(), Diagnostics> {
+    let Some(op) = callees.function_values().first().filter(|_| options.extensions) else { return Ok(()) };
+    let message = format!("{} uses a function on tensors as a value; it has no signature on memrefs then", op.name());
+    let help =
+        "call the function by its name, with func.call; choose between functions with scf.if or scf.index_switch";
+    Err(Diagnostic::error("B0130", op.location(), message).with_help(help).into())
 }
 
 fn chosen_decisions(function: Op, collected: &Collected, chosen: Decisions) -> Result<Decisions, Diagnostics> {
@@ -268,11 +312,11 @@ fn run(
     module: Op,
     options: &Options,
     models: &OpModels,
-    choose: &mut Chooser<'_>,
+    analysis: &mut dyn Analysis,
     stats: &mut Stats,
 ) -> Result<(), Diagnostics> {
     options.check()?;
-    let Analysed { units, callees } = analyse_all(module, options, models, choose, stats)?;
+    let Analysed { units, callees } = analyse_all(module, options, models, analysis, stats)?;
     if options.test_analysis_only {
         return Ok(());
     }
@@ -293,7 +337,8 @@ fn run(
         }
     }
     let made = rewrite::run(module, models, options, types, self_copies)?;
-    for function in callees.functions() {
+    // A function without a body keeps what it declares.
+    for function in callees.functions().iter().filter(|f| f.body().is_some()) {
         annotate::strip(*function);
     }
     stats.allocs = made.allocs;
@@ -334,43 +379,46 @@ pub(crate) fn heuristic(options: &Options) -> Heuristic {
     }
 }
 
-pub(crate) fn decide(
-    collected: &Collected,
-    options: &Options,
-    copy_before_write: bool,
-) -> Result<Decisions, Diagnostics> {
-    let settings = one_shot::Options {
+pub(crate) fn settings(options: &Options) -> one_shot::Options {
+    one_shot::Options {
         heuristic: heuristic(options),
-        copy_before_write,
+        copy_before_write: options.copy_before_write,
         check_parallel_regions: options.check_parallel_regions,
         unordered_graph_regions: !options.extensions,
         ..one_shot::Options::default()
-    };
-    if !options.extensions {
-        one_shot::check_forced(&collected.facts, &settings).map_err(|error| unavoidable(collected, error))?;
     }
-    one_shot::decide(&collected.facts, &settings).map_err(|error| {
-        let id = error.operand();
-        let used = collected.operands[id];
-        let why = insert_copies::explain(collected, id, error.reason(), used.op.operand(used.index).ty(), true);
-        let message =
-            format!("operand {} of {} cannot be copied, and a conflict needs a copy of it", used.index, used.op.name());
-        let mut diagnostic = Diagnostic::error("B0105", used.op.location(), message);
-        diagnostic.notes = why.notes;
-        diagnostic.with_help("copy the tensor before, with bufferization.alloc_tensor copy(..)").into()
-    })
 }
 
-/// Upstream gives up where uses that must be in place conflict, in its words.
-fn unavoidable(collected: &Collected, error: DecideError) -> Diagnostic {
-    let used = collected.operands[error.operand()];
-    let what = match error.reason() {
-        Reason::NotWritable { .. } => "would write to read-only buffer",
-        _ => "cannot avoid RaW conflict",
+/// What the options' own analysis decides.
+pub(crate) fn decide(collected: &Collected, options: &Options) -> Result<Decisions, Diagnostics> {
+    check_forced(collected, options)?;
+    one_shot::decide(&collected.facts, &settings(options)).map_err(|error| undecidable(collected, options, &error))
+}
+
+/// Upstream gives up where uses that must be in place conflict.
+fn check_forced(collected: &Collected, options: &Options) -> Result<(), Diagnostics> {
+    if options.extensions {
+        return Ok(());
+    }
+    one_shot::check_forced(&collected.facts, &settings(options))
+        .map_err(|error| undecidable(collected, options, &error))
+}
+
+fn undecidable(collected: &Collected, options: &Options, error: &DecideError) -> Diagnostics {
+    let id = error.operand();
+    let used = collected.operands[id];
+    let why = insert_copies::explain(collected, id, error.reason(), used.op.operand(used.index).ty(), true);
+    let name = used.op.name();
+    let message = match (options.extensions, error.reason()) {
+        (true, _) => format!("operand {} of {name} cannot be copied, and a conflict needs a copy of it", used.index),
+        (false, Reason::NotWritable { .. }) => {
+            format!("'{name}' op not bufferizable under the given constraints: would write to read-only buffer")
+        }
+        (false, _) => format!("'{name}' op not bufferizable under the given constraints: cannot avoid RaW conflict"),
     };
-    let message = format!("'{}' op not bufferizable under the given constraints: {what}", used.op.name());
-    Diagnostic::error("B0105", used.op.location(), message)
-        .with_help("copy the tensor before, with bufferization.alloc_tensor copy(..)")
+    let mut diagnostic = Diagnostic::error("B0105", used.op.location(), message);
+    diagnostic.notes = why.notes;
+    diagnostic.with_help("copy the tensor before, with bufferization.alloc_tensor copy(..)").into()
 }
 
 /// Unless allocations may leave loops, what a loop yields is the buffer of its iteration argument: the first that is not.

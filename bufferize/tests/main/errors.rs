@@ -158,3 +158,23 @@ fn memory_spaces_meet() {
     }";
     fails("B0108", text, &boundaries());
 }
+
+#[test]
+fn functions_as_values() {
+    let text = "func.func private @g(%t: tensor<4xf32>) -> tensor<4xf32> { return %t : tensor<4xf32> }
+    func.func @f(%t: tensor<4xf32>) -> tensor<4xf32> {
+        %g = constant @g : (tensor<4xf32>) -> tensor<4xf32>
+        %r = call_indirect %g(%t) : (tensor<4xf32>) -> tensor<4xf32>
+        return %r : tensor<4xf32>
+    }";
+    let message = fails("B0130", text, &Options { extensions: true, ..boundaries() });
+    assert!(message.contains("func.constant uses a function on tensors as a value"), "{message}");
+}
+
+#[test]
+fn functions_that_never_return() {
+    let text = "func.func @f(%t: tensor<4xf32>) { cf.br ^next\n^next:\ncf.br ^next }";
+    let message = fails("B0131", text, &boundaries());
+    assert!(message.contains("cannot bufferize func.func without func.return"), "{message}");
+    assert!(bufferize(text, &Options { extensions: true, ..boundaries() }).is_ok());
+}

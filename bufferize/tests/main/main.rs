@@ -1,5 +1,6 @@
 //! Bufferization of whole programs: against upstream's decisions, and with the expected text.
 
+mod calls;
 mod control;
 mod decisions;
 mod eliminate;

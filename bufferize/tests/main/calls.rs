@@ -1,0 +1,227 @@
+//! Calls: what is known about callees, recursion, annotations of boundaries, and analyses of one's own.
+
+use monopour_analysis::facts::Facts;
+use monopour_analysis::index::OperandId;
+use monopour_analysis::one_shot::DecideError;
+use monopour_bufferize::op_model::OpModels;
+use monopour_bufferize::{Analysis, CopyBeforeWrite, Greedy, Options, run_one_shot, run_with_analysis};
+
+use crate::support::{boundaries, bufferize, parse, upstream};
+
+/// Copies in a program's functions, by their remarks.
+fn copies(text: &str, options: &Options) -> usize {
+    bufferize(text, options).unwrap_or_else(|e| panic!("{e}\n{text}")).1.out_of_place as usize
+}
+
+/// A function that calls itself and updates its argument in place, called by one that reads its own tensor afterwards or not.
+fn recursion(read_after: bool) -> String {
+    let read = if read_after { "%t" } else { "%r" };
+    format!(
+        "func.func private @rec(%t: tensor<8xf32>, %x: f32, %i: index, %more: i1) -> tensor<8xf32> {{
+           %a = tensor.insert %x into %t[%i] : tensor<8xf32>
+           %b = scf.if %more -> tensor<8xf32> {{
+             %no = arith.constant false
+             %c = func.call @rec(%a, %x, %i, %no) : (tensor<8xf32>, f32, index, i1) -> tensor<8xf32>
+             scf.yield %c : tensor<8xf32>
+           }} else {{
+             scf.yield %a : tensor<8xf32>
+           }}
+           return %b : tensor<8xf32>
+         }}
+         func.func @main(%x: f32, %i: index, %more: i1) -> f32 {{
+           %e = tensor.empty() : tensor<8xf32>
+           %t = linalg.fill ins(%x : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+           %r = call @rec(%t, %x, %i, %more) : (tensor<8xf32>, f32, index, i1) -> tensor<8xf32>
+           %v = tensor.extract {read}[%i] : tensor<8xf32>
+           return %v : f32
+         }}"
+    )
+}
+
+#[test]
+fn recursion_is_in_place() {
+    let extended = Options { extensions: true, ..boundaries() };
+    assert_eq!(copies(&recursion(false), &extended), 0);
+    assert_eq!(copies(&recursion(true), &extended), 1, "the tensor is read after the call");
+}
+
+#[test]
+fn mutual_recursion_that_reads_needs_no_copy() {
+    let text = "func.func private @even(%t: tensor<8xf32>, %i: index) -> f32 {
+        %r = call @odd(%t, %i) : (tensor<8xf32>, index) -> f32
+        %v = tensor.extract %t[%i] : tensor<8xf32>
+        %s = arith.addf %r, %v : f32
+        return %s : f32
+    }
+    func.func private @odd(%t: tensor<8xf32>, %i: index) -> f32 {
+        %r = call @even(%t, %i) : (tensor<8xf32>, index) -> f32
+        %v = tensor.extract %t[%i] : tensor<8xf32>
+        %s = arith.addf %r, %v : f32
+        return %s : f32
+    }";
+    assert_eq!(copies(text, &Options { extensions: true, ..boundaries() }), 0);
+    assert_eq!(copies(text, &boundaries()), 2, "as upstream, nothing is known of a call in a cycle");
+}
+
+/// Both annotated texts, printed by one printer.
+fn annotated(text: &str, extra: &str, options: &Options) -> (String, String) {
+    let module = parse(text);
+    run_one_shot(module.op(), options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    (module.op().to_string(), upstream(text, extra))
+}
+
+const ANNOTATED: &str = "func.func private @ext(tensor<8xf32> {bufferization.access = \"read\"}, tensor<8xf32>) -> tensor<8xf32>
+    func.func @two(%c: i1, %t: tensor<8xf32>, %u: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+      cf.cond_br %c, ^a, ^b
+    ^a:
+      return %t, %t : tensor<8xf32>, tensor<8xf32>
+    ^b:
+      return %t, %u : tensor<8xf32>, tensor<8xf32>
+    }
+    func.func @none(%t: tensor<8xf32> {bufferization.access = \"none\"}, %x: f32) -> f32 {
+      return %x : f32
+    }
+    func.func @writes(%t: tensor<8xf32>, %u: tensor<8xf32> {bufferization.writable = false}, %x: f32, %i: index, %b: i1) -> (tensor<8xf32>, tensor<8xf32>, f32) {
+      %k = arith.constant dense<1.0> : tensor<8xf32>
+      %r:2 = scf.if %b -> (tensor<8xf32>, f32) {
+        scf.yield %k, %x : tensor<8xf32>, f32
+      } else {
+        %e = tensor.insert %x into %u[%i] : tensor<8xf32>
+        scf.yield %e, %x : tensor<8xf32>, f32
+      }
+      %a = tensor.insert %x into %t[%i] : tensor<8xf32>
+      %v = tensor.extract %t[%i] : tensor<8xf32>
+      %w = call @ext(%a, %t) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+      return %r#0, %w, %v : tensor<8xf32>, tensor<8xf32>, f32
+    }
+    func.func @again(%t: tensor<8xf32>, %i: index) -> f32 {
+      %v = call @again(%t, %i) : (tensor<8xf32>, index) -> f32
+      return %v : f32
+    }
+    func.func @calls_again(%t: tensor<8xf32>, %i: index) -> (f32, tensor<8xf32>) {
+      %v = call @again(%t, %i) : (tensor<8xf32>, index) -> f32
+      return %v, %t : f32, tensor<8xf32>
+    }";
+
+#[test]
+fn annotations_are_upstreams() {
+    let options = Options { test_analysis_only: true, dump_alias_sets: true, ..boundaries() };
+    let (ours, theirs) =
+        annotated(ANNOTATED, "bufferize-function-boundaries test-analysis-only dump-alias-sets", &options);
+    assert_eq!(ours, theirs);
+    let (ours, theirs) = annotated(
+        ANNOTATED,
+        "test-analysis-only dump-alias-sets",
+        &Options { bufferize_function_boundaries: false, ..options },
+    );
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn conflicts_are_upstreams() {
+    // One conflict per operand, so that there is nothing to choose.
+    let text = "func.func @same(%t: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %r = linalg.transpose ins(%t : tensor<8x8xf32>) outs(%t : tensor<8x8xf32>) permutation = [1, 0]
+      return %r : tensor<8x8xf32>
+    }
+    func.func @f(%t: tensor<8xf32>, %x: f32, %i: index) -> (tensor<8xf32>, f32) {
+      %c = arith.constant dense<1.0> : tensor<8xf32>
+      %a = tensor.insert %x into %t[%i] : tensor<8xf32>
+      %e = tensor.extract %t[%i] : tensor<8xf32>
+      %d = tensor.insert %x into %c[%i] : tensor<8xf32>
+      %f = tensor.extract %d[%i] : tensor<8xf32>
+      %s = arith.addf %e, %f : f32
+      return %a, %s : tensor<8xf32>, f32
+    }";
+    let options = Options { test_analysis_only: true, print_conflicts: true, ..boundaries() };
+    let (ours, theirs) = annotated(text, "bufferize-function-boundaries test-analysis-only print-conflicts", &options);
+    assert_eq!(ours, theirs);
+    assert!(ours.contains("W_0[NOT-WRITABLE: result 0]") && ours.contains("C_1[DEF: bbArg 0]"), "{ours}");
+}
+
+#[test]
+fn functions_of_an_inner_module_stay() {
+    let text = "func.func @outer(%t: tensor<8xf32>) -> tensor<8xf32> { return %t : tensor<8xf32> }
+    module @inner {
+      func.func @f(%t: tensor<8xf32>, %x: f32, %i: index) -> tensor<8xf32> {
+        %a = tensor.insert %x into %t[%i] : tensor<8xf32>
+        %b = func.call @g(%a) : (tensor<8xf32>) -> tensor<8xf32>
+        return %b : tensor<8xf32>
+      }
+      func.func private @g(%t: tensor<8xf32>) -> tensor<8xf32> { return %t : tensor<8xf32> }
+    }";
+    let (module, _) = bufferize(text, &boundaries()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(module.op().to_string(), upstream(text, "bufferize-function-boundaries"));
+}
+
+#[test]
+fn functions_that_are_not_analysed_are_copied() {
+    let text = "func.func private @f(%t: tensor<8xf32>, %x: f32, %i: index) -> tensor<8xf32> {
+        %a = tensor.insert %x into %t[%i] : tensor<8xf32>
+        return %a : tensor<8xf32>
+    }
+    func.func @main(%t: tensor<8xf32>, %x: f32, %i: index) -> tensor<8xf32> {
+        %a = call @f(%t, %x, %i) : (tensor<8xf32>, f32, index) -> tensor<8xf32>
+        return %a : tensor<8xf32>
+    }";
+    assert_eq!(copies(text, &boundaries()), 0);
+    let filtered = Options { no_analysis_func_filter: vec!["f".to_owned()], ..boundaries() };
+    assert_eq!(copies(text, &filtered), 1);
+}
+
+const IN_PLACE: &str = "func.func @f(%t: tensor<8xf32>, %x: f32, %i: index) -> (tensor<8xf32>, f32) {
+    %a = tensor.insert %x into %t[%i] : tensor<8xf32>
+    %v = tensor.extract %a[%i] : tensor<8xf32>
+    return %a, %v : tensor<8xf32>, f32
+}";
+
+/// Nothing is in place but what an operation reads only.
+#[derive(Default)]
+struct OnlyReads {
+    reads: Vec<bool>,
+}
+
+impl Analysis for OnlyReads {
+    fn begin(&mut self, function: &str, facts: &Facts) -> Result<(), DecideError> {
+        assert_eq!(function, "f");
+        self.reads = facts.operands().iter().map(|used| !used.writes).collect();
+        Ok(())
+    }
+    fn is_in_place(&self, operand: OperandId) -> bool {
+        use monopour_analysis::index::Id;
+        self.reads[operand.index()]
+    }
+}
+
+#[test]
+fn the_analysis_is_replaceable() {
+    let run = |options: &Options, analysis: &mut dyn Analysis| {
+        let module = parse(IN_PLACE);
+        let stats = run_with_analysis(module.op(), options, &OpModels::upstream(), analysis);
+        (module.op().to_string(), stats.unwrap_or_else(|e| panic!("{e}")).out_of_place)
+    };
+    let built_in = |options: &Options| {
+        let (module, stats) = bufferize(IN_PLACE, options).unwrap_or_else(|e| panic!("{e}"));
+        (module.op().to_string(), stats.out_of_place)
+    };
+    let (greedy, copied) = (boundaries(), Options { copy_before_write: true, ..boundaries() });
+    assert_eq!(run(&greedy, &mut Greedy::new(&greedy)), built_in(&greedy));
+    assert_eq!(run(&greedy, &mut CopyBeforeWrite::default()), built_in(&copied));
+    assert_eq!(run(&greedy, &mut OnlyReads::default()), built_in(&copied));
+    assert_eq!(built_in(&greedy).1, 0);
+    assert_eq!(built_in(&copied).1, 1);
+}
+
+#[test]
+fn a_layout_that_is_declared_is_taken() {
+    let text = "func.func private @e(tensor<8xf32> {bufferization.buffer_layout = affine_map<(d0) -> (d0)>})
+    func.func @f(%t: tensor<?x?xf32> {bufferization.buffer_layout = strided<[?, 1]>}, %u: tensor<8xf32>, %i: index) -> f32 {
+      call @e(%u) : (tensor<8xf32>) -> ()
+      %v = tensor.extract %t[%i, %i] : tensor<?x?xf32>
+      return %v : f32
+    }";
+    let (module, _) = bufferize(text, &boundaries()).unwrap_or_else(|e| panic!("{e}"));
+    let text = module.op().to_string();
+    assert!(text.contains("@f(%arg0: memref<?x?xf32, strided<[?, 1]>>"), "{text}");
+    assert!(text.contains("@e(memref<8xf32> {bufferization.buffer_layout"), "{text}");
+}
