@@ -246,46 +246,76 @@ fn read_only_results(
     results
 }
 
+/// Functions that call each other, as [`fixpoint`] asks about them.
+pub trait Recursion {
+    /// What goes wrong where one cannot be decided.
+    type Error;
+    /// Takes note of what is known about the function at a position from now on.
+    fn set(&mut self, position: usize, known: &Summary);
+    /// Decides and summarises the function at a position, with what is known of all of them.
+    ///
+    /// # Errors
+    /// It cannot be decided.
+    fn decide(&mut self, position: usize) -> Result<Summary, Self::Error>;
+}
+
 /// Summaries of functions that call each other, by position.
 ///
 /// `starts`: what is assumed at first; besides "does nothing" they may guess that a result is an argument's buffer, which
-/// holds or is given up. `decide` decides and summarises the function at a position, given what is known of all of them.
-/// The last call for each function is with the summaries that are returned, so that decisions kept from it are right.
+/// holds or is given up. The last decisions on each function are with the summaries that are returned, so that they are
+/// right when kept.
 /// Time: the number of rounds is bounded by what a summary can say; where nothing is guessed wrongly it is 2 or 3.
 ///
 /// # Errors
-/// The first error of `decide`.
-pub fn fixpoint<E>(
-    starts: Vec<Summary>,
-    mut decide: impl FnMut(usize, &[Summary]) -> Result<Summary, E>,
-) -> Result<Vec<Summary>, E> {
+/// The first error of [`Recursion::decide`].
+pub fn fixpoint<R: Recursion>(starts: Vec<Summary>, functions: &mut R) -> Result<Vec<Summary>, R::Error> {
     let mut starts = starts;
     let mut refutations = 0;
-    let mut summaries = starts.clone();
-    // How many functions in a row have added nothing.
-    let mut stable = 0;
-    let mut position = 0;
-    while stable < summaries.len() {
-        let found = decide(position, &summaries)?;
-        let refuted = refuted_guess(&starts[position], &found);
-        if refuted.is_empty() {
-            stable = if summaries[position].join(&found) { 0 } else { stable + 1 };
-            position = (position + 1) % summaries.len();
-            continue;
-        }
+    loop {
+        starts.iter().enumerate().for_each(|(position, start)| functions.set(position, start));
+        let mut summaries = starts.clone();
+        let Some(refuted) = iterate(&starts, &mut summaries, functions)? else { return Ok(summaries) };
+        // What followed from the guess goes with it.
         refutations += 1;
         if refutations < MOST_REFUTATIONS {
-            refuted.into_iter().for_each(|result| starts[position].give_up(result));
+            refuted.results.into_iter().for_each(|result| starts[refuted.position].give_up(result));
         } else {
             starts
                 .iter_mut()
                 .for_each(|start| (0..number(start.equivalent_arguments.len())).for_each(|r| start.give_up(r)));
         }
-        // What followed from the guess goes with it.
-        summaries.clone_from(&starts);
-        (stable, position) = (0, 0);
     }
-    Ok(summaries)
+}
+
+/// Guesses that did not hold.
+struct Refuted {
+    position: usize,
+    results: Vec<u32>,
+}
+
+/// Decides the functions in turn until none adds anything, or a guess is refuted.
+fn iterate<R: Recursion>(
+    starts: &[Summary],
+    summaries: &mut [Summary],
+    functions: &mut R,
+) -> Result<Option<Refuted>, R::Error> {
+    // How many functions in a row have added nothing.
+    let mut stable = 0;
+    let mut position = 0;
+    while stable < summaries.len() {
+        let found = functions.decide(position)?;
+        let results = refuted_guess(&starts[position], &found);
+        if !results.is_empty() {
+            return Ok(Some(Refuted { position, results }));
+        }
+        stable += 1;
+        if summaries[position].join(&found) {
+            functions.set(position, &summaries[position]);
+            stable = 0;
+        }
+        position = (position + 1) % summaries.len();
+    }
+    Ok(None)
 }
 
 /// Results that were guessed to be an argument and are not.
@@ -298,7 +328,7 @@ fn refuted_guess(start: &Summary, found: &Summary) -> Vec<u32> {
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::{Summary, fixpoint, summarise};
+    use super::{Recursion, Summary, fixpoint, summarise};
     use crate::index::{BlockId, Id, OperandId};
     use crate::one_shot::{Options, decide};
     use crate::text;
@@ -365,14 +395,38 @@ mod tests {
         assert!(!summary.is_equivalent(0, 1));
     }
 
-    /// A function that calls itself, as its body depends on what is known of the call.
+    /// Functions whose bodies, as facts, depend on what is known of all of them.
+    struct Bodies<F> {
+        body: F,
+        known: Vec<Summary>,
+        decided: usize,
+    }
+
+    impl<F: Fn(usize, &[Summary]) -> String> Recursion for Bodies<F> {
+        type Error = ();
+        fn set(&mut self, position: usize, known: &Summary) {
+            self.known.resize(self.known.len().max(position + 1), Summary::default());
+            self.known[position] = known.clone();
+        }
+        fn decide(&mut self, position: usize) -> Result<Summary, ()> {
+            self.decided += 1;
+            let body = (self.body)(position, &self.known);
+            if body.is_empty() { Err(()) } else { Ok(summary_of(&body)) }
+        }
+    }
+
+    /// What is known in the end, and how often a function was decided.
+    fn decided(starts: Vec<Summary>, body: impl Fn(usize, &[Summary]) -> String) -> (Vec<Summary>, usize) {
+        let mut bodies = Bodies { body, known: vec![], decided: 0 };
+        let summaries = fixpoint(starts, &mut bodies).expect("nothing fails");
+        assert_eq!(summaries, bodies.known, "the last decisions are with what is returned");
+        (summaries, bodies.decided)
+    }
+
+    /// A function that calls itself.
     fn recursive(body: impl Fn(&Summary) -> String, start: Summary) -> (Summary, usize) {
-        let mut rounds = 0;
-        let decided = fixpoint(vec![start], |_, known| {
-            rounds += 1;
-            Ok::<_, ()>(summary_of(&body(&known[0])))
-        });
-        (decided.expect("nothing fails").remove(0), rounds)
+        let (mut summaries, rounds) = decided(vec![start], |_, known| body(&known[0]));
+        (summaries.remove(0), rounds)
     }
 
     /// A call of the function on `%a`, giving `%c`.
@@ -414,17 +468,29 @@ mod tests {
     #[test]
     fn functions_that_call_each_other() {
         // Position 0 hands its argument to 1, which writes to it and calls 0.
-        let decided = fixpoint(vec![Summary::nothing(1, 1); 2], |position, known| {
+        let (summaries, _) = decided(vec![Summary::nothing(1, 1); 2], |position, known| {
             let write = if position == 1 { "%w = fill w%a>%w\nread r%w" } else { "" };
-            let body = format!("block(%a)\n{}\n{write}\nreturn r%c", call(&known[1 - position]));
-            Ok::<_, ()>(summary_of(&body))
+            format!("block(%a)\n{}\n{write}\nreturn r%c", call(&known[1 - position]))
         });
-        let shown: Vec<_> = decided.expect("nothing fails").iter().map(show).collect();
+        let shown: Vec<_> = summaries.iter().map(show).collect();
         expect!["w0; w0"].assert_eq(&shown.join("; "));
     }
 
     #[test]
+    fn a_ring_of_functions_takes_a_constant_number_of_rounds() {
+        for count in [10, 100] {
+            let (summaries, rounds) = decided(vec![guess(); count], |position, known| {
+                let next = &known[(position + count - 1) % count];
+                format!("block(%a)\n{}\n%1 = insert rw%c>%1\nreturn r%1", call(next))
+            });
+            assert!(summaries.iter().all(|summary| show(summary) == "rw0=0"));
+            assert!(rounds <= 3 * count, "{count} functions: {rounds} decisions");
+        }
+    }
+
+    #[test]
     fn errors_end_it() {
-        assert_eq!(fixpoint(vec![Summary::default()], |_, _| Err("no")), Err("no"));
+        let mut bodies = Bodies { body: |_: usize, _: &[Summary]| String::new(), known: vec![], decided: 0 };
+        assert_eq!(fixpoint(vec![Summary::default()], &mut bodies), Err(()));
     }
 }

@@ -52,6 +52,7 @@ impl Callees {
         for function in this.functions.clone() {
             let mut called = Vec::new();
             function.walk(WalkOrder::Pre, |op| {
+                this.function_values.extend(Some(op).filter(|op| is_function_value(*op)));
                 let callee =
                     op.is("func.call").then(|| callee_of(op).and_then(|name| this.by_name.get(&name))).flatten();
                 if let Some(&callee) = callee {

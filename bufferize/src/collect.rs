@@ -125,7 +125,10 @@ impl<'a> Listing<'a> {
             }
             Some(model) => self.errors.0.extend(model.refuse(op, options)),
             None => {
-                let stays = options.allow_unknown_ops || !options.extensions || !options.dialect_filter.is_empty() || op.dialect() == "func";
+                let stays = options.allow_unknown_ops
+                    || !options.extensions
+                    || !options.dialect_filter.is_empty()
+                    || op.dialect() == "func";
                 if has_tensors && !stays {
                     self.errors.0.push(unknown_op(op));
                 }

@@ -17,7 +17,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use monopour_analysis::calls::{Summary, fixpoint};
+use monopour_analysis::calls::{Recursion, Summary, fixpoint};
 use monopour_analysis::facts::{Facts, Relation, Subset};
 use monopour_analysis::index::{SliceId, ValueId};
 use monopour_analysis::one_shot::{self, DecideError, Decisions, Heuristic, InPlaceAnalysis, Placement, Reason};
@@ -213,7 +213,13 @@ impl Analyser<'_> {
         let members: Vec<usize> =
             component.members.iter().copied().filter(|m| self.callees.at(*m).body().is_some()).collect();
         if !component.is_recursive {
-            return members.into_iter().map(|member| self.member(member, component).map(|(unit, _)| unit)).collect();
+            let mut units = Vec::new();
+            for member in members {
+                let (unit, summary) = self.member(member, component)?;
+                self.callees.set_summary(member, summary);
+                units.push(unit);
+            }
+            return Ok(units);
         }
         let start = |member: &usize| {
             let function = self.callees.at(*member);
@@ -221,19 +227,10 @@ impl Analyser<'_> {
             if self.is_known(function, component) { nothing } else { weakened(function, &nothing) }
         };
         let starts: Vec<_> = members.iter().map(start).collect();
-        let mut units: Vec<Option<Unit>> = members.iter().map(|_| None).collect();
-        let summaries = fixpoint(starts, |index, known| {
-            for (member, summary) in members.iter().zip(known) {
-                self.callees.set_summary(*member, summary.clone());
-            }
-            let (unit, summary) = self.member(members[index], component)?;
-            units[index] = Some(unit);
-            Ok::<_, Diagnostics>(summary)
-        })?;
-        for (member, summary) in members.iter().zip(summaries) {
-            self.callees.set_summary(*member, summary);
-        }
-        Ok(units.into_iter().flatten().collect())
+        let units = members.iter().map(|_| None).collect();
+        let mut cycle = Cycle { analyser: self, component, members, units };
+        fixpoint(starts, &mut cycle)?;
+        Ok(cycle.units.into_iter().flatten().collect())
     }
 
     /// Whether callers know more about a function than its type.
@@ -250,7 +247,7 @@ impl Analyser<'_> {
             || (!filter.is_empty() && function.symbol_name().is_some_and(|name| filter.contains(&name)))
     }
 
-    /// Decides one function with what is known so far, and records its summary.
+    /// Decides one function with what is known so far, and summarises it.
     fn member(&mut self, member: usize, component: &Component) -> Result<(Unit, Summary), Diagnostics> {
         let function = self.callees.at(member);
         let mut unit = self.unit(function)?;
@@ -259,7 +256,6 @@ impl Analyser<'_> {
         if !unit.has_boundary {
             summary = weakened(function, &summary);
         }
-        self.callees.set_summary(member, summary.clone());
         Ok((unit, summary))
     }
 
@@ -278,6 +274,26 @@ impl Analyser<'_> {
         analysis.begin(&name, &collected.facts).map_err(|error| undecidable(&collected, self.options, &error))?;
         let decisions = chosen_decisions(root, &collected, analysis.decisions(&collected.facts))?;
         Ok(Unit { root, collected, decisions, is_analysed: !is_copied, has_boundary: false })
+    }
+}
+
+/// The functions of a recursive component, with what was decided last.
+struct Cycle<'a, 'b> {
+    analyser: &'a mut Analyser<'b>,
+    component: &'a Component,
+    members: Vec<usize>,
+    units: Vec<Option<Unit>>,
+}
+
+impl Recursion for Cycle<'_, '_> {
+    type Error = Diagnostics;
+    fn set(&mut self, position: usize, known: &Summary) {
+        self.analyser.callees.set_summary(self.members[position], known.clone());
+    }
+    fn decide(&mut self, position: usize) -> Result<Summary, Diagnostics> {
+        let (unit, summary) = self.analyser.member(self.members[position], self.component)?;
+        self.units[position] = Some(unit);
+        Ok(summary)
     }
 }
 
@@ -422,7 +438,12 @@ fn undecidable(collected: &Collected, options: &Options, error: &DecideError) ->
 }
 
 /// Unless allocations may leave loops, what a loop yields is the buffer of its iteration argument: the first that is not.
-fn verify_loops(collected: &Collected, decisions: &Decisions, options: &Options, models: &OpModels) -> Result<(), Diagnostics> {
+fn verify_loops(
+    collected: &Collected,
+    decisions: &Decisions,
+    options: &Options,
+    models: &OpModels,
+) -> Result<(), Diagnostics> {
     // Without an analysis nothing is known to be the same buffer. With extensions a loop copies what it has to.
     if options.allow_return_allocs_from_loops || options.copy_before_write || options.extensions {
         return Ok(());
