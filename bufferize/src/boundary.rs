@@ -131,6 +131,17 @@ pub(crate) fn functions_of(root: Op) -> Vec<Op> {
     blocks.flat_map(|b| b.ops()).filter(|op| op.is("func.func")).collect()
 }
 
+/// All operations that are bufferized: with function boundaries, those in nested symbol tables stay as they are.
+pub(crate) fn ops_in_scope(root: Op, options: &Options, order: WalkOrder) -> Vec<Op> {
+    let is_function = |op: Op| op.function_type().is_some();
+    let is_table = |op: Op| op.is("builtin.module") || (op.attr("sym_name").is_some() && !is_function(op));
+    let top: Vec<Op> = root.regions().into_iter().flat_map(|r| r.blocks()).flat_map(|b| b.ops()).collect();
+    if !options.bufferize_function_boundaries || !top.iter().any(|op| is_table(*op)) {
+        return root.nested(order);
+    }
+    top.into_iter().filter(|op| !is_table(*op)).flat_map(|op| op.nested(order)).collect()
+}
+
 /// Functions with callees before callers; those that call each other one after the other.
 pub(crate) fn callees_first(functions: &[Op]) -> Vec<Op> {
     let callees = Callees::new(functions);

@@ -24,6 +24,7 @@ use monopour_ir::{
     Attr, Change, Diagnostic, Diagnostics, InsertionPoint, Location, Op, Region, Type, Value, WalkOrder, interfaces,
 };
 
+use crate::boundary::ops_in_scope;
 use crate::buffer_type::BufferTypes;
 use crate::building::Globals;
 use crate::insert_copies::Remarks;
@@ -75,7 +76,7 @@ pub(crate) fn run(
         remarks: RefCell::default(),
     };
     let mut rw = ConversionRewriter::with_bridges(module.context(), BRIDGES);
-    let mut work = Worklist::new(module);
+    let mut work = Worklist::new(module, options);
     while let Some(op) = work.next() {
         rw.set_point(InsertionPoint::Before(op));
         visit(op, models, &mut rw, &pass)?;
@@ -99,8 +100,8 @@ struct Worklist {
 }
 
 impl Worklist {
-    fn new(module: Op) -> Self {
-        let ops = module.nested(WalkOrder::Pre);
+    fn new(module: Op, options: &Options) -> Self {
+        let ops = ops_in_scope(module, options, WalkOrder::Pre);
         let queue: VecDeque<Op> = ops.into_iter().filter(|op| has_tensors(*op) || has_tensor_signature(*op)).collect();
         let pending = queue.iter().copied().collect();
         Self { queue, pending, made_buffers: HashSet::new() }
@@ -203,7 +204,7 @@ fn fold_bridges(
     pass: &Rewriting<'_>,
     made_buffers: &HashSet<Op>,
 ) -> Result<(), Diagnostics> {
-    let ops = pass.module.nested(WalkOrder::Pre);
+    let ops = ops_in_scope(pass.module, pass.options, WalkOrder::Pre);
     let (to_tensors, others): (Vec<Op>, Vec<Op>) =
         ops.into_iter().filter(|op| op.is(TO_TENSOR) || op.is(TO_BUFFER)).partition(|op| op.is(TO_TENSOR));
     for op in others {
@@ -234,7 +235,7 @@ fn check_nothing_is_left(module: Op, models: &OpModels, options: &Options) -> Re
             || op.is(TO_BUFFER)
             || op.results().iter().all(|r| r.is_unused()) && interfaces::is_memory_effect_free(op)
     };
-    let left = module.nested(WalkOrder::Post).into_iter().find(|op| has_tensors(*op) && !stays(*op));
+    let left = ops_in_scope(module, options, WalkOrder::Post).into_iter().find(|op| has_tensors(*op) && !stays(*op));
     let Some(op) = left else { return Ok(()) };
     let help = "rewrite it to linalg or tensor operations, register an op model, or leave it with allow-unknown-ops";
     Err(Diagnostic::error("B0120", op.location(), "op was not bufferized").with_help(help).into())
