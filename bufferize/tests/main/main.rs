@@ -3,6 +3,8 @@
 mod calls;
 mod control;
 mod decisions;
+mod differences;
+mod differential;
 mod eliminate;
 mod errors;
 mod execute;

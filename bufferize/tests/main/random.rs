@@ -7,7 +7,7 @@ use monopour_bufferize::{
     Chooser, FunctionBoundaryTypeConversion, Options, Stats, analyse, run_one_shot, run_with_decisions,
 };
 use monopour_ir::Context;
-use monopour_testkit::generate_functions::function;
+use monopour_testkit::generate_functions::{Shape, function, module};
 
 fn options() -> Options {
     Options {
@@ -27,11 +27,12 @@ fn text(seed: u64) -> String {
 
 #[test]
 fn random_functions_are_valid_and_reproducible() {
-    for seed in 0..200 {
+    for seed in 0..300 {
+        let text = |seed| if seed < 200 { text(seed) } else { module(seed, Shape::whole(seed)) };
         let once = text(seed);
         assert_eq!(once, text(seed), "seed {seed}");
-        let module = parse(&once);
-        module.op().verify_with_diagnostics().unwrap_or_else(|e| panic!("seed {seed}: {e}\n{once}"));
+        let parsed = parse(&once);
+        parsed.op().verify_with_diagnostics().unwrap_or_else(|e| panic!("seed {seed}: {e}\n{once}"));
     }
 }
 

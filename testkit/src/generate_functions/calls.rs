@@ -9,7 +9,7 @@ pub(super) fn callees(rng: &mut Rng, shape: Shape, text: &mut String) -> Vec<Cal
     let mut callees = Vec::new();
     if shape.more.external {
         for i in 0..1 + rng.below(2) {
-            let callee = external(rng, &format!("e{i}"), text);
+            let callee = external(rng, &format!("e{i}"), shape, text);
             callees.push(callee);
         }
     }
@@ -28,11 +28,17 @@ pub(super) fn callees(rng: &mut Rng, shape: Shape, text: &mut String) -> Vec<Cal
     callees
 }
 
+/// Two results of a function that is not analysed may be one tensor.
+fn number_of_results(rng: &mut Rng, shape: Shape) -> u64 {
+    let results = 1 + rng.below(2);
+    if shape.more.defects { results } else { 1 }
+}
+
 /// A declaration. What it says of an argument is one of `bufferization.access`, or nothing.
-fn external(rng: &mut Rng, name: &str, text: &mut String) -> Callee {
+fn external(rng: &mut Rng, name: &str, shape: Shape, text: &mut String) -> Callee {
     let any = |rng: &mut Rng| *rng.pick(&super::TYPES[..super::BASIC_TYPES]);
     let inputs: Vec<Ty> = (0..1 + rng.below(2)).map(|_| any(rng)).collect();
-    let results: Vec<Ty> = (0..1 + rng.below(2)).map(|_| any(rng)).collect();
+    let results: Vec<Ty> = (0..number_of_results(rng, shape)).map(|_| any(rng)).collect();
     let declared: Vec<String> = inputs
         .iter()
         .map(|ty| match rng.below(8) {
@@ -49,7 +55,8 @@ fn external(rng: &mut Rng, name: &str, text: &mut String) -> Callee {
 
 /// One function that calls itself, or two that call each other; `%n` counts down to 0.
 fn recursive(rng: &mut Rng, shape: Shape, text: &mut String) -> Vec<Callee> {
-    let types: Vec<Ty> = (0..1 + rng.below(2)).map(|_| *rng.pick(&super::TYPES[..super::BASIC_TYPES])).collect();
+    let types: Vec<Ty> =
+        (0..number_of_results(rng, shape)).map(|_| *rng.pick(&super::TYPES[..super::BASIC_TYPES])).collect();
     let of =
         |name: &str| Callee { name: name.to_owned(), inputs: types.clone(), results: types.clone(), numbers: true };
     let cycle = if rng.below(2) == 0 { vec![of("r0")] } else { vec![of("r0"), of("r1")] };

@@ -1,0 +1,342 @@
+//! Decisions on random functions equal upstream's, where upstream is right.
+//!
+//! Many functions go through one process of `mlir-opt -one-shot-bufferize="test-analysis-only ..."`; what it annotates is
+//! compared with what we annotate: the decision on each tensor operand, what returned tensors are equivalent to, how
+//! arguments are accessed. The generator leaves out what upstream 22.1.8 is known to decide wrongly. Where it cannot
+//! (blocks, elementwise operations on parts), a difference is explained by the first operand that was decided otherwise,
+//! in the order of visits, and by the conflict that we found there; what is not explained fails.
+
+use crate::differences::{Difference, explain};
+use monopour_bufferize::{AnalysisHeuristic, Options, analyse, run_one_shot};
+use monopour_ir::{Context, Module, Op, WalkOrder};
+use monopour_testkit::device::full_is_asked_for;
+use monopour_testkit::generate_functions::{self, More, Shape};
+use monopour_testkit::oracle::mlir_opt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// What is compared: which functions, in which order of the analysis.
+#[derive(Clone, Copy)]
+struct Comparison {
+    name: &'static str,
+    blocks: bool,
+    heuristic: AnalysisHeuristic,
+    heuristic_name: &'static str,
+    /// Modules in a short run and in a full one.
+    modules: (u64, u64),
+    /// Modules that go through one process.
+    batch: u64,
+}
+
+const BOTTOM_UP: Comparison = Comparison {
+    name: "bottom-up",
+    blocks: false,
+    heuristic: AnalysisHeuristic::BottomUp,
+    heuristic_name: "bottom-up",
+    modules: (100, 9_000),
+    batch: 100,
+};
+
+const COMPARISONS: &[Comparison] = &[
+    BOTTOM_UP,
+    Comparison {
+        name: "top-down",
+        heuristic: AnalysisHeuristic::TopDown,
+        heuristic_name: "top-down",
+        modules: (25, 1_500),
+        ..BOTTOM_UP
+    },
+    Comparison {
+        name: "from terminators",
+        heuristic: AnalysisHeuristic::BottomUpFromTerminators,
+        heuristic_name: "bottom-up-from-terminators",
+        modules: (25, 1_500),
+        ..BOTTOM_UP
+    },
+    Comparison {
+        name: "fuzzer",
+        heuristic: AnalysisHeuristic::Fuzzer,
+        heuristic_name: "fuzzer",
+        modules: (25, 1_500),
+        ..BOTTOM_UP
+    },
+    Comparison { name: "blocks", blocks: true, modules: (30, 2_500), batch: 10, ..BOTTOM_UP },
+];
+
+impl Comparison {
+    /// A number that goes through the seeds of the shuffle.
+    fn shuffle(&self, seed: u64) -> u64 {
+        seed / self.batch + 1
+    }
+
+    fn options(&self, seed: u64) -> Options {
+        Options {
+            allow_return_allocs_from_loops: true,
+            bufferize_function_boundaries: true,
+            analysis_heuristic: self.heuristic,
+            analysis_fuzzer_seed: self.shuffle(seed),
+            ..Options::default()
+        }
+    }
+
+    fn arguments(&self, seed: u64) -> String {
+        format!(
+            "-one-shot-bufferize=\"test-analysis-only bufferize-function-boundaries allow-return-allocs-from-loops \
+             analysis-heuristic={} analysis-fuzzer-seed={}\"",
+            self.heuristic_name,
+            self.shuffle(seed)
+        )
+    }
+
+    /// The module of a seed, with names of its own.
+    fn module(&self, seed: u64) -> String {
+        let shape = Shape::comparable(seed, self.blocks);
+        // A seed has as many kinds of callees as fit into one order of analysis.
+        let more = More { external: shape.more.external && !shape.more.recursion, ..shape.more };
+        generate_functions::module(seed, Shape { more, ..shape }).replace('@', &format!("@s{seed}_"))
+    }
+}
+
+/// What is annotated on a function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Annotations {
+    /// Per operation: its name, and a word for each operand.
+    pub decisions: Vec<(String, Vec<String>)>,
+    /// On arguments and returned values.
+    boundary: Vec<String>,
+}
+
+impl Annotations {
+    /// Whether each tensor operand is in place, in the order of the text.
+    pub fn in_place(&self) -> Vec<bool> {
+        self.decisions.iter().flat_map(|(_, words)| words).filter(|w| *w != "none").map(|w| w == "true").collect()
+    }
+}
+
+fn annotations(module: &Module) -> BTreeMap<String, Annotations> {
+    let functions = module.body().ops().into_iter().filter(|op| op.is("func.func"));
+    functions.map(|f| (f.symbol_name().unwrap_or_default(), annotations_of(f))).collect()
+}
+
+fn annotations_of(function: Op) -> Annotations {
+    let mut found = Annotations::default();
+    found.boundary.extend(function.attr("arg_attrs").map(|a| a.to_string()));
+    function.walk(WalkOrder::Pre, |op| {
+        if let Some(words) = op.attr("__inplace_operands_attr__").and_then(|a| a.as_array()) {
+            let words = words.iter().map(|a| a.as_string().unwrap_or("?").to_owned()).collect();
+            found.decisions.push((op.name().to_owned(), words));
+        }
+        found.boundary.extend(op.attr("__equivalent_func_args__").map(|a| a.to_string()));
+    });
+    found
+}
+
+/// Counts over many functions.
+#[derive(Default, Debug)]
+struct Totals {
+    functions: usize,
+    decisions: usize,
+    out_of_place: usize,
+    /// Modules that both refuse.
+    refused: usize,
+    differences: BTreeMap<String, usize>,
+}
+
+struct Run {
+    cx: Context,
+    comparison: Comparison,
+    totals: Totals,
+    unexplained: Vec<String>,
+}
+
+impl Run {
+    fn compare(&mut self, seeds: Range<u64>) {
+        let arguments = self.comparison.arguments(seeds.start);
+        let text: String = seeds.clone().map(|seed| self.comparison.module(seed)).collect();
+        match mlir_opt(&arguments, &text) {
+            Ok(annotated) => self.check(seeds.start, &text, &annotated),
+            // One of them is refused: each is asked about alone.
+            Err(_) => {
+                for seed in seeds.clone() {
+                    let text = self.comparison.module(seed);
+                    match mlir_opt(&arguments, &text) {
+                        Ok(annotated) => self.check(seeds.start, &text, &annotated),
+                        Err(message) => self.check_refused(seeds.start, seed, &text, &message),
+                    }
+                }
+            }
+        }
+    }
+
+    fn parse(&self, text: &str) -> Module {
+        Module::parse(self.cx, text.as_bytes(), "random.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
+    }
+
+    /// What upstream refuses because a copy that it would not make is needed, may be refused or copied.
+    fn check_refused(&mut self, start: u64, seed: u64, text: &str, message: &str) {
+        let ours = run_one_shot(
+            self.parse(text).op(),
+            &Options { test_analysis_only: true, ..self.comparison.options(start) },
+        );
+        let refusals = ["cannot avoid RaW conflict", "would write to read-only buffer"];
+        let why = match ours {
+            Err(_) if refusals.iter().any(|m| message.contains(m)) => return self.totals.refused += 1,
+            Ok(_) if refusals.iter().any(|m| message.contains(m)) => "upstream refuses, we copy",
+            Ok(_) if message.contains("PLEASE submit a bug report") => "upstream crashes",
+            _ => return self.unexplained.push(format!("seed {seed}: upstream refuses: {message}")),
+        };
+        *self.totals.differences.entry(why.to_owned()).or_default() += 1;
+    }
+
+    fn check(&mut self, start: u64, text: &str, annotated: &str) {
+        let options = self.comparison.options(start);
+        let module = self.parse(text);
+        let marked = run_one_shot(module.op(), &Options { test_analysis_only: true, ..options.clone() });
+        marked.unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let (ours, theirs) = (annotations(&module), annotations(&self.parse(annotated)));
+        assert_eq!(ours.len(), theirs.len(), "the same functions");
+        let mut differing: BTreeSet<String> = BTreeSet::new();
+        for (name, theirs) in &theirs {
+            let in_place = theirs.in_place();
+            self.totals.functions += 1;
+            self.totals.decisions += in_place.len();
+            self.totals.out_of_place += in_place.iter().filter(|w| !**w).count();
+            if ours.get(name) != Some(theirs) {
+                differing.insert(name.clone());
+            }
+        }
+        if differing.is_empty() {
+            return;
+        }
+        let module = self.parse(text);
+        let analysed = analyse(module.op(), &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let callers = callers_of(&module, &differing);
+        for name in &differing {
+            let function = analysed.iter().find(|f| f.name == *name);
+            let difference = match function {
+                _ if callers.contains(name) => Difference::Known("calls a function that differs"),
+                Some(function) => explain(function, &theirs[name], self.comparison.heuristic),
+                None => Difference::Unknown("a declaration".to_owned()),
+            };
+            match difference {
+                Difference::Known(why) => *self.totals.differences.entry(why.to_owned()).or_default() += 1,
+                Difference::Unknown(why) => {
+                    let lines = ours[name].decisions.iter().zip(&theirs[name].decisions);
+                    let first = lines.filter(|(a, b)| a != b).map(|(a, b)| format!("{a:?}, upstream {b:?}")).next();
+                    let boundary = (&ours[name].boundary, &theirs[name].boundary);
+                    let first = first.unwrap_or_else(|| format!("{boundary:?}"));
+                    self.unexplained.push(format!("{}, @{name}: {why}: {first}", self.comparison.name));
+                }
+            }
+        }
+    }
+}
+
+/// The functions that call one of these.
+fn callers_of(module: &Module, called: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut callers = BTreeSet::new();
+    for function in module.body().ops().into_iter().filter(|op| op.is("func.func")) {
+        let calls = function.find_all("func.call");
+        let name = function.symbol_name().unwrap_or_default();
+        let callee = |op: &Op| op.attr("callee").map(|a| a.to_string().trim_start_matches('@').to_owned());
+        if calls.iter().filter_map(callee).any(|c| c != name && called.contains(&c)) {
+            callers.insert(name);
+        }
+    }
+    callers
+}
+
+/// The seeds of a comparison: `MONOPOUR_TEST_SEEDS=100..200`, else all of the full mode or a few.
+fn seeds(modules: (u64, u64)) -> Range<u64> {
+    let asked = std::env::var("MONOPOUR_TEST_SEEDS").ok();
+    let range = asked.as_deref().and_then(|s| s.split_once("..")).map(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
+    range.flatten().unwrap_or(0..if full_is_asked_for() { modules.1 } else { modules.0 })
+}
+
+#[test]
+fn decisions_equal_upstreams() {
+    let cx = Context::new();
+    let mut unexplained = Vec::new();
+    let mut functions = 0;
+    for comparison in COMPARISONS {
+        let mut run = Run { cx, comparison: *comparison, totals: Totals::default(), unexplained: vec![] };
+        let seeds = seeds(comparison.modules);
+        let mut start = seeds.start;
+        while start < seeds.end {
+            run.compare(start..seeds.end.min(start + comparison.batch));
+            start += comparison.batch;
+        }
+        println!("{}: {:?}, {} unexplained", comparison.name, run.totals, run.unexplained.len());
+        let (decisions, copied) = (run.totals.decisions, run.totals.out_of_place);
+        assert!(copied * 12 > decisions && copied * 2 < decisions, "{copied} of {decisions} are out of place");
+        let known: usize = run.totals.differences.values().sum();
+        assert!(comparison.blocks || known * 50 <= run.totals.functions, "{:?}", run.totals.differences);
+        functions += run.totals.functions;
+        unexplained.extend(run.unexplained);
+    }
+    let shown: Vec<_> = unexplained.iter().take(40).map(String::as_str).collect();
+    assert!(unexplained.is_empty(), "{} of {functions} functions differ\n{}", unexplained.len(), shown.join("\n"));
+}
+
+/// What a short run must contain, so that it compares what it promises.
+const CONSTRUCTS: &[&str] = &[
+    "arith.constant dense",
+    "arith.select",
+    "bufferization.alloc_tensor() :",
+    "bufferization.alloc_tensor() copy",
+    "bufferization.materialize_in_destination",
+    "cf.br",
+    "cf.cond_br",
+    "cf.switch",
+    "func.call",
+    "func.func private @s3_e0(",
+    "linalg.broadcast",
+    "linalg.copy",
+    "linalg.fill",
+    "linalg.generic",
+    "linalg.map",
+    "linalg.matmul",
+    "linalg.reduce",
+    "linalg.softmax",
+    "linalg.transpose",
+    "scf.execute_region",
+    "scf.for ",
+    "scf.for unsigned",
+    "scf.forall",
+    "scf.if",
+    "scf.index_switch",
+    "scf.while",
+    "tensor.cast",
+    "tensor.collapse_shape",
+    "tensor.concat",
+    "tensor.expand_shape",
+    "tensor.extract ",
+    "tensor.extract_slice",
+    "tensor.from_elements",
+    "tensor.generate",
+    "tensor.insert ",
+    "tensor.insert_slice",
+    "tensor.pad",
+    "tensor.parallel_insert_slice",
+    "tensor.reshape",
+    "tensor.splat",
+    "vector.transfer_read",
+    "vector.transfer_write",
+];
+
+#[test]
+fn functions_that_are_compared_are_valid_and_contain_every_construct() {
+    let cx = Context::new();
+    let mut all = String::new();
+    for comparison in COMPARISONS.iter().filter(|c| c.blocks || c.modules == BOTTOM_UP.modules) {
+        for seed in 0..comparison.modules.0 {
+            let text = comparison.module(seed);
+            assert_eq!(text, comparison.module(seed), "the same text for the same seed");
+            let module = Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"));
+            module.op().verify_with_diagnostics().unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+            all += &text;
+        }
+    }
+    let missing: Vec<_> = CONSTRUCTS.iter().filter(|c| !all.contains(**c)).collect();
+    assert!(missing.is_empty(), "{missing:?} do not occur");
+}
