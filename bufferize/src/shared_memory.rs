@@ -16,7 +16,7 @@
 use std::collections::HashSet;
 
 use monopour_ir::interfaces::{self, EffectKind};
-use monopour_ir::{Diagnostic, Diagnostics, Op, Value, WalkOrder};
+use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Value, WalkOrder};
 
 /// Where a memref comes from.
 #[derive(Clone, PartialEq, Eq)]
@@ -28,22 +28,31 @@ enum Memory {
 }
 
 impl Memory {
-    fn of(memref: Value, function: Op) -> Self {
+    fn of(memref: Value) -> Self {
         let mut value = memref;
         while let Some(op) = value.defining_op() {
             match op.name() {
                 "memref.alloc" | "memref.alloca" => return Self::Allocation(value),
                 "memref.get_global" => {
-                    return op.attr("name").and_then(|n| n.as_symbol().map(|n| Self::Global(n.to_owned()))).unwrap_or(Self::Unknown);
+                    return op
+                        .attr("name")
+                        .and_then(|n| n.as_symbol().map(|n| Self::Global(n.to_owned())))
+                        .unwrap_or(Self::Unknown);
                 }
-                "memref.cast" | "memref.subview" | "memref.reinterpret_cast" | "memref.collapse_shape"
-                | "memref.expand_shape" | "memref.reshape" | "memref.transpose" | "memref.view"
+                "memref.cast"
+                | "memref.subview"
+                | "memref.reinterpret_cast"
+                | "memref.collapse_shape"
+                | "memref.expand_shape"
+                | "memref.reshape"
+                | "memref.transpose"
+                | "memref.view"
                 | "memref.memory_space_cast" => value = op.operand(0),
                 _ => return Self::Unknown,
             }
         }
-        let is_entry = value.as_block_arg().is_some_and(|(block, _)| function.body() == Some(block));
-        if is_entry { Self::Argument } else { Self::Unknown }
+        let is_entry = |block: Block| block.parent_op().is_some_and(|p| p.is("func.func") && p.body() == Some(block));
+        if value.as_block_arg().is_some_and(|(block, _)| is_entry(block)) { Self::Argument } else { Self::Unknown }
     }
 
     fn may_be(&self, other: &Self) -> bool {
@@ -58,16 +67,27 @@ impl Memory {
     }
 }
 
-/// Pairs of tensors of a function that may be the same memory.
+/// Pairs of tensors that may be the same memory, of a function or of each function of a module.
 ///
 /// # Errors
 /// B0122 where such memory is written between the place where it is seen as a tensor and the tensor's last use.
-pub(crate) fn pairs(function: Op) -> Result<Vec<(Value, Value)>, Diagnostics> {
+pub(crate) fn pairs(root: Op) -> Result<Vec<(Value, Value)>, Diagnostics> {
+    if root.is("func.func") {
+        return pairs_of(root);
+    }
+    let mut pairs = Vec::new();
+    for function in root.find_all("func.func") {
+        pairs.extend(pairs_of(function)?);
+    }
+    Ok(pairs)
+}
+
+fn pairs_of(function: Op) -> Result<Vec<(Value, Value)>, Diagnostics> {
     let seen: Vec<Op> = function.find_all("bufferization.to_tensor").into_iter().filter(|op| is_shared(*op)).collect();
     if seen.is_empty() {
         return Ok(vec![]);
     }
-    let memories: Vec<Memory> = seen.iter().map(|op| Memory::of(op.operand(0), function)).collect();
+    let memories: Vec<Memory> = seen.iter().map(|op| Memory::of(op.operand(0))).collect();
     check_writes(function, &seen, &memories)?;
     let arguments: Vec<Value> = function.body().map(|b| b.args()).unwrap_or_default();
     let tensors = || arguments.iter().filter(|a| a.ty().is_tensor());
@@ -91,9 +111,11 @@ fn check_writes(function: Op, seen: &[Op], memories: &[Memory]) -> Result<(), Di
     let users: Vec<Vec<Op>> = seen.iter().map(|op| users_of(op.result(0))).collect();
     let mut errors = Diagnostics::default();
     for write in function.nested(WalkOrder::Pre) {
-        let written = written_memories(write, function);
+        let written = written_memories(write);
         for (index, op) in seen.iter().enumerate() {
-            if written.iter().any(|memory| memory.may_be(&memories[index])) && !is_apart(write, *op, &memories[index], &users[index]) {
+            if written.iter().any(|memory| memory.may_be(&memories[index]))
+                && !is_apart(write, *op, &memories[index], &users[index])
+            {
                 errors.0.push(written_between(*op, write));
             }
         }
@@ -102,7 +124,7 @@ fn check_writes(function: Op, seen: &[Op], memories: &[Memory]) -> Result<(), Di
 }
 
 /// The memory that an operation may write through its memref operands.
-fn written_memories(op: Op, function: Op) -> Vec<Memory> {
+fn written_memories(op: Op) -> Vec<Memory> {
     let memrefs: Vec<Value> = op.operands().into_iter().filter(|v| v.ty().is_memref()).collect();
     if memrefs.is_empty() || op.is("bufferization.to_tensor") || interfaces::is_memory_effect_free(op) {
         return vec![];
@@ -118,7 +140,7 @@ fn written_memories(op: Op, function: Op) -> Vec<Memory> {
         None if interfaces::has_recursive_effects(op) => vec![],
         None => memrefs,
     };
-    written.into_iter().filter(|v| v.ty().is_memref()).map(|v| Memory::of(v, function)).collect()
+    written.into_iter().filter(|v| v.ty().is_memref()).map(|v| Memory::of(v)).collect()
 }
 
 /// Every operation that uses the tensor, or a tensor that may be made of it.
@@ -172,7 +194,8 @@ fn repeats(op: Op) -> bool {
 }
 
 fn written_between(seen: Op, write: Op) -> Diagnostic {
-    let message = format!("the memory of a 'bufferization.to_tensor' without 'restrict' is written by {}", write.name());
+    let message =
+        format!("the memory of a 'bufferization.to_tensor' without 'restrict' is written by {}", write.name());
     Diagnostic::error("B0122", seen.location(), message)
         .with_note(format!("written at {}, where the tensor is still used afterwards", write.location()))
         .with_help("copy the tensor first, with bufferization.alloc_tensor copy(..), or write before it is seen as one")

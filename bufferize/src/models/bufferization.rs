@@ -139,7 +139,8 @@ impl OpModel for ToTensor {
     super::no_uses!();
     /// Upstream's analysis knows one tensor for each memory; `shared_memory` finds out more.
     fn refuse(&self, op: Op, options: &Options) -> Option<Diagnostic> {
-        if options.extensions || options.copy_before_write || op.attr("restrict").is_some() || op.result(0).is_unused() {
+        if options.extensions || options.copy_before_write || op.attr("restrict").is_some() || op.result(0).is_unused()
+        {
             return None;
         }
         let message =

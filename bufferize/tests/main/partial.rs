@@ -2,6 +2,7 @@
 
 use crate::support::{agreed_programs, bufferize, parse, upstream};
 use monopour_bufferize::{Options, UnknownTypeConversion, finalize, run_one_shot};
+use monopour_ir::Rewriter;
 
 fn partial() -> Options {
     Options { allow_unknown_ops: true, ..Options::default() }
@@ -9,6 +10,16 @@ fn partial() -> Options {
 
 fn filtered(dialects: &str) -> Options {
     Options { dialect_filter: dialects.split(',').map(str::to_owned).collect(), ..partial() }
+}
+
+/// Upstream's output without the `to_buffer`s that it leaves unused.
+fn upstream_used(text: &str, line: &str) -> String {
+    let module = parse(&upstream(text, line));
+    let mut rw = Rewriter::new(module.op().context());
+    for op in module.op().find_all("bufferization.to_buffer").into_iter().filter(|op| op.result(0).is_unused()) {
+        rw.erase(op);
+    }
+    module.op().to_string()
 }
 
 fn printed(text: &str, options: &Options) -> String {
@@ -65,7 +76,7 @@ fn programs_without_function_boundaries() {
         let options =
             Options { allow_return_allocs_from_loops: true, use_encoding_for_memory_space: true, ..partial() };
         let Ok((ours, _)) = bufferize(&text, &options) else { continue };
-        assert_eq!(ours.op().to_string(), upstream(&text, line), "{name}");
+        assert_eq!(ours.op().to_string(), upstream_used(&text, line), "{name}");
         seen += 1;
     }
     assert!(seen > 20, "{seen} programs");
