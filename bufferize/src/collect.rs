@@ -24,6 +24,7 @@ use crate::op_model::{
     UseModel, has_tensors,
 };
 use crate::options::Options;
+use crate::shared_memory;
 use crate::slices::Symbols;
 
 /// The facts of a function, and what their ids stand for.
@@ -69,6 +70,11 @@ pub(crate) fn collect(
         if block == 0 { is_argument_writable(function, index, options) } else { options.bufferize_function_boundaries }
     });
     collector.uses();
+    if options.extensions && !options.copy_before_write {
+        for (a, b) in shared_memory::pairs(function)? {
+            collector.share(a, b);
+        }
+    }
     collector.finish(function)
 }
 
@@ -137,9 +143,10 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// What stays on tensors may return its operands.
+/// What stays on tensors may return its operands, and hand them to its regions.
 fn unknown_aliases(op: Op) -> Vec<AliasModel> {
-    let tensors = op.results().into_iter().filter(|r| r.ty().is_tensor());
+    let entries = op.regions().into_iter().filter_map(|r| r.entry()).flat_map(|block| block.args());
+    let tensors = op.results().into_iter().chain(entries).filter(|r| r.ty().is_tensor());
     tensors.map(|r| AliasModel { definite: false, ..AliasModel::unknown(r) }).collect()
 }
 
@@ -370,6 +377,12 @@ impl Collector<'_> {
         self.alias(operand, AliasModel::maybe(argument));
         if let Some(&value) = self.value_ids.get(&argument) {
             self.builder.flow(operand, value);
+        }
+    }
+
+    fn share(&mut self, a: Value, b: Value) {
+        if let (Some(&a), Some(&b)) = (self.value_ids.get(&a), self.value_ids.get(&b)) {
+            self.builder.share(a, b);
         }
     }
 

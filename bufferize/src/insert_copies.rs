@@ -53,6 +53,11 @@ pub(crate) fn run(
     // What stays on tensors copies for itself, when it is bufferized.
     for (id, used) in collected.operands.iter_enumerated().filter(|(_, used)| takes_part(used.op)) {
         let Some(copy) = decisions.copy(id) else { continue };
+        // What other dialects have for tensors only they can copy; upstream leaves it to them, too.
+        let ty = used.op.operand(used.index).ty();
+        if ty.as_tensor().is_none() && !ty.is_unranked_tensor() {
+            continue;
+        }
         if let Some(reason) = decisions.reason(id) {
             let copied = copy.result.map_or_else(|| used.op.operand(used.index), |result| collected.values[result]);
             let size = if copy.contents { copied.ty().static_size_bytes() } else { Some(0) };
@@ -74,6 +79,12 @@ pub(crate) fn run(
 }
 
 fn copy_operand(rw: &mut Rewriter, used: Use, contents: bool, options: &Options) -> Result<(), Diagnostics> {
+    if !options.extensions && used.op.parent().is_some_and(|p| p.is("vector.mask")) {
+        let location = used.op.parent().map_or(used.op.location(), Op::location);
+        let help = "write into a tensor that nobody reads afterwards, or copy it before the mask";
+        let message = "'vector.mask' op body must bufferize in-place";
+        return Err(Diagnostic::error("B0105", location, message).with_help(help).into());
+    }
     // A forall's terminator holds nothing but inserts, and a mask one operation.
     let anchor = used.op.parent().filter(|p| p.is("scf.forall.in_parallel") || p.is("vector.mask")).unwrap_or(used.op);
     rw.set_point(InsertionPoint::Before(anchor));

@@ -36,6 +36,7 @@ mod one_shot;
 pub mod op_model;
 mod options;
 mod rewrite;
+mod shared_memory;
 mod shared_outputs;
 mod slices;
 

@@ -337,9 +337,11 @@ fn run(
         return Ok(());
     }
     let mut remarks = Remarks::default();
-    for Unit { collected, decisions, .. } in &units {
-        remarks
-            .append(insert_copies::run(collected, decisions, options, |op| models.taking_part(op, options).is_some())?);
+    for Unit { collected, decisions, is_analysed, .. } in &units {
+        // Without an analysis a memref of a tensor is that tensor's buffer, whatever becomes of it, as upstream has it.
+        let is_bridge = |op: Op| !is_analysed && op.is("bufferization.to_buffer");
+        let takes_part = |op: Op| models.taking_part(op, options).is_some() && !is_bridge(op);
+        remarks.append(insert_copies::run(collected, decisions, options, takes_part)?);
     }
     let mut types = BufferTypes::new(models, options, &callees);
     for unit in &units {

@@ -17,7 +17,7 @@
 //! Differs from upstream: an op comes before what its regions hold, so that a region's ops find their types.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use monopour_ir::conversion::{Bridges, ConversionRewriter, Declined};
 use monopour_ir::{
@@ -77,13 +77,13 @@ pub(crate) fn run(
     };
     let mut rw = ConversionRewriter::with_bridges(module.context(), BRIDGES);
     let mut work = Worklist::new(module, options);
-    while let Some(op) = work.next() {
+    while let Some((op, rank)) = work.next() {
         rw.set_point(InsertionPoint::Before(op));
         visit(op, models, &mut rw, &pass)?;
-        work.absorb(rw.take_journal());
+        work.absorb(rw.take_journal(), rank);
     }
     pass.verify_made()?;
-    fold_bridges(&mut rw, &pass, &work.made_buffers)?;
+    fold_bridges(&mut rw, &pass, &mut work)?;
     if !options.allow_unknown_ops {
         check_nothing_is_left(module, models, options)?;
     }
@@ -93,28 +93,35 @@ pub(crate) fn run(
 /// The ops to visit: those of the input in order, then those that rewrites made, as they came.
 struct Worklist {
     queue: VecDeque<Op>,
-    /// What is in the queue and not erased meanwhile. An address that is used again is visited once, whichever op it then is.
-    pending: HashSet<Op>,
-    /// The `to_buffer`s that are ours.
-    made_buffers: HashSet<Op>,
+    /// What is in the queue and not erased meanwhile, with its position in post-order.
+    /// An address that is used again is visited once, whichever op it then is.
+    pending: HashMap<Op, usize>,
+    next_rank: usize,
+    /// The `to_buffer`s that are ours: for which op, and which of them.
+    made_buffers: HashMap<Op, (usize, usize)>,
+    made: usize,
 }
 
 impl Worklist {
     fn new(module: Op, options: &Options) -> Self {
-        let ops = ops_in_scope(module, options, WalkOrder::Pre);
-        let queue: VecDeque<Op> = ops.into_iter().filter(|op| has_tensors(*op) || has_tensor_signature(*op)).collect();
-        let pending = queue.iter().copied().collect();
-        Self { queue, pending, made_buffers: HashSet::new() }
+        let listed = |order| {
+            let ops = ops_in_scope(module, options, order).into_iter();
+            ops.filter(|op| has_tensors(*op) || has_tensor_signature(*op))
+        };
+        let queue: VecDeque<Op> = listed(WalkOrder::Pre).collect();
+        let pending: HashMap<Op, usize> = listed(WalkOrder::Post).enumerate().map(|(rank, op)| (op, rank)).collect();
+        Self { queue, next_rank: pending.len(), pending, made_buffers: HashMap::new(), made: 0 }
     }
-    fn next(&mut self) -> Option<Op> {
+    fn next(&mut self) -> Option<(Op, usize)> {
         while let Some(op) = self.queue.pop_front() {
-            if self.pending.remove(&op) {
-                return Some(op);
+            if let Some(rank) = self.pending.remove(&op) {
+                return Some((op, rank));
             }
         }
         None
     }
-    fn absorb(&mut self, journal: Vec<Change>) {
+    /// Notes what the rewrite of the op of this rank did.
+    fn absorb(&mut self, journal: Vec<Change>, rank: usize) {
         let mut created = Vec::new();
         for change in journal {
             match change {
@@ -129,9 +136,33 @@ impl Worklist {
         }
         for op in created {
             if op.is(TO_BUFFER) {
-                self.made_buffers.insert(op);
-            } else if !op.is(TO_TENSOR) && has_tensors(op) && self.pending.insert(op) {
+                self.made_buffers.insert(op, (rank, self.made));
+                self.made += 1;
+            } else if !op.is(TO_TENSOR) && has_tensors(op) && !self.pending.contains_key(&op) {
+                self.pending.insert(op, self.next_rank);
+                self.next_rank += 1;
                 self.queue.push_back(op);
+            }
+        }
+    }
+
+    /// Puts the `to_buffer`s that remain in upstream's order: those of one value stand behind it, the last that was asked for
+    /// first, and upstream asks in post-order.
+    fn order_buffers(&mut self, rw: &mut ConversionRewriter) {
+        for change in rw.take_journal() {
+            if let Change::Erased(op) = change {
+                self.made_buffers.remove(&op);
+            }
+        }
+        let mut left: Vec<_> = self.made_buffers.drain().collect();
+        left.sort_by_key(|(_, rank)| *rank);
+        for (op, _) in left {
+            let tensor = op.operand(0);
+            let first = tensor.as_block_arg().and_then(|(block, _)| block.first_op());
+            match (tensor.defining_op(), first) {
+                (Some(def), _) => rw.move_after(op, def),
+                (None, Some(first)) if first != op => rw.move_before(op, first),
+                _ => {}
             }
         }
     }
@@ -199,18 +230,14 @@ pub(crate) fn failed_to_bufferize(errors: &mut Diagnostics, location: Location, 
 }
 
 /// Folds `to_buffer(to_tensor m)`, and erases what ended unused: `to_tensor`s, and `to_buffer`s of ours.
-fn fold_bridges(
-    rw: &mut ConversionRewriter,
-    pass: &Rewriting<'_>,
-    made_buffers: &HashSet<Op>,
-) -> Result<(), Diagnostics> {
+fn fold_bridges(rw: &mut ConversionRewriter, pass: &Rewriting<'_>, work: &mut Worklist) -> Result<(), Diagnostics> {
     let ops = ops_in_scope(pass.module, pass.options, WalkOrder::Pre);
     let (to_tensors, others): (Vec<Op>, Vec<Op>) =
         ops.into_iter().filter(|op| op.is(TO_TENSOR) || op.is(TO_BUFFER)).partition(|op| op.is(TO_TENSOR));
     for op in others {
         let source = rw.converted(op.operand(0));
-        if made_buffers.contains(&op) && op.result(0).is_unused() {
-            rw.replace_op(op, &[]);
+        if work.made_buffers.contains_key(&op) && op.result(0).is_unused() {
+            rw.erase(op);
         } else if !source.ty().is_tensor() {
             rw.set_point(InsertionPoint::Before(op));
             let buffer = pass.cast_or_copy(rw, op, source, op.result(0).ty())?;
@@ -221,6 +248,7 @@ fn fold_bridges(
     for op in to_tensors.into_iter().rev().filter(|op| op.result(0).is_unused()) {
         rw.erase(op);
     }
+    work.order_buffers(rw);
     Ok(())
 }
 

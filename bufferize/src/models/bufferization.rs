@@ -137,9 +137,10 @@ struct ToTensor;
 
 impl OpModel for ToTensor {
     super::no_uses!();
-    /// The analysis knows one tensor for each memory.
+    /// Upstream's analysis knows one tensor for each memory; `shared_memory` finds out more.
     fn refuse(&self, op: Op, options: &Options) -> Option<Diagnostic> {
-        if options.copy_before_write || op.attr("restrict").is_some() || op.result(0).is_unused() {
+        if options.extensions || options.copy_before_write || op.attr("restrict").is_some() || op.result(0).is_unused()
+        {
             return None;
         }
         let message =

@@ -10,7 +10,7 @@
 use monopour_analysis::facts::Definition;
 use monopour_ir::bufferizable::{self, InterfaceOptions};
 use monopour_ir::conversion::{ConversionRewriter, Declined};
-use monopour_ir::{Diagnostics, Op};
+use monopour_ir::{Diagnostics, Op, Type, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
@@ -36,6 +36,10 @@ pub(crate) fn interface_options(options: &Options) -> InterfaceOptions {
 /// What no answer about uses and results depends on.
 fn any_options() -> InterfaceOptions {
     interface_options(&Options::default())
+}
+
+fn own_buffer_type(tensor: Type, options: &InterfaceOptions) -> Type {
+    bufferizable::buffer_like_type(tensor, options).unwrap_or(tensor)
 }
 
 impl OpModel for Upstream {
@@ -77,14 +81,17 @@ impl OpModel for Upstream {
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         let options = interface_options(types.options());
+        // Upstream's own prediction knows builtin tensors only; other types name their buffers themselves.
+        let predict = |value: Value| match value.ty().as_tensor().is_some() || value.ty().is_unranked_tensor() {
+            true => bufferizable::buffer_type_of(value, &options),
+            false => Ok(own_buffer_type(value.ty(), &options)),
+        };
         for result in op.results().into_iter().filter(|r| r.ty().is_tensor()) {
-            let ty = bufferizable::buffer_type_of(result, &options)?;
-            types.set(result, ty);
+            types.set(result, predict(result)?);
         }
         for block in op.regions().into_iter().flat_map(|r| r.blocks()) {
             for arg in block.args().into_iter().filter(|a| a.ty().is_tensor()) {
-                let ty = bufferizable::buffer_type_of(arg, &options)?;
-                types.set(arg, ty);
+                types.set(arg, predict(arg)?);
             }
             types.walk(block)?;
         }

@@ -5,7 +5,7 @@ mod example;
 
 use crate::support::boundaries;
 use example::{PROGRAM, bufferize};
-use monopour_bufferize::run_one_shot;
+use monopour_bufferize::{Options, run_one_shot};
 use monopour_ir::{Context, Module};
 
 #[test]
@@ -33,5 +33,9 @@ fn an_own_op_without_its_model_is_refused() {
     cx.allow_unregistered_dialects(true);
     let module = Module::parse(cx, PROGRAM.as_bytes(), "own_op.mlir").expect("is valid");
     let errors = run_one_shot(module.op(), &boundaries()).expect_err("nothing is known of it");
+    assert_eq!(errors.0[0].message, "op was not bufferized");
+    let extensions = Options { extensions: true, ..boundaries() };
+    let module = Module::parse(cx, PROGRAM.as_bytes(), "own_op.mlir").expect("is valid");
+    let errors = run_one_shot(module.op(), &extensions).expect_err("nothing is known of it");
     assert!(errors.to_string().contains("acme.axpy"), "{errors}");
 }
