@@ -139,13 +139,22 @@ fn shared_output(op: Op, operand: usize) -> Option<Value> {
     Some(body.arg(body.num_args().checked_sub(op.num_results())? + index))
 }
 
-/// Number of iterations, if all bounds are written down.
+/// Number of iterations, if all bounds are written down, in the loop or as constants.
 fn forall_trips(op: Op) -> Option<u64> {
-    let ints = |name: &str| op.attr(name)?.as_ints();
-    let (lower, upper, step) = (ints("staticLowerBound")?, ints("staticUpperBound")?, ints("staticStep")?);
+    let mut operands = op.operands().into_iter();
+    let mut numbers = |name: &str| -> Option<Vec<i64>> {
+        let fixed = op.attr(name)?.as_ints()?;
+        // Not lazily: each dynamic number takes its operand, known or not.
+        let known: Vec<Option<i64>> = fixed
+            .into_iter()
+            .map(|n| if n == DYNAMIC { operands.next().and_then(Value::constant_int) } else { Some(n) })
+            .collect();
+        known.into_iter().collect()
+    };
+    let (lower, upper, step) = (numbers("staticLowerBound")?, numbers("staticUpperBound")?, numbers("staticStep")?);
     let mut trips = 1u64;
     for ((l, u), s) in lower.into_iter().zip(upper).zip(step) {
-        if [l, u, s].contains(&DYNAMIC) || s <= 0 {
+        if s <= 0 {
             return None;
         }
         let span = u.checked_sub(l)?.max(0).checked_add(s - 1)?;
