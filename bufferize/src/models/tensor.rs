@@ -117,20 +117,49 @@ impl OpModel for InsertSlice {
 
 struct ParallelInsertSlice;
 
+/// The loop around a parallel insert, and which of its outputs is written.
+fn written_output(op: Op) -> Option<(Op, usize)> {
+    let (body, index) = op.operand(1).as_block_arg()?;
+    let forall = body.parent_op()?;
+    let first = body.num_args() - forall.num_results().min(body.num_args());
+    Some((forall, index.checked_sub(first)?))
+}
+
+/// Whether a parallel insert overwrites every element of the loop's output, sizes that are asked of the output included.
+fn overwrites_output(op: Op) -> bool {
+    let (Some(slice), Some(shape)) = (slice_of(op, 2), op.operand(1).ty().shape()) else { return false };
+    let given = written_output(op).map(|(forall, i)| forall.operand(forall.num_operands() - forall.num_results() + i));
+    let is_size = |value: Value, dim: usize| {
+        let asked = value.defining_op().filter(|op| op.is("tensor.dim") && op.num_operands() == 2);
+        asked.is_some_and(|asked| {
+            let tensor = asked.operand(0);
+            let number = asked.operand(1).constant_int().and_then(|n| usize::try_from(n).ok());
+            number == Some(dim) && (tensor == op.operand(1) || Some(tensor) == given)
+        })
+    };
+    slice.offsets.iter().all(|o| *o == Index::Static(0))
+        && slice.strides.iter().all(|s| *s == Index::Static(1))
+        && slice.sizes.iter().zip(shape).enumerate().all(|(dim, (size, extent))| match *size {
+            Index::Static(size) => size == extent,
+            Index::Dynamic(value) => is_size(value, dim),
+        })
+}
+
 impl OpModel for ParallelInsertSlice {
     fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
-        // What it does not overwrite stays, and nobody would see the write in a copy.
-        UseModel { must_in_place: operand == 1, ..insert_use(op, operand) }
+        match operand {
+            0 => UseModel::READ,
+            // What it does not overwrite stays, and nobody would see the write in a copy.
+            // (Upstream takes the rest as not needed: LLVM 22 writes an output in place though a part of it must stay.)
+            _ if overwrites_output(op) => UseModel { must_in_place: true, ..UseModel::WRITE },
+            _ => UseModel { must_in_place: true, ..UseModel::READ_WRITE },
+        }
     }
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
     fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
-        let output = op.operand(operand).as_block_arg().filter(|_| operand == 1);
-        let Some((body, index)) = output else { return vec![] };
-        let Some(forall) = body.parent_op() else { return vec![] };
-        let first = body.num_args() - forall.num_results().min(body.num_args());
-        index.checked_sub(first).map(|i| forall.result(i)).into_iter().collect()
+        written_output(op).filter(|_| operand == 1).map(|(forall, i)| forall.result(i)).into_iter().collect()
     }
     fn subset(&self, op: Op) -> Option<SubsetModel> {
         insertion(op)
