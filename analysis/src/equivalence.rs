@@ -70,7 +70,8 @@ pub(crate) fn copy_for(facts: &Facts, operand: OperandId, is_defined: bool) -> C
     // A slice that must not share memory with its container: copy the slice, it is smaller.
     let result = match aliases {
         [alias] if !used.writes && facts.sources(alias.value).len() == 1 => {
-            Some(alias.value).filter(|&value| facts.defining_op(value).is_some())
+            // What has no rank cannot be copied.
+            Some(alias.value).filter(|&v| facts.defining_op(v).is_some() && facts.values()[v].info.ranked)
         }
         _ => None,
     };

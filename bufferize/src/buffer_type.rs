@@ -29,6 +29,8 @@ pub struct BufferTypes<'a> {
     callees: &'a Callees,
     types: HashMap<Value, Type>,
     signatures: HashMap<Op, (Vec<Type>, Vec<Type>)>,
+    /// Whether memrefs can hold an element type.
+    elements: HashMap<Type, bool>,
     /// Whether what is walked is asked for before it is rewritten; see [`Self::early`].
     is_early: bool,
     /// Functions whose results were asked for before they were known: recursion.
@@ -43,6 +45,7 @@ impl<'a> BufferTypes<'a> {
             callees,
             types: HashMap::new(),
             signatures: HashMap::new(),
+            elements: HashMap::new(),
             is_early: false,
             assumed: RefCell::default(),
         }
@@ -240,6 +243,23 @@ impl<'a> BufferTypes<'a> {
         op.regions().into_iter().flat_map(dominators_first).try_for_each(|block| self.walk(block))
     }
 
+    /// Refuses tensors of what no memref can hold.
+    fn check_elements(&mut self, op: Op) -> Result<(), Diagnostics> {
+        for ty in op.results().into_iter().map(|r| r.ty()).filter(|ty| ty.is_tensor()) {
+            let element = ty.element();
+            let is_plain = element.is_float() || element.is_index() || element.integer_width().is_some();
+            if is_plain || *self.elements.entry(element).or_insert_with(|| is_memref_element(element)) {
+                continue;
+            }
+            let message = format!(
+                "cannot bufferize value of type '{ty}': element type '{element}' is not a valid memref element type"
+            );
+            let help = "let the tensor hold integers, floats, indices, complex numbers or vectors";
+            return Err(Diagnostic::error("B0132", op.location(), message).with_help(help).into());
+        }
+        Ok(())
+    }
+
     /// Predicts everything in a block, in order.
     ///
     /// # Errors
@@ -247,10 +267,13 @@ impl<'a> BufferTypes<'a> {
     pub fn walk(&mut self, block: Block) -> Result<(), Diagnostics> {
         for op in block.ops() {
             match self.models.taking_part(op, self.options).cloned() {
-                Some(model) if has_tensors(op) => model.buffer_types(op, self).map_err(|mut errors| {
-                    failed_to_bufferize(&mut errors, op.location(), self.options);
-                    errors
-                })?,
+                Some(model) if has_tensors(op) => {
+                    let typed = self.check_elements(op).and_then(|()| model.buffer_types(op, self));
+                    typed.map_err(|mut errors| {
+                        failed_to_bufferize(&mut errors, op.location(), self.options);
+                        errors
+                    })?;
+                }
                 _ => {
                     op.regions().into_iter().flat_map(dominators_first).try_for_each(|inner| self.walk(inner))?;
                 }
@@ -321,6 +344,12 @@ impl<'a> BufferTypes<'a> {
 
 /// Stands for a memory space that nothing is known about, in predictions only.
 const UNKNOWN_SPACE: &str = "monopour.unknown";
+
+/// Whether memrefs can hold an element type: dialects may say so of their types, and only MLIR knows.
+fn is_memref_element(element: Type) -> bool {
+    let cx = element.context();
+    cx.with_diagnostics(|| Type::parse(cx, &format!("memref<{element}>"))).0.is_some()
+}
 
 /// The memory space of a tensor type under the options.
 pub(crate) fn memory_space(options: &Options, tensor: Type) -> Option<Attr> {

@@ -178,3 +178,13 @@ fn functions_that_never_return() {
     assert!(message.contains("cannot bufferize func.func without func.return"), "{message}");
     assert!(bufferize(text, &Options { extensions: true, ..boundaries() }).is_ok());
 }
+
+#[test]
+fn elements_that_no_memref_holds() {
+    let text = "func.func @f() -> tensor<1x!quant.uniform<i8:f32, 1.0>> {
+        %t = tensor.empty() : tensor<1x!quant.uniform<i8:f32, 1.0>>
+        return %t : tensor<1x!quant.uniform<i8:f32, 1.0>>
+    }";
+    let message = fails("B0132", text, &boundaries());
+    assert!(message.contains("is not a valid memref element type"), "{message}");
+}
