@@ -312,15 +312,21 @@ fn must_be_in_place_and_cannot() {
 
 #[test]
 fn two_writes_may_make_one_value_unless_they_are_to_one_buffer() {
-    check("block(%a, %b)\n%0 = call w%a~?%0, rw%b~?%0\nreturn r%0", expect![[r#"
+    check(
+        "block(%a, %b)\n%0 = call w%a~?%0, rw%b~?%0\nreturn r%0",
+        expect![[r#"
         call: %a in %b OUT(call#0 writes, call#1 reads %b)
         return: %0 in
         ~ %a %0
-    "#]]);
-    check("block(%a)\n%0 = call w%a~?%0, w%a~?%0\nreturn r%0", expect![[r#"
+    "#]],
+    );
+    check(
+        "block(%a)\n%0 = call w%a~?%0, w%a~?%0\nreturn r%0",
+        expect![[r#"
         call: %a OUT(call#0 writes, return#0 reads %0) %a OUT(call#1 writes, return#0 reads %0)
         return: %0 in
-    "#]]);
+    "#]],
+    );
 }
 
 /// Buffers that the function sees as memory, too: a value for the memory, a new one after each store to it.

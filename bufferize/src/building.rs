@@ -21,7 +21,8 @@ use crate::rewrite::Rewriting;
 /// Constants by value and type, and the names that are taken.
 #[derive(Default)]
 pub(crate) struct Globals {
-    by_value: HashMap<(Attr, Type), Attr>,
+    /// By the module that holds it, value and type.
+    by_value: HashMap<(Op, Attr, Type), Attr>,
     names: HashSet<String>,
     /// By name without a number: the next number to try.
     next: HashMap<String, usize>,
@@ -174,18 +175,24 @@ impl Rewriting<'_> {
         Ok(new)
     }
 
-    /// The symbol of a private constant global with this value; one per value and type.
+    /// The symbol of a private constant global with this value; one per module, value and type.
     ///
     /// # Errors
-    /// What MLIR says of the op.
+    /// B0104 where a symbol could not be looked up; what MLIR says of the op.
     pub fn global(&self, rw: &mut ConversionRewriter, at: Op, value: Attr, ty: Type) -> Result<Attr, Diagnostics> {
+        let cx = rw.context();
+        let around = std::iter::successors(at.parent(), |op| op.parent());
+        // An unregistered op may be a symbol table: the verifier looks no further.
+        let known = around.take_while(|op| cx.is_registered(op.name()));
+        let module = known.into_iter().find(|op| op.is("builtin.module"));
+        let Some((module, top)) = module.and_then(|m| Some((m, m.body()?))) else {
+            return Err(self.unsupported(at, "no module around it, or an unknown operation between").into());
+        };
         let mut globals = self.globals.borrow_mut();
-        if let Some(symbol) = globals.by_value.get(&(value, ty)) {
+        if let Some(symbol) = globals.by_value.get(&(module, value, ty)) {
             return Ok(*symbol);
         }
-        let cx = rw.context();
         let name = globals.free_name(ty);
-        let Some(top) = self.module.body() else { return Err(self.unsupported(at, "no module around it").into()) };
         rw.set_point(InsertionPoint::Start(top));
         let mut spec = OpSpec::new("memref.global", at.location())
             .attr("sym_name", Attr::string(cx, &name))
@@ -201,7 +208,7 @@ impl Rewriting<'_> {
         rw.set_point(InsertionPoint::Before(at));
         created?;
         let symbol = Attr::symbol(cx, &name);
-        globals.by_value.insert((value, ty), symbol);
+        globals.by_value.insert((module, value, ty), symbol);
         Ok(symbol)
     }
 }

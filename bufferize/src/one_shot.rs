@@ -125,6 +125,7 @@ pub fn run_with_decisions(module: Op, options: &Options, choose: &mut Chooser<'_
 /// As [`run_one_shot`].
 pub fn analyse(module: Op, options: &Options) -> Result<Vec<FunctionAnalysis>, Diagnostics> {
     options.check()?;
+    let options = &options.effective();
     let models = OpModels::upstream();
     let analysed = analyse_all(module, options, &models, &mut Greedy::new(options), &mut Stats::default())?;
     let functions = analysed.units.into_iter().map(|unit| FunctionAnalysis {
@@ -332,6 +333,7 @@ fn run(
     stats: &mut Stats,
 ) -> Result<(), Diagnostics> {
     options.check()?;
+    let options = &options.effective();
     let Analysed { units, callees } = analyse_all(module, options, models, analysis, stats)?;
     if options.test_analysis_only {
         return Ok(());

@@ -122,6 +122,14 @@ impl Options {
         }
     }
 
+    /// The options as they act: a filter of dialects that leaves `func` out leaves signatures as they are, whatever is
+    /// said of function boundaries.
+    pub(crate) fn effective(&self) -> Self {
+        let has_functions = self.dialect_filter.is_empty() || self.dialect_filter.iter().any(|d| d == "func");
+        let bufferize_function_boundaries = self.bufferize_function_boundaries && has_functions;
+        Self { bufferize_function_boundaries, ..self.clone() }
+    }
+
     /// Refuses options that exclude each other, with upstream's words.
     pub(crate) fn check(&self) -> Result<(), Diagnostics> {
         let testing = [(self.dump_alias_sets, "dump-alias-sets"), (self.print_conflicts, "print-conflicts")];
