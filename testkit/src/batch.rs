@@ -2,8 +2,10 @@
 //!
 //! Every function keeps its calls, so that recursion is real. Each runs twice on the same inputs: a constant that the
 //! first run overwrote shows in the second. What a function leaves behind is its results, then the arguments that it must
-//! not write. A batch that crashes is halved until the function that crashed stands alone.
+//! not write. What a process prints before it dies is not lost: the functions after the one that crashed run in another.
 //! Requires: `@main` over scalars and memrefs of static shape of 32-bit floats; nothing is freed.
+
+mod named_ops;
 
 use crate::host_tensor::{Data, Dtype, HostTensor};
 use crate::oracle::tool;
@@ -37,6 +39,8 @@ pub enum Outcome {
 /// Functions that wait to be run.
 #[derive(Default)]
 pub struct Batch {
+    /// Whether a write to a constant goes through, for the second run to see, where it would end the process.
+    pub constants_can_be_written: bool,
     functions: Vec<Function>,
 }
 
@@ -57,7 +61,11 @@ impl Batch {
         let main = module.symbol("main").ok_or("there is no @main")?;
         let (arguments, results) = main.function_type().ok_or("@main has no type")?;
         let wrapper = Wrapper::new(&arguments, &results, inputs, frozen)?;
+        let module = named_ops::outline(module)?;
         let mut text: String = module.body().ops().iter().map(|op| format!("{op}\n")).collect();
+        if self.constants_can_be_written {
+            text = text.replace("memref.global \"private\" constant", "memref.global \"private\"");
+        }
         text = text.replacen("func.func @main", "func.func private @main", 1);
         text.push_str(&wrapper.text);
         let text = text.replace('@', &format!("@f{number}_"));
@@ -69,47 +77,44 @@ impl Batch {
     /// Runs all of them, each twice.
     ///
     /// # Errors
-    /// When they cannot be lowered.
+    /// When they cannot be lowered, or print what nobody expects.
     pub fn run(&self) -> Result<Vec<[Outcome; 2]>, String> {
-        let mut outcomes = vec![];
-        self.run_range(0, self.functions.len(), &mut outcomes)?;
+        let program = self.program()?;
+        let mut outcomes: Vec<[Outcome; 2]> = vec![];
+        while outcomes.len() < self.functions.len() {
+            let first = outcomes.len();
+            let (lines, died) = execute(&program, first)?;
+            let mut lines = lines.into_iter();
+            for function in &self.functions[first..] {
+                let mut once = || lines.by_ref().take(function.lists).collect::<Vec<_>>();
+                let (one, two) = (once(), once());
+                match &died {
+                    _ if two.len() == function.lists => outcomes.push([Outcome::Values(one), Outcome::Values(two)]),
+                    Some(why) => {
+                        outcomes.push([Outcome::Crash(why.clone()), Outcome::Crash(why.clone())]);
+                        break;
+                    }
+                    None => return Err(format!("function {} printed too little", outcomes.len())),
+                }
+            }
+        }
         Ok(outcomes)
     }
 
-    fn run_range(&self, start: usize, end: usize, outcomes: &mut Vec<[Outcome; 2]>) -> Result<(), String> {
-        if start == end {
-            return Ok(());
-        }
-        match execute(&self.program(start, end)?) {
-            Ok(lines) => {
-                let mut lines = lines.into_iter();
-                for function in &self.functions[start..end] {
-                    let mut once = || Outcome::Values(lines.by_ref().take(function.lists).collect());
-                    outcomes.push([once(), once()]);
-                }
-                Ok(())
-            }
-            Err(why) if end - start == 1 => {
-                outcomes.push([Outcome::Crash(why.clone()), Outcome::Crash(why)]);
-                Ok(())
-            }
-            Err(_) => {
-                let middle = start + (end - start) / 2;
-                self.run_range(start, middle, outcomes)?;
-                self.run_range(middle, end, outcomes)
-            }
-        }
-    }
-
-    /// Bytecode of functions `start..end` in the llvm dialect, with a main that calls them.
-    fn program(&self, start: usize, end: usize) -> Result<Vec<u8>, String> {
+    /// Bytecode of all functions in the llvm dialect; `@from3` runs those from 3 on.
+    fn program(&self) -> Result<Vec<u8>, String> {
         let mut text = PRINT.to_owned();
-        text.push_str("func.func @main() {\n");
-        for number in start..end {
-            let _ = writeln!(text, "  call @f{number}_run() : () -> ()\n  call @f{number}_run() : () -> ()");
+        for (number, function) in self.functions.iter().enumerate() {
+            let _ = writeln!(
+                text,
+                "func.func @from{number}() {{\n  %null = arith.constant 0 : i64\n  call @f{number}_run() : () -> ()\n  \
+                 call @f{number}_run() : () -> ()\n  %f = call @fflush(%null) : (i64) -> i32\n  \
+                 call @from{}() : () -> ()\n  return\n}}",
+                number + 1
+            );
+            text.push_str(&function.text);
         }
-        text.push_str("  return\n}\n");
-        self.functions[start..end].iter().for_each(|f| text.push_str(&f.text));
+        let _ = writeln!(text, "func.func @from{}() {{\n  return\n}}", self.functions.len());
         Context::scope(|cx| {
             let module = Module::parse(cx, text.as_bytes(), "batch.mlir").map_err(|d| d.to_string())?;
             run_passes(module.op(), LOWERING).map_err(|d| d.to_string())?;
@@ -118,11 +123,11 @@ impl Batch {
     }
 }
 
-/// Runs a program and returns what it printed, line by line.
-fn execute(program: &[u8]) -> Result<Vec<Vec<i64>>, String> {
+/// Runs a program from one function on; returns what it printed, line by line, and why it died if it did.
+fn execute(program: &[u8], first: usize) -> Result<(Vec<Vec<i64>>, Option<String>), String> {
     let libraries = tool("mlir-runner").with_file_name("").join("../lib");
     let mut command = Command::new(tool("mlir-runner"));
-    command.args(["-e", "main", "-entry-point-result=void", "-O0"]);
+    command.args(["-e", &format!("from{first}"), "-entry-point-result=void", "-O0"]);
     for library in ["libmlir_c_runner_utils.so", "libmlir_runner_utils.so"] {
         command.arg(format!("-shared-libs={}", libraries.join(library).display()));
     }
@@ -147,12 +152,12 @@ fn execute(program: &[u8]) -> Result<Vec<Vec<i64>>, String> {
     let _ = writer.join();
     let text = printed.join().map_err(|_| "a reader failed")?.map_err(|e| e.to_string())?;
     let errors = errors.join().map_err(|_| "a reader failed")?;
-    if !status.success() {
-        return Err(format!("{status}\n{errors}"));
-    }
+    let died = (!status.success()).then(|| format!("{status}\n{errors}"));
     let number = |word: &str| word.parse::<i64>().map_err(|e| format!("{word:?}: {e}"));
     let list = |line: &str| line.split(',').map(str::trim).filter(|w| !w.is_empty()).map(number).collect();
-    text.lines().map(list).collect()
+    // A line that was cut short is not there.
+    let lines = text.split_inclusive('\n').filter_map(|l| l.strip_suffix('\n')).map(list);
+    Ok((lines.collect::<Result<_, _>>()?, died))
 }
 
 fn wait(child: &mut std::process::Child) -> Result<std::process::ExitStatus, String> {
@@ -295,6 +300,7 @@ const PRINT: &str = "\
 func.func private @printI64(i64)
 func.func private @printComma()
 func.func private @printNewline()
+func.func private @fflush(i64) -> i32
 func.func private @monopour_print_one(%v: i64) {
   call @printI64(%v) : (i64) -> ()
   call @printNewline() : () -> ()

@@ -7,7 +7,7 @@ use monopour_bufferize::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Opti
 use monopour_ir::{Context, Module};
 use monopour_testkit::batch::{Batch, Outcome, bits};
 use monopour_testkit::device::full_is_asked_for;
-use monopour_testkit::generate_functions::function;
+use monopour_testkit::generate_functions::{self, Shape};
 use monopour_testkit::random::Rng;
 use monopour_testkit::{Dtype, HostTensor, evaluate_in_type};
 use std::ops::Range;
@@ -15,11 +15,17 @@ use std::ops::Range;
 /// Functions that are compiled together.
 const BATCH: usize = 40;
 
+/// A module of every construct that can be executed.
+pub fn function(seed: u64) -> String {
+    generate_functions::module(seed, Shape::whole(seed))
+}
+
 /// Options of the pass for a seed: the layouts of signatures vary.
-fn options(seed: u64) -> Options {
+pub fn options(seed: u64) -> Options {
     Options {
         allow_return_allocs_from_loops: true,
         bufferize_function_boundaries: true,
+        extensions: true,
         function_boundary_type_conversion: if seed.is_multiple_of(2) {
             FunctionBoundaryTypeConversion::Infer
         } else {
@@ -83,7 +89,11 @@ fn add(batch: &mut Batch, text: &str, seed: u64, all: &[Options]) -> Result<Vec<
         let mut out = vec![];
         for options in all {
             let module = module.duplicate();
-            run_one_shot(module.op(), options).map_err(|d| d.to_string())?;
+            match run_one_shot(module.op(), options) {
+                // It has no form on memrefs.
+                Err(e) if e.0.iter().all(|d| d.message.contains("linalg.pack")) => continue,
+                done => done.map_err(|d| d.to_string())?,
+            };
             let number = batch.add(&module, &inputs, &frozen)?;
             let what = format!("seed {seed}, fuzzer {}", options.analysis_fuzzer_seed);
             out.push(Expected { number, what, values: values.clone() });
@@ -134,7 +144,7 @@ fn first_difference(expected: &[Vec<i64>], found: &[Vec<i64>]) -> String {
 }
 
 /// The seeds of a run: `MONOPOUR_TEST_SEEDS=100..200`, else all of the full mode or a few.
-fn seeds(full: u64, sample: u64) -> Range<u64> {
+pub fn seeds(full: u64, sample: u64) -> Range<u64> {
     let asked = std::env::var("MONOPOUR_TEST_SEEDS").ok();
     let range = asked.as_deref().and_then(|s| s.split_once("..")).map(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
     range.flatten().unwrap_or(0..if full_is_asked_for() { full } else { sample })
@@ -151,12 +161,12 @@ fn check(seeds: Range<u64>, at_least: usize, text: &dyn Fn(u64) -> String, all: 
 fn random_functions_compute_what_the_evaluator_says() {
     let seeds = seeds(10_000, 150);
     let count = (seeds.end - seeds.start) as usize;
-    check(seeds, count, &function, &|seed| vec![options(seed)]);
+    check(seeds, count * 4 / 5, &function, &|seed| vec![options(seed)]);
 }
 
 #[test]
 fn no_order_of_decisions_changes_a_value() {
     let seeds = seeds(500, 8);
-    let count = 20 * (seeds.end - seeds.start) as usize;
+    let count = 20 * (seeds.end - seeds.start) as usize / 2;
     check(seeds, count, &function, &|seed| (1..=20).map(|fuzzer| shuffled(seed, fuzzer)).collect());
 }

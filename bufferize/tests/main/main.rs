@@ -10,6 +10,7 @@ mod errors;
 mod execute;
 mod interface;
 mod meaning;
+mod mutants;
 mod own_op;
 mod partial;
 mod random;

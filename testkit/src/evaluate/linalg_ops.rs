@@ -50,6 +50,7 @@ impl Interpreter<'_> {
         Ok(vec![Datum::Tensor(Rc::new(result))])
     }
 
+    /// In f64; rounded once.
     fn softmax(&self, op: Op) -> Result<HostTensor> {
         let mut out = Rc::unwrap_or_clone(self.tensor(op, 0)?);
         let dim = usize::try_from(attr_int(op, "dimension")?).unwrap_or(usize::MAX);
@@ -62,7 +63,8 @@ impl Interpreter<'_> {
             let top = line().map(|at| values[at]).fold(f64::NEG_INFINITY, f64::max);
             let sum: f64 = line().map(|at| (values[at] - top).exp()).sum();
             for at in line() {
-                values[at] = (values[at] - top).exp() / sum;
+                let value = Scalar::Float((values[at] - top).exp() / sum);
+                values[at] = self.precision.round(op, value).float();
             }
         }
         Ok(out)

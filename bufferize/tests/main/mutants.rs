@@ -1,0 +1,90 @@
+//! The checker of decisions, against what running shows: decisions are made wrong at random, and whichever changes a value
+//! must be one that the checker rejects.
+
+use crate::execute::{frozen, function, inputs, options, seeds};
+use monopour_analysis::checker;
+use monopour_analysis::facts::Facts;
+use monopour_analysis::index::OperandId;
+use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Placement};
+use monopour_bufferize::{analyse, run_with_decisions};
+use monopour_ir::{Context, Module};
+use monopour_testkit::batch::Batch;
+use monopour_testkit::device::full_is_asked_for;
+use monopour_testkit::random::Rng;
+
+/// Functions that are compiled together.
+const BATCH: u64 = 40;
+
+/// A module that was bufferized as decided and with a decision made wrong.
+struct Mutant {
+    seed: u64,
+    right: usize,
+    wrong: usize,
+    flipped: String,
+    rejected: bool,
+}
+
+/// Puts one operand in place that was to be copied.
+fn flip(facts: &Facts, decisions: &Decisions, rng: &mut Rng) -> Option<(OperandId, Decisions)> {
+    let copied: Vec<OperandId> = facts.operands().ids().filter(|id| !decisions.is_in_place(*id)).collect();
+    if copied.is_empty() {
+        return None;
+    }
+    let flipped = *rng.pick(&copied);
+    Some((flipped, decisions.with(facts, flipped, Placement::InPlace)))
+}
+
+/// Adds a module as decided and with one decision turned; `None` where there is nothing to turn, or what comes out cannot
+/// be carried out.
+fn mutate(batch: &mut Batch, seed: u64) -> Option<Mutant> {
+    Context::scope(|cx| {
+        let module = Module::parse(cx, function(seed).as_bytes(), "random.mlir").expect("the generator makes modules");
+        let (inputs, frozen, options) = (inputs(&module, seed), frozen(&module), options(seed));
+        let analysed = analyse(module.duplicate().op(), &options).ok()?;
+        let mut rng = Rng::new(seed ^ 0x5eed);
+        let target = rng.pick(&analysed);
+        let (flipped, wrong) = flip(&target.facts, &target.decisions, &mut rng)?;
+        let rejected = checker::check(&target.facts, &wrong).is_err();
+        let mut added = [true, false].into_iter().map(|as_decided| {
+            let module = module.duplicate();
+            let done = run_with_decisions(module.op(), &options, &mut |name, _, made| match name == target.name {
+                true if !as_decided => wrong.clone(),
+                _ => made,
+            });
+            done.ok().and_then(|_| batch.add(&module, &inputs, &frozen).ok())
+        });
+        let (right, wrong) = (added.next()??, added.next()??);
+        let flipped = format!("operand {flipped} of @{}", target.name);
+        Some(Mutant { seed, right, wrong, flipped, rejected })
+    })
+}
+
+#[test]
+fn the_checker_rejects_every_decision_that_changes_a_value() {
+    let seeds = seeds(20_000, 2_000);
+    let wanted = if full_is_asked_for() { 500 } else { 20 };
+    let (mut changed, mut run, mut missed, mut cautious, mut start) = (0, 0, vec![], 0, seeds.start);
+    while changed < wanted && start < seeds.end {
+        let mut batch = Batch { constants_can_be_written: true, ..Batch::default() };
+        let mutants: Vec<Mutant> = (start..start + BATCH).filter_map(|seed| mutate(&mut batch, seed)).collect();
+        let outcomes = batch.run().unwrap_or_else(|e| panic!("seeds from {start}: {e}"));
+        run += mutants.len();
+        for mutant in mutants {
+            if outcomes[mutant.right] == outcomes[mutant.wrong] {
+                cautious += usize::from(mutant.rejected);
+                continue;
+            }
+            changed += 1;
+            if !mutant.rejected {
+                missed.push(format!("seed {}: {} in place", mutant.seed, mutant.flipped));
+            }
+        }
+        start += BATCH;
+    }
+    println!(
+        "{changed} of {run} changes of a decision changed a value, {} unseen; {cautious} rejected besides",
+        missed.len()
+    );
+    assert!(missed.is_empty(), "{} of {changed} unseen\n{}", missed.len(), missed.join("\n"));
+    assert!(changed >= wanted, "only {changed} decisions of {run} functions changed a value");
+}

@@ -1,0 +1,159 @@
+//! The linalg ops that no upstream pass lowers on memrefs, as functions of loops: `softmax`, `pack`, `unpack`.
+//!
+//! Before: `linalg.softmax dimension(1) ins(%a : T) outs(%b : U)`.
+//! After: `call @named0(%a, %b) : (T, U) -> ()`, and the function.
+//! Requires: static shapes of `f32`. Ensures: the destination is overwritten first, so that a source that shares its memory
+//! shows; a softmax is computed in f64 and rounded once.
+
+use monopour_ir::{Attr, InsertionPoint, Module, Op, OpSpec, Rewriter};
+use std::fmt::Write;
+
+/// The module with these ops replaced by calls.
+pub(super) fn outline(module: &Module) -> Result<Module, String> {
+    let named = |module: &Module| -> Vec<Op> {
+        ["linalg.softmax", "linalg.pack", "linalg.unpack"].iter().flat_map(|n| module.op().find_all(n)).collect()
+    };
+    let mut text: String = module.body().ops().iter().map(|op| format!("{op}\n")).collect();
+    for (i, op) in named(module).into_iter().enumerate() {
+        text.push_str(&function(op, &callee(i))?);
+    }
+    // Calls are printed as such only where their callees are known.
+    let cx = module.context();
+    let module = Module::parse(cx, text.as_bytes(), "outlined.mlir").map_err(|d| format!("{d}\n{text}"))?;
+    let mut rewriter = Rewriter::new(cx);
+    for (i, op) in named(&module).into_iter().enumerate() {
+        rewriter.set_point(InsertionPoint::Before(op));
+        let call = OpSpec::new("func.call", op.location()).operands(&op.operands());
+        rewriter.create(call.attr("callee", Attr::symbol(cx, &callee(i)))).map_err(|d| d.to_string())?;
+        rewriter.erase(op);
+    }
+    Ok(module)
+}
+
+fn callee(number: usize) -> String {
+    format!("named{number}")
+}
+
+fn function(op: Op, callee: &str) -> Result<String, String> {
+    let types: Vec<String> = op.operands().iter().map(|v| v.ty().to_string()).collect();
+    let (Some(source), Some(into), 2) = (shape(op, 0), shape(op, 1), types.len()) else {
+        return Err(format!("{} on {}", op.name(), types.join(", ")));
+    };
+    let mut f = Function { text: String::new(), source: types[0].clone(), into: types[1].clone() };
+    let _ = writeln!(f.text, "func.func private @{callee}(%source: {}, %into: {}) {{", f.source, f.into);
+    let most = source.iter().chain(&into).max().copied().unwrap_or(1);
+    (0..=most).for_each(|i| f.line(&format!("%c{i} = arith.constant {i} : index")));
+    f.line("%zero = arith.constant 0.0 : f32");
+    f.nest(&into, |f, at| f.store("%zero", &at.join(", ")));
+    match op.name() {
+        "linalg.softmax" => {
+            let dimension = op.attr("dimension").and_then(|a| a.as_int()).unwrap_or(0) as usize;
+            f.softmax(&into, dimension);
+        }
+        // Both walk the packed side.
+        "linalg.pack" => f.tiles(op, &into, &source, true)?,
+        _ => f.tiles(op, &source, &into, false)?,
+    }
+    f.text.push_str("  return\n}\n");
+    Ok(f.text)
+}
+
+fn shape(op: Op, operand: usize) -> Option<Vec<usize>> {
+    let ty = op.operand(operand).ty();
+    ty.element().float_width().filter(|w| *w == 32)?;
+    ty.shape()?.into_iter().map(|d| usize::try_from(d).ok()).collect()
+}
+
+struct Function {
+    text: String,
+    source: String,
+    into: String,
+}
+
+impl Function {
+    fn line(&mut self, text: &str) {
+        let _ = writeln!(self.text, "  {text}");
+    }
+
+    fn store(&mut self, value: &str, at: &str) {
+        let line = format!("memref.store {value}, %into[{at}] : {}", self.into);
+        self.line(&line);
+    }
+
+    /// A loop per dimension around a body that is given the induction variables.
+    fn nest(&mut self, shape: &[usize], body: impl FnOnce(&mut Self, &[String])) {
+        let at: Vec<String> = (0..shape.len()).map(|d| format!("%i{d}")).collect();
+        for (i, size) in at.iter().zip(shape) {
+            self.line(&format!("scf.for {i} = %c0 to %c{size} step %c1 {{"));
+        }
+        body(self, &at);
+        shape.iter().for_each(|_| self.line("}"));
+    }
+
+    fn softmax(&mut self, shape: &[usize], dimension: usize) {
+        let outer: Vec<usize> =
+            shape.iter().enumerate().map(|(d, size)| if d == dimension { 1 } else { *size }).collect();
+        let size = shape[dimension];
+        let source = self.source.clone();
+        let load = |f: &mut Self, at: &str| {
+            f.line(&format!("%v = memref.load %source[{at}] : {source}"));
+            f.line("%w = arith.extf %v : f32 to f64");
+        };
+        self.nest(&outer, |f, at| {
+            let mut at = at.to_vec();
+            at[dimension] = "%k".to_owned();
+            let at = at.join(", ");
+            f.line("%least = arith.constant 0xFFF0000000000000 : f64\n  %none = arith.constant 0.0 : f64");
+            let over = |f: &mut Self, result: &str, init: &str| {
+                f.line(&format!("{result} = scf.for %k = %c0 to %c{size} step %c1 iter_args(%a = {init}) -> (f64) {{"));
+            };
+            over(f, "%top", "%least");
+            load(f, &at);
+            f.line("%m = arith.maxnumf %a, %w : f64\n  scf.yield %m : f64\n  }");
+            over(f, "%sum", "%none");
+            load(f, &at);
+            f.line("%d = arith.subf %w, %top : f64\n  %e = math.exp %d : f64\n  %s = arith.addf %a, %e : f64");
+            f.line("scf.yield %s : f64\n  }");
+            f.line(&format!("scf.for %k = %c0 to %c{size} step %c1 {{"));
+            load(f, &at);
+            f.line("%d = arith.subf %w, %top : f64\n  %e = math.exp %d : f64\n  %q = arith.divf %e, %sum : f64");
+            f.line("%r = arith.truncf %q : f64 to f32");
+            f.store("%r", &at);
+            f.line("}");
+        });
+    }
+
+    fn tiles(&mut self, op: Op, packed: &[usize], plain: &[usize], pack: bool) -> Result<(), String> {
+        let list = |name: &str| -> Vec<usize> {
+            let ints = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
+            ints.into_iter().map(|d| d as usize).collect()
+        };
+        let (inner, mut outer) = (list("inner_dims_pos"), list("outer_dims_perm"));
+        if outer.is_empty() {
+            outer = (0..plain.len()).collect();
+        }
+        let tiles = &packed[plain.len()..];
+        let whole = (0..inner.len()).all(|i| plain[inner[i]] % tiles[i] == 0);
+        if !whole {
+            return Err(format!("{} with partial tiles", op.name()));
+        }
+        let (source, into) = (self.source.clone(), self.into.clone());
+        self.nest(packed, |f, at| {
+            let mut index: Vec<String> = vec![String::new(); plain.len()];
+            for (position, dim) in outer.iter().enumerate() {
+                index[*dim].clone_from(&at[position]);
+            }
+            for (i, dim) in inner.iter().enumerate() {
+                let (first, tile) = (index[*dim].clone(), tiles[i]);
+                f.line(&format!("%f{i} = arith.muli {first}, %c{tile} : index"));
+                f.line(&format!("%x{i} = arith.addi %f{i}, {} : index", at[plain.len() + i]));
+                index[*dim] = format!("%x{i}");
+            }
+            let (index, at) = (index.join(", "), at.join(", "));
+            let (from, to) = if pack { (index, at) } else { (at, index) };
+            f.line(&format!("%v = memref.load %source[{from}] : {source}"));
+            f.line(&format!("memref.store %v, %into[{to}] : {into}"));
+        });
+        Ok(())
+    }
+}
