@@ -39,8 +39,7 @@ pub enum Outcome {
 /// Functions that wait to be run.
 #[derive(Default)]
 pub struct Batch {
-    /// Whether a write to a constant goes through, for the second run to see, where it would end the process.
-    pub constants_can_be_written: bool,
+    constants_can_be_written: bool,
     functions: Vec<Function>,
 }
 
@@ -51,6 +50,11 @@ struct Function {
 }
 
 impl Batch {
+    /// A batch in which a write to a constant goes through, for the second run to see, where it would end the process.
+    pub fn with_writable_constants() -> Self {
+        Self { constants_can_be_written: true, ..Self::default() }
+    }
+
     /// Adds `@main` of a bufferized module, to be run on `inputs`, and returns its number. `frozen`: which arguments it
     /// must not write.
     ///

@@ -65,7 +65,7 @@ fn the_checker_rejects_every_decision_that_changes_a_value() {
     let wanted = if full_is_asked_for() { 500 } else { 20 };
     let (mut changed, mut run, mut missed, mut cautious, mut start) = (0, 0, vec![], 0, seeds.start);
     while changed < wanted && start < seeds.end {
-        let mut batch = Batch { constants_can_be_written: true, ..Batch::default() };
+        let mut batch = Batch::with_writable_constants();
         let mutants: Vec<Mutant> = (start..start + BATCH).filter_map(|seed| mutate(&mut batch, seed)).collect();
         let outcomes = batch.run().unwrap_or_else(|e| panic!("seeds from {start}: {e}"));
         run += mutants.len();
