@@ -23,7 +23,7 @@ const PERTURB: &str = "165";
 /// To the llvm dialect: any layout, any control flow, real calls.
 const LOWERING: &str = "builtin.module(func.func(scf-forall-to-for,convert-linalg-to-loops,lower-vector-mask,\
     convert-vector-to-scf),convert-bufferization-to-memref,expand-strided-metadata,lower-affine,convert-scf-to-cf,\
-    arith-expand,convert-vector-to-llvm,finalize-memref-to-llvm,convert-math-to-llvm,convert-math-to-libm,\
+    convert-vector-to-llvm,finalize-memref-to-llvm,convert-math-to-llvm,convert-math-to-libm,\
     convert-index-to-llvm,convert-arith-to-llvm,convert-ub-to-llvm,convert-cf-to-llvm,convert-func-to-llvm,\
     reconcile-unrealized-casts)";
 

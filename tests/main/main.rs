@@ -1,10 +1,8 @@
 //! One binary for all tests of `monopour` as a whole: programs from source to results, on every kind of device.
 
 mod backend;
-mod batch;
 mod cli;
 mod copies;
-mod decisions;
 mod example;
 mod host;
 mod numerics;

@@ -15,9 +15,10 @@ use std::ops::Range;
 /// Functions that are compiled together.
 const BATCH: usize = 40;
 
-/// A module of every construct that can be executed.
+/// A module of every construct that can be executed. There is no form of `linalg.pack` on memrefs, so none has it.
 pub fn function(seed: u64) -> String {
-    generate_functions::module(seed, Shape::whole(seed))
+    let mut texts = (0..).map(|again| generate_functions::module(seed + again * 1_000_003, Shape::whole(seed)));
+    texts.find(|text| !text.contains("linalg.pack")).expect("most functions do without")
 }
 
 /// Options of the pass for a seed: the layouts of signatures vary.
@@ -32,6 +33,16 @@ pub fn options(seed: u64) -> Options {
             FunctionBoundaryTypeConversion::Identity
         },
         ..Options::default()
+    }
+}
+
+/// [`options`], and for some seeds also upstream's face of the pass, or no analysis.
+fn faces(seed: u64) -> Vec<Options> {
+    let usual = options(seed);
+    match seed % 6 {
+        0 => vec![Options { copy_before_write: true, ..usual.clone() }, usual],
+        1 => vec![Options { extensions: false, ..usual.clone() }, usual],
+        _ => vec![usual],
     }
 }
 
@@ -90,12 +101,17 @@ fn add(batch: &mut Batch, text: &str, seed: u64, all: &[Options]) -> Result<Vec<
         for options in all {
             let module = module.duplicate();
             match run_one_shot(module.op(), options) {
-                // It has no form on memrefs.
-                Err(e) if e.0.iter().all(|d| d.message.contains("linalg.pack")) => continue,
-                done => done.map_err(|d| d.to_string())?,
+                // Two ops that cannot copy what they take may ask for the impossible, which is said.
+                Err(e) if e.0.iter().any(|d| d.code == "B0105") => continue,
+                done => done.map_err(|d| format!("{d}\nunder {options:?}"))?,
             };
             let number = batch.add(&module, &inputs, &frozen)?;
-            let what = format!("seed {seed}, fuzzer {}", options.analysis_fuzzer_seed);
+            let what = match options {
+                Options { copy_before_write: true, .. } => "copy before write".to_owned(),
+                Options { extensions: false, .. } => "no extensions".to_owned(),
+                _ => format!("fuzzer {}", options.analysis_fuzzer_seed),
+            };
+            let what = format!("seed {seed}, {what}");
             out.push(Expected { number, what, values: values.clone() });
         }
         Ok(out)
@@ -161,12 +177,12 @@ fn check(seeds: Range<u64>, at_least: usize, text: &dyn Fn(u64) -> String, all: 
 fn random_functions_compute_what_the_evaluator_says() {
     let seeds = seeds(10_000, 150);
     let count = (seeds.end - seeds.start) as usize;
-    check(seeds, count * 4 / 5, &function, &|seed| vec![options(seed)]);
+    check(seeds, count * 99 / 100, &function, &faces);
 }
 
 #[test]
 fn no_order_of_decisions_changes_a_value() {
-    let seeds = seeds(500, 8);
-    let count = 20 * (seeds.end - seeds.start) as usize / 2;
+    let seeds = seeds(500, 6);
+    let count = 20 * (seeds.end - seeds.start) as usize * 9 / 10;
     check(seeds, count, &function, &|seed| (1..=20).map(|fuzzer| shuffled(seed, fuzzer)).collect());
 }
