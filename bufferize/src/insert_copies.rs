@@ -63,7 +63,8 @@ pub(crate) fn run(
             let size = if copy.contents { copied.ty().static_size_bytes() } else { Some(0) };
             remarks.push(explain(collected, id, reason, copied.ty(), copy.contents), size);
         }
-        match copy.result {
+        // A slice is copied where it is smaller than what it was cut from, unless nobody knows how to copy it.
+        match copy.result.filter(|result| !collected.values[*result].ty().is_unranked_tensor()) {
             Some(result) => copy_result(&mut rw, collected.values[result], copy.contents, options)?,
             None => copy_operand(&mut rw, *used, copy.contents, options)?,
         }

@@ -61,6 +61,10 @@ impl OpModel for AllocTensor {
         rw: &mut ConversionRewriter,
         pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
+        if op.result(0).is_unused() {
+            rw.erase(op);
+            return Ok(());
+        }
         let ty = pass.types.of(op.result(0));
         let copied = copied_operand(op).map(|i| buffers.operand(i));
         let sizes: Vec<Value> = match copied {

@@ -42,6 +42,12 @@ fn own_buffer_type(tensor: Type, options: &InterfaceOptions) -> Type {
     bufferizable::buffer_like_type(tensor, options).unwrap_or(tensor)
 }
 
+/// Whether a result may be an operand's buffer.
+fn is_made_of_operands(op: Op, result: Value) -> bool {
+    let tensors = (0..op.num_operands()).filter(|i| op.operand(*i).ty().is_tensor());
+    tensors.flat_map(|i| bufferizable::aliasing_values(op, i, &any_options())).any(|alias| alias.value == result)
+}
+
 impl OpModel for Upstream {
     fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
         let used = bufferizable::use_of(op, operand, &any_options());
@@ -66,7 +72,12 @@ impl OpModel for Upstream {
         let known = bufferizable::result_of(op, result, &any_options());
         ResultModel {
             writable: known.writable,
-            definition: if known.defines { Definition::Always } else { Definition::Never },
+            definition: match known.defines {
+                true => Definition::Always,
+                // What it is made of says whether it has contents.
+                false if is_made_of_operands(op, op.result(result)) => Definition::Inferred,
+                false => Definition::Never,
+            },
             allocates: known.allocates,
         }
     }

