@@ -229,22 +229,21 @@ fn has_tensor_signature(function: Op) -> bool {
     function.function_type().is_some_and(|(inputs, results)| inputs.iter().chain(&results).any(|t| t.is_tensor()))
 }
 
-/// An attribute of an argument of a function.
-pub(crate) fn argument_attr(function: Op, index: usize, name: &str) -> Option<Attr> {
-    function.attr("arg_attrs")?.as_array()?.get(index)?.get(name)
-}
-
-/// Whether the buffer of a function's argument may be stored to.
-pub(crate) fn is_argument_writable(function: Op, index: usize, options: &Options) -> bool {
+/// For each argument of a function whether its buffer may be stored to.
+pub(crate) fn writable_arguments(function: Op, options: &Options) -> Vec<bool> {
+    let (inputs, _) = function.function_type().unwrap_or_default();
     // Without function boundaries the argument stays a tensor that somebody else made.
     if !options.bufferize_function_boundaries {
-        return false;
+        return vec![false; inputs.len()];
     }
-    if let Some(writable) = argument_attr(function, index, "bufferization.writable") {
-        return writable.as_bool() == Some(true);
-    }
-    let entry = options.entry_abi && function.is_public();
-    !entry || argument_attr(function, index, "monopour.donate").is_some()
+    let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
+    let is_entry = options.entry_abi && function.is_public();
+    let attr = |index: usize, name: &str| attrs.get(index).and_then(|a: &Attr| a.get(name));
+    let is_writable = |index: usize| match attr(index, "bufferization.writable") {
+        Some(writable) => writable.as_bool() == Some(true),
+        None => !is_entry || attr(index, "monopour.donate").is_some(),
+    };
+    (0..inputs.len()).map(is_writable).collect()
 }
 
 /// The returns of a function.

@@ -18,7 +18,7 @@ use monopour_analysis::facts::{
 use monopour_analysis::index::{BlockId, IndexVec, OpId, OperandId, RegionId, ValueId};
 use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Region, Use, Value, interfaces};
 
-use crate::boundary::{Callees, is_argument_writable};
+use crate::boundary::{Callees, writable_arguments};
 use crate::op_model::{
     AliasModel, Index, OpModel, OpModels, ReadModel, RegionModel, RelationModel, ResultModel, SliceModel, SubsetModel,
     UseModel, has_tensors,
@@ -66,8 +66,9 @@ pub(crate) fn collect(
     };
     let root = collector.builder.region(None, RegionInfo::default());
     // Only the entry's arguments come from callers; what other blocks are passed is restricted by where it comes from.
+    let arguments = writable_arguments(function, options);
     collector.region(&blocks, root, &|block, index| {
-        if block == 0 { is_argument_writable(function, index, options) } else { options.bufferize_function_boundaries }
+        if block == 0 { arguments.get(index) == Some(&true) } else { options.bufferize_function_boundaries }
     });
     collector.uses();
     if options.extensions && !options.copy_before_write {
