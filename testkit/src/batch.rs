@@ -5,7 +5,7 @@
 //! not write. What a process prints before it dies is not lost: the functions after the one that crashed run in another.
 //! Requires: `@main` over scalars and memrefs of static shape of 32-bit floats; nothing is freed.
 
-mod named_ops;
+mod softmax;
 
 use crate::host_tensor::{Data, Dtype, HostTensor};
 use crate::oracle::tool;
@@ -65,7 +65,7 @@ impl Batch {
         let main = module.symbol("main").ok_or("there is no @main")?;
         let (arguments, results) = main.function_type().ok_or("@main has no type")?;
         let wrapper = Wrapper::new(&arguments, &results, inputs, frozen)?;
-        let module = named_ops::outline(module)?;
+        let module = softmax::outline(module)?;
         let mut text: String = module.body().ops().iter().map(|op| format!("{op}\n")).collect();
         if self.constants_can_be_written {
             text = text.replace("memref.global \"private\" constant", "memref.global \"private\"");

@@ -1,6 +1,8 @@
 //! One binary for all tests of `monopour-testkit`.
 
+mod batch;
 mod evaluate;
+mod evaluate_control;
 mod oracle;
 mod programs;
 mod runner;

@@ -1,27 +1,26 @@
-//! The linalg ops that no upstream pass lowers on memrefs, as functions of loops: `softmax`, `pack`, `unpack`.
+//! `linalg.softmax`, which no upstream pass lowers on memrefs, as functions of loops.
 //!
 //! Before: `linalg.softmax dimension(1) ins(%a : T) outs(%b : U)`.
-//! After: `call @named0(%a, %b) : (T, U) -> ()`, and the function.
+//! After: `call @softmax0(%a, %b) : (T, U) -> ()`, and the function.
 //! Requires: static shapes of `f32`. Ensures: the destination is overwritten first, so that a source that shares its memory
 //! shows; a softmax is computed in f64 and rounded once.
 
 use monopour_ir::{Attr, InsertionPoint, Module, Op, OpSpec, Rewriter};
 use std::fmt::Write;
 
-/// The module with these ops replaced by calls.
+const NAME: &str = "linalg.softmax";
+
+/// The module with each softmax replaced by a call.
 pub(super) fn outline(module: &Module) -> Result<Module, String> {
-    let named = |module: &Module| -> Vec<Op> {
-        ["linalg.softmax", "linalg.pack", "linalg.unpack"].iter().flat_map(|n| module.op().find_all(n)).collect()
-    };
     let mut text: String = module.body().ops().iter().map(|op| format!("{op}\n")).collect();
-    for (i, op) in named(module).into_iter().enumerate() {
+    for (i, op) in module.op().find_all(NAME).into_iter().enumerate() {
         text.push_str(&function(op, &callee(i))?);
     }
     // Calls are printed as such only where their callees are known.
     let cx = module.context();
     let module = Module::parse(cx, text.as_bytes(), "outlined.mlir").map_err(|d| format!("{d}\n{text}"))?;
     let mut rewriter = Rewriter::new(cx);
-    for (i, op) in named(&module).into_iter().enumerate() {
+    for (i, op) in module.op().find_all(NAME).into_iter().enumerate() {
         rewriter.set_point(InsertionPoint::Before(op));
         let call = OpSpec::new("func.call", op.location()).operands(&op.operands());
         rewriter.create(call.attr("callee", Attr::symbol(cx, &callee(i)))).map_err(|d| d.to_string())?;
@@ -31,29 +30,22 @@ pub(super) fn outline(module: &Module) -> Result<Module, String> {
 }
 
 fn callee(number: usize) -> String {
-    format!("named{number}")
+    format!("softmax{number}")
 }
 
 fn function(op: Op, callee: &str) -> Result<String, String> {
     let types: Vec<String> = op.operands().iter().map(|v| v.ty().to_string()).collect();
-    let (Some(source), Some(into), 2) = (shape(op, 0), shape(op, 1), types.len()) else {
+    let (Some(into), 2) = (shape(op, 1), types.len()) else {
         return Err(format!("{} on {}", op.name(), types.join(", ")));
     };
     let mut f = Function { text: String::new(), source: types[0].clone(), into: types[1].clone() };
     let _ = writeln!(f.text, "func.func private @{callee}(%source: {}, %into: {}) {{", f.source, f.into);
-    let most = source.iter().chain(&into).max().copied().unwrap_or(1);
+    let most = into.iter().max().copied().unwrap_or(1);
     (0..=most).for_each(|i| f.line(&format!("%c{i} = arith.constant {i} : index")));
     f.line("%zero = arith.constant 0.0 : f32");
     f.nest(&into, |f, at| f.store("%zero", &at.join(", ")));
-    match op.name() {
-        "linalg.softmax" => {
-            let dimension = op.attr("dimension").and_then(|a| a.as_int()).unwrap_or(0) as usize;
-            f.softmax(&into, dimension);
-        }
-        // Both walk the packed side.
-        "linalg.pack" => f.tiles(op, &into, &source, true)?,
-        _ => f.tiles(op, &source, &into, false)?,
-    }
+    let dimension = op.attr("dimension").and_then(|a| a.as_int()).unwrap_or(0) as usize;
+    f.softmax(&into, dimension);
     f.text.push_str("  return\n}\n");
     Ok(f.text)
 }
@@ -121,39 +113,5 @@ impl Function {
             f.store("%r", &at);
             f.line("}");
         });
-    }
-
-    fn tiles(&mut self, op: Op, packed: &[usize], plain: &[usize], pack: bool) -> Result<(), String> {
-        let list = |name: &str| -> Vec<usize> {
-            let ints = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
-            ints.into_iter().map(|d| d as usize).collect()
-        };
-        let (inner, mut outer) = (list("inner_dims_pos"), list("outer_dims_perm"));
-        if outer.is_empty() {
-            outer = (0..plain.len()).collect();
-        }
-        let tiles = &packed[plain.len()..];
-        let whole = (0..inner.len()).all(|i| plain[inner[i]] % tiles[i] == 0);
-        if !whole {
-            return Err(format!("{} with partial tiles", op.name()));
-        }
-        let (source, into) = (self.source.clone(), self.into.clone());
-        self.nest(packed, |f, at| {
-            let mut index: Vec<String> = vec![String::new(); plain.len()];
-            for (position, dim) in outer.iter().enumerate() {
-                index[*dim].clone_from(&at[position]);
-            }
-            for (i, dim) in inner.iter().enumerate() {
-                let (first, tile) = (index[*dim].clone(), tiles[i]);
-                f.line(&format!("%f{i} = arith.muli {first}, %c{tile} : index"));
-                f.line(&format!("%x{i} = arith.addi %f{i}, {} : index", at[plain.len() + i]));
-                index[*dim] = format!("%x{i}");
-            }
-            let (index, at) = (index.join(", "), at.join(", "));
-            let (from, to) = if pack { (index, at) } else { (at, index) };
-            f.line(&format!("%v = memref.load %source[{from}] : {source}"));
-            f.line(&format!("memref.store %v, %into[{to}] : {into}"));
-        });
-        Ok(())
     }
 }
