@@ -339,10 +339,13 @@ impl Collector<'_> {
                     ReadModel::Yes => Reads::Yes,
                     ReadModel::IfRead(v) => self.value_ids.get(&v).map_or(Reads::Yes, |id| Reads::IfRead(*id)),
                 };
+                // Without an analysis what should be copied and cannot be is an error.
+                let is_uncopiable =
+                    model.is_some() && operand.ty().is_unranked_tensor() && !self.options.copy_before_write;
                 let fact = UseFact {
                     reads,
                     writes: used.writes,
-                    must_in_place: used.must_in_place || (model.is_some() && operand.ty().is_unranked_tensor()),
+                    must_in_place: used.must_in_place || is_uncopiable,
                     elementwise: used.elementwise,
                 };
                 let operand_id = self.builder.operand(id, value, fact);

@@ -278,8 +278,12 @@ extern "C" fn run_pass(index: usize, op: MlirOperation, values: *const MlirStrin
     let op = Op { raw: op };
     let pass =
         PASSES.get().and_then(|passes| passes.get(index)).expect("the shim calls back with an index that it was given");
-    // SAFETY: the shim gives one text per option of the pass, alive during the call.
-    let texts = unsafe { std::slice::from_raw_parts(values, pass.options.len()) };
+    let texts: &[MlirStringRef] = match pass.options.is_empty() {
+        // The pointer is null then.
+        true => &[],
+        // SAFETY: the shim gives one text per option of the pass, alive during the call.
+        false => unsafe { std::slice::from_raw_parts(values, pass.options.len()) },
+    };
     let values = pass.options.iter().zip(texts).map(|(o, text)| (o.name, string::from_ref(*text).to_owned())).collect();
     let mut counts = vec![0; pass.statistics.len()];
     // A panic may not cross into C++; the bug it stands for is reported like any failure.

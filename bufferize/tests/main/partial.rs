@@ -259,3 +259,17 @@ fn ops_without_a_model_have_upstreams() {
     let (_, ours) = bufferize(text, &partial()).expect("bufferizes");
     assert_eq!((stats.in_place, stats.out_of_place), (ours.in_place, ours.out_of_place));
 }
+
+/// Nobody knows how many sizes an unranked tensor has.
+#[test]
+fn an_unranked_tensor_is_not_copied() {
+    let text = "func.func private @ext(tensor<*xf32>) -> tensor<*xf32>
+      func.func @f(%t: tensor<*xf32>) -> (tensor<*xf32>, tensor<*xf32>) {
+        %0 = func.call @ext(%t) : (tensor<*xf32>) -> tensor<*xf32>
+        return %0, %t : tensor<*xf32>, tensor<*xf32>
+      }";
+    let copying = Options { copy_before_write: true, ..crate::support::boundaries() };
+    let errors = bufferize(text, &copying).expect_err("the call may write");
+    let found = (errors.0[0].code, errors.0[0].message.as_str());
+    assert_eq!(found, ("B0123", "copying of unranked tensors is not implemented"));
+}
