@@ -162,7 +162,8 @@ impl<'a> PairwiseClasses<'a> {
         };
         let leads = |from, to| self.behind_equivalent(from).contains(&to);
         let is_possible = || leads(a, b) || leads(b, a);
-        self.reaches_equivalent(a, b) || self.reaches_equivalent(b, a) || (whole(a) && whole(b) && is_possible())
+        let is_certain = || self.reaches_equivalent(a, b) || self.reaches_equivalent(b, a);
+        is_possible() && (is_certain() || (whole(a) && whole(b)))
     }
 
     /// The value and everything behind it.

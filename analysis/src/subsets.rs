@@ -143,10 +143,14 @@ impl Subsets {
     /// buffers: then they are one buffer or share nothing. (Two slices of a buffer might share a part.)
     pub fn are_same_buffer(&self, facts: &Facts, a: ValueId, b: ValueId) -> bool {
         let leads = |from: ValueId, to: ValueId| self.ranges[to].contains(self.numbers[from]);
-        if self.breaks[a] == self.breaks[b] && (leads(a, b) || leads(b, a)) {
+        let certainly = |from, to| self.breaks[a] == self.breaks[b] && leads(from, to);
+        // Two extractions of one slice are one node: only the reference's walk tells them apart.
+        let alone = |value| extracted(facts, value).is_none();
+        if a == b || (certainly(a, b) && alone(b)) || (certainly(b, a) && alone(a)) {
             return true;
         }
-        self.is_whole[a] && self.is_whole[b] && (may_be(facts, a, b) || may_be(facts, b, a))
+        let is_safe = certainly(a, b) || certainly(b, a) || (self.is_whole[a] && self.is_whole[b]);
+        is_safe && (may_be(facts, a, b) || may_be(facts, b, a))
     }
 }
 

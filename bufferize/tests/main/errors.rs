@@ -128,6 +128,8 @@ fn must_be_in_place() {
         return %m : tensor<8xf32>
     }";
     let message = fails("B0105", text, &boundaries());
+    assert!(message.contains("given constraints: would write to read-only buffer"), "{message}");
+    let message = fails("B0105", text, &Options { extensions: true, ..boundaries() });
     assert!(message.contains("not writable: arith.constant"), "{message}");
 }
 
