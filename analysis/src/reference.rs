@@ -236,7 +236,9 @@ impl<'a> PairwiseClasses<'a> {
             }
             let sources = self.facts.sources(value);
             // What comes from itself (around a loop of blocks), or is met twice, proves nothing.
-            let is_part = |source: &Source| source.relation == Relation::Unknown && !is_extraction(self.facts, source);
+            let is_part = |source: &Source| {
+                source.relation == Relation::Unknown && (key.1.is_none() || !is_extraction(self.facts, source))
+            };
             let parts = exactly && sources.iter().any(is_part);
             if sources.is_empty() || parts || self.looped[value] || !is_new {
                 return false;

@@ -76,8 +76,9 @@ impl Subsets {
             .iter_enumerated()
             .filter_map(|(op, info)| match info.subset {
                 Some(Subset::Insertion { source, destination, slice }) => {
-                    let key = tree.key_node(facts, facts.operands()[destination].value, slice)?;
-                    Some((op, source, key, slice.is_none()))
+                    let value = facts.operands()[destination].value;
+                    let key = tree.key_node(facts, value, slice)?;
+                    Some((op, source, key, Some(value).filter(|_| slice.is_none())))
                 }
                 _ => None,
             })
@@ -96,10 +97,12 @@ impl Subsets {
         };
         for (op, source, key, whole) in insertions {
             let mut range = ranges[key as usize];
-            range.depth += u32::from(whole);
+            range.depth += u32::from(whole.is_some());
             this.overwritten[op] = Some(range);
             this.rewrites[op] = source.map(|source| facts.operands()[source].value).is_some_and(|source| {
-                this.matches(source, range) && tree.parts[source] == tree.node_parts[key as usize]
+                this.matches(source, range)
+                    && tree.parts[source] == tree.node_parts[key as usize]
+                    && whole.is_none_or(|whole| wholes[source] == wholes[whole])
             });
         }
         this
