@@ -17,8 +17,8 @@
 use std::collections::HashMap;
 
 use crate::alias_sets::AliasSets;
-use crate::definitions::{DefiningResult, Definitions, ParallelRegion, Summary};
-use crate::dominance::{Structure, is_unordered_for};
+use crate::definitions::{Definitions, Summary};
+use crate::dominance::Structure;
 use crate::facts::Facts;
 use crate::forest::Range;
 use crate::index::{IndexVec, OpId, OperandId, ValueId};
@@ -26,6 +26,8 @@ use crate::intervals::Intervals;
 use crate::one_shot::{ConflictTest, Options, Reason};
 use crate::subsets::Subsets;
 use crate::trees::{NONE, Root, Trees};
+
+mod rules;
 
 /// Lists of up to this many uses are scanned: faster than a tree, and most classes stay below.
 pub(crate) const SMALL: usize = 8;
@@ -139,72 +141,6 @@ impl<'a> Classes<'a> {
 
     fn position(&self, operand: OperandId) -> u32 {
         self.facts.span(self.facts.operands()[operand].op).first
-    }
-
-    // ---- The rules for one pair. ----
-
-    fn is_conflict(&self, read: OperandId, write: OperandId, steps: &mut u64) -> bool {
-        *steps += 1;
-        let (used, stored) = (&self.facts.operands()[read], &self.facts.operands()[write]);
-        if used.op == stored.op {
-            return self.is_conflict_on_op(read, write);
-        }
-        let hit = self.intervals.contains(read, self.position(write)) || self.is_conflict_at_definition(read, write);
-        hit && !self.slices_exclude(read, write)
-    }
-
-    /// The write is on the operation of the read's first definition, and does not make that definition.
-    fn is_conflict_at_definition(&self, read: OperandId, write: OperandId) -> bool {
-        let op = self.facts.operands()[write].op;
-        match self.summary(read).first_op {
-            Some((first, result)) if first == op => {
-                let graph = is_unordered_for(self.facts, read, self.facts.region_of(op), self.unordered_graphs);
-                let made = self.facts.made_by(write).is_some_and(|value| result == DefiningResult::One(value));
-                !made && !graph
-            }
-            _ => false,
-        }
-    }
-
-    fn is_conflict_on_op(&self, read: OperandId, write: OperandId) -> bool {
-        let (used, stored) = (&self.facts.operands()[read], &self.facts.operands()[write]);
-        let summary = self.summary(read);
-        if !summary.any {
-            return false;
-        }
-        let region = self.facts.region_of(used.op);
-        let in_order = !self.intervals.repeats(read) && self.structure.repetitive[region] == summary.repetitive;
-        // One use, or operations that are not ordered, or each position is loaded before it is stored to.
-        let excluded = in_order
-            && (read == write
-                || is_unordered_for(self.facts, read, region, self.unordered_graphs)
-                || (used.elementwise
-                    && stored.elementwise
-                    && self.subsets.are_same_buffer(self.facts, used.value, stored.value)));
-        !excluded && !self.slices_exclude(read, write)
-    }
-
-    fn slices_exclude(&self, read: OperandId, write: OperandId) -> bool {
-        let (used, stored) = (&self.facts.operands()[read], &self.facts.operands()[write]);
-        // The read needs only what its operation does not overwrite, and the write touches only what it does.
-        let overwritten = self.subsets.overwritten_by(self.facts, read);
-        if overwritten.is_some_and(|range| self.subsets.matches(stored.value, range)) {
-            return true;
-        }
-        // The write puts back what its own source, and every other reader of that value, reads anyway.
-        self.subsets
-            .rewritten_source(self.facts, write)
-            .is_some_and(|source| self.facts.operands()[source].value == used.value)
-    }
-
-    fn colour_of_write(&self, write: OperandId) -> u32 {
-        let source = self.subsets.rewritten_source(self.facts, write);
-        source.map_or(NONE, |source| self.facts.operands()[source].value.number())
-    }
-
-    fn is_shared_by_iterations(&self, write: OperandId) -> bool {
-        let own = self.structure.parallel[self.facts.region_of(self.facts.operands()[write].op)];
-        self.summary(write).parallel != ParallelRegion::Same(own)
     }
 
     // ---- Indices of long lists. ----
