@@ -13,6 +13,7 @@
 //!
 //! A class of up to [`SMALL`] reads or writes is a list; a larger one has a tree ([`crate::trees`]).
 //! With n uses and nesting depth d: facts O(n d), merges O(n log n) queries of O(log n), usually O(n) queries.
+//! Cycles of blocks add the blocks of a cycle for each block on it that defines something.
 
 use std::collections::HashMap;
 

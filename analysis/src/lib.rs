@@ -51,6 +51,8 @@ pub mod text;
 mod trees;
 
 #[cfg(test)]
+mod blocks_tests;
+#[cfg(test)]
 mod complexity_tests;
 #[cfg(test)]
 mod generate;

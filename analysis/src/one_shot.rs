@@ -21,6 +21,7 @@
 //! * What a block argument holds may be lost by a write in any block that its block dominates, not only in its own.
 //! * Blocks on a cycle repeat what is nested in them, too.
 //! * Values that alias one operand share memory even if the operand is copied: they share the copy.
+//! * Of two writes of one operation that may both make its result, neither does if they may be to one buffer.
 //! * A use that may be copied is copied where the reference stops because it "cannot avoid a RaW conflict"
 //!   ([`check_forced`] finds those).
 

@@ -1,0 +1,162 @@
+//! Decisions in regions with several blocks: one behaviour each.
+
+use expect_test::{Expect, expect};
+
+use crate::one_shot::{InPlaceAnalysis, Options, decide};
+use crate::text;
+
+/// The operations of which some operand is copied.
+fn check(input: &str, expected: Expect) {
+    let (facts, names) = text::parse(input).expect("facts are well-formed");
+    let decisions = decide(&facts, &Options::default()).expect("facts can be decided");
+    let copied = facts.operands().ids().filter(|&operand| !decisions.is_in_place(operand));
+    let name = |operand| names.get(facts.ops()[facts.operands()[operand].op].label).unwrap_or("?");
+    expected.assert_eq(&copied.map(name).collect::<Vec<_>>().join(" "));
+}
+
+/// The write is in another block than the argument, and comes before the read of the old value.
+#[test]
+fn argument_is_read_after_a_write_in_a_later_block() {
+    check(
+        "block(%a) next 1
+         br
+         block
+         %0 = write rw%a>%0
+         read r%a
+         return r%0",
+        expect!["write"],
+    );
+}
+
+/// The next round of the loop reads what the nested write stored.
+#[test]
+fn write_nested_in_a_block_that_repeats() {
+    let looped = "block(%a) next 1
+         br
+         block next 1, 2
+         read r%a
+         if branch {
+           region {
+             %0 = write rw%a>%0
+             use r%0
+           }
+         }
+         block
+         return";
+    check(looped, expect!["write"]);
+    // Without the way back the read comes first.
+    check(&looped.replace("next 1, 2", "next 2"), expect![""]);
+}
+
+/// Read and write are nested in one operation of the block that repeats.
+#[test]
+fn read_and_write_nested_in_a_block_that_repeats() {
+    check(
+        "block(%a) next 1
+         br
+         block next 1, 2
+         if branch {
+           region {
+             read r%a
+             %0 = write rw%a>%0
+             use r%0
+           }
+         }
+         block
+         return",
+        expect!["write"],
+    );
+}
+
+/// Each round has contents of its own, made in the block or bound to its argument.
+#[test]
+fn contents_of_each_round() {
+    check(
+        "block next 1
+         br
+         block next 1, 2
+         %a = make
+         read r%a
+         %0 = write rw%a>%0
+         use r%0
+         block
+         return",
+        expect![""],
+    );
+    check(
+        "block(%a) next 1
+         br %a>?%x
+         block(%x) next 1, 2
+         read r%x
+         %0 = write rw%x>%0
+         br %0>?%x
+         block
+         return",
+        expect![""],
+    );
+}
+
+/// The value that left the loop is read after it; inside it was written each round.
+#[test]
+fn value_of_before_is_read_after_the_loop() {
+    check(
+        "block(%a) next 1
+         br %a>?%x
+         block(%x) next 1, 2
+         %0 = write rw%x>%0
+         br %0>?%x
+         block
+         read r%a
+         return",
+        expect!["br"],
+    );
+}
+
+/// A branch reads what the other one writes: only one of them runs.
+#[test]
+fn other_branches_do_not_come_before() {
+    check(
+        "block(%a) next 1, 2
+         br
+         block next 3
+         %0 = write rw%a>%0
+         use r%0
+         block next 3
+         read r%a
+         block
+         return",
+        expect![""],
+    );
+    // What both lead to reads it.
+    check(
+        "block(%a) next 1, 2
+         br
+         block next 3
+         %0 = write rw%a>%0
+         use r%0
+         block next 3
+         br
+         block
+         read r%a",
+        expect!["write"],
+    );
+}
+
+/// Blocks may stand in any order in the text, and some are never reached.
+#[test]
+fn order_of_the_text_means_nothing() {
+    check(
+        "block(%a) next 2
+         br
+         block
+         read r%0
+         return
+         block next 1
+         %0 = write rw%a>%0
+         br
+         block next 3
+         %1 = dead rw%1>%1
+         use r%0",
+        expect![""],
+    );
+}
