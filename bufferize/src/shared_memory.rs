@@ -140,7 +140,7 @@ fn written_memories(op: Op) -> Vec<Memory> {
         None if interfaces::has_recursive_effects(op) => vec![],
         None => memrefs,
     };
-    written.into_iter().filter(|v| v.ty().is_memref()).map(|v| Memory::of(v)).collect()
+    written.into_iter().filter(|v| v.ty().is_memref()).map(Memory::of).collect()
 }
 
 /// Every operation that uses the tensor, or a tensor that may be made of it.
