@@ -15,6 +15,7 @@ use monopour_analysis::one_shot::Decisions;
 use monopour_ir::{Attr, Op, Value, WalkOrder};
 
 use crate::collect::Collected;
+use crate::op_model::has_tensors;
 use crate::options::Options;
 
 /// The functions of a symbol table, and what is known about them.
@@ -127,19 +128,38 @@ impl Callees {
 
 /// The functions that stand directly in an op's body.
 pub(crate) fn functions_of(root: Op) -> Vec<Op> {
-    let blocks = root.regions().into_iter().flat_map(|r| r.blocks());
-    blocks.flat_map(|b| b.ops()).filter(|op| op.is("func.func")).collect()
+    top(root).filter(|op| op.is("func.func")).collect()
+}
+
+/// Whether the op holds a symbol table of its own.
+fn is_symbol_table(op: Op) -> bool {
+    op.is("builtin.module") || (op.attr("sym_name").is_some() && op.function_type().is_none())
+}
+
+/// Whether an op is none of its surroundings' business: with function boundaries, functions are decided for themselves,
+/// and what is in a nested symbol table stays as it is.
+pub(crate) fn is_apart(op: Op, options: &Options) -> bool {
+    let has_regions = || !op.regions().is_empty();
+    options.bufferize_function_boundaries && has_regions() && (op.is("func.func") || is_symbol_table(op))
+}
+
+fn top(root: Op) -> impl Iterator<Item = Op> {
+    root.regions().into_iter().flat_map(|r| r.blocks()).flat_map(|b| b.ops())
+}
+
+/// Whether there are tensors outside of functions and nested symbol tables.
+pub(crate) fn has_loose_tensors(root: Op, options: &Options) -> bool {
+    let loose = top(root).filter(|op| !is_apart(*op, options));
+    loose.flat_map(|op| op.nested(WalkOrder::Pre)).any(has_tensors)
 }
 
 /// All operations that are bufferized: with function boundaries, those in nested symbol tables stay as they are.
 pub(crate) fn ops_in_scope(root: Op, options: &Options, order: WalkOrder) -> Vec<Op> {
-    let is_function = |op: Op| op.function_type().is_some();
-    let is_table = |op: Op| op.is("builtin.module") || (op.attr("sym_name").is_some() && !is_function(op));
-    let top: Vec<Op> = root.regions().into_iter().flat_map(|r| r.blocks()).flat_map(|b| b.ops()).collect();
-    if !options.bufferize_function_boundaries || !top.iter().any(|op| is_table(*op)) {
+    let is_left = |op: &Op| !op.is("func.func") && is_apart(*op, options);
+    if !top(root).any(|op| is_left(&op)) {
         return root.nested(order);
     }
-    top.into_iter().filter(|op| !is_table(*op)).flat_map(|op| op.nested(order)).collect()
+    top(root).filter(|op| !is_left(op)).flat_map(|op| op.nested(order)).collect()
 }
 
 /// Functions with callees before callers; those that call each other one after the other.

@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, Location, MemRefType, Op, Type, Value, bufferizable};
 
 use crate::block_types::{dominators_first, terminators};
-use crate::boundary::Callees;
+use crate::boundary::{Callees, is_apart};
 use crate::models::upstream::interface_options;
 use crate::op_model::{AliasModel, Index, OpModels, RelationModel, SliceModel, has_tensors};
 use crate::options::{FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
@@ -265,7 +265,7 @@ impl<'a> BufferTypes<'a> {
     /// # Errors
     /// B0108 when two values of one buffer are in different memory spaces.
     pub fn walk(&mut self, block: Block) -> Result<(), Diagnostics> {
-        for op in block.ops() {
+        for op in block.ops().into_iter().filter(|op| !is_apart(*op, self.options)) {
             match self.models.taking_part(op, self.options).cloned() {
                 Some(model) if has_tensors(op) => {
                     let typed = self.check_elements(op).and_then(|()| model.buffer_types(op, self));

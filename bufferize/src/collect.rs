@@ -18,7 +18,7 @@ use monopour_analysis::facts::{
 use monopour_analysis::index::{BlockId, IndexVec, OpId, OperandId, RegionId, ValueId};
 use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Region, Use, Value, interfaces};
 
-use crate::boundary::{Callees, writable_arguments};
+use crate::boundary::{Callees, is_apart, writable_arguments};
 use crate::op_model::{
     AliasModel, Index, OpModel, OpModels, ReadModel, RegionModel, RelationModel, ResultModel, SliceModel, SubsetModel,
     UseModel, has_tensors,
@@ -114,6 +114,9 @@ impl<'a> Listing<'a> {
         let mut next = block.first_op();
         while let Some(op) = next {
             next = op.next();
+            if is_apart(op, self.options) {
+                continue;
+            }
             let regions: Vec<_> = op.regions().into_iter().map(|r| self.region(r)).collect();
             let has_tensors = has_tensors(op);
             if has_tensors || regions.iter().flatten().any(|b| !b.ops.is_empty()) {

@@ -24,7 +24,7 @@ use monopour_analysis::one_shot::{self, DecideError, Decisions, Heuristic, InPla
 use monopour_ir::{Diagnostic, Diagnostics, Op, Use};
 
 use crate::analysis::{Analysis, Changed, CopyBeforeWrite, Greedy};
-use crate::boundary::{Callees, Component, assumed, functions_of, returns_of, summarise, weakened};
+use crate::boundary::{Callees, Component, assumed, functions_of, has_loose_tensors, returns_of, summarise, weakened};
 use crate::buffer_type::BufferTypes;
 use crate::collect::{Collected, collect};
 use crate::insert_copies::Remarks;
@@ -186,8 +186,11 @@ fn analyse_all(
         decided.iter().try_for_each(|unit| finish(unit, options, models, stats))?;
         units.extend(decided);
     }
-    if !options.bufferize_function_boundaries {
-        let unit = analyser.unit(module)?;
+    // What is outside of functions is analysed, too; upstream copies there, and shows nothing.
+    let has_boundaries = options.bufferize_function_boundaries;
+    if !has_boundaries || has_loose_tensors(module, options) {
+        let mut unit = analyser.unit(module)?;
+        unit.is_analysed &= !has_boundaries;
         finish(&unit, options, models, stats)?;
         units.push(unit);
     }

@@ -231,3 +231,21 @@ fn a_layout_that_is_declared_is_taken() {
     assert!(text.contains("@f(%arg0: memref<?x?xf32, strided<[?, 1]>>"), "{text}");
     assert!(text.contains("@e(memref<8xf32> {bufferization.buffer_layout"), "{text}");
 }
+
+#[test]
+fn what_is_outside_of_functions_is_analysed() {
+    let text = "func.func @f(%t: tensor<4xf32>) -> tensor<4xf32> { return %t : tensor<4xf32> }
+    %e = tensor.empty() : tensor<4xf32>
+    %x = arith.constant 1.0 : f32
+    %y = arith.constant 2.0 : f32
+    %i = arith.constant 1 : index
+    %a = linalg.fill ins(%x : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    %b = linalg.fill ins(%y : f32) outs(%a : tensor<4xf32>) -> tensor<4xf32>
+    %v = tensor.extract %a[%i] : tensor<4xf32>
+    %w = tensor.extract %b[%i] : tensor<4xf32>
+    vector.print %v : f32
+    vector.print %w : f32";
+    let (module, _) = bufferize(text, &boundaries()).unwrap_or_else(|e| panic!("{e}"));
+    let text = module.op().to_string();
+    assert_eq!(text.matches("memref.alloc").count(), 2, "{text}");
+}
