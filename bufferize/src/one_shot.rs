@@ -8,7 +8,7 @@
 //! }                                                           }
 //! ```
 //!
-//! Requires: every operation on tensors has a model (B0101); structured control flow (B0102).
+//! Requires: every operation on tensors has a model (B0101), and one block in a region where the model expects one (B0102).
 //! Ensures: no tensor values; every allocation and copy is a decision's, with a remark for each copy.
 //! Nothing is freed.
 //! Source: MLIR's One-Shot Bufferize, LLVM 22.
