@@ -168,10 +168,19 @@ impl Annotator<'_> {
         }
     }
 
-    /// The arguments that are returned as they are.
+    /// The arguments that are returned as they are. A result that two returns do not agree on has none in later ones.
     fn returns(&mut self, unit: &Unit) {
+        let mut agreed: Vec<Option<Option<usize>>> = Vec::new();
         for returned in returns_of(unit.root) {
-            let equivalent = equivalent_arguments(unit.root, returned, &unit.collected, &unit.decisions);
+            let mut equivalent = equivalent_arguments(unit.root, returned, &unit.collected, &unit.decisions);
+            agreed.resize(equivalent.len(), None);
+            for (found, agreed) in equivalent.iter_mut().zip(&mut agreed) {
+                if *agreed == Some(None) {
+                    *found = None;
+                }
+                let first = agreed.unwrap_or(*found);
+                *agreed = Some(first.filter(|_| first == *found));
+            }
             if equivalent.iter().any(Option::is_some) {
                 let number = |e: &Option<usize>| e.and_then(|i| i64::try_from(i).ok()).unwrap_or(-1);
                 let numbers: Vec<Attr> = equivalent.iter().map(|e| Attr::i64(self.cx, number(e))).collect();

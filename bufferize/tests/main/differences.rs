@@ -2,9 +2,9 @@
 
 use crate::differential::Annotations;
 use monopour_analysis::facts::{Facts, Relation, Subset};
-use monopour_analysis::index::{BlockId, Id, OpId, OperandId, RegionId, ValueId};
-use monopour_analysis::one_shot::{InPlaceAnalysis, Reason};
-use monopour_bufferize::{AnalysisHeuristic, FunctionAnalysis};
+use monopour_analysis::index::{BlockId, Id, OpId, OperandId, ValueId};
+use monopour_analysis::one_shot::{Heuristic, InPlaceAnalysis, Reason, visiting_order};
+use monopour_bufferize::FunctionAnalysis;
 use std::collections::HashSet;
 
 /// Why a function was decided otherwise.
@@ -16,17 +16,14 @@ pub enum Difference {
 }
 
 /// Finds the first operand, in the order of visits, that was decided otherwise, and says why. All else may follow from it.
-pub fn explain(ours: &FunctionAnalysis, theirs: &Annotations, heuristic: AnalysisHeuristic) -> Difference {
+pub fn explain(ours: &FunctionAnalysis, theirs: &Annotations, heuristic: Heuristic) -> Difference {
     let theirs = theirs.in_place();
     let facts = &ours.facts;
     if theirs.len() != facts.operands().len() {
         return Difference::Unknown("another number of operands".to_owned());
     }
-    if heuristic != AnalysisHeuristic::BottomUp {
-        return Difference::Unknown("in an order that is not explained".to_owned());
-    }
     let differs = |id: &OperandId| ours.decisions.is_in_place(*id) != theirs[id.index()];
-    let Some(first) = bottom_up(facts).into_iter().find(differs) else {
+    let Some(first) = visiting_order(facts, heuristic).into_iter().find(differs) else {
         return Difference::Unknown("only the boundary".to_owned());
     };
     if ours.decisions.is_in_place(first) {
@@ -45,9 +42,8 @@ pub fn explain(ours: &FunctionAnalysis, theirs: &Annotations, heuristic: Analysi
 /// What upstream overlooks in a conflict, if it is one of the known things.
 fn conflict(facts: &Facts, read: OperandId, write: OperandId, definition: ValueId) -> Option<&'static str> {
     let (used, stored) = (&facts.operands()[read], &facts.operands()[write]);
-    if used.op == stored.op && used.elementwise && stored.elementwise {
-        let parts = has_part(facts, used.value) || has_part(facts, stored.value);
-        return parts.then_some("elementwise over tensors that may overlap in part");
+    if facts.is_collected(read) {
+        return Some("insertion of a parallel loop, which keeps what it does not overwrite");
     }
     let is_graph = |op: OpId| facts.regions()[facts.region_of(op)].info.graph;
     if used.op != stored.op && is_graph(used.op) && is_graph(stored.op) {
@@ -61,29 +57,12 @@ fn conflict(facts: &Facts, read: OperandId, write: OperandId, definition: ValueI
     {
         return Some("argument of a block, written in another block");
     }
-    let (r, w) = common_blocks(facts, used.op, stored.op)?;
-    let nested = facts.region_of(used.op) != facts.region_of(stored.op);
-    (nested && reaches(facts, r, w) && reaches(facts, w, r)).then_some("loop of blocks, written or read in a region")
-}
-
-/// Operations last to first, each before what is nested in it; operands left to right.
-fn bottom_up(facts: &Facts) -> Vec<OperandId> {
-    fn visit(facts: &Facts, region: RegionId, order: &mut Vec<OpId>) {
-        for &block in facts.blocks_of(region) {
-            for &op in facts.ops_of(block) {
-                for &region in facts.regions_of(op) {
-                    visit(facts, region, order);
-                }
-                order.push(op);
-            }
-        }
+    if is_in_loop_of_blocks(facts, used.op, stored.op) {
+        return Some("loop of blocks, written or read in a region");
     }
-    let mut order = Vec::new();
-    let root = facts.regions().ids().next();
-    if let Some(root) = root {
-        visit(facts, root, &mut order);
-    }
-    order.into_iter().rev().flat_map(|op| facts.operands_of(op).iter().copied()).collect()
+    let elementwise = used.op == stored.op && used.elementwise && stored.elementwise;
+    let parts = || has_part(facts, used.value) || has_part(facts, stored.value);
+    (elementwise && parts()).then_some("elementwise over tensors that may overlap in part")
 }
 
 /// Whether something behind the value may be a part of a buffer.
@@ -115,20 +94,16 @@ fn is_inside(facts: &Facts, op: OpId, block: BlockId) -> bool {
     false
 }
 
-/// The blocks around two operations in the innermost region around both.
-fn common_blocks(facts: &Facts, a: OpId, b: OpId) -> Option<(BlockId, BlockId)> {
-    let mut first = Some(a);
-    while let Some(above) = first {
-        let mut second = Some(b);
-        while let Some(other) = second {
-            if facts.region_of(above) == facts.region_of(other) {
-                return Some((facts.ops()[above].block, facts.ops()[other].block));
-            }
-            second = facts.parent_of(other);
-        }
-        first = facts.parent_of(above);
-    }
-    None
+/// Whether a region around both has blocks that run again and again, and does not hold both of them directly.
+fn is_in_loop_of_blocks(facts: &Facts, a: OpId, b: OpId) -> bool {
+    let around = |op: OpId| std::iter::successors(Some(op), |op| facts.parent_of(*op));
+    around(a).any(|above| {
+        let other = around(b).find(|other| facts.region_of(*other) == facts.region_of(above));
+        other.is_some_and(|other| {
+            let (r, w) = (facts.ops()[above].block, facts.ops()[other].block);
+            (above, other) != (a, b) && reaches(facts, r, w) && reaches(facts, w, r)
+        })
+    })
 }
 
 /// Whether a path of at least one edge leads from a block to another.

@@ -12,7 +12,8 @@ impl Generator<'_> {
             3 => self.pad(scope),
             4 => self.concat(scope),
             5 => self.alloc_tensor(scope),
-            6 => self.materialize(scope),
+            // A loop of blocks may need a copy where none can be made.
+            6 if self.shape.more.defects || !self.shape.more.blocks => self.materialize(scope),
             _ => {
                 let ty = self.any_type();
                 self.fresh(scope, ty);
