@@ -26,9 +26,10 @@ use monopour_ir::{Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, 
 
 use crate::boundary::{Callees, callees_first, summarise};
 use crate::collect::{Collected, collect};
-use crate::one_shot::{decide, inserts_in_place};
+use crate::one_shot::decide;
 use crate::op_model::OpModels;
 use crate::options::Options;
+use crate::own_place::inserts_in_place;
 use crate::shared_outputs;
 
 /// How many insertions are tried one by one, each with an analysis of its own, when all together do not pay.

@@ -35,6 +35,7 @@ mod models;
 mod one_shot;
 pub mod op_model;
 mod options;
+mod own_place;
 mod rewrite;
 mod shared_memory;
 mod shared_outputs;

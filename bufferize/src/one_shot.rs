@@ -15,11 +15,10 @@
 //! Differs: iterations of a parallel loop do not read what others write (`shared_outputs`);
 //! with `extensions`, a slice that already is where it is to be inserted is not copied onto itself.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use monopour_analysis::calls::{Recursion, Summary, fixpoint};
-use monopour_analysis::facts::{Facts, Relation, Subset};
-use monopour_analysis::index::{SliceId, ValueId};
+use monopour_analysis::facts::Facts;
 use monopour_analysis::one_shot::{self, DecideError, Decisions, Heuristic, InPlaceAnalysis, Placement, Reason};
 use monopour_ir::{Diagnostic, Diagnostics, Op, Use};
 
@@ -31,6 +30,7 @@ use crate::insert_copies::Remarks;
 use crate::models::{HandedOn, handed_on};
 use crate::op_model::OpModels;
 use crate::options::{AnalysisHeuristic, Options};
+use crate::own_place::inserts_in_place;
 use crate::{annotate, insert_copies, rewrite, shared_outputs};
 
 /// What was decided and made.
@@ -473,66 +473,4 @@ fn verify_loops(
         return Err(error.into());
     }
     Ok(())
-}
-
-/// Inserts whose source already is the slice of the destination that they overwrite.
-///
-/// Some slice was extracted in place from the same buffer with the same offsets, sizes and strides,
-/// and the source certainly is that slice's buffer, whichever way it came.
-pub(crate) fn inserts_in_place(collected: &Collected, decisions: &Decisions) -> HashSet<Op> {
-    let facts = &collected.facts;
-    let class = |operand| decisions.equivalence_class(facts.operands()[operand].value);
-    let mut places = Places { facts, decisions, slices: HashMap::new(), known: HashMap::new() };
-    for op in facts.ops().iter() {
-        if let Some(Subset::Extraction { container, result, slice }) = op.subset
-            && decisions.is_in_place(container)
-        {
-            places.slices.entry(decisions.equivalence_class(result)).or_insert((class(container), slice));
-        }
-    }
-    let mut found = HashSet::new();
-    for (id, op) in facts.ops().iter_enumerated() {
-        if let Some(Subset::Insertion { source: Some(source), destination, slice: Some(slice) }) = op.subset {
-            let in_place = decisions.is_in_place(source) && decisions.is_in_place(destination);
-            let wanted = Some((class(destination), slice));
-            if in_place && places.of(facts.operands()[source].value) == wanted {
-                found.insert(collected.ops[id]);
-            }
-        }
-    }
-    found
-}
-
-/// A slice of a buffer, by the buffer's equivalence class.
-type Place = (ValueId, SliceId);
-
-/// Which slice of which buffer values certainly are.
-struct Places<'a> {
-    facts: &'a Facts,
-    decisions: &'a Decisions,
-    /// By equivalence class: slices extracted in place.
-    slices: HashMap<ValueId, Place>,
-    known: HashMap<ValueId, Option<Place>>,
-}
-
-impl Places<'_> {
-    fn of(&mut self, value: ValueId) -> Option<Place> {
-        if let Some(place) = self.slices.get(&self.decisions.equivalence_class(value)) {
-            return Some(*place);
-        }
-        if let Some(known) = self.known.get(&value) {
-            return *known;
-        }
-        // A value that comes from itself is in no certain place.
-        self.known.insert(value, None);
-        let mut places = HashSet::new();
-        for source in self.facts.sources(value) {
-            let stays = source.relation == Relation::Equivalent && self.decisions.is_in_place(source.operand);
-            let place = if stays { self.of(self.facts.operands()[source.operand].value) } else { None };
-            places.insert(place);
-        }
-        let place = if places.len() == 1 { places.into_iter().next().flatten() } else { None };
-        self.known.insert(value, place);
-        place
-    }
 }
