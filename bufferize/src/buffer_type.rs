@@ -50,6 +50,10 @@ impl<'a> BufferTypes<'a> {
             assumed: RefCell::default(),
         }
     }
+    /// Whether the pass goes beyond upstream's.
+    pub fn extensions(&self) -> bool {
+        self.options.extensions
+    }
     /// What is known about functions.
     pub fn callees(&self) -> &'a Callees {
         self.callees

@@ -16,6 +16,7 @@ use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, Op
 use crate::buffer_type::{is_cast_safe, subview_type};
 use crate::insert_copies::bytes;
 use crate::op_model::{Index, SliceModel};
+use crate::options::Options;
 use crate::rewrite::Rewriting;
 
 /// Constants by value and type, and the names that are taken.
@@ -214,10 +215,22 @@ impl Rewriting<'_> {
 }
 
 impl Globals {
-    /// Knows the names of the module's symbols.
-    pub(crate) fn new(module: Op) -> Self {
+    /// Knows the names of the module's symbols, and its constants: what may be written (`constant` is missing) is
+    /// nobody's constant, and neither is what lies in another memory space or is aligned in another way.
+    pub(crate) fn new(module: Op, options: &Options) -> Self {
         let names = module.nested(WalkOrder::Pre).into_iter().filter_map(Op::symbol_name).collect();
-        Self { names, ..Self::default() }
+        let mut globals = Self { names, ..Self::default() };
+        for op in module.body().map(|b| b.ops()).unwrap_or_default().into_iter().filter(|op| op.is("memref.global")) {
+            let alignment = op.attr("alignment").and_then(|a| a.as_int()).unwrap_or(0);
+            let fits = u64::try_from(alignment).is_ok_and(|bytes| bytes == options.buffer_alignment_bytes);
+            let value = op.attr("initial_value").filter(|_| fits && op.attr("constant").is_some());
+            if let (Some(value), Some(ty), Some(name)) =
+                (value, op.attr("type").and_then(|a| a.as_type()), op.symbol_name())
+            {
+                globals.by_value.entry((value, ty)).or_insert_with(|| Attr::symbol(module.context(), &name));
+            }
+        }
+        globals
     }
 
     /// `__constant_4x4xf32`, with a number behind it when taken.

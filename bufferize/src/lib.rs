@@ -22,12 +22,15 @@
 
 mod analysis;
 mod annotate;
+mod block_order;
 mod block_types;
 mod boundary;
 mod buffer_type;
 mod building;
 mod collect;
 mod eliminate_empty_tensors;
+mod empty_origins;
+mod empty_tensor_to_alloc_tensor;
 mod finalize;
 mod insert_copies;
 mod loop_copies;
@@ -40,11 +43,13 @@ mod rewrite;
 mod shared_memory;
 mod shared_outputs;
 mod slices;
+mod subset_extraction;
 
 pub use analysis::{Analysis, CopyBeforeWrite, Greedy};
 pub use boundary::Callees;
 pub use buffer_type::BufferTypes;
-pub use eliminate_empty_tensors::eliminate_empty_tensors;
+pub use eliminate_empty_tensors::{Eliminated, eliminate_empty_tensors};
+pub use empty_tensor_to_alloc_tensor::empty_tensor_to_alloc_tensor;
 pub use finalize::{Finalized, finalize};
 pub use one_shot::{
     Chooser, FunctionAnalysis, Stats, analyse, run_one_shot, run_one_shot_into, run_with_analysis, run_with_decisions,

@@ -12,8 +12,8 @@
 //! Ensures: no tensor values; every allocation and copy is a decision's, with a remark for each copy.
 //! Nothing is freed.
 //! Source: MLIR's One-Shot Bufferize, LLVM 22.
-//! Differs: iterations of a parallel loop do not read what others write (`shared_outputs`);
-//! with `extensions`, a slice that already is where it is to be inserted is not copied onto itself.
+//! Differs: with `extensions`, iterations of a parallel loop do not read what others write (`shared_outputs`), and
+//! a slice that already is where it is to be inserted is not copied onto itself.
 
 use std::collections::HashSet;
 
@@ -148,8 +148,8 @@ pub(crate) struct Unit {
 }
 
 /// What is decided, callees first, and what is known about functions.
-struct Analysed {
-    units: Vec<Unit>,
+pub(crate) struct Analysed {
+    pub(crate) units: Vec<Unit>,
     callees: Callees,
 }
 
@@ -161,7 +161,7 @@ struct Analyser<'a> {
     callees: Callees,
 }
 
-fn analyse_all(
+pub(crate) fn analyse_all(
     module: Op,
     options: &Options,
     models: &OpModels,

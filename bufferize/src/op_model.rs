@@ -10,6 +10,8 @@
 //!    are read, destinations are read and written, each result is the buffer of its destination, and the operation
 //!    itself remains, on memrefs and without results. An operation that has no such form is refused (B0104).
 //!
+//! With `extensions`, an operation that is element-wise on tensors (`arith.addf`) becomes a loop over their elements.
+//!
 //! An operation on tensors that none of them describes is refused (B0101), never guessed.
 
 use std::collections::{HashMap, HashSet};
@@ -21,6 +23,7 @@ use monopour_ir::{Diagnostic, Diagnostics, Op, Value, bufferizable};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
+use crate::models::elementwise::{self, Elementwise};
 use crate::models::interface::DestinationStyle;
 use crate::models::upstream::Upstream;
 use crate::models::{self, interface};
@@ -205,6 +208,10 @@ impl<'a> Buffers<'a> {
 ///
 /// `operand` and `result` are positions among all operands and results; methods are asked about tensors only.
 pub trait OpModel {
+    /// Whether the model, registered for a whole dialect, describes this operation of it.
+    fn describes(&self, _op: Op) -> bool {
+        true
+    }
     /// What the operation does with an operand.
     fn use_of(&self, op: Op, operand: usize, callees: &Callees) -> UseModel;
     /// The values whose buffer may be the operand's, when it is in place.
@@ -292,6 +299,7 @@ pub struct OpModels {
     removed: HashSet<String>,
     by_upstream: Rc<dyn OpModel>,
     by_interface: Rc<dyn OpModel>,
+    elementwise: Rc<dyn OpModel>,
 }
 
 impl Default for OpModels {
@@ -302,6 +310,7 @@ impl Default for OpModels {
             removed: HashSet::new(),
             by_upstream: Rc::new(Upstream),
             by_interface: Rc::new(DestinationStyle),
+            elementwise: Rc::new(Elementwise),
         }
     }
 }
@@ -337,6 +346,9 @@ impl OpModels {
         if !self.is_allowed(op, options) {
             return None;
         }
+        if options.extensions && elementwise::describes(op) {
+            return Some(&self.elementwise);
+        }
         if let Some(known) = self.get(op) {
             return Some(known);
         }
@@ -353,7 +365,8 @@ impl OpModels {
     }
     /// The model of an operation or of its dialect.
     pub fn get(&self, op: Op) -> Option<&Rc<dyn OpModel>> {
-        self.by_name.get(op.name()).or_else(|| self.by_dialect.get(op.dialect()))
+        let of_dialect = || self.by_dialect.get(op.dialect()).filter(|m| m.describes(op));
+        self.by_name.get(op.name()).or_else(of_dialect)
     }
 }
 
@@ -361,4 +374,12 @@ impl OpModels {
 pub fn has_tensors(op: Op) -> bool {
     op.operands().iter().chain(&op.results()).any(|v| v.ty().is_tensor())
         || op.regions().iter().flat_map(|r| r.blocks()).flat_map(|b| b.args()).any(|v| v.ty().is_tensor())
+        || is_global_tensor(op)
+}
+
+/// A global names its tensor in an attribute only.
+fn is_global_tensor(op: Op) -> bool {
+    op.num_operands() == 0
+        && op.is("ml_program.global")
+        && op.attr("type").and_then(|a| a.as_type()).is_some_and(|ty| ty.is_tensor())
 }

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use monopour_analysis::facts::{Facts, Relation, Subset};
 use monopour_analysis::index::{SliceId, ValueId};
 use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis};
-use monopour_ir::Op;
+use monopour_ir::{Op, Value};
 
 use crate::collect::Collected;
 
@@ -32,15 +32,37 @@ pub(crate) fn inserts_in_place(collected: &Collected, decisions: &Decisions) -> 
     }
     let mut found = HashSet::new();
     for (id, op) in facts.ops().iter_enumerated() {
-        if let Some(Subset::Insertion { source: Some(source), destination, slice: Some(slice) }) = op.subset {
+        if let Some(Subset::Insertion { source: Some(source), destination, slice }) = op.subset {
             let in_place = decisions.is_in_place(source) && decisions.is_in_place(destination);
-            let wanted = Some((class(destination), slice));
-            if in_place && places.of(facts.operands()[source].value) == wanted {
+            let is_there = match slice {
+                Some(slice) => places.of(facts.operands()[source].value) == Some((class(destination), slice)),
+                None => class(source) == class(destination),
+            };
+            if in_place && is_there {
                 found.insert(collected.ops[id]);
             }
         }
     }
+    found.extend(materialised_in_place(collected, decisions));
     found
+}
+
+/// Tensors that are to be materialised in the buffer that they certainly already are.
+fn materialised_in_place(collected: &Collected, decisions: &Decisions) -> Vec<Op> {
+    let class = |value: &Value| collected.value_ids.get(value).map(|v| decisions.equivalence_class(*v));
+    let is_buffer = |op: &Op| op.is("bufferization.to_tensor");
+    let buffers: HashMap<_, _> = collected
+        .ops
+        .iter()
+        .filter(|op| is_buffer(op))
+        .filter_map(|op| Some((class(&op.result(0))?, op.operand(0))))
+        .collect();
+    let is_there = |op: &Op| {
+        let in_place = collected.operand_ids.get(&(*op, 0)).is_some_and(|id| decisions.is_in_place(*id));
+        in_place && class(&op.operand(0)).and_then(|c| buffers.get(&c)) == Some(&op.operand(1))
+    };
+    let materialised = |op: &&Op| op.is("bufferization.materialize_in_destination") && op.operand(1).ty().is_memref();
+    collected.ops.iter().filter(materialised).filter(|op| is_there(op)).copied().collect()
 }
 
 /// A slice of a buffer, by the buffer's equivalence class.

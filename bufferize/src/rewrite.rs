@@ -70,7 +70,7 @@ pub(crate) fn run(
         options,
         self_copies,
         unverified: RefCell::default(),
-        globals: RefCell::new(Globals::new(module)),
+        globals: RefCell::new(Globals::new(module, options)),
         allocs: Cell::new(0),
         copies: Cell::new(0),
         remarks: RefCell::default(),
@@ -304,6 +304,22 @@ impl Rewriting<'_> {
     /// Whether the insert's source already is the slice that it overwrites.
     pub fn is_self_copy(&self, op: Op) -> bool {
         self.options.extensions && self.self_copies.contains(&op)
+    }
+    /// Whether the pass goes beyond upstream's.
+    pub fn extensions(&self) -> bool {
+        self.options.extensions
+    }
+    /// Whether operations of a dialect may take part: a rewrite that makes one on tensors is asked this.
+    pub fn dialect_takes_part(&self, dialect: &str) -> bool {
+        self.options.dialect_filter.is_empty() || self.options.dialect_filter.iter().any(|d| d == dialect)
+    }
+    /// As [`Self::unsupported`], in upstream's words unless the pass goes beyond upstream's.
+    pub fn refuse(&self, op: Op, upstream: &str, what: &str) -> Diagnostic {
+        let mut refused = self.unsupported(op, what);
+        if !self.options.extensions {
+            upstream.clone_into(&mut refused.message);
+        }
+        refused
     }
     /// A diagnostic for a form of an op that is not handled (B0104).
     pub fn unsupported(&self, op: Op, what: &str) -> Diagnostic {

@@ -49,6 +49,8 @@ bool monopour_shim_is_repetitive_region(MlirOperation op, unsigned index) {
   return branch && branch.isRepetitiveRegion(index);
 }
 
+bool monopour_shim_is_elementwise(MlirOperation op) { return OpTrait::hasElementwiseMappableTraits(unwrap(op)); }
+
 bool monopour_shim_is_loop_like(MlirOperation op) { return isa<LoopLikeOpInterface>(unwrap(op)); }
 
 bool monopour_shim_is_subset_insertion(MlirOperation op) { return isa<SubsetInsertionOpInterface>(unwrap(op)); }

@@ -48,6 +48,8 @@ unsafe extern "C" {
     fn monopour_shim_is_loop_like(op: MlirOperation) -> bool;
     // SubsetInsertionOpInterface.
     fn monopour_shim_is_subset_insertion(op: MlirOperation) -> bool;
+    // OpTrait::hasElementwiseMappableTraits.
+    fn monopour_shim_is_elementwise(op: MlirOperation) -> bool;
     // SubsetExtractionOpInterface.
     fn monopour_shim_is_subset_extraction(op: MlirOperation) -> bool;
 }
@@ -136,6 +138,10 @@ query! {
 query! {
     /// Whether the op inserts a subset into a tensor (`tensor.insert_slice`, ...).
     is_subset_insertion, monopour_shim_is_subset_insertion
+}
+query! {
+    /// Whether the op on tensors is the op on their elements, position by position.
+    is_elementwise, monopour_shim_is_elementwise
 }
 query! {
     /// Whether the op extracts a subset of a tensor (`tensor.extract_slice`, ...).

@@ -135,6 +135,20 @@ impl Type {
         let layout = c!(mlirStridedLayoutAttrGet(cx, offset, strides.len() as isize, strides.as_ptr()));
         Self::from_raw(c!(mlirMemRefTypeGet(element.raw, shape.len() as isize, shape.as_ptr(), layout, space)))
     }
+    /// A ranked memref of another shape, with the layout, elements and memory space of this one.
+    pub fn memref_of_shape(self, shape: &[i64]) -> Self {
+        let layout = c!(mlirMemRefTypeGetLayout(self.raw));
+        let space = c!(mlirMemRefTypeGetMemorySpace(self.raw));
+        let element = self.element().raw;
+        Self::from_raw(c!(mlirMemRefTypeGet(element, shape.len() as isize, shape.as_ptr(), layout, space)))
+    }
+    /// A memref with elements of another type, its shape, layout and memory space as they are.
+    pub fn with_element(self, element: Type) -> Self {
+        let Some(shape) = self.shape() else { return Self::unranked_memref(element, self.memref_space()) };
+        let layout = c!(mlirMemRefTypeGetLayout(self.raw));
+        let space = c!(mlirMemRefTypeGetMemorySpace(self.raw));
+        Self::from_raw(c!(mlirMemRefTypeGet(element.raw, shape.len() as isize, shape.as_ptr(), layout, space)))
+    }
     /// Fixed vector.
     pub fn vector(shape: &[i64], element: Type) -> Self {
         Self::from_raw(c!(mlirVectorTypeGet(shape.len() as isize, shape.as_ptr(), element.raw)))
@@ -172,6 +186,10 @@ impl Type {
     pub fn is_vector(self) -> bool {
         c!(mlirTypeIsAVector(self.raw))
     }
+    /// Whether this is a vector some dimensions of which are multiples known at run time only.
+    pub fn is_scalable_vector(self) -> bool {
+        self.is_vector() && c!(mlirVectorTypeIsScalable(self.raw))
+    }
     /// Shape of a ranked shaped type.
     pub fn shape(self) -> Option<Vec<i64>> {
         if !c!(mlirTypeIsAShaped(self.raw)) || !c!(mlirShapedTypeHasRank(self.raw)) {
@@ -206,6 +224,14 @@ impl Type {
         }
         let memory_space = Attr::non_null(c!(mlirMemRefTypeGetMemorySpace(self.raw)));
         Some(MemRefType { shape, element: self.element(), strides, offset, memory_space })
+    }
+    /// Memory space of a memref, ranked or not.
+    pub fn memref_space(self) -> Option<Attr> {
+        if c!(mlirTypeIsAMemRef(self.raw)) {
+            return Attr::non_null(c!(mlirMemRefTypeGetMemorySpace(self.raw)));
+        }
+        let unranked = c!(mlirTypeIsAUnrankedMemRef(self.raw));
+        unranked.then(|| Attr::non_null(c!(mlirUnrankedMemrefGetMemorySpace(self.raw)))).flatten()
     }
     /// Layout map of a memref.
     pub fn memref_layout(self) -> Option<AffineMap> {

@@ -1,7 +1,7 @@
-//! `arith`: constants become read-only globals; a select of tensors becomes one of memrefs.
+//! `arith`: constants become read-only globals; casts and selects of tensors become those of memrefs.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
-use monopour_ir::{Diagnostics, Op, OpSpec};
+use monopour_ir::{Diagnostic, Diagnostics, Op, OpSpec};
 
 use super::no_uses;
 use crate::boundary::Callees;
@@ -11,6 +11,7 @@ use crate::rewrite::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("arith.constant", Constant);
+    models.add("arith.index_cast", IndexCast);
     models.add("arith.select", Select);
 }
 
@@ -38,7 +39,40 @@ impl OpModel for Constant {
     }
 }
 
-/// `arith.select` by one bit.
+/// `arith.index_cast` of a tensor: the same cast of its buffer.
+///
+/// Upstream's form, though elements of the two types differ in size; with `extensions` it is an element-wise operation.
+struct IndexCast;
+
+impl OpModel for IndexCast {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::NONE
+    }
+    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![AliasModel::equivalent(op.result(0))]
+    }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let element = op.result(0).ty().element();
+        let ty = types.of(op.operand(0)).with_element(element);
+        types.set(op.result(0), ty);
+        Ok(())
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        _pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let ty = buffers.operand(0).ty().with_element(op.result(0).ty().element());
+        let cast =
+            rw.create(OpSpec::new("arith.index_cast", op.location()).operands(buffers.operands()).results(&[ty]))?;
+        rw.replace_op(op, &[cast.result(0)]);
+        Ok(())
+    }
+}
+
+/// `arith.select` by one bit; with `extensions`, one by a tensor of bits is an element-wise operation like any other.
 struct Select;
 
 impl OpModel for Select {
@@ -49,7 +83,13 @@ impl OpModel for Select {
         if operand == 0 { vec![] } else { vec![AliasModel::maybe(op.result(0))] }
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
-        let ty = types.unify(op, types.of(op.operand(1)), types.of(op.operand(2)))?;
+        let (on_true, on_false) = (types.of(op.operand(1)), types.of(op.operand(2)));
+        if !types.extensions() && on_true.memref_space() != on_false.memref_space() {
+            let message = "inconsistent memory space on true/false operands";
+            let help = "copy one of them with bufferization.alloc_tensor copy(..) into the other's space";
+            return Err(Diagnostic::error("B0108", op.location(), message).with_help(help).into());
+        }
+        let ty = types.unify(op, on_true, on_false)?;
         types.set(op.result(0), ty);
         Ok(())
     }
@@ -61,7 +101,8 @@ impl OpModel for Select {
         pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
         if op.operand(0).ty().is_tensor() {
-            return Err(pass.unsupported(op, "a select by a tensor of conditions").into());
+            let what = "a tensor of conditions";
+            return Err(pass.refuse(op, "only i1 condition values are supported", what).into());
         }
         let ty = pass.types.of(op.result(0));
         let on_true = pass.cast_or_copy(rw, op, buffers.operand(1), ty)?;

@@ -5,7 +5,9 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value};
 
 use super::no_uses;
+use super::sizes::{Sum, as_value, mixed, size_of};
 use crate::boundary::Callees;
+use crate::buffer_type::BufferTypes;
 use crate::op_model::{AliasModel, Buffers, Index, OpModel, OpModels, RegionModel, ResultModel, SliceModel, UseModel};
 use crate::rewrite::Rewriting;
 
@@ -81,22 +83,28 @@ impl OpModel for FromElements {
 }
 
 /// `linalg.map` without inputs into `buffer`: its payload is that of `generator`, a function of the position,
-/// or the one value `all`.
+/// or the one value `all`. Returns what replaces the operation.
+///
+/// Where `linalg` does not take part, the map is on tensors, as any other operation of that dialect.
 fn fill(
     rw: &mut ConversionRewriter,
     op: Op,
+    pass: &Rewriting<'_>,
     buffer: Value,
     generator: Option<Region>,
     all: Option<Value>,
-) -> Result<(), Diagnostics> {
+) -> Result<Value, Diagnostics> {
     let cx = rw.context();
-    let element = op.result(0).ty().element();
-    let block = monopour_ir::Block::new(&[(element, op.location())]);
+    let tensor = op.result(0).ty();
+    let block = monopour_ir::Block::new(&[(tensor.element(), op.location())]);
     let region = Region::new();
     if generator.is_none() {
         region.append(block);
     }
-    let map = rw.create(OpSpec::new("linalg.map", op.location()).operands(&[buffer]).region(region))?;
+    let on_tensors = !pass.dialect_takes_part("linalg");
+    let (out, results) = if on_tensors { (rw.cast(buffer, tensor), vec![tensor]) } else { (buffer, vec![]) };
+    let map = OpSpec::new("linalg.map", op.location()).operands(&[out]).results(&results).region(region);
+    let map = rw.create(map)?;
     let after = InsertionPoint::After(map);
     if let Some(value) = all {
         rw.set_point(InsertionPoint::End(block));
@@ -104,7 +112,7 @@ fn fill(
     }
     if let Some(generator) = generator {
         rw.take_region(map.region(0), generator);
-        let Some(body) = map.body() else { return Ok(()) };
+        let Some(body) = map.body() else { return Ok(buffer) };
         let positions = body.args();
         rw.set_point(InsertionPoint::Start(body));
         for (dim, position) in positions.iter().enumerate() {
@@ -116,7 +124,7 @@ fn fill(
         for dim in (0..positions.len()).rev() {
             rw.erase_block_arg(body, dim);
         }
-        rw.add_block_arg(body, element, op.location());
+        rw.add_block_arg(body, tensor.element(), op.location());
         if let Some(yielded) = body.terminator() {
             rw.set_point(InsertionPoint::Before(yielded));
             rw.create(OpSpec::new("linalg.yield", op.location()).operands(&yielded.operands()))?;
@@ -124,6 +132,15 @@ fn fill(
         }
     }
     rw.set_point(after);
+    Ok(if on_tensors { map.result(0) } else { buffer })
+}
+
+/// Upstream makes some tensors in the default memory space only.
+fn refuse_memory_space(op: Op, pass: &Rewriting<'_>) -> Result<(), Declined> {
+    let elsewhere = pass.identity(op.result(0).ty()).memref_space().is_some();
+    if elsewhere && !pass.extensions() {
+        return Err(pass.refuse(op, "memory space not implemented yet", "a memory space").into());
+    }
     Ok(())
 }
 
@@ -141,9 +158,10 @@ impl OpModel for Splat {
         rw: &mut ConversionRewriter,
         pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
+        refuse_memory_space(op, pass)?;
         let buffer = pass.alloc(rw, op, pass.identity(op.result(0).ty()), &op.operands()[1..])?;
-        fill(rw, op, buffer, None, Some(op.operand(0)))?;
-        rw.replace_op(op, &[buffer]);
+        let filled = fill(rw, op, pass, buffer, None, Some(op.operand(0)))?;
+        rw.replace_op(op, &[filled]);
         Ok(())
     }
 }
@@ -169,9 +187,10 @@ impl OpModel for Generate {
         rw: &mut ConversionRewriter,
         pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
+        refuse_memory_space(op, pass)?;
         let buffer = pass.alloc(rw, op, pass.identity(op.result(0).ty()), &op.operands())?;
-        fill(rw, op, buffer, Some(op.region(0)), None)?;
-        rw.replace_op(op, &[buffer]);
+        let filled = fill(rw, op, pass, buffer, Some(op.region(0)), None)?;
+        rw.replace_op(op, &[filled]);
         Ok(())
     }
 }
@@ -179,58 +198,10 @@ impl OpModel for Generate {
 /// Everything is padding first; then the source is copied into its place.
 struct Pad;
 
-/// The numbers of a list of static and dynamic ones, and how many operands it has.
-fn mixed(op: Op, attr: &str, first: usize) -> Option<(Vec<Index>, usize)> {
-    let mut at = first;
-    let numbers = op.attr(attr)?.as_ints()?.into_iter().map(|number| {
-        if number != DYNAMIC {
-            return Some(Index::Static(number));
-        }
-        at += 1;
-        (at <= op.num_operands()).then(|| Index::Dynamic(op.operand(at - 1)))
-    });
-    let numbers = numbers.collect::<Option<Vec<_>>>()?;
-    Some((numbers, at - first))
-}
-
-fn as_value(rw: &mut ConversionRewriter, op: Op, index: Index) -> Value {
-    match index {
-        Index::Static(number) => rw.const_index(number, op.location()),
-        Index::Dynamic(value) => value,
-    }
-}
-
-/// `memref.dim`, or the number where the type has it.
-fn size_of(rw: &mut ConversionRewriter, op: Op, memref: Value, dim: usize) -> Result<Index, Diagnostics> {
-    match memref.ty().shape().unwrap_or_default().get(dim) {
-        Some(size) if *size != DYNAMIC => Ok(Index::Static(*size)),
-        _ => {
-            let number = rw.const_index(i64::try_from(dim).unwrap_or(i64::MAX), op.location());
-            let ty = Type::index(rw.context());
-            let spec = OpSpec::new("memref.dim", op.location()).operands(&[memref, number]).results(&[ty]);
-            Ok(Index::Dynamic(rw.create(spec)?.result(0)))
-        }
-    }
-}
-
-fn sum(rw: &mut ConversionRewriter, op: Op, terms: &[Index]) -> Result<Index, Diagnostics> {
-    let fixed = terms.iter().map(|t| if let Index::Static(n) = t { Some(*n) } else { None }).sum::<Option<i64>>();
-    if let Some(number) = fixed {
-        return Ok(Index::Static(number));
-    }
-    let mut total: Option<Value> = None;
-    for term in terms.iter().filter(|t| **t != Index::Static(0)) {
-        let term = as_value(rw, op, *term);
-        total = Some(match total {
-            None => term,
-            Some(before) => {
-                let ty = Type::index(rw.context());
-                let spec = OpSpec::new("arith.addi", op.location()).operands(&[before, term]).results(&[ty]);
-                rw.create(spec)?.result(0)
-            }
-        });
-    }
-    Ok(total.map_or(Index::Static(0), Index::Dynamic))
+/// The buffer of a padded tensor: row-major, where the source is.
+fn padded(op: Op, source: Type) -> Type {
+    let tensor = op.result(0).ty();
+    Type::memref(&tensor.shape().unwrap_or_default(), tensor.element(), source.memref_space())
 }
 
 impl OpModel for Pad {
@@ -246,6 +217,11 @@ impl OpModel for Pad {
     fn region(&self, _op: Op, _region: usize) -> RegionModel {
         PER_POSITION
     }
+    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        let ty = padded(op, types.of(op.operand(0)));
+        types.set(op.result(0), ty);
+        op.regions().into_iter().flat_map(|r| r.blocks()).try_for_each(|b| types.walk(b))
+    }
     fn rewrite(
         &self,
         op: Op,
@@ -259,19 +235,18 @@ impl OpModel for Pad {
         let (Some((low, _)), Some((high, _))) = (low, high) else {
             return Err(pass.unsupported(op, "malformed padding").into());
         };
-        let tensor = op.result(0).ty();
-        let shape = tensor.shape().unwrap_or_default();
-        let (mut sizes, mut inner) = (Vec::new(), Vec::new());
-        for (dim, size) in shape.iter().enumerate() {
+        let shape = op.result(0).ty().shape().unwrap_or_default();
+        let mut sizes = Vec::new();
+        for dim in (0..shape.len()).filter(|d| shape[*d] == DYNAMIC) {
             let own = size_of(rw, op, source, dim)?;
-            inner.push(own);
-            if *size == DYNAMIC {
-                let all = sum(rw, op, &[own, low[dim], high[dim]])?;
-                sizes.push(as_value(rw, op, all));
-            }
+            let all = Sum::of(&[own, low[dim], high[dim]]).make(rw, op)?;
+            sizes.push(as_value(rw, op, all));
         }
-        let buffer = pass.alloc(rw, op, pass.identity(tensor), &sizes)?;
-        fill(rw, op, buffer, Some(op.region(0)), None)?;
+        let ty = padded(op, source.ty());
+        let buffer = pass.alloc(rw, op, ty, &sizes)?;
+        let filled = fill(rw, op, pass, buffer, Some(op.region(0)), None)?;
+        let buffer = rw.cast(filled, ty);
+        let inner = (0..shape.len()).map(|d| size_of(rw, op, source, d)).collect::<Result<Vec<_>, _>>()?;
         let source_shape = source.ty().shape().unwrap_or_default();
         let strides = vec![Index::Static(1); low.len()];
         let view = pass.subview(rw, op, buffer, &SliceModel { offsets: low, sizes: inner, strides }, &source_shape)?;
@@ -307,25 +282,29 @@ impl OpModel for Concat {
         let Some(along) = along.filter(|d| *d < shape.len()) else {
             return Err(pass.unsupported(op, "a malformed dimension").into());
         };
-        let mut offset = Index::Static(0);
-        let mut parts = Vec::new();
-        for source in buffers.operands() {
-            let sizes = (0..shape.len()).map(|d| size_of(rw, op, *source, d)).collect::<Result<Vec<_>, _>>()?;
-            let mut offsets = vec![Index::Static(0); shape.len()];
-            offsets[along] = offset;
-            offset = sum(rw, op, &[offset, sizes[along]])?;
-            parts.push((*source, SliceModel { offsets, sizes, strides: vec![Index::Static(1); shape.len()] }));
-        }
-        let mut dynamic = Vec::new();
+        let mut sizes = Vec::new();
         for dim in (0..shape.len()).filter(|d| shape[*d] == DYNAMIC) {
-            let size = if dim == along { offset } else { size_of(rw, op, buffers.operand(0), dim)? };
-            dynamic.push(as_value(rw, op, size));
+            let parts = if dim == along { buffers.operands() } else { &buffers.operands()[..1] };
+            let terms = parts.iter().map(|p| size_of(rw, op, *p, dim)).collect::<Result<Vec<_>, _>>()?;
+            let all = Sum::of(&terms).make(rw, op)?;
+            sizes.push(as_value(rw, op, all));
         }
-        let buffer = pass.alloc(rw, op, pass.identity(tensor), &dynamic)?;
-        for (source, slice) in parts {
+        let buffer = pass.alloc(rw, op, pass.identity(tensor), &sizes)?;
+        let mut sizes = Vec::with_capacity(shape.len());
+        for dim in 0..shape.len() {
+            sizes.push(if dim == along { Index::Static(0) } else { size_of(rw, op, buffer, dim)? });
+        }
+        let mut offset = Sum::default();
+        for source in buffers.operands() {
+            let mut offsets = vec![Index::Static(0); shape.len()];
+            offsets[along] = offset.make(rw, op)?;
+            sizes[along] = size_of(rw, op, *source, along)?;
+            offset.push_composed(sizes[along]);
+            let strides = vec![Index::Static(1); shape.len()];
+            let slice = SliceModel { offsets, sizes: sizes.clone(), strides };
             let shape = source.ty().shape().unwrap_or_default();
             let view = pass.subview(rw, op, buffer, &slice, &shape)?;
-            pass.copy(rw, op, source, view)?;
+            pass.copy(rw, op, *source, view)?;
         }
         rw.replace_op(op, &[buffer]);
         Ok(())

@@ -17,25 +17,21 @@ pub(super) fn add(models: &mut OpModels) {
 
 struct Cast;
 
-/// Whether a type says nothing of strides: written-down strides count as a layout even if they are row-major.
-fn is_row_major(ty: Type) -> bool {
-    ty.as_memref().is_some_and(|m| contiguous(&m) == ty)
-}
-
 /// Whether the layout is the identity map, as MLIR asks of the source of a reshape: `strided<[1]>` is, `strided<[6, 1]>` not.
 fn has_identity_layout(ty: Type) -> bool {
     ty.memref_layout().is_some_and(|map| map.is_identity())
 }
 
-/// The buffer of a cast tensor: the new shape, with the layout of the source.
-fn cast_type(source: Type, result: Type) -> Option<Type> {
-    let memref = source.as_memref()?;
-    let shape = result.shape()?;
-    Some(if is_row_major(source) {
-        Type::memref(&shape, memref.element, memref.memory_space)
-    } else {
-        Type::strided_memref(&shape, memref.element, memref.offset, &memref.strides, memref.memory_space)
-    })
+/// The buffer of a cast tensor: the new shape, with the layout of the source. What had no rank may have any layout.
+fn cast_type(source: Type, result: Type) -> Type {
+    let space = source.memref_space();
+    match (source.shape(), result.shape()) {
+        (_, None) => Type::unranked_memref(source.element(), space),
+        (Some(_), Some(shape)) => source.memref_of_shape(&shape),
+        (None, Some(shape)) => {
+            Type::strided_memref(&shape, source.element(), DYNAMIC, &vec![DYNAMIC; shape.len()], space)
+        }
+    }
 }
 
 impl OpModel for Cast {
@@ -46,9 +42,8 @@ impl OpModel for Cast {
         vec![AliasModel::equivalent(op.result(0))]
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
-        if let Some(ty) = cast_type(types.of(op.operand(0)), op.result(0).ty()) {
-            types.set(op.result(0), ty);
-        }
+        let ty = cast_type(types.of(op.operand(0)), op.result(0).ty());
+        types.set(op.result(0), ty);
         Ok(())
     }
     fn rewrite(
@@ -56,12 +51,10 @@ impl OpModel for Cast {
         op: Op,
         buffers: &Buffers<'_>,
         rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        _pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
         let source: Value = buffers.operand(0);
-        let Some(ty) = cast_type(source.ty(), op.result(0).ty()) else {
-            return Err(pass.unsupported(op, "an unranked tensor").into());
-        };
+        let ty = cast_type(source.ty(), op.result(0).ty());
         let cast = rw.create(OpSpec::new("memref.cast", op.location()).operands(&[source]).results(&[ty]))?;
         rw.replace_op(op, &[cast.result(0)]);
         Ok(())
@@ -237,6 +230,19 @@ impl OpModel for Collapse {
     }
 }
 
+/// Whether MLIR reshapes a buffer of this type only after a copy: what is ranked must be row-major.
+fn needs_copy(source: Type) -> bool {
+    source.shape().is_some() && !has_identity_layout(source)
+}
+
+/// The buffer of a reshaped tensor: row-major, where the source is.
+fn reshaped(source: Type, result: Type) -> Type {
+    match result.shape() {
+        Some(shape) => Type::memref(&shape, result.element(), source.memref_space()),
+        None => Type::unranked_memref(result.element(), source.memref_space()),
+    }
+}
+
 /// `tensor.reshape`: the shape is a tensor, too, and is read.
 struct Reshape;
 
@@ -251,12 +257,11 @@ impl OpModel for Reshape {
         vec![AliasModel { retypes: true, ..AliasModel::equivalent(op.result(0)) }]
     }
     fn copies_for_layout(&self, op: Op, operand: usize, types: &BufferTypes<'_>) -> bool {
-        operand == 0 && !is_row_major(types.of(op.operand(0)))
+        operand == 0 && needs_copy(types.of(op.operand(0)))
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
-        let space = types.of(op.operand(0)).as_memref().and_then(|m| m.memory_space);
-        let result = op.result(0).ty();
-        types.set(op.result(0), Type::memref(&result.shape().unwrap_or_default(), result.element(), space));
+        let ty = reshaped(types.of(op.operand(0)), op.result(0).ty());
+        types.set(op.result(0), ty);
         Ok(())
     }
     fn rewrite(
@@ -266,14 +271,11 @@ impl OpModel for Reshape {
         rw: &mut ConversionRewriter,
         pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
-        let (mut source, result) = (buffers.operand(0), op.result(0).ty());
-        let (Some(memref), Some(shape)) = (source.ty().as_memref(), result.shape()) else {
-            return Err(pass.unsupported(op, "an unranked tensor").into());
-        };
-        if !is_row_major(source.ty()) {
+        let mut source = buffers.operand(0);
+        if let Some(memref) = source.ty().as_memref().filter(|_| needs_copy(source.ty())) {
             source = pass.cast_or_copy(rw, op, source, contiguous(&memref))?;
         }
-        let ty = Type::memref(&shape, memref.element, memref.memory_space);
+        let ty = reshaped(source.ty(), op.result(0).ty());
         let spec = OpSpec::new("memref.reshape", op.location()).operands(&[source, buffers.operand(1)]).results(&[ty]);
         let view = rw.create(spec)?;
         rw.replace_op(op, &[view.result(0)]);

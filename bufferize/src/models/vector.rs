@@ -4,7 +4,7 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Op, OpSpec, Region, Value};
 
 use crate::boundary::Callees;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, Index, OpModel, OpModels, ReadModel, SliceModel, SubsetModel, UseModel};
 use crate::rewrite::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
@@ -45,16 +45,43 @@ impl OpModel for Load {
 
 struct TransferWrite;
 
+fn is_masked(op: Op, rank: usize) -> bool {
+    op.num_operands() != 2 + rank || op.parent().is_some_and(|p| p.is("vector.mask"))
+}
+
+/// Whether the lanes lie along the last dimensions, in order.
+fn is_minor_identity(op: Op) -> bool {
+    op.attr("permutation_map").and_then(|a| a.as_affine_map()).is_none_or(|map| {
+        map.dim_positions().is_some_and(|p| p.iter().enumerate().all(|(i, d)| *d == i + map.num_dims() - p.len()))
+    })
+}
+
+/// The slice that a transfer writes, if it writes all of one.
+fn written(op: Op) -> Option<SliceModel> {
+    let rank = op.operand(1).ty().shape()?.len();
+    let vector = op.operand(0).ty().as_vector()?;
+    if op.operand(0).ty().is_scalable_vector()
+        || is_masked(op, rank)
+        || !is_minor_identity(op)
+        || vector.shape.len() > rank
+    {
+        return None;
+    }
+    let index = |v: &Value| v.constant_int().map_or(Index::Dynamic(*v), Index::Static);
+    let offsets = op.operands()[2..].iter().map(index).collect();
+    let lanes = vector.shape.iter().map(|n| Index::Static(*n));
+    let sizes = std::iter::repeat_n(Index::Static(1), rank - vector.shape.len()).chain(lanes).collect();
+    Some(SliceModel { offsets, sizes, strides: vec![Index::Static(1); rank] })
+}
+
 /// Whether every element of the destination is written: static shape, indices 0, no mask, the vector at least as large.
+///
+/// Differs: upstream overlooks masks that are operands, and vectors of a lower rank, and loses what they do not write.
 fn writes_everything(op: Op) -> bool {
     let destination = op.operand(1).ty();
     let (Some(shape), Some(vector)) = (destination.shape(), op.operand(0).ty().as_vector()) else { return false };
-    let masked = op.num_operands() != 2 + shape.len() || op.parent().is_some_and(|p| p.is("vector.mask"));
-    let minor_identity = op.attr("permutation_map").and_then(|a| a.as_affine_map()).is_none_or(|map| {
-        map.dim_positions().is_some_and(|p| p.iter().enumerate().all(|(i, d)| *d == i + map.num_dims() - p.len()))
-    });
-    !masked
-        && minor_identity
+    !is_masked(op, shape.len())
+        && is_minor_identity(op)
         && shape.len() == vector.shape.len()
         && op.operands()[2..].iter().all(|index| index.constant_int() == Some(0))
         && shape.iter().zip(&vector.shape).all(|(size, lanes)| *size >= 0 && lanes >= size)
@@ -70,6 +97,9 @@ impl OpModel for TransferWrite {
     }
     fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         if operand == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
+    }
+    fn subset(&self, op: Op) -> Option<SubsetModel> {
+        Some(SubsetModel::Insertion { source: 0, destination: 1, slice: Some(written(op)?) })
     }
     fn rewrite(
         &self,

@@ -1,7 +1,9 @@
 //! Elimination of new tensors: what is left, and what it saves.
 
-use crate::support::{boundaries, parse, programs, upstream};
-use monopour_bufferize::{FunctionBoundaryTypeConversion, Options, eliminate_empty_tensors, run_one_shot};
+use crate::support::{boundaries, bufferize, parse, programs, upstream, upstreams_pass};
+use monopour_bufferize::{
+    FunctionBoundaryTypeConversion, Options, eliminate_empty_tensors, empty_tensor_to_alloc_tensor, run_one_shot,
+};
 
 fn entry() -> Options {
     Options {
@@ -19,7 +21,7 @@ fn counts(text: &str) -> (usize, u32, u32) {
     module.op().verify_with_diagnostics().unwrap_or_else(|e| panic!("{e}\n{}", module.op()));
     let stats = run_one_shot(module.op(), &entry()).unwrap_or_else(|e| panic!("{e}\n{}", module.op()));
     module.op().verify_with_diagnostics().unwrap_or_else(|e| panic!("{e}\n{}", module.op()));
-    (replaced, stats.allocs, stats.copies)
+    (replaced.uses, stats.allocs, stats.copies)
 }
 
 fn named(name: &str) -> (usize, u32, u32) {
@@ -53,7 +55,7 @@ fn what_does_not_save_a_copy_is_taken_back() {
     let (_, text) = programs().into_iter().find(|(n, _)| n == "insert_reads_old").expect("program exists");
     let module = parse(&text);
     let before = module.op().to_string();
-    assert_eq!(eliminate_empty_tensors(module.op(), &entry()).expect("analyses"), 0);
+    assert_eq!(eliminate_empty_tensors(module.op(), &entry()).expect("analyses").uses, 0);
     assert_eq!(module.op().to_string(), before);
 }
 
@@ -90,3 +92,136 @@ double_buffer: 2 allocs 2 copies, upstream 2 2
 late_read: 1 allocs 1 copies, upstream 1 1
 while_loop: 0 allocs 0 copies, upstream 0 0
 ";
+
+/// What `monopour opt` asks for.
+fn upstreams_face() -> Options {
+    Options { allow_return_allocs_from_loops: true, allow_unknown_ops: true, ..boundaries() }
+}
+
+/// Programs whose tensors are eliminated, moved for, or kept.
+const ELIMINATED: &[(&str, usize)] = &[
+    // The destination and its index are computed after the use: both are moved up.
+    (
+        "func.func @f(%d: tensor<10xf32>, %i: index, %f: f32) -> tensor<10xf32> {
+            %e = tensor.empty() : tensor<5xf32>
+            %a = linalg.fill ins(%f : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+            %c5 = arith.constant 5 : index
+            %o = arith.addi %i, %c5 : index
+            %r = tensor.insert_slice %a into %d[%o] [5] [1] : tensor<5xf32> into tensor<10xf32>
+            return %r : tensor<10xf32>
+        }",
+        1,
+    ),
+    // The slice is taken where the new tensor was.
+    (
+        "func.func @f(%d: tensor<10xf32>, %c: i1, %f: f32) -> tensor<10xf32> {
+            %e = tensor.empty() : tensor<5xf32>
+            %b = scf.if %c -> tensor<5xf32> {
+                %a = linalg.fill ins(%f : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+                scf.yield %a : tensor<5xf32>
+            } else {
+                %n = tensor.empty() : tensor<5xf32>
+                scf.yield %n : tensor<5xf32>
+            }
+            %r = tensor.insert_slice %b into %d[1] [5] [1] : tensor<5xf32> into tensor<10xf32>
+            return %r : tensor<10xf32>
+        }",
+        2,
+    ),
+    // A load may not be moved.
+    (
+        "func.func @f(%d: tensor<10xf32>, %m: memref<index>, %f: f32) -> tensor<10xf32> {
+            %e = tensor.empty() : tensor<5xf32>
+            %a = linalg.fill ins(%f : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+            %o = memref.load %m[] : memref<index>
+            %r = tensor.insert_slice %a into %d[%o] [5] [1] : tensor<5xf32> into tensor<10xf32>
+            return %r : tensor<10xf32>
+        }",
+        0,
+    ),
+    // The buffer becomes a tensor, and is the only one of it from there on.
+    (
+        "func.func @f(%m: memref<5xf32>, %f: f32) {
+            %e = tensor.empty() : tensor<5xf32>
+            %a = linalg.fill ins(%f : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+            bufferization.materialize_in_destination %a in restrict writable %m : (tensor<5xf32>, memref<5xf32>) -> ()
+            return
+        }",
+        1,
+    ),
+    // The source itself is new; so are the elements that are copied.
+    (
+        "func.func @f(%d: tensor<10xf32>, %u: tensor<5xf32>, %f: f32) -> (tensor<10xf32>, tensor<5xf32>) {
+            %e = tensor.empty() : tensor<5xf32>
+            %r = tensor.insert_slice %e into %d[0] [5] [1] : tensor<5xf32> into tensor<10xf32>
+            %a = linalg.fill ins(%f : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+            %c = linalg.copy ins(%a : tensor<5xf32>) outs(%u : tensor<5xf32>) -> tensor<5xf32>
+            return %r, %c : tensor<10xf32>, tensor<5xf32>
+        }",
+        2,
+    ),
+    // Another shape, and sizes that are known on one side only.
+    (
+        "func.func @f(%d: tensor<5x6x128xf32>, %u: tensor<256xf32>, %f: f32) -> (tensor<5x6x128xf32>, tensor<256xf32>) {
+            %e = tensor.empty() : tensor<128xf32>
+            %a = linalg.fill ins(%f : f32) outs(%e : tensor<128xf32>) -> tensor<128xf32>
+            %b = tensor.expand_shape %a [[0, 1, 2]] output_shape [1, 1, 128] : tensor<128xf32> into tensor<1x1x128xf32>
+            %r = tensor.insert_slice %b into %d[2, 3, 0] [1, 1, 128] [1, 1, 1]
+                : tensor<1x1x128xf32> into tensor<5x6x128xf32>
+            %n = arith.constant 128 : index
+            %g = tensor.empty(%n) : tensor<?xf32>
+            %h = linalg.fill ins(%f : f32) outs(%g : tensor<?xf32>) -> tensor<?xf32>
+            %i = tensor.cast %h : tensor<?xf32> to tensor<128xf32>
+            %s = tensor.insert_slice %i into %u[2] [128] [1] : tensor<128xf32> into tensor<256xf32>
+            return %r, %s : tensor<5x6x128xf32>, tensor<256xf32>
+        }",
+        1,
+    ),
+];
+
+#[test]
+fn upstreams_face_eliminates_what_upstream_eliminates() {
+    for (text, uses) in ELIMINATED {
+        let module = parse(text);
+        let done = eliminate_empty_tensors(module.op(), &upstreams_face()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(module.op().to_string(), upstreams_pass(text, "-eliminate-empty-tensors"));
+        assert_eq!(done.uses, *uses, "{text}");
+        assert!(done.in_place > 0, "our analysis decided: {text}");
+    }
+}
+
+#[test]
+fn with_extensions_reshapes_are_followed_and_nothing_is_left_to_copy() {
+    let shapes = "func.func @f(%d: tensor<5x6x128xf32> {monopour.donate}, %f: f32) -> tensor<5x6x128xf32> {
+        %e = tensor.empty() : tensor<128xf32>
+        %a = linalg.fill ins(%f : f32) outs(%e : tensor<128xf32>) -> tensor<128xf32>
+        %b = tensor.expand_shape %a [[0, 1, 2]] output_shape [1, 1, 128] : tensor<128xf32> into tensor<1x1x128xf32>
+        %r = tensor.insert_slice %b into %d[2, 3, 0] [1, 1, 128] [1, 1, 1]
+            : tensor<1x1x128xf32> into tensor<5x6x128xf32>
+        return %r : tensor<5x6x128xf32>
+    }";
+    assert_eq!(counts(shapes), (1, 0, 0));
+    let collapsed = "func.func @f(%d: tensor<100xf32> {monopour.donate}, %f: f32) -> tensor<100xf32> {
+        %e = tensor.empty() : tensor<4x8xf32>
+        %a = linalg.fill ins(%f : f32) outs(%e : tensor<4x8xf32>) -> tensor<4x8xf32>
+        %b = tensor.collapse_shape %a [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>
+        %r = tensor.insert_slice %b into %d[7] [32] [1] : tensor<32xf32> into tensor<100xf32>
+        return %r : tensor<100xf32>
+    }";
+    assert_eq!(counts(collapsed), (1, 0, 0));
+    assert_eq!(counts(ELIMINATED[3].0), (1, 0, 0));
+}
+
+#[test]
+fn new_tensors_become_allocations() {
+    let text = "func.func @f(%n: index) -> (tensor<?x4xf32>, tensor<2xi1>) {
+        %0 = tensor.empty(%n) : tensor<?x4xf32>
+        %1 = tensor.empty() : tensor<2xi1>
+        return %0, %1 : tensor<?x4xf32>, tensor<2xi1>
+    }";
+    let module = parse(text);
+    assert_eq!(empty_tensor_to_alloc_tensor(module.op()).expect("replaces"), 2);
+    assert_eq!(module.op().to_string(), upstreams_pass(text, "-empty-tensor-to-alloc-tensor"));
+    let (_, stats) = bufferize(&module.op().to_string(), &boundaries()).expect("bufferizes");
+    assert_eq!(stats.allocs, 2);
+}

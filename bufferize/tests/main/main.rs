@@ -3,6 +3,7 @@
 mod calls;
 mod control;
 mod decisions;
+mod dialects;
 mod differences;
 mod differential;
 mod eliminate;

@@ -30,8 +30,13 @@ pub fn bufferize(text: &str, options: &Options) -> Result<(Module, Stats), Diagn
 
 /// Upstream's output, reprinted by us so that both texts come from one printer.
 pub fn upstream(text: &str, options: &str) -> String {
+    upstreams_pass(text, &format!("-one-shot-bufferize={options}"))
+}
+
+/// As [`upstream`], of another pass.
+pub fn upstreams_pass(text: &str, pass: &str) -> String {
     let mut child = Command::new("mlir-opt-22")
-        .arg(format!("-one-shot-bufferize={options}"))
+        .arg(pass)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

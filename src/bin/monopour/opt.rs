@@ -10,7 +10,13 @@ pub fn run(args: &[String]) -> i32 {
 }
 
 /// Passes that are monopour's own.
-const PASSES: &[OverridePass] = &[ONE_SHOT_BUFFERIZE, FINALIZING_BUFFERIZE, OWNERSHIP_BASED_BUFFER_DEALLOCATION];
+const PASSES: &[OverridePass] = &[
+    ONE_SHOT_BUFFERIZE,
+    FINALIZING_BUFFERIZE,
+    ELIMINATE_EMPTY_TENSORS,
+    EMPTY_TENSOR_TO_ALLOC_TENSOR,
+    OWNERSHIP_BASED_BUFFER_DEALLOCATION,
+];
 
 const ONE_SHOT_BUFFERIZE: OverridePass = OverridePass {
     argument: "one-shot-bufferize",
@@ -31,6 +37,30 @@ const FINALIZING_BUFFERIZE: OverridePass = OverridePass {
     options: &[],
     statistics: &[StatisticSpec { name: "num-folded", help: "number of to_buffer operations folded" }],
     run: finalizing_bufferize,
+};
+
+const ELIMINATE_EMPTY_TENSORS: OverridePass = OverridePass {
+    argument: "eliminate-empty-tensors",
+    help: "Computes what is inserted into a tensor right in its place",
+    options: &[flag(
+        "extensions",
+        false,
+        "what goes beyond upstream: only what saves copies, through reshapes as well",
+    )],
+    statistics: &[
+        StatisticSpec { name: "num-tensor-in-place", help: "number of in-place tensor operands" },
+        StatisticSpec { name: "num-tensor-out-of-place", help: "number of out-of-place tensor operands" },
+        StatisticSpec { name: "num-eliminated", help: "number of uses of tensor.empty that are gone" },
+    ],
+    run: eliminate_empty_tensors,
+};
+
+const EMPTY_TENSOR_TO_ALLOC_TENSOR: OverridePass = OverridePass {
+    argument: "empty-tensor-to-alloc-tensor",
+    help: "Replaces tensor.empty by bufferization.alloc_tensor",
+    options: &[],
+    statistics: &[StatisticSpec { name: "num-replaced", help: "number of tensor.empty operations replaced" }],
+    run: empty_tensor_to_alloc_tensor,
 };
 
 const OWNERSHIP_BASED_BUFFER_DEALLOCATION: OverridePass = OverridePass {
@@ -106,6 +136,26 @@ fn one_shot_bufferize(module: Op, given: &PassOptions, counts: &mut [u64]) -> Re
 
 fn finalizing_bufferize(op: Op, _: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {
     counts[0] = u64::from(monopour_bufferize::finalize(op)?.folded);
+    Ok(())
+}
+
+fn eliminate_empty_tensors(op: Op, given: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {
+    let options = monopour_bufferize::Options {
+        allow_return_allocs_from_loops: true,
+        allow_unknown_ops: true,
+        bufferize_function_boundaries: op.is("builtin.module"),
+        extensions: given.flag("extensions"),
+        ..monopour_bufferize::Options::default()
+    };
+    let done = monopour_bufferize::eliminate_empty_tensors(op, &options)?;
+    let made = [done.in_place, done.out_of_place, done.uses];
+    counts.iter_mut().zip(made).for_each(|(count, made)| *count = made as u64);
+    Ok(())
+}
+
+fn empty_tensor_to_alloc_tensor(op: Op, _given: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {
+    let replaced = monopour_bufferize::empty_tensor_to_alloc_tensor(op)?;
+    counts.iter_mut().for_each(|count| *count = replaced as u64);
     Ok(())
 }
 

@@ -1,0 +1,140 @@
+//! Which new tensors a tensor is computed in: back from a value through operations that keep the buffer.
+//!
+//! Each value is looked at once, however many insertions it flows into: the answer for a value is kept, and shared where
+//! a value has one source.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use monopour_analysis::facts::{Relation, Source};
+use monopour_analysis::index::{OperandId, ValueId};
+use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis};
+use monopour_ir::Op;
+
+use crate::collect::Collected;
+
+/// A use of a new tensor, and the reshapes between it and the value that was asked about, the last one first.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) operand: OperandId,
+    pub(crate) reshapes: Option<Rc<Reshapes>>,
+}
+
+/// A list of reshapes that shares its tail.
+pub(crate) struct Reshapes {
+    pub(crate) op: Op,
+    pub(crate) before: Option<Rc<Reshapes>>,
+}
+
+type Origins = Rc<[Origin]>;
+
+/// Answers of one function.
+pub(crate) struct EmptyOrigins<'a> {
+    collected: &'a Collected,
+    decisions: &'a Decisions,
+    /// Every way back has to end in a new tensor, without a copy; reshapes are followed.
+    certain: bool,
+    known: HashMap<ValueId, Known>,
+}
+
+enum Known {
+    /// Its sources are being looked at: a value that comes from itself.
+    Started,
+    /// None if a way back ends elsewhere, and no way may.
+    Done(Option<Origins>),
+}
+
+impl<'a> EmptyOrigins<'a> {
+    /// `certain`: all ways back count and must end in new tensors; else those that do count.
+    pub(crate) fn new(collected: &'a Collected, decisions: &'a Decisions, certain: bool) -> Self {
+        Self { collected, decisions, certain, known: HashMap::new() }
+    }
+
+    /// The uses of new tensors that `value` is computed in; a new tensor itself is computed in none.
+    pub(crate) fn of(&mut self, value: ValueId) -> Option<Origins> {
+        let mut stack = vec![value];
+        while let Some(at) = stack.last().copied() {
+            match self.known.get(&at) {
+                Some(Known::Done(_)) => {
+                    stack.pop();
+                }
+                Some(Known::Started) => {
+                    stack.pop();
+                    let found = self.combine(at);
+                    self.known.insert(at, Known::Done(found));
+                }
+                None => {
+                    self.known.insert(at, Known::Started);
+                    for source in self.collected.facts.sources(at).iter().filter(|s| self.is_followed(at, s)) {
+                        let next = self.collected.facts.operands()[source.operand].value;
+                        if !self.is_empty(next) && !self.known.contains_key(&next) {
+                            stack.push(next);
+                        }
+                    }
+                }
+            }
+        }
+        match self.known.get(&value) {
+            Some(Known::Done(found)) => found.clone(),
+            _ => None,
+        }
+    }
+
+    fn combine(&self, value: ValueId) -> Option<Origins> {
+        let sources = self.collected.facts.sources(value);
+        let mut found: Vec<Origin> = Vec::new();
+        let mut shared = None;
+        for source in sources {
+            let next = self.collected.facts.operands()[source.operand].value;
+            let origins = match (self.is_followed(value, source), self.known.get(&next)) {
+                (true, _) if self.is_empty(next) => {
+                    Some(Rc::from([Origin { operand: source.operand, reshapes: None }]))
+                }
+                (true, Some(Known::Done(origins))) => origins.clone(),
+                _ => None,
+            };
+            match origins {
+                Some(origins) if sources.len() == 1 && !source.retypes => shared = Some(origins),
+                Some(origins) => found.extend(origins.iter().map(|o| self.through(source, o))),
+                None if self.certain => return None,
+                None => {}
+            }
+        }
+        if self.certain && sources.is_empty() {
+            return None;
+        }
+        shared.or_else(|| Some(found.into()))
+    }
+
+    fn through(&self, source: &Source, origin: &Origin) -> Origin {
+        let op = self.collected.operands[source.operand].op;
+        let reshapes = if source.retypes {
+            Some(Rc::new(Reshapes { op, before: origin.reshapes.clone() }))
+        } else {
+            origin.reshapes.clone()
+        };
+        Origin { operand: origin.operand, reshapes }
+    }
+
+    fn is_empty(&self, value: ValueId) -> bool {
+        self.collected.values[value].defining_op().is_some_and(|op| op.is("tensor.empty"))
+    }
+
+    fn is_followed(&self, _value: ValueId, source: &Source) -> bool {
+        let used = self.collected.operands[source.operand];
+        let reshape = ["tensor.expand_shape", "tensor.collapse_shape"].contains(&used.op.name());
+        if source.retypes && !(self.certain && reshape) {
+            return false;
+        }
+        // A new buffer without contents is no reason to stop: it is what is to be replaced.
+        let stays = self.decisions.copy(source.operand).is_none_or(|c| !c.contents && c.result.is_none());
+        (stays || !self.certain)
+            && match source.relation {
+                Relation::Equivalent => true,
+                Relation::Unknown => false,
+                Relation::EquivalentIf { first, second } => {
+                    [Some(first), second].into_iter().flatten().all(|(a, b)| self.decisions.are_equivalent(a, b))
+                }
+            }
+    }
+}

@@ -1,0 +1,31 @@
+//! Make an allocation of each new tensor: `tensor.empty` becomes `bufferization.alloc_tensor`.
+//!
+//! ```text
+//! %e = tensor.empty(%n) : tensor<?xf32>    ==>    %e = bufferization.alloc_tensor(%n) : tensor<?xf32>
+//! ```
+//!
+//! Nothing is analysed. What is an allocation is no longer eliminated.
+//! Source: MLIR's `empty-tensor-to-alloc-tensor`, LLVM 22.
+
+use monopour_ir::{Attr, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter};
+
+/// Replaces all in `root`; says how many.
+///
+/// # Errors
+/// What MLIR says of the operation.
+pub fn empty_tensor_to_alloc_tensor(root: Op) -> Result<usize, Diagnostics> {
+    let mut rw = Rewriter::new(root.context());
+    let empties = root.find_all("tensor.empty");
+    for empty in &empties {
+        rw.set_point(InsertionPoint::Before(*empty));
+        let sizes = empty.operands();
+        let segments = [i32::try_from(sizes.len()).unwrap_or(i32::MAX), 0, 0];
+        let spec = OpSpec::new("bufferization.alloc_tensor", empty.location())
+            .operands(&sizes)
+            .results(&[empty.result(0).ty()])
+            .attr("operandSegmentSizes", Attr::dense_i32(root.context(), &segments));
+        let made = rw.create(spec)?;
+        rw.replace_op(*empty, &made.results());
+    }
+    Ok(empties.len())
+}

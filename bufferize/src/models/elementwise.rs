@@ -1,0 +1,103 @@
+//! Operations that on tensors are the operation on their elements, position by position (`arith.addf`, `math.exp`).
+//!
+//! ```text
+//! %r = arith.addf %a, %b : tensor<4xf32>
+//!   ==>
+//! %m = memref.alloc() : memref<4xf32>
+//! linalg.generic ins(%a, %b : memref<4xf32>, memref<4xf32>) outs(%m : memref<4xf32>) { %s = arith.addf %x, %y : f32 .. }
+//! ```
+//!
+//! Asked with `extensions` only: upstream refuses them. An `arith.select` by one bit is no such operation.
+//! Limits: unranked tensors are not described (B0101).
+
+use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::{AffineMap, Attr, Block, InsertionPoint, Op, OpSpec, Region, Value, interfaces};
+
+use crate::boundary::Callees;
+use crate::op_model::{AliasModel, Buffers, OpModel, ResultModel, UseModel};
+use crate::rewrite::Rewriting;
+
+/// Reads its operands into new buffers.
+pub(crate) struct Elementwise;
+
+/// Whether the operation is element-wise on ranked tensors.
+pub(crate) fn describes(op: Op) -> bool {
+    let ranked = |v: Value| !v.ty().is_tensor() || v.ty().as_tensor().is_some();
+    op.num_results() > 0
+        && op.result(0).ty().is_tensor()
+        && !(op.is("arith.select") && !op.operand(0).ty().is_tensor())
+        && op.operands().into_iter().chain(op.results()).all(ranked)
+        && interfaces::is_elementwise(op)
+}
+
+impl OpModel for Elementwise {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::READ
+    }
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
+    }
+    fn result(&self, _op: Op, _result: usize) -> ResultModel {
+        ResultModel { allocates: true, ..ResultModel::default() }
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let is_tensor = |i: &usize| op.operand(*i).ty().is_tensor();
+        let inputs: Vec<usize> = (0..op.num_operands()).filter(is_tensor).collect();
+        let Some(first) = inputs.first().map(|i| buffers.operand(*i)) else {
+            return Err(pass.unsupported(op, "no tensor operand").into());
+        };
+        let mut outputs = Vec::new();
+        for result in op.results() {
+            let sizes = pass.dynamic_sizes(rw, op, first)?;
+            outputs.push(pass.alloc(rw, op, pass.identity(result.ty()), &sizes)?);
+        }
+        let memrefs: Vec<Value> = inputs.iter().map(|i| buffers.operand(*i)).chain(outputs.iter().copied()).collect();
+        let generic = loop_over(rw, op, &memrefs, inputs.len())?;
+        let body = generic.body().expect("invariant: made with one block");
+        rw.set_point(InsertionPoint::End(body));
+        let mut elements = body.args().into_iter();
+        let scalars: Vec<Value> = op
+            .operands()
+            .into_iter()
+            .map(|v| if v.ty().is_tensor() { elements.next().unwrap_or(v) } else { v })
+            .collect();
+        let results: Vec<_> = op.results().iter().map(|r| r.ty().element()).collect();
+        let attrs = op.attrs();
+        let mut scalar = OpSpec::new(op.name(), op.location()).operands(&scalars).results(&results);
+        for (name, value) in &attrs {
+            scalar = scalar.attr(name, *value);
+        }
+        let scalar = rw.create(scalar)?;
+        rw.create(OpSpec::new("linalg.yield", op.location()).operands(&scalar.results()))?;
+        rw.replace_op(op, &outputs);
+        Ok(())
+    }
+}
+
+/// `linalg.generic` over memrefs of one shape, the first `inputs` of which are read; its block is empty.
+fn loop_over(rw: &mut ConversionRewriter, op: Op, memrefs: &[Value], inputs: usize) -> Result<Op, Declined> {
+    let cx = rw.context();
+    let rank = op.result(0).ty().shape().unwrap_or_default().len();
+    let arguments: Vec<_> = memrefs.iter().map(|m| (m.ty().element(), op.location())).collect();
+    let region = Region::new();
+    region.append(Block::new(&arguments));
+    let Some(parallel) = Attr::parse(cx, "#linalg.iterator_type<parallel>") else {
+        return Err(Declined::no_match("linalg is not loaded"));
+    };
+    let maps = vec![AffineMap::identity(cx, rank).to_attr(); memrefs.len()];
+    let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+    let segments = [count(inputs), count(memrefs.len() - inputs)];
+    let spec = OpSpec::new("linalg.generic", op.location())
+        .operands(memrefs)
+        .attr("indexing_maps", Attr::array(cx, &maps))
+        .attr("iterator_types", Attr::array(cx, &vec![parallel; rank]))
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
+        .region(region);
+    Ok(rw.create(spec)?)
+}

@@ -1,0 +1,104 @@
+//! `ml_program`: globals on tensors become globals on memrefs, loads become views of them, stores become copies.
+//!
+//! Differs from upstream: a store reads the tensor that it stores. Upstream's does not, and may store undefined contents.
+
+use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::{Attr, Op, OpSpec};
+
+use super::no_uses;
+use crate::boundary::Callees;
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, UseModel};
+use crate::rewrite::Rewriting;
+
+pub(super) fn add(models: &mut OpModels) {
+    models.add("ml_program.global", Global);
+    models.add("ml_program.global_load", GlobalLoad);
+    models.add("ml_program.global_store", GlobalStore);
+}
+
+/// The tensor is named by attributes only.
+struct Global;
+
+impl OpModel for Global {
+    no_uses!();
+    fn rewrite(
+        &self,
+        op: Op,
+        _buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let Some(tensor) = op.attr("type").and_then(|a| a.as_type()) else {
+            return Err(Declined::no_match("a global without a type"));
+        };
+        let Some(value) = op.attr("value") else {
+            return Err(pass.refuse(op, "global op must have a value", "no value").into());
+        };
+        // An external value has no form as the value of a memref.
+        let known = value.is_dense_elements() || value.is_resource();
+        let mut spec = OpSpec::new("memref.global", op.location()).attr("type", Attr::ty(pass.identity(tensor)));
+        for name in ["sym_name", "sym_visibility"] {
+            if let Some(kept) = op.attr(name) {
+                spec = spec.attr(name, kept);
+            }
+        }
+        if known {
+            spec = spec.attr("initial_value", value);
+        }
+        if op.attr("is_mutable").is_none() {
+            spec = spec.attr("constant", Attr::unit(rw.context()));
+        }
+        rw.create(spec)?;
+        rw.replace_op(op, &[]);
+        Ok(())
+    }
+}
+
+struct GlobalLoad;
+
+impl OpModel for GlobalLoad {
+    no_uses!();
+    fn result(&self, _op: Op, _result: usize) -> ResultModel {
+        ResultModel { writable: false, ..ResultModel::default() }
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        _buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let Some(name) = op.attr("global") else { return Err(Declined::no_match("a load without a name")) };
+        let ty = pass.identity(op.result(0).ty());
+        let get = OpSpec::new("memref.get_global", op.location()).results(&[ty]).attr("name", name);
+        let get = rw.create(get)?;
+        rw.replace_op(op, &[get.result(0)]);
+        Ok(())
+    }
+}
+
+struct GlobalStore;
+
+impl OpModel for GlobalStore {
+    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        UseModel::READ
+    }
+    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        vec![]
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        buffers: &Buffers<'_>,
+        rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let Some(name) = op.attr("global") else { return Err(Declined::no_match("a store without a name")) };
+        let ty = pass.identity(op.operand(0).ty());
+        let get = OpSpec::new("memref.get_global", op.location()).results(&[ty]).attr("name", name);
+        let get = rw.create(get)?;
+        pass.copy(rw, op, buffers.operand(0), get.result(0))?;
+        rw.replace_op(op, &[]);
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! `sparse_tensor`: analysed like other operations, and refused: only the sparsifier knows their memory.
+
+use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::{Diagnostics, Op};
+
+use crate::boundary::Callees;
+use crate::buffer_type::BufferTypes;
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, ResultModel, UseModel};
+use crate::rewrite::Rewriting;
+
+/// Operations with results of their own, or none.
+const READING: &[&str] = &[
+    "concatenate",
+    "convert",
+    "coordinates",
+    "coordinates_buffer",
+    "disassemble",
+    "foreach",
+    "new",
+    "number_of_entries",
+    "positions",
+    "values",
+];
+
+pub(super) fn add(models: &mut OpModels) {
+    for name in READING {
+        models.add(&format!("sparse_tensor.{name}"), Sparse { passes_on: Passes::Nothing });
+    }
+    models.add("sparse_tensor.load", Sparse { passes_on: Passes::Operand });
+    models.add("sparse_tensor.assemble", Sparse { passes_on: Passes::Parts });
+}
+
+/// What becomes of the operands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passes {
+    /// They are read.
+    Nothing,
+    /// The result is the operand.
+    Operand,
+    /// The result is made of them.
+    Parts,
+}
+
+struct Sparse {
+    passes_on: Passes,
+}
+
+impl OpModel for Sparse {
+    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+        // The buffers that a tensor is taken apart into follow the tensor.
+        let writes = op.is("sparse_tensor.disassemble") && operand > 0;
+        let reads = if self.passes_on == Passes::Nothing && !writes { ReadModel::Yes } else { ReadModel::No };
+        UseModel { reads, writes, ..UseModel::NONE }
+    }
+    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        match self.passes_on {
+            Passes::Operand => vec![AliasModel::equivalent(op.result(0))],
+            Passes::Parts => vec![AliasModel::unknown(op.result(0))],
+            Passes::Nothing if op.is("sparse_tensor.disassemble") && operand > 0 => {
+                let result = op.results().into_iter().nth(operand - 1);
+                result.filter(|r| r.ty().is_tensor()).map(AliasModel::equivalent).into_iter().collect()
+            }
+            Passes::Nothing => vec![],
+        }
+    }
+    fn result(&self, op: Op, _result: usize) -> ResultModel {
+        let name = op.name();
+        let allocates = ["convert", "concatenate", "new"].iter().any(|n| name.ends_with(n));
+        ResultModel { allocates, ..ResultModel::default() }
+    }
+    fn buffer_types(&self, _op: Op, _types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+        Ok(())
+    }
+    fn rewrite(
+        &self,
+        op: Op,
+        _buffers: &Buffers<'_>,
+        _rw: &mut ConversionRewriter,
+        pass: &Rewriting<'_>,
+    ) -> Result<(), Declined> {
+        let upstream = "sparse_tensor ops must be bufferized with the sparsifier";
+        Err(pass.refuse(op, upstream, "a sparse tensor").with_help("run the sparsifier before").into())
+    }
+}

@@ -1,0 +1,296 @@
+//! Make, before an insertion, the part of its destination that it will overwrite.
+//!
+//! ```text
+//! %r = tensor.insert_slice %a into %d[8] [4] [1]     %s = tensor.extract_slice %d[8] [4] [1]
+//! linalg.copy ins(%a) outs(%d)                       %d itself
+//! materialize_in_destination %a in %m (a memref)     %s = bufferization.to_tensor %m restrict writable
+//! ```
+//!
+//! Requires: tensors. Ensures: what is made dominates the use that it is for; every change is an [`Edit`], and can be undone.
+//! Operations that the part is made from are moved up, if they are pure and that is all that is missing.
+//! Source: MLIR's `SubsetInsertionOpInterface` and `eliminate-empty-tensors`, LLVM 22.
+
+use std::collections::HashSet;
+
+use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value, interfaces};
+
+use crate::block_order::BlockOrder;
+
+/// How many operations may be moved for one destination: beyond it, the moves cost more than they can save.
+const MOST_MOVES: usize = 64;
+
+/// What was done to the IR, in order.
+pub(crate) enum Edit {
+    /// An operand was replaced.
+    Use {
+        /// The operand.
+        used: Use,
+        /// What it was.
+        old: Value,
+        /// For which insertion.
+        insertion: Op,
+    },
+    /// An operation was made.
+    Made(Op),
+    /// An operation was moved up from before this one.
+    Moved {
+        /// The operation.
+        op: Op,
+        /// What came after it.
+        next: Op,
+    },
+    /// The unit attribute `restrict` was taken from an operation: another one has it now.
+    Released(Op),
+}
+
+/// Takes changes back, the last one first.
+pub(crate) fn undo(rw: &mut Rewriter, order: &mut BlockOrder, edits: Vec<Edit>) {
+    for edit in edits.into_iter().rev() {
+        match edit {
+            Edit::Use { used, old, .. } => rw.set_operand(used.op, used.index, old),
+            Edit::Made(op) => {
+                // Its address may be used again.
+                order.forget();
+                rw.erase(op);
+            }
+            Edit::Moved { op, next } => {
+                order.forget();
+                rw.move_before(op, next);
+            }
+            Edit::Released(op) => rw.set_attr(op, "restrict", Attr::unit(rw.context())),
+        }
+    }
+}
+
+/// The positions of source and destination of an operation that overwrites a part of a tensor or buffer by a tensor.
+pub(crate) fn insertion_operands(op: Op) -> Option<(usize, usize)> {
+    let known = ["tensor.insert_slice", "tensor.parallel_insert_slice", "bufferization.materialize_in_destination"]
+        .contains(&op.name());
+    (known || (op.is("linalg.copy") && op.num_results() == 1)).then_some((0, 1))
+}
+
+/// The operands that the part is made from.
+pub(crate) fn needed_values(insertion: Op) -> Vec<Value> {
+    let skipped = usize::from(!insertion.is("linalg.copy"));
+    let all = insertion.operands();
+    // Of a copy only the destination; of others everything but the source, which comes first.
+    if skipped == 0 { all[1..2].to_vec() } else { all[1..].to_vec() }
+}
+
+/// The part of the destination, at the insertion point; none if it cannot be had.
+///
+/// # Errors
+/// What MLIR says of the operation.
+pub(crate) fn extract(rw: &mut Rewriter, insertion: Op, edits: &mut Vec<Edit>) -> Result<Option<Value>, Diagnostics> {
+    match insertion.name() {
+        "linalg.copy" => Ok(Some(insertion.operand(1))),
+        "bufferization.materialize_in_destination" => whole(rw, insertion, edits),
+        _ => {
+            // The part has the encoding of the source, and must have that of the destination.
+            let encoding = |i: usize| insertion.operand(i).ty().as_tensor().map(|t| t.encoding);
+            if encoding(0) == encoding(1) { slice(rw, insertion, edits).map(Some) } else { Ok(None) }
+        }
+    }
+}
+
+fn whole(rw: &mut Rewriter, insertion: Op, edits: &mut Vec<Edit>) -> Result<Option<Value>, Diagnostics> {
+    let destination = insertion.operand(1);
+    if destination.ty().is_tensor() {
+        return Ok(Some(destination));
+    }
+    // Only one tensor may be the buffer, and from now on it is the one that is made here.
+    if insertion.attr("restrict").is_none() || destination.ty().shape().is_none() {
+        return Ok(None);
+    }
+    let unit = Attr::unit(rw.context());
+    let spec = OpSpec::new("bufferization.to_tensor", insertion.location())
+        .operands(&[destination])
+        .results(&[insertion.operand(0).ty()])
+        .attr("restrict", unit)
+        .attr("writable", unit);
+    let tensor = rw.create(spec)?;
+    edits.push(Edit::Made(tensor));
+    rw.remove_attr(insertion, "restrict");
+    edits.push(Edit::Released(insertion));
+    Ok(Some(tensor.result(0)))
+}
+
+fn slice(rw: &mut Rewriter, insertion: Op, edits: &mut Vec<Edit>) -> Result<Value, Diagnostics> {
+    let mut segments = insertion.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
+    segments.remove(0);
+    let segments: Vec<i32> = segments.into_iter().map(|n| i32::try_from(n).unwrap_or(0)).collect();
+    let operands = needed_values(insertion);
+    let ty = insertion.operand(0).ty();
+    let mut spec = OpSpec::new("tensor.extract_slice", insertion.location()).operands(&operands).results(&[ty]);
+    for name in ["static_offsets", "static_sizes", "static_strides"] {
+        if let Some(numbers) = insertion.attr(name) {
+            spec = spec.attr(name, numbers);
+        }
+    }
+    spec = spec.attr("operandSegmentSizes", Attr::dense_i32(rw.context(), &segments));
+    let slice = rw.create(spec)?;
+    edits.push(Edit::Made(slice));
+    Ok(slice.result(0))
+}
+
+/// Where the part can be made for `used`, which is a use of the result of `empty`: where that is, or right behind a needed value.
+pub(crate) fn point_behind(order: &mut BlockOrder, empty: Op, used: Use, needed: &[Value]) -> Option<InsertionPoint> {
+    let behind = |value: &Value| match (value.defining_op(), value.block()) {
+        (Some(op), _) => op.next().map(InsertionPoint::Before),
+        (None, Some(block)) => block.first_op().map(InsertionPoint::Before),
+        (None, None) => None,
+    };
+    let points = std::iter::once(Some(InsertionPoint::Before(empty))).chain(needed.iter().map(behind)).flatten();
+    points.into_iter().find(|point| {
+        let InsertionPoint::Before(at) = point else { return false };
+        needed.iter().all(|v| is_there(order, *v, *at)) && (*at == used.op || dominates(order, *at, used.op))
+    })
+}
+
+/// Moves what the needed values are computed from before the operation; whether all are there now.
+///
+/// Nothing is moved if something cannot be.
+pub(crate) fn move_before_use(
+    rw: &mut Rewriter,
+    order: &mut BlockOrder,
+    user: Op,
+    needed: &[Value],
+    edits: &mut Vec<Edit>,
+) -> bool {
+    let mut moves = Vec::new();
+    if !needed.iter().all(|v| plan_moves(order, *v, user, &mut moves)) {
+        return false;
+    }
+    let planned: Option<Vec<(Op, Op)>> =
+        moves.into_iter().map(|op| Some((op, ancestor_in_block_of(user, op)?))).collect();
+    let Some(planned) = planned.filter(|all| all.iter().all(|(op, _)| op.next().is_some())) else { return false };
+    for (op, anchor) in planned {
+        if let Some(next) = op.next() {
+            order.move_before(op, anchor);
+            rw.move_before(op, anchor);
+            edits.push(Edit::Moved { op, next });
+        }
+    }
+    true
+}
+
+/// Whether `value` is there right before `at`.
+fn is_there(order: &mut BlockOrder, value: Value, at: Op) -> bool {
+    match (value.defining_op(), value.block()) {
+        (Some(op), _) => op != at && dominates(order, op, at),
+        (None, Some(block)) => encloses(block, at).is_some_and(|inner| {
+            inner.block() == Some(block) || inner.block().is_some_and(|other| block_dominates(block, other))
+        }),
+        (None, None) => false,
+    }
+}
+
+/// Whether `first` is executed before `second`, on every way to `second`; false for the op itself and what is in it.
+fn dominates(order: &mut BlockOrder, first: Op, second: Op) -> bool {
+    let Some(block) = first.block() else { return false };
+    let Some(anchor) = encloses(block, second) else { return false };
+    match anchor.block() {
+        Some(other) if other == block => anchor != first && order.is_before(first, anchor),
+        Some(other) => block_dominates(block, other),
+        None => false,
+    }
+}
+
+/// The operation in the region of `block` that is `inner` or holds it.
+fn encloses(block: Block, inner: Op) -> Option<Op> {
+    let region = block.region();
+    let mut at = inner;
+    while at.block().and_then(|b| b.region()) != region {
+        at = at.parent()?;
+    }
+    Some(at)
+}
+
+/// Whether every way from the region's entry to `to` goes through `block`.
+fn block_dominates(block: Block, to: Block) -> bool {
+    let Some(entry) = block.region().and_then(|r| r.entry()) else { return false };
+    if block == entry || block == to {
+        return true;
+    }
+    let (mut reached, mut waiting) = (HashSet::from([entry]), vec![entry]);
+    while let Some(at) = waiting.pop() {
+        if at == to {
+            return false;
+        }
+        waiting.extend(at.successors().into_iter().filter(|next| *next != block && reached.insert(*next)));
+    }
+    true
+}
+
+/// The operation in the block of `op` that is `inner` or holds it.
+fn ancestor_in_block_of(inner: Op, op: Op) -> Option<Op> {
+    let mut at = inner;
+    while at.block() != op.block() {
+        at = at.parent()?;
+    }
+    Some(at)
+}
+
+/// Whether `value` is there before `user`, once the operations in `moves` have been moved; appends to them, in order.
+fn plan_moves(order: &mut BlockOrder, value: Value, user: Op, moves: &mut Vec<Op>) -> bool {
+    let Some(op) = value.defining_op().filter(|op| !moves.contains(op)) else {
+        return value.defining_op().is_some() || is_there(order, value, user);
+    };
+    if is_there(order, value, user) {
+        return true;
+    }
+    let Some(anchor) = ancestor_in_block_of(user, op).filter(|anchor| *anchor != op) else { return false };
+    let movable = op.regions().is_empty() && interfaces::is_pure(op) && moves.len() < MOST_MOVES;
+    if !movable || !op.operands().into_iter().all(|v| plan_moves(order, v, anchor, moves)) {
+        return false;
+    }
+    moves.push(op);
+    true
+}
+
+/// The same elements in the shape that they had before a reshape: `value` has the type of the reshape's result.
+///
+/// None where the buffer of `value` need not have a layout that allows it.
+///
+/// # Errors
+/// What MLIR says of the operation.
+pub(crate) fn reshape_back(
+    rw: &mut Rewriter,
+    reshape: Op,
+    value: Value,
+    edits: &mut Vec<Edit>,
+) -> Result<Option<Value>, Diagnostics> {
+    let (from, to) = (reshape.result(0).ty(), reshape.operand(0).ty());
+    let (Some(shape), Some(groups)) = (to.shape(), reshape.attr("reassociation")) else { return Ok(None) };
+    let made = if reshape.is("tensor.expand_shape") {
+        if !(value.ty() == from && is_of_units(reshape)) {
+            return Ok(None);
+        }
+        OpSpec::new("tensor.collapse_shape", reshape.location())
+    } else {
+        if value.ty() != from || shape.iter().any(|size| *size < 0) {
+            return Ok(None);
+        }
+        let sizes = Attr::dense_i64(rw.context(), &shape);
+        OpSpec::new("tensor.expand_shape", reshape.location()).attr("static_output_shape", sizes)
+    };
+    let made = rw.create(made.operands(&[value]).results(&[to]).attr("reassociation", groups))?;
+    edits.push(Edit::Made(made));
+    Ok(Some(made.result(0)))
+}
+
+/// Whether each group of dimensions has at most one that is not 1: it is one dimension in memory, whatever the strides.
+fn is_of_units(expand: Op) -> bool {
+    let shape = expand.result(0).ty().shape().unwrap_or_default();
+    let groups = expand.attr("reassociation").and_then(|a| a.as_array()).unwrap_or_default();
+    groups.iter().filter_map(Attr::as_ints).all(|group| {
+        let size = |d: &i64| usize::try_from(*d).ok().and_then(|d| shape.get(d)).copied();
+        group.iter().filter(|d| size(d) != Some(1)).count() <= 1
+    })
+}
+
+/// Whether the types are those of two tensors one of which can be cast to the other.
+pub(crate) fn may_cast(from: Type, to: Type) -> bool {
+    let (Some(a), Some(b)) = (from.as_tensor(), to.as_tensor()) else { return false };
+    a.element == b.element && a.encoding == b.encoding && a.shape.len() == b.shape.len()
+}

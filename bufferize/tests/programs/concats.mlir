@@ -1,0 +1,6 @@
+// The offset of each part is the sum of the sizes before it.
+func.func @main(%f: tensor<8x?xf32>, %g: tensor<8x?xf32>, %h: tensor<8x2xf32>) -> (tensor<8x10xf32>, tensor<8x?xf32>) {
+  %0 = tensor.concat dim(1) %f, %g, %h : (tensor<8x?xf32>, tensor<8x?xf32>, tensor<8x2xf32>) -> tensor<8x10xf32>
+  %1 = tensor.concat dim(1) %f, %g, %h, %g : (tensor<8x?xf32>, tensor<8x?xf32>, tensor<8x2xf32>, tensor<8x?xf32>) -> tensor<8x?xf32>
+  return %0, %1 : tensor<8x10xf32>, tensor<8x?xf32>
+}
