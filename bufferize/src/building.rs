@@ -227,7 +227,8 @@ impl Globals {
             if let (Some(value), Some(ty), Some(name)) =
                 (value, op.attr("type").and_then(|a| a.as_type()), op.symbol_name())
             {
-                globals.by_value.entry((value, ty)).or_insert_with(|| Attr::symbol(module.context(), &name));
+                let symbol = Attr::symbol(module.context(), &name);
+                globals.by_value.entry((module, value, ty)).or_insert(symbol);
             }
         }
         globals
