@@ -123,7 +123,7 @@ fn an_op_without_such_a_form_is_refused() {
       return %r : tensor<6x6x4x8xf32>
     }";
     fails("B0104", transform, &extensions(), &OpModels::upstream());
-    fails("B0101", transform, &boundaries(), &OpModels::upstream());
+    fails("B0120", transform, &boundaries(), &OpModels::upstream());
 }
 
 #[test]
