@@ -4,6 +4,7 @@
 //! - [`mod@evaluate`] says what a program on tensors means; [`approx`] compares with it.
 //! - [`suite`] is the one list of op cases that every backend runs; [`generate`] makes random programs; both write [`text`].
 //! - [`programs`] are the benchmark programs with their values.
+//! - [`growing`] are programs that grow with a number, for benches and tests of complexity.
 
 pub mod approx;
 pub mod batch;
@@ -13,6 +14,7 @@ pub mod evaluate;
 pub mod generate;
 pub mod generate_functions;
 pub mod generate_graphs;
+pub mod growing;
 pub mod host_tensor;
 pub mod oracle;
 pub mod programs;

@@ -1,0 +1,353 @@
+//! CPU time, growth and peak memory of One-Shot Bufferize and `eliminate-empty-tensors`, ours beside upstream's.
+//!
+//! Each measurement is a process of its own, which parses the module before the clock starts and calls the pass alone:
+//! ours directly, upstream's through the pass manager without its verifier. Upstream's runs for the sizes that it finishes
+//! in seconds. What is printed is the CPU time, for machines are shared, and the peak of the resident memory over what
+//! the parsed module takes.
+//!
+//! ```text
+//! cargo bench -p monopour-bufferize --bench bufferize                 quick: a tenth of the sizes, one sample, no limits
+//! cargo bench -p monopour-bufferize --bench bufferize -- --full       all; status 1 where a limit is missed
+//!                                                     --only SHAPE  one shape
+//!                                                     --write FILE  the table as Markdown
+//!                                                     --repeat SHAPE N ours|upstream TIMES  runs only, for a profiler
+//! ```
+
+use std::fmt::Write;
+use std::process::{Command, ExitCode};
+
+use monopour_bufferize::{Options, eliminate_empty_tensors, run_one_shot};
+use monopour_ir::{Context, Module, Op, run_passes};
+use monopour_testkit::growing::shape;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Largest allowed ratio of the times (and of the memory) at N and at N/2.
+const MAX_GROWTH: f64 = 2.3;
+/// Largest allowed ratio of our time and upstream's on functions of about 100 operations.
+const MAX_SMALL_RATIO: f64 = 2.0;
+/// Upstream's pass is run on twice the size as long as it takes less than this: its worst growth is 16-fold.
+const UPSTREAM_SECONDS: f64 = 0.5;
+
+/// What is measured: a shape, a size, and how long we may take.
+struct Case {
+    shape: &'static str,
+    n: usize,
+    limit_s: f64,
+    pass: Pass,
+    /// Whether the size doubles for the growth; a depth does not.
+    grows: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    OneShot,
+    /// With `extensions`: recursion.
+    Extended,
+    EliminateEmptyTensors,
+}
+
+const fn case(shape: &'static str, n: usize, limit_s: f64) -> Case {
+    Case { shape, n, limit_s, pass: Pass::OneShot, grows: true }
+}
+
+const CASES: &[Case] = &[
+    case("insert_slice_chain", 50_000, 3.0),
+    case("interleaved", 50_000, 3.0),
+    case("stale_reads", 50_000, 3.0),
+    case("reads", 50_000, 3.0),
+    case("all_copied", 50_000, 3.0),
+    case("if_branches", 50_000, 3.0),
+    case("switch_cases", 50_000, 3.0),
+    case("extract_fill_insert", 20_000, 3.0),
+    case("loops", 10_000, 3.0),
+    case("ifs", 10_000, 3.0),
+    Case { grows: false, ..case("loop_nest", 60, 0.2) },
+    Case { grows: false, ..case("if_nest", 400, 0.3) },
+    case("call_chain", 5_000, 2.0),
+    case("call_tree", 5_000, 2.0),
+    Case { pass: Pass::Extended, ..case("call_cycles", 5_000, 2.0) },
+    case("constants", 20_000, 2.0),
+    Case { pass: Pass::EliminateEmptyTensors, ..case("concat", 5_000, 3.0) },
+    case("generics", 20_000, 3.0),
+    // Not in the list of limits; here to see what else might not be linear.
+    case("loop_arguments", 5_000, 3.0),
+    case("casts", 20_000, 3.0),
+    case("selects", 20_000, 3.0),
+    case("old_reads", 20_000, 3.0),
+    case("blocks", 20_000, 3.0),
+];
+
+/// Shapes and sizes of about 100 operations.
+const SMALL: &[(&str, usize)] = &[
+    ("insert_slice_chain", 100),
+    ("interleaved", 50),
+    ("stale_reads", 50),
+    ("extract_fill_insert", 33),
+    ("loops", 33),
+    ("ifs", 33),
+    ("switch_cases", 25),
+    ("call_chain", 33),
+    ("constants", 50),
+    ("generics", 25),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if let [flag, shape, n, side, pass] = args.as_slice()
+        && flag == "--child"
+    {
+        return child(shape, n, side, pass);
+    }
+    if let [flag, shape, n, side, times] = args.as_slice()
+        && flag == "--repeat"
+    {
+        return repeat(shape, n, side, times);
+    }
+    let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
+    let (full, only) = (args.iter().any(|a| a == "--full"), value("--only"));
+    match report(full, only.as_deref()) {
+        Ok((text, missed)) => {
+            if let Some(file) = value("--write")
+                && let Err(error) = std::fs::write(&file, text)
+            {
+                eprintln!("{file}: {error}");
+                return ExitCode::FAILURE;
+            }
+            for line in &missed {
+                eprintln!("missed: {line}");
+            }
+            if missed.is_empty() || !full { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// CPU time in seconds, and the growth of the peak memory in MiB.
+#[derive(Clone, Copy)]
+struct Measured {
+    cpu_s: f64,
+    peak_mib: f64,
+}
+
+/// The whole report as Markdown, printed line by line as it is made, and the limits that were missed.
+fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), String> {
+    let mut out = Output::default();
+    let mut missed = Vec::new();
+    out.line("| shape | pass | N | s at N/2 | s at N | growth | limit s | MiB at N/2 | MiB at N | growth | upstream: N | upstream s | ours s |");
+    out.line("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    for case in CASES.iter().filter(|c| only.is_none_or(|o| o == c.shape)) {
+        if let Err(message) = row(case, full, &mut out, &mut missed) {
+            missed.push(message);
+        }
+    }
+    out.line("");
+    out.line("| about 100 operations | n | ours µs | upstream µs | ratio |");
+    out.line("|---|---|---|---|---|");
+    for (name, n) in SMALL.iter().filter(|s| only.is_none_or(|o| o == s.0)) {
+        let (ours, upstream) = small(name, *n, if full { 101 } else { 21 })?;
+        let ratio = ours / upstream;
+        out.line(&format!("| {name} | {n} | {:.0} | {:.0} | {ratio:.2} |", ours * 1e6, upstream * 1e6));
+        if ratio > MAX_SMALL_RATIO {
+            missed.push(format!("{name}: {ratio:.2} times upstream's time on a small input"));
+        }
+    }
+    Ok((out.text, missed))
+}
+
+#[derive(Default)]
+struct Output {
+    text: String,
+}
+
+impl Output {
+    fn line(&mut self, line: &str) {
+        println!("{line}");
+        writeln!(self.text, "{line}").expect("a string takes all text");
+    }
+}
+
+fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> Result<(), String> {
+    let n = if full || !case.grows { case.n } else { case.n / 10 };
+    let samples = if full { 3 } else { 1 };
+    let at_n = median(case, n, "ours", samples)?;
+    let (upstream_n, upstream_s) = upstream(case, n)?;
+    let beside = if upstream_n == n { at_n } else { median(case, upstream_n, "ours", samples)? };
+    let (mut half, mut growth, mut memory) = ([const { String::new() }; 2], String::new(), String::new());
+    if case.grows {
+        let at_half = median(case, n / 2, "ours", samples)?;
+        let (time, space) = (at_n.cpu_s / at_half.cpu_s, at_n.peak_mib / at_half.peak_mib.max(1.0));
+        half = [format!("{:.3}", at_half.cpu_s), format!("{:.0}", at_half.peak_mib)];
+        (growth, memory) = (format!("{time:.2}"), format!("{space:.2}"));
+        for (what, ratio) in [("time", time), ("memory", space)].into_iter().filter(|(_, r)| *r > MAX_GROWTH) {
+            missed.push(format!("{}: {what} grows {ratio:.2}-fold from {} to {n}", case.shape, n / 2));
+        }
+    }
+    if at_n.cpu_s > case.limit_s {
+        missed.push(format!("{}: {:.2} s at {n}, allowed are {} s", case.shape, at_n.cpu_s, case.limit_s));
+    }
+    let [half_s, half_mib] = half;
+    out.line(&format!(
+        "| {} | {} | {n} | {half_s} | {:.3} | {growth} | {} | {half_mib} | {:.0} | {memory} | {upstream_n} | {upstream_s:.3} | {:.3} |",
+        case.shape, case.pass.name(), at_n.cpu_s, case.limit_s, at_n.peak_mib, beside.cpu_s
+    ));
+    Ok(())
+}
+
+/// The largest size that upstream's pass finishes within seconds, and its time there.
+fn upstream(case: &Case, n: usize) -> Result<(usize, f64), String> {
+    // Nests are exponential there; the rest starts where one round is measurable.
+    let mut size = if case.grows { 32.min(n) } else { 4 };
+    loop {
+        let cpu_s = measure(case, size, "upstream")?.cpu_s;
+        let next = if case.grows { 2 * size } else { size + 2 };
+        if cpu_s > UPSTREAM_SECONDS || size == n {
+            return Ok((size, cpu_s));
+        }
+        size = next.min(n);
+    }
+}
+
+fn median(case: &Case, n: usize, side: &str, samples: usize) -> Result<Measured, String> {
+    let mut all = (0..samples).map(|_| measure(case, n, side)).collect::<Result<Vec<_>, _>>()?;
+    all.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
+    Ok(all[all.len() / 2])
+}
+
+/// One run in a process of its own.
+fn measure(case: &Case, n: usize, side: &str) -> Result<Measured, String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let size = n.to_string();
+    let run = Command::new(program).args(["--child", case.shape, &size, side, case.pass.name()]).output();
+    let run = run.map_err(|e| e.to_string())?;
+    let text = String::from_utf8_lossy(&run.stdout);
+    let numbers: Vec<f64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
+    match (run.status.success(), numbers.as_slice()) {
+        (true, &[cpu_s, peak_mib]) => Ok(Measured { cpu_s, peak_mib }),
+        _ => {
+            let said = String::from_utf8_lossy(&run.stderr);
+            Err(format!("{} at {n}, {side}: {}", case.shape, said.lines().next().unwrap_or("no message")))
+        }
+    }
+}
+
+/// Measures one run and prints its CPU seconds and MiB.
+fn child(name: &str, n: &str, side: &str, pass: &str) -> ExitCode {
+    let result = n.parse().map_err(|_| format!("{n} is not a number")).and_then(|n| {
+        let cx = Context::new();
+        let module = parse(cx, name, n)?;
+        let pass = Pass::named(pass);
+        // A peak of the parser's would hide ours.
+        std::fs::write("/proc/self/clear_refs", "5").map_err(|e| e.to_string())?;
+        let (before, start) = (memory_mib("VmRSS:")?, cpu_s());
+        pass.run(module.op(), side == "upstream")?;
+        let end = cpu_s();
+        Ok((end - start, memory_mib("VmHWM:")? - before))
+    });
+    match result {
+        Ok((cpu_s, mib)) => {
+            println!("{cpu_s} {mib}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs `ours` or `upstream` on copies of one module, for a profiler.
+fn repeat(name: &str, n: &str, side: &str, times: &str) -> ExitCode {
+    let result = || {
+        let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text} is not a number"));
+        let module = parse(Context::new(), name, number(n)?)?;
+        let pass = CASES.iter().find(|c| c.shape == name).map_or(Pass::OneShot, |c| c.pass);
+        for _ in 0..number(times)? {
+            pass.run(module.duplicate().op(), side == "upstream")?;
+        }
+        Ok(())
+    };
+    match result() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err::<(), String>(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The median times of ours and upstream's pass, by turns, on copies of one module.
+fn small(name: &str, n: usize, samples: usize) -> Result<(f64, f64), String> {
+    let cx = Context::new();
+    let module = parse(cx, name, n)?;
+    let mut times = [vec![], vec![]];
+    for _ in 0..samples {
+        for (side, times) in times.iter_mut().enumerate() {
+            let copy = module.duplicate();
+            let start = cpu_s();
+            Pass::OneShot.run(copy.op(), side == 1)?;
+            times.push(cpu_s() - start);
+        }
+    }
+    let [ours, upstream] = times.map(|mut side| {
+        side.sort_by(f64::total_cmp);
+        side[samples / 2]
+    });
+    Ok((ours, upstream))
+}
+
+fn parse(cx: Context, name: &str, n: usize) -> Result<Module, String> {
+    let shape = shape(name).ok_or_else(|| format!("{name} is not a shape"))?;
+    Module::parse(cx, (shape.text)(n).as_bytes(), name).map_err(|d| d.to_string())
+}
+
+impl Pass {
+    fn name(self) -> &'static str {
+        match self {
+            Self::OneShot => "one-shot-bufferize",
+            Self::Extended => "one-shot-bufferize{extensions}",
+            Self::EliminateEmptyTensors => "eliminate-empty-tensors",
+        }
+    }
+
+    fn named(name: &str) -> Self {
+        let all = [Self::OneShot, Self::Extended, Self::EliminateEmptyTensors];
+        all.into_iter().find(|p| p.name() == name).unwrap_or(Self::OneShot)
+    }
+
+    fn run(self, module: Op, upstream: bool) -> Result<(), String> {
+        let done = match (self, upstream) {
+            (Self::EliminateEmptyTensors, true) => run_passes(module, "builtin.module(eliminate-empty-tensors)"),
+            (_, true) => run_passes(
+                module,
+                "builtin.module(one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops})",
+            ),
+            (Self::EliminateEmptyTensors, false) => eliminate_empty_tensors(module, &Options::default()).map(drop),
+            (_, false) => {
+                let options = Options {
+                    bufferize_function_boundaries: true,
+                    allow_return_allocs_from_loops: true,
+                    extensions: self == Self::Extended,
+                    ..Options::default()
+                };
+                run_one_shot(module, &options).map(drop)
+            }
+        };
+        done.map_err(|d| d.to_string())
+    }
+}
+
+/// CPU time of this process so far, in seconds.
+fn cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// A line of `/proc/self/status`, in MiB.
+fn memory_mib(field: &str) -> Result<f64, String> {
+    let status = std::fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
+    let kib = status.lines().find_map(|l| l.strip_prefix(field)?.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+    kib.map(|k| k / 1024.0).ok_or_else(|| format!("no {field} in /proc/self/status"))
+}
