@@ -372,7 +372,9 @@ impl OpModels {
 
 /// Whether the operation has a tensor operand or result, or a block with a tensor argument.
 pub fn has_tensors(op: Op) -> bool {
-    op.operands().iter().chain(&op.results()).any(|v| v.ty().is_tensor())
+    // Every operation is asked this several times: without lists.
+    (0..op.num_operands()).any(|i| op.operand(i).ty().is_tensor())
+        || (0..op.num_results()).any(|i| op.result(i).ty().is_tensor())
         || op.regions().iter().flat_map(|r| r.blocks()).flat_map(|b| b.args()).any(|v| v.ty().is_tensor())
         || is_global_tensor(op)
 }

@@ -1,6 +1,7 @@
 // Op interfaces, asked one question each. Every function is documented where Rust declares it.
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
@@ -32,6 +33,13 @@ bool monopour_shim_memory_effects(MlirOperation op, void (*each)(int, MlirValue,
     each(kind, wrap(effect.getValue()), user);
   }
   return true;
+}
+
+MlirAttribute monopour_shim_attributes(MlirOperation op) { return wrap(unwrap(op)->getAttrDictionary()); }
+
+bool monopour_shim_has_parallel_loops_only(MlirOperation op) {
+  auto structured = dyn_cast<linalg::LinalgOp>(unwrap(op));
+  return structured && structured.getNumParallelLoops() == structured.getNumLoops();
 }
 
 bool monopour_shim_is_pure(MlirOperation op) { return isPure(unwrap(op)); }

@@ -48,7 +48,8 @@ impl Block {
     }
     /// Arguments.
     pub fn args(self) -> Vec<Value> {
-        (0..self.num_args()).map(|i| self.arg(i)).collect()
+        let value = |i| Value { raw: c!(mlirBlockGetArgument(self.raw, i as isize)) };
+        (0..self.num_args()).map(value).collect()
     }
     /// Number of arguments.
     pub fn num_args(self) -> usize {

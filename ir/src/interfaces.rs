@@ -34,6 +34,8 @@ unsafe extern "C" {
     fn monopour_shim_dps_inits(op: MlirOperation, each: EachIndex, user: *mut c_void) -> bool;
     // Calls back with each effect's kind (0 read, 1 write, 2 allocate, 3 free) and value, which may be null; false without MemoryEffectOpInterface.
     fn monopour_shim_memory_effects(op: MlirOperation, each: EachEffect, user: *mut c_void) -> bool;
+    // LinalgOp: all loops are parallel.
+    fn monopour_shim_has_parallel_loops_only(op: MlirOperation) -> bool;
     // mlir::isPure.
     fn monopour_shim_is_pure(op: MlirOperation) -> bool;
     // mlir::isMemoryEffectFree.
@@ -115,6 +117,10 @@ pub fn indexing_maps(op: Op) -> Option<Vec<AffineMap>> {
     Attr::from_raw(raw).as_array()?.iter().map(|map| map.as_affine_map()).collect()
 }
 
+query! {
+    /// Whether the op is a structured linalg op, named or generic, without reductions.
+    has_parallel_loops_only, monopour_shim_has_parallel_loops_only
+}
 query! {
     /// Whether the op, its regions included, has no memory effect and may be executed speculatively.
     is_pure, monopour_shim_is_pure

@@ -84,7 +84,8 @@ impl Op {
     }
     /// All operands.
     pub fn operands(self) -> Vec<Value> {
-        (0..self.num_operands()).map(|i| self.operand(i)).collect()
+        let value = |i| Value { raw: c!(mlirOperationGetOperand(self.raw, i as isize)) };
+        (0..self.num_operands()).map(value).collect()
     }
     /// Number of results.
     pub fn num_results(self) -> usize {
@@ -97,7 +98,8 @@ impl Op {
     }
     /// All results.
     pub fn results(self) -> Vec<Value> {
-        (0..self.num_results()).map(|i| self.result(i)).collect()
+        let value = |i| Value { raw: c!(mlirOperationGetResult(self.raw, i as isize)) };
+        (0..self.num_results()).map(value).collect()
     }
     /// Regions in order.
     pub fn regions(self) -> Vec<Region> {
@@ -167,13 +169,9 @@ impl Op {
     }
     /// All attributes, inherent ones included, sorted by name.
     pub fn attrs(self) -> Vec<(String, Attr)> {
-        let n = c!(mlirOperationGetNumAttributes(self.raw));
-        (0..n)
-            .map(|i| {
-                let a = c!(mlirOperationGetAttribute(self.raw, i));
-                (string::from_ref(c!(mlirIdentifierStr(a.name))).to_owned(), Attr::from_raw(a.attribute))
-            })
-            .collect()
+        // SAFETY: defined in the shim; the op is live (crate invariant).
+        let dictionary = Attr::from_raw(unsafe { monopour_shim_attributes(self.raw) });
+        dictionary.as_dict().unwrap_or_default()
     }
     /// `sym_name`.
     pub fn symbol_name(self) -> Option<String> {
@@ -251,6 +249,11 @@ impl Op {
     pub fn to_bytecode(self) -> Vec<u8> {
         string::collect_bytes(|cb, user| c!(mlirOperationWriteBytecode(self.raw, cb, user)))
     }
+}
+
+unsafe extern "C" {
+    // Operation::getAttrDictionary: made anew by each call where an op has properties, so it is asked for once.
+    fn monopour_shim_attributes(op: MlirOperation) -> mlir_sys::MlirAttribute;
 }
 
 extern "C" fn on_walk(op: MlirOperation, user: *mut c_void) -> MlirWalkResult {

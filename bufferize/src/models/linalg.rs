@@ -1,7 +1,7 @@
 //! `linalg`: destination-style operations keep their form, with the results in their `outs`.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
-use monopour_ir::{Op, Value};
+use monopour_ir::{Op, Value, interfaces};
 
 use crate::boundary::Callees;
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, SubsetModel, UseModel};
@@ -86,10 +86,9 @@ fn is_elementwise(op: Op, operand: usize) -> bool {
         let maps = op.attr("indexing_maps").and_then(|a| a.as_array()).unwrap_or_default();
         return maps.iter().all(|m| m.as_affine_map().is_some_and(|m| m.is_identity()));
     }
-    let parallel = op.attr("iterator_types").and_then(|a| a.as_array());
-    let maps = op.attr("indexing_maps").and_then(|a| a.as_array());
-    let (Some(iterators), Some(maps)) = (parallel, maps) else { return false };
-    iterators.iter().all(|i| i.to_string().contains("parallel"))
+    let Some(maps) = op.attr("indexing_maps").and_then(|a| a.as_array()) else { return false };
+    op.attr("iterator_types").is_some()
+        && interfaces::has_parallel_loops_only(op)
         && maps.get(operand).and_then(|m| m.as_affine_map()).is_some_and(|m| m.is_identity())
 }
 
