@@ -59,6 +59,7 @@ $(BENCH_DIR)/.written: benches/gen.py $(VENV)/ours
 bench: build $(BENCH_DIR)/.written
 	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --ours-only
 	$(CARGO) bench -p monopour-benches
+	$(CARGO) bench -p monopour-bufferize --bench bufferize
 
 bench-peers: build $(VENV)/peers $(BENCH_DIR)/.written
 	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --write docs/measurements/common-op-set.md

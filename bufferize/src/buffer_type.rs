@@ -33,6 +33,7 @@ pub struct BufferTypes<'a> {
     elements: HashMap<Type, bool>,
     /// Whether what is walked is asked for before it is rewritten; see [`Self::early`].
     is_early: bool,
+    steps: u64,
     /// Functions whose results were asked for before they were known: recursion.
     assumed: RefCell<HashSet<Op>>,
 }
@@ -47,12 +48,17 @@ impl<'a> BufferTypes<'a> {
             signatures: HashMap::new(),
             elements: HashMap::new(),
             is_early: false,
+            steps: 0,
             assumed: RefCell::default(),
         }
     }
     /// Whether the pass goes beyond upstream's.
     pub fn extensions(&self) -> bool {
         self.options.extensions
+    }
+    /// How many operations were visited, those of a loop's body once per round.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
     }
     /// What is known about functions.
     pub fn callees(&self) -> &'a Callees {
@@ -270,6 +276,7 @@ impl<'a> BufferTypes<'a> {
     /// B0108 when two values of one buffer are in different memory spaces.
     pub fn walk(&mut self, block: Block) -> Result<(), Diagnostics> {
         for op in block.ops().into_iter().filter(|op| !is_apart(*op, self.options)) {
+            self.steps += 1;
             match self.models.taking_part(op, self.options).cloned() {
                 Some(model) if has_tensors(op) => {
                     let typed = self.check_elements(op).and_then(|()| model.buffer_types(op, self));

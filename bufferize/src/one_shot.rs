@@ -48,6 +48,8 @@ pub struct Stats {
     pub remarks: Diagnostics,
     /// Bytes that each remark's copy moves: none if known at run time only, 0 for a new buffer without contents.
     pub remark_bytes: Vec<Option<u64>>,
+    /// Elementary steps of the decisions and the rewrite: what tests of complexity count instead of seconds.
+    pub steps: u64,
 }
 
 /// One function: what is known about it, and what was decided.
@@ -366,6 +368,7 @@ fn run(
     }
     stats.allocs = made.allocs;
     stats.copies = made.copies;
+    stats.steps = made.steps + units.iter().map(|unit| unit.decisions.steps()).sum::<u64>();
     remarks.append(made.remarks);
     (stats.remarks, stats.remark_bytes) = (remarks.diagnostics, remarks.bytes);
     Ok(())

@@ -54,6 +54,8 @@ pub(crate) struct Made {
     pub(crate) allocs: u32,
     pub(crate) copies: u32,
     pub(crate) remarks: Remarks,
+    /// Changes of the IR, and operations visited for types or for a rewrite.
+    pub(crate) steps: u64,
 }
 
 /// Rewrites the module. `self_copies`: inserts whose source already is the slice that they overwrite.
@@ -84,10 +86,11 @@ pub(crate) fn run(
     }
     pass.verify_made()?;
     fold_bridges(&mut rw, &pass, &mut work)?;
+    let steps = work.steps + pass.types.steps();
     if !options.allow_unknown_ops {
         check_nothing_is_left(module, models, options)?;
     }
-    Ok(Made { allocs: pass.allocs.get(), copies: pass.copies.get(), remarks: pass.remarks.take() })
+    Ok(Made { allocs: pass.allocs.get(), copies: pass.copies.get(), remarks: pass.remarks.take(), steps })
 }
 
 /// The ops to visit: those of the input in order, then those that rewrites made, as they came.
@@ -100,6 +103,8 @@ struct Worklist {
     /// The `to_buffer`s that are ours: for which op, and which of them.
     made_buffers: HashMap<Op, (usize, usize)>,
     made: usize,
+    /// Visits, and changes of the IR.
+    steps: u64,
 }
 
 impl Worklist {
@@ -110,7 +115,7 @@ impl Worklist {
         };
         let queue: VecDeque<Op> = listed(WalkOrder::Pre).collect();
         let pending: HashMap<Op, usize> = listed(WalkOrder::Post).enumerate().map(|(rank, op)| (op, rank)).collect();
-        Self { queue, next_rank: pending.len(), pending, made_buffers: HashMap::new(), made: 0 }
+        Self { queue, next_rank: pending.len(), pending, made_buffers: HashMap::new(), made: 0, steps: 0 }
     }
     fn next(&mut self) -> Option<(Op, usize)> {
         while let Some(op) = self.queue.pop_front() {
@@ -122,6 +127,7 @@ impl Worklist {
     }
     /// Notes what the rewrite of the op of this rank did.
     fn absorb(&mut self, journal: Vec<Change>, rank: usize) {
+        self.steps += 1 + journal.len() as u64;
         let mut created = Vec::new();
         for change in journal {
             match change {
