@@ -22,22 +22,49 @@ pub(crate) fn makers(facts: &Facts) -> IndexVec<OperandId, Option<ValueId>> {
     for &(a, b) in &facts.shared {
         (is_shared[a], is_shared[b]) = (true, true);
     }
-    facts.operands.ids().map(|operand| made_by(facts, &is_shared, operand)).collect()
+    let writers: IndexVec<ValueId, Writers> = facts.values.ids().map(|value| writers_of(facts, value)).collect();
+    facts.operands.ids().map(|operand| made_by(facts, &is_shared, &writers, operand)).collect()
 }
 
-fn made_by(facts: &Facts, is_shared: &IndexVec<ValueId, bool>, write: OperandId) -> Option<ValueId> {
+/// The operands that write to what becomes a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writers {
+    None,
+    One(OperandId),
+    Several,
+}
+
+/// Looked up once per value, not per operand: a result of a switch has as many sources as there are cases.
+fn writers_of(facts: &Facts, value: ValueId) -> Writers {
+    let sources = facts.sources.of(value).iter().map(|source| source.operand);
+    sources.filter(|&id| facts.operands[id].writes).fold(Writers::None, |found, id| match found {
+        Writers::None => Writers::One(id),
+        Writers::One(other) if other == id => found,
+        _ => Writers::Several,
+    })
+}
+
+fn made_by(
+    facts: &Facts,
+    is_shared: &IndexVec<ValueId, bool>,
+    writers: &IndexVec<ValueId, Writers>,
+    write: OperandId,
+) -> Option<ValueId> {
     let [alias] = facts.aliases.of(write) else { return None };
-    let sources = facts.sources.of(alias.value);
-    let others = || sources.iter().map(|source| source.operand).filter(|&id| id != write && facts.operands[id].writes);
-    if others().next().is_none() {
+    if [Writers::None, Writers::One(write)].contains(&writers[alias.value]) {
         return Some(alias.value);
     }
+    let sources = facts.sources.of(alias.value);
+    if sources.len() > MOST {
+        return None;
+    }
+    let others = || sources.iter().map(|source| source.operand).filter(|&id| id != write && facts.operands[id].writes);
     let own = behind(facts, is_shared, facts.operands[write].value)?;
     let is_apart = |other: OperandId| {
         behind(facts, is_shared, facts.operands[other].value)
             .is_some_and(|values| values.iter().all(|value| !own.contains(value)))
     };
-    (sources.len() <= MOST && others().all(is_apart)).then_some(alias.value)
+    others().all(is_apart).then_some(alias.value)
 }
 
 /// The value and everything whose buffer it may be, loops included; none if that is not known or too much.
