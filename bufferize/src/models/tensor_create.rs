@@ -239,10 +239,6 @@ impl OpModel for Pad {
         let mut sizes = Vec::new();
         for dim in (0..shape.len()).filter(|d| shape[*d] == DYNAMIC) {
             let own = size_of(rw, op, source, dim)?;
-            if !pass.extensions() && matches!(own, Index::Static(_)) {
-                // Upstream asks for the size before it sees that it is known, and leaves the number of the dimension.
-                rw.const_index(i64::try_from(dim).unwrap_or(i64::MAX), op.location());
-            }
             let all = Sum::of(&[own, low[dim], high[dim]]).make(rw, op)?;
             sizes.push(as_value(rw, op, all));
         }
