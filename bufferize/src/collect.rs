@@ -224,7 +224,7 @@ fn is_made_inside(value: Value, parent: Op) -> bool {
     match passes_on {
         true => tensors().all(|v| is_made_inside(v, parent)),
         // What a branch or a loop gives may come from anywhere.
-        false => op.regions().is_empty() || op.dialect() == "linalg",
+        false => op.regions().is_empty() || matches!(op.dialect(), "linalg" | "tensor"),
     }
 }
 
