@@ -94,7 +94,13 @@ fn copy_operand(rw: &mut Rewriter, used: Use, contents: bool, options: &Options)
     Ok(())
 }
 
-fn copy_result(rw: &mut Rewriter, result: Value, contents: bool, options: &Options) -> Result<(), Diagnostics> {
+/// Copies a result for all of its uses.
+pub(crate) fn copy_result(
+    rw: &mut Rewriter,
+    result: Value,
+    contents: bool,
+    options: &Options,
+) -> Result<(), Diagnostics> {
     let Some(op) = result.defining_op() else { return Ok(()) };
     // A shape may as well be asked of the original.
     let users: Vec<Use> = result.uses().into_iter().filter(|u| !u.op.is("tensor.dim")).collect();

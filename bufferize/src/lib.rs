@@ -33,6 +33,7 @@ mod empty_origins;
 mod empty_tensor_to_alloc_tensor;
 mod finalize;
 mod insert_copies;
+mod loaded_globals;
 mod loop_copies;
 mod models;
 mod one_shot;

@@ -27,11 +27,12 @@ use crate::boundary::{Callees, Component, assumed, functions_of, has_loose_tenso
 use crate::buffer_type::BufferTypes;
 use crate::collect::{Collected, collect};
 use crate::insert_copies::Remarks;
+use crate::loaded_globals::GlobalStores;
 use crate::models::{HandedOn, handed_on};
 use crate::op_model::OpModels;
 use crate::options::{AnalysisHeuristic, Options};
 use crate::own_place::inserts_in_place;
-use crate::{annotate, insert_copies, rewrite, shared_outputs};
+use crate::{annotate, insert_copies, loaded_globals, rewrite, shared_outputs};
 
 /// What was decided and made.
 #[derive(Clone, Debug, Default)]
@@ -349,6 +350,11 @@ fn run(
         let is_bridge = |op: Op| !is_analysed && op.is("bufferization.to_buffer");
         let takes_part = |op: Op| models.taking_part(op, options).is_some() && !is_bridge(op);
         remarks.append(insert_copies::run(collected, decisions, options, takes_part)?);
+    }
+    if let Some(mut stores) = GlobalStores::of(module) {
+        for Unit { root, collected, decisions, .. } in &units {
+            remarks.append(loaded_globals::copy(*root, collected, decisions, options, &mut stores)?);
+        }
     }
     let mut types = BufferTypes::new(models, options, &callees);
     for unit in &units {

@@ -1,11 +1,12 @@
 //! `tensor` operations that only change a type: casts and reshapes keep the buffer wherever its layout allows it.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
-use monopour_ir::{Attr, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Type, Value};
+use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, MemRefType, Op, OpSpec, Type, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::{BufferTypes, times};
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
+use crate::options::Options;
 use crate::rewrite::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
@@ -98,6 +99,11 @@ impl Expand {
         let (attr, groups) = reassociation(op)?;
         Some((attr, expanded(source, &op.result(0).ty().shape()?, &groups)?))
     }
+    /// The first dimension whose size is another one in the type of the result.
+    fn denied_size(op: Op) -> Option<usize> {
+        let sizes = op.attr("static_output_shape")?.as_ints()?;
+        op.result(0).ty().shape()?.iter().zip(&sizes).position(|(ty, size)| *ty != DYNAMIC && ty != size)
+    }
 }
 
 impl OpModel for Expand {
@@ -106,6 +112,18 @@ impl OpModel for Expand {
     }
     fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![AliasModel { retypes: true, ..AliasModel::equivalent(op.result(0)) }]
+    }
+    fn refuse(&self, op: Op, options: &Options) -> Option<Diagnostic> {
+        // Tensors may have sizes here that their type denies, memrefs may not.
+        let dim = Self::denied_size(op)?;
+        let message = match options.extensions {
+            true => {
+                format!("{} with another size of dimension {dim} than its type has cannot be bufferized", op.name())
+            }
+            false => format!("'memref.expand_shape' op invalid output shape provided at pos {dim}"),
+        };
+        let help = "write the sizes of the result's type in output_shape";
+        Some(Diagnostic::error("B0104", op.location(), message).with_help(help))
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         if let Some((_, ty)) = Self::ty(op, types.of(op.operand(0))) {

@@ -49,6 +49,30 @@ fn refusals_are_in_upstreams_words() {
     assert_eq!(errors(global, &boundaries()), ["global op must have a value", failed]);
 }
 
+/// A tensor may be said to have sizes that its type denies, a memref may not.
+#[test]
+fn expanded_shapes_are_those_of_the_type() {
+    let expand = |sizes: &str, ty: &str| {
+        format!(
+            "func.func @f(%t: tensor<24xf32>, %d: index) -> {ty} {{
+                %r = tensor.expand_shape %t [[0, 1]] output_shape {sizes} : tensor<24xf32> into {ty}
+                return %r : {ty}
+            }}"
+        )
+    };
+    let text = |dim: usize| format!("'memref.expand_shape' op invalid output shape provided at pos {dim}");
+    for (sizes, dim) in [("[2147483648, 6]", 0), ("[4, 7]", 1), ("[%d, 6]", 0)] {
+        let program = expand(sizes, "tensor<4x6xf32>");
+        assert_eq!(errors(&program, &boundaries()), [text(dim)], "{sizes}");
+        let found = errors(&program, &extensions());
+        let expected =
+            format!("tensor.expand_shape with another size of dimension {dim} than its type has cannot be bufferized");
+        assert_eq!(found, [expected], "{sizes}");
+    }
+    let (module, _) = bufferize(&expand("[4, 6]", "tensor<4x6xf32>"), &boundaries()).expect("bufferizes");
+    module.op().verify_with_diagnostics().expect("it is valid");
+}
+
 /// Each is a loop over the elements into a new buffer, and its operands keep their contents.
 #[test]
 fn with_extensions_elementwise_operations_are_loops() {

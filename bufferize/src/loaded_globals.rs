@@ -1,0 +1,193 @@
+//! Copies of tensors that are loaded from a global, where the global is stored to while they are still used.
+//!
+//! ```text
+//! %l = ml_program.global_load @g : tensor<4xf32>          %l = ml_program.global_load @g : tensor<4xf32>
+//!                                                         %c = bufferization.alloc_tensor() copy(%l)
+//! ml_program.global_store @g = %w : tensor<4xf32>   ==>   ml_program.global_store @g = %w : tensor<4xf32>
+//! %u = tensor.extract %l[%i] : tensor<4xf32>              %u = tensor.extract %c[%i] : tensor<4xf32>
+//! ```
+//!
+//! Requires: the decisions, whose alias classes say what may be the global's memory; copies for writes are inserted already.
+//! Ensures: a load stays a view of the global where each store comes before the load or after the last use of what it gave.
+//! A call stores what the functions that it may reach store; a function that is not known may reach all of the module's.
+//! Differs from upstream: LLVM 22 lets such a tensor see what is stored later.
+//! Cost: operands once, and per load its uses and the stores of its function.
+
+use std::collections::{HashMap, HashSet};
+
+use monopour_analysis::index::ValueId;
+use monopour_analysis::one_shot::Decisions;
+use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Rewriter, WalkOrder};
+
+use crate::boundary::{callee_of, functions_of};
+use crate::collect::Collected;
+use crate::insert_copies::{Remarks, bytes, copy_result};
+use crate::options::Options;
+
+/// What running an operation may store to.
+#[derive(Clone, Default)]
+struct Stored {
+    globals: HashSet<String>,
+    anything: bool,
+}
+
+impl Stored {
+    fn has(&self, global: &str) -> bool {
+        self.anything || self.globals.contains(global)
+    }
+}
+
+/// The stores of a module.
+pub(crate) struct GlobalStores {
+    functions: HashMap<String, Op>,
+    /// Every global that some operation of the module stores to.
+    all: HashSet<String>,
+    reached: HashMap<String, Stored>,
+}
+
+impl GlobalStores {
+    /// The stores of a module; none if nothing is stored.
+    pub(crate) fn of(module: Op) -> Option<Self> {
+        let all: HashSet<String> =
+            module.find_all("ml_program.global_store").into_iter().filter_map(global_of).collect();
+        let named = functions_of(module).into_iter().filter_map(|f| Some((f.symbol_name()?, f)));
+        (!all.is_empty()).then(|| Self { functions: named.collect(), all, reached: HashMap::new() })
+    }
+
+    /// Whether the operation itself, or a function that it calls, may store to the global.
+    fn may_store(&mut self, op: Op, global: &str) -> bool {
+        if op.is("ml_program.global_store") {
+            return global_of(op).is_none_or(|stored| stored == global);
+        }
+        match called(op) {
+            Called::Nothing => false,
+            Called::Unknown => true,
+            Called::Function(name) => {
+                if !self.reached.contains_key(&name) {
+                    let stored = self.reached_from(&name);
+                    self.reached.insert(name.clone(), stored);
+                }
+                self.reached[&name].has(global)
+            }
+        }
+    }
+
+    fn reached_from(&self, name: &str) -> Stored {
+        let mut stored = Stored::default();
+        let (mut met, mut open) = (HashSet::from([name.to_owned()]), vec![name.to_owned()]);
+        while let Some(name) = open.pop() {
+            let Some(function) = self.functions.get(&name).filter(|f| f.body().is_some()) else {
+                stored.anything = true;
+                continue;
+            };
+            for op in function.nested(WalkOrder::Pre) {
+                match called(op) {
+                    Called::Function(callee) if met.insert(callee.clone()) => open.push(callee),
+                    Called::Unknown => stored.anything = true,
+                    _ if op.is("ml_program.global_store") => stored.globals.extend(global_of(op)),
+                    _ => {}
+                }
+            }
+        }
+        stored
+    }
+}
+
+enum Called {
+    Nothing,
+    Function(String),
+    Unknown,
+}
+
+fn called(op: Op) -> Called {
+    match op.name() {
+        "func.call" => callee_of(op).map_or(Called::Unknown, Called::Function),
+        "func.call_indirect" => Called::Unknown,
+        _ => Called::Nothing,
+    }
+}
+
+fn may_store_at_all(op: Op) -> bool {
+    op.is("ml_program.global_store") || !matches!(called(op), Called::Nothing)
+}
+
+fn global_of(op: Op) -> Option<String> {
+    op.attr("global")?.as_symbol().map(str::to_owned)
+}
+
+/// Inserts the copies of one function, or of what is outside of functions.
+pub(crate) fn copy(
+    root: Op,
+    collected: &Collected,
+    decisions: &Decisions,
+    options: &Options,
+    stores: &mut GlobalStores,
+) -> Result<Remarks, Diagnostics> {
+    let mut remarks = Remarks::default();
+    let loads: Vec<Op> = collected.ops.iter().filter(|op| op.is("ml_program.global_load")).copied().collect();
+    let mut users: HashMap<ValueId, Vec<Op>> = HashMap::new();
+    for load in &loads {
+        users.extend(collected.id(load.result(0)).map(|id| (decisions.alias_class(id), vec![])));
+    }
+    for (id, used) in collected.operands.iter_enumerated().filter(|_| !loads.is_empty()) {
+        let class = decisions.alias_class(collected.facts.operands()[id].value);
+        if let Some(users) = users.get_mut(&class) {
+            users.push(used.op);
+        }
+    }
+    if loads.is_empty() {
+        return Ok(remarks);
+    }
+    let storing: Vec<Op> = root.nested(WalkOrder::Pre).into_iter().filter(|op| may_store_at_all(*op)).collect();
+    for load in loads {
+        let (Some(id), Some(global)) = (collected.id(load.result(0)), global_of(load)) else { continue };
+        let users = &users[&decisions.alias_class(id)];
+        if !stores.all.contains(&global) {
+            continue;
+        }
+        let stored: Vec<Op> = storing.iter().filter(|op| stores.may_store(**op, &global)).copied().collect();
+        if !is_stored_between(load, users, &stored) {
+            continue;
+        }
+        let ty = load.result(0).ty();
+        copy_result(&mut Rewriter::new(load.context()), load.result(0), true, options)?;
+        let message = format!("copied {} loaded from @{global}: it is stored to while they are still used", bytes(ty));
+        let help = "use the tensor before the store, or load it again";
+        remarks.push(Diagnostic::remark("B0201", load.location(), message).with_help(help), ty.static_size_bytes());
+    }
+    Ok(remarks)
+}
+
+/// The operation of the block that is the operation, or around it.
+fn place(op: Op, block: Block) -> Option<Op> {
+    let mut at = Some(op);
+    while let Some(op) = at.filter(|op| op.block() != Some(block)) {
+        at = op.parent();
+    }
+    at
+}
+
+/// Whether one of the stores may come between a load and a use of what it gave.
+fn is_stored_between(load: Op, users: &[Op], stored: &[Op]) -> bool {
+    let mut at = load;
+    loop {
+        let Some(block) = at.block().filter(|_| !at.is("func.func")) else {
+            // Used across branches, or by who calls.
+            return users.iter().any(|op| op.is("func.return")) || stored.iter().any(|op| op.is_inside(at));
+        };
+        // Of what stays in the block no store outside of it knows.
+        let places: Option<Vec<Op>> = users.iter().map(|op| place(*op, block)).collect();
+        let leaves = |place: &Op| block.terminator() == Some(*place);
+        if let Some(places) = places.filter(|places| !places.iter().any(leaves)) {
+            let is_after_uses = |store: Op, at: Op| {
+                // A store reads what it stores before it stores it.
+                let is_own = |user: Op| user == store && store.is("ml_program.global_store");
+                users.iter().zip(&places).all(|(user, place)| place.is_before_in_block(at) || is_own(*user))
+            };
+            let is_apart = |store: Op, place: Op| place.is_before_in_block(at) || is_after_uses(store, place);
+            return stored.iter().any(|op| place(*op, block).is_some_and(|place| !is_apart(*op, place)));
+        }
+        let Some(parent) = block.parent_op() else { return true };
+        at = parent;
+    }
+}
