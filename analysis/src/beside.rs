@@ -9,6 +9,8 @@
 //! block dominates the read. The reference takes such a write as a conflict with a definition by an operation all the
 //! same; so it is one here, as far as [`MOST`] steps up the dominator tree.
 //! (Further up it is not: that costs time and finds copies that nobody needs.)
+//! Likewise if the definition is an argument of a block around the region: only in the region of its own block the
+//! reference leaves other blocks out.
 
 use crate::cycles::BlockCycles;
 use crate::facts::{Facts, Span};
@@ -71,29 +73,23 @@ impl Beside {
         }
     }
 
-    /// The branches that are not taken when the operation is reached, below a block that dominates it.
+    /// The branches that are not taken when the operation is reached, below a block that dominates it, in its region.
     pub fn add_other_branches(&self, facts: &Facts, op: OpId, below: BlockId, found: &mut Vec<Span>) {
-        let mut op = Some(op);
-        let mut steps = 0;
-        while let Some(current) = op {
-            let own = facts.ops()[current].block;
-            let region = facts.region_of(current);
-            let mut block = self.next[own].filter(|_| self.in_time_order[region]);
-            while let Some(branch) = block.filter(|&branch| facts.places[branch].number > facts.places[below].number) {
-                let Some(above) = facts.places[branch].dominator else { break };
-                if self.is_branch[branch] {
-                    found.extend(span(facts.places[above].own_end, facts.places[branch].start));
-                }
-                block = self.next[above];
-                steps += 1;
-                if steps == MOST {
-                    return;
-                }
-            }
-            if region == facts.blocks()[below].region {
+        let region = facts.blocks()[below].region;
+        let mut around = std::iter::successors(Some(op), |&op| facts.parent_of(op));
+        let Some(op) = around.find(|&op| facts.region_of(op) == region).filter(|_| self.in_time_order[region]) else {
+            return;
+        };
+        let mut block = self.next[facts.ops()[op].block];
+        for _ in 0..MOST {
+            let Some(branch) = block.filter(|&branch| facts.places[branch].number > facts.places[below].number) else {
                 return;
+            };
+            let Some(above) = facts.places[branch].dominator else { return };
+            if self.is_branch[branch] {
+                found.extend(span(facts.places[above].own_end, facts.places[branch].start));
             }
-            op = facts.parent_of(current);
+            block = self.next[above];
         }
     }
 }

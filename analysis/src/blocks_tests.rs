@@ -142,6 +142,29 @@ fn other_branches_do_not_come_before() {
     );
 }
 
+/// An argument of a block around the region: the reference leaves no branches out, so neither does this.
+#[test]
+fn other_branches_of_an_inner_region_may_come_before() {
+    check(
+        "block(%a)
+         execute {
+           region {
+             block next 1, 2
+             br
+             block next 3
+             %0 = write rw%a>%0
+             use r%0
+             block next 3
+             read r%a
+             block
+             leave
+           }
+         }
+         return",
+        expect!["write"],
+    );
+}
+
 /// Blocks may stand in any order in the text, and some are never reached.
 #[test]
 fn order_of_the_text_means_nothing() {

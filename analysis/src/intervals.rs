@@ -145,7 +145,7 @@ struct Excluded {
     before: Vec<Span>,
     /// What the read happens before. Outwards, so increasing.
     after: Vec<Span>,
-    /// As `after`, where all that counts is what can come before the read in time.
+    /// As `after`, for an argument: in the region of its block all that counts is what can come before the read in time.
     later: Vec<Span>,
 }
 
@@ -226,6 +226,7 @@ impl Finder<'_> {
     fn walk_outwards(&self, found: &mut Vec<Span>) -> Excluded {
         let facts = self.facts;
         let mut excluded = Excluded::default();
+        let of_argument = self.summary.outermost_argument.map(|block| facts.blocks()[block].region);
         let mut op = self.op;
         loop {
             let region = facts.region_of(op);
@@ -235,7 +236,8 @@ impl Finder<'_> {
             }
             let first = facts.span(op).last + 1;
             let dominated = facts.places[facts.ops()[op].block].end;
-            let last = if self.beside.is_in_time_order(region) { span.last } else { dominated - 1 };
+            let in_time = of_argument == Some(region) && self.beside.is_in_time_order(region);
+            let last = if in_time { span.last } else { dominated - 1 };
             extend(&mut excluded.after, Span { first, last: dominated - 1 });
             extend(&mut excluded.later, Span { first, last });
             let Some(parent) = facts.regions()[region].op else { return excluded };

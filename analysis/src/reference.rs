@@ -291,13 +291,16 @@ impl<'a> PairwiseClasses<'a> {
     }
 
     /// Whether the definition is an argument, and control does not lead from the write to the read without binding it
-    /// again, as far as that is easy to see.
+    /// again, as far as that is easy to see in the region of its block.
     fn is_too_late(&self, reader: OpId, writer: OpId, definition: ValueId) -> bool {
         let facts = self.facts;
         if facts.defining_op(definition).is_some() {
             return false;
         }
         let Common::Block(region) = common(facts, reader, writer) else { return false };
+        if region != facts.defining_region(definition) {
+            return false;
+        }
         let (Some(reader), Some(writer)) = (ancestor_in(facts, reader, region), ancestor_in(facts, writer, region))
         else {
             return false;

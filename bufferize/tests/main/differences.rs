@@ -17,12 +17,18 @@ pub enum Difference {
 
 /// Finds the first operand, in the order of visits, that was decided otherwise, and says why. All else may follow from it.
 pub fn explain(ours: &FunctionAnalysis, theirs: &Annotations, heuristic: Heuristic) -> Difference {
+    let around = &theirs.around;
     let theirs = theirs.in_place();
     let facts = &ours.facts;
     if theirs.len() != facts.operands().len() {
         return Difference::Unknown("another number of operands".to_owned());
     }
     let differs = |id: &OperandId| ours.decisions.is_in_place(*id) != theirs[id.index()];
+    // An operand of an operation right in a switch that gives no result is the terminator's.
+    let is_yielded_by_a_case = |id: OperandId| {
+        let op = facts.operands()[id].op;
+        around[id.index()] == "scf.index_switch" && facts.results_of(op).is_empty() && facts.regions_of(op).is_empty()
+    };
     let Some(first) = visiting_order(facts, heuristic).into_iter().find(differs) else {
         return Difference::Unknown("only the boundary".to_owned());
     };
@@ -31,6 +37,9 @@ pub fn explain(ours: &FunctionAnalysis, theirs: &Annotations, heuristic: Heurist
     }
     match ours.decisions.reason(first) {
         Some(Reason::ReadAfterWrite { read, write, definition }) => conflict(facts, read, write, definition)
+            .or_else(|| {
+                is_yielded_by_a_case(read).then_some("result of a switch, which is no alias of what is yielded")
+            })
             .map_or_else(
                 || Difference::Unknown(format!("operand {first}: read {read}, write {write}")),
                 Difference::Known,
@@ -59,6 +68,11 @@ fn conflict(facts: &Facts, read: OperandId, write: OperandId, definition: ValueI
     }
     if is_in_loop_of_blocks(facts, used.op, stored.op) {
         return Some("loop of blocks, written or read in a region");
+    }
+    let makes = |id| facts.aliasing_values(id).iter().any(|alias| alias.value == definition);
+    let others = || facts.operands_of(stored.op).iter().filter(|id| **id != write && facts.operands()[**id].writes);
+    if facts.defining_op(definition) == Some(stored.op) && makes(write) && others().any(|id| makes(*id)) {
+        return Some("two writes of one operation that may both make its result");
     }
     let elementwise = used.op == stored.op && used.elementwise && stored.elementwise;
     let parts = || has_part(facts, used.value) || has_part(facts, stored.value);

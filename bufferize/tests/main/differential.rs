@@ -112,6 +112,8 @@ impl Comparison {
 pub struct Annotations {
     /// Per operation: its name, and a word for each operand.
     pub decisions: Vec<(String, Vec<String>)>,
+    /// For each tensor operand, in the order of the text, the operation around the one that has it.
+    pub around: Vec<String>,
     /// On arguments and returned values.
     boundary: Vec<String>,
 }
@@ -133,7 +135,9 @@ fn annotations_of(function: Op) -> Annotations {
     found.boundary.extend(function.attr("arg_attrs").map(|a| a.to_string()));
     function.walk(WalkOrder::Pre, |op| {
         if let Some(words) = op.attr("__inplace_operands_attr__").and_then(|a| a.as_array()) {
-            let words = words.iter().map(|a| a.as_string().unwrap_or("?").to_owned()).collect();
+            let words: Vec<_> = words.iter().map(|a| a.as_string().unwrap_or("?").to_owned()).collect();
+            let around = op.parent().map_or("", |parent| parent.name());
+            found.around.extend(words.iter().filter(|w| *w != "none").map(|_| around.to_owned()));
             found.decisions.push((op.name().to_owned(), words));
         }
         found.boundary.extend(op.attr("__equivalent_func_args__").map(|a| a.to_string()));
