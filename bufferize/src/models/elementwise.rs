@@ -25,7 +25,7 @@ pub(crate) fn describes(op: Op) -> bool {
     let ranked = |v: Value| !v.ty().is_tensor() || v.ty().as_tensor().is_some();
     op.num_results() > 0
         && op.result(0).ty().is_tensor()
-        && !(op.is("arith.select") && !op.operand(0).ty().is_tensor())
+        && (!op.is("arith.select") || op.operand(0).ty().is_tensor())
         && op.operands().into_iter().chain(op.results()).all(ranked)
         && interfaces::is_elementwise(op)
 }

@@ -56,8 +56,11 @@ fn refused(text: &str, error: &Diagnostics) -> Result<(), String> {
     }
 }
 
+/// The number of a program in its batch, and the bits that it must leave behind.
+type Added = (usize, Vec<Vec<i64>>);
+
 /// Bufferizes and adds a program; its number and what it must leave behind, or `None` where it was rightly refused.
-fn add(batch: &mut Batch, text: &str) -> Result<Option<(usize, Vec<Vec<i64>>)>, String> {
+fn add(batch: &mut Batch, text: &str) -> Result<Option<Added>, String> {
     Context::scope(|cx| {
         let module = Module::parse(cx, text.as_bytes(), "program.mlir").map_err(|d| d.to_string())?;
         let (inputs, frozen) = (inputs(&module, 1), frozen(&module));
