@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     match words[..] {
         ["--child"] => child::serve(),
         ["--replay"] => replay(),
+        ["--sequence", file] => sequence(Path::new(file)),
         [] => fuzz(60, 0),
         ["--seconds", seconds] => with_number(seconds, |s| fuzz(s, 0)),
         ["--seconds", seconds, "--seed", seed] => with_number(seconds, |s| with_number(seed, |seed| fuzz(s, seed))),
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: monopour-fuzz [--seconds N [--seed N] | --replay]");
+    eprintln!("usage: monopour-fuzz [--seconds N [--seed N] | --replay | --sequence FILE]");
     ExitCode::from(2)
 }
 
@@ -92,6 +93,21 @@ fn replay() -> ExitCode {
     if findings == 0 && !files.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Runs the cases of one child again, as `keep` wrote them, and says which one broke what.
+fn sequence(file: &Path) -> ExitCode {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let mut worker = Worker::start();
+    for (number, case) in text.split("\n// -----\n").enumerate() {
+        let outcome = worker.run(case);
+        if outcome.is_finding() {
+            println!("case {number}: {outcome}");
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("nothing found");
+    ExitCode::SUCCESS
+}
+
 /// What a run counted.
 #[derive(Default)]
 struct Totals {
@@ -121,9 +137,14 @@ fn fuzz(seconds: u64, seed: u64) -> ExitCode {
         let outcome = worker.run(&text);
         totals.count(&outcome);
         let is_new = seen.insert(outcome.signature());
-        if is_new && (outcome.is_finding() || matches!(outcome, Outcome::UpstreamCrash { .. })) {
-            keep(&text, &outcome);
-        } else if is_new {
+        let has_crashed =
+            matches!(outcome, Outcome::UpstreamCrash { .. } | Outcome::Crashed { .. } | Outcome::Haunted { .. });
+        if is_new && (outcome.is_finding() || has_crashed) {
+            keep(worker.cases(), &outcome);
+        }
+        if has_crashed {
+            worker.restart();
+        } else if is_new && !outcome.is_finding() {
             if population.len() == MAX_POPULATION {
                 population.pop_front();
             }
@@ -164,11 +185,13 @@ impl std::fmt::Display for Totals {
     }
 }
 
-/// Writes a case that crashed into the folder of findings.
-fn keep(text: &str, outcome: &Outcome) {
+/// Writes the case that was found into the folder of findings; where it is not its own fault, all cases of the child.
+fn keep(cases: &[String], outcome: &Outcome) {
     let folder = findings_folder();
     let name = format!("{}-{:016x}.mlir", outcome.kind(), outcome.signature());
     println!("{name}: {outcome}");
+    let kept = if matches!(outcome, Outcome::Haunted { .. }) { cases } else { &cases[cases.len().saturating_sub(1)..] };
+    let text = kept.join("\n// -----\n");
     let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join(&name), text));
     if let Err(error) = written {
         eprintln!("{}: {error}", folder.join(name).display());

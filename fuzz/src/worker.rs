@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How long one case may take. The machine may be shared.
 const LIMIT: Duration = Duration::from_secs(20);
 /// Cases that one child takes: upstream keeps some memory of every context.
-const CASES_PER_CHILD: u32 = 20_000;
+const CASES_PER_CHILD: usize = 2_000;
 
 /// What became of a case.
 pub enum Outcome {
@@ -26,12 +26,14 @@ pub enum Outcome {
     Broken { message: String },
     /// The process died or did not end in this phase.
     Crashed { phase: String, how: String },
+    /// The process died, but the case alone is fine: an earlier one did it.
+    Haunted { how: String },
 }
 
 impl Outcome {
     /// Whether it is a defect of ours.
     pub fn is_finding(&self) -> bool {
-        matches!(self, Self::Broken { .. } | Self::Crashed { .. })
+        matches!(self, Self::Broken { .. } | Self::Crashed { .. } | Self::Haunted { .. })
     }
     /// One word for the name of a file.
     pub fn kind(&self) -> &'static str {
@@ -42,6 +44,7 @@ impl Outcome {
             Self::Bufferized { .. } => "bufferized",
             Self::Broken { .. } => "broken",
             Self::Crashed { .. } => "crashed",
+            Self::Haunted { .. } => "haunted",
         }
     }
     /// Equal for cases that tell the same story.
@@ -52,7 +55,7 @@ impl Outcome {
             Self::NotParsed { signature } | Self::Refused { signature } | Self::Bufferized { signature } => {
                 signature.hash(&mut hasher);
             }
-            Self::UpstreamCrash { how } => how.hash(&mut hasher),
+            Self::UpstreamCrash { how } | Self::Haunted { how } => how.hash(&mut hasher),
             // Numbers in a message differ between cases of one cause.
             Self::Broken { message } => message.replace(|c: char| c.is_ascii_digit(), "").hash(&mut hasher),
             Self::Crashed { phase, how } => (phase, how).hash(&mut hasher),
@@ -67,6 +70,7 @@ impl fmt::Display for Outcome {
             Self::UpstreamCrash { how } => write!(f, "{how} while parsing"),
             Self::Broken { message } => f.write_str(message),
             Self::Crashed { phase, how } => write!(f, "{how} in phase {phase}"),
+            Self::Haunted { how } => write!(f, "{how}, by one of the cases before"),
             _ => f.write_str(self.kind()),
         }
     }
@@ -77,7 +81,8 @@ pub struct Worker {
     child: Child,
     input: ChildStdin,
     lines: Receiver<String>,
-    cases: u32,
+    /// The cases of this child, oldest first.
+    cases: Vec<String>,
 }
 
 impl Worker {
@@ -95,15 +100,33 @@ impl Worker {
         let output = BufReader::new(child.stdout.take().expect("is piped"));
         let (sender, lines) = channel();
         std::thread::spawn(move || output.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
-        Self { child, input, lines, cases: 0 }
+        Self { child, input, lines, cases: vec![] }
     }
 
-    /// Runs one case.
+    /// The cases that the child was given so far, this one last.
+    pub fn cases(&self) -> &[String] {
+        &self.cases
+    }
+
+    /// Runs one case. What crashes runs once more, in a child of its own.
     pub fn run(&mut self, text: &str) -> Outcome {
-        self.cases += 1;
-        if self.cases > CASES_PER_CHILD {
+        if self.cases.len() > CASES_PER_CHILD {
             self.restart();
         }
+        let first = self.run_once(text);
+        let (Outcome::UpstreamCrash { how } | Outcome::Crashed { how, .. }) = &first else { return first };
+        let how = how.clone();
+        let cases = std::mem::take(&mut self.cases);
+        self.restart();
+        let again = self.run_once(text);
+        let is_alone = matches!(again, Outcome::UpstreamCrash { .. } | Outcome::Crashed { .. }) || cases.len() == 1;
+        self.restart();
+        self.cases = cases;
+        if is_alone { first } else { Outcome::Haunted { how } }
+    }
+
+    fn run_once(&mut self, text: &str) -> Outcome {
+        self.cases.push(text.to_owned());
         let sent = self.input.write_all(format!("{}\n", text.len()).as_bytes());
         let sent = sent.and_then(|()| self.input.write_all(text.as_bytes())).and_then(|()| self.input.flush());
         let mut phase = "start".to_owned();
@@ -125,11 +148,11 @@ impl Worker {
             Ok(Some(status)) => format!("{status}"),
             _ => "no end".to_owned(),
         };
-        self.restart();
         if phase == "parse" { Outcome::UpstreamCrash { how } } else { Outcome::Crashed { phase, how } }
     }
 
-    fn restart(&mut self) {
+    /// Starts a fresh child.
+    pub fn restart(&mut self) {
         // It may be dead already.
         let _ = self.child.kill();
         let _ = self.child.wait();
