@@ -54,7 +54,7 @@ fn deallocation_is_monopours() {
     let extensions = "-ownership-based-buffer-deallocation=extensions";
     let (status, out, err) = opt(&[BUFFERIZE, extensions, "-mlir-pass-statistics"]);
     assert_eq!(status, Some(0), "{err}");
-    assert!(err.contains("ownership-based-buffer-deallocation\n  (S)"), "{err}");
+    assert!(err.contains("(ownership-based-buffer-deallocation)\n  (S)"), "{err}");
     // The only buffer is the result.
     assert!(!out.contains("dealloc"), "{out}");
 }
@@ -90,7 +90,7 @@ fn statistics_go_to_a_file() {
     assert_eq!((status, err.as_str()), (Some(0), ""));
     let report = std::fs::read_to_string(&file).expect("is written");
     std::fs::remove_file(&file).expect("is there");
-    assert!(report.starts_with("one-shot-bufferize\n  (S)        1 num-buffer-alloc"), "{report}");
+    assert!(report.starts_with("OneShotBufferize (one-shot-bufferize)\n  (S)        1 num-buffer-alloc"), "{report}");
     assert!(!report.contains("num-errors"), "{report}");
     let (status, _, err) = opt(&[BUFFERIZE, "--statistics-to=/nowhere/file"]);
     assert!(status == Some(2) && err.contains("/nowhere/file"), "{err}");

@@ -3,7 +3,7 @@
 //! Differs from upstream: a store reads the tensor that it stores. Upstream's does not, and may store undefined contents.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
-use monopour_ir::{Attr, Op, OpSpec};
+use monopour_ir::{Attr, Op, OpSpec, Type};
 
 use super::no_uses;
 use crate::boundary::Callees;
@@ -36,6 +36,10 @@ impl OpModel for Global {
         };
         // An external value has no form as the value of a memref.
         let known = value.is_dense_elements() || value.is_resource();
+        let fits = |ty: Type| ty.is_tensor() && ty.shape() == tensor.shape() && ty.element() == tensor.element();
+        if known && !fits(value.value_type()) {
+            return Err(pass.unsupported(op, "an initial value of another type").into());
+        }
         let mut spec = OpSpec::new("memref.global", op.location()).attr("type", Attr::ty(pass.identity(tensor)));
         for name in ["sym_name", "sym_visibility"] {
             if let Some(kept) = op.attr(name) {

@@ -47,6 +47,10 @@ fn refusals_are_in_upstreams_words() {
     assert!(module.op().to_string().contains("memref<2xf32, 1>"));
     let global = "ml_program.global public mutable @g : tensor<4xi64>";
     assert_eq!(errors(global, &boundaries()), ["global op must have a value", failed]);
+    // Upstream makes an invalid global of it.
+    let global = "ml_program.global public @g(dense<8> : memref<i64>) : tensor<i64>";
+    let expected = "ml_program.global with an initial value of another type cannot be bufferized";
+    assert_eq!(errors(global, &boundaries())[0], expected);
 }
 
 /// A tensor may be said to have sizes that its type denies, a memref may not.
