@@ -5,7 +5,10 @@ use monopour_analysis::facts::{Facts, Relation, Subset};
 use monopour_analysis::index::{BlockId, Id, OpId, OperandId, ValueId};
 use monopour_analysis::one_shot::{Heuristic, InPlaceAnalysis, Reason, visiting_order};
 use monopour_bufferize::FunctionAnalysis;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+/// Upstream takes a vector as large as the tensor to overwrite all of it.
+const MASKED: &str = "vector that is written under a mask, which keeps the rest";
 
 /// Why a function was decided otherwise.
 pub enum Difference {
@@ -17,35 +20,72 @@ pub enum Difference {
 
 /// Finds the first operand, in the order of visits, that was decided otherwise, and says why. All else may follow from it.
 pub fn explain(ours: &FunctionAnalysis, theirs: &Annotations, heuristic: Heuristic) -> Difference {
-    let around = &theirs.around;
+    let annotated = theirs;
     let theirs = theirs.in_place();
     let facts = &ours.facts;
     if theirs.len() != facts.operands().len() {
         return Difference::Unknown("another number of operands".to_owned());
     }
     let differs = |id: &OperandId| ours.decisions.is_in_place(*id) != theirs[id.index()];
-    // An operand of an operation right in a switch that gives no result is the terminator's.
-    let is_yielded_by_a_case = |id: OperandId| {
-        let op = facts.operands()[id].op;
-        around[id.index()] == "scf.index_switch" && facts.results_of(op).is_empty() && facts.regions_of(op).is_empty()
-    };
     let Some(first) = visiting_order(facts, heuristic).into_iter().find(differs) else {
+        if annotated.masked.contains(&true) {
+            return Difference::Known(MASKED);
+        }
         return Difference::Unknown("only the boundary".to_owned());
     };
     if ours.decisions.is_in_place(first) {
         return Difference::Unknown(format!("operand {first} is in place"));
     }
     match ours.decisions.reason(first) {
-        Some(Reason::ReadAfterWrite { read, write, definition }) => conflict(facts, read, write, definition)
-            .or_else(|| {
-                is_yielded_by_a_case(read).then_some("result of a switch, which is no alias of what is yielded")
-            })
-            .map_or_else(
+        Some(Reason::ReadAfterWrite { read, write, definition }) => {
+            conflict(facts, read, write, definition).or_else(|| overlooked(facts, annotated, read, write)).map_or_else(
                 || Difference::Unknown(format!("operand {first}: read {read}, write {write}")),
                 Difference::Known,
-            ),
+            )
+        }
         other => Difference::Unknown(format!("operand {first} is copied for {other:?}")),
     }
+}
+
+/// What upstream takes otherwise at the places of a conflict, if it is one of the known things.
+fn overlooked(facts: &Facts, theirs: &Annotations, read: OperandId, write: OperandId) -> Option<&'static str> {
+    let in_place = theirs.in_place();
+    let (used, stored) = (&facts.operands()[read], &facts.operands()[write]);
+    // Of what stands right in a switch, the terminator alone gives no result.
+    let is_terminator = facts.results_of(used.op).is_empty() && facts.regions_of(used.op).is_empty();
+    if is_terminator && theirs.around[read.index()] == "scf.index_switch" {
+        return Some("result of a switch, no alias of what is yielded");
+    }
+    // Upstream finds that out only when it comes to the destination, and then does not copy it.
+    if facts.is_collected(write) && !in_place[write.index()] {
+        return Some("destination of a parallel loop's insertion, given up");
+    }
+    if theirs.masked[read.index()] && facts.operands()[read].writes {
+        return Some(MASKED);
+    }
+    let shared = |common| may_share(facts, &in_place, common, used.value, stored.value);
+    (shared(true) && !shared(false)).then_some("results that may both be the copy of one operand")
+}
+
+/// Whether two values may share memory after decisions; `common`: also values that alias an operand which is copied.
+fn may_share(facts: &Facts, in_place: &[bool], common: bool, a: ValueId, b: ValueId) -> bool {
+    let mut near: HashMap<ValueId, Vec<ValueId>> = HashMap::new();
+    for (id, used) in facts.operands().iter_enumerated() {
+        let aliases = facts.aliasing_values(id).iter().map(|alias| alias.value);
+        let kept = (in_place[id.index()]).then_some(used.value);
+        let group: Vec<ValueId> = aliases.chain(kept).collect();
+        for pair in group.windows(2).filter(|_| common || kept.is_some()) {
+            near.entry(pair[0]).or_default().push(pair[1]);
+            near.entry(pair[1]).or_default().push(pair[0]);
+        }
+    }
+    let (mut seen, mut work) = (HashSet::new(), vec![a]);
+    while let Some(value) = work.pop() {
+        if seen.insert(value) {
+            work.extend(near.get(&value).into_iter().flatten());
+        }
+    }
+    seen.contains(&b)
 }
 
 /// What upstream overlooks in a conflict, if it is one of the known things.

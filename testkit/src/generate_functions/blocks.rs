@@ -126,6 +126,7 @@ impl Generator<'_> {
         self.line(&inner, &format!("{next} = arith.addi {counter}, %c1 : index"));
         self.line(&inner, &format!("cf.br {head}({next}, {} : index, {listed})", names(&values)));
         scope.loops -= 1;
+        self.leave_loop(scope);
         scope.indices.truncate(outer + 1);
         self.begin(scope, &exit, &types, &[results, inits, values].concat());
     }

@@ -30,6 +30,15 @@ impl Origins {
         names.iter().map(|n| self.by_name.get(*n).map_or(0, |o| o.loops)).min().unwrap_or(0)
     }
 
+    /// What a loop of blocks made is seen after it, where it no longer is made anew in each round.
+    fn leave(&mut self, names: impl Iterator<Item = String>, loops: usize) {
+        for name in names {
+            if let Some(origin) = self.by_name.get_mut(&name) {
+                origin.loops = origin.loops.min(loops);
+            }
+        }
+    }
+
     /// The memory of these tensors, or new memory if there are none.
     fn add(&mut self, name: &str, from: &[&str], loops: usize) {
         let mut memory = self.memory(from);
@@ -59,6 +68,11 @@ impl Generator<'_> {
     pub(super) fn joined(&mut self, scope: &mut Scope, name: String, ty: Ty, from: &[&str]) {
         self.origins.add(&name, from, 0);
         scope.tensors.push((name, ty));
+    }
+
+    /// What is seen when a loop of blocks is left, which `scope` no longer counts.
+    pub(super) fn leave_loop(&mut self, scope: &Scope) {
+        self.origins.leave(scope.tensors.iter().map(|(name, _)| name.clone()), scope.loops);
     }
 
     /// The contents in new memory.
