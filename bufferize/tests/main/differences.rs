@@ -98,12 +98,7 @@ fn conflict(facts: &Facts, read: OperandId, write: OperandId, definition: ValueI
     if used.op != stored.op && is_graph(used.op) && is_graph(stored.op) {
         return Some("insertions of a parallel loop, one reads what the other writes");
     }
-    let block = facts.defining_block(definition);
-    let is_argument = facts.defining_op(definition).is_none();
-    if is_argument
-        && facts.blocks_of(facts.defining_region(definition)).len() > 1
-        && !is_inside(facts, stored.op, block)
-    {
+    if arguments_behind(facts, used.value).into_iter().any(|value| is_written_elsewhere(facts, value, stored.op)) {
         return Some("argument of a block, written in another block");
     }
     if is_in_loop_of_blocks(facts, used.op, stored.op) {
@@ -117,6 +112,26 @@ fn conflict(facts: &Facts, read: OperandId, write: OperandId, definition: ValueI
     let elementwise = used.op == stored.op && used.elementwise && stored.elementwise;
     let parts = || has_part(facts, used.value) || has_part(facts, stored.value);
     (elementwise && parts()).then_some("elementwise over tensors that may overlap in part")
+}
+
+/// The arguments of blocks whose contents the value may have.
+fn arguments_behind(facts: &Facts, value: ValueId) -> Vec<ValueId> {
+    let (mut seen, mut work, mut found) = (HashSet::new(), vec![value], vec![]);
+    while let Some(value) = work.pop() {
+        let sources = facts.sources(value).iter().map(|s| &facts.operands()[s.operand]);
+        if !seen.insert(value) {
+        } else if facts.defining_op(value).is_none() {
+            found.push(value);
+        } else if sources.clone().all(|used| !used.writes) {
+            work.extend(sources.map(|used| used.value));
+        }
+    }
+    found
+}
+
+/// Whether the operation is outside of the block of an argument, in a region of several blocks.
+fn is_written_elsewhere(facts: &Facts, argument: ValueId, op: OpId) -> bool {
+    facts.blocks_of(facts.defining_region(argument)).len() > 1 && !is_inside(facts, op, facts.defining_block(argument))
 }
 
 /// Whether something behind the value may be a part of a buffer.
