@@ -13,6 +13,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
+use monopour_ir::conversion::HandleMap;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, Location, MemRefType, Op, Type, Value, bufferizable};
 
 use crate::block_types::{dominators_first, terminators};
@@ -27,7 +28,7 @@ pub struct BufferTypes<'a> {
     models: &'a OpModels,
     options: &'a Options,
     callees: &'a Callees,
-    types: HashMap<Value, Type>,
+    types: HandleMap<Value, Type>,
     signatures: HashMap<Op, (Vec<Type>, Vec<Type>)>,
     /// Whether memrefs can hold an element type.
     elements: HashMap<Type, bool>,
@@ -44,7 +45,7 @@ impl<'a> BufferTypes<'a> {
             models,
             options,
             callees,
-            types: HashMap::new(),
+            types: HandleMap::default(),
             signatures: HashMap::new(),
             elements: HashMap::new(),
             is_early: false,

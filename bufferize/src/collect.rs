@@ -16,6 +16,7 @@ use monopour_analysis::facts::{
     Affine, Alias, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use as UseFact, ValueInfo,
 };
 use monopour_analysis::index::{BlockId, IndexVec, OpId, OperandId, RegionId, ValueId};
+use monopour_ir::conversion::HandleMap;
 use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Region, Use, Value, interfaces};
 
 use crate::boundary::{Callees, is_apart, writable_arguments};
@@ -31,9 +32,9 @@ use crate::slices::Symbols;
 pub(crate) struct Collected {
     pub(crate) facts: Facts,
     pub(crate) values: IndexVec<ValueId, Value>,
-    pub(crate) value_ids: HashMap<Value, ValueId>,
+    pub(crate) value_ids: HandleMap<Value, ValueId>,
     pub(crate) operands: IndexVec<OperandId, Use>,
-    pub(crate) operand_ids: HashMap<(Op, usize), OperandId>,
+    pub(crate) operand_ids: HandleMap<(Op, usize), OperandId>,
     pub(crate) ops: IndexVec<OpId, Op>,
 }
 
@@ -58,9 +59,9 @@ pub(crate) fn collect(
         options,
         builder: FactsBuilder::new(),
         values: IndexVec::new(),
-        value_ids: HashMap::new(),
+        value_ids: HandleMap::default(),
         operands: IndexVec::new(),
-        operand_ids: HashMap::new(),
+        operand_ids: HandleMap::default(),
         ops: IndexVec::new(),
         symbols: Symbols::default(),
     };
@@ -234,9 +235,9 @@ struct Collector<'a> {
     options: &'a Options,
     builder: FactsBuilder,
     values: IndexVec<ValueId, Value>,
-    value_ids: HashMap<Value, ValueId>,
+    value_ids: HandleMap<Value, ValueId>,
     operands: IndexVec<OperandId, Use>,
-    operand_ids: HashMap<(Op, usize), OperandId>,
+    operand_ids: HandleMap<(Op, usize), OperandId>,
     ops: IndexVec<OpId, Op>,
     symbols: Symbols,
 }

@@ -17,9 +17,9 @@
 //! Differs from upstream: an op comes before what its regions hold, so that a region's ops find their types.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
-use monopour_ir::conversion::{Bridges, ConversionRewriter, Declined};
+use monopour_ir::conversion::{Bridges, ConversionRewriter, Declined, HandleMap};
 use monopour_ir::{
     Attr, Change, Diagnostic, Diagnostics, InsertionPoint, Location, Op, Region, Type, Value, WalkOrder, interfaces,
 };
@@ -98,10 +98,10 @@ struct Worklist {
     queue: VecDeque<Op>,
     /// What is in the queue and not erased meanwhile, with its position in post-order.
     /// An address that is used again is visited once, whichever op it then is.
-    pending: HashMap<Op, usize>,
+    pending: HandleMap<Op, usize>,
     next_rank: usize,
     /// The `to_buffer`s that are ours: for which op, and which of them.
-    made_buffers: HashMap<Op, (usize, usize)>,
+    made_buffers: HandleMap<Op, (usize, usize)>,
     made: usize,
     /// Visits, and changes of the IR.
     steps: u64,
@@ -114,8 +114,8 @@ impl Worklist {
             ops.filter(|op| has_tensors(*op) || has_tensor_signature(*op))
         };
         let queue: VecDeque<Op> = listed(WalkOrder::Pre).collect();
-        let pending: HashMap<Op, usize> = listed(WalkOrder::Post).enumerate().map(|(rank, op)| (op, rank)).collect();
-        Self { queue, next_rank: pending.len(), pending, made_buffers: HashMap::new(), made: 0, steps: 0 }
+        let pending: HandleMap<Op, usize> = listed(WalkOrder::Post).enumerate().map(|(rank, op)| (op, rank)).collect();
+        Self { queue, next_rank: pending.len(), pending, made_buffers: HandleMap::default(), made: 0, steps: 0 }
     }
     fn next(&mut self) -> Option<(Op, usize)> {
         while let Some(op) = self.queue.pop_front() {

@@ -26,5 +26,5 @@ mod target;
 
 pub use driver::{ConversionOptions, ConversionStats, Mode, PatternEvent, convert, convert_with};
 pub use pattern::{Adaptor, ConversionPattern, Declined, PatternSet};
-pub use rewriter::{Bridges, ConversionRewriter};
+pub use rewriter::{Bridges, ConversionRewriter, HandleMap, PointerHasher};
 pub use target::{ConversionTarget, Legality};

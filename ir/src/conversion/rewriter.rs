@@ -8,8 +8,8 @@ use std::ops::{Deref, DerefMut};
 const CAST: &str = "builtin.unrealized_conversion_cast";
 
 /// Hashes a pointer by one multiplication: the driver looks up every op that it visits.
-#[derive(Default)]
-pub(super) struct PointerHasher(u64);
+#[derive(Clone, Debug, Default)]
+pub struct PointerHasher(u64);
 
 impl Hasher for PointerHasher {
     fn finish(&self) -> u64 {
@@ -31,8 +31,10 @@ impl Hasher for PointerHasher {
     }
 }
 
-pub(super) type OpMap<V> = HashMap<Op, V, BuildHasherDefault<PointerHasher>>;
-type SharedCasts = HashMap<(Value, Type), Op, BuildHasherDefault<PointerHasher>>;
+/// A map by handles, for what is looked up for every op. Its order is that of addresses: never let it reach output.
+pub type HandleMap<K, V> = HashMap<K, V, BuildHasherDefault<PointerHasher>>;
+pub(super) type OpMap<V> = HandleMap<Op, V>;
+type SharedCasts = HandleMap<(Value, Type), Op>;
 
 /// A live cast of the driver's.
 #[derive(Clone, Copy, Debug)]
