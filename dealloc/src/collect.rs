@@ -13,6 +13,7 @@ use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Value, WalkOrder};
 const VIEWS: &[&str] = &[
     "arith.select",
     "memref.assume_alignment",
+    "arith.index_cast",
     "memref.cast",
     "memref.collapse_shape",
     "memref.expand_shape",

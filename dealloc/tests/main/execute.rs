@@ -109,7 +109,10 @@ impl Machine<'_> {
                 self.free(op, b)?;
                 vec![]
             }
-            name if name.starts_with("memref.") && op.num_results() == 1 && op.result(0).ty().is_memref() => {
+            name if (name.starts_with("memref.") || name == "arith.index_cast")
+                && op.num_results() == 1
+                && op.result(0).ty().is_memref() =>
+            {
                 vec![Val::Buffer(self.buffer(op.operand(0))?)]
             }
             "memref.extract_strided_metadata" => {

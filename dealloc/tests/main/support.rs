@@ -46,5 +46,14 @@ pub fn programs() -> Vec<(String, String)> {
 
 /// Whether a program has only regions that are given owners.
 pub fn is_known(text: &str) -> bool {
-    !text.contains("scf.index_switch") && !text.contains("scf.execute_region")
+    let unknown = [
+        "scf.index_switch",
+        "scf.execute_region",
+        "scf.parallel",
+        "shape.assuming",
+        "cf.br",
+        "cf.cond_br",
+        "cf.switch",
+    ];
+    !unknown.iter().any(|op| text.contains(op))
 }
