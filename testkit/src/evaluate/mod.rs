@@ -1,7 +1,7 @@
 //! A reference evaluator with value semantics: what a program on tensors means, computed in f64 and exact integers.
 //!
 //! Tensors are values, never memory: nothing here aliases, so nothing here can be wrong about aliasing.
-//! Floats of every type are f64 throughout and are not rounded between ops, unless [`Precision::OfType`] is asked for;
+//! Floats of every type are f64 throughout and are not rounded between ops, unless `evaluate_in_type` is asked;
 //! integers wrap at their width.
 //! `tensor.empty` holds NaN (floats) or a pattern that stands out (integers), so that a read of it shows in the result.
 //! Named linalg ops are generalised by upstream's pass on a clone, so that one implementation of `linalg.generic` serves all.
