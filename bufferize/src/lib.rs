@@ -1,10 +1,13 @@
 //! One-Shot Bufferize: tensors become memrefs, in place wherever that is certain to be right.
 //!
 //! The way through the modules: [`op_model`] says what an op does to the memory of its tensors (`models/`, one file per dialect);
-//! `collect` turns a function into facts; `monopour-analysis` decides; `insert_copies` makes the decisions part of the IR;
-//! `buffer_type` predicts memref types; `rewrite` replaces the ops; `boundary` knows functions.
+//! `collect` turns a function into facts (`shared_memory` those of memrefs that tensors share); `monopour-analysis` decides;
+//! `insert_copies` makes the decisions part of the IR, with `loop_copies` and `loaded_globals` for what decisions do not say;
+//! `buffer_type` and `block_types` predict memref types; `rewrite` replaces the ops, with what `building` makes;
+//! `boundary` knows functions, `annotate` shows decisions, `one_shot` runs all of it.
 //!
-//! [`eliminate_empty_tensors`] may run before: what is computed to be inserted is computed in its place.
+//! [`eliminate_empty_tensors`] may run before: what is computed to be inserted is computed in its place (`empty_origins`,
+//! `subset_extraction`, `block_order`). [`finalize`] ends partial runs.
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
 //! [`analyse`] stops before the rewrite and gives facts and decisions of each function;
 //! [`run_with_decisions`] lets a callback change what was decided:
