@@ -176,6 +176,15 @@ impl Rewriting<'_> {
         Ok(new)
     }
 
+    /// `memref.get_global` of the symbol `name`, a `ty`.
+    ///
+    /// # Errors
+    /// What MLIR says of the op.
+    pub fn get_global(&self, rw: &mut ConversionRewriter, at: Op, name: Attr, ty: Type) -> Result<Value, Diagnostics> {
+        let get = OpSpec::new("memref.get_global", at.location()).results(&[ty]).attr("name", name);
+        Ok(rw.create(get)?.result(0))
+    }
+
     /// The symbol of a private constant global with this value; one per module, value and type.
     ///
     /// # Errors

@@ -32,9 +32,8 @@ impl OpModel for Constant {
         let Some(value) = op.attr("value") else { return Err(Declined::no_match("a constant without a value")) };
         let ty = pass.identity(op.result(0).ty());
         let global = pass.global(rw, op, value, ty)?;
-        let get = OpSpec::new("memref.get_global", op.location()).results(&[ty]).attr("name", global);
-        let get = rw.create(get)?;
-        rw.replace_op(op, &[get.result(0)]);
+        let buffer = pass.get_global(rw, op, global, ty)?;
+        rw.replace_op(op, &[buffer]);
         Ok(())
     }
 }
@@ -45,12 +44,7 @@ impl OpModel for Constant {
 struct IndexCast;
 
 impl OpModel for IndexCast {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::NONE
-    }
-    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![AliasModel::equivalent(op.result(0))]
-    }
+    super::is_its_operand!();
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         let element = op.result(0).ty().element();
         let ty = types.of(op.operand(0)).with_element(element);

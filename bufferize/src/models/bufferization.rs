@@ -119,12 +119,7 @@ impl OpModel for Materialize {
 struct DeallocTensor;
 
 impl OpModel for DeallocTensor {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::NONE
-    }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![]
-    }
+    super::no_uses!();
     fn rewrite(
         &self,
         op: Op,

@@ -37,12 +37,7 @@ pub(crate) fn forwarded(op: Op) -> Vec<(usize, Value)> {
 struct Branch;
 
 impl OpModel for Branch {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::NONE
-    }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![]
-    }
+    super::no_uses!();
     fn passes_to_blocks(&self, op: Op) -> Vec<(usize, Value)> {
         forwarded(op)
     }

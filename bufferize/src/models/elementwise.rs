@@ -31,12 +31,7 @@ pub(crate) fn describes(op: Op) -> bool {
 }
 
 impl OpModel for Elementwise {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::READ
-    }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![]
-    }
+    super::only_reads!();
     fn result(&self, _op: Op, _result: usize) -> ResultModel {
         ResultModel { allocates: true, ..ResultModel::default() }
     }

@@ -16,12 +16,7 @@ pub(super) fn add(models: &mut OpModels) {
 struct Return;
 
 impl OpModel for Return {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::READ
-    }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![]
-    }
+    super::only_reads!();
     fn rewrite(
         &self,
         op: Op,

@@ -5,7 +5,7 @@
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Attr, Op, OpSpec, Type};
 
-use super::no_uses;
+use super::{no_uses, only_reads};
 use crate::boundary::Callees;
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, UseModel};
 use crate::rewrite::Rewriting;
@@ -73,10 +73,8 @@ impl OpModel for GlobalLoad {
         pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
         let Some(name) = op.attr("global") else { return Err(Declined::no_match("a load without a name")) };
-        let ty = pass.identity(op.result(0).ty());
-        let get = OpSpec::new("memref.get_global", op.location()).results(&[ty]).attr("name", name);
-        let get = rw.create(get)?;
-        rw.replace_op(op, &[get.result(0)]);
+        let buffer = pass.get_global(rw, op, name, pass.identity(op.result(0).ty()))?;
+        rw.replace_op(op, &[buffer]);
         Ok(())
     }
 }
@@ -84,12 +82,7 @@ impl OpModel for GlobalLoad {
 struct GlobalStore;
 
 impl OpModel for GlobalStore {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::READ
-    }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![]
-    }
+    only_reads!();
     fn rewrite(
         &self,
         op: Op,
@@ -98,10 +91,8 @@ impl OpModel for GlobalStore {
         pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
         let Some(name) = op.attr("global") else { return Err(Declined::no_match("a store without a name")) };
-        let ty = pass.identity(op.operand(0).ty());
-        let get = OpSpec::new("memref.get_global", op.location()).results(&[ty]).attr("name", name);
-        let get = rw.create(get)?;
-        pass.copy(rw, op, buffers.operand(0), get.result(0))?;
+        let buffer = pass.get_global(rw, op, name, pass.identity(op.operand(0).ty()))?;
+        pass.copy(rw, op, buffers.operand(0), buffer)?;
         rw.replace_op(op, &[]);
         Ok(())
     }

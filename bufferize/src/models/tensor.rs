@@ -184,12 +184,7 @@ impl OpModel for ParallelInsertSlice {
 struct Extract;
 
 impl OpModel for Extract {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::READ
-    }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![]
-    }
+    super::only_reads!();
     fn rewrite(
         &self,
         op: Op,
@@ -232,12 +227,7 @@ struct Dim {
 }
 
 impl OpModel for Dim {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::NONE
-    }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![]
-    }
+    super::no_uses!();
     fn rewrite(
         &self,
         op: Op,

@@ -4,8 +4,8 @@ use monopour_analysis::facts::Definition;
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value};
 
-use super::no_uses;
 use super::sizes::{Sum, as_value, mixed, size_of};
+use super::{no_uses, only_reads};
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
 use crate::op_model::{AliasModel, Buffers, Index, OpModel, OpModels, RegionModel, ResultModel, SliceModel, UseModel};
@@ -205,12 +205,7 @@ fn padded(op: Op, source: Type) -> Type {
 }
 
 impl OpModel for Pad {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::READ
-    }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![]
-    }
+    only_reads!();
     fn result(&self, _op: Op, _result: usize) -> ResultModel {
         MADE
     }
@@ -260,12 +255,7 @@ impl OpModel for Pad {
 struct Concat;
 
 impl OpModel for Concat {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::READ
-    }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![]
-    }
+    only_reads!();
     fn result(&self, _op: Op, _result: usize) -> ResultModel {
         MADE
     }
@@ -315,12 +305,7 @@ impl OpModel for Concat {
 struct Yield;
 
 impl OpModel for Yield {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::READ
-    }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![]
-    }
+    only_reads!();
     fn rewrite(
         &self,
         op: Op,

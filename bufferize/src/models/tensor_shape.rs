@@ -36,12 +36,7 @@ fn cast_type(source: Type, result: Type) -> Type {
 }
 
 impl OpModel for Cast {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::NONE
-    }
-    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![AliasModel::equivalent(op.result(0))]
-    }
+    super::is_its_operand!();
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         let ty = cast_type(types.of(op.operand(0)), op.result(0).ty());
         types.set(op.result(0), ty);

@@ -141,12 +141,7 @@ impl OpModel for Scatter {
 struct Mask;
 
 impl OpModel for Mask {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-        UseModel::READ
-    }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        vec![]
-    }
+    super::only_reads!();
     fn buffer_types(
         &self,
         op: Op,
