@@ -16,6 +16,7 @@ fn main() {
         .file("shim/interfaces.cpp")
         .file("shim/llvm.cpp")
         .file("shim/opt.cpp")
+        .file("shim/rewriting.cpp")
         .file("shim/widen.cpp")
         .include(format!("{prefix}/include"))
         .flag("-fno-rtti")

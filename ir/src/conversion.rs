@@ -10,21 +10,34 @@
 //!                                              "use"(%c) : (index) -> ()
 //! ```
 //!
-//! The walk is one deterministic pass in pre-order, an op before its regions.
+//! The walk is one deterministic pass in pre-order over the ops that are illegal or may be, an op before its regions.
 //! After each pattern the ops that it created or changed in place are visited, depth first, in the order of the changes;
-//! ops that the walk has yet to reach wait for it.
+//! ops that the walk has yet to reach wait for it. Users of a replaced value are not visited again: they read the type that they did.
 //!
-//! A pattern sees its op with the original operands and, through [`Adaptor`], the operands in their new types.
-//! It either declines without touching the IR, or erases, replaces or changes its op. Both are checked on every application (I0012).
+//! A pattern sees its op with the original operands and, through [`Adaptor`], the operands in their new types: with a
+//! [`TypeConverter`], in the types that it gives them. It either declines without touching the IR, or erases, replaces or changes
+//! its op. It erases no op but its own and what it made. All of this is checked on every application (I0012); debug builds also
+//! verify what was made or changed, and its users. Nothing is ever folded on the way.
 //!
-//! Limits: one value is replaced by one value (no 1:N); on failure the partial result stays in place (give it a clone to keep the input).
+//! On failure the partial result stays in place, valid; [`on_clone`] keeps the input instead. [`analyze_conversion`] only asks.
+//! The design, against the RFC that asked for it: `docs/conversion.md`.
 
+pub(crate) mod casts;
 mod driver;
+mod kinds;
 mod pattern;
+mod report;
 mod rewriter;
+mod signature;
+mod stages;
 mod target;
+mod type_converter;
+mod worklist;
 
 pub use driver::{ConversionOptions, ConversionStats, Mode, PatternEvent, convert, convert_with};
 pub use pattern::{Adaptor, ConversionPattern, Declined, PatternSet};
 pub use rewriter::{Bridges, ConversionRewriter, HandleMap, PointerHasher};
+pub use stages::{ConversionAnalysis, Stage, analyze_conversion, convert_in_stages, on_clone};
 pub use target::{ConversionTarget, Legality};
+pub use type_converter::{Materialization, TypeConversion, TypeConverter};
+pub use worklist::WorklistOrder;

@@ -61,6 +61,10 @@ impl Op {
         // Identifiers are uniqued in the context, which is never freed.
         string::from_ref(c!(mlirIdentifierStr(c!(mlirOperationGetName(self.raw)))))
     }
+    /// Where MLIR keeps the name: one address per name and context, so comparing names is comparing addresses.
+    pub(crate) fn name_address(self) -> usize {
+        c!(mlirOperationGetName(self.raw)).ptr as usize
+    }
     /// Whether the op has this name.
     pub fn is(self, name: &str) -> bool {
         self.name() == name
@@ -212,6 +216,21 @@ impl Op {
         let user: *mut c_void = (&raw mut visit).cast();
         c!(mlirOperationWalk(self.raw, Some(on_walk), user, order));
     }
+    /// Visits this op and what is nested in it, in pre-order; what an op holds only where the visitor says true.
+    pub fn walk_selected(self, mut visit: impl FnMut(Op) -> bool) {
+        let mut visit: &mut dyn FnMut(Op) -> bool = &mut visit;
+        let user: *mut c_void = (&raw mut visit).cast();
+        c!(mlirOperationWalk(self.raw, Some(on_selected), user, mlir_sys::MlirWalkOrder_MlirWalkPreOrder));
+    }
+    /// Verifies this op without what it holds.
+    ///
+    /// # Errors
+    /// The verifier's diagnostics (I0001).
+    pub fn verify_shallow(self) -> Result<(), crate::Diagnostics> {
+        // SAFETY: defined in the shim; the op is live (crate invariant).
+        let (ok, diagnostics) = self.context().with_diagnostics(|| unsafe { monopour_shim_verify_shallow(self.raw) });
+        if ok { Ok(()) } else { Err(diagnostics) }
+    }
     /// All nested ops (this one included) of a name, in pre-order.
     pub fn find_all(self, name: &str) -> Vec<Op> {
         let mut out = Vec::new();
@@ -254,6 +273,8 @@ impl Op {
 unsafe extern "C" {
     // Operation::getAttrDictionary: made anew by each call where an op has properties, so it is asked for once.
     fn monopour_shim_attributes(op: MlirOperation) -> mlir_sys::MlirAttribute;
+    // mlir::verify of the op alone, its region invariants included.
+    fn monopour_shim_verify_shallow(op: MlirOperation) -> bool;
 }
 
 extern "C" fn on_walk(op: MlirOperation, user: *mut c_void) -> MlirWalkResult {
@@ -261,6 +282,16 @@ extern "C" fn on_walk(op: MlirOperation, user: *mut c_void) -> MlirWalkResult {
     let visit = unsafe { &mut *user.cast::<&mut dyn FnMut(Op)>() };
     visit(Op { raw: op });
     mlir_sys::MlirWalkResult_MlirWalkResultAdvance
+}
+
+extern "C" fn on_selected(op: MlirOperation, user: *mut c_void) -> MlirWalkResult {
+    // SAFETY: `user` is the `&mut dyn FnMut` that `walk_selected` passes down.
+    let visit = unsafe { &mut *user.cast::<&mut dyn FnMut(Op) -> bool>() };
+    if visit(Op { raw: op }) {
+        mlir_sys::MlirWalkResult_MlirWalkResultAdvance
+    } else {
+        mlir_sys::MlirWalkResult_MlirWalkResultSkip
+    }
 }
 
 impl fmt::Display for Op {

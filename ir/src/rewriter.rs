@@ -1,5 +1,6 @@
 //! The only place that erases or replaces IR, with a journal of what it did.
 
+use crate::conversion::casts::{self, Casts};
 use crate::{Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value, string};
 
 /// One entry of the journal. Erased handles stand for identity only: they must not be read.
@@ -15,25 +16,60 @@ pub enum Change {
     Erased(Op),
 }
 
+impl Change {
+    /// What was changed.
+    pub fn op(self) -> Op {
+        match self {
+            Self::Created(op) | Self::Modified(op) | Self::Moved(op) | Self::Erased(op) => op,
+        }
+    }
+}
+
 /// All changes of a pass go through this; see [`Rewriter::journal`].
 #[derive(Debug)]
 pub struct Rewriter {
     cx: Context,
     builder: Option<Builder>,
     journal: Vec<Change>,
-    releases: Option<Vec<Op>>,
+    watch: Option<Box<Watch>>,
+}
+
+/// What the conversion driver wants to know beyond the journal.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) casts: Casts,
+    /// The op of the pattern that runs.
+    pub(crate) root: Option<Op>,
+    /// Blocks that the pattern took out of its op.
+    pub(crate) adopted: Vec<Block>,
+    /// What the pattern was kept from doing.
+    pub(crate) violations: Vec<String>,
+    /// How often uses were redirected to other values.
+    pub(crate) redirections: usize,
 }
 
 impl Rewriter {
     /// A rewriter without an insertion point.
     pub fn new(cx: Context) -> Self {
-        Self { cx, builder: None, journal: vec![], releases: None }
+        Self { cx, builder: None, journal: vec![], watch: None }
+    }
+    /// A rewriter that bridges types with casts, and keeps a pattern from erasing what is not its own.
+    pub(crate) fn watching(cx: Context) -> Self {
+        let watch =
+            Watch { casts: Casts::new(cx), root: None, adopted: vec![], violations: vec![], redirections: 0 };
+        Self { watch: Some(Box::new(watch)), ..Self::new(cx) }
+    }
+    pub(crate) fn watch(&self) -> Option<&Watch> {
+        self.watch.as_deref()
+    }
+    pub(crate) fn watch_mut(&mut self) -> Option<&mut Watch> {
+        self.watch.as_deref_mut()
     }
     /// The context.
     pub fn context(&self) -> Context {
         self.cx
     }
-    /// Everything changed so far, in order.
+    /// Everything changed so far, in order. The conversion driver's casts are left out.
     pub fn journal(&self) -> &[Change] {
         &self.journal
     }
@@ -41,41 +77,54 @@ impl Rewriter {
     pub fn take_journal(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.journal)
     }
-    /// Empties the journal and keeps its memory.
-    pub(crate) fn clear_journal(&mut self) {
-        self.journal.clear();
+    /// Gives an emptied journal back, for its memory.
+    pub(crate) fn reuse_journal(&mut self, mut journal: Vec<Change>) {
+        debug_assert!(self.journal.is_empty(), "nothing was changed meanwhile");
+        journal.clear();
+        self.journal = journal;
     }
-    /// From now on notes each `builtin.unrealized_conversion_cast` that loses a use; the conversion driver drops those that end unused.
-    pub(crate) fn track_released_casts(&mut self) {
-        self.releases = Some(vec![]);
-    }
-    /// The casts that lost a use since the last call; some of them may be erased by now.
-    pub(crate) fn take_released_casts(&mut self) -> Vec<Op> {
-        self.releases.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-    fn release(&mut self, value: Value) {
-        let Some(releases) = &mut self.releases else { return };
-        if let Some(op) = value.defining_op().filter(|op| op.is("builtin.unrealized_conversion_cast")) {
-            releases.push(op);
+    /// Says that a value lost a use.
+    pub(crate) fn release(&mut self, value: Value) {
+        if let Some(watch) = &mut self.watch {
+            watch.casts.release(value);
         }
     }
-    /// Inserts a detached op right after the definition of `value`, so that it dominates whatever `value` dominates.
-    /// The insertion point stays behind the new op where it was right behind the definition.
-    pub(crate) fn insert_after_definition(&mut self, op: Op, value: Value) {
-        let (point, moves) = match (value.defining_op(), value.as_block_arg()) {
-            (Some(def), _) => {
-                (InsertionPoint::After(def), matches!(self.point(), Some(InsertionPoint::After(at)) if at == def))
-            }
-            (None, Some((block, _))) => {
-                (InsertionPoint::Start(block), matches!(self.point(), Some(InsertionPoint::Start(at)) if at == block))
-            }
-            (None, None) => unreachable!("a value is an op result or a block argument"),
+    /// Inserts a cast of the driver's right behind the definition of `value`, so that it dominates whatever `value` dominates.
+    /// The insertion point stays behind the cast where it was right behind the definition. The journal does not mention it.
+    pub(crate) fn insert_cast(&mut self, op: Op, value: Value) {
+        let point = casts::behind_definition(value);
+        let moves = match (point, self.point()) {
+            (InsertionPoint::After(def), Some(InsertionPoint::After(at))) => def == at,
+            (InsertionPoint::Start(block), Some(InsertionPoint::Start(at))) => block == at,
+            _ => false,
         };
-        Builder::new(self.cx, point).insert(op);
-        self.journal.push(Change::Created(op));
+        casts::insert(self.cx, op, point);
         if moves {
             self.set_point(InsertionPoint::After(op));
         }
+    }
+    /// Takes a cast of the driver's out of the IR. What was to come right behind it comes where it was.
+    pub(crate) fn retire_cast(&mut self, op: Op) {
+        let at = match self.point() {
+            Some(InsertionPoint::After(at) | InsertionPoint::Before(at)) => Some(at),
+            _ => None,
+        };
+        if at == Some(op) {
+            match (op.next(), op.block()) {
+                (Some(next), _) => self.set_point(InsertionPoint::Before(next)),
+                (None, Some(block)) => self.set_point(InsertionPoint::End(block)),
+                (None, None) => {}
+            }
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.casts.retire(op);
+        }
+    }
+    /// Inserts a detached op right behind the definition of `value`, so that it dominates whatever `value` dominates.
+    /// The insertion point stays behind the new op where it was right behind the definition.
+    pub(crate) fn insert_after_definition(&mut self, op: Op, value: Value) {
+        self.insert_cast(op, value);
+        self.journal.push(Change::Created(op));
     }
     /// Inserts a detached op elsewhere; the insertion point stays.
     pub(crate) fn insert_at(&mut self, op: Op, point: InsertionPoint) {
@@ -129,11 +178,30 @@ impl Rewriter {
     }
     /// Replaces all uses of `old`.
     pub fn replace_all_uses(&mut self, old: Value, new: Value) {
-        for u in old.uses() {
-            self.journal.push(Change::Modified(u.op));
-        }
+        let users = old.uses();
+        let casts = self.forget_casts(users.iter().map(|u| u.op));
+        self.journal.extend(users.iter().map(|u| Change::Modified(u.op)));
         c!(mlirValueReplaceAllUsesOfWith(old.raw, new.raw));
         self.release(old);
+        self.adopt_casts(casts);
+    }
+    /// The driver's casts among these ops, which are about to cast something else.
+    fn forget_casts(&mut self, ops: impl Iterator<Item = Op>) -> Vec<Op> {
+        let Some(watch) = &mut self.watch else { return vec![] };
+        let mut casts: Vec<Op> = ops.filter(|op| watch.casts.is_own(*op)).collect();
+        casts.dedup();
+        casts.iter().for_each(|op| watch.casts.forget(*op));
+        casts
+    }
+    /// Casts never stack, and none is there twice.
+    fn adopt_casts(&mut self, casts: Vec<Op>) {
+        for op in casts {
+            let Some(instead) = self.watch.as_mut().and_then(|watch| watch.casts.adopt(op)) else { continue };
+            for (result, value) in op.results().into_iter().zip(instead) {
+                self.redirect_uses(result, value);
+            }
+            self.retire_cast(op);
+        }
     }
     /// Replaces the op's results by `values` and erases it.
     pub fn replace_op(&mut self, op: Op, values: &[Value]) {
@@ -143,31 +211,113 @@ impl Rewriter {
         }
         self.erase(op);
     }
+    /// Replaces all uses of `old`; the journal does not list the users, because they read the same type as before.
+    pub(crate) fn redirect_uses(&mut self, old: Value, new: Value) {
+        c!(mlirValueReplaceAllUsesOfWith(old.raw, new.raw));
+        if let Some(watch) = &mut self.watch {
+            watch.redirections += 1;
+            watch.casts.release(old);
+        }
+    }
     /// Erases an op (and what it contains). Its results must be unused.
+    ///
+    /// A conversion pattern that erases an op which is neither its own nor of its own making, or is still used, breaks its
+    /// contract: nothing is erased then, and the driver says so (I0012).
     pub fn erase(&mut self, op: Op) {
-        debug_assert!(op.results().iter().all(|r| r.is_unused()), "erased op {} is unused", op.name());
-        op.walk(crate::WalkOrder::Post, |o| {
-            for i in 0..o.num_operands() {
-                self.release(o.operand(i));
+        if self.watch.is_some() && !self.may_erase(op) {
+            return;
+        }
+        debug_assert!((0..op.num_results()).all(|i| op.result(i).is_unused()), "erased op {} is unused", op.name());
+        if op.num_regions() == 0 {
+            self.let_go(op);
+        } else {
+            let mut inner = Vec::new();
+            op.walk(crate::WalkOrder::Post, |o| inner.push(o));
+            for o in inner {
+                match self.watch.as_mut().filter(|watch| watch.casts.is_own(o)) {
+                    // Its users go right after it.
+                    Some(watch) => watch.casts.retire(o),
+                    None => self.let_go(o),
+                }
             }
-            self.journal.push(Change::Erased(o));
-        });
+        }
         c!(mlirOperationDestroy(op.raw));
+    }
+    fn let_go(&mut self, op: Op) {
+        if self.watch.is_some() {
+            for i in 0..op.num_operands() {
+                self.release(op.operand(i));
+            }
+        }
+        self.journal.push(Change::Erased(op));
+    }
+    /// Whether the running pattern may erase the op; else notes why not. Casts of the driver's are taken out here.
+    fn may_erase(&mut self, op: Op) -> bool {
+        let Some(watch) = self.watch.as_deref_mut() else { return true };
+        if watch.casts.is_own(op) {
+            // What uses it keeps it; else it goes after the pattern.
+            watch.casts.release(op.result(0));
+            return false;
+        }
+        for i in 0..op.num_results() {
+            let result = op.result(i);
+            if result.is_unused() {
+                continue;
+            }
+            for user in result.uses() {
+                if watch.casts.is_own(user.op) && user.op.results().iter().all(|r| r.is_unused()) {
+                    watch.casts.retire(user.op);
+                    continue;
+                }
+                watch.violations.push(format!("erases '{}', which '{}' still uses", op.name(), user.op.name()));
+                return false;
+            }
+        }
+        if watch.root == Some(op) {
+            return true;
+        }
+        let Some(root) = watch.root else { return true };
+        let is_own = |op: Op| {
+            op == root
+                || self.journal.iter().rev().any(|change| *change == Change::Created(op))
+                || op.block().is_some_and(|block| watch.adopted.contains(&block))
+        };
+        let mut around = Some(op);
+        while let Some(at) = around {
+            if is_own(at) {
+                return true;
+            }
+            // What hangs in no block is nobody else's.
+            if at.block().is_none() && !at.is("builtin.module") {
+                return true;
+            }
+            around = at.parent();
+            if around.is_none() && at.block().is_some() {
+                return true;
+            }
+        }
+        let text = format!("erases '{}', which it neither matched nor made", op.name());
+        watch.violations.push(text);
+        false
     }
     /// Sets an operand.
     pub fn set_operand(&mut self, op: Op, index: usize, value: Value) {
+        let casts = self.forget_casts(std::iter::once(op));
         self.release(op.operand(index));
         c!(mlirOperationSetOperand(op.raw, index as isize, value.raw));
         self.journal.push(Change::Modified(op));
+        self.adopt_casts(casts);
     }
     /// Replaces the whole operand list.
     pub fn set_operands(&mut self, op: Op, values: &[Value]) {
+        let casts = self.forget_casts(std::iter::once(op));
         for old in op.operands() {
             self.release(old);
         }
         let raw: Vec<_> = values.iter().map(|v| v.raw).collect();
         c!(mlirOperationSetOperands(op.raw, raw.len() as isize, raw.as_ptr()));
         self.journal.push(Change::Modified(op));
+        self.adopt_casts(casts);
     }
     /// Sets an attribute, inherent or discardable.
     pub fn set_attr(&mut self, op: Op, name: &str, value: Attr) {
@@ -233,6 +383,42 @@ impl Rewriter {
                 self.journal.push(Change::Modified(op));
             }
         }
+        if let Some(watch) = &mut self.watch {
+            watch.adopted.extend(from.blocks());
+        }
         c!(mlirRegionTakeBody(to.raw, from.raw));
     }
+    /// Moves the ops from `op` to the end of its block into a new block right after it, and returns that block.
+    pub fn split_block(&mut self, op: Op) -> Block {
+        // SAFETY: defined in the shim; the op is live (crate invariant).
+        let raw = unsafe { monopour_shim_split_block(op.raw) };
+        self.note_signature(Block { raw });
+        Block { raw }
+    }
+    /// Moves all blocks of a region before a block, in order. The region's op is the pattern's own.
+    pub fn inline_region_before(&mut self, region: Region, before: Block) {
+        let blocks = region.blocks();
+        for block in &blocks {
+            let target = before.region().expect("the block is in a region");
+            c!(mlirBlockDetach(block.raw));
+            c!(mlirRegionInsertOwnedBlockBefore(target.raw, before.raw, block.raw));
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.adopted.extend(blocks);
+        }
+        self.note_signature(before);
+    }
+    /// Appends a new block with arguments of these types before another.
+    pub fn create_block_before(&mut self, before: Block, args: &[(Type, crate::Location)]) -> Block {
+        let block = Block::new(args);
+        let region = before.region().expect("the block is in a region");
+        c!(mlirRegionInsertOwnedBlockBefore(region.raw, before.raw, block.raw));
+        self.note_signature(before);
+        block
+    }
+}
+
+unsafe extern "C" {
+    // Block::splitBlock before the op.
+    fn monopour_shim_split_block(op: mlir_sys::MlirOperation) -> mlir_sys::MlirBlock;
 }

@@ -1,14 +1,16 @@
-//! The walk, the worklist, and what is said when an op cannot be converted.
+//! The driver: visits illegal ops, applies patterns, holds them to their contract.
 
+use super::kinds::Kinds;
+use super::report::{self, Application, Failure, Log};
 use super::rewriter::OpMap;
+use super::type_converter::Materialization;
+use super::worklist::{Visit, Worklist, WorklistOrder};
 use super::{Adaptor, ConversionRewriter, ConversionTarget, Declined, Legality, PatternSet};
 use crate::{Change, Diagnostic, Diagnostics, InsertionPoint, Op, Value, WalkOrder};
 
 /// Longest chain of patterns that lead from one op of the input to another pattern application.
 /// Real lowerings take a handful of steps; a chain this long repeats itself.
 const MAX_CHAIN: u32 = 512;
-/// How many steps of a chain a diagnostic shows.
-const SHOWN_STEPS: usize = 8;
 
 /// What must be gone at the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,10 +26,12 @@ pub enum Mode {
 pub struct ConversionStats {
     /// Successful pattern applications.
     pub patterns_applied: usize,
-    /// Casts created.
+    /// Casts that were put into the IR, those from the pool included.
     pub casts_created: usize,
     /// Most casts that were alive at one time.
     pub max_live_casts: usize,
+    /// Casts that are left: 0 after a full conversion.
+    pub casts_left: usize,
 }
 
 /// One successful pattern application, as [`ConversionOptions::after_each_pattern`] sees it.
@@ -39,6 +43,8 @@ pub struct PatternEvent<'a> {
     pub op_name: &'a str,
     /// What is being converted, unless a pattern replaced it as a whole.
     pub root: Option<Op>,
+    /// Casts of the driver's that are in the IR now.
+    pub live_casts: usize,
 }
 
 /// What a conversion does besides converting.
@@ -47,16 +53,26 @@ pub struct ConversionOptions<'a> {
     /// Called after each successful pattern; the IR is valid then (`--dump-after-each-pattern` prints it).
     pub after_each_pattern: Option<&'a mut dyn FnMut(&PatternEvent<'_>)>,
     /// Verify the root after each pattern and stop at the first that breaks it (I0012). Quadratic: for tests and debugging.
+    /// In debug builds, what a pattern made or changed and its users are verified anyway.
     pub verify_each: bool,
+    /// Compare the printed root before and after a pattern that declines, and notice changes that went around the rewriter
+    /// (I0012). Quadratic: for tests on small modules.
+    pub fingerprint: bool,
+    /// In which order what a pattern made is visited.
+    pub worklist_order: WorklistOrder,
 }
 
 impl std::fmt::Debug for ConversionOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ConversionOptions").field("verify_each", &self.verify_each).finish_non_exhaustive()
+        f.debug_struct("ConversionOptions")
+            .field("verify_each", &self.verify_each)
+            .field("fingerprint", &self.fingerprint)
+            .field("worklist_order", &self.worklist_order)
+            .finish_non_exhaustive()
     }
 }
 
-/// Converts `root` and everything in it. On failure the IR is valid and partly converted.
+/// Converts `root` and everything in it, in place. On failure the IR is valid and partly converted.
 ///
 /// # Errors
 /// I0010 for each illegal op that no pattern converted, I0011 for patterns that undo each other, I0012 for a pattern that breaks its contract,
@@ -81,45 +97,25 @@ pub fn convert_with(
     mode: Mode,
     options: ConversionOptions<'_>,
 ) -> Result<ConversionStats, Diagnostics> {
-    let rw = ConversionRewriter::new(root.context());
-    let driver = Driver {
-        root: Some(root),
-        target,
-        patterns,
-        mode,
-        options,
-        rw,
-        pending: OpMap::default(),
-        stack: vec![],
-        visits: 0,
-        log: vec![],
-        failures: OpMap::default(),
-    };
-    driver.run(root)
+    Driver::new(root, target, patterns, mode, options).run()?.outcome
 }
 
-/// One scheduled visit of an op. It is valid while `pending` holds its number: erasing the op, or visiting it, takes that away,
-/// so that a later op at the same address is never mistaken for it.
-#[derive(Clone, Copy)]
-struct Visit {
-    op: Op,
-    number: usize,
-    /// The application that created or changed the op.
-    origin: Option<usize>,
+/// How a conversion ended that no pattern stopped.
+pub(super) struct Ended {
+    /// Ops of the input, by their positions in the walk, that are still illegal or became something illegal.
+    pub(super) failed_inputs: Vec<u32>,
+    pub(super) outcome: Result<ConversionStats, Diagnostics>,
 }
 
-/// One pattern application, kept to explain chains.
-struct Application {
-    pattern: usize,
-    op_name: &'static str,
-    origin: Option<usize>,
-    chain: u32,
-}
-
-/// An op that every pattern declined.
-struct Failure {
-    visit: Visit,
-    declined: Vec<(usize, String)>,
+/// As [`convert`] in partial mode; also gives the ops that are visited, before the conversion, and says which of them failed.
+pub(super) fn convert_and_blame(
+    root: Op,
+    target: &ConversionTarget<'_>,
+    patterns: &PatternSet<'_>,
+) -> Result<(Vec<Op>, Ended), Diagnostics> {
+    let driver = Driver::new(root, target, patterns, Mode::Partial, ConversionOptions::default());
+    let visited = driver.work.ahead();
+    Ok((visited, driver.run()?))
 }
 
 struct Driver<'a, 'o> {
@@ -128,226 +124,364 @@ struct Driver<'a, 'o> {
     patterns: &'a PatternSet<'a>,
     mode: Mode,
     options: ConversionOptions<'o>,
+    kinds: Kinds<'a>,
     rw: ConversionRewriter,
-    pending: OpMap<usize>,
-    stack: Vec<Visit>,
-    visits: usize,
-    log: Vec<Application>,
+    work: Worklist,
+    log: Log,
+    applied: usize,
     failures: OpMap<Failure>,
+    /// Memory that is used again for every op.
+    values: Vec<Value>,
+    ends: Vec<usize>,
+    batch: Vec<Visit>,
+    order: Vec<Option<(Op, bool)>>,
+    survivors: Vec<(Op, bool)>,
 }
 
-impl Driver<'_, '_> {
-    fn run(mut self, root: Op) -> Result<ConversionStats, Diagnostics> {
-        let walk: Vec<Visit> = root.nested(WalkOrder::Pre).into_iter().map(|op| self.schedule(op, None)).collect();
-        for visit in walk {
-            self.visit(visit)?;
-            while let Some(next) = self.stack.pop() {
-                self.visit(next)?;
-            }
+impl<'a, 'o> Driver<'a, 'o> {
+    fn new(
+        root: Op,
+        target: &'a ConversionTarget<'a>,
+        patterns: &'a PatternSet<'a>,
+        mode: Mode,
+        options: ConversionOptions<'o>,
+    ) -> Self {
+        let mut rw = ConversionRewriter::new(root.context());
+        let mut kinds = Kinds::new(target, patterns);
+        let walk = collect(root, &mut kinds, &mut rw);
+        let work = Worklist::new(walk, options.worklist_order);
+        Self {
+            root: Some(root),
+            target,
+            patterns,
+            mode,
+            options,
+            kinds,
+            rw,
+            work,
+            log: Log::default(),
+            applied: 0,
+            failures: OpMap::default(),
+            values: vec![],
+            ends: vec![],
+            batch: vec![],
+            order: vec![],
+            survivors: vec![],
         }
-        self.report()?;
-        Ok(ConversionStats {
-            patterns_applied: self.log.len(),
-            casts_created: self.rw.casts_created(),
-            max_live_casts: self.rw.max_live_casts(),
-        })
     }
 
-    fn schedule(&mut self, op: Op, origin: Option<usize>) -> Visit {
-        self.visits += 1;
-        self.pending.insert(op, self.visits);
-        Visit { op, number: self.visits, origin }
+    fn run(mut self) -> Result<Ended, Diagnostics> {
+        if let Err(diagnostics) = self.drain().and_then(|()| self.materialize()) {
+            self.rw.settle();
+            return Err(diagnostics);
+        }
+        let casts = &self.rw.state().casts;
+        let stats = ConversionStats {
+            patterns_applied: self.applied,
+            casts_created: casts.created(),
+            max_live_casts: casts.max_live(),
+            casts_left: casts.live(),
+        };
+        let failed_inputs = report::failed_inputs(&self.failures, self.target);
+        Ok(Ended { failed_inputs, outcome: self.report().map(|()| stats) })
+    }
+
+    fn drain(&mut self) -> Result<(), Diagnostics> {
+        while let Some(visit) = self.work.pop() {
+            self.visit(visit)?;
+        }
+        Ok(())
     }
 
     fn visit(&mut self, visit: Visit) -> Result<(), Diagnostics> {
-        if self.pending.get(&visit.op) != Some(&visit.number) {
-            // Erased meanwhile.
+        if !self.failures.is_empty() {
+            self.failures.remove(&visit.op);
+        }
+        let kind = self.kinds.of(visit.op);
+        if self.kinds.get(kind).legality(visit.op) == Legality::Legal {
             return Ok(());
         }
-        self.pending.remove(&visit.op);
-        self.failures.remove(&visit.op);
-        if self.rw.is_cast(visit.op) || self.target.legality(visit.op) == Legality::Legal {
+        if self.target.is_inside_recursively_legal(visit.op) {
             return Ok(());
         }
-        self.legalize(visit)
+        self.legalize(visit, kind)
     }
 
-    fn legalize(&mut self, visit: Visit) -> Result<(), Diagnostics> {
-        let (op, op_name) = (visit.op, visit.op.name());
-        let chain = visit.origin.map_or(0, |o| self.log[o].chain + 1);
+    fn legalize(&mut self, visit: Visit, kind: u32) -> Result<(), Diagnostics> {
+        let op = visit.op;
+        let chain = visit.origin.map_or(0, |o| self.log.get(o).chain + 1);
         if chain > MAX_CHAIN {
-            return Err(self.cycle(visit).into());
+            return Err(self.log.cycle(visit, self.patterns).into());
         }
-        let operands: Vec<Value> = op.operands().into_iter().map(|v| self.rw.converted(v)).collect();
+        let location = op.location();
+        self.rw.begin(op);
         let mut declined = Vec::new();
-        for pattern in self.patterns.of(op_name) {
-            match self.apply(pattern, op, &operands)? {
-                Some(reason) => declined.push((pattern, reason)),
-                None => {
-                    self.log.push(Application { pattern, op_name, origin: visit.origin, chain });
-                    return self.absorb();
+        match self.adapt(op) {
+            Err(reason) => declined.push((None, reason)),
+            Ok(()) => {
+                for i in 0..self.kinds.get(kind).patterns.len() {
+                    let pattern = self.kinds.get(kind).patterns[i];
+                    match self.apply(pattern, op)? {
+                        Some(reason) => declined.push((Some(pattern), reason)),
+                        None => {
+                            self.applied += 1;
+                            let op_name = self.kinds.get(kind).name;
+                            let application =
+                                Application { pattern, op_name, origin: visit.origin, chain, location };
+                            return self.absorb(visit, application);
+                        }
+                    }
                 }
             }
         }
-        self.failures.insert(op, Failure { visit, declined });
+        // Casts that were made for the operands.
+        self.rw.settle();
+        self.failures.insert(op, Failure { visit, order: self.failures.len(), declined });
+        Ok(())
+    }
+
+    /// Reads the operands in their new types; why there are none.
+    fn adapt(&mut self, op: Op) -> Result<(), String> {
+        self.values.clear();
+        self.ends.clear();
+        let mut is_one_to_one = true;
+        for i in 0..op.num_operands() {
+            let value = op.operand(i);
+            let before = self.values.len();
+            self.rw.state().casts.behind(value, &mut self.values);
+            if let Some(converter) = self.patterns.converter() {
+                let Some(types) = converter.convert_value(value) else {
+                    return Err(format!("operand {i} has type {}, which the type converter does not convert", value.ty()));
+                };
+                if !self.values[before..].iter().map(|v| v.ty()).eq(types.iter().copied()) {
+                    self.values.truncate(before);
+                    if let [ty] = types[..] {
+                        self.values.push(self.rw.cast(value, ty));
+                    } else {
+                        let cast = self.rw.cast_to_many(value, &types);
+                        self.values.extend(cast);
+                    }
+                }
+            }
+            is_one_to_one &= self.values.len() == before + 1;
+            self.ends.push(self.values.len());
+        }
+        if is_one_to_one {
+            self.ends.clear();
+        }
         Ok(())
     }
 
     /// Tries one pattern; why it declined, or `None` when it converted the op.
-    fn apply(&mut self, index: usize, op: Op, operands: &[Value]) -> Result<Option<String>, Diagnostics> {
+    fn apply(&mut self, index: u32, op: Op) -> Result<Option<String>, Diagnostics> {
         let pattern = self.patterns.get(index);
+        if !self.ends.is_empty() && !pattern.accepts_one_to_many() {
+            return Ok(Some("an operand became several values, or none, which the pattern does not accept".to_owned()));
+        }
         let (location, name) = (op.location(), op.name());
+        let before = self.fingerprint();
         self.rw.set_point(InsertionPoint::Before(op));
+        let outcome = pattern.rewrite(op, &Adaptor::new(&self.values, &self.ends), &mut self.rw);
         let broken = |what: &str| {
-            Diagnostics::from(Diagnostic::error(
-                "I0012",
-                location,
-                format!("pattern '{}' {what} '{name}'", pattern.name()),
-            ))
+            let message = format!("pattern '{}' {what} '{name}'", pattern.name());
+            Diagnostics::from(Diagnostic::error("I0012", location, message))
         };
-        match pattern.rewrite(op, &Adaptor::new(operands), &mut self.rw) {
-            Ok(()) if touches(self.rw.journal(), op) => Ok(None),
+        if let Some(violation) = self.rw.state().violations.first() {
+            return Err(broken(&format!("{violation}, while it rewrites")));
+        }
+        match outcome {
+            Ok(()) if self.rw.touched(op) => Ok(None),
             Ok(()) => Err(broken("reports success but has not replaced, erased or changed")),
-            Err(Declined::NoMatch(reason)) if self.rw.journal().is_empty() => Ok(Some(reason)),
-            Err(Declined::NoMatch(reason)) => {
+            Err(Declined::NoMatch(reason)) if !self.rw.is_untouched() => {
                 Err(broken(&format!("declines ({reason}) after it changed the IR around")))
             }
+            Err(Declined::NoMatch(reason)) if before != self.fingerprint() => {
+                Err(broken(&format!("declines ({reason}) after it changed the IR, without the rewriter, around")))
+            }
+            Err(Declined::NoMatch(reason)) => Ok(Some(reason)),
             Err(Declined::Failed(diagnostics)) => Err(diagnostics),
         }
     }
 
+    /// The printed root, where changes that go around the rewriter are to be noticed. Casts for the operands are settled later.
+    fn fingerprint(&self) -> Option<String> {
+        let root = self.root.filter(|_| self.options.fingerprint)?;
+        Some(root.print(&crate::PrintOptions { assume_verified: true, ..Default::default() }))
+    }
+
     /// After a successful pattern: tidies the casts, then schedules what was created or changed.
-    fn absorb(&mut self) -> Result<(), Diagnostics> {
+    fn absorb(&mut self, visit: Visit, application: Application) -> Result<(), Diagnostics> {
+        let root = visit.op;
         self.rw.settle();
-        let survivors = self.survivors();
-        self.rw.forget_journal();
-        let origin = self.log.len().checked_sub(1);
-        let mut batch = Vec::new();
-        for (op, created) in survivors {
+        self.survive(root);
+        let verified = if cfg!(debug_assertions) { verify(&self.survivors) } else { Ok(()) };
+        let from = Visit { origin: self.log.upcoming(), ..visit };
+        let survivors = std::mem::take(&mut self.survivors);
+        for &(op, is_new) in &survivors {
             // What a new op holds may be new too; what a changed op holds is in the journal itself.
-            let ops = if created { op.nested(WalkOrder::Pre) } else { vec![op] };
-            for nested in ops {
-                if !self.pending.contains_key(&nested) && !self.rw.is_cast(nested) {
-                    batch.push(self.schedule(nested, origin));
+            if is_new && op.num_regions() > 0 {
+                for nested in op.nested(WalkOrder::Pre) {
+                    self.schedule(nested, from, false);
                 }
+            } else {
+                self.schedule(op, from, is_new);
             }
         }
-        // A stack: what was changed first is visited first, with all that follows from it.
-        self.stack.extend(batch.into_iter().rev());
-        self.tell()
+        self.survivors = survivors;
+        if !self.batch.is_empty() {
+            self.log.push(application);
+            self.work.push(&mut self.batch);
+        }
+        self.tell(verified, application)
+    }
+
+    /// `from`: the visit that it follows from.
+    fn schedule(&mut self, op: Op, from: Visit, is_new: bool) {
+        let kind = self.kinds.of(op);
+        if self.kinds.get(kind).is_always_legal() || self.rw.state().casts.is_own(op) {
+            return;
+        }
+        if is_new || op == from.op || !self.work.is_ahead(op) {
+            self.batch.push(Visit { op, ..from });
+        }
     }
 
     /// Ops that the journal says were created, changed or moved and not erased afterwards, in that order.
     /// Only these may be read: a handle of an erased op stands for its identity, until a new op takes its address.
     /// The flag says whether the op is new.
-    fn survivors(&mut self) -> Vec<(Op, bool)> {
-        let mut order: Vec<Option<(Op, bool)>> = Vec::new();
-        let mut position: OpMap<usize> = OpMap::default();
-        for change in self.rw.journal() {
-            match *change {
-                Change::Erased(op) => {
-                    self.pending.remove(&op);
-                    self.failures.remove(&op);
-                    if self.root == Some(op) {
-                        self.root = None;
+    fn survive(&mut self, root: Op) {
+        let journal = self.rw.take_journal();
+        // A few ops are found faster without a table.
+        let mut table = (journal.len() > 16).then(OpMap::<usize>::default);
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        for change in &journal {
+            let op = change.op();
+            let known = match &table {
+                Some(table) => table.get(&op).copied(),
+                None => order.iter().rposition(|entry| entry.is_some_and(|(o, _)| o == op)),
+            };
+            match (change, known) {
+                (Change::Erased(_), _) => {
+                    let mut was_new = false;
+                    if let Some(position) = known {
+                        was_new = order[position].is_some_and(|(_, is_new)| is_new);
+                        order[position] = None;
+                        table.as_mut().map(|table| table.remove(&op));
                     }
-                    if let Some(index) = position.remove(&op) {
-                        order[index] = None;
+                    if !was_new {
+                        self.forget(op, root);
                     }
                 }
-                Change::Created(op) | Change::Modified(op) | Change::Moved(op) => {
-                    position.entry(op).or_insert_with(|| {
-                        order.push(Some((op, matches!(change, Change::Created(_)))));
-                        order.len() - 1
-                    });
+                (_, Some(_)) => {}
+                (_, None) => {
+                    table.as_mut().map(|table| table.insert(op, order.len()));
+                    order.push(Some((op, matches!(change, Change::Created(_)))));
                 }
             }
         }
-        order.into_iter().flatten().collect()
+        self.survivors.clear();
+        self.survivors.extend(order.iter().flatten());
+        self.order = order;
+        self.rw.reuse_journal(journal);
+    }
+    fn forget(&mut self, op: Op, root: Op) {
+        self.work.forget(op, op == root);
+        if !self.failures.is_empty() {
+            self.failures.remove(&op);
+        }
+        if self.root == Some(op) {
+            self.root = None;
+        }
     }
 
-    /// Calls the hook and, where asked for, the verifier.
-    fn tell(&mut self) -> Result<(), Diagnostics> {
-        let Some(last) = self.log.last() else { return Ok(()) };
+    /// Says what is wrong with the IR, if something is; else calls the hook.
+    fn tell(&mut self, verified: Result<(), Diagnostics>, application: Application) -> Result<(), Diagnostics> {
         if let Some(hook) = &mut self.options.after_each_pattern {
-            let pattern = self.patterns.get(last.pattern).name();
-            hook(&PatternEvent { pattern: &pattern, op_name: last.op_name, root: self.root });
+            let pattern = self.patterns.get(application.pattern).name();
+            let live_casts = self.rw.state().casts.live();
+            hook(&PatternEvent { pattern: &pattern, op_name: application.op_name, root: self.root, live_casts });
         }
-        let Some(root) = self.root.filter(|_| self.options.verify_each) else { return Ok(()) };
-        root.verify_with_diagnostics().map_err(|mut diagnostics| {
-            let text = format!("the IR is invalid after {}", self.step(self.log.len() - 1));
-            diagnostics.0.push(Diagnostic::error("I0012", root.location(), text));
+        let whole = self.root.filter(|_| self.options.verify_each && verified.is_ok());
+        let verified = verified.and_then(|()| whole.map_or(Ok(()), Op::verify_with_diagnostics));
+        verified.map_err(|mut diagnostics| {
+            let text = format!("the IR is invalid after {}", application.describe(self.patterns));
+            diagnostics.0.push(Diagnostic::error("I0012", application.location, text));
             diagnostics
         })
     }
 
+    /// Asks the type converter for ops in the place of the casts that are left, and converts those ops.
+    fn materialize(&mut self) -> Result<(), Diagnostics> {
+        let Some(converter) = self.patterns.converter().filter(|c| c.materializes()) else { return Ok(()) };
+        let mut refused = 0;
+        loop {
+            let casts = self.rw.live_casts(self.root);
+            if casts.len() <= refused {
+                return Ok(());
+            }
+            refused = 0;
+            for cast in casts {
+                let (inputs, results) = (cast.operands(), cast.results());
+                let types: Vec<_> = results.iter().map(|r| r.ty()).collect();
+                let to_old = !types.iter().all(|ty| converter.is_legal(*ty));
+                self.rw.set_point(InsertionPoint::Before(cast));
+                let wanted = Materialization { inputs: &inputs, types: &types, location: cast.location() };
+                let made = converter.materialize(&mut self.rw, to_old, &wanted);
+                match made.filter(|made| made.iter().map(|v| v.ty()).eq(types.iter().copied())) {
+                    Some(made) => self.rw.replace_cast(cast, &made),
+                    None => refused += 1,
+                }
+            }
+            for change in self.rw.take_journal() {
+                if let Change::Created(op) = change {
+                    self.batch.push(Visit { op, origin: None, input: 0 });
+                }
+            }
+            self.rw.settle();
+            self.work.push(&mut self.batch);
+            self.drain()?;
+        }
+    }
+
     fn report(&self) -> Result<(), Diagnostics> {
-        let mut failures: Vec<_> = self.failures.values().collect();
-        failures.sort_by_key(|f| f.visit.number);
-        let mut out: Vec<Diagnostic> = failures.into_iter().filter_map(|f| self.explain(f)).collect();
+        let mut out = report::failures(&self.failures, self.target, self.mode, self.patterns, &self.log);
         if self.mode == Mode::Full {
-            out.extend(self.rw.live_casts().into_iter().map(left_cast));
+            out.extend(self.rw.live_casts(self.root).into_iter().map(report::left_cast));
         }
         if out.is_empty() { Ok(()) } else { Err(Diagnostics(out)) }
     }
-
-    /// The diagnostic for an op that no pattern converted, if it may not remain.
-    fn explain(&self, failure: &Failure) -> Option<Diagnostic> {
-        let op = failure.visit.op;
-        let what = match (self.target.legality(op), self.mode) {
-            (Legality::Illegal, _) => "is illegal",
-            (Legality::Unknown, Mode::Full) => "is not known to be legal",
-            _ => return None,
-        };
-        let message = format!("'{}' {what} in the conversion target and no pattern converts it", op.name());
-        let mut out = Diagnostic::error("I0010", op.location(), message);
-        if failure.declined.is_empty() {
-            out = out.with_note(format!("no pattern has '{}' as its root", op.name()));
-        }
-        for (pattern, reason) in &failure.declined {
-            out = out.with_note(format!("pattern '{}' declined: {reason}", self.patterns.get(*pattern).name()));
-        }
-        Some(self.with_chain(out, failure.visit.origin))
-    }
-
-    fn cycle(&self, visit: Visit) -> Diagnostic {
-        let message =
-            format!("patterns keep rewriting '{}' without reaching a legal op ({MAX_CHAIN} steps)", visit.op.name());
-        let out = Diagnostic::error("I0011", visit.op.location(), message);
-        self.with_chain(out, visit.origin).with_help("the patterns named above undo each other, or one recreates its own root;             make the op legal in the target or let one of them decline")
-    }
-
-    /// Adds the patterns that led to an op, the latest first.
-    fn with_chain(&self, mut out: Diagnostic, mut origin: Option<usize>) -> Diagnostic {
-        for _ in 0..SHOWN_STEPS {
-            let Some(index) = origin else { return out };
-            out = out.with_note(format!("created or changed by {}", self.step(index)));
-            origin = self.log[index].origin;
-        }
-        if origin.is_some() { out.with_note("and so on") } else { out }
-    }
-
-    fn step(&self, index: usize) -> String {
-        let application = &self.log[index];
-        format!("pattern '{}' on '{}'", self.patterns.get(application.pattern).name(), application.op_name)
-    }
 }
 
-/// Whether a journal says that the op was erased or changed.
-fn touches(journal: &[Change], op: Op) -> bool {
-    journal.iter().any(|change| matches!(change, Change::Erased(o) | Change::Modified(o) if *o == op))
+/// What is illegal or may be, in pre-order. Casts of the input are noted on the way.
+fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> Vec<Option<Op>> {
+    let mut walk = Vec::new();
+    root.walk_selected(|op| {
+        let kind = kinds.of(op);
+        let kind = kinds.get(kind);
+        if rw.state().casts.is_cast(op) {
+            rw.state_mut().casts.note_foreign(op);
+        }
+        if kind.may_be_recursively_legal() && kind.is_recursively_legal(op) {
+            return false;
+        }
+        if !kind.is_always_legal() {
+            walk.push(Some(op));
+        }
+        true
+    });
+    walk
 }
 
-fn left_cast(cast: Op) -> Diagnostic {
-    let (from, to) = (cast.operand(0).ty(), cast.result(0).ty());
-    let mut out = Diagnostic::error(
-        "I0013",
-        cast.location(),
-        format!("a cast from {from} to {to} is left after a full conversion"),
-    );
-    for user in cast.result(0).uses().into_iter().take(SHOWN_STEPS) {
-        out =
-            out.with_note(format!("'{}' reads it as operand {} at {}", user.op.name(), user.index, user.op.location()));
+/// The ops and the users of their results, each without what it holds.
+fn verify(ops: &[(Op, bool)]) -> Result<(), Diagnostics> {
+    for (op, _) in ops {
+        op.verify_shallow()?;
+        for i in 0..op.num_results() {
+            for user in op.result(i).uses() {
+                user.op.verify_shallow()?;
+            }
+        }
     }
-    out.with_help("convert these users too, or call the conversion in partial mode")
+    Ok(())
 }

@@ -1,28 +1,49 @@
 //! Conversion patterns, and sets of them ordered by benefit and registration.
 
-use super::ConversionRewriter;
+use super::{ConversionRewriter, TypeConverter};
 use crate::{Diagnostic, Diagnostics, Op, Value};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
 
 /// The operands of a pattern's op in their new types; the original ones are `op.operand(i)`.
+///
+/// With a type converter, they have the types that it gives them. Without, each is the newest value that stands for the operand.
 #[derive(Clone, Copy, Debug)]
 pub struct Adaptor<'a> {
-    operands: &'a [Value],
+    values: &'a [Value],
+    /// Where the values of each operand end; empty where each operand has one.
+    ends: &'a [usize],
 }
 
 impl<'a> Adaptor<'a> {
-    pub(super) fn new(operands: &'a [Value]) -> Self {
-        Self { operands }
+    pub(super) fn new(values: &'a [Value], ends: &'a [usize]) -> Self {
+        Self { values, ends }
     }
-    /// Operand by position, seen through the driver's casts.
+    /// The value of an operand, seen through the driver's casts.
+    ///
+    /// # Panics
+    /// Where several values stand for the operand: only a pattern that [accepts](ConversionPattern::accepts_one_to_many) those meets them.
     pub fn operand(&self, index: usize) -> Value {
-        self.operands[index]
+        let values = self.operand_values(index);
+        assert!(values.len() == 1, "one value stands for operand {index}: the pattern does not accept several");
+        values[0]
     }
-    /// All operands.
+    /// The values of an operand: one, several, or none.
+    pub fn operand_values(&self, index: usize) -> &'a [Value] {
+        if self.ends.is_empty() {
+            return &self.values[index..=index];
+        }
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.values[start..self.ends[index]]
+    }
+    /// The values of all operands, in order.
     pub fn operands(&self) -> &'a [Value] {
-        self.operands
+        self.values
+    }
+    /// Whether one value stands for each operand.
+    pub fn is_one_to_one(&self) -> bool {
+        self.ends.is_empty()
     }
 }
 
@@ -67,7 +88,13 @@ pub trait ConversionPattern {
         let path = std::any::type_name::<Self>();
         path.rsplit("::").next().unwrap_or(path).to_owned()
     }
+    /// Whether the pattern reads [`Adaptor::operand_values`]. One that does not is not asked where several values, or none,
+    /// stand for an operand.
+    fn accepts_one_to_many(&self) -> bool {
+        false
+    }
     /// Replaces, erases or changes `op`, through `rw` only; new ops go before `op` unless the pattern moves the insertion point.
+    /// It may erase `op`, what `op` holds, and what it created itself; no other op.
     ///
     /// # Errors
     /// [`Declined::NoMatch`] with the IR untouched, or [`Declined::Failed`].
@@ -77,6 +104,7 @@ pub trait ConversionPattern {
 struct FnPattern<F> {
     root: String,
     rewrite: F,
+    accepts_one_to_many: bool,
 }
 
 impl<F: Fn(Op, &Adaptor<'_>, &mut ConversionRewriter) -> Result<(), Declined>> ConversionPattern for FnPattern<F> {
@@ -86,16 +114,20 @@ impl<F: Fn(Op, &Adaptor<'_>, &mut ConversionRewriter) -> Result<(), Declined>> C
     fn name(&self) -> String {
         format!("convert {}", self.root)
     }
+    fn accepts_one_to_many(&self) -> bool {
+        self.accepts_one_to_many
+    }
     fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined> {
         (self.rewrite)(op, adaptor, rw)
     }
 }
 
-/// Patterns by root.
+/// Patterns by root, and the type converter that they share.
 #[derive(Default)]
 pub struct PatternSet<'p> {
     patterns: Vec<Box<dyn ConversionPattern + 'p>>,
-    by_root: HashMap<String, Vec<usize>>,
+    by_root: HashMap<String, Vec<u32>>,
+    converter: Option<&'p TypeConverter<'p>>,
 }
 
 impl fmt::Debug for PatternSet<'_> {
@@ -109,13 +141,21 @@ impl<'p> PatternSet<'p> {
     pub fn new() -> Self {
         Self::default()
     }
+    /// No patterns; adaptors of those to come have operands in the types that the converter gives.
+    pub fn with_converter(converter: &'p TypeConverter<'p>) -> Self {
+        Self { converter: Some(converter), ..Self::default() }
+    }
+    /// The type converter, if there is one.
+    pub fn converter(&self) -> Option<&'p TypeConverter<'p>> {
+        self.converter
+    }
     /// Adds a pattern.
     pub fn add(&mut self, pattern: impl ConversionPattern + 'p) -> &mut Self {
         let of_root = self.by_root.entry(pattern.root().to_owned()).or_default();
-        of_root.push(self.patterns.len());
+        of_root.push(u32::try_from(self.patterns.len()).expect("patterns fit 32 bits"));
         self.patterns.push(Box::new(pattern));
         // Stable: equal benefits keep the order of registration.
-        of_root.sort_by_key(|i| Reverse(self.patterns[*i].benefit()));
+        of_root.sort_by_key(|i| Reverse(self.patterns[*i as usize].benefit()));
         self
     }
     /// Adds a function as a pattern of benefit 1.
@@ -123,20 +163,23 @@ impl<'p> PatternSet<'p> {
     where
         F: Fn(Op, &Adaptor<'_>, &mut ConversionRewriter) -> Result<(), Declined> + 'p,
     {
-        self.add(FnPattern { root: root.to_owned(), rewrite })
+        self.add(FnPattern { root: root.to_owned(), rewrite, accepts_one_to_many: false })
     }
-    pub(super) fn get(&self, index: usize) -> &(dyn ConversionPattern + 'p) {
-        &*self.patterns[index]
+    /// As [`Self::add_fn`], for a function that reads [`Adaptor::operand_values`].
+    pub fn add_one_to_many_fn<F>(&mut self, root: &str, rewrite: F) -> &mut Self
+    where
+        F: Fn(Op, &Adaptor<'_>, &mut ConversionRewriter) -> Result<(), Declined> + 'p,
+    {
+        self.add(FnPattern { root: root.to_owned(), rewrite, accepts_one_to_many: true })
     }
-    /// Indices of the patterns for ops of this name, in the order in which they are tried.
-    pub(super) fn of(&self, op_name: &str) -> Vec<usize> {
-        let own = self.by_root.get(op_name).map_or(&[][..], Vec::as_slice);
-        let any = self.by_root.get("*").map_or(&[][..], Vec::as_slice);
-        if any.is_empty() {
-            return own.to_vec();
-        }
-        let mut all: Vec<_> = own.iter().chain(any).copied().collect();
-        all.sort_by_key(|i| (Reverse(self.patterns[*i].benefit()), *i));
+    pub(super) fn get(&self, index: u32) -> &(dyn ConversionPattern + 'p) {
+        &*self.patterns[index as usize]
+    }
+    /// The patterns for ops of this name, in the order in which they are tried.
+    pub(super) fn of(&self, op_name: &str) -> Vec<u32> {
+        let of_root = |root: &str| self.by_root.get(root).map_or(&[][..], Vec::as_slice);
+        let mut all: Vec<u32> = of_root(op_name).iter().chain(of_root("*")).copied().collect();
+        all.sort_by_key(|i| (Reverse(self.get(*i).benefit()), *i));
         all
     }
 }

@@ -1,11 +1,12 @@
 //! The rewriter of conversion patterns: values may be replaced by values of other types.
 
-use crate::{Block, Change, Context, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+use super::casts::Casts;
+use super::{TypeConverter, signature};
+use crate::rewriter::Watch;
+use crate::{Block, Change, Context, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::{Deref, DerefMut};
-
-const CAST: &str = "builtin.unrealized_conversion_cast";
 
 /// Hashes a pointer by one multiplication: the driver looks up every op that it visits.
 #[derive(Clone, Debug, Default)]
@@ -34,16 +35,6 @@ impl Hasher for PointerHasher {
 /// A map by handles, for what is looked up for every op. Its order is that of addresses: never let it reach output.
 pub type HandleMap<K, V> = HashMap<K, V, BuildHasherDefault<PointerHasher>>;
 pub(super) type OpMap<V> = HandleMap<Op, V>;
-type SharedCasts = HandleMap<(Value, Type), Op>;
-
-/// A live cast of the driver's.
-#[derive(Clone, Copy, Debug)]
-struct Cast {
-    /// Creation order, for reports.
-    sequence: usize,
-    source: Value,
-    ty: Type,
-}
 
 /// Names of the ops that stand between a value's old and new type where the driver's casts are not wanted.
 ///
@@ -67,12 +58,6 @@ pub struct Bridges {
 pub struct ConversionRewriter {
     bridges: Option<Bridges>,
     rewriter: Rewriter,
-    casts: OpMap<Cast>,
-    shared: SharedCasts,
-    /// How much of the journal the tables above have seen. Erasures must be noticed before an address is used again.
-    synced: usize,
-    created: usize,
-    max_live: usize,
 }
 
 impl Deref for ConversionRewriter {
@@ -90,36 +75,34 @@ impl DerefMut for ConversionRewriter {
 
 impl ConversionRewriter {
     pub(super) fn new(cx: Context) -> Self {
-        let mut rewriter = Rewriter::new(cx);
-        rewriter.track_released_casts();
-        Self {
-            bridges: None,
-            rewriter,
-            casts: OpMap::default(),
-            shared: SharedCasts::default(),
-            synced: 0,
-            created: 0,
-            max_live: 0,
-        }
+        Self { bridges: None, rewriter: Rewriter::watching(cx) }
     }
 
     /// A rewriter of its own, without the driver: values of old and new types meet in ops of these names.
     pub fn with_bridges(cx: Context, bridges: Bridges) -> Self {
-        Self { bridges: Some(bridges), rewriter: Rewriter::new(cx), ..Self::new(cx) }
+        Self { bridges: Some(bridges), rewriter: Rewriter::new(cx) }
+    }
+
+    pub(super) fn state(&self) -> &Watch {
+        self.rewriter.watch().expect("a rewriter of the driver's watches")
+    }
+    pub(super) fn state_mut(&mut self) -> &mut Watch {
+        self.rewriter.watch_mut().expect("a rewriter of the driver's watches")
+    }
+    fn casts(&self) -> &Casts {
+        &self.state().casts
     }
 
     /// The value in its newest type: what stands behind the driver's casts.
     pub fn converted(&mut self, value: Value) -> Value {
-        if let Some(bridges) = self.bridges {
-            return value.defining_op().filter(|op| op.is(bridges.to_old)).map_or(value, |op| op.operand(0));
+        match self.bridges {
+            Some(bridges) => value.defining_op().filter(|op| op.is(bridges.to_old)).map_or(value, |op| op.operand(0)),
+            None => self.casts().behind_one(value),
         }
-        self.sync();
-        self.behind_casts(value)
     }
 
     /// `value` as a `ty`: itself, what it was cast from, or a cast right after its definition, shared with earlier requests.
     pub fn cast(&mut self, value: Value, ty: Type) -> Value {
-        self.sync();
         if value.ty() == ty {
             return value;
         }
@@ -128,21 +111,59 @@ impl ConversionRewriter {
             self.rewriter.insert_after_definition(op, value);
             return op.result(0);
         }
-        let source = self.behind_casts(value);
+        let source = self.casts().behind_one(value);
         if source.ty() == ty {
             return source;
         }
-        if let Some(op) = self.shared.get(&(source, ty)).filter(|op| op.operand(0) == source) {
+        if let Some(op) = self.casts().find(source, ty) {
             return op.result(0);
         }
-        self.create_cast(source, ty)
+        let op = self.state_mut().casts.make(source, ty);
+        self.rewriter.insert_cast(op, source);
+        op.result(0)
+    }
+
+    /// One value as values of these types: what it was cast from where that fits, else casts.
+    pub fn cast_to_many(&mut self, value: Value, types: &[Type]) -> Vec<Value> {
+        if let [ty] = types {
+            return vec![self.cast(value, *ty)];
+        }
+        let mut behind = Vec::new();
+        self.casts().behind(value, &mut behind);
+        if behind.iter().map(|v| v.ty()).eq(types.iter().copied()) {
+            return behind;
+        }
+        let found = self.casts().find_many(value, types);
+        let op = found.unwrap_or_else(|| {
+            let op = self.state_mut().casts.make_many(value, types);
+            self.rewriter.insert_cast(op, value);
+            op
+        });
+        op.results()
+    }
+
+    /// Several values, or none, as one of an old type. `at` is what they stand for: the cast goes where that is defined.
+    fn join(&mut self, values: &[Value], ty: Type, at: Value) -> Value {
+        let op = self.state_mut().casts.make_join(values, ty, at);
+        // In a block, behind all new arguments; else all of them are defined before the op that they stand for goes.
+        self.rewriter.insert_cast(op, at);
+        op.result(0)
     }
 
     /// Replaces the op's results and erases it. A replacement may have another type than the result.
     pub fn replace_op(&mut self, op: Op, values: &[Value]) {
         assert_eq!(op.num_results(), values.len(), "one replacement per result of {}", op.name());
-        for (old, new) in op.results().into_iter().zip(values) {
-            self.replace_all_uses(old, *new);
+        for (i, new) in values.iter().enumerate() {
+            self.replace_all_uses(op.result(i), *new);
+        }
+        self.rewriter.erase(op);
+    }
+
+    /// As [`Self::replace_op`], with any number of values for each result.
+    pub fn replace_op_with_many(&mut self, op: Op, values: &[Vec<Value>]) {
+        assert_eq!(op.num_results(), values.len(), "one list of replacements per result of {}", op.name());
+        for (i, new) in values.iter().enumerate() {
+            self.replace_all_uses_with_many(op.result(i), new);
         }
         self.rewriter.erase(op);
     }
@@ -152,22 +173,66 @@ impl ConversionRewriter {
         if let Some(bridges) = self.bridges {
             return self.bridge_all_uses(bridges, old, new);
         }
-        self.sync();
-        if self.behind_casts(new) == old {
+        if old.is_unused() || self.casts().behind_one(new) == old {
             return;
         }
-        for user in old.uses() {
-            // A cast of the old value becomes a cast of the new one, or goes: casts never stack.
-            if let Some(cast) = self.casts.get(&user.op).copied() {
-                let again = self.cast(new, cast.ty);
-                self.rewriter.replace_all_uses(user.op.result(0), again);
-                self.rewriter.erase(user.op);
+        self.recast_users(old, new);
+        if !old.is_unused() {
+            let stand_in = self.cast(new, old.ty());
+            self.rewriter.redirect_uses(old, stand_in);
+        }
+    }
+
+    /// Replaces all uses of `old` by several values, or none: what still reads it reads a cast that joins them.
+    pub fn replace_all_uses_with_many(&mut self, old: Value, new: &[Value]) {
+        if let [new] = new {
+            return self.replace_all_uses(old, *new);
+        }
+        if old.is_unused() {
+            return;
+        }
+        for cast in self.cast_users(old) {
+            if new.iter().map(|v| v.ty()).eq(cast.results().iter().map(|r| r.ty())) {
+                self.replace_cast(cast, new);
             }
         }
         if !old.is_unused() {
-            let bridge = self.cast(new, old.ty());
-            self.rewriter.replace_all_uses(old, bridge);
+            let joined = self.join(new, old.ty(), old);
+            self.rewriter.replace_all_uses(old, joined);
         }
+    }
+
+    /// Casts of the old value become casts of the new one, or go where the types are the same: casts never stack.
+    fn recast_users(&mut self, old: Value, new: Value) {
+        for cast in self.cast_users(old) {
+            let types: Vec<Type> = cast.results().iter().map(|r| r.ty()).collect();
+            let again = self.cast_to_many(new, &types);
+            self.replace_cast(cast, &again);
+        }
+    }
+    pub(super) fn replace_cast(&mut self, cast: Op, values: &[Value]) {
+        for (result, value) in cast.results().into_iter().zip(values) {
+            self.rewriter.redirect_uses(result, *value);
+        }
+        self.rewriter.retire_cast(cast);
+    }
+
+    /// The driver's casts of a value.
+    fn cast_users(&self, value: Value) -> Vec<Op> {
+        let mut out = Vec::new();
+        if self.casts().live() == 0 {
+            return out;
+        }
+        let mut operand = c!(mlirValueGetFirstUse(value.raw));
+        while !c!(mlirOpOperandIsNull(operand)) {
+            let op = Op { raw: c!(mlirOpOperandGetOwner(operand)) };
+            if self.casts().is_own(op) {
+                out.push(op);
+            }
+            operand = c!(mlirOpOperandGetNextUse(operand));
+        }
+        out.reverse();
+        out
     }
 
     /// Changes the types of a block's arguments in place, one type per argument; uses in old types read casts.
@@ -180,12 +245,31 @@ impl ConversionRewriter {
             }
             return;
         }
-        self.sync();
         for (arg, ty) in block.args().into_iter().zip(types) {
             if arg.ty() != *ty {
-                self.convert_value(arg, *ty);
+                self.retype(arg, *ty);
             }
         }
+    }
+
+    /// Changes a block's signature: argument `i` becomes arguments of `types[i]`, and every branch to the block hands over casts.
+    ///
+    /// # Errors
+    /// [`super::Declined::NoMatch`], with nothing changed, where a branch does not say what it hands over, or makes the argument itself.
+    pub fn convert_block_signature(&mut self, block: Block, types: &[Vec<Type>]) -> Result<(), super::Declined> {
+        signature::convert_block(self, block, types)
+    }
+
+    /// Changes the signatures of all blocks of a region by the converter.
+    ///
+    /// # Errors
+    /// As [`Self::convert_block_signature`], or a type that the converter does not know.
+    pub fn convert_region_types(
+        &mut self,
+        region: Region,
+        converter: &TypeConverter<'_>,
+    ) -> Result<(), super::Declined> {
+        signature::convert_region(self, region, converter)
     }
 
     /// Replaces uses; a value of the old type is made of the new one where the old one is defined.
@@ -198,13 +282,8 @@ impl ConversionRewriter {
             return;
         }
         let op = bridge(bridges.to_old, new, old.ty());
-        let point = match (old.defining_op(), old.as_block_arg()) {
-            // As upstream: the bridges of several results stand in reverse order.
-            (Some(def), _) => InsertionPoint::After(def),
-            (None, Some((block, _))) => InsertionPoint::Start(block),
-            (None, None) => unreachable!("a value is an op result or a block argument"),
-        };
-        self.rewriter.insert_at(op, point);
+        // As upstream: the bridges of several results stand in reverse order.
+        self.rewriter.insert_at(op, super::casts::behind_definition(old));
         self.rewriter.replace_all_uses(old, op.result(0));
     }
 
@@ -220,117 +299,78 @@ impl ConversionRewriter {
         }
     }
 
-    fn convert_value(&mut self, value: Value, ty: Type) {
-        let (old_ty, uses) = (value.ty(), value.uses());
+    /// Retypes a value in place. Its casts to other types stay casts of it; one to the new type goes.
+    pub(super) fn retype(&mut self, value: Value, ty: Type) {
+        let old_ty = value.ty();
+        if let Some(cast) = self.casts().find(value, ty) {
+            self.rewriter.redirect_uses(cast.result(0), value);
+            self.rewriter.retire_cast(cast);
+        }
+        let casts = self.cast_users(value);
         self.rewriter.set_type(value, ty);
-        // Whatever was cast from this value keeps its type: those casts now start from the new one.
-        let (casts, plain): (Vec<_>, Vec<_>) = uses.into_iter().partition(|u| self.casts.contains_key(&u.op));
-        for user in casts.into_iter().filter(|u| u.op.result(0).ty() == ty) {
-            self.rewriter.replace_all_uses(user.op.result(0), value);
-            self.rewriter.erase(user.op);
-        }
-        if plain.is_empty() {
+        let is_read = || value.uses().iter().any(|u| !casts.contains(&u.op));
+        if !casts.is_empty() && !is_read() || value.is_unused() {
             return;
         }
-        let bridge = self.cast(value, old_ty);
-        for user in plain {
-            self.rewriter.set_operand(user.op, user.index, bridge);
-        }
-    }
-
-    fn create_cast(&mut self, source: Value, ty: Type) -> Value {
-        let op = bridge(CAST, source, ty);
-        self.rewriter.insert_after_definition(op, source);
-        self.casts.insert(op, Cast { sequence: self.created, source, ty });
-        self.shared.insert((source, ty), op);
-        self.created += 1;
-        self.max_live = self.max_live.max(self.casts.len());
-        op.result(0)
-    }
-
-    fn behind_casts(&self, mut value: Value) -> Value {
-        while let Some(op) = value.defining_op().filter(|op| self.casts.contains_key(op)) {
-            value = op.operand(0);
-        }
-        value
-    }
-
-    /// Forgets the casts that the journal says are gone.
-    fn sync(&mut self) {
-        let journal = self.rewriter.journal();
-        for change in &journal[self.synced.min(journal.len())..] {
-            if let Change::Erased(op) = change {
-                forget(&mut self.casts, &mut self.shared, *op);
+        let stand_in = self.cast(value, old_ty);
+        let own = stand_in.defining_op().expect("another type means a cast");
+        self.rewriter.redirect_uses(value, stand_in);
+        for cast in casts.into_iter().chain([own]) {
+            // Only one operand of a cast of one value reads it; the table already knows it under this key.
+            for i in 0..cast.num_operands() {
+                if cast.operand(i) == stand_in {
+                    c!(mlirOperationSetOperand(cast.raw, i as isize, value.raw));
+                }
             }
         }
-        self.synced = journal.len();
     }
 
-    /// After a pattern: folds casts whose operand it changed, and drops those that ended unused.
+    /// After a pattern: drops the casts that ended unused.
     pub(super) fn settle(&mut self) {
-        self.sync();
-        let changed: Vec<Op> = self
-            .journal()
-            .iter()
-            .filter_map(|change| match change {
-                Change::Modified(op) => Some(*op),
-                _ => None,
-            })
-            .collect();
-        for op in changed {
-            self.fold(op);
-        }
-        let mut released = self.rewriter.take_released_casts();
-        for change in self.rewriter.journal() {
-            if let Change::Created(op) = change {
-                released.push(*op);
+        loop {
+            let mut released = self.state_mut().casts.take_released();
+            if released.is_empty() {
+                return;
             }
-        }
-        while let Some(op) = released.pop() {
-            self.sync();
-            if self.casts.contains_key(&op) && op.result(0).is_unused() {
-                self.rewriter.erase(op);
-                released.append(&mut self.rewriter.take_released_casts());
+            for op in released.drain(..) {
+                let is_idle = op.block().is_some()
+                    && self.casts().is_own(op)
+                    && (0..op.num_results()).all(|i| op.result(i).is_unused());
+                if is_idle {
+                    self.rewriter.retire_cast(op);
+                }
             }
+            self.state_mut().casts.reuse_released(released);
         }
-        self.sync();
     }
 
-    /// A cast that now casts another value than the one it was made for.
-    fn fold(&mut self, op: Op) {
-        let Some(cast) = self.casts.get(&op).copied() else { return };
-        let operand = op.operand(0);
-        if operand == cast.source {
-            return;
+    /// Live casts in the order of the IR below `root`.
+    pub(super) fn live_casts(&self, root: Option<Op>) -> Vec<Op> {
+        let mut out = Vec::new();
+        if let Some(root) = root.filter(|_| self.casts().live() > 0) {
+            root.walk(crate::WalkOrder::Pre, |op| {
+                if self.casts().is_own(op) {
+                    out.push(op);
+                }
+            });
         }
-        if self.shared.get(&(cast.source, cast.ty)) == Some(&op) {
-            self.shared.remove(&(cast.source, cast.ty));
-        }
-        let again = self.cast(operand, cast.ty);
-        self.rewriter.replace_all_uses(op.result(0), again);
-        self.rewriter.erase(op);
-        self.sync();
+        out
     }
 
-    pub(super) fn is_cast(&self, op: Op) -> bool {
-        self.casts.contains_key(&op)
+    /// Whether the journal, or anything beside it, says that something changed.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.journal().is_empty() && self.state().redirections == 0 && self.state().violations.is_empty()
     }
-    /// Live casts, oldest first.
-    pub(super) fn live_casts(&self) -> Vec<Op> {
-        let mut casts: Vec<_> = self.casts.iter().map(|(op, cast)| (cast.sequence, *op)).collect();
-        casts.sort_by_key(|c| c.0);
-        casts.into_iter().map(|c| c.1).collect()
+    /// Whether the op was erased or changed.
+    pub(super) fn touched(&self, op: Op) -> bool {
+        self.journal().iter().rev().any(|c| matches!(c, Change::Erased(o) | Change::Modified(o) if *o == op))
     }
-    pub(super) fn casts_created(&self) -> usize {
-        self.created
-    }
-    pub(super) fn max_live_casts(&self) -> usize {
-        self.max_live
-    }
-    pub(super) fn forget_journal(&mut self) {
-        self.sync();
-        self.rewriter.clear_journal();
-        self.synced = 0;
+    /// Begins with an op: nothing has been done for it.
+    pub(super) fn begin(&mut self, op: Op) {
+        let watch = self.state_mut();
+        watch.root = Some(op);
+        watch.adopted.clear();
+        watch.redirections = 0;
     }
 }
 
@@ -338,15 +378,6 @@ impl ConversionRewriter {
 fn bridge(name: &str, source: Value, ty: Type) -> Op {
     let cx = source.ty().context();
     let loc = source.defining_op().or_else(|| source.as_block_arg().and_then(|(b, _)| b.parent_op()));
-    let loc = loc.map_or_else(|| crate::Location::unknown(cx), Op::location);
+    let loc = loc.map_or_else(|| Location::unknown(cx), Op::location);
     OpSpec::new(name, loc).operands(&[source]).results(&[ty]).build(cx).expect("a cast between two types builds")
-}
-
-fn forget(casts: &mut OpMap<Cast>, shared: &mut SharedCasts, op: Op) {
-    if let Some(cast) = casts.remove(&op) {
-        let key = (cast.source, cast.ty);
-        if shared.get(&key) == Some(&op) {
-            shared.remove(&key);
-        }
-    }
 }

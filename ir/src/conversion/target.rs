@@ -17,7 +17,8 @@ pub enum Legality {
 
 type Predicate<'t> = Box<dyn Fn(Op) -> bool + 't>;
 
-enum Rule<'t> {
+/// What is said of a name.
+pub(super) enum Rule<'t> {
     Always(Legality),
     Dynamic(Predicate<'t>),
 }
@@ -27,6 +28,8 @@ pub struct ConversionTarget<'t> {
     ops: HashMap<String, Rule<'t>>,
     dialects: HashMap<String, Rule<'t>>,
     unknown: Rule<'t>,
+    /// Ops that, where they are legal and the predicate holds, make all that they hold legal.
+    recursive: HashMap<String, Predicate<'t>>,
 }
 
 impl Default for ConversionTarget<'_> {
@@ -46,7 +49,12 @@ impl fmt::Debug for ConversionTarget<'_> {
 impl<'t> ConversionTarget<'t> {
     /// A target that leaves every op alone until told otherwise.
     pub fn new() -> Self {
-        Self { ops: HashMap::new(), dialects: HashMap::new(), unknown: Rule::Always(Legality::Legal) }
+        Self {
+            ops: HashMap::new(),
+            dialects: HashMap::new(),
+            unknown: Rule::Always(Legality::Legal),
+            recursive: HashMap::new(),
+        }
     }
     /// All ops of the dialect may remain.
     pub fn legal_dialect(&mut self, dialect: &str) -> &mut Self {
@@ -78,6 +86,15 @@ impl<'t> ConversionTarget<'t> {
         self.ops.insert(name.to_owned(), Rule::Dynamic(Box::new(is_legal)));
         self
     }
+    /// Where an op of this name is legal, everything in it is, too, whatever the target says of it.
+    pub fn recursively_legal_op(&mut self, name: &str) -> &mut Self {
+        self.recursively_legal_op_if(name, |_| true)
+    }
+    /// Where an op of this name is legal and the predicate holds, everything in it is legal, too.
+    pub fn recursively_legal_op_if(&mut self, name: &str, holds: impl Fn(Op) -> bool + 't) -> &mut Self {
+        self.recursive.insert(name.to_owned(), Box::new(holds));
+        self
+    }
     /// Whether ops that no rule names are legal (the default) or [`Legality::Unknown`].
     pub fn unknown_is_legal(&mut self, legal: bool) -> &mut Self {
         self.unknown = Rule::Always(if legal { Legality::Legal } else { Legality::Unknown });
@@ -88,13 +105,33 @@ impl<'t> ConversionTarget<'t> {
         self.unknown = Rule::Dynamic(Box::new(is_legal));
         self
     }
-    /// What the target says of this op.
+
+    /// What the target says of this op, those around it not considered.
     pub fn legality(&self, op: Op) -> Legality {
-        let rule = self.ops.get(op.name()).or_else(|| self.dialects.get(op.dialect())).unwrap_or(&self.unknown);
-        match rule {
-            Rule::Always(legality) => *legality,
-            Rule::Dynamic(is_legal) if is_legal(op) => Legality::Legal,
-            Rule::Dynamic(_) => Legality::Illegal,
-        }
+        legality_by(self.rule(op.name()), op)
+    }
+    /// Whether the op is legal together with everything in it.
+    pub fn is_recursively_legal(&self, op: Op) -> bool {
+        self.recursive_rule(op.name()).is_some_and(|holds| self.legality(op) == Legality::Legal && holds(op))
+    }
+    /// Whether some op around this one makes it legal.
+    pub(super) fn is_inside_recursively_legal(&self, op: Op) -> bool {
+        !self.recursive.is_empty()
+            && std::iter::successors(op.parent(), |op| op.parent()).any(|op| self.is_recursively_legal(op))
+    }
+    pub(super) fn rule(&self, op_name: &str) -> &Rule<'t> {
+        let dialect = || op_name.split_once('.').map_or("builtin", |(dialect, _)| dialect);
+        self.ops.get(op_name).or_else(|| self.dialects.get(dialect())).unwrap_or(&self.unknown)
+    }
+    pub(super) fn recursive_rule(&self, op_name: &str) -> Option<&(dyn Fn(Op) -> bool + 't)> {
+        self.recursive.get(op_name).map(|holds| &**holds)
+    }
+}
+
+pub(super) fn legality_by(rule: &Rule<'_>, op: Op) -> Legality {
+    match rule {
+        Rule::Always(legality) => *legality,
+        Rule::Dynamic(is_legal) if is_legal(op) => Legality::Legal,
+        Rule::Dynamic(_) => Legality::Illegal,
     }
 }

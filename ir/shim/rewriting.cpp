@@ -1,0 +1,41 @@
+// What rewriting needs and MLIR's C API lacks. Every function is documented where Rust declares it.
+#include "mlir-c/IR.h"
+#include "mlir/CAPI/IR.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+
+using namespace mlir;
+
+extern "C" {
+
+MlirBlock monopour_shim_split_block(MlirOperation op) {
+  Operation *at = unwrap(op);
+  return wrap(at->getBlock()->splitBlock(at));
+}
+
+bool monopour_shim_verify_shallow(MlirOperation op) {
+  return succeeded(mlir::verify(unwrap(op), /*verifyRecursively=*/false));
+}
+
+bool monopour_shim_successor_operands(MlirOperation op, unsigned successor, unsigned *first, unsigned *count,
+                                      unsigned *produced) {
+  auto branch = dyn_cast<BranchOpInterface>(unwrap(op));
+  if (!branch) return false;
+  SuccessorOperands operands = branch.getSuccessorOperands(successor);
+  *produced = operands.getProducedOperandCount();
+  *count = operands.getForwardedOperands().size();
+  *first = *count ? operands.getForwardedOperands().getBeginOperandIndex() : 0;
+  return true;
+}
+
+bool monopour_shim_set_successor_operands(MlirOperation op, unsigned successor, intptr_t count,
+                                          const MlirValue *values) {
+  auto branch = dyn_cast<BranchOpInterface>(unwrap(op));
+  if (!branch) return false;
+  SmallVector<Value> list;
+  unwrapList(count, values, list);
+  branch.getSuccessorOperands(successor).getMutableForwardedOperands().assign(list);
+  return true;
+}
+}

@@ -1,0 +1,261 @@
+//! The casts between old and new types: shared, folded, and used again instead of made again.
+//!
+//! ```text
+//! %n = "new.op"(..) : i64
+//! %c = builtin.unrealized_conversion_cast %n : i64 to index      right after the definition, one per value and type
+//! "old.use"(%c) : (index) -> ()
+//! ```
+//!
+//! Bound: at any time there is at most one live cast per pair of a value and another type that something asks of it,
+//! so at most one per replaced value and per (operand, type) of a converted op. A cast that loses its last use is taken out of
+//! the IR after the pattern, and waits in a pool for the next (1:1 casts only); nothing is left to clean up.
+//! Source: the discussion of the RFC asks for such a pool, because making and erasing casts costs more than the rewrite.
+
+use super::HandleMap;
+use crate::{Builder, Context, InsertionPoint, Op, OpSpec, Type, Value};
+use std::collections::HashMap;
+
+pub(crate) const CAST: &str = "builtin.unrealized_conversion_cast";
+
+/// One value as several types: shared like casts of one value to one type.
+type Many = (Value, Vec<Type>);
+
+/// The driver's casts of one conversion.
+#[derive(Debug)]
+pub(crate) struct Casts {
+    cx: Context,
+    /// A detached op of the casts' name; what the operands of pooled casts are set to.
+    nothing: Op,
+    name: usize,
+    shared: HandleMap<(Value, Type), Op>,
+    many: HashMap<Many, Op>,
+    /// Casts that join several values, or none: each stands where the value that it is was defined, so none is shared.
+    joins: usize,
+    /// Casts of the input: ops like any other.
+    foreign: HandleMap<Op, ()>,
+    /// Casts that lost a use, to be looked at after the pattern. None of them is ever destroyed before the end.
+    released: Vec<Op>,
+    pool: Vec<Op>,
+    retired: Vec<Op>,
+    created: usize,
+    max_live: usize,
+}
+
+impl Drop for Casts {
+    fn drop(&mut self) {
+        for op in self.pool.drain(..).chain(self.retired.drain(..)) {
+            c!(mlirOperationDestroy(op.raw));
+        }
+        c!(mlirOperationDestroy(self.nothing.raw));
+    }
+}
+
+impl Casts {
+    pub(crate) fn new(cx: Context) -> Self {
+        let spec = OpSpec::new(CAST, crate::Location::unknown(cx)).results(&[Type::index(cx)]);
+        let nothing = spec.build(cx).expect("a cast of nothing builds");
+        Self {
+            cx,
+            nothing,
+            name: nothing.name_address(),
+            shared: HandleMap::default(),
+            many: HashMap::new(),
+            joins: 0,
+            foreign: HandleMap::default(),
+            released: vec![],
+            pool: vec![],
+            retired: vec![],
+            created: 0,
+            max_live: 0,
+        }
+    }
+
+    /// A cast that was in the input.
+    pub(crate) fn note_foreign(&mut self, op: Op) {
+        self.foreign.insert(op, ());
+    }
+    /// Whether this is a cast, of the driver's or of the input.
+    pub(crate) fn is_cast(&self, op: Op) -> bool {
+        op.name_address() == self.name
+    }
+    /// Whether this is a cast of the driver's.
+    pub(crate) fn is_own(&self, op: Op) -> bool {
+        op.name_address() == self.name && !self.foreign.contains_key(&op)
+    }
+    pub(crate) fn live(&self) -> usize {
+        self.shared.len() + self.many.len() + self.joins
+    }
+    pub(crate) fn created(&self) -> usize {
+        self.created
+    }
+    pub(crate) fn max_live(&self) -> usize {
+        self.max_live
+    }
+
+    /// What was cast to this value, the newest; several values where the cast joins them.
+    pub(crate) fn behind(&self, value: Value, out: &mut Vec<Value>) {
+        let mut value = value;
+        while let Some(op) = value.defining_op().filter(|op| self.is_own(*op)) {
+            if op.num_results() != 1 {
+                break;
+            }
+            if op.num_operands() != 1 {
+                out.extend(op.operands());
+                return;
+            }
+            value = op.operand(0);
+        }
+        out.push(value);
+    }
+    /// As [`Self::behind`], only through casts of one value.
+    pub(crate) fn behind_one(&self, mut value: Value) -> Value {
+        while let Some(op) = value.defining_op().filter(|op| self.is_own(*op)) {
+            if op.num_results() != 1 || op.num_operands() != 1 {
+                break;
+            }
+            value = op.operand(0);
+        }
+        value
+    }
+
+    /// The cast of `source` to `ty`, if there is one.
+    pub(crate) fn find(&self, source: Value, ty: Type) -> Option<Op> {
+        self.shared.get(&(source, ty)).copied()
+    }
+    pub(crate) fn find_many(&self, source: Value, types: &[Type]) -> Option<Op> {
+        if self.many.is_empty() { None } else { self.many.get(&(source, types.to_vec())).copied() }
+    }
+
+    /// A detached cast, from the pool where there is one.
+    pub(crate) fn make(&mut self, source: Value, ty: Type) -> Op {
+        let location = location_of(source, self.cx);
+        let op = if let Some(op) = self.pool.pop() {
+            c!(mlirOperationSetOperand(op.raw, 0, source.raw));
+            c!(mlirValueSetType(op.result(0).raw, ty.raw));
+            c!(mlirOperationSetLocation(op.raw, location.raw));
+            op
+        } else {
+            let spec = OpSpec::new(CAST, location).operands(&[source]).results(&[ty]);
+            spec.build(self.cx).expect("a cast between two types builds")
+        };
+        self.shared.insert((source, ty), op);
+        self.count(op);
+        op
+    }
+    /// A detached cast of one value to several types, or none.
+    pub(crate) fn make_many(&mut self, source: Value, types: &[Type]) -> Op {
+        let spec = OpSpec::new(CAST, location_of(source, self.cx)).operands(&[source]).results(types);
+        let op = spec.build(self.cx).expect("a cast between types builds");
+        self.many.insert((source, types.to_vec()), op);
+        self.count(op);
+        op
+    }
+    /// A detached cast of several values, or none, to one type. `like`: what they stand for.
+    pub(crate) fn make_join(&mut self, sources: &[Value], ty: Type, like: Value) -> Op {
+        let spec = OpSpec::new(CAST, location_of(like, self.cx)).operands(sources).results(&[ty]);
+        let op = spec.build(self.cx).expect("a cast between types builds");
+        self.joins += 1;
+        self.count(op);
+        op
+    }
+    fn count(&mut self, op: Op) {
+        // It may never be used.
+        self.released.push(op);
+        self.created += 1;
+        self.max_live = self.max_live.max(self.live());
+    }
+
+    /// Says that a value lost a use.
+    pub(crate) fn release(&mut self, value: Value) {
+        if let Some(op) = value.defining_op().filter(|op| op.name_address() == self.name) {
+            self.released.push(op);
+        }
+    }
+    pub(crate) fn take_released(&mut self) -> Vec<Op> {
+        std::mem::take(&mut self.released)
+    }
+    /// Gives the emptied list back, for its memory.
+    pub(crate) fn reuse_released(&mut self, mut list: Vec<Op>) {
+        list.clear();
+        if self.released.is_empty() {
+            self.released = list;
+        }
+    }
+
+    /// The table no longer knows the cast under what it casts; call before its operands or types change.
+    pub(crate) fn forget(&mut self, op: Op) {
+        if op.num_operands() != 1 {
+            self.joins -= 1;
+            return;
+        }
+        let source = op.operand(0);
+        if op.num_results() == 1 {
+            let key = (source, op.result(0).ty());
+            if self.shared.get(&key) == Some(&op) {
+                self.shared.remove(&key);
+            }
+            return;
+        }
+        let key = (source, op.results().iter().map(|r| r.ty()).collect());
+        if self.many.get(&key) == Some(&op) {
+            self.many.remove(&key);
+        }
+    }
+    /// Knows a forgotten cast again by its operands of now. Values that make it needless, where there are some.
+    pub(crate) fn adopt(&mut self, op: Op) -> Option<Vec<Value>> {
+        if op.num_operands() != 1 {
+            self.joins += 1;
+            return None;
+        }
+        let source = op.operand(0);
+        let types: Vec<Type> = op.results().iter().map(|r| r.ty()).collect();
+        let mut behind = Vec::new();
+        self.behind(source, &mut behind);
+        if behind.iter().map(|v| v.ty()).eq(types.iter().copied()) {
+            return Some(behind);
+        }
+        let known = if let [ty] = types[..] {
+            *self.shared.entry((source, ty)).or_insert(op)
+        } else {
+            *self.many.entry((source, types)).or_insert(op)
+        };
+        (known != op).then(|| known.results())
+    }
+    /// Takes an unused cast, or one whose users are about to go, out of the IR.
+    pub(crate) fn retire(&mut self, op: Op) {
+        self.forget(op);
+        c!(mlirOperationRemoveFromParent(op.raw));
+        if let (1, 1) = (op.num_operands(), op.num_results()) {
+            let source = op.operand(0);
+            c!(mlirOperationSetOperand(op.raw, 0, self.nothing.result(0).raw));
+            self.pool.push(op);
+            self.release(source);
+            return;
+        }
+        let sources = op.operands();
+        c!(mlirOperationSetOperands(op.raw, 0, std::ptr::null()));
+        self.retired.push(op);
+        for source in sources {
+            self.release(source);
+        }
+    }
+}
+
+fn location_of(value: Value, cx: Context) -> crate::Location {
+    let op = value.defining_op().or_else(|| value.as_block_arg().and_then(|(block, _)| block.parent_op()));
+    op.map_or_else(|| crate::Location::unknown(cx), Op::location)
+}
+
+/// Where a cast of the value goes: right behind its definition.
+pub(crate) fn behind_definition(value: Value) -> InsertionPoint {
+    match (value.defining_op(), value.as_block_arg()) {
+        (Some(def), _) => InsertionPoint::After(def),
+        (None, Some((block, _))) => InsertionPoint::Start(block),
+        (None, None) => unreachable!("a value is an op result or a block argument"),
+    }
+}
+
+/// Inserts a detached op.
+pub(crate) fn insert(cx: Context, op: Op, point: InsertionPoint) {
+    Builder::new(cx, point).insert(op);
+}

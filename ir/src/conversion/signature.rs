@@ -1,0 +1,153 @@
+//! Block signatures that change in place, with the branches that feed them.
+//!
+//! ```text
+//! cf.br ^bb1(%x : index)                     %y = builtin.unrealized_conversion_cast %x : index to i64
+//! ^bb1(%a: index):                  ==>      cf.br ^bb1(%y : i64)
+//!   "use"(%a) : (index) -> ()                ^bb1(%a: i64):
+//!                                              %b = builtin.unrealized_conversion_cast %a : i64 to index
+//!                                              "use"(%b) : (index) -> ()
+//! ```
+//!
+//! So a branch is valid whichever is converted first, the block or the branch: the order in which functions and branches
+//! are lowered does not matter.
+
+use super::{ConversionRewriter, Declined, TypeConverter};
+use crate::{Block, Op, Region, Type, Value};
+use mlir_sys::{MlirOperation, MlirValue};
+use std::ffi::c_uint;
+
+unsafe extern "C" {
+    // BranchOpInterface::getSuccessorOperands: the first forwarded operand, how many there are, and how many arguments the
+    // op makes itself. False without the interface.
+    fn monopour_shim_successor_operands(
+        op: MlirOperation,
+        successor: c_uint,
+        first: *mut c_uint,
+        count: *mut c_uint,
+        produced: *mut c_uint,
+    ) -> bool;
+    // Replaces the forwarded operands, sizes of segments included. False without the interface.
+    fn monopour_shim_set_successor_operands(
+        op: MlirOperation,
+        successor: c_uint,
+        count: isize,
+        values: *const MlirValue,
+    ) -> bool;
+}
+
+/// What a branch hands to one of its successors; `None` where it does not say, or makes some of it itself.
+pub(super) fn successor_operands(branch: Op, successor: usize) -> Option<Vec<Value>> {
+    let (mut first, mut count, mut produced) = (0, 0, 0);
+    let number = c_uint::try_from(successor).ok()?;
+    // SAFETY: defined in the shim; the op is live (crate invariant) and has the successor.
+    let known = unsafe {
+        monopour_shim_successor_operands(branch.raw, number, &raw mut first, &raw mut count, &raw mut produced)
+    };
+    (known && produced == 0).then(|| (first..first + count).map(|i| branch.operand(i as usize)).collect())
+}
+
+fn set_successor_operands(rw: &mut ConversionRewriter, branch: Op, successor: usize, values: &[Value]) {
+    for old in successor_operands(branch, successor).unwrap_or_default() {
+        rw.release(old);
+    }
+    let raw: Vec<MlirValue> = values.iter().map(|v| v.raw).collect();
+    let number = c_uint::try_from(successor).expect("successors fit 32 bits");
+    // SAFETY: defined in the shim; the op is live (crate invariant) and has the successor.
+    unsafe { monopour_shim_set_successor_operands(branch.raw, number, raw.len() as isize, raw.as_ptr()) };
+    rw.note([crate::Change::Modified(branch)]);
+}
+
+/// The branches to a block, each with the number of the successor that the block is.
+fn branches_to(block: Block) -> Vec<(Op, usize)> {
+    let mut out: Vec<(Op, usize)> = Vec::new();
+    for i in 0..c!(mlirBlockGetNumPredecessors(block.raw)) {
+        let from = Block { raw: c!(mlirBlockGetPredecessor(block.raw, i)) };
+        let Some(branch) = from.terminator() else { continue };
+        for (successor, _) in branch.successors().into_iter().enumerate().filter(|(_, to)| *to == block) {
+            if !out.contains(&(branch, successor)) {
+                out.push((branch, successor));
+            }
+        }
+    }
+    out
+}
+
+pub(super) fn convert_block(
+    rw: &mut ConversionRewriter,
+    block: Block,
+    types: &[Vec<Type>],
+) -> Result<(), Declined> {
+    let args = block.args();
+    assert_eq!(args.len(), types.len(), "a list of types per block argument");
+    if args.iter().zip(types).all(|(arg, types)| types[..] == [arg.ty()]) {
+        return Ok(());
+    }
+    check_branches(block)?;
+    convert_args(rw, block, &args, types);
+    for (branch, successor) in branches_to(block) {
+        // Arguments of the block itself that it hands on have been converted by now.
+        let operands = successor_operands(branch, successor).unwrap_or_default();
+        let values: Vec<Value> =
+            operands.iter().zip(types).flat_map(|(value, types)| rw.cast_to_many(*value, types)).collect();
+        set_successor_operands(rw, branch, successor, &values);
+    }
+    Ok(())
+}
+
+/// Every branch to the block says what it hands over, before anything changes.
+fn check_branches(block: Block) -> Result<(), Declined> {
+    for (branch, successor) in branches_to(block) {
+        let operands = successor_operands(branch, successor);
+        if operands.is_none_or(|list| list.len() != block.num_args()) {
+            let text = format!("'{}' does not say what it hands to a block whose signature changes", branch.name());
+            return Err(Declined::no_match(text));
+        }
+    }
+    Ok(())
+}
+
+/// Argument by argument: retyped in place, or replaced by several.
+fn convert_args(rw: &mut ConversionRewriter, block: Block, args: &[Value], types: &[Vec<Type>]) {
+    let mut at = 0;
+    for (arg, types) in args.iter().zip(types) {
+        if let [ty] = types[..] {
+            if arg.ty() != ty {
+                rw.retype(*arg, ty);
+            }
+            at += 1;
+            continue;
+        }
+        let location = block.parent_op().map_or_else(|| crate::Location::unknown(rw.context()), Op::location);
+        let new: Vec<Value> =
+            types.iter().enumerate().map(|(i, ty)| rw.insert_block_arg(block, at + 1 + i, *ty, location)).collect();
+        rw.replace_all_uses_with_many(*arg, &new);
+        rw.erase_block_arg(block, at);
+        at += types.len();
+    }
+}
+
+pub(super) fn convert_region(
+    rw: &mut ConversionRewriter,
+    region: Region,
+    converter: &TypeConverter<'_>,
+) -> Result<(), Declined> {
+    let blocks = region.blocks();
+    let mut signatures = Vec::with_capacity(blocks.len());
+    for block in &blocks {
+        let mut types = Vec::with_capacity(block.num_args());
+        for arg in block.args() {
+            let Some(to) = converter.convert_value(arg) else {
+                return Err(Declined::no_match(format!("a block argument has type {}, which is not converted", arg.ty())));
+            };
+            types.push(to.to_vec());
+        }
+        if block.args().iter().zip(&types).any(|(arg, types)| types[..] != [arg.ty()]) {
+            check_branches(*block)?;
+        }
+        signatures.push(types);
+    }
+    for (block, types) in blocks.into_iter().zip(signatures) {
+        convert_block(rw, block, &types)?;
+    }
+    Ok(())
+}

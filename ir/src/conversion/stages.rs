@@ -1,0 +1,122 @@
+//! Conversions made of others: several stages, on a clone, or only as a question.
+
+use super::driver::convert_and_blame;
+use super::{ConversionOptions, ConversionStats, ConversionTarget, Mode, PatternSet, convert_with};
+use crate::{Diagnostics, Op, WalkOrder};
+use std::collections::HashSet;
+
+/// One conversion of several: at best, one change of the type system.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage<'a> {
+    /// Name for diagnostics.
+    pub name: &'a str,
+    /// What may remain.
+    pub target: &'a ConversionTarget<'a>,
+    /// How the rest is converted.
+    pub patterns: &'a PatternSet<'a>,
+    /// What must be gone.
+    pub mode: Mode,
+}
+
+/// Converts in stages, in place. Casts that a stage leaves are ordinary ops of the input to the next, which sees through none of them:
+/// leave none, or reconcile them there.
+///
+/// # Errors
+/// Those of the first stage that fails, with a note that names it; later stages are not run.
+pub fn convert_in_stages(
+    root: Op,
+    stages: &[Stage<'_>],
+    mut options: impl FnMut() -> ConversionOptions<'static>,
+) -> Result<Vec<ConversionStats>, Diagnostics> {
+    let mut out = Vec::with_capacity(stages.len());
+    for stage in stages {
+        let stats = convert_with(root, stage.target, stage.patterns, stage.mode, options());
+        out.push(stats.map_err(|mut errors| {
+            for error in &mut errors.0 {
+                error.notes.push(format!("in the stage '{}'", stage.name));
+            }
+            errors
+        })?);
+    }
+    Ok(out)
+}
+
+/// Runs a conversion on a clone of a top-level op, and gives the op what the clone became only if that succeeds.
+/// On failure the op is untouched, bit for bit. Handles to what the op held are invalid after a success.
+///
+/// Costs one copy of the IR, in time and memory.
+///
+/// # Errors
+/// Those of the conversion, which replaces no top-level op.
+///
+/// # Panics
+/// If the op is nested in another.
+pub fn on_clone<T>(root: Op, convert: impl FnOnce(Op) -> Result<T, Diagnostics>) -> Result<T, Diagnostics> {
+    assert!(root.block().is_none(), "'{}' is a top-level op", root.name());
+    let clone = Clone::of(root);
+    let result = convert(clone.0)?;
+    for name in root.attrs().into_iter().map(|(name, _)| name).filter(|name| clone.0.attr(name).is_none()) {
+        c!(mlirOperationRemoveAttributeByName(root.raw, crate::string::to_ref(&name)));
+    }
+    for (name, value) in clone.0.attrs() {
+        c!(mlirOperationSetAttributeByName(root.raw, crate::string::to_ref(&name), value.raw));
+    }
+    for (to, from) in root.regions().into_iter().zip(clone.0.regions()) {
+        c!(mlirRegionTakeBody(to.raw, from.raw));
+    }
+    Ok(result)
+}
+
+/// What a conversion would do.
+#[derive(Clone, Debug)]
+pub struct ConversionAnalysis {
+    /// Ops that may not remain, or of which nothing is known, and that would be converted.
+    pub convertible: Vec<Op>,
+    /// Ops that would stay illegal, or become something illegal.
+    pub blocked: Vec<Op>,
+    /// Why they are blocked.
+    pub diagnostics: Diagnostics,
+}
+
+/// Says which ops of a top-level op a conversion would convert, and changes nothing.
+///
+/// # Errors
+/// Patterns that break their contract, go on for ever, or fail.
+pub fn analyze_conversion(
+    root: Op,
+    target: &ConversionTarget<'_>,
+    patterns: &PatternSet<'_>,
+) -> Result<ConversionAnalysis, Diagnostics> {
+    let clone = Clone::of(root);
+    let originals = root.nested(WalkOrder::Pre);
+    let copies = clone.0.nested(WalkOrder::Pre);
+    let original_of: super::HandleMap<Op, Op> = copies.into_iter().zip(originals).collect();
+    let (visited, ended) = convert_and_blame(clone.0, target, patterns)?;
+    let failed: HashSet<u32> = ended.failed_inputs.into_iter().collect();
+    let mut out = ConversionAnalysis { convertible: vec![], blocked: vec![], diagnostics: Diagnostics::default() };
+    for (i, op) in visited.iter().enumerate() {
+        let original = original_of[op];
+        if u32::try_from(i).is_ok_and(|i| failed.contains(&i)) {
+            out.blocked.push(original);
+        } else if target.legality(original) != super::Legality::Legal {
+            out.convertible.push(original);
+        }
+    }
+    out.diagnostics = ended.outcome.err().unwrap_or_default();
+    Ok(out)
+}
+
+/// A detached copy, gone with its owner.
+struct Clone(Op);
+
+impl Clone {
+    fn of(op: Op) -> Self {
+        Self(Op { raw: c!(mlirOperationClone(op.raw)) })
+    }
+}
+
+impl Drop for Clone {
+    fn drop(&mut self) {
+        c!(mlirOperationDestroy(self.0.raw));
+    }
+}

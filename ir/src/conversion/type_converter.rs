@@ -1,0 +1,185 @@
+//! How types change: rules from a type, or a value, to the types that stand for it.
+
+use super::{ConversionRewriter, HandleMap};
+use crate::{Location, Op, Region, Type, Value};
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+/// What a rule says of a type that it knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TypeConversion {
+    /// One value of the old type becomes values of these types: one, several, or none. The type itself where it may stay.
+    To(Vec<Type>),
+    /// No value of this type can be converted.
+    Illegal,
+}
+
+impl TypeConversion {
+    /// To one type.
+    pub fn one(ty: Type) -> Self {
+        Self::To(vec![ty])
+    }
+}
+
+/// Values in some types that are wanted in others, asked of a materialisation at the end of a conversion.
+#[derive(Clone, Copy, Debug)]
+pub struct Materialization<'a> {
+    /// What there is.
+    pub inputs: &'a [Value],
+    /// What is wanted.
+    pub types: &'a [Type],
+    /// Where the values come from.
+    pub location: Location,
+}
+
+type ByType<'t> = Box<dyn Fn(Type) -> Option<TypeConversion> + 't>;
+type ByValue<'t> = Box<dyn Fn(Value) -> Option<TypeConversion> + 't>;
+type Materialize<'t> = Box<dyn Fn(&mut ConversionRewriter, &Materialization<'_>) -> Option<Vec<Value>> + 't>;
+
+enum Rule<'t> {
+    ByType(ByType<'t>),
+    ByValue(ByValue<'t>),
+}
+
+/// Rules for types, the last one that knows a type wins. Optional: the driver converts without one, and patterns may choose types themselves.
+#[derive(Default)]
+pub struct TypeConverter<'t> {
+    rules: Vec<Rule<'t>>,
+    reads_values: bool,
+    source: Vec<Materialize<'t>>,
+    target: Vec<Materialize<'t>>,
+    known: RefCell<HandleMap<Type, Option<Rc<[Type]>>>>,
+}
+
+impl fmt::Debug for TypeConverter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypeConverter").field("rules", &self.rules.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'t> TypeConverter<'t> {
+    /// Knows no type: every type is illegal until a rule says otherwise.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Adds a rule; `None` where it does not know the type.
+    pub fn add(&mut self, rule: impl Fn(Type) -> Option<TypeConversion> + 't) -> &mut Self {
+        self.rules.push(Rule::ByType(Box::new(rule)));
+        self.known.get_mut().clear();
+        self
+    }
+    /// Adds a rule that looks at the value, not only at its type. Types without a value pass it by.
+    pub fn add_for_values(&mut self, rule: impl Fn(Value) -> Option<TypeConversion> + 't) -> &mut Self {
+        self.rules.push(Rule::ByValue(Box::new(rule)));
+        self.reads_values = true;
+        self
+    }
+    /// All types stay that no later rule takes.
+    pub fn keep_others(&mut self) -> &mut Self {
+        self.rules.insert(0, Rule::ByType(Box::new(|ty| Some(TypeConversion::one(ty)))));
+        self.known.get_mut().clear();
+        self
+    }
+    /// How a value of an old type is made of converted ones, for the users that are not converted.
+    /// Asked, the last one first, for what is left at the end of a conversion.
+    pub fn add_source_materialization(
+        &mut self,
+        make: impl Fn(&mut ConversionRewriter, &Materialization<'_>) -> Option<Vec<Value>> + 't,
+    ) -> &mut Self {
+        self.source.push(Box::new(make));
+        self
+    }
+    /// How converted values are made of one that keeps its old type, for the users that are converted.
+    pub fn add_target_materialization(
+        &mut self,
+        make: impl Fn(&mut ConversionRewriter, &Materialization<'_>) -> Option<Vec<Value>> + 't,
+    ) -> &mut Self {
+        self.target.push(Box::new(make));
+        self
+    }
+
+    /// The types that stand for this one; `None` for a type that cannot be converted.
+    pub fn convert(&self, ty: Type) -> Option<Rc<[Type]>> {
+        if let Some(known) = self.known.borrow().get(&ty) {
+            return known.clone();
+        }
+        let mut by_type = self.rules.iter().rev().filter_map(|rule| match rule {
+            Rule::ByType(rule) => rule(ty),
+            Rule::ByValue(_) => None,
+        });
+        let types = types_of(by_type.next());
+        self.known.borrow_mut().insert(ty, types.clone());
+        types
+    }
+    /// The types that stand for a value.
+    pub fn convert_value(&self, value: Value) -> Option<Rc<[Type]>> {
+        if !self.reads_values {
+            return self.convert(value.ty());
+        }
+        let mut rules = self.rules.iter().rev().filter_map(|rule| match rule {
+            Rule::ByType(rule) => rule(value.ty()),
+            Rule::ByValue(rule) => rule(value),
+        });
+        types_of(rules.next())
+    }
+    /// The one type that stands for this one; `None` where there is none, or more.
+    pub fn convert_to_one(&self, ty: Type) -> Option<Type> {
+        match self.convert(ty)?.as_ref() {
+            [one] => Some(*one),
+            _ => None,
+        }
+    }
+    /// The types for a list of types, one after the other.
+    pub fn convert_all(&self, types: &[Type]) -> Option<Vec<Type>> {
+        let mut out = Vec::with_capacity(types.len());
+        for ty in types {
+            out.extend_from_slice(&self.convert(*ty)?);
+        }
+        Some(out)
+    }
+    /// Whether the type stays as it is.
+    pub fn is_legal(&self, ty: Type) -> bool {
+        self.convert(ty).is_some_and(|types| *types == [ty])
+    }
+    /// Whether a value keeps its type.
+    pub fn is_legal_value(&self, value: Value) -> bool {
+        self.convert_value(value).is_some_and(|types| *types == [value.ty()])
+    }
+    /// Whether the types of all operands and results stay.
+    pub fn is_legal_op(&self, op: Op) -> bool {
+        (0..op.num_operands()).all(|i| self.is_legal_value(op.operand(i)))
+            && (0..op.num_results()).all(|i| self.is_legal_value(op.result(i)))
+    }
+    /// Whether the types of all block arguments stay.
+    pub fn is_legal_region(&self, region: Region) -> bool {
+        region.blocks().iter().all(|block| (0..block.num_args()).all(|i| self.is_legal_value(block.arg(i))))
+    }
+    /// Whether all inputs and results of a function stay.
+    pub fn is_legal_signature(&self, function: Op) -> bool {
+        let Some((inputs, results)) = function.function_type() else { return true };
+        inputs.iter().chain(&results).all(|ty| self.is_legal(*ty))
+    }
+
+    /// Whether some cast may be replaced at the end.
+    pub(super) fn materializes(&self) -> bool {
+        !self.source.is_empty() || !self.target.is_empty()
+    }
+    /// Asks the materialisations of one direction.
+    pub(super) fn materialize(
+        &self,
+        rw: &mut ConversionRewriter,
+        to_old: bool,
+        wanted: &Materialization<'_>,
+    ) -> Option<Vec<Value>> {
+        let all = if to_old { &self.source } else { &self.target };
+        all.iter().rev().find_map(|make| make(rw, wanted))
+    }
+}
+
+fn types_of(conversion: Option<TypeConversion>) -> Option<Rc<[Type]>> {
+    match conversion? {
+        TypeConversion::To(types) => Some(types.into()),
+        TypeConversion::Illegal => None,
+    }
+}

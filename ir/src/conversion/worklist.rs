@@ -1,0 +1,130 @@
+//! What is visited, and when: the walk over the input, and a stack of what patterns made or changed.
+//!
+//! Nothing is looked up for an op that its own pattern replaces: the positions in the walk are indexed only once some pattern
+//! touches an op that is not its own. A slot of the walk is emptied when its op is erased, so that a later op at the same address
+//! is never taken for it.
+
+use super::rewriter::OpMap;
+use crate::Op;
+use std::collections::HashMap;
+
+/// In which order what a pattern made is visited. The result does not depend on it where patterns read their op and adaptor only.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum WorklistOrder {
+    /// In the order of the changes, each with all that follows from it.
+    #[default]
+    DepthFirst,
+    /// The last change first.
+    LastFirst,
+    /// Shuffled by this seed. For tests.
+    Shuffled(u64),
+}
+
+/// One visit of an op.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Visit {
+    pub(super) op: Op,
+    /// The application that made or changed the op.
+    pub(super) origin: Option<u32>,
+    /// The op of the input that all this began with, by its position in the walk.
+    pub(super) input: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Worklist {
+    walk: Vec<Option<Op>>,
+    next: usize,
+    /// Where ops stand in the walk, from the first time that this matters. Entries before `next` have been visited.
+    positions: Option<OpMap<usize>>,
+    stack: Vec<(Visit, usize)>,
+    /// The number of the latest visit of an op on the stack.
+    queued: OpMap<usize>,
+    pushed: usize,
+    order: WorklistOrder,
+    random: u64,
+}
+
+impl Worklist {
+    pub(super) fn new(walk: Vec<Option<Op>>, order: WorklistOrder) -> Self {
+        let random = match order {
+            WorklistOrder::Shuffled(seed) => seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            _ => 1,
+        };
+        let (stack, queued) = (vec![], HashMap::default());
+        Self { walk, next: 0, positions: None, stack, queued, pushed: 0, order, random }
+    }
+
+    /// What the walk has yet to reach.
+    pub(super) fn ahead(&self) -> Vec<Op> {
+        self.walk[self.next..].iter().flatten().copied().collect()
+    }
+    /// What to visit now.
+    pub(super) fn pop(&mut self) -> Option<Visit> {
+        while let Some((visit, number)) = self.stack.pop() {
+            if self.queued.get(&visit.op) == Some(&number) {
+                self.queued.remove(&visit.op);
+                return Some(visit);
+            }
+        }
+        while self.next < self.walk.len() {
+            let input = u32::try_from(self.next).expect("ops fit 32 bits");
+            let op = self.walk[self.next];
+            self.next += 1;
+            if let Some(op) = op {
+                return Some(Visit { op, origin: None, input });
+            }
+        }
+        None
+    }
+
+    /// Adds what one pattern made or changed, in the order of the changes. What the walk has yet to reach waits for it.
+    pub(super) fn push(&mut self, batch: &mut Vec<Visit>) {
+        match self.order {
+            WorklistOrder::DepthFirst => batch.reverse(),
+            WorklistOrder::LastFirst => {}
+            WorklistOrder::Shuffled(_) => self.shuffle(batch),
+        }
+        for visit in batch.drain(..) {
+            if self.queued.contains_key(&visit.op) {
+                continue;
+            }
+            self.pushed += 1;
+            self.queued.insert(visit.op, self.pushed);
+            self.stack.push((visit, self.pushed));
+        }
+    }
+    fn shuffle(&mut self, batch: &mut [Visit]) {
+        for i in (1..batch.len()).rev() {
+            // Xorshift.
+            self.random ^= self.random << 13;
+            self.random ^= self.random >> 7;
+            self.random ^= self.random << 17;
+            batch.swap(i, (self.random % (i as u64 + 1)) as usize);
+        }
+    }
+
+    /// Whether the walk has yet to reach the op.
+    pub(super) fn is_ahead(&mut self, op: Op) -> bool {
+        let next = self.next;
+        self.positions().get(&op).is_some_and(|position| *position >= next)
+    }
+    /// Forgets an op that is gone. `is_root`: its own visit is the one that runs.
+    pub(super) fn forget(&mut self, op: Op, is_root: bool) {
+        if !self.queued.is_empty() {
+            self.queued.remove(&op);
+        }
+        if is_root {
+            return;
+        }
+        if let Some(position) = self.positions().remove(&op) {
+            self.walk[position] = None;
+        }
+    }
+    fn positions(&mut self) -> &mut OpMap<usize> {
+        let (walk, next) = (&self.walk, self.next);
+        self.positions.get_or_insert_with(|| {
+            let rest = walk.iter().enumerate().skip(next);
+            rest.filter_map(|(position, op)| Some(((*op)?, position))).collect()
+        })
+    }
+}
