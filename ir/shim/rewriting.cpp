@@ -1,6 +1,7 @@
 // What rewriting needs and MLIR's C API lacks. Every function is documented where Rust declares it.
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
+#include "mlir/CAPI/Support.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
@@ -12,6 +13,14 @@ extern "C" {
 MlirBlock monopour_shim_split_block(MlirOperation op) {
   Operation *at = unwrap(op);
   return wrap(at->getBlock()->splitBlock(at));
+}
+
+bool monopour_shim_set_property(MlirOperation op, MlirStringRef name, MlirAttribute value) {
+  Operation *at = unwrap(op);
+  NamedAttrList all(dyn_cast_or_null<DictionaryAttr>(at->getPropertiesAsAttribute()));
+  all.set(unwrap(name), unwrap(value));
+  return succeeded(at->setPropertiesFromAttribute(all.getDictionary(at->getContext()),
+                                                  [&] { return at->emitError(); }));
 }
 
 bool monopour_shim_verify_shallow(MlirOperation op) {
