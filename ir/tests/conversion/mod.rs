@@ -2,6 +2,7 @@
 
 mod failures;
 mod types;
+mod upstream;
 
 use monopour_ir::conversion::{
     ConversionOptions, ConversionTarget, Mode, PatternEvent, PatternSet, convert, convert_with,
