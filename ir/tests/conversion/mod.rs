@@ -1,5 +1,6 @@
 //! The conversion driver: order, types, casts, failures.
 
+mod block_args;
 mod failures;
 mod types;
 mod upstream;
