@@ -26,6 +26,14 @@ MlirBlock monopour_shim_split_block(MlirOperation op) {
   return wrap(at->getBlock()->splitBlock(at));
 }
 
+bool monopour_shim_set_property(MlirOperation op, MlirStringRef name, MlirAttribute value) {
+  Operation *at = unwrap(op);
+  NamedAttrList all(dyn_cast_or_null<DictionaryAttr>(at->getPropertiesAsAttribute()));
+  all.set(unwrap(name), unwrap(value));
+  return succeeded(at->setPropertiesFromAttribute(all.getDictionary(at->getContext()),
+                                                  [&] { return at->emitError(); }));
+}
+
 bool monopour_shim_verify_shallow(MlirOperation op) {
   return succeeded(mlir::verify(unwrap(op), /*verifyRecursively=*/false));
 }

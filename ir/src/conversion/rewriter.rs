@@ -302,26 +302,25 @@ impl ConversionRewriter {
     /// Retypes a value in place. Its casts to other types stay casts of it; one to the new type goes.
     pub(super) fn retype(&mut self, value: Value, ty: Type) {
         let old_ty = value.ty();
+        let casts = self.cast_users(value);
+        self.rewriter.set_type(value, ty);
+        if value.uses().iter().any(|u| !casts.contains(&u.op)) {
+            let stand_in = self.cast(value, old_ty);
+            let own = stand_in.defining_op().expect("another type means a cast");
+            self.rewriter.redirect_uses(value, stand_in);
+            for cast in casts.into_iter().chain([own]) {
+                // Only one operand of a cast of one value reads it; the table already knows it under this key.
+                for i in 0..cast.num_operands() {
+                    if cast.operand(i) == stand_in {
+                        c!(mlirOperationSetOperand(cast.raw, i as isize, value.raw));
+                    }
+                }
+            }
+        }
+        // Last: what reads the new type already is none of those that read the stand-in.
         if let Some(cast) = self.casts().find(value, ty) {
             self.rewriter.redirect_uses(cast.result(0), value);
             self.rewriter.retire_cast(cast);
-        }
-        let casts = self.cast_users(value);
-        self.rewriter.set_type(value, ty);
-        let is_read = || value.uses().iter().any(|u| !casts.contains(&u.op));
-        if !casts.is_empty() && !is_read() || value.is_unused() {
-            return;
-        }
-        let stand_in = self.cast(value, old_ty);
-        let own = stand_in.defining_op().expect("another type means a cast");
-        self.rewriter.redirect_uses(value, stand_in);
-        for cast in casts.into_iter().chain([own]) {
-            // Only one operand of a cast of one value reads it; the table already knows it under this key.
-            for i in 0..cast.num_operands() {
-                if cast.operand(i) == stand_in {
-                    c!(mlirOperationSetOperand(cast.raw, i as isize, value.raw));
-                }
-            }
         }
     }
 

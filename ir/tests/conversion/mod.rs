@@ -1,7 +1,9 @@
 //! The conversion driver: order, types, casts, failures.
 
+mod block_args;
 mod failures;
 mod types;
+mod upstream;
 
 use monopour_ir::conversion::{
     ConversionOptions, ConversionTarget, Mode, PatternEvent, PatternSet, convert, convert_with,
