@@ -1,6 +1,11 @@
 //! The conversion driver: order, types, casts, failures.
 
+mod branches;
+mod casts;
+mod contracts;
+mod erasures;
 mod failures;
+mod lower;
 mod types;
 
 use monopour_ir::conversion::{
