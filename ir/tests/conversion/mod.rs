@@ -3,6 +3,8 @@
 mod branches;
 mod casts;
 mod contracts;
+mod control_flow;
+mod endless;
 mod erasures;
 mod failures;
 mod lower;
