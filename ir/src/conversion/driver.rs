@@ -135,6 +135,8 @@ struct Driver<'a, 'o> {
     log: Log,
     applied: usize,
     failures: OpMap<Failure>,
+    /// Ops that made legal what they hold when the driver last came by: nobody has looked at that.
+    closed: OpMap<()>,
     /// Memory that is used again for every op.
     values: Vec<Value>,
     ends: Vec<usize>,
@@ -153,7 +155,7 @@ impl<'a, 'o> Driver<'a, 'o> {
     ) -> Self {
         let mut rw = ConversionRewriter::new(root);
         let mut kinds = Kinds::new(target, patterns);
-        let walk = collect(root, &mut kinds, &mut rw);
+        let (walk, closed) = collect(root, &mut kinds, &mut rw);
         let work = Worklist::new(walk, options.worklist_order);
         Self {
             root: Some(root),
@@ -167,6 +169,7 @@ impl<'a, 'o> Driver<'a, 'o> {
             log: Log::default(),
             applied: 0,
             failures: OpMap::default(),
+            closed,
             values: vec![],
             ends: vec![],
             batch: vec![],
@@ -207,7 +210,8 @@ impl<'a, 'o> Driver<'a, 'o> {
         if self.kinds.get(kind).legality(visit.op) == Legality::Legal {
             return Ok(());
         }
-        if self.target.is_inside_recursively_legal(visit.op) {
+        if let Some(around) = self.target.recursively_legal_around(visit.op) {
+            self.closed.insert(around, ());
             return Ok(());
         }
         self.legalize(visit, kind)
@@ -340,6 +344,7 @@ impl<'a, 'o> Driver<'a, 'o> {
                 }
             } else {
                 self.schedule(op, from, is_new);
+                self.open(op, from);
             }
         }
         self.survivors = survivors;
@@ -358,6 +363,16 @@ impl<'a, 'o> Driver<'a, 'o> {
         }
         if is_new || op == from.op || !self.work.is_ahead(op) {
             self.batch.push(Visit { op, ..from });
+        }
+    }
+
+    /// Schedules what an op holds that no longer makes it legal.
+    fn open(&mut self, op: Op, from: Visit) {
+        if self.closed.contains_key(&op) && !self.target.is_recursively_legal(op) {
+            self.closed.remove(&op);
+            for nested in op.nested(WalkOrder::Pre).into_iter().skip(1) {
+                self.schedule(nested, from, false);
+            }
         }
     }
 
@@ -405,6 +420,7 @@ impl<'a, 'o> Driver<'a, 'o> {
         if !self.failures.is_empty() {
             self.failures.remove(&op);
         }
+        self.closed.remove(&op);
         if self.root == Some(op) {
             self.root = None;
         }
@@ -429,22 +445,23 @@ impl<'a, 'o> Driver<'a, 'o> {
     /// Asks the type converter for ops in the place of the casts that are left, and converts those ops.
     fn materialize(&mut self) -> Result<(), Diagnostics> {
         let Some(converter) = self.patterns.converter().filter(|c| c.materializes()) else { return Ok(()) };
-        let mut refused = 0;
-        for _ in 0..MAX_MATERIALIZATION_ROUNDS {
-            let casts = self.rw.live_casts(self.root);
-            if casts.len() <= refused {
-                return Ok(());
+        for round in 1.. {
+            let mut made = 0;
+            for cast in self.rw.live_casts(self.root) {
+                let endless = (round > MAX_MATERIALIZATION_ROUNDS).then(|| report::endless_casts(cast));
+                if self.materialize_cast(cast, converter)? {
+                    made += 1;
+                    endless.map_or(Ok(()), |diagnostic| Err(Diagnostics::from(diagnostic)))?;
+                }
             }
-            refused = 0;
-            for cast in casts {
-                refused += usize::from(!self.materialize_cast(cast, converter)?);
+            if made == 0 {
+                break;
             }
             self.rw.settle();
             self.work.push(&mut self.batch);
             self.drain()?;
         }
-        let left = self.rw.live_casts(self.root);
-        if left.len() <= refused { Ok(()) } else { Err(report::endless_casts(left[0]).into()) }
+        Ok(())
     }
     /// Whether some ops took the place of the cast.
     fn materialize_cast(&mut self, cast: Op, converter: &TypeConverter<'_>) -> Result<bool, Diagnostics> {
@@ -481,9 +498,9 @@ impl<'a, 'o> Driver<'a, 'o> {
     }
 }
 
-/// What is illegal or may be, in pre-order. Casts of the input are noted on the way.
-fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> Vec<Option<Op>> {
-    let mut walk = Vec::new();
+/// What is illegal or may be, in pre-order, and the ops that make legal what they hold. Casts of the input are noted on the way.
+fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> (Vec<Option<Op>>, OpMap<()>) {
+    let (mut walk, mut closed) = (Vec::new(), OpMap::default());
     root.walk_selected(|op| {
         let kind = kinds.of(op);
         let kind = kinds.get(kind);
@@ -491,6 +508,7 @@ fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> Vec<
             rw.state_mut().casts.note_foreign(op);
         }
         if kind.may_be_recursively_legal() && kind.is_recursively_legal(op) {
+            closed.insert(op, ());
             return false;
         }
         if !kind.is_always_legal() {
@@ -498,7 +516,7 @@ fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> Vec<
         }
         true
     });
-    walk
+    (walk, closed)
 }
 
 /// The ops and the users of their results, each without what it holds.

@@ -128,6 +128,9 @@ fn explain(
     log: &Log,
 ) -> Option<Diagnostic> {
     let op = failure.visit.op;
+    if target.recursively_legal_around(op).is_some() {
+        return None;
+    }
     let what = match (target.legality(op), mode) {
         (Legality::Illegal, _) => "is illegal",
         (Legality::Unknown, Mode::Full) => "is not known to be legal",

@@ -8,6 +8,8 @@ mod endless;
 mod erasures;
 mod failures;
 mod lower;
+mod materializations;
+mod targets;
 mod types;
 
 use monopour_ir::conversion::{
