@@ -9,8 +9,11 @@ mod erasures;
 mod failures;
 mod lower;
 mod materializations;
+mod modes;
+mod stages;
 mod targets;
 mod types;
+mod visibility;
 
 use monopour_ir::conversion::{
     ConversionOptions, ConversionTarget, Mode, PatternEvent, PatternSet, convert, convert_with,
