@@ -38,6 +38,8 @@ pub struct Rewriter {
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) casts: Casts,
+    /// The op around all that is converted, which hangs in no block.
+    top: Op,
     /// The op of the pattern that runs.
     pub(crate) root: Option<Op>,
     /// Blocks that the pattern took out of its op.
@@ -54,9 +56,11 @@ impl Rewriter {
         Self { cx, builder: None, journal: vec![], watch: None }
     }
     /// A rewriter that bridges types with casts, and keeps a pattern from erasing what is not its own.
-    pub(crate) fn watching(cx: Context) -> Self {
-        let watch =
-            Watch { casts: Casts::new(cx), root: None, adopted: vec![], violations: vec![], redirections: 0 };
+    pub(crate) fn watching(root: Op) -> Self {
+        let cx = root.context();
+        let top = std::iter::successors(Some(root), |op| op.parent()).last().expect("an op begins its own chain");
+        let casts = Casts::new(cx);
+        let watch = Watch { casts, top, root: None, adopted: vec![], violations: vec![], redirections: 0 };
         Self { watch: Some(Box::new(watch)), ..Self::new(cx) }
     }
     pub(crate) fn watch(&self) -> Option<&Watch> {
@@ -105,19 +109,31 @@ impl Rewriter {
     }
     /// Takes a cast of the driver's out of the IR. What was to come right behind it comes where it was.
     pub(crate) fn retire_cast(&mut self, op: Op) {
-        let at = match self.point() {
-            Some(InsertionPoint::After(at) | InsertionPoint::Before(at)) => Some(at),
-            _ => None,
-        };
-        if at == Some(op) {
-            match (op.next(), op.block()) {
-                (Some(next), _) => self.set_point(InsertionPoint::Before(next)),
-                (None, Some(block)) => self.set_point(InsertionPoint::End(block)),
-                (None, None) => {}
-            }
-        }
+        self.step_over(op);
         if let Some(watch) = &mut self.watch {
             watch.casts.retire(op);
+        }
+    }
+    /// Where the insertion point is at an op that is about to go, or in it: what is created next comes where the op was.
+    fn step_over(&mut self, op: Op) {
+        // The point of another rewriter than the driver's may be at an op that is long gone.
+        let may_be_inside = self.watch.is_some() && op.num_regions() > 0;
+        let is_at = match self.point() {
+            Some(InsertionPoint::After(at) | InsertionPoint::Before(at)) => {
+                at == op || (may_be_inside && at.is_inside(op))
+            }
+            Some(InsertionPoint::Start(block) | InsertionPoint::End(block)) => {
+                may_be_inside && block.parent_op().is_some_and(|at| at.is_inside(op))
+            }
+            None => false,
+        };
+        if !is_at {
+            return;
+        }
+        match (op.next(), op.block()) {
+            (Some(next), _) => self.set_point(InsertionPoint::Before(next)),
+            (None, Some(block)) => self.set_point(InsertionPoint::End(block)),
+            (None, None) => self.builder = None,
         }
     }
     /// Inserts a detached op right behind the definition of `value`, so that it dominates whatever `value` dominates.
@@ -199,6 +215,7 @@ impl Rewriter {
             let Some(instead) = self.watch.as_mut().and_then(|watch| watch.casts.adopt(op)) else { continue };
             for (result, value) in op.results().into_iter().zip(instead) {
                 self.redirect_uses(result, value);
+                self.watch.iter_mut().for_each(|watch| watch.casts.note_replaced(result, value));
             }
             self.retire_cast(op);
         }
@@ -241,6 +258,7 @@ impl Rewriter {
                 }
             }
         }
+        self.step_over(op);
         c!(mlirOperationDestroy(op.raw));
     }
     fn let_go(&mut self, op: Op) {
@@ -256,7 +274,7 @@ impl Rewriter {
         let Some(watch) = self.watch.as_deref_mut() else { return true };
         if watch.casts.is_own(op) {
             // What uses it keeps it; else it goes after the pattern.
-            watch.casts.release(op.result(0));
+            op.results().first().into_iter().for_each(|result| watch.casts.release(*result));
             return false;
         }
         for i in 0..op.num_results() {
@@ -273,6 +291,10 @@ impl Rewriter {
                 return false;
             }
         }
+        if watch.top == op {
+            watch.violations.push(format!("erases '{}', which hangs in no block and is its owner's", op.name()));
+            return false;
+        }
         if watch.root == Some(op) {
             return true;
         }
@@ -288,7 +310,7 @@ impl Rewriter {
                 return true;
             }
             // What hangs in no block is nobody else's.
-            if at.block().is_none() && !at.is("builtin.module") {
+            if at.block().is_none() && at != watch.top {
                 return true;
             }
             around = at.parent();
@@ -300,8 +322,11 @@ impl Rewriter {
         watch.violations.push(text);
         false
     }
-    /// Sets an operand.
+    /// Sets an operand. A cast of the driver's is never made a cast of itself.
     pub fn set_operand(&mut self, op: Op, index: usize, value: Value) {
+        if value.defining_op() == Some(op) && self.watch.as_ref().is_some_and(|watch| watch.casts.is_own(op)) {
+            return;
+        }
         let casts = self.forget_casts(std::iter::once(op));
         self.release(op.operand(index));
         c!(mlirOperationSetOperand(op.raw, index as isize, value.raw));

@@ -36,14 +36,18 @@ pub(crate) struct Casts {
     /// Casts that lost a use, to be looked at after the pattern. None of them is ever destroyed before the end.
     released: Vec<Op>,
     pool: Vec<Op>,
+    /// Taken out by the running pattern, which may still hold their results; for the pool after it.
+    resting: Vec<Op>,
     retired: Vec<Op>,
+    /// What the running pattern's casts were replaced by, in order: a result that it reads all the same stands for this.
+    replaced: Vec<(Value, Value)>,
     created: usize,
     max_live: usize,
 }
 
 impl Drop for Casts {
     fn drop(&mut self) {
-        for op in self.pool.drain(..).chain(self.retired.drain(..)) {
+        for op in self.pool.drain(..).chain(self.resting.drain(..)).chain(self.retired.drain(..)) {
             c!(mlirOperationDestroy(op.raw));
         }
         c!(mlirOperationDestroy(self.nothing.raw));
@@ -64,7 +68,9 @@ impl Casts {
             foreign: HandleMap::default(),
             released: vec![],
             pool: vec![],
+            resting: vec![],
             retired: vec![],
+            replaced: vec![],
             created: 0,
             max_live: 0,
         }
@@ -100,7 +106,7 @@ impl Casts {
                 break;
             }
             if op.num_operands() != 1 {
-                out.extend(op.operands());
+                op.operands().into_iter().for_each(|part| self.behind(part, out));
                 return;
             }
             value = op.operand(0);
@@ -221,6 +227,19 @@ impl Casts {
         };
         (known != op).then(|| known.results())
     }
+    /// The result of a cast that is about to go stands for this value.
+    pub(crate) fn note_replaced(&mut self, result: Value, value: Value) {
+        self.replaced.push((result, value));
+    }
+    pub(crate) fn take_replaced(&mut self) -> Vec<(Value, Value)> {
+        std::mem::take(&mut self.replaced)
+    }
+    /// After a pattern: casts that it took out may be used again. Gives the emptied list back, for its memory.
+    pub(crate) fn end_pattern(&mut self, mut replaced: Vec<(Value, Value)>) {
+        self.pool.append(&mut self.resting);
+        replaced.clear();
+        self.replaced = replaced;
+    }
     /// Takes an unused cast, or one whose users are about to go, out of the IR.
     pub(crate) fn retire(&mut self, op: Op) {
         self.forget(op);
@@ -228,7 +247,7 @@ impl Casts {
         if let (1, 1) = (op.num_operands(), op.num_results()) {
             let source = op.operand(0);
             c!(mlirOperationSetOperand(op.raw, 0, self.nothing.result(0).raw));
-            self.pool.push(op);
+            self.resting.push(op);
             self.release(source);
             return;
         }

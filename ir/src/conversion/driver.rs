@@ -5,12 +5,15 @@ use super::report::{self, Application, Failure, Log};
 use super::rewriter::OpMap;
 use super::type_converter::Materialization;
 use super::worklist::{Visit, Worklist, WorklistOrder};
-use super::{Adaptor, ConversionRewriter, ConversionTarget, Declined, Legality, PatternSet};
+use super::{Adaptor, ConversionRewriter, ConversionTarget, Declined, Legality, PatternSet, TypeConverter};
 use crate::{Change, Diagnostic, Diagnostics, InsertionPoint, Op, Value, WalkOrder};
 
 /// Longest chain of patterns that lead from one op of the input to another pattern application.
 /// Real lowerings take a handful of steps; a chain this long repeats itself.
 const MAX_CHAIN: u32 = 512;
+
+/// How often ops that materialisations made may leave casts that need materialisations again. Real ones do so once or twice.
+const MAX_MATERIALIZATION_ROUNDS: u32 = 16;
 
 /// What must be gone at the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,6 +107,8 @@ pub fn convert_with(
 pub(super) struct Ended {
     /// Ops of the input, by their positions in the walk, that are still illegal or became something illegal.
     pub(super) failed_inputs: Vec<u32>,
+    /// Ops of the input of which nothing is known and that nothing converts.
+    pub(super) kept_inputs: Vec<u32>,
     pub(super) outcome: Result<ConversionStats, Diagnostics>,
 }
 
@@ -130,6 +135,8 @@ struct Driver<'a, 'o> {
     log: Log,
     applied: usize,
     failures: OpMap<Failure>,
+    /// Ops that made legal what they hold when the driver last came by: nobody has looked at that.
+    closed: OpMap<()>,
     /// Memory that is used again for every op.
     values: Vec<Value>,
     ends: Vec<usize>,
@@ -146,9 +153,9 @@ impl<'a, 'o> Driver<'a, 'o> {
         mode: Mode,
         options: ConversionOptions<'o>,
     ) -> Self {
-        let mut rw = ConversionRewriter::new(root.context());
+        let mut rw = ConversionRewriter::new(root);
         let mut kinds = Kinds::new(target, patterns);
-        let walk = collect(root, &mut kinds, &mut rw);
+        let (walk, closed) = collect(root, &mut kinds, &mut rw);
         let work = Worklist::new(walk, options.worklist_order);
         Self {
             root: Some(root),
@@ -162,6 +169,7 @@ impl<'a, 'o> Driver<'a, 'o> {
             log: Log::default(),
             applied: 0,
             failures: OpMap::default(),
+            closed,
             values: vec![],
             ends: vec![],
             batch: vec![],
@@ -183,7 +191,8 @@ impl<'a, 'o> Driver<'a, 'o> {
             casts_left: casts.live(),
         };
         let failed_inputs = report::failed_inputs(&self.failures, self.target);
-        Ok(Ended { failed_inputs, outcome: self.report().map(|()| stats) })
+        let kept_inputs = report::kept_inputs(&self.failures, self.target);
+        Ok(Ended { failed_inputs, kept_inputs, outcome: self.report().map(|()| stats) })
     }
 
     fn drain(&mut self) -> Result<(), Diagnostics> {
@@ -201,7 +210,8 @@ impl<'a, 'o> Driver<'a, 'o> {
         if self.kinds.get(kind).legality(visit.op) == Legality::Legal {
             return Ok(());
         }
-        if self.target.is_inside_recursively_legal(visit.op) {
+        if let Some(around) = self.target.recursively_legal_around(visit.op) {
+            self.closed.insert(around, ());
             return Ok(());
         }
         self.legalize(visit, kind)
@@ -215,19 +225,19 @@ impl<'a, 'o> Driver<'a, 'o> {
         }
         let location = op.location();
         self.rw.begin(op);
+        let before = self.fingerprint();
         let mut declined = Vec::new();
         match self.adapt(op) {
             Err(reason) => declined.push((None, reason)),
             Ok(()) => {
                 for i in 0..self.kinds.get(kind).patterns.len() {
                     let pattern = self.kinds.get(kind).patterns[i];
-                    match self.apply(pattern, op)? {
+                    match self.apply(pattern, op, before.as_ref())? {
                         Some(reason) => declined.push((Some(pattern), reason)),
                         None => {
                             self.applied += 1;
                             let op_name = self.kinds.get(kind).name;
-                            let application =
-                                Application { pattern, op_name, origin: visit.origin, chain, location };
+                            let application = Application { pattern, op_name, origin: visit.origin, chain, location };
                             return self.absorb(visit, application);
                         }
                     }
@@ -251,7 +261,10 @@ impl<'a, 'o> Driver<'a, 'o> {
             self.rw.state().casts.behind(value, &mut self.values);
             if let Some(converter) = self.patterns.converter() {
                 let Some(types) = converter.convert_value(value) else {
-                    return Err(format!("operand {i} has type {}, which the type converter does not convert", value.ty()));
+                    return Err(format!(
+                        "operand {i} has type {}, which the type converter does not convert",
+                        value.ty()
+                    ));
                 };
                 if !self.values[before..].iter().map(|v| v.ty()).eq(types.iter().copied()) {
                     self.values.truncate(before);
@@ -273,13 +286,12 @@ impl<'a, 'o> Driver<'a, 'o> {
     }
 
     /// Tries one pattern; why it declined, or `None` when it converted the op.
-    fn apply(&mut self, index: u32, op: Op) -> Result<Option<String>, Diagnostics> {
+    fn apply(&mut self, index: u32, op: Op, before: Option<&String>) -> Result<Option<String>, Diagnostics> {
         let pattern = self.patterns.get(index);
         if !self.ends.is_empty() && !pattern.accepts_one_to_many() {
             return Ok(Some("an operand became several values, or none, which the pattern does not accept".to_owned()));
         }
         let (location, name) = (op.location(), op.name());
-        let before = self.fingerprint();
         self.rw.set_point(InsertionPoint::Before(op));
         let outcome = pattern.rewrite(op, &Adaptor::new(&self.values, &self.ends), &mut self.rw);
         let broken = |what: &str| {
@@ -295,7 +307,7 @@ impl<'a, 'o> Driver<'a, 'o> {
             Err(Declined::NoMatch(reason)) if !self.rw.is_untouched() => {
                 Err(broken(&format!("declines ({reason}) after it changed the IR around")))
             }
-            Err(Declined::NoMatch(reason)) if before != self.fingerprint() => {
+            Err(Declined::NoMatch(reason)) if before.is_some_and(|before| !self.is_as_before(op, before)) => {
                 Err(broken(&format!("declines ({reason}) after it changed the IR, without the rewriter, around")))
             }
             Err(Declined::NoMatch(reason)) => Ok(Some(reason)),
@@ -303,7 +315,14 @@ impl<'a, 'o> Driver<'a, 'o> {
         }
     }
 
-    /// The printed root, where changes that go around the rewriter are to be noticed. Casts for the operands are settled later.
+    /// Whether the IR is what it was before the op's operands were read and a pattern declined.
+    /// The casts that were made for the operands, and those that the pattern asked for, go; the operands are read again.
+    fn is_as_before(&mut self, op: Op, before: &str) -> bool {
+        self.rw.settle();
+        self.fingerprint().as_deref() == Some(before) && self.adapt(op).is_ok()
+    }
+
+    /// The printed root, where changes that go around the rewriter are to be noticed.
     fn fingerprint(&self) -> Option<String> {
         let root = self.root.filter(|_| self.options.fingerprint)?;
         Some(root.print(&crate::PrintOptions { assume_verified: true, ..Default::default() }))
@@ -325,6 +344,7 @@ impl<'a, 'o> Driver<'a, 'o> {
                 }
             } else {
                 self.schedule(op, from, is_new);
+                self.open(op, from);
             }
         }
         self.survivors = survivors;
@@ -343,6 +363,16 @@ impl<'a, 'o> Driver<'a, 'o> {
         }
         if is_new || op == from.op || !self.work.is_ahead(op) {
             self.batch.push(Visit { op, ..from });
+        }
+    }
+
+    /// Schedules what an op holds that no longer makes it legal.
+    fn open(&mut self, op: Op, from: Visit) {
+        if self.closed.contains_key(&op) && !self.target.is_recursively_legal(op) {
+            self.closed.remove(&op);
+            for nested in op.nested(WalkOrder::Pre).into_iter().skip(1) {
+                self.schedule(nested, from, false);
+            }
         }
     }
 
@@ -390,6 +420,7 @@ impl<'a, 'o> Driver<'a, 'o> {
         if !self.failures.is_empty() {
             self.failures.remove(&op);
         }
+        self.closed.remove(&op);
         if self.root == Some(op) {
             self.root = None;
         }
@@ -414,34 +445,48 @@ impl<'a, 'o> Driver<'a, 'o> {
     /// Asks the type converter for ops in the place of the casts that are left, and converts those ops.
     fn materialize(&mut self) -> Result<(), Diagnostics> {
         let Some(converter) = self.patterns.converter().filter(|c| c.materializes()) else { return Ok(()) };
-        let mut refused = 0;
-        loop {
-            let casts = self.rw.live_casts(self.root);
-            if casts.len() <= refused {
-                return Ok(());
-            }
-            refused = 0;
-            for cast in casts {
-                let (inputs, results) = (cast.operands(), cast.results());
-                let types: Vec<_> = results.iter().map(|r| r.ty()).collect();
-                let to_old = !types.iter().all(|ty| converter.is_legal(*ty));
-                self.rw.set_point(InsertionPoint::Before(cast));
-                let wanted = Materialization { inputs: &inputs, types: &types, location: cast.location() };
-                let made = converter.materialize(&mut self.rw, to_old, &wanted);
-                match made.filter(|made| made.iter().map(|v| v.ty()).eq(types.iter().copied())) {
-                    Some(made) => self.rw.replace_cast(cast, &made),
-                    None => refused += 1,
+        for round in 1.. {
+            let mut made = 0;
+            for cast in self.rw.live_casts(self.root) {
+                let endless = (round > MAX_MATERIALIZATION_ROUNDS).then(|| report::endless_casts(cast));
+                if self.materialize_cast(cast, converter)? {
+                    made += 1;
+                    endless.map_or(Ok(()), |diagnostic| Err(Diagnostics::from(diagnostic)))?;
                 }
             }
-            for change in self.rw.take_journal() {
-                if let Change::Created(op) = change {
-                    self.batch.push(Visit { op, origin: None, input: 0 });
-                }
+            if made == 0 {
+                break;
             }
             self.rw.settle();
             self.work.push(&mut self.batch);
             self.drain()?;
         }
+        Ok(())
+    }
+    /// Whether some ops took the place of the cast.
+    fn materialize_cast(&mut self, cast: Op, converter: &TypeConverter<'_>) -> Result<bool, Diagnostics> {
+        let (inputs, results) = (cast.operands(), cast.results());
+        let types: Vec<_> = results.iter().map(|r| r.ty()).collect();
+        let to_old = !types.iter().all(|ty| converter.is_legal(*ty));
+        self.rw.begin(cast);
+        self.rw.set_point(InsertionPoint::Before(cast));
+        let wanted = Materialization { inputs: &inputs, types: &types, location: cast.location() };
+        let made = converter.materialize(&mut self.rw, to_old, &wanted);
+        if let Some(violation) = self.rw.state().violations.first() {
+            let text = format!("a materialization {violation}");
+            return Err(Diagnostic::error("I0012", cast.location(), text).into());
+        }
+        self.survive(cast);
+        // What they follow from is no op of the input in particular.
+        let made_ops = self.survivors.iter().map(|(op, _)| Visit { op: *op, origin: None, input: u32::MAX });
+        self.batch.extend(made_ops);
+        let fits = |made: &Vec<Value>| made.iter().map(|v| v.ty()).eq(types.iter().copied());
+        // The cast itself is no answer.
+        let made = made.filter(|made| fits(made) && !made.iter().any(|value| results.contains(value)));
+        if let Some(made) = &made {
+            self.rw.replace_cast(cast, made);
+        }
+        Ok(made.is_some())
     }
 
     fn report(&self) -> Result<(), Diagnostics> {
@@ -453,9 +498,9 @@ impl<'a, 'o> Driver<'a, 'o> {
     }
 }
 
-/// What is illegal or may be, in pre-order. Casts of the input are noted on the way.
-fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> Vec<Option<Op>> {
-    let mut walk = Vec::new();
+/// What is illegal or may be, in pre-order, and the ops that make legal what they hold. Casts of the input are noted on the way.
+fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> (Vec<Option<Op>>, OpMap<()>) {
+    let (mut walk, mut closed) = (Vec::new(), OpMap::default());
     root.walk_selected(|op| {
         let kind = kinds.of(op);
         let kind = kinds.get(kind);
@@ -463,6 +508,7 @@ fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> Vec<
             rw.state_mut().casts.note_foreign(op);
         }
         if kind.may_be_recursively_legal() && kind.is_recursively_legal(op) {
+            closed.insert(op, ());
             return false;
         }
         if !kind.is_always_legal() {
@@ -470,7 +516,7 @@ fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> Vec<
         }
         true
     });
-    walk
+    (walk, closed)
 }
 
 /// The ops and the users of their results, each without what it holds.

@@ -66,7 +66,10 @@ impl Log {
             out = out.with_note(format!("created or changed by {}", step.describe(patterns)));
         }
         if let Some(period) = period {
-            out = out.with_note(format!("these {period} steps repeat"));
+            out = out.with_note(match period {
+                1 => "this step repeats".to_owned(),
+                _ => format!("these {period} steps repeat"),
+            });
         }
         out.with_help(
             "the patterns named above undo each other, or one recreates its own root; \
@@ -98,14 +101,17 @@ pub(super) fn failures(
 
 /// The ops of the input, by their positions in the walk, that became something illegal or stayed so.
 pub(super) fn failed_inputs(failures: &OpMap<Failure>, target: &ConversionTarget<'_>) -> Vec<u32> {
-    let mut inputs: Vec<u32> = failures
-        .values()
-        .filter(|f| target.legality(f.visit.op) == Legality::Illegal)
-        .map(|f| f.visit.input)
-        .collect();
+    let mut inputs: Vec<u32> =
+        failures.values().filter(|f| target.legality(f.visit.op) == Legality::Illegal).map(|f| f.visit.input).collect();
     inputs.sort_unstable();
     inputs.dedup();
     inputs
+}
+
+/// The ops of the input, by their positions in the walk, that stay as they are because nothing is known of them and no pattern converts them.
+pub(super) fn kept_inputs(failures: &OpMap<Failure>, target: &ConversionTarget<'_>) -> Vec<u32> {
+    let is_kept = |f: &&Failure| f.visit.origin.is_none() && target.legality(f.visit.op) == Legality::Unknown;
+    failures.values().filter(is_kept).map(|f| f.visit.input).collect()
 }
 
 fn in_order(failures: &OpMap<Failure>) -> Vec<&Failure> {
@@ -122,6 +128,9 @@ fn explain(
     log: &Log,
 ) -> Option<Diagnostic> {
     let op = failure.visit.op;
+    if target.recursively_legal_around(op).is_some() {
+        return None;
+    }
     let what = match (target.legality(op), mode) {
         (Legality::Illegal, _) => "is illegal",
         (Legality::Unknown, Mode::Full) => "is not known to be legal",
@@ -141,13 +150,22 @@ fn explain(
     Some(log.explain_chain(out, failure.visit.origin, patterns))
 }
 
+/// The diagnostic for materialisations whose ops leave casts for ever.
+pub(super) fn endless_casts(cast: Op) -> Diagnostic {
+    let (from, to) = (types_of(&cast.operands()), types_of(&cast.results()));
+    let text = format!("patterns keep undoing the materialization of a cast from {from} to {to}");
+    Diagnostic::error("I0011", cast.location(), text)
+        .with_help("make the op that the materialization creates legal in the target, or let the pattern decline")
+}
+
+fn types_of(values: &[crate::Value]) -> String {
+    let types: Vec<_> = values.iter().map(|v| v.ty().to_string()).collect();
+    if types.is_empty() { "nothing".to_owned() } else { types.join(", ") }
+}
+
 /// The diagnostic for a cast that is left after a full conversion.
 pub(super) fn left_cast(cast: Op) -> Diagnostic {
-    let types = |values: Vec<crate::Value>| {
-        let types: Vec<_> = values.iter().map(|v| v.ty().to_string()).collect();
-        if types.is_empty() { "nothing".to_owned() } else { types.join(", ") }
-    };
-    let (from, to) = (types(cast.operands()), types(cast.results()));
+    let (from, to) = (types_of(&cast.operands()), types_of(&cast.results()));
     let mut out = Diagnostic::error(
         "I0013",
         cast.location(),

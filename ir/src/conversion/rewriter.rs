@@ -74,8 +74,8 @@ impl DerefMut for ConversionRewriter {
 }
 
 impl ConversionRewriter {
-    pub(super) fn new(cx: Context) -> Self {
-        Self { bridges: None, rewriter: Rewriter::watching(cx) }
+    pub(super) fn new(root: Op) -> Self {
+        Self { bridges: None, rewriter: Rewriter::watching(root) }
     }
 
     /// A rewriter of its own, without the driver: values of old and new types meet in ops of these names.
@@ -130,8 +130,8 @@ impl ConversionRewriter {
         }
         let mut behind = Vec::new();
         self.casts().behind(value, &mut behind);
-        if behind.iter().map(|v| v.ty()).eq(types.iter().copied()) {
-            return behind;
+        if behind.len() == types.len() {
+            return behind.into_iter().zip(types).map(|(part, ty)| self.cast(part, *ty)).collect();
         }
         let found = self.casts().find_many(value, types);
         let op = found.unwrap_or_else(|| {
@@ -152,7 +152,9 @@ impl ConversionRewriter {
 
     /// Replaces the op's results and erases it. A replacement may have another type than the result.
     pub fn replace_op(&mut self, op: Op, values: &[Value]) {
-        assert_eq!(op.num_results(), values.len(), "one replacement per result of {}", op.name());
+        if !self.is_one_per_result(op, values.len()) {
+            return;
+        }
         for (i, new) in values.iter().enumerate() {
             self.replace_all_uses(op.result(i), *new);
         }
@@ -161,11 +163,25 @@ impl ConversionRewriter {
 
     /// As [`Self::replace_op`], with any number of values for each result.
     pub fn replace_op_with_many(&mut self, op: Op, values: &[Vec<Value>]) {
-        assert_eq!(op.num_results(), values.len(), "one list of replacements per result of {}", op.name());
+        if !self.is_one_per_result(op, values.len()) {
+            return;
+        }
         for (i, new) in values.iter().enumerate() {
             self.replace_all_uses_with_many(op.result(i), new);
         }
         self.rewriter.erase(op);
+    }
+
+    /// Whether there is a replacement per result; else the pattern breaks its contract, and nothing is replaced.
+    fn is_one_per_result(&mut self, op: Op, count: usize) -> bool {
+        let expected = op.num_results();
+        if count != expected {
+            let plural = if expected == 1 { "" } else { "s" };
+            let text = format!("gives {count} replacements for {expected} result{plural} of '{}'", op.name());
+            let watch = self.rewriter.watch_mut();
+            watch.expect("one replacement per result, where no driver says so").violations.push(text);
+        }
+        count == expected
     }
 
     /// Replaces all uses of `old` by `new`, which may have another type.
@@ -205,14 +221,28 @@ impl ConversionRewriter {
     /// Casts of the old value become casts of the new one, or go where the types are the same: casts never stack.
     fn recast_users(&mut self, old: Value, new: Value) {
         for cast in self.cast_users(old) {
+            if cast.num_operands() != 1 {
+                self.rejoin(cast, old, new);
+                continue;
+            }
             let types: Vec<Type> = cast.results().iter().map(|r| r.ty()).collect();
             let again = self.cast_to_many(new, &types);
             self.replace_cast(cast, &again);
         }
     }
+    /// A cast that joins several values reads another in the place of one of them, in whatever type that has.
+    fn rejoin(&mut self, join: Op, old: Value, new: Value) {
+        let new = self.casts().behind_one(new);
+        for i in (0..join.num_operands()).filter(|i| join.operand(*i) == old) {
+            c!(mlirOperationSetOperand(join.raw, i as isize, new.raw));
+        }
+        self.rewriter.release(old);
+        self.state_mut().redirections += 1;
+    }
     pub(super) fn replace_cast(&mut self, cast: Op, values: &[Value]) {
         for (result, value) in cast.results().into_iter().zip(values) {
             self.rewriter.redirect_uses(result, *value);
+            self.state_mut().casts.note_replaced(result, *value);
         }
         self.rewriter.retire_cast(cast);
     }
@@ -319,13 +349,23 @@ impl ConversionRewriter {
         }
         // Last: what reads the new type already is none of those that read the stand-in.
         if let Some(cast) = self.casts().find(value, ty) {
-            self.rewriter.redirect_uses(cast.result(0), value);
-            self.rewriter.retire_cast(cast);
+            self.replace_cast(cast, &[value]);
         }
     }
 
     /// After a pattern: drops the casts that ended unused.
     pub(super) fn settle(&mut self) {
+        let replaced = self.state_mut().casts.take_replaced();
+        for (result, value) in &replaced {
+            // The pattern read the adaptor, or a cast of its own, after it had replaced what that cast.
+            if !result.is_unused() {
+                self.rewriter.redirect_uses(*result, *value);
+            }
+        }
+        self.drop_idle_casts();
+        self.state_mut().casts.end_pattern(replaced);
+    }
+    fn drop_idle_casts(&mut self) {
         loop {
             let mut released = self.state_mut().casts.take_released();
             if released.is_empty() {

@@ -62,7 +62,9 @@ fn branches_to(block: Block) -> Vec<(Op, usize)> {
     let mut out: Vec<(Op, usize)> = Vec::new();
     for i in 0..c!(mlirBlockGetNumPredecessors(block.raw)) {
         let from = Block { raw: c!(mlirBlockGetPredecessor(block.raw, i)) };
-        let Some(branch) = from.terminator() else { continue };
+        // An op that nobody registered is not known to be a terminator.
+        let last = || from.ops().last().copied();
+        let branch = from.terminator().or_else(last).expect("a block that branches has an op");
         for (successor, _) in branch.successors().into_iter().enumerate().filter(|(_, to)| *to == block) {
             if !out.contains(&(branch, successor)) {
                 out.push((branch, successor));
@@ -72,11 +74,7 @@ fn branches_to(block: Block) -> Vec<(Op, usize)> {
     out
 }
 
-pub(super) fn convert_block(
-    rw: &mut ConversionRewriter,
-    block: Block,
-    types: &[Vec<Type>],
-) -> Result<(), Declined> {
+pub(super) fn convert_block(rw: &mut ConversionRewriter, block: Block, types: &[Vec<Type>]) -> Result<(), Declined> {
     let args = block.args();
     assert_eq!(args.len(), types.len(), "a list of types per block argument");
     if args.iter().zip(types).all(|(arg, types)| types[..] == [arg.ty()]) {
@@ -137,7 +135,10 @@ pub(super) fn convert_region(
         let mut types = Vec::with_capacity(block.num_args());
         for arg in block.args() {
             let Some(to) = converter.convert_value(arg) else {
-                return Err(Declined::no_match(format!("a block argument has type {}, which is not converted", arg.ty())));
+                return Err(Declined::no_match(format!(
+                    "a block argument has type {}, which is not converted",
+                    arg.ty()
+                )));
             };
             types.push(to.to_vec());
         }

@@ -93,12 +93,13 @@ pub fn analyze_conversion(
     let original_of: super::HandleMap<Op, Op> = copies.into_iter().zip(originals).collect();
     let (visited, ended) = convert_and_blame(clone.0, target, patterns)?;
     let failed: HashSet<u32> = ended.failed_inputs.into_iter().collect();
+    let kept: HashSet<u32> = ended.kept_inputs.into_iter().collect();
     let mut out = ConversionAnalysis { convertible: vec![], blocked: vec![], diagnostics: Diagnostics::default() };
     for (i, op) in visited.iter().enumerate() {
-        let original = original_of[op];
-        if u32::try_from(i).is_ok_and(|i| failed.contains(&i)) {
+        let (original, position) = (original_of[op], u32::try_from(i).expect("ops fit 32 bits"));
+        if failed.contains(&position) {
             out.blocked.push(original);
-        } else if target.legality(original) != super::Legality::Legal {
+        } else if !kept.contains(&position) && target.legality(original) != super::Legality::Legal {
             out.convertible.push(original);
         }
     }

@@ -114,10 +114,13 @@ impl<'t> ConversionTarget<'t> {
     pub fn is_recursively_legal(&self, op: Op) -> bool {
         self.recursive_rule(op.name()).is_some_and(|holds| self.legality(op) == Legality::Legal && holds(op))
     }
-    /// Whether some op around this one makes it legal.
-    pub(super) fn is_inside_recursively_legal(&self, op: Op) -> bool {
-        !self.recursive.is_empty()
-            && std::iter::successors(op.parent(), |op| op.parent()).any(|op| self.is_recursively_legal(op))
+    /// The op around this one that makes it legal, if there is one.
+    pub(super) fn recursively_legal_around(&self, op: Op) -> Option<Op> {
+        let mut around = if self.recursive.is_empty() { None } else { op.parent() };
+        while let Some(op) = around.filter(|op| !self.is_recursively_legal(*op)) {
+            around = op.parent();
+        }
+        around
     }
     pub(super) fn rule(&self, op_name: &str) -> &Rule<'t> {
         let dialect = || op_name.split_once('.').map_or("builtin", |(dialect, _)| dialect);

@@ -1,9 +1,21 @@
 //! The conversion driver: order, types, casts, failures.
 
 mod block_args;
+mod branches;
+mod casts;
+mod contracts;
+mod control_flow;
+mod endless;
+mod erasures;
 mod failures;
+mod lower;
+mod materializations;
+mod modes;
+mod stages;
+mod targets;
 mod types;
 mod upstream;
+mod visibility;
 
 use monopour_ir::conversion::{
     ConversionOptions, ConversionTarget, Mode, PatternEvent, PatternSet, convert, convert_with,
