@@ -303,7 +303,7 @@ fn misfit(slice: &SliceModel, shape: &[i64]) -> Option<(String, &'static str)> {
             return Some((format!("offset {dim} is out-of-bounds: {first} >= {extent}"), "a slice out of bounds"));
         }
         let (Some(size), Some(stride)) = (number(&slice.sizes[dim]), number(&slice.strides[dim])) else { continue };
-        let last = first.saturating_add((size - 1).saturating_mul(stride));
+        let last = first.wrapping_add((size - 1).wrapping_mul(stride));
         if last >= extent {
             let message = format!("slice along dimension {dim} runs out-of-bounds: {last} >= {extent}");
             return Some((message, "a slice out of bounds"));
