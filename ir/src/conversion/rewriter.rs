@@ -374,13 +374,23 @@ impl ConversionRewriter {
             for op in released.drain(..) {
                 let is_idle = op.block().is_some()
                     && self.casts().is_own(op)
-                    && (0..op.num_results()).all(|i| op.result(i).is_unused());
+                    && ((0..op.num_results()).all(|i| op.result(i).is_unused()) || self.see_through(op));
                 if is_idle {
                     self.rewriter.retire_cast(op);
                 }
             }
             self.state_mut().casts.reuse_released(released);
         }
+    }
+
+    /// Where a cast of a type to itself is read, what is cast is read instead; whether it is such a cast.
+    fn see_through(&mut self, cast: Op) -> bool {
+        let is_identity =
+            cast.num_operands() == 1 && cast.num_results() == 1 && cast.operand(0).ty() == cast.result(0).ty();
+        if is_identity {
+            self.rewriter.redirect_uses(cast.result(0), cast.operand(0));
+        }
+        is_identity
     }
 
     /// Live casts in the order of the IR below `root`.
