@@ -169,8 +169,15 @@ impl Rewriter {
     }
     /// Inserts a detached op at the insertion point.
     pub fn insert(&mut self, op: Op) {
+        self.disown_cast(op);
         self.builder.as_mut().expect("insertion point was set").insert(op);
         self.journal.push(Change::Created(op));
+    }
+    /// A cast that a pattern creates is an op like any other, whoever else makes such ops.
+    fn disown_cast(&mut self, op: Op) {
+        if let Some(watch) = self.watch.as_mut().filter(|watch| watch.casts.is_cast(op)) {
+            watch.casts.note_foreign(op);
+        }
     }
     /// `arith.constant` of an index.
     pub fn const_index(&mut self, value: i64, loc: crate::Location) -> Value {
@@ -181,6 +188,7 @@ impl Rewriter {
     /// A detached deep copy whose operands are replaced by `map`.
     pub fn clone_op(&mut self, op: Op, mut map: impl FnMut(Value) -> Value) -> Op {
         let copy = Op { raw: c!(mlirOperationClone(op.raw)) };
+        let casts = self.copied_casts(op, copy);
         for inner in copy.nested(crate::WalkOrder::Pre) {
             for i in 0..inner.num_operands() {
                 let old = inner.operand(i);
@@ -190,7 +198,22 @@ impl Rewriter {
                 }
             }
         }
+        self.adopt_casts(casts);
         copy
+    }
+    /// The copies of the driver's casts. Copies of others are ops like any other, as an op that is itself a cast is.
+    fn copied_casts(&mut self, op: Op, copy: Op) -> Vec<Op> {
+        let Some(watch) = self.watch.as_mut().filter(|_| op.num_regions() > 0) else { return vec![] };
+        let pairs = op.nested(crate::WalkOrder::Pre).into_iter().zip(copy.nested(crate::WalkOrder::Pre));
+        let mut copies = Vec::new();
+        for (from, to) in pairs {
+            if watch.casts.is_own(from) {
+                copies.push(to);
+            } else if watch.casts.is_cast(from) {
+                watch.casts.note_foreign(to);
+            }
+        }
+        copies
     }
     /// Replaces all uses of `old`.
     pub fn replace_all_uses(&mut self, old: Value, new: Value) {
@@ -201,11 +224,23 @@ impl Rewriter {
         self.release(old);
         self.adopt_casts(casts);
     }
+    /// Replaces all uses of a cast's result, those by other casts among them.
+    pub(crate) fn redirect_cast(&mut self, old: Value, new: Value) {
+        let is_simple = self.watch.as_ref().is_some_and(|watch| watch.casts.are_all_one_to_one());
+        let users = if is_simple { vec![] } else { old.uses() };
+        let casts = self.forget_casts(users.iter().map(|user| user.op));
+        self.redirect_uses(old, new);
+        self.adopt_casts(casts);
+    }
     /// The driver's casts among these ops, which are about to cast something else.
     fn forget_casts(&mut self, ops: impl Iterator<Item = Op>) -> Vec<Op> {
         let Some(watch) = &mut self.watch else { return vec![] };
-        let mut casts: Vec<Op> = ops.filter(|op| watch.casts.is_own(*op)).collect();
-        casts.dedup();
+        let mut casts: Vec<Op> = Vec::new();
+        for op in ops.filter(|op| watch.casts.is_own(*op)) {
+            if !casts.contains(&op) {
+                casts.push(op);
+            }
+        }
         casts.iter().for_each(|op| watch.casts.forget(*op));
         casts
     }
@@ -262,7 +297,8 @@ impl Rewriter {
         c!(mlirOperationDestroy(op.raw));
     }
     fn let_go(&mut self, op: Op) {
-        if self.watch.is_some() {
+        if let Some(watch) = &mut self.watch {
+            watch.casts.forget_foreign(op);
             for i in 0..op.num_operands() {
                 self.release(op.operand(i));
             }

@@ -31,7 +31,9 @@ pub(crate) struct Casts {
     many: HashMap<Many, Op>,
     /// Casts that join several values, or none: each stands where the value that it is was defined, so none is shared.
     joins: usize,
-    /// Casts of the input: ops like any other.
+    /// No cast joins several values, or makes several of one.
+    is_simple: bool,
+    /// Casts of the input and of patterns: ops like any other.
     foreign: HandleMap<Op, ()>,
     /// Casts that lost a use, to be looked at after the pattern. None of them is ever destroyed before the end.
     released: Vec<Op>,
@@ -65,6 +67,7 @@ impl Casts {
             shared: HandleMap::default(),
             many: HashMap::new(),
             joins: 0,
+            is_simple: true,
             foreign: HandleMap::default(),
             released: vec![],
             pool: vec![],
@@ -76,9 +79,19 @@ impl Casts {
         }
     }
 
-    /// A cast that was in the input.
+    /// A cast that was in the input, or that a pattern created.
     pub(crate) fn note_foreign(&mut self, op: Op) {
         self.foreign.insert(op, ());
+    }
+    /// An op that is about to go: the driver's next cast may have its address.
+    pub(crate) fn forget_foreign(&mut self, op: Op) {
+        if !self.foreign.is_empty() {
+            self.foreign.remove(&op);
+        }
+    }
+    /// Whether only casts of one value to one type were ever made: none of those reads another.
+    pub(crate) fn are_all_one_to_one(&self) -> bool {
+        self.is_simple
     }
     /// Whether this is a cast, of the driver's or of the input.
     pub(crate) fn is_cast(&self, op: Op) -> bool {
@@ -153,6 +166,7 @@ impl Casts {
         let spec = OpSpec::new(CAST, location_of(source, self.cx)).operands(&[source]).results(types);
         let op = spec.build(self.cx).expect("a cast between types builds");
         self.many.insert((source, types.to_vec()), op);
+        self.is_simple = false;
         self.count(op);
         op
     }
@@ -161,6 +175,7 @@ impl Casts {
         let spec = OpSpec::new(CAST, location_of(like, self.cx)).operands(sources).results(&[ty]);
         let op = spec.build(self.cx).expect("a cast between types builds");
         self.joins += 1;
+        self.is_simple = false;
         self.count(op);
         op
     }

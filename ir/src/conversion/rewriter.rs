@@ -133,10 +133,11 @@ impl ConversionRewriter {
         if behind.len() == types.len() {
             return behind.into_iter().zip(types).map(|(part, ty)| self.cast(part, *ty)).collect();
         }
-        let found = self.casts().find_many(value, types);
+        let source = self.casts().behind_one(value);
+        let found = self.casts().find_many(source, types);
         let op = found.unwrap_or_else(|| {
-            let op = self.state_mut().casts.make_many(value, types);
-            self.rewriter.insert_cast(op, value);
+            let op = self.state_mut().casts.make_many(source, types);
+            self.rewriter.insert_cast(op, source);
             op
         });
         op.results()
@@ -241,7 +242,7 @@ impl ConversionRewriter {
     }
     pub(super) fn replace_cast(&mut self, cast: Op, values: &[Value]) {
         for (result, value) in cast.results().into_iter().zip(values) {
-            self.rewriter.redirect_uses(result, *value);
+            self.rewriter.redirect_cast(result, *value);
             self.state_mut().casts.note_replaced(result, *value);
         }
         self.rewriter.retire_cast(cast);

@@ -222,6 +222,49 @@ func.func @f(%arg0: index) attributes {done} {
     );
 }
 
+#[test]
+fn a_branch_to_its_own_block_reads_the_adaptor_after_it_converted_the_block() {
+    let module = parse(
+        r#"
+func.func @f(%c: i1, %a: complex<f32>, %z: none, %i: index) {
+  cf.cond_br %c, ^bb1(%a, %z, %i, %i : complex<f32>, none, index, index), ^bb2
+^bb1(%b: complex<f32>, %n: none, %j: index, %k: index):
+  cf.br ^bb1(%b, %n, %k, %j : complex<f32>, none, index, index)
+^bb2:
+  return
+}
+"#,
+    );
+    let converter = converter(module.context());
+    let mut target = ConversionTarget::new();
+    target.illegal_op("cf.br");
+    let mut patterns = PatternSet::with_converter(&converter);
+    patterns.add_one_to_many_fn("cf.br", |op: Op, adaptor, rw| {
+        let to = op.successors()[0];
+        let types = |i| adaptor.operand_values(i).iter().map(|value| value.ty()).collect();
+        let types: Vec<Vec<Type>> = (0..op.num_operands()).map(types).collect();
+        rw.convert_block_signature(to, &types)?;
+        rw.create(OpSpec::new("llvm.br", op.location()).operands(adaptor.operands()).successor(to))?;
+        rw.erase(op);
+        Ok(())
+    });
+    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    assert_ir(
+        &module,
+        r#"
+func.func @f(%arg0: i1, %arg1: complex<f32>, %arg2: none, %arg3: index) {
+  %0 = builtin.unrealized_conversion_cast %arg3 : index to i64
+  %1:2 = builtin.unrealized_conversion_cast %arg1 : complex<f32> to f32, f32
+  cf.cond_br %arg0, ^bb1(%1#0, %1#1, %0, %0 : f32, f32, i64, i64), ^bb2
+^bb1(%2: f32, %3: f32, %4: i64, %5: i64):  // 2 preds: ^bb0, ^bb1
+  llvm.br ^bb1(%2, %3, %5, %4 : f32, f32, i64, i64)
+^bb2:  // pred: ^bb0
+  return
+}
+"#,
+    );
+}
+
 /// `cf.br` becomes `llvm.br`, together with the block that it goes to: neither waits for the function.
 fn branch_with_block(patterns: &mut PatternSet<'_>) {
     patterns.add_fn("cf.br", |op: Op, adaptor, rw| {

@@ -254,12 +254,11 @@ fn a_thousand_users_share_one_cast() {
 }
 
 #[test]
-fn a_loop_nest_has_as_many_casts_as_values_that_wait() {
-    // One per value that is replaced and whose users wait: a result and what is carried, for each loop around.
-    for depth in [1, 2, 5, 20] {
-        let (after, within) = live_casts(&nest(depth));
-        assert!(after <= 2 * depth + 1 && within <= 2 * depth + 3, "{after} and {within} in {depth} loops");
-    }
+fn a_loop_nest_has_a_few_casts_however_deep_it_is() {
+    // After a pattern: the carried argument that the loop inside reads, what that loop gives for the yield, and the outermost result.
+    // While a pattern runs, those that it is about to make needless too.
+    let counts = [1, 2, 5, 20].map(|depth| live_casts(&nest(depth)));
+    assert_eq!(counts, [(3, 4), (3, 5), (3, 5), (3, 5)]);
 }
 
 #[test]

@@ -327,3 +327,33 @@ fn makes_a_user_invalid() {
         "error[I0012]: the IR is invalid after pattern 'convert t.a' on 't.a'\n  --> test.mlir:2:8"
     );
 }
+
+/// Only the verifier of the whole sees that a definition comes too late: it is asked for.
+#[test]
+fn gives_a_value_that_is_defined_after_its_users() {
+    let module = parse(
+        "func.func @f() -> i32 {\n  %0 = \"t.a\"() : () -> i32\n  %1 = arith.addi %0, %0 : i32\n  return %1 : i32\n}\n",
+    );
+    let before = snapshot(&module);
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("t.a", |op, _, rw| {
+        let end = op.block().and_then(|block| block.terminator()).expect("a terminator");
+        rw.set_point(monopour_ir::InsertionPoint::Before(end));
+        let late = make(rw, "n.a", op, &[])?;
+        rw.replace_op(op, &late.results());
+        Ok(())
+    });
+    let options = ConversionOptions { verify_each: true, ..Default::default() };
+    let target = target();
+    let errors = on_clone(module.op(), |clone| convert_with(clone, &target, &patterns, Mode::Partial, options));
+    let errors = errors.expect_err("the IR is invalid");
+    let lines: Vec<String> = errors.0.iter().map(|e| format!("{}: {}", e.code, e.message)).collect();
+    assert_eq!(
+        lines,
+        [
+            "I0001: operand #0 does not dominate this use",
+            "I0012: the IR is invalid after pattern 'convert t.a' on 't.a'"
+        ]
+    );
+    assert_eq!(snapshot(&module), before);
+}

@@ -157,6 +157,26 @@ error[I0012]: pattern 'convert builtin.module' erases 'builtin.module', which ha
 }
 
 #[test]
+fn an_op_of_a_function_that_is_in_no_module() {
+    let module = parse("func.func @f() {\n  \"t.other\"() : () -> ()\n  \"t.a\"() : () -> ()\n  return\n}\n");
+    let function = module.functions()[0];
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("t.a", |op, _, rw| {
+        rw.erase(nth(op, 0));
+        rw.erase(op);
+        Ok(())
+    });
+    // A copy of the function hangs in no block.
+    let copy = monopour_ir::Rewriter::new(module.context()).clone_op(function, |value| value);
+    let errors = convert(copy, &target(), &patterns, Mode::Partial).expect_err("cannot be converted");
+    assert_eq!(
+        errors.0[0].message,
+        "pattern 'convert t.a' erases 't.other', which it neither matched nor made, while it rewrites 't.a'"
+    );
+    assert_eq!(copy.find_all("t.other").len(), 1);
+}
+
+#[test]
 fn its_own_op_while_it_is_used() {
     let module = parse("%0 = \"t.a\"() : () -> i32\n\"t.use\"(%0) : (i32) -> ()\n");
     let mut patterns = PatternSet::new();

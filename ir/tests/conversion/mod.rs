@@ -8,6 +8,7 @@ mod control_flow;
 mod endless;
 mod erasures;
 mod failures;
+mod foreign_casts;
 mod lower;
 mod materializations;
 mod modes;
