@@ -26,6 +26,7 @@ pub(crate) mod casts;
 mod driver;
 mod kinds;
 mod observe;
+mod order;
 mod pattern;
 mod report;
 mod rewriter;

@@ -224,14 +224,6 @@ impl Rewriter {
         self.release(old);
         self.adopt_casts(casts);
     }
-    /// Replaces all uses of a cast's result, those by other casts among them.
-    pub(crate) fn redirect_cast(&mut self, old: Value, new: Value) {
-        let is_simple = self.watch.as_ref().is_some_and(|watch| watch.casts.are_all_one_to_one());
-        let users = if is_simple { vec![] } else { old.uses() };
-        let casts = self.forget_casts(users.iter().map(|user| user.op));
-        self.redirect_uses(old, new);
-        self.adopt_casts(casts);
-    }
     /// The driver's casts among these ops, which are about to cast something else.
     fn forget_casts(&mut self, ops: impl Iterator<Item = Op>) -> Vec<Op> {
         let Some(watch) = &mut self.watch else { return vec![] };

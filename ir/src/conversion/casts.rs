@@ -137,6 +137,34 @@ impl Casts {
         value
     }
 
+    /// The value that was cast to exactly these several.
+    pub(crate) fn split_of(&self, values: &[Value]) -> Option<Value> {
+        let op = values.first()?.defining_op().filter(|op| self.is_own(*op))?;
+        let is_all = values.len() > 1 && op.num_operands() == 1 && op.results() == values;
+        is_all.then(|| op.operand(0))
+    }
+    /// As many values as asked for that were joined to this one: at once, else by joins of joins, one level after the other.
+    /// By their number, not by their types: which of them have been replaced yet must not matter.
+    pub(crate) fn parts(&self, value: Value, count: usize) -> Option<Vec<Value>> {
+        let mut level = vec![self.behind_one(value)];
+        loop {
+            let mut next = Vec::new();
+            let mut is_split = false;
+            for part in level {
+                let join = part.defining_op().filter(|op| self.is_own(*op) && op.num_operands() != 1);
+                is_split |= join.is_some();
+                match join {
+                    Some(join) => next.extend(join.operands().into_iter().map(|part| self.behind_one(part))),
+                    None => next.push(part),
+                }
+            }
+            if !is_split || next.len() == count {
+                return is_split.then_some(next);
+            }
+            level = next;
+        }
+    }
+
     /// The cast of `source` to `ty`, if there is one.
     pub(crate) fn find(&self, source: Value, ty: Type) -> Option<Op> {
         self.shared.get(&(source, ty)).copied()

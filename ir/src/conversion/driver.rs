@@ -197,6 +197,7 @@ impl<'a, 'o> Driver<'a, 'o> {
             self.rw.settle();
             return Err(diagnostics);
         }
+        super::order::order_casts(&self.rw, &self.rw.live_casts(self.root));
         let casts = &self.rw.state().casts;
         let stats = ConversionStats {
             patterns_applied: self.applied,
@@ -272,7 +273,6 @@ impl<'a, 'o> Driver<'a, 'o> {
         for i in 0..op.num_operands() {
             let value = op.operand(i);
             let before = self.values.len();
-            self.rw.state().casts.behind(value, &mut self.values);
             if let Some(converter) = self.patterns.converter() {
                 let Some(types) = converter.convert_value(value) else {
                     return Err(format!(
@@ -280,15 +280,14 @@ impl<'a, 'o> Driver<'a, 'o> {
                         value.ty()
                     ));
                 };
-                if !self.values[before..].iter().map(|v| v.ty()).eq(types.iter().copied()) {
-                    self.values.truncate(before);
-                    if let [ty] = types[..] {
-                        self.values.push(self.rw.cast(value, ty));
-                    } else {
-                        let cast = self.rw.cast_to_many(value, &types);
-                        self.values.extend(cast);
-                    }
+                if let [ty] = types[..] {
+                    self.values.push(self.rw.cast(value, ty));
+                } else {
+                    let cast = self.rw.cast_to_many(value, &types);
+                    self.values.extend(cast);
                 }
+            } else {
+                self.rw.state().casts.behind(value, &mut self.values);
             }
             is_one_to_one &= self.values.len() == before + 1;
             self.ends.push(self.values.len());
@@ -445,8 +444,7 @@ impl<'a, 'o> Driver<'a, 'o> {
         if self.is_observed || self.options.after_each_pattern.is_some() {
             let pattern = self.patterns.get(application.pattern).name();
             let live_casts = self.rw.state().casts.live();
-            let event =
-                PatternEvent { pattern: &pattern, op_name: application.op_name, root: self.root, live_casts };
+            let event = PatternEvent { pattern: &pattern, op_name: application.op_name, root: self.root, live_casts };
             if let Some(hook) = &mut self.options.after_each_pattern {
                 hook(&event);
             }
@@ -528,6 +526,12 @@ fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> (Vec
         }
         if kind.may_be_recursively_legal() && kind.is_recursively_legal(op) {
             closed.insert(op, ());
+            // What it holds is not visited, but its casts are no less of the input.
+            op.walk(WalkOrder::Pre, |inner| {
+                if rw.state().casts.is_cast(inner) {
+                    rw.state_mut().casts.note_foreign(inner);
+                }
+            });
             return false;
         }
         if !kind.is_always_legal() {

@@ -128,10 +128,8 @@ impl ConversionRewriter {
         if let [ty] = types {
             return vec![self.cast(value, *ty)];
         }
-        let mut behind = Vec::new();
-        self.casts().behind(value, &mut behind);
-        if behind.len() == types.len() {
-            return behind.into_iter().zip(types).map(|(part, ty)| self.cast(part, *ty)).collect();
+        if let Some(parts) = self.casts().parts(value, types.len()) {
+            return self.cast_each(&parts, types);
         }
         let source = self.casts().behind_one(value);
         let found = self.casts().find_many(source, types);
@@ -141,6 +139,10 @@ impl ConversionRewriter {
             op
         });
         op.results()
+    }
+
+    fn cast_each(&mut self, values: &[Value], types: &[Type]) -> Vec<Value> {
+        values.iter().zip(types).map(|(value, ty)| self.cast(*value, *ty)).collect()
     }
 
     /// Several values, or none, as one of an old type. `at` is what they stand for: the cast goes where that is defined.
@@ -208,15 +210,26 @@ impl ConversionRewriter {
         if old.is_unused() {
             return;
         }
+        // Whatever types they are cast to, so that it does not matter whether they were replaced before they were joined.
+        let parts: Vec<Value> = new.iter().map(|part| self.casts().behind_one(*part)).collect();
+        if let Some(whole) = self.casts().split_of(&parts).filter(|whole| whole.ty() == old.ty()) {
+            return self.replace_all_uses(old, whole);
+        }
         for cast in self.cast_users(old) {
-            if new.iter().map(|v| v.ty()).eq(cast.results().iter().map(|r| r.ty())) {
-                self.replace_cast(cast, new);
+            if cast.num_operands() == 1 && cast.num_results() == parts.len() {
+                self.fit_cast(cast, &parts);
             }
         }
         if !old.is_unused() {
-            let joined = self.join(new, old.ty(), old);
-            self.rewriter.replace_all_uses(old, joined);
+            let joined = self.join(&parts, old.ty(), old);
+            self.replace_all_uses(old, joined);
         }
+    }
+    /// Puts parts in the place of a cast to as many values.
+    fn fit_cast(&mut self, cast: Op, parts: &[Value]) {
+        let types: Vec<Type> = cast.results().iter().map(|r| r.ty()).collect();
+        let values = self.cast_each(parts, &types);
+        self.replace_cast(cast, &values);
     }
 
     /// Casts of the old value become casts of the new one, or go where the types are the same: casts never stack.
@@ -239,10 +252,34 @@ impl ConversionRewriter {
         }
         self.rewriter.release(old);
         self.state_mut().redirections += 1;
+        self.refit(join);
+    }
+    /// After a cast joins other values: it may be needless now, or what it was cast to may fit its parts.
+    fn refit(&mut self, join: Op) {
+        let whole = self.casts().split_of(&join.operands());
+        if let Some(whole) = whole.filter(|whole| whole.ty() == join.result(0).ty()) {
+            return self.replace_all_uses(join.result(0), whole);
+        }
+        for cast in self.cast_users(join.result(0)) {
+            match (cast.num_operands(), cast.num_results()) {
+                (1, 1) => {}
+                (1, count) => {
+                    if let Some(parts) = self.casts().parts(join.result(0), count) {
+                        self.fit_cast(cast, &parts);
+                    }
+                }
+                _ => self.refit(cast),
+            }
+        }
     }
     pub(super) fn replace_cast(&mut self, cast: Op, values: &[Value]) {
         for (result, value) in cast.results().into_iter().zip(values) {
-            self.rewriter.redirect_cast(result, *value);
+            if self.casts().are_all_one_to_one() {
+                self.rewriter.redirect_uses(result, *value);
+            } else {
+                // It may be cast again, or joined.
+                self.replace_all_uses(result, *value);
+            }
             self.state_mut().casts.note_replaced(result, *value);
         }
         self.rewriter.retire_cast(cast);

@@ -253,9 +253,9 @@ func.func @f(%c: i1, %a: complex<f32>, %z: none, %i: index) {
         &module,
         r#"
 func.func @f(%arg0: i1, %arg1: complex<f32>, %arg2: none, %arg3: index) {
-  %0 = builtin.unrealized_conversion_cast %arg3 : index to i64
-  %1:2 = builtin.unrealized_conversion_cast %arg1 : complex<f32> to f32, f32
-  cf.cond_br %arg0, ^bb1(%1#0, %1#1, %0, %0 : f32, f32, i64, i64), ^bb2
+  %0:2 = builtin.unrealized_conversion_cast %arg1 : complex<f32> to f32, f32
+  %1 = builtin.unrealized_conversion_cast %arg3 : index to i64
+  cf.cond_br %arg0, ^bb1(%0#0, %0#1, %1, %1 : f32, f32, i64, i64), ^bb2
 ^bb1(%2: f32, %3: f32, %4: i64, %5: i64):  // 2 preds: ^bb0, ^bb1
   llvm.br ^bb1(%2, %3, %5, %4 : f32, f32, i64, i64)
 ^bb2:  // pred: ^bb0

@@ -255,10 +255,10 @@ fn casts_to_several_types_are_casts_of_the_newest_value() {
 %1:2 = unrealized_conversion_cast %0 : f32 to i32, i32
 "n.use"(%1#0, %1#1) : (i32, i32) -> ()
 %2 = "n.a"() : () -> i64
-%3:2 = unrealized_conversion_cast %2 : i64 to i32, i32
-%4 = unrealized_conversion_cast %2 : i64 to i128
-"n.use"(%3#0, %3#1) : (i32, i32) -> ()
-"t.keep"(%4) : (i128) -> ()
+%3 = unrealized_conversion_cast %2 : i64 to i128
+%4:2 = unrealized_conversion_cast %2 : i64 to i32, i32
+"n.use"(%4#0, %4#1) : (i32, i32) -> ()
+"t.keep"(%3) : (i128) -> ()
 "#,
     );
 }
