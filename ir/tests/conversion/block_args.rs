@@ -1,6 +1,6 @@
 //! Block arguments that change their types while casts of them are there.
 
-use super::{check, parse};
+use super::{check, parse, rename};
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, TypeConversion, TypeConverter};
 use monopour_ir::{Attr, OpSpec, Type};
 
@@ -93,4 +93,26 @@ module {
 }
 "
     );
+}
+
+#[test]
+fn a_cast_made_where_one_of_the_input_was_erased_is_the_drivers() {
+    // Each cast of the input is replaced, by a cast of the driver's for `t.keep`: often one at the address of an earlier one.
+    let uses = "  %c = builtin.unrealized_conversion_cast %a : i64 to index\n  \"t.keep\"(%c) : (index) -> ()\n  \"t.use\"(%c) : (index) -> ()\n";
+    let text: String = (0..50).map(|i| format!("func.func @f{i}(%a: i64) {{\n{uses}  return\n}}\n")).collect();
+    let module = parse(&text);
+    let mut converter = TypeConverter::new();
+    converter.keep_others();
+    converter.add(|ty| ty.is_index().then(|| TypeConversion::one(Type::integer(ty.context(), 64))));
+    let mut target = ConversionTarget::new();
+    target.illegal_op("builtin.unrealized_conversion_cast").illegal_op("t.use");
+    let mut patterns = PatternSet::with_converter(&converter);
+    patterns.add_fn("builtin.unrealized_conversion_cast", |op, adaptor, rw| {
+        rw.replace_op(op, &[adaptor.operand(0)]);
+        Ok(())
+    });
+    patterns.add(rename("t.use", "t.used"));
+    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    let used = module.op().find_all("t.used");
+    assert!(used.len() == 50 && used.iter().all(|op| op.operand(0).as_block_arg().is_some()), "{}", module.op());
 }
