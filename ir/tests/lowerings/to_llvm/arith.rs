@@ -204,7 +204,6 @@ fn add_compare(set: &mut PatternSet<'_>, flags: Rc<Flags>) {
             if to == "llvm.fcmp" {
                 set_fast_math(&flags, rw, op, new);
             }
-            copy_discardable_attrs(rw, op, new);
             rw.replace_op(op, &[new.result(0)]);
             Ok(())
         });
