@@ -153,6 +153,10 @@ impl Rewriter {
     }
     /// Inserts a detached op at the insertion point.
     pub fn insert(&mut self, op: Op) {
+        // A cast that a pattern makes itself is none of the driver's, which does not know it.
+        if let Some(watch) = self.watch.as_mut().filter(|watch| watch.casts.is_cast(op)) {
+            watch.casts.note_foreign(op);
+        }
         self.builder.as_mut().expect("insertion point was set").insert(op);
         self.journal.push(Change::Created(op));
     }

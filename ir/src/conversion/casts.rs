@@ -31,7 +31,7 @@ pub(crate) struct Casts {
     many: HashMap<Many, Op>,
     /// Casts that join several values, or none: each stands where the value that it is was defined, so none is shared.
     joins: usize,
-    /// Casts of the input: ops like any other.
+    /// Casts of the input and of patterns: ops like any other.
     foreign: HandleMap<Op, ()>,
     /// Casts that lost a use, to be looked at after the pattern. None of them is ever destroyed before the end.
     released: Vec<Op>,
@@ -70,11 +70,11 @@ impl Casts {
         }
     }
 
-    /// A cast that was in the input.
+    /// A cast that was in the input, or that a pattern made.
     pub(crate) fn note_foreign(&mut self, op: Op) {
         self.foreign.insert(op, ());
     }
-    /// Whether this is a cast, of the driver's or of the input.
+    /// Whether this is a cast, of the driver's or another.
     pub(crate) fn is_cast(&self, op: Op) -> bool {
         op.name_address() == self.name
     }
