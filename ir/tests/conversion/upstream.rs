@@ -9,7 +9,7 @@ mod orders;
 use crate::lowerings::{scf_to_cf, to_llvm};
 use generate::Options;
 use monopour_ir::conversion::ConversionStats;
-use monopour_ir::{Context, Diagnostics, Module, Op, run_passes};
+use monopour_ir::{Context, Diagnostics, Module, Op, WalkOrder, run_passes};
 
 const SCF_TO_CF: &str = "builtin.module(convert-scf-to-cf)";
 const TO_LLVM: &str =
@@ -105,6 +105,20 @@ fn structured_control_flow_to_blocks_then_to_llvm() {
 #[test]
 fn random_functions_to_llvm() {
     for_each_program(0..40, UNSTRUCTURED, |module| same(module, to_llvm::convert, &[TO_LLVM]));
+}
+
+/// Returns change with their function; nothing is converted twice.
+#[test]
+fn every_op_is_converted_once() {
+    for_each_program(500..505, UNSTRUCTURED, |module| {
+        let mut illegal = 0;
+        module.op().walk(WalkOrder::Pre, |op| {
+            illegal += usize::from(["arith", "func", "cf"].contains(&op.dialect()) && !op.is("func.return"));
+        });
+        let stats = to_llvm::convert(module.op()).expect("converts");
+        assert_eq!(stats.patterns_applied, illegal);
+        assert!(stats.max_live_casts <= stats.casts_created && stats.casts_created < 3 * illegal);
+    });
 }
 
 #[test]

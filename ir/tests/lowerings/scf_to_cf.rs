@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Operands are read in their original types: what comes of the blocks' types is for the patterns of `cf` to say.
-//! Limits: no `scf.forall`, no `scf.parallel` that reduces with more than one op per region's end.
+//! `scf.parallel` becomes a nest of `scf.for` first. Limits: no `scf.forall`.
 
 use monopour_ir::conversion::{
     ConversionRewriter, ConversionStats, ConversionTarget, Declined, Mode, PatternSet, convert as run,

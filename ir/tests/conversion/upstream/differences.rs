@@ -82,6 +82,28 @@ module {
 }
 
 #[test]
+fn extended_addition_of_index_works() {
+    let text = "\
+func.func @f(%a: index, %b: index) -> (index, i1) {
+  %0:2 = arith.addui_extended %a, %b : index, i1
+  return %0#0, %0#1 : index, i1
+}
+";
+    let i64_text = text.replace("index", "i64");
+    assert_eq!(ours(text), theirs(&i64_text, &[]));
+    let errors =
+        Context::scope(|cx| run_passes(parse(cx, text).op(), TO_LLVM).expect_err("upstream fails").to_string());
+    assert!(errors.contains("'index'"), "{errors}");
+}
+
+#[test]
+fn a_function_that_is_not_inlined_stays_so() {
+    let text = "func.func @f() attributes {no_inline} {\n  return\n}\n";
+    assert_eq!(ours(text), "module {\n  llvm.func @f() attributes {no_inline} {\n    llvm.return\n  }\n}\n");
+    assert_eq!(theirs(text, &[]), "module {\n  llvm.func @f() {\n    llvm.return\n  }\n}\n");
+}
+
+#[test]
 fn a_wrapper_for_c_is_refused() {
     assert_eq!(
         refused("func.func private @f(index) attributes {llvm.emit_c_interface}\n"),
