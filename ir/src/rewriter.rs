@@ -39,7 +39,7 @@ pub struct Rewriter {
 pub(crate) struct Watch {
     pub(crate) casts: Casts,
     /// The op around all that is converted, which hangs in no block.
-    top: Op,
+    pub(crate) top: Op,
     /// The op of the pattern that runs.
     pub(crate) root: Option<Op>,
     /// Blocks that the pattern took out of its op.
