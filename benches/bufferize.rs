@@ -13,13 +13,15 @@
 //!                                                     --repeat SHAPE N ours|upstream TIMES  runs only, for a profiler
 //! ```
 
-use std::fmt::Write;
-use std::process::{Command, ExitCode};
+mod measure;
+
+use std::process::ExitCode;
+
+use measure::{Measured, Output, cpu_s};
 
 use monopour_bufferize::{Options, eliminate_empty_tensors, run_one_shot};
 use monopour_ir::{Context, Module, Op, run_passes};
 use monopour_testkit::growing::shape;
-use rustix::time::{ClockId, clock_gettime};
 
 /// Largest allowed ratio of the times (and of the memory) at N and at N/2.
 const MAX_GROWTH: f64 = 2.3;
@@ -105,31 +107,7 @@ fn main() -> ExitCode {
     }
     let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
     let (full, only) = (args.iter().any(|a| a == "--full"), value("--only"));
-    match report(full, only.as_deref()) {
-        Ok((text, missed)) => {
-            if let Some(file) = value("--write")
-                && let Err(error) = std::fs::write(&file, text)
-            {
-                eprintln!("{file}: {error}");
-                return ExitCode::FAILURE;
-            }
-            for line in &missed {
-                eprintln!("missed: {line}");
-            }
-            if missed.is_empty() || !full { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// CPU time in seconds, and the growth of the peak memory in MiB.
-#[derive(Clone, Copy)]
-struct Measured {
-    cpu_s: f64,
-    peak_mib: f64,
+    measure::finish(report(full, only.as_deref()), value("--write").as_deref(), full)
 }
 
 /// The whole report as Markdown, printed line by line as it is made, and the limits that were missed.
@@ -158,16 +136,8 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
     Ok((out.text, missed))
 }
 
-/// Where and when.
+/// What is in the table, where and when it was measured.
 fn head(out: &mut Output) {
-    let said = |program: &str, args: &[&str]| {
-        let run = Command::new(program).args(args).output().ok()?;
-        Some(String::from_utf8_lossy(&run.stdout).trim().to_owned())
-    };
-    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpus.lines().find_map(|l| l.strip_prefix("model name")?.split_once(':')).map_or("unknown", |m| m.1);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     out.line("# One-Shot Bufferize: time, growth and memory beside upstream's");
     out.line("");
     out.line("Written by `cargo bench -p monopour-bufferize --bench bufferize -- --full --write FILE`:");
@@ -175,22 +145,7 @@ fn head(out: &mut Output) {
     out.line(
         "Upstream's column is the largest N that its pass, LLVM 22.1.8 in the same process form, finishes in seconds.",
     );
-    let date = said("date", &["+%F"]).unwrap_or_default();
-    let load = load.split(' ').next().unwrap_or_default().to_owned();
-    out.line(&format!("{date}, {},{model}, {cores} cores, load average {load}.", std::env::consts::ARCH));
-    out.line("");
-}
-
-#[derive(Default)]
-struct Output {
-    text: String,
-}
-
-impl Output {
-    fn line(&mut self, line: &str) {
-        println!("{line}");
-        writeln!(self.text, "{line}").expect("a string takes all text");
-    }
+    out.place_and_date();
 }
 
 fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> Result<(), String> {
@@ -225,7 +180,7 @@ fn upstream(case: &Case, n: usize) -> Result<(usize, f64), String> {
     // Nests are exponential there; the rest starts where one round is measurable.
     let mut size = if case.grows { 32.min(n) } else { 4 };
     loop {
-        let cpu_s = measure(case, size, "upstream")?.cpu_s;
+        let cpu_s = median(case, size, "upstream", 1)?.cpu_s;
         let next = if case.grows { 2 * size } else { size + 2 };
         if cpu_s > UPSTREAM_SECONDS || size == n {
             return Ok((size, cpu_s));
@@ -235,51 +190,17 @@ fn upstream(case: &Case, n: usize) -> Result<(usize, f64), String> {
 }
 
 fn median(case: &Case, n: usize, side: &str, samples: usize) -> Result<Measured, String> {
-    let mut all = (0..samples).map(|_| measure(case, n, side)).collect::<Result<Vec<_>, _>>()?;
-    all.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
-    Ok(all[all.len() / 2])
-}
-
-/// One run in a process of its own.
-fn measure(case: &Case, n: usize, side: &str) -> Result<Measured, String> {
-    let program = std::env::current_exe().map_err(|e| e.to_string())?;
-    let size = n.to_string();
-    let run = Command::new(program).args(["--child", case.shape, &size, side, case.pass.name()]).output();
-    let run = run.map_err(|e| e.to_string())?;
-    let text = String::from_utf8_lossy(&run.stdout);
-    let numbers: Vec<f64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
-    match (run.status.success(), numbers.as_slice()) {
-        (true, &[cpu_s, peak_mib]) => Ok(Measured { cpu_s, peak_mib }),
-        _ => {
-            let said = String::from_utf8_lossy(&run.stderr);
-            Err(format!("{} at {n}, {side}: {}", case.shape, said.lines().next().unwrap_or("no message")))
-        }
-    }
+    measure::median(&["--child", case.shape, &n.to_string(), side, case.pass.name()], samples)
 }
 
 /// Measures one run and prints its CPU seconds and MiB.
 fn child(name: &str, n: &str, side: &str, pass: &str) -> ExitCode {
-    let result = n.parse().map_err(|_| format!("{n} is not a number")).and_then(|n| {
-        let cx = Context::new();
-        let module = parse(cx, name, n)?;
-        let pass = Pass::named(pass);
-        // A peak of the parser's would hide ours.
-        std::fs::write("/proc/self/clear_refs", "5").map_err(|e| e.to_string())?;
-        let (before, start) = (memory_mib("VmRSS:")?, cpu_s());
-        pass.run(module.op(), side == "upstream")?;
-        let end = cpu_s();
-        Ok((end - start, memory_mib("VmHWM:")? - before))
-    });
-    match result {
-        Ok((cpu_s, mib)) => {
-            println!("{cpu_s} {mib}");
-            ExitCode::SUCCESS
-        }
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::FAILURE
-        }
-    }
+    let run = || {
+        let n = n.parse().map_err(|_| format!("{n} is not a number"))?;
+        let module = parse(Context::new(), name, n)?;
+        measure::measured(|| Pass::named(pass).run(module.op(), side == "upstream"))
+    };
+    measure::print_measured(run())
 }
 
 /// Runs `ours` or `upstream` on copies of one module, for a profiler.
@@ -361,17 +282,4 @@ impl Pass {
         };
         done.map_err(|d| d.to_string())
     }
-}
-
-/// CPU time of this process so far, in seconds.
-fn cpu_s() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-/// A line of `/proc/self/status`, in MiB.
-fn memory_mib(field: &str) -> Result<f64, String> {
-    let status = std::fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
-    let kib = status.lines().find_map(|l| l.strip_prefix(field)?.trim().strip_suffix(" kB")?.parse::<f64>().ok());
-    kib.map(|k| k / 1024.0).ok_or_else(|| format!("no {field} in /proc/self/status"))
 }

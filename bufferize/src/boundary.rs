@@ -8,7 +8,7 @@
 //! Only functions of one symbol table take part; those of nested ones (a module in a module) are not looked at.
 //! Building the graph is linear in the number of operations; a call finds its callee without comparing names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::calls::{self, Summary};
 use monopour_analysis::one_shot::Decisions;
@@ -53,7 +53,7 @@ impl Callees {
         for function in this.functions.clone() {
             let mut called = Vec::new();
             function.walk(WalkOrder::Pre, |op| {
-                this.function_values.extend(Some(op).filter(|op| is_function_value(*op)));
+                this.notice(op);
                 let callee =
                     op.is("func.call").then(|| callee_of(op).and_then(|name| this.by_name.get(&name))).flatten();
                 if let Some(&callee) = callee {
@@ -86,6 +86,15 @@ impl Callees {
         // A call that was made later is not in the table.
         self.by_call.get(&call).or_else(|| self.by_name.get(&callee_of(call)?)).copied()
     }
+    fn notice(&mut self, op: Op) {
+        self.function_values.extend(Some(op).filter(|op| is_function_value(*op)));
+    }
+    /// Looks for functions that are values outside of functions, too.
+    pub(crate) fn notice_outside(&mut self, root: Op, options: &Options) {
+        let outside: Vec<Op> = top(root).filter(|op| !is_apart(*op, options)).collect();
+        outside.into_iter().for_each(|op| op.walk(WalkOrder::Pre, |inner| self.notice(inner)));
+    }
+    /// Operations that make a function on tensors a value, or call such a value.
     pub(crate) fn function_values(&self) -> &[Op] {
         &self.function_values
     }
@@ -139,8 +148,7 @@ fn is_symbol_table(op: Op) -> bool {
 /// Whether an op is none of its surroundings' business: with function boundaries, functions are decided for themselves,
 /// and what is in a nested symbol table stays as it is.
 pub(crate) fn is_apart(op: Op, options: &Options) -> bool {
-    let has_regions = || !op.regions().is_empty();
-    options.bufferize_function_boundaries && has_regions() && (op.is("func.func") || is_symbol_table(op))
+    options.bufferize_function_boundaries && op.num_regions() > 0 && (op.is("func.func") || is_symbol_table(op))
 }
 
 fn top(root: Op) -> impl Iterator<Item = Op> {
@@ -150,16 +158,44 @@ fn top(root: Op) -> impl Iterator<Item = Op> {
 /// Whether there are tensors outside of functions and nested symbol tables.
 pub(crate) fn has_loose_tensors(root: Op, options: &Options) -> bool {
     let loose = top(root).filter(|op| !is_apart(*op, options));
-    loose.flat_map(|op| op.nested(WalkOrder::Pre)).any(has_tensors)
+    loose.flat_map(|op| without_apart(op, options, WalkOrder::Pre)).any(has_tensors)
 }
 
-/// All operations that are bufferized: with function boundaries, those in nested symbol tables stay as they are.
+/// All operations that are bufferized.
+///
+/// With function boundaries, those in nested symbol tables stay as they are, and so do functions that are not directly in
+/// the root: only an unknown operation can hold one, and it may be a symbol table.
 pub(crate) fn ops_in_scope(root: Op, options: &Options, order: WalkOrder) -> Vec<Op> {
-    let is_left = |op: &Op| !op.is("func.func") && is_apart(*op, options);
-    if !top(root).any(|op| is_left(&op)) {
-        return root.nested(order);
+    let mut ops = Vec::new();
+    for op in top(root) {
+        if op.is("func.func") {
+            let body = top(op).flat_map(|inner| without_apart(inner, options, order));
+            ops.extend(Some(op).filter(|_| order == WalkOrder::Pre));
+            ops.extend(body);
+            ops.extend(Some(op).filter(|_| order == WalkOrder::Post));
+        } else {
+            ops.extend(without_apart(op, options, order));
+        }
     }
-    top(root).filter(|op| !is_left(op)).flat_map(|op| op.nested(order)).collect()
+    ops
+}
+
+/// An operation and what it holds, but for what is none of its surroundings' business.
+fn without_apart(op: Op, options: &Options, order: WalkOrder) -> Vec<Op> {
+    if is_apart(op, options) {
+        return vec![];
+    }
+    if op.num_regions() == 0 {
+        return vec![op];
+    }
+    let mut left: HashSet<Op> = HashSet::new();
+    op.walk(WalkOrder::Pre, |inner| {
+        if is_apart(inner, options) && !left.contains(&inner) {
+            left.extend(inner.nested(WalkOrder::Pre));
+        }
+    });
+    let all = op.nested(order);
+    if left.is_empty() { all } else { all.into_iter().filter(|op| !left.contains(op)).collect() }
 }
 
 /// Functions with callees before callers; those that call each other one after the other.

@@ -410,12 +410,12 @@ pub(crate) fn is_cast_safe(from: Type, to: Type) -> bool {
         && widens(a.offset, b.offset)
 }
 
-/// A product of numbers that may be known at run time only; 0 times anything is 0.
+/// A product of numbers that may be known at run time only; 0 times anything is 0. It wraps, as MLIR's do.
 pub(crate) fn times(a: i64, b: i64) -> i64 {
     match (a, b) {
         (0, _) | (_, 0) => 0,
         (DYNAMIC, _) | (_, DYNAMIC) => DYNAMIC,
-        _ => a.saturating_mul(b),
+        _ => a.wrapping_mul(b),
     }
 }
 
@@ -425,12 +425,7 @@ pub(crate) fn subview_type(source: &MemRefType, slice: &SliceModel, shape: &[i64
         Index::Static(value) => *value,
         Index::Dynamic(_) => DYNAMIC,
     };
-    let times = |a: i64, b: i64| match (a, b) {
-        (0, _) | (_, 0) => 0,
-        (DYNAMIC, _) | (_, DYNAMIC) => DYNAMIC,
-        (a, b) => a.saturating_mul(b),
-    };
-    let plus = |a: i64, b: i64| if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a.saturating_add(b) };
+    let plus = |a: i64, b: i64| if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a.wrapping_add(b) };
     let mut offset = source.offset;
     for (first, stride) in slice.offsets.iter().zip(&source.strides) {
         offset = plus(offset, times(number(first), *stride));

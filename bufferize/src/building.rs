@@ -30,11 +30,31 @@ pub(crate) struct Globals {
 }
 
 impl Rewriting<'_> {
-    /// `memref.alloc` of `ty`, its dynamic sizes given.
+    /// `memref.alloc` of `ty`, its dynamic sizes given; a row-major one, cast, where `ty` has strides or an offset that only
+    /// the running program knows.
     ///
     /// # Errors
-    /// What MLIR says of the op.
+    /// B0104 for a layout that a row-major buffer need not have; what MLIR says of the op.
     pub fn alloc(&self, rw: &mut ConversionRewriter, at: Op, ty: Type, sizes: &[Value]) -> Result<Value, Diagnostics> {
+        if ty.memref_layout().is_none_or(|map| map.num_symbols() == 0) {
+            return self.alloc_as_is(rw, at, ty, sizes);
+        }
+        let made = ty.as_memref().map(|m| Type::memref(&m.shape, m.element, m.memory_space));
+        let Some(made) = made.filter(|made| is_cast_safe(*made, ty)) else {
+            return Err(self.unsupported(at, &format!("a new buffer of type {ty}, whose layout is not known,")).into());
+        };
+        let buffer = self.alloc_as_is(rw, at, made, sizes)?;
+        let cast = OpSpec::new("memref.cast", at.location()).operands(&[buffer]).results(&[ty]);
+        Ok(rw.create(cast)?.result(0))
+    }
+
+    fn alloc_as_is(
+        &self,
+        rw: &mut ConversionRewriter,
+        at: Op,
+        ty: Type,
+        sizes: &[Value],
+    ) -> Result<Value, Diagnostics> {
         let cx = rw.context();
         let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
         let mut spec = OpSpec::new("memref.alloc", at.location()).operands(sizes).results(&[ty]);
@@ -104,7 +124,7 @@ impl Rewriting<'_> {
     /// `memref.subview` of a slice, with dimensions of size 1 dropped as `shape` has it.
     ///
     /// # Errors
-    /// B0104 for a source without a strided layout; what MLIR says of the op.
+    /// B0104 for a source without a strided layout, and for a slice that certainly is not in it; what MLIR says of the op.
     pub fn subview(
         &self,
         rw: &mut ConversionRewriter,
@@ -117,6 +137,9 @@ impl Rewriting<'_> {
         let Some(memref) = source.ty().as_memref() else {
             return Err(self.unsupported(at, "a source without strides").into());
         };
+        if let Some((upstream, what)) = misfit(slice, &memref.shape) {
+            return Err(self.refuse(at, &upstream, what).into());
+        }
         let ty = subview_type(&memref, slice, shape);
         let mut operands = vec![source];
         let mut segments = vec![1i32];
@@ -259,6 +282,34 @@ impl Globals {
             }
         }
     }
+}
+
+/// Why a slice is none of a buffer of this shape, as far as numbers tell: in upstream's words, and in ours.
+fn misfit(slice: &SliceModel, shape: &[i64]) -> Option<(String, &'static str)> {
+    let number = |index: &Index| match index {
+        Index::Static(number) => Some(*number),
+        Index::Dynamic(_) => None,
+    };
+    let negative = |list: &[Index]| list.iter().filter_map(number).find(|n| *n < 0);
+    if let Some(found) = negative(&slice.offsets) {
+        return Some((format!("expected offsets to be non-negative, but got {found}"), "a negative offset"));
+    }
+    if let Some(found) = negative(&slice.sizes) {
+        return Some((format!("expected sizes to be non-negative, but got {found}"), "a negative size"));
+    }
+    for (dim, &extent) in shape.iter().enumerate().filter(|(_, extent)| **extent != DYNAMIC) {
+        let Some(first) = number(&slice.offsets[dim]) else { continue };
+        if first >= extent {
+            return Some((format!("offset {dim} is out-of-bounds: {first} >= {extent}"), "a slice out of bounds"));
+        }
+        let (Some(size), Some(stride)) = (number(&slice.sizes[dim]), number(&slice.strides[dim])) else { continue };
+        let last = first.wrapping_add((size - 1).wrapping_mul(stride));
+        if last >= extent {
+            let message = format!("slice along dimension {dim} runs out-of-bounds: {last} >= {extent}");
+            return Some((message, "a slice out of bounds"));
+        }
+    }
+    None
 }
 
 fn layout_remark(at: Op, from: Type, to: Type) -> Diagnostic {

@@ -55,14 +55,22 @@ pub struct Eliminated {
 /// # Errors
 /// As [`crate::run_one_shot`], for programs that it would refuse.
 pub fn eliminate_empty_tensors(root: Op, options: &Options) -> Result<Eliminated, Diagnostics> {
+    let mut done = Eliminated::default();
+    eliminate_empty_tensors_into(root, options, &mut done).map(|()| done)
+}
+
+/// As [`eliminate_empty_tensors`]; what was decided before an error counts in `done`.
+///
+/// # Errors
+/// As [`eliminate_empty_tensors`].
+pub fn eliminate_empty_tensors_into(root: Op, options: &Options, done: &mut Eliminated) -> Result<(), Diagnostics> {
     options.check()?;
     let models = OpModels::upstream();
     if !options.extensions {
-        return as_upstream(root, &models, options);
+        return as_upstream(root, &models, options, done);
     }
     let functions = if root.is("func.func") { vec![root] } else { root.find_all("func.func") };
     let mut callees = Callees::new(&functions);
-    let mut done = Eliminated::default();
     for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
         shared_outputs::run(function);
         let mut analysed = analyse(function, &models, &callees, options)?;
@@ -78,18 +86,18 @@ pub fn eliminate_empty_tensors(root: Op, options: &Options) -> Result<Eliminated
         done.uses += uses;
         callees.insert(function, summarise(function, &analysed.collected, &analysed.decisions));
     }
-    Ok(done)
+    Ok(())
 }
 
 /// One analysis of everything, then all replacements, whatever the gain.
-fn as_upstream(root: Op, models: &OpModels, options: &Options) -> Result<Eliminated, Diagnostics> {
+fn as_upstream(root: Op, models: &OpModels, options: &Options, done: &mut Eliminated) -> Result<(), Diagnostics> {
     let mut stats = Stats::default();
-    let analysed = analyse_all(root, options, models, &mut Greedy::new(options), &mut stats)?;
-    let mut done = Eliminated { uses: 0, in_place: stats.in_place as usize, out_of_place: stats.out_of_place as usize };
-    for Unit { root, collected, decisions, .. } in &analysed.units {
+    let analysed = analyse_all(root, options, models, &mut Greedy::new(options), &mut stats);
+    (done.in_place, done.out_of_place) = (stats.in_place as usize, stats.out_of_place as usize);
+    for Unit { root, collected, decisions, .. } in &analysed?.units {
         done.uses += replace_all(*root, collected, decisions)?;
     }
-    Ok(done)
+    Ok(())
 }
 
 /// A function's facts and decisions.

@@ -11,7 +11,8 @@
 //! Source: `-finalizing-bufferize` of MLIR's older bufferization document; LLVM 22 has dropped it.
 //! Differs: where layouts differ the buffer is cast, and if that is not certain to be right the operation is left, with its error.
 
-use monopour_ir::{Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, WalkOrder};
+use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::{Diagnostic, Diagnostics, Op, OpSpec, Value, WalkOrder};
 
 use crate::buffer_type::is_cast_safe;
 use crate::op_model::has_tensors;
@@ -28,15 +29,8 @@ pub struct Finalized {
 /// # Errors
 /// B0124 for each operation in it that has tensors still.
 pub fn finalize(root: Op) -> Result<Finalized, Diagnostics> {
-    let mut rw = Rewriter::new(root.context());
-    let mut done = Finalized::default();
-    let ops = root.nested(WalkOrder::Pre);
-    for op in ops.iter().filter(|op| op.is("bufferization.to_buffer")) {
-        done.folded += u32::from(fold(&mut rw, *op)?);
-    }
-    for op in root.find_all("bufferization.to_tensor").into_iter().rev().filter(|op| op.result(0).is_unused()) {
-        rw.erase(op);
-    }
+    let done = Finalized { folded: fold_bridges(root)? };
+    drop_idle_bridges(root)?;
     let left: Vec<Op> = root.nested(WalkOrder::Pre).into_iter().filter(|op| has_tensors(*op)).collect();
     // A bridge or a function is to blame only where nothing else is: for a tensor that nobody else uses.
     let is_border =
@@ -46,24 +40,44 @@ pub fn finalize(root: Op) -> Result<Finalized, Diagnostics> {
     if errors.is_empty() { Ok(done) } else { Err(Diagnostics(errors)) }
 }
 
-/// Replaces a `to_buffer` by the memref that its tensor is made of; false if it cannot be.
-fn fold(rw: &mut Rewriter, op: Op) -> Result<bool, Diagnostics> {
-    let Some(tensor) = op.operand(0).defining_op().filter(|t| t.is("bufferization.to_tensor")) else {
-        return Ok(false);
-    };
+/// Replaces each `to_buffer` by the memref that its tensor is made of, where that can be; how many.
+fn fold_bridges(root: Op) -> Result<u32, Diagnostics> {
+    let mut target = ConversionTarget::new();
+    target.dynamically_legal_op("bufferization.to_buffer", |op| foldable(op).is_none());
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("bufferization.to_buffer", |op, _, rw| {
+        let memref = foldable(op).ok_or_else(|| Declined::no_match("no memref is behind its tensor"))?;
+        let wanted = op.result(0).ty();
+        if memref.ty() == wanted {
+            rw.replace_op(op, &[memref]);
+            return Ok(());
+        }
+        let cast = rw.create(OpSpec::new("memref.cast", op.location()).operands(&[memref]).results(&[wanted]))?;
+        rw.replace_op(op, &cast.results());
+        Ok(())
+    });
+    let stats = convert(root, &target, &patterns, Mode::Partial)?;
+    Ok(u32::try_from(stats.patterns_applied).unwrap_or(u32::MAX))
+}
+
+/// The memref that a `to_buffer` leads back to, if it may stand for the result.
+fn foldable(op: Op) -> Option<Value> {
+    let tensor = op.operand(0).defining_op().filter(|t| t.is("bufferization.to_tensor"))?;
     let (memref, wanted) = (tensor.operand(0), op.result(0).ty());
-    if memref.ty() == wanted {
-        rw.replace_op(op, &[memref]);
-        return Ok(true);
-    }
     let to_unranked = wanted.is_memref() && wanted.shape().is_none();
-    if !to_unranked && !is_cast_safe(memref.ty(), wanted) {
-        return Ok(false);
-    }
-    rw.set_point(InsertionPoint::Before(op));
-    let cast = rw.create(OpSpec::new("memref.cast", op.location()).operands(&[memref]).results(&[wanted]))?;
-    rw.replace_op(op, &[cast.result(0)]);
-    Ok(true)
+    (memref.ty() == wanted || to_unranked || is_cast_safe(memref.ty(), wanted)).then_some(memref)
+}
+
+/// Erases each `to_tensor` that nothing reads: a stage of its own, because they come before what read them.
+fn drop_idle_bridges(root: Op) -> Result<(), Diagnostics> {
+    let mut target = ConversionTarget::new();
+    target.dynamically_legal_op("bufferization.to_tensor", |op| !op.result(0).is_unused());
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("bufferization.to_tensor", |op, _, rw| {
+        rw.erase(op);
+        Ok(())
+    });
+    convert(root, &target, &patterns, Mode::Partial).map(drop)
 }
 
 fn still_on_tensors(op: Op) -> Diagnostic {

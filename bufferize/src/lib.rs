@@ -52,7 +52,7 @@ mod subset_extraction;
 pub use analysis::{Analysis, CopyBeforeWrite, Greedy};
 pub use boundary::Callees;
 pub use buffer_type::BufferTypes;
-pub use eliminate_empty_tensors::{Eliminated, eliminate_empty_tensors};
+pub use eliminate_empty_tensors::{Eliminated, eliminate_empty_tensors, eliminate_empty_tensors_into};
 pub use empty_tensor_to_alloc_tensor::empty_tensor_to_alloc_tensor;
 pub use finalize::{Finalized, finalize};
 pub use one_shot::{

@@ -20,10 +20,12 @@ use std::collections::HashSet;
 use monopour_analysis::calls::{Recursion, Summary, fixpoint};
 use monopour_analysis::facts::Facts;
 use monopour_analysis::one_shot::{self, DecideError, Decisions, Heuristic, InPlaceAnalysis, Placement, Reason};
-use monopour_ir::{Diagnostic, Diagnostics, Op, Use};
+use monopour_ir::{Diagnostic, Diagnostics, Op, Use, WalkOrder};
 
 use crate::analysis::{Analysis, Changed, CopyBeforeWrite, Greedy};
-use crate::boundary::{Callees, Component, assumed, functions_of, has_loose_tensors, returns_of, summarise, weakened};
+use crate::boundary::{
+    Callees, Component, assumed, functions_of, has_loose_tensors, ops_in_scope, returns_of, summarise, weakened,
+};
 use crate::buffer_type::BufferTypes;
 use crate::collect::{Collected, collect};
 use crate::insert_copies::Remarks;
@@ -177,6 +179,7 @@ pub(crate) fn analyse_all(
     }
     let functions = if options.bufferize_function_boundaries { functions_of(module) } else { vec![] };
     let mut callees = Callees::new(&functions);
+    callees.notice_outside(module, options);
     refuse_calls_of_values(&callees, options)?;
     // Upstream looks at no function then, not even at what is declared.
     if options.copy_before_write && !options.extensions {
@@ -312,13 +315,31 @@ fn no_return(function: Op) -> Diagnostics {
 
 /// A function that only the running program knows has no signature on memrefs to agree on.
 ///
-/// Upstream refuses the call, too, but makes invalid IR of a function that is a value without being called.
+/// Upstream refuses the call, too (B0120), and its verifier the value: see [`refuse_converted_values`].
 fn refuse_calls_of_values(callees: &Callees, options: &Options) -> Result<(), Diagnostics> {
     let Some(op) = callees.function_values().first().filter(|_| options.extensions) else { return Ok(()) };
     let message = format!("{} uses a function on tensors as a value; it has no signature on memrefs then", op.name());
+    Err(function_value(*op, message))
+}
+
+/// Refuses values of functions whose type is another one now, as MLIR's verifier does after upstream's pass.
+fn refuse_converted_values(module: Op, callees: &Callees, options: &Options) -> Result<(), Diagnostics> {
+    // Those that were found before may be erased.
+    if callees.function_values().is_empty() {
+        return Ok(());
+    }
+    let is_converted = |op: &Op| {
+        let function = op.attr("value").and_then(|a| callees.function(a.as_symbol()?));
+        op.is("func.constant") && function.is_some_and(|f| f.function_type() != op.result(0).ty().as_function())
+    };
+    let Some(op) = ops_in_scope(module, options, WalkOrder::Pre).into_iter().find(is_converted) else { return Ok(()) };
+    Err(function_value(op, "'func.constant' op reference to function with mismatched type".to_owned()))
+}
+
+fn function_value(op: Op, message: String) -> Diagnostics {
     let help =
         "call the function by its name, with func.call; choose between functions with scf.if or scf.index_switch";
-    Err(Diagnostic::error("B0130", op.location(), message).with_help(help).into())
+    Diagnostic::error("B0130", op.location(), message).with_help(help).into()
 }
 
 fn chosen_decisions(function: Op, collected: &Collected, chosen: Decisions) -> Result<Decisions, Diagnostics> {
@@ -368,6 +389,7 @@ fn run(
         }
     }
     let made = rewrite::run(module, models, options, types, self_copies)?;
+    refuse_converted_values(module, &callees, options)?;
     // A function without a body keeps what it declares.
     for function in callees.functions().iter().filter(|f| f.body().is_some()) {
         annotate::strip(*function);

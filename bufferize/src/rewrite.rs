@@ -81,8 +81,9 @@ pub(crate) fn run(
     let mut work = Worklist::new(module, options);
     while let Some((op, rank)) = work.next() {
         rw.set_point(InsertionPoint::Before(op));
+        let name = op.name();
         visit(op, models, &mut rw, &pass)?;
-        work.absorb(rw.take_journal(), rank);
+        work.absorb(rw.take_journal(), rank, name);
     }
     pass.verify_made()?;
     fold_bridges(&mut rw, &pass, &mut work)?;
@@ -125,8 +126,8 @@ impl Worklist {
         }
         None
     }
-    /// Notes what the rewrite of the op of this rank did.
-    fn absorb(&mut self, journal: Vec<Change>, rank: usize) {
+    /// Notes what the rewrite of the op of this rank and name did.
+    fn absorb(&mut self, journal: Vec<Change>, rank: usize, name: &str) {
         self.steps += 1 + journal.len() as u64;
         let mut created = Vec::new();
         for change in journal {
@@ -144,7 +145,8 @@ impl Worklist {
             if op.is(TO_BUFFER) {
                 self.made_buffers.insert(op, (rank, self.made));
                 self.made += 1;
-            } else if !op.is(TO_TENSOR) && has_tensors(op) && !self.pending.contains_key(&op) {
+            } else if !op.is(TO_TENSOR) && !op.is(name) && has_tensors(op) && !self.pending.contains_key(&op) {
+                // One of its own name is the op as it is to be: if it has tensors, another visit would not end it.
                 self.pending.insert(op, self.next_rank);
                 self.next_rank += 1;
                 self.queue.push_back(op);

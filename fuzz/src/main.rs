@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A *finding* is a panic of ours, a crash or a hang after parsing, or a result that MLIR's verifier rejects.
-//! A crash while parsing is upstream's; it is counted, kept apart, and described in `docs/upstream-crashes.md`.
+//! A crash while parsing is upstream's, and so is one that only follows text that is not valid: the parser left the
+//! process broken. Both are counted, kept apart, and described in `docs/upstream-crashes.md`.
 //! Not libFuzzer: LLVM's libraries come without coverage instrumentation. What is new is told by what the child reports
 //! instead: the codes of the diagnostics and the names of the operations that came out.
 
@@ -99,7 +100,7 @@ fn sequence(file: &Path) -> ExitCode {
     let mut worker = Worker::start();
     for (number, case) in text.split("\n// -----\n").enumerate() {
         let outcome = worker.run(case);
-        if outcome.is_finding() {
+        if outcome.is_finding() || outcome.has_crashed() {
             println!("case {number}: {outcome}");
             return ExitCode::FAILURE;
         }
@@ -137,8 +138,7 @@ fn fuzz(seconds: u64, seed: u64) -> ExitCode {
         let outcome = worker.run(&text);
         totals.count(&outcome);
         let is_new = seen.insert(outcome.signature());
-        let has_crashed =
-            matches!(outcome, Outcome::UpstreamCrash { .. } | Outcome::Crashed { .. } | Outcome::Haunted { .. });
+        let has_crashed = outcome.has_crashed();
         if is_new && (outcome.is_finding() || has_crashed) {
             keep(worker.cases(), &outcome);
         }
@@ -164,7 +164,7 @@ impl Totals {
         self.cases += 1;
         match outcome {
             Outcome::NotParsed { .. } => {}
-            Outcome::UpstreamCrash { .. } => self.upstream += 1,
+            Outcome::UpstreamCrash { .. } | Outcome::UpstreamHaunted { .. } => self.upstream += 1,
             Outcome::Refused { .. } => self.parsed += 1,
             Outcome::Bufferized { .. } => {
                 self.parsed += 1;
@@ -190,7 +190,8 @@ fn keep(cases: &[String], outcome: &Outcome) {
     let folder = findings_folder();
     let name = format!("{}-{:016x}.mlir", outcome.kind(), outcome.signature());
     println!("{name}: {outcome}");
-    let kept = if matches!(outcome, Outcome::Haunted { .. }) { cases } else { &cases[cases.len().saturating_sub(1)..] };
+    let needs_all = matches!(outcome, Outcome::Haunted { .. } | Outcome::UpstreamHaunted { .. });
+    let kept = if needs_all { cases } else { &cases[cases.len().saturating_sub(1)..] };
     let text = kept.join("\n// -----\n");
     let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join(&name), text));
     if let Err(error) = written {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ pub enum Outcome {
     NotParsed { signature: u64 },
     /// The parser or the verifier of the input crashed or did not end.
     UpstreamCrash { how: String },
+    /// The process died, and does not without the earlier cases that are not valid: the parser wrote where it must not.
+    UpstreamHaunted { how: String },
     /// Diagnostics of ours.
     Refused { signature: u64 },
     /// Bufferized, and valid.
@@ -26,7 +28,7 @@ pub enum Outcome {
     Broken { message: String },
     /// The process died or did not end in this phase.
     Crashed { phase: String, how: String },
-    /// The process died, but the case alone is fine: an earlier one did it.
+    /// The process died, but the case alone is fine: an earlier one, which is valid, did it.
     Haunted { how: String },
 }
 
@@ -35,11 +37,18 @@ impl Outcome {
     pub fn is_finding(&self) -> bool {
         matches!(self, Self::Broken { .. } | Self::Crashed { .. } | Self::Haunted { .. })
     }
+    /// Whether the child is of no more use.
+    pub fn has_crashed(&self) -> bool {
+        matches!(
+            self,
+            Self::UpstreamCrash { .. } | Self::UpstreamHaunted { .. } | Self::Crashed { .. } | Self::Haunted { .. }
+        )
+    }
     /// One word for the name of a file.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotParsed { .. } => "invalid",
-            Self::UpstreamCrash { .. } => "upstream",
+            Self::UpstreamCrash { .. } | Self::UpstreamHaunted { .. } => "upstream",
             Self::Refused { .. } => "refused",
             Self::Bufferized { .. } => "bufferized",
             Self::Broken { .. } => "broken",
@@ -56,6 +65,7 @@ impl Outcome {
                 signature.hash(&mut hasher);
             }
             Self::UpstreamCrash { how } | Self::Haunted { how } => how.hash(&mut hasher),
+            Self::UpstreamHaunted { how } => ("haunted", how).hash(&mut hasher),
             // Numbers in a message differ between cases of one cause.
             Self::Broken { message } => message.replace(|c: char| c.is_ascii_digit(), "").hash(&mut hasher),
             Self::Crashed { phase, how } => (phase, how).hash(&mut hasher),
@@ -68,6 +78,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UpstreamCrash { how } => write!(f, "{how} while parsing"),
+            Self::UpstreamHaunted { how } => write!(f, "{how}, by text before that is not valid"),
             Self::Broken { message } => f.write_str(message),
             Self::Crashed { phase, how } => write!(f, "{how} in phase {phase}"),
             Self::Haunted { how } => write!(f, "{how}, by one of the cases before"),
@@ -83,6 +94,8 @@ pub struct Worker {
     lines: Receiver<String>,
     /// The cases of this child, oldest first.
     cases: Vec<String>,
+    /// Which of them are valid.
+    valid: Vec<bool>,
 }
 
 impl Worker {
@@ -100,7 +113,7 @@ impl Worker {
         let output = BufReader::new(child.stdout.take().expect("is piped"));
         let (sender, lines) = channel();
         std::thread::spawn(move || output.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
-        Self { child, input, lines, cases: vec![] }
+        Self { child, input, lines, cases: vec![], valid: vec![] }
     }
 
     /// The cases that the child was given so far, this one last.
@@ -116,16 +129,33 @@ impl Worker {
         let first = self.run_once(text);
         let (Outcome::UpstreamCrash { how } | Outcome::Crashed { how, .. }) = &first else { return first };
         let how = how.clone();
-        let cases = std::mem::take(&mut self.cases);
-        self.restart();
-        let again = self.run_once(text);
-        let is_alone = matches!(again, Outcome::UpstreamCrash { .. } | Outcome::Crashed { .. }) || cases.len() == 1;
+        let (cases, valid) = (std::mem::take(&mut self.cases), std::mem::take(&mut self.valid));
+        let is_alone = cases.len() == 1 || self.crashes_after(&[], text);
+        let valid_before: Vec<&String> = cases.iter().zip(&valid).filter(|(_, v)| **v).map(|(case, _)| case).collect();
+        let outcome = match is_alone {
+            true => first,
+            false if self.crashes_after(&valid_before, text) => Outcome::Haunted { how },
+            false => Outcome::UpstreamHaunted { how },
+        };
         self.restart();
         self.cases = cases;
-        if is_alone { first } else { Outcome::Haunted { how } }
+        outcome
+    }
+
+    /// Whether a fresh child crashes in one of these cases, the last one included.
+    fn crashes_after(&mut self, before: &[&String], last: &str) -> bool {
+        self.restart();
+        let mut all = before.iter().map(|case| case.as_str()).chain([last]);
+        all.any(|case| matches!(self.run_once(case), Outcome::UpstreamCrash { .. } | Outcome::Crashed { .. }))
     }
 
     fn run_once(&mut self, text: &str) -> Outcome {
+        let outcome = self.answer(text);
+        self.valid.push(!matches!(outcome, Outcome::NotParsed { .. }));
+        outcome
+    }
+
+    fn answer(&mut self, text: &str) -> Outcome {
         self.cases.push(text.to_owned());
         let sent = self.input.write_all(format!("{}\n", text.len()).as_bytes());
         let sent = sent.and_then(|()| self.input.write_all(text.as_bytes())).and_then(|()| self.input.flush());
@@ -144,11 +174,19 @@ impl Worker {
                 }
             }
         }
-        let how = match self.child.try_wait() {
-            Ok(Some(status)) => format!("{status}"),
-            _ => "no end".to_owned(),
-        };
+        let how = self.status().map_or_else(|| "no end".to_owned(), |status| status.to_string());
         if phase == "parse" { Outcome::UpstreamCrash { how } } else { Outcome::Crashed { phase, how } }
+    }
+
+    /// How the child ended; it closes its output a moment before it ends.
+    fn status(&mut self) -> Option<ExitStatus> {
+        (0..100).find_map(|_| {
+            let status = self.child.try_wait().ok().flatten();
+            if status.is_none() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            status
+        })
     }
 
     /// Starts a fresh child.

@@ -1,6 +1,7 @@
 // What rewriting needs and MLIR's C API lacks. Every function is documented where Rust declares it.
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
+#include "mlir/CAPI/Support.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
@@ -9,9 +10,28 @@ using namespace mlir;
 
 extern "C" {
 
+MlirOperation monopour_shim_create(MlirStringRef name, MlirLocation location, intptr_t numOperands,
+                                   const MlirValue *operands, intptr_t numResults, const MlirType *results) {
+  // Handles of the C API are one pointer, as are those of C++: no list is copied.
+  static_assert(sizeof(MlirValue) == sizeof(Value) && sizeof(MlirType) == sizeof(Type));
+  Location at = unwrap(location);
+  return wrap(Operation::create(at, OperationName(unwrap(name), at.getContext()),
+                                TypeRange(ArrayRef<Type>(reinterpret_cast<const Type *>(results), numResults)),
+                                ValueRange(ArrayRef<Value>(reinterpret_cast<const Value *>(operands), numOperands)),
+                                NamedAttrList(), OpaqueProperties(nullptr)));
+}
+
 MlirBlock monopour_shim_split_block(MlirOperation op) {
   Operation *at = unwrap(op);
   return wrap(at->getBlock()->splitBlock(at));
+}
+
+bool monopour_shim_set_property(MlirOperation op, MlirStringRef name, MlirAttribute value) {
+  Operation *at = unwrap(op);
+  NamedAttrList all(dyn_cast_or_null<DictionaryAttr>(at->getPropertiesAsAttribute()));
+  all.set(unwrap(name), unwrap(value));
+  return succeeded(at->setPropertiesFromAttribute(all.getDictionary(at->getContext()),
+                                                  [&] { return at->emitError(); }));
 }
 
 bool monopour_shim_verify_shallow(MlirOperation op) {

@@ -2,14 +2,15 @@
 
 use crate::attrs::named;
 use crate::{Attr, Block, Context, Diagnostics, Location, Op, Region, Type, Value, string};
+use smallvec::SmallVec;
 
 /// What a new op consists of.
 #[derive(Clone, Debug)]
 pub struct OpSpec<'a> {
     name: &'a str,
     loc: Location,
-    operands: Vec<Value>,
-    results: Option<Vec<Type>>,
+    operands: SmallVec<[Value; 4]>,
+    results: Option<SmallVec<[Type; 2]>>,
     attrs: Vec<(&'a str, Attr)>,
     regions: Vec<Region>,
     successors: Vec<Block>,
@@ -18,7 +19,8 @@ pub struct OpSpec<'a> {
 impl<'a> OpSpec<'a> {
     /// An op of this name without operands, results, attributes or regions.
     pub fn new(name: &'a str, loc: Location) -> Self {
-        Self { name, loc, operands: vec![], results: Some(vec![]), attrs: vec![], regions: vec![], successors: vec![] }
+        let (operands, results) = (SmallVec::new(), Some(SmallVec::new()));
+        Self { name, loc, operands, results, attrs: vec![], regions: vec![], successors: vec![] }
     }
     /// Appends operands.
     pub fn operands(mut self, operands: &[Value]) -> Self {
@@ -56,12 +58,32 @@ impl<'a> OpSpec<'a> {
     /// # Errors
     /// MLIR's diagnostics when the op cannot be built (result inference failed, an attribute does not fit).
     pub fn build(self, cx: Context) -> Result<Op, Diagnostics> {
+        if let Some(results) = self.results.as_ref().filter(|_| self.is_plain()) {
+            let (operands, results) = (&self.operands, results);
+            // SAFETY: defined in the shim; all handles are live (crate invariant), and `Value` and `Type` are laid out like theirs.
+            let raw = unsafe {
+                monopour_shim_create(
+                    string::to_ref(self.name),
+                    self.loc.raw,
+                    operands.len() as isize,
+                    operands.as_ptr().cast(),
+                    results.len() as isize,
+                    results.as_ptr().cast(),
+                )
+            };
+            return Ok(Op { raw });
+        }
         if self.results.is_some() && self.attrs.is_empty() {
             // Only inferred results and inherent attributes can be refused; a handler would cost more than the op itself.
             return Ok(self.build_raw(cx).expect("an op of given result types without attributes always builds"));
         }
         let (op, diagnostics) = cx.with_diagnostics(|| self.build_raw(cx));
         op.ok_or(diagnostics)
+    }
+
+    /// Operands and result types only, as most ops: nothing of it can be refused.
+    fn is_plain(&self) -> bool {
+        self.attrs.is_empty() && self.regions.is_empty() && self.successors.is_empty()
     }
 
     fn build_raw(self, cx: Context) -> Option<Op> {
@@ -83,6 +105,18 @@ impl<'a> OpSpec<'a> {
         }
         Op::non_null(c!(mlirOperationCreate(s)))
     }
+}
+
+unsafe extern "C" {
+    // Operation::create without attributes, regions and successors.
+    fn monopour_shim_create(
+        name: mlir_sys::MlirStringRef,
+        location: mlir_sys::MlirLocation,
+        num_operands: isize,
+        operands: *const mlir_sys::MlirValue,
+        num_results: isize,
+        results: *const mlir_sys::MlirType,
+    ) -> mlir_sys::MlirOperation;
 }
 
 /// Where new ops go.

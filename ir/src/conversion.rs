@@ -25,6 +25,7 @@
 pub(crate) mod casts;
 mod driver;
 mod kinds;
+mod observe;
 mod pattern;
 mod report;
 mod rewriter;
@@ -35,6 +36,7 @@ mod type_converter;
 mod worklist;
 
 pub use driver::{ConversionOptions, ConversionStats, Mode, PatternEvent, convert, convert_with};
+pub use observe::observe_conversions;
 pub use pattern::{Adaptor, ConversionPattern, Declined, PatternSet};
 pub use rewriter::{Bridges, ConversionRewriter, HandleMap, PointerHasher};
 pub use stages::{ConversionAnalysis, Stage, analyze_conversion, convert_in_stages, on_clone};

@@ -177,6 +177,15 @@ impl Op {
         let dictionary = Attr::from_raw(unsafe { monopour_shim_attributes(self.raw) });
         dictionary.as_dict().unwrap_or_default()
     }
+    /// Attributes that the op's kind does not define, in the order of their names; most ops have none, and then this costs next to nothing.
+    pub fn discardable_attrs(self) -> Vec<(&'static str, Attr)> {
+        let entry = |i| {
+            let entry = c!(mlirOperationGetDiscardableAttribute(self.raw, i));
+            // Identifiers are uniqued in the context, as in [`Op::name`].
+            (string::from_ref(c!(mlirIdentifierStr(entry.name))), Attr::from_raw(entry.attribute))
+        };
+        (0..c!(mlirOperationGetNumDiscardableAttributes(self.raw))).map(entry).collect()
+    }
     /// `sym_name`.
     pub fn symbol_name(self) -> Option<String> {
         self.attr("sym_name").and_then(|a| a.as_string().map(str::to_owned))

@@ -7,6 +7,7 @@
 //! Differs: `-mlir-pass-statistics` is answered here, after MLIR's own report: distributed MLIR libraries are built without statistics.
 //! Differs: one thread. A pass of ours collects diagnostics on the context, and the output is the same in every run.
 
+use crate::conversion::observe_conversions;
 use crate::diagnostic::{Diagnostic, Diagnostics, Location, Severity};
 use crate::{Context, Op, string};
 use mlir_sys::{MlirLocation, MlirOperation, MlirStringRef};
@@ -141,10 +142,10 @@ static STATISTICS: Mutex<BTreeMap<usize, Vec<u64>>> = Mutex::new(BTreeMap::new()
 static ERRORS: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 
 /// Runs `mlir-opt` with these arguments (without the program's name) and the overrides, and returns its exit status.
-/// Among the arguments, `--use-upstream=PASS,...` leaves the named overrides out, and `--statistics-to=FILE` writes the
-/// statistics of ours into a file. Call it once, before any [`Context`] is made.
+/// Among the arguments, `--use-upstream=PASS,...` leaves the named overrides out, `--statistics-to=FILE` writes the
+/// statistics of ours into a file, and `--dump-after-each-pattern` prints the IR after each conversion pattern of ours. Call it once, before any [`Context`] is made.
 pub fn run(args: &[String], passes: &[OverridePass]) -> i32 {
-    let Arguments { kept, upstream, statistics_to } = match split_arguments(args, passes) {
+    let Arguments { kept, upstream, statistics_to, dumps } = match split_arguments(args, passes) {
         Ok(split) => split,
         Err(message) => return usage_error(&message),
     };
@@ -153,7 +154,7 @@ pub fn run(args: &[String], passes: &[OverridePass]) -> i32 {
         return usage_error("passes are registered already in this process");
     }
     let wants_statistics = kept.iter().any(|a| is_flag(a, "mlir-pass-statistics"));
-    let status = call_main(kept);
+    let status = if dumps { observe_conversions(|event| event.dump(), || call_main(kept)) } else { call_main(kept) };
     if wants_statistics {
         eprint!("{}", statistics_report());
     }
@@ -180,6 +181,7 @@ struct Arguments {
     kept: Vec<String>,
     upstream: Vec<&'static str>,
     statistics_to: Option<String>,
+    dumps: bool,
 }
 
 /// Takes our own arguments out, and checks the names of `--use-upstream`.
@@ -189,6 +191,10 @@ fn split_arguments(args: &[String], passes: &[OverridePass]) -> Result<Arguments
         let flag = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')).unwrap_or_default();
         if let Some(file) = flag.strip_prefix("statistics-to=") {
             split.statistics_to = Some(file.to_owned());
+            continue;
+        }
+        if flag == "dump-after-each-pattern" {
+            split.dumps = true;
             continue;
         }
         let Some(names) = flag.strip_prefix("use-upstream=") else {

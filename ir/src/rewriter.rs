@@ -388,6 +388,20 @@ impl Rewriter {
         c!(mlirOperationSetAttributeByName(op.raw, string::to_ref(name), value.raw));
         self.journal.push(Change::Modified(op));
     }
+    /// Sets a property that is no attribute, such as the overflow flags of `llvm.add`: [`Self::set_attr`] and [`OpSpec::attr`]
+    /// would add a discardable attribute of its name. `value` is the property as the generic form of the op prints it.
+    ///
+    /// # Errors
+    /// What MLIR says of a value that does not fit.
+    pub fn set_property(&mut self, op: Op, name: &str, value: Attr) -> Result<(), Diagnostics> {
+        let set = || {
+            // SAFETY: defined in the shim; the handles are live (crate invariant).
+            unsafe { monopour_shim_set_property(op.raw, string::to_ref(name), value.raw) }
+        };
+        let (ok, diagnostics) = self.cx.with_diagnostics(set);
+        self.journal.push(Change::Modified(op));
+        if ok { Ok(()) } else { Err(diagnostics) }
+    }
     /// Removes an attribute; whether it was there.
     pub fn remove_attr(&mut self, op: Op, name: &str) -> bool {
         let removed = c!(mlirOperationRemoveAttributeByName(op.raw, string::to_ref(name)));
@@ -489,6 +503,12 @@ impl Rewriter {
 }
 
 unsafe extern "C" {
+    // Merges one entry into the op's properties as a dictionary. False, with diagnostics, where it does not fit.
+    fn monopour_shim_set_property(
+        op: mlir_sys::MlirOperation,
+        name: mlir_sys::MlirStringRef,
+        value: mlir_sys::MlirAttribute,
+    ) -> bool;
     // Block::splitBlock before the op.
     fn monopour_shim_split_block(op: mlir_sys::MlirOperation) -> mlir_sys::MlirBlock;
 }

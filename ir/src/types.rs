@@ -10,6 +10,7 @@ pub const DYNAMIC: i64 = i64::MIN;
 
 /// A uniqued MLIR type.
 #[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
 pub struct Type {
     pub(crate) raw: MlirType,
 }

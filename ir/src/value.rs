@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 
 /// An SSA value: an op result or a block argument.
 #[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
 pub struct Value {
     pub(crate) raw: MlirValue,
 }

@@ -2,6 +2,7 @@
 
 mod conversion;
 mod interfaces;
+mod lowerings;
 mod opt;
 
 use monopour_ir::{Context, Module, WalkOrder, apply_named_sequence, run_passes};

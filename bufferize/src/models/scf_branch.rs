@@ -72,6 +72,11 @@ impl OpModel for Branch {
         let types: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
         let new = pass.recreate(rw, op, buffers.operands(), &types)?;
         for region in new.regions() {
+            // Nothing is passed to the first block; `scf.index_switch` may have arguments there all the same.
+            if let Some(entry) = region.entry().filter(|entry| entry.num_args() > 0) {
+                let types: Vec<Type> = entry.args().into_iter().map(|a| pass.types.of(a)).collect();
+                rw.convert_block_args(entry, &types);
+            }
             pass.convert_blocks(rw, region);
         }
         rw.replace_op(op, &new.results());

@@ -242,13 +242,30 @@ impl OpModel for Pad {
         let filled = fill(rw, op, pass, buffer, Some(op.region(0)), None)?;
         let buffer = rw.cast(filled, ty);
         let inner = (0..shape.len()).map(|d| size_of(rw, op, source, d)).collect::<Result<Vec<_>, _>>()?;
-        let source_shape = source.ty().shape().unwrap_or_default();
         let strides = vec![Index::Static(1); low.len()];
-        let view = pass.subview(rw, op, buffer, &SliceModel { offsets: low, sizes: inner, strides }, &source_shape)?;
-        pass.copy(rw, op, source, view)?;
+        copy_into_part(rw, op, pass, source, buffer, &SliceModel { offsets: low, sizes: inner, strides })?;
         rw.replace_op(op, &[buffer]);
         Ok(())
     }
+}
+
+/// Copies a buffer into a part of another one.
+///
+/// Upstream refuses a part without elements behind the last element: no slice starts there.
+fn copy_into_part(
+    rw: &mut ConversionRewriter,
+    op: Op,
+    pass: &Rewriting<'_>,
+    source: Value,
+    buffer: Value,
+    part: &SliceModel,
+) -> Result<(), Declined> {
+    if pass.extensions() && part.sizes.contains(&Index::Static(0)) {
+        return Ok(());
+    }
+    let view = pass.subview(rw, op, buffer, part, &source.ty().shape().unwrap_or_default())?;
+    pass.copy(rw, op, source, view)?;
+    Ok(())
 }
 
 /// Each operand is copied into its part of the result.
@@ -291,10 +308,7 @@ impl OpModel for Concat {
             sizes[along] = size_of(rw, op, *source, along)?;
             offset.push_composed(sizes[along]);
             let strides = vec![Index::Static(1); shape.len()];
-            let slice = SliceModel { offsets, sizes: sizes.clone(), strides };
-            let shape = source.ty().shape().unwrap_or_default();
-            let view = pass.subview(rw, op, buffer, &slice, &shape)?;
-            pass.copy(rw, op, *source, view)?;
+            copy_into_part(rw, op, pass, *source, buffer, &SliceModel { offsets, sizes: sizes.clone(), strides })?;
         }
         rw.replace_op(op, &[buffer]);
         Ok(())

@@ -5,6 +5,7 @@ use monopour_analysis::index::OperandId;
 use monopour_analysis::one_shot::DecideError;
 use monopour_bufferize::op_model::OpModels;
 use monopour_bufferize::{Analysis, CopyBeforeWrite, Greedy, Options, run_one_shot, run_with_analysis};
+use monopour_ir::{Context, Module};
 
 use crate::support::{boundaries, bufferize, parse, upstream};
 
@@ -158,6 +159,30 @@ fn functions_of_an_inner_module_stay() {
     }";
     let (module, _) = bufferize(text, &boundaries()).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(module.op().to_string(), upstream(text, "bufferize-function-boundaries"));
+}
+
+/// Only the symbol table that the pass runs on knows its functions: what is deeper stays, and is not half rewritten.
+#[test]
+fn functions_that_lie_deeper_stay() {
+    let inner = "func.func @f(%t: tensor<8xf32>, %x: f32, %i: index) -> tensor<8xf32> {
+        %a = bufferization.alloc_tensor() copy(%t) : tensor<8xf32>
+        %b = tensor.insert %x into %a[%i] : tensor<8xf32>
+        return %b : tensor<8xf32>
+      }";
+    for text in [
+        format!("\"unknown.module\"() ({{ {inner} }}) : () -> ()"),
+        format!("func.func @g() {{ builtin.module {{ {inner} }} return }}"),
+        format!("func.func @g() {{ \"unknown.module\"() ({{ {inner} }}) : () -> () return }}"),
+    ] {
+        let cx = Context::new();
+        cx.allow_unregistered_dialects(true);
+        let parsed = || Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"));
+        for options in [boundaries(), Options { extensions: true, ..boundaries() }, Options::pipeline()] {
+            let module = parsed();
+            run_one_shot(module.op(), &options).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(module.op().to_string(), parsed().op().to_string());
+        }
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::support::{boundaries, bufferize, parse};
 use monopour_bufferize::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
-use monopour_bufferize::{BufferTypes, Callees, Options, Rewriting, run_with_models};
+use monopour_bufferize::{BufferTypes, Callees, FunctionBoundaryTypeConversion, Options, Rewriting, run_with_models};
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Diagnostics, Op};
 
@@ -20,6 +20,46 @@ fn lines(text: &str, options: &Options, words: &[&str]) -> Vec<String> {
     let printed = module.op().to_string();
     assert!(!printed.contains("tensor<"), "{printed}");
     printed.lines().map(str::trim).filter(|l| words.iter().any(|w| l.contains(w))).map(str::to_owned).collect()
+}
+
+/// MLIR's verifier allows such an argument; the rewrite once made the switch again and again.
+#[test]
+fn arguments_that_nothing_is_passed_to() {
+    let text = "func.func @f(%n: index, %t: tensor<6xf32>, %u: tensor<6xf32>) -> tensor<6xf32> {
+        %r = scf.index_switch %n -> tensor<6xf32>
+        case 1 { scf.yield %t : tensor<6xf32> }
+        default {
+        ^bb0(%a: tensor<8xf32>):
+          scf.yield %u : tensor<6xf32>
+        }
+        return %r : tensor<6xf32>
+    }";
+    for options in [boundaries(), Options { extensions: true, ..boundaries() }] {
+        assert_eq!(lines(text, &options, &["scf.index_switch"]).len(), 1);
+    }
+    // Of other operations they are refused, or stay on tensors.
+    let text = "func.func @f(%w: !shape.witness, %t: tensor<6xf32>) -> tensor<6xf32> {
+        %r = \"shape.assuming\"(%w) ({
+        ^bb0(%a: tensor<8xf32>):
+          \"shape.assuming_yield\"(%t) : (tensor<6xf32>) -> ()
+        }) : (!shape.witness) -> tensor<6xf32>
+        return %r : tensor<6xf32>
+    }";
+    let errors = bufferize(text, &boundaries()).expect_err("an argument is a tensor still");
+    assert_eq!(errors.0[0].code, "B0120", "{errors}");
+    bufferize(text, &Options { allow_unknown_ops: true, ..boundaries() }).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Sizes of memory that nobody has: MLIR's products wrap, and so must those of a view's strides.
+#[test]
+fn strides_that_overflow() {
+    let text = "func.func @f(%t: tensor<?x6xf32>, %i: index) -> tensor<4x6xf32> {
+        %s = tensor.extract_slice %t[%i, 0] [4, 6] [9223372036854775807, 1] : tensor<?x6xf32> to tensor<4x6xf32>
+        return %s : tensor<4x6xf32>
+    }";
+    let identity = FunctionBoundaryTypeConversion::Identity;
+    let options = Options { function_boundary_type_conversion: identity, ..boundaries() };
+    assert_eq!(lines(text, &options, &["strided<[-6, 1], offset: ?>>"]).len(), 2);
 }
 
 /// Upstream casts for the first edge only, and the IR is invalid then.

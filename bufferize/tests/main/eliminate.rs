@@ -2,7 +2,8 @@
 
 use crate::support::{boundaries, bufferize, parse, programs, upstream, upstreams_pass};
 use monopour_bufferize::{
-    FunctionBoundaryTypeConversion, Options, eliminate_empty_tensors, empty_tensor_to_alloc_tensor, run_one_shot,
+    Eliminated, FunctionBoundaryTypeConversion, Options, eliminate_empty_tensors, eliminate_empty_tensors_into,
+    empty_tensor_to_alloc_tensor, run_one_shot,
 };
 
 fn entry() -> Options {
@@ -32,6 +33,24 @@ fn named(name: &str) -> (usize, u32, u32) {
 #[test]
 fn both_parts_of_a_concatenation_are_computed_in_place() {
     assert_eq!(named("insert_two_producers"), (2, 1, 0));
+}
+
+/// What was decided counts, whatever comes behind it.
+#[test]
+fn decisions_count_before_an_error() {
+    let text = "func.func @decided(%t: tensor<8xf32>, %x: f32, %i: index) -> tensor<8xf32> {
+        %a = tensor.insert %x into %t[%i] : tensor<8xf32>
+        return %a : tensor<8xf32>
+    }
+    func.func @refused(%m: memref<8xf32>, %i: index) -> f32 {
+        %t = bufferization.to_tensor %m : memref<8xf32> to tensor<8xf32>
+        %r = tensor.extract %t[%i] : tensor<8xf32>
+        return %r : f32
+    }";
+    let mut found = Eliminated::default();
+    let errors = eliminate_empty_tensors_into(parse(text).op(), &upstreams_face(), &mut found);
+    assert_eq!(errors.expect_err("to_tensor without restrict").0[0].code, "B0122");
+    assert_eq!((found.in_place, found.out_of_place), (2, 0));
 }
 
 #[test]

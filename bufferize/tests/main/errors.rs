@@ -120,6 +120,77 @@ fn unsupported_form() {
     fails("B0104", text, &boundaries());
 }
 
+/// Slices that only the rewrite makes of numbers: MLIR's verifier refuses them on memrefs.
+#[test]
+fn parts_that_are_not_in_the_whole() {
+    let padded = |source: &str, low: &str, high: &str, result: &str| {
+        format!(
+            "func.func @f(%a: tensor<{source}xf32>, %x: f32) -> tensor<{result}xf32> {{
+            %n = arith.constant -4 : index
+            %ten = arith.constant 10 : index
+            %least = arith.constant -9223372036854775808 : index
+            %p = tensor.pad %a low[{low}] high[{high}] {{ ^bb0(%i: index): tensor.yield %x : f32 }}
+              : tensor<{source}xf32> to tensor<{result}xf32>
+            return %p : tensor<{result}xf32>
+            }}"
+        )
+    };
+    let parts = "func.func @f(%a: tensor<10xf32>, %b: tensor<?xf32>) -> tensor<8xf32> {
+        %c = tensor.concat dim(0) %a, %b : (tensor<10xf32>, tensor<?xf32>) -> tensor<8xf32>
+        return %c : tensor<8xf32>
+    }";
+    let extensions = Options { extensions: true, ..boundaries() };
+    for (text, upstreams, ours) in [
+        (padded("10", "-4", "1", "7"), "expected offsets to be non-negative, but got -4", "a negative offset"),
+        (padded("10", "%n", "1", "?"), "expected offsets to be non-negative, but got -4", "a negative offset"),
+        (padded("10", "%least", "1", "?"), "expected offsets to be non-negative, but got -92", "a negative offset"),
+        (padded("4", "%ten", "1", "8"), "offset 0 is out-of-bounds: 10 >= 8", "a slice out of bounds"),
+        (padded("10", "0", "-3", "7"), "slice along dimension 0 runs out-of-bounds: 9 >= 7", "a slice out of bounds"),
+        (parts.to_owned(), "slice along dimension 0 runs out-of-bounds: 9 >= 8", "a slice out of bounds"),
+    ] {
+        let message = fails("B0104", &text, &boundaries());
+        assert!(message.contains(upstreams), "{message}");
+        let message = fails("B0104", &text, &extensions);
+        assert!(message.contains(ours), "{message}");
+    }
+    // What has no elements may as well be behind the end; upstream refuses that.
+    let nothing = "func.func @f(%a: tensor<4xf32>, %b: tensor<0xf32>) -> tensor<4xf32> {
+        %c = tensor.concat dim(0) %a, %b : (tensor<4xf32>, tensor<0xf32>) -> tensor<4xf32>
+        return %c : tensor<4xf32>
+    }";
+    for text in [nothing.to_owned(), padded("0", "4", "0", "4")] {
+        let message = fails("B0104", &text, &boundaries());
+        assert!(message.contains("offset 0 is out-of-bounds: 4 >= 4"), "{message}");
+        bufferize(&text, &extensions).unwrap_or_else(|e| panic!("{e}"));
+    }
+    // A number that is an operand is MLIR's to judge, when the program runs.
+    let given = "func.func @f(%a: tensor<8xf32>) -> tensor<4xf32> {
+        %n = arith.constant -4 : index
+        %s = tensor.extract_slice %a[%n] [4] [1] : tensor<8xf32> to tensor<4xf32>
+        return %s : tensor<4xf32>
+    }";
+    bufferize(given, &boundaries()).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// A new buffer is row-major: strides and offsets that only the running program knows come by a cast, or not at all.
+#[test]
+fn layouts_that_no_new_buffer_has() {
+    let text = |to: &str| {
+        format!(
+            "func.func @f(%m: memref<4x4xf32, strided<[?, ?], offset: ?>>) -> memref<4x4xf32, {to}> {{
+            %t = bufferization.to_tensor %m restrict
+              : memref<4x4xf32, strided<[?, ?], offset: ?>> to tensor<4x4xf32>
+            %b = bufferization.to_buffer %t : tensor<4x4xf32> to memref<4x4xf32, {to}>
+            return %b : memref<4x4xf32, {to}>
+            }}"
+        )
+    };
+    let (module, stats) = bufferize(&text("strided<[?, 1]>"), &boundaries()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((stats.allocs, module.op().find_all("memref.cast").len()), (1, 1), "{}", module.op());
+    let message = fails("B0104", &text("strided<[?, 2]>"), &boundaries());
+    assert!(message.contains("whose layout is not known"), "{message}");
+}
+
 #[test]
 fn must_be_in_place() {
     let text = "func.func @f(%t: tensor<8xf32>) -> tensor<8xf32> {
@@ -171,6 +242,37 @@ fn functions_as_values() {
     }";
     let message = fails("B0130", text, &Options { extensions: true, ..boundaries() });
     assert!(message.contains("func.constant uses a function on tensors as a value"), "{message}");
+    // Upstream stops at the call.
+    let message = fails("B0120", text, &boundaries());
+    assert!(message.contains("op was not bufferized") && message.contains("test.mlir:4:14"), "{message}");
+}
+
+#[test]
+fn values_of_functions_whose_type_changes() {
+    let upstreams = "'func.constant' op reference to function with mismatched type";
+    let inside = "func.func private @g(%t: tensor<4xf32>) -> tensor<4xf32> { return %t : tensor<4xf32> }
+    func.func @f() -> ((tensor<4xf32>) -> tensor<4xf32>) {
+        %g = constant @g : (tensor<4xf32>) -> tensor<4xf32>
+        return %g : (tensor<4xf32>) -> tensor<4xf32>
+    }";
+    let outside = "func.func private @g(tensor<4xf32>)
+    %g = func.constant @g : (tensor<4xf32>) -> ()";
+    for (text, place) in [(inside, "test.mlir:3:14"), (outside, "test.mlir:2:10")] {
+        for allow_unknown_ops in [false, true] {
+            let message = fails("B0130", text, &Options { allow_unknown_ops, ..boundaries() });
+            assert!(message.contains(upstreams) && message.contains(place), "{message}");
+        }
+        let message = fails("B0130", text, &Options { extensions: true, ..boundaries() });
+        assert!(message.contains("func.constant uses a function on tensors as a value"), "{message}");
+        // The function keeps its type.
+        for options in [
+            Options { test_analysis_only: true, ..boundaries() },
+            Options { dialect_filter: vec!["tensor".to_owned()], ..boundaries() },
+            Options::default(),
+        ] {
+            bufferize(text, &options).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
 }
 
 #[test]

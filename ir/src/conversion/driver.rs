@@ -1,6 +1,7 @@
 //! The driver: visits illegal ops, applies patterns, holds them to their contract.
 
 use super::kinds::Kinds;
+use super::observe;
 use super::report::{self, Application, Failure, Log};
 use super::rewriter::OpMap;
 use super::type_converter::Materialization;
@@ -48,6 +49,16 @@ pub struct PatternEvent<'a> {
     pub root: Option<Op>,
     /// Casts of the driver's that are in the IR now.
     pub live_casts: usize,
+}
+
+impl PatternEvent<'_> {
+    /// Prints what is being converted to standard error, under a line that names the pattern: `--dump-after-each-pattern`.
+    pub fn dump(&self) {
+        eprintln!("// after pattern '{}' on '{}'", self.pattern, self.op_name);
+        if let Some(root) = self.root {
+            eprintln!("{root}");
+        }
+    }
 }
 
 /// What a conversion does besides converting.
@@ -134,6 +145,8 @@ struct Driver<'a, 'o> {
     work: Worklist,
     log: Log,
     applied: usize,
+    /// Somebody looks on, besides the hook of the options.
+    is_observed: bool,
     failures: OpMap<Failure>,
     /// Ops that made legal what they hold when the driver last came by: nobody has looked at that.
     closed: OpMap<()>,
@@ -168,6 +181,7 @@ impl<'a, 'o> Driver<'a, 'o> {
             work,
             log: Log::default(),
             applied: 0,
+            is_observed: observe::is_observed(),
             failures: OpMap::default(),
             closed,
             values: vec![],
@@ -428,10 +442,15 @@ impl<'a, 'o> Driver<'a, 'o> {
 
     /// Says what is wrong with the IR, if something is; else calls the hook.
     fn tell(&mut self, verified: Result<(), Diagnostics>, application: Application) -> Result<(), Diagnostics> {
-        if let Some(hook) = &mut self.options.after_each_pattern {
+        if self.is_observed || self.options.after_each_pattern.is_some() {
             let pattern = self.patterns.get(application.pattern).name();
             let live_casts = self.rw.state().casts.live();
-            hook(&PatternEvent { pattern: &pattern, op_name: application.op_name, root: self.root, live_casts });
+            let event =
+                PatternEvent { pattern: &pattern, op_name: application.op_name, root: self.root, live_casts };
+            if let Some(hook) = &mut self.options.after_each_pattern {
+                hook(&event);
+            }
+            observe::tell(&event);
         }
         let whole = self.root.filter(|_| self.options.verify_each && verified.is_ok());
         let verified = verified.and_then(|()| whole.map_or(Ok(()), Op::verify_with_diagnostics));

@@ -333,25 +333,24 @@ impl ConversionRewriter {
     /// Retypes a value in place. Its casts to other types stay casts of it; one to the new type goes.
     pub(super) fn retype(&mut self, value: Value, ty: Type) {
         let old_ty = value.ty();
-        if let Some(cast) = self.casts().find(value, ty) {
-            self.replace_cast(cast, &[value]);
-        }
         let casts = self.cast_users(value);
         self.rewriter.set_type(value, ty);
-        let is_read = || value.uses().iter().any(|u| !casts.contains(&u.op));
-        if !casts.is_empty() && !is_read() || value.is_unused() {
-            return;
-        }
-        let stand_in = self.cast(value, old_ty);
-        let own = stand_in.defining_op().expect("another type means a cast");
-        self.rewriter.redirect_uses(value, stand_in);
-        for cast in casts.into_iter().chain([own]) {
-            // Only one operand of a cast of one value reads it; the table already knows it under this key.
-            for i in 0..cast.num_operands() {
-                if cast.operand(i) == stand_in {
-                    c!(mlirOperationSetOperand(cast.raw, i as isize, value.raw));
+        if value.uses().iter().any(|u| !casts.contains(&u.op)) {
+            let stand_in = self.cast(value, old_ty);
+            let own = stand_in.defining_op().expect("another type means a cast");
+            self.rewriter.redirect_uses(value, stand_in);
+            for cast in casts.into_iter().chain([own]) {
+                // Only one operand of a cast of one value reads it; the table already knows it under this key.
+                for i in 0..cast.num_operands() {
+                    if cast.operand(i) == stand_in {
+                        c!(mlirOperationSetOperand(cast.raw, i as isize, value.raw));
+                    }
                 }
             }
+        }
+        // Last: what reads the new type already is none of those that read the stand-in.
+        if let Some(cast) = self.casts().find(value, ty) {
+            self.replace_cast(cast, &[value]);
         }
     }
 
@@ -376,13 +375,23 @@ impl ConversionRewriter {
             for op in released.drain(..) {
                 let is_idle = op.block().is_some()
                     && self.casts().is_own(op)
-                    && (0..op.num_results()).all(|i| op.result(i).is_unused());
+                    && ((0..op.num_results()).all(|i| op.result(i).is_unused()) || self.see_through(op));
                 if is_idle {
                     self.rewriter.retire_cast(op);
                 }
             }
             self.state_mut().casts.reuse_released(released);
         }
+    }
+
+    /// Where a cast of a type to itself is read, what is cast is read instead; whether it is such a cast.
+    fn see_through(&mut self, cast: Op) -> bool {
+        let is_identity =
+            cast.num_operands() == 1 && cast.num_results() == 1 && cast.operand(0).ty() == cast.result(0).ty();
+        if is_identity {
+            self.rewriter.redirect_uses(cast.result(0), cast.operand(0));
+        }
+        is_identity
     }
 
     /// Live casts in the order of the IR: most often all are below `root`, but a value from elsewhere is cast where it is defined.

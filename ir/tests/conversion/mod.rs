@@ -1,5 +1,6 @@
 //! The conversion driver: order, types, casts, failures.
 
+mod block_args;
 mod branches;
 mod casts;
 mod contracts;
@@ -14,6 +15,7 @@ mod modes;
 mod stages;
 mod targets;
 mod types;
+mod upstream;
 mod visibility;
 
 use monopour_ir::conversion::{

@@ -29,6 +29,9 @@ pub struct CompileArgs {
     /// Also print the IR after these phases to standard error.
     #[arg(long, value_name = "PHASE,...", value_delimiter = ',')]
     dump_after: Vec<String>,
+    /// Print the IR after each pattern of each conversion of ours to standard error: much text, all of it valid.
+    #[arg(long)]
+    dump_after_each_pattern: bool,
     /// A transform script, with the sequence @__transform_main, that replaces the generated one.
     #[arg(long, value_name = "FILE.mlir")]
     schedule: Option<PathBuf>,
@@ -51,7 +54,13 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     options.schedule = args.schedule.clone();
     options.verify = args.verify;
     options.dump_after = args.dump_after.iter().chain(&args.emit).cloned().collect();
-    let compiled = monopour::compile_file(&args.model, &options).map_err(Failure::from)?;
+    let compile = || monopour::compile_file(&args.model, &options);
+    let compiled = if args.dump_after_each_pattern {
+        monopour_ir::conversion::observe_conversions(|event| event.dump(), compile)
+    } else {
+        compile()
+    };
+    let compiled = compiled.map_err(Failure::from)?;
     print_report(args, &compiled)?;
     if let Some(output) = &args.output {
         compiled.program.save(output).map_err(|e| Failure::input(e.to_string()))?;

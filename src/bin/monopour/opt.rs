@@ -147,10 +147,11 @@ fn eliminate_empty_tensors(op: Op, given: &PassOptions, counts: &mut [u64]) -> R
         extensions: given.flag("extensions"),
         ..monopour_bufferize::Options::default()
     };
-    let done = monopour_bufferize::eliminate_empty_tensors(op, &options)?;
-    let made = [done.in_place, done.out_of_place, done.uses];
+    let mut found = monopour_bufferize::Eliminated::default();
+    let done = monopour_bufferize::eliminate_empty_tensors_into(op, &options, &mut found);
+    let made = [found.in_place, found.out_of_place, found.uses];
     counts.iter_mut().zip(made).for_each(|(count, made)| *count = made as u64);
-    Ok(())
+    done
 }
 
 fn empty_tensor_to_alloc_tensor(op: Op, _given: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {

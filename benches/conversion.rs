@@ -1,0 +1,302 @@
+//! CPU time and peak memory of dialect conversions: our driver beside upstream's two modes, on the same modules.
+//!
+//! Each measurement is a process of its own, which builds the module in memory before the clock starts: nothing is parsed.
+//! Upstream's passes run through the pass manager without its verifier, on a context without threads, as ours does.
+//! The conversions are those of the tests, which show that both sides give the same IR.
+//!
+//! ```text
+//! cargo bench -p monopour-ir --bench conversion                  quick: 10,000 ops, one sample, no limits
+//! cargo bench -p monopour-ir --bench conversion -- --full        10,000 to 1,000,000 ops; status 1 where a limit is missed
+//!                                                 --only SHAPE   one shape
+//!                                                 --write FILE   the table as Markdown
+//!                                                 --repeat SHAPE N SIDE TIMES   runs only, for a profiler
+//! ```
+
+#[path = "../ir/tests/lowerings/mod.rs"]
+mod lowerings;
+mod measure;
+
+use std::process::ExitCode;
+
+use lowerings::{scf_to_cf, to_llvm};
+use measure::{Measured, Output};
+use monopour_ir::conversion::on_clone;
+use monopour_ir::{Attr, Block, Builder, Context, InsertionPoint, Module, Op, OpSpec, Region, Type, Value, run_passes};
+
+/// Largest allowed ratio of our CPU time and that of upstream's mode without rollback.
+const MAX_RATIO: f64 = 0.3;
+/// Largest allowed growth of the time for ten times the ops.
+const MAX_GROWTH: f64 = 12.0;
+/// Ops of one function.
+const FUNCTION_OPS: usize = 1_000;
+
+/// A module, and the conversion that it is for.
+struct Shape {
+    name: &'static str,
+    /// Adds ops, about as many as are asked for; what they result in. Types of the arguments: `index` twice.
+    body: fn(&mut Emit<'_>, usize) -> Value,
+    is_structured: bool,
+}
+
+const SHAPES: &[Shape] = &[
+    Shape { name: "index arithmetic to llvm", body: index_arithmetic, is_structured: false },
+    Shape { name: "mixed arithmetic to llvm", body: mixed_arithmetic, is_structured: false },
+    Shape { name: "branches to llvm", body: branches, is_structured: false },
+    Shape { name: "loops and ifs to cf", body: loops_and_ifs, is_structured: true },
+];
+
+/// What is measured, with the option of upstream's pass.
+const SIDES: &[(&str, Option<&str>)] = &[
+    ("ours", None),
+    ("ours on a clone", None),
+    ("upstream, no rollback", Some("allow-pattern-rollback=false")),
+    ("upstream, rollback", Some("allow-pattern-rollback=true")),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        ["--child", shape, ops, side] => return measure::print_measured(child(shape, ops, side)),
+        ["--repeat", shape, ops, side, times] => {
+            return measure::finish(repeat(shape, ops, side, times), None, false);
+        }
+        _ => {}
+    }
+    let value = |name: &str| words.iter().position(|a| *a == name).and_then(|i| words.get(i + 1)).copied();
+    let full = words.contains(&"--full");
+    measure::finish(report(full, value("--only")), value("--write"), full)
+}
+
+/// The whole report as Markdown, and the limits that were missed.
+fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), String> {
+    let mut out = Output::default();
+    let mut missed = Vec::new();
+    out.line("# Dialect conversion: time and memory beside upstream's");
+    out.line("");
+    out.line("Written by `cargo bench -p monopour-ir --bench conversion -- --full --write FILE`:");
+    out.line("CPU seconds of the conversion alone, MiB that it takes at most beyond the module; medians of three processes.");
+    out.line("Upstream: `convert-to-llvm` and `convert-scf-to-cf` of LLVM 22.1.8, with and without `allow-pattern-rollback`.");
+    out.place_and_date();
+    out.line("| shape | ops | ours s | no rollback s | ours / no rollback | rollback s | ours / rollback | on a clone s | ours MiB | no rollback MiB | rollback MiB | clone MiB |");
+    out.line("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    let sizes: &[usize] = if full { &[10_000, 100_000, 1_000_000] } else { &[10_000] };
+    for shape in SHAPES.iter().filter(|s| only.is_none_or(|o| o == s.name)) {
+        let mut before: Option<f64> = None;
+        for ops in sizes {
+            let ours = row(shape, *ops, full, &mut out, &mut missed)?;
+            if let Some(growth) = before.map(|before| ours / before).filter(|growth| *growth > MAX_GROWTH) {
+                missed.push(format!("{}: time grows {growth:.1}-fold to {ops} ops", shape.name));
+            }
+            before = Some(ours);
+        }
+    }
+    Ok((out.text, missed))
+}
+
+/// One size of one shape; our time.
+fn row(shape: &Shape, ops: usize, full: bool, out: &mut Output, missed: &mut Vec<String>) -> Result<f64, String> {
+    let samples = if full { 3 } else { 1 };
+    let mut all = Vec::new();
+    for (side, _) in SIDES {
+        all.push(measure::median(&["--child", shape.name, &ops.to_string(), side], samples)?);
+    }
+    let [ours, clone, no_rollback, rollback] = all[..] else { unreachable!("four sides") };
+    let (ratio, to_rollback) = (ours.cpu_s / no_rollback.cpu_s, ours.cpu_s / rollback.cpu_s);
+    out.line(&format!(
+        "| {} | {ops} | {:.4} | {:.4} | {ratio:.2} | {:.4} | {to_rollback:.2} | {:.4} | {:.1} | {:.1} | {:.1} | {:.1} |",
+        shape.name,
+        ours.cpu_s,
+        no_rollback.cpu_s,
+        rollback.cpu_s,
+        clone.cpu_s,
+        ours.peak_mib,
+        no_rollback.peak_mib,
+        rollback.peak_mib,
+        clone.peak_mib
+    ));
+    if ratio > MAX_RATIO {
+        missed.push(format!("{}: {ratio:.2} of upstream's time without rollback at {ops} ops", shape.name));
+    }
+    if ours.peak_mib >= no_rollback.peak_mib.min(rollback.peak_mib) {
+        missed.push(format!("{}: peak memory is not below upstream's at {ops} ops", shape.name));
+    }
+    Ok(ours.cpu_s)
+}
+
+fn child(shape: &str, ops: &str, side: &str) -> Result<Measured, String> {
+    let (shape, module) = prepare(shape, ops)?;
+    let measured = measure::measured(|| convert(shape, module.op(), side))?;
+    // A conversion that leaves something to do would be no comparison.
+    let left = if shape.is_structured { "scf" } else { "arith" };
+    let is_left = |op: &Op| op.dialect() == left || op.is("builtin.unrealized_conversion_cast");
+    match module.op().nested(monopour_ir::WalkOrder::Pre).iter().find(|op| is_left(op)) {
+        Some(op) => Err(format!("{} is left", op.name())),
+        None => Ok(measured),
+    }
+}
+
+fn repeat(shape: &str, ops: &str, side: &str, times: &str) -> Result<(String, Vec<String>), String> {
+    let (shape, module) = prepare(shape, ops)?;
+    for _ in 0..times.parse().map_err(|_| format!("{times} is not a number"))? {
+        convert(shape, module.duplicate().op(), side)?;
+    }
+    Ok(Default::default())
+}
+
+fn prepare(shape: &str, ops: &str) -> Result<(&'static Shape, Module), String> {
+    let shape = SHAPES.iter().find(|s| s.name == shape).ok_or_else(|| format!("{shape} is not a shape"))?;
+    let ops: usize = ops.parse().map_err(|_| format!("{ops} is not a number"))?;
+    Ok((shape, build(Context::new(), shape, ops)?))
+}
+
+fn convert(shape: &Shape, module: Op, side: &str) -> Result<(), String> {
+    let option = SIDES.iter().find(|s| s.0 == side).ok_or_else(|| format!("{side} is not a side"))?.1;
+    let ours = |module| if shape.is_structured { scf_to_cf::convert(module) } else { to_llvm::convert(module) };
+    let done = match (option, shape.is_structured) {
+        (Some(option), true) => run_passes(module, &format!("builtin.module(convert-scf-to-cf{{{option}}})")),
+        (Some(option), false) => run_passes(module, &format!("builtin.module(convert-to-llvm{{{option}}})")),
+        (None, _) if side == "ours" => ours(module).map(drop),
+        (None, _) => on_clone(module, ours).map(drop),
+    };
+    done.map_err(|d| d.to_string())
+}
+
+/// A module of functions of [`FUNCTION_OPS`] ops each, built in memory.
+fn build(cx: Context, shape: &Shape, ops: usize) -> Result<Module, String> {
+    let module = Module::parse(cx, b"", "bench.mlir").map_err(|d| d.to_string())?;
+    let location = module.op().location();
+    let index = Type::index(cx);
+    for number in 0..ops.div_ceil(FUNCTION_OPS) {
+        let region = Region::new();
+        let entry = Block::new(&[(index, location), (index, location)]);
+        region.append(entry);
+        let builder = Builder::new(cx, InsertionPoint::End(entry));
+        let mut emit = Emit { cx, builder, region: &region, args: [entry.arg(0), entry.arg(1)] };
+        let result = (shape.body)(&mut emit, FUNCTION_OPS.min(ops));
+        let ty = result.ty();
+        emit.op("func.return", &[result], &[]);
+        let function = OpSpec::new("func.func", location)
+            .attr("sym_name", Attr::string(cx, &format!("f{number}")))
+            .attr("function_type", Attr::ty(Type::function(cx, &[index, index], &[ty])))
+            .region(region);
+        Builder::new(cx, InsertionPoint::End(module.body())).create(function).map_err(|d| d.to_string())?;
+    }
+    Ok(module)
+}
+
+/// Writes the body of a function.
+struct Emit<'a> {
+    cx: Context,
+    builder: Builder,
+    region: &'a Region,
+    args: [Value; 2],
+}
+
+impl Emit<'_> {
+    fn op(&mut self, name: &str, operands: &[Value], types: &[Type]) -> Op {
+        self.spec(OpSpec::new(name, monopour_ir::Location::unknown(self.cx)).operands(operands).results(types))
+    }
+    fn spec(&mut self, spec: OpSpec<'_>) -> Op {
+        self.builder.create(spec).expect("the op of a bench builds")
+    }
+    fn binary(&mut self, name: &str, lhs: Value, rhs: Value) -> Value {
+        self.op(name, &[lhs, rhs], &[lhs.ty()]).result(0)
+    }
+    fn compare(&mut self, lhs: Value, rhs: Value) -> Value {
+        let (i1, i64_ty) = (Type::integer(self.cx, 1), Type::integer(self.cx, 64));
+        let spec = OpSpec::new("arith.cmpi", monopour_ir::Location::unknown(self.cx)).operands(&[lhs, rhs]);
+        self.spec(spec.results(&[i1]).attr("predicate", Attr::int(i64_ty, 2))).result(0)
+    }
+    fn block(&mut self, args: &[Type]) -> Block {
+        let location = monopour_ir::Location::unknown(self.cx);
+        let args: Vec<_> = args.iter().map(|ty| (*ty, location)).collect();
+        let block = Block::new(&args);
+        self.region.append(block);
+        block
+    }
+}
+
+/// Every op changes its type.
+fn index_arithmetic(emit: &mut Emit<'_>, ops: usize) -> Value {
+    let [mut x, mut y] = emit.args;
+    for k in 0..ops {
+        let next = emit.binary(["arith.addi", "arith.muli", "arith.subi", "arith.xori"][k % 4], x, y);
+        (x, y) = (next, x);
+    }
+    x
+}
+
+/// One op in four changes its type, one in eight is a constant.
+fn mixed_arithmetic(emit: &mut Emit<'_>, ops: usize) -> Value {
+    let [mut i, _] = emit.args;
+    let (i32_ty, f32_ty) = (Type::integer(emit.cx, 32), Type::f32(emit.cx));
+    let mut n = emit.op("arith.index_cast", &[i], &[i32_ty]).result(0);
+    let mut x = emit.op("arith.sitofp", &[n], &[f32_ty]).result(0);
+    for k in 0..ops / 8 {
+        i = emit.binary("arith.addi", i, i);
+        let constant = emit.builder.constant(Attr::int(i32_ty, k as i64), i32_ty, monopour_ir::Location::unknown(emit.cx));
+        n = emit.binary("arith.muli", n, constant);
+        x = emit.binary("arith.mulf", x, x);
+        x = emit.binary("arith.addf", x, x);
+        let less = emit.compare(n, constant);
+        n = emit.op("arith.select", &[less, n, constant], &[i32_ty]).result(0);
+        i = emit.binary("arith.xori", i, i);
+    }
+    let _ = x;
+    i
+}
+
+/// A chain of blocks of four ops, each with arguments that change their types.
+fn branches(emit: &mut Emit<'_>, ops: usize) -> Value {
+    let [mut x, mut y] = emit.args;
+    let index = Type::index(emit.cx);
+    for _ in 0..ops / 5 {
+        let (then, next) = (emit.block(&[index]), emit.block(&[index, index]));
+        let less = emit.compare(x, y);
+        let location = monopour_ir::Location::unknown(emit.cx);
+        let sizes = Attr::parse(emit.cx, "array<i32: 1, 1, 2>").expect("an attribute");
+        let branch = OpSpec::new("cf.cond_br", location).operands(&[less, x, x, y]).attr("operandSegmentSizes", sizes);
+        emit.spec(branch.successor(then).successor(next));
+        emit.builder.set_point(InsertionPoint::End(then));
+        let sum = emit.binary("arith.addi", then.arg(0), y);
+        emit.spec(OpSpec::new("cf.br", location).operands(&[sum, y]).successor(next));
+        emit.builder.set_point(InsertionPoint::End(next));
+        (x, y) = (emit.binary("arith.muli", next.arg(0), next.arg(1)), next.arg(0));
+    }
+    x
+}
+
+/// Loops that hold an `if` each.
+fn loops_and_ifs(emit: &mut Emit<'_>, ops: usize) -> Value {
+    let [mut x, y] = emit.args;
+    let location = monopour_ir::Location::unknown(emit.cx);
+    let index = Type::index(emit.cx);
+    let one = emit.builder.const_index(1, location);
+    for _ in 0..ops / 8 {
+        let (body, loop_region) = (Block::new(&[(index, location), (index, location)]), Region::new());
+        loop_region.append(body);
+        let outer = emit.builder;
+        emit.builder = Builder::new(emit.cx, InsertionPoint::End(body));
+        let less = emit.compare(body.arg(0), body.arg(1));
+        let mut arms = Vec::new();
+        for name in ["arith.addi", "arith.muli"] {
+            let (arm, region) = (Block::new(&[]), Region::new());
+            region.append(arm);
+            let inside = emit.builder;
+            emit.builder = Builder::new(emit.cx, InsertionPoint::End(arm));
+            let value = emit.binary(name, body.arg(1), body.arg(0));
+            emit.op("scf.yield", &[value], &[]);
+            emit.builder = inside;
+            arms.push(region);
+        }
+        let chosen = OpSpec::new("scf.if", location).operands(&[less]).results(&[index]);
+        let chosen = arms.into_iter().fold(chosen, OpSpec::region);
+        let chosen = emit.spec(chosen).result(0);
+        emit.op("scf.yield", &[chosen], &[]);
+        emit.builder = outer;
+        let spec = OpSpec::new("scf.for", location).operands(&[x, y, one, x]).results(&[index]).region(loop_region);
+        x = emit.spec(spec).result(0);
+    }
+    x
+}

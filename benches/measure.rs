@@ -1,0 +1,129 @@
+//! What benches that run each measurement in a process of its own have in common.
+
+use std::fmt::Write;
+use std::process::{Command, ExitCode};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time in seconds, and the growth of the peak memory in MiB.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// CPU time of the process, all threads, in seconds.
+    pub cpu_s: f64,
+    /// Peak of the resident memory over what was resident before, in MiB.
+    pub peak_mib: f64,
+}
+
+/// Text that is printed line by line as it is made, and kept.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Everything so far.
+    pub text: String,
+}
+
+impl Output {
+    /// Adds a line.
+    pub fn line(&mut self, line: &str) {
+        println!("{line}");
+        writeln!(self.text, "{line}").expect("a string takes all text");
+    }
+    /// When, on which machine, and how busy it was.
+    pub fn place_and_date(&mut self) {
+        let date = Command::new("date").arg("+%F").output().map(|run| String::from_utf8_lossy(&run.stdout).trim().to_owned());
+        let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = cpus.lines().find_map(|l| l.strip_prefix("model name")?.split_once(':')).map_or("unknown", |m| m.1);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = load.split(' ').next().unwrap_or_default().to_owned();
+        let (date, arch) = (date.unwrap_or_default(), std::env::consts::ARCH);
+        self.line(&format!("{date}, {arch},{model}, {cores} cores, load average {load}."));
+        self.line("");
+    }
+}
+
+/// The end of a bench: writes the report where `--write` says, prints the limits that were missed, and fails on them where they count.
+pub fn finish(report: Result<(String, Vec<String>), String>, write_to: Option<&str>, limits_count: bool) -> ExitCode {
+    let (text, missed) = match report {
+        Ok(report) => report,
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Some(Err(error)) = write_to.map(|file| std::fs::write(file, text)) {
+        eprintln!("{}: {error}", write_to.unwrap_or_default());
+        return ExitCode::FAILURE;
+    }
+    for line in &missed {
+        eprintln!("missed: {line}");
+    }
+    if missed.is_empty() || !limits_count { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs this program again with these arguments, which must lead to [`print_measured`].
+///
+/// # Errors
+/// The first line of what the process said when it failed.
+pub fn in_child(args: &[&str]) -> Result<Measured, String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let run = Command::new(program).args(args).output().map_err(|e| e.to_string())?;
+    let text = String::from_utf8_lossy(&run.stdout);
+    let numbers: Vec<f64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
+    match (run.status.success(), numbers.as_slice()) {
+        (true, &[cpu_s, peak_mib]) => Ok(Measured { cpu_s, peak_mib }),
+        _ => {
+            let said = String::from_utf8_lossy(&run.stderr);
+            Err(format!("{}: {}", args.join(" "), said.lines().next().unwrap_or("no message")))
+        }
+    }
+}
+
+/// The median of several processes, by CPU time.
+///
+/// # Errors
+/// As [`in_child`].
+pub fn median(args: &[&str], samples: usize) -> Result<Measured, String> {
+    let mut all = (0..samples).map(|_| in_child(args)).collect::<Result<Vec<_>, _>>()?;
+    all.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
+    Ok(all[all.len() / 2])
+}
+
+/// Measures what a child does, and tells the parent.
+pub fn print_measured(measured: Result<Measured, String>) -> ExitCode {
+    match measured {
+        Ok(Measured { cpu_s, peak_mib }) => {
+            println!("{cpu_s} {peak_mib}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What `run` costs, without what was before.
+///
+/// # Errors
+/// What `run` says; no `/proc`.
+pub fn measured(run: impl FnOnce() -> Result<(), String>) -> Result<Measured, String> {
+    // A peak of the past would hide this one.
+    std::fs::write("/proc/self/clear_refs", "5").map_err(|e| e.to_string())?;
+    let (before, start) = (memory_mib("VmRSS:")?, cpu_s());
+    run()?;
+    let end = cpu_s();
+    Ok(Measured { cpu_s: end - start, peak_mib: memory_mib("VmHWM:")? - before })
+}
+
+/// CPU time of this process so far, in seconds.
+pub fn cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// A line of `/proc/self/status`, in MiB.
+fn memory_mib(field: &str) -> Result<f64, String> {
+    let status = std::fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
+    let kib = status.lines().find_map(|l| l.strip_prefix(field)?.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+    kib.map(|k| k / 1024.0).ok_or_else(|| format!("no {field} in /proc/self/status"))
+}

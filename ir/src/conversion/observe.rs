@@ -1,0 +1,40 @@
+//! Looking on while conversions run that someone else started: for `--dump-after-each-pattern`.
+
+use super::PatternEvent;
+use std::cell::RefCell;
+
+type Observer = Box<dyn FnMut(&PatternEvent<'_>)>;
+
+thread_local! {
+    static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
+}
+
+/// Calls `observer` after each successful pattern of every conversion that `body` runs on this thread. The IR is valid then.
+pub fn observe_conversions<T>(observer: impl FnMut(&PatternEvent<'_>) + 'static, body: impl FnOnce() -> T) -> T {
+    let before = OBSERVER.replace(Some(Box::new(observer)));
+    let _restore = Restore(before);
+    body()
+}
+
+/// Puts the last observer back, after a panic too.
+struct Restore(Option<Observer>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        OBSERVER.set(self.0.take());
+    }
+}
+
+/// Whether somebody looks on.
+pub(super) fn is_observed() -> bool {
+    OBSERVER.with_borrow(Option::is_some)
+}
+
+pub(super) fn tell(event: &PatternEvent<'_>) {
+    // Taken out meanwhile: the observer may run a conversion itself.
+    let Some(mut observer) = OBSERVER.take() else { return };
+    observer(event);
+    OBSERVER.with_borrow_mut(|slot| {
+        slot.get_or_insert(observer);
+    });
+}

@@ -1,0 +1,5 @@
+//! Upstream's conversions as patterns: what the conversion driver is tested and measured with.
+
+#![allow(dead_code, reason = "each user takes a part")]
+
+pub mod to_llvm;

@@ -1,0 +1,126 @@
+//! `arith`, `func` and `cf` to the LLVM dialect: integers, floats, `index` as i64, vectors of one dimension.
+//!
+//! ```text
+//! func.func @f(%a: index) -> (index, i1) {           llvm.func @f(%a: i64) -> !llvm.struct<(i64, i1)> {
+//!   %0 = arith.addi %a, %a : index                     %0 = llvm.add %a, %a : i64
+//!   ..                                        ==>      ..
+//!   return %0, %p : index, i1                          %1 = llvm.mlir.poison : !llvm.struct<(i64, i1)>
+//! }                                                    ..
+//! ```
+//!
+//! Differs from upstream: nothing is folded, blocks that nothing reaches are converted too,
+//! and what a wrapper or an ABI would be needed for is refused (`llvm.emit_c_interface`, variadic functions).
+
+mod arith;
+mod cf;
+mod func;
+
+use monopour_ir::conversion::{
+    ConversionPattern, ConversionRewriter, ConversionStats, ConversionTarget, Declined, Mode, PatternSet,
+    TypeConversion, TypeConverter, convert as run,
+};
+use monopour_ir::{Attr, Context, Diagnostics, Op, Type};
+
+pub use self::arith::add_arith;
+pub use self::cf::add_cf;
+pub use self::func::add_func;
+
+/// Types of the LLVM dialect for those of the three dialects.
+pub fn type_converter(cx: Context) -> TypeConverter<'static> {
+    let (index, i64_ty) = (Type::index(cx), Type::integer(cx, 64));
+    let pointer = Type::parse(cx, "!llvm.ptr").expect("the LLVM dialect is loaded");
+    let scalar = move |ty: Type| {
+        let stays = ty.integer_width().is_some() || ty.float_width().is_some_and(|width| width >= 16);
+        if ty == index { Some(i64_ty) } else { stays.then_some(ty) }
+    };
+    let mut converter = TypeConverter::new();
+    // Asked once per type.
+    converter.add(|ty| ty.to_string().starts_with("!llvm.").then(|| TypeConversion::one(ty)));
+    converter.add(move |ty| ty.as_function().map(|_| TypeConversion::one(pointer)));
+    converter.add(move |ty| scalar(ty).map(TypeConversion::one));
+    converter.add(move |ty| {
+        let vector = ty.as_vector().filter(|vector| vector.shape.len() == 1)?;
+        let element = scalar(vector.element)?;
+        // A scalable vector keeps its type, or is refused.
+        let kept = (element == vector.element).then_some(ty);
+        let to = if ty.is_scalable_vector() { kept? } else { Type::vector(&vector.shape, element) };
+        Some(TypeConversion::one(to))
+    });
+    converter
+}
+
+/// All patterns.
+pub fn patterns<'p>(cx: Context, converter: &'p TypeConverter<'p>) -> PatternSet<'p> {
+    let mut set = PatternSet::with_converter(converter);
+    add_arith(&mut set, cx, converter);
+    add_func(&mut set, cx, converter);
+    add_cf(&mut set, cx, converter);
+    set
+}
+
+/// Nothing of the three dialects may remain, and nothing that is unknown.
+pub fn target() -> ConversionTarget<'static> {
+    let mut target = target_without(&["arith", "func", "cf"]);
+    target.unknown_is_legal(false);
+    target
+}
+
+/// Nothing of these dialects may remain.
+pub fn target_without(dialects: &[&str]) -> ConversionTarget<'static> {
+    let mut target = ConversionTarget::new();
+    target.legal_dialect("llvm").legal_dialect("builtin");
+    for dialect in dialects {
+        target.illegal_dialect(dialect);
+    }
+    target
+}
+
+/// Converts a module in place, fully.
+pub fn convert(module: Op) -> Result<ConversionStats, Diagnostics> {
+    let converter = type_converter(module.context());
+    run(module, &target(), &patterns(module.context(), &converter), Mode::Full)
+}
+
+/// A cast of the input, left by an earlier stage, is the converted operand.
+pub fn add_reconcile(set: &mut PatternSet<'_>) {
+    set.add_fn(CAST, |op, adaptor, rw| {
+        if op.num_operands() != 1 || op.num_results() != 1 {
+            return Err(Declined::no_match("several values are cast at once"));
+        }
+        rw.replace_op(op, &[adaptor.operand(0)]);
+        Ok(())
+    });
+}
+
+/// The cast that a partial conversion leaves.
+pub const CAST: &str = "builtin.unrealized_conversion_cast";
+
+/// The one type that stands for another.
+fn convert_type(converter: &TypeConverter<'_>, ty: Type) -> Result<Type, Declined> {
+    // The text is made only where the pattern declines.
+    converter.convert_to_one(ty).ok_or_else(|| Declined::no_match(format!("type {ty} has no counterpart")))
+}
+
+/// Gives a new op what users attached to the old one.
+fn copy_discardable_attrs(rw: &mut ConversionRewriter, from: Op, to: Op) {
+    for (name, value) in from.discardable_attrs() {
+        rw.set_attr(to, name, value);
+    }
+}
+
+/// An attribute from text that is known to be right.
+fn parse_attr(cx: Context, text: &str) -> Attr {
+    Attr::parse(cx, text).expect("an attribute of a loaded dialect")
+}
+
+/// `!llvm.struct<(..)>` of these types; the only one itself.
+fn pack(cx: Context, types: &[Type]) -> Type {
+    if let [one] = types {
+        return *one;
+    }
+    Type::parse(cx, &format!("!llvm.struct<({})>", join(types))).expect("fields of converted types")
+}
+
+fn join(types: &[Type]) -> String {
+    types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ")
+}

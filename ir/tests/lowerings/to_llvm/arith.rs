@@ -1,0 +1,269 @@
+//! `arith` to the LLVM dialect.
+
+use super::{ConversionPattern, Declined, convert_type, copy_discardable_attrs, parse_attr};
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, PatternSet, TypeConverter};
+use monopour_ir::{Attr, Context, Op, OpSpec, Type};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Which attribute an op hands on, under another name or in another dialect.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Carry {
+    Nothing,
+    Overflow,
+    FastMath,
+    /// Under the same name, where it is there.
+    Same(&'static str),
+}
+
+/// Ops of one result of their operands' type, operand for operand.
+const BINARY: &[(&str, &str, Carry)] = &[
+    ("arith.addi", "llvm.add", Carry::Overflow),
+    ("arith.subi", "llvm.sub", Carry::Overflow),
+    ("arith.muli", "llvm.mul", Carry::Overflow),
+    ("arith.shli", "llvm.shl", Carry::Overflow),
+    ("arith.divsi", "llvm.sdiv", Carry::Same("isExact")),
+    ("arith.divui", "llvm.udiv", Carry::Same("isExact")),
+    ("arith.shrsi", "llvm.ashr", Carry::Same("isExact")),
+    ("arith.shrui", "llvm.lshr", Carry::Same("isExact")),
+    ("arith.remsi", "llvm.srem", Carry::Nothing),
+    ("arith.remui", "llvm.urem", Carry::Nothing),
+    ("arith.andi", "llvm.and", Carry::Nothing),
+    ("arith.ori", "llvm.or", Carry::Nothing),
+    ("arith.xori", "llvm.xor", Carry::Nothing),
+    ("arith.maxsi", "llvm.intr.smax", Carry::Nothing),
+    ("arith.minsi", "llvm.intr.smin", Carry::Nothing),
+    ("arith.maxui", "llvm.intr.umax", Carry::Nothing),
+    ("arith.minui", "llvm.intr.umin", Carry::Nothing),
+    ("arith.addf", "llvm.fadd", Carry::FastMath),
+    ("arith.subf", "llvm.fsub", Carry::FastMath),
+    ("arith.mulf", "llvm.fmul", Carry::FastMath),
+    ("arith.divf", "llvm.fdiv", Carry::FastMath),
+    ("arith.remf", "llvm.frem", Carry::FastMath),
+    ("arith.negf", "llvm.fneg", Carry::FastMath),
+    ("arith.maximumf", "llvm.intr.maximum", Carry::FastMath),
+    ("arith.minimumf", "llvm.intr.minimum", Carry::FastMath),
+    ("arith.maxnumf", "llvm.intr.maxnum", Carry::FastMath),
+    ("arith.minnumf", "llvm.intr.minnum", Carry::FastMath),
+];
+
+/// Ops whose result has a type of its own.
+const CAST: &[(&str, &str, Carry)] = &[
+    ("arith.extsi", "llvm.sext", Carry::Nothing),
+    ("arith.extui", "llvm.zext", Carry::Nothing),
+    ("arith.trunci", "llvm.trunc", Carry::Overflow),
+    // The LLVM ops have no such flags: they stay as the attributes that they were.
+    ("arith.extf", "llvm.fpext", Carry::Same("fastmath")),
+    ("arith.truncf", "llvm.fptrunc", Carry::Same("fastmath")),
+    ("arith.sitofp", "llvm.sitofp", Carry::Nothing),
+    ("arith.uitofp", "llvm.uitofp", Carry::Nothing),
+    ("arith.fptosi", "llvm.fptosi", Carry::Nothing),
+    ("arith.fptoui", "llvm.fptoui", Carry::Nothing),
+    ("arith.bitcast", "llvm.bitcast", Carry::Nothing),
+];
+
+/// The attributes of `arith` as those of the LLVM dialect, looked up by identity.
+struct Flags {
+    /// The first says nothing, which is the default and is not set.
+    overflow: [(Attr, Attr); 4],
+    fast_math_none: Attr,
+    fast_math: RefCell<Vec<(Attr, Attr)>>,
+}
+
+impl Flags {
+    fn new(cx: Context) -> Self {
+        let i32_ty = Type::integer(cx, 32);
+        let entry = |text, bits| (parse_attr(cx, text), Attr::int(i32_ty, bits));
+        let overflow = [
+            entry("#arith.overflow<none>", 0),
+            entry("#arith.overflow<nsw>", 1),
+            entry("#arith.overflow<nuw>", 2),
+            entry("#arith.overflow<nsw, nuw>", 3),
+        ];
+        let fast_math_none = parse_attr(cx, "#arith.fastmath<none>");
+        Self { overflow, fast_math_none, fast_math: RefCell::default() }
+    }
+    /// What to set on the new op, if that is not the default.
+    fn overflow(&self, op: Op) -> Option<Attr> {
+        let flags = op.attr("overflowFlags")?;
+        self.overflow[1..].iter().find(|entry| entry.0 == flags).map(|entry| entry.1)
+    }
+    /// As [`Self::overflow`].
+    fn fast_math(&self, op: Op) -> Option<Attr> {
+        let flags = op.attr("fastmath").filter(|flags| *flags != self.fast_math_none)?;
+        let mut known = self.fast_math.borrow_mut();
+        if let Some(entry) = known.iter().find(|entry| entry.0 == flags) {
+            return Some(entry.1);
+        }
+        // Once per combination: the flags have the same names in both dialects.
+        let same = parse_attr(op.context(), &flags.to_string().replace("#arith", "#llvm"));
+        known.push((flags, same));
+        Some(same)
+    }
+}
+
+/// One op for another.
+struct OneToOne<'p> {
+    from: &'static str,
+    to: &'static str,
+    carry: Carry,
+    flags: Rc<Flags>,
+    /// Where the result does not have the type of the first operand.
+    converter: Option<&'p TypeConverter<'p>>,
+}
+
+impl ConversionPattern for OneToOne<'_> {
+    fn root(&self) -> &str {
+        self.from
+    }
+    fn name(&self) -> String {
+        format!("{} to {}", self.from, self.to)
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+        let ty = match self.converter {
+            None => adaptor.operand(0).ty(),
+            Some(converter) => convert_type(converter, op.result(0).ty())?,
+        };
+        if self.from == "arith.truncf" && op.attr("roundingmode").is_some() {
+            return Err(Declined::no_match("a rounding mode needs a constrained intrinsic"));
+        }
+        let new = rw.create(OpSpec::new(self.to, op.location()).operands(adaptor.operands()).results(&[ty]))?;
+        match self.carry {
+            Carry::Nothing => {}
+            Carry::Overflow => {
+                if let Some(value) = self.flags.overflow(op) {
+                    rw.set_property(new, "overflowFlags", value)?;
+                }
+            }
+            Carry::FastMath => set_fast_math(&self.flags, rw, op, new),
+            Carry::Same(name) => {
+                if let Some(value) = op.attr(name) {
+                    rw.set_attr(new, name, value);
+                }
+            }
+        }
+        copy_discardable_attrs(rw, op, new);
+        rw.replace_op(op, &[new.result(0)]);
+        Ok(())
+    }
+}
+
+fn set_fast_math(flags: &Flags, rw: &mut ConversionRewriter, from: Op, to: Op) {
+    if let Some(value) = flags.fast_math(from) {
+        rw.set_attr(to, "fastmathFlags", value);
+    }
+}
+
+/// Adds the patterns of `arith`.
+pub fn add_arith<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConverter<'p>) {
+    let flags = Rc::new(Flags::new(cx));
+    for &(from, to, carry) in BINARY {
+        set.add(OneToOne { from, to, carry, flags: flags.clone(), converter: None });
+    }
+    for &(from, to, carry) in CAST {
+        set.add(OneToOne { from, to, carry, flags: flags.clone(), converter: Some(converter) });
+    }
+    add_constant(set, converter);
+    add_select(set, flags.clone());
+    add_compare(set, flags);
+    add_index_casts(set, converter);
+    add_extended(set, cx);
+}
+
+fn add_constant<'p>(set: &mut PatternSet<'p>, converter: &'p TypeConverter<'p>) {
+    set.add_fn("arith.constant", move |op, _, rw| {
+        let ty = convert_type(converter, op.result(0).ty())?;
+        let value = op.attr("value").expect("arith.constant has a value: verified");
+        let new = rw.create(OpSpec::new("llvm.mlir.constant", op.location()).results(&[ty]))?;
+        rw.set_attr(new, "value", value);
+        copy_discardable_attrs(rw, op, new);
+        rw.replace_op(op, &[new.result(0)]);
+        Ok(())
+    });
+}
+
+fn add_select(set: &mut PatternSet<'_>, flags: Rc<Flags>) {
+    set.add_fn("arith.select", move |op, adaptor, rw| {
+        let ty = adaptor.operand(1).ty();
+        let new = rw.create(OpSpec::new("llvm.select", op.location()).operands(adaptor.operands()).results(&[ty]))?;
+        set_fast_math(&flags, rw, op, new);
+        copy_discardable_attrs(rw, op, new);
+        rw.replace_op(op, &[new.result(0)]);
+        Ok(())
+    });
+}
+
+/// The predicates have the same numbers in both dialects.
+fn add_compare(set: &mut PatternSet<'_>, flags: Rc<Flags>) {
+    for (from, to) in [("arith.cmpi", "llvm.icmp"), ("arith.cmpf", "llvm.fcmp")] {
+        let flags = flags.clone();
+        set.add_fn(from, move |op, adaptor, rw| {
+            let ty = op.result(0).ty();
+            let new = rw.create(OpSpec::new(to, op.location()).operands(adaptor.operands()).results(&[ty]))?;
+            rw.set_attr(new, "predicate", op.attr("predicate").expect("a comparison has a predicate: verified"));
+            if to == "llvm.fcmp" {
+                set_fast_math(&flags, rw, op, new);
+            }
+            copy_discardable_attrs(rw, op, new);
+            rw.replace_op(op, &[new.result(0)]);
+            Ok(())
+        });
+    }
+}
+
+/// The value itself where `index` is as wide.
+fn add_index_casts<'p>(set: &mut PatternSet<'p>, converter: &'p TypeConverter<'p>) {
+    for (from, extend) in [("arith.index_cast", "llvm.sext"), ("arith.index_castui", "llvm.zext")] {
+        set.add_fn(from, move |op, adaptor, rw| {
+            let (value, ty) = (adaptor.operand(0), convert_type(converter, op.result(0).ty())?);
+            let (Some(old), Some(new)) = (value.ty().element().integer_width(), ty.element().integer_width()) else {
+                return Err(Declined::no_match("not a cast of integers"));
+            };
+            if old == new {
+                rw.replace_op(op, &[value]);
+                return Ok(());
+            }
+            let name = if old < new { extend } else { "llvm.trunc" };
+            let cast = rw.create(OpSpec::new(name, op.location()).operands(&[value]).results(&[ty]))?;
+            rw.replace_op(op, &[cast.result(0)]);
+            Ok(())
+        });
+    }
+}
+
+/// Additions and multiplications that keep all bits.
+fn add_extended(set: &mut PatternSet<'_>, cx: Context) {
+    set.add_fn("arith.addui_extended", move |op, adaptor, rw| {
+        let (sum, carry) = (adaptor.operand(0).ty(), op.result(1).ty());
+        let ty = super::pack(cx, &[sum, carry]);
+        let spec = OpSpec::new("llvm.intr.uadd.with.overflow", op.location());
+        let both = rw.create(spec.operands(adaptor.operands()).results(&[ty]))?.result(0);
+        let values = super::func::unpack(rw, both, &[sum, carry], op)?;
+        rw.replace_op(op, &values);
+        Ok(())
+    });
+    for (from, extend) in [("arith.mulsi_extended", "llvm.sext"), ("arith.mului_extended", "llvm.zext")] {
+        set.add_fn(from, move |op, adaptor, rw| {
+            let ty = adaptor.operand(0).ty();
+            let width = ty.integer_width().ok_or_else(|| Declined::no_match("not a scalar"))?;
+            let wide = Type::integer(cx, 2 * width);
+            let mut make = |name, operands: &[_], ty| -> Result<_, Declined> {
+                let new = rw.create(OpSpec::new(name, op.location()).operands(operands).results(&[ty]))?;
+                Ok(new.result(0))
+            };
+            let (lhs, rhs) = (make(extend, &[adaptor.operand(0)], wide)?, make(extend, &[adaptor.operand(1)], wide)?);
+            let product = make("llvm.mul", &[lhs, rhs], wide)?;
+            let low = make("llvm.trunc", &[product], ty)?;
+            let distance = rw.create(OpSpec::new("llvm.mlir.constant", op.location()).results(&[wide]))?;
+            rw.set_attr(distance, "value", Attr::int(wide, i64::from(width)));
+            let mut make = |name, operands: &[_], ty| -> Result<_, Declined> {
+                let new = rw.create(OpSpec::new(name, op.location()).operands(operands).results(&[ty]))?;
+                Ok(new.result(0))
+            };
+            let shifted = make("llvm.lshr", &[product, distance.result(0)], wide)?;
+            let high = make("llvm.trunc", &[shifted], ty)?;
+            rw.replace_op(op, &[low, high]);
+            Ok(())
+        });
+    }
+}

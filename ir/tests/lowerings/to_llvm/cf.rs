@@ -1,0 +1,166 @@
+//! `cf` to the LLVM dialect. A branch converts the blocks that it goes to, where nothing did before.
+
+use super::{copy_discardable_attrs, parse_attr};
+use monopour_ir::conversion::{ConversionRewriter, Declined, PatternSet, TypeConverter};
+use monopour_ir::{Attr, Block, Context, InsertionPoint, Op, OpSpec, Type, Value};
+
+/// Adds the patterns of `cf`.
+pub fn add_cf<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConverter<'p>) {
+    for (from, to) in [("cf.br", "llvm.br"), ("cf.cond_br", "llvm.cond_br"), ("cf.switch", "llvm.switch")] {
+        set.add_fn(from, move |op, adaptor, rw| {
+            let successors = op.successors();
+            for block in &successors {
+                convert_signature(rw, *block, converter)?;
+            }
+            let attrs = if from == "cf.br" { vec![] } else { op.attrs() };
+            let mut spec = OpSpec::new(to, op.location()).operands(adaptor.operands());
+            for block in &successors {
+                spec = spec.successor(*block);
+            }
+            // The attributes have the same names.
+            for (name, value) in &attrs {
+                spec = spec.attr(name, *value);
+            }
+            let new = rw.create(spec)?;
+            if from == "cf.br" {
+                copy_discardable_attrs(rw, op, new);
+            }
+            rw.erase(op);
+            Ok(())
+        });
+    }
+    let lowering = Assert::new(cx);
+    set.add_fn("cf.assert", move |op, adaptor, rw| lowering.convert(op, adaptor.operand(0), rw));
+}
+
+fn convert_signature(rw: &mut ConversionRewriter, block: Block, converter: &TypeConverter<'_>) -> Result<(), Declined> {
+    if (0..block.num_args()).all(|i| converter.is_legal_value(block.arg(i))) {
+        return Ok(());
+    }
+    let mut types = Vec::with_capacity(block.num_args());
+    for arg in block.args() {
+        let Some(to) = converter.convert_value(arg) else {
+            return Err(Declined::no_match(format!(
+                "a block argument has type {}, which has no counterpart",
+                arg.ty()
+            )));
+        };
+        types.push(to.to_vec());
+    }
+    rw.convert_block_signature(block, &types)
+}
+
+/// `cf.assert`: a branch to a block at the end that prints the message and aborts.
+struct Assert {
+    cx: Context,
+    pointer: Type,
+    private: Attr,
+    external: Attr,
+    puts: Attr,
+    abort: Attr,
+    no_bundles: Attr,
+}
+
+impl Assert {
+    fn new(cx: Context) -> Self {
+        let function = |text| Attr::ty(Type::parse(cx, text).expect("the LLVM dialect is loaded"));
+        Self {
+            cx,
+            pointer: Type::parse(cx, "!llvm.ptr").expect("the LLVM dialect is loaded"),
+            private: parse_attr(cx, "#llvm.linkage<private>"),
+            external: parse_attr(cx, "#llvm.linkage<external>"),
+            puts: function("!llvm.func<void (ptr)>"),
+            abort: function("!llvm.func<void ()>"),
+            no_bundles: Attr::dense_i32(cx, &[]),
+        }
+    }
+
+    fn convert(&self, op: Op, condition: Value, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+        let module = op.ancestor("builtin.module").ok_or_else(|| Declined::no_match("not in a module"))?;
+        let symbols = module.body().expect("a module has a body");
+        let message = op.attr("msg").expect("cf.assert has a message: verified");
+        let block = op.block().expect("cf.assert is in a block");
+        let after = rw.split_block(op);
+        let failure = Block::new(&[]);
+        block.region().expect("the block is in a region").append(failure);
+        rw.set_point(InsertionPoint::End(block));
+        let branch = OpSpec::new("llvm.cond_br", op.location()).operands(&[condition]).successor(after);
+        let segments = Attr::dense_i32(self.cx, &[1, 0, 0]);
+        rw.create(branch.successor(failure).attr("operandSegmentSizes", segments))?;
+        let name = self.global(message.as_string().unwrap_or_default(), symbols, op, rw)?;
+        self.declare("puts", self.puts, symbols, op, rw)?;
+        self.declare("abort", self.abort, symbols, op, rw)?;
+        rw.set_point(InsertionPoint::End(failure));
+        self.fail(&name, message.as_string().map_or(0, str::len) + 1, op, rw)?;
+        rw.erase(op);
+        Ok(())
+    }
+
+    /// The message, with a zero at the end.
+    fn global(&self, text: &str, symbols: Block, op: Op, rw: &mut ConversionRewriter) -> Result<String, Declined> {
+        let taken = |name: &str| symbol(symbols, name).is_some();
+        let mut names = std::iter::once("assert_msg".to_owned()).chain((0..).map(|i| format!("assert_msg_{i}")));
+        let name = names.find(|name| !taken(name)).expect("some name is free");
+        let bytes: Vec<String> = text.bytes().chain([0]).map(|byte| byte.cast_signed().to_string()).collect();
+        let value = format!("dense<[{}]> : tensor<{}xi8>", bytes.join(", "), bytes.len());
+        let ty = Type::parse(self.cx, &format!("!llvm.array<{} x i8>", bytes.len())).expect("an array of bytes");
+        let spec = OpSpec::new("llvm.mlir.global", op.location())
+            .region(monopour_ir::Region::new())
+            .attr("sym_name", Attr::string(self.cx, &name))
+            .attr("global_type", Attr::ty(ty))
+            .attr("value", parse_attr(self.cx, &value))
+            .attr("linkage", self.private)
+            .attr("addr_space", Attr::int(Type::integer(self.cx, 32), 0))
+            .attr("constant", Attr::unit(self.cx));
+        rw.set_point(InsertionPoint::Start(symbols));
+        rw.create(spec)?;
+        Ok(name)
+    }
+
+    /// Declares a function of the C library, once.
+    fn declare(
+        &self,
+        name: &str,
+        ty: Attr,
+        symbols: Block,
+        op: Op,
+        rw: &mut ConversionRewriter,
+    ) -> Result<(), Declined> {
+        if symbol(symbols, name).is_some() {
+            return Ok(());
+        }
+        let spec = OpSpec::new("llvm.func", op.location())
+            .region(monopour_ir::Region::new())
+            .attr("sym_name", Attr::string(self.cx, name))
+            .attr("function_type", ty)
+            .attr("linkage", self.external);
+        rw.set_point(InsertionPoint::Start(symbols));
+        rw.create(spec)?;
+        Ok(())
+    }
+
+    fn fail(&self, name: &str, length: usize, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+        let array = Type::parse(self.cx, &format!("!llvm.array<{length} x i8>")).expect("an array of bytes");
+        let spec = OpSpec::new("llvm.mlir.addressof", op.location()).results(&[self.pointer]);
+        let global = rw.create(spec.attr("global_name", Attr::symbol(self.cx, name)))?.result(0);
+        let spec = OpSpec::new("llvm.getelementptr", op.location()).operands(&[global]).results(&[self.pointer]);
+        let first = spec.attr("elem_type", Attr::ty(array)).attr("rawConstantIndices", Attr::dense_i32(self.cx, &[0]));
+        let text = rw.create(first)?.result(0);
+        for (callee, operands) in [("puts", &[text][..]), ("abort", &[])] {
+            let count = i32::from(!operands.is_empty());
+            let spec = OpSpec::new("llvm.call", op.location())
+                .operands(operands)
+                .attr("callee", Attr::symbol(self.cx, callee))
+                .attr("operandSegmentSizes", Attr::dense_i32(self.cx, &[count, 0]))
+                .attr("op_bundle_sizes", self.no_bundles);
+            rw.create(spec)?;
+        }
+        rw.create(OpSpec::new("llvm.unreachable", op.location()))?;
+        Ok(())
+    }
+}
+
+/// The op of this name in a module.
+fn symbol(symbols: Block, name: &str) -> Option<Op> {
+    symbols.ops().into_iter().find(|op| op.attr("sym_name").is_some_and(|a| a.as_string() == Some(name)))
+}
