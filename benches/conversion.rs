@@ -75,7 +75,9 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
     out.line("# Dialect conversion: time and memory beside upstream's");
     out.line("");
     out.line("Written by `cargo bench -p monopour-ir --bench conversion -- --full --write FILE`:");
-    out.line("CPU seconds of the conversion alone, MiB that it takes at most beyond the module; medians of three processes.");
+    out.line(
+        "CPU seconds of the conversion alone, MiB that it takes at most beyond the module; medians of three processes.",
+    );
     out.line("Upstream: `convert-to-llvm` and `convert-scf-to-cf` of LLVM 22.1.8, with and without `allow-pattern-rollback`.");
     out.place_and_date();
     out.line("| shape | ops | ours s | no rollback s | ours / no rollback | rollback s | ours / rollback | on a clone s | ours MiB | no rollback MiB | rollback MiB | clone MiB |");
@@ -235,7 +237,8 @@ fn mixed_arithmetic(emit: &mut Emit<'_>, ops: usize) -> Value {
     let mut x = emit.op("arith.sitofp", &[n], &[f32_ty]).result(0);
     for k in 0..ops / 8 {
         i = emit.binary("arith.addi", i, i);
-        let constant = emit.builder.constant(Attr::int(i32_ty, k as i64), i32_ty, monopour_ir::Location::unknown(emit.cx));
+        let constant =
+            emit.builder.constant(Attr::int(i32_ty, k as i64), i32_ty, monopour_ir::Location::unknown(emit.cx));
         n = emit.binary("arith.muli", n, constant);
         x = emit.binary("arith.mulf", x, x);
         x = emit.binary("arith.addf", x, x);

@@ -29,7 +29,8 @@ impl Output {
     }
     /// When, on which machine, and how busy it was.
     pub fn place_and_date(&mut self) {
-        let date = Command::new("date").arg("+%F").output().map(|run| String::from_utf8_lossy(&run.stdout).trim().to_owned());
+        let date =
+            Command::new("date").arg("+%F").output().map(|run| String::from_utf8_lossy(&run.stdout).trim().to_owned());
         let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = cpus.lines().find_map(|l| l.strip_prefix("model name")?.split_once(':')).map_or("unknown", |m| m.1);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -180,6 +180,10 @@ impl Casts {
         op
     }
     fn count(&mut self, op: Op) {
+        // It may lie where a cast of the input lay that is gone.
+        if !self.foreign.is_empty() {
+            self.foreign.remove(&op);
+        }
         // It may never be used.
         self.released.push(op);
         self.created += 1;

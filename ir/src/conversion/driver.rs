@@ -445,8 +445,7 @@ impl<'a, 'o> Driver<'a, 'o> {
         if self.is_observed || self.options.after_each_pattern.is_some() {
             let pattern = self.patterns.get(application.pattern).name();
             let live_casts = self.rw.state().casts.live();
-            let event =
-                PatternEvent { pattern: &pattern, op_name: application.op_name, root: self.root, live_casts };
+            let event = PatternEvent { pattern: &pattern, op_name: application.op_name, root: self.root, live_casts };
             if let Some(hook) = &mut self.options.after_each_pattern {
                 hook(&event);
             }

@@ -1,6 +1,6 @@
 //! Block arguments that change their types while casts of them are there.
 
-use super::{check, parse};
+use super::{check, parse, rename};
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, TypeConversion, TypeConverter};
 use monopour_ir::{Attr, OpSpec, Type};
 
@@ -90,6 +90,58 @@ module {
     \"t.use\"(%3) : (index) -> ()
     llvm.br ^bb1(%2 : i64)
   }
+}
+"
+    );
+}
+
+#[test]
+fn a_cast_made_where_one_of_the_input_was_erased_is_the_drivers() {
+    // Each cast of the input is replaced, by a cast of the driver's for `t.keep`: often one at the address of an earlier one.
+    let uses = "  %c = builtin.unrealized_conversion_cast %a : i64 to index\n  \"t.keep\"(%c) : (index) -> ()\n  \"t.use\"(%c) : (index) -> ()\n";
+    let text: String = (0..50).map(|i| format!("func.func @f{i}(%a: i64) {{\n{uses}  return\n}}\n")).collect();
+    let module = parse(&text);
+    let mut converter = TypeConverter::new();
+    converter.keep_others();
+    converter.add(|ty| ty.is_index().then(|| TypeConversion::one(Type::integer(ty.context(), 64))));
+    let mut target = ConversionTarget::new();
+    target.illegal_op("builtin.unrealized_conversion_cast").illegal_op("t.use");
+    let mut patterns = PatternSet::with_converter(&converter);
+    patterns.add_fn("builtin.unrealized_conversion_cast", |op, adaptor, rw| {
+        rw.replace_op(op, &[adaptor.operand(0)]);
+        Ok(())
+    });
+    patterns.add(rename("t.use", "t.used"));
+    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    let used = module.op().find_all("t.used");
+    assert!(used.len() == 50 && used.iter().all(|op| op.operand(0).as_block_arg().is_some()), "{}", module.op());
+}
+
+#[test]
+fn a_cast_that_a_pattern_makes_is_an_op_like_any_other() {
+    let module = parse("\"t.a\"() : () -> ()\n");
+    let mut target = ConversionTarget::new();
+    target.illegal_op("t.a").illegal_op("t.b");
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("t.a", |op, _, rw| {
+        let (wide, index) = (Type::integer(op.context(), 64), Type::index(op.context()));
+        let def = rw.create(OpSpec::new("t.def", op.location()).results(&[wide, wide]))?;
+        let cast = OpSpec::new("builtin.unrealized_conversion_cast", op.location());
+        let both = rw.create(cast.operands(&def.results()).results(&[index]))?;
+        rw.create(OpSpec::new("t.b", op.location()).operands(&both.results()))?;
+        rw.erase(op);
+        Ok(())
+    });
+    patterns.add(rename("t.b", "t.c"));
+    let stats = check(&module, &target, &patterns, Mode::Full).expect("converts");
+    assert_eq!((stats.casts_created, stats.casts_left), (0, 0));
+    assert_eq!(
+        module.op().to_string(),
+        "\
+module {
+  %0:2 = \"t.def\"() : () -> (i64, i64)
+  %1 = unrealized_conversion_cast %0#0, %0#1 : i64, i64 to index
+  \"t.c\"(%1) : (index) -> ()
 }
 "
     );

@@ -2,4 +2,5 @@
 
 #![allow(dead_code, reason = "each user takes a part")]
 
+pub mod scf_to_cf;
 pub mod to_llvm;

@@ -14,6 +14,8 @@ enum Carry {
     FastMath,
     /// Under the same name, where it is there.
     Same(&'static str),
+    /// As `Same`; refused with a rounding mode.
+    SameUnlessRounded(&'static str),
 }
 
 /// Ops of one result of their operands' type, operand for operand.
@@ -54,7 +56,7 @@ const CAST: &[(&str, &str, Carry)] = &[
     ("arith.trunci", "llvm.trunc", Carry::Overflow),
     // The LLVM ops have no such flags: they stay as the attributes that they were.
     ("arith.extf", "llvm.fpext", Carry::Same("fastmath")),
-    ("arith.truncf", "llvm.fptrunc", Carry::Same("fastmath")),
+    ("arith.truncf", "llvm.fptrunc", Carry::SameUnlessRounded("fastmath")),
     ("arith.sitofp", "llvm.sitofp", Carry::Nothing),
     ("arith.uitofp", "llvm.uitofp", Carry::Nothing),
     ("arith.fptosi", "llvm.fptosi", Carry::Nothing),
@@ -124,7 +126,7 @@ impl ConversionPattern for OneToOne<'_> {
             None => adaptor.operand(0).ty(),
             Some(converter) => convert_type(converter, op.result(0).ty())?,
         };
-        if self.from == "arith.truncf" && op.attr("roundingmode").is_some() {
+        if matches!(self.carry, Carry::SameUnlessRounded(_)) && op.attr("roundingmode").is_some() {
             return Err(Declined::no_match("a rounding mode needs a constrained intrinsic"));
         }
         let new = rw.create(OpSpec::new(self.to, op.location()).operands(adaptor.operands()).results(&[ty]))?;
@@ -136,7 +138,7 @@ impl ConversionPattern for OneToOne<'_> {
                 }
             }
             Carry::FastMath => set_fast_math(&self.flags, rw, op, new),
-            Carry::Same(name) => {
+            Carry::Same(name) | Carry::SameUnlessRounded(name) => {
                 if let Some(value) = op.attr(name) {
                     rw.set_attr(new, name, value);
                 }
@@ -204,7 +206,6 @@ fn add_compare(set: &mut PatternSet<'_>, flags: Rc<Flags>) {
             if to == "llvm.fcmp" {
                 set_fast_math(&flags, rw, op, new);
             }
-            copy_discardable_attrs(rw, op, new);
             rw.replace_op(op, &[new.result(0)]);
             Ok(())
         });

@@ -1,0 +1,315 @@
+//! Structured control flow of `scf` to blocks and branches of `cf`.
+//!
+//! ```text
+//! %r = scf.for %i = %lb to %ub step %st                 cf.br ^head(%lb, %x : index, f32)
+//!     iter_args(%a = %x) -> (f32) {                    ^head(%i: index, %a: f32):
+//!   ..                                                   %p = arith.cmpi slt, %i, %ub : index
+//!   scf.yield %b : f32                         ==>       cf.cond_br %p, ^body, ^rest
+//! }                                                    ^body:
+//! ..                                                     ..
+//!                                                        %n = arith.addi %i, %st : index
+//!                                                        cf.br ^head(%n, %b : index, f32)
+//!                                                      ^rest:
+//!                                                        ..
+//! ```
+//!
+//! Operands are read in their original types: what comes of the blocks' types is for the patterns of `cf` to say.
+//! `scf.parallel` becomes a nest of `scf.for` first. Limits: no `scf.forall`.
+
+use monopour_ir::conversion::{
+    ConversionRewriter, ConversionStats, ConversionTarget, Declined, Mode, PatternSet, convert as run,
+};
+use monopour_ir::{Attr, Block, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Type, Value};
+
+/// All patterns.
+pub fn patterns() -> PatternSet<'static> {
+    let mut set = PatternSet::new();
+    add_patterns(&mut set);
+    set
+}
+
+/// Adds the patterns to others.
+pub fn add_patterns(set: &mut PatternSet<'_>) {
+    set.add_fn("scf.for", |op, _, rw| convert_for(op, rw));
+    set.add_fn("scf.if", |op, _, rw| convert_if(op, rw));
+    set.add_fn("scf.while", |op, _, rw| convert_while(op, rw));
+    set.add_fn("scf.index_switch", |op, _, rw| convert_index_switch(op, rw));
+    set.add_fn("scf.execute_region", |op, _, rw| convert_execute_region(op, rw));
+    set.add_fn("scf.parallel", |op, _, rw| convert_parallel(op, rw));
+}
+
+/// Nothing of `scf` may remain.
+pub fn target() -> ConversionTarget<'static> {
+    let mut target = ConversionTarget::new();
+    target.illegal_dialect("scf");
+    target
+}
+
+/// Converts a module in place, fully.
+pub fn convert(module: Op) -> Result<ConversionStats, Diagnostics> {
+    run(module, &target(), &patterns(), Mode::Full)
+}
+
+/// The last op of a region, which hands over what the region computes.
+fn end_of(region: Region) -> Op {
+    let last = *region.blocks().last().expect("the region has a block: verified");
+    last.terminator().expect("a block of scf ends in a terminator: verified")
+}
+
+/// Splits the block at the op: the op comes first in the block that is returned.
+fn split_at(op: Op, rw: &mut ConversionRewriter) -> (Block, Block) {
+    (op.block().expect("the op is in a block"), rw.split_block(op))
+}
+
+fn branch(
+    rw: &mut ConversionRewriter,
+    at: InsertionPoint,
+    to: Block,
+    values: &[Value],
+    loc: Location,
+) -> Result<Op, Declined> {
+    rw.set_point(at);
+    Ok(rw.create(OpSpec::new("cf.br", loc).operands(values).successor(to))?)
+}
+
+/// What hands over values becomes a branch that does.
+fn replace_end(rw: &mut ConversionRewriter, end: Op, to: Block) -> Result<(), Declined> {
+    branch(rw, InsertionPoint::Before(end), to, &end.operands(), end.location())?;
+    rw.erase(end);
+    Ok(())
+}
+
+/// A conditional branch; each successor with what it is handed.
+fn conditional(
+    rw: &mut ConversionRewriter,
+    condition: Value,
+    then: (Block, &[Value]),
+    other: (Block, &[Value]),
+    loc: Location,
+) -> Result<Op, Declined> {
+    let count = |values: &[Value]| i32::try_from(values.len()).expect("operands fit 32 bits");
+    let sizes = Attr::dense_i32(rw.context(), &[1, count(then.1), count(other.1)]);
+    let spec = OpSpec::new("cf.cond_br", loc).operands(&[condition]).operands(then.1).operands(other.1);
+    Ok(rw.create(spec.successor(then.0).successor(other.0).attr("operandSegmentSizes", sizes))?)
+}
+
+/// What says something of the loop to LLVM goes to the branch back.
+fn copy_loop_attrs(rw: &mut ConversionRewriter, from: Op, to: Op) {
+    for (name, value) in from.discardable_attrs() {
+        if name.starts_with("llvm.") {
+            rw.set_attr(to, name, value);
+        }
+    }
+}
+
+fn compare(
+    rw: &mut ConversionRewriter,
+    predicate: i64,
+    lhs: Value,
+    rhs: Value,
+    loc: Location,
+) -> Result<Value, Declined> {
+    let cx = rw.context();
+    let spec = OpSpec::new("arith.cmpi", loc).operands(&[lhs, rhs]).results(&[Type::integer(cx, 1)]);
+    Ok(rw.create(spec.attr("predicate", Attr::i64(cx, predicate)))?.result(0))
+}
+
+/// `slt` and `ult` of `arith.cmpi`.
+const SIGNED_LESS: i64 = 2;
+const UNSIGNED_LESS: i64 = 6;
+
+fn convert_for(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    let (operands, loc) = (op.operands(), op.location());
+    let [lower, upper, step] = operands[..3] else { unreachable!("scf.for has bounds and a step: verified") };
+    let (before, rest) = split_at(op, rw);
+    let end = end_of(op.region(0));
+    // The body's first block keeps its arguments and becomes the head; what it held follows.
+    let head = op.body().expect("scf.for has a body: verified");
+    let body = rw.split_block(head.first_op().expect("a body holds a terminator"));
+    rw.set_point(InsertionPoint::End(head));
+    let predicate = if op.attr("unsignedCmp").is_some() { UNSIGNED_LESS } else { SIGNED_LESS };
+    let goes_on = compare(rw, predicate, head.arg(0), upper, loc)?;
+    conditional(rw, goes_on, (body, &[]), (rest, &[]), loc)?;
+    rw.set_point(InsertionPoint::Before(end));
+    let add = OpSpec::new("arith.addi", loc).operands(&[head.arg(0), step]).results(&[lower.ty()]);
+    let mut next = vec![rw.create(add)?.result(0)];
+    next.extend(end.operands());
+    let back = branch(rw, InsertionPoint::Before(end), head, &next, end.location())?;
+    copy_loop_attrs(rw, op, back);
+    rw.erase(end);
+    rw.inline_region_before(op.region(0), rest);
+    let mut first = vec![lower];
+    first.extend_from_slice(&operands[3..]);
+    branch(rw, InsertionPoint::End(before), head, &first, loc)?;
+    rw.replace_op(op, &head.args()[1..]);
+    Ok(())
+}
+
+/// With results, a block of their own takes them and goes on to the rest.
+fn convert_if(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    let loc = op.location();
+    let (before, rest) = split_at(op, rw);
+    let mut join = rest;
+    if op.num_results() > 0 {
+        let args: Vec<_> = op.results().iter().map(|r| (r.ty(), loc)).collect();
+        join = rw.create_block_before(rest, &args);
+        branch(rw, InsertionPoint::End(join), rest, &[], loc)?;
+    }
+    let (then_region, else_region) = (op.region(0), op.region(1));
+    let then = then_region.entry().expect("scf.if has a then block: verified");
+    let other = else_region.entry().unwrap_or(join);
+    replace_end(rw, end_of(then_region), join)?;
+    if other != join {
+        replace_end(rw, end_of(else_region), join)?;
+    }
+    rw.inline_region_before(then_region, join);
+    rw.inline_region_before(else_region, join);
+    rw.set_point(InsertionPoint::End(before));
+    conditional(rw, op.operand(0), (then, &[]), (other, &[]), loc)?;
+    let values = if join == rest { vec![] } else { join.args() };
+    rw.replace_op(op, &values);
+    Ok(())
+}
+
+fn convert_while(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    let loc = op.location();
+    let (block, rest) = split_at(op, rw);
+    let (before_region, after_region) = (op.region(0), op.region(1));
+    let before = before_region.entry().expect("scf.while has a before block: verified");
+    let after = after_region.entry().expect("scf.while has an after block: verified");
+    let condition = end_of(before_region);
+    let (goes_on, values) = (condition.operand(0), condition.operands()[1..].to_vec());
+    // Where the second region only hands on what it gets, there is no block for it.
+    let is_do_while = after.first_op().is_some_and(|first| first.is_terminator() && first.operands() == after.args());
+    let mut back_to = before;
+    if !is_do_while {
+        let end = end_of(after_region);
+        let back = branch(rw, InsertionPoint::Before(end), before, &end.operands(), end.location())?;
+        copy_loop_attrs(rw, op, back);
+        rw.erase(end);
+        back_to = after;
+    }
+    rw.set_point(InsertionPoint::Before(condition));
+    let leave = conditional(rw, goes_on, (back_to, &values), (rest, &[]), condition.location())?;
+    rw.erase(condition);
+    if is_do_while {
+        copy_loop_attrs(rw, op, leave);
+    }
+    rw.inline_region_before(before_region, rest);
+    if !is_do_while {
+        rw.inline_region_before(after_region, rest);
+    }
+    branch(rw, InsertionPoint::End(block), before, &op.operands(), loc)?;
+    rw.replace_op(op, &values);
+    Ok(())
+}
+
+fn convert_index_switch(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    let (cx, loc) = (rw.context(), op.location());
+    let cases = op.attr("cases").and_then(|cases| cases.as_ints()).expect("scf.index_switch has cases: verified");
+    if cases.iter().any(|case| i32::try_from(*case).is_err()) {
+        return Err(Declined::no_match("a case does not fit the 32 bits of cf.switch"));
+    }
+    let (before, rest) = split_at(op, rw);
+    let results: Vec<Value> = op.results().iter().map(|r| rw.add_block_arg(rest, r.ty(), loc)).collect();
+    let regions = op.regions();
+    let mut blocks = Vec::with_capacity(regions.len());
+    // The default region is the first, its block the last, and the first successor.
+    for region in regions[1..].iter().chain(&regions[..1]) {
+        blocks.push(region.entry().expect("every case has a block: verified"));
+        replace_end(rw, end_of(*region), rest)?;
+        rw.inline_region_before(*region, rest);
+    }
+    rw.set_point(InsertionPoint::End(before));
+    let flag_ty = Type::integer(cx, 32);
+    let flag = OpSpec::new("arith.index_cast", loc).operands(&[op.operand(0)]).results(&[flag_ty]);
+    let flag = rw.create(flag)?.result(0);
+    let mut spec = OpSpec::new("cf.switch", loc).operands(&[flag]).successor(blocks[cases.len()]);
+    for block in &blocks[..cases.len()] {
+        spec = spec.successor(*block);
+    }
+    if !cases.is_empty() {
+        spec = spec.attr("case_values", case_values(cx, &cases));
+    }
+    spec = spec.attr("case_operand_segments", Attr::dense_i32(cx, &vec![0; cases.len()]));
+    rw.create(spec.attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0])))?;
+    rw.replace_op(op, &results);
+    Ok(())
+}
+
+fn case_values(cx: Context, cases: &[i64]) -> Attr {
+    let list: Vec<String> = cases.iter().map(i64::to_string).collect();
+    let text = format!("dense<[{}]> : vector<{}xi32>", list.join(", "), cases.len());
+    Attr::parse(cx, &text).expect("integers of 32 bits")
+}
+
+fn convert_execute_region(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    let loc = op.location();
+    let (before, rest) = split_at(op, rw);
+    let results: Vec<Value> = op.results().iter().map(|r| rw.add_block_arg(rest, r.ty(), loc)).collect();
+    let entry = op.body().expect("scf.execute_region has a block: verified");
+    for block in op.region(0).blocks() {
+        if let Some(end) = block.terminator().filter(|end| end.is("scf.yield")) {
+            replace_end(rw, end, rest)?;
+        }
+    }
+    rw.inline_region_before(op.region(0), rest);
+    branch(rw, InsertionPoint::End(before), entry, &[], loc)?;
+    rw.replace_op(op, &results);
+    Ok(())
+}
+
+/// A nest of loops, one per dimension, which are converted in their turn.
+fn convert_parallel(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    let (loc, operands) = (op.location(), op.operands());
+    let body = op.body().expect("scf.parallel has a body: verified");
+    let rank = body.num_args();
+    let (bounds, mut carried) = (&operands[..3 * rank], operands[3 * rank..].to_vec());
+    let types: Vec<Type> = carried.iter().map(|value| value.ty()).collect();
+    let mut loops: Vec<Op> = Vec::with_capacity(rank);
+    for i in 0..rank {
+        let mut args = vec![(bounds[i].ty(), loc)];
+        args.extend(types.iter().map(|ty| (*ty, loc)));
+        let (region, inner) = (Region::new(), Block::new(&args));
+        region.append(inner);
+        let spec = OpSpec::new("scf.for", loc).operands(&[bounds[i], bounds[rank + i], bounds[2 * rank + i]]);
+        let made = rw.create(spec.operands(&carried).results(&types).region(region))?;
+        loops.push(made);
+        carried = inner.args()[1..].to_vec();
+        rw.replace_all_uses(body.arg(i), inner.arg(0));
+        rw.set_point(InsertionPoint::End(inner));
+    }
+    let innermost = loops[rank - 1].body().expect("just made");
+    let end = end_of(op.region(0));
+    for inner in body.ops() {
+        if inner != end {
+            rw.move_to_end(inner, innermost);
+        }
+    }
+    let mut reduced = Vec::with_capacity(types.len());
+    for (i, so_far) in carried.into_iter().enumerate() {
+        reduced.push(inline_reduction(end, i, so_far, innermost, rw));
+    }
+    for made in loops.iter().rev() {
+        rw.set_point(InsertionPoint::End(made.body().expect("just made")));
+        rw.create(OpSpec::new("scf.yield", loc).operands(&reduced))?;
+        reduced = made.results();
+    }
+    rw.replace_op(op, &reduced);
+    Ok(())
+}
+
+/// Moves the ops of a reduction to the end of a block; what it reduces to.
+fn inline_reduction(end: Op, index: usize, so_far: Value, to: Block, rw: &mut ConversionRewriter) -> Value {
+    let block = end.region(index).entry().expect("a reduction has a block: verified");
+    rw.replace_all_uses(block.arg(0), so_far);
+    rw.replace_all_uses(block.arg(1), end.operand(index));
+    let result = block.terminator().expect("a reduction returns: verified").operand(0);
+    for op in block.ops() {
+        if !op.is_terminator() {
+            rw.move_to_end(op, to);
+        }
+    }
+    // What the reduction returns may be one of its arguments, which are replaced by now.
+    result
+}
