@@ -322,8 +322,11 @@ fn a_value_that_stands_twice_for_another_may_go_again() {
         Ok(())
     });
     converts_fully(&module, &target, &patterns);
-    assert_ir(&module, r#"
+    assert_ir(
+        &module,
+        r#"
 %0 = "n.a"() : () -> index
 "t.keep"(%0) : (index) -> ()
-"#);
+"#,
+    );
 }

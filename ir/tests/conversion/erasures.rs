@@ -336,9 +336,14 @@ fn what_a_region_holds_is_not_overwritten() {
         Ok(())
     });
     patterns.add(rename("t.late", "n.late"));
-    fails_with(&module, &target(), &patterns, r#"
+    fails_with(
+        &module,
+        &target(),
+        &patterns,
+        r#"
 error[I0012]: pattern 'convert t.a' moves blocks into a region of 't.other' that is not empty, while it rewrites 't.a'
   --> test.mlir:1:1
-"#);
+"#,
+    );
     assert_eq!(module.op().find_all("t.late").len(), 1);
 }
