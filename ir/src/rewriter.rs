@@ -39,7 +39,7 @@ pub struct Rewriter {
 pub(crate) struct Watch {
     pub(crate) casts: Casts,
     /// The op around all that is converted, which hangs in no block.
-    top: Op,
+    pub(crate) top: Op,
     /// The op of the pattern that runs.
     pub(crate) root: Option<Op>,
     /// Blocks that the pattern took out of its op.
@@ -312,7 +312,10 @@ impl Rewriter {
             }
             for user in result.uses() {
                 if watch.casts.is_own(user.op) && user.op.results().iter().all(|r| r.is_unused()) {
-                    watch.casts.retire(user.op);
+                    // One that joins values may use this one twice.
+                    if user.op.block().is_some() {
+                        watch.casts.retire(user.op);
+                    }
                     continue;
                 }
                 watch.violations.push(format!("erases '{}', which '{}' still uses", op.name(), user.op.name()));
@@ -443,7 +446,13 @@ impl Rewriter {
         }
     }
     /// Moves all blocks of `from` into the empty region `to`.
+    /// A conversion pattern that would lose what `to` holds breaks its contract, and nothing moves.
     pub fn take_region(&mut self, to: Region, from: Region) {
+        if let (Some(watch), Some(lost)) = (&mut self.watch, to.entry()) {
+            let holder = lost.parent_op().map_or("no op", |op| op.name());
+            watch.violations.push(format!("moves blocks into a region of '{holder}' that is not empty"));
+            return;
+        }
         for region in [to, from] {
             // An empty or detached region has no block through which its op could be named.
             if let Some(op) = region.entry().and_then(Block::parent_op) {

@@ -294,7 +294,10 @@ impl Casts {
         if let (1, 1) = (op.num_operands(), op.num_results()) {
             let source = op.operand(0);
             c!(mlirOperationSetOperand(op.raw, 0, self.nothing.result(0).raw));
-            self.resting.push(op);
+            // A pattern that marks all users of a value has marked this one too: it is not used again.
+            let is_marked = c!(mlirOperationGetNumDiscardableAttributes(op.raw)) > 0;
+            let list = if is_marked { &mut self.retired } else { &mut self.resting };
+            list.push(op);
             self.release(source);
             return;
         }

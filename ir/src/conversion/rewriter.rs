@@ -431,16 +431,22 @@ impl ConversionRewriter {
         is_identity
     }
 
-    /// Live casts in the order of the IR below `root`.
+    /// Live casts in the order of the IR: most often all are below `root`, but a value from elsewhere is cast where it is defined.
     pub(super) fn live_casts(&self, root: Option<Op>) -> Vec<Op> {
-        let mut out = Vec::new();
-        if let Some(root) = root.filter(|_| self.casts().live() > 0) {
-            root.walk(crate::WalkOrder::Pre, |op| {
-                if self.casts().is_own(op) {
-                    out.push(op);
-                }
-            });
+        let live = self.casts().live();
+        if live == 0 {
+            return vec![];
         }
+        let found = root.map_or_else(Vec::new, |root| self.casts_below(root));
+        if found.len() < live { self.casts_below(self.state().top) } else { found }
+    }
+    fn casts_below(&self, root: Op) -> Vec<Op> {
+        let mut out = Vec::new();
+        root.walk(crate::WalkOrder::Pre, |op| {
+            if self.casts().is_own(op) {
+                out.push(op);
+            }
+        });
         out
     }
 

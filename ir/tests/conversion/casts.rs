@@ -303,3 +303,30 @@ fn full_mode_leaves_no_cast_of_several_values() {
     let stats = converts_fully(&module, &target, &patterns);
     assert_eq!((stats.patterns_applied, stats.casts_created, stats.max_live_casts), (20, 10, 1));
 }
+
+#[test]
+fn a_value_that_stands_twice_for_another_may_go_again() {
+    let module = parse("%0 = \"t.a\"() : () -> index\n\"t.keep\"(%0) : (index) -> ()\n");
+    let mut target = ConversionTarget::new();
+    target.illegal_op("t.a");
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("t.a", |op, _, rw| {
+        let user = op.result(0).uses()[0].op;
+        let part = create(rw, "n.part", op, &[], &[wide(op)])?;
+        rw.replace_all_uses_with_many(op.result(0), &[part.result(0), part.result(0)]);
+        // It thinks again: nobody reads the two any more.
+        let whole = create(rw, "n.a", op, &[], &[op.result(0).ty()])?;
+        rw.set_operand(user, 0, whole.result(0));
+        rw.erase(part);
+        rw.erase(op);
+        Ok(())
+    });
+    converts_fully(&module, &target, &patterns);
+    assert_ir(
+        &module,
+        r#"
+%0 = "n.a"() : () -> index
+"t.keep"(%0) : (index) -> ()
+"#,
+    );
+}

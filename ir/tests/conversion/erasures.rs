@@ -1,7 +1,7 @@
 //! Erasing: what a pattern may erase, what it may not, and that nothing erased is ever seen again.
 
 use super::lower::{assert_ir, create, fails_with, snapshot};
-use super::{check, make, parse, rename};
+use super::{check, parse, rename};
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert, on_clone};
 use monopour_ir::{Module, Op, Region};
 
@@ -322,5 +322,28 @@ fn erased_and_replaced_ops_are_never_visible_to_later_patterns() {
     });
     let stats = check(&module, &target(), &patterns, Mode::Partial).expect("converts");
     assert_eq!((stats.patterns_applied, stats.casts_left), (21, 20));
-    let _ = make;
+}
+
+#[test]
+fn what_a_region_holds_is_not_overwritten() {
+    let module = parse(
+        "\"t.a\"() ({\n  \"t.b\"() : () -> ()\n}) : () -> ()\n\"t.other\"() ({\n  \"t.late\"() : () -> ()\n}) : () -> ()\n",
+    );
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("t.a", |op, _, rw| {
+        rw.take_region(nth(op, 1).region(0), op.region(0));
+        rw.erase(op);
+        Ok(())
+    });
+    patterns.add(rename("t.late", "n.late"));
+    fails_with(
+        &module,
+        &target(),
+        &patterns,
+        r#"
+error[I0012]: pattern 'convert t.a' moves blocks into a region of 't.other' that is not empty, while it rewrites 't.a'
+  --> test.mlir:1:1
+"#,
+    );
+    assert_eq!(module.op().find_all("t.late").len(), 1);
 }

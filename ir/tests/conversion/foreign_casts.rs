@@ -2,7 +2,7 @@
 
 use super::lower::{CAST, assert_ir, create};
 use super::{check, parse, rename};
-use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, TypeConversion, TypeConverter};
+use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, TypeConversion, TypeConverter, convert};
 use monopour_ir::{Attr, Block, Op, OpSpec, Region, Type};
 
 fn wide(op: Op) -> Type {
@@ -299,6 +299,60 @@ fn casts_of_parts_are_counted_where_materializations_take_the_whole() {
 %2 = unrealized_conversion_cast %1 : i128 to i8
 "n.narrow"(%2) : (i8) -> ()
 "t.keep"(%1) : (i128) -> ()
+"#,
+    );
+}
+
+#[test]
+fn casts_that_stand_outside_of_what_is_converted_are_left_too() {
+    let module =
+        parse("%0 = \"t.def\"() : () -> index\n\"t.inner\"() ({\n  \"t.a\"(%0) : (index) -> ()\n}) : () -> ()\n");
+    let mut target = ConversionTarget::new();
+    target.illegal_op("t.a");
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("t.a", |op, adaptor, rw| {
+        let cast = rw.cast(adaptor.operand(0), wide(op));
+        create(rw, "n.a", op, &[cast], &[])?;
+        rw.erase(op);
+        Ok(())
+    });
+    let inner = module.op().find_all("t.inner")[0];
+    let errors = convert(inner, &target, &patterns, Mode::Full).expect_err("a cast is left");
+    assert_eq!(errors.0[0].message, "a cast from index to i64 is left after a full conversion");
+}
+
+#[test]
+fn a_cast_takes_no_attribute_along() {
+    let module = parse(
+        r#"
+%0 = "t.a"() : () -> index
+"t.b"(%0) : (index) -> ()
+%1 = "t.a"() : () -> index
+"t.keep"(%1) : (index) -> ()
+"#,
+    );
+    let mut target = ConversionTarget::new();
+    target.illegal_op("t.a").illegal_op("t.b");
+    let mut patterns = PatternSet::new();
+    retype(&mut patterns, "t.a", "n.a", "i64");
+    patterns.add_fn("t.b", |op, adaptor, rw| {
+        // The cast is one of the users.
+        for user in adaptor.operand(0).uses() {
+            rw.set_attr(user.op, "seen", Attr::unit(op.context()));
+        }
+        create(rw, "n.b", op, adaptor.operands(), &[])?;
+        rw.erase(op);
+        Ok(())
+    });
+    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    assert_ir(
+        &module,
+        r#"
+%0 = "n.a"() : () -> i64
+"n.b"(%0) : (i64) -> ()
+%1 = "n.a"() : () -> i64
+%2 = unrealized_conversion_cast %1 : i64 to index
+"t.keep"(%2) : (index) -> ()
 "#,
     );
 }
