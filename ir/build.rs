@@ -22,6 +22,6 @@ fn main() {
         .flag("-fno-rtti")
         .flag("-fno-exceptions")
         .flag("-w")
-        .opt_level(1)
+        .opt_level(2)
         .compile("monopour_shim");
 }

@@ -11,14 +11,26 @@ using namespace mlir;
 extern "C" {
 
 MlirOperation monopour_shim_create(MlirStringRef name, MlirLocation location, intptr_t numOperands,
-                                   const MlirValue *operands, intptr_t numResults, const MlirType *results) {
+                                   const MlirValue *operands, intptr_t numResults, const MlirType *results,
+                                   intptr_t numAttributes, const MlirNamedAttribute *attributes,
+                                   intptr_t numSuccessors, const MlirBlock *successors, intptr_t numRegions,
+                                   const MlirRegion *regions) {
   // Handles of the C API are one pointer, as are those of C++: no list is copied.
   static_assert(sizeof(MlirValue) == sizeof(Value) && sizeof(MlirType) == sizeof(Type));
   Location at = unwrap(location);
-  return wrap(Operation::create(at, OperationName(unwrap(name), at.getContext()),
-                                TypeRange(ArrayRef<Type>(reinterpret_cast<const Type *>(results), numResults)),
-                                ValueRange(ArrayRef<Value>(reinterpret_cast<const Value *>(operands), numOperands)),
-                                NamedAttrList(), OpaqueProperties(nullptr)));
+  OperationState state(at, OperationName(unwrap(name), at.getContext()));
+  state.addOperands(ValueRange(ArrayRef<Value>(reinterpret_cast<const Value *>(operands), numOperands)));
+  state.addTypes(ArrayRef<Type>(reinterpret_cast<const Type *>(results), numResults));
+  for (intptr_t i = 0; i < numAttributes; ++i)
+    state.addAttribute(unwrap(attributes[i].name), unwrap(attributes[i].attribute));
+  for (intptr_t i = 0; i < numSuccessors; ++i) state.successors.push_back(unwrap(successors[i]));
+  for (intptr_t i = 0; i < numRegions; ++i) state.addRegion(std::unique_ptr<Region>(unwrap(regions[i])));
+  return wrap(Operation::create(state));
+}
+
+MlirOperation monopour_shim_definition_named(MlirValue value, const void *name) {
+  Operation *op = unwrap(value).getDefiningOp();
+  return wrap(op && op->getName().getIdentifier().getAsOpaquePointer() == name ? op : nullptr);
 }
 
 MlirBlock monopour_shim_split_block(MlirOperation op) {

@@ -6,12 +6,14 @@ use std::hash::{Hash, Hasher};
 
 /// A basic block.
 #[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
 pub struct Block {
     pub(crate) raw: MlirBlock,
 }
 
 /// A region of an op.
 #[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
 pub struct Region {
     pub(crate) raw: MlirRegion,
 }

@@ -56,39 +56,41 @@ impl<'a> OpSpec<'a> {
     /// Creates the op, detached.
     ///
     /// # Errors
-    /// MLIR's diagnostics when the op cannot be built (result inference failed, an attribute does not fit).
+    /// MLIR's diagnostics when the result types cannot be inferred.
     pub fn build(self, cx: Context) -> Result<Op, Diagnostics> {
-        if let Some(results) = self.results.as_ref().filter(|_| self.is_plain()) {
-            let (operands, results) = (&self.operands, results);
-            // SAFETY: defined in the shim; all handles are live (crate invariant), and `Value` and `Type` are laid out like theirs.
-            let raw = unsafe {
-                monopour_shim_create(
-                    string::to_ref(self.name),
-                    self.loc.raw,
-                    operands.len() as isize,
-                    operands.as_ptr().cast(),
-                    results.len() as isize,
-                    results.as_ptr().cast(),
-                )
-            };
-            return Ok(Op { raw });
+        if self.results.is_some() {
+            // Only inferring results can fail, and a handler of diagnostics would cost more than the op itself.
+            return Ok(self.build_as_given(cx));
         }
-        if self.results.is_some() && self.attrs.is_empty() {
-            // Only inferred results and inherent attributes can be refused; a handler would cost more than the op itself.
-            return Ok(self.build_raw(cx).expect("an op of given result types without attributes always builds"));
-        }
-        let (op, diagnostics) = cx.with_diagnostics(|| self.build_raw(cx));
+        let (op, diagnostics) = cx.with_diagnostics(|| self.build_inferring(cx));
         op.ok_or(diagnostics)
     }
 
-    /// Operands and result types only, as most ops: nothing of it can be refused.
-    fn is_plain(&self) -> bool {
-        self.attrs.is_empty() && self.regions.is_empty() && self.successors.is_empty()
+    fn build_as_given(&self, cx: Context) -> Op {
+        let results = self.results.as_deref().unwrap_or_default();
+        let attrs: SmallVec<[_; 4]> = self.attrs.iter().map(|(n, a)| named(cx, n, *a)).collect();
+        // SAFETY: defined in the shim; all handles are live (crate invariant), and the handles of this crate are laid out like theirs.
+        let raw = unsafe {
+            monopour_shim_create(
+                string::to_ref(self.name),
+                self.loc.raw,
+                self.operands.len() as isize,
+                self.operands.as_ptr().cast(),
+                results.len() as isize,
+                results.as_ptr().cast(),
+                attrs.len() as isize,
+                attrs.as_ptr(),
+                self.successors.len() as isize,
+                self.successors.as_ptr().cast(),
+                self.regions.len() as isize,
+                self.regions.as_ptr().cast(),
+            )
+        };
+        Op { raw }
     }
 
-    fn build_raw(self, cx: Context) -> Option<Op> {
+    fn build_inferring(self, cx: Context) -> Option<Op> {
         let operands: Vec<_> = self.operands.iter().map(|v| v.raw).collect();
-        let results: Vec<_> = self.results.iter().flatten().map(|t| t.raw).collect();
         let attrs: Vec<_> = self.attrs.iter().map(|(n, a)| named(cx, n, *a)).collect();
         let regions: Vec<_> = self.regions.iter().map(|r| r.raw).collect();
         let successors: Vec<_> = self.successors.iter().map(|b| b.raw).collect();
@@ -98,17 +100,13 @@ impl<'a> OpSpec<'a> {
         c!(mlirOperationStateAddAttributes(s, attrs.len() as isize, attrs.as_ptr()));
         c!(mlirOperationStateAddOwnedRegions(s, regions.len() as isize, regions.as_ptr()));
         c!(mlirOperationStateAddSuccessors(s, successors.len() as isize, successors.as_ptr()));
-        if self.results.is_some() {
-            c!(mlirOperationStateAddResults(s, results.len() as isize, results.as_ptr()));
-        } else {
-            c!(mlirOperationStateEnableResultTypeInference(s));
-        }
+        c!(mlirOperationStateEnableResultTypeInference(s));
         Op::non_null(c!(mlirOperationCreate(s)))
     }
 }
 
 unsafe extern "C" {
-    // Operation::create without attributes, regions and successors.
+    // Operation::create of what is given; takes the regions.
     fn monopour_shim_create(
         name: mlir_sys::MlirStringRef,
         location: mlir_sys::MlirLocation,
@@ -116,6 +114,12 @@ unsafe extern "C" {
         operands: *const mlir_sys::MlirValue,
         num_results: isize,
         results: *const mlir_sys::MlirType,
+        num_attributes: isize,
+        attributes: *const mlir_sys::MlirNamedAttribute,
+        num_successors: isize,
+        successors: *const mlir_sys::MlirBlock,
+        num_regions: isize,
+        regions: *const mlir_sys::MlirRegion,
     ) -> mlir_sys::MlirOperation;
 }
 

@@ -91,6 +91,10 @@ impl Op {
         let value = |i| Value { raw: c!(mlirOperationGetOperand(self.raw, i as isize)) };
         (0..self.num_operands()).map(value).collect()
     }
+    /// All operands, one after the other and without a list.
+    pub(crate) fn operand_list(self) -> impl Iterator<Item = Value> {
+        (0..self.num_operands()).map(move |i| Value { raw: c!(mlirOperationGetOperand(self.raw, i as isize)) })
+    }
     /// Number of results.
     pub fn num_results(self) -> usize {
         c!(mlirOperationGetNumResults(self.raw)) as usize

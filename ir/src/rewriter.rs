@@ -291,8 +291,8 @@ impl Rewriter {
     fn let_go(&mut self, op: Op) {
         if let Some(watch) = &mut self.watch {
             watch.casts.forget_foreign(op);
-            for i in 0..op.num_operands() {
-                self.release(op.operand(i));
+            for value in op.operand_list() {
+                watch.casts.release(value);
             }
         }
         self.journal.push(Change::Erased(op));

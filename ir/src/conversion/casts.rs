@@ -14,6 +14,7 @@
 use super::HandleMap;
 use crate::{Builder, Context, InsertionPoint, Op, OpSpec, Type, Value};
 use std::collections::HashMap;
+use std::ffi::c_void;
 
 pub(crate) const CAST: &str = "builtin.unrealized_conversion_cast";
 
@@ -45,6 +46,11 @@ pub(crate) struct Casts {
     replaced: Vec<(Value, Value)>,
     created: usize,
     max_live: usize,
+}
+
+unsafe extern "C" {
+    // The op that defines the value, if its name is kept at this address; else null.
+    fn monopour_shim_definition_named(value: mlir_sys::MlirValue, name: *const c_void) -> mlir_sys::MlirOperation;
 }
 
 impl Drop for Casts {
@@ -101,6 +107,15 @@ impl Casts {
     pub(crate) fn is_own(&self, op: Op) -> bool {
         op.name_address() == self.name && !self.foreign.contains_key(&op)
     }
+    /// The cast that defines a value, if one does: one call for what is asked of every operand.
+    fn cast_definition(&self, value: Value) -> Option<Op> {
+        // SAFETY: defined in the shim; the value is live (crate invariant), and the name is only compared.
+        Op::non_null(unsafe { monopour_shim_definition_named(value.raw, self.name as *const c_void) })
+    }
+    /// As [`Self::cast_definition`], for casts of the driver's.
+    fn own_definition(&self, value: Value) -> Option<Op> {
+        self.cast_definition(value).filter(|op| !self.foreign.contains_key(op))
+    }
     pub(crate) fn live(&self) -> usize {
         self.shared.len() + self.many.len() + self.joins
     }
@@ -114,7 +129,7 @@ impl Casts {
     /// What was cast to this value, the newest; several values where the cast joins them.
     pub(crate) fn behind(&self, value: Value, out: &mut Vec<Value>) {
         let mut value = value;
-        while let Some(op) = value.defining_op().filter(|op| self.is_own(*op)) {
+        while let Some(op) = self.own_definition(value) {
             if op.num_results() != 1 {
                 break;
             }
@@ -128,7 +143,7 @@ impl Casts {
     }
     /// As [`Self::behind`], only through casts of one value.
     pub(crate) fn behind_one(&self, mut value: Value) -> Value {
-        while let Some(op) = value.defining_op().filter(|op| self.is_own(*op)) {
+        while let Some(op) = self.own_definition(value) {
             if op.num_results() != 1 || op.num_operands() != 1 {
                 break;
             }
@@ -139,7 +154,7 @@ impl Casts {
 
     /// The value that was cast to exactly these several.
     pub(crate) fn split_of(&self, values: &[Value]) -> Option<Value> {
-        let op = values.first()?.defining_op().filter(|op| self.is_own(*op))?;
+        let op = self.own_definition(*values.first()?)?;
         let is_all = values.len() > 1 && op.num_operands() == 1 && op.results() == values;
         is_all.then(|| op.operand(0))
     }
@@ -151,7 +166,7 @@ impl Casts {
             let mut next = Vec::new();
             let mut is_split = false;
             for part in level {
-                let join = part.defining_op().filter(|op| self.is_own(*op) && op.num_operands() != 1);
+                let join = self.own_definition(part).filter(|op| op.num_operands() != 1);
                 is_split |= join.is_some();
                 match join {
                     Some(join) => next.extend(join.operands().into_iter().map(|part| self.behind_one(part))),
@@ -220,7 +235,7 @@ impl Casts {
 
     /// Says that a value lost a use.
     pub(crate) fn release(&mut self, value: Value) {
-        if let Some(op) = value.defining_op().filter(|op| op.name_address() == self.name) {
+        if let Some(op) = self.cast_definition(value) {
             self.released.push(op);
         }
     }

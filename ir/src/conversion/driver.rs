@@ -270,8 +270,7 @@ impl<'a, 'o> Driver<'a, 'o> {
         self.values.clear();
         self.ends.clear();
         let mut is_one_to_one = true;
-        for i in 0..op.num_operands() {
-            let value = op.operand(i);
+        for (i, value) in op.operand_list().enumerate() {
             let before = self.values.len();
             if let Some(converter) = self.patterns.converter() {
                 let Some(types) = converter.convert_value(value) else {

@@ -8,6 +8,9 @@ use super::rewriter::OpMap;
 use crate::Op;
 use std::collections::HashMap;
 
+/// How many ops of the walk are looked through before all are indexed: fewer than a function has make no difference.
+const NEAR: usize = 2_048;
+
 /// In which order what a pattern made is visited. The result does not depend on it where patterns read their op and adaptor only.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum WorklistOrder {
@@ -36,6 +39,8 @@ pub(super) struct Worklist {
     next: usize,
     /// Where ops stand in the walk, from the first time that this matters. Entries before `next` have been visited.
     positions: Option<OpMap<usize>>,
+    /// Behind the position that was found last.
+    hint: usize,
     stack: Vec<(Visit, usize)>,
     /// The number of the latest visit of an op on the stack.
     queued: OpMap<usize>,
@@ -51,7 +56,7 @@ impl Worklist {
             _ => 1,
         };
         let (stack, queued) = (vec![], HashMap::default());
-        Self { walk, next: 0, positions: None, stack, queued, pushed: 0, order, random }
+        Self { walk, next: 0, positions: None, hint: 0, stack, queued, pushed: 0, order, random }
     }
 
     /// What the walk has yet to reach.
@@ -105,8 +110,7 @@ impl Worklist {
 
     /// Whether the walk has yet to reach the op.
     pub(super) fn is_ahead(&mut self, op: Op) -> bool {
-        let next = self.next;
-        self.positions().get(&op).is_some_and(|position| *position >= next)
+        self.position(op).is_some()
     }
     /// Forgets an op that is gone. `is_root`: its own visit is the one that runs.
     pub(super) fn forget(&mut self, op: Op, is_root: bool) {
@@ -116,9 +120,24 @@ impl Worklist {
         if is_root {
             return;
         }
-        if let Some(position) = self.positions().remove(&op) {
+        if let Some(position) = self.position(op) {
             self.walk[position] = None;
+            self.positions.as_mut().and_then(|positions| positions.remove(&op));
         }
+    }
+    /// Where the walk has yet to come by the op. Patterns touch what is near, often in the order of the walk (a region that gets
+    /// another op around it), so it is looked for right behind the last one found, and then near the visit that runs.
+    fn position(&mut self, op: Op) -> Option<usize> {
+        if self.positions.is_none() {
+            let follows = (self.hint >= self.next && self.walk.get(self.hint) == Some(&Some(op))).then_some(self.hint);
+            let near = || self.walk[self.next..].iter().take(NEAR).position(|o| *o == Some(op)).map(|d| self.next + d);
+            if let Some(position) = follows.or_else(near) {
+                self.hint = position + 1;
+                return Some(position);
+            }
+        }
+        let next = self.next;
+        self.positions().get(&op).copied().filter(|position| *position >= next)
     }
     fn positions(&mut self) -> &mut OpMap<usize> {
         let (walk, next) = (&self.walk, self.next);

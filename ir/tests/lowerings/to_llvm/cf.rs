@@ -12,17 +12,21 @@ pub fn add_cf<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConv
             for block in &successors {
                 convert_signature(rw, *block, converter)?;
             }
-            let attrs = if from == "cf.br" { vec![] } else { op.attrs() };
+            // The attributes have the same names. A dictionary of all is made anew by each call: the frequent ops do without.
+            let attrs: Vec<(String, Attr)> = match from {
+                "cf.br" => vec![],
+                "cf.cond_br" => own_attrs(op, &["operandSegmentSizes", "branch_weights"]),
+                _ => op.attrs(),
+            };
             let mut spec = OpSpec::new(to, op.location()).operands(adaptor.operands());
             for block in &successors {
                 spec = spec.successor(*block);
             }
-            // The attributes have the same names.
             for (name, value) in &attrs {
                 spec = spec.attr(name, *value);
             }
             let new = rw.create(spec)?;
-            if from == "cf.br" {
+            if from != "cf.switch" {
                 copy_discardable_attrs(rw, op, new);
             }
             rw.erase(op);
@@ -31,6 +35,10 @@ pub fn add_cf<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConv
     }
     let lowering = Assert::new(cx);
     set.add_fn("cf.assert", move |op, adaptor, rw| lowering.convert(op, adaptor.operand(0), rw));
+}
+
+fn own_attrs(op: Op, names: &[&str]) -> Vec<(String, Attr)> {
+    names.iter().filter_map(|name| Some(((*name).to_owned(), op.attr(name)?))).collect()
 }
 
 fn convert_signature(rw: &mut ConversionRewriter, block: Block, converter: &TypeConverter<'_>) -> Result<(), Declined> {
