@@ -56,7 +56,8 @@ pub enum Heuristic {
 pub struct Options {
     /// The order of visits.
     pub heuristic: Heuristic,
-    /// Analyse nothing: every use that writes is copied, no other use is.
+    /// Every use that writes is copied, unless it must be in place; no other use is, but for those that would then see
+    /// such a write (the reference analyses nothing, and lets them).
     pub copy_before_write: bool,
     /// Give each iteration of a parallel region its own copy of what it writes and reads.
     pub check_parallel_regions: bool,
@@ -289,11 +290,16 @@ pub(crate) trait ConflictTest {
 /// # Errors
 /// A use that must be in place cannot be, or a use of a tensor that cannot be copied must be copied.
 pub fn decide(facts: &Facts, options: &Options) -> Result<Decisions, DecideError> {
-    if options.copy_before_write {
+    if options.copy_before_write && (options.unordered_graph_regions || !has_forced_write(facts)) {
         return Ok(copy_every_write(facts));
     }
     let order = visiting_order(facts, options.heuristic);
-    decide_in_order(facts, &order, Classes::new(facts, options, SMALL))
+    decide_in_order(facts, &order, Classes::new(facts, options, SMALL), options.copy_before_write)
+}
+
+/// Whether some use writes that cannot be copied.
+fn has_forced_write(facts: &Facts) -> bool {
+    facts.operands().iter().any(|used| used.must_in_place && used.writes)
 }
 
 /// Find what no decision can help: before any, with only the uses in place that must be.
@@ -322,11 +328,12 @@ pub fn check_forced(facts: &Facts, options: &Options) -> Result<(), DecideError>
     })
 }
 
-/// Decide the operands in a given order with a given test.
+/// Decide the operands in a given order with a given test; `copies_writes`: those that write are copied, if they can be.
 pub(crate) fn decide_in_order(
     facts: &Facts,
     order: &[OperandId],
     mut classes: impl ConflictTest,
+    copies_writes: bool,
 ) -> Result<Decisions, DecideError> {
     let mut placements = IndexVec::filled(Placement::InPlace, facts.operands().len());
     let mut reasons = IndexVec::filled(None, facts.operands().len());
@@ -338,6 +345,11 @@ pub(crate) fn decide_in_order(
         classes.accept(operand);
     }
     for &operand in order.iter().filter(|&&operand| !facts.operands()[operand].must_in_place) {
+        if copies_writes && facts.operands()[operand].writes {
+            placements[operand] = Placement::OutOfPlace;
+            reasons[operand] = Some(Reason::CopyBeforeWrite);
+            continue;
+        }
         match classes.test(operand) {
             Ok(()) => classes.accept(operand),
             Err(reason) => {

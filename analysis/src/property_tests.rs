@@ -33,9 +33,9 @@ fn placements(decisions: Result<Decisions, crate::one_shot::DecideError>) -> Res
 fn assert_agree(facts: &Facts, seed: u64, heuristic: Heuristic) {
     let order = visiting_order(facts, heuristic);
     let options = Options { unordered_graph_regions: seed.is_multiple_of(2), ..Options::default() };
-    let literal = decide_in_order(facts, &order, PairwiseClasses::new(facts, &options));
+    let literal = decide_in_order(facts, &order, PairwiseClasses::new(facts, &options), false);
     for small in [0, SMALL] {
-        let fast = decide_in_order(facts, &order, Classes::new(facts, &options, small));
+        let fast = decide_in_order(facts, &order, Classes::new(facts, &options, small), false);
         if placements(fast.clone()) == placements(literal.clone()) {
             continue;
         }

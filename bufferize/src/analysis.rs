@@ -71,10 +71,17 @@ impl Analysis for Greedy {
     }
 }
 
-/// In place, unless the operand is written.
+/// In place, unless the operand is written, or would see a write that cannot be in a copy.
 #[derive(Clone, Debug, Default)]
 pub struct CopyBeforeWrite {
     inner: Greedy,
+}
+
+impl CopyBeforeWrite {
+    /// As these options have it: upstream's face looks at no operand that reads.
+    pub(crate) fn new(options: &Options) -> Self {
+        Self { inner: Greedy::new(options) }
+    }
 }
 
 impl Analysis for CopyBeforeWrite {

@@ -276,7 +276,7 @@ impl Analyser<'_> {
         }
         let collected = collect(root, self.models, &self.callees, self.options)?;
         let name = root.symbol_name().unwrap_or_default();
-        let mut copying = CopyBeforeWrite::default();
+        let mut copying = CopyBeforeWrite::new(self.options);
         let analysis: &mut dyn Analysis = if is_copied { &mut copying } else { &mut *self.analysis };
         if !is_copied {
             check_forced(&collected, self.options)?;

@@ -163,13 +163,31 @@ fn own_result(
     Ok(())
 }
 
+/// The row-major type of a copy; none if a copy cannot take the place of what has this type.
+///
+/// A dynamic stride is not cast to a number, though MLIR allows it: a row-major copy has another one.
+fn copied_type(ty: Type) -> Option<Type> {
+    let memref = ty.as_memref()?;
+    let fresh = Type::memref(&memref.shape, memref.element, memref.memory_space);
+    let made = fresh.as_memref()?;
+    let fits = |from: i64, to: i64| from == to || to == DYNAMIC;
+    let fit = made.strides.iter().zip(&memref.strides).all(|(from, to)| fits(*from, *to));
+    (fit && fits(made.offset, memref.offset)).then_some(fresh)
+}
+
 /// A copy of the buffer, at the insertion point.
+///
+/// # Errors
+/// D0105 for a layout that a copy does not have; what MLIR says of the operations.
 pub(crate) fn copy_of(rw: &mut Rewriter, at: Op, value: Value) -> Result<Value, Diagnostics> {
     let cx = rw.context();
     let ty = value.ty();
+    let Some(fresh) = copied_type(ty) else {
+        let message = format!("{} needs a copy of a {ty}, and a row-major copy does not have that type", at.name());
+        let help = "copy it into a row-major buffer before, or let the type have dynamic strides and offset";
+        return Err(Diagnostic::error("D0105", at.location(), message).with_help(help).into());
+    };
     let shape = ty.shape().unwrap_or_default();
-    let space = ty.as_memref().and_then(|m| m.memory_space);
-    let fresh = Type::memref(&shape, ty.element(), space);
     let mut sizes = Vec::new();
     for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
         let number = rw.const_index(i64::try_from(dim).unwrap_or(i64::MAX), at.location());

@@ -37,7 +37,8 @@ pub struct Stats {
 /// Inserts deallocations into all functions of `module`.
 ///
 /// # Errors
-/// D0100 for an option that is not implemented; D0101 to D0103 for programs whose owners cannot be decided.
+/// D0100 for an option that is not implemented; D0101 to D0103 for programs whose owners cannot be decided;
+/// D0105 where a copy would be needed that has the layout of a view.
 pub fn run_ownership(module: Op, options: &Options) -> Result<Stats, Diagnostics> {
     if options.private_function_dynamic_ownership {
         return Err(Diagnostic::global("D0100", "option 'private-function-dynamic-ownership' is not implemented")

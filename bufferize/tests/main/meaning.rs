@@ -24,6 +24,7 @@ fn options(words: &str) -> Options {
             false => FunctionBoundaryTypeConversion::Infer,
         },
         extensions: has("extensions"),
+        copy_before_write: has("copy-before-write"),
         ..Options::default()
     }
 }

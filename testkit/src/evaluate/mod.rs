@@ -122,6 +122,7 @@ fn run(
     precision: Precision,
 ) -> Result<Vec<HostTensor>> {
     let module = module.duplicate();
+    vectors::keep_masks(&module)?;
     let generalised = run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))");
     generalised
         .map_err(|d| EvalError::Unsupported { what: d.to_string(), location: "linalg-generalize-named-ops".into() })?;

@@ -5,7 +5,7 @@ use super::{
     unsupported,
 };
 use crate::host_tensor::HostTensor;
-use monopour_ir::{AffineExprKind, AffineMap, Op};
+use monopour_ir::{AffineExprKind, AffineMap, Block, InsertionPoint, Module, Op, OpSpec, Region, Rewriter};
 use std::rc::Rc;
 
 /// Where the elements of a transferred vector lie, one entry per dimension of the vector.
@@ -16,6 +16,31 @@ struct Transfer {
     along: Vec<Option<usize>>,
     in_bounds: Vec<bool>,
     mask: Option<Rc<HostTensor>>,
+}
+
+/// Puts a region around what is read and then written under a mask.
+///
+/// MLIR 22 folds a write of a whole tensor's read to the tensor that was read, whatever the masks of the two, and any pass
+/// that rewrites greedily does so, that which makes named operations generic, too.
+pub(super) fn keep_masks(module: &Module) -> Result<()> {
+    let has_mask = |op: Op| {
+        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints());
+        segments.is_some_and(|s| s.last() == Some(&1)) || op.parent().is_some_and(|p| p.is("vector.mask"))
+    };
+    for write in module.op().find_all("vector.transfer_write") {
+        let read = write.operand(0).defining_op().filter(|op| op.is("vector.transfer_read"));
+        let Some(read) = read.filter(|read| has_mask(*read) || has_mask(write)) else { continue };
+        let (mut rw, region, block) = (Rewriter::new(write.context()), Region::new(), Block::new(&[]));
+        region.append(block);
+        rw.set_point(InsertionPoint::After(read));
+        let spec = OpSpec::new("scf.execute_region", write.location()).results(&[read.result(0).ty()]).region(region);
+        let around = rw.create(spec).map_err(|_| unsupported("a region around a read", write))?;
+        rw.set_point(InsertionPoint::End(block));
+        let inner = OpSpec::new("scf.yield", write.location()).operands(&[read.result(0)]);
+        rw.create(inner).map_err(|_| unsupported("a region around a read", write))?;
+        rw.set_operand(write, 0, around.result(0));
+    }
+    Ok(())
 }
 
 impl Interpreter<'_> {

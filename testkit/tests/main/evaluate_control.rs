@@ -136,6 +136,26 @@ fn transfers_pad_mask_and_skip() {
     check(text, &[&[5.0, 6.0, -1.0], &[1.0, 5.0, 6.0, 4.0, 5.0, 6.0]]);
 }
 
+/// MLIR folds all three writes to what was read.
+#[test]
+fn masks_of_whole_transfers_count() {
+    let text = "func.func @main() -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) {
+      %c0 = arith.constant 0 : index
+      %c2 = arith.constant 2 : index
+      %pad = arith.constant -1.0 : f32
+      %t = arith.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
+      %e = arith.constant dense<0.0> : tensor<3xf32>
+      %m = vector.create_mask %c2 : vector<3xi1>
+      %v = vector.transfer_read %t[%c0], %pad, %m : tensor<3xf32>, vector<3xf32>
+      %a = vector.transfer_write %v, %e[%c0] : vector<3xf32>, tensor<3xf32>
+      %w = vector.transfer_read %t[%c0], %pad : tensor<3xf32>, vector<3xf32>
+      %b = vector.transfer_write %w, %e[%c0], %m : vector<3xf32>, tensor<3xf32>
+      %c = vector.mask %m { vector.transfer_write %w, %e[%c0] : vector<3xf32>, tensor<3xf32> } : vector<3xi1> -> tensor<3xf32>
+      return %a, %b, %c : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+    }";
+    check(text, &[&[1.0, 2.0, -1.0], &[1.0, 2.0, 0.0], &[1.0, 2.0, 0.0]]);
+}
+
 #[test]
 fn gather_and_scatter_under_a_mask() {
     let text = "func.func @main() -> (tensor<3xf32>, tensor<4xf32>) {
