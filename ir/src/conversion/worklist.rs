@@ -10,6 +10,8 @@ use std::collections::HashMap;
 
 /// How many ops of the walk are looked through before all are indexed: fewer than a function has make no difference.
 const NEAR: usize = 2_048;
+/// How many are looked through behind the op that was found last.
+const VERY_NEAR: usize = 16;
 
 /// In which order what a pattern made is visited. The result does not depend on it where patterns read their op and adaptor only.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -129,9 +131,12 @@ impl Worklist {
     /// another op around it), so it is looked for right behind the last one found, and then near the visit that runs.
     fn position(&mut self, op: Op) -> Option<usize> {
         if self.positions.is_none() {
-            let follows = (self.hint >= self.next && self.walk.get(self.hint) == Some(&Some(op))).then_some(self.hint);
-            let near = || self.walk[self.next..].iter().take(NEAR).position(|o| *o == Some(op)).map(|d| self.next + d);
-            if let Some(position) = follows.or_else(near) {
+            let behind = |start: usize, count: usize| {
+                let ahead = self.walk.get(start..).unwrap_or_default();
+                ahead.iter().take(count).position(|o| *o == Some(op)).map(|distance| start + distance)
+            };
+            let found = behind(self.hint.max(self.next), VERY_NEAR).or_else(|| behind(self.next, NEAR));
+            if let Some(position) = found {
                 self.hint = position + 1;
                 return Some(position);
             }
