@@ -33,6 +33,25 @@ MlirOperation monopour_shim_definition_named(MlirValue value, const void *name) 
   return wrap(op && op->getName().getIdentifier().getAsOpaquePointer() == name ? op : nullptr);
 }
 
+void monopour_shim_reuse_cast(MlirOperation cast, MlirValue source, MlirType type) {
+  Operation *op = unwrap(cast);
+  Value value = unwrap(source);
+  op->setOperand(0, value);
+  op->getResult(0).setType(unwrap(type));
+  Operation *near = value.getDefiningOp();
+  if (!near) near = mlir::cast<BlockArgument>(value).getOwner()->getParentOp();
+  op->setLoc(near ? near->getLoc() : UnknownLoc::get(op->getContext()));
+}
+
+MlirValue monopour_shim_take_out_cast(MlirOperation cast, MlirValue nothing, bool *is_marked) {
+  Operation *op = unwrap(cast);
+  Value source = op->getOperand(0);
+  op->remove();
+  op->setOperand(0, unwrap(nothing));
+  *is_marked = !op->getDiscardableAttrs().empty();
+  return wrap(source);
+}
+
 MlirBlock monopour_shim_split_block(MlirOperation op) {
   Operation *at = unwrap(op);
   return wrap(at->getBlock()->splitBlock(at));

@@ -99,6 +99,10 @@ impl Op {
     pub fn num_results(self) -> usize {
         c!(mlirOperationGetNumResults(self.raw)) as usize
     }
+    /// All results, one after the other and without a list.
+    pub(crate) fn result_list(self) -> impl Iterator<Item = Value> {
+        (0..self.num_results()).map(move |i| Value { raw: c!(mlirOperationGetResult(self.raw, i as isize)) })
+    }
     /// Result by position.
     pub fn result(self, index: usize) -> Value {
         assert!(index < self.num_results(), "result {index} of {} exists", self.name());

@@ -305,8 +305,7 @@ impl Rewriter {
             op.results().first().into_iter().for_each(|result| watch.casts.release(*result));
             return false;
         }
-        for i in 0..op.num_results() {
-            let result = op.result(i);
+        for result in op.result_list() {
             if result.is_unused() {
                 continue;
             }

@@ -51,6 +51,14 @@ pub(crate) struct Casts {
 unsafe extern "C" {
     // The op that defines the value, if its name is kept at this address; else null.
     fn monopour_shim_definition_named(value: mlir_sys::MlirValue, name: *const c_void) -> mlir_sys::MlirOperation;
+    // Gives a cast of one value another operand and result type, and the location of what defines the operand.
+    fn monopour_shim_reuse_cast(cast: mlir_sys::MlirOperation, source: mlir_sys::MlirValue, ty: mlir_sys::MlirType);
+    // Takes a cast of one value out of its block, and gives it another operand; what it cast, and whether it has attributes.
+    fn monopour_shim_take_out_cast(
+        cast: mlir_sys::MlirOperation,
+        nothing: mlir_sys::MlirValue,
+        is_marked: *mut bool,
+    ) -> mlir_sys::MlirValue;
 }
 
 impl Drop for Casts {
@@ -190,14 +198,12 @@ impl Casts {
 
     /// A detached cast, from the pool where there is one.
     pub(crate) fn make(&mut self, source: Value, ty: Type) -> Op {
-        let location = location_of(source, self.cx);
         let op = if let Some(op) = self.pool.pop() {
-            c!(mlirOperationSetOperand(op.raw, 0, source.raw));
-            c!(mlirValueSetType(op.result(0).raw, ty.raw));
-            c!(mlirOperationSetLocation(op.raw, location.raw));
+            // SAFETY: defined in the shim; all handles are live (crate invariant), and pooled casts have one operand and result.
+            unsafe { monopour_shim_reuse_cast(op.raw, source.raw, ty.raw) };
             op
         } else {
-            let spec = OpSpec::new(CAST, location).operands(&[source]).results(&[ty]);
+            let spec = OpSpec::new(CAST, location_of(source, self.cx)).operands(&[source]).results(&[ty]);
             spec.build(self.cx).expect("a cast between two types builds")
         };
         self.shared.insert((source, ty), op);
@@ -305,17 +311,17 @@ impl Casts {
     /// Takes an unused cast, or one whose users are about to go, out of the IR.
     pub(crate) fn retire(&mut self, op: Op) {
         self.forget(op);
-        c!(mlirOperationRemoveFromParent(op.raw));
         if let (1, 1) = (op.num_operands(), op.num_results()) {
-            let source = op.operand(0);
-            c!(mlirOperationSetOperand(op.raw, 0, self.nothing.result(0).raw));
             // A pattern that marks all users of a value has marked this one too: it is not used again.
-            let is_marked = c!(mlirOperationGetNumDiscardableAttributes(op.raw)) > 0;
+            let mut is_marked = false;
+            // SAFETY: defined in the shim; the ops are live (crate invariant), and the cast has an operand.
+            let source = unsafe { monopour_shim_take_out_cast(op.raw, self.nothing.result(0).raw, &raw mut is_marked) };
             let list = if is_marked { &mut self.retired } else { &mut self.resting };
             list.push(op);
-            self.release(source);
+            self.release(Value { raw: source });
             return;
         }
+        c!(mlirOperationRemoveFromParent(op.raw));
         let sources = op.operands();
         c!(mlirOperationSetOperands(op.raw, 0, std::ptr::null()));
         self.retired.push(op);

@@ -247,12 +247,12 @@ impl<'a, 'o> Driver<'a, 'o> {
             Ok(()) => {
                 for i in 0..self.kinds.get(kind).patterns.len() {
                     let pattern = self.kinds.get(kind).patterns[i];
-                    match self.apply(pattern, op, before.as_ref())? {
+                    let op_name = self.kinds.get(kind).name;
+                    let application = Application { pattern, op_name, origin: visit.origin, chain, location };
+                    match self.apply(application, op, before.as_ref())? {
                         Some(reason) => declined.push((Some(pattern), reason)),
                         None => {
                             self.applied += 1;
-                            let op_name = self.kinds.get(kind).name;
-                            let application = Application { pattern, op_name, origin: visit.origin, chain, location };
                             return self.absorb(visit, application);
                         }
                     }
@@ -298,12 +298,12 @@ impl<'a, 'o> Driver<'a, 'o> {
     }
 
     /// Tries one pattern; why it declined, or `None` when it converted the op.
-    fn apply(&mut self, index: u32, op: Op, before: Option<&String>) -> Result<Option<String>, Diagnostics> {
-        let pattern = self.patterns.get(index);
+    fn apply(&mut self, at: Application, op: Op, before: Option<&String>) -> Result<Option<String>, Diagnostics> {
+        let pattern = self.patterns.get(at.pattern);
         if !self.ends.is_empty() && !pattern.accepts_one_to_many() {
             return Ok(Some("an operand became several values, or none, which the pattern does not accept".to_owned()));
         }
-        let (location, name) = (op.location(), op.name());
+        let (location, name) = (at.location, at.op_name);
         self.rw.set_point(InsertionPoint::Before(op));
         let outcome = pattern.rewrite(op, &Adaptor::new(&self.values, &self.ends), &mut self.rw);
         let broken = |what: &str| {
@@ -393,6 +393,16 @@ impl<'a, 'o> Driver<'a, 'o> {
     /// The flag says whether the op is new.
     fn survive(&mut self, root: Op) {
         let journal = self.rw.take_journal();
+        if let [Change::Created(new), Change::Erased(old)] = journal[..]
+            && new != old
+        {
+            // One op for another, as most patterns do.
+            self.forget(old, root);
+            self.survivors.clear();
+            self.survivors.push((new, true));
+            self.rw.reuse_journal(journal);
+            return;
+        }
         // A few ops are found faster without a table.
         let mut table = (journal.len() > 16).then(OpMap::<usize>::default);
         let mut order = std::mem::take(&mut self.order);

@@ -4,6 +4,9 @@ use super::target::{Rule, legality_by};
 use super::{ConversionTarget, HandleMap, Legality, PatternSet};
 use crate::Op;
 
+/// How many names are remembered without a table.
+const RECENT: usize = 64;
+
 /// The rules and patterns for ops of one name.
 pub(super) struct Kind<'a> {
     pub(super) name: &'static str,
@@ -36,21 +39,22 @@ pub(super) struct Kinds<'a> {
     patterns: &'a PatternSet<'a>,
     by_name: HandleMap<usize, u32>,
     kinds: Vec<Kind<'a>>,
-    /// The last answer: ops of one name often follow each other.
-    last: (usize, u32),
+    /// Answers by a few bits of the address: there are few names, and each is asked for often.
+    recent: [(usize, u32); RECENT],
 }
 
 impl<'a> Kinds<'a> {
     pub(super) fn new(target: &'a ConversionTarget<'a>, patterns: &'a PatternSet<'a>) -> Self {
-        Self { target, patterns, by_name: HandleMap::default(), kinds: vec![], last: (0, 0) }
+        Self { target, patterns, by_name: HandleMap::default(), kinds: vec![], recent: [(0, 0); RECENT] }
     }
     /// The number of the op's kind.
     pub(super) fn of(&mut self, op: Op) -> u32 {
         let address = op.name_address();
-        if self.last.0 != address {
-            self.last = (address, self.find(address, op));
+        let slot = (address >> 4) % RECENT;
+        if self.recent[slot].0 != address {
+            self.recent[slot] = (address, self.find(address, op));
         }
-        self.last.1
+        self.recent[slot].1
     }
     fn find(&mut self, address: usize, op: Op) -> u32 {
         if let Some(known) = self.by_name.get(&address) {
