@@ -28,7 +28,7 @@ const MOST_TRIPS: u32 = 3;
 /// How deep regions may nest; deeper ones are not executed (the walk is recursive).
 const MOST_DEPTH: u32 = 500;
 
-/// How many executions [`check`] tries.
+/// How many executions [`check`] tries: enough for what shows on every third path.
 const EXECUTIONS: u64 = 12;
 
 /// How many operations one execution runs at most: nested loops multiply.
@@ -63,11 +63,19 @@ impl std::error::Error for Violation {}
 /// # Errors
 /// The first thing that goes wrong in one of the executions.
 pub fn check(facts: &Facts, decisions: &Decisions) -> Result<(), Violation> {
+    check_executions(facts, decisions, EXECUTIONS)
+}
+
+/// As [`check`], on as many executions as asked for: what shows on one path in a hundred needs hundreds.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_executions(facts: &Facts, decisions: &Decisions, executions: u64) -> Result<(), Violation> {
     let copied = |(id, used): (OperandId, &Operand)| used.must_in_place && !decisions.is_in_place(id);
     if let Some(id) = facts.operands().ids().find(|&id| copied((id, &facts.operands()[id]))) {
         return Err(Violation::CopiesWhatMustBeInPlace(id));
     }
-    (0..EXECUTIONS).try_for_each(|seed| Machine::new(facts, decisions, seed).run())
+    (0..executions).try_for_each(|seed| Machine::new(facts, decisions, seed).run())
 }
 
 /// A value at run time: what it should hold, and where it is.

@@ -13,7 +13,8 @@ const NEAR: usize = 2_048;
 /// How many are looked through behind the op that was found last.
 const VERY_NEAR: usize = 16;
 
-/// In which order what a pattern made is visited. The result does not depend on it where patterns read their op and adaptor only.
+/// In which order what a pattern made is visited. The result does not depend on it where patterns read their op and adaptor only,
+/// types change by a type converter, and no op becomes recursively legal on the way.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum WorklistOrder {
     /// In the order of the changes, each with all that follows from it.
