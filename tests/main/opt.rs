@@ -125,3 +125,32 @@ fn lists_of_passes_and_dialects_are_mlir_opts() {
     let (status, out, _) = opt(&["--list-passes"]);
     assert!(status == Some(0) && out.contains("one-shot-bufferize"), "{out}");
 }
+
+#[test]
+fn each_conversion_pattern_leaves_valid_ir_to_look_at() {
+    let partial = "\
+func.func @main(%m: memref<4xf32>, %x: f32, %i: index) {
+  %t = bufferization.to_tensor %m : memref<4xf32> to tensor<4xf32>
+  %a = bufferization.to_buffer %t : tensor<4xf32> to memref<4xf32>
+  %b = bufferization.to_buffer %t : tensor<4xf32> to memref<4xf32>
+  memref.store %x, %a[%i] : memref<4xf32>
+  memref.store %x, %b[%i] : memref<4xf32>
+  return
+}
+";
+    let (status, out, err) = opt_on(partial, &["-finalizing-bufferize", "--dump-after-each-pattern"]);
+    assert_eq!((status, out.contains("bufferization")), (Some(0), false), "{out}{err}");
+    let dumps: Vec<(&str, &str)> = err
+        .split("// after pattern ")
+        .skip(1)
+        .map(|dump| dump.split_once('\n').expect("a line, then the IR"))
+        .collect();
+    let heads: Vec<&str> = dumps.iter().map(|dump| dump.0).collect();
+    let folds = "'convert bufferization.to_buffer' on 'bufferization.to_buffer'";
+    assert_eq!(heads, [folds, folds, "'convert bufferization.to_tensor' on 'bufferization.to_tensor'"]);
+    for (i, (_, ir)) in dumps.iter().enumerate() {
+        let (status, same, err) = opt_on(ir, &[]);
+        assert_eq!(status, Some(0), "{err}");
+        assert_eq!(same.matches("bufferization.to_buffer").count(), 2 - (i + 1).min(2), "{same}");
+    }
+}
