@@ -33,6 +33,10 @@ pub(crate) const TEXT: &str = r#"
 "t.use"(%1) : (i32) -> ()
 "#;
 
+const ON_SECOND_THOUGHTS: &str = "\
+error[I0012]: pattern 'convert t.a' declines (on second thoughts) after it changed the IR around 't.a'
+  --> test.mlir:3:6";
+
 #[test]
 fn declines_after_it_created_an_op() {
     let mut patterns = PatternSet::new();
@@ -40,14 +44,7 @@ fn declines_after_it_created_an_op() {
         make(rw, "n.a", op, &[])?;
         Err(Declined::no_match("on second thoughts"))
     });
-    stops(
-        TEXT,
-        &patterns,
-        r#"
-error[I0012]: pattern 'convert t.a' declines (on second thoughts) after it changed the IR around 't.a'
-  --> test.mlir:3:6
-"#,
-    );
+    stops(TEXT, &patterns, ON_SECOND_THOUGHTS);
 }
 
 #[test]
@@ -58,14 +55,7 @@ fn declines_after_it_changed_an_operand() {
         rw.set_operand(user, 0, op.operand(0));
         Err(Declined::no_match("on second thoughts"))
     });
-    stops(
-        TEXT,
-        &patterns,
-        r#"
-error[I0012]: pattern 'convert t.a' declines (on second thoughts) after it changed the IR around 't.a'
-  --> test.mlir:3:6
-"#,
-    );
+    stops(TEXT, &patterns, ON_SECOND_THOUGHTS);
 }
 
 #[test]
@@ -77,14 +67,7 @@ fn declines_after_it_changed_an_attribute() {
     });
     // The next pattern is not asked.
     patterns.add(rename("t.a", "n.a"));
-    stops(
-        TEXT,
-        &patterns,
-        r#"
-error[I0012]: pattern 'convert t.a' declines (on second thoughts) after it changed the IR around 't.a'
-  --> test.mlir:3:6
-"#,
-    );
+    stops(TEXT, &patterns, ON_SECOND_THOUGHTS);
 }
 
 #[test]
@@ -94,14 +77,7 @@ fn declines_after_it_replaced_uses() {
         rw.replace_all_uses(op.result(0), op.operand(0));
         Err(Declined::no_match("on second thoughts"))
     });
-    stops(
-        TEXT,
-        &patterns,
-        r#"
-error[I0012]: pattern 'convert t.a' declines (on second thoughts) after it changed the IR around 't.a'
-  --> test.mlir:3:6
-"#,
-    );
+    stops(TEXT, &patterns, ON_SECOND_THOUGHTS);
 }
 
 #[test]
@@ -112,14 +88,7 @@ fn declines_after_it_replaced_uses_by_values_of_another_type() {
         rw.replace_all_uses_with_many(old, &[op.operand(0), op.operand(0)]);
         Err(Declined::no_match("on second thoughts"))
     });
-    stops(
-        TEXT,
-        &patterns,
-        r#"
-error[I0012]: pattern 'convert t.a' declines (on second thoughts) after it changed the IR around 't.a'
-  --> test.mlir:3:6
-"#,
-    );
+    stops(TEXT, &patterns, ON_SECOND_THOUGHTS);
 }
 
 #[test]
