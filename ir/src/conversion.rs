@@ -26,6 +26,7 @@ pub(crate) mod casts;
 mod driver;
 mod kinds;
 mod observe;
+mod options;
 mod order;
 mod pattern;
 mod report;
@@ -36,8 +37,9 @@ mod target;
 mod type_converter;
 mod worklist;
 
-pub use driver::{ConversionOptions, ConversionStats, Mode, PatternEvent, convert, convert_with};
+pub use driver::{convert, convert_with};
 pub use observe::observe_conversions;
+pub use options::{ConversionOptions, ConversionStats, Mode, PatternEvent};
 pub use pattern::{Adaptor, ConversionPattern, Declined, PatternSet};
 pub use rewriter::{Bridges, ConversionRewriter, HandleMap, PointerHasher};
 pub use stages::{ConversionAnalysis, Stage, analyze_conversion, convert_in_stages, on_clone};

@@ -176,8 +176,7 @@ fn add_constant<'p>(set: &mut PatternSet<'p>, converter: &'p TypeConverter<'p>) 
     set.add_fn("arith.constant", move |op, _, rw| {
         let ty = convert_type(converter, op.result(0).ty())?;
         let value = op.attr("value").expect("arith.constant has a value: verified");
-        let new = rw.create(OpSpec::new("llvm.mlir.constant", op.location()).results(&[ty]))?;
-        rw.set_attr(new, "value", value);
+        let new = rw.create(OpSpec::new("llvm.mlir.constant", op.location()).results(&[ty]).attr("value", value))?;
         copy_discardable_attrs(rw, op, new);
         rw.replace_op(op, &[new.result(0)]);
         Ok(())
@@ -201,8 +200,9 @@ fn add_compare(set: &mut PatternSet<'_>, flags: Rc<Flags>) {
         let flags = flags.clone();
         set.add_fn(from, move |op, adaptor, rw| {
             let ty = op.result(0).ty();
-            let new = rw.create(OpSpec::new(to, op.location()).operands(adaptor.operands()).results(&[ty]))?;
-            rw.set_attr(new, "predicate", op.attr("predicate").expect("a comparison has a predicate: verified"));
+            let predicate = op.attr("predicate").expect("a comparison has a predicate: verified");
+            let spec = OpSpec::new(to, op.location()).operands(adaptor.operands()).results(&[ty]);
+            let new = rw.create(spec.attr("predicate", predicate))?;
             if to == "llvm.fcmp" {
                 set_fast_math(&flags, rw, op, new);
             }
