@@ -60,6 +60,7 @@ bench: build $(BENCH_DIR)/.written
 	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --ours-only
 	$(CARGO) bench -p monopour-benches
 	$(CARGO) bench -p monopour-bufferize --bench bufferize
+	$(CARGO) bench -p monopour-ir --bench conversion
 
 bench-peers: build $(VENV)/peers $(BENCH_DIR)/.written
 	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --write docs/measurements/common-op-set.md
