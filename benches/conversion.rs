@@ -23,8 +23,8 @@ use measure::{Measured, Output};
 use monopour_ir::conversion::on_clone;
 use monopour_ir::{Attr, Block, Builder, Context, InsertionPoint, Module, Op, OpSpec, Region, Type, Value, run_passes};
 
-/// Largest allowed growth of the time for ten times the ops.
-const MAX_GROWTH: f64 = 12.0;
+/// Largest allowed growth of the time for ten times the ops: 10,000 ops fit the caches, 100,000 do not.
+const MAX_GROWTH: f64 = 14.0;
 /// Ops of one function.
 const FUNCTION_OPS: usize = 1_000;
 
