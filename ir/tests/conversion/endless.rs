@@ -6,39 +6,35 @@ use super::{make, parse, rename};
 use monopour_ir::Attr;
 use monopour_ir::conversion::{ConversionTarget, PatternSet};
 
+/// The diagnostic for an op and the steps, each a pattern and the op that it was applied to, that lead back to it.
+fn never_ends(op: &str, at: &str, steps: &[(&str, &str)]) -> String {
+    let notes: String = steps
+        .iter()
+        .map(|(pattern, on)| format!("  note: created or changed by pattern '{pattern}' on '{on}'\n"))
+        .collect();
+    let repeat = match steps.len() {
+        1 => "this step repeats".to_owned(),
+        count => format!("these {count} steps repeat"),
+    };
+    format!(
+        "error[I0011]: patterns keep rewriting '{op}' without reaching a legal op (513 steps)\n  --> test.mlir:{at}\n{notes}  \
+         note: {repeat}\n  help: the patterns named above undo each other, or one recreates its own root; make the op legal \
+         in the target or let one of them decline"
+    )
+}
+
 #[test]
 fn recreates_its_own_root() {
     let mut patterns = PatternSet::new();
     patterns.add(rename("t.a", "t.a"));
-    stops(
-        TEXT,
-        &patterns,
-        r#"
-error[I0011]: patterns keep rewriting 't.a' without reaching a legal op (513 steps)
-  --> test.mlir:3:6
-  note: created or changed by pattern 'rename to t.a' on 't.a'
-  note: this step repeats
-  help: the patterns named above undo each other, or one recreates its own root; make the op legal in the target or let one of them decline
-"#,
-    );
+    stops(TEXT, &patterns, &never_ends("t.a", "3:6", &[("rename to t.a", "t.a")]));
 }
 
 #[test]
 fn two_that_undo_each_other() {
     let mut patterns = PatternSet::new();
     patterns.add(rename("t.a", "t.b")).add(rename("t.b", "t.a"));
-    stops(
-        TEXT,
-        &patterns,
-        r#"
-error[I0011]: patterns keep rewriting 't.b' without reaching a legal op (513 steps)
-  --> test.mlir:3:6
-  note: created or changed by pattern 'rename to t.b' on 't.a'
-  note: created or changed by pattern 'rename to t.a' on 't.b'
-  note: these 2 steps repeat
-  help: the patterns named above undo each other, or one recreates its own root; make the op legal in the target or let one of them decline
-"#,
-    );
+    stops(TEXT, &patterns, &never_ends("t.b", "3:6", &[("rename to t.b", "t.a"), ("rename to t.a", "t.b")]));
 }
 
 #[test]
@@ -48,15 +44,7 @@ fn a_circle_of_three_is_shown_once() {
     stops(
         TEXT,
         &patterns,
-        r#"
-error[I0011]: patterns keep rewriting 't.a' without reaching a legal op (513 steps)
-  --> test.mlir:3:6
-  note: created or changed by pattern 'rename to t.a' on 't.c'
-  note: created or changed by pattern 'rename to t.c' on 't.b'
-  note: created or changed by pattern 'rename to t.b' on 't.a'
-  note: these 3 steps repeat
-  help: the patterns named above undo each other, or one recreates its own root; make the op legal in the target or let one of them decline
-"#,
+        &never_ends("t.a", "3:6", &[("rename to t.a", "t.c"), ("rename to t.c", "t.b"), ("rename to t.b", "t.a")]),
     );
 }
 
@@ -68,17 +56,7 @@ fn changes_its_root_in_place_for_ever() {
         rw.set_attr(op, "count", Attr::i64(op.context(), count + 1));
         Ok(())
     });
-    stops(
-        TEXT,
-        &patterns,
-        r#"
-error[I0011]: patterns keep rewriting 't.a' without reaching a legal op (513 steps)
-  --> test.mlir:3:6
-  note: created or changed by pattern 'convert t.a' on 't.a'
-  note: this step repeats
-  help: the patterns named above undo each other, or one recreates its own root; make the op legal in the target or let one of them decline
-"#,
-    );
+    stops(TEXT, &patterns, &never_ends("t.a", "3:6", &[("convert t.a", "t.a")]));
 }
 
 #[test]
@@ -96,18 +74,7 @@ fn two_ops_that_change_each_other_for_ever() {
             Ok(())
         });
     }
-    fails_with(
-        &module,
-        &target,
-        &patterns,
-        r#"
-error[I0011]: patterns keep rewriting 't.b' without reaching a legal op (513 steps)
-  --> test.mlir:1:1
-  note: created or changed by pattern 'convert t.c' on 't.c'
-  note: this step repeats
-  help: the patterns named above undo each other, or one recreates its own root; make the op legal in the target or let one of them decline
-"#,
-    );
+    fails_with(&module, &target, &patterns, &never_ends("t.b", "1:1", &[("convert t.c", "t.c")]));
 }
 
 #[test]
@@ -119,15 +86,5 @@ fn grows_for_ever() {
         rw.replace_op(op, &second.results());
         Ok(())
     });
-    stops(
-        TEXT,
-        &patterns,
-        r#"
-error[I0011]: patterns keep rewriting 't.a' without reaching a legal op (513 steps)
-  --> test.mlir:3:6
-  note: created or changed by pattern 'convert t.a' on 't.a'
-  note: this step repeats
-  help: the patterns named above undo each other, or one recreates its own root; make the op legal in the target or let one of them decline
-"#,
-    );
+    stops(TEXT, &patterns, &never_ends("t.a", "3:6", &[("convert t.a", "t.a")]));
 }
