@@ -17,13 +17,40 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Passes of ours, and the statistics that count what they decided.
+# Passes of ours, and the statistics that count what they decided; none: all of the pass's statistics do.
 DECISIONS = {
     "one-shot-bufferize": ("num-tensor-in-place", "num-tensor-out-of-place"),
     "eliminate-empty-tensors": ("num-tensor-in-place", "num-tensor-out-of-place"),
+    "expand-realloc": None,
+    "ownership-based-buffer-deallocation": None,
+    "buffer-deallocation-simplification": None,
+    "bufferization-lower-deallocations": None,
+    "convert-bufferization-to-memref": None,
+    "buffer-hoisting": None,
+    "buffer-loop-hoisting": None,
+    "promote-buffers-to-stack": None,
+    "buffer-results-to-out-params": None,
+    "drop-equivalent-buffer-results": None,
+    "optimize-allocation-liveness": None,
 }
+# What a pipeline runs of them.
+PIPELINES = {
+    "buffer-deallocation-pipeline": (
+        "expand-realloc",
+        "ownership-based-buffer-deallocation",
+        "buffer-deallocation-simplification",
+        "bufferization-lower-deallocations",
+    ),
+}
+
+
+def name_of(passes):
+    """A pattern for the names, each as a whole word."""
+    return r"(?<!\w)(" + "|".join(passes) + r")(?![\w-])"
+
+
 # Names in RUN and DEFINE lines that select a file. `empty-tensor-to-alloc-tensor` decides nothing.
-SELECTED = r"one-shot-bufferize|eliminate-empty-tensors|empty-tensor-to-alloc-tensor"
+SELECTED = name_of([*DECISIONS, *PIPELINES, "empty-tensor-to-alloc-tensor"])
 
 
 def run_lines(path, kind="RUN"):
@@ -54,11 +81,17 @@ def selected(root, pattern):
 
 def judge(line, run):
     """What to print of one mlir-opt of a RUN line, and whether it is all right."""
-    named = [name for name in DECISIONS if re.search(rf"(?<![\w]){name}", " ".join(run["args"]))]
+    given = [match[1] for match in re.finditer(name_of([*DECISIONS, *PIPELINES]), " ".join(run["args"]))]
+    named = dict.fromkeys(name for word in given for name in PIPELINES.get(word, (word,)))
     if not named:
         return "no pass of ours", True
     counts = [run["passes"].get(name, {}) for name in named]
-    decisions = sum(c.get(s, 0) for name, c in zip(named, counts) for s in DECISIONS[name])
+    decisions = sum(
+        count
+        for name, statistics in zip(named, counts)
+        for statistic, count in statistics.items()
+        if statistic != "num-errors" and statistic in (DECISIONS[name] or statistics)
+    )
     errors = sum(c.get("num-errors", 0) for c in counts)
     if decisions:
         return f"{decisions} decisions", True
