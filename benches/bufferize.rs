@@ -27,6 +27,8 @@ use monopour_testkit::growing::shape;
 const MAX_GROWTH: f64 = 2.3;
 /// Largest allowed ratio of our time and upstream's on functions of about 100 operations.
 const MAX_SMALL_RATIO: f64 = 2.0;
+/// The shape that upstream is good at, where we may not be slower.
+const NOT_SLOWER: &str = "generics";
 /// Upstream's pass is run on twice the size as long as it takes less than this: its worst growth is 16-fold.
 const UPSTREAM_SECONDS: f64 = 0.5;
 
@@ -141,7 +143,7 @@ fn head(out: &mut Output) {
     out.line("# One-Shot Bufferize: time, growth and memory beside upstream's");
     out.line("");
     out.line("Written by `cargo bench -p monopour-bufferize --bench bufferize -- --full --write FILE`:");
-    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of three processes.");
+    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of five processes, by turns.");
     out.line(
         "Upstream's column is the largest N that its pass, LLVM 22.1.8 in the same process form, finishes in seconds.",
     );
@@ -150,20 +152,31 @@ fn head(out: &mut Output) {
 
 fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> Result<(), String> {
     let n = if full || !case.grows { case.n } else { case.n / 10 };
-    let samples = if full { 3 } else { 1 };
-    let at_n = median(case, n, "ours", samples)?;
-    let (upstream_n, upstream_s) = upstream(case, n)?;
-    let beside = if upstream_n == n { at_n } else { median(case, upstream_n, "ours", samples)? };
+    let samples = if full { 5 } else { 1 };
+    let (upstream_n, mut upstream_s) = upstream(case, n)?;
     let (mut half, mut growth, mut memory) = ([const { String::new() }; 2], String::new(), String::new());
-    if case.grows {
-        let at_half = median(case, n / 2, "ours", samples)?;
-        let (time, space) = (at_n.cpu_s / at_half.cpu_s, at_n.peak_mib / at_half.peak_mib.max(1.0));
+    let at_n = if case.grows {
+        let (at_half, at_n, time) = by_turns(case, (n / 2, "ours"), (n, "ours"), samples)?;
+        let space = at_n.peak_mib / at_half.peak_mib.max(1.0);
         half = [format!("{:.3}", at_half.cpu_s), format!("{:.0}", at_half.peak_mib)];
         (growth, memory) = (format!("{time:.2}"), format!("{space:.2}"));
         for (what, ratio) in [("time", time), ("memory", space)].into_iter().filter(|(_, r)| *r > MAX_GROWTH) {
             missed.push(format!("{}: {what} grows {ratio:.2}-fold from {} to {n}", case.shape, n / 2));
         }
-    }
+        at_n
+    } else {
+        median(case, n, "ours", samples)?
+    };
+    let beside = if upstream_n == n {
+        let (theirs, ours, ratio) = by_turns(case, (n, "upstream"), (n, "ours"), samples)?;
+        upstream_s = theirs.cpu_s;
+        if case.shape == NOT_SLOWER && ratio > 1.0 {
+            missed.push(format!("{}: {ratio:.2} times upstream's time at {n}", case.shape));
+        }
+        ours
+    } else {
+        median(case, upstream_n, "ours", samples)?
+    };
     if at_n.cpu_s > case.limit_s {
         missed.push(format!("{}: {:.2} s at {n}, allowed are {} s", case.shape, at_n.cpu_s, case.limit_s));
     }
@@ -187,6 +200,18 @@ fn upstream(case: &Case, n: usize) -> Result<(usize, f64), String> {
         }
         size = next.min(n);
     }
+}
+
+/// Two sizes and sides by turns, and the ratio of the second's time to the first's.
+fn by_turns(
+    case: &Case,
+    first: (usize, &str),
+    second: (usize, &str),
+    samples: usize,
+) -> Result<(Measured, Measured, f64), String> {
+    let [(a, side_a), (b, side_b)] = [first, second].map(|(n, side)| (n.to_string(), side));
+    let pass = case.pass.name();
+    measure::by_turns(&["--child", case.shape, &a, side_a, pass], &["--child", case.shape, &b, side_b, pass], samples)
 }
 
 fn median(case: &Case, n: usize, side: &str, samples: usize) -> Result<Measured, String> {

@@ -158,7 +158,9 @@ fn top(root: Op) -> impl Iterator<Item = Op> {
 /// Whether there are tensors outside of functions and nested symbol tables.
 pub(crate) fn has_loose_tensors(root: Op, options: &Options) -> bool {
     let loose = top(root).filter(|op| !is_apart(*op, options));
-    loose.flat_map(|op| without_apart(op, options, WalkOrder::Pre)).any(has_tensors)
+    let mut ops = Vec::new();
+    loose.for_each(|op| without_apart(op, options, WalkOrder::Pre, &mut ops));
+    ops.into_iter().any(has_tensors)
 }
 
 /// All operations that are bufferized.
@@ -169,33 +171,67 @@ pub(crate) fn ops_in_scope(root: Op, options: &Options, order: WalkOrder) -> Vec
     let mut ops = Vec::new();
     for op in top(root) {
         if op.is("func.func") {
-            let body = top(op).flat_map(|inner| without_apart(inner, options, order));
             ops.extend(Some(op).filter(|_| order == WalkOrder::Pre));
-            ops.extend(body);
+            top(op).for_each(|inner| without_apart(inner, options, order, &mut ops));
             ops.extend(Some(op).filter(|_| order == WalkOrder::Post));
         } else {
-            ops.extend(without_apart(op, options, order));
+            without_apart(op, options, order, &mut ops);
         }
     }
     ops
 }
 
-/// An operation and what it holds, but for what is none of its surroundings' business.
-fn without_apart(op: Op, options: &Options, order: WalkOrder) -> Vec<Op> {
-    if is_apart(op, options) {
-        return vec![];
-    }
-    if op.num_regions() == 0 {
-        return vec![op];
-    }
-    let mut left: HashSet<Op> = HashSet::new();
-    op.walk(WalkOrder::Pre, |inner| {
-        if is_apart(inner, options) && !left.contains(&inner) {
-            left.extend(inner.nested(WalkOrder::Pre));
+/// The operations that are bufferized and that `keep` is true of, in pre-order and in post-order.
+pub(crate) fn both_orders(root: Op, options: &Options, keep: impl Fn(&Op) -> bool) -> (Vec<Op>, Vec<Op>) {
+    let (mut pre, mut post, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    for outer in top(root) {
+        let function = Some(outer).filter(|op| op.is("func.func"));
+        let roots = function.map_or_else(|| vec![outer], |f| top(f).collect());
+        pre.extend(function.filter(&keep));
+        for op in roots {
+            found.clear();
+            without_apart(op, options, WalkOrder::Pre, &mut found);
+            found.retain(&keep);
+            pre.extend_from_slice(&found);
+            // Alone, it is in one place in both.
+            if found.len() > 1 {
+                found.clear();
+                without_apart(op, options, WalkOrder::Post, &mut found);
+                found.retain(&keep);
+            }
+            post.extend_from_slice(&found);
         }
+        post.extend(function.filter(&keep));
+    }
+    (pre, post)
+}
+
+/// Lists an operation and what it holds, but for what is none of its surroundings' business.
+fn without_apart(op: Op, options: &Options, order: WalkOrder, ops: &mut Vec<Op>) {
+    if op.num_regions() == 0 {
+        ops.push(op);
+        return;
+    }
+    if order == WalkOrder::Pre {
+        op.walk_selected(|inner| {
+            let is_inside = !is_apart(inner, options);
+            ops.extend(Some(inner).filter(|_| is_inside));
+            is_inside
+        });
+        return;
+    }
+    let (first, mut has_apart) = (ops.len(), false);
+    op.walk(order, |inner| {
+        has_apart |= is_apart(inner, options);
+        ops.push(inner);
     });
-    let all = op.nested(order);
-    if left.is_empty() { all } else { all.into_iter().filter(|op| !left.contains(op)).collect() }
+    if has_apart {
+        let mut inside = Vec::new();
+        without_apart(op, options, WalkOrder::Pre, &mut inside);
+        let inside: HashSet<Op> = inside.into_iter().collect();
+        let listed = ops.split_off(first);
+        ops.extend(listed.into_iter().filter(|op| inside.contains(op)));
+    }
 }
 
 /// Functions with callees before callers; those that call each other one after the other.

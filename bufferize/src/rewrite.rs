@@ -24,7 +24,7 @@ use monopour_ir::{
     Attr, Change, Diagnostic, Diagnostics, InsertionPoint, Location, Op, Region, Type, Value, WalkOrder, interfaces,
 };
 
-use crate::boundary::ops_in_scope;
+use crate::boundary::{both_orders, ops_in_scope};
 use crate::buffer_type::BufferTypes;
 use crate::building::Globals;
 use crate::insert_copies::Remarks;
@@ -86,9 +86,9 @@ pub(crate) fn run(
         work.absorb(rw.take_journal(), rank, name);
     }
     pass.verify_made()?;
-    fold_bridges(&mut rw, &pass, &mut work)?;
+    let has_left = fold_bridges(&mut rw, &pass, &mut work)?;
     let steps = work.steps + pass.types.steps();
-    if !options.allow_unknown_ops {
+    if has_left && !options.allow_unknown_ops {
         check_nothing_is_left(module, models, options)?;
     }
     Ok(Made { allocs: pass.allocs.get(), copies: pass.copies.get(), remarks: pass.remarks.take(), steps })
@@ -110,13 +110,16 @@ struct Worklist {
 
 impl Worklist {
     fn new(module: Op, options: &Options) -> Self {
-        let listed = |order| {
-            let ops = ops_in_scope(module, options, order).into_iter();
-            ops.filter(|op| has_tensors(*op) || has_tensor_signature(*op))
-        };
-        let queue: VecDeque<Op> = listed(WalkOrder::Pre).collect();
-        let pending: HandleMap<Op, usize> = listed(WalkOrder::Post).enumerate().map(|(rank, op)| (op, rank)).collect();
-        Self { queue, next_rank: pending.len(), pending, made_buffers: HandleMap::default(), made: 0, steps: 0 }
+        let (pre, post) = both_orders(module, options, |op| has_tensors(*op) || has_tensor_signature(*op));
+        let pending: HandleMap<Op, usize> = post.into_iter().enumerate().map(|(rank, op)| (op, rank)).collect();
+        Self {
+            queue: pre.into(),
+            next_rank: pending.len(),
+            pending,
+            made_buffers: HandleMap::default(),
+            made: 0,
+            steps: 0,
+        }
     }
     fn next(&mut self) -> Option<(Op, usize)> {
         while let Some(op) = self.queue.pop_front() {
@@ -238,11 +241,17 @@ pub(crate) fn failed_to_bufferize(errors: &mut Diagnostics, location: Location, 
 }
 
 /// Folds `to_buffer(to_tensor m)`, and erases what ended unused: `to_tensor`s, and `to_buffer`s of ours.
-fn fold_bridges(rw: &mut ConversionRewriter, pass: &Rewriting<'_>, work: &mut Worklist) -> Result<(), Diagnostics> {
-    let ops = ops_in_scope(pass.module, pass.options, WalkOrder::Pre);
-    let (to_tensors, others): (Vec<Op>, Vec<Op>) =
-        ops.into_iter().filter(|op| op.is(TO_TENSOR) || op.is(TO_BUFFER)).partition(|op| op.is(TO_TENSOR));
-    for op in others {
+/// Returns whether another op has tensors.
+fn fold_bridges(rw: &mut ConversionRewriter, pass: &Rewriting<'_>, work: &mut Worklist) -> Result<bool, Diagnostics> {
+    let (mut to_tensors, mut to_buffers, mut has_left) = (vec![], vec![], false);
+    for op in ops_in_scope(pass.module, pass.options, WalkOrder::Pre).into_iter().filter(|op| has_tensors(*op)) {
+        match op.name() {
+            TO_TENSOR => to_tensors.push(op),
+            TO_BUFFER => to_buffers.push(op),
+            _ => has_left = true,
+        }
+    }
+    for op in to_buffers {
         let source = rw.converted(op.operand(0));
         if work.made_buffers.contains_key(&op) && op.result(0).is_unused() {
             rw.erase(op);
@@ -257,7 +266,7 @@ fn fold_bridges(rw: &mut ConversionRewriter, pass: &Rewriting<'_>, work: &mut Wo
         rw.erase(op);
     }
     work.order_buffers(rw);
-    Ok(())
+    Ok(has_left)
 }
 
 /// An error for the first op that should have been bufferized and still has tensors.
