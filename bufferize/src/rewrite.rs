@@ -17,9 +17,12 @@
 //! Differs from upstream: an op comes before what its regions hold, so that a region's ops find their types.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 
-use monopour_ir::conversion::{Bridges, ConversionRewriter, Declined, HandleMap};
+use monopour_ir::conversion::{
+    Adaptor, Bridges, ConversionPattern, ConversionRewriter, ConversionTarget, Declined, HandleMap, Legality,
+    PatternSet, convert_bridged,
+};
 use monopour_ir::{
     Attr, Change, Diagnostic, Diagnostics, InsertionPoint, Location, Op, Region, Type, Value, WalkOrder, interfaces,
 };
@@ -77,15 +80,20 @@ pub(crate) fn run(
         copies: Cell::new(0),
         remarks: RefCell::default(),
     };
-    let mut rw = ConversionRewriter::with_bridges(module.context(), BRIDGES);
-    let mut work = Worklist::new(module, options);
-    while let Some((op, rank)) = work.next() {
-        rw.set_point(InsertionPoint::Before(op));
-        let name = op.name();
-        visit(op, models, &mut rw, &pass)?;
-        work.absorb(rw.take_journal(), rank, name);
-    }
+    let (ops, work) = Worklist::new(module, options);
+    let work = RefCell::new(work);
+    let mut target = ConversionTarget::new();
+    target.unknown_is(|op| match work.borrow().pending.contains_key(&op) {
+        true => Legality::Unknown,
+        false => Legality::Legal,
+    });
+    let mut patterns = PatternSet::new();
+    patterns.add(Bufferization { models, pass: &pass, work: &work });
+    convert_bridged(module, ops, BRIDGES, &target, &patterns)?;
+    drop((target, patterns));
     pass.verify_made()?;
+    let mut work = work.into_inner();
+    let mut rw = ConversionRewriter::with_bridges(module.context(), BRIDGES);
     let has_left = fold_bridges(&mut rw, &pass, &mut work)?;
     let steps = work.steps + pass.types.steps();
     if has_left && !options.allow_unknown_ops {
@@ -94,11 +102,30 @@ pub(crate) fn run(
     Ok(Made { allocs: pass.allocs.get(), copies: pass.copies.get(), remarks: pass.remarks.take(), steps })
 }
 
-/// The ops to visit: those of the input in order, then those that rewrites made, as they came.
+/// The one pattern, for every op: what its model makes of it.
+struct Bufferization<'a> {
+    models: &'a OpModels,
+    pass: &'a Rewriting<'a>,
+    work: &'a RefCell<Worklist>,
+}
+
+impl ConversionPattern for Bufferization<'_> {
+    fn root(&self) -> &str {
+        "*"
+    }
+    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+        let name = op.name();
+        let rank = self.work.borrow_mut().pending.remove(&op).unwrap_or_default();
+        visit(op, adaptor, self.models, rw, self.pass)?;
+        self.work.borrow_mut().absorb(rw.journal(), rank, name);
+        // A model may find that nothing has to change.
+        if rw.journal().is_empty() { Err(stays()) } else { Ok(()) }
+    }
+}
+
+/// The ops to visit: those of the input in order, and those that rewrites made.
 struct Worklist {
-    queue: VecDeque<Op>,
-    /// What is in the queue and not erased meanwhile, with its position in post-order.
-    /// An address that is used again is visited once, whichever op it then is.
+    /// What is to be visited and not erased meanwhile, with its position in post-order.
     pending: HandleMap<Op, usize>,
     next_rank: usize,
     /// The `to_buffer`s that are ours: for which op, and which of them.
@@ -109,31 +136,16 @@ struct Worklist {
 }
 
 impl Worklist {
-    fn new(module: Op, options: &Options) -> Self {
+    fn new(module: Op, options: &Options) -> (Vec<Op>, Self) {
         let (pre, post) = both_orders(module, options, |op| has_tensors(*op) || has_tensor_signature(*op));
         let pending: HandleMap<Op, usize> = post.into_iter().enumerate().map(|(rank, op)| (op, rank)).collect();
-        Self {
-            queue: pre.into(),
-            next_rank: pending.len(),
-            pending,
-            made_buffers: HandleMap::default(),
-            made: 0,
-            steps: 0,
-        }
-    }
-    fn next(&mut self) -> Option<(Op, usize)> {
-        while let Some(op) = self.queue.pop_front() {
-            if let Some(rank) = self.pending.remove(&op) {
-                return Some((op, rank));
-            }
-        }
-        None
+        (pre, Self { next_rank: pending.len(), pending, made_buffers: HandleMap::default(), made: 0, steps: 0 })
     }
     /// Notes what the rewrite of the op of this rank and name did.
-    fn absorb(&mut self, journal: Vec<Change>, rank: usize, name: &str) {
+    fn absorb(&mut self, journal: &[Change], rank: usize, name: &str) {
         self.steps += 1 + journal.len() as u64;
         let mut created = Vec::new();
-        for change in journal {
+        for change in journal.iter().copied() {
             match change {
                 Change::Created(op) => created.push(op),
                 Change::Erased(op) => {
@@ -152,7 +164,6 @@ impl Worklist {
                 // One of its own name is the op as it is to be: if it has tensors, another visit would not end it.
                 self.pending.insert(op, self.next_rank);
                 self.next_rank += 1;
-                self.queue.push_back(op);
             }
         }
     }
@@ -179,20 +190,31 @@ impl Worklist {
     }
 }
 
+fn stays() -> Declined {
+    Declined::no_match("it stays as it is")
+}
+
 /// Rewrites one op, if it takes part and has tensors still.
-fn visit(op: Op, models: &OpModels, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Diagnostics> {
+fn visit(
+    op: Op,
+    adaptor: &Adaptor<'_>,
+    models: &OpModels,
+    rw: &mut ConversionRewriter,
+    pass: &Rewriting<'_>,
+) -> Result<(), Declined> {
     if op.is("func.func") {
         if pass.options.bufferize_function_boundaries {
             signature(op, rw, pass);
+            return Ok(());
         }
-        return Ok(());
+        return Err(stays());
     }
-    let Some(model) = models.taking_part(op, pass.options).filter(|_| has_tensors(op)) else { return Ok(()) };
+    let model = models.taking_part(op, pass.options).filter(|_| has_tensors(op)).ok_or_else(stays)?;
     if model.follows_blocks(op) && stay_blocks(op, models, pass.options) {
-        return Ok(());
+        return Err(stays());
     }
     let (location, name) = (op.location(), op.name());
-    rewrite_op(op, &**model, rw, pass).map_err(|declined| {
+    rewrite_op(op, adaptor, &**model, rw, pass).map_err(|declined| {
         let mut errors = match declined {
             Declined::Failed(errors) => errors,
             Declined::NoMatch(reason) => {
@@ -201,17 +223,22 @@ fn visit(op: Op, models: &OpModels, rw: &mut ConversionRewriter, pass: &Rewritin
             }
         };
         failed_to_bufferize(&mut errors, location, pass.options);
-        errors
+        Declined::Failed(errors)
     })
 }
 
-fn rewrite_op(op: Op, model: &dyn OpModel, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) -> Result<(), Declined> {
+fn rewrite_op(
+    op: Op,
+    adaptor: &Adaptor<'_>,
+    model: &dyn OpModel,
+    rw: &mut ConversionRewriter,
+    pass: &Rewriting<'_>,
+) -> Result<(), Declined> {
     for result in op.results().into_iter().filter(|r| r.ty().is_tensor()) {
         pass.types.check_space(result)?;
     }
     let mut buffers = Vec::with_capacity(op.num_operands());
-    for tensor in op.operands() {
-        let buffer = rw.converted(tensor);
+    for (tensor, &buffer) in op.operands().into_iter().zip(adaptor.operands()) {
         if !buffer.ty().is_tensor() || model.keeps_tensors(op) {
             buffers.push(buffer);
             continue;

@@ -37,7 +37,7 @@ mod target;
 mod type_converter;
 mod worklist;
 
-pub use driver::{convert, convert_with};
+pub use driver::{convert, convert_bridged, convert_with};
 pub use observe::observe_conversions;
 pub use options::{ConversionOptions, ConversionStats, Mode, PatternEvent};
 pub use pattern::{Adaptor, ConversionPattern, Declined, PatternSet};

@@ -93,6 +93,10 @@ impl Casts {
         }
     }
 
+    /// No op is a cast of the driver's, whatever its name.
+    pub(crate) fn make_none(&mut self) {
+        self.name = 0;
+    }
     /// A cast that was in the input, or that a pattern created.
     pub(crate) fn note_foreign(&mut self, op: Op) {
         self.foreign.insert(op, ());

@@ -7,8 +7,8 @@ use super::rewriter::OpMap;
 use super::type_converter::Materialization;
 use super::worklist::{Visit, Worklist};
 use super::{
-    Adaptor, ConversionOptions, ConversionRewriter, ConversionStats, ConversionTarget, Declined, Legality, Mode,
-    PatternEvent, PatternSet, TypeConverter,
+    Adaptor, Bridges, ConversionOptions, ConversionRewriter, ConversionStats, ConversionTarget, Declined, Legality,
+    Mode, PatternEvent, PatternSet, TypeConverter,
 };
 use crate::{Change, Diagnostic, Diagnostics, InsertionPoint, Op, Value, WalkOrder};
 
@@ -44,7 +44,27 @@ pub fn convert_with(
     mode: Mode,
     options: ConversionOptions<'_>,
 ) -> Result<ConversionStats, Diagnostics> {
-    Driver::new(root, target, patterns, mode, options).run()?.outcome
+    Driver::over_all(root, target, patterns, mode, options).run()?.outcome
+}
+
+/// As [`convert`] in partial mode, for these ops of `root` and what patterns make of them, in this order.
+/// Values of old and new types meet in ops of these names, and not in casts: those are never shared, folded or dropped,
+/// and operands are read through them. What a pattern made is not verified: an op and the terminators of its regions may be
+/// rewritten one after the other, in the order of the ops.
+///
+/// # Errors
+/// As [`convert`].
+pub fn convert_bridged(
+    root: Op,
+    ops: Vec<Op>,
+    bridges: Bridges,
+    target: &ConversionTarget<'_>,
+    patterns: &PatternSet<'_>,
+) -> Result<ConversionStats, Diagnostics> {
+    let rw = ConversionRewriter::bridging(root, bridges);
+    let walk = ops.into_iter().map(Some).collect();
+    let driver = Driver::new(root, rw, target, patterns, Mode::Partial, ConversionOptions::default());
+    driver.over(walk, OpMap::default()).run()?.outcome
 }
 
 /// How a conversion ended that no pattern stopped.
@@ -62,7 +82,7 @@ pub(super) fn convert_and_blame(
     target: &ConversionTarget<'_>,
     patterns: &PatternSet<'_>,
 ) -> Result<(Vec<Op>, Ended), Diagnostics> {
-    let driver = Driver::new(root, target, patterns, Mode::Partial, ConversionOptions::default());
+    let driver = Driver::over_all(root, target, patterns, Mode::Partial, ConversionOptions::default());
     let visited = driver.work.ahead();
     Ok((visited, driver.run()?))
 }
@@ -92,31 +112,46 @@ struct Driver<'a, 'o> {
 }
 
 impl<'a, 'o> Driver<'a, 'o> {
-    fn new(
+    /// Over everything in `root` that is illegal or may be.
+    fn over_all(
         root: Op,
         target: &'a ConversionTarget<'a>,
         patterns: &'a PatternSet<'a>,
         mode: Mode,
         options: ConversionOptions<'o>,
     ) -> Self {
-        let mut rw = ConversionRewriter::new(root);
-        let mut kinds = Kinds::new(target, patterns);
-        let (walk, closed) = collect(root, &mut kinds, &mut rw);
-        let work = Worklist::new(walk, options.worklist_order);
+        let mut this = Self::new(root, ConversionRewriter::new(root), target, patterns, mode, options);
+        let (walk, closed) = collect(root, &mut this.kinds, &mut this.rw);
+        this.over(walk, closed)
+    }
+    fn over(mut self, walk: Vec<Option<Op>>, closed: OpMap<()>) -> Self {
+        self.work = Worklist::new(walk, self.options.worklist_order);
+        self.closed = closed;
+        self
+    }
+    fn new(
+        root: Op,
+        rw: ConversionRewriter,
+        target: &'a ConversionTarget<'a>,
+        patterns: &'a PatternSet<'a>,
+        mode: Mode,
+        options: ConversionOptions<'o>,
+    ) -> Self {
+        let work = Worklist::new(vec![], options.worklist_order);
         Self {
             root: Some(root),
             target,
             patterns,
             mode,
             options,
-            kinds,
+            kinds: Kinds::new(target, patterns),
             rw,
             work,
             log: Log::default(),
             applied: 0,
             is_observed: observe::is_observed(),
             failures: OpMap::default(),
-            closed,
+            closed: OpMap::default(),
             values: vec![],
             ends: vec![],
             batch: vec![],
@@ -218,6 +253,8 @@ impl<'a, 'o> Driver<'a, 'o> {
                     let cast = self.rw.cast_to_many(value, &types);
                     self.values.extend(cast);
                 }
+            } else if self.rw.is_bridging() {
+                self.values.push(self.rw.converted(value));
             } else {
                 self.rw.state().casts.behind(value, &mut self.values);
             }
@@ -278,7 +315,8 @@ impl<'a, 'o> Driver<'a, 'o> {
         let root = visit.op;
         self.rw.settle();
         self.survive(root);
-        let verified = if cfg!(debug_assertions) { verify(&self.survivors) } else { Ok(()) };
+        let verifies = cfg!(debug_assertions) && !self.rw.is_bridging();
+        let verified = if verifies { verify(&self.survivors) } else { Ok(()) };
         let from = Visit { origin: self.log.upcoming(), ..visit };
         let survivors = std::mem::take(&mut self.survivors);
         for &(op, is_new) in &survivors {

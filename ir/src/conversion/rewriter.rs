@@ -78,6 +78,18 @@ impl ConversionRewriter {
         Self { bridges: None, rewriter: Rewriter::watching(root) }
     }
 
+    /// A rewriter of the driver's that makes no casts.
+    pub(super) fn bridging(root: Op, bridges: Bridges) -> Self {
+        let mut rewriter = Rewriter::watching(root);
+        if let Some(watch) = rewriter.watch_mut() {
+            watch.casts.make_none();
+        }
+        Self { bridges: Some(bridges), rewriter }
+    }
+    pub(super) fn is_bridging(&self) -> bool {
+        self.bridges.is_some()
+    }
+
     /// A rewriter of its own, without the driver: values of old and new types meet in ops of these names.
     pub fn with_bridges(cx: Context, bridges: Bridges) -> Self {
         Self { bridges: Some(bridges), rewriter: Rewriter::new(cx) }
@@ -346,13 +358,13 @@ impl ConversionRewriter {
             return;
         }
         if old.ty() == new.ty() {
-            self.rewriter.replace_all_uses(old, new);
+            self.rewriter.redirect_uses(old, new);
             return;
         }
         let op = bridge(bridges.to_old, new, old.ty());
         // As upstream: the bridges of several results stand in reverse order.
         self.rewriter.insert_at(op, super::casts::behind_definition(old));
-        self.rewriter.replace_all_uses(old, op.result(0));
+        self.rewriter.redirect_uses(old, op.result(0));
     }
 
     /// Retypes a block argument; what uses it reads it in its old type.

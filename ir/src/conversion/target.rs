@@ -21,6 +21,7 @@ type Predicate<'t> = Box<dyn Fn(Op) -> bool + 't>;
 pub(super) enum Rule<'t> {
     Always(Legality),
     Dynamic(Predicate<'t>),
+    Asked(Box<dyn Fn(Op) -> Legality + 't>),
 }
 
 /// Legal and illegal ops and dialects. A rule for an op wins over one for its dialect; the last rule for a name wins.
@@ -106,6 +107,12 @@ impl<'t> ConversionTarget<'t> {
         self
     }
 
+    /// Of ops that no rule names, the caller says what they are.
+    pub fn unknown_is(&mut self, legality: impl Fn(Op) -> Legality + 't) -> &mut Self {
+        self.unknown = Rule::Asked(Box::new(legality));
+        self
+    }
+
     /// What the target says of this op, those around it not considered.
     pub fn legality(&self, op: Op) -> Legality {
         legality_by(self.rule(op.name()), op)
@@ -136,5 +143,6 @@ pub(super) fn legality_by(rule: &Rule<'_>, op: Op) -> Legality {
         Rule::Always(legality) => *legality,
         Rule::Dynamic(is_legal) if is_legal(op) => Legality::Legal,
         Rule::Dynamic(_) => Legality::Illegal,
+        Rule::Asked(legality) => legality(op),
     }
 }

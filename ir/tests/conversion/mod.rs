@@ -2,6 +2,7 @@
 
 mod block_args;
 mod branches;
+mod bridges;
 mod casts;
 mod contracts;
 mod control_flow;
