@@ -2,5 +2,6 @@
 
 mod errors;
 mod execute;
+mod lifetimes;
 mod support;
 mod text;

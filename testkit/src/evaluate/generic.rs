@@ -36,7 +36,7 @@ impl Interpreter<'_> {
             .and_then(|a| a.as_ints())
             .ok_or_else(|| unsupported("linalg.generic", op))?;
         let inputs = usize::try_from(*segments.first().unwrap_or(&0)).unwrap_or(0);
-        let data = self.operands(op)?;
+        let data = self.contents(op)?;
         if maps.len() != data.len() {
             return Err(unsupported("linalg.generic without a map per operand", op));
         }
@@ -47,7 +47,23 @@ impl Interpreter<'_> {
         if count > 0 {
             self.iterate(op, &mut operands, &ranges)?;
         }
-        Ok(operands.outputs.into_iter().map(|t| Datum::Tensor(Rc::new(t))).collect())
+        if op.num_results() > 0 {
+            return Ok(operands.outputs.into_iter().map(|t| Datum::Tensor(Rc::new(t))).collect());
+        }
+        for (position, output) in operands.outputs.iter().enumerate() {
+            let view = self.memref(op, inputs + position)?;
+            self.memory.write(op, &view, output)?;
+        }
+        Ok(vec![])
+    }
+
+    /// The operands, and for a memref what it holds now.
+    fn contents(&self, op: Op) -> Result<Vec<Datum>> {
+        let read = |i: usize| match self.operand(op, i)? {
+            Datum::MemRef(_) => self.tensor(op, i).map(Datum::Tensor),
+            other => Ok(other),
+        };
+        (0..op.num_operands()).map(read).collect()
     }
 
     fn iterate(&mut self, op: Op, operands: &mut Operands, ranges: &[usize]) -> Result<()> {
@@ -112,7 +128,7 @@ impl Operands {
                     accesses.push(Access::Scalar(s));
                     continue;
                 }
-                Datum::Scalar(_) => return Err(unsupported("a scalar init", op)),
+                Datum::Scalar(_) | Datum::MemRef(_) => return Err(unsupported("a scalar init", op)),
                 Datum::Tensor(t) => t,
             };
             let slot = if i < inputs { tensors.len() } else { outputs.len() };

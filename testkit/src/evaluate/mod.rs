@@ -5,19 +5,25 @@
 //! integers wrap at their width.
 //! `tensor.empty` holds NaN (floats) or a pattern that stands out (integers), so that a read of it shows in the result.
 //! Named linalg ops are generalised by upstream's pass on a clone, so that one implementation of `linalg.generic` serves all.
-//! Limits: static and dynamic ranked tensors of f16, bf16, f32, f64, iN (N <= 64) and index; no memrefs.
+//! Memrefs are views of buffers with a life of their own ([`memory`]); `lifetimes` watches over it.
+//! Limits: static and dynamic ranked tensors and memrefs of f16, bf16, f32, f64, iN (N <= 64) and index.
 
 mod blocks;
 mod body;
 mod control;
 mod generic;
 mod globals;
+pub mod lifetimes;
 mod linalg_ops;
+mod memory;
+mod memref_ops;
 mod scalar;
 mod tensor_ops;
 mod vectors;
 
 use crate::host_tensor::{Data, Dtype, HostTensor, decode_float, encode_float};
+pub use memory::Defect;
+use memory::{Memory, Origin, View};
 use monopour_ir::{Attr, DYNAMIC, Module, Op, Type, Value, run_passes};
 use scalar::{Scalar, ScalarOp, dtype_of};
 use std::collections::{BTreeMap, HashMap};
@@ -51,6 +57,15 @@ pub enum EvalError {
         /// Where.
         location: String,
     },
+    /// A buffer is used or freed when it must not, or lives on.
+    Lifetime {
+        /// What happened.
+        defect: Defect,
+        /// To which buffer.
+        what: String,
+        /// Where.
+        location: String,
+    },
     /// The inputs do not fit the entry function.
     Inputs(String),
     /// More steps or elements than the evaluator allows.
@@ -64,6 +79,7 @@ impl fmt::Display for EvalError {
         match self {
             EvalError::Unsupported { what, location } => write!(f, "the evaluator does not cover {what} at {location}"),
             EvalError::Undefined { what, location } => write!(f, "undefined behaviour: {what} at {location}"),
+            EvalError::Lifetime { defect, what, location } => write!(f, "{defect} {what} at {location}"),
             EvalError::Inputs(what) => write!(f, "inputs do not fit: {what}"),
             EvalError::Limit(what) => write!(f, "limit of the evaluator: {what}"),
         }
@@ -121,51 +137,26 @@ fn run(
     weights: &Weights,
     precision: Precision,
 ) -> Result<Vec<HostTensor>> {
+    let module = prepared(module)?;
+    let func = function(&module, entry)?;
+    let mut interpreter = Interpreter::new(&module, weights, precision);
+    let arguments = interpreter.bind_inputs(func, inputs)?;
+    let results = interpreter.call(func, arguments)?;
+    interpreter.results(func, results)
+}
+
+/// A copy of the module in which named ops are generalised.
+fn prepared(module: &Module) -> Result<Module> {
     let module = module.duplicate();
     vectors::keep_masks(&module)?;
     let generalised = run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))");
     generalised
         .map_err(|d| EvalError::Unsupported { what: d.to_string(), location: "linalg-generalize-named-ops".into() })?;
-    let func = module.symbol(entry).ok_or_else(|| EvalError::Inputs(format!("there is no function @{entry}")))?;
-    let arguments = bind_inputs(func, inputs)?;
-    let mut interpreter = Interpreter {
-        module: &module,
-        weights,
-        precision,
-        env: HashMap::new(),
-        globals: HashMap::new(),
-        indices: vec![],
-        mask: None,
-        steps: 0,
-        depth: 0,
-    };
-    let results = interpreter.call(func, arguments)?;
-    results
-        .into_iter()
-        .zip(func.function_type().map(|t| t.1).unwrap_or_default())
-        .map(|(r, ty)| r.into_tensor(func, ty))
-        .collect()
+    Ok(module)
 }
 
-fn bind_inputs(func: Op, inputs: &[HostTensor]) -> Result<Vec<Datum>> {
-    let (types, _) = func.function_type().ok_or_else(|| unsupported("an entry without a function type", func))?;
-    if types.len() != inputs.len() {
-        return Err(EvalError::Inputs(format!("{} given, the function takes {}", inputs.len(), types.len())));
-    }
-    let bind = |(i, (ty, input)): (usize, (&Type, &HostTensor))| {
-        let dtype = dtype_of(*ty).ok_or_else(|| unsupported(&format!("type {ty}"), func))?;
-        let shape = ty.shape();
-        let fits = dtype == input.dtype
-            && shape.as_ref().is_none_or(|s| {
-                s.len() == input.shape.len()
-                    && s.iter().zip(&input.shape).all(|(a, b)| *a == DYNAMIC || *a == *b as i64)
-            });
-        if !fits || input.shape.iter().product::<usize>() != input.len() {
-            return Err(EvalError::Inputs(format!("input {i} is {:?} x {}, expected {ty}", input.shape, input.dtype)));
-        }
-        Ok(if shape.is_some() { Datum::Tensor(Rc::new(input.clone())) } else { Datum::Scalar(element(input, 0)) })
-    };
-    types.iter().zip(inputs).enumerate().map(bind).collect()
+fn function(module: &Module, entry: &str) -> Result<Op> {
+    module.symbol(entry).ok_or_else(|| EvalError::Inputs(format!("there is no function @{entry}")))
 }
 
 /// What an SSA value holds.
@@ -173,18 +164,7 @@ fn bind_inputs(func: Op, inputs: &[HostTensor]) -> Result<Vec<Datum>> {
 enum Datum {
     Scalar(Scalar),
     Tensor(Rc<HostTensor>),
-}
-
-impl Datum {
-    fn into_tensor(self, op: Op, ty: Type) -> Result<HostTensor> {
-        match self {
-            Datum::Tensor(t) => Ok(Rc::unwrap_or_clone(t)),
-            Datum::Scalar(s) => {
-                let dtype = dtype_of(ty).ok_or_else(|| unsupported(&format!("type {ty}"), op))?;
-                Ok(filled(dtype, vec![], s))
-            }
-        }
-    }
+    MemRef(Rc<View>),
 }
 
 struct Interpreter<'m> {
@@ -198,11 +178,77 @@ struct Interpreter<'m> {
     indices: Vec<Vec<i64>>,
     /// Of the `vector.mask` around the op that runs.
     mask: Option<Rc<HostTensor>>,
+    memory: Memory,
+    /// What functions that have not returned yet have on the stack.
+    stack: Vec<usize>,
+    /// Whether public functions are held to what their callers count on.
+    watches: bool,
     steps: u64,
     depth: usize,
 }
 
+impl<'m> Interpreter<'m> {
+    fn new(module: &'m Module, weights: &'m Weights, precision: Precision) -> Self {
+        Self {
+            module,
+            weights,
+            precision,
+            env: HashMap::new(),
+            globals: HashMap::new(),
+            indices: vec![],
+            mask: None,
+            memory: Memory::default(),
+            stack: vec![],
+            watches: false,
+            steps: 0,
+            depth: 0,
+        }
+    }
+}
+
 impl Interpreter<'_> {
+    /// What the entry function gets. A memref is a buffer of the caller's.
+    fn bind_inputs(&mut self, func: Op, inputs: &[HostTensor]) -> Result<Vec<Datum>> {
+        let (types, _) = func.function_type().ok_or_else(|| unsupported("an entry without a function type", func))?;
+        if types.len() != inputs.len() {
+            return Err(EvalError::Inputs(format!("{} given, the function takes {}", inputs.len(), types.len())));
+        }
+        let bind = |(i, (ty, input)): (usize, (&Type, &HostTensor))| {
+            let dtype = dtype_of(*ty).ok_or_else(|| unsupported(&format!("type {ty}"), func))?;
+            let shape = ty.shape();
+            let fits = dtype == input.dtype
+                && shape.as_ref().is_none_or(|s| {
+                    s.len() == input.shape.len()
+                        && s.iter().zip(&input.shape).all(|(a, b)| *a == DYNAMIC || *a == *b as i64)
+                });
+            if !fits || input.shape.iter().product::<usize>() != input.len() {
+                let message = format!("input {i} is {:?} x {}, expected {ty}", input.shape, input.dtype);
+                return Err(EvalError::Inputs(message));
+            }
+            if ty.is_memref() {
+                let sizes: Vec<i64> = input.shape.iter().map(|d| *d as i64).collect();
+                let view = self.memory.adopt(input.clone(), &sizes, Origin::Foreign, format!("argument {i}"));
+                return Ok(memory::datum(view));
+            }
+            Ok(if shape.is_some() { Datum::Tensor(Rc::new(input.clone())) } else { Datum::Scalar(element(input, 0)) })
+        };
+        types.iter().zip(inputs).enumerate().map(bind).collect()
+    }
+
+    /// What the entry function returned.
+    fn results(&self, func: Op, results: Vec<Datum>) -> Result<Vec<HostTensor>> {
+        let types = func.function_type().map(|t| t.1).unwrap_or_default();
+        let read = |(datum, ty): (Datum, Type)| match datum {
+            Datum::Tensor(t) => Ok(Rc::unwrap_or_clone(t)),
+            Datum::MemRef(view) => self.memory.read(func, &view),
+            Datum::Scalar(s) => {
+                let dtype = dtype_of(ty).ok_or_else(|| unsupported(&format!("type {ty}"), func))?;
+                Ok(filled(dtype, vec![], s))
+            }
+        };
+        results.into_iter().zip(types).map(read).collect()
+    }
+
     fn call(&mut self, func: Op, arguments: Vec<Datum>) -> Result<Vec<Datum>> {
         if func.body().is_none() {
             return Err(unsupported("a call to a function without a body", func));
@@ -211,11 +257,22 @@ impl Interpreter<'_> {
             return Err(EvalError::Limit(format!("calls nest deeper than {MAX_CALL_DEPTH}")));
         }
         let outer = std::mem::take(&mut self.env);
+        let (height, borrowed) = (self.stack.len(), arguments.clone());
         self.depth += 1;
         let results = self.run_region(func.region(0), arguments);
         self.depth -= 1;
         self.env = outer;
-        Ok(results?.1)
+        let mut results = results?.1;
+        if func.is_public() {
+            match self.watches {
+                true => self.check_boundary(func, &borrowed, &results)?,
+                false => self.own_results(func, &borrowed, &mut results)?,
+            }
+        }
+        for buffer in self.stack.split_off(height) {
+            self.memory.release(buffer);
+        }
+        Ok(results)
     }
 
     fn execute(&mut self, op: Op) -> Result<Vec<Datum>> {
@@ -228,6 +285,7 @@ impl Interpreter<'_> {
                 let arguments = self.operands(op)?;
                 self.call(func, arguments)
             }
+            "linalg.fill" if op.operand(1).ty().is_memref() => self.memref_op(op),
             "linalg.generic" => self.generic(op),
             "linalg.index" => {
                 let dim = attr_int(op, "dim")? as usize;
@@ -240,6 +298,12 @@ impl Interpreter<'_> {
             name if name.starts_with("scf.") => self.control(op),
             name if name.starts_with("vector.") => self.vector_op(op),
             name if name.starts_with("ml_program.") => self.global_op(op),
+            "bufferization.clone" | "bufferization.dealloc" => self.memref_op(op),
+            name if name.starts_with("memref.") => self.memref_op(op),
+            "arith.select" if op.result(0).ty().is_memref() => {
+                let taken = if self.index(op, 0)? & 1 == 1 { 1 } else { 2 };
+                Ok(vec![self.operand(op, taken)?])
+            }
             name if name.starts_with("tensor.") || name.starts_with("bufferization.") => self.tensor_op(op),
             _ => self.elementwise(op),
         }
@@ -257,13 +321,14 @@ impl Interpreter<'_> {
     fn tensor(&self, op: Op, index: usize) -> Result<Rc<HostTensor>> {
         match self.operand(op, index)? {
             Datum::Tensor(t) => Ok(t),
+            Datum::MemRef(view) => Ok(Rc::new(self.memory.read(op, &view)?)),
             Datum::Scalar(_) => Err(unsupported("a scalar where a tensor is expected", op)),
         }
     }
     fn scalar(&self, op: Op, index: usize) -> Result<Scalar> {
         match self.operand(op, index)? {
             Datum::Scalar(s) => Ok(s),
-            Datum::Tensor(_) => Err(unsupported("a tensor where a scalar is expected", op)),
+            Datum::Tensor(_) | Datum::MemRef(_) => Err(unsupported("a tensor where a scalar is expected", op)),
         }
     }
     fn index(&self, op: Op, operand: usize) -> Result<i64> {
@@ -350,7 +415,7 @@ fn apply(op: Op, semantics: ScalarOp, operand: impl Fn(usize) -> Scalar) -> Resu
 
 fn scalar_at(operands: &[Datum], index: usize, at: usize) -> Scalar {
     match operands.get(index) {
-        None => Scalar::Int(0),
+        None | Some(Datum::MemRef(_)) => Scalar::Int(0),
         Some(Datum::Scalar(s)) => *s,
         Some(Datum::Tensor(t)) => element(t, at),
     }

@@ -3,6 +3,7 @@
 mod batch;
 mod evaluate;
 mod evaluate_control;
+mod lifetimes;
 mod oracle;
 mod programs;
 mod runner;

@@ -1,0 +1,167 @@
+//! Random programs, executed under a watch over the life of each buffer: nothing leaks, nothing is freed twice, nothing is
+//! used after it was freed, and the values are those of the program before deallocation. Every branch is taken both ways.
+//!
+//! 20,000 programs with `MONOPOUR_TEST_FULL=1`, a sample otherwise; `MONOPOUR_TEST_SEEDS=a..b` takes others.
+
+use std::ops::Range;
+
+use monopour_dealloc::run_ownership;
+use monopour_ir::{Context, InsertionPoint, Module, OpSpec, Rewriter, WalkOrder};
+use monopour_testkit::evaluate::lifetimes::{Program, Watch, same_values};
+use monopour_testkit::generate_memrefs::{Shape, inputs, module};
+use monopour_testkit::{Defect, EvalError};
+
+use crate::support::EXTENSIONS;
+
+fn seeds(sample: u64, all: u64) -> Range<u64> {
+    let given = std::env::var("MONOPOUR_TEST_SEEDS").ok();
+    let range =
+        given.as_deref().and_then(|s| s.split_once("..")).and_then(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
+    range.unwrap_or(if monopour_testkit::device::full_is_asked_for() { 0..all } else { 0..sample })
+}
+
+/// What happened in many programs.
+#[derive(Default, Debug)]
+struct Totals {
+    runs: u64,
+    allocations: u64,
+    copied_elements: u64,
+    frees: usize,
+}
+
+fn parse(cx: Context, text: &str) -> Module {
+    Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn deallocated(cx: Context, text: &str) -> Result<Module, String> {
+    let module = parse(cx, text);
+    run_ownership(module.op(), &EXTENSIONS).map_err(|e| e.to_string())?;
+    module.op().verify_with_diagnostics().map_err(|e| format!("{e}\n{}", module.op()))?;
+    Ok(module)
+}
+
+/// Runs a program before and after deallocation, with every choice.
+fn check(cx: Context, seed: u64, text: &str, totals: &mut Totals) -> Result<(), String> {
+    let before = Program::new(&parse(cx, text)).map_err(|e| e.to_string())?;
+    let module = deallocated(cx, text)?;
+    let after = Program::new(&module).map_err(|e| e.to_string())?;
+    for (choice, inputs) in inputs(seed).iter().enumerate() {
+        let expected = before.run("main", inputs, Watch::Accesses).map_err(|e| format!("the program itself: {e}"))?;
+        let fail = |e: String| format!("choice {choice}: {e}\n{}", module.op());
+        let found = after.run("main", inputs, Watch::Owners).map_err(|e| fail(e.to_string()))?;
+        // A copy stands for another buffer when it is written.
+        if found.cost.copied_elements == expected.cost.copied_elements {
+            same_values(&expected, &found).map_err(fail)?;
+        }
+        totals.runs += 1;
+        totals.allocations += found.cost.allocations;
+        totals.copied_elements += found.cost.copied_elements.saturating_sub(expected.cost.copied_elements);
+        totals.frees += found.cost.freeing.len();
+    }
+    Ok(())
+}
+
+fn check_all(seeds: Range<u64>, shape: fn(u64) -> Shape) -> Totals {
+    let cx = Context::new();
+    let mut totals = Totals::default();
+    let mut failed = Vec::new();
+    let count = seeds.end - seeds.start;
+    for seed in seeds {
+        let text = module(seed, shape(seed));
+        if let Err(e) = check(cx, seed, &text, &mut totals) {
+            if failed.len() < 3 {
+                eprintln!("seed {seed}: {e}\nfrom\n{text}");
+            }
+            failed.push((seed, e.lines().next().unwrap_or_default().to_owned()));
+        }
+    }
+    println!("{count} programs: {totals:?}");
+    assert!(
+        failed.is_empty(),
+        "{} of {count} programs, among them {:?}",
+        failed.len(),
+        &failed[..failed.len().min(12)]
+    );
+    totals
+}
+
+#[test]
+fn structured_programs_own_their_buffers() {
+    let totals = check_all(seeds(200, 20_000), Shape::structured);
+    assert!(totals.frees as u64 > totals.runs, "programs free what they allocate: {totals:?}");
+}
+
+/// What is done to one `memref.dealloc`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mutation {
+    Dropped,
+    Doubled,
+    /// Right behind the definition of what it frees.
+    MovedUp,
+}
+
+/// The module with one `memref.dealloc` changed; none if there is no such change.
+fn mutated(module: &Module, number: usize, mutation: Mutation) -> Option<Module> {
+    let module = module.duplicate();
+    let mut rw = Rewriter::new(module.context());
+    let dealloc = module.op().nested(WalkOrder::Pre).into_iter().filter(|op| op.is("memref.dealloc")).nth(number)?;
+    let value = dealloc.operand(0);
+    match mutation {
+        Mutation::Dropped => rw.erase(dealloc),
+        Mutation::Doubled => {
+            rw.set_point(InsertionPoint::After(dealloc));
+            rw.create(OpSpec::new("memref.dealloc", dealloc.location()).operands(&[value])).ok()?;
+        }
+        Mutation::MovedUp => {
+            let alloc = value.defining_op().filter(|op| op.is("memref.alloc") && op.block() == dealloc.block())?;
+            // It is filled right behind.
+            alloc.next().filter(|op| op.is("linalg.fill") && op.operands().contains(&value))?;
+            rw.move_after(dealloc, alloc);
+        }
+    }
+    Some(module)
+}
+
+/// The defect that a change must show as.
+fn is_caught(mutation: Mutation, error: &EvalError) -> bool {
+    match (mutation, error.defect()) {
+        (Mutation::Dropped, defect) => defect == Some(Defect::Leak),
+        (Mutation::Doubled, defect) => defect == Some(Defect::DoubleFree),
+        (Mutation::MovedUp, defect) => defect == Some(Defect::UseAfterFree),
+    }
+}
+
+/// The watch sees every dealloc that is dropped, doubled or moved up, in every program in which it is executed.
+#[test]
+fn every_changed_dealloc_is_caught() {
+    let cx = Context::new();
+    let mut caught = [0; 3];
+    for seed in seeds(40, 400) {
+        let text = module(seed, Shape::structured(seed));
+        let module = deallocated(cx, &text).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let program = Program::new(&module).expect("it runs");
+        let runs: Vec<_> = inputs(seed)
+            .into_iter()
+            .map(|i| {
+                let run = program.run("main", &i, Watch::Owners).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+                (i, run.cost.freeing)
+            })
+            .collect();
+        let count = module.op().nested(WalkOrder::Pre).iter().filter(|op| op.is("memref.dealloc")).count();
+        for number in 0..count {
+            for (at, mutation) in [Mutation::Dropped, Mutation::Doubled, Mutation::MovedUp].into_iter().enumerate() {
+                let Some(changed) = mutated(&module, number, mutation) else { continue };
+                let changed = Program::new(&changed).expect("it runs");
+                for (inputs, _) in runs.iter().filter(|(_, freeing)| freeing.contains(&number)).take(2) {
+                    let Err(error) = changed.run("main", inputs, Watch::Owners) else {
+                        panic!("seed {seed}: dealloc {number} {mutation:?} is not noticed\n{}", module.op())
+                    };
+                    assert!(is_caught(mutation, &error), "seed {seed}: dealloc {number} {mutation:?}: {error}");
+                    caught[at] += 1;
+                }
+            }
+        }
+    }
+    println!("caught (dropped, doubled, moved up): {caught:?}");
+    assert!(caught.iter().all(|n| *n > 50), "{caught:?}");
+}
