@@ -94,6 +94,7 @@ pub fn median(args: &[&str], samples: usize) -> Result<Measured, String> {
 ///
 /// # Errors
 /// As [`in_child`].
+#[allow(dead_code, reason = "each bench takes a part")]
 pub fn by_turns(first: &[&str], second: &[&str], samples: usize) -> Result<(Measured, Measured, f64), String> {
     let turn = |_| Ok((in_child(first)?, in_child(second)?));
     let mut turns = (0..samples).map(turn).collect::<Result<Vec<_>, String>>()?;
