@@ -13,6 +13,7 @@ fn main() {
         .std("c++17")
         .file("shim/shim.cpp")
         .file("shim/bufferizable.cpp")
+        .file("shim/control_flow.cpp")
         .file("shim/interfaces.cpp")
         .file("shim/llvm.cpp")
         .file("shim/opt.cpp")

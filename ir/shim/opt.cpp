@@ -2,9 +2,11 @@
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Support.h"
+#include "mlir/Conversion/BufferizationToMemRef/BufferizationToMemRef.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -73,6 +75,7 @@ std::unique_ptr<Pass> createUpstream(StringRef argument) {
       {"buffer-loop-hoisting", [] { return bufferization::createBufferLoopHoistingPass(); }},
       {"promote-buffers-to-stack", [] { return bufferization::createPromoteBuffersToStackPass(); }},
       {"expand-realloc", [] { return memref::createExpandReallocPass(); }},
+      {"convert-bufferization-to-memref", [] { return createConvertBufferizationToMemRefPass(); }},
   };
   for (const auto &[name, create] : table)
     if (name == argument) return create();
@@ -229,6 +232,20 @@ void monopour_shim_register_override(const PassSpec *spec, size_t index, RunFn r
   registerPass([spec, index, run, id]() -> std::unique_ptr<Pass> {
     return std::make_unique<OverridePass>(*spec, index, run, createUpstream(unwrap(spec->argument)), *id);
   });
+}
+
+// Upstream's pipelines, of whatever passes are registered under their names. Must come before upstream's are registered, too.
+void monopour_shim_register_pipelines() {
+  using Options = bufferization::BufferDeallocationPipelineOptions;
+  PassPipelineRegistration<Options>(
+      "buffer-deallocation-pipeline", "monopour: frees every allocation, from expand-realloc to bufferization-lower-deallocations",
+      [](OpPassManager &pm, const Options &options) {
+        std::string dynamic = options.privateFunctionDynamicOwnership ? "true" : "false";
+        std::string text = "expand-realloc{emit-deallocs=false},canonicalize,ownership-based-buffer-deallocation{"
+                           "private-function-dynamic-ownership=" + dynamic +
+                           "},canonicalize,buffer-deallocation-simplification,bufferization-lower-deallocations,cse,canonicalize";
+        if (failed(parsePassPipeline(text, pm))) llvm::report_fatal_error("the passes of the pipeline are registered");
+      });
 }
 
 int monopour_shim_opt_main(int argc, char **argv) {

@@ -25,6 +25,7 @@ pub mod bufferizable;
 mod builder;
 mod context;
 mod contract;
+pub mod control_flow;
 pub mod conversion;
 mod diagnostic;
 pub mod interfaces;

@@ -120,6 +120,8 @@ type Run = extern "C" fn(usize, MlirOperation, *const MlirStringRef) -> bool;
 unsafe extern "C" {
     // Registers an override; the description must live until the process ends.
     fn monopour_shim_register_override(pass: *const RawPass, index: usize, run: Run);
+    // Registers `buffer-deallocation-pipeline` of whatever passes have the names of its parts when it is used.
+    fn monopour_shim_register_pipelines();
     // mlir::MlirOptMain with all dialects and extensions.
     fn monopour_shim_opt_main(argc: c_int, argv: *mut *mut c_char) -> c_int;
     // Emits a diagnostic with notes through MLIR's engine.
@@ -221,6 +223,8 @@ fn register(ours: Vec<OverridePass>) -> bool {
             // SAFETY: defined in the shim; the description is leaked.
             unsafe { monopour_shim_register_override(raw, index, run_pass) };
         }
+        // SAFETY: defined in the shim; registration happens once, here.
+        unsafe { monopour_shim_register_pipelines() };
     })
 }
 

@@ -72,6 +72,15 @@ impl Value {
         out.reverse();
         out
     }
+    /// The use, where there is exactly one. The others are not looked at.
+    pub fn only_use(self) -> Option<Use> {
+        let operand: MlirOpOperand = c!(mlirValueGetFirstUse(self.raw));
+        if c!(mlirOpOperandIsNull(operand)) || !c!(mlirOpOperandIsNull(c!(mlirOpOperandGetNextUse(operand)))) {
+            return None;
+        }
+        let op = Op { raw: c!(mlirOpOperandGetOwner(operand)) };
+        Some(Use { op, index: c!(mlirOpOperandGetOperandNumber(operand)) as usize })
+    }
     /// Whether nothing uses the value.
     pub fn is_unused(self) -> bool {
         c!(mlirOpOperandIsNull(c!(mlirValueGetFirstUse(self.raw))))

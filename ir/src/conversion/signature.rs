@@ -12,49 +12,11 @@
 //! are lowered does not matter.
 
 use super::{ConversionRewriter, Declined, TypeConverter};
-use crate::{Block, Op, Region, Type, Value};
-use mlir_sys::{MlirOperation, MlirValue};
-use std::ffi::c_uint;
-
-unsafe extern "C" {
-    // BranchOpInterface::getSuccessorOperands: the first forwarded operand, how many there are, and how many arguments the
-    // op makes itself. False without the interface.
-    fn monopour_shim_successor_operands(
-        op: MlirOperation,
-        successor: c_uint,
-        first: *mut c_uint,
-        count: *mut c_uint,
-        produced: *mut c_uint,
-    ) -> bool;
-    // Replaces the forwarded operands, sizes of segments included. False without the interface.
-    fn monopour_shim_set_successor_operands(
-        op: MlirOperation,
-        successor: c_uint,
-        count: isize,
-        values: *const MlirValue,
-    ) -> bool;
-}
+use crate::{Block, Op, Region, Type, Value, control_flow};
 
 /// What a branch hands to one of its successors; `None` where it does not say, or makes some of it itself.
-pub(super) fn successor_operands(branch: Op, successor: usize) -> Option<Vec<Value>> {
-    let (mut first, mut count, mut produced) = (0, 0, 0);
-    let number = c_uint::try_from(successor).ok()?;
-    // SAFETY: defined in the shim; the op is live (crate invariant) and has the successor.
-    let known = unsafe {
-        monopour_shim_successor_operands(branch.raw, number, &raw mut first, &raw mut count, &raw mut produced)
-    };
-    (known && produced == 0).then(|| (first..first + count).map(|i| branch.operand(i as usize)).collect())
-}
-
-fn set_successor_operands(rw: &mut ConversionRewriter, branch: Op, successor: usize, values: &[Value]) {
-    for old in successor_operands(branch, successor).unwrap_or_default() {
-        rw.release(old);
-    }
-    let raw: Vec<MlirValue> = values.iter().map(|v| v.raw).collect();
-    let number = c_uint::try_from(successor).expect("successors fit 32 bits");
-    // SAFETY: defined in the shim; the op is live (crate invariant) and has the successor.
-    unsafe { monopour_shim_set_successor_operands(branch.raw, number, raw.len() as isize, raw.as_ptr()) };
-    rw.note([crate::Change::Modified(branch)]);
+fn successor_operands(branch: Op, successor: usize) -> Option<Vec<Value>> {
+    control_flow::successor_operands(branch, successor).map(|operands| operands.of(branch))
 }
 
 /// The branches to a block, each with the number of the successor that the block is.
@@ -87,7 +49,7 @@ pub(super) fn convert_block(rw: &mut ConversionRewriter, block: Block, types: &[
         let operands = successor_operands(branch, successor).unwrap_or_default();
         let values: Vec<Value> =
             operands.iter().zip(types).flat_map(|(value, types)| rw.cast_to_many(*value, types)).collect();
-        set_successor_operands(rw, branch, successor, &values);
+        rw.set_successor_operands(branch, successor, &values);
     }
     Ok(())
 }
