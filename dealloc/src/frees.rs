@@ -166,7 +166,7 @@ fn own_result(
 /// The row-major type of a copy; none if a copy cannot take the place of what has this type.
 ///
 /// A dynamic stride is not cast to a number, though MLIR allows it: a row-major copy has another one.
-fn copied_type(ty: Type) -> Option<Type> {
+pub(crate) fn copied_type(ty: Type) -> Option<Type> {
     let memref = ty.as_memref()?;
     let fresh = Type::memref(&memref.shape, memref.element, memref.memory_space);
     let made = fresh.as_memref()?;

@@ -3,13 +3,29 @@
 //! [`run_ownership`] has two faces. With `extensions`, each buffer is freed right after its last use, by `memref.dealloc`;
 //! without, the code is upstream's, `bufferization.dealloc` at the end of each block.
 //! `collect` turns a function into facts, `monopour-analysis` decides; [`promote`] puts small buffers of CPU tasks on the stack.
+//! Upstream's form comes from `engine`, which asks an open registry of [`models`] how each operation passes ownership on.
 
+mod callees;
 mod collect;
+mod control_flow;
+mod engine;
+mod expand_realloc;
 mod frees;
 mod indicators;
+pub mod lower;
+pub mod models;
+pub mod ownership;
+mod preconditions;
 pub mod promote;
-mod retain;
+pub mod simplify;
+pub mod state;
+mod to_memref;
 
+pub use expand_realloc::expand_realloc;
+pub use to_memref::convert_bufferization_to_memref;
+
+use callees::Callees;
+use models::OwnershipModels;
 use monopour_ir::{Diagnostic, Diagnostics, Op};
 
 /// Options of [`run_ownership`].
@@ -28,39 +44,48 @@ pub struct Stats {
     pub deallocs: u32,
     /// Copies of memory that is returned without being owned.
     pub clones: u32,
+    /// Memrefs that got an owner, once per block that sees them (upstream's form only).
+    pub memrefs: u32,
     /// Why each copy is there (D0201).
     pub remarks: Diagnostics,
     /// Bytes that each remark's copy moves; none if known at run time only.
     pub remark_bytes: Vec<Option<u64>>,
 }
 
-/// Inserts deallocations into all functions of `module`.
+/// Inserts deallocations into all functions of an operation, or into a function.
 ///
 /// # Errors
-/// D0100 for an option that is not implemented; D0101 to D0103 for programs whose owners cannot be decided;
+/// D0100 for an option that is not implemented; D0101 to D0103 and D0106 to D0111 for programs whose owners cannot be decided;
 /// D0105 where a copy would be needed that has the layout of a view.
-pub fn run_ownership(module: Op, options: &Options) -> Result<Stats, Diagnostics> {
-    if options.private_function_dynamic_ownership {
-        return Err(Diagnostic::global("D0100", "option 'private-function-dynamic-ownership' is not implemented")
-            .with_help("leave the option out")
-            .into());
-    }
+pub fn run_ownership(root: Op, options: &Options) -> Result<Stats, Diagnostics> {
+    run_ownership_with(root, options, &OwnershipModels::upstream())
+}
+
+/// As [`run_ownership`], with models of one's own.
+///
+/// # Errors
+/// As [`run_ownership`], and those of the models.
+pub fn run_ownership_with(root: Op, options: &Options, models: &OwnershipModels) -> Result<Stats, Diagnostics> {
     let mut stats = Stats::default();
-    // Every function is checked and decided before the first one changes.
-    let mut functions = module.find_all("func.func");
+    let mut functions = root.find_all("func.func");
     functions.retain(|f| f.body().is_some());
     if options.extensions {
+        if options.private_function_dynamic_ownership {
+            let message = "option 'private-function-dynamic-ownership' is not implemented with 'extensions'";
+            return Err(Diagnostic::global("D0100", message).with_help("leave one of the options out").into());
+        }
+        // Every function is checked and decided before the first one changes.
         let decided: Vec<_> = functions.iter().map(|f| frees::decide(*f)).collect::<Result<_, _>>()?;
         for decisions in decided {
             frees::insert(decisions, &mut stats)?;
         }
-    } else {
-        for function in &functions {
-            collect::check(*function, false)?;
-        }
-        for function in functions {
-            retain::run(function, &mut stats)?;
-        }
+        return Ok(stats);
+    }
+    let is_dynamic = options.private_function_dynamic_ownership;
+    let callees = if is_dynamic { Callees::dynamic_in(root) } else { Callees::default() };
+    for function in functions {
+        preconditions::check(function, models)?;
+        engine::run(function, models, options, &callees, &mut stats)?;
     }
     Ok(stats)
 }

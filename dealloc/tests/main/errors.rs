@@ -1,6 +1,11 @@
 //! Every code of this crate, by a program that triggers it.
 
-use monopour_dealloc::{Options, promote};
+use monopour_dealloc::lower::{LowerOptions, lower_deallocations};
+use monopour_dealloc::models::{OwnershipModel, OwnershipModels};
+use monopour_dealloc::ownership::Ownership;
+use monopour_dealloc::state::State;
+use monopour_dealloc::{Options, convert_bufferization_to_memref, promote, run_ownership_with};
+use monopour_ir::{Diagnostics, Op};
 
 use crate::support::{EXTENSIONS, UPSTREAM, dealloc, parse};
 
@@ -12,19 +17,135 @@ fn fails(code: &str, text: &str, options: &Options) {
 
 #[test]
 fn option_not_implemented() {
-    fails("D0100", "func.func @f() { return }", &Options { private_function_dynamic_ownership: true, ..UPSTREAM });
+    fails("D0100", "func.func @f() { return }", &Options { private_function_dynamic_ownership: true, ..EXTENSIONS });
 }
 
 #[test]
 fn several_blocks() {
-    for options in [EXTENSIONS, UPSTREAM] {
-        fails(
-            "D0101",
-            "func.func @f() { %a = memref.alloc() : memref<4xf32>
+    fails(
+        "D0101",
+        "func.func @f() { %a = memref.alloc() : memref<4xf32>
             cf.br ^next
           ^next: return }",
-            &options,
-        );
+        &EXTENSIONS,
+    );
+}
+
+/// Upstream's words.
+#[test]
+fn upstreams_preconditions() {
+    let cases = [
+        (
+            "D0106",
+            "Only structured control-flow loops are supported",
+            "func.func @f(%c: i1) { cf.br ^a
+          ^a: cf.cond_br %c, ^a, ^b
+          ^b: return }",
+        ),
+        (
+            "D0102",
+            "memory free side-effect on MemRef value not supported!",
+            "func.func @f() { %a = memref.alloc() : memref<4xf32>
+          memref.dealloc %a : memref<4xf32>
+          return }",
+        ),
+        (
+            "D0102",
+            "No deallocation operations must be present when running this pass!",
+            "func.func @f(%a: memref<4xf32>, %c: i1) { bufferization.dealloc (%a : memref<4xf32>) if (%c)
+          return }",
+        ),
+        (
+            "D0107",
+            "ops with unknown memory side effects are not supported",
+            "func.func @f(%a: memref<4xf32>) { \"t.unknown\"(%a) : (memref<4xf32>) -> ()
+          return }",
+        ),
+        (
+            "D0108",
+            "All operations with attached regions need to implement the RegionBranchOpInterface.",
+            "func.func @f(%n: index) { %r = memref.generic_atomic_rmw %m[%n] : memref<4xf32> {
+          ^bb0(%x: f32): memref.atomic_yield %x : f32 }
+          return }",
+        ),
+        (
+            "D0109",
+            "Terminators with more than one successor are not supported!",
+            "func.func @f(%n: i32, %a: memref<4xf32>) { cf.switch %n : i32, [default: ^a(%a : memref<4xf32>), 1: ^a(%a : memref<4xf32>)]
+          ^a(%b: memref<4xf32>): return }",
+        ),
+    ];
+    for (code, message, text) in cases {
+        let text = text.replace("%n: index)", "%n: index, %m: memref<4xf32>)");
+        let Err(errors) = dealloc(&text, &UPSTREAM) else { panic!("{code} was expected") };
+        assert_eq!((errors.0[0].code, errors.0[0].message.as_str()), (code, message));
+        assert!(errors.0[0].help.is_some());
+    }
+}
+
+/// A model that makes a candidate of a memref and says nothing of its owner.
+#[test]
+fn a_model_that_forgets_the_owner() {
+    struct Forgetful;
+    impl OwnershipModel for Forgetful {
+        fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+            state.add_candidate(op.result(0), op.block().expect("in a block"));
+            Ok(op)
+        }
+    }
+    let module = parse(
+        "func.func @f() { %a = \"t.make\"() : () -> memref<4xf32>
+        %b = \"t.make\"() : () -> memref<4xf32>
+        %c = arith.constant true
+        %d = \"t.mix\"(%a, %b) : (memref<4xf32>, memref<4xf32>) -> memref<4xf32>
+        return }",
+    );
+    let mut models = OwnershipModels::upstream();
+    models.add("t.make", Made);
+    models.add("t.mix", Forgetful);
+    let errors = run_ownership_with(module.op(), &UPSTREAM, &models).expect_err("nobody owns it for sure");
+    assert_eq!(errors.0[0].code, "D0111");
+}
+
+/// Allocates.
+struct Made;
+impl OwnershipModel for Made {
+    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+        let block = op.block().expect("in a block");
+        let always = state.constant(block, op.next().is_some_and(|next| next.is("t.make")));
+        state.set(op.result(0), block, Ownership::Unique(always));
+        state.add_candidate(op.result(0), block);
+        Ok(op)
+    }
+}
+
+#[test]
+fn lowering() {
+    let pair = "func.func @f(%a: memref<4xf32>, %b: memref<4xf32>, %c: i1) {
+        bufferization.dealloc (%a, %b : memref<4xf32>, memref<4xf32>) if (%c, %c)
+        return }";
+    let module = parse(pair);
+    let function = module.op().find_all("func.func")[0];
+    let upstream = LowerOptions::default();
+    let errors = lower_deallocations(function, &upstream).expect_err("no place for a helper");
+    assert_eq!(errors.0[0].code, "D0112");
+    let codes = |errors: Diagnostics| errors.0.iter().map(|e| e.code).collect::<Vec<_>>();
+    assert_eq!(
+        codes(lower_deallocations(function.body().expect("body").ops()[0], &upstream).expect_err("no root")),
+        ["D0113"]
+    );
+    lower_deallocations(function, &LowerOptions { extensions: true }).expect("needs no helper");
+    for text in [
+        "func.func @f(%a: memref<?xf32, strided<[10], offset: ?>>) -> memref<?xf32, strided<[10], offset: ?>> {
+          %b = bufferization.clone %a : memref<?xf32, strided<[10], offset: ?>> to memref<?xf32, strided<[10], offset: ?>>
+          return %b : memref<?xf32, strided<[10], offset: ?>> }",
+        "func.func @f(%t: tensor<4xf32>) -> memref<4xf32> {
+          %b = bufferization.to_buffer %t : tensor<4xf32> to memref<4xf32>
+          return %b : memref<4xf32> }",
+    ] {
+        let module = parse(text);
+        let errors = convert_bufferization_to_memref(module.op(), &upstream).expect_err("has no form");
+        assert_eq!(codes(errors), ["D0114"]);
     }
 }
 
@@ -86,16 +207,23 @@ fn too_large_for_the_stack() {
     assert_eq!(errors.0[0].code, "D0104");
 }
 
+/// A branch that does not say what it hands on.
 #[test]
-fn loops_of_two_regions_have_no_upstream_form() {
-    let text = "func.func @f(%t: memref<4xf32>, %c: i1) -> memref<4xf32> {
-        %r = scf.while (%a = %t) : (memref<4xf32>) -> memref<4xf32> {
-          scf.condition(%c) %a : memref<4xf32>
-        } do {
-        ^bb0(%b: memref<4xf32>):
-          scf.yield %b : memref<4xf32>
+fn a_branch_without_operands_of_its_own() {
+    struct Silent;
+    impl OwnershipModel for Silent {
+        fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+            let freeable = state.freeable(op)?;
+            state.dealloc(op, &freeable, Some(0))?;
+            Ok(op)
         }
-        return %r : memref<4xf32>
-      }";
-    fails("D0103", text, &UPSTREAM);
+    }
+    let module = parse(
+        "func.func @f(%a: memref<4xf32>) { \"t.br\"()[^a] : () -> ()
+          ^a: return }",
+    );
+    let mut models = OwnershipModels::upstream();
+    models.add("t.br", Silent);
+    let errors = run_ownership_with(module.op(), &UPSTREAM, &models).expect_err("says nothing");
+    assert_eq!(errors.0[0].code, "D0110");
 }

@@ -3,5 +3,7 @@
 mod errors;
 mod execute;
 mod lifetimes;
+mod random_blocks;
 mod support;
 mod text;
+mod upstream;

@@ -8,6 +8,7 @@ pub const UPSTREAM: Options = Options { extensions: false, private_function_dyna
 
 pub fn parse(text: &str) -> Module {
     let cx = Context::new();
+    cx.allow_unregistered_dialects(true);
     Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 

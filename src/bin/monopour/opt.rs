@@ -15,7 +15,11 @@ const PASSES: &[OverridePass] = &[
     FINALIZING_BUFFERIZE,
     ELIMINATE_EMPTY_TENSORS,
     EMPTY_TENSOR_TO_ALLOC_TENSOR,
+    EXPAND_REALLOC,
     OWNERSHIP_BASED_BUFFER_DEALLOCATION,
+    BUFFER_DEALLOCATION_SIMPLIFICATION,
+    LOWER_DEALLOCATIONS,
+    CONVERT_BUFFERIZATION_TO_MEMREF,
 ];
 
 const ONE_SHOT_BUFFERIZE: OverridePass = OverridePass {
@@ -73,9 +77,48 @@ const OWNERSHIP_BASED_BUFFER_DEALLOCATION: OverridePass = OverridePass {
     statistics: &[
         StatisticSpec { name: "num-dealloc", help: "number of deallocations" },
         StatisticSpec { name: "num-clone", help: "number of copies of memory that is returned without being owned" },
+        StatisticSpec { name: "num-memref", help: "number of memrefs that got an owner, per block that sees them" },
     ],
     run: ownership_based_buffer_deallocation,
 };
+
+const EXPAND_REALLOC: OverridePass = OverridePass {
+    argument: "expand-realloc",
+    help: "Replaces memref.realloc by an allocation and a copy where memory has to grow",
+    options: &[flag("emit-deallocs", true, "free what is replaced; deallocation that comes later does it itself")],
+    statistics: &[StatisticSpec { name: "num-expanded", help: "number of memref.realloc operations replaced" }],
+    run: expand_realloc,
+};
+
+const BUFFER_DEALLOCATION_SIMPLIFICATION: OverridePass = OverridePass {
+    argument: "buffer-deallocation-simplification",
+    help: "Splits and shortens bufferization.dealloc by what is known of where memrefs come from",
+    options: &[],
+    statistics: &[
+        StatisticSpec { name: "num-dealloc", help: "number of bufferization.dealloc operations looked at" },
+        StatisticSpec { name: "num-changed", help: "number of times that one was changed" },
+    ],
+    run: buffer_deallocation_simplification,
+};
+
+const LOWER_DEALLOCATIONS: OverridePass = OverridePass {
+    argument: "bufferization-lower-deallocations",
+    help: "Replaces bufferization.dealloc by comparisons of pointers and memref.dealloc",
+    options: &[LOWER_EXTENSIONS],
+    statistics: &[StatisticSpec { name: "num-lowered", help: "number of bufferization.dealloc operations replaced" }],
+    run: lower_deallocations,
+};
+
+const CONVERT_BUFFERIZATION_TO_MEMREF: OverridePass = OverridePass {
+    argument: "convert-bufferization-to-memref",
+    help: "Replaces bufferization.clone and bufferization.dealloc by operations on memrefs",
+    options: &[LOWER_EXTENSIONS],
+    statistics: &[StatisticSpec { name: "num-converted", help: "number of bufferization operations replaced" }],
+    run: convert_bufferization_to_memref,
+};
+
+const LOWER_EXTENSIONS: OptionSpec =
+    flag("extensions", false, "what goes beyond upstream: pointers compared in registers, nothing on the heap");
 
 const fn flag(name: &'static str, initial: bool, help: &'static str) -> OptionSpec {
     OptionSpec { name, help, kind: OptionKind::Flag(initial) }
@@ -166,7 +209,33 @@ fn ownership_based_buffer_deallocation(op: Op, given: &PassOptions, counts: &mut
         extensions: given.flag("extensions"),
     };
     let stats = monopour_dealloc::run_ownership(op, &options)?;
-    counts.iter_mut().zip([stats.deallocs, stats.clones]).for_each(|(count, made)| *count = u64::from(made));
+    let made = [stats.deallocs, stats.clones, stats.memrefs];
+    counts.iter_mut().zip(made).for_each(|(count, made)| *count = u64::from(made));
+    Ok(())
+}
+
+fn expand_realloc(op: Op, given: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {
+    counts[0] = u64::from(monopour_dealloc::expand_realloc(op, given.flag("emit-deallocs"))?);
+    Ok(())
+}
+
+fn buffer_deallocation_simplification(op: Op, _: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {
+    let stats = monopour_dealloc::simplify::simplify(op)?;
+    counts.iter_mut().zip([stats.deallocs, stats.changed]).for_each(|(count, made)| *count = u64::from(made));
+    Ok(())
+}
+
+fn lower_options(given: &PassOptions) -> monopour_dealloc::lower::LowerOptions {
+    monopour_dealloc::lower::LowerOptions { extensions: given.flag("extensions") }
+}
+
+fn lower_deallocations(op: Op, given: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {
+    counts[0] = u64::from(monopour_dealloc::lower::lower_deallocations(op, &lower_options(given))?);
+    Ok(())
+}
+
+fn convert_bufferization_to_memref(op: Op, given: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {
+    counts[0] = u64::from(monopour_dealloc::convert_bufferization_to_memref(op, &lower_options(given))?);
     Ok(())
 }
 

@@ -1,0 +1,199 @@
+//! The order of blocks, loops between them, and which memrefs live on from one to the next.
+
+use std::collections::{HashMap, HashSet};
+
+use monopour_ir::{Block, Op, Region, Value, WalkOrder};
+
+/// The blocks of a region, each after those that dominate it; blocks that nothing leads to come last.
+pub fn in_dominance_order(region: Region) -> Vec<Block> {
+    let blocks = region.blocks();
+    if blocks.len() < 2 {
+        return blocks;
+    }
+    let mut search = Search::default();
+    for block in &blocks {
+        search.run(*block);
+    }
+    // What is entered first is left last. Each search that starts anew found blocks that the ones before do not lead to.
+    let mut ordered = Vec::with_capacity(blocks.len());
+    for mut tree in search.trees {
+        tree.reverse();
+        ordered.append(&mut tree);
+    }
+    ordered
+}
+
+/// The branches that lead back to a block that leads to them, each with the number of the successor.
+pub fn back_edges(region: Region) -> Vec<(Op, usize)> {
+    let blocks = region.blocks();
+    if blocks.len() < 2 && !blocks.first().is_some_and(|b| !b.successors().is_empty()) {
+        return vec![];
+    }
+    let mut search = Search::default();
+    for block in blocks {
+        search.run(block);
+    }
+    search.back_edges
+}
+
+/// A depth-first search, which visits each block and each edge once.
+#[derive(Default)]
+struct Search {
+    /// Whether the search is still below the block; absent if it was not met.
+    open: HashMap<Block, bool>,
+    /// Blocks in the order in which they were left, by the block from which they were found.
+    trees: Vec<Vec<Block>>,
+    back_edges: Vec<(Op, usize)>,
+}
+
+impl Search {
+    fn run(&mut self, root: Block) {
+        if self.open.contains_key(&root) {
+            return;
+        }
+        let mut left = Vec::new();
+        let mut stack = vec![(root, root.successors(), 0)];
+        self.open.insert(root, true);
+        while let Some((block, successors, next)) = stack.last_mut() {
+            let (block, number) = (*block, *next);
+            let Some(successor) = successors.get(number).copied() else {
+                self.open.insert(block, false);
+                left.push(block);
+                stack.pop();
+                continue;
+            };
+            *next += 1;
+            match self.open.get(&successor) {
+                None => {
+                    self.open.insert(successor, true);
+                    stack.push((successor, successor.successors(), 0));
+                }
+                Some(true) => self.back_edges.extend(block.terminator().map(|branch| (branch, number))),
+                Some(false) => {}
+            }
+        }
+        self.trees.push(left);
+    }
+}
+
+/// Which memrefs are used in a block, or in one that it leads to, and come from elsewhere.
+///
+/// Values are kept by number, because passes replace the ops that define them: see [`Liveness::replace`].
+#[derive(Debug, Default)]
+pub struct Liveness {
+    values: Vec<Value>,
+    numbers: HashMap<Value, usize>,
+    live_in: HashMap<Block, Vec<usize>>,
+}
+
+impl Liveness {
+    /// Of all regions in a function that have several blocks. Takes time in proportion to what it finds.
+    pub fn of(function: Op) -> Self {
+        let mut found = Collect::default();
+        function.walk(WalkOrder::Pre, |op| found.definitions(op));
+        if !found.is_flat {
+            function.walk(WalkOrder::Pre, |op| found.uses(op));
+        }
+        let mut live_in = found.live_in;
+        live_in.values_mut().for_each(|numbers| numbers.sort_by_key(|n| found.order[*n]));
+        Self { values: found.values, numbers: found.numbers, live_in }
+    }
+    /// The memrefs that live on into a block of a region with several: arguments of blocks first, then results, in the order of the text.
+    pub fn live_in(&self, block: Block) -> Vec<Value> {
+        self.live_in.get(&block).map_or(vec![], |numbers| numbers.iter().map(|n| self.values[*n]).collect())
+    }
+    /// Says that a value stands for another that is about to go.
+    pub fn replace(&mut self, old: Value, new: Value) {
+        if let Some(number) = self.numbers.remove(&old) {
+            self.values[number] = new;
+            self.numbers.insert(new, number);
+        }
+    }
+}
+
+struct Collect {
+    /// No region has several blocks.
+    is_flat: bool,
+    values: Vec<Value>,
+    /// Results behind arguments, each in the order of the text.
+    order: Vec<(bool, usize)>,
+    numbers: HashMap<Value, usize>,
+    predecessors: HashMap<Block, Vec<Block>>,
+    /// Blocks of regions that have several.
+    several: HashSet<Block>,
+    live_in: HashMap<Block, Vec<usize>>,
+    seen: HashSet<(usize, Block)>,
+}
+
+impl Default for Collect {
+    fn default() -> Self {
+        Self {
+            is_flat: true,
+            values: vec![],
+            order: vec![],
+            numbers: HashMap::new(),
+            predecessors: HashMap::new(),
+            several: HashSet::new(),
+            live_in: HashMap::new(),
+            seen: HashSet::new(),
+        }
+    }
+}
+
+impl Collect {
+    fn definitions(&mut self, op: Op) {
+        for result in op.results().into_iter().filter(|v| v.ty().is_memref()) {
+            self.number(result, true);
+        }
+        for region in op.regions() {
+            let blocks = region.blocks();
+            for block in &blocks {
+                for arg in block.args().into_iter().filter(|v| v.ty().is_memref()) {
+                    self.number(arg, false);
+                }
+            }
+            if blocks.len() > 1 {
+                self.is_flat = false;
+                for block in blocks {
+                    self.several.insert(block);
+                    for successor in block.successors() {
+                        self.predecessors.entry(successor).or_default().push(block);
+                    }
+                }
+            }
+        }
+    }
+
+    fn number(&mut self, value: Value, is_result: bool) {
+        let number = self.values.len();
+        self.values.push(value);
+        self.order.push((is_result, number));
+        self.numbers.insert(value, number);
+    }
+
+    fn uses(&mut self, op: Op) {
+        for value in op.operands().into_iter().filter(|v| v.ty().is_memref()) {
+            let Some(number) = self.numbers.get(&value).copied() else { continue };
+            let (defined_in, mut at) = (value.block(), op.block());
+            while let Some(block) = at.filter(|block| Some(*block) != defined_in) {
+                if self.several.contains(&block) {
+                    self.flow_up(number, block, defined_in);
+                }
+                // Blocks of one region: what is around them has the definition in it.
+                let is_beside = defined_in.is_some_and(|d| d.region() == block.region());
+                at = if is_beside { None } else { block.parent_op().and_then(Op::block) };
+            }
+        }
+    }
+
+    fn flow_up(&mut self, number: usize, used_in: Block, defined_in: Option<Block>) {
+        let mut work = vec![used_in];
+        while let Some(block) = work.pop() {
+            if Some(block) == defined_in || !self.seen.insert((number, block)) {
+                continue;
+            }
+            self.live_in.entry(block).or_default().push(number);
+            work.extend(self.predecessors.get(&block).into_iter().flatten());
+        }
+    }
+}

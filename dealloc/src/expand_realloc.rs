@@ -1,0 +1,120 @@
+//! `memref.realloc` in terms of allocations and copies.
+//!
+//! ```text
+//! %r = memref.realloc %a(%n) :             %d = memref.dim %a, %c0
+//!      memref<?xf32> to memref<?xf32>      %grows = arith.cmpi ult, %d, %n
+//!                                   ==>    %r = scf.if %grows -> (memref<?xf32>) {
+//!                                            %new = memref.alloc(%n); copy of %a to its front; dealloc of %a
+//!                                            scf.yield %new
+//!                                          } else {
+//!                                            the first elements of %a: memref.reinterpret_cast
+//!                                          }
+//! ```
+//!
+//! Requires: memrefs of rank 1 and identity layout, as the operation itself does.
+//! Ensures: no `memref.realloc`; without `emit_deallocs`, nothing is freed.
+//! Source: MLIR's expand-realloc, LLVM 22.
+//! Differs: where it is known that memory does not grow, there is no branch; upstream makes invalid code of such a program.
+
+use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert};
+use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+
+use crate::indicators::if_owned;
+
+/// Expands every `memref.realloc` in an operation; how many there were.
+///
+/// # Errors
+/// Those of the conversion driver.
+pub fn expand_realloc(root: Op, emit_deallocs: bool) -> Result<u32, Diagnostics> {
+    let mut target = ConversionTarget::new();
+    target.illegal_op("memref.realloc");
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("memref.realloc", |op, _, rw| {
+        let new = expand(op, emit_deallocs, rw)?;
+        rw.replace_op(op, &[new]);
+        Ok(())
+    });
+    let stats = convert(root, &target, &patterns, Mode::Partial)?;
+    Ok(u32::try_from(stats.patterns_applied).unwrap_or(u32::MAX))
+}
+
+/// A size in elements: known, or a value.
+#[derive(Clone, Copy)]
+struct Size {
+    fixed: i64,
+    value: Value,
+}
+
+fn expand(op: Op, emit_deallocs: bool, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let (cx, loc, old, at) = (op.context(), op.location(), op.operand(0), InsertionPoint::Before(op));
+    let ty = op.result(0).ty();
+    rw.set_point(at);
+    let extent = |ty: Type| ty.shape().and_then(|shape| shape.first().copied()).unwrap_or(DYNAMIC);
+    let (from, to) = (extent(old.ty()), extent(ty));
+    if from != DYNAMIC && to != DYNAMIC && from >= to {
+        let wanted = Size { fixed: to, value: old };
+        return shrunk(op, wanted, rw);
+    }
+    let current = if from == DYNAMIC {
+        let zero = rw.const_index(0, loc);
+        let spec = OpSpec::new("memref.dim", loc).operands(&[old, zero]).results(&[Type::index(cx)]);
+        rw.create(spec)?.result(0)
+    } else {
+        rw.const_index(from, loc)
+    };
+    let wanted = if to == DYNAMIC { op.operand(1) } else { rw.const_index(to, loc) };
+    let (current, wanted) = (Size { fixed: from, value: current }, Size { fixed: to, value: wanted });
+    let spec = OpSpec::new("arith.cmpi", loc)
+        .operands(&[current.value, wanted.value])
+        .results(&[Type::integer(cx, 1)])
+        .attr("predicate", Attr::i64(cx, UNSIGNED_LESS));
+    let grows = rw.create(spec)?.result(0);
+    let larger = |rw: &mut Rewriter| grown(op, current, wanted, emit_deallocs, rw).map(|v| vec![v]);
+    let front = |rw: &mut Rewriter| shrunk(op, wanted, rw).map(|v| vec![v]);
+    Ok(if_owned(rw, at, loc, grows, &[ty], larger, front)?.result(0))
+}
+
+/// `ult` among the predicates of `arith.cmpi`.
+const UNSIGNED_LESS: i64 = 6;
+
+fn grown(op: Op, current: Size, wanted: Size, emit_deallocs: bool, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let (cx, loc, old, ty) = (op.context(), op.location(), op.operand(0), op.result(0).ty());
+    let sizes: Vec<Value> = if wanted.fixed == DYNAMIC { vec![wanted.value] } else { vec![] };
+    let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
+    let mut alloc = OpSpec::new("memref.alloc", loc)
+        .operands(&sizes)
+        .results(&[ty])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
+    if let Some(alignment) = op.attr("alignment") {
+        alloc = alloc.attr("alignment", alignment);
+    }
+    let new = rw.create(alloc)?.result(0);
+    let part = Type::strided_memref(&[current.fixed], ty.element(), 0, &[1], ty.memref_space());
+    let front = part_of("memref.subview", op, new, part, current, rw)?;
+    rw.create(OpSpec::new("memref.copy", loc).operands(&[old, front]))?;
+    if emit_deallocs {
+        rw.create(OpSpec::new("memref.dealloc", loc).operands(&[old]))?;
+    }
+    Ok(new)
+}
+
+fn shrunk(op: Op, wanted: Size, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    part_of("memref.reinterpret_cast", op, op.operand(0), op.result(0).ty(), wanted, rw)
+}
+
+/// The first elements of a memref.
+fn part_of(name: &str, op: Op, of: Value, ty: Type, size: Size, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let cx = op.context();
+    let mut spec = OpSpec::new(name, op.location()).operands(&[of]);
+    if size.fixed == DYNAMIC {
+        spec = spec.operands(&[size.value]);
+    }
+    let segments = [1, 0, i32::from(size.fixed == DYNAMIC), 0];
+    let spec = spec
+        .results(&[ty])
+        .attr("static_offsets", Attr::dense_i64(cx, &[0]))
+        .attr("static_sizes", Attr::dense_i64(cx, &[size.fixed]))
+        .attr("static_strides", Attr::dense_i64(cx, &[1]))
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments));
+    Ok(rw.create(spec)?.result(0))
+}

@@ -1,0 +1,153 @@
+//! `bufferization.dealloc` in terms of `memref.dealloc`.
+//!
+//! ```text
+//! %r = bufferization.dealloc (%a) if (%c)          %p, %q: the pointers of %a and %m
+//!      retain (%m)                                 %differs = arith.cmpi ne, %p, %q
+//!                                            ==>   %frees = arith.andi %differs, %c
+//!                                                  scf.if %frees { memref.dealloc %a }
+//!                                                  %same = arith.xori %differs, %true
+//!                                                  %r = arith.andi %same, %c
+//! ```
+//!
+//! Each memref is freed whose indicator is set, unless it is what a retained one or an earlier one is. A retained memref gets
+//! the indicators of all that are the same memory.
+//! Ensures: no `bufferization.dealloc`; with `extensions`, no allocation on the heap either: pointers are compared in registers,
+//! and where there are many, on the stack.
+//! Limits: without `extensions`, a dealloc of several memrefs needs a module to put a helper function into (D0112).
+//! Source: MLIR's lower-deallocations, LLVM 22.
+
+mod general;
+mod helper;
+mod registers;
+
+use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::{Attr, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
+
+use crate::indicators::if_owned;
+use crate::state::constant;
+pub(crate) use helper::Helpers;
+
+/// Options of [`lower_deallocations`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LowerOptions {
+    /// What goes beyond upstream: nothing is allocated, nor called, to compare pointers.
+    pub extensions: bool,
+}
+
+/// Lowers every `bufferization.dealloc` in a module or function; how many there were.
+///
+/// # Errors
+/// D0112 where a helper function is needed and there is no module, D0113 for an operation that is neither module nor function.
+pub fn lower_deallocations(root: Op, options: &LowerOptions) -> Result<u32, Diagnostics> {
+    if !root.is("builtin.module") && !monopour_ir::control_flow::Traits::of(root).is_function() {
+        let message = "root operation must be a builtin.module or a function";
+        let error = Diagnostic::error("D0113", root.location(), message);
+        return Err(error.with_help("run the pass on the module, or on func.func").into());
+    }
+    let helpers = Helpers::needed_in(root, options.extensions)?;
+    let mut target = ConversionTarget::new();
+    target.illegal_op("bufferization.dealloc");
+    let mut patterns = PatternSet::new();
+    add_pattern(&mut patterns, &helpers);
+    let stats = convert(root, &target, &patterns, Mode::Partial)?;
+    Ok(u32::try_from(stats.patterns_applied).unwrap_or(u32::MAX))
+}
+
+/// Adds the pattern of `bufferization.dealloc`.
+pub(crate) fn add_pattern<'p>(patterns: &mut PatternSet<'p>, helpers: &'p Helpers) {
+    patterns.add_fn("bufferization.dealloc", move |op, _, rw| {
+        let parts = Dealloc::of(op);
+        let results = match (parts.memrefs.len(), parts.retained.len()) {
+            (0, 0) => vec![],
+            (0, count) => vec![constant(rw, op.location(), false); count],
+            (1, 0) => {
+                free_if(op, parts.conditions[0], parts.memrefs[0], rw)?;
+                vec![]
+            }
+            (1, _) => one(op, &parts, rw)?,
+            _ => match helpers.of(op) {
+                Some(name) => general::lower(op, &parts, name, rw)?,
+                None if helpers.uses_registers() => registers::lower(op, &parts, rw)?,
+                None => return Err(Declined::no_match("there is no helper function")),
+            },
+        };
+        rw.replace_op(op, &results);
+        Ok(())
+    });
+}
+
+/// The parts of a `bufferization.dealloc`.
+pub(crate) struct Dealloc {
+    pub(crate) memrefs: Vec<Value>,
+    pub(crate) conditions: Vec<Value>,
+    pub(crate) retained: Vec<Value>,
+}
+
+impl Dealloc {
+    pub(crate) fn of(op: Op) -> Self {
+        let mut retained = op.operands();
+        // One result for each retained memref, one condition for each other.
+        let rest = retained.len() - op.num_results();
+        let mut memrefs: Vec<Value> = retained.drain(..rest).collect();
+        let conditions = memrefs.split_off(rest / 2);
+        Self { memrefs, conditions, retained }
+    }
+}
+
+/// One memref is compared with each that is retained.
+fn one(op: Op, parts: &Dealloc, rw: &mut Rewriter) -> Result<Vec<Value>, Diagnostics> {
+    let loc = op.location();
+    let pointer = pointer_of(op, parts.memrefs[0], rw)?;
+    let mut differs = Vec::with_capacity(parts.retained.len());
+    for value in &parts.retained {
+        let other = pointer_of(op, *value, rw)?;
+        differs.push(compare(NOT_EQUAL, loc, pointer, other, rw)?);
+    }
+    let condition = parts.conditions[0];
+    let mut frees = differs[0];
+    for next in &differs[1..] {
+        frees = binary("arith.andi", loc, frees, *next, rw)?;
+    }
+    let frees = binary("arith.andi", loc, frees, condition, rw)?;
+    free_if(op, frees, parts.memrefs[0], rw)?;
+    let always = constant(rw, loc, true);
+    let mut results = Vec::with_capacity(differs.len());
+    for differs in differs {
+        let same = binary("arith.xori", loc, differs, always, rw)?;
+        results.push(binary("arith.andi", loc, same, condition, rw)?);
+    }
+    Ok(results)
+}
+
+/// `eq` and `ne` among the predicates of `arith.cmpi`.
+const EQUAL: i64 = 0;
+const NOT_EQUAL: i64 = 1;
+
+/// Where a memref's memory begins, as a number.
+fn pointer_of(op: Op, memref: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let spec = OpSpec::new("memref.extract_aligned_pointer_as_index", op.location())
+        .operands(&[memref])
+        .results(&[Type::index(op.context())]);
+    Ok(rw.create(spec)?.result(0))
+}
+
+fn compare(predicate: i64, loc: Location, a: Value, b: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let cx = rw.context();
+    let spec = OpSpec::new("arith.cmpi", loc)
+        .operands(&[a, b])
+        .results(&[Type::integer(cx, 1)])
+        .attr("predicate", Attr::i64(cx, predicate));
+    Ok(rw.create(spec)?.result(0))
+}
+
+fn binary(name: &str, loc: Location, a: Value, b: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    Ok(rw.create(OpSpec::new(name, loc).operands(&[a, b]).results(&[a.ty()]))?.result(0))
+}
+
+/// `scf.if` around a `memref.dealloc`, before the operation.
+fn free_if(op: Op, condition: Value, memref: Value, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    let loc = op.location();
+    let free = |rw: &mut Rewriter| rw.create(OpSpec::new("memref.dealloc", loc).operands(&[memref])).map(|_| vec![]);
+    if_owned(rw, InsertionPoint::Before(op), loc, condition, &[], free, |_| Ok(vec![]))?;
+    Ok(())
+}

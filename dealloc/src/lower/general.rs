@@ -1,0 +1,267 @@
+//! A dealloc of several memrefs by lists of pointers and indicators, which loops compare.
+
+use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
+
+use super::{Dealloc, EQUAL, NOT_EQUAL, binary, compare, free_if, pointer_of};
+use crate::indicators::if_owned;
+use crate::state::constant;
+
+/// The lists that the loops read and write.
+#[derive(Clone, Copy)]
+pub(super) struct Lists {
+    /// Pointers of what may be freed, and their indicators.
+    pub(super) pointers: Value,
+    pub(super) conditions: Value,
+    /// Pointers of what is retained.
+    pub(super) retained: Value,
+    /// Which memrefs are to be freed.
+    pub(super) frees: Value,
+    /// The indicators of what is retained.
+    pub(super) owned: Value,
+}
+
+/// Whether a memref is kept that equals an earlier one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Earlier {
+    /// In any case, as upstream's helper function has it.
+    Keeps,
+    /// If the earlier one is freed or retained: an owner that comes after an alias without ownership frees the memory still.
+    KeepsIfOwned,
+}
+
+/// Upstream's form: five lists on the heap, and a call.
+pub(super) fn lower(op: Op, parts: &Dealloc, helper: &str, rw: &mut Rewriter) -> Result<Vec<Value>, Diagnostics> {
+    let (cx, loc) = (op.context(), op.location());
+    let (index, bit) = (Type::index(cx), Type::integer(cx, 1));
+    let (count, kept) = (parts.memrefs.len(), parts.retained.len());
+    let pointers = list("memref.alloc", loc, count, index, rw)?;
+    let conditions = list("memref.alloc", loc, count, bit, rw)?;
+    let retained = list("memref.alloc", loc, kept, index, rw)?;
+    fill(op, parts, (pointers, conditions, retained), rw)?;
+    let given = dynamic(loc, pointers, rw)?;
+    let flags = dynamic(loc, conditions, rw)?;
+    let mut given = vec![given, dynamic(loc, retained, rw)?, flags];
+    let frees = list("memref.alloc", loc, count, bit, rw)?;
+    let owned = list("memref.alloc", loc, kept, bit, rw)?;
+    for memref in [frees, owned] {
+        given.push(dynamic(loc, memref, rw)?);
+    }
+    rw.create(OpSpec::new("func.call", loc).operands(&given).attr("callee", Attr::symbol(cx, helper)))?;
+    let results = free_listed(op, parts, frees, owned, rw)?;
+    for memref in [pointers, retained, conditions, frees, owned] {
+        rw.create(OpSpec::new("memref.dealloc", loc).operands(&[memref]))?;
+    }
+    Ok(results)
+}
+
+/// The same without a call, with lists in the scope around the operation.
+pub(super) fn lower_on_stack(op: Op, parts: &Dealloc, rw: &mut Rewriter) -> Result<Vec<Value>, Diagnostics> {
+    let (cx, loc) = (op.context(), op.location());
+    let (index, bit) = (Type::index(cx), Type::integer(cx, 1));
+    let (count, kept) = (parts.memrefs.len(), parts.retained.len());
+    // Once per call of the function, not once per iteration of a loop around the operation.
+    if let Some(entry) = scope_of(op) {
+        rw.set_point(InsertionPoint::Start(entry));
+    }
+    let pointers = list("memref.alloca", loc, count, index, rw)?;
+    let conditions = list("memref.alloca", loc, count, bit, rw)?;
+    let retained = list("memref.alloca", loc, kept, index, rw)?;
+    let frees = list("memref.alloca", loc, count, bit, rw)?;
+    let owned = list("memref.alloca", loc, kept, bit, rw)?;
+    rw.set_point(InsertionPoint::Before(op));
+    fill(op, parts, (pointers, conditions, retained), rw)?;
+    let lists = Lists { pointers, conditions, retained, frees, owned };
+    compare_all(loc, lists, Earlier::KeepsIfOwned, rw)?;
+    rw.set_point(InsertionPoint::Before(op));
+    free_listed(op, parts, frees, owned, rw)
+}
+
+/// The entry block of the op around which a stack allocation lasts.
+fn scope_of(op: Op) -> Option<Block> {
+    const SCOPES: &[&str] = &["scf.forall", "scf.parallel", "gpu.launch", "memref.alloca_scope", "async.execute"];
+    let mut at = op.parent();
+    while let Some(around) = at {
+        if SCOPES.contains(&around.name()) || monopour_ir::control_flow::Traits::of(around).is_function() {
+            return around.body();
+        }
+        at = around.parent();
+    }
+    None
+}
+
+fn list(name: &str, loc: Location, count: usize, element: Type, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let length = i64::try_from(count).unwrap_or(i64::MAX);
+    let spec = OpSpec::new(name, loc)
+        .results(&[Type::memref(&[length], element, None)])
+        .attr("operandSegmentSizes", Attr::dense_i32(rw.context(), &[0, 0]));
+    Ok(rw.create(spec)?.result(0))
+}
+
+fn dynamic(loc: Location, memref: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let ty = memref.ty().memref_of_shape(&[monopour_ir::DYNAMIC]);
+    Ok(rw.create(OpSpec::new("memref.cast", loc).operands(&[memref]).results(&[ty]))?.result(0))
+}
+
+fn fill(op: Op, parts: &Dealloc, to: (Value, Value, Value), rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    let (pointers, conditions, retained) = to;
+    for (i, memref) in parts.memrefs.iter().enumerate() {
+        let pointer = pointer_of(op, *memref, rw)?;
+        store_at(op.location(), pointer, pointers, i, rw)?;
+    }
+    for (i, condition) in parts.conditions.iter().enumerate() {
+        store_at(op.location(), *condition, conditions, i, rw)?;
+    }
+    for (i, memref) in parts.retained.iter().enumerate() {
+        let pointer = pointer_of(op, *memref, rw)?;
+        store_at(op.location(), pointer, retained, i, rw)?;
+    }
+    Ok(())
+}
+
+/// Frees what the loops found, and reads the indicators of what is retained.
+fn free_listed(
+    op: Op,
+    parts: &Dealloc,
+    frees: Value,
+    owned: Value,
+    rw: &mut Rewriter,
+) -> Result<Vec<Value>, Diagnostics> {
+    let loc = op.location();
+    for (i, memref) in parts.memrefs.iter().enumerate() {
+        let frees = load_at(loc, frees, i, rw)?;
+        free_if(op, frees, *memref, rw)?;
+    }
+    (0..parts.retained.len()).map(|i| load_at(loc, owned, i, rw)).collect()
+}
+
+fn number(position: usize) -> i64 {
+    i64::try_from(position).unwrap_or(i64::MAX)
+}
+
+fn store_at(loc: Location, value: Value, list: Value, at: usize, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    let at = rw.const_index(number(at), loc);
+    store(loc, value, list, at, rw)
+}
+
+fn store(loc: Location, value: Value, list: Value, at: Value, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    rw.create(OpSpec::new("memref.store", loc).operands(&[value, list, at]))?;
+    Ok(())
+}
+
+fn load_at(loc: Location, list: Value, at: usize, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let at = rw.const_index(number(at), loc);
+    load(loc, list, at, rw)
+}
+
+fn load(loc: Location, list: Value, at: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let spec = OpSpec::new("memref.load", loc).operands(&[list, at]).results(&[list.ty().element()]);
+    Ok(rw.create(spec)?.result(0))
+}
+
+/// The loops that compare each pointer with all retained ones and with those before it.
+pub(super) fn compare_all(loc: Location, lists: Lists, earlier: Earlier, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+    let zero = rw.const_index(0, loc);
+    let one = rw.const_index(1, loc);
+    let always = constant(rw, loc, true);
+    let never = constant(rw, loc, false);
+    let length = |list: Value, rw: &mut Rewriter| {
+        let spec = OpSpec::new("memref.dim", loc).operands(&[list, zero]).results(&[zero.ty()]);
+        rw.create(spec).map(|op| op.result(0))
+    };
+    let count = length(lists.pointers, rw)?;
+    let kept = length(lists.retained, rw)?;
+    let to_kept = Range { loc, from: zero, to: kept, step: one };
+    each(to_kept, None, rw, |i, _, rw| store(loc, never, lists.owned, i, rw).map(|()| None))?;
+    each(Range { to: count, ..to_kept }, None, rw, |i, _, rw| {
+        let pointer = load(loc, lists.pointers, i, rw)?;
+        let condition = load(loc, lists.conditions, i, rw)?;
+        let is_new = each(to_kept, Some(always), rw, |j, so_far, rw| {
+            let other = load(loc, lists.retained, j, rw)?;
+            let same = compare(EQUAL, loc, other, pointer, rw)?;
+            let note = |rw: &mut Rewriter| {
+                let before = load(loc, lists.owned, j, rw)?;
+                let now = binary("arith.ori", loc, before, condition, rw)?;
+                store(loc, now, lists.owned, j, rw).map(|()| vec![])
+            };
+            let at = body_end(j);
+            if_owned(rw, at, loc, same, &[], note, |_| Ok(vec![]))?;
+            both_differ(loc, (other, pointer), so_far, None, rw)
+        })?;
+        let goes = each(Range { to: i, ..to_kept }, is_new, rw, |j, so_far, rw| {
+            let other = load(loc, lists.pointers, j, rw)?;
+            let owns = match earlier {
+                Earlier::Keeps => None,
+                Earlier::KeepsIfOwned => Some(load(loc, lists.conditions, j, rw)?),
+            };
+            both_differ(loc, (other, pointer), so_far, owns, rw)
+        })?;
+        let frees = match goes {
+            Some(goes) => binary("arith.andi", loc, goes, condition, rw)?,
+            None => condition,
+        };
+        store(loc, frees, lists.frees, i, rw).map(|()| None)
+    })?;
+    Ok(())
+}
+
+/// Whether the pointers differ, or the other has no owner, and all before did.
+fn both_differ(
+    loc: Location,
+    (other, pointer): (Value, Value),
+    so_far: Option<Value>,
+    owns: Option<Value>,
+    rw: &mut Rewriter,
+) -> Result<Option<Value>, Diagnostics> {
+    let mut differs = compare(NOT_EQUAL, loc, other, pointer, rw)?;
+    if let Some(owns) = owns {
+        let always = constant(rw, loc, true);
+        let is_idle = binary("arith.xori", loc, owns, always, rw)?;
+        differs = binary("arith.ori", loc, differs, is_idle, rw)?;
+    }
+    match so_far {
+        Some(so_far) => binary("arith.andi", loc, so_far, differs, rw).map(Some),
+        None => Ok(Some(differs)),
+    }
+}
+
+/// The bounds of a loop.
+#[derive(Clone, Copy)]
+struct Range {
+    loc: Location,
+    from: Value,
+    to: Value,
+    step: Value,
+}
+
+/// The end of the block whose argument a loop's index is.
+fn body_end(index: Value) -> InsertionPoint {
+    let (block, _) = index.as_block_arg().expect("invariant: a loop's index is an argument of its body");
+    InsertionPoint::End(block)
+}
+
+/// `scf.for` at the insertion point, which stays behind it.
+fn each(
+    range: Range,
+    init: Option<Value>,
+    rw: &mut Rewriter,
+    body: impl FnOnce(Value, Option<Value>, &mut Rewriter) -> Result<Option<Value>, Diagnostics>,
+) -> Result<Option<Value>, Diagnostics> {
+    let Range { loc, from, to, step } = range;
+    let index = Type::index(rw.context());
+    let mut args = vec![(index, loc)];
+    args.extend(init.map(|value| (value.ty(), loc)));
+    let region = Region::new();
+    let block = Block::new(&args);
+    region.append(block);
+    let inits: Vec<Value> = init.into_iter().collect();
+    let results: Vec<Type> = inits.iter().map(|value| value.ty()).collect();
+    let spec =
+        OpSpec::new("scf.for", loc).operands(&[from, to, step]).operands(&inits).results(&results).region(region);
+    let op = rw.create(spec)?;
+    rw.set_point(InsertionPoint::End(block));
+    let yielded: Vec<Value> = body(block.arg(0), init.map(|_| block.arg(1)), rw)?.into_iter().collect();
+    rw.set_point(InsertionPoint::End(block));
+    rw.create(OpSpec::new("scf.yield", loc).operands(&yielded))?;
+    rw.set_point(InsertionPoint::After(op));
+    Ok(op.results().first().copied())
+}

@@ -1,0 +1,53 @@
+//! A dealloc of several memrefs without any list on the heap.
+//!
+//! A few pointers are compared in registers, each with each. Many go to lists on the stack, where loops compare them:
+//! code that grows with the number of pairs would be the larger evil.
+
+use monopour_ir::{Diagnostics, Op, Rewriter, Value};
+
+use super::{Dealloc, EQUAL, binary, compare, free_if, general, pointer_of};
+use crate::state::constant;
+
+/// Pairs of pointers that are compared one by one: at most so many that the code stays shorter than that of the loops.
+const MAX_PAIRS: usize = 64;
+
+pub(super) fn lower(op: Op, parts: &Dealloc, rw: &mut Rewriter) -> Result<Vec<Value>, Diagnostics> {
+    let count = parts.memrefs.len();
+    let pairs = count * parts.retained.len() + count * (count - 1) / 2;
+    if pairs > MAX_PAIRS {
+        return general::lower_on_stack(op, parts, rw);
+    }
+    let loc = op.location();
+    let mut pointers = Vec::with_capacity(count);
+    for memref in &parts.memrefs {
+        pointers.push(pointer_of(op, *memref, rw)?);
+    }
+    let mut retained = Vec::with_capacity(parts.retained.len());
+    for memref in &parts.retained {
+        retained.push(pointer_of(op, *memref, rw)?);
+    }
+    let never = constant(rw, loc, false);
+    let always = constant(rw, loc, true);
+    let mut results = vec![never; retained.len()];
+    let mut frees = Vec::with_capacity(count);
+    for (i, pointer) in pointers.iter().enumerate() {
+        let condition = parts.conditions[i];
+        let mut is_kept = never;
+        for (result, other) in results.iter_mut().zip(&retained) {
+            let same = compare(EQUAL, loc, *pointer, *other, rw)?;
+            let owns = binary("arith.andi", loc, same, condition, rw)?;
+            *result = binary("arith.ori", loc, *result, owns, rw)?;
+            is_kept = binary("arith.ori", loc, is_kept, same, rw)?;
+        }
+        for earlier in &pointers[..i] {
+            let same = compare(EQUAL, loc, *pointer, *earlier, rw)?;
+            is_kept = binary("arith.ori", loc, is_kept, same, rw)?;
+        }
+        let goes = binary("arith.xori", loc, is_kept, always, rw)?;
+        frees.push(binary("arith.andi", loc, goes, condition, rw)?);
+    }
+    for (free, memref) in frees.into_iter().zip(&parts.memrefs) {
+        free_if(op, free, *memref, rw)?;
+    }
+    Ok(results)
+}

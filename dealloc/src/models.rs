@@ -1,0 +1,103 @@
+//! How each kind of operation passes on the ownership of its memrefs: one [`OwnershipModel`] per operation or interface.
+//!
+//! The registry is open: [`OwnershipModels::add`] takes models of other people's operations, and replaces ours.
+//! Asked are the model of the operation's name, if there is one; else, one after the other, all models of interfaces that
+//! describe the operation, in the order of their registration. A memref that none of them gives an owner belongs to whoever
+//! owns the operation's memref operands; without such operands, to nobody.
+
+mod branch;
+mod call;
+mod memory_effects;
+mod region_branch;
+mod select;
+mod terminator;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use monopour_ir::control_flow::Traits;
+use monopour_ir::{Diagnostics, Op};
+
+use crate::state::State;
+
+/// How one kind of operation passes on the ownership of memrefs.
+pub trait OwnershipModel {
+    /// Whether the model, registered by interface, describes this operation.
+    fn describes(&self, _op: Op, _traits: Traits) -> bool {
+        true
+    }
+    /// Gives the operation's memref results their owners, or, for a terminator, inserts the deallocs of its block.
+    /// Returns the operation that stands in its place: the same one, unless it had to be made anew.
+    ///
+    /// # Errors
+    /// For what cannot be given an owner.
+    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics>;
+}
+
+/// The models by operation name and by interface.
+#[derive(Clone, Default)]
+pub struct OwnershipModels {
+    by_name: HashMap<String, Rc<dyn OwnershipModel>>,
+    by_interface: Vec<Rc<dyn OwnershipModel>>,
+}
+
+impl std::fmt::Debug for OwnershipModels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut names: Vec<_> = self.by_name.keys().collect();
+        names.sort();
+        f.debug_struct("OwnershipModels").field("names", &names).field("interfaces", &self.by_interface.len()).finish()
+    }
+}
+
+impl OwnershipModels {
+    /// No models.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// What upstream knows: memory effects, regions, calls, branches and terminators by interface; `arith.select`,
+    /// `cf.cond_br`, and the terminators of `scf.forall`, `scf.reduce` and `gpu.launch` by name.
+    pub fn upstream() -> Self {
+        let mut models = Self::new();
+        models.add("arith.select", select::Select);
+        models.add("cf.cond_br", branch::ConditionalBranch);
+        for name in ["scf.forall.in_parallel", "scf.reduce.return", "gpu.terminator"] {
+            models.add(name, terminator::ForwardsNothing);
+        }
+        models.add_interface(memory_effects::MemoryEffects);
+        models.add_interface(region_branch::RegionBranch);
+        models.add_interface(call::Call);
+        models.add_interface(branch::Branch);
+        models.add_interface(terminator::RegionBranchTerminator);
+        models
+    }
+    /// Upstream's, and those of branches that it refuses: `cf.switch`.
+    pub fn extended() -> Self {
+        let mut models = Self::upstream();
+        models.add("cf.switch", branch::ConditionalBranch);
+        models
+    }
+    /// Adds or replaces the model of an operation.
+    pub fn add(&mut self, name: &str, model: impl OwnershipModel + 'static) {
+        self.by_name.insert(name.to_owned(), Rc::new(model));
+    }
+    /// Adds a model that is asked of every operation that it describes, after those that are there.
+    pub fn add_interface(&mut self, model: impl OwnershipModel + 'static) {
+        self.by_interface.push(Rc::new(model));
+    }
+    /// The model of this very operation.
+    pub fn by_name(&self, op: Op) -> Option<&Rc<dyn OwnershipModel>> {
+        self.by_name.get(op.name())
+    }
+    /// Lets every model that describes the operation process it; the operation that stands in its place.
+    pub(crate) fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+        if let Some(model) = self.by_name(op) {
+            return model.process(op, state);
+        }
+        let traits = Traits::of(op);
+        let mut current = op;
+        for model in self.by_interface.iter().filter(|model| model.describes(op, traits)) {
+            current = model.process(current, state)?;
+        }
+        Ok(current)
+    }
+}

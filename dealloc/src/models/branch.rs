@@ -1,0 +1,161 @@
+//! Branches between blocks: an indicator goes with each memref that becomes a block argument.
+//!
+//! ```text
+//! cf.cond_br %c, ^a(%m : memref<4xf32>), ^b    ==>    %t = arith.andi %own, %c
+//!                                                     %1 = bufferization.dealloc (%base) if (%t) retain (%m)
+//!                                                     %n = arith.xori %c, %true
+//!                                                     %e = arith.andi %own, %n
+//!                                                     bufferization.dealloc (%base) if (%e)
+//!                                                     cf.cond_br %c, ^a(%m, %1 : memref<4xf32>, i1), ^b
+//! ```
+
+use std::collections::HashMap;
+
+use monopour_ir::control_flow::{Traits, successor_operands};
+use monopour_ir::{Attr, Diagnostics, Op, OpSpec, Value};
+
+use super::OwnershipModel;
+use crate::state::{State, unpassable};
+
+/// `BranchOpInterface` with one successor.
+pub(super) struct Branch;
+
+impl OwnershipModel for Branch {
+    fn describes(&self, _op: Op, traits: Traits) -> bool {
+        traits.is_branch()
+    }
+
+    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+        let freeable = state.freeable(op)?;
+        let indicators = state.dealloc(op, &freeable, Some(0))?;
+        for (value, indicator) in &indicators.retained {
+            state.take_over(op, *value, *indicator);
+        }
+        pass_on(op, 0, &indicators.forwarded, state)?;
+        Ok(op)
+    }
+}
+
+/// Hands indicators to a successor, behind what it gets already.
+fn pass_on(op: Op, successor: usize, indicators: &[Value], state: &mut State<'_>) -> Result<(), Diagnostics> {
+    if indicators.is_empty() {
+        return Ok(());
+    }
+    let mut operands = successor_operands(op, successor).ok_or_else(|| unpassable(op))?.of(op);
+    operands.extend(indicators);
+    state.rewriter().set_successor_operands(op, successor, &operands);
+    Ok(())
+}
+
+/// `cf.cond_br` and `cf.switch`: what is freed depends on the successor that is taken.
+pub(super) struct ConditionalBranch;
+
+impl OwnershipModel for ConditionalBranch {
+    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+        let freeable = state.freeable(op)?;
+        let count = op.successors().len();
+        let mut taken = Vec::with_capacity(count);
+        let mut by_value: HashMap<Value, Vec<(usize, Value)>> = HashMap::new();
+        let mut passed = Vec::with_capacity(count);
+        let mut lists = Vec::with_capacity(count);
+        for successor in 0..count {
+            let is_taken = condition(op, successor, &taken, state)?;
+            taken.push(is_taken);
+            let mut adapted = freeable.clone();
+            for indicator in &mut adapted.conditions {
+                *indicator = and(op, *indicator, is_taken, state)?;
+            }
+            let indicators = state.dealloc(op, &adapted, Some(successor))?;
+            lists.push(indicators.retained.iter().map(|(value, _)| *value).collect::<Vec<_>>());
+            for (value, indicator) in indicators.retained {
+                let of_value = by_value.entry(value).or_default();
+                // One memref may be passed and live on: the first result tells.
+                if of_value.last().is_none_or(|(last, _)| *last != successor) {
+                    of_value.push((successor, indicator));
+                }
+            }
+            passed.push(indicators.forwarded);
+        }
+        // In the order of the last successor, as upstream has it.
+        for value in lists.into_iter().rev().flatten() {
+            let Some(of_value) = by_value.remove(&value) else { continue };
+            let indicator = merged(op, &of_value, &taken, state)?;
+            state.take_over(op, value, indicator);
+        }
+        for (successor, indicators) in passed.iter().enumerate() {
+            pass_on(op, successor, indicators, state)?;
+        }
+        Ok(op)
+    }
+}
+
+/// Whether a successor is taken. `earlier`: the same of the successors before it.
+fn condition(op: Op, successor: usize, earlier: &[Value], state: &mut State<'_>) -> Result<Value, Diagnostics> {
+    if op.is("cf.cond_br") {
+        return if successor == 0 { Ok(op.operand(0)) } else { not(op, op.operand(0), state) };
+    }
+    let cases = op.attr("case_values").map_or(vec![], |a| integers(a));
+    let flag = op.operand(0);
+    // The default comes first: none of the cases.
+    if let Some(case) = successor.checked_sub(1).and_then(|i| cases.get(i)) {
+        return equals(op, flag, *case, state);
+    }
+    debug_assert!(earlier.is_empty(), "the default of a switch is its first successor");
+    let mut any = None;
+    for case in &cases {
+        let is_case = equals(op, flag, *case, state)?;
+        any = Some(match any {
+            None => is_case,
+            Some(before) => binary("arith.ori", op, before, is_case, state)?,
+        });
+    }
+    match (any, op.block()) {
+        (Some(any), _) => not(op, any, state),
+        (None, Some(block)) => Ok(state.constant(block, true)),
+        (None, None) => Err(unpassable(op).into()),
+    }
+}
+
+fn integers(cases: Attr) -> Vec<Attr> {
+    let ty = cases.value_type().element();
+    cases.as_ints().unwrap_or_default().into_iter().map(|case| Attr::int(ty, case)).collect()
+}
+
+fn equals(op: Op, flag: Value, case: Attr, state: &mut State<'_>) -> Result<Value, Diagnostics> {
+    let loc = op.location();
+    let number =
+        state.create_before(op, OpSpec::new("arith.constant", loc).results(&[flag.ty()]).attr("value", case))?;
+    let bit = state.bit();
+    let predicate = Attr::i64(op.context(), 0);
+    let spec =
+        OpSpec::new("arith.cmpi", loc).operands(&[flag, number.result(0)]).results(&[bit]).attr("predicate", predicate);
+    Ok(state.create_before(op, spec)?.result(0))
+}
+
+fn not(op: Op, condition: Value, state: &mut State<'_>) -> Result<Value, Diagnostics> {
+    let block = op.block().ok_or_else(|| unpassable(op))?;
+    let always = state.constant(block, true);
+    binary("arith.xori", op, condition, always, state)
+}
+
+fn and(op: Op, a: Value, b: Value, state: &mut State<'_>) -> Result<Value, Diagnostics> {
+    binary("arith.andi", op, a, b, state)
+}
+
+fn binary(name: &str, op: Op, a: Value, b: Value, state: &mut State<'_>) -> Result<Value, Diagnostics> {
+    let spec = OpSpec::new(name, op.location()).operands(&[a, b]).results(&[a.ty()]);
+    Ok(state.create_before(op, spec)?.result(0))
+}
+
+/// The indicator of what several successors may retain: that of the one that is taken.
+fn merged(op: Op, of_value: &[(usize, Value)], taken: &[Value], state: &mut State<'_>) -> Result<Value, Diagnostics> {
+    let mut later = of_value.iter().rev();
+    let Some((_, mut indicator)) = later.next().copied() else { return Err(unpassable(op).into()) };
+    for (successor, own) in later {
+        let spec = OpSpec::new("arith.select", op.location())
+            .operands(&[taken[*successor], *own, indicator])
+            .results(&[indicator.ty()]);
+        indicator = state.create_before(op, spec)?.result(0);
+    }
+    Ok(indicator)
+}

@@ -1,0 +1,51 @@
+//! Operations that say what they do to memory: whoever allocates owns.
+
+use monopour_ir::control_flow::{Traits, allocates_in_scope};
+use monopour_ir::interfaces::{EffectKind, memory_effects};
+use monopour_ir::{Attr, Diagnostics, Op, OpSpec};
+
+use super::OwnershipModel;
+use crate::ownership::Ownership;
+use crate::preconditions::MANUAL_DEALLOCATION;
+use crate::state::{State, has_memrefs};
+
+/// `MemoryEffectOpInterface`.
+pub(super) struct MemoryEffects;
+
+impl OwnershipModel for MemoryEffects {
+    fn describes(&self, op: Op, traits: Traits) -> bool {
+        traits.has_memory_effects() && has_memrefs(op)
+    }
+
+    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+        let Some(block) = op.block() else { return Ok(op) };
+        for effect in memory_effects(op).unwrap_or_default() {
+            let Some(value) = effect.value.filter(|v| v.ty().is_memref()) else { continue };
+            match effect.kind {
+                // Only under `manual_deallocation`: the rest was refused before.
+                EffectKind::Free => assert_not_owned(op, state.ownership(value, block), state)?,
+                EffectKind::Allocate if value.defining_op() == Some(op) => {
+                    let is_ours = !allocates_in_scope(op, value) && op.attr(MANUAL_DEALLOCATION).is_none();
+                    let indicator = state.constant(block, is_ours);
+                    state.set(value, block, Ownership::Unique(indicator));
+                    if is_ours {
+                        state.add_candidate(value, block);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(op)
+    }
+}
+
+/// What is freed by hand is not freed by the block as well: asked at run time, because an alias may have been freed.
+fn assert_not_owned(op: Op, ownership: Ownership, state: &mut State<'_>) -> Result<(), Diagnostics> {
+    let (Some(indicator), Some(block)) = (ownership.indicator(), op.block()) else { return Ok(()) };
+    let always = state.constant(block, true);
+    let spec = OpSpec::new("arith.xori", op.location()).operands(&[indicator, always]).results(&[always.ty()]);
+    let free = state.create_before(op, spec)?.result(0);
+    let message = Attr::string(op.context(), "expected that the block does not have ownership");
+    state.create_before(op, OpSpec::new("cf.assert", op.location()).operands(&[free]).attr("msg", message))?;
+    Ok(())
+}

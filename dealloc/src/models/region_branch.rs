@@ -1,0 +1,59 @@
+//! Operations that pass memrefs through regions: an indicator goes with each, as operand, argument and result.
+
+use monopour_ir::control_flow::{Traits, entry_operands};
+use monopour_ir::{Attr, Diagnostics, Op};
+
+use super::OwnershipModel;
+use crate::ownership::Ownership;
+use crate::state::State;
+
+/// `RegionBranchOpInterface`.
+pub(super) struct RegionBranch;
+
+impl OwnershipModel for RegionBranch {
+    fn describes(&self, _op: Op, traits: Traits) -> bool {
+        traits.is_region_branch()
+    }
+
+    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+        let Some(block) = op.block() else { return Ok(op) };
+        pass_in(op, state);
+        let count = op.num_results();
+        let memrefs: Vec<usize> = (0..count).filter(|i| op.result(*i).ty().is_memref()).collect();
+        let new = state.append_results(op, memrefs.len())?;
+        for (extra, index) in memrefs.into_iter().enumerate() {
+            state.set(new.result(index), block, Ownership::Unique(new.result(count + extra)));
+            state.add_candidate(new.result(index), block);
+        }
+        Ok(new)
+    }
+}
+
+/// Regions never own what they are passed from outside: whoever has it there keeps it.
+fn pass_in(op: Op, state: &mut State<'_>) {
+    let (Some(entry), Some(block)) = (entry_operands(op), op.block()) else { return };
+    let count = entry.of(op).iter().filter(|v| v.ty().is_memref()).count();
+    if count == 0 {
+        return;
+    }
+    let never = state.constant(block, false);
+    let mut operands = op.operands();
+    let end = entry.first + entry.count;
+    operands.splice(end..end, std::iter::repeat_n(never, count));
+    // The segment that ends where the passed operands do takes the indicators.
+    let sizes = op.attr("operandSegmentSizes").and_then(|a| a.as_ints());
+    state.rewriter().set_operands(op, &operands);
+    if let Some(mut sizes) = sizes {
+        let mut at = 0;
+        for size in &mut sizes {
+            at += *size;
+            if usize::try_from(at) == Ok(end) && *size > 0 {
+                *size += i64::try_from(count).unwrap_or(i64::MAX);
+                break;
+            }
+        }
+        let sizes: Vec<i32> = sizes.iter().map(|size| i32::try_from(*size).unwrap_or(i32::MAX)).collect();
+        let sizes = Attr::dense_i32(op.context(), &sizes);
+        state.rewriter().set_attr(op, "operandSegmentSizes", sizes);
+    }
+}

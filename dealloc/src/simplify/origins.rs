@@ -1,0 +1,261 @@
+//! Where a memref's memory comes from: the allocations, arguments and unknown operations behind it.
+//!
+//! Values are followed backwards through views, branches and regions; values that feed each other are one component, and have
+//! one set. Each value and each flow between two is visited once.
+//! Limits: a memref that may come from more than [`MAX_ORIGINS`] places is taken as one of unknown origin.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use monopour_ir::control_flow::{
+    Traits, may_be_terminal_buffer, region_flows, successor_operands, view_flows, view_source,
+};
+use monopour_ir::interfaces::{EffectKind, memory_effects};
+use monopour_ir::{Block, Op, Value, WalkOrder};
+
+/// More than that makes sets that are copied from value to value, and nobody was found to need them.
+const MAX_ORIGINS: usize = 256;
+
+/// What is known of the places that a memref may come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Allocations only.
+    Allocations,
+    /// Allocations and arguments of functions.
+    AllocationsOrArguments,
+    /// Something that nobody knows may be among them.
+    Unknown,
+}
+
+/// Where one memref comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    /// The memref that it is a view of, however deep.
+    pub(super) root: Value,
+    pub(super) kind: Kind,
+    /// The places, sorted, by number.
+    pub(super) places: Rc<[u32]>,
+    /// The block that the root is allocated in.
+    pub(super) allocated_in: Option<Block>,
+    /// The block whose argument the root is.
+    pub(super) argument_of: Option<Block>,
+}
+
+impl Origin {
+    /// The only place, if there is one.
+    pub(super) fn single(&self) -> Option<u32> {
+        if self.places.len() == 1 { Some(self.places[0]) } else { None }
+    }
+}
+
+/// The origins of all memrefs in an operation.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    numbers: HashMap<Value, u32>,
+    values: Vec<Value>,
+    sources: Vec<Vec<u32>>,
+    is_place: Vec<bool>,
+    /// By value, once it is known.
+    places: Vec<Option<(Kind, Rc<[u32]>)>>,
+    allocated: HashMap<Value, bool>,
+}
+
+impl Origins {
+    /// Of everything in an operation.
+    pub(super) fn of(root: Op) -> Self {
+        let mut origins = Self::default();
+        root.walk(WalkOrder::Pre, |op| origins.flows(op));
+        origins.resolve();
+        origins
+    }
+
+    /// Where a memref comes from.
+    pub(super) fn get(&mut self, value: Value) -> Origin {
+        let mut root = value;
+        while let Some(source) = root.defining_op().and_then(viewed) {
+            root = source;
+        }
+        let known = self.numbers.get(&root).and_then(|n| self.places[*n as usize].clone());
+        let (kind, places) = known.unwrap_or((Kind::Unknown, Rc::from([])));
+        let allocated_in = if self.is_allocated(root) { root.block() } else { None };
+        Origin { root, kind, places, allocated_in, argument_of: root.as_block_arg().map(|(block, _)| block) }
+    }
+
+    fn is_allocated(&mut self, value: Value) -> bool {
+        *self.allocated.entry(value).or_insert_with(|| {
+            let allocates = |op: Op| {
+                memory_effects(op)
+                    .is_some_and(|all| all.iter().any(|e| e.kind == EffectKind::Allocate && e.value == Some(value)))
+            };
+            value.defining_op().is_some_and(allocates)
+        })
+    }
+
+    fn number(&mut self, value: Value) -> u32 {
+        *self.numbers.entry(value).or_insert_with(|| {
+            self.values.push(value);
+            self.sources.push(vec![]);
+            self.is_place.push(false);
+            u32::try_from(self.values.len() - 1).expect("values fit 32 bits")
+        })
+    }
+
+    fn flow(&mut self, from: Value, to: Value) {
+        if from.ty().is_memref() && to.ty().is_memref() {
+            let (from, to) = (self.number(from), self.number(to));
+            self.sources[to as usize].push(from);
+        }
+    }
+
+    fn place(&mut self, value: Value) {
+        if value.ty().is_memref() {
+            let number = self.number(value);
+            self.is_place[number as usize] = true;
+        }
+    }
+
+    fn flows(&mut self, op: Op) {
+        let traits = Traits::of(op);
+        if let Some(flows) = view_flows(op) {
+            flows.into_iter().for_each(|(from, to)| self.flow(from, to));
+            for value in made_by(op) {
+                if may_be_terminal_buffer(op, value) {
+                    self.place(value);
+                }
+            }
+        } else if let Some(source) = viewed(op) {
+            op.results().first().into_iter().for_each(|result| self.flow(source, *result));
+        } else if traits.is_branch() {
+            for (number, block) in op.successors().into_iter().enumerate() {
+                match successor_operands(op, number) {
+                    Some(operands) => {
+                        operands.of(op).into_iter().zip(block.args()).for_each(|(from, to)| self.flow(from, to));
+                    }
+                    None => block.args().into_iter().for_each(|arg| self.place(arg)),
+                }
+            }
+        } else if let Some(flows) = region_flows(op) {
+            flows.into_iter().for_each(|(from, to)| self.flow(from, to));
+        } else if !traits.is_region_branch_terminator() {
+            made_by(op).into_iter().for_each(|value| self.place(value));
+            if traits.is_call() {
+                // Nobody looks into the callee: it may return what it is given.
+                for result in op.results() {
+                    op.operands().into_iter().for_each(|operand| self.flow(operand, result));
+                }
+            }
+        }
+    }
+
+    /// Sets of places, for each component of values that feed each other, its sources first.
+    fn resolve(&mut self) {
+        let count = self.values.len();
+        self.places = vec![None; count];
+        let mut order = vec![u32::MAX; count];
+        let mut low = vec![0u32; count];
+        let mut on_stack = vec![false; count];
+        let (mut stack, mut next) = (Vec::new(), 0u32);
+        for start in 0..count {
+            if order[start] != u32::MAX {
+                continue;
+            }
+            let mut calls = vec![(start, 0usize)];
+            while let Some((value, position)) = calls.last_mut() {
+                let (v, p) = (*value, *position);
+                if p == 0 {
+                    (order[v], low[v]) = (next, next);
+                    next += 1;
+                    stack.push(v);
+                    on_stack[v] = true;
+                }
+                if let Some(source) = self.sources[v].get(p).map(|s| *s as usize) {
+                    *position += 1;
+                    if order[source] == u32::MAX {
+                        calls.push((source, 0));
+                    } else if on_stack[source] {
+                        low[v] = low[v].min(order[source]);
+                    }
+                    continue;
+                }
+                // A value without sources is met once: its position never moves.
+                calls.pop();
+                if let Some((caller, _)) = calls.last() {
+                    low[*caller] = low[*caller].min(low[v]);
+                }
+                if low[v] == order[v] {
+                    let at = stack.iter().rposition(|s| *s == v).expect("invariant: a component is on the stack");
+                    let component = stack.split_off(at);
+                    component.iter().for_each(|member| on_stack[*member] = false);
+                    self.finish(&component);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, component: &[usize]) {
+        let mut own: Vec<u32> = Vec::new();
+        let mut kind = Kind::Allocations;
+        let mut shared: Option<Rc<[u32]>> = None;
+        let mut sets = 0;
+        for member in component {
+            if self.is_place[*member] {
+                own.push(u32::try_from(*member).expect("values fit 32 bits"));
+                kind = worse(kind, self.kind_of(self.values[*member]));
+            }
+            for source in &self.sources[*member] {
+                if let Some((of_source, places)) = &self.places[*source as usize] {
+                    kind = worse(kind, *of_source);
+                    own.extend(places.iter());
+                    shared = Some(places.clone());
+                    sets += 1;
+                }
+            }
+        }
+        // One source and nothing new: the set is the same.
+        let places = match shared {
+            Some(places) if sets == 1 && own.len() == places.len() => places,
+            _ => {
+                own.sort_unstable();
+                own.dedup();
+                Rc::from(own)
+            }
+        };
+        let known = if places.len() > MAX_ORIGINS { (Kind::Unknown, Rc::from([])) } else { (kind, places) };
+        for member in component {
+            self.places[*member] = Some(known.clone());
+        }
+    }
+
+    fn kind_of(&mut self, place: Value) -> Kind {
+        let is_argument = place.as_block_arg().is_some_and(|(block, _)| {
+            let function = block.parent_op().filter(|op| Traits::of(*op).is_function());
+            function.and_then(Op::body) == Some(block)
+        });
+        if self.is_allocated(place) {
+            Kind::Allocations
+        } else if is_argument {
+            Kind::AllocationsOrArguments
+        } else {
+            Kind::Unknown
+        }
+    }
+}
+
+fn worse(a: Kind, b: Kind) -> Kind {
+    match (a, b) {
+        (Kind::Unknown, _) | (_, Kind::Unknown) => Kind::Unknown,
+        (Kind::AllocationsOrArguments, _) | (_, Kind::AllocationsOrArguments) => Kind::AllocationsOrArguments,
+        _ => Kind::Allocations,
+    }
+}
+
+/// The memref that the first result of an operation is a view of.
+fn viewed(op: Op) -> Option<Value> {
+    if op.is("memref.extract_strided_metadata") { Some(op.operand(0)) } else { view_source(op) }
+}
+
+/// The results of an operation, and the arguments that its regions begin with.
+fn made_by(op: Op) -> Vec<Value> {
+    let entries = op.regions().into_iter().filter_map(|region| region.entry());
+    op.results().into_iter().chain(entries.flat_map(Block::args)).collect()
+}

@@ -1,0 +1,345 @@
+//! What is known of a function's memrefs while owners are given to them, block by block, and how the code is changed.
+
+use std::collections::HashMap;
+
+use monopour_ir::control_flow::{Traits, successor_operands};
+use monopour_ir::{
+    Attr, Block, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
+};
+
+use crate::callees::Callees;
+use crate::control_flow::Liveness;
+use crate::indicators::if_owned;
+use crate::ownership::Ownership;
+use crate::{Options, Stats};
+
+/// What is known in one block.
+#[derive(Default)]
+struct Scope {
+    ownership: HashMap<Value, Ownership>,
+    /// Freed at the end unless handed on, in this order.
+    candidates: Vec<Value>,
+    /// The constants that are not set and set, once they are made.
+    constants: [Option<Value>; 2],
+}
+
+/// What may be freed at the end of a block: base buffers, each with its indicator.
+#[derive(Clone, Debug, Default)]
+pub struct Freeable {
+    /// Base buffers, because a view cannot be freed.
+    pub bases: Vec<Value>,
+    /// Whether each is owned.
+    pub conditions: Vec<Value>,
+}
+
+/// The indicators of what a dealloc retained.
+#[derive(Clone, Debug, Default)]
+pub struct Retained {
+    /// Of the memrefs that a terminator hands on, in order.
+    pub forwarded: Vec<Value>,
+    /// Of each memref that was retained, those handed on first.
+    pub retained: Vec<(Value, Value)>,
+}
+
+/// The state of one function.
+pub struct State<'a> {
+    rw: Rewriter,
+    options: &'a Options,
+    callees: &'a Callees,
+    stats: &'a mut Stats,
+    liveness: Liveness,
+    scopes: HashMap<Block, Scope>,
+}
+
+impl std::fmt::Debug for State<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("options", self.options).finish_non_exhaustive()
+    }
+}
+
+impl<'a> State<'a> {
+    pub(crate) fn new(function: Op, options: &'a Options, callees: &'a Callees, stats: &'a mut Stats) -> Self {
+        let rw = Rewriter::new(function.context());
+        Self { rw, options, callees, stats, liveness: Liveness::of(function), scopes: HashMap::new() }
+    }
+    /// The options of the pass.
+    pub fn options(&self) -> &Options {
+        self.options
+    }
+    /// For changes of operations; set its insertion point before you create with it, or use [`Self::create_before`].
+    pub fn rewriter(&mut self) -> &mut Rewriter {
+        &mut self.rw
+    }
+    /// Creates an operation right before another.
+    ///
+    /// # Errors
+    /// As [`OpSpec::build`].
+    pub fn create_before(&mut self, at: Op, spec: OpSpec<'_>) -> Result<Op, Diagnostics> {
+        self.rw.set_point(InsertionPoint::Before(at));
+        self.rw.create(spec)
+    }
+    /// `i1`.
+    pub fn bit(&self) -> Type {
+        Type::integer(self.rw.context(), 1)
+    }
+    /// The constant indicator, at the start of a block; one for all that ask.
+    pub fn constant(&mut self, block: Block, is_set: bool) -> Value {
+        let slot = usize::from(is_set);
+        if let Some(known) = self.scopes.entry(block).or_default().constants[slot] {
+            return known;
+        }
+        let loc = block.parent_op().map_or_else(|| Location::unknown(self.rw.context()), Op::location);
+        self.rw.set_point(InsertionPoint::Start(block));
+        let value = constant(&mut self.rw, loc, is_set);
+        self.scopes.entry(block).or_default().constants[slot] = Some(value);
+        value
+    }
+
+    /// Who owns a memref, as a block sees it. What is captured from outside the region is not owned.
+    pub fn ownership(&mut self, value: Value, block: Block) -> Ownership {
+        if let Some(known) = self.scopes.get(&block).and_then(|scope| scope.ownership.get(&value)) {
+            return *known;
+        }
+        let is_captured = value.block().and_then(Block::region) != block.region();
+        if is_captured { Ownership::Unique(self.constant(block, false)) } else { Ownership::Uninitialized }
+    }
+    /// Says who owns a memref, as a block sees it.
+    pub fn set(&mut self, value: Value, block: Block, ownership: Ownership) {
+        if self.scopes.entry(block).or_default().ownership.insert(value, ownership).is_none() {
+            self.stats.memrefs += 1;
+        }
+    }
+    /// From now on the dealloc before a terminator tells who owns a memref in its block.
+    pub(crate) fn take_over(&mut self, terminator: Op, value: Value, indicator: Value) {
+        if let Some(block) = terminator.block() {
+            self.set(value, block, Ownership::Unique(indicator));
+        }
+    }
+    /// Lets the end of the block free a memref that it owns and does not hand on.
+    pub fn add_candidate(&mut self, value: Value, block: Block) {
+        self.scopes.entry(block).or_default().candidates.push(value);
+    }
+    /// Memrefs that live on into a block.
+    pub(crate) fn live_in(&self, block: Block) -> Vec<Value> {
+        self.liveness.live_in(block)
+    }
+
+    /// Whether callers of a function own all memrefs that it returns, without being told at run time.
+    pub fn promises_results(&self, function: Op) -> bool {
+        Traits::of(function).is_function() && !self.callees.passes_indicators(function)
+    }
+    /// Whether a call gets an indicator behind its results for each memref among them.
+    pub fn callee_passes_indicators(&self, call: Op) -> bool {
+        self.callees.callee_of(call).is_some_and(|callee| self.callees.passes_indicators(callee))
+    }
+
+    /// Makes an operation anew with this many indicators behind its results.
+    ///
+    /// # Errors
+    /// What MLIR says of the operation.
+    pub fn append_results(&mut self, op: Op, count: usize) -> Result<Op, Diagnostics> {
+        if count == 0 {
+            return Ok(op);
+        }
+        let bit = self.bit();
+        let mut results: Vec<Type> = op.results().iter().map(|r| r.ty()).collect();
+        results.extend(std::iter::repeat_n(bit, count));
+        let attrs = op.attrs();
+        let mut spec = OpSpec::new(op.name(), op.location()).operands(&op.operands()).results(&results);
+        for (name, value) in &attrs {
+            spec = spec.attr(name, *value);
+        }
+        for _ in op.regions() {
+            spec = spec.region(Region::new());
+        }
+        for successor in op.successors() {
+            spec = spec.successor(successor);
+        }
+        let new = self.create_before(op, spec)?;
+        for (to, from) in new.regions().into_iter().zip(op.regions()) {
+            self.rw.take_region(to, from);
+        }
+        let kept: Vec<Value> = new.results()[..op.num_results()].to_vec();
+        for (old, value) in op.results().into_iter().zip(&kept) {
+            self.liveness.replace(old, *value);
+        }
+        self.rw.replace_op(op, &kept);
+        Ok(new)
+    }
+
+    /// What the block of a terminator may free there.
+    ///
+    /// # Errors
+    /// D0111 for a candidate of which nobody can say whether it is owned.
+    pub fn freeable(&mut self, terminator: Op) -> Result<Freeable, Diagnostics> {
+        let Some(block) = terminator.block() else { return Ok(Freeable::default()) };
+        let mut found = Freeable::default();
+        for value in self.scopes.entry(block).or_default().candidates.clone() {
+            let Some(indicator) = self.ownership(value, block).indicator() else { return Err(unowned(value).into()) };
+            found.bases.push(self.base(terminator, value)?);
+            found.conditions.push(indicator);
+        }
+        Ok(found)
+    }
+    /// Frees before a terminator what may be freed, but for what it hands to the successor and what lives on there.
+    /// Without a successor, nothing is retained.
+    ///
+    /// # Errors
+    /// D0110 for a branch that does not say what it hands on.
+    pub fn dealloc(
+        &mut self,
+        terminator: Op,
+        freeable: &Freeable,
+        successor: Option<usize>,
+    ) -> Result<Retained, Diagnostics> {
+        let Some(number) = successor else { return self.dealloc_but(terminator, freeable, &[], &[]) };
+        let operands = successor_operands(terminator, number).ok_or_else(|| unpassable(terminator))?;
+        let memrefs: Vec<Value> = operands.of(terminator).into_iter().filter(|v| v.ty().is_memref()).collect();
+        let live = terminator.successors().get(number).map_or(vec![], |block| self.live_in(*block));
+        self.dealloc_but(terminator, freeable, &memrefs, &live)
+    }
+    /// Frees what the block owns, but for what a terminator hands to the operation around it; the indicators of that.
+    ///
+    /// # Errors
+    /// As [`Self::freeable`].
+    pub fn free_rest(&mut self, terminator: Op, forwarded: &[Value]) -> Result<Vec<Value>, Diagnostics> {
+        let freeable = self.freeable(terminator)?;
+        let retained = self.dealloc_but(terminator, &freeable, forwarded, &[])?;
+        for (value, indicator) in retained.retained {
+            self.take_over(terminator, value, indicator);
+        }
+        Ok(retained.forwarded)
+    }
+
+    fn dealloc_but(
+        &mut self,
+        at: Op,
+        freeable: &Freeable,
+        forwarded: &[Value],
+        live: &[Value],
+    ) -> Result<Retained, Diagnostics> {
+        let values: Vec<Value> = forwarded.iter().chain(live).copied().collect();
+        let Some(block) = at.block().filter(|_| !(freeable.bases.is_empty() && values.is_empty())) else {
+            return Ok(Retained::default());
+        };
+        let indicators = if freeable.bases.is_empty() {
+            let never = self.constant(block, false);
+            vec![never; values.len()]
+        } else {
+            let bit = self.bit();
+            self.stats.deallocs += 1;
+            let spec = dealloc_spec(at.location(), &freeable.bases, &freeable.conditions, &values, bit);
+            self.create_before(at, spec)?.results()
+        };
+        let of_forwarded = indicators[..forwarded.len()].to_vec();
+        Ok(Retained { forwarded: of_forwarded, retained: values.into_iter().zip(indicators).collect() })
+    }
+
+    /// A memref that the block of a terminator owns in any case: the same one, or a copy where it does not.
+    ///
+    /// # Errors
+    /// What MLIR says of the operations.
+    pub fn owned(&mut self, terminator: Op, value: Value) -> Result<Value, Diagnostics> {
+        let Some(block) = terminator.block() else { return Ok(value) };
+        let (loc, ty) = (terminator.location(), value.ty());
+        let ownership = self.ownership(value, block);
+        if ownership.is_always() {
+            return Ok(value);
+        }
+        self.stats.clones += 1;
+        let at = InsertionPoint::Before(terminator);
+        self.rw.set_point(at);
+        let new = match ownership.indicator() {
+            None => clone_of(&mut self.rw, loc, value)?,
+            Some(indicator) => {
+                let clone = |rw: &mut Rewriter| clone_of(rw, loc, value).map(|v| vec![v]);
+                if_owned(&mut self.rw, at, loc, indicator, &[ty], |_| Ok(vec![value]), clone)?.result(0)
+            }
+        };
+        let always = self.constant(block, true);
+        self.set(new, block, Ownership::Unique(always));
+        self.add_candidate(new, block);
+        Ok(new)
+    }
+
+    /// The base buffer of a memref, whatever its offset.
+    fn base(&mut self, at: Op, value: Value) -> Result<Value, Diagnostics> {
+        let (loc, ty) = (at.location(), value.ty());
+        let index = Type::index(self.rw.context());
+        let scalar = Type::memref(&[], ty.element(), ty.memref_space());
+        if let Some(shape) = ty.shape() {
+            let mut results = vec![scalar, index];
+            results.extend(std::iter::repeat_n(index, 2 * shape.len()));
+            return self.metadata(at, value, &results);
+        }
+        // Its rank does not matter: only where it begins.
+        let cx = self.rw.context();
+        let spec = OpSpec::new("memref.reinterpret_cast", loc)
+            .operands(&[value])
+            .results(&[scalar])
+            .attr("static_offsets", Attr::dense_i64(cx, &[0]))
+            .attr("static_sizes", Attr::dense_i64(cx, &[]))
+            .attr("static_strides", Attr::dense_i64(cx, &[]))
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0]));
+        let ranked = self.create_before(at, spec)?.result(0);
+        self.metadata(at, ranked, &[scalar, index])
+    }
+
+    fn metadata(&mut self, at: Op, memref: Value, results: &[Type]) -> Result<Value, Diagnostics> {
+        let spec = OpSpec::new("memref.extract_strided_metadata", at.location()).operands(&[memref]).results(results);
+        Ok(self.create_before(at, spec)?.result(0))
+    }
+}
+
+/// Whether the operation has a memref operand or result.
+pub(crate) fn has_memrefs(op: Op) -> bool {
+    (0..op.num_operands()).any(|i| op.operand(i).ty().is_memref())
+        || (0..op.num_results()).any(|i| op.result(i).ty().is_memref())
+}
+
+/// `bufferization.dealloc`.
+pub(crate) fn dealloc_spec<'s>(
+    loc: Location,
+    memrefs: &[Value],
+    conditions: &[Value],
+    retained: &[Value],
+    bit: Type,
+) -> OpSpec<'s> {
+    let length = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+    let segments = [length(memrefs.len()), length(conditions.len()), length(retained.len())];
+    OpSpec::new("bufferization.dealloc", loc)
+        .operands(memrefs)
+        .operands(conditions)
+        .operands(retained)
+        .results(&vec![bit; retained.len()])
+        .attr("operandSegmentSizes", Attr::dense_i32(bit.context(), &segments))
+}
+
+/// `arith.constant` of an `i1`, at the insertion point.
+pub(crate) fn constant(rw: &mut Rewriter, loc: Location, is_set: bool) -> Value {
+    let cx = rw.context();
+    let spec =
+        OpSpec::new("arith.constant", loc).results(&[Type::integer(cx, 1)]).attr("value", Attr::bool(cx, is_set));
+    rw.create(spec).expect("arith.constant of a matching type always builds").result(0)
+}
+
+fn clone_of(rw: &mut Rewriter, loc: Location, value: Value) -> Result<Value, Diagnostics> {
+    Ok(rw.create(OpSpec::new("bufferization.clone", loc).operands(&[value]).results(&[value.ty()]))?.result(0))
+}
+
+/// For a branch whose successors get what it does not name.
+pub(crate) fn unpassable(branch: Op) -> Diagnostic {
+    let message = "produced operands are not supported";
+    Diagnostic::error("D0110", branch.location(), message)
+        .with_help("let the branch name all operands that it hands to its successors")
+}
+
+fn unowned(value: Value) -> Diagnostic {
+    let op = value.defining_op().or_else(|| value.block().and_then(Block::parent_op));
+    let message = "MemRef value does not have valid ownership";
+    let error = match op {
+        Some(op) => Diagnostic::error("D0111", op.location(), message),
+        None => Diagnostic::global("D0111", message),
+    };
+    error.with_help("let the model of the operation that makes the memref set its ownership to one indicator")
+}

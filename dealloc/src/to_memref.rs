@@ -1,0 +1,121 @@
+//! What is left of the bufferization dialect, in terms of memref operations: clones and deallocs.
+//!
+//! ```text
+//! %b = bufferization.clone %a : memref<?xf32>           %d = memref.dim %a, %c0
+//!                                                ==>    %b = memref.alloc(%d) : memref<?xf32>
+//!                                                       memref.copy %a, %b
+//! ```
+//!
+//! Ensures: no operation of the bufferization dialect, else an error (D0114); deallocs as [`crate::lower`] makes them.
+//! Limits: a clone whose type a row-major buffer does not have.
+//! Source: MLIR's convert-bufferization-to-memref, LLVM 22.
+//! Differs: a dynamic stride is not cast to a number, though MLIR allows it: a row-major copy has another one.
+
+use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert};
+use monopour_ir::{
+    Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder,
+};
+
+use crate::frees::copied_type;
+use crate::lower::{self, Helpers, LowerOptions};
+
+/// Converts every operation of the bufferization dialect; how many there were.
+///
+/// # Errors
+/// D0112 as for [`lower::lower_deallocations`]; D0114 for an operation that has no form on memrefs.
+pub fn convert_bufferization_to_memref(root: Op, options: &LowerOptions) -> Result<u32, Diagnostics> {
+    let helpers = Helpers::needed_in(root, options.extensions)?;
+    let mut refused = None;
+    root.walk(WalkOrder::Pre, |op| {
+        if refused.is_none() && op.dialect() == "bufferization" && !is_convertible(op) {
+            let message = format!("failed to legalize operation '{}' that was explicitly marked illegal", op.name());
+            refused = Some(Diagnostic::error("D0114", op.location(), message));
+        }
+    });
+    if let Some(error) = refused {
+        let help = "bufferize everything before; let a clone have a row-major type, or dynamic strides and offset";
+        return Err(error.with_help(help).into());
+    }
+    let mut target = ConversionTarget::new();
+    target.illegal_dialect("bufferization");
+    let mut patterns = PatternSet::new();
+    lower::add_pattern(&mut patterns, &helpers);
+    patterns.add_fn("bufferization.clone", |op, _, rw| {
+        let copy = copied(op, rw)?;
+        rw.replace_op(op, &[copy]);
+        Ok(())
+    });
+    let stats = convert(root, &target, &patterns, Mode::Partial)?;
+    Ok(u32::try_from(stats.patterns_applied).unwrap_or(u32::MAX))
+}
+
+fn is_convertible(op: Op) -> bool {
+    let is_copyable = |ty: Type| ty.shape().is_none() || copied_type(ty).is_some();
+    op.is("bufferization.dealloc") || (op.is("bufferization.clone") && is_copyable(op.result(0).ty()))
+}
+
+/// A new buffer with the contents of a clone's operand.
+fn copied(op: Op, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let (loc, from, ty) = (op.location(), op.operand(0), op.result(0).ty());
+    let new = match ty.shape() {
+        Some(shape) => ranked(op, &shape, rw)?,
+        None => unranked(op, rw)?,
+    };
+    rw.create(OpSpec::new("memref.copy", loc).operands(&[from, new]))?;
+    Ok(new)
+}
+
+fn ranked(op: Op, shape: &[i64], rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let (loc, from, ty) = (op.location(), op.operand(0), op.result(0).ty());
+    let mut sizes = Vec::new();
+    for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
+        let dim = rw.const_index(i64::try_from(dim).unwrap_or(i64::MAX), loc);
+        sizes.push(size_of(op, from, dim, rw)?);
+    }
+    let fresh = copied_type(ty).unwrap_or(ty);
+    let buffer = allocate("memref.alloc", op, &sizes, fresh, rw)?;
+    if fresh == ty {
+        return Ok(buffer);
+    }
+    Ok(rw.create(OpSpec::new("memref.cast", loc).operands(&[buffer]).results(&[ty]))?.result(0))
+}
+
+/// All elements in a row, seen under the shape of the operand, which is collected by a loop over its rank.
+fn unranked(op: Op, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let (cx, loc, from, ty) = (op.context(), op.location(), op.operand(0), op.result(0).ty());
+    let index = Type::index(cx);
+    let zero = rw.const_index(0, loc);
+    let one = rw.const_index(1, loc);
+    let rank = rw.create(OpSpec::new("memref.rank", loc).operands(&[from]).results(&[index]))?.result(0);
+    let shape = allocate("memref.alloca", op, &[rank], Type::memref(&[DYNAMIC], index, None), rw)?;
+    let region = Region::new();
+    let body = Block::new(&[(index, loc), (index, loc)]);
+    region.append(body);
+    let spec = OpSpec::new("scf.for", loc).operands(&[zero, rank, one, one]).results(&[index]).region(region);
+    let count = rw.create(spec)?.result(0);
+    rw.set_point(InsertionPoint::End(body));
+    let size = size_of(op, from, body.arg(0), rw)?;
+    rw.create(OpSpec::new("memref.store", loc).operands(&[size, shape, body.arg(0)]))?;
+    let spec = OpSpec::new("arith.muli", loc).operands(&[body.arg(1), size]).results(&[index]);
+    let product = rw.create(spec)?.result(0);
+    rw.create(OpSpec::new("scf.yield", loc).operands(&[product]))?;
+    rw.set_point(InsertionPoint::Before(op));
+    let row = Type::memref(&[DYNAMIC], ty.element(), ty.memref_space());
+    let buffer = allocate("memref.alloc", op, &[count], row, rw)?;
+    let spec = OpSpec::new("memref.reshape", loc).operands(&[buffer, shape]).results(&[ty]);
+    Ok(rw.create(spec)?.result(0))
+}
+
+fn size_of(op: Op, memref: Value, dim: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let spec = OpSpec::new("memref.dim", op.location()).operands(&[memref, dim]).results(&[Type::index(op.context())]);
+    Ok(rw.create(spec)?.result(0))
+}
+
+fn allocate(name: &str, op: Op, sizes: &[Value], ty: Type, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
+    let spec = OpSpec::new(name, op.location())
+        .operands(sizes)
+        .results(&[ty])
+        .attr("operandSegmentSizes", Attr::dense_i32(op.context(), &[count, 0]));
+    Ok(rw.create(spec)?.result(0))
+}
