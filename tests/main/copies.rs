@@ -113,6 +113,67 @@ fn q08_reorder_read() {
     check("q08_reorder_read", &["arg0"], 1, &inputs, &[f32s(&[1024], &new), f32s(&[], &[t[5]])]);
 }
 
+#[test]
+fn q09_chain_reuse() {
+    let x = ramp(65536);
+    let expected: Vec<f32> = x.iter().map(|v| (2.0 * (2.0 * v) * (2.0 * v)).powi(2)).collect();
+    check("q09_chain_reuse", &[], 0, &[f32s(&[65536], &x)], &[f32s(&[65536], &expected)]);
+}
+
+#[test]
+fn q10_matmul_chain() {
+    const N: usize = 256;
+    let x = ramp(N * N);
+    // Layer k moves the columns by k + 1 to the right.
+    let shift = |by: usize| {
+        let ones = (0..N * N).map(|i| f32::from(u8::from(i % N == (i / N + by) % N)));
+        f32s(&[N as u64, N as u64], &ones.collect::<Vec<_>>())
+    };
+    let expected: Vec<f32> = (0..N * N).map(|i| x[i / N * N + (i % N + N - 10) % N]).collect();
+    let inputs = [f32s(&[N as u64, N as u64], &x), shift(1), shift(2), shift(3), shift(4)];
+    check("q10_matmul_chain", &[], 0, &inputs, &[f32s(&[N as u64, N as u64], &expected)]);
+}
+
+/// As in `opt`, where no input is given away: deallocation allocates nothing but a copy of each argument that a public function
+/// returns (a part of).
+#[test]
+fn deallocation_keeps_no_books() {
+    // What `main` returns of its arguments.
+    let programs = [
+        ("q01_concat_producers", 0),
+        ("q02_if_fresh_branches", 1),
+        ("q03_disjoint_slices_loop", 1),
+        ("q04_kv_cache", 2),
+        ("q05_double_buffer", 2),
+        ("q07_while_outer", 1),
+        ("q08_reorder_read", 1),
+        ("q09_chain_reuse", 0),
+        ("q10_matmul_chain", 0),
+    ];
+    for (name, returned) in programs {
+        Context::scope(|cx| {
+            let text = source(&format!("copies/{name}"));
+            let module = Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}"));
+            let options = monopour_bufferize::Options {
+                bufferize_function_boundaries: true,
+                allow_return_allocs_from_loops: true,
+                extensions: true,
+                ..Default::default()
+            };
+            monopour_bufferize::run_one_shot(module.op(), &options).unwrap_or_else(|d| panic!("{name}: {d}"));
+            let count = |op: &str| module.op().find_all(op).len();
+            let before = (count("memref.alloc"), count("memref.copy"));
+            let options = monopour_dealloc::Options { extensions: true, ..Default::default() };
+            let stats =
+                monopour_dealloc::run_ownership(module.op(), &options).unwrap_or_else(|d| panic!("{name}: {d}"));
+            assert_eq!(stats.clones, returned, "{name}: {}", module.op());
+            assert_eq!(count("memref.alloc"), before.0 + returned as usize, "{name}: {}", module.op());
+            assert_eq!(count("memref.copy"), before.1 + returned as usize, "{name}: {}", module.op());
+            assert_eq!(count("bufferization.clone") + count("bufferization.dealloc"), 0, "{name}: {}", module.op());
+        });
+    }
+}
+
 /// Every copy and every allocation that is left has its reason, its place and its size.
 #[test]
 fn what_is_left_is_explained() {
