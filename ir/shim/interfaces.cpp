@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -60,6 +61,24 @@ bool monopour_shim_is_repetitive_region(MlirOperation op, unsigned index) {
 bool monopour_shim_is_elementwise(MlirOperation op) { return OpTrait::hasElementwiseMappableTraits(unwrap(op)); }
 
 bool monopour_shim_is_loop_like(MlirOperation op) { return isa<LoopLikeOpInterface>(unwrap(op)); }
+
+bool monopour_shim_is_allocation_scope(MlirOperation op) {
+  return unwrap(op)->hasTrait<OpTrait::AutomaticAllocationScope>();
+}
+
+bool monopour_shim_has_parallel_region(MlirOperation op) { return unwrap(op)->hasTrait<OpTrait::HasParallelRegion>(); }
+
+uint64_t monopour_shim_type_bits(MlirOperation op, MlirType type) {
+  Type of = unwrap(type), element = of;
+  // The data layout ends the process on a type that it does not know.
+  if (auto vector = dyn_cast<VectorType>(of)) {
+    if (vector.isScalable()) return 0;
+    element = vector.getElementType();
+  }
+  if (auto complex = dyn_cast<ComplexType>(element)) element = complex.getElementType();
+  if (!element.isIntOrIndexOrFloat()) return 0;
+  return DataLayout::closest(unwrap(op)).getTypeSizeInBits(of).getFixedValue();
+}
 
 bool monopour_shim_is_subset_insertion(MlirOperation op) { return isa<SubsetInsertionOpInterface>(unwrap(op)); }
 

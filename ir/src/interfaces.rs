@@ -1,7 +1,7 @@
 //! What upstream's op interfaces say of an op: the fallback for ops that no model of ours describes.
 
-use crate::{AffineMap, Attr, Op, Value};
-use mlir_sys::{MlirOperation, MlirValue};
+use crate::{AffineMap, Attr, Op, Type, Value};
+use mlir_sys::{MlirOperation, MlirType, MlirValue};
 use std::ffi::{c_int, c_uint, c_void};
 
 /// What an op does to memory.
@@ -48,6 +48,12 @@ unsafe extern "C" {
     fn monopour_shim_is_repetitive_region(op: MlirOperation, index: c_uint) -> bool;
     // LoopLikeOpInterface.
     fn monopour_shim_is_loop_like(op: MlirOperation) -> bool;
+    // AutomaticAllocationScope.
+    fn monopour_shim_is_allocation_scope(op: MlirOperation) -> bool;
+    // HasParallelRegion.
+    fn monopour_shim_has_parallel_region(op: MlirOperation) -> bool;
+    // Bits of an integer, index, float, or a complex number or fixed vector of such, by the data layout around the op; 0 for other types.
+    fn monopour_shim_type_bits(op: MlirOperation, ty: MlirType) -> u64;
     // SubsetInsertionOpInterface.
     fn monopour_shim_is_subset_insertion(op: MlirOperation) -> bool;
     // OpTrait::hasElementwiseMappableTraits.
@@ -142,6 +148,14 @@ query! {
     is_loop_like, monopour_shim_is_loop_like
 }
 query! {
+    /// Whether stack memory that is taken in the op is given back when the op ends.
+    is_allocation_scope, monopour_shim_is_allocation_scope
+}
+query! {
+    /// Whether the op's region may run at the same time as itself.
+    has_parallel_region, monopour_shim_has_parallel_region
+}
+query! {
     /// Whether the op inserts a subset into a tensor (`tensor.insert_slice`, ...).
     is_subset_insertion, monopour_shim_is_subset_insertion
 }
@@ -152,6 +166,13 @@ query! {
 query! {
     /// Whether the op extracts a subset of a tensor (`tensor.extract_slice`, ...).
     is_subset_extraction, monopour_shim_is_subset_extraction
+}
+
+/// Bits that a scalar, or a vector of scalars, takes by the data layout around the op; `None` for other types.
+pub fn type_bits(op: Op, ty: Type) -> Option<u64> {
+    // SAFETY: defined in the shim; the handles are live (crate invariant).
+    let bits = unsafe { monopour_shim_type_bits(op.raw, ty.raw) };
+    (bits > 0).then_some(bits)
 }
 
 /// Whether control may flow from the op's region back into it. False for an op that does not say how control flows.
