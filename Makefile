@@ -61,6 +61,7 @@ bench: build $(BENCH_DIR)/.written
 	$(CARGO) bench -p monopour-benches
 	$(CARGO) bench -p monopour-bufferize --bench bufferize
 	$(CARGO) bench -p monopour-ir --bench conversion
+	$(CARGO) bench -p monopour-dealloc --bench deallocation
 
 bench-peers: build $(VENV)/peers $(BENCH_DIR)/.written
 	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --write docs/measurements/common-op-set.md

@@ -3,8 +3,10 @@
 //! [`run_ownership`] has two faces. With `extensions`, each buffer is freed right after its last use, by `memref.dealloc`;
 //! without, the code is upstream's, `bufferization.dealloc` at the end of each block.
 //! `collect` turns a function into facts, `monopour-analysis` decides; [`promote`] puts small buffers of CPU tasks on the stack.
+//! The passes around deallocation are in [`around`].
 //! Upstream's form comes from `engine`, which asks an open registry of [`models`] how each operation passes ownership on.
 
+pub mod around;
 mod callees;
 mod collect;
 mod control_flow;

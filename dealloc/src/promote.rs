@@ -77,7 +77,7 @@ fn add(task_bytes: &mut u64, bytes: u64) -> Result<bool, String> {
 }
 
 /// The sizes of a buffer, each at most; `None` where one has no constant bound.
-fn bounded_shape(alloc: Op) -> Option<Vec<i64>> {
+pub(crate) fn bounded_shape(alloc: Op) -> Option<Vec<i64>> {
     let mut dynamic = alloc.operands().into_iter();
     let shape = alloc.result(0).ty().shape()?;
     shape.into_iter().map(|size| if size == DYNAMIC { upper_bound(dynamic.next()?) } else { Some(size) }).collect()
@@ -252,7 +252,12 @@ fn promote(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
 }
 
 /// The first elements of `stack` as the buffer that `alloc` makes.
-fn dense_view(rw: &mut Rewriter, alloc: Op, stack: Value, memref: &MemRefType) -> Result<Value, Diagnostics> {
+pub(crate) fn dense_view(
+    rw: &mut Rewriter,
+    alloc: Op,
+    stack: Value,
+    memref: &MemRefType,
+) -> Result<Value, Diagnostics> {
     let (cx, loc, index) = (alloc.context(), alloc.location(), Type::index(alloc.context()));
     let mut dynamic = alloc.operands().into_iter();
     let sizes: Vec<Option<Value>> =

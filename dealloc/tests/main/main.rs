@@ -1,5 +1,6 @@
 //! Ownership of whole programs: executed with every choice of branches, compared with upstream's, and as text.
 
+mod around;
 mod errors;
 mod execute;
 mod lifetimes;

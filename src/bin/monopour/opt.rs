@@ -1,5 +1,7 @@
 //! `monopour opt`: mlir-opt with monopour's passes in the place of upstream's.
 
+mod around;
+
 use monopour_bufferize::{AnalysisHeuristic, FunctionBoundaryTypeConversion};
 use monopour_ir::opt::{OptionKind, OptionSpec, OverridePass, PassOptions, StatisticSpec};
 use monopour_ir::{Diagnostic, Diagnostics, Op};
@@ -20,6 +22,13 @@ const PASSES: &[OverridePass] = &[
     BUFFER_DEALLOCATION_SIMPLIFICATION,
     LOWER_DEALLOCATIONS,
     CONVERT_BUFFERIZATION_TO_MEMREF,
+    around::BUFFER_HOISTING,
+    around::BUFFER_LOOP_HOISTING,
+    around::PROMOTE_BUFFERS_TO_STACK,
+    around::OPTIMIZE_ALLOCATION_LIVENESS,
+    around::COPY_REMOVAL,
+    around::BUFFER_RESULTS_TO_OUT_PARAMS,
+    around::DROP_EQUIVALENT_BUFFER_RESULTS,
 ];
 
 const ONE_SHOT_BUFFERIZE: OverridePass = OverridePass {

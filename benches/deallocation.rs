@@ -1,0 +1,226 @@
+//! CPU time, growth and peak memory of deallocation and of the passes around it, ours beside upstream's.
+//!
+//! Each measurement is a process of its own, which parses the module before the clock starts and calls the pass alone:
+//! ours directly, upstream's through the pass manager without its verifier. Upstream's runs for the sizes that it finishes
+//! in seconds.
+//!
+//! ```text
+//! cargo bench -p monopour-dealloc --bench deallocation                 quick: a tenth of the sizes, one sample, no limits
+//! cargo bench -p monopour-dealloc --bench deallocation -- --full       all; status 1 where a limit is missed
+//!                                                       --only SHAPE  one shape
+//!                                                       --write FILE  the table as Markdown
+//! ```
+
+mod measure;
+
+use std::process::ExitCode;
+
+use measure::{Measured, Output};
+
+use monopour_dealloc::around::{
+    CopyRemovalOptions, PromoteOptions, hoist_buffers, hoist_buffers_out_of_loops, promote_buffers_to_stack,
+    remove_copies, shorten_lifetimes,
+};
+use monopour_ir::{Context, Module, Op, run_passes};
+
+/// Largest allowed ratio of the times (and of the memory) at N and at N/2.
+const MAX_GROWTH: f64 = 2.4;
+/// Times below this are too short for a ratio.
+const LEAST_SECONDS: f64 = 0.002;
+/// Upstream's pass is run on a larger size as long as it takes less than this.
+const UPSTREAM_SECONDS: f64 = 0.5;
+
+/// What is measured: a program, a size, a pass, and how long ours may take.
+struct Case {
+    shape: &'static str,
+    text: fn(usize) -> String,
+    n: usize,
+    limit_s: f64,
+    /// By upstream's name, as a pipeline has it.
+    pass: &'static str,
+    ours: fn(Op) -> Result<(), String>,
+    /// How upstream's size grows from one run to the next.
+    next: fn(usize) -> usize,
+}
+
+const CASES: &[Case] = &[
+    case("branches", branches, 5_000, 1.0, "func.func(buffer-hoisting)", |op| {
+        hoist_buffers(op, false);
+        Ok(())
+    }),
+    case("loops", loops, 5_000, 1.0, "func.func(buffer-loop-hoisting)", |op| {
+        hoist_buffers_out_of_loops(op);
+        Ok(())
+    }),
+    case("allocations", allocations, 5_000, 1.0, "func.func(promote-buffers-to-stack)", |op| {
+        promote_buffers_to_stack(op, &PromoteOptions::default()).map(drop).map_err(|e| e.to_string())
+    }),
+    case("freed at the end", freed_at_the_end, 5_000, 1.0, "func.func(optimize-allocation-liveness)", |op| {
+        shorten_lifetimes(op);
+        Ok(())
+    }),
+    case("copies", copies, 5_000, 1.0, "copy-removal", |op| {
+        remove_copies(op, &CopyRemovalOptions::default()).map(drop).map_err(|e| e.to_string())
+    }),
+];
+
+const fn case(
+    shape: &'static str,
+    text: fn(usize) -> String,
+    n: usize,
+    limit_s: f64,
+    pass: &'static str,
+    ours: fn(Op) -> Result<(), String>,
+) -> Case {
+    Case { shape, text, n, limit_s, pass, ours, next: |n| 2 * n }
+}
+
+const TYPE: &str = "memref<8xf32>";
+
+fn function(args: &str, body: &str) -> String {
+    format!("func.func @f({args}) {{\n%i = arith.constant 0 : index\n%x = arith.constant 1.0 : f32\n{body}return\n}}\n")
+}
+
+/// N buffers in one block, each written.
+fn allocations(n: usize) -> String {
+    let make = |k: usize| format!("%a{k} = memref.alloc() : {TYPE}\nmemref.store %x, %a{k}[%i] : {TYPE}\n");
+    function("", &(0..n).map(make).collect::<String>())
+}
+
+/// The same, all freed behind the last one.
+fn freed_at_the_end(n: usize) -> String {
+    let make = |k: usize| format!("%a{k} = memref.alloc() : {TYPE}\nmemref.store %x, %a{k}[%i] : {TYPE}\n");
+    let free = |k: usize| format!("memref.dealloc %a{k} : {TYPE}\n");
+    function("", &((0..n).map(make).collect::<String>() + &(0..n).map(free).collect::<String>()))
+}
+
+/// N buffers, each made in one of two branches and used where they meet.
+fn branches(n: usize) -> String {
+    let branch = |k: usize| {
+        format!(
+            "cf.cond_br %c, ^m{k}, ^j{k}(%given : {TYPE})\n^m{k}:\n%a{k} = memref.alloc() : {TYPE}\ncf.br ^j{k}(%a{k} : {TYPE})\n\
+             ^j{k}(%e{k}: {TYPE}):\nmemref.store %x, %e{k}[%i] : {TYPE}\n"
+        )
+    };
+    function(&format!("%c: i1, %given: {TYPE}"), &(0..n).map(branch).collect::<String>())
+}
+
+/// N loops with a buffer in each.
+fn loops(n: usize) -> String {
+    let one = |k: usize| {
+        format!(
+            "scf.for %k{k} = %i to %n step %n {{\n%a{k} = memref.alloc() : {TYPE}\nmemref.store %x, %a{k}[%i] : {TYPE}\n}}\n"
+        )
+    };
+    function("%n: index", &(0..n).map(one).collect::<String>())
+}
+
+/// N buffers, each a copy of the one before, which is freed.
+fn copies(n: usize) -> String {
+    let one = |k: usize| {
+        format!(
+            "%a{} = memref.alloc() : {TYPE}\nmemref.copy %a{k}, %a{} : {TYPE} to {TYPE}\nmemref.dealloc %a{k} : {TYPE}\n\
+             memref.store %x, %a{}[%i] : {TYPE}\n",
+            k + 1,
+            k + 1,
+            k + 1
+        )
+    };
+    let first = format!("%a0 = memref.alloc() : {TYPE}\nmemref.store %x, %a0[%i] : {TYPE}\n");
+    function("", &(first + &(0..n).map(one).collect::<String>() + &format!("memref.dealloc %a{n} : {TYPE}\n")))
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if let [flag, pass, shape, n, side] = args.as_slice()
+        && flag == "--child"
+    {
+        return child(pass, shape, n, side);
+    }
+    let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
+    let (full, only) = (args.iter().any(|a| a == "--full"), value("--only"));
+    measure::finish(report(full, only.as_deref()), value("--write").as_deref(), full)
+}
+
+/// The whole report as Markdown, printed line by line as it is made, and the limits that were missed.
+fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), String> {
+    let mut out = Output::default();
+    let mut missed = Vec::new();
+    out.line("# Deallocation: time, growth and memory beside upstream's");
+    out.line("");
+    out.line("Written by `cargo bench -p monopour-dealloc --bench deallocation -- --full --write FILE`:");
+    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of three processes.");
+    out.line(
+        "Upstream's column is the largest N that its pass, LLVM 22.1.8 in the same process form, finishes in seconds; it has no copy-removal.",
+    );
+    out.place_and_date();
+    out.line(
+        "| shape | pass | N | s at N/2 | s at N | growth | limit s | MiB at N | upstream: N | upstream s | ours s |",
+    );
+    out.line("|---|---|---|---|---|---|---|---|---|---|---|");
+    for case in CASES.iter().filter(|c| only.is_none_or(|o| o == c.shape)) {
+        if let Err(message) = row(case, full, &mut out, &mut missed) {
+            missed.push(message);
+        }
+    }
+    Ok((out.text, missed))
+}
+
+fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> Result<(), String> {
+    let n = if full { case.n } else { case.n / 10 };
+    let samples = if full { 3 } else { 1 };
+    let at_n = median(case, n, "ours", samples)?;
+    let at_half = median(case, n / 2, "ours", samples)?;
+    let growth = at_n.cpu_s / at_half.cpu_s.max(LEAST_SECONDS);
+    let beside = match upstream(case, n)? {
+        None => "none | | ".to_owned(),
+        Some((size, seconds)) => {
+            let ours = if size == n { at_n } else { median(case, size, "ours", samples)? };
+            format!("{size} | {seconds:.3} | {:.3}", ours.cpu_s)
+        }
+    };
+    if growth > MAX_GROWTH {
+        missed.push(format!("{}: time grows {growth:.2}-fold from {} to {n}", case.shape, n / 2));
+    }
+    if at_n.cpu_s > case.limit_s {
+        missed.push(format!("{}: {:.3} s at {n}, allowed are {} s", case.shape, at_n.cpu_s, case.limit_s));
+    }
+    out.line(&format!(
+        "| {} | `{}` | {n} | {:.3} | {:.3} | {growth:.2} | {} | {:.0} | {beside} |",
+        case.shape, case.pass, at_half.cpu_s, at_n.cpu_s, case.limit_s, at_n.peak_mib
+    ));
+    Ok(())
+}
+
+/// The largest size that upstream's pass finishes within seconds, and its time there; none where it has no such pass.
+fn upstream(case: &Case, n: usize) -> Result<Option<(usize, f64)>, String> {
+    if case.pass == "copy-removal" {
+        return Ok(None);
+    }
+    let mut size = 16.min(n);
+    loop {
+        let cpu_s = median(case, size, "upstream", 1)?.cpu_s;
+        if cpu_s > UPSTREAM_SECONDS || size == n {
+            return Ok(Some((size, cpu_s)));
+        }
+        size = (case.next)(size).min(n);
+    }
+}
+
+fn median(case: &Case, n: usize, side: &str, samples: usize) -> Result<Measured, String> {
+    measure::median(&["--child", case.pass, case.shape, &n.to_string(), side], samples)
+}
+
+/// Measures one run and prints its CPU seconds and MiB.
+fn child(pass: &str, shape: &str, n: &str, side: &str) -> ExitCode {
+    let run = || {
+        let n = n.parse().map_err(|_| format!("{n} is not a number"))?;
+        let case = CASES.iter().find(|c| c.pass == pass && c.shape == shape).ok_or("no such case")?;
+        let module = Module::parse(Context::new(), (case.text)(n).as_bytes(), shape).map_err(|d| d.to_string())?;
+        measure::measured(|| match side {
+            "upstream" => run_passes(module.op(), &format!("builtin.module({})", case.pass)).map_err(|d| d.to_string()),
+            _ => (case.ours)(module.op()),
+        })
+    };
+    measure::print_measured(run())
+}

@@ -1,0 +1,131 @@
+//! Functions whose signature changes together with all their calls.
+
+use std::collections::HashMap;
+
+use monopour_ir::{Attr, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
+
+/// The functions of a module, and what calls each.
+pub(crate) struct Calls {
+    /// `func.func` ops with a body, in order.
+    pub functions: Vec<Op>,
+    of: HashMap<String, Vec<Op>>,
+    /// Names that something else than a call uses.
+    taken: Vec<String>,
+}
+
+impl Calls {
+    /// Walks the module once.
+    pub fn new(module: Op) -> Self {
+        let mut this = Self { functions: vec![], of: HashMap::new(), taken: vec![] };
+        module.walk(WalkOrder::Pre, |op| {
+            if op.is("func.func") && op.body().is_some() {
+                this.functions.push(op);
+            }
+            if op.is("func.call")
+                && let Some(callee) = callee(op)
+            {
+                this.of.entry(callee).or_default().push(op);
+            } else {
+                op.attrs().iter().for_each(|(_, attr)| names_in(*attr, &mut this.taken));
+            }
+        });
+        // Tables of symbols may hold one name twice.
+        let mut names: Vec<String> = module.find_all("func.func").into_iter().filter_map(|f| f.symbol_name()).collect();
+        names.sort_unstable();
+        this.taken.extend(names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone()));
+        this.taken.sort_unstable();
+        this
+    }
+
+    /// The calls of a function, in order.
+    pub fn of(&self, function: Op) -> &[Op] {
+        function.symbol_name().and_then(|name| self.of.get(&name)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether every use of the function is a call that is known here.
+    pub fn are_all(&self, function: Op) -> bool {
+        function.symbol_name().is_some_and(|name| self.taken.binary_search(&name).is_err())
+    }
+
+    /// Says that a function is called by these ops now.
+    pub fn set(&mut self, function: Op, calls: Vec<Op>) {
+        self.of.extend(function.symbol_name().map(|name| (name, calls)));
+    }
+}
+
+/// The function that a direct call names.
+pub(crate) fn callee(call: Op) -> Option<String> {
+    call.attr("callee")?.as_symbol().map(str::to_owned)
+}
+
+fn names_in(attr: Attr, found: &mut Vec<String>) {
+    if let Some(name) = attr.as_symbol() {
+        found.push(name.to_owned());
+    } else if let Some(elements) = attr.as_array() {
+        elements.into_iter().for_each(|a| names_in(a, found));
+    } else if let Some(entries) = attr.as_dict() {
+        entries.into_iter().for_each(|(_, a)| names_in(a, found));
+    }
+}
+
+/// The ops that return from a function.
+pub(crate) fn returns(function: Op) -> Vec<Op> {
+    let blocks = function.region(0).blocks();
+    blocks.into_iter().filter_map(|b| b.terminator()).filter(|t| t.is("func.return")).collect()
+}
+
+/// Removes the results that `keep` does not name from a function and what returns from it.
+/// `args`: further arguments, which the body has already, with their attributes.
+pub(crate) fn change_signature(rw: &mut Rewriter, function: Op, keep: &[usize], args: &[(Type, Attr)]) {
+    let Some((mut inputs, results)) = function.function_type() else { return };
+    let cx = rw.context();
+    let entry = |name: &str, index: usize| {
+        let all = function.attr(name).and_then(|a| a.as_array());
+        all.and_then(|a| a.get(index).copied()).unwrap_or_else(|| Attr::dict(cx, &[]))
+    };
+    let kept: Vec<Attr> = keep.iter().map(|i| entry("res_attrs", *i)).collect();
+    let mut given: Vec<Attr> = (0..inputs.len()).map(|i| entry("arg_attrs", i)).collect();
+    given.extend(args.iter().map(|a| a.1));
+    inputs.extend(args.iter().map(|a| a.0));
+    let left: Vec<Type> = keep.iter().map(|i| results[*i]).collect();
+    for (name, list) in [("res_attrs", kept), ("arg_attrs", given)] {
+        if list.iter().any(|a| a.as_dict().is_some_and(|d| !d.is_empty())) {
+            rw.set_attr(function, name, Attr::array(cx, &list));
+        } else if function.attr(name).is_some() {
+            rw.remove_attr(function, name);
+        }
+    }
+    rw.set_attr(function, "function_type", Attr::ty(Type::function(cx, &inputs, &left)));
+    for op in returns(function) {
+        let values: Vec<Value> = keep.iter().map(|i| op.operand(*i)).collect();
+        rw.set_operands(op, &values);
+    }
+}
+
+/// A call like `call` with other operands, and only the results that `keep` names; it takes over their uses.
+/// The results that are gone must be replaced before the old call is erased.
+///
+/// # Errors
+/// What MLIR says of the call.
+pub(crate) fn change_call(rw: &mut Rewriter, call: Op, operands: &[Value], keep: &[usize]) -> Result<Op, Diagnostics> {
+    let types: Vec<Type> = keep.iter().map(|i| call.result(*i).ty()).collect();
+    let attrs = call.attrs();
+    rw.set_point(InsertionPoint::Before(call));
+    let mut spec = OpSpec::new("func.call", call.location()).operands(operands).results(&types);
+    for (name, value) in &attrs {
+        // Attributes of arguments and results would be about others now.
+        if name != "arg_attrs" && name != "res_attrs" {
+            spec = spec.attr(name, *value);
+        }
+    }
+    let new = rw.create(spec)?;
+    for (position, index) in keep.iter().enumerate() {
+        rw.replace_all_uses(call.result(*index), new.result(position));
+    }
+    Ok(new)
+}
+
+/// Whether the function may be given another signature: all its calls are known, and nobody outside calls it.
+pub(crate) fn is_private(function: Op) -> bool {
+    function.attr("sym_visibility").is_some_and(|v| v.as_string() == Some("private"))
+}

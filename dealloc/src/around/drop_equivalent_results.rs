@@ -1,0 +1,114 @@
+//! Drop results of functions that are one of their arguments.
+//!
+//! ```text
+//! func.func private @f(%a) -> memref<4xf32> {           func.func private @f(%a) {
+//!   "use"(%a)                                             "use"(%a)
+//!   return %a                                   ==>       return
+//! }                                                     }
+//! %r = call @f(%b); "use"(%r)                           call @f(%b); "use"(%b)
+//! ```
+//!
+//! Requires: a module, whose private functions are called directly only; others keep their results.
+//! With extensions also what is a view of an argument at places that follow from arguments, and what becomes equivalent once a
+//! function that is called has lost a result.
+//! Source: the pass `drop-equivalent-buffer-results` of MLIR.
+
+use std::collections::HashSet;
+
+use monopour_ir::{Block, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Value};
+
+use super::calls::{Calls, change_call, change_signature, is_private, returns};
+use super::recompute::{Recipe, recipe};
+
+/// Drops the results that callers have already, and returns how many.
+///
+/// # Errors
+/// What MLIR says of the ops that are made.
+pub fn drop_equivalent_results(module: Op, extensions: bool) -> Result<u32, Diagnostics> {
+    let mut calls = Calls::new(module);
+    let mut rw = Rewriter::new(module.context());
+    let mut dropped = 0;
+    let mut open: Vec<Op> = calls.functions.iter().rev().copied().collect();
+    let mut is_open: HashSet<Op> = open.iter().copied().collect();
+    while let Some(function) = open.pop() {
+        is_open.remove(&function);
+        if !is_private(function) || !calls.are_all(function) {
+            continue;
+        }
+        let recipes = equivalents(function, extensions);
+        let count = recipes.iter().filter(|r| r.is_some()).count();
+        if count == 0 {
+            continue;
+        }
+        dropped += u32::try_from(count).unwrap_or(u32::MAX);
+        let mut made = Vec::new();
+        for call in calls.of(function) {
+            let new = rewrite_call(&mut rw, *call, &recipes)?;
+            made.push(new);
+            // The caller may return what it passed in.
+            open.extend(new.ancestor("func.func").filter(|caller| extensions && is_open.insert(*caller)));
+        }
+        calls.set(function, made);
+        let keep: Vec<usize> = (0..recipes.len()).filter(|i| recipes[*i].is_none()).collect();
+        change_signature(&mut rw, function, &keep, &[]);
+    }
+    Ok(dropped)
+}
+
+/// For each result how it follows from the arguments; none where it has to be returned.
+fn equivalents(function: Op, extensions: bool) -> Vec<Option<Recipe>> {
+    let (returns, results) = (returns(function), function.function_type().map(|t| t.1.len()).unwrap_or_default());
+    let Some(entry) = function.body() else { return vec![None; results] };
+    (0..results).map(|index| equivalent(&returns, index, entry, extensions)).collect()
+}
+
+fn equivalent(returns: &[Op], index: usize, entry: Block, extensions: bool) -> Option<Recipe> {
+    let (first, others) = returns.split_first()?;
+    let found = recipe(first.operand(index), entry)?;
+    let is_memref = first.operand(index).ty().is_memref();
+    let base = uncast(first.operand(index));
+    let is_argument = base.as_block_arg().is_some_and(|(block, _)| block == entry);
+    let is_known = is_argument || (extensions && is_memref);
+    let is_same = |op: &Op| {
+        let value = op.operand(index);
+        value == first.operand(index) || (is_argument && uncast(value) == base)
+    };
+    (is_known && others.iter().all(is_same)).then_some(found)
+}
+
+/// What a value is behind casts.
+fn uncast(mut value: Value) -> Value {
+    while let Some(op) = value.defining_op().filter(|op| op.is("memref.cast")) {
+        value = op.operand(0);
+    }
+    value
+}
+
+fn rewrite_call(rw: &mut Rewriter, call: Op, recipes: &[Option<Recipe>]) -> Result<Op, Diagnostics> {
+    let operands = call.operands();
+    let keep: Vec<usize> = (0..recipes.len()).filter(|i| recipes[*i].is_none()).collect();
+    let new = change_call(rw, call, &operands, &keep)?;
+    for (result, recipe) in call.results().into_iter().zip(recipes) {
+        let Some(recipe) = recipe else { continue };
+        if result.is_unused() {
+            continue;
+        }
+        rw.set_point(InsertionPoint::Before(call));
+        let value = match uncast(recipe.value()).as_block_arg() {
+            Some((_, index)) => cast(rw, call, operands[index], result)?,
+            None => recipe.replay(rw, &operands),
+        };
+        rw.replace_all_uses(result, value);
+    }
+    rw.erase(call);
+    Ok(new)
+}
+
+/// The operand with the type of the result.
+fn cast(rw: &mut Rewriter, call: Op, operand: Value, result: Value) -> Result<Value, Diagnostics> {
+    if operand.ty() == result.ty() {
+        return Ok(operand);
+    }
+    let spec = OpSpec::new("memref.cast", call.location()).operands(&[operand]).results(&[result.ty()]);
+    Ok(rw.create(spec)?.result(0))
+}

@@ -1,0 +1,107 @@
+//! What the passes ask about a buffer: facts about all that may be its memory.
+
+use monopour_ir::interfaces::{EffectKind, memory_effects};
+use monopour_ir::{Op, Use, Value};
+
+use super::aliases::{Aliases, Sums, is_escape};
+use super::places::Places;
+
+/// The ops that may free a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Frees {
+    /// Nothing frees it.
+    Never,
+    /// This op alone.
+    By(Op),
+    /// Several.
+    Several,
+}
+
+impl Frees {
+    fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Never, known) | (known, Self::Never) => known,
+            (a, b) if a == b => a,
+            _ => Self::Several,
+        }
+    }
+}
+
+/// What holds of a value and of all that may be its memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    /// The last block that is certainly run before all memrefs are defined.
+    pub dominator: Option<usize>,
+    /// The smallest number of a definition ([`Places::definition`]).
+    pub first_definition: usize,
+    /// The largest number of an op that uses one, other than to free it.
+    pub last_use: Option<usize>,
+    /// What frees it.
+    pub frees: Frees,
+    /// Whether one is returned, or stored in memory.
+    pub escapes: bool,
+}
+
+/// Gathers [`Reach`] for all memrefs of a function.
+pub(crate) fn reaches<'a>(aliases: &'a Aliases, places: &Places) -> Sums<'a, Reach> {
+    aliases.sum(
+        |value| own(places, value),
+        |all, more| {
+            all.dominator = match (all.dominator, more.dominator) {
+                (Some(a), Some(b)) => Some(places.common_dominator(a, b)),
+                (a, b) => a.or(b),
+            };
+            all.first_definition = all.first_definition.min(more.first_definition);
+            all.last_use = all.last_use.max(more.last_use);
+            all.frees = all.frees.join(more.frees);
+            all.escapes |= more.escapes;
+        },
+    )
+}
+
+fn own(places: &Places, value: Value) -> Reach {
+    let mut reach = Reach {
+        dominator: value.ty().is_memref().then(|| places.node_of(value)),
+        first_definition: places.definition(value),
+        last_use: None,
+        frees: Frees::Never,
+        escapes: false,
+    };
+    for used in value.uses() {
+        if is_free(used, value) {
+            reach.frees = reach.frees.join(Frees::By(used.op));
+        } else {
+            reach.last_use = reach.last_use.max(Some(places.number(used.op)));
+            reach.escapes |= is_escape(used);
+        }
+    }
+    reach
+}
+
+/// Whether the use may free the memory.
+pub(crate) fn is_free(used: Use, value: Value) -> bool {
+    if used.op.is("memref.dealloc") {
+        return true;
+    }
+    let effects = memory_effects(used.op).unwrap_or_default();
+    effects.iter().any(|e| e.kind == EffectKind::Free && e.value == Some(value))
+}
+
+/// The ops of a function that make a buffer on the heap, with the buffer: in the order of the function.
+pub(crate) fn allocations(function: Op) -> Vec<(Op, Value)> {
+    let mut found = Vec::new();
+    function.walk(monopour_ir::WalkOrder::Pre, |op| {
+        if op.is("memref.alloca") || op.num_results() == 0 {
+            return;
+        }
+        let effects = memory_effects(op).unwrap_or_default();
+        let made = |r: &Value| {
+            r.ty().is_memref() && effects.iter().any(|e| e.kind == EffectKind::Allocate && e.value == Some(*r))
+        };
+        let buffers: Vec<Value> = op.results().into_iter().filter(made).collect();
+        if let [buffer] = buffers[..] {
+            found.push((op, buffer));
+        }
+    });
+    found
+}

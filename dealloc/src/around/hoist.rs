@@ -1,0 +1,123 @@
+//! Make buffers where all that may be their memory is dominated, or in front of the loops around them.
+//!
+//! ```text
+//! %r = scf.if %c {                                      %a = memref.alloc() : memref<4xf32>
+//!   %a = memref.alloc() : memref<4xf32>                 %r = scf.if %c {
+//!   scf.yield %a                               ==>        scf.yield %a
+//! } else {                                              } else {
+//!   scf.yield %b                                          scf.yield %b
+//! }                                                     }
+//! ```
+//!
+//! [`hoist_buffers`] does not leave loops, threads or functions; [`hoist_buffers_out_of_loops`] leaves loops alone.
+//! Requires: sizes are defined before the new place, or the buffer stays behind them.
+//! Source: the passes `buffer-hoisting` and `buffer-loop-hoisting` of MLIR, and the document on buffer deallocation.
+//! Differs: a buffer made in a block that branches lead back to stays in it. Out of a loop the op that frees it comes along; where
+//! that cannot be, the buffer stays (upstream leaves the free in the loop). With extensions a buffer that something frees stays
+//! in its branch: the other branches would not free it.
+
+use monopour_ir::{Op, Rewriter, Value};
+
+use super::aliases::Aliases;
+use super::facts::{Frees, Reach, reaches};
+use super::functions;
+use super::places::{Places, is_loop};
+
+/// Ops that can be made earlier.
+const MOVABLE: &[&str] = &["memref.alloc"];
+/// Ops that can be made in front of a loop.
+const MOVABLE_OUT_OF_LOOPS: &[&str] = &["memref.alloc", "memref.alloca"];
+
+/// Moves allocations up to the common dominator of all that may be their memory, and returns how many moved.
+pub fn hoist_buffers(root: Op, extensions: bool) -> u32 {
+    let mut moved = 0;
+    for function in functions(root) {
+        let (aliases, places) = (Aliases::new(function), Places::new(function));
+        let reaches = reaches(&aliases, &places);
+        let wanted = named(function, MOVABLE).into_iter().filter_map(|alloc| {
+            let reach = reaches.of(alloc.result(0))?;
+            let may_move = !extensions || (reach.frees == Frees::Never && !reach.escapes);
+            dominating_place(&places, alloc, reach).filter(|_| may_move).map(|anchor| (alloc, anchor))
+        });
+        let wanted: Vec<(Op, Op)> = wanted.collect();
+        let mut rw = Rewriter::new(function.context());
+        for (alloc, anchor) in wanted {
+            rw.move_before(alloc, anchor);
+            moved += 1;
+        }
+    }
+    moved
+}
+
+/// The ops of these names in a function, in order.
+fn named(function: Op, names: &[&str]) -> Vec<Op> {
+    let mut found = Vec::new();
+    function.walk(monopour_ir::WalkOrder::Pre, |op| {
+        if names.contains(&op.name()) {
+            found.push(op);
+        }
+    });
+    found
+}
+
+/// The op before which the allocation goes; `None` if it stays in its block.
+fn dominating_place(places: &Places, alloc: Op, reach: &Reach) -> Option<Op> {
+    let from = places.node(alloc.block()?);
+    let mut to = places.common_dominator(from, reach.dominator?);
+    for size in alloc.operands() {
+        to = places.lower(to, places.node_of(size));
+    }
+    to = places.lower(to, places.limit(from));
+    if to == from {
+        return None;
+    }
+    let block = places.block(to);
+    places.ancestor_in(block, alloc).or_else(|| block.ops().last().copied())
+}
+
+/// Moves allocations in front of the loops around them, and returns how many moved.
+pub fn hoist_buffers_out_of_loops(root: Op) -> u32 {
+    let mut moved = 0;
+    for function in functions(root) {
+        let (aliases, places) = (Aliases::new(function), Places::new(function));
+        let reaches = reaches(&aliases, &places);
+        let mut wanted = Vec::new();
+        for alloc in named(function, MOVABLE_OUT_OF_LOOPS) {
+            let Some(reach) = reaches.of(alloc.result(0)).filter(|r| !r.escapes) else { continue };
+            // What frees the buffer comes along; no iteration may skip it.
+            let along = match reach.frees {
+                Frees::Never => None,
+                Frees::By(free) if is_freed_in_its_block(alloc, free) => Some(free),
+                _ => continue,
+            };
+            if let Some(outermost) = outermost_loop(&places, alloc, reach) {
+                wanted.push((alloc, along, outermost));
+            }
+        }
+        let mut rw = Rewriter::new(function.context());
+        for (alloc, free, outermost) in wanted {
+            rw.move_before(alloc, outermost);
+            if let Some(free) = free {
+                rw.move_after(free, outermost);
+            }
+            moved += 1;
+        }
+    }
+    moved
+}
+
+fn is_freed_in_its_block(alloc: Op, free: Op) -> bool {
+    free.is("memref.dealloc") && free.operand(0) == alloc.result(0) && free.block() == alloc.block()
+}
+
+/// The outermost loop out of which the buffer can go: it flows to no argument and no result of a loop, and its sizes are
+/// known before.
+fn outermost_loop(places: &Places, alloc: Op, reach: &Reach) -> Option<Op> {
+    let sizes: Vec<usize> = alloc.operands().into_iter().map(|v: Value| places.definition(v)).collect();
+    let fits = |around: &Op| {
+        let number = places.number(*around);
+        is_loop(*around) && reach.first_definition > number && sizes.iter().all(|s| *s < number)
+    };
+    let loops = std::iter::successors(alloc.parent(), |op| op.parent());
+    loops.take_while(fits).last()
+}

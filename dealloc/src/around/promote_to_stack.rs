@@ -1,0 +1,221 @@
+//! Put small buffers on the stack, which gives them back by itself.
+//!
+//! ```text
+//! func.func @f(%x: memref<8xf32>) {                     func.func @f(%x: memref<8xf32>) {
+//!   %t = memref.alloc() : memref<8xf32>        ==>        %t = memref.alloca() : memref<8xf32>
+//!   "use"(%t, %x)                                         "use"(%t, %x)
+//!   return                                                return
+//! }                                                     }
+//! ```
+//!
+//! A buffer goes to the stack where it is made. It must be small, and nothing that may be its memory may leave the op around it
+//! that gives stack back, neither as a result nor through memory or as an address.
+//! With extensions buffers of dynamic size go too where a constant bounds the size (they take as much stack as that), and buffers
+//! that are freed go without what frees them.
+//! Limits: ranked buffers of known element size; in a block that branches lead back to, each round would take more stack.
+//! Source: the pass `promote-buffers-to-stack` of MLIR.
+//! Differs: upstream lets addresses of stack memory out of functions, and promotes in loops made of branches.
+
+use std::collections::HashMap;
+
+use monopour_ir::control_flow::view_source;
+use monopour_ir::interfaces::{is_allocation_scope, is_region_branch, is_repetitive_region, type_bits};
+use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+
+use super::aliases::Aliases;
+use super::facts::{Frees, Reach, is_free, reaches};
+use super::functions;
+use super::places::Places;
+use crate::promote::{bounded_shape, dense_view};
+
+/// What may go to the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromoteOptions {
+    /// `max-alloc-size-in-bytes`: larger buffers stay.
+    pub max_size_bytes: u64,
+    /// `max-rank-of-allocated-memref`: for buffers whose sizes are ranks of unranked memrefs.
+    pub max_rank: u64,
+    /// What goes beyond upstream: bounded sizes, and buffers that are freed.
+    pub extensions: bool,
+}
+
+impl Default for PromoteOptions {
+    fn default() -> Self {
+        Self { max_size_bytes: 1024, max_rank: 1, extensions: false }
+    }
+}
+
+/// What is done about one buffer.
+struct Promotion {
+    alloc: Op,
+    frees: Vec<Op>,
+    /// The sizes that the stack holds; none where the sizes are the allocation's own.
+    bound: Option<Vec<i64>>,
+}
+
+/// Replaces allocations by stack memory, and returns how many.
+///
+/// # Errors
+/// What MLIR says of the ops that are made.
+pub fn promote_buffers_to_stack(root: Op, options: &PromoteOptions) -> Result<u32, Diagnostics> {
+    let mut promoted = 0;
+    for function in functions(root) {
+        let (aliases, places) = (Aliases::new(function), Places::new(function));
+        let reaches = reaches(&aliases, &places);
+        let freed = FreedBy::new(function, options);
+        let wanted: Vec<Promotion> = function
+            .find_all("memref.alloc")
+            .into_iter()
+            .filter_map(|alloc| promotion(&places, alloc, reaches.of(alloc.result(0))?, &freed, options))
+            .collect();
+        let mut rw = Rewriter::new(function.context());
+        for promotion in wanted {
+            promote(&mut rw, promotion)?;
+            promoted += 1;
+        }
+    }
+    Ok(promoted)
+}
+
+/// What frees each buffer and nothing else, by the allocation.
+struct FreedBy(HashMap<Op, Vec<Op>>);
+
+impl FreedBy {
+    fn new(function: Op, options: &PromoteOptions) -> Self {
+        let mut all = Self(HashMap::new());
+        for free in function.find_all("memref.dealloc").into_iter().filter(|_| options.extensions) {
+            if let Some(alloc) = viewed(free.operand(0)).defining_op() {
+                all.0.entry(alloc).or_default().push(free);
+            }
+        }
+        all
+    }
+}
+
+/// What a view is of, all the way.
+fn viewed(mut value: Value) -> Value {
+    while let Some(source) = value.defining_op().and_then(view_source) {
+        value = source;
+    }
+    value
+}
+
+fn promotion(
+    places: &Places,
+    alloc: Op,
+    reach: &Reach,
+    freed: &FreedBy,
+    options: &PromoteOptions,
+) -> Option<Promotion> {
+    let scope = scope_around(alloc)?;
+    // Nothing may be an argument or a result of the scope, or go elsewhere.
+    if reach.escapes || reach.first_definition <= places.number(scope) || places.is_on_cycle(alloc.block()?) {
+        return None;
+    }
+    let frees = freed.0.get(&alloc).cloned().unwrap_or_default();
+    match reach.frees {
+        Frees::Never => {}
+        Frees::By(op) if frees[..] == [op] => {}
+        // Several ops free it: all of them are known to free nothing else.
+        Frees::Several if options.extensions && frees_are_all(alloc, &frees) => {}
+        _ => return None,
+    }
+    let bound = fits(alloc, options)?;
+    Some(Promotion { alloc, frees, bound })
+}
+
+/// Whether the buffer is freed by no other op: its memory is seen through views only.
+fn frees_are_all(alloc: Op, frees: &[Op]) -> bool {
+    let mut seen = vec![alloc.result(0)];
+    while let Some(value) = seen.pop() {
+        for used in value.uses() {
+            if is_free(used, value) && !frees.contains(&used.op) {
+                return false;
+            }
+            let views = used.op.results().into_iter().filter(|r| r.ty().is_memref());
+            // A region may get it as an argument without giving a result.
+            let hands_on = || used.op.is_terminator() || (used.op.num_regions() > 0 && used.op.dialect() != "linalg");
+            if view_source(used.op) == Some(value) {
+                seen.extend(views);
+            } else if views.count() > 0 || hands_on() {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// The op around the allocation that gives stack back, if nothing between them repeats or is not known.
+fn scope_around(alloc: Op) -> Option<Op> {
+    let mut inner = alloc;
+    let mut around = alloc.parent();
+    while let Some(op) = around {
+        if is_allocation_scope(op) {
+            return Some(op);
+        }
+        let region = inner.block()?.region()?;
+        let index = op.regions().iter().position(|r| *r == region)?;
+        if !is_region_branch(op) || is_repetitive_region(op, index) {
+            return None;
+        }
+        (inner, around) = (op, op.parent());
+    }
+    None
+}
+
+/// Whether the buffer is small enough, with the sizes that bound it where it needs some.
+fn fits(alloc: Op, options: &PromoteOptions) -> Option<Option<Vec<i64>>> {
+    let memref = alloc.result(0).ty().as_memref()?;
+    if !memref.shape.contains(&DYNAMIC) {
+        return (bytes(alloc, &memref.shape, &memref.strides)? <= options.max_size_bytes).then_some(None);
+    }
+    let is_rank = |v: &Value| v.defining_op().is_some_and(|op| op.is("memref.rank"));
+    if memref.shape.len() as u64 <= options.max_rank && alloc.operands().iter().all(is_rank) {
+        return Some(None);
+    }
+    if !options.extensions || !memref.is_identity() {
+        return None;
+    }
+    let bound = bounded_shape(alloc)?;
+    let dense = Type::memref(&bound, memref.element, None).as_memref()?;
+    (bytes(alloc, &bound, &dense.strides)? <= options.max_size_bytes).then_some(Some(bound))
+}
+
+/// Bytes from the first to the last element.
+fn bytes(alloc: Op, shape: &[i64], strides: &[i64]) -> Option<u64> {
+    let bits = type_bits(alloc, alloc.result(0).ty().element())?;
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    let reach = shape.iter().zip(strides).try_fold(1u64, |sum, (size, stride)| {
+        let steps = u64::try_from(size - 1).ok()?;
+        sum.checked_add(steps.checked_mul(stride.unsigned_abs())?)
+    });
+    reach?.checked_mul(bits.div_ceil(8))
+}
+
+fn promote(rw: &mut Rewriter, promotion: Promotion) -> Result<(), Diagnostics> {
+    let Promotion { alloc, frees, bound } = promotion;
+    frees.into_iter().for_each(|free| rw.erase(free));
+    let (cx, ty) = (alloc.context(), alloc.result(0).ty());
+    let stack_ty = match (&bound, ty.as_memref()) {
+        (Some(shape), Some(memref)) => Type::memref(shape, memref.element, memref.memory_space),
+        _ => ty,
+    };
+    let sizes = if bound.is_some() { vec![] } else { alloc.operands() };
+    let attrs = alloc.attrs();
+    rw.set_point(InsertionPoint::Before(alloc));
+    let mut spec = OpSpec::new("memref.alloca", alloc.location()).operands(&sizes).results(&[stack_ty]);
+    for (name, value) in &attrs {
+        let segments = Attr::dense_i32(cx, &[0, 0]);
+        let is_replaced = bound.is_some() && name == "operandSegmentSizes";
+        spec = spec.attr(name, if is_replaced { segments } else { *value });
+    }
+    let stack = rw.create(spec)?.result(0);
+    let value = match (bound, ty.as_memref()) {
+        (Some(_), Some(memref)) => dense_view(rw, alloc, stack, &memref)?,
+        _ => stack,
+    };
+    rw.replace_op(alloc, &[value]);
+    Ok(())
+}

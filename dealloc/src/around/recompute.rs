@@ -1,0 +1,67 @@
+//! What a function computes from its arguments alone, computed again where it is called.
+
+use std::collections::HashSet;
+
+use monopour_ir::interfaces::is_pure;
+use monopour_ir::{Block, Op, Rewriter, Value};
+
+/// Most ops that are repeated in a caller for one value: beyond that it is cheaper to pass it.
+const MAX_OPS: usize = 32;
+
+/// Ops that make a value from arguments of a function, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Recipe {
+    ops: Vec<Op>,
+    value: Value,
+}
+
+/// How `value` follows from arguments of the function whose entry block this is; `None` where it depends on more.
+pub(crate) fn recipe(value: Value, entry: Block) -> Option<Recipe> {
+    let (mut ops, mut seen) = (Vec::new(), HashSet::new());
+    // Each entry: a value, and whether what it needs stands in the list already.
+    let mut open = vec![(value, false)];
+    while let Some((at, is_ready)) = open.pop() {
+        if let Some((block, _)) = at.as_block_arg() {
+            if block != entry {
+                return None;
+            }
+            continue;
+        }
+        let op = at.defining_op()?;
+        if is_ready {
+            ops.push(op);
+            continue;
+        }
+        if !seen.insert(op) {
+            continue;
+        }
+        if !is_pure(op) || op.num_regions() > 0 || seen.len() > MAX_OPS {
+            return None;
+        }
+        open.push((at, true));
+        open.extend(op.operands().into_iter().map(|v| (v, false)));
+    }
+    Some(Recipe { ops, value })
+}
+
+impl Recipe {
+    /// The value itself.
+    pub fn value(&self) -> Value {
+        self.value
+    }
+
+    /// Makes the value at the insertion point from what a call passes.
+    pub fn replay(&self, rw: &mut Rewriter, args: &[Value]) -> Value {
+        let mut made: Vec<(Value, Value)> = Vec::new();
+        let find = |made: &[(Value, Value)], v: Value| match v.as_block_arg() {
+            Some((_, index)) => args[index],
+            None => made.iter().find(|(from, _)| *from == v).map_or(v, |(_, to)| *to),
+        };
+        for op in &self.ops {
+            let copy = rw.clone_op(*op, |v| find(&made, v));
+            rw.insert(copy);
+            made.extend(op.results().into_iter().zip(copy.results()));
+        }
+        find(&made, self.value)
+    }
+}

@@ -1,0 +1,240 @@
+//! Let two buffers be one where one is copied into the other and neither is needed beside the other.
+//!
+//! ```text
+//! %t = memref.alloc()                                   "fill"(%s)
+//! "fill"(%s)                                   ==>      "use"(%s)
+//! memref.copy %s, %t                                    (source: %s is freed right away, %t takes its place)
+//! memref.dealloc %s
+//! "use"(%t)
+//!
+//! %s = memref.alloc()                                   "fill"(%t)
+//! "fill"(%s)                                   ==>      "use"(%t)
+//! memref.copy %s, %t                                    (target: nothing looks at %t before the copy)
+//! memref.dealloc %s
+//! "use"(%t)
+//! ```
+//!
+//! Reuse of the source: the copy, the allocation of the target and the deallocation of the source stand in one block, nothing touches
+//! the target before the copy, or the source after it.
+//! Reuse of the target: the copy, the allocation and the deallocation of the source stand in one block, nothing touches the target
+//! between the allocation and the copy, or the source after the copy.
+//! Arguments of a function are taken for buffers that share no memory, unless `arguments_may_alias`.
+//! With extensions all of that may stand in different blocks ([`super::across_blocks`]), an allocation that nothing frees may be
+//! removed, too, and the target's allocation moves up.
+//! Source: the document on the internals of buffer deallocation, whose pass upstream has no more.
+//! Differs: an op that only asks for sizes or makes a view touches nothing.
+
+use std::collections::{HashMap, HashSet};
+
+use monopour_ir::{Attr, Diagnostics, Op, Rewriter, Value};
+
+use super::across_blocks::{Site, can_reuse_source, can_reuse_target};
+use super::aliases::Aliases;
+use super::classes::Classes;
+use super::facts::{Frees, is_free, reaches};
+use super::functions;
+use super::places::Places;
+
+/// Ops that copy all of a buffer into another: source, then target.
+const COPIES: &[&str] = &["memref.copy", "linalg.copy"];
+
+/// Options of [`remove_copies`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyRemovalOptions {
+    /// Two arguments of a function may be the same memory.
+    pub arguments_may_alias: bool,
+    /// What goes beyond the document.
+    pub extensions: bool,
+}
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyRemovalStats {
+    /// Copies whose target became the source.
+    pub sources_reused: u32,
+    /// Copies whose source became the target.
+    pub targets_reused: u32,
+}
+
+/// A copy with what it copies.
+#[derive(Clone, Copy)]
+struct Copy {
+    op: Op,
+    source: Value,
+    target: Value,
+}
+
+/// Removes copies together with the buffers that they copy from or to.
+///
+/// # Errors
+/// What MLIR says of the ops that are made.
+pub fn remove_copies(root: Op, options: &CopyRemovalOptions) -> Result<CopyRemovalStats, Diagnostics> {
+    let mut stats = CopyRemovalStats::default();
+    for function in functions(root) {
+        let copies = copies_of(function);
+        if copies.is_empty() {
+            continue;
+        }
+        let (aliases, places) = (Aliases::new(function), Places::new(function));
+        let classes = Classes::new(function, &aliases, &places, options.arguments_may_alias);
+        // Where nothing frees a buffer before the first rewrite, nothing does after it.
+        let reaches = reaches(&aliases, &places);
+        let never_freed = |v: Value| {
+            // No iteration and no round sees it again.
+            let is_here =
+                |first: usize| first >= places.definition(v) && v.block().is_some_and(|b| !places.is_on_cycle(b));
+            reaches.of(v).is_some_and(|r| r.frees == Frees::Never && !r.escapes && is_here(r.first_definition))
+        };
+        let kept: Vec<Value> = copies.iter().map(|op| op.operand(0)).filter(|v| never_freed(*v)).collect();
+        let kept = kept.into_iter().collect();
+        let rw = Rewriter::new(function.context());
+        let mut pass = Pass { places: &places, classes, rw, options, kept, moved: HashMap::new() };
+        for op in copies {
+            let copy = Copy { op, source: op.operand(0), target: op.operand(1) };
+            if pass.reuse_source(copy) {
+                stats.sources_reused += 1;
+            } else if pass.reuse_target(copy) {
+                stats.targets_reused += 1;
+            }
+        }
+    }
+    Ok(stats)
+}
+
+/// Copies between two buffers of one type, in order.
+fn copies_of(function: Op) -> Vec<Op> {
+    let mut found = Vec::new();
+    function.walk(monopour_ir::WalkOrder::Pre, |op| {
+        let is_copy = COPIES.contains(&op.name()) && op.num_operands() == 2 && op.num_results() == 0;
+        if is_copy && op.operand(0).ty() == op.operand(1).ty() && op.operand(0) != op.operand(1) {
+            found.push(op);
+        }
+    });
+    found
+}
+
+struct Pass<'a> {
+    places: &'a Places,
+    classes: Classes,
+    rw: Rewriter,
+    options: &'a CopyRemovalOptions,
+    /// Sources that nothing frees and nothing lets out.
+    kept: HashSet<Value>,
+    /// Allocations that were moved, with the numbers of what they stand before.
+    moved: HashMap<Op, usize>,
+}
+
+impl Pass<'_> {
+    fn number(&self, op: Op) -> usize {
+        self.moved.get(&op).copied().unwrap_or_else(|| self.places.number(op))
+    }
+
+    /// The source takes the target's place, and lives on as it.
+    fn reuse_source(&mut self, copy: Copy) -> bool {
+        let (Some(alloc), Some(free)) = (allocation(copy.target), only_free(copy.source)) else { return false };
+        if self.classes.are_joined(copy.source, copy.target) || !self.can_reuse_source(copy, alloc, free) {
+            return false;
+        }
+        self.drop_touches(copy, Some(free));
+        self.rw.erase(copy.op);
+        self.rw.erase(free);
+        self.align(copy.source, alloc);
+        self.rw.replace_op(alloc, &[copy.source]);
+        true
+    }
+
+    fn can_reuse_source(&mut self, copy: Copy, alloc: Op, free: Op) -> bool {
+        let site = Site { copy: copy.op, alloc, free: Some(free) };
+        if alloc.block() != copy.op.block() || !is_freed_behind(copy, free) {
+            return self.options.extensions && can_reuse_source(self.places, &mut self.classes, site, copy.source);
+        }
+        let (made, copied, freed) = (self.number(alloc), self.number(copy.op), self.number(free));
+        // The source must be there for all uses of the target: between the allocations only the copy's block is passed.
+        let source_made = copy.source.defining_op().filter(|op| op.block() == alloc.block()).map(|op| self.number(op));
+        let is_early = |op: Op| source_made.is_some_and(|source| self.number(op) < source);
+        !copy.target.uses().iter().any(|u| is_early(u.op))
+            && !self.classes.is_touched(copy.target, made, Some(copied))
+            && !self.classes.is_touched(copy.source, copied, Some(freed))
+    }
+
+    /// The target takes the source's place, and is written in place of it.
+    fn reuse_target(&mut self, copy: Copy) -> bool {
+        let Some(alloc) = allocation(copy.source) else { return false };
+        let free = only_free(copy.source);
+        let is_kept = self.options.extensions && self.kept.contains(&copy.source);
+        let is_assumed = copy.source.uses().iter().any(|u| u.op.is("memref.assume_alignment"));
+        if self.classes.are_joined(copy.source, copy.target) || is_assumed || (free.is_none() && !is_kept) {
+            return false;
+        }
+        let moves = self.moves_up(copy, alloc);
+        if !self.can_reuse_target(copy, alloc, free, moves.is_some()) {
+            return false;
+        }
+        if let Some(target) = moves {
+            self.rw.move_before(target, alloc);
+            self.moved.insert(target, self.number(alloc));
+        }
+        self.drop_touches(copy, free);
+        self.rw.erase(copy.op);
+        free.into_iter().for_each(|free| self.rw.erase(free));
+        self.align(copy.target, alloc);
+        self.rw.replace_op(alloc, &[copy.target]);
+        true
+    }
+
+    fn can_reuse_target(&mut self, copy: Copy, alloc: Op, free: Option<Op>, moves: bool) -> bool {
+        if alloc.block() != copy.op.block() || free.is_some_and(|free| !is_freed_behind(copy, free)) {
+            let site = Site { copy: copy.op, alloc, free };
+            return self.options.extensions && can_reuse_target(self.places, &mut self.classes, site, copy.target);
+        }
+        let (made, copied) = (self.number(alloc), self.number(copy.op));
+        let freed = free.map(|op| self.number(op));
+        let is_there = moves || copy.target.defining_op().is_none_or(|op| self.number(op) < made);
+        is_there
+            && !self.classes.is_touched(copy.target, made, Some(copied))
+            && !self.classes.is_touched(copy.source, copied, freed)
+    }
+
+    /// The allocation of the target, if it stands behind that of the source and can be made before it.
+    fn moves_up(&self, copy: Copy, source: Op) -> Option<Op> {
+        let made = self.number(source);
+        let target = allocation(copy.target).filter(|op| self.options.extensions && op.block() == source.block())?;
+        let can_move = target.operands().iter().all(|v| v.defining_op().is_none_or(|op| self.number(op) < made));
+        (self.number(target) > made && can_move).then_some(target)
+    }
+
+    /// Takes what is erased out of the classes, and lets the two buffers be one.
+    fn drop_touches(&mut self, copy: Copy, free: Option<Op>) {
+        for op in free.into_iter().chain([copy.op]) {
+            self.classes.forget(self.places.number(op), &[copy.source, copy.target]);
+        }
+        self.classes.unite(copy.source, copy.target);
+    }
+
+    /// The buffer that stays has the larger alignment of the two.
+    fn align(&mut self, stays: Value, goes: Op) {
+        let bytes = |op: Op| op.attr("alignment").and_then(|a| a.as_int());
+        let Some(alloc) = allocation(stays) else { return };
+        if let Some(wanted) = bytes(goes).filter(|wanted| bytes(alloc).is_none_or(|has| has < *wanted)) {
+            let attr = Attr::i64(self.rw.context(), wanted);
+            self.rw.set_attr(alloc, "alignment", attr);
+        }
+    }
+}
+
+fn allocation(value: Value) -> Option<Op> {
+    value.defining_op().filter(|op| op.is("memref.alloc"))
+}
+
+/// The op that frees the buffer, if one alone does under this name.
+fn only_free(source: Value) -> Option<Op> {
+    let frees: Vec<Op> = source.uses().into_iter().filter(|u| is_free(*u, source)).map(|u| u.op).collect();
+    match frees[..] {
+        [free] if free.is("memref.dealloc") => Some(free),
+        _ => None,
+    }
+}
+
+fn is_freed_behind(copy: Copy, free: Op) -> bool {
+    free.block() == copy.op.block() && copy.op.is_before_in_block(free)
+}

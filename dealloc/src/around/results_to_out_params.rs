@@ -1,0 +1,259 @@
+//! Pass buffers that functions return as arguments that they write.
+//!
+//! ```text
+//! func.func private @f() -> memref<4xf32> {             func.func private @f(%o: memref<4xf32>) {
+//!   %a = memref.alloc()                                   %a = memref.alloc()
+//!   "fill"(%a)                                  ==>       "fill"(%a)
+//!   return %a                                             memref.copy %a, %o
+//! }                                                       return
+//! %r = call @f()                                        }
+//!                                                       %r = memref.alloc(); call @f(%r)
+//! ```
+//!
+//! With `hoist-static-allocs` and `hoist-dynamic-allocs` the allocation itself becomes the argument, and nothing is copied.
+//! Requires: a module. Functions without a body, and those that something else than a call names, stay as they are.
+//! Limits: layouts that are neither row-major nor dynamic throughout (D0120); dynamic sizes other than arguments of the function,
+//! and those without `hoist-dynamic-allocs` (D0121). With extensions such a result stays a result, sizes are computed again
+//! in the caller where they follow from arguments, and the caller's buffer has the alignment of the function's.
+//! Source: the pass `buffer-results-to-out-params` of MLIR.
+//! Differs: an allocation becomes the argument only where every return gives it for this result; upstream merges different ones.
+
+use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+
+use super::calls::{Calls, change_call, change_signature, is_private, returns};
+use super::places::Places;
+use super::recompute::{Recipe, recipe};
+
+/// Options of [`results_to_out_params`], by upstream's names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutParamOptions {
+    /// `add-result-attr`: new arguments get `bufferize.result`.
+    pub add_result_attr: bool,
+    /// `hoist-dynamic-allocs`: allocations of dynamic size become arguments.
+    pub hoist_dynamic_allocs: bool,
+    /// `hoist-static-allocs`: allocations of static size become arguments.
+    pub hoist_static_allocs: bool,
+    /// `modify-public-functions`: public functions change, too.
+    pub modify_public_functions: bool,
+    /// What goes beyond upstream: sizes that follow from arguments; what cannot be passed stays a result.
+    pub extensions: bool,
+}
+
+/// What was changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutParamStats {
+    /// Results that became arguments.
+    pub params: u32,
+    /// Copies into them; the others are computed in place.
+    pub copies: u32,
+}
+
+/// A result that becomes an argument.
+struct Param {
+    index: usize,
+    ty: Type,
+    /// The allocation that every return gives.
+    alloc: Option<Op>,
+    /// Whether the allocation becomes the argument.
+    is_hoisted: bool,
+    /// How the dynamic sizes follow from the arguments; none where they do not.
+    sizes: Option<Vec<Recipe>>,
+}
+
+/// Changes functions and their calls.
+///
+/// # Errors
+/// D0120 and D0121, without extensions.
+pub fn results_to_out_params(module: Op, options: &OutParamOptions) -> Result<OutParamStats, Diagnostics> {
+    let mut calls = Calls::new(module);
+    let mut plan = Vec::new();
+    let mut errors = Diagnostics::default();
+    for function in calls.functions.clone() {
+        if !calls.are_all(function) || !(is_private(function) || options.modify_public_functions) {
+            continue;
+        }
+        match params(function, options) {
+            Ok(params) => {
+                errors.0.extend(calls.of(function).iter().flat_map(|call| refusals(*call, &params, options)));
+                plan.push((function, params));
+            }
+            Err(error) => errors.0.push(error),
+        }
+    }
+    if errors.has_errors() {
+        return Err(errors);
+    }
+    let mut rw = Rewriter::new(module.context());
+    let mut stats = OutParamStats::default();
+    for (function, params) in plan.into_iter().filter(|(_, params)| !params.is_empty()) {
+        let made = calls.of(function).iter().map(|call| rewrite_call(&mut rw, *call, &params, options));
+        let made = made.collect::<Result<Vec<Op>, _>>()?;
+        calls.set(function, made);
+        rewrite_function(&mut rw, function, &params, options, &mut stats)?;
+    }
+    Ok(stats)
+}
+
+fn params(function: Op, options: &OutParamOptions) -> Result<Vec<Param>, Diagnostic> {
+    let (Some((_, results)), Some(entry)) = (function.function_type(), function.body()) else { return Ok(vec![]) };
+    let (returns, places) = (returns(function), Places::new(function));
+    let mut out: Vec<Param> = Vec::new();
+    for (index, ty) in results.into_iter().enumerate().filter(|(_, ty)| ty.is_memref() && ty.shape().is_some()) {
+        if !has_known_layout(ty) {
+            if options.extensions {
+                continue;
+            }
+            let message = "cannot create out param for result with unsupported layout";
+            let help = "give results row-major or fully dynamic layouts, or set extensions";
+            return Err(Diagnostic::error("D0120", function.location(), message).with_help(help));
+        }
+        let alloc = only_alloc(&returns, index);
+        let wants = if ty.shape().is_some_and(|s| s.contains(&DYNAMIC)) {
+            options.hoist_dynamic_allocs
+        } else {
+            options.hoist_static_allocs
+        };
+        // One buffer is one argument, and each round of a loop needs its own.
+        let is_free = |a: &Op| {
+            a.result(0).ty() == ty
+                && !out.iter().any(|p| p.is_hoisted && p.alloc == Some(*a))
+                && a.block().is_some_and(|b| !places.is_on_cycle(b))
+        };
+        let is_hoisted = wants && alloc.as_ref().is_some_and(is_free);
+        let sizes = alloc.and_then(|a| sizes(a, ty, entry, options));
+        let can_be_made = !options.extensions || sizes.is_some() || is_static(ty);
+        if can_be_made {
+            out.push(Param { index, ty, alloc, is_hoisted, sizes });
+        }
+    }
+    Ok(out)
+}
+
+fn is_static(ty: Type) -> bool {
+    ty.shape().is_some_and(|shape| !shape.contains(&DYNAMIC))
+}
+
+/// Row-major, or strides and offset all dynamic: a cast of a row-major buffer has that type.
+fn has_known_layout(ty: Type) -> bool {
+    let Some(memref) = ty.as_memref() else { return false };
+    let is_dynamic = memref.offset == DYNAMIC && memref.strides.iter().all(|s| *s == DYNAMIC);
+    is_dynamic || ty == Type::memref(&memref.shape, memref.element, memref.memory_space)
+}
+
+/// The allocation that every return gives for a result, behind casts.
+fn only_alloc(returns: &[Op], index: usize) -> Option<Op> {
+    let (first, others) = returns.split_first()?;
+    let mut value = first.operand(index);
+    if others.iter().any(|op| op.operand(index) != value) {
+        return None;
+    }
+    while let Some(op) = value.defining_op().filter(|op| op.is("memref.cast")) {
+        value = op.operand(0);
+    }
+    value.defining_op().filter(|op| op.is("memref.alloc"))
+}
+
+/// How the dynamic sizes of the caller's buffer follow from arguments of the function.
+fn sizes(alloc: Op, ty: Type, entry: Block, options: &OutParamOptions) -> Option<Vec<Recipe>> {
+    if !options.hoist_dynamic_allocs && !options.extensions {
+        return None;
+    }
+    // Behind a cast, other sizes may be dynamic.
+    let is_same_shape = alloc.result(0).ty().shape() == ty.shape();
+    let count = ty.shape()?.iter().filter(|s| **s == DYNAMIC).count();
+    let dynamic = alloc.operands().into_iter().take(count).filter(|_| is_same_shape);
+    let found: Option<Vec<Recipe>> = dynamic.map(|size| recipe(size, entry)).collect();
+    let is_argument = |r: &Recipe| r.value().as_block_arg().is_some();
+    found.filter(|f| f.len() == count && (options.extensions || f.iter().all(is_argument)))
+}
+
+/// Why the call cannot pass a buffer for some result.
+fn refusals(call: Op, params: &[Param], options: &OutParamOptions) -> Vec<Diagnostic> {
+    let has_no_size = |p: &&Param| !is_static(p.ty) && (p.sizes.is_none() || (!p.is_hoisted && !options.extensions));
+    let refuse = |_: &Param| {
+        Diagnostic::error("D0121", call.location(), "cannot create out param for dynamically shaped result")
+            .with_help("set hoist-dynamic-allocs where the sizes are arguments of the function, or extensions")
+    };
+    params.iter().filter(has_no_size).take(1).map(refuse).collect()
+}
+
+fn rewrite_call(rw: &mut Rewriter, call: Op, params: &[Param], options: &OutParamOptions) -> Result<Op, Diagnostics> {
+    let given = call.operands();
+    let mut operands = given.clone();
+    for param in params {
+        rw.set_point(InsertionPoint::Before(call));
+        let buffer = make_buffer(rw, call, param, &given, options)?;
+        rw.replace_all_uses(call.result(param.index), buffer);
+        operands.push(buffer);
+    }
+    let keep: Vec<usize> = (0..call.num_results()).filter(|i| params.iter().all(|p| p.index != *i)).collect();
+    let new = change_call(rw, call, &operands, &keep)?;
+    rw.erase(call);
+    Ok(new)
+}
+
+/// The caller's buffer, with the type of the result.
+fn make_buffer(
+    rw: &mut Rewriter,
+    call: Op,
+    param: &Param,
+    given: &[Value],
+    options: &OutParamOptions,
+) -> Result<Value, Diagnostics> {
+    let (cx, loc) = (rw.context(), call.location());
+    let Some(memref) = param.ty.as_memref() else { return Ok(call.result(param.index)) };
+    let sizes: Vec<Value> = param.sizes.iter().flatten().map(|size| size.replay(rw, given)).collect();
+    let sizes = if is_static(param.ty) { vec![] } else { sizes };
+    let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
+    let dense = Type::memref(&memref.shape, memref.element, memref.memory_space);
+    let mut spec = OpSpec::new("memref.alloc", loc)
+        .operands(&sizes)
+        .results(&[dense])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
+    if let Some(alignment) = param.alloc.and_then(|a| a.attr("alignment")).filter(|_| options.extensions) {
+        spec = spec.attr("alignment", alignment);
+    }
+    let buffer = rw.create(spec)?.result(0);
+    if dense == param.ty {
+        return Ok(buffer);
+    }
+    Ok(rw.create(OpSpec::new("memref.cast", loc).operands(&[buffer]).results(&[param.ty]))?.result(0))
+}
+
+fn rewrite_function(
+    rw: &mut Rewriter,
+    function: Op,
+    params: &[Param],
+    options: &OutParamOptions,
+    stats: &mut OutParamStats,
+) -> Result<(), Diagnostics> {
+    let (cx, Some(entry)) = (rw.context(), function.body()) else { return Ok(()) };
+    let results = function.function_type().map(|t| t.1.len()).unwrap_or_default();
+    let res_attrs = function.attr("res_attrs").and_then(|a| a.as_array()).unwrap_or_default();
+    let mut args = Vec::new();
+    for param in params {
+        let arg = rw.add_block_arg(entry, param.ty, function.location());
+        let given = res_attrs.get(param.index).and_then(|a| a.as_dict()).unwrap_or_default();
+        let mut attrs: Vec<(&str, Attr)> = given.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        if options.add_result_attr {
+            attrs.push(("bufferize.result", Attr::unit(cx)));
+        }
+        args.push((param.ty, Attr::dict(cx, &attrs)));
+        stats.params += 1;
+        if let Some(alloc) = param.alloc.filter(|_| param.is_hoisted) {
+            rw.replace_op(alloc, &[arg]);
+        }
+    }
+    let first = entry.num_args() - params.len();
+    for op in returns(function) {
+        for (position, param) in params.iter().enumerate().filter(|(_, p)| !p.is_hoisted) {
+            rw.set_point(InsertionPoint::Before(op));
+            let operands = [op.operand(param.index), entry.arg(first + position)];
+            rw.create(OpSpec::new("memref.copy", op.location()).operands(&operands))?;
+            stats.copies += 1;
+        }
+    }
+    let keep: Vec<usize> = (0..results).filter(|i| params.iter().all(|p| p.index != *i)).collect();
+    change_signature(rw, function, &keep, &args);
+    Ok(())
+}

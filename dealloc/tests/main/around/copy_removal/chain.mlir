@@ -1,0 +1,24 @@
+// test: copy-removal extensions
+// Copies of copies are one buffer, which keeps the largest alignment.
+func.func @f(%x: f32) -> memref<2xf32> {
+  %i = arith.constant 0 : index
+  %a = memref.alloc() : memref<2xf32>
+  memref.store %x, %a[%i] : memref<2xf32>
+  %b = memref.alloc() {alignment = 64 : i64} : memref<2xf32>
+  memref.copy %a, %b : memref<2xf32> to memref<2xf32>
+  %c = memref.alloc() : memref<2xf32>
+  memref.copy %b, %c : memref<2xf32> to memref<2xf32>
+  memref.dealloc %b : memref<2xf32>
+  memref.dealloc %a : memref<2xf32>
+  return %c : memref<2xf32>
+}
+// -----
+// expect:
+module {
+  func.func @f(%arg0: f32) -> memref<2xf32> {
+    %c0 = arith.constant 0 : index
+    %alloc = memref.alloc() {alignment = 64 : i64} : memref<2xf32>
+    memref.store %arg0, %alloc[%c0] : memref<2xf32>
+    return %alloc : memref<2xf32>
+  }
+}
