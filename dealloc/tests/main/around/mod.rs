@@ -1,5 +1,6 @@
 //! The passes around deallocation: exact output of file tests, and steps that grow with the program.
 
+mod examples;
 mod random;
 
 use std::path::Path;
@@ -43,6 +44,7 @@ pub fn apply(pass: &str, options: &str, op: Op) -> Result<(), Diagnostics> {
             let options = CopyRemovalOptions { arguments_may_alias: has("arguments-may-alias"), extensions };
             remove_copies(op, &options)?;
         }
+        "deallocate" => examples::deallocate(options, op)?,
         other => panic!("{other} is not a pass"),
     }
     Ok(())
