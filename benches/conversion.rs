@@ -3,6 +3,8 @@
 //! Each measurement is a process of its own, which builds the module in memory before the clock starts: nothing is parsed.
 //! Upstream's passes run through the pass manager without its verifier, on a context without threads, as ours does.
 //! The conversions are those of the tests, which show that both sides give the same IR.
+//! With `--features floor` there is a fourth side: the same conversions written out in C++, without a driver, patterns and casts,
+//! which is what MLIR itself costs. It gives the same text as ours.
 //!
 //! ```text
 //! cargo bench -p monopour-ir --bench conversion                  quick: 10,000 ops, one sample, no limits
@@ -53,6 +55,10 @@ const SIDES: &[(&str, Option<&str>)] = &[
     ("upstream, no rollback", Some("allow-pattern-rollback=false")),
     ("upstream, rollback", Some("allow-pattern-rollback=true")),
 ];
+/// The conversion written out in C++ without a driver, in builds with the feature `floor`.
+const FLOOR: &str = "floor";
+/// Modules up to this many ops are compared as text after the conversion without a driver.
+const COMPARED_OPS: usize = 10_000;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
@@ -77,14 +83,14 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
     out.line("");
     out.line("Written by `cargo bench -p monopour-ir --bench conversion -- --full --write FILE`:");
     out.line(
-        "CPU seconds of the conversion alone, MiB that it takes at most beyond the module; medians of three processes.",
+        "CPU seconds of the conversion alone, MiB that it takes at most beyond the module; medians of seven processes, the sides in turn.",
     );
     out.line("Every op of the first shape changes its type; there the driver is what costs, and the limit is 0.3.");
     out.line("In the others attributes are uniqued (constants, comparisons, sizes of segments) and blocks move, which costs both alike.");
     out.line("Upstream: `convert-to-llvm` and `convert-scf-to-cf` of LLVM 22.1.8, with and without `allow-pattern-rollback`.");
     out.place_and_date();
-    out.line("| shape | ops | ours s | no rollback s | ours / no rollback | rollback s | ours / rollback | on a clone s | ours MiB | no rollback MiB | rollback MiB | clone MiB |");
-    out.line("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    out.line("| shape | ops | ours s | no rollback s | ours / no rollback | no driver s | no driver / no rollback | rollback s | ours / rollback | on a clone s | ours MiB | no rollback MiB | rollback MiB | clone MiB |");
+    out.line("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     let sizes: &[usize] = if full { &[10_000, 100_000, 1_000_000] } else { &[10_000] };
     for shape in SHAPES.iter().filter(|s| only.is_none_or(|o| o == s.name)) {
         let mut before: Option<f64> = None;
@@ -101,15 +107,19 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
 
 /// One size of one shape; our time.
 fn row(shape: &Shape, ops: usize, full: bool, out: &mut Output, missed: &mut Vec<String>) -> Result<f64, String> {
-    let samples = if full { 3 } else { 1 };
-    let mut all = Vec::new();
-    for (side, _) in SIDES {
-        all.push(measure::median(&["--child", shape.name, &ops.to_string(), side], samples)?);
-    }
-    let [ours, clone, no_rollback, rollback] = all[..] else { unreachable!("four sides") };
+    let samples = if full { 7 } else { 1 };
+    let count = ops.to_string();
+    let floor = cfg!(feature = "floor").then_some(FLOOR);
+    let sides: Vec<_> = SIDES.iter().map(|side| side.0).chain(floor).collect();
+    let args: Vec<_> = sides.iter().map(|side| vec!["--child", shape.name, &count, side]).collect();
+    let all = measure::medians(&args, samples)?;
+    let [ours, clone, no_rollback, rollback] = all[..4] else { unreachable!("four sides and the floor") };
     let (ratio, to_rollback) = (ours.cpu_s / no_rollback.cpu_s, ours.cpu_s / rollback.cpu_s);
+    let (floor, floor_ratio) = all.get(4).map_or(("".to_owned(), "".to_owned()), |floor| {
+        (format!("{:.4}", floor.cpu_s), format!("{:.2}", floor.cpu_s / no_rollback.cpu_s))
+    });
     out.line(&format!(
-        "| {} | {ops} | {:.4} | {:.4} | {ratio:.2} | {:.4} | {to_rollback:.2} | {:.4} | {:.1} | {:.1} | {:.1} | {:.1} |",
+        "| {} | {ops} | {:.4} | {:.4} | {ratio:.2} | {floor} | {floor_ratio} | {:.4} | {to_rollback:.2} | {:.4} | {:.1} | {:.1} | {:.1} | {:.1} |",
         shape.name,
         ours.cpu_s,
         no_rollback.cpu_s,
@@ -132,6 +142,13 @@ fn row(shape: &Shape, ops: usize, full: bool, out: &mut Output, missed: &mut Vec
 fn child(shape: &str, ops: &str, side: &str) -> Result<Measured, String> {
     let (shape, module) = prepare(shape, ops)?;
     let measured = measure::measured(|| convert(shape, module.op(), side))?;
+    if side == FLOOR && ops.parse().is_ok_and(|ops: usize| ops <= COMPARED_OPS) {
+        let (_, same) = prepare(shape.name, ops)?;
+        convert(shape, same.op(), SIDES[0].0)?;
+        if same.op().to_string() != module.op().to_string() {
+            return Err("the conversion without a driver gives another text".to_owned());
+        }
+    }
     // A conversion that leaves something to do would be no comparison.
     let left = if shape.is_structured { "scf" } else { "arith" };
     let is_left = |op: &Op| op.dialect() == left || op.is("builtin.unrealized_conversion_cast");
@@ -156,6 +173,11 @@ fn prepare(shape: &str, ops: &str) -> Result<(&'static Shape, Module), String> {
 }
 
 fn convert(shape: &Shape, module: Op, side: &str) -> Result<(), String> {
+    #[cfg(feature = "floor")]
+    if side == FLOOR {
+        monopour_ir::convert_without_driver(module, shape.is_structured);
+        return Ok(());
+    }
     let option = SIDES.iter().find(|s| s.0 == side).ok_or_else(|| format!("{side} is not a side"))?.1;
     let ours = |module| if shape.is_structured { scf_to_cf::convert(module) } else { to_llvm::convert(module) };
     let done = match (option, shape.is_structured) {

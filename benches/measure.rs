@@ -83,10 +83,26 @@ pub fn in_child(args: &[&str]) -> Result<Measured, String> {
 ///
 /// # Errors
 /// As [`in_child`].
+#[allow(dead_code, reason = "each bench takes a part")]
 pub fn median(args: &[&str], samples: usize) -> Result<Measured, String> {
-    let mut all = (0..samples).map(|_| in_child(args)).collect::<Result<Vec<_>, _>>()?;
-    all.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
-    Ok(all[all.len() / 2])
+    Ok(medians(&[args.to_vec()], samples)?[0])
+}
+
+/// The medians of several sides that are measured in turn, so that what else the machine does falls on all of them.
+///
+/// # Errors
+/// As [`in_child`].
+pub fn medians(sides: &[Vec<&str>], samples: usize) -> Result<Vec<Measured>, String> {
+    let mut all = vec![vec![]; sides.len()];
+    for _ in 0..samples {
+        for (measured, args) in all.iter_mut().zip(sides) {
+            measured.push(in_child(args)?);
+        }
+    }
+    for measured in &mut all {
+        measured.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
+    }
+    Ok(all.iter().map(|measured| measured[measured.len() / 2]).collect())
 }
 
 /// The medians of two runs by turns, each in processes of its own, and the median of the second's time to the first's:

@@ -8,12 +8,16 @@ fn main() {
     if std::env::var_os("CARGO_FEATURE_TEST_DIALECT").is_some() {
         build.define("MONOPOUR_TEST_DIALECT", None);
     }
+    if std::env::var_os("CARGO_FEATURE_FLOOR").is_some() {
+        build.file("shim/floor.cpp");
+    }
     build
         .cpp(true)
         .std("c++17")
         .file("shim/shim.cpp")
         .file("shim/bufferizable.cpp")
         .file("shim/control_flow.cpp")
+        .file("shim/conversion.cpp")
         .file("shim/interfaces.cpp")
         .file("shim/llvm.cpp")
         .file("shim/opt.cpp")

@@ -12,35 +12,32 @@ extern "C" {
 
 MlirOperation monopour_shim_create(MlirStringRef name, MlirLocation location, intptr_t numOperands,
                                    const MlirValue *operands, intptr_t numResults, const MlirType *results,
-                                   intptr_t numAttributes, const MlirNamedAttribute *attributes,
-                                   intptr_t numSuccessors, const MlirBlock *successors, intptr_t numRegions,
-                                   const MlirRegion *regions) {
+                                   intptr_t numAttributes, const MlirStringRef *names,
+                                   const MlirAttribute *attributes, intptr_t numSuccessors,
+                                   const MlirBlock *successors, intptr_t numRegions, const MlirRegion *regions) {
   // Handles of the C API are one pointer, as are those of C++: no list is copied.
   static_assert(sizeof(MlirValue) == sizeof(Value) && sizeof(MlirType) == sizeof(Type));
   Location at = unwrap(location);
   OperationState state(at, OperationName(unwrap(name), at.getContext()));
   state.addOperands(ValueRange(ArrayRef<Value>(reinterpret_cast<const Value *>(operands), numOperands)));
   state.addTypes(ArrayRef<Type>(reinterpret_cast<const Type *>(results), numResults));
-  for (intptr_t i = 0; i < numAttributes; ++i)
-    state.addAttribute(unwrap(attributes[i].name), unwrap(attributes[i].attribute));
   for (intptr_t i = 0; i < numSuccessors; ++i) state.successors.push_back(unwrap(successors[i]));
   for (intptr_t i = 0; i < numRegions; ++i) state.addRegion(std::unique_ptr<Region>(unwrap(regions[i])));
-  return wrap(Operation::create(state));
+  // Attributes that are properties are set one by one: a dictionary of them would be uniqued and kept for ever.
+  ArrayRef<StringAttr> inherent;
+  if (state.name.isRegistered() && state.name.getOpPropertyByteSize() != 0) inherent = state.name.getAttributeNames();
+  auto find = [&](intptr_t i) { return llvm::find(inherent, unwrap(names[i])); };
+  for (intptr_t i = 0; i < numAttributes; ++i)
+    if (find(i) == inherent.end()) state.addAttribute(unwrap(names[i]), unwrap(attributes[i]));
+  Operation *op = Operation::create(state);
+  for (intptr_t i = 0; i < numAttributes; ++i)
+    if (auto name = find(i); name != inherent.end()) op->setInherentAttr(*name, unwrap(attributes[i]));
+  return wrap(op);
 }
 
 MlirOperation monopour_shim_definition_named(MlirValue value, const void *name) {
   Operation *op = unwrap(value).getDefiningOp();
   return wrap(op && op->getName().getIdentifier().getAsOpaquePointer() == name ? op : nullptr);
-}
-
-void monopour_shim_reuse_cast(MlirOperation cast, MlirValue source, MlirType type) {
-  Operation *op = unwrap(cast);
-  Value value = unwrap(source);
-  op->setOperand(0, value);
-  op->getResult(0).setType(unwrap(type));
-  Operation *near = value.getDefiningOp();
-  if (!near) near = mlir::cast<BlockArgument>(value).getOwner()->getParentOp();
-  op->setLoc(near ? near->getLoc() : UnknownLoc::get(op->getContext()));
 }
 
 MlirValue monopour_shim_take_out_cast(MlirOperation cast, MlirValue nothing, bool *is_marked) {

@@ -2,6 +2,7 @@
 
 use crate::{Location, Op, Type, Value};
 use mlir_sys::{MlirBlock, MlirRegion};
+use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
 /// A basic block.
@@ -20,7 +21,7 @@ pub struct Region {
 
 impl PartialEq for Block {
     fn eq(&self, other: &Self) -> bool {
-        c!(mlirBlockEqual(self.raw, other.raw))
+        self.raw.ptr == other.raw.ptr
     }
 }
 impl Eq for Block {}
@@ -31,7 +32,7 @@ impl Hash for Block {
 }
 impl PartialEq for Region {
     fn eq(&self, other: &Self) -> bool {
-        c!(mlirRegionEqual(self.raw, other.raw))
+        self.raw.ptr == other.raw.ptr
     }
 }
 impl Eq for Region {}
@@ -52,6 +53,14 @@ impl Block {
     pub fn args(self) -> Vec<Value> {
         let value = |i| Value { raw: c!(mlirBlockGetArgument(self.raw, i as isize)) };
         (0..self.num_args()).map(value).collect()
+    }
+    /// As [`Self::args`]; a few need no heap.
+    pub fn arg_values(self) -> SmallVec<[Value; 8]> {
+        self.arg_list().collect()
+    }
+    /// Arguments, one after the other and without a list.
+    pub(crate) fn arg_list(self) -> impl Iterator<Item = Value> {
+        (0..self.num_args()).map(move |i| Value { raw: c!(mlirBlockGetArgument(self.raw, i as isize)) })
     }
     /// Number of arguments.
     pub fn num_args(self) -> usize {
@@ -103,17 +112,25 @@ impl Region {
     }
     /// Blocks in order.
     pub fn blocks(self) -> Vec<Block> {
-        let mut out = Vec::new();
-        let mut raw = c!(mlirRegionGetFirstBlock(self.raw));
-        while !raw.ptr.is_null() {
-            out.push(Block { raw });
-            raw = c!(mlirBlockGetNextInRegion(raw));
-        }
-        out
+        self.block_list().collect()
+    }
+    /// Blocks in order, without a list. None may be moved meanwhile.
+    pub(crate) fn block_list(self) -> impl Iterator<Item = Block> {
+        let next = |block: &Block| {
+            let raw = c!(mlirBlockGetNextInRegion(block.raw));
+            (!raw.ptr.is_null()).then_some(Block { raw })
+        };
+        std::iter::successors(self.entry(), next)
     }
     /// Entry block.
     pub fn entry(self) -> Option<Block> {
         let raw = c!(mlirRegionGetFirstBlock(self.raw));
+        (!raw.ptr.is_null()).then_some(Block { raw })
+    }
+    /// Last block.
+    pub fn last(self) -> Option<Block> {
+        // SAFETY: defined in the shim; the region is live (crate invariant).
+        let raw = unsafe { monopour_shim_last_block(self.raw) };
         (!raw.ptr.is_null()).then_some(Block { raw })
     }
     /// Appends a detached block.
@@ -126,4 +143,9 @@ impl Default for Region {
     fn default() -> Self {
         Self::new()
     }
+}
+
+unsafe extern "C" {
+    // The last block of a region, or null.
+    fn monopour_shim_last_block(region: MlirRegion) -> MlirBlock;
 }

@@ -60,15 +60,16 @@ impl<'a> OpSpec<'a> {
     pub fn build(self, cx: Context) -> Result<Op, Diagnostics> {
         if self.results.is_some() {
             // Only inferring results can fail, and a handler of diagnostics would cost more than the op itself.
-            return Ok(self.build_as_given(cx));
+            return Ok(self.build_as_given());
         }
         let (op, diagnostics) = cx.with_diagnostics(|| self.build_inferring(cx));
         op.ok_or(diagnostics)
     }
 
-    fn build_as_given(&self, cx: Context) -> Op {
+    fn build_as_given(&self) -> Op {
         let results = self.results.as_deref().unwrap_or_default();
-        let attrs: SmallVec<[_; 4]> = self.attrs.iter().map(|(n, a)| named(cx, n, *a)).collect();
+        let names: SmallVec<[_; 4]> = self.attrs.iter().map(|(name, _)| string::to_ref(name)).collect();
+        let values: SmallVec<[_; 4]> = self.attrs.iter().map(|(_, value)| value.raw).collect();
         // SAFETY: defined in the shim; all handles are live (crate invariant), and the handles of this crate are laid out like theirs.
         let raw = unsafe {
             monopour_shim_create(
@@ -78,8 +79,9 @@ impl<'a> OpSpec<'a> {
                 self.operands.as_ptr().cast(),
                 results.len() as isize,
                 results.as_ptr().cast(),
-                attrs.len() as isize,
-                attrs.as_ptr(),
+                names.len() as isize,
+                names.as_ptr(),
+                values.as_ptr(),
                 self.successors.len() as isize,
                 self.successors.as_ptr().cast(),
                 self.regions.len() as isize,
@@ -115,7 +117,8 @@ unsafe extern "C" {
         num_results: isize,
         results: *const mlir_sys::MlirType,
         num_attributes: isize,
-        attributes: *const mlir_sys::MlirNamedAttribute,
+        names: *const mlir_sys::MlirStringRef,
+        attributes: *const mlir_sys::MlirAttribute,
         num_successors: isize,
         successors: *const mlir_sys::MlirBlock,
         num_regions: isize,

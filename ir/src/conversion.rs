@@ -29,6 +29,7 @@ mod observe;
 mod options;
 mod order;
 mod pattern;
+pub(crate) mod plain;
 mod report;
 mod rewriter;
 mod signature;

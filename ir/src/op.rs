@@ -2,6 +2,7 @@
 
 use crate::{Attr, Block, Context, Location, Region, Type, Value, string};
 use mlir_sys::{MlirOperation, MlirWalkResult};
+use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -92,6 +93,20 @@ impl Op {
         let value = |i| Value { raw: c!(mlirOperationGetOperand(self.raw, i as isize)) };
         (0..self.num_operands()).map(value).collect()
     }
+    /// All operands, read by one call; a few need no heap.
+    pub fn operand_values(self) -> SmallVec<[Value; 8]> {
+        let mut out: SmallVec<[Value; 8]> = SmallVec::new();
+        loop {
+            // SAFETY: defined in the shim; the op is live (crate invariant), and the list has that much room.
+            let count = unsafe { monopour_shim_operands(self.raw, out.capacity() as isize, out.as_mut_ptr().cast()) };
+            if count as usize <= out.capacity() {
+                // SAFETY: so many were written.
+                unsafe { out.set_len(count as usize) };
+                return out;
+            }
+            out.reserve(count as usize);
+        }
+    }
     /// All operands, one after the other and without a list.
     pub(crate) fn operand_list(self) -> impl Iterator<Item = Value> {
         (0..self.num_operands()).map(move |i| Value { raw: c!(mlirOperationGetOperand(self.raw, i as isize)) })
@@ -136,6 +151,12 @@ impl Op {
     pub fn successors(self) -> Vec<Block> {
         let n = c!(mlirOperationGetNumSuccessors(self.raw));
         (0..n).map(|i| Block { raw: c!(mlirOperationGetSuccessor(self.raw, i)) }).collect()
+    }
+    /// Successor block by position.
+    pub fn successor(self, index: usize) -> Block {
+        let count = c!(mlirOperationGetNumSuccessors(self.raw)) as usize;
+        assert!(index < count, "successor {index} of {} exists", self.name());
+        Block { raw: c!(mlirOperationGetSuccessor(self.raw, index as isize)) }
     }
     /// Block that holds the op.
     pub fn block(self) -> Option<Block> {
@@ -236,9 +257,15 @@ impl Op {
     }
     /// Visits this op and what is nested in it, in pre-order; what an op holds only where the visitor says true.
     pub fn walk_selected(self, mut visit: impl FnMut(Op) -> bool) {
-        let mut visit: &mut dyn FnMut(Op) -> bool = &mut visit;
+        self.walk_names(|op, _| visit(op));
+    }
+    /// Visits this op and what is nested in it, in pre-order, with [`Self::name_address`] of each; what an op holds only where the
+    /// visitor says true.
+    pub(crate) fn walk_names(self, mut visit: impl FnMut(Op, usize) -> bool) {
+        let mut visit: &mut dyn FnMut(Op, usize) -> bool = &mut visit;
         let user: *mut c_void = (&raw mut visit).cast();
-        c!(mlirOperationWalk(self.raw, Some(on_selected), user, mlir_sys::MlirWalkOrder_MlirWalkPreOrder));
+        // SAFETY: defined in the shim; the op is live (crate invariant), and the visitor lives during the call.
+        unsafe { monopour_shim_walk_names(self.raw, on_selected, user) };
     }
     /// Verifies this op without what it holds.
     ///
@@ -289,6 +316,14 @@ impl Op {
 }
 
 unsafe extern "C" {
+    // Writes as many operands as there is room for; how many there are.
+    fn monopour_shim_operands(op: MlirOperation, capacity: isize, out: *mut mlir_sys::MlirValue) -> isize;
+    // A walk in pre-order that says where each name is kept; into the regions of those for which the visitor says true.
+    fn monopour_shim_walk_names(
+        op: MlirOperation,
+        each: extern "C" fn(MlirOperation, *const c_void, *mut c_void) -> bool,
+        user: *mut c_void,
+    ) -> bool;
     // Operation::getAttrDictionary: made anew by each call where an op has properties, so it is asked for once.
     fn monopour_shim_attributes(op: MlirOperation) -> mlir_sys::MlirAttribute;
     // mlir::verify of the op alone, its region invariants included.
@@ -302,14 +337,10 @@ extern "C" fn on_walk(op: MlirOperation, user: *mut c_void) -> MlirWalkResult {
     mlir_sys::MlirWalkResult_MlirWalkResultAdvance
 }
 
-extern "C" fn on_selected(op: MlirOperation, user: *mut c_void) -> MlirWalkResult {
-    // SAFETY: `user` is the `&mut dyn FnMut` that `walk_selected` passes down.
-    let visit = unsafe { &mut *user.cast::<&mut dyn FnMut(Op) -> bool>() };
-    if visit(Op { raw: op }) {
-        mlir_sys::MlirWalkResult_MlirWalkResultAdvance
-    } else {
-        mlir_sys::MlirWalkResult_MlirWalkResultSkip
-    }
+extern "C" fn on_selected(op: MlirOperation, name: *const c_void, user: *mut c_void) -> bool {
+    // SAFETY: `user` is the `&mut dyn FnMut` that `walk_names` passes down.
+    let visit = unsafe { &mut *user.cast::<&mut dyn FnMut(Op, usize) -> bool>() };
+    visit(Op { raw: op }, name as usize)
 }
 
 impl fmt::Display for Op {

@@ -1,6 +1,7 @@
 //! The only place that erases or replaces IR, with a journal of what it did.
 
 use crate::conversion::casts::{self, Casts};
+use crate::conversion::plain;
 use crate::{Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value, string};
 
 /// One entry of the journal. Erased handles stand for identity only: they must not be read.
@@ -151,8 +152,15 @@ impl Rewriter {
     pub fn note(&mut self, changes: impl IntoIterator<Item = Change>) {
         self.journal.extend(changes);
     }
-    fn point(&self) -> Option<InsertionPoint> {
+    pub(crate) fn point(&self) -> Option<InsertionPoint> {
         self.builder.as_ref().map(Builder::point)
+    }
+    /// Whether new ops go right before or right after this op.
+    pub(crate) fn is_point_at(&self, op: Op) -> bool {
+        matches!(self.point(), Some(InsertionPoint::After(at) | InsertionPoint::Before(at)) if at == op)
+    }
+    pub(crate) fn builder_mut(&mut self) -> &mut Builder {
+        self.builder.as_mut().expect("insertion point was set")
     }
     /// Sets where new ops go.
     pub fn set_point(&mut self, point: InsertionPoint) {
@@ -170,7 +178,7 @@ impl Rewriter {
     /// Inserts a detached op at the insertion point.
     pub fn insert(&mut self, op: Op) {
         self.disown_cast(op);
-        self.builder.as_mut().expect("insertion point was set").insert(op);
+        self.builder_mut().insert(op);
         self.journal.push(Change::Created(op));
     }
     /// A cast that a pattern creates is an op like any other, whoever else makes such ops.
@@ -268,6 +276,9 @@ impl Rewriter {
     /// A conversion pattern that erases an op which is neither its own nor of its own making, or is still used, breaks its
     /// contract: nothing is erased then, and the driver says so (I0012).
     pub fn erase(&mut self, op: Op) {
+        if self.erase_plainly(op) {
+            return;
+        }
         if self.watch.is_some() && !self.may_erase(op) {
             return;
         }
@@ -287,6 +298,19 @@ impl Rewriter {
         }
         self.step_over(op);
         c!(mlirOperationDestroy(op.raw));
+    }
+    /// Erases by one call what most patterns erase; whether it did.
+    fn erase_plainly(&mut self, op: Op) -> bool {
+        let Some(watch) = self.watch.as_mut().filter(|watch| watch.casts.is_plain()) else { return false };
+        let erased = watch.root.and_then(|root| plain::erase(op, root, &mut watch.casts));
+        let Some(around) = erased else { return false };
+        if self.is_point_at(op) {
+            // What is created next comes where the op was.
+            let next = Op::non_null(around.op).map(InsertionPoint::Before);
+            self.set_point(next.unwrap_or(InsertionPoint::End(Block { raw: around.block })));
+        }
+        self.journal.push(Change::Erased(op));
+        true
     }
     fn let_go(&mut self, op: Op) {
         if let Some(watch) = &mut self.watch {
@@ -441,6 +465,12 @@ impl Rewriter {
     }
     fn note_signature(&mut self, block: Block) {
         if let Some(op) = block.parent_op() {
+            self.note_modified(op);
+        }
+    }
+    /// Once where one change follows the other.
+    pub(crate) fn note_modified(&mut self, op: Op) {
+        if self.journal.last() != Some(&Change::Modified(op)) {
             self.journal.push(Change::Modified(op));
         }
     }
@@ -472,15 +502,10 @@ impl Rewriter {
     }
     /// Moves all blocks of a region before a block, in order. The region's op is the pattern's own.
     pub fn inline_region_before(&mut self, region: Region, before: Block) {
-        let blocks = region.blocks();
-        for block in &blocks {
-            let target = before.region().expect("the block is in a region");
-            c!(mlirBlockDetach(block.raw));
-            c!(mlirRegionInsertOwnedBlockBefore(target.raw, before.raw, block.raw));
-        }
         if let Some(watch) = &mut self.watch {
-            watch.adopted.extend(blocks);
+            watch.adopted.extend(region.block_list());
         }
+        plain::inline_region(region, before);
         self.note_signature(before);
     }
     /// Appends a new block with arguments of these types before another.

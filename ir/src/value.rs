@@ -13,7 +13,7 @@ pub struct Value {
 
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
-        c!(mlirValueEqual(self.raw, other.raw))
+        self.raw.ptr == other.raw.ptr
     }
 }
 impl Eq for Value {}

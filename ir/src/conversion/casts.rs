@@ -27,6 +27,7 @@ pub(crate) struct Casts {
     cx: Context,
     /// A detached op of the casts' name; what the operands of pooled casts are set to.
     nothing: Op,
+    no_value: Value,
     name: usize,
     shared: HandleMap<(Value, Type), Op>,
     many: HashMap<Many, Op>,
@@ -51,8 +52,6 @@ pub(crate) struct Casts {
 unsafe extern "C" {
     // The op that defines the value, if its name is kept at this address; else null.
     fn monopour_shim_definition_named(value: mlir_sys::MlirValue, name: *const c_void) -> mlir_sys::MlirOperation;
-    // Gives a cast of one value another operand and result type, and the location of what defines the operand.
-    fn monopour_shim_reuse_cast(cast: mlir_sys::MlirOperation, source: mlir_sys::MlirValue, ty: mlir_sys::MlirType);
     // Takes a cast of one value out of its block, and gives it another operand; what it cast, and whether it has attributes.
     fn monopour_shim_take_out_cast(
         cast: mlir_sys::MlirOperation,
@@ -77,6 +76,7 @@ impl Casts {
         Self {
             cx,
             nothing,
+            no_value: nothing.result(0),
             name: nothing.name_address(),
             shared: HandleMap::default(),
             many: HashMap::new(),
@@ -107,6 +107,22 @@ impl Casts {
             self.foreign.remove(&op);
         }
     }
+    /// Whether all casts are the driver's, of one value to one type.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_simple && self.foreign.is_empty()
+    }
+    /// Where MLIR keeps the name of casts.
+    pub(crate) fn name_address(&self) -> usize {
+        self.name
+    }
+    /// As [`Self::name_address`], null while there is no cast: nothing needs to be compared then.
+    pub(crate) fn name_if_live(&self) -> *const c_void {
+        if self.live() == 0 { std::ptr::null() } else { self.name as *const c_void }
+    }
+    /// What casts in the pool cast.
+    pub(crate) fn nothing(&self) -> Value {
+        self.no_value
+    }
     /// Whether only casts of one value to one type were ever made: none of those reads another.
     pub(crate) fn are_all_one_to_one(&self) -> bool {
         self.is_simple
@@ -117,7 +133,7 @@ impl Casts {
     }
     /// Whether this is a cast of the driver's.
     pub(crate) fn is_own(&self, op: Op) -> bool {
-        op.name_address() == self.name && !self.foreign.contains_key(&op)
+        op.name_address() == self.name && (self.foreign.is_empty() || !self.foreign.contains_key(&op))
     }
     /// The cast that defines a value, if one does: one call for what is asked of every operand.
     fn cast_definition(&self, value: Value) -> Option<Op> {
@@ -126,6 +142,9 @@ impl Casts {
     }
     /// As [`Self::cast_definition`], for casts of the driver's.
     fn own_definition(&self, value: Value) -> Option<Op> {
+        if self.live() == 0 {
+            return None;
+        }
         self.cast_definition(value).filter(|op| !self.foreign.contains_key(op))
     }
     pub(crate) fn live(&self) -> usize {
@@ -200,19 +219,21 @@ impl Casts {
         if self.many.is_empty() { None } else { self.many.get(&(source, types.to_vec())).copied() }
     }
 
-    /// A detached cast, from the pool where there is one.
-    pub(crate) fn make(&mut self, source: Value, ty: Type) -> Op {
-        let op = if let Some(op) = self.pool.pop() {
-            // SAFETY: defined in the shim; all handles are live (crate invariant), and pooled casts have one operand and result.
-            unsafe { monopour_shim_reuse_cast(op.raw, source.raw, ty.raw) };
-            op
-        } else {
-            let spec = OpSpec::new(CAST, location_of(source, self.cx)).operands(&[source]).results(&[ty]);
-            spec.build(self.cx).expect("a cast between two types builds")
-        };
-        self.shared.insert((source, ty), op);
-        self.count(op);
-        op
+    /// A cast from the pool, or a new one for it.
+    pub(crate) fn take_spare(&mut self) -> Op {
+        self.pool.pop().unwrap_or_else(|| {
+            let spec = OpSpec::new(CAST, crate::Location::unknown(self.cx)).operands(&[self.no_value]);
+            spec.results(&[Type::index(self.cx)]).build(self.cx).expect("a cast between two types builds")
+        })
+    }
+    /// Gives it back.
+    pub(crate) fn put_spare(&mut self, cast: Op) {
+        self.pool.push(cast);
+    }
+    /// A cast from the pool has become one of `source` to `ty`.
+    pub(crate) fn note_made(&mut self, cast: Op, source: Value, ty: Type) {
+        self.shared.insert((source, ty), cast);
+        self.count(cast);
     }
     /// A detached cast of one value to several types, or none.
     pub(crate) fn make_many(&mut self, source: Value, types: &[Type]) -> Op {
@@ -245,9 +266,16 @@ impl Casts {
 
     /// Says that a value lost a use.
     pub(crate) fn release(&mut self, value: Value) {
+        if self.live() == 0 {
+            return;
+        }
         if let Some(op) = self.cast_definition(value) {
             self.released.push(op);
         }
+    }
+    /// As [`Self::release`], of a cast that is known to define the value.
+    pub(crate) fn release_cast(&mut self, op: Op) {
+        self.released.push(op);
     }
     pub(crate) fn take_released(&mut self) -> Vec<Op> {
         std::mem::take(&mut self.released)
@@ -303,6 +331,10 @@ impl Casts {
     pub(crate) fn note_replaced(&mut self, result: Value, value: Value) {
         self.replaced.push((result, value));
     }
+    /// Whether the pattern that ran left no cast to look at.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.released.is_empty() && self.replaced.is_empty() && self.resting.is_empty()
+    }
     pub(crate) fn take_replaced(&mut self) -> Vec<(Value, Value)> {
         std::mem::take(&mut self.replaced)
     }
@@ -312,6 +344,15 @@ impl Casts {
         replaced.clear();
         self.replaced = replaced;
     }
+    /// What [`super::plain::retire_idle`] took out of the IR.
+    pub(super) fn note_retired(&mut self, op: Op, retired: super::plain::Retired) {
+        if self.shared.get(&retired.key) == Some(&op) {
+            self.shared.remove(&retired.key);
+        }
+        let list = if retired.is_marked { &mut self.retired } else { &mut self.resting };
+        list.push(op);
+        self.released.extend(retired.before);
+    }
     /// Takes an unused cast, or one whose users are about to go, out of the IR.
     pub(crate) fn retire(&mut self, op: Op) {
         self.forget(op);
@@ -319,7 +360,7 @@ impl Casts {
             // A pattern that marks all users of a value has marked this one too: it is not used again.
             let mut is_marked = false;
             // SAFETY: defined in the shim; the ops are live (crate invariant), and the cast has an operand.
-            let source = unsafe { monopour_shim_take_out_cast(op.raw, self.nothing.result(0).raw, &raw mut is_marked) };
+            let source = unsafe { monopour_shim_take_out_cast(op.raw, self.no_value.raw, &raw mut is_marked) };
             let list = if is_marked { &mut self.retired } else { &mut self.resting };
             list.push(op);
             self.release(Value { raw: source });

@@ -2,6 +2,7 @@
 
 use super::kinds::Kinds;
 use super::observe;
+use super::plain::{self, OperandFacts};
 use super::report::{self, Application, Failure, Log};
 use super::rewriter::OpMap;
 use super::type_converter::Materialization;
@@ -104,6 +105,7 @@ struct Driver<'a, 'o> {
     /// Ops that made legal what they hold when the driver last came by: nobody has looked at that.
     closed: OpMap<()>,
     /// Memory that is used again for every op.
+    operands: Vec<OperandFacts>,
     values: Vec<Value>,
     ends: Vec<usize>,
     batch: Vec<Visit>,
@@ -152,6 +154,7 @@ impl<'a, 'o> Driver<'a, 'o> {
             is_observed: observe::is_observed(),
             failures: OpMap::default(),
             closed: OpMap::default(),
+            operands: Vec::with_capacity(8),
             values: vec![],
             ends: vec![],
             batch: vec![],
@@ -235,6 +238,32 @@ impl<'a, 'o> Driver<'a, 'o> {
 
     /// Reads the operands in their new types; why there are none.
     fn adapt(&mut self, op: Op) -> Result<(), String> {
+        if self.adapt_plainly(op) { Ok(()) } else { self.adapt_slowly(op) }
+    }
+    /// Reads all operands by one call; whether each is one value whose type alone says what it becomes.
+    fn adapt_plainly(&mut self, op: Op) -> bool {
+        self.values.clear();
+        self.ends.clear();
+        if !self.rw.is_plain() {
+            return false;
+        }
+        plain::read_operands(op, &self.rw.state().casts, &mut self.operands);
+        let converter = self.patterns.converter();
+        for operand in &self.operands {
+            let Some((source, source_ty)) = operand.source() else { return false };
+            let value = match converter.map(|converter| converter.convert_by_type(operand.ty)) {
+                None => source,
+                Some(None) => return false,
+                Some(Some(ty)) if ty == operand.ty => operand.value,
+                Some(Some(ty)) if ty == source_ty => source,
+                Some(Some(ty)) => self.rw.cast(operand.value, ty),
+            };
+            self.values.push(value);
+        }
+        true
+    }
+    /// As [`Self::adapt`], where an operand is several values, has no new type, or rules look at values.
+    fn adapt_slowly(&mut self, op: Op) -> Result<(), String> {
         self.values.clear();
         self.ends.clear();
         let mut is_one_to_one = true;
@@ -374,33 +403,34 @@ impl<'a, 'o> Driver<'a, 'o> {
             self.rw.reuse_journal(journal);
             return;
         }
-        // A few ops are found faster without a table.
+        // A few ops are found faster without a table. One that was changed before it was inserted may be listed twice then.
         let mut table = (journal.len() > 16).then(OpMap::<usize>::default);
         let mut order = std::mem::take(&mut self.order);
         order.clear();
         for change in &journal {
             let op = change.op();
-            let known = match &table {
-                Some(table) => table.get(&op).copied(),
-                None => order.iter().rposition(|entry| entry.is_some_and(|(o, _)| o == op)),
+            let is_new = matches!(change, Change::Created(_));
+            if matches!(change, Change::Erased(_)) {
+                let was_new = match &mut table {
+                    Some(table) => {
+                        table.remove(&op).and_then(|position| order[position].take()).is_some_and(|(_, n)| n)
+                    }
+                    None => strike(&mut order, op),
+                };
+                if !was_new {
+                    self.forget(op, root);
+                }
+                continue;
+            }
+            let is_known = match &mut table {
+                Some(table) => {
+                    let next = order.len();
+                    *table.entry(op).or_insert(next) != next
+                }
+                None => !is_new && order.iter().flatten().any(|(o, _)| *o == op),
             };
-            match (change, known) {
-                (Change::Erased(_), _) => {
-                    let mut was_new = false;
-                    if let Some(position) = known {
-                        was_new = order[position].is_some_and(|(_, is_new)| is_new);
-                        order[position] = None;
-                        table.as_mut().map(|table| table.remove(&op));
-                    }
-                    if !was_new {
-                        self.forget(op, root);
-                    }
-                }
-                (_, Some(_)) => {}
-                (_, None) => {
-                    table.as_mut().map(|table| table.insert(op, order.len()));
-                    order.push(Some((op, matches!(change, Change::Created(_)))));
-                }
+            if !is_known {
+                order.push(Some((op, is_new)));
             }
         }
         self.survivors.clear();
@@ -498,10 +528,11 @@ impl<'a, 'o> Driver<'a, 'o> {
 /// What is illegal or may be, in pre-order, and the ops that make legal what they hold. Casts of the input are noted on the way.
 fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> (Vec<Option<Op>>, OpMap<()>) {
     let (mut walk, mut closed) = (Vec::new(), OpMap::default());
-    root.walk_selected(|op| {
-        let kind = kinds.of(op);
+    let cast_name = rw.state().casts.name_address();
+    root.walk_names(|op, name| {
+        let kind = kinds.of_name(name, op);
         let kind = kinds.get(kind);
-        if rw.state().casts.is_cast(op) {
+        if name == cast_name {
             rw.state_mut().casts.note_foreign(op);
         }
         if kind.may_be_recursively_legal() && kind.is_recursively_legal(op) {
@@ -520,6 +551,15 @@ fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> (Vec
         true
     });
     (walk, closed)
+}
+
+/// Takes an op out of a list; whether it was new.
+fn strike(order: &mut [Option<(Op, bool)>], op: Op) -> bool {
+    let mut was_new = false;
+    for entry in order.iter_mut().filter(|entry| entry.is_some_and(|(o, _)| o == op)) {
+        was_new |= entry.take().is_some_and(|(_, is_new)| is_new);
+    }
+    was_new
 }
 
 /// The ops and the users of their results, each without what it holds.

@@ -49,7 +49,10 @@ impl<'a> Kinds<'a> {
     }
     /// The number of the op's kind.
     pub(super) fn of(&mut self, op: Op) -> u32 {
-        let address = op.name_address();
+        self.of_name(op.name_address(), op)
+    }
+    /// As [`Self::of`], with the address of the name.
+    pub(super) fn of_name(&mut self, address: usize, op: Op) -> u32 {
         let slot = (address >> 4) % RECENT;
         if self.recent[slot].0 != address {
             self.recent[slot] = (address, self.find(address, op));

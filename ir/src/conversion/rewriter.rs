@@ -1,6 +1,7 @@
 //! The rewriter of conversion patterns: values may be replaced by values of other types.
 
 use super::casts::Casts;
+use super::plain::{self, Idle, Replaced, Retyped};
 use super::{TypeConverter, signature};
 use crate::rewriter::Watch;
 use crate::{Block, Change, Context, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
@@ -130,9 +131,23 @@ impl ConversionRewriter {
         if let Some(op) = self.casts().find(source, ty) {
             return op.result(0);
         }
-        let op = self.state_mut().casts.make(source, ty);
-        self.rewriter.insert_cast(op, source);
-        op.result(0)
+        self.make_cast(source, ty)
+    }
+    /// A new cast, right behind the definition of what it casts; its result.
+    fn make_cast(&mut self, source: Value, ty: Type) -> Value {
+        let op = self.state_mut().casts.take_spare();
+        let (result, definition) = plain::place_cast(op, source, ty);
+        self.state_mut().casts.note_made(op, source, ty);
+        // What was to come right behind the definition comes behind the cast.
+        let is_behind = match self.rewriter.point() {
+            Some(InsertionPoint::After(at)) => at.raw.ptr == definition.op.ptr,
+            Some(InsertionPoint::Start(at)) => at.raw.ptr == definition.block.ptr,
+            _ => false,
+        };
+        if is_behind {
+            self.rewriter.set_point(InsertionPoint::After(op));
+        }
+        result
     }
 
     /// One value as values of these types: what it was cast from where that fits, else casts.
@@ -167,6 +182,9 @@ impl ConversionRewriter {
 
     /// Replaces the op's results and erases it. A replacement may have another type than the result.
     pub fn replace_op(&mut self, op: Op, values: &[Value]) {
+        if self.replace_plainly(op, values) {
+            return self.rewriter.erase(op);
+        }
         if !self.is_one_per_result(op, values.len()) {
             return;
         }
@@ -174,6 +192,30 @@ impl ConversionRewriter {
             self.replace_all_uses(op.result(i), *new);
         }
         self.rewriter.erase(op);
+    }
+
+    /// Replaces an op's results where no cast but one to the old type is concerned; whether it did.
+    fn replace_plainly(&mut self, op: Op, values: &[Value]) -> bool {
+        if !self.is_plain() {
+            return false;
+        }
+        match plain::replace(op, values, self.casts()) {
+            Replaced::No => return false,
+            Replaced::All => {}
+            Replaced::NeedsCast => {
+                let (old, new) = (op.result(0), values[0]);
+                let ty = old.ty();
+                let known = self.casts().find(new, ty).map(|cast| cast.result(0));
+                let stand_in = known.unwrap_or_else(|| self.make_cast(new, ty));
+                c!(mlirValueReplaceAllUsesOfWith(old.raw, stand_in.raw));
+            }
+        }
+        self.state_mut().redirections += 1;
+        true
+    }
+    /// Whether all casts are the driver's, of one value to one type.
+    pub(super) fn is_plain(&self) -> bool {
+        self.bridges.is_none() && self.casts().is_plain()
     }
 
     /// As [`Self::replace_op`], with any number of values for each result.
@@ -381,6 +423,9 @@ impl ConversionRewriter {
 
     /// Retypes a value in place. Its casts to other types stay casts of it; one to the new type goes.
     pub(super) fn retype(&mut self, value: Value, ty: Type) {
+        if self.retype_plainly(value, ty) {
+            return;
+        }
         let old_ty = value.ty();
         let casts = self.cast_users(value);
         self.rewriter.set_type(value, ty);
@@ -403,8 +448,31 @@ impl ConversionRewriter {
         }
     }
 
+    /// Retypes a value that no cast reads, where nothing is to be inserted right behind its definition; whether it did.
+    fn retype_plainly(&mut self, value: Value, ty: Type) -> bool {
+        if !self.is_plain() || !matches!(self.rewriter.point(), None | Some(InsertionPoint::Before(_))) {
+            return false;
+        }
+        let old_ty = value.ty();
+        let cast = self.state_mut().casts.take_spare();
+        let retyped = plain::retype(value, ty, cast, self.casts());
+        if retyped == Retyped::Cast {
+            self.state_mut().casts.note_made(cast, value, old_ty);
+        } else {
+            self.state_mut().casts.put_spare(cast);
+        }
+        if retyped != Retyped::No {
+            let owner = value.defining_op().or_else(|| value.as_block_arg().and_then(|(block, _)| block.parent_op()));
+            owner.into_iter().for_each(|op| self.rewriter.note_modified(op));
+        }
+        retyped != Retyped::No
+    }
+
     /// After a pattern: drops the casts that ended unused.
     pub(super) fn settle(&mut self) {
+        if self.casts().is_settled() {
+            return;
+        }
         let replaced = self.state_mut().casts.take_replaced();
         for (result, value) in &replaced {
             // The pattern read the adaptor, or a cast of its own, after it had replaced what that cast.
@@ -421,7 +489,18 @@ impl ConversionRewriter {
             if released.is_empty() {
                 return;
             }
+            let is_plain = self.is_plain();
             for op in released.drain(..) {
+                if is_plain && !self.rewriter.is_point_at(op) {
+                    match plain::retire_idle(op, self.casts()) {
+                        Idle::No => continue,
+                        Idle::Retired(retired) => {
+                            self.state_mut().casts.note_retired(op, retired);
+                            continue;
+                        }
+                        Idle::Perhaps => {}
+                    }
+                }
                 let is_idle = op.block().is_some()
                     && self.casts().is_own(op)
                     && ((0..op.num_results()).all(|i| op.result(i).is_unused()) || self.see_through(op));

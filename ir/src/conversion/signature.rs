@@ -11,7 +11,7 @@
 //! So a branch is valid whichever is converted first, the block or the branch: the order in which functions and branches
 //! are lowered does not matter.
 
-use super::{ConversionRewriter, Declined, TypeConverter};
+use super::{ConversionRewriter, Declined, TypeConverter, plain};
 use crate::{Block, Op, Region, Type, Value, control_flow};
 
 /// What a branch hands to one of its successors; `None` where it does not say, or makes some of it itself.
@@ -86,11 +86,43 @@ fn convert_args(rw: &mut ConversionRewriter, block: Block, args: &[Value], types
     }
 }
 
+/// Changes all arguments, where each becomes one, and then what the branches hand over; whether it could. Else nothing is changed.
+fn convert_region_plainly(rw: &mut ConversionRewriter, region: Region, converter: &TypeConverter<'_>) -> bool {
+    if !rw.is_plain() || !plain::branches_are_plain(region) {
+        return false;
+    }
+    let mut changed = Vec::new();
+    for arg in region.block_list().flat_map(Block::arg_list) {
+        let ty = arg.ty();
+        match converter.convert_by_type(ty) {
+            None => return false,
+            Some(to) if to == ty => {}
+            Some(to) => changed.push((arg, to)),
+        }
+    }
+    for (arg, to) in &changed {
+        rw.retype(*arg, *to);
+    }
+    if changed.is_empty() {
+        return true;
+    }
+    for mismatch in plain::branch_mismatches(region) {
+        let value = rw.cast(mismatch.value, mismatch.ty);
+        c!(mlirOperationSetOperand(mismatch.branch.raw, mismatch.index as isize, value.raw));
+        rw.release(mismatch.value);
+        rw.note_modified(mismatch.branch);
+    }
+    true
+}
+
 pub(super) fn convert_region(
     rw: &mut ConversionRewriter,
     region: Region,
     converter: &TypeConverter<'_>,
 ) -> Result<(), Declined> {
+    if convert_region_plainly(rw, region, converter) {
+        return Ok(());
+    }
     let blocks = region.blocks();
     let mut signatures = Vec::with_capacity(blocks.len());
     for block in &blocks {

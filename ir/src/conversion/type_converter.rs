@@ -2,9 +2,12 @@
 
 use super::{ConversionRewriter, HandleMap};
 use crate::{Location, Op, Region, Type, Value};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
+
+/// How many types are remembered without a table.
+const RECENT: usize = 16;
 
 /// What a rule says of a type that it knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,6 +53,8 @@ pub struct TypeConverter<'t> {
     source: Vec<Materialize<'t>>,
     target: Vec<Materialize<'t>>,
     known: RefCell<HandleMap<Type, Option<Rc<[Type]>>>>,
+    /// Answers of one type, by a few bits of the address: there are few types, and each is asked for often.
+    recent: [Cell<Option<(Type, Type)>>; RECENT],
 }
 
 impl fmt::Debug for TypeConverter<'_> {
@@ -66,8 +71,12 @@ impl<'t> TypeConverter<'t> {
     /// Adds a rule; `None` where it does not know the type.
     pub fn add(&mut self, rule: impl Fn(Type) -> Option<TypeConversion> + 't) -> &mut Self {
         self.rules.push(Rule::ByType(Box::new(rule)));
-        self.known.get_mut().clear();
+        self.forget();
         self
+    }
+    fn forget(&mut self) {
+        self.known.get_mut().clear();
+        self.recent = Default::default();
     }
     /// Adds a rule that looks at the value, not only at its type. Types without a value pass it by.
     pub fn add_for_values(&mut self, rule: impl Fn(Value) -> Option<TypeConversion> + 't) -> &mut Self {
@@ -78,7 +87,7 @@ impl<'t> TypeConverter<'t> {
     /// All types stay that no later rule takes.
     pub fn keep_others(&mut self) -> &mut Self {
         self.rules.insert(0, Rule::ByType(Box::new(|ty| Some(TypeConversion::one(ty)))));
-        self.known.get_mut().clear();
+        self.forget();
         self
     }
     /// How a value of an old type is made of converted ones, for the users that are not converted.
@@ -125,10 +134,17 @@ impl<'t> TypeConverter<'t> {
     }
     /// The one type that stands for this one; `None` where there is none, or more.
     pub fn convert_to_one(&self, ty: Type) -> Option<Type> {
-        match self.convert(ty)?.as_ref() {
-            [one] => Some(*one),
-            _ => None,
+        let slot = &self.recent[(ty.raw.ptr as usize >> 4) % RECENT];
+        if let Some((_, to)) = slot.get().filter(|(from, _)| *from == ty) {
+            return Some(to);
         }
+        let [to] = self.convert(ty)?[..] else { return None };
+        slot.set(Some((ty, to)));
+        Some(to)
+    }
+    /// As [`Self::convert_to_one`], where no rule looks at values.
+    pub(super) fn convert_by_type(&self, ty: Type) -> Option<Type> {
+        if self.reads_values { None } else { self.convert_to_one(ty) }
     }
     /// The types for a list of types, one after the other.
     pub fn convert_all(&self, types: &[Type]) -> Option<Vec<Type>> {
@@ -140,10 +156,13 @@ impl<'t> TypeConverter<'t> {
     }
     /// Whether the type stays as it is.
     pub fn is_legal(&self, ty: Type) -> bool {
-        self.convert(ty).is_some_and(|types| *types == [ty])
+        self.convert_to_one(ty) == Some(ty)
     }
     /// Whether a value keeps its type.
     pub fn is_legal_value(&self, value: Value) -> bool {
+        if !self.reads_values {
+            return self.is_legal(value.ty());
+        }
         self.convert_value(value).is_some_and(|types| *types == [value.ty()])
     }
     /// Whether the types of all operands and results stay.

@@ -19,23 +19,83 @@
 use monopour_ir::conversion::{
     ConversionRewriter, ConversionStats, ConversionTarget, Declined, Mode, PatternSet, convert as run,
 };
-use monopour_ir::{Attr, Block, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Type, Value};
+use monopour_ir::{
+    Attr, Block, Context, Diagnostics, InsertionPoint, Location, Op, OpParts, OpSpec, OpTemplate, Region, Type, Value,
+};
+use std::rc::Rc;
+
+/// What is made of every loop and choice.
+struct Templates {
+    branch: OpTemplate,
+    /// Hands over nothing to either successor.
+    conditional: OpTemplate,
+    signed_less: OpTemplate,
+    unsigned_less: OpTemplate,
+    add: OpTemplate,
+    i1: Type,
+}
+
+impl Templates {
+    fn new(cx: Context) -> Self {
+        let spec = |name| OpSpec::new(name, Location::unknown(cx));
+        let template = |spec| OpTemplate::new(cx, spec).expect("no types are inferred");
+        let less = |predicate| template(spec("arith.cmpi").attr("predicate", Attr::i64(cx, predicate)));
+        let nothing = Attr::dense_i32(cx, &[1, 0, 0]);
+        Self {
+            branch: template(spec("cf.br")),
+            conditional: template(spec("cf.cond_br").attr("operandSegmentSizes", nothing)),
+            signed_less: less(SIGNED_LESS),
+            unsigned_less: less(UNSIGNED_LESS),
+            add: template(spec("arith.addi")),
+            i1: Type::integer(cx, 1),
+        }
+    }
+    fn branch(
+        &self,
+        rw: &mut ConversionRewriter,
+        at: InsertionPoint,
+        to: Block,
+        values: &[Value],
+        loc: Location,
+    ) -> Op {
+        rw.set_point(at);
+        rw.create_like(&self.branch, loc, OpParts { operands: values, successors: &[to], ..OpParts::default() })
+    }
+    /// A conditional branch to blocks without arguments.
+    fn conditional(&self, rw: &mut ConversionRewriter, condition: Value, to: [Block; 2], loc: Location) {
+        let parts = OpParts { operands: &[condition], successors: &to, ..OpParts::default() };
+        rw.create_like(&self.conditional, loc, parts);
+    }
+    /// What hands over values becomes a branch that does.
+    fn replace_end(&self, rw: &mut ConversionRewriter, end: Op, to: Block) {
+        self.branch(rw, InsertionPoint::Before(end), to, &end.operand_values(), end.location());
+        rw.erase(end);
+    }
+}
 
 /// All patterns.
-pub fn patterns() -> PatternSet<'static> {
+pub fn patterns(cx: Context) -> PatternSet<'static> {
     let mut set = PatternSet::new();
-    add_patterns(&mut set);
+    add_patterns(&mut set, cx);
     set
 }
 
 /// Adds the patterns to others.
-pub fn add_patterns(set: &mut PatternSet<'_>) {
-    set.add_fn("scf.for", |op, _, rw| convert_for(op, rw));
-    set.add_fn("scf.if", |op, _, rw| convert_if(op, rw));
-    set.add_fn("scf.while", |op, _, rw| convert_while(op, rw));
-    set.add_fn("scf.index_switch", |op, _, rw| convert_index_switch(op, rw));
-    set.add_fn("scf.execute_region", |op, _, rw| convert_execute_region(op, rw));
-    set.add_fn("scf.parallel", |op, _, rw| convert_parallel(op, rw));
+pub fn add_patterns(set: &mut PatternSet<'_>, cx: Context) {
+    type Convert = fn(&Templates, Op, &mut ConversionRewriter) -> Result<(), Declined>;
+    let templates = Rc::new(Templates::new(cx));
+    let all: [(&str, Convert); 6] = [
+        ("scf.for", convert_for),
+        ("scf.if", convert_if),
+        ("scf.while", convert_while),
+        ("scf.index_switch", convert_index_switch),
+        ("scf.execute_region", convert_execute_region),
+        ("scf.parallel", |_, op, rw| convert_parallel(op, rw)),
+    ];
+    for (name, convert) in all {
+        let templates = templates.clone();
+        set.add_fn(name, move |op, _, rw| convert(&templates, op, rw));
+    }
 }
 
 /// Nothing of `scf` may remain.
@@ -47,36 +107,18 @@ pub fn target() -> ConversionTarget<'static> {
 
 /// Converts a module in place, fully.
 pub fn convert(module: Op) -> Result<ConversionStats, Diagnostics> {
-    run(module, &target(), &patterns(), Mode::Full)
+    run(module, &target(), &patterns(module.context()), Mode::Full)
 }
 
 /// The last op of a region, which hands over what the region computes.
 fn end_of(region: Region) -> Op {
-    let last = *region.blocks().last().expect("the region has a block: verified");
+    let last = region.last().expect("the region has a block: verified");
     last.terminator().expect("a block of scf ends in a terminator: verified")
 }
 
 /// Splits the block at the op: the op comes first in the block that is returned.
 fn split_at(op: Op, rw: &mut ConversionRewriter) -> (Block, Block) {
     (op.block().expect("the op is in a block"), rw.split_block(op))
-}
-
-fn branch(
-    rw: &mut ConversionRewriter,
-    at: InsertionPoint,
-    to: Block,
-    values: &[Value],
-    loc: Location,
-) -> Result<Op, Declined> {
-    rw.set_point(at);
-    Ok(rw.create(OpSpec::new("cf.br", loc).operands(values).successor(to))?)
-}
-
-/// What hands over values becomes a branch that does.
-fn replace_end(rw: &mut ConversionRewriter, end: Op, to: Block) -> Result<(), Declined> {
-    branch(rw, InsertionPoint::Before(end), to, &end.operands(), end.location())?;
-    rw.erase(end);
-    Ok(())
 }
 
 /// A conditional branch; each successor with what it is handed.
@@ -102,76 +144,70 @@ fn copy_loop_attrs(rw: &mut ConversionRewriter, from: Op, to: Op) {
     }
 }
 
-fn compare(
-    rw: &mut ConversionRewriter,
-    predicate: i64,
-    lhs: Value,
-    rhs: Value,
-    loc: Location,
-) -> Result<Value, Declined> {
-    let cx = rw.context();
-    let spec = OpSpec::new("arith.cmpi", loc).operands(&[lhs, rhs]).results(&[Type::integer(cx, 1)]);
-    Ok(rw.create(spec.attr("predicate", Attr::i64(cx, predicate)))?.result(0))
-}
-
 /// `slt` and `ult` of `arith.cmpi`.
 const SIGNED_LESS: i64 = 2;
 const UNSIGNED_LESS: i64 = 6;
 
-fn convert_for(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
-    let (operands, loc) = (op.operands(), op.location());
+fn convert_for(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    let (operands, loc) = (op.operand_values(), op.location());
     let [lower, upper, step] = operands[..3] else { unreachable!("scf.for has bounds and a step: verified") };
     let (before, rest) = split_at(op, rw);
-    let end = end_of(op.region(0));
+    let region = op.region(0);
+    let end = end_of(region);
     // The body's first block keeps its arguments and becomes the head; what it held follows.
-    let head = op.body().expect("scf.for has a body: verified");
+    let head = region.entry().expect("scf.for has a body: verified");
+    let args = head.arg_values();
     let body = rw.split_block(head.first_op().expect("a body holds a terminator"));
     rw.set_point(InsertionPoint::End(head));
-    let predicate = if op.attr("unsignedCmp").is_some() { UNSIGNED_LESS } else { SIGNED_LESS };
-    let goes_on = compare(rw, predicate, head.arg(0), upper, loc)?;
-    conditional(rw, goes_on, (body, &[]), (rest, &[]), loc)?;
+    let less = if op.attr("unsignedCmp").is_some() { &made.unsigned_less } else { &made.signed_less };
+    let compare = OpParts { operands: &[args[0], upper], results: &[made.i1], ..OpParts::default() };
+    let goes_on = rw.create_like(less, loc, compare).result(0);
+    made.conditional(rw, goes_on, [body, rest], loc);
     rw.set_point(InsertionPoint::Before(end));
-    let add = OpSpec::new("arith.addi", loc).operands(&[head.arg(0), step]).results(&[lower.ty()]);
-    let mut next = vec![rw.create(add)?.result(0)];
-    next.extend(end.operands());
-    let back = branch(rw, InsertionPoint::Before(end), head, &next, end.location())?;
+    let add = OpParts { operands: &[args[0], step], results: &[lower.ty()], ..OpParts::default() };
+    let mut next = end.operand_values();
+    next.insert(0, rw.create_like(&made.add, loc, add).result(0));
+    let back = made.branch(rw, InsertionPoint::Before(end), head, &next, end.location());
     copy_loop_attrs(rw, op, back);
     rw.erase(end);
-    rw.inline_region_before(op.region(0), rest);
-    let mut first = vec![lower];
-    first.extend_from_slice(&operands[3..]);
-    branch(rw, InsertionPoint::End(before), head, &first, loc)?;
-    rw.replace_op(op, &head.args()[1..]);
+    rw.inline_region_before(region, rest);
+    let mut first = operands;
+    first.drain(1..3);
+    made.branch(rw, InsertionPoint::End(before), head, &first, loc);
+    rw.replace_op(op, &args[1..]);
     Ok(())
 }
 
 /// With results, a block of their own takes them and goes on to the rest.
-fn convert_if(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn convert_if(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
     let loc = op.location();
     let (before, rest) = split_at(op, rw);
     let mut join = rest;
     if op.num_results() > 0 {
         let args: Vec<_> = op.results().iter().map(|r| (r.ty(), loc)).collect();
         join = rw.create_block_before(rest, &args);
-        branch(rw, InsertionPoint::End(join), rest, &[], loc)?;
+        made.branch(rw, InsertionPoint::End(join), rest, &[], loc);
     }
     let (then_region, else_region) = (op.region(0), op.region(1));
     let then = then_region.entry().expect("scf.if has a then block: verified");
     let other = else_region.entry().unwrap_or(join);
-    replace_end(rw, end_of(then_region), join)?;
+    made.replace_end(rw, end_of(then_region), join);
     if other != join {
-        replace_end(rw, end_of(else_region), join)?;
+        made.replace_end(rw, end_of(else_region), join);
     }
     rw.inline_region_before(then_region, join);
     rw.inline_region_before(else_region, join);
     rw.set_point(InsertionPoint::End(before));
-    conditional(rw, op.operand(0), (then, &[]), (other, &[]), loc)?;
-    let values = if join == rest { vec![] } else { join.args() };
-    rw.replace_op(op, &values);
+    made.conditional(rw, op.operand(0), [then, other], loc);
+    if join == rest {
+        rw.erase(op);
+    } else {
+        rw.replace_op(op, &join.arg_values());
+    }
     Ok(())
 }
 
-fn convert_while(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn convert_while(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
     let loc = op.location();
     let (block, rest) = split_at(op, rw);
     let (before_region, after_region) = (op.region(0), op.region(1));
@@ -184,7 +220,7 @@ fn convert_while(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
     let mut back_to = before;
     if !is_do_while {
         let end = end_of(after_region);
-        let back = branch(rw, InsertionPoint::Before(end), before, &end.operands(), end.location())?;
+        let back = made.branch(rw, InsertionPoint::Before(end), before, &end.operands(), end.location());
         copy_loop_attrs(rw, op, back);
         rw.erase(end);
         back_to = after;
@@ -199,12 +235,12 @@ fn convert_while(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
     if !is_do_while {
         rw.inline_region_before(after_region, rest);
     }
-    branch(rw, InsertionPoint::End(block), before, &op.operands(), loc)?;
+    made.branch(rw, InsertionPoint::End(block), before, &op.operands(), loc);
     rw.replace_op(op, &values);
     Ok(())
 }
 
-fn convert_index_switch(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn convert_index_switch(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
     let (cx, loc) = (rw.context(), op.location());
     let cases = op.attr("cases").and_then(|cases| cases.as_ints()).expect("scf.index_switch has cases: verified");
     if cases.iter().any(|case| i32::try_from(*case).is_err()) {
@@ -217,7 +253,7 @@ fn convert_index_switch(op: Op, rw: &mut ConversionRewriter) -> Result<(), Decli
     // The default region is the first, its block the last, and the first successor.
     for region in regions[1..].iter().chain(&regions[..1]) {
         blocks.push(region.entry().expect("every case has a block: verified"));
-        replace_end(rw, end_of(*region), rest)?;
+        made.replace_end(rw, end_of(*region), rest);
         rw.inline_region_before(*region, rest);
     }
     rw.set_point(InsertionPoint::End(before));
@@ -243,18 +279,18 @@ fn case_values(cx: Context, cases: &[i64]) -> Attr {
     Attr::parse(cx, &text).expect("integers of 32 bits")
 }
 
-fn convert_execute_region(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn convert_execute_region(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
     let loc = op.location();
     let (before, rest) = split_at(op, rw);
     let results: Vec<Value> = op.results().iter().map(|r| rw.add_block_arg(rest, r.ty(), loc)).collect();
     let entry = op.body().expect("scf.execute_region has a block: verified");
     for block in op.region(0).blocks() {
         if let Some(end) = block.terminator().filter(|end| end.is("scf.yield")) {
-            replace_end(rw, end, rest)?;
+            made.replace_end(rw, end, rest);
         }
     }
     rw.inline_region_before(op.region(0), rest);
-    branch(rw, InsertionPoint::End(before), entry, &[], loc)?;
+    made.branch(rw, InsertionPoint::End(before), entry, &[], loc);
     rw.replace_op(op, &results);
     Ok(())
 }

@@ -19,7 +19,9 @@ use monopour_ir::conversion::{
     ConversionPattern, ConversionRewriter, ConversionStats, ConversionTarget, Declined, Mode, PatternSet,
     TypeConversion, TypeConverter, convert as run,
 };
-use monopour_ir::{Attr, Context, Diagnostics, Op, Type};
+use monopour_ir::{Attr, Context, Diagnostics, Location, Op, OpSpec, OpTemplate, Type};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 pub use self::arith::add_arith;
 pub use self::cf::add_cf;
@@ -105,6 +107,32 @@ fn convert_type(converter: &TypeConverter<'_>, ty: Type) -> Result<Type, Decline
 fn copy_discardable_attrs(rw: &mut ConversionRewriter, from: Op, to: Op) {
     for (name, value) in from.discardable_attrs() {
         rw.set_attr(to, name, value);
+    }
+}
+
+/// Ops of a name without attributes.
+fn template(cx: Context, name: &str) -> OpTemplate {
+    OpTemplate::new(cx, OpSpec::new(name, Location::unknown(cx))).expect("no types are inferred")
+}
+
+/// Templates that differ in what is known only of an op that is converted.
+struct Templates<K>(RefCell<Vec<(K, Rc<OpTemplate>)>>);
+
+impl<K> Default for Templates<K> {
+    fn default() -> Self {
+        Self(RefCell::default())
+    }
+}
+
+impl<K: PartialEq> Templates<K> {
+    fn get<'a>(&self, key: K, cx: Context, spec: impl FnOnce() -> OpSpec<'a>) -> Rc<OpTemplate> {
+        let mut known = self.0.borrow_mut();
+        if let Some((_, made)) = known.iter().find(|(k, _)| *k == key) {
+            return made.clone();
+        }
+        let made = Rc::new(OpTemplate::new(cx, spec()).expect("no types are inferred"));
+        known.push((key, made.clone()));
+        made
     }
 }
 

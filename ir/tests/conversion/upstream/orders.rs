@@ -13,7 +13,7 @@ use monopour_ir::{Diagnostics, Op};
 /// Blocks first, LLVM second, as one sequence of stages.
 fn in_two_stages(root: Op) -> Result<ConversionStats, Diagnostics> {
     let converter = to_llvm::type_converter(root.context());
-    let (blocks, llvm) = (scf_to_cf::patterns(), to_llvm::patterns(root.context(), &converter));
+    let (blocks, llvm) = (scf_to_cf::patterns(root.context()), to_llvm::patterns(root.context(), &converter));
     let (to_cf, to_llvm) = (scf_to_cf::target(), to_llvm::target());
     let stages = [
         Stage { name: "scf to cf", target: &to_cf, patterns: &blocks, mode: Mode::Full },
@@ -33,7 +33,7 @@ fn both_conversions_as_stages() {
 fn at_once(root: Op, options: ConversionOptions<'_>) -> Result<ConversionStats, Diagnostics> {
     let converter = to_llvm::type_converter(root.context());
     let mut patterns = to_llvm::patterns(root.context(), &converter);
-    scf_to_cf::add_patterns(&mut patterns);
+    scf_to_cf::add_patterns(&mut patterns, root.context());
     let mut target = to_llvm::target();
     target.illegal_dialect("scf");
     convert_with(root, &target, &patterns, Mode::Full, options)

@@ -1,8 +1,8 @@
 //! `arith` to the LLVM dialect.
 
-use super::{ConversionPattern, Declined, convert_type, copy_discardable_attrs, parse_attr};
+use super::{ConversionPattern, Declined, Templates, convert_type, copy_discardable_attrs, parse_attr, template};
 use monopour_ir::conversion::{Adaptor, ConversionRewriter, PatternSet, TypeConverter};
-use monopour_ir::{Attr, Context, Op, OpSpec, Type};
+use monopour_ir::{Attr, Context, Op, OpParts, OpSpec, OpTemplate, Type};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -85,12 +85,12 @@ impl Flags {
         let fast_math_none = parse_attr(cx, "#arith.fastmath<none>");
         Self { overflow, fast_math_none, fast_math: RefCell::default() }
     }
-    /// What to set on the new op, if that is not the default.
-    fn overflow(&self, op: Op) -> Option<Attr> {
-        let flags = op.attr("overflowFlags")?;
-        self.overflow[1..].iter().find(|entry| entry.0 == flags).map(|entry| entry.1)
+    /// Which of the four the op has.
+    fn overflow(&self, op: Op) -> usize {
+        let flags = op.attr("overflowFlags");
+        self.overflow.iter().position(|entry| Some(entry.0) == flags).unwrap_or(0)
     }
-    /// As [`Self::overflow`].
+    /// What to set on the new op, if that is not the default.
     fn fast_math(&self, op: Op) -> Option<Attr> {
         let flags = op.attr("fastmath").filter(|flags| *flags != self.fast_math_none)?;
         let mut known = self.fast_math.borrow_mut();
@@ -108,6 +108,8 @@ impl Flags {
 struct OneToOne<'p> {
     from: &'static str,
     to: &'static str,
+    /// One for each of the overflow flags, where there are some.
+    made: Vec<OpTemplate>,
     carry: Carry,
     flags: Rc<Flags>,
     /// Where the result does not have the type of the first operand.
@@ -129,14 +131,11 @@ impl ConversionPattern for OneToOne<'_> {
         if matches!(self.carry, Carry::SameUnlessRounded(_)) && op.attr("roundingmode").is_some() {
             return Err(Declined::no_match("a rounding mode needs a constrained intrinsic"));
         }
-        let new = rw.create(OpSpec::new(self.to, op.location()).operands(adaptor.operands()).results(&[ty]))?;
+        let which = if self.carry == Carry::Overflow { self.flags.overflow(op) } else { 0 };
+        let parts = OpParts { operands: adaptor.operands(), results: &[ty], ..OpParts::default() };
+        let new = rw.create_like(&self.made[which], op.location(), parts);
         match self.carry {
-            Carry::Nothing => {}
-            Carry::Overflow => {
-                if let Some(value) = self.flags.overflow(op) {
-                    rw.set_property(new, "overflowFlags", value)?;
-                }
-            }
+            Carry::Nothing | Carry::Overflow => {}
             Carry::FastMath => set_fast_math(&self.flags, rw, op, new),
             Carry::Same(name) | Carry::SameUnlessRounded(name) => {
                 if let Some(value) = op.attr(name) {
@@ -159,16 +158,20 @@ fn set_fast_math(flags: &Flags, rw: &mut ConversionRewriter, from: Op, to: Op) {
 /// Adds the patterns of `arith`.
 pub fn add_arith<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConverter<'p>) {
     let flags = Rc::new(Flags::new(cx));
-    for &(from, to, carry) in BINARY {
-        set.add(OneToOne { from, to, carry, flags: flags.clone(), converter: None });
-    }
-    for &(from, to, carry) in CAST {
-        set.add(OneToOne { from, to, carry, flags: flags.clone(), converter: Some(converter) });
+    let all = BINARY.iter().map(|one| (one, None)).chain(CAST.iter().map(|one| (one, Some(converter))));
+    for (&(from, to, carry), converter) in all {
+        let mut made = vec![template(cx, to)];
+        if carry == Carry::Overflow {
+            let with =
+                |bits| template(cx, to).with_property("overflowFlags", bits).expect("the flags of the LLVM dialect");
+            made.extend(flags.overflow[1..].iter().map(|entry| with(entry.1)));
+        }
+        set.add(OneToOne { from, to, made, carry, flags: flags.clone(), converter });
     }
     add_constant(set, converter);
-    add_select(set, flags.clone());
+    add_select(set, cx, flags.clone());
     add_compare(set, flags);
-    add_index_casts(set, converter);
+    add_index_casts(set, cx, converter);
     add_extended(set, cx);
 }
 
@@ -183,10 +186,12 @@ fn add_constant<'p>(set: &mut PatternSet<'p>, converter: &'p TypeConverter<'p>) 
     });
 }
 
-fn add_select(set: &mut PatternSet<'_>, flags: Rc<Flags>) {
+fn add_select(set: &mut PatternSet<'_>, cx: Context, flags: Rc<Flags>) {
+    let made = template(cx, "llvm.select");
     set.add_fn("arith.select", move |op, adaptor, rw| {
         let ty = adaptor.operand(1).ty();
-        let new = rw.create(OpSpec::new("llvm.select", op.location()).operands(adaptor.operands()).results(&[ty]))?;
+        let parts = OpParts { operands: adaptor.operands(), results: &[ty], ..OpParts::default() };
+        let new = rw.create_like(&made, op.location(), parts);
         set_fast_math(&flags, rw, op, new);
         copy_discardable_attrs(rw, op, new);
         rw.replace_op(op, &[new.result(0)]);
@@ -198,11 +203,13 @@ fn add_select(set: &mut PatternSet<'_>, flags: Rc<Flags>) {
 fn add_compare(set: &mut PatternSet<'_>, flags: Rc<Flags>) {
     for (from, to) in [("arith.cmpi", "llvm.icmp"), ("arith.cmpf", "llvm.fcmp")] {
         let flags = flags.clone();
+        let made = Templates::default();
         set.add_fn(from, move |op, adaptor, rw| {
             let ty = op.result(0).ty();
             let predicate = op.attr("predicate").expect("a comparison has a predicate: verified");
-            let spec = OpSpec::new(to, op.location()).operands(adaptor.operands()).results(&[ty]);
-            let new = rw.create(spec.attr("predicate", predicate))?;
+            let spec = || OpSpec::new(to, op.location()).attr("predicate", predicate);
+            let parts = OpParts { operands: adaptor.operands(), results: &[ty], ..OpParts::default() };
+            let new = rw.create_like(&made.get(predicate, op.context(), spec), op.location(), parts);
             if to == "llvm.fcmp" {
                 set_fast_math(&flags, rw, op, new);
             }
@@ -213,8 +220,9 @@ fn add_compare(set: &mut PatternSet<'_>, flags: Rc<Flags>) {
 }
 
 /// The value itself where `index` is as wide.
-fn add_index_casts<'p>(set: &mut PatternSet<'p>, converter: &'p TypeConverter<'p>) {
+fn add_index_casts<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConverter<'p>) {
     for (from, extend) in [("arith.index_cast", "llvm.sext"), ("arith.index_castui", "llvm.zext")] {
+        let (extend, truncate) = (template(cx, extend), template(cx, "llvm.trunc"));
         set.add_fn(from, move |op, adaptor, rw| {
             let (value, ty) = (adaptor.operand(0), convert_type(converter, op.result(0).ty())?);
             let (Some(old), Some(new)) = (value.ty().element().integer_width(), ty.element().integer_width()) else {
@@ -224,8 +232,9 @@ fn add_index_casts<'p>(set: &mut PatternSet<'p>, converter: &'p TypeConverter<'p
                 rw.replace_op(op, &[value]);
                 return Ok(());
             }
-            let name = if old < new { extend } else { "llvm.trunc" };
-            let cast = rw.create(OpSpec::new(name, op.location()).operands(&[value]).results(&[ty]))?;
+            let made = if old < new { &extend } else { &truncate };
+            let parts = OpParts { operands: &[value], results: &[ty], ..OpParts::default() };
+            let cast = rw.create_like(made, op.location(), parts);
             rw.replace_op(op, &[cast.result(0)]);
             Ok(())
         });

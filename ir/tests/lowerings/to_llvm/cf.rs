@@ -1,44 +1,59 @@
 //! `cf` to the LLVM dialect. A branch converts the blocks that it goes to, where nothing did before.
 
-use super::{copy_discardable_attrs, parse_attr};
+use super::{Templates, copy_discardable_attrs, parse_attr, template};
 use monopour_ir::conversion::{ConversionRewriter, Declined, PatternSet, TypeConverter};
-use monopour_ir::{Attr, Block, Context, InsertionPoint, Op, OpSpec, Type, Value};
+use monopour_ir::{Attr, Block, Context, InsertionPoint, Op, OpParts, OpSpec, Type, Value};
 
 /// Adds the patterns of `cf`.
 pub fn add_cf<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConverter<'p>) {
-    for (from, to) in [("cf.br", "llvm.br"), ("cf.cond_br", "llvm.cond_br"), ("cf.switch", "llvm.switch")] {
-        set.add_fn(from, move |op, adaptor, rw| {
-            let successors = op.successors();
-            for block in &successors {
-                convert_signature(rw, *block, converter)?;
-            }
-            // The attributes have the same names. A dictionary of all is made anew by each call: the frequent ops do without.
-            let attrs: Vec<(String, Attr)> = match from {
-                "cf.br" => vec![],
-                "cf.cond_br" => own_attrs(op, &["operandSegmentSizes", "branch_weights"]),
-                _ => op.attrs(),
-            };
-            let mut spec = OpSpec::new(to, op.location()).operands(adaptor.operands());
-            for block in &successors {
-                spec = spec.successor(*block);
-            }
-            for (name, value) in &attrs {
-                spec = spec.attr(name, *value);
-            }
-            let new = rw.create(spec)?;
-            if from != "cf.switch" {
-                copy_discardable_attrs(rw, op, new);
-            }
-            rw.erase(op);
-            Ok(())
-        });
-    }
+    let branch = template(cx, "llvm.br");
+    set.add_fn("cf.br", move |op, adaptor, rw| {
+        let to = op.successor(0);
+        convert_signature(rw, to, converter)?;
+        let parts = OpParts { operands: adaptor.operands(), successors: &[to], ..OpParts::default() };
+        let new = rw.create_like(&branch, op.location(), parts);
+        copy_discardable_attrs(rw, op, new);
+        rw.erase(op);
+        Ok(())
+    });
+    let conditional = Templates::default();
+    set.add_fn("cf.cond_br", move |op, adaptor, rw| {
+        let to = [op.successor(0), op.successor(1)];
+        convert_signature(rw, to[0], converter)?;
+        convert_signature(rw, to[1], converter)?;
+        let counts = to.map(|block| i32::try_from(block.num_args()).expect("arguments fit 32 bits"));
+        let sizes = || Attr::dense_i32(cx, &[1, counts[0], counts[1]]);
+        let spec = || OpSpec::new("llvm.cond_br", op.location()).attr("operandSegmentSizes", sizes());
+        let made = conditional.get(counts, cx, spec);
+        let parts = OpParts { operands: adaptor.operands(), successors: &to, ..OpParts::default() };
+        let new = rw.create_like(&made, op.location(), parts);
+        if let Some(weights) = op.attr("branch_weights") {
+            rw.set_attr(new, "branch_weights", weights);
+        }
+        copy_discardable_attrs(rw, op, new);
+        rw.erase(op);
+        Ok(())
+    });
+    set.add_fn("cf.switch", move |op, adaptor, rw| {
+        let successors = op.successors();
+        for block in &successors {
+            convert_signature(rw, *block, converter)?;
+        }
+        // The attributes have the same names.
+        let attrs = op.attrs();
+        let mut spec = OpSpec::new("llvm.switch", op.location()).operands(adaptor.operands());
+        for block in &successors {
+            spec = spec.successor(*block);
+        }
+        for (name, value) in &attrs {
+            spec = spec.attr(name, *value);
+        }
+        rw.create(spec)?;
+        rw.erase(op);
+        Ok(())
+    });
     let lowering = Assert::new(cx);
     set.add_fn("cf.assert", move |op, adaptor, rw| lowering.convert(op, adaptor.operand(0), rw));
-}
-
-fn own_attrs(op: Op, names: &[&str]) -> Vec<(String, Attr)> {
-    names.iter().filter_map(|name| Some(((*name).to_owned(), op.attr(name)?))).collect()
 }
 
 fn convert_signature(rw: &mut ConversionRewriter, block: Block, converter: &TypeConverter<'_>) -> Result<(), Declined> {

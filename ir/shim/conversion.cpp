@@ -1,0 +1,254 @@
+// What the conversion driver asks of every op, in one call each. Every function is documented where Rust declares it.
+#include "mlir-c/IR.h"
+#include "mlir/CAPI/IR.h"
+#include "mlir/CAPI/Support.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+
+using namespace mlir;
+
+namespace {
+
+// Laid out as the struct of Rust's side.
+struct OperandFacts {
+  MlirValue value;
+  MlirType type;
+  MlirValue source;
+  MlirType sourceType;
+};
+
+struct Surroundings {
+  MlirOperation next;
+  MlirBlock block;
+};
+
+// Handles of the C API are one pointer, as are those of C++: no list is copied.
+static_assert(sizeof(MlirValue) == sizeof(Value) && sizeof(MlirType) == sizeof(Type));
+
+ArrayRef<Value> valuesOf(const MlirValue *values, intptr_t count) {
+  return ArrayRef<Value>(reinterpret_cast<const Value *>(values), count);
+}
+
+bool isNamed(Operation *op, const void *name) {
+  return op->getName().getIdentifier().getAsOpaquePointer() == name;
+}
+
+Operation *castBehind(Value value, const void *castName) {
+  Operation *op = value.getDefiningOp();
+  return op && isNamed(op, castName) ? op : nullptr;
+}
+
+bool isUsedByCast(Value value, const void *castName) {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) { return isNamed(use.getOwner(), castName); });
+}
+
+// The op around is only compared: it may be gone.
+bool isWithin(Operation *op, const void *around) {
+  while (op && op != around) op = op->getParentOp();
+  return op;
+}
+
+void insertBehindDefinition(Operation *op, Value value) {
+  if (Operation *def = value.getDefiningOp())
+    def->getBlock()->getOperations().insertAfter(def->getIterator(), op);
+  else
+    cast<BlockArgument>(value).getOwner()->push_front(op);
+}
+
+} // namespace
+
+extern "C" {
+
+intptr_t monopour_shim_read_operands(MlirOperation op, const void *castName, intptr_t capacity, OperandFacts *out) {
+  Operation *at = unwrap(op);
+  intptr_t count = at->getNumOperands();
+  for (intptr_t i = 0, end = std::min(count, capacity); i < end; ++i) {
+    Value value = at->getOperand(i), source = value;
+    while (Operation *def = castName ? castBehind(source, castName) : nullptr) {
+      if (def->getNumResults() != 1) break;
+      source = def->getNumOperands() == 1 ? def->getOperand(0) : Value();
+      if (!source) break;
+    }
+    out[i] = {wrap(value), wrap(value.getType()), wrap(source), wrap(source ? source.getType() : Type())};
+  }
+  return count;
+}
+
+intptr_t monopour_shim_operands(MlirOperation op, intptr_t capacity, MlirValue *out) {
+  Operation *at = unwrap(op);
+  intptr_t count = at->getNumOperands();
+  for (intptr_t i = 0, end = std::min(count, capacity); i < end; ++i) out[i] = wrap(at->getOperand(i));
+  return count;
+}
+
+MlirOperation monopour_shim_create_like(MlirOperation like, MlirLocation location, intptr_t numOperands,
+                                        const MlirValue *operands, intptr_t numResults, const MlirType *results,
+                                        intptr_t numSuccessors, const MlirBlock *successors, int where,
+                                        void *anchor) {
+  Operation *model = unwrap(like);
+  ArrayRef<Type> types(reinterpret_cast<const Type *>(results), numResults);
+  ArrayRef<Block *> blocks(reinterpret_cast<Block *const *>(successors), numSuccessors);
+  Operation *op =
+      Operation::create(unwrap(location), model->getName(), TypeRange(types), ValueRange(valuesOf(operands, numOperands)),
+                        model->getRawDictionaryAttrs(), model->getPropertiesStorage(), BlockRange(blocks), 0);
+  switch (where) {
+  case 1: {
+    auto *at = static_cast<Operation *>(anchor);
+    at->getBlock()->getOperations().insert(at->getIterator(), op);
+    break;
+  }
+  case 2: {
+    auto *at = static_cast<Operation *>(anchor);
+    at->getBlock()->getOperations().insertAfter(at->getIterator(), op);
+    break;
+  }
+  case 3: static_cast<Block *>(anchor)->push_front(op); break;
+  case 4: static_cast<Block *>(anchor)->push_back(op); break;
+  }
+  return wrap(op);
+}
+
+int monopour_shim_replace_plainly(MlirOperation op, intptr_t count, const MlirValue *values, const void *castName) {
+  Operation *at = unwrap(op);
+  ArrayRef<Value> news = valuesOf(values, count);
+  if (at->getNumResults() != count || (castName && isNamed(at, castName))) return 0;
+  bool isSameType = true;
+  for (auto [result, value] : llvm::zip_equal(at->getResults(), news)) {
+    if (result.use_empty()) continue;
+    if (result == value) return 0;
+    if (castName && (castBehind(value, castName) || isUsedByCast(result, castName))) return 0;
+    isSameType &= result.getType() == value.getType();
+  }
+  if (!isSameType) return count == 1 ? 2 : 0;
+  for (auto [result, value] : llvm::zip_equal(at->getResults(), news)) result.replaceAllUsesWith(value);
+  return 1;
+}
+
+intptr_t monopour_shim_erase_plainly(MlirOperation op, MlirOperation root, const void *castName, intptr_t capacity,
+                                     MlirOperation *casts, Surroundings *around) {
+  Operation *at = unwrap(op);
+  if (!at->getBlock() || !isWithin(at, root.ptr) || !at->use_empty()) return -1;
+  if (llvm::any_of(at->getRegions(), [](Region &region) { return !region.empty(); })) return -1;
+  intptr_t count = 0;
+  if (castName) {
+    if (isNamed(at, castName) || at->getNumOperands() > capacity) return -1;
+    for (Value operand : at->getOperands())
+      if (Operation *def = castBehind(operand, castName)) casts[count++] = wrap(def);
+  }
+  *around = {wrap(at->getNextNode()), wrap(at->getBlock())};
+  at->erase();
+  return count;
+}
+
+MlirValue monopour_shim_place_cast(MlirOperation cast, MlirValue source, MlirType type,
+                                   Surroundings *definition) {
+  Operation *op = unwrap(cast);
+  Value value = unwrap(source);
+  Operation *def = value.getDefiningOp();
+  Block *block = def ? nullptr : mlir::cast<BlockArgument>(value).getOwner();
+  if (def && !def->getBlock()) return wrap(Value());
+  op->setOperand(0, value);
+  op->getResult(0).setType(unwrap(type));
+  Operation *near = def ? def : block->getParentOp();
+  op->setLoc(near ? near->getLoc() : UnknownLoc::get(op->getContext()));
+  insertBehindDefinition(op, value);
+  *definition = {wrap(def), wrap(block)};
+  return wrap(Value(op->getResult(0)));
+}
+
+int monopour_shim_retire_idle_cast(MlirOperation cast, const void *castName, MlirValue nothing, MlirValue *source,
+                                   MlirType *type, MlirOperation *before, bool *isMarked) {
+  Operation *op = unwrap(cast);
+  if (!op->getBlock() || !isNamed(op, castName)) return 0;
+  if (op->getNumOperands() != 1 || op->getNumResults() != 1) return 2;
+  Value value = op->getOperand(0);
+  Value result = op->getResult(0);
+  if (!result.use_empty()) return value.getType() == result.getType() ? 2 : 0;
+  *source = wrap(value);
+  *type = wrap(result.getType());
+  *before = wrap(castBehind(value, castName));
+  *isMarked = !op->getDiscardableAttrs().empty();
+  op->remove();
+  op->setOperand(0, unwrap(nothing));
+  return 1;
+}
+
+int monopour_shim_retype_plainly(MlirValue value, MlirType type, const void *castName, MlirOperation cast) {
+  Value at = unwrap(value);
+  if (isUsedByCast(at, castName)) return 0;
+  Type old = at.getType();
+  at.setType(unwrap(type));
+  if (at.use_empty()) return 1;
+  Operation *op = unwrap(cast);
+  op->getResult(0).setType(old);
+  at.replaceAllUsesWith(op->getResult(0));
+  op->setOperand(0, at);
+  Operation *near = at.getDefiningOp();
+  if (!near) near = mlir::cast<BlockArgument>(at).getOwner()->getParentOp();
+  op->setLoc(near ? near->getLoc() : UnknownLoc::get(op->getContext()));
+  insertBehindDefinition(op, at);
+  return 2;
+}
+
+bool monopour_shim_branches_are_plain(MlirRegion region) {
+  for (Block &block : *unwrap(region)) {
+    if (block.empty() || block.back().getNumSuccessors() == 0) continue;
+    auto branch = dyn_cast<BranchOpInterface>(&block.back());
+    if (!branch) return false;
+    for (unsigned i = 0, end = branch->getNumSuccessors(); i < end; ++i) {
+      SuccessorOperands operands = branch.getSuccessorOperands(i);
+      if (operands.getProducedOperandCount() != 0 || operands.size() != branch->getSuccessor(i)->getNumArguments())
+        return false;
+    }
+  }
+  return true;
+}
+
+void monopour_shim_branch_mismatches(MlirRegion region,
+                                     void (*each)(MlirOperation, intptr_t, MlirValue, MlirType, void *),
+                                     void *user) {
+  struct Mismatch {
+    Operation *branch;
+    unsigned index;
+    Value value;
+    Type type;
+  };
+  SmallVector<Mismatch, 0> all;
+  for (Block &block : *unwrap(region)) {
+    if (block.empty() || block.back().getNumSuccessors() == 0) continue;
+    auto branch = dyn_cast<BranchOpInterface>(&block.back());
+    if (!branch) continue;
+    for (unsigned i = 0, end = branch->getNumSuccessors(); i < end; ++i) {
+      SuccessorOperands successor = branch.getSuccessorOperands(i);
+      OperandRange operands = successor.getForwardedOperands();
+      Block *to = branch->getSuccessor(i);
+      for (auto [position, value] : llvm::enumerate(operands)) {
+        Type type = to->getArgument(position).getType();
+        if (value.getType() != type)
+          all.push_back({branch, unsigned(operands.getBeginOperandIndex() + position), value, type});
+      }
+    }
+  }
+  for (const Mismatch &m : all) each(wrap(m.branch), m.index, wrap(m.value), wrap(m.type), user);
+}
+
+void monopour_shim_inline_region(MlirRegion region, MlirBlock before) {
+  Block *at = unwrap(before);
+  Region::BlockListType &to = at->getParent()->getBlocks();
+  to.splice(at->getIterator(), unwrap(region)->getBlocks());
+}
+
+MlirBlock monopour_shim_last_block(MlirRegion region) {
+  Region *at = unwrap(region);
+  return wrap(at->empty() ? nullptr : &at->back());
+}
+
+bool monopour_shim_walk_names(MlirOperation op, bool (*each)(MlirOperation, const void *, void *), void *user) {
+  Operation *at = unwrap(op);
+  if (!each(op, at->getName().getIdentifier().getAsOpaquePointer(), user)) return false;
+  for (Region &region : at->getRegions())
+    for (Block &block : region)
+      for (Operation &inner : block) monopour_shim_walk_names(wrap(&inner), each, user);
+  return true;
+}
+}

@@ -1,0 +1,287 @@
+//! What is done for most ops, in one call each of the shim; the caller does the rest where it is not that simple.
+//!
+//! Each function here does all or nothing. None knows casts of the input or of patterns: callers ask
+//! [`Casts::is_plain`](super::casts::Casts::is_plain) first.
+
+use super::casts::Casts;
+use crate::{Block, Op, Region, Type, Value};
+use mlir_sys::{MlirBlock, MlirOperation, MlirRegion, MlirType, MlirValue};
+use std::ffi::{c_int, c_void};
+
+/// An operand, and what stands behind the driver's casts.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct OperandFacts {
+    pub(super) value: Value,
+    pub(super) ty: Type,
+    source: MlirValue,
+    source_ty: MlirType,
+}
+
+impl OperandFacts {
+    /// What was cast, and its type; `None` where several values were joined.
+    pub(super) fn source(&self) -> Option<(Value, Type)> {
+        (!self.source.ptr.is_null()).then(|| (Value { raw: self.source }, Type::from_raw(self.source_ty)))
+    }
+}
+
+/// Reads all operands of an op into a list.
+pub(super) fn read_operands(op: Op, casts: &Casts, out: &mut Vec<OperandFacts>) {
+    out.clear();
+    loop {
+        // SAFETY: defined in the shim; the op is live (crate invariant), and the list has that much room.
+        let count = unsafe {
+            monopour_shim_read_operands(op.raw, casts.name_if_live(), out.capacity() as isize, out.as_mut_ptr())
+        };
+        if count as usize <= out.capacity() {
+            // SAFETY: so many were written.
+            unsafe { out.set_len(count as usize) };
+            return;
+        }
+        out.reserve(count as usize);
+    }
+}
+
+/// How [`replace`] ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Replaced {
+    /// Not at all.
+    No,
+    /// All uses of all results.
+    All,
+    /// Not at all: all that is missing is a cast to the old type of the one result, which is used.
+    NeedsCast,
+}
+
+/// Replaces all uses of an op's results by values of the same types. Not where casts of the driver's are among the users or the values.
+pub(super) fn replace(op: Op, values: &[Value], casts: &Casts) -> Replaced {
+    // SAFETY: defined in the shim; all handles are live (crate invariant), and those of this crate are laid out like theirs.
+    let done = unsafe {
+        monopour_shim_replace_plainly(op.raw, values.len() as isize, values.as_ptr().cast(), casts.name_if_live())
+    };
+    match done {
+        1 => Replaced::All,
+        2 => Replaced::NeedsCast,
+        _ => Replaced::No,
+    }
+}
+
+/// What an op stood before, and in which block.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Surroundings {
+    pub(crate) op: MlirOperation,
+    pub(crate) block: MlirBlock,
+}
+
+impl Surroundings {
+    const NONE: Self =
+        Self { op: MlirOperation { ptr: std::ptr::null_mut() }, block: MlirBlock { ptr: std::ptr::null_mut() } };
+}
+
+/// Most operands of an op that is erased by one call.
+const MAX_OPERANDS: usize = 16;
+
+/// Erases an unused op that holds no block and that is, or lies in, the running pattern's own; where it was. Casts that its operands
+/// come from are released.
+pub(crate) fn erase(op: Op, root: Op, casts: &mut Casts) -> Option<Surroundings> {
+    let mut around = Surroundings::NONE;
+    let mut read = [Surroundings::NONE.op; MAX_OPERANDS];
+    // SAFETY: defined in the shim; the op is live (crate invariant), the root is only compared, and the list has that much room.
+    let count = unsafe {
+        monopour_shim_erase_plainly(
+            op.raw,
+            root.raw,
+            casts.name_if_live(),
+            MAX_OPERANDS as isize,
+            read.as_mut_ptr(),
+            &raw mut around,
+        )
+    };
+    let count = usize::try_from(count).ok()?;
+    read[..count].iter().for_each(|raw| casts.release_cast(Op { raw: *raw }));
+    Some(around)
+}
+
+/// Makes a cast in the pool one of a value to a type, right behind the definition of the value: the op, or the block whose argument it is.
+pub(super) fn place_cast(cast: Op, source: Value, ty: Type) -> (Value, Surroundings) {
+    let mut definition = Surroundings::NONE;
+    // SAFETY: defined in the shim; all handles are live (crate invariant), and the cast is detached.
+    let raw = unsafe { monopour_shim_place_cast(cast.raw, source.raw, ty.raw, &raw mut definition) };
+    assert!(!raw.ptr.is_null(), "what is cast is defined in a block");
+    (Value { raw }, definition)
+}
+
+/// What became of a cast that may be idle.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Idle {
+    /// It is still read, or was taken out before.
+    No,
+    /// Nobody knows: it casts several values, or one to its own type.
+    Perhaps,
+    /// It was taken out of the IR.
+    Retired(Retired),
+}
+
+/// A cast that was taken out of the IR.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Retired {
+    /// What it cast, and to what.
+    pub(super) key: (Value, Type),
+    /// The cast that defines what it cast.
+    pub(super) before: Option<Op>,
+    /// A pattern has put attributes on it.
+    pub(super) is_marked: bool,
+}
+
+/// Takes a cast of one value that nothing reads out of the IR.
+pub(super) fn retire_idle(cast: Op, casts: &Casts) -> Idle {
+    let mut source = MlirValue { ptr: std::ptr::null() };
+    let mut ty = MlirType { ptr: std::ptr::null() };
+    let mut before = Surroundings::NONE.op;
+    let mut is_marked = false;
+    // SAFETY: defined in the shim; no cast is destroyed before the end of the conversion.
+    let state = unsafe {
+        monopour_shim_retire_idle_cast(
+            cast.raw,
+            casts.name_address() as *const c_void,
+            casts.nothing().raw,
+            &raw mut source,
+            &raw mut ty,
+            &raw mut before,
+            &raw mut is_marked,
+        )
+    };
+    match state {
+        0 => Idle::No,
+        1 => {
+            let key = (Value { raw: source }, Type::from_raw(ty));
+            Idle::Retired(Retired { key, before: Op::non_null(before), is_marked })
+        }
+        _ => Idle::Perhaps,
+    }
+}
+
+/// How [`retype`] ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Retyped {
+    /// Not at all: a cast reads the value.
+    No,
+    /// Nothing reads the value.
+    Unused,
+    /// All that read the value read the cast, to its old type.
+    Cast,
+}
+
+/// Changes the type of a value; all that read it read `cast`, which is in the pool.
+pub(super) fn retype(value: Value, ty: Type, cast: Op, casts: &Casts) -> Retyped {
+    let name = casts.name_address() as *const c_void;
+    // SAFETY: defined in the shim; all handles are live (crate invariant), and the cast is detached.
+    match unsafe { monopour_shim_retype_plainly(value.raw, ty.raw, name, cast.raw) } {
+        0 => Retyped::No,
+        1 => Retyped::Unused,
+        _ => Retyped::Cast,
+    }
+}
+
+/// Whether every branch of a region says what it hands over, one value for each argument.
+pub(super) fn branches_are_plain(region: Region) -> bool {
+    // SAFETY: defined in the shim; the region is live (crate invariant).
+    unsafe { monopour_shim_branches_are_plain(region.raw) }
+}
+
+/// What a branch hands over in another type than the argument has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mismatch {
+    pub(super) branch: Op,
+    /// Position among the branch's operands.
+    pub(super) index: usize,
+    pub(super) value: Value,
+    /// Of the argument.
+    pub(super) ty: Type,
+}
+
+/// All that branches of a region hand over in other types than the arguments have.
+pub(super) fn branch_mismatches(region: Region) -> Vec<Mismatch> {
+    extern "C" fn push(branch: MlirOperation, index: isize, value: MlirValue, ty: MlirType, user: *mut c_void) {
+        // SAFETY: `user` is the list that is passed down below.
+        let out = unsafe { &mut *user.cast::<Vec<Mismatch>>() };
+        let (branch, value, ty) = (Op { raw: branch }, Value { raw: value }, Type::from_raw(ty));
+        out.push(Mismatch { branch, index: index as usize, value, ty });
+    }
+    let mut out: Vec<Mismatch> = Vec::new();
+    // SAFETY: defined in the shim; the region is live (crate invariant), and the list lives during the call.
+    unsafe { monopour_shim_branch_mismatches(region.raw, push, (&raw mut out).cast()) };
+    out
+}
+
+/// Moves all blocks of a region before a block.
+pub(crate) fn inline_region(region: Region, before: Block) {
+    // SAFETY: defined in the shim; both are live (crate invariant), and the block is in a region.
+    unsafe { monopour_shim_inline_region(region.raw, before.raw) };
+}
+
+unsafe extern "C" {
+    // Writes as many operands as there is room for, each with what stands behind casts of one value; how many there are.
+    // Without a name there are no casts to look behind.
+    fn monopour_shim_read_operands(
+        op: MlirOperation,
+        cast_name: *const c_void,
+        capacity: isize,
+        out: *mut OperandFacts,
+    ) -> isize;
+    // 1: all uses of all results were replaced; 2: nothing was, for want of a cast to the type of the one result; 0: nothing was.
+    fn monopour_shim_replace_plainly(
+        op: MlirOperation,
+        count: isize,
+        values: *const MlirValue,
+        cast_name: *const c_void,
+    ) -> c_int;
+    // Erases an unused op without blocks that is the root or lies in it, and writes the casts that define its operands, what
+    // stood behind it, and its block. How many casts; -1 where nothing was erased. The root may be gone.
+    fn monopour_shim_erase_plainly(
+        op: MlirOperation,
+        root: MlirOperation,
+        cast_name: *const c_void,
+        capacity: isize,
+        casts: *mut MlirOperation,
+        around: *mut Surroundings,
+    ) -> isize;
+    // Gives a detached cast of one value another operand, result type and location, and inserts it right behind the
+    // definition of the operand, which it writes. Its result; null where the definition is in no block.
+    fn monopour_shim_place_cast(
+        cast: MlirOperation,
+        source: MlirValue,
+        ty: MlirType,
+        definition: *mut Surroundings,
+    ) -> MlirValue;
+    // 1: the cast of one value was in a block and unused; it was taken out, and now casts `nothing`. 0: it is not that, and need
+    // not go. 2: it casts several values, or one to its type.
+    fn monopour_shim_retire_idle_cast(
+        cast: MlirOperation,
+        cast_name: *const c_void,
+        nothing: MlirValue,
+        source: *mut MlirValue,
+        ty: *mut MlirType,
+        before: *mut MlirOperation,
+        is_marked: *mut bool,
+    ) -> c_int;
+    // 2: the type was changed, and the detached cast stands in for the value; 1: it was changed, and nothing reads the value;
+    // 0: nothing was done, because a cast reads it.
+    fn monopour_shim_retype_plainly(
+        value: MlirValue,
+        ty: MlirType,
+        cast_name: *const c_void,
+        cast: MlirOperation,
+    ) -> c_int;
+    // Whether all ops with successors implement BranchOpInterface, make no argument themselves, and hand over one value for each.
+    fn monopour_shim_branches_are_plain(region: MlirRegion) -> bool;
+    // Calls back for each forwarded operand whose type is not that of its argument.
+    fn monopour_shim_branch_mismatches(
+        region: MlirRegion,
+        each: extern "C" fn(MlirOperation, isize, MlirValue, MlirType, *mut c_void),
+        user: *mut c_void,
+    );
+    // Splices all blocks of a region into that of the block, before the block.
+    fn monopour_shim_inline_region(region: MlirRegion, before: MlirBlock);
+}

@@ -1,0 +1,129 @@
+//! Ops to make others like: names and attributes are looked up once, and not once per op.
+//!
+//! ```text
+//! let less = OpTemplate::new(cx, OpSpec::new("llvm.icmp", loc).attr("predicate", two))?;
+//! rw.create_like(&less, op.location(), OpParts { operands: &[a, b], results: &[i1], ..OpParts::default() });
+//! ```
+//!
+//! An op with attributes from [`OpSpec`] costs a look-up of each name; its properties are set one by one. Here they are copied as a whole.
+//! Limits: ops without regions.
+
+use crate::{
+    Attr, Block, Builder, Change, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value,
+};
+use std::ffi::{c_int, c_void};
+
+/// The name, properties and attributes of ops to come. A detached op, which lives as long as this.
+#[derive(Debug)]
+pub struct OpTemplate {
+    op: Op,
+    name: usize,
+}
+
+/// What differs between ops of one [`OpTemplate`].
+#[derive(Clone, Copy, Default, Debug)]
+pub struct OpParts<'a> {
+    /// Operands.
+    pub operands: &'a [Value],
+    /// Result types.
+    pub results: &'a [Type],
+    /// Successors.
+    pub successors: &'a [Block],
+}
+
+impl Drop for OpTemplate {
+    fn drop(&mut self) {
+        c!(mlirOperationDestroy(self.op.raw));
+    }
+}
+
+impl OpTemplate {
+    /// Ops of the spec's name with its attributes. Its operands, types and successors are not taken over.
+    ///
+    /// # Errors
+    /// As [`OpSpec::build`].
+    pub fn new(cx: Context, spec: OpSpec<'_>) -> Result<Self, Diagnostics> {
+        let op = spec.build(cx)?;
+        Ok(Self { op, name: op.name_address() })
+    }
+    /// Adds a property that is no attribute, as [`Rewriter::set_property`] does.
+    ///
+    /// # Errors
+    /// What MLIR says of a value that does not fit.
+    pub fn with_property(self, name: &str, value: Attr) -> Result<Self, Diagnostics> {
+        Rewriter::new(self.op.context()).set_property(self.op, name, value)?;
+        Ok(self)
+    }
+    /// Where MLIR keeps the name.
+    pub(crate) fn name_address(&self) -> usize {
+        self.name
+    }
+}
+
+impl Builder {
+    /// Creates and inserts an op like a template.
+    pub fn create_like(&mut self, template: &OpTemplate, location: Location, parts: OpParts<'_>) -> Op {
+        let (place, anchor) = match self.point() {
+            InsertionPoint::Before(at) => (BEFORE, at.raw.ptr),
+            InsertionPoint::After(at) => (AFTER, at.raw.ptr),
+            InsertionPoint::Start(block) => (START, block.raw.ptr),
+            InsertionPoint::End(block) => (END, block.raw.ptr),
+        };
+        // SAFETY: defined in the shim; all handles are live (crate invariant), and the handles of this crate are laid out like theirs.
+        let raw = unsafe {
+            monopour_shim_create_like(
+                template.op.raw,
+                location.raw,
+                parts.operands.len() as isize,
+                parts.operands.as_ptr().cast(),
+                parts.results.len() as isize,
+                parts.results.as_ptr().cast(),
+                parts.successors.len() as isize,
+                parts.successors.as_ptr().cast(),
+                place,
+                anchor,
+            )
+        };
+        let op = Op { raw };
+        if place == AFTER || place == START {
+            self.set_point(InsertionPoint::After(op));
+        }
+        op
+    }
+}
+
+impl Rewriter {
+    /// Creates an op like a template at the insertion point.
+    ///
+    /// # Panics
+    /// Without an insertion point.
+    pub fn create_like(&mut self, template: &OpTemplate, location: Location, parts: OpParts<'_>) -> Op {
+        let op = self.builder_mut().create_like(template, location, parts);
+        if let Some(watch) = self.watch_mut().filter(|watch| watch.casts.name_address() == template.name_address()) {
+            watch.casts.note_foreign(op);
+        }
+        self.note([Change::Created(op)]);
+        op
+    }
+}
+
+const BEFORE: c_int = 1;
+const AFTER: c_int = 2;
+const START: c_int = 3;
+const END: c_int = 4;
+
+unsafe extern "C" {
+    // Operation::create with the name, properties and attributes of another op, inserted at a place relative to an op or block.
+    fn monopour_shim_create_like(
+        like: mlir_sys::MlirOperation,
+        location: mlir_sys::MlirLocation,
+        num_operands: isize,
+        operands: *const mlir_sys::MlirValue,
+        num_results: isize,
+        results: *const mlir_sys::MlirType,
+        num_successors: isize,
+        successors: *const mlir_sys::MlirBlock,
+        place: c_int,
+        anchor: *mut c_void,
+    ) -> mlir_sys::MlirOperation;
+}
