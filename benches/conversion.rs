@@ -36,16 +36,16 @@ struct Shape {
     /// Adds ops, about as many as are asked for; what they result in. Types of the arguments: `index` twice.
     body: fn(&mut Emit<'_>, usize) -> Value,
     is_structured: bool,
-    /// Largest allowed ratio of our CPU time and that of upstream's mode without rollback: 0.3 where the driver is what costs.
-    /// Elsewhere both pay for MLIR itself: attributes that are uniqued, operands of branches, blocks that move between regions.
+    /// Largest allowed ratio of our CPU time and that of upstream's mode without rollback: 0.3, but where the conversion without a
+    /// driver takes as much: `scf` becomes twice as many ops and blocks, which are made whatever the driver does.
     max_ratio: f64,
 }
 
 const SHAPES: &[Shape] = &[
     Shape { name: "index arithmetic to llvm", body: index_arithmetic, is_structured: false, max_ratio: 0.3 },
-    Shape { name: "mixed arithmetic to llvm", body: mixed_arithmetic, is_structured: false, max_ratio: 0.4 },
-    Shape { name: "branches to llvm", body: branches, is_structured: false, max_ratio: 0.8 },
-    Shape { name: "loops and ifs to cf", body: loops_and_ifs, is_structured: true, max_ratio: 1.2 },
+    Shape { name: "mixed arithmetic to llvm", body: mixed_arithmetic, is_structured: false, max_ratio: 0.3 },
+    Shape { name: "branches to llvm", body: branches, is_structured: false, max_ratio: 0.3 },
+    Shape { name: "loops and ifs to cf", body: loops_and_ifs, is_structured: true, max_ratio: 0.5 },
 ];
 
 /// What is measured, with the option of upstream's pass.
@@ -85,8 +85,10 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
     out.line(
         "CPU seconds of the conversion alone, MiB that it takes at most beyond the module; medians of seven processes, the sides in turn.",
     );
-    out.line("Every op of the first shape changes its type; there the driver is what costs, and the limit is 0.3.");
-    out.line("In the others attributes are uniqued (constants, comparisons, sizes of segments) and blocks move, which costs both alike.");
+    out.line("Limits: 0.3 of upstream's time without rollback, but for loops and ifs.");
+    out.line("\"No driver\" (`--features floor`) is the same conversion written out in C++ over MLIR's own classes: one walk that makes each op, replaces what is used and erases; no patterns, no casts, no lists of ops. It gives the same text.");
+    out.line("That is what MLIR's own data structures cost, and no driver can go below it.");
+    out.line("For loops and ifs it is about 0.3 of upstream's time by itself: a loop with an `if` becomes nine ops and four blocks, and five ops go.");
     out.line("Upstream: `convert-to-llvm` and `convert-scf-to-cf` of LLVM 22.1.8, with and without `allow-pattern-rollback`.");
     out.place_and_date();
     out.line("| shape | ops | ours s | no rollback s | ours / no rollback | no driver s | no driver / no rollback | rollback s | ours / rollback | on a clone s | ours MiB | no rollback MiB | rollback MiB | clone MiB |");

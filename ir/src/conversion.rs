@@ -24,6 +24,7 @@
 
 pub(crate) mod casts;
 mod driver;
+mod handle_map;
 mod kinds;
 mod observe;
 mod options;
@@ -39,10 +40,11 @@ mod type_converter;
 mod worklist;
 
 pub use driver::{convert, convert_bridged, convert_with};
+pub use handle_map::{HandleMap, PointerHasher};
 pub use observe::observe_conversions;
 pub use options::{ConversionOptions, ConversionStats, Mode, PatternEvent};
 pub use pattern::{Adaptor, ConversionPattern, Declined, PatternSet};
-pub use rewriter::{Bridges, ConversionRewriter, HandleMap, PointerHasher};
+pub use rewriter::{Bridges, ConversionRewriter};
 pub use stages::{ConversionAnalysis, Stage, analyze_conversion, convert_in_stages, on_clone};
 pub use target::{ConversionTarget, Legality};
 pub use type_converter::{Materialization, TypeConversion, TypeConverter};

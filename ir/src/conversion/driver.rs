@@ -1,17 +1,20 @@
 //! The driver: visits illegal ops, applies patterns, holds them to their contract.
 
+use super::handle_map::OpMap;
 use super::kinds::Kinds;
 use super::observe;
-use super::plain::{self, OperandFacts};
+use super::plain::OperandFacts;
 use super::report::{self, Application, Failure, Log};
-use super::rewriter::OpMap;
 use super::type_converter::Materialization;
 use super::worklist::{Visit, Worklist};
 use super::{
     Adaptor, Bridges, ConversionOptions, ConversionRewriter, ConversionStats, ConversionTarget, Declined, Legality,
     Mode, PatternEvent, PatternSet, TypeConverter,
 };
-use crate::{Change, Diagnostic, Diagnostics, InsertionPoint, Op, Value, WalkOrder};
+use crate::{Diagnostic, Diagnostics, InsertionPoint, Op, Value, WalkOrder};
+
+mod absorb;
+mod adapt;
 
 /// Longest chain of patterns that lead from one op of the input to another pattern application.
 /// Real lowerings take a handful of steps; a chain this long repeats itself.
@@ -236,66 +239,6 @@ impl<'a, 'o> Driver<'a, 'o> {
         Ok(())
     }
 
-    /// Reads the operands in their new types; why there are none.
-    fn adapt(&mut self, op: Op) -> Result<(), String> {
-        if self.adapt_plainly(op) { Ok(()) } else { self.adapt_slowly(op) }
-    }
-    /// Reads all operands by one call; whether each is one value whose type alone says what it becomes.
-    fn adapt_plainly(&mut self, op: Op) -> bool {
-        self.values.clear();
-        self.ends.clear();
-        if !self.rw.is_plain() {
-            return false;
-        }
-        plain::read_operands(op, &self.rw.state().casts, &mut self.operands);
-        let converter = self.patterns.converter();
-        for operand in &self.operands {
-            let Some((source, source_ty)) = operand.source() else { return false };
-            let value = match converter.map(|converter| converter.convert_by_type(operand.ty)) {
-                None => source,
-                Some(None) => return false,
-                Some(Some(ty)) if ty == operand.ty => operand.value,
-                Some(Some(ty)) if ty == source_ty => source,
-                Some(Some(ty)) => self.rw.cast(operand.value, ty),
-            };
-            self.values.push(value);
-        }
-        true
-    }
-    /// As [`Self::adapt`], where an operand is several values, has no new type, or rules look at values.
-    fn adapt_slowly(&mut self, op: Op) -> Result<(), String> {
-        self.values.clear();
-        self.ends.clear();
-        let mut is_one_to_one = true;
-        for (i, value) in op.operand_list().enumerate() {
-            let before = self.values.len();
-            if let Some(converter) = self.patterns.converter() {
-                let Some(types) = converter.convert_value(value) else {
-                    return Err(format!(
-                        "operand {i} has type {}, which the type converter does not convert",
-                        value.ty()
-                    ));
-                };
-                if let [ty] = types[..] {
-                    self.values.push(self.rw.cast(value, ty));
-                } else {
-                    let cast = self.rw.cast_to_many(value, &types);
-                    self.values.extend(cast);
-                }
-            } else if self.rw.is_bridging() {
-                self.values.push(self.rw.converted(value));
-            } else {
-                self.rw.state().casts.behind(value, &mut self.values);
-            }
-            is_one_to_one &= self.values.len() == before + 1;
-            self.ends.push(self.values.len());
-        }
-        if is_one_to_one {
-            self.ends.clear();
-        }
-        Ok(())
-    }
-
     /// Tries one pattern; why it declined, or `None` when it converted the op.
     fn apply(&mut self, at: Application, op: Op, before: Option<&String>) -> Result<Option<String>, Diagnostics> {
         let pattern = self.patterns.get(at.pattern);
@@ -337,116 +280,6 @@ impl<'a, 'o> Driver<'a, 'o> {
     fn fingerprint(&self) -> Option<String> {
         let root = self.root.filter(|_| self.options.fingerprint)?;
         Some(root.print(&crate::PrintOptions { assume_verified: true, ..Default::default() }))
-    }
-
-    /// After a successful pattern: tidies the casts, then schedules what was created or changed.
-    fn absorb(&mut self, visit: Visit, application: Application) -> Result<(), Diagnostics> {
-        let root = visit.op;
-        self.rw.settle();
-        self.survive(root);
-        let verifies = cfg!(debug_assertions) && !self.rw.is_bridging();
-        let verified = if verifies { verify(&self.survivors) } else { Ok(()) };
-        let from = Visit { origin: self.log.upcoming(), ..visit };
-        let survivors = std::mem::take(&mut self.survivors);
-        for &(op, is_new) in &survivors {
-            // What a new op holds may be new too; what a changed op holds is in the journal itself.
-            if is_new && op.num_regions() > 0 {
-                for nested in op.nested(WalkOrder::Pre) {
-                    self.schedule(nested, from, false);
-                }
-            } else {
-                self.schedule(op, from, is_new);
-                self.open(op, from);
-            }
-        }
-        self.survivors = survivors;
-        if !self.batch.is_empty() {
-            self.log.push(application);
-            self.work.push(&mut self.batch);
-        }
-        self.tell(verified, application)
-    }
-
-    /// `from`: the visit that it follows from.
-    fn schedule(&mut self, op: Op, from: Visit, is_new: bool) {
-        let kind = self.kinds.of(op);
-        if self.kinds.get(kind).is_always_legal() || self.rw.state().casts.is_own(op) {
-            return;
-        }
-        if is_new || op == from.op || !self.work.is_ahead(op) {
-            self.batch.push(Visit { op, ..from });
-        }
-    }
-
-    /// Schedules what an op holds that no longer makes it legal.
-    fn open(&mut self, op: Op, from: Visit) {
-        if self.closed.contains_key(&op) && !self.target.is_recursively_legal(op) {
-            self.closed.remove(&op);
-            for nested in op.nested(WalkOrder::Pre).into_iter().skip(1) {
-                self.schedule(nested, from, false);
-            }
-        }
-    }
-
-    /// Ops that the journal says were created, changed or moved and not erased afterwards, in that order.
-    /// Only these may be read: a handle of an erased op stands for its identity, until a new op takes its address.
-    /// The flag says whether the op is new.
-    fn survive(&mut self, root: Op) {
-        let journal = self.rw.take_journal();
-        if let [Change::Created(new), Change::Erased(old)] = journal[..]
-            && new != old
-        {
-            // One op for another, as most patterns do.
-            self.forget(old, root);
-            self.survivors.clear();
-            self.survivors.push((new, true));
-            self.rw.reuse_journal(journal);
-            return;
-        }
-        // A few ops are found faster without a table. One that was changed before it was inserted may be listed twice then.
-        let mut table = (journal.len() > 16).then(OpMap::<usize>::default);
-        let mut order = std::mem::take(&mut self.order);
-        order.clear();
-        for change in &journal {
-            let op = change.op();
-            let is_new = matches!(change, Change::Created(_));
-            if matches!(change, Change::Erased(_)) {
-                let was_new = match &mut table {
-                    Some(table) => {
-                        table.remove(&op).and_then(|position| order[position].take()).is_some_and(|(_, n)| n)
-                    }
-                    None => strike(&mut order, op),
-                };
-                if !was_new {
-                    self.forget(op, root);
-                }
-                continue;
-            }
-            let is_known = match &mut table {
-                Some(table) => {
-                    let next = order.len();
-                    *table.entry(op).or_insert(next) != next
-                }
-                None => !is_new && order.iter().flatten().any(|(o, _)| *o == op),
-            };
-            if !is_known {
-                order.push(Some((op, is_new)));
-            }
-        }
-        self.survivors.clear();
-        self.survivors.extend(order.iter().flatten());
-        self.order = order;
-        self.rw.reuse_journal(journal);
-    }
-    fn forget(&mut self, op: Op, root: Op) {
-        self.work.forget(op, op == root);
-        if !self.failures.is_empty() {
-            self.failures.remove(&op);
-        }
-        self.closed.remove(&op);
-        if self.root == Some(op) {
-            self.root = None;
-        }
     }
 
     /// Says what is wrong with the IR, if something is; else calls the hook.
@@ -551,26 +384,4 @@ fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> (Vec
         true
     });
     (walk, closed)
-}
-
-/// Takes an op out of a list; whether it was new.
-fn strike(order: &mut [Option<(Op, bool)>], op: Op) -> bool {
-    let mut was_new = false;
-    for entry in order.iter_mut().filter(|entry| entry.is_some_and(|(o, _)| o == op)) {
-        was_new |= entry.take().is_some_and(|(_, is_new)| is_new);
-    }
-    was_new
-}
-
-/// The ops and the users of their results, each without what it holds.
-fn verify(ops: &[(Op, bool)]) -> Result<(), Diagnostics> {
-    for (op, _) in ops {
-        op.verify_shallow()?;
-        for i in 0..op.num_results() {
-            for user in op.result(i).uses() {
-                user.op.verify_shallow()?;
-            }
-        }
-    }
-    Ok(())
 }

@@ -1,41 +1,13 @@
 //! The rewriter of conversion patterns: values may be replaced by values of other types.
 
 use super::casts::Casts;
-use super::plain::{self, Idle, Replaced, Retyped};
 use super::{TypeConverter, signature};
 use crate::rewriter::Watch;
 use crate::{Block, Change, Context, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use smallvec::SmallVec;
 use std::ops::{Deref, DerefMut};
 
-/// Hashes a pointer by one multiplication: the driver looks up every op that it visits.
-#[derive(Clone, Debug, Default)]
-pub struct PointerHasher(u64);
-
-impl Hasher for PointerHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0u8; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-    fn write_u64(&mut self, word: u64) {
-        // Fibonacci hashing; the rotation brings the mixed upper bits to where the table looks.
-        self.0 = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
-    }
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-}
-
-/// A map by handles, for what is looked up for every op. Its order is that of addresses: never let it reach output.
-pub type HandleMap<K, V> = HashMap<K, V, BuildHasherDefault<PointerHasher>>;
-pub(super) type OpMap<V> = HandleMap<Op, V>;
+mod plainly;
 
 /// Names of the ops that stand between a value's old and new type where the driver's casts are not wanted.
 ///
@@ -133,22 +105,6 @@ impl ConversionRewriter {
         }
         self.make_cast(source, ty)
     }
-    /// A new cast, right behind the definition of what it casts; its result.
-    fn make_cast(&mut self, source: Value, ty: Type) -> Value {
-        let op = self.state_mut().casts.take_spare();
-        let (result, definition) = plain::place_cast(op, source, ty);
-        self.state_mut().casts.note_made(op, source, ty);
-        // What was to come right behind the definition comes behind the cast.
-        let is_behind = match self.rewriter.point() {
-            Some(InsertionPoint::After(at)) => at.raw.ptr == definition.op.ptr,
-            Some(InsertionPoint::Start(at)) => at.raw.ptr == definition.block.ptr,
-            _ => false,
-        };
-        if is_behind {
-            self.rewriter.set_point(InsertionPoint::After(op));
-        }
-        result
-    }
 
     /// One value as values of these types: what it was cast from where that fits, else casts.
     pub fn cast_to_many(&mut self, value: Value, types: &[Type]) -> Vec<Value> {
@@ -192,30 +148,6 @@ impl ConversionRewriter {
             self.replace_all_uses(op.result(i), *new);
         }
         self.rewriter.erase(op);
-    }
-
-    /// Replaces an op's results where no cast but one to the old type is concerned; whether it did.
-    fn replace_plainly(&mut self, op: Op, values: &[Value]) -> bool {
-        if !self.is_plain() {
-            return false;
-        }
-        match plain::replace(op, values, self.casts()) {
-            Replaced::No => return false,
-            Replaced::All => {}
-            Replaced::NeedsCast => {
-                let (old, new) = (op.result(0), values[0]);
-                let ty = old.ty();
-                let known = self.casts().find(new, ty).map(|cast| cast.result(0));
-                let stand_in = known.unwrap_or_else(|| self.make_cast(new, ty));
-                c!(mlirValueReplaceAllUsesOfWith(old.raw, stand_in.raw));
-            }
-        }
-        self.state_mut().redirections += 1;
-        true
-    }
-    /// Whether all casts are the driver's, of one value to one type.
-    pub(super) fn is_plain(&self) -> bool {
-        self.bridges.is_none() && self.casts().is_plain()
     }
 
     /// As [`Self::replace_op`], with any number of values for each result.
@@ -293,6 +225,11 @@ impl ConversionRewriter {
                 self.rejoin(cast, old, new);
                 continue;
             }
+            if cast.num_results() == 1 {
+                let again = self.cast(new, cast.result(0).ty());
+                self.replace_cast(cast, &[again]);
+                continue;
+            }
             let types: Vec<Type> = cast.results().iter().map(|r| r.ty()).collect();
             let again = self.cast_to_many(new, &types);
             self.replace_cast(cast, &again);
@@ -327,21 +264,29 @@ impl ConversionRewriter {
         }
     }
     pub(super) fn replace_cast(&mut self, cast: Op, values: &[Value]) {
-        for (result, value) in cast.results().into_iter().zip(values) {
-            if self.casts().are_all_one_to_one() {
-                self.rewriter.redirect_uses(result, *value);
-            } else {
-                // It may be cast again, or joined.
-                self.replace_all_uses(result, *value);
+        if let [value] = values
+            && self.casts().are_all_one_to_one()
+        {
+            let result = cast.result(0);
+            c!(mlirValueReplaceAllUsesOfWith(result.raw, value.raw));
+            self.state_mut().redirections += 1;
+            self.state_mut().casts.note_replaced(result, *value);
+            if self.retire_plainly(cast) != Some(true) {
+                self.rewriter.retire_cast(cast);
             }
+            return;
+        }
+        for (result, value) in cast.results().into_iter().zip(values) {
+            // It may be cast again, or joined.
+            self.replace_all_uses(result, *value);
             self.state_mut().casts.note_replaced(result, *value);
         }
         self.rewriter.retire_cast(cast);
     }
 
     /// The driver's casts of a value.
-    fn cast_users(&self, value: Value) -> Vec<Op> {
-        let mut out = Vec::new();
+    fn cast_users(&self, value: Value) -> SmallVec<[Op; 4]> {
+        let mut out = SmallVec::new();
         if self.casts().live() == 0 {
             return out;
         }
@@ -448,26 +393,6 @@ impl ConversionRewriter {
         }
     }
 
-    /// Retypes a value that no cast reads, where nothing is to be inserted right behind its definition; whether it did.
-    fn retype_plainly(&mut self, value: Value, ty: Type) -> bool {
-        if !self.is_plain() || !matches!(self.rewriter.point(), None | Some(InsertionPoint::Before(_))) {
-            return false;
-        }
-        let old_ty = value.ty();
-        let cast = self.state_mut().casts.take_spare();
-        let retyped = plain::retype(value, ty, cast, self.casts());
-        if retyped == Retyped::Cast {
-            self.state_mut().casts.note_made(cast, value, old_ty);
-        } else {
-            self.state_mut().casts.put_spare(cast);
-        }
-        if retyped != Retyped::No {
-            let owner = value.defining_op().or_else(|| value.as_block_arg().and_then(|(block, _)| block.parent_op()));
-            owner.into_iter().for_each(|op| self.rewriter.note_modified(op));
-        }
-        retyped != Retyped::No
-    }
-
     /// After a pattern: drops the casts that ended unused.
     pub(super) fn settle(&mut self) {
         if self.casts().is_settled() {
@@ -491,15 +416,8 @@ impl ConversionRewriter {
             }
             let is_plain = self.is_plain();
             for op in released.drain(..) {
-                if is_plain && !self.rewriter.is_point_at(op) {
-                    match plain::retire_idle(op, self.casts()) {
-                        Idle::No => continue,
-                        Idle::Retired(retired) => {
-                            self.state_mut().casts.note_retired(op, retired);
-                            continue;
-                        }
-                        Idle::Perhaps => {}
-                    }
+                if is_plain && self.retire_plainly(op).is_some() {
+                    continue;
                 }
                 let is_idle = op.block().is_some()
                     && self.casts().is_own(op)

@@ -4,7 +4,7 @@
 //! touches an op that is not its own. A slot of the walk is emptied when its op is erased, so that a later op at the same address
 //! is never taken for it.
 
-use super::rewriter::OpMap;
+use super::handle_map::OpMap;
 use crate::Op;
 use std::collections::HashMap;
 
@@ -129,14 +129,16 @@ impl Worklist {
         }
     }
     /// Where the walk has yet to come by the op. Patterns touch what is near, often in the order of the walk (a region that gets
-    /// another op around it), so it is looked for right behind the last one found, and then near the visit that runs.
+    /// another op around it), so it is looked for right behind the visit that runs, right behind the last one found, and then a little further.
     fn position(&mut self, op: Op) -> Option<usize> {
         if self.positions.is_none() {
             let behind = |start: usize, count: usize| {
                 let ahead = self.walk.get(start..).unwrap_or_default();
                 ahead.iter().take(count).position(|o| *o == Some(op)).map(|distance| start + distance)
             };
-            let found = behind(self.hint.max(self.next), VERY_NEAR).or_else(|| behind(self.next, NEAR));
+            let (at_visit, at_hint) = (self.next, self.hint.max(self.next));
+            let found =
+                behind(at_visit, VERY_NEAR).or_else(|| behind(at_hint, VERY_NEAR)).or_else(|| behind(at_visit, NEAR));
             if let Some(position) = found {
                 self.hint = position + 1;
                 return Some(position);

@@ -1,0 +1,135 @@
+//! Erasing ops, and what a conversion pattern may not erase.
+
+use super::Rewriter;
+use crate::conversion::plain;
+use crate::{Block, Change, InsertionPoint, Op};
+
+impl Rewriter {
+    /// Erases an op (and what it contains). Its results must be unused.
+    ///
+    /// A conversion pattern that erases an op which is neither its own nor of its own making, or is still used, breaks its
+    /// contract: nothing is erased then, and the driver says so (I0012).
+    pub fn erase(&mut self, op: Op) {
+        if self.erase_plainly(op) {
+            return;
+        }
+        if self.watch.is_some() && !self.may_erase(op) {
+            return;
+        }
+        debug_assert!((0..op.num_results()).all(|i| op.result(i).is_unused()), "erased op {} is unused", op.name());
+        if op.num_regions() == 0 {
+            self.let_go(op);
+        } else {
+            let mut inner = Vec::new();
+            op.walk(crate::WalkOrder::Post, |o| inner.push(o));
+            for o in inner {
+                match self.watch.as_mut().filter(|watch| watch.casts.is_own(o)) {
+                    // Its users go right after it.
+                    Some(watch) => watch.casts.retire(o),
+                    None => self.let_go(o),
+                }
+            }
+        }
+        self.step_over(op);
+        c!(mlirOperationDestroy(op.raw));
+    }
+    /// Erases by one call what most patterns erase; whether it did.
+    fn erase_plainly(&mut self, op: Op) -> bool {
+        let Some(watch) = self.watch.as_mut().filter(|watch| watch.casts.is_plain()) else { return false };
+        let erased = watch.root.and_then(|root| plain::erase(op, root, &mut watch.casts));
+        let Some(around) = erased else { return false };
+        if self.is_point_at(op) {
+            // What is created next comes where the op was.
+            let next = Op::non_null(around.op).map(InsertionPoint::Before);
+            self.set_point(next.unwrap_or(InsertionPoint::End(Block { raw: around.block })));
+        }
+        self.journal.push(Change::Erased(op));
+        true
+    }
+    fn let_go(&mut self, op: Op) {
+        if let Some(watch) = &mut self.watch {
+            watch.casts.forget_foreign(op);
+            for value in op.operand_list() {
+                watch.casts.release(value);
+            }
+        }
+        self.journal.push(Change::Erased(op));
+    }
+    /// Whether the running pattern may erase the op; else notes why not. Casts of the driver's are taken out here.
+    fn may_erase(&mut self, op: Op) -> bool {
+        let Some(watch) = self.watch.as_deref_mut() else { return true };
+        if watch.casts.is_own(op) {
+            // What uses it keeps it; else it goes after the pattern.
+            op.results().first().into_iter().for_each(|result| watch.casts.release(*result));
+            return false;
+        }
+        for result in op.result_list() {
+            if result.is_unused() {
+                continue;
+            }
+            for user in result.uses() {
+                if watch.casts.is_own(user.op) && user.op.results().iter().all(|r| r.is_unused()) {
+                    // One that joins values may use this one twice.
+                    if user.op.block().is_some() {
+                        watch.casts.retire(user.op);
+                    }
+                    continue;
+                }
+                watch.violations.push(format!("erases '{}', which '{}' still uses", op.name(), user.op.name()));
+                return false;
+            }
+        }
+        if watch.top == op {
+            watch.violations.push(format!("erases '{}', which hangs in no block and is its owner's", op.name()));
+            return false;
+        }
+        if watch.root == Some(op) {
+            return true;
+        }
+        let Some(root) = watch.root else { return true };
+        let is_own = |op: Op| {
+            op == root
+                || self.journal.iter().rev().any(|change| *change == Change::Created(op))
+                || op.block().is_some_and(|block| watch.adopted.contains(&block))
+        };
+        let mut around = Some(op);
+        while let Some(at) = around {
+            if is_own(at) {
+                return true;
+            }
+            // What hangs in no block is nobody else's.
+            if at.block().is_none() && at != watch.top {
+                return true;
+            }
+            around = at.parent();
+            if around.is_none() && at.block().is_some() {
+                return true;
+            }
+        }
+        let text = format!("erases '{}', which it neither matched nor made", op.name());
+        watch.violations.push(text);
+        false
+    }
+    /// Where the insertion point is at an op that is about to go, or in it: what is created next comes where the op was.
+    pub(super) fn step_over(&mut self, op: Op) {
+        // The point of another rewriter than the driver's may be at an op that is long gone.
+        let may_be_inside = self.watch.is_some() && op.num_regions() > 0;
+        let is_at = match self.point() {
+            Some(InsertionPoint::After(at) | InsertionPoint::Before(at)) => {
+                at == op || (may_be_inside && at.is_inside(op))
+            }
+            Some(InsertionPoint::Start(block) | InsertionPoint::End(block)) => {
+                may_be_inside && block.parent_op().is_some_and(|at| at.is_inside(op))
+            }
+            None => false,
+        };
+        if !is_at {
+            return;
+        }
+        match (op.next(), op.block()) {
+            (Some(next), _) => self.set_point(InsertionPoint::Before(next)),
+            (None, Some(block)) => self.set_point(InsertionPoint::End(block)),
+            (None, None) => self.builder = None,
+        }
+    }
+}
