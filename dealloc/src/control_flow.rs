@@ -26,7 +26,8 @@ pub fn in_dominance_order(region: Region) -> Vec<Block> {
 /// The branches that lead back to a block that leads to them, each with the number of the successor.
 pub fn back_edges(region: Region) -> Vec<(Op, usize)> {
     let blocks = region.blocks();
-    if blocks.len() < 2 && !blocks.first().is_some_and(|b| !b.successors().is_empty()) {
+    // One block may still be a loop of its own.
+    if blocks.len() < 2 && blocks.first().is_none_or(|b| b.successors().is_empty()) {
         return vec![];
     }
     let mut search = Search::default();
@@ -44,6 +45,8 @@ struct Search {
     /// Blocks in the order in which they were left, by the block from which they were found.
     trees: Vec<Vec<Block>>,
     back_edges: Vec<(Op, usize)>,
+    /// Edges that were looked at.
+    steps: u64,
 }
 
 impl Search {
@@ -63,6 +66,7 @@ impl Search {
                 continue;
             };
             *next += 1;
+            self.steps += 1;
             match self.open.get(&successor) {
                 None => {
                     self.open.insert(successor, true);
@@ -84,6 +88,8 @@ pub struct Liveness {
     values: Vec<Value>,
     numbers: HashMap<Value, usize>,
     live_in: HashMap<Block, Vec<usize>>,
+    /// Blocks that were looked at, once for each memref that is looked for in them.
+    pub(crate) steps: u64,
 }
 
 impl Liveness {
@@ -96,7 +102,7 @@ impl Liveness {
         }
         let mut live_in = found.live_in;
         live_in.values_mut().for_each(|numbers| numbers.sort_by_key(|n| found.order[*n]));
-        Self { values: found.values, numbers: found.numbers, live_in }
+        Self { values: found.values, numbers: found.numbers, live_in, steps: found.steps }
     }
     /// The memrefs that live on into a block of a region with several: arguments of blocks first, then results, in the order of the text.
     pub fn live_in(&self, block: Block) -> Vec<Value> {
@@ -123,6 +129,7 @@ struct Collect {
     several: HashSet<Block>,
     live_in: HashMap<Block, Vec<usize>>,
     seen: HashSet<(usize, Block)>,
+    steps: u64,
 }
 
 impl Default for Collect {
@@ -136,6 +143,7 @@ impl Default for Collect {
             several: HashSet::new(),
             live_in: HashMap::new(),
             seen: HashSet::new(),
+            steps: 0,
         }
     }
 }
@@ -189,11 +197,45 @@ impl Collect {
     fn flow_up(&mut self, number: usize, used_in: Block, defined_in: Option<Block>) {
         let mut work = vec![used_in];
         while let Some(block) = work.pop() {
+            self.steps += 1;
             if Some(block) == defined_in || !self.seen.insert((number, block)) {
                 continue;
             }
             self.live_in.entry(block).or_default().push(number);
             work.extend(self.predecessors.get(&block).into_iter().flatten());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use monopour_ir::{Context, Module};
+
+    /// Upstream follows every path: two to the power of the number of diamonds.
+    #[test]
+    fn each_edge_of_diamonds_is_looked_at_once() {
+        for (diamonds, has_loop) in [(1, false), (200, false), (200, true)] {
+            let mut text = "func.func @f(%c: i1) {\ncf.br ^b0\n".to_owned();
+            for i in 0..diamonds {
+                let next = i + 1;
+                text += &format!("^b{i}: cf.cond_br %c, ^l{i}, ^r{i}\n^l{i}: cf.br ^b{next}\n^r{i}: cf.br ^b{next}\n");
+            }
+            text += &format!("^b{diamonds}: ");
+            text += if has_loop { "cf.cond_br %c, ^b7, ^end\n^end: return }" } else { "return }" };
+            let cx = Context::new();
+            let module = Module::parse(cx, text.as_bytes(), "diamonds.mlir").expect("parses");
+            let region = module.op().find_all("func.func")[0].region(0);
+            let mut search = Search::default();
+            search.run(region.entry().expect("has blocks"));
+            assert_eq!(search.steps, 1 + 4 * diamonds + if has_loop { 2 } else { 0 });
+            assert_eq!(back_edges(region).len(), usize::from(has_loop));
+            let order = in_dominance_order(region);
+            assert_eq!(order.len(), region.blocks().len());
+            let position = |block: &Block| order.iter().position(|b| b == block).expect("each block is there");
+            let edges = order.iter().flat_map(|b| b.successors().into_iter().map(move |s| (*b, s)));
+            let backwards = edges.filter(|(from, to)| position(to) <= position(from)).count();
+            assert_eq!(backwards, usize::from(has_loop));
         }
     }
 }

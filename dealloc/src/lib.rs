@@ -48,6 +48,8 @@ pub struct Stats {
     pub clones: u32,
     /// Memrefs that got an owner, once per block that sees them (upstream's form only).
     pub memrefs: u32,
+    /// Memrefs looked at, once for each block and each dealloc: what the time is in proportion to (upstream's form only).
+    pub steps: u64,
     /// Why each copy is there (D0201).
     pub remarks: Diagnostics,
     /// Bytes that each remark's copy moves; none if known at run time only.

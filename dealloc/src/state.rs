@@ -59,8 +59,9 @@ impl std::fmt::Debug for State<'_> {
 
 impl<'a> State<'a> {
     pub(crate) fn new(function: Op, options: &'a Options, callees: &'a Callees, stats: &'a mut Stats) -> Self {
-        let rw = Rewriter::new(function.context());
-        Self { rw, options, callees, stats, liveness: Liveness::of(function), scopes: HashMap::new() }
+        let (rw, liveness) = (Rewriter::new(function.context()), Liveness::of(function));
+        stats.steps += liveness.steps;
+        Self { rw, options, callees, stats, liveness, scopes: HashMap::new() }
     }
     /// The options of the pass.
     pub fn options(&self) -> &Options {
@@ -105,6 +106,7 @@ impl<'a> State<'a> {
     }
     /// Says who owns a memref, as a block sees it.
     pub fn set(&mut self, value: Value, block: Block, ownership: Ownership) {
+        self.stats.steps += 1;
         if self.scopes.entry(block).or_default().ownership.insert(value, ownership).is_none() {
             self.stats.memrefs += 1;
         }
@@ -175,6 +177,7 @@ impl<'a> State<'a> {
         let Some(block) = terminator.block() else { return Ok(Freeable::default()) };
         let mut found = Freeable::default();
         for value in self.scopes.entry(block).or_default().candidates.clone() {
+            self.stats.steps += 1;
             let Some(indicator) = self.ownership(value, block).indicator() else { return Err(unowned(value).into()) };
             found.bases.push(self.base(terminator, value)?);
             found.conditions.push(indicator);

@@ -1,5 +1,6 @@
 //! The function that upstream's form calls to compare pointers: one for each module that needs it.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type};
@@ -34,9 +35,8 @@ impl Helpers {
         for op in general {
             // A pass that runs on a function may not add another one beside it.
             let Some(module) = module_of(op).filter(|module| module.is_inside(root)) else { return Err(no_place(op)) };
-            if !helpers.by_module.contains_key(&module) {
-                let name = build(module)?;
-                helpers.by_module.insert(module, name);
+            if let Entry::Vacant(empty) = helpers.by_module.entry(module) {
+                empty.insert(build(module)?);
             }
         }
         Ok(helpers)

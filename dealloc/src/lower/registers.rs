@@ -39,9 +39,11 @@ pub(super) fn lower(op: Op, parts: &Dealloc, rw: &mut Rewriter) -> Result<Vec<Va
             *result = binary("arith.ori", loc, *result, owns, rw)?;
             is_kept = binary("arith.ori", loc, is_kept, same, rw)?;
         }
-        for earlier in &pointers[..i] {
+        // An owner that comes after an alias without ownership frees the memory still.
+        for (earlier, owns) in pointers[..i].iter().zip(&parts.conditions) {
             let same = compare(EQUAL, loc, *pointer, *earlier, rw)?;
-            is_kept = binary("arith.ori", loc, is_kept, same, rw)?;
+            let frees = binary("arith.andi", loc, same, *owns, rw)?;
+            is_kept = binary("arith.ori", loc, is_kept, frees, rw)?;
         }
         let goes = binary("arith.xori", loc, is_kept, always, rw)?;
         frees.push(binary("arith.andi", loc, goes, condition, rw)?);

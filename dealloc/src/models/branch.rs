@@ -94,7 +94,7 @@ fn condition(op: Op, successor: usize, earlier: &[Value], state: &mut State<'_>)
     if op.is("cf.cond_br") {
         return if successor == 0 { Ok(op.operand(0)) } else { not(op, op.operand(0), state) };
     }
-    let cases = op.attr("case_values").map_or(vec![], |a| integers(a));
+    let cases = op.attr("case_values").map_or(vec![], integers);
     let flag = op.operand(0);
     // The default comes first: none of the cases.
     if let Some(case) = successor.checked_sub(1).and_then(|i| cases.get(i)) {

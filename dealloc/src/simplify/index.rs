@@ -1,5 +1,6 @@
 //! Which memrefs of a list another one may be: answered by counts per place, not by comparing each with each.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use monopour_ir::{Block, Value};
@@ -24,6 +25,8 @@ pub(super) struct Index {
     arguments_of: HashMap<(u32, Block), usize>,
     /// Members that are an allocation themselves, and its block.
     allocated: HashMap<u32, (usize, Block)>,
+    /// Blocks, places and members that were looked at.
+    pub(super) steps: Cell<u64>,
 }
 
 impl Index {
@@ -64,17 +67,25 @@ impl Index {
         index
     }
 
+    fn count(&self, steps: usize) {
+        self.steps.set(self.steps.get() + steps as u64);
+    }
+
     /// Whether a memref may be one of the list. `is_member`: it is in the list itself, and does not count.
     ///
     /// Differ for sure: allocations and what comes from other allocations or from arguments of functions only; and what is
     /// allocated in a block and arguments of a block around it, which were there before.
     pub(super) fn may_hold(&self, origin: &Origin, is_member: bool) -> bool {
         let own = usize::from(is_member);
+        self.count(1);
         if origin.kind == Kind::Unknown {
             let distinct = origin.argument_of.map_or(0, |block| self.inside.get(&block).copied().unwrap_or(0));
             return self.members - own > distinct;
         }
-        let earlier = |count: &dyn Fn(Block) -> usize| origin.allocated_in.map_or(0, |b| around(b).map(count).sum());
+        let earlier = |count: &dyn Fn(Block) -> usize| {
+            let blocks = origin.allocated_in.into_iter().flat_map(around).inspect(|_| self.count(1));
+            blocks.map(count).sum::<usize>()
+        };
         let distinct = earlier(&|block| self.unknown_arguments.get(&block).copied().unwrap_or(0));
         if self.unknown > distinct {
             return true;
@@ -83,6 +94,7 @@ impl Index {
             return true;
         }
         origin.places.iter().any(|place| {
+            self.count(1);
             let all = self.by_place.get(place).map_or(0, Vec::len);
             let mut distinct = earlier(&|block| self.arguments_of.get(&(*place, block)).copied().unwrap_or(0));
             if let Some(block) = origin.argument_of {
@@ -143,6 +155,7 @@ impl Index {
                 if origin.kind == Kind::AllocationsOrArguments { &self.argument_members } else { &[] };
             by_place.chain(&self.unknown_members).chain(arguments).copied().collect()
         };
+        self.count(1 + found.len());
         found.sort_unstable();
         found.dedup();
         found.retain(|i| !are_distinct(origin, &list[*i]) && !are_distinct(&list[*i], origin));

@@ -14,7 +14,7 @@ use monopour_ir::interfaces::{EffectKind, memory_effects};
 use monopour_ir::{Block, Op, Value, WalkOrder};
 
 /// More than that makes sets that are copied from value to value, and nobody was found to need them.
-const MAX_ORIGINS: usize = 256;
+const MAX_ORIGINS: usize = 64;
 
 /// What is known of the places that a memref may come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +58,8 @@ pub(super) struct Origins {
     /// By value, once it is known.
     places: Vec<Option<(Kind, Rc<[u32]>)>>,
     allocated: HashMap<Value, bool>,
+    /// What was looked at, by queries too.
+    pub(super) steps: u64,
 }
 
 impl Origins {
@@ -75,6 +77,7 @@ impl Origins {
         while let Some(source) = root.defining_op().and_then(viewed) {
             root = source;
         }
+        self.steps += 1;
         let known = self.numbers.get(&root).and_then(|n| self.places[*n as usize].clone());
         let (kind, places) = known.unwrap_or((Kind::Unknown, Rc::from([])));
         let allocated_in = if self.is_allocated(root) { root.block() } else { None };
@@ -193,6 +196,7 @@ impl Origins {
     }
 
     fn finish(&mut self, component: &[usize]) {
+        self.steps += component.iter().map(|member| 1 + self.sources[*member].len() as u64).sum::<u64>();
         let mut own: Vec<u32> = Vec::new();
         let mut kind = Kind::Allocations;
         let mut shared: Option<Rc<[u32]>> = None;
@@ -211,6 +215,7 @@ impl Origins {
                 }
             }
         }
+        self.steps += own.len() as u64;
         // One source and nothing new: the set is the same.
         let places = match shared {
             Some(places) if sets == 1 && own.len() == places.len() => places,

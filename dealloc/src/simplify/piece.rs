@@ -155,6 +155,7 @@ impl Work<'_> {
         }
         let index = Index::of(&self.origins_of(piece.memrefs.iter().map(|(memref, _)| *memref)));
         piece.retained.retain(|(value, _)| index.may_hold(&self.origins.get(*value), false));
+        self.origins.steps += index.steps.get();
     }
 
     /// Takes out the memrefs that may be none of the others, each with what it may be of the retained ones.
@@ -181,6 +182,7 @@ impl Work<'_> {
             }
         }
         piece.memrefs = rest;
+        self.origins.steps += index.steps.get() + of_retained.steps.get();
         apart
     }
 

@@ -3,8 +3,10 @@
 mod around;
 mod errors;
 mod execute;
+mod growth;
 mod lifetimes;
 mod random_blocks;
+mod stages;
 mod support;
 mod text;
 mod upstream;

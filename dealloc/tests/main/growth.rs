@@ -1,0 +1,80 @@
+//! How much is looked at, by counting: near-linear in blocks and allocations, whatever the machine.
+
+use monopour_dealloc::run_ownership;
+use monopour_dealloc::simplify::simplify;
+use std::fmt::Write;
+
+use crate::support::{UPSTREAM, parse};
+
+/// Steps of owners and of simplification.
+fn steps(text: &str) -> (u64, u64) {
+    let module = parse(text);
+    let owners = run_ownership(module.op(), &UPSTREAM).expect("owners");
+    let simplified = simplify(module.op()).expect("simplifies");
+    (owners.steps, simplified.steps)
+}
+
+/// Twice the size may take that many times the steps.
+const MAX_GROWTH: f64 = 2.4;
+
+fn grows_slowly(name: &str, size: usize, program: impl Fn(usize) -> String) {
+    let (small, large) = (steps(&program(size)), steps(&program(2 * size)));
+    for (part, small, large) in [("owners", small.0, large.0), ("simplification", small.1, large.1)] {
+        assert!(small > size as u64, "{name}: {part} of {size} counts {small}");
+        let growth = large as f64 / small as f64;
+        assert!(growth <= MAX_GROWTH, "{name}: {part} from {small} to {large}, that is {growth:.2} times as much");
+    }
+}
+
+/// Upstream compares each allocation with each other one: 5.3 s for 5,000.
+#[test]
+fn allocations_in_one_block() {
+    grows_slowly("allocations", 2500, |count| {
+        let mut text = "func.func @f(%x: f32) {\n".to_owned();
+        for i in 0..count {
+            _ = writeln!(text, "%a{i} = memref.alloc() : memref<4xf32>");
+            _ = writeln!(text, "linalg.fill ins(%x : f32) outs(%a{i} : memref<4xf32>)");
+        }
+        text + "return }"
+    });
+}
+
+/// Upstream follows each path: 6 s for 26 diamonds.
+#[test]
+fn diamonds() {
+    grows_slowly("diamonds", 300, |count| {
+        let mut text = "func.func @f(%c: i1, %x: f32, %m: memref<4xf32>) {\ncf.br ^b0(%m : memref<4xf32>)\n".to_owned();
+        for i in 0..count {
+            let next = i + 1;
+            _ = writeln!(text, "^b{i}(%m{i}: memref<4xf32>):\n%a{i} = memref.alloc() : memref<4xf32>");
+            _ = writeln!(text, "linalg.fill ins(%x : f32) outs(%a{i} : memref<4xf32>)");
+            _ = writeln!(text, "cf.cond_br %c, ^l{i}, ^r{i}");
+            _ = writeln!(text, "^l{i}: cf.br ^b{next}(%a{i} : memref<4xf32>)");
+            _ = writeln!(text, "^r{i}: cf.br ^b{next}(%m{i} : memref<4xf32>)");
+        }
+        _ = writeln!(text, "^b{count}(%e: memref<4xf32>):");
+        text + "linalg.fill ins(%x : f32) outs(%e : memref<4xf32>)\nreturn }"
+    });
+}
+
+/// Loops that yield what they got or something new, one after the other.
+#[test]
+fn loops() {
+    grows_slowly("loops", 300, |count| {
+        let mut text = "func.func @f(%c: i1, %x: f32, %n: index, %m0: memref<4xf32>) {\n".to_owned();
+        for i in 0..count {
+            let next = i + 1;
+            _ = writeln!(
+                text,
+                "%m{next} = scf.for %i{i} = %n to %n step %n iter_args(%k{i} = %m{i}) -> memref<4xf32> {{"
+            );
+            _ = writeln!(
+                text,
+                "%a{i} = memref.alloc() : memref<4xf32>\nmemref.copy %k{i}, %a{i} : memref<4xf32> to memref<4xf32>"
+            );
+            _ = writeln!(text, "scf.yield %a{i} : memref<4xf32>\n}}");
+        }
+        _ = writeln!(text, "linalg.fill ins(%x : f32) outs(%m{count} : memref<4xf32>)");
+        text + "return }"
+    });
+}
