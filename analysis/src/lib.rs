@@ -10,6 +10,7 @@
 //! * [`one_shot`]: which operands are updated in place, and why the others are not.
 //! * [`checker`]: an independent judge of such decisions.
 //! * [`ownership`]: where each allocation of a function on memrefs is freed.
+//! * [`lifetimes`]: the same in any control-flow graph.
 //! * [`liveness`] and [`plan`]: offsets of short-lived buffers in one arena.
 //! * [`calls`]: what a caller has to know about a decided function.
 //! * [`explain`]: sentences from reasons; [`text`]: facts and decisions as text.
@@ -32,6 +33,7 @@ pub mod facts;
 mod forest;
 pub mod index;
 mod intervals;
+pub mod lifetimes;
 pub mod liveness;
 mod makers;
 mod nesting;

@@ -383,6 +383,12 @@ impl Rewriter {
         plain::inline_region(region, before);
         self.note_signature(before);
     }
+    /// Lets a branch go to another block, which takes the same arguments.
+    pub fn set_successor(&mut self, branch: Op, index: usize, block: Block) {
+        assert!(index < branch.successors().len(), "successor {index} of {} exists", branch.name());
+        c!(mlirOperationSetSuccessor(branch.raw, index as isize, block.raw));
+        self.journal.push(Change::Modified(branch));
+    }
     /// Appends a new block with arguments of these types before another.
     pub fn create_block_before(&mut self, before: Block, args: &[(Type, crate::Location)]) -> Block {
         let block = Block::new(args);

@@ -1,0 +1,313 @@
+//! What happens in a block: memrefs are made, handed over, and freed where nothing uses them any more.
+
+use std::collections::BTreeSet;
+
+use super::facts::{Edge, Flow, Kind, Set};
+use super::solve::{Passed, Solver};
+use super::state::State;
+use super::{Action, Own, Place, Take, Version};
+use crate::index::{BlockId, OpId, RegionId, ValueId};
+
+impl Solver<'_> {
+    pub(super) fn block(&mut self, block: BlockId) {
+        let mut state = self.beginning(block);
+        let held: Vec<ValueId> = state.held.keys().copied().collect();
+        self.release(Place::Start(block), block, -1, &held, &mut state);
+        let ops = self.order.ops_of.of(block).to_vec();
+        let Some((last, others)) = ops.split_last() else { return };
+        for op in others {
+            self.op(block, *op, &mut state);
+        }
+        self.terminator(block, *last, state);
+    }
+
+    fn op(&mut self, block: BlockId, op: OpId, state: &mut State) {
+        self.consume(op, state);
+        let mut ended: BTreeSet<ValueId> = self.order.ends[op].iter().copied().collect();
+        if !self.order.regions_of.of(op).is_empty() {
+            self.enter(block, op, state);
+            let after = self.through(op);
+            for (value, own) in after.held {
+                state.set(value, own);
+                ended.insert(value);
+            }
+            state.pairs.extend(&after.pairs);
+        }
+        for number in self.results_of(op) {
+            match self.facts.memrefs[number].kind {
+                Kind::Fresh => state.set(number, Own::Yes),
+                Kind::Given => {
+                    let version = self.beside(number);
+                    state.set(number, Own::Indicator(version));
+                }
+                Kind::Foreign | Kind::Alias | Kind::Passed => {}
+            }
+            for source in self.sources_of(number) {
+                if self.may_be_freed(source) {
+                    state.pairs.alias(number, source);
+                }
+            }
+            ended.insert(number);
+        }
+        let near: Vec<ValueId> = ended.iter().flat_map(|v| state.pairs.of(*v)).collect();
+        ended.extend(near);
+        let position = i64::from(self.order.positions[op]);
+        self.release(Place::After(op), block, position, &ended.into_iter().collect::<Vec<_>>(), state);
+    }
+
+    /// Whether the memory can be that of something which a function frees.
+    fn may_be_freed(&self, value: ValueId) -> bool {
+        self.facts.memrefs[value].kind != Kind::Foreign
+    }
+
+    /// Whether a memref of the region can get to hold the memory that another one holds.
+    fn may_hold(&self, region: RegionId, value: ValueId) -> bool {
+        self.facts.region_of(value) == region && self.may_be_freed(value)
+    }
+
+    /// Frees what nothing uses behind a point. What may be the same memory as something used waits for it.
+    fn release(&mut self, place: Place, block: BlockId, position: i64, values: &[ValueId], state: &mut State) {
+        let region = self.facts.blocks[block];
+        let is_live = |this: &Self, v: ValueId| this.order.is_live_after(block, position, v);
+        for value in values.iter().copied() {
+            if is_live(self, value) || self.facts.region_of(value) != region {
+                continue;
+            }
+            let own = state.own(value);
+            if own == Own::No {
+                state.pairs.remove(value);
+                continue;
+            }
+            let waits = state
+                .pairs
+                .of(value)
+                .any(|other| self.may_hold(region, other) && state.own(other) != Own::Yes && is_live(self, other));
+            if !waits {
+                state.set(value, Own::No);
+                state.pairs.remove(value);
+                self.act(place, Action::Release { value, own, to: vec![] });
+            }
+        }
+    }
+
+    /// What the program frees is not held any more.
+    fn consume(&mut self, op: OpId, state: &mut State) {
+        let region = self.facts.region_of_op(op);
+        for freed in self.freed_by(op) {
+            let was = state.own(freed);
+            state.set(freed, Own::No);
+            let others: Vec<ValueId> = state.pairs.of(freed).collect();
+            for (value, number) in others.into_iter().zip(0_u32..) {
+                let had = state.own(value);
+                // Two holders are never the same memory.
+                let is_other = was == Own::Yes;
+                if had == Own::No || is_other || !self.may_hold(region, value) {
+                    continue;
+                }
+                let makes = self.version(Version::Made(Place::Before(op), value, number));
+                state.set(value, Own::Indicator(makes));
+                self.act(Place::Before(op), Action::Consume { freed, taken: Take { value, had, makes } });
+            }
+        }
+    }
+
+    /// Passes memrefs into the regions of an operation.
+    fn enter(&mut self, block: BlockId, op: OpId, state: &mut State) {
+        let (Some(flow), Some(number)) = (self.flow(op), self.flow_at[op]) else { return };
+        let (region, position) = (self.facts.blocks[block], i64::from(self.order.positions[op]));
+        let mut own = Vec::new();
+        for (slot, source) in flow.sources.iter().enumerate() {
+            let is_first = !flow.sources[..slot].contains(source);
+            let outside = |this: &Self, v: ValueId| {
+                this.order.is_live_after(block, position, v) || this.order.captured[op].contains(&v)
+            };
+            let stays = outside(self, *source)
+                || state
+                    .pairs
+                    .of(*source)
+                    .any(|v| self.may_hold(region, v) && state.own(v) != Own::Yes && outside(self, v));
+            if !is_first || stays || self.facts.region_of(*source) != region {
+                own.push(Own::No);
+                continue;
+            }
+            own.push(state.own(*source));
+            state.set(*source, Own::No);
+        }
+        let states = flow.targets.iter().map(|(_, values)| {
+            let mut inner = State { held: Default::default(), pairs: state.pairs.clone() };
+            rename(flow, values, state, &mut inner, |v| self.may_be_freed(v), |_| true);
+            inner
+        });
+        let states = states.collect();
+        if let Some(found) = &mut self.found {
+            found.passed.insert(op, own.clone());
+        }
+        self.pass(number, &own, states);
+    }
+
+    /// The last operation of a block. One with regions passes nothing on.
+    fn terminator(&mut self, block: BlockId, op: OpId, mut state: State) {
+        if !self.order.regions_of.of(op).is_empty() {
+            self.enter(block, op, &mut state);
+            self.through(op);
+            return self.leave(block, op, state);
+        }
+        let out: Vec<u32> = self.order.out_of.of(block).to_vec();
+        for number in &out {
+            let edge = self.edge(*number);
+            let brought = self.across(block, edge, &state);
+            self.bring(*number as usize, brought);
+        }
+        if out.is_empty() {
+            self.leave(block, op, state);
+        }
+    }
+
+    /// From the end of a block to the beginning of the next one.
+    fn across(&mut self, block: BlockId, edge: &Edge, state: &State) -> State {
+        let region = self.facts.blocks[block];
+        let (to, place) = (edge.to, Place::Edge(edge.from, edge.index));
+        let stays = |this: &Self, v: ValueId| {
+            let memref = &this.facts.memrefs[v];
+            this.facts.blocks[memref.block] != region || this.order.strictly_dominates(memref.block, to)
+        };
+        let is_live = |this: &Self, v: ValueId| stays(this, v) && this.order.live_in[to].contains(&v);
+        let mut after = State { held: Default::default(), pairs: state.pairs.kept(|v| stays(self, v)) };
+        let mut moved = BTreeSet::new();
+        for (argument, source) in &edge.passes {
+            let is_here = self.facts.region_of(*source) == region;
+            if is_here && !is_live(self, *source) && moved.insert(*source) {
+                after.set(*argument, state.own(*source));
+            }
+        }
+        for (slot, (argument, source)) in edge.passes.iter().enumerate() {
+            for (other, with) in &edge.passes[..slot] {
+                if self.may_be_freed(*source) && (source == with || state.pairs.contains(*source, *with)) {
+                    after.pairs.add(*argument, *other);
+                }
+            }
+            let near: Vec<ValueId> = state.pairs.of(*source).chain([*source]).collect();
+            for other in near.into_iter().filter(|v| stays(self, *v) && self.may_be_freed(*v)) {
+                after.pairs.add(*argument, other);
+            }
+        }
+        let same = |v: ValueId, source: ValueId| v == source || state.pairs.contains(v, source);
+        let mut leaving = Vec::new();
+        for (value, own) in state.held.iter().filter(|(v, _)| !moved.contains(*v)) {
+            let waits = stays(self, *value)
+                && (is_live(self, *value)
+                    || edge.passes.iter().any(|(argument, source)| {
+                        same(*value, *source)
+                            && after.own(*argument) != Own::Yes
+                            && self.order.is_live_at_start(to, *argument)
+                    })
+                    || state.pairs.of(*value).any(|other| {
+                        is_live(self, other) && self.may_hold(region, other) && state.own(other) != Own::Yes
+                    }));
+            if waits {
+                after.set(*value, *own);
+            } else {
+                leaving.push((*value, *own));
+            }
+        }
+        let mut made = 0;
+        for (value, own) in leaving {
+            let mut takers = Vec::new();
+            if !stays(self, value) {
+                for (argument, source) in &edge.passes {
+                    let is_other = after.own(*argument) == Own::Yes || !self.may_hold(region, *source);
+                    if !is_other && same(value, *source) && self.order.is_live_at_start(to, *argument) {
+                        takers.push((*argument, *source));
+                    }
+                }
+                for other in state.pairs.of(value) {
+                    let is_other = after.own(other) == Own::Yes || !self.may_hold(region, other);
+                    // Never to what is not used: it may have been freed, and its address be that of another buffer.
+                    if !is_other && is_live(self, other) {
+                        takers.push((other, other));
+                    }
+                }
+            }
+            let mut to = Vec::new();
+            for (holder, shown) in takers {
+                let makes = self.version(Version::Made(place, holder, made));
+                made += 1;
+                to.push(Take { value: shown, had: after.own(holder), makes });
+                after.set(holder, Own::Indicator(makes));
+            }
+            self.act(place, Action::Release { value, own, to });
+        }
+        after
+    }
+
+    /// Out of a region: to where the terminator passes memrefs, or to the caller.
+    fn leave(&mut self, block: BlockId, op: OpId, mut state: State) {
+        let region = self.facts.blocks[block];
+        let flow = self.flow(op);
+        let sources: &[ValueId] = flow.map_or(&[], |f| &f.sources);
+        let mut own = Vec::new();
+        let before = state.clone();
+        for source in sources {
+            own.push(if self.facts.region_of(*source) == region { state.own(*source) } else { Own::No });
+            state.set(*source, Own::No);
+        }
+        let mut made = 0;
+        let held: Vec<(ValueId, Own)> = state.held.iter().map(|(v, o)| (*v, *o)).collect();
+        for (value, had) in held {
+            let mut to = Vec::new();
+            for (slot, source) in sources.iter().enumerate() {
+                let is_other = own[slot] == Own::Yes || !self.may_hold(region, *source);
+                // A second slot of one source never gets what the first one may hold.
+                let is_first = !sources[..slot].contains(source);
+                if is_other || !is_first || !before.pairs.contains(value, *source) {
+                    continue;
+                }
+                let makes = self.version(Version::Made(Place::Before(op), *source, made));
+                made += 1;
+                to.push(Take { value: *source, had: own[slot], makes });
+                own[slot] = Own::Indicator(makes);
+            }
+            self.act(Place::Before(op), Action::Release { value, own: had, to });
+        }
+        if let Some(found) = &mut self.found {
+            found.passed.insert(op, own.clone());
+        }
+        let (Some(flow), Some(number)) = (flow, self.flow_at[op]) else { return };
+        if flow.targets.iter().any(|(set, _)| *set == Set::Caller) {
+            self.caller.insert(op, Passed { own, state: before });
+            return;
+        }
+        let is_outside = |v: ValueId| self.facts.region_of(v) != region;
+        let states = flow.targets.iter().map(|(_, values)| {
+            let mut outer = State { held: Default::default(), pairs: before.pairs.kept(is_outside) };
+            rename(flow, values, &before, &mut outer, |v| self.may_be_freed(v), is_outside);
+            outer
+        });
+        let states = states.collect();
+        self.pass(number, &own, states);
+    }
+}
+
+/// What the targets of a flow may be, from what its sources may be.
+fn rename(
+    flow: &Flow,
+    values: &[ValueId],
+    from: &State,
+    to: &mut State,
+    may_be_freed: impl Fn(ValueId) -> bool,
+    stays: impl Fn(ValueId) -> bool,
+) {
+    for (slot, (target, source)) in values.iter().zip(&flow.sources).enumerate() {
+        if !may_be_freed(*source) {
+            continue;
+        }
+        for (other, with) in values.iter().zip(&flow.sources).take(slot) {
+            if source == with || from.pairs.contains(*source, *with) {
+                to.pairs.add(*target, *other);
+            }
+        }
+        for near in from.pairs.of(*source).chain([*source]).filter(|v| stays(*v) && may_be_freed(*v)) {
+            to.pairs.add(*target, near);
+        }
+    }
+}
