@@ -1,13 +1,13 @@
 //! One walk over a function on memrefs: its buffers, views, uses and what terminators forward.
 //!
-//! Limits: regions with several blocks (D0101); code that already frees (D0102); an op that makes memrefs in a way that
-//! nobody knows (D0103).
+//! Limits: regions with several blocks, code that frees, extracted pointers, ops that make memrefs in a way that is not
+//! known here: all that is for `lifetimes`.
 
 use std::collections::HashMap;
 
 use monopour_analysis::index::{BlockId, Id, OpId, ValueId};
 use monopour_analysis::ownership::{Forward, ForwardTo, MemrefKind, OwnershipError, OwnershipFacts};
-use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Value, WalkOrder};
+use monopour_ir::{Block, Op, Value, WalkOrder};
 
 /// Results are (parts of) the memory of their memref operands.
 const VIEWS: &[&str] = &[
@@ -58,70 +58,40 @@ pub(crate) fn is_donated(function: Op, index: usize) -> bool {
     attrs.get(index).is_some_and(|a| a.get("monopour.donate").is_some())
 }
 
-/// Refuses what cannot be decided. `skip`: do not look into dispatches.
-pub(crate) fn check(function: Op, skip: bool) -> Result<(), Diagnostics> {
-    let mut errors = Diagnostics::default();
+/// Whether the function is one that this walk covers; dispatches are not looked into.
+pub(crate) fn covers(function: Op) -> bool {
     let mut visit = vec![function];
     while let Some(op) = visit.pop() {
-        // Upstream's form has no rule for loops with two regions.
-        let is_new = !skip && op.is("scf.while") && has_memrefs(op);
-        if let Some(error) = refusal(op).or_else(|| is_new.then(|| unowned(op, "carries memrefs"))) {
-            errors.0.push(error);
+        if !is_covered(op) {
+            return false;
         }
-        if skip && is_dispatch(op) {
-            continue;
-        }
-        for region in op.regions() {
-            for block in region.blocks() {
-                visit.extend(block.ops());
-            }
+        if !is_dispatch(op) {
+            visit.extend(op.regions().iter().flat_map(|r| r.blocks()).flat_map(Block::ops));
         }
     }
-    if errors.has_errors() { Err(errors) } else { Ok(()) }
+    true
 }
 
-fn unowned(op: Op, what: &str) -> Diagnostic {
-    let message = format!("{} {what}, and nothing says who owns it", op.name());
-    Diagnostic::error("D0103", op.location(), message)
-        .with_help("allocate with memref.alloc, and make views with memref operations")
-}
-
-fn refusal(op: Op) -> Option<Diagnostic> {
-    let error = |code, message: String| Diagnostic::error(code, op.location(), message);
+/// One block per region, frees nothing, and passes memrefs on in a known way.
+fn is_covered(op: Op) -> bool {
     let touches = || op.nested(WalkOrder::Pre).iter().any(|o| has_memrefs(*o));
     if op.regions().iter().any(|r| r.blocks().len() > 1) && touches() {
-        return Some(
-            error(
-                "D0101",
-                format!("a region of {} has several blocks; only structured control flow is given owners", op.name()),
-            )
-            .with_help("lift branches to scf.if, scf.for and scf.while (pass lift-cf-to-scf)"),
-        );
+        return false;
     }
-    if ["memref.dealloc", "bufferization.dealloc", "memref.realloc"].contains(&op.name()) {
-        return Some(
-            error(
-                "D0102",
-                format!("{} is there already; owners are decided for programs that free nothing", op.name()),
-            )
-            .with_help("run this pass once, on the output of bufferization"),
-        );
+    // An extracted pointer is an alias that is not followed.
+    let others =
+        ["memref.dealloc", "bufferization.dealloc", "memref.realloc", "memref.extract_aligned_pointer_as_index"];
+    if others.contains(&op.name()) {
+        return false;
     }
     let makes = op.results().iter().any(|r| r.ty().is_memref());
     let known = [VIEWS, ALLOCATIONS, FOREIGN, REGION_OPS].iter().any(|list| list.contains(&op.name()));
     let holds = op.operands().iter().chain(&op.results()).any(|v| v.ty().is_memref() && v.ty().element().is_memref());
     if (makes && !known) || holds {
-        return Some(unowned(op, if holds { "stores memrefs in memory" } else { "makes a memref" }));
+        return false;
     }
     let carries = op.body().is_some_and(|b| b.args().iter().any(|a| a.ty().is_memref()));
-    let linalg_like = op.dialect() == "linalg";
-    if carries && !REGION_OPS.contains(&op.name()) && !op.is("func.func") && !linalg_like {
-        return Some(
-            error("D0103", format!("the region of {} takes memrefs, and nothing says from where", op.name()))
-                .with_help("use scf.for or scf.if"),
-        );
-    }
-    None
+    !carries || REGION_OPS.contains(&op.name()) || op.is("func.func") || op.dialect() == "linalg"
 }
 
 /// Whether the op has a memref operand or result.
@@ -129,7 +99,7 @@ pub(crate) fn has_memrefs(op: Op) -> bool {
     op.operands().iter().chain(&op.results()).any(|v| v.ty().is_memref())
 }
 
-/// Collects a checked function.
+/// Collects a covered function.
 pub(crate) fn collect(function: Op) -> Result<Collected, OwnershipError> {
     let mut walk = Walk {
         out: Collected { facts: OwnershipFacts::new(), values: vec![], ops: vec![], blocks: vec![], aliases: vec![] },

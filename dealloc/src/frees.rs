@@ -18,8 +18,8 @@ use monopour_analysis::ownership::{Condition, ForwardTo, Owners, Ownership, Plac
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::Stats;
-use crate::collect::{Collected, check, collect};
-use crate::indicators::{Give, Indicators, if_owned};
+use crate::collect::{Collected, collect, covers, has_memrefs};
+use crate::indicators::{Give, Indicators, gives, if_owned};
 
 /// The decisions on one function.
 pub(crate) struct Decided {
@@ -28,16 +28,34 @@ pub(crate) struct Decided {
     owners: Owners,
 }
 
-/// Decides, touching nothing.
-pub(crate) fn decide(function: Op) -> Result<Decided, Diagnostics> {
-    check(function, true)?;
+/// Decides, touching nothing; none for a function that is not covered.
+pub(crate) fn decide(function: Op) -> Option<Decided> {
+    if !covers(function) {
+        return None;
+    }
     let collected =
         collect(function).expect("invariant: a walk over verified IR meets each operation once, in its block");
     let owners = collected
         .facts
         .decide(Placement::LastUse)
         .expect("invariant: verified IR uses what it sees, and terminators end blocks");
-    Ok(Decided { function, collected, owners })
+    Some(Decided { function, collected, owners })
+}
+
+impl Decided {
+    /// Whether all is known, and nothing has to be copied but for callers of public functions: a copy inside of a function
+    /// is another buffer for whoever writes it.
+    pub(crate) fn is_static(&self) -> bool {
+        let is_public = self.function.is_public();
+        let (gives, _) = gives(&self.collected, &self.owners);
+        let is_given = |(transfer, give): (&Transfer, Give)| match transfer.forward.to {
+            ForwardTo::Caller => is_public || give == Give::Always,
+            ForwardTo::Value(_) => transfer.ownership != Ownership::Owned || give == Give::Always,
+        };
+        self.owners.is_static()
+            && self.owners.transfers.iter().zip(gives).all(is_given)
+            && !self.function.find_all("scf.while").into_iter().any(has_memrefs)
+    }
 }
 
 /// Inserts what was decided.
@@ -127,7 +145,7 @@ fn last_owner(op: Op, value: Value) -> Option<Op> {
     (given_once && is_after && !has_views && !inside && !used_later).then_some(dealloc)
 }
 
-fn size_text(ty: Type) -> String {
+pub(crate) fn size_text(ty: Type) -> String {
     ty.static_size_bytes().map_or_else(|| "a buffer of dynamic size".to_owned(), |b| format!("{b} bytes"))
 }
 

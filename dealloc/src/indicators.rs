@@ -45,7 +45,7 @@ pub(crate) enum Give {
 /// Decides for each transfer what the forwarded value itself says of its ownership, and which values are given away so.
 ///
 /// A terminator may forward one of several memrefs, some of which its block owns. Then the block frees its own, and a copy is forwarded.
-fn gives(collected: &Collected, owners: &Owners) -> (Vec<Give>, HashSet<ValueId>) {
+pub(crate) fn gives(collected: &Collected, owners: &Owners) -> (Vec<Give>, HashSet<ValueId>) {
     let ids: HashMap<Value, ValueId> =
         collected.values.iter().zip(0u32..).map(|(v, i)| (*v, ValueId::new(i))).collect();
     let mut given: HashSet<(OpId, ValueId)> = HashSet::new();

@@ -1,19 +1,22 @@
 //! Ownership-based buffer deallocation: every allocation is freed exactly once on every path, or returned.
 //!
-//! [`run_ownership`] has two faces. With `extensions`, each buffer is freed right after its last use, by `memref.dealloc`;
-//! without, the code is upstream's, `bufferization.dealloc` at the end of each block.
+//! [`run_ownership`] has two faces. With `extensions`, each buffer is freed right after its last use, by `memref.dealloc`:
+//! by `frees` where all is known in structured code, else by `lifetimes`, in any control flow (`choose`).
+//! Without, the code is upstream's, `bufferization.dealloc` at the end of each block.
 //! `collect` turns a function into facts, `monopour-analysis` decides; [`promote`] puts small buffers of CPU tasks on the stack.
 //! The passes around deallocation are in [`around`].
 //! Upstream's form comes from `engine`, which asks an open registry of [`models`] how each operation passes ownership on.
 
 pub mod around;
 mod callees;
+mod choose;
 mod collect;
 mod control_flow;
 mod engine;
 mod expand_realloc;
 mod frees;
 mod indicators;
+mod lifetimes;
 pub mod lower;
 pub mod models;
 pub mod ownership;
@@ -28,15 +31,19 @@ pub use to_memref::convert_bufferization_to_memref;
 
 use callees::Callees;
 use models::OwnershipModels;
-use monopour_ir::{Diagnostic, Diagnostics, Op};
+use monopour_ir::{Diagnostics, Op};
 
 /// Options of [`run_ownership`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// `private-function-dynamic-ownership`: private functions say at run time whether they give a result away.
+    /// `private-function-dynamic-ownership`: private functions say at run time whether they give a result away. With
+    /// `extensions` they always do where it saves a copy.
     pub private_function_dynamic_ownership: bool,
     /// What goes beyond upstream: plain frees after the last use; bodies of dispatches are left to later phases.
     pub extensions: bool,
+    /// With `extensions`: operations of unknown effects are allowed. They are taken to use their memrefs as long as these
+    /// are in scope, and to own what they make.
+    pub allow_unknown_effects: bool,
 }
 
 /// What was inserted.
@@ -59,7 +66,7 @@ pub struct Stats {
 /// Inserts deallocations into all functions of an operation, or into a function.
 ///
 /// # Errors
-/// D0100 for an option that is not implemented; D0101 to D0103 and D0106 to D0111 for programs whose owners cannot be decided;
+/// D0101 to D0103 and D0106 to D0111 for programs whose owners cannot be decided;
 /// D0105 where a copy would be needed that has the layout of a view.
 pub fn run_ownership(root: Op, options: &Options) -> Result<Stats, Diagnostics> {
     run_ownership_with(root, options, &OwnershipModels::upstream())
@@ -74,15 +81,7 @@ pub fn run_ownership_with(root: Op, options: &Options, models: &OwnershipModels)
     let mut functions = root.find_all("func.func");
     functions.retain(|f| f.body().is_some());
     if options.extensions {
-        if options.private_function_dynamic_ownership {
-            let message = "option 'private-function-dynamic-ownership' is not implemented with 'extensions'";
-            return Err(Diagnostic::global("D0100", message).with_help("leave one of the options out").into());
-        }
-        // Every function is checked and decided before the first one changes.
-        let decided: Vec<_> = functions.iter().map(|f| frees::decide(*f)).collect::<Result<_, _>>()?;
-        for decisions in decided {
-            frees::insert(decisions, &mut stats)?;
-        }
+        choose::run(root, &functions, options, &mut stats)?;
         return Ok(stats);
     }
     let is_dynamic = options.private_function_dynamic_ownership;

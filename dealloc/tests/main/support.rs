@@ -3,8 +3,10 @@
 use monopour_dealloc::{Options, Stats, run_ownership};
 use monopour_ir::{Context, Diagnostics, Module, run_passes};
 
-pub const EXTENSIONS: Options = Options { extensions: true, private_function_dynamic_ownership: false };
-pub const UPSTREAM: Options = Options { extensions: false, private_function_dynamic_ownership: false };
+pub const EXTENSIONS: Options =
+    Options { extensions: true, private_function_dynamic_ownership: false, allow_unknown_effects: false };
+pub const UPSTREAM: Options =
+    Options { extensions: false, private_function_dynamic_ownership: false, allow_unknown_effects: false };
 
 pub fn parse(text: &str) -> Module {
     let cx = Context::new();

@@ -81,7 +81,12 @@ const OWNERSHIP_BASED_BUFFER_DEALLOCATION: OverridePass = OverridePass {
     help: "Frees every allocation exactly once on every path, unless it is returned",
     options: &[
         flag("private-function-dynamic-ownership", false, "private functions pass ownership at run time"),
-        flag("extensions", false, "what goes beyond upstream: plain frees after the last use"),
+        flag("extensions", false, "what goes beyond upstream: plain frees after the last use, in any control flow"),
+        flag(
+            "allow-unknown-effects",
+            false,
+            "with extensions: ops of unknown effects use their memrefs to the end of their scope",
+        ),
     ],
     statistics: &[
         StatisticSpec { name: "num-dealloc", help: "number of deallocations" },
@@ -216,6 +221,7 @@ fn ownership_based_buffer_deallocation(op: Op, given: &PassOptions, counts: &mut
     let options = monopour_dealloc::Options {
         private_function_dynamic_ownership: given.flag("private-function-dynamic-ownership"),
         extensions: given.flag("extensions"),
+        allow_unknown_effects: given.flag("allow-unknown-effects"),
     };
     let stats = monopour_dealloc::run_ownership(op, &options)?;
     let made = [stats.deallocs, stats.clones, stats.memrefs];

@@ -81,8 +81,15 @@ impl Generator<'_> {
     }
 
     fn end(&mut self, scope: &mut Scope, end: &End, arguments: &[Vec<Ty>], results: &[Ty]) {
+        let is_switch = matches!(end, End::Switch(_));
         let mut edge = |g: &mut Self, to: usize| {
-            let values = g.picks(scope, &arguments[to]);
+            let mut values = g.picks(scope, &arguments[to]);
+            // The text of a switch has no numbers of results.
+            for (value, ty) in values.iter_mut().zip(&arguments[to]).filter(|(v, _)| is_switch && v.contains('#')) {
+                let name = g.name();
+                g.line(&format!("{name} = arith.select %c, {value}, {value} : {ty}"));
+                *value = name;
+            }
             let list = list(&arguments[to]);
             if values.is_empty() { format!("^b{to}") } else { format!("^b{to}({} : {list})", names(&values)) }
         };

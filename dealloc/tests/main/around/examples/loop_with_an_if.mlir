@@ -23,7 +23,6 @@ func.func @f(%n: index, %given: memref<2xf32>, %out: memref<2xf32>, %x: f32) {
 // expect:
 module {
   func.func @f(%arg0: index, %arg1: memref<2xf32>, %arg2: memref<2xf32>, %arg3: f32) {
-    %true = arith.constant true
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %false = arith.constant false
@@ -35,14 +34,19 @@ module {
         linalg.fill ins(%arg3 : f32) outs(%alloc : memref<2xf32>)
         scf.yield %alloc : memref<2xf32>
       } else {
-        %alloc = memref.alloc() {alignment = 64 : i64} : memref<2xf32>
-        memref.copy %arg5, %alloc : memref<2xf32> to memref<2xf32>
-        scf.yield %alloc : memref<2xf32>
+        scf.yield %arg5 : memref<2xf32>
       }
-      scf.if %arg6 {
+      %intptr = memref.extract_aligned_pointer_as_index %arg5 : memref<2xf32> -> index
+      %intptr_0 = memref.extract_aligned_pointer_as_index %3 : memref<2xf32> -> index
+      %4 = arith.cmpi eq, %intptr, %intptr_0 : index
+      %5 = arith.andi %arg6, %4 : i1
+      %6 = arith.ori %2, %5 : i1
+      %7 = arith.cmpi ne, %intptr, %intptr_0 : index
+      %8 = arith.andi %arg6, %7 : i1
+      scf.if %8 {
         memref.dealloc %arg5 : memref<2xf32>
       }
-      scf.yield %3, %true : memref<2xf32>, i1
+      scf.yield %3, %6 : memref<2xf32>, i1
     }
     memref.copy %0#0, %arg2 : memref<2xf32> to memref<2xf32>
     scf.if %0#1 {

@@ -1,0 +1,91 @@
+//! Free every buffer after its last use, whatever the control flow: blocks and loops of blocks, all regions of `scf`,
+//! programs that free by hand, private functions that return what they were given.
+//!
+//! ```text
+//! %a = memref.alloc()                              %a = memref.alloc()
+//! cf.cond_br %c, ^x(%a), ^x(%arg)          ==>     cf.cond_br %c, ^x(%a, %true), ^free
+//! ^x(%p): "use"(%p)                                ^free: memref.dealloc %a; cf.br ^x(%arg, %false)
+//! return                                           ^x(%p, %own): "use"(%p); scf.if %own { memref.dealloc %p }
+//! ```
+//!
+//! `collect` turns a function into facts, `monopour_analysis::lifetimes` decides, `insert` carries it out.
+//! A memref that a program frees by hand is the program's from there on; if it does so in a nested region, altogether.
+//! Limits: ops of unknown effects that make memrefs, unless allowed (D0103); a function that frees its arguments (D0102);
+//! terminators that do not say what they pass on (D0101).
+
+mod collect;
+mod compare;
+mod insert;
+mod regions;
+
+use std::collections::HashMap;
+
+use monopour_analysis::lifetimes::{Lifetimes, Own};
+use monopour_ir::{Diagnostics, Op};
+
+use crate::Stats;
+use collect::Collected;
+
+/// What a caller of a function has to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// For each memref result: whether the caller owns it, and which memref arguments it may be.
+    pub(crate) results: Vec<(Own, Vec<usize>)>,
+    /// Results that may be the same memory.
+    pub(crate) pairs: Vec<(usize, usize)>,
+}
+
+/// What is known of functions by name. One that is not there owns none of its arguments, and gives all results away.
+pub(crate) type Summaries = HashMap<String, Summary>;
+
+/// The decisions on one function.
+pub(crate) struct Decided {
+    collected: Collected,
+    lifetimes: Lifetimes,
+    summary: Option<Summary>,
+}
+
+impl Decided {
+    /// What callers have to know; none for what every caller expects.
+    pub(crate) fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+}
+
+/// How a function is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    /// Its callers, all known, are told who owns its results.
+    pub(crate) tells: bool,
+    /// Ops of unknown effects are taken to use their memrefs as long as these are in scope, and to own what they make.
+    pub(crate) allows_unknown: bool,
+}
+
+/// Decides, touching nothing.
+///
+/// # Errors
+/// D0101 to D0103.
+pub(crate) fn decide(function: Op, summaries: &Summaries, view: View) -> Result<Decided, Diagnostics> {
+    let collected = collect::collect(function, summaries, view.allows_unknown)?;
+    let lifetimes = collected.facts.decide();
+    let summary = view.tells.then(|| Summary {
+        results: lifetimes
+            .results
+            .iter()
+            .zip(&lifetimes.result_aliases)
+            .map(|(own, aliases)| (*own, aliases.iter().filter_map(|v| collected.argument_number(*v)).collect()))
+            .collect(),
+        pairs: lifetimes.result_pairs.clone(),
+    });
+    // What is always owned is what everybody expects.
+    let summary = summary.filter(|s| s.results.iter().any(|(own, _)| *own != Own::Yes));
+    Ok(Decided { collected, lifetimes, summary })
+}
+
+/// Inserts what was decided.
+///
+/// # Errors
+/// D0105 for an unranked memref that would have to be copied; what MLIR says of the operations.
+pub(crate) fn insert(decided: Decided, stats: &mut Stats) -> Result<(), Diagnostics> {
+    insert::run(decided, stats)
+}

@@ -1,0 +1,406 @@
+//! A walk over a function with any control flow: memrefs, what may be their memory, and where they are passed on.
+
+use std::collections::{BTreeSet, HashMap};
+
+use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
+use monopour_analysis::lifetimes::{Edge, Flow, Kind, LifetimeFacts, Own, Set};
+use monopour_ir::control_flow::{Traits, successor_operands, view_source};
+use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Region, Value, WalkOrder};
+
+use super::Summaries;
+use super::regions::{self, RegionFlow};
+use crate::collect::{is_dispatch, is_donated};
+
+/// Results are fresh buffers of the heap.
+const ALLOCATIONS: &[&str] = &["memref.alloc", "memref.realloc", "bufferization.clone"];
+/// Results are memory of somebody else.
+const FOREIGN: &[&str] = &["memref.alloca", "memref.get_global", "bufferization.to_buffer", "ub.poison"];
+/// Ops of these dialects compute with a pointer that was extracted; what comes out may be a pointer into the same buffer.
+const ARITHMETIC: &[&str] = &["arith", "index", "llvm", "builtin", "ptr", "math"];
+
+/// The facts of a function, and what their ids stand for.
+pub(super) struct Collected {
+    pub(super) function: Op,
+    pub(super) facts: LifetimeFacts,
+    pub(super) values: Vec<Value>,
+    pub(super) ops: Vec<Op>,
+    pub(super) blocks: Vec<Block>,
+    /// The blocks of each region.
+    pub(super) regions: Vec<Vec<BlockId>>,
+    /// Regions of each operation that has some.
+    pub(super) regions_of: HashMap<OpId, Vec<RegionId>>,
+    /// How each operation or terminator passes memrefs between regions.
+    pub(super) flows: HashMap<OpId, RegionFlow>,
+    /// Operations that free by hand make a memref anew.
+    roots: HashMap<Value, ValueId>,
+}
+
+impl Collected {
+    /// The memref that a value is, or is a view of.
+    pub(super) fn root(&self, value: Value) -> Option<ValueId> {
+        let mut value = value;
+        loop {
+            if let Some(id) = self.roots.get(&value) {
+                return Some(*id);
+            }
+            value = shown(value)?;
+        }
+    }
+
+    /// A value has become another one.
+    pub(super) fn replace(&mut self, old: Value, new: Value) {
+        if let Some(root) = self.roots.remove(&old) {
+            self.roots.insert(new, root);
+            self.values[root.index()] = new;
+        }
+    }
+
+    /// The number of a memref among the memref arguments of the function.
+    pub(super) fn argument_number(&self, value: ValueId) -> Option<usize> {
+        let entry = *self.blocks.first()?;
+        let args = entry.args().into_iter().filter(|a| a.ty().is_memref());
+        args.into_iter().position(|a| self.roots.get(&a) == Some(&value))
+    }
+}
+
+/// What a view shows.
+fn shown(value: Value) -> Option<Value> {
+    let op = value.defining_op()?;
+    if let Some(source) = view_source(op) {
+        return Some(source).filter(|v| v.ty().is_memref());
+    }
+    if op.dialect() != "memref" || ALLOCATIONS.contains(&op.name()) || FOREIGN.contains(&op.name()) {
+        return None;
+    }
+    // Of several memrefs the first is the one that is shown.
+    op.operands().into_iter().find(|v| v.ty().is_memref())
+}
+
+pub(super) fn collect(function: Op, summaries: &Summaries, allows_unknown: bool) -> Result<Collected, Diagnostics> {
+    let out = Collected {
+        function,
+        facts: LifetimeFacts::new(),
+        values: vec![],
+        ops: vec![],
+        blocks: vec![],
+        regions: vec![],
+        regions_of: HashMap::new(),
+        flows: HashMap::new(),
+        roots: HashMap::new(),
+    };
+    let mut walk = Walk {
+        out,
+        summaries,
+        allows_unknown,
+        op_ids: HashMap::new(),
+        block_ids: HashMap::new(),
+        errors: Diagnostics::default(),
+    };
+    walk.region(function, function.region(0), None);
+    walk.arguments();
+    for id in 0..walk.out.ops.len() {
+        let op = walk.out.ops[id];
+        walk.op(op, OpId::from_index(id));
+    }
+    walk.pointers();
+    walk.frees();
+    if walk.errors.has_errors() { Err(walk.errors) } else { Ok(walk.out) }
+}
+
+struct Walk<'a> {
+    out: Collected,
+    summaries: &'a Summaries,
+    allows_unknown: bool,
+    op_ids: HashMap<Op, OpId>,
+    block_ids: HashMap<Block, BlockId>,
+    errors: Diagnostics,
+}
+
+impl Walk<'_> {
+    /// Names blocks, operations and memrefs.
+    fn region(&mut self, op: Op, region: Region, parent: Option<OpId>) {
+        let id = self.out.facts.region(parent);
+        self.out.regions.push(vec![]);
+        if let Some(parent) = parent {
+            self.out.regions_of.entry(parent).or_default().push(id);
+        }
+        let blocks = region.blocks();
+        for block in &blocks {
+            let number = self.out.facts.block(id);
+            self.out.blocks.push(*block);
+            self.out.regions[id.index()].push(number);
+            self.block_ids.insert(*block, number);
+            for arg in block.args().into_iter().filter(|a| a.ty().is_memref()) {
+                let value = self.out.facts.argument(number, Kind::Passed);
+                self.name(arg, value);
+            }
+        }
+        let ends = |b: &Block| b.ops().last().is_some_and(|op| op.is_terminator() || !op.successors().is_empty());
+        if !blocks.iter().all(ends) {
+            self.refuse(op, "has blocks without terminators");
+        }
+        for block in &blocks {
+            for op in block.ops() {
+                self.declare(op, self.block_ids[block]);
+            }
+        }
+    }
+
+    fn declare(&mut self, op: Op, block: BlockId) {
+        let id = self.out.facts.op(block);
+        self.out.ops.push(op);
+        self.op_ids.insert(op, id);
+        for result in op.results().into_iter().filter(|r| r.ty().is_memref() && shown(*r).is_none()) {
+            let value = self.out.facts.result(id, Kind::Passed);
+            self.name(result, value);
+        }
+        if !is_dispatch(op) {
+            for region in op.regions() {
+                self.region(op, region, Some(id));
+            }
+        }
+    }
+
+    fn name(&mut self, value: Value, id: ValueId) {
+        debug_assert_eq!(id.index(), self.out.values.len(), "memrefs are named in order");
+        self.out.values.push(value);
+        self.out.roots.insert(value, id);
+    }
+
+    fn refuse(&mut self, op: Op, what: &str) {
+        let message = format!("{} {what}, and nothing says who owns it", op.name());
+        let error = Diagnostic::error("D0103", op.location(), message)
+            .with_help("allocate with memref.alloc, and make views with memref operations");
+        self.errors.0.push(error);
+    }
+
+    fn arguments(&mut self) {
+        let Some(entry) = self.out.blocks.first().copied() else { return };
+        for (index, arg) in entry.args().into_iter().enumerate() {
+            if let Some(id) = self.out.roots.get(&arg).copied() {
+                // A donated input is the function's own, like something that it allocated.
+                let kind = if is_donated(self.out.function, index) { Kind::Fresh } else { Kind::Foreign };
+                self.out.facts.set_kind(id, kind);
+            }
+        }
+    }
+
+    fn op(&mut self, op: Op, id: OpId) {
+        self.uses(op, id);
+        let memrefs: Vec<ValueId> = op.results().iter().filter_map(|r| self.out.roots.get(r).copied()).collect();
+        if op.operands().iter().chain(&op.results()).any(|v| v.ty().is_memref() && v.ty().element().is_memref()) {
+            self.refuse(op, "stores memrefs in memory");
+        }
+        if !op.successors().is_empty() {
+            self.edges(op, id);
+        }
+        match op.name() {
+            name if ALLOCATIONS.contains(&name) => self.kinds(&memrefs, Kind::Fresh),
+            name if FOREIGN.contains(&name) => self.kinds(&memrefs, Kind::Foreign),
+            "arith.select" => self.alias_all(op, &memrefs),
+            "func.call" => self.call(op, &memrefs),
+            "func.call_indirect" => self.kinds(&memrefs, Kind::Fresh),
+            _ if is_dispatch(op) && memrefs.is_empty() => {}
+            _ if !op.regions().is_empty() || op.is_terminator() => self.flow(op, id, &memrefs),
+            _ if memrefs.is_empty() => {}
+            _ if self.allows_unknown => {
+                self.alias_all(op, &memrefs);
+            }
+            _ => self.refuse(op, "makes a memref"),
+        }
+        let is_unknown = || {
+            let traits = Traits::of(op);
+            !traits.has_memory_effects() && !traits.has_recursive_effects() && !traits.is_call() && !op.is_terminator()
+        };
+        if self.allows_unknown && is_unknown() {
+            // It may keep a pointer.
+            for operand in self.memref_operands(op).into_iter().chain(memrefs) {
+                self.out.facts.pin(operand);
+            }
+        }
+    }
+
+    fn memref_operands(&self, op: Op) -> Vec<ValueId> {
+        op.operands().into_iter().filter(|v| v.ty().is_memref()).filter_map(|v| self.out.root(v)).collect()
+    }
+
+    fn uses(&mut self, op: Op, id: OpId) {
+        let inner = if is_dispatch(op) { op.nested(WalkOrder::Pre) } else { vec![op] };
+        let operands: BTreeSet<ValueId> = inner.into_iter().flat_map(|op| self.memref_operands(op)).collect();
+        for operand in operands {
+            self.out.facts.uses(id, operand);
+        }
+    }
+
+    fn kinds(&mut self, memrefs: &[ValueId], kind: Kind) {
+        memrefs.iter().for_each(|v| self.out.facts.set_kind(*v, kind));
+    }
+
+    fn alias_all(&mut self, op: Op, memrefs: &[ValueId]) {
+        self.kinds(memrefs, Kind::Alias);
+        let operands = self.memref_operands(op);
+        for result in memrefs {
+            operands.iter().for_each(|source| self.out.facts.alias(*result, *source));
+        }
+    }
+
+    fn call(&mut self, op: Op, memrefs: &[ValueId]) {
+        let callee = op.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
+        let Some(summary) = self.summaries.get(&callee) else { return self.kinds(memrefs, Kind::Fresh) };
+        let operands = self.memref_operands(op);
+        for (result, (own, aliases)) in memrefs.iter().zip(&summary.results) {
+            let kind = match own {
+                Own::Yes => Kind::Fresh,
+                Own::No => Kind::Alias,
+                Own::Indicator(_) => Kind::Given,
+            };
+            self.out.facts.set_kind(*result, kind);
+            for source in aliases.iter().filter_map(|i| operands.get(*i)).filter(|_| kind != Kind::Fresh) {
+                self.out.facts.alias(*result, *source);
+            }
+        }
+        for (first, second) in &summary.pairs {
+            if let (Some(first), Some(second)) = (memrefs.get(*first), memrefs.get(*second)) {
+                self.out.facts.alias(*second, *first);
+            }
+        }
+    }
+
+    fn edges(&mut self, op: Op, id: OpId) {
+        for (index, (block, number)) in op.successors().into_iter().zip(0_u32..).enumerate() {
+            let to = self.block_ids[&block];
+            let operands = successor_operands(op, index).map(|range| range.of(op));
+            let args = block.args();
+            let Some(operands) = operands.filter(|o| o.len() == args.len()) else {
+                if args.iter().any(|a| a.ty().is_memref()) {
+                    let message = format!("{} does not say what it hands to its successors", op.name());
+                    let error = Diagnostic::error("D0101", op.location(), message)
+                        .with_help("use branches of the dialect cf, or implement BranchOpInterface");
+                    self.errors.0.push(error);
+                } else {
+                    self.out.facts.edge(Edge { from: id, index: number, to, passes: vec![] });
+                }
+                continue;
+            };
+            let pairs = args.iter().zip(&operands).filter(|(a, _)| a.ty().is_memref());
+            let passes = pairs.filter_map(|(a, o)| Some((*self.out.roots.get(a)?, self.out.root(*o)?))).collect();
+            self.out.facts.edge(Edge { from: id, index: number, to, passes });
+        }
+    }
+
+    /// An operation with regions, or a terminator that leaves one.
+    fn flow(&mut self, op: Op, id: OpId, memrefs: &[ValueId]) {
+        let regions = self.out.regions_of.get(&id).cloned().unwrap_or_default();
+        let flow = regions::flow_of(op);
+        let Some(flow) = flow else {
+            let takes = |block: Block| block.args().iter().any(|a| a.ty().is_memref());
+            if !memrefs.is_empty() || op.regions().iter().filter_map(|r| r.entry()).any(takes) {
+                return self.refuse(op, "passes memrefs through its regions");
+            }
+            let passes =
+                op.is_terminator() && op.operands().iter().any(|v| v.ty().is_memref()) && op.successors().is_empty();
+            if passes {
+                return self.refuse(op, "passes memrefs on");
+            }
+            if !regions.is_empty() {
+                let targets = regions.into_iter().map(|r| (Set::Region(r), vec![])).collect();
+                self.out.facts.flow(Flow { at: id, sources: vec![], targets });
+            }
+            return;
+        };
+        let sources = flow.sources.iter().filter_map(|v| self.out.root(*v)).collect();
+        let mut targets = Vec::new();
+        for (target, values) in &flow.targets {
+            let set = match target {
+                regions::Target::Region(at, number) => {
+                    let of = self.op_ids.get(at).and_then(|id| self.out.regions_of.get(id));
+                    of.and_then(|all| all.get(*number)).map(|r| Set::Region(*r))
+                }
+                regions::Target::Results(at) => self.op_ids.get(at).map(|id| Set::Results(*id)),
+                regions::Target::Caller => Some(Set::Caller),
+            };
+            let values = values.iter().filter_map(|v| self.out.roots.get(v).copied()).collect();
+            targets.extend(set.map(|set| (set, values)));
+        }
+        self.out.facts.flow(Flow { at: id, sources, targets });
+        self.out.flows.insert(id, flow);
+    }
+
+    /// What is computed from an extracted pointer is a use of the buffer, as far as it can be followed.
+    fn pointers(&mut self) {
+        let extracts = |op: &Op| op.is("memref.extract_aligned_pointer_as_index");
+        for op in self.out.ops.clone().into_iter().filter(extracts) {
+            let Some(root) = self.out.root(op.operand(0)) else { continue };
+            let (mut work, mut seen) = (op.results(), BTreeSet::new());
+            let mut escapes = false;
+            while let Some(value) = work.pop() {
+                for user in value.uses().into_iter().map(|u| u.op) {
+                    let Some(id) = self.op_ids.get(&user).copied() else { continue };
+                    if !seen.insert(id) {
+                        continue;
+                    }
+                    self.out.facts.uses(id, root);
+                    escapes |= user.is_terminator() || !user.regions().is_empty() || user.is("memref.store");
+                    let is_pointer = |v: &Value| !v.ty().is_memref() && !v.ty().is_float();
+                    if ARITHMETIC.contains(&user.dialect()) {
+                        escapes |= user.results().iter().any(|r| r.ty().is_memref());
+                        work.extend(user.results().into_iter().filter(is_pointer));
+                    }
+                }
+            }
+            if escapes {
+                self.out.facts.pin(root);
+            }
+        }
+    }
+
+    /// What the program frees itself.
+    fn frees(&mut self) {
+        let arguments: BTreeSet<ValueId> = self
+            .out
+            .blocks
+            .first()
+            .map_or(vec![], |b| b.args())
+            .iter()
+            .filter_map(|a| self.out.roots.get(a).copied())
+            .filter(|v| self.out.facts.kind(*v) == Kind::Foreign)
+            .collect();
+        let mut foreign = BTreeSet::new();
+        for (number, op) in self.out.ops.clone().into_iter().enumerate() {
+            let id = OpId::from_index(number);
+            let is_conditional = op.is("bufferization.dealloc");
+            if !is_conditional && !op.is("memref.dealloc") && !op.is("memref.realloc") {
+                continue;
+            }
+            let freed: Vec<ValueId> = match op.attr("operandSegmentSizes").and_then(|a| a.as_ints()) {
+                Some(segments) if is_conditional => {
+                    let count = usize::try_from(segments.first().copied().unwrap_or(0)).unwrap_or(0);
+                    op.operands().into_iter().take(count).filter_map(|v| self.out.root(v)).collect()
+                }
+                _ => self.out.root(op.operand(0)).into_iter().collect(),
+            };
+            for value in freed {
+                let origins = self.out.facts.origins(&[value]);
+                if origins.iter().any(|v| arguments.contains(v)) {
+                    let message = format!("{} frees an argument, which belongs to the caller", op.name());
+                    let error = Diagnostic::error("D0102", op.location(), message)
+                        .with_help("free in the caller, or give the argument the attribute monopour.donate");
+                    self.errors.0.push(error);
+                }
+                let region = self.out.facts.region_of_op(id);
+                let is_near = origins.iter().all(|v| self.out.facts.region_of(*v) == region);
+                if is_near && !is_conditional {
+                    self.out.facts.frees(id, value);
+                } else {
+                    // Freed on some paths only, in a way that is not followed: the program's own business.
+                    foreign.extend(origins);
+                }
+            }
+        }
+        for value in foreign {
+            if self.out.facts.kind(value) != Kind::Passed {
+                self.out.facts.set_kind(value, Kind::Foreign);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Indicators, pointers and frees as operations.
+
+use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
+
+use crate::indicators::if_owned;
+
+type Made = Result<Value, Diagnostics>;
+
+pub(super) fn constant(rw: &mut Rewriter, loc: Location, value: bool) -> Made {
+    let cx = rw.context();
+    let spec = OpSpec::new("arith.constant", loc).results(&[bit(rw)]).attr("value", Attr::bool(cx, value));
+    Ok(rw.create(spec)?.result(0))
+}
+
+pub(super) fn bit(rw: &Rewriter) -> Type {
+    Type::integer(rw.context(), 1)
+}
+
+fn binary(rw: &mut Rewriter, loc: Location, name: &str, a: Value, b: Value) -> Made {
+    Ok(rw.create(OpSpec::new(name, loc).operands(&[a, b]).results(&[a.ty()]))?.result(0))
+}
+
+pub(super) fn and(rw: &mut Rewriter, loc: Location, a: Value, b: Value) -> Made {
+    binary(rw, loc, "arith.andi", a, b)
+}
+
+pub(super) fn or(rw: &mut Rewriter, loc: Location, a: Value, b: Value) -> Made {
+    binary(rw, loc, "arith.ori", a, b)
+}
+
+pub(super) fn not(rw: &mut Rewriter, loc: Location, a: Value) -> Made {
+    let always = constant(rw, loc, true)?;
+    binary(rw, loc, "arith.xori", a, always)
+}
+
+/// The buffer that a memref is a part of, as an allocation returned it.
+fn base(rw: &mut Rewriter, loc: Location, value: Value) -> Made {
+    let ty = value.ty();
+    let index = Type::index(rw.context());
+    let Some(memref) = ty.as_memref() else {
+        if ty.shape().is_some() {
+            return Ok(value);
+        }
+        // Of an unranked memref the first element will do.
+        let first = Type::memref(&[], ty.element(), ty.memref_space());
+        let cx = rw.context();
+        let spec = OpSpec::new("memref.reinterpret_cast", loc)
+            .operands(&[value])
+            .results(&[first])
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0]))
+            .attr("static_offsets", Attr::dense_i64(cx, &[0]))
+            .attr("static_sizes", Attr::dense_i64(cx, &[]))
+            .attr("static_strides", Attr::dense_i64(cx, &[]));
+        return Ok(rw.create(spec)?.result(0));
+    };
+    if memref.is_identity() {
+        return Ok(value);
+    }
+    let mut results = vec![Type::memref(&[], memref.element, memref.memory_space), index];
+    results.extend(std::iter::repeat_n(index, 2 * memref.shape.len()));
+    let spec = OpSpec::new("memref.extract_strided_metadata", loc).operands(&[value]).results(&results);
+    Ok(rw.create(spec)?.result(0))
+}
+
+/// Whether two memrefs are (parts of) one buffer.
+pub(super) fn same(rw: &mut Rewriter, loc: Location, a: Value, b: Value) -> Made {
+    let index = Type::index(rw.context());
+    let mut pointer = |value| -> Made {
+        let base = base(rw, loc, value)?;
+        let spec = OpSpec::new("memref.extract_aligned_pointer_as_index", loc).operands(&[base]).results(&[index]);
+        Ok(rw.create(spec)?.result(0))
+    };
+    let (a, b) = (pointer(a)?, pointer(b)?);
+    let equal = Attr::int(Type::integer(rw.context(), 64), 0);
+    let spec = OpSpec::new("arith.cmpi", loc).operands(&[a, b]).results(&[bit(rw)]).attr("predicate", equal);
+    Ok(rw.create(spec)?.result(0))
+}
+
+/// Frees the buffer of a memref before an operation, if the indicator says so.
+pub(super) fn free(rw: &mut Rewriter, before: Op, value: Value, indicator: Option<Value>) -> Result<(), Diagnostics> {
+    let (loc, point) = (before.location(), InsertionPoint::Before(before));
+    let free = |rw: &mut Rewriter| {
+        let base = base(rw, loc, value)?;
+        rw.create(OpSpec::new("memref.dealloc", loc).operands(&[base]))
+    };
+    rw.set_point(point);
+    match indicator {
+        None => free(rw).map(|_| ()),
+        Some(indicator) => {
+            if_owned(rw, point, loc, indicator, &[], |rw| free(rw).map(|_| vec![]), |_| Ok(vec![])).map(|_| ())
+        }
+    }
+}

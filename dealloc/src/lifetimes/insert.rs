@@ -1,0 +1,209 @@
+//! Carry decisions out: frees, comparisons, and indicators beside memrefs.
+
+mod passing;
+
+use std::collections::{BTreeSet, HashMap};
+
+use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
+use monopour_analysis::lifetimes::{Action, Flow, Lifetimes, Own, Place, Set, Take, Version};
+use monopour_ir::{Diagnostics, InsertionPoint, Location, Op, Rewriter, Value};
+
+use super::collect::Collected;
+use super::{Decided, Summary, compare};
+use crate::Stats;
+
+pub(super) fn run(decided: Decided, stats: &mut Stats) -> Result<(), Diagnostics> {
+    let Decided { collected, lifetimes, summary } = decided;
+    let mut insert = Insert::new(collected, lifetimes, summary, stats);
+    insert.region(RegionId::new(0))?;
+    insert.signature();
+    Ok(())
+}
+
+struct Insert<'a> {
+    rw: Rewriter,
+    collected: Collected,
+    lifetimes: Lifetimes,
+    summary: Option<Summary>,
+    stats: &'a mut Stats,
+    actions: HashMap<Place, Vec<Action>>,
+    /// The operations of each block.
+    ops_of: Vec<Vec<OpId>>,
+    /// The value of each indicator, once it is there.
+    indicators: Vec<Option<Value>>,
+    /// For what is passed to a region's arguments, or to an op's results: the positions that come with an indicator.
+    slots: HashMap<RegionId, Vec<usize>>,
+    result_slots: HashMap<OpId, Vec<usize>>,
+    /// Numbers of edges and flows by operation.
+    edge_at: HashMap<(OpId, u32), usize>,
+    flow_at: HashMap<OpId, usize>,
+    /// How many edges lead to each block, and how many arguments it had.
+    entering: Vec<usize>,
+    arguments: Vec<usize>,
+}
+
+impl<'a> Insert<'a> {
+    fn new(collected: Collected, mut lifetimes: Lifetimes, summary: Option<Summary>, stats: &'a mut Stats) -> Self {
+        let mut actions: HashMap<Place, Vec<Action>> = HashMap::new();
+        for (place, action) in std::mem::take(&mut lifetimes.actions) {
+            actions.entry(place).or_default().push(action);
+        }
+        let mut ops_of = vec![Vec::new(); collected.blocks.len()];
+        for number in 0..collected.ops.len() {
+            let id = OpId::from_index(number);
+            ops_of[collected.facts.block_of(id).index()].push(id);
+        }
+        let (mut slots, mut result_slots) = (HashMap::new(), HashMap::new());
+        for flow in collected.facts.flows() {
+            let is_beside = |slot: &usize| {
+                flow.targets
+                    .iter()
+                    .any(|(_, values)| values.get(*slot).is_some_and(|v| lifetimes.beside.contains_key(v)))
+            };
+            let found: Vec<usize> = (0..flow.sources.len()).filter(is_beside).collect();
+            for (set, _) in &flow.targets {
+                match set {
+                    Set::Region(region) => drop(slots.insert(*region, found.clone())),
+                    Set::Results(op) => drop(result_slots.insert(*op, found.clone())),
+                    Set::Caller => {}
+                }
+            }
+        }
+        let mut entering = vec![0; collected.blocks.len()];
+        collected.facts.edges().iter().for_each(|edge| entering[edge.to.index()] += 1);
+        let edges = collected.facts.edges().iter().enumerate();
+        let flows = collected.facts.flows().iter().enumerate();
+        Self {
+            edge_at: edges.map(|(number, edge)| ((edge.from, edge.index), number)).collect(),
+            flow_at: flows.map(|(number, flow)| (flow.at, number)).collect(),
+            rw: Rewriter::new(collected.function.context()),
+            indicators: vec![None; lifetimes.versions.len()],
+            arguments: collected.blocks.iter().map(|b| b.num_args()).collect(),
+            collected,
+            lifetimes,
+            summary,
+            stats,
+            actions,
+            ops_of,
+            slots,
+            result_slots,
+            entering,
+        }
+    }
+
+    fn op_of(&self, id: OpId) -> Op {
+        self.collected.ops[id.index()]
+    }
+
+    fn value(&self, id: ValueId) -> Value {
+        self.collected.values[id.index()]
+    }
+
+    fn flow(&self, id: OpId) -> Option<Flow> {
+        self.flow_at.get(&id).map(|number| self.collected.facts.flows()[*number].clone())
+    }
+
+    fn region(&mut self, region: RegionId) -> Result<(), Diagnostics> {
+        let all = self.collected.regions[region.index()].clone();
+        for block in &all {
+            let added = self.lifetimes.block_arguments.get(block).cloned().unwrap_or_default();
+            for (_, version) in added {
+                let (block, loc) = (self.collected.blocks[block.index()], self.collected.function.location());
+                let bit = compare::bit(&self.rw);
+                self.indicators[version as usize] = Some(self.rw.add_block_arg(block, bit, loc));
+            }
+        }
+        let reached = self.lifetimes.order[region.index()].clone();
+        for block in &reached {
+            self.block(*block)?;
+        }
+        // Blocks that nothing leads to are no path, but have to fit.
+        let reached: BTreeSet<BlockId> = reached.into_iter().collect();
+        for block in all.iter().filter(|b| !reached.contains(b)) {
+            if let Some(last) = self.ops_of[block.index()].last().copied() {
+                self.terminator(last)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: BlockId) -> Result<(), Diagnostics> {
+        let ops = self.ops_of[block.index()].clone();
+        let Some(first) = self.collected.blocks[block.index()].first_op() else { return Ok(()) };
+        self.act(Place::Start(block), first)?;
+        for (position, id) in ops.iter().enumerate() {
+            let is_last = position + 1 == ops.len();
+            self.act(Place::Before(*id), self.op_of(*id))?;
+            self.extend(*id)?;
+            for region in self.collected.regions_of.get(id).cloned().unwrap_or_default() {
+                self.region(region)?;
+            }
+            if is_last {
+                return self.terminator(*id);
+            }
+            let next = self.op_of(*id).next().expect("invariant: a terminator comes last");
+            self.act(Place::After(*id), next)?;
+        }
+        Ok(())
+    }
+
+    /// The actions of a place, right before an operation.
+    fn act(&mut self, place: Place, before: Op) -> Result<(), Diagnostics> {
+        for action in self.actions.remove(&place).unwrap_or_default() {
+            self.rw.set_point(InsertionPoint::Before(before));
+            match action {
+                Action::Release { value, own, to } => self.release(before, value, own, &to)?,
+                Action::Consume { freed, taken } => {
+                    let loc = before.location();
+                    let (freed, taken_from) = (self.value(freed), self.value(taken.value));
+                    let same = compare::same(&mut self.rw, loc, freed, taken_from)?;
+                    let other = compare::not(&mut self.rw, loc, same)?;
+                    let had = self.indicator(loc, taken.had)?;
+                    let has = compare::and(&mut self.rw, loc, had, other)?;
+                    self.indicators[taken.makes as usize] = Some(has);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, before: Op, value: ValueId, own: Own, to: &[Take]) -> Result<(), Diagnostics> {
+        let (loc, memref) = (before.location(), self.value(value));
+        self.stats.deallocs += 1;
+        if to.is_empty() && own == Own::Yes {
+            return compare::free(&mut self.rw, before, memref, None);
+        }
+        let mut left = self.indicator(loc, own)?;
+        for take in to {
+            let other = self.value(take.value);
+            let same = compare::same(&mut self.rw, loc, memref, other)?;
+            let takes = compare::and(&mut self.rw, loc, left, same)?;
+            let has = match take.had {
+                Own::No => takes,
+                had => {
+                    let had = self.indicator(loc, had)?;
+                    compare::or(&mut self.rw, loc, had, takes)?
+                }
+            };
+            self.indicators[take.makes as usize] = Some(has);
+            let other = compare::not(&mut self.rw, loc, same)?;
+            left = compare::and(&mut self.rw, loc, left, other)?;
+        }
+        compare::free(&mut self.rw, before, memref, Some(left))
+    }
+
+    /// An indicator as a value, at the insertion point.
+    fn indicator(&mut self, loc: Location, own: Own) -> Result<Value, Diagnostics> {
+        match own {
+            Own::No => compare::constant(&mut self.rw, loc, false),
+            Own::Yes => compare::constant(&mut self.rw, loc, true),
+            Own::Indicator(version) => {
+                let found = self.indicators[version as usize];
+                Ok(found.unwrap_or_else(|| {
+                    let how: &Version = &self.lifetimes.versions[version as usize];
+                    unreachable!("invariant: an indicator is made before it is used: {how:?}")
+                }))
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Indicators beside what is passed: to blocks, regions, results, and callers.
+
+use monopour_analysis::index::{Id, OpId};
+use monopour_analysis::lifetimes::{Action, Kind, Own, Place, Set};
+use monopour_ir::control_flow::successor_operands;
+use monopour_ir::{Attr, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value};
+
+use super::Insert;
+use crate::frees::{copy_of, size_text};
+use crate::indicators::if_owned;
+use crate::lifetimes::compare;
+
+impl Insert<'_> {
+    /// An operation with regions, or a call, anew: with an `i1` for each memref that needs one.
+    pub(super) fn extend(&mut self, id: OpId) -> Result<(), Diagnostics> {
+        let op = self.op_of(id);
+        if op.is("func.call") {
+            return self.extend_call(id, op);
+        }
+        let regions = self.collected.regions_of.get(&id).cloned().unwrap_or_default();
+        let results = self.result_slots.get(&id).cloned().unwrap_or_default();
+        let inner: Vec<Vec<usize>> = regions.iter().map(|r| self.slots.get(r).cloned().unwrap_or_default()).collect();
+        if results.is_empty() && inner.iter().all(Vec::is_empty) {
+            return Ok(());
+        }
+        // What it passes into its regions at first.
+        let entry = self.flow(id);
+        let passed = self.lifetimes.passed.get(&id).cloned().unwrap_or_default();
+        let mut operands = op.operands();
+        self.rw.set_point(InsertionPoint::Before(op));
+        if let Some(flow) = entry.filter(|flow| !flow.sources.is_empty()) {
+            let slots = flow.targets.iter().find_map(|(set, _)| match set {
+                Set::Region(region) => self.slots.get(region).cloned(),
+                _ => None,
+            });
+            for slot in slots.unwrap_or_default() {
+                operands.push(self.indicator(op.location(), passed.get(slot).copied().unwrap_or(Own::No))?);
+            }
+        }
+        let new = self.anew(op, &operands, results.len(), true)?;
+        let memrefs: Vec<Value> = op_memrefs(&new.results());
+        let count = new.num_results() - results.len();
+        for (extra, slot) in results.iter().enumerate() {
+            self.is_beside(memrefs[*slot], new.result(count + extra));
+        }
+        for (region, slots) in new.regions().into_iter().zip(inner) {
+            let Some(block) = region.entry() else { continue };
+            let args = op_memrefs(&block.args());
+            for slot in slots {
+                let bit = compare::bit(&self.rw);
+                let indicator = self.rw.add_block_arg(block, bit, new.location());
+                self.is_beside(args[slot], indicator);
+            }
+        }
+        self.collected.ops[id.index()] = new;
+        Ok(())
+    }
+
+    fn extend_call(&mut self, id: OpId, op: Op) -> Result<(), Diagnostics> {
+        let given = |v: &Value| self.collected.root(*v).filter(|root| self.collected.facts.kind(*root) == Kind::Given);
+        let positions: Vec<usize> = op_memrefs(&op.results())
+            .iter()
+            .enumerate()
+            .filter(|(_, v)| given(v).is_some())
+            .map(|(slot, _)| slot)
+            .collect();
+        if positions.is_empty() {
+            return Ok(());
+        }
+        self.rw.set_point(InsertionPoint::Before(op));
+        let new = self.anew(op, &op.operands(), positions.len(), false)?;
+        let (memrefs, count) = (op_memrefs(&new.results()), new.num_results() - positions.len());
+        for (extra, slot) in positions.into_iter().enumerate() {
+            self.is_beside(memrefs[slot], new.result(count + extra));
+        }
+        self.collected.ops[id.index()] = new;
+        Ok(())
+    }
+
+    /// The same operation with other operands and more results, which are `i1`.
+    fn anew(&mut self, op: Op, operands: &[Value], more: usize, has_regions: bool) -> Result<Op, Diagnostics> {
+        let mut results: Vec<Type> = op.results().iter().map(|r| r.ty()).collect();
+        results.extend(std::iter::repeat_n(compare::bit(&self.rw), more));
+        let attrs = op.attrs();
+        let mut spec = OpSpec::new(op.name(), op.location()).operands(operands).results(&results);
+        for (name, value) in &attrs {
+            spec = spec.attr(name, *value);
+        }
+        for _ in op.regions().iter().filter(|_| has_regions) {
+            spec = spec.region(Region::new());
+        }
+        let new = self.rw.create(spec)?;
+        for (to, from) in new.regions().into_iter().zip(op.regions()) {
+            self.rw.take_region(to, from);
+        }
+        for (old, new) in op.results().into_iter().zip(new.results()) {
+            self.collected.replace(old, new);
+        }
+        let kept: Vec<Value> = new.results()[..op.num_results()].to_vec();
+        self.rw.replace_op(op, &kept);
+        Ok(new)
+    }
+
+    fn is_beside(&mut self, memref: Value, indicator: Value) {
+        let version = self.collected.root(memref).and_then(|root| self.lifetimes.beside.get(&root).copied());
+        if let Some(version) = version {
+            self.indicators[version as usize] = Some(indicator);
+        }
+    }
+
+    /// The last operation of a block.
+    pub(super) fn terminator(&mut self, id: OpId) -> Result<(), Diagnostics> {
+        let op = self.op_of(id);
+        for index in 0..op.successors().len() {
+            self.edge(id, op, index)?;
+        }
+        let Some(flow) = self.flow(id) else { return Ok(()) };
+        let passed = self.lifetimes.passed.get(&id).cloned().unwrap_or_else(|| vec![Own::No; flow.sources.len()]);
+        self.rw.set_point(InsertionPoint::Before(op));
+        if flow.targets.iter().any(|(set, _)| *set == Set::Caller) {
+            return self.give(op, &passed);
+        }
+        let slots = flow.targets.first().and_then(|(set, _)| match set {
+            Set::Region(region) => self.slots.get(region).cloned(),
+            Set::Results(op) => self.result_slots.get(op).cloned(),
+            Set::Caller => None,
+        });
+        let slots = slots.unwrap_or_default();
+        if slots.is_empty() || !op.is_terminator() {
+            return Ok(());
+        }
+        let mut operands = op.operands();
+        for slot in slots {
+            operands.push(self.indicator(op.location(), passed[slot])?);
+        }
+        self.rw.set_operands(op, &operands);
+        Ok(())
+    }
+
+    /// What the function returns: the caller's from now on, or told to be.
+    fn give(&mut self, op: Op, passed: &[Own]) -> Result<(), Diagnostics> {
+        let positions: Vec<usize> = (0..op.num_operands()).filter(|i| op.operand(*i).ty().is_memref()).collect();
+        if let Some(summary) = self.summary.clone() {
+            let mut operands = op.operands();
+            for (own, (told, _)) in passed.iter().zip(&summary.results) {
+                if matches!(told, Own::Indicator(_)) {
+                    operands.push(self.indicator(op.location(), *own)?);
+                }
+            }
+            self.rw.set_operands(op, &operands);
+            return Ok(());
+        }
+        for (index, own) in positions.into_iter().zip(passed) {
+            let value = op.operand(index);
+            let new = match own {
+                Own::Yes => continue,
+                Own::No => {
+                    self.rw.set_point(InsertionPoint::Before(op));
+                    copy_of(&mut self.rw, op, value)?
+                }
+                Own::Indicator(_) => {
+                    let point = InsertionPoint::Before(op);
+                    self.rw.set_point(point);
+                    let indicator = self.indicator(op.location(), *own)?;
+                    let copy = |rw: &mut _| Ok(vec![copy_of(rw, op, value)?]);
+                    let keep = |_: &mut _| Ok(vec![value]);
+                    if_owned(&mut self.rw, point, op.location(), indicator, &[value.ty()], keep, copy)?.result(0)
+                }
+            };
+            self.rw.set_operand(op, index, new);
+            let unless = if *own == Own::No { "" } else { ", unless it turns out to be owned" };
+            let message = format!(
+                "copied {} for result {index}{unless}: a caller owns its results, and this one is an argument, a constant or another result",
+                size_text(value.ty())
+            );
+            self.stats.remarks.0.push(Diagnostic::remark("D0201", op.location(), message));
+            self.stats.remark_bytes.push(value.ty().static_size_bytes());
+            self.stats.clones += 1;
+        }
+        Ok(())
+    }
+
+    /// From a terminator to a block: what is freed on the way, and what the block takes besides.
+    fn edge(&mut self, id: OpId, op: Op, index: usize) -> Result<(), Diagnostics> {
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        let place = Place::Edge(id, number);
+        let Some(edge) = self.edge_at.get(&(id, number)) else { return Ok(()) };
+        let edge = self.collected.facts.edges()[*edge].clone();
+        let block = self.collected.blocks[edge.to.index()];
+        let added = self.lifetimes.block_arguments.get(&edge.to).map_or(0, Vec::len);
+        let passed = self.lifetimes.edge_operands.get(&(id, number)).cloned().unwrap_or_else(|| vec![Own::No; added]);
+        let actions = self.actions.get(&place).map_or(&[][..], |a| a);
+        let only_frees = actions.iter().all(is_plain);
+        let is_only = self.entering[edge.to.index()] == 1;
+        let hands = successor_operands(op, index).map(|range| range.of(op));
+        let loc = op.location();
+        if op.successors().len() > 1 && !actions.is_empty() && is_only && only_frees && added == 0 {
+            let first = block.first_op().expect("invariant: a block ends with a terminator");
+            return self.act(place, first);
+        }
+        let is_single = op.successors().len() == 1;
+        if let Some(mut operands) = hands.filter(|_| is_single || actions.is_empty()) {
+            self.act(place, op)?;
+            if added == 0 {
+                return Ok(());
+            }
+            self.rw.set_point(InsertionPoint::Before(op));
+            for own in passed {
+                operands.push(self.indicator(loc, own)?);
+            }
+            self.rw.set_successor_operands(op, index, &operands);
+            return Ok(());
+        }
+        if actions.is_empty() && added == 0 {
+            return Ok(());
+        }
+        // A block of its own, which takes what the other one took.
+        let types: Vec<_> = block.args()[..self.arguments[edge.to.index()]].iter().map(|a| (a.ty(), loc)).collect();
+        let between = self.rw.create_block_before(block, &types);
+        self.rw.set_point(InsertionPoint::End(between));
+        let branch = self.rw.create(OpSpec::new("cf.br", loc).operands(&between.args()).successor(between))?;
+        self.act(place, branch)?;
+        self.rw.set_point(InsertionPoint::Before(branch));
+        let mut operands = between.args();
+        for own in passed {
+            operands.push(self.indicator(loc, own)?);
+        }
+        self.rw.set_operands(branch, &operands);
+        self.rw.set_successor(branch, 0, block);
+        self.rw.set_successor(op, index, between);
+        Ok(())
+    }
+
+    /// The type of a function that says which of its results it gives away.
+    pub(super) fn signature(&mut self) {
+        let Some(summary) = &self.summary else { return };
+        let more = summary.results.iter().filter(|(own, _)| matches!(own, Own::Indicator(_))).count();
+        let function = self.collected.function;
+        if let Some((inputs, mut results)) = function.function_type() {
+            results.extend(std::iter::repeat_n(compare::bit(&self.rw), more));
+            let ty = Type::function(self.rw.context(), &inputs, &results);
+            self.rw.set_attr(function, "function_type", Attr::ty(ty));
+            // One dictionary for each result, if there are any.
+            if let Some(mut attrs) = function.attr("res_attrs").and_then(|a| a.as_array()) {
+                attrs.extend(std::iter::repeat_n(Attr::dict(self.rw.context(), &[]), more));
+                self.rw.set_attr(function, "res_attrs", Attr::array(self.rw.context(), &attrs));
+            }
+        }
+    }
+}
+
+/// A free without comparison.
+fn is_plain(action: &Action) -> bool {
+    matches!(action, Action::Release { to, .. } if to.is_empty())
+}
+
+fn op_memrefs(values: &[Value]) -> Vec<Value> {
+    values.iter().copied().filter(|v| v.ty().is_memref()).collect()
+}

@@ -1,0 +1,65 @@
+//! How the ops of `scf` pass memrefs between their regions.
+
+use monopour_ir::{Op, Value};
+
+/// What memrefs are passed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// The region of an operation with this number.
+    Region(Op, usize),
+    /// The results of an operation.
+    Results(Op),
+    /// The caller of the function.
+    Caller,
+}
+
+/// What an operation passes into its regions, or a terminator out of one: memrefs only.
+#[derive(Clone, Debug)]
+pub(super) struct RegionFlow {
+    pub(super) sources: Vec<Value>,
+    /// For each target, what the sources become there.
+    pub(super) targets: Vec<(Target, Vec<Value>)>,
+}
+
+fn memrefs(values: Vec<Value>) -> Vec<Value> {
+    values.into_iter().filter(|v| v.ty().is_memref()).collect()
+}
+
+fn arguments(op: Op, region: usize) -> (Target, Vec<Value>) {
+    let args = op.regions().get(region).and_then(|r| r.entry()).map_or(vec![], |b| b.args());
+    (Target::Region(op, region), memrefs(args))
+}
+
+fn results(op: Op) -> (Target, Vec<Value>) {
+    (Target::Results(op), memrefs(op.results()))
+}
+
+/// How an operation enters its regions, or a terminator leaves one; none for what is not known.
+pub(super) fn flow_of(op: Op) -> Option<RegionFlow> {
+    if op.is_terminator() { leaving(op) } else { entering(op) }
+}
+
+fn entering(op: Op) -> Option<RegionFlow> {
+    let (sources, targets) = match op.name() {
+        "scf.if" | "scf.index_switch" | "scf.execute_region" => {
+            (vec![], (0..op.num_regions()).map(|r| arguments(op, r)).collect())
+        }
+        "scf.for" => (memrefs(op.operands().split_off(3)), vec![arguments(op, 0), results(op)]),
+        "scf.while" => (memrefs(op.operands()), vec![arguments(op, 0)]),
+        _ => return None,
+    };
+    Some(RegionFlow { sources, targets })
+}
+
+fn leaving(op: Op) -> Option<RegionFlow> {
+    let parent = op.parent()?;
+    let (sources, targets) = match (op.name(), parent.name()) {
+        ("func.return", _) => (op.operands(), vec![(Target::Caller, vec![])]),
+        ("scf.yield", "scf.if" | "scf.index_switch" | "scf.execute_region") => (op.operands(), vec![results(parent)]),
+        ("scf.yield", "scf.for") => (op.operands(), vec![arguments(parent, 0), results(parent)]),
+        ("scf.yield", "scf.while") => (op.operands(), vec![arguments(parent, 0)]),
+        ("scf.condition", "scf.while") => (op.operands().split_off(1), vec![arguments(parent, 1), results(parent)]),
+        _ => return None,
+    };
+    Some(RegionFlow { sources: memrefs(sources), targets })
+}
