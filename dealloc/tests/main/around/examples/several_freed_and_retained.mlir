@@ -49,12 +49,14 @@ module {
       memref.dealloc %alloc_0 : memref<2xf32>
     }
     memref.copy %0, %arg3 : memref<2xf32> to memref<2xf32>
-    %14 = arith.cmpi ne, %intptr_3, %intptr_2 : index
-    %15 = arith.andi %14, %9 : i1
+    %14 = arith.cmpi eq, %intptr_3, %intptr_2 : index
+    %15 = arith.andi %14, %7 : i1
+    %16 = arith.xori %15, %true : i1
+    %17 = arith.andi %16, %9 : i1
     scf.if %7 {
       memref.dealloc %0 : memref<2xf32>
     }
-    scf.if %15 {
+    scf.if %17 {
       memref.dealloc %1 : memref<2xf32>
     }
     return
