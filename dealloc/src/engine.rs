@@ -32,7 +32,7 @@ pub(crate) fn run(
     callees: &Callees,
     stats: &mut Stats,
 ) -> Result<(), Diagnostics> {
-    let mut engine = Engine { models, state: State::new(function, options, callees, stats) };
+    let mut engine = Engine { models, state: State::new(function, models, options, callees, stats) };
     for region in function.regions() {
         engine.region(region, true)?;
     }

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use monopour_ir::control_flow::Traits;
-use monopour_ir::{Diagnostics, Op};
+use monopour_ir::{Diagnostics, Op, Value};
 
 use crate::state::State;
 
@@ -32,6 +32,14 @@ pub trait OwnershipModel {
     /// # Errors
     /// For what cannot be given an owner.
     fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics>;
+    /// One indicator for a memref result whose owner is one of several ([`Ownership::Unknown`](crate::ownership::Ownership)),
+    /// made before the operation `at` of its block. Without one the memref is copied where an owner is needed.
+    ///
+    /// # Errors
+    /// What MLIR says of the operations.
+    fn indicator(&self, _op: Op, _at: Op, _state: &mut State<'_>) -> Result<Option<Value>, Diagnostics> {
+        Ok(None)
+    }
 }
 
 /// The models by operation name and by interface.

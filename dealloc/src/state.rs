@@ -10,6 +10,7 @@ use monopour_ir::{
 use crate::callees::Callees;
 use crate::control_flow::Liveness;
 use crate::indicators::if_owned;
+use crate::models::OwnershipModels;
 use crate::ownership::Ownership;
 use crate::{Options, Stats};
 
@@ -44,6 +45,7 @@ pub struct Retained {
 /// The state of one function.
 pub struct State<'a> {
     rw: Rewriter,
+    models: &'a OwnershipModels,
     options: &'a Options,
     callees: &'a Callees,
     stats: &'a mut Stats,
@@ -58,10 +60,16 @@ impl std::fmt::Debug for State<'_> {
 }
 
 impl<'a> State<'a> {
-    pub(crate) fn new(function: Op, options: &'a Options, callees: &'a Callees, stats: &'a mut Stats) -> Self {
+    pub(crate) fn new(
+        function: Op,
+        models: &'a OwnershipModels,
+        options: &'a Options,
+        callees: &'a Callees,
+        stats: &'a mut Stats,
+    ) -> Self {
         let (rw, liveness) = (Rewriter::new(function.context()), Liveness::of(function));
         stats.steps += liveness.steps;
-        Self { rw, options, callees, stats, liveness, scopes: HashMap::new() }
+        Self { rw, models, options, callees, stats, liveness, scopes: HashMap::new() }
     }
     /// The options of the pass.
     pub fn options(&self) -> &Options {
@@ -245,7 +253,11 @@ impl<'a> State<'a> {
     pub fn owned(&mut self, terminator: Op, value: Value) -> Result<Value, Diagnostics> {
         let Some(block) = terminator.block() else { return Ok(value) };
         let (loc, ty) = (terminator.location(), value.ty());
-        let ownership = self.ownership(value, block);
+        let ownership = match self.ownership(value, block) {
+            // The operation may know better, in its own block.
+            Ownership::Unknown => self.told(terminator, value, block)?,
+            known => known,
+        };
         if ownership.is_always() {
             return Ok(value);
         }
@@ -263,6 +275,14 @@ impl<'a> State<'a> {
         self.set(new, block, Ownership::Unique(always));
         self.add_candidate(new, block);
         Ok(new)
+    }
+
+    fn told(&mut self, at: Op, value: Value, block: Block) -> Result<Ownership, Diagnostics> {
+        let Some(op) = value.defining_op().filter(|op| op.block() == Some(block)) else {
+            return Ok(Ownership::Unknown);
+        };
+        let Some(model) = self.models.by_name(op).cloned() else { return Ok(Ownership::Unknown) };
+        Ok(model.indicator(op, at, self)?.map_or(Ownership::Unknown, Ownership::Unique))
     }
 
     /// The base buffer of a memref, whatever its offset.

@@ -1,6 +1,6 @@
-//! `arith.select`: the owner of the memref that is selected is selected alike.
+//! `arith.select`: the owner of the memref that is selected is selected alike, where somebody asks for it.
 
-use monopour_ir::{Diagnostics, InsertionPoint, Op, OpSpec};
+use monopour_ir::{Diagnostics, Op, OpSpec, Value};
 
 use super::OwnershipModel;
 use crate::ownership::Ownership;
@@ -10,21 +10,18 @@ use crate::state::State;
 pub(super) struct Select;
 
 impl OwnershipModel for Select {
-    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
-        let (Some(block), true) = (op.block(), op.result(0).ty().is_memref()) else { return Ok(op) };
+    /// The result may be either operand, until [`Self::indicator`] is asked.
+    fn process(&self, op: Op, _state: &mut State<'_>) -> Result<Op, Diagnostics> {
+        Ok(op)
+    }
+
+    fn indicator(&self, op: Op, at: Op, state: &mut State<'_>) -> Result<Option<Value>, Diagnostics> {
+        let Some(block) = at.block() else { return Ok(None) };
         let sides = (state.ownership(op.operand(1), block), state.ownership(op.operand(2), block));
-        let (Ownership::Unique(on_true), Ownership::Unique(on_false)) = sides else { return Ok(op) };
-        // One indicator for both needs no choice.
-        if sides.0.join(sides.1) == sides.0 {
-            state.set(op.result(0), block, sides.0);
-            return Ok(op);
-        }
+        let (Ownership::Unique(on_true), Ownership::Unique(on_false)) = sides else { return Ok(None) };
         let spec = OpSpec::new("arith.select", op.location())
             .operands(&[op.operand(0), on_true, on_false])
             .results(&[on_true.ty()]);
-        state.rewriter().set_point(InsertionPoint::After(op));
-        let indicator = state.rewriter().create(spec)?.result(0);
-        state.set(op.result(0), block, Ownership::Unique(indicator));
-        Ok(op)
+        Ok(Some(state.create_before(at, spec)?.result(0)))
     }
 }

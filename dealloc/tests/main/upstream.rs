@@ -37,7 +37,7 @@ fn upstreams(text: &str, pipeline: &str) -> Option<String> {
 }
 
 fn programs() -> Vec<(String, String)> {
-    let count = if std::env::var_os("MONOPOUR_TEST_FULL").is_some() { 2000 } else { 150 };
+    let count = if std::env::var_os("MONOPOUR_TEST_FULL").is_some() { 600 } else { 150 };
     (0..count).map(|seed| (format!("seed {seed}"), format!("{CALLEES}{}", random_blocks::function(seed)))).collect()
 }
 
