@@ -50,8 +50,6 @@ fn check(stage: &str, seed: u64, before: &Program, made: &Module) -> u32 {
 
 fn chain(cx: Context, seed: u64, shape: Shape, options: &Options, checked: &mut Checked) {
     let text = module(seed, shape);
-    let parse =
-        |text: &str| Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"));
     // A result cannot be named as an argument of a branch in the text.
     let Ok(made) = Module::parse(cx, text.as_bytes(), "random.mlir") else { return };
     let before = Program::new(&made).expect("it runs");
