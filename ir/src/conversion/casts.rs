@@ -230,9 +230,12 @@ impl Casts {
     pub(crate) fn put_spare(&mut self, cast: Op) {
         self.pool.push(cast);
     }
-    /// A cast from the pool has become one of `source` to `ty`.
-    pub(crate) fn note_made(&mut self, cast: Op, source: Value, ty: Type) {
+    /// A cast from the pool has become one of `source` to `ty`. Where nothing uses it yet, it may never be used.
+    pub(crate) fn note_made(&mut self, cast: Op, source: Value, ty: Type, is_used: bool) {
         self.shared.insert((source, ty), cast);
+        if !is_used {
+            self.released.push(cast);
+        }
         self.count(cast);
     }
     /// A detached cast of one value to several types, or none.
@@ -241,6 +244,8 @@ impl Casts {
         let op = spec.build(self.cx).expect("a cast between types builds");
         self.many.insert((source, types.to_vec()), op);
         self.is_simple = false;
+        // It may never be used.
+        self.released.push(op);
         self.count(op);
         op
     }
@@ -250,6 +255,8 @@ impl Casts {
         let op = spec.build(self.cx).expect("a cast between types builds");
         self.joins += 1;
         self.is_simple = false;
+        // It may never be used.
+        self.released.push(op);
         self.count(op);
         op
     }
@@ -258,8 +265,6 @@ impl Casts {
         if !self.foreign.is_empty() {
             self.foreign.remove(&op);
         }
-        // It may never be used.
-        self.released.push(op);
         self.created += 1;
         self.max_live = self.max_live.max(self.live());
     }

@@ -103,7 +103,7 @@ impl ConversionRewriter {
         if let Some(op) = self.casts().find(source, ty) {
             return op.result(0);
         }
-        self.make_cast(source, ty)
+        self.make_cast(source, ty, false)
     }
 
     /// One value as values of these types: what it was cast from where that fits, else casts.
@@ -368,9 +368,6 @@ impl ConversionRewriter {
 
     /// Retypes a value in place. Its casts to other types stay casts of it; one to the new type goes.
     pub(super) fn retype(&mut self, value: Value, ty: Type) {
-        if self.retype_plainly(value, ty) {
-            return;
-        }
         let old_ty = value.ty();
         let casts = self.cast_users(value);
         self.rewriter.set_type(value, ty);

@@ -97,14 +97,17 @@ fn convert_region_plainly(rw: &mut ConversionRewriter, region: Region, converter
         match converter.convert_by_type(ty) {
             None => return false,
             Some(to) if to == ty => {}
-            Some(to) => changed.push((arg, to)),
+            Some(to) => changed.push((arg, ty, to)),
         }
-    }
-    for (arg, to) in &changed {
-        rw.retype(*arg, *to);
     }
     if changed.is_empty() {
         return true;
+    }
+    region.entry().and_then(Block::parent_op).into_iter().for_each(|op| rw.note_modified(op));
+    for (arg, ty, to) in changed {
+        if !rw.retype_plainly(arg, ty, to) {
+            rw.retype(arg, to);
+        }
     }
     for mismatch in plain::branch_mismatches(region) {
         let value = rw.cast(mismatch.value, mismatch.ty);

@@ -8,9 +8,11 @@ use super::handle_map::OpMap;
 use crate::Op;
 use std::collections::HashMap;
 
+/// How many ops of the walk are looked through right behind the one that was found last, before others are.
+const AT_ONCE: usize = 2;
 /// How many ops of the walk are looked through before all are indexed: fewer than a function has make no difference.
 const NEAR: usize = 2_048;
-/// How many are looked through behind the op that was found last.
+/// How many are looked through behind the op that was found last, and behind the visit that runs.
 const VERY_NEAR: usize = 16;
 
 /// In which order what a pattern made is visited. The result does not depend on it where patterns read their op and adaptor only,
@@ -129,16 +131,16 @@ impl Worklist {
         }
     }
     /// Where the walk has yet to come by the op. Patterns touch what is near, often in the order of the walk (a region that gets
-    /// another op around it), so it is looked for right behind the visit that runs, right behind the last one found, and then a little further.
+    /// another op around it), so it is looked for right behind the last one found, near the visit that runs, and then a little further.
     fn position(&mut self, op: Op) -> Option<usize> {
         if self.positions.is_none() {
             let behind = |start: usize, count: usize| {
                 let ahead = self.walk.get(start..).unwrap_or_default();
                 ahead.iter().take(count).position(|o| *o == Some(op)).map(|distance| start + distance)
             };
-            let (at_visit, at_hint) = (self.next, self.hint.max(self.next));
-            let found =
-                behind(at_visit, VERY_NEAR).or_else(|| behind(at_hint, VERY_NEAR)).or_else(|| behind(at_visit, NEAR));
+            let (visit, hint) = (self.next, self.hint.max(self.next));
+            let places = [(hint, AT_ONCE), (visit, VERY_NEAR), (hint, VERY_NEAR), (visit, NEAR)];
+            let found = places.into_iter().find_map(|(start, count)| behind(start, count));
             if let Some(position) = found {
                 self.hint = position + 1;
                 return Some(position);

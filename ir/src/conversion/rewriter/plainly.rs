@@ -5,11 +5,11 @@ use super::ConversionRewriter;
 use crate::{InsertionPoint, Op, Type, Value};
 
 impl ConversionRewriter {
-    /// A new cast, right behind the definition of what it casts; its result.
-    pub(super) fn make_cast(&mut self, source: Value, ty: Type) -> Value {
+    /// A new cast, right behind the definition of what it casts; its result. Whether it is used for certain.
+    pub(super) fn make_cast(&mut self, source: Value, ty: Type, is_used: bool) -> Value {
         let op = self.state_mut().casts.take_spare();
         let (result, definition) = plain::place_cast(op, source, ty);
-        self.state_mut().casts.note_made(op, source, ty);
+        self.state_mut().casts.note_made(op, source, ty, is_used);
         // What was to come right behind the definition comes behind the cast.
         let is_behind = match self.rewriter.point() {
             Some(InsertionPoint::After(at)) => at.raw.ptr == definition.op.ptr,
@@ -33,7 +33,7 @@ impl ConversionRewriter {
                 let (old, new) = (op.result(0), values[0]);
                 let ty = old.ty();
                 let known = self.casts().find(new, ty).map(|cast| cast.result(0));
-                let stand_in = known.unwrap_or_else(|| self.make_cast(new, ty));
+                let stand_in = known.unwrap_or_else(|| self.make_cast(new, ty, true));
                 c!(mlirValueReplaceAllUsesOfWith(old.raw, stand_in.raw));
             }
         }
@@ -45,21 +45,17 @@ impl ConversionRewriter {
         self.bridges.is_none() && self.casts().is_plain()
     }
     /// Retypes a value that no cast reads, where nothing is to be inserted right behind its definition; whether it did.
-    pub(super) fn retype_plainly(&mut self, value: Value, ty: Type) -> bool {
+    /// The caller says that the op around changed.
+    pub(in crate::conversion) fn retype_plainly(&mut self, value: Value, old_ty: Type, ty: Type) -> bool {
         if !self.is_plain() || !matches!(self.rewriter.point(), None | Some(InsertionPoint::Before(_))) {
             return false;
         }
-        let old_ty = value.ty();
         let cast = self.state_mut().casts.take_spare();
         let retyped = plain::retype(value, ty, cast, self.casts());
         if retyped == Retyped::Cast {
-            self.state_mut().casts.note_made(cast, value, old_ty);
+            self.state_mut().casts.note_made(cast, value, old_ty, true);
         } else {
             self.state_mut().casts.put_spare(cast);
-        }
-        if retyped != Retyped::No {
-            let owner = value.defining_op().or_else(|| value.as_block_arg().and_then(|(block, _)| block.parent_op()));
-            owner.into_iter().for_each(|op| self.rewriter.note_modified(op));
         }
         retyped != Retyped::No
     }

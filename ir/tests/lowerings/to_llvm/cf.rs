@@ -3,6 +3,7 @@
 use super::{Templates, copy_discardable_attrs, parse_attr, template};
 use monopour_ir::conversion::{ConversionRewriter, Declined, PatternSet, TypeConverter};
 use monopour_ir::{Attr, Block, Context, InsertionPoint, Op, OpParts, OpSpec, Type, Value};
+use std::cell::OnceCell;
 
 /// Adds the patterns of `cf`.
 pub fn add_cf<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConverter<'p>) {
@@ -52,12 +53,15 @@ pub fn add_cf<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConv
         rw.erase(op);
         Ok(())
     });
-    let lowering = Assert::new(cx);
-    set.add_fn("cf.assert", move |op, adaptor, rw| lowering.convert(op, adaptor.operand(0), rw));
+    // Most programs assert nothing.
+    let lowering = OnceCell::new();
+    set.add_fn("cf.assert", move |op, adaptor, rw| {
+        lowering.get_or_init(|| Assert::new(cx)).convert(op, adaptor.operand(0), rw)
+    });
 }
 
 fn convert_signature(rw: &mut ConversionRewriter, block: Block, converter: &TypeConverter<'_>) -> Result<(), Declined> {
-    if (0..block.num_args()).all(|i| converter.is_legal_value(block.arg(i))) {
+    if block.arg_values().into_iter().all(|arg| converter.is_legal_value(arg)) {
         return Ok(());
     }
     let mut types = Vec::with_capacity(block.num_args());
