@@ -21,7 +21,10 @@ use monopour_dealloc::around::{
     CopyRemovalOptions, PromoteOptions, hoist_buffers, hoist_buffers_out_of_loops, promote_buffers_to_stack,
     remove_copies, shorten_lifetimes,
 };
-use monopour_ir::{Context, Module, Op, run_passes};
+use monopour_dealloc::lower::{LowerOptions, lower_deallocations};
+use monopour_dealloc::simplify::simplify;
+use monopour_dealloc::{Options, run_ownership};
+use monopour_ir::{Context, Diagnostics, Module, Op, run_passes};
 
 /// Largest allowed ratio of the times (and of the memory) at N and at N/2.
 const MAX_GROWTH: f64 = 2.4;
@@ -44,6 +47,26 @@ struct Case {
 }
 
 const CASES: &[Case] = &[
+    // What `compile` does, beside what upstream offers for it.
+    case("allocations", allocations, 5_000, 0.3, PIPELINE, |op| {
+        let options = Options { extensions: true, ..Options::default() };
+        said(run_ownership(op, &options))?;
+        said(lower_deallocations(op, &LowerOptions { extensions: true }))
+    }),
+    case("allocations, upstream's form", allocations, 5_000, 3.0, PASSES, upstreams_form),
+    case("buffers of one deallocation", freed_at_once, 5_000, 1.0, "buffer-deallocation-simplification", |op| {
+        said(simplify(op))
+    }),
+    Case {
+        // Upstream's time is exponential.
+        next: |n| n + 2,
+        ..case("diamonds", diamonds, 200, 0.1, "ownership-based-buffer-deallocation", |op| {
+            said(run_ownership(op, &Options::default()))
+        })
+    },
+    case("chain of blocks", chain, 2_000, 1.0, "ownership-based-buffer-deallocation", |op| {
+        said(run_ownership(op, &Options::default()))
+    }),
     case("branches", branches, 5_000, 1.0, "func.func(buffer-hoisting)", |op| {
         hoist_buffers(op, false);
         Ok(())
@@ -53,16 +76,29 @@ const CASES: &[Case] = &[
         Ok(())
     }),
     case("allocations", allocations, 5_000, 1.0, "func.func(promote-buffers-to-stack)", |op| {
-        promote_buffers_to_stack(op, &PromoteOptions::default()).map(drop).map_err(|e| e.to_string())
+        said(promote_buffers_to_stack(op, &PromoteOptions::default()))
     }),
     case("freed at the end", freed_at_the_end, 5_000, 1.0, "func.func(optimize-allocation-liveness)", |op| {
         shorten_lifetimes(op);
         Ok(())
     }),
-    case("copies", copies, 5_000, 1.0, "copy-removal", |op| {
-        remove_copies(op, &CopyRemovalOptions::default()).map(drop).map_err(|e| e.to_string())
-    }),
+    case("copies", copies, 5_000, 1.0, "copy-removal", |op| said(remove_copies(op, &CopyRemovalOptions::default()))),
 ];
+
+const PIPELINE: &str = "buffer-deallocation-pipeline";
+const PASSES: &str = "ownership-based-buffer-deallocation,canonicalize,buffer-deallocation-simplification,bufferization-lower-deallocations";
+
+/// Our passes in the order and form of [`PASSES`].
+fn upstreams_form(op: Op) -> Result<(), String> {
+    said(run_ownership(op, &Options::default()))?;
+    said(run_passes(op, "builtin.module(canonicalize)"))?;
+    said(simplify(op))?;
+    said(lower_deallocations(op, &LowerOptions { extensions: false }))
+}
+
+fn said<T>(result: Result<T, Diagnostics>) -> Result<(), String> {
+    result.map(drop).map_err(|e| e.to_string())
+}
 
 const fn case(
     shape: &'static str,
@@ -87,7 +123,44 @@ fn allocations(n: usize) -> String {
     function("", &(0..n).map(make).collect::<String>())
 }
 
-/// The same, all freed behind the last one.
+/// N buffers, freed by one conditional deallocation that retains a select of two.
+fn freed_at_once(n: usize) -> String {
+    let make = |k: usize| format!("%a{k} = memref.alloc() : {TYPE}\nmemref.store %x, %a{k}[%i] : {TYPE}\n");
+    let list = |f: &dyn Fn(usize) -> String| (0..n).map(f).collect::<Vec<_>>().join(", ");
+    let free = format!(
+        "%e = arith.select %c, %a0, %a1 : {TYPE}\n%o = bufferization.dealloc ({} : {}) if ({}) retain (%e : {TYPE})\n\
+         memref.store %x, %e[%i] : {TYPE}\nbufferization.dealloc (%e : {TYPE}) if (%o)\n",
+        list(&|k| format!("%a{k}")),
+        list(&|_| TYPE.to_owned()),
+        list(&|_| "%c".to_owned())
+    );
+    function("%c: i1", &((0..n).map(make).collect::<String>() + &free))
+}
+
+/// N branches that meet again, each with a buffer of its own.
+fn diamonds(n: usize) -> String {
+    let one = |k: usize| {
+        format!(
+            "%a{k} = memref.alloc() : {TYPE}\nmemref.store %x, %a{k}[%i] : {TYPE}\ncf.cond_br %c, ^l{k}, ^r{k}\n\
+             ^l{k}:\ncf.br ^m{k}\n^r{k}:\ncf.br ^m{k}\n^m{k}:\n"
+        )
+    };
+    function("%c: i1", &(0..n).map(one).collect::<String>())
+}
+
+/// N blocks one after the other, each with a buffer that the next one uses.
+fn chain(n: usize) -> String {
+    let one = |k: usize| {
+        format!(
+            "cf.br ^b{k}(%p{k} : {TYPE})\n^b{k}(%q{k}: {TYPE}):\nmemref.store %x, %q{k}[%i] : {TYPE}\n\
+             %p{} = memref.alloc() : {TYPE}\n",
+            k + 1
+        )
+    };
+    function("", &(format!("%p0 = memref.alloc() : {TYPE}\n") + &(0..n).map(one).collect::<String>()))
+}
+
+/// N buffers in one block, all freed behind the last one.
 fn freed_at_the_end(n: usize) -> String {
     let make = |k: usize| format!("%a{k} = memref.alloc() : {TYPE}\nmemref.store %x, %a{k}[%i] : {TYPE}\n");
     let free = |k: usize| format!("memref.dealloc %a{k} : {TYPE}\n");
