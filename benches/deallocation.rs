@@ -64,25 +64,25 @@ const CASES: &[Case] = &[
             said(run_ownership(op, &Options::default()))
         })
     },
-    case("chain of blocks", chain, 2_000, 1.0, "ownership-based-buffer-deallocation", |op| {
+    case("chain of blocks", chain, 20_000, 1.0, "ownership-based-buffer-deallocation", |op| {
         said(run_ownership(op, &Options::default()))
     }),
-    case("branches", branches, 5_000, 1.0, "func.func(buffer-hoisting)", |op| {
+    case("branches", branches, 40_000, 1.0, "func.func(buffer-hoisting)", |op| {
         hoist_buffers(op, false);
         Ok(())
     }),
-    case("loops", loops, 5_000, 1.0, "func.func(buffer-loop-hoisting)", |op| {
+    case("loops", loops, 40_000, 1.0, "func.func(buffer-loop-hoisting)", |op| {
         hoist_buffers_out_of_loops(op);
         Ok(())
     }),
-    case("allocations", allocations, 5_000, 1.0, "func.func(promote-buffers-to-stack)", |op| {
+    case("allocations", allocations, 40_000, 1.0, "func.func(promote-buffers-to-stack)", |op| {
         said(promote_buffers_to_stack(op, &PromoteOptions::default()))
     }),
-    case("freed at the end", freed_at_the_end, 5_000, 1.0, "func.func(optimize-allocation-liveness)", |op| {
+    case("freed at the end", freed_at_the_end, 40_000, 1.0, "func.func(optimize-allocation-liveness)", |op| {
         shorten_lifetimes(op);
         Ok(())
     }),
-    case("copies", copies, 5_000, 1.0, "copy-removal", |op| said(remove_copies(op, &CopyRemovalOptions::default()))),
+    case("copies", copies, 40_000, 1.0, "copy-removal", |op| said(remove_copies(op, &CopyRemovalOptions::default()))),
 ];
 
 const PIPELINE: &str = "buffer-deallocation-pipeline";
@@ -117,15 +117,20 @@ fn function(args: &str, body: &str) -> String {
     format!("func.func @f({args}) {{\n%i = arith.constant 0 : index\n%x = arith.constant 1.0 : f32\n{body}return\n}}\n")
 }
 
-/// N buffers in one block, each written.
+/// A buffer that is written and read.
+fn used(k: usize) -> String {
+    format!(
+        "%a{k} = memref.alloc() : {TYPE}\nmemref.store %x, %a{k}[%i] : {TYPE}\nmemref.copy %a{k}, %out : {TYPE} to {TYPE}\n"
+    )
+}
+
+/// N buffers in one block.
 fn allocations(n: usize) -> String {
-    let make = |k: usize| format!("%a{k} = memref.alloc() : {TYPE}\nmemref.store %x, %a{k}[%i] : {TYPE}\n");
-    function("", &(0..n).map(make).collect::<String>())
+    function(&format!("%out: {TYPE}"), &(0..n).map(used).collect::<String>())
 }
 
 /// N buffers, freed by one conditional deallocation that retains a select of two.
 fn freed_at_once(n: usize) -> String {
-    let make = |k: usize| format!("%a{k} = memref.alloc() : {TYPE}\nmemref.store %x, %a{k}[%i] : {TYPE}\n");
     let list = |f: &dyn Fn(usize) -> String| (0..n).map(f).collect::<Vec<_>>().join(", ");
     let free = format!(
         "%e = arith.select %c, %a0, %a1 : {TYPE}\n%o = bufferization.dealloc ({} : {}) if ({}) retain (%e : {TYPE})\n\
@@ -134,18 +139,19 @@ fn freed_at_once(n: usize) -> String {
         list(&|_| TYPE.to_owned()),
         list(&|_| "%c".to_owned())
     );
-    function("%c: i1", &((0..n).map(make).collect::<String>() + &free))
+    function(&format!("%c: i1, %out: {TYPE}"), &((0..n).map(used).collect::<String>() + &free))
 }
 
 /// N branches that meet again, each with a buffer of its own.
 fn diamonds(n: usize) -> String {
     let one = |k: usize| {
         format!(
-            "%a{k} = memref.alloc() : {TYPE}\nmemref.store %x, %a{k}[%i] : {TYPE}\ncf.cond_br %c, ^l{k}, ^r{k}\n\
-             ^l{k}:\ncf.br ^m{k}\n^r{k}:\ncf.br ^m{k}\n^m{k}:\n"
+            "{}cf.cond_br %c, ^l{k}, ^r{k}\n\
+             ^l{k}:\ncf.br ^m{k}\n^r{k}:\ncf.br ^m{k}\n^m{k}:\n",
+            used(k)
         )
     };
-    function("%c: i1", &(0..n).map(one).collect::<String>())
+    function(&format!("%c: i1, %out: {TYPE}"), &(0..n).map(one).collect::<String>())
 }
 
 /// N blocks one after the other, each with a buffer that the next one uses.
@@ -162,9 +168,8 @@ fn chain(n: usize) -> String {
 
 /// N buffers in one block, all freed behind the last one.
 fn freed_at_the_end(n: usize) -> String {
-    let make = |k: usize| format!("%a{k} = memref.alloc() : {TYPE}\nmemref.store %x, %a{k}[%i] : {TYPE}\n");
     let free = |k: usize| format!("memref.dealloc %a{k} : {TYPE}\n");
-    function("", &((0..n).map(make).collect::<String>() + &(0..n).map(free).collect::<String>()))
+    function(&format!("%out: {TYPE}"), &((0..n).map(used).collect::<String>() + &(0..n).map(free).collect::<String>()))
 }
 
 /// N buffers, each made in one of two branches and used where they meet.

@@ -72,7 +72,7 @@ fn dominating_place(places: &Places, alloc: Op, reach: &Reach) -> Option<Op> {
         return None;
     }
     let block = places.block(to);
-    places.ancestor_in(block, alloc).or_else(|| block.ops().last().copied())
+    places.ancestor_in(block, alloc).or_else(|| block.terminator())
 }
 
 /// Moves allocations in front of the loops around them, and returns how many moved.

@@ -26,7 +26,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use monopour_ir::{Attr, Diagnostics, Op, Rewriter, Value};
+use monopour_ir::{Attr, Diagnostics, Op, Rewriter, Use, Value};
 
 use super::across_blocks::{Site, can_reuse_source, can_reuse_target};
 use super::aliases::Aliases;
@@ -88,7 +88,8 @@ pub fn remove_copies(root: Op, options: &CopyRemovalOptions) -> Result<CopyRemov
         let kept: Vec<Value> = copies.iter().map(|op| op.operand(0)).filter(|v| never_freed(*v)).collect();
         let kept = kept.into_iter().collect();
         let rw = Rewriter::new(function.context());
-        let mut pass = Pass { places: &places, classes, rw, options, kept, moved: HashMap::new() };
+        let uses = Uses::new(function);
+        let mut pass = Pass { places: &places, classes, rw, uses, options, kept, moved: HashMap::new() };
         for op in copies {
             let copy = Copy { op, source: op.operand(0), target: op.operand(1) };
             if pass.reuse_source(copy) {
@@ -113,10 +114,53 @@ fn copies_of(function: Op) -> Vec<Op> {
     found
 }
 
+/// The uses that are asked for, by value: what has become one buffer may have many.
+#[derive(Default)]
+struct Uses {
+    frees: HashMap<Value, Vec<Op>>,
+    /// Values whose alignment is assumed.
+    aligned: HashSet<Value>,
+}
+
+impl Uses {
+    fn new(function: Op) -> Self {
+        let mut this = Self::default();
+        function.walk(monopour_ir::WalkOrder::Pre, |op| {
+            if op.is("memref.assume_alignment") {
+                this.aligned.insert(op.operand(0));
+            }
+            for (index, value) in op.operands().into_iter().enumerate().filter(|(_, v)| v.ty().is_memref()) {
+                if is_free(Use { op, index }, value) {
+                    this.frees.entry(value).or_default().push(op);
+                }
+            }
+        });
+        this
+    }
+
+    /// The op that frees the buffer, if one alone does under this name.
+    fn only_free(&self, value: Value) -> Option<Op> {
+        match self.frees.get(&value).map(Vec::as_slice) {
+            Some([free]) if free.is("memref.dealloc") => Some(*free),
+            _ => None,
+        }
+    }
+
+    /// Says that a value stands for what another one was; what freed that one is gone.
+    fn merge(&mut self, gone: Value, stays: Value) {
+        let frees = self.frees.remove(&gone);
+        self.frees.insert(stays, frees.unwrap_or_default());
+        if self.aligned.remove(&gone) {
+            self.aligned.insert(stays);
+        }
+    }
+}
+
 struct Pass<'a> {
     places: &'a Places,
     classes: Classes,
     rw: Rewriter,
+    uses: Uses,
     options: &'a CopyRemovalOptions,
     /// Sources that nothing frees and nothing lets out.
     kept: HashSet<Value>,
@@ -131,7 +175,9 @@ impl Pass<'_> {
 
     /// The source takes the target's place, and lives on as it.
     fn reuse_source(&mut self, copy: Copy) -> bool {
-        let (Some(alloc), Some(free)) = (allocation(copy.target), only_free(copy.source)) else { return false };
+        let (Some(alloc), Some(free)) = (allocation(copy.target), self.uses.only_free(copy.source)) else {
+            return false;
+        };
         if self.classes.are_joined(copy.source, copy.target) || !self.can_reuse_source(copy, alloc, free) {
             return false;
         }
@@ -140,6 +186,7 @@ impl Pass<'_> {
         self.rw.erase(free);
         self.align(copy.source, alloc);
         self.rw.replace_op(alloc, &[copy.source]);
+        self.uses.merge(copy.target, copy.source);
         true
     }
 
@@ -151,18 +198,21 @@ impl Pass<'_> {
         let (made, copied, freed) = (self.number(alloc), self.number(copy.op), self.number(free));
         // The source must be there for all uses of the target: between the allocations only the copy's block is passed.
         let source_made = copy.source.defining_op().filter(|op| op.block() == alloc.block()).map(|op| self.number(op));
+        if self.classes.is_touched(copy.target, made, Some(copied))
+            || self.classes.is_touched(copy.source, copied, Some(freed))
+        {
+            return false;
+        }
         let is_early = |op: Op| source_made.is_some_and(|source| self.number(op) < source);
         !copy.target.uses().iter().any(|u| is_early(u.op))
-            && !self.classes.is_touched(copy.target, made, Some(copied))
-            && !self.classes.is_touched(copy.source, copied, Some(freed))
     }
 
     /// The target takes the source's place, and is written in place of it.
     fn reuse_target(&mut self, copy: Copy) -> bool {
         let Some(alloc) = allocation(copy.source) else { return false };
-        let free = only_free(copy.source);
+        let free = self.uses.only_free(copy.source);
         let is_kept = self.options.extensions && self.kept.contains(&copy.source);
-        let is_assumed = copy.source.uses().iter().any(|u| u.op.is("memref.assume_alignment"));
+        let is_assumed = self.uses.aligned.contains(&copy.source);
         if self.classes.are_joined(copy.source, copy.target) || is_assumed || (free.is_none() && !is_kept) {
             return false;
         }
@@ -179,6 +229,7 @@ impl Pass<'_> {
         free.into_iter().for_each(|free| self.rw.erase(free));
         self.align(copy.target, alloc);
         self.rw.replace_op(alloc, &[copy.target]);
+        self.uses.frees.remove(&copy.source);
         true
     }
 
@@ -224,15 +275,6 @@ impl Pass<'_> {
 
 fn allocation(value: Value) -> Option<Op> {
     value.defining_op().filter(|op| op.is("memref.alloc"))
-}
-
-/// The op that frees the buffer, if one alone does under this name.
-fn only_free(source: Value) -> Option<Op> {
-    let frees: Vec<Op> = source.uses().into_iter().filter(|u| is_free(*u, source)).map(|u| u.op).collect();
-    match frees[..] {
-        [free] if free.is("memref.dealloc") => Some(free),
-        _ => None,
-    }
 }
 
 fn is_freed_behind(copy: Copy, free: Op) -> bool {

@@ -30,13 +30,15 @@ pub fn shorten_lifetimes(root: Op) -> u32 {
             let reach = reaches.of(buffer)?;
             let Frees::By(free) = reach.frees else { return None };
             let frees_it = free.is("memref.dealloc") && free.operand(0) == buffer && free.block() == alloc.block();
-            last_use(&places, alloc, reach).filter(|_| frees_it && !reach.escapes).map(|last| (free, last))
+            let last = last_use(&places, alloc, reach).filter(|_| frees_it && !reach.escapes)?;
+            // In a program that is wrong the last use is behind it.
+            (places.number(last) < places.number(free)).then_some((free, last))
         });
         let wanted: Vec<(Op, Op)> = wanted.collect();
         let mut rw = Rewriter::new(function.context());
         for (free, last) in wanted {
-            // What stands behind it already, or before it in a program that is wrong, stays.
-            if last.next() != Some(free) && last.is_before_in_block(free) {
+            // What stands behind it already stays.
+            if last.next() != Some(free) {
                 rw.move_after(free, last);
                 moved += 1;
             }
