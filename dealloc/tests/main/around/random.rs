@@ -88,7 +88,7 @@ fn programs_mean_the_same() {
 fn owners_stay_owners() {
     let cx = Context::new();
     let owned = |seed| {
-        let module = parse(cx, &module(seed, Shape::structured(seed)));
+        let module = parse(cx, &module(seed, Shape::whole(seed)));
         run_ownership(module.op(), &EXTENSIONS).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         (number_of(&module, "memref.dealloc") > 0).then_some((seed, module))
     };
@@ -190,7 +190,7 @@ fn copies_that_are_removed_were_not_needed() {
     for extensions in [false, true] {
         let (mut programs, mut sources, mut targets) = (0, 0, 0);
         for seed in 0..count(150, 10_000) {
-            let before = parse(cx, &module(seed, Shape::structured(seed)));
+            let before = parse(cx, &module(seed, Shape::whole(seed)));
             run_ownership(before.op(), &EXTENSIONS).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
             add_copies(&mut Rng::new(seed), &before);
             // A view of the copy that is used behind it makes the program a wrong one.

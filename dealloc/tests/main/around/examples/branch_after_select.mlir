@@ -1,4 +1,4 @@
-// test: deallocate
+// test: deallocate extensions
 // at most: 1 allocations, 1 copies, 0 clones
 // Both ways lead to one block with different buffers, and a select of two lives on there.
 func.func @f(%given: memref<2xf32>, %c: i1, %d: i1, %x: f32) {
