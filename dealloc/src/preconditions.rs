@@ -57,10 +57,15 @@ fn refusal(op: Op) -> Option<Diagnostic> {
     let effects = if traits.has_memory_effects() { memory_effects(op).unwrap_or_default() } else { vec![] };
     let touches_memory = effects.iter().any(|e| matches!(e.kind, EffectKind::Allocate | EffectKind::Free));
     let is_harmless = if traits.has_memory_effects() { !touches_memory } else { traits.has_recursive_effects() };
+    let error = |code, message: &str, help: &str| Some(Diagnostic::error(code, op.location(), message).with_help(help));
     if !has_memrefs(op) && is_harmless {
+        // It hands on no memref, and yet what is freed before it depends on where it goes.
+        if traits.is_branch() && op.successors().len() > 1 {
+            let message = "BranchOpInterface operations with multiple successors are not supported yet";
+            return error("D0109", message, "use cf.cond_br, or turn on `extensions`");
+        }
         return None;
     }
-    let error = |code, message: &str, help: &str| Some(Diagnostic::error(code, op.location(), message).with_help(help));
     if op.is("bufferization.dealloc") {
         let message = "No deallocation operations must be present when running this pass!";
         return error("D0102", message, "run this pass once, on the output of bufferization");

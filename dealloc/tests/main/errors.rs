@@ -66,6 +66,14 @@ fn upstreams_preconditions() {
         ),
         (
             "D0109",
+            "BranchOpInterface operations with multiple successors are not supported yet",
+            "func.func @f(%n: i32) { %a = memref.alloc() : memref<4xf32>
+          cf.switch %n : i32, [default: ^a, 1: ^b]
+          ^a: return
+          ^b: return }",
+        ),
+        (
+            "D0109",
             "Terminators with more than one successor are not supported!",
             "func.func @f(%n: i32, %a: memref<4xf32>) { cf.switch %n : i32, [default: ^a(%a : memref<4xf32>), 1: ^a(%a : memref<4xf32>)]
           ^a(%b: memref<4xf32>): return }",
