@@ -3,7 +3,7 @@
 use super::{ConversionPattern, Declined, Templates, convert_type, copy_discardable_attrs, parse_attr, template};
 use monopour_ir::conversion::{Adaptor, ConversionRewriter, PatternSet, TypeConverter};
 use monopour_ir::{Attr, Context, Op, OpParts, OpSpec, OpTemplate, Type};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 /// Which attribute an op hands on, under another name or in another dialect.
@@ -108,12 +108,25 @@ impl Flags {
 struct OneToOne<'p> {
     from: &'static str,
     to: &'static str,
-    /// One for each of the overflow flags, where there are some.
-    made: Vec<OpTemplate>,
+    /// One for each of the overflow flags, where there are some; made for the first op that needs it.
+    made: [OnceCell<OpTemplate>; 4],
     carry: Carry,
     flags: Rc<Flags>,
     /// Where the result does not have the type of the first operand.
     converter: Option<&'p TypeConverter<'p>>,
+}
+
+impl OneToOne<'_> {
+    /// The template for the first, second, third or fourth overflow flags.
+    fn template(&self, op: Op, which: usize) -> &OpTemplate {
+        self.made[which].get_or_init(|| {
+            let plain = template(op.context(), self.to);
+            if which == 0 {
+                return plain;
+            }
+            plain.with_property("overflowFlags", self.flags.overflow[which].1).expect("the flags of the LLVM dialect")
+        })
+    }
 }
 
 impl ConversionPattern for OneToOne<'_> {
@@ -133,7 +146,7 @@ impl ConversionPattern for OneToOne<'_> {
         }
         let which = if self.carry == Carry::Overflow { self.flags.overflow(op) } else { 0 };
         let parts = OpParts { operands: adaptor.operands(), results: &[ty], ..OpParts::default() };
-        let new = rw.create_like(&self.made[which], op.location(), parts);
+        let new = rw.create_like(self.template(op, which), op.location(), parts);
         match self.carry {
             Carry::Nothing | Carry::Overflow => {}
             Carry::FastMath => set_fast_math(&self.flags, rw, op, new),
@@ -160,13 +173,7 @@ pub fn add_arith<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeC
     let flags = Rc::new(Flags::new(cx));
     let all = BINARY.iter().map(|one| (one, None)).chain(CAST.iter().map(|one| (one, Some(converter))));
     for (&(from, to, carry), converter) in all {
-        let mut made = vec![template(cx, to)];
-        if carry == Carry::Overflow {
-            let with =
-                |bits| template(cx, to).with_property("overflowFlags", bits).expect("the flags of the LLVM dialect");
-            made.extend(flags.overflow[1..].iter().map(|entry| with(entry.1)));
-        }
-        set.add(OneToOne { from, to, made, carry, flags: flags.clone(), converter });
+        set.add(OneToOne { from, to, made: Default::default(), carry, flags: flags.clone(), converter });
     }
     add_constant(set, converter);
     add_select(set, cx, flags.clone());
