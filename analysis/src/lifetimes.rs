@@ -124,6 +124,8 @@ pub struct Lifetimes {
     pub results: Vec<Own>,
     /// Arguments of the function that each result may be.
     pub result_aliases: Vec<Vec<ValueId>>,
+    /// How much was looked at: operations, and memrefs that hold something where blocks begin and meet.
+    pub steps: u64,
     /// Results that may be the same memory, the smaller number first.
     pub result_pairs: Vec<(usize, usize)>,
 }

@@ -20,6 +20,7 @@ use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, Op
 use crate::Stats;
 use crate::collect::{Collected, collect, covers, has_memrefs};
 use crate::indicators::{Give, Indicators, gives, if_owned};
+use crate::layout::copy_in_layout;
 
 /// The decisions on one function.
 pub(crate) struct Decided {
@@ -201,8 +202,11 @@ pub(crate) fn copy_of(rw: &mut Rewriter, at: Op, value: Value) -> Result<Value, 
     let cx = rw.context();
     let ty = value.ty();
     let Some(fresh) = copied_type(ty) else {
-        let message = format!("{} needs a copy of a {ty}, and a row-major copy does not have that type", at.name());
-        let help = "copy it into a row-major buffer before, or let the type have dynamic strides and offset";
+        if let Some(memref) = ty.as_memref().filter(|m| m.strides.iter().all(|s| *s >= 0 || *s == DYNAMIC)) {
+            return copy_in_layout(rw, at, value, &memref);
+        }
+        let message = format!("{} needs a copy of a {ty}, and a copy cannot be made to have that type", at.name());
+        let help = "cast it to a memref with a rank and strides, or copy it before";
         return Err(Diagnostic::error("D0105", at.location(), message).with_help(help).into());
     };
     let shape = ty.shape().unwrap_or_default();

@@ -16,6 +16,7 @@ mod engine;
 mod expand_realloc;
 mod frees;
 mod indicators;
+mod layout;
 mod lifetimes;
 pub mod lower;
 pub mod models;
@@ -67,7 +68,7 @@ pub struct Stats {
 ///
 /// # Errors
 /// D0101 to D0103 and D0106 to D0111 for programs whose owners cannot be decided;
-/// D0105 where a copy would be needed that has the layout of a view.
+/// D0105 where a memref without a rank would have to be copied.
 pub fn run_ownership(root: Op, options: &Options) -> Result<Stats, Diagnostics> {
     run_ownership_with(root, options, &OwnershipModels::upstream())
 }

@@ -52,6 +52,7 @@ pub(super) struct Solver<'a> {
     visits: IndexVec<BlockId, u32>,
     versions: BTreeMap<Version, u32>,
     pub caller: BTreeMap<OpId, Passed>,
+    pub steps: u64,
     /// In the last round, what is decided.
     pub found: Option<Lifetimes>,
 }
@@ -90,6 +91,7 @@ impl<'a> Solver<'a> {
             visits: IndexVec::filled(0, facts.blocks.len()),
             versions: BTreeMap::new(),
             caller: BTreeMap::new(),
+            steps: 0,
             found: None,
         }
     }
@@ -149,6 +151,7 @@ impl<'a> Solver<'a> {
         let mut values: BTreeSet<ValueId> = states.iter().flat_map(|s| s.held.keys().copied()).collect();
         let all = (block, ValueId::new(0))..=(block, ValueId::new(u32::MAX));
         values.extend(self.meets.range(all).map(|(_, value)| *value));
+        self.steps += states.iter().map(State::size).sum::<u64>();
         let mut joined = State::default();
         for value in values {
             let first = states[0].own(value);
@@ -227,6 +230,7 @@ impl<'a> Solver<'a> {
         let mut known: BTreeMap<ValueId, Vec<Own>> = BTreeMap::new();
         for (flow, target) in sources {
             let Some(state) = &self.flowed[*flow as usize][*target] else { continue };
+            self.steps += state.size();
             joined.pairs.extend(&state.pairs);
             for value in &self.facts.flows[*flow as usize].targets[*target].1 {
                 known.entry(*value).or_default().push(state.own(*value));
@@ -268,6 +272,7 @@ impl<'a> Solver<'a> {
         }
         let mut found = self.found.take().unwrap_or_default();
         found.order = order;
+        found.steps = self.steps;
         for (block, value) in &self.meets {
             let Some(version) = self.versions.get(&Version::Argument(*block, *value)) else { continue };
             let is_used = self.begins[*block].as_ref().is_some_and(|s| s.own(*value) == Own::Indicator(*version));

@@ -71,6 +71,11 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// How much it says.
+    pub fn size(&self) -> u64 {
+        (self.held.len() + self.pairs.of.values().map(BTreeSet::len).sum::<usize>()) as u64
+    }
+
     pub fn own(&self, value: ValueId) -> Own {
         self.held.get(&value).copied().unwrap_or(Own::No)
     }

@@ -11,6 +11,7 @@ use crate::index::{BlockId, OpId, RegionId, ValueId};
 impl Solver<'_> {
     pub(super) fn block(&mut self, block: BlockId) {
         let mut state = self.beginning(block);
+        self.steps += state.size() + self.order.ops_of.of(block).len() as u64;
         let held: Vec<ValueId> = state.held.keys().copied().collect();
         self.release(Place::Start(block), block, -1, &held, &mut state);
         let ops = self.order.ops_of.of(block).to_vec();
@@ -51,6 +52,7 @@ impl Solver<'_> {
         }
         let near: Vec<ValueId> = ended.iter().flat_map(|v| state.pairs.of(*v)).collect();
         ended.extend(near);
+        self.steps += ended.len() as u64;
         let position = i64::from(self.order.positions[op]);
         self.release(Place::After(op), block, position, &ended.into_iter().collect::<Vec<_>>(), state);
     }
@@ -237,6 +239,16 @@ impl Solver<'_> {
             }
             self.act(place, Action::Release { value, own, to });
         }
+        // What is neither used nor held any more will not be compared with.
+        let counts = |v: ValueId| {
+            let memref = &self.facts.memrefs[v];
+            let is_passed = memref.op.is_none() && memref.block == edge.to;
+            is_passed
+                || self.facts.blocks[memref.block] != region
+                || self.order.live_in[edge.to].contains(&v)
+                || after.held.contains_key(&v)
+        };
+        after.pairs = after.pairs.kept(counts);
         after
     }
 

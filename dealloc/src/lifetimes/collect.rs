@@ -135,7 +135,7 @@ impl Walk<'_> {
                 self.name(arg, value);
             }
         }
-        let ends = |b: &Block| b.ops().last().is_some_and(|op| op.is_terminator() || !op.successors().is_empty());
+        let ends = |b: &Block| b.ops().last().is_none_or(|op| op.is_terminator() || !op.successors().is_empty());
         if !blocks.iter().all(ends) {
             self.refuse(op, "has blocks without terminators");
         }

@@ -14,6 +14,7 @@ use crate::Stats;
 
 pub(super) fn run(decided: Decided, stats: &mut Stats) -> Result<(), Diagnostics> {
     let Decided { collected, lifetimes, summary } = decided;
+    stats.steps += lifetimes.steps;
     let mut insert = Insert::new(collected, lifetimes, summary, stats);
     insert.region(RegionId::new(0))?;
     insert.signature();

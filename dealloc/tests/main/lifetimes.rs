@@ -9,7 +9,7 @@ use monopour_dealloc::{Options, run_ownership};
 use monopour_ir::{Context, InsertionPoint, Module, OpSpec, Rewriter, WalkOrder};
 use monopour_testkit::evaluate::lifetimes::{Program, Watch, same_values};
 use monopour_testkit::generate_memrefs::{Shape, inputs, module};
-use monopour_testkit::{Defect, EvalError};
+use monopour_testkit::{Data, Defect, Dtype, EvalError, HostTensor};
 
 use crate::support::EXTENSIONS;
 
@@ -92,6 +92,39 @@ fn structured_programs_own_their_buffers() {
 fn programs_of_any_control_flow_own_their_buffers() {
     let totals = check_all(seeds(300, 20_000), Shape::whole);
     assert!(totals.runs < 1000 || totals.frees as u64 > totals.runs, "programs free what they allocate: {totals:?}");
+}
+
+/// MLIR would cast a row-major copy of dynamic size to the strides of the view, and its elements would be elsewhere.
+#[test]
+fn copies_have_the_layout_of_the_view() {
+    let cx = Context::new();
+    for (sizes, view) in [
+        ("[4, 6] [1, 1]", "memref<4x6xf32, strided<[6, 1], offset: 6>>"),
+        ("[4, 2] [1, 3]", "memref<4x2xf32, strided<[6, 3], offset: 6>>"),
+        ("[%n, %n] [1, 1]", "memref<?x?xf32, strided<[6, 1], offset: 6>>"),
+        ("[%n, %n] [1, %n]", "memref<?x?xf32, strided<[6, ?], offset: 6>>"),
+    ] {
+        let text = format!(
+            "func.func @main(%t: memref<6x6xf32>, %n: index) -> {view} {{
+            %v = memref.subview %t[1, 0] {sizes} : memref<6x6xf32> to {view}
+            return %v : {view}
+            }}"
+        );
+        let before = Program::new(&parse(cx, &text)).expect("it runs");
+        let after = Program::new(&deallocated(cx, &text).unwrap_or_else(|e| panic!("{e}"))).expect("it runs");
+        for n in 0..3 {
+            let count = HostTensor { dtype: Dtype::Index, shape: vec![], data: Data::Int(vec![n]) };
+            let inputs = [HostTensor::random(Dtype::F32, &[6, 6], 1), count];
+            if n == 0 && view.contains("strided<[6, ?]") {
+                // A stride of 0 is another matter.
+                continue;
+            }
+            let expected = before.run("main", &inputs, Watch::Accesses).expect("it runs");
+            let found = after.run("main", &inputs, Watch::Owners).unwrap_or_else(|e| panic!("{view}: {e}"));
+            same_values(&expected, &found).unwrap_or_else(|e| panic!("{view}: {e}"));
+            assert_eq!(found.cost.allocations, 1, "{view}");
+        }
+    }
 }
 
 /// One file for each kind of program, with the whole output.

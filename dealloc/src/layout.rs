@@ -1,0 +1,61 @@
+//! Copies with the layout of a view, gaps included.
+//!
+//! ```text
+//! %v : memref<4xf32, strided<[6], offset: 1>>    ==>    %b = memref.alloc(%len) : memref<?xf32>    // 1 + 3 * 6 + 1
+//!                                                       %c = memref.reinterpret_cast %b to offset: [1], sizes: [4], strides: [6]
+//!                                                       memref.copy %v, %c
+//! ```
+//!
+//! As large as the part of the view's buffer up to its last element. Limits: strides that are not negative.
+
+use monopour_ir::{Attr, DYNAMIC, Diagnostics, Location, MemRefType, Op, OpSpec, Rewriter, Type, Value};
+
+/// A copy of a ranked memref, of its very type, at the insertion point.
+pub(crate) fn copy_in_layout(rw: &mut Rewriter, at: Op, value: Value, ty: &MemRefType) -> Result<Value, Diagnostics> {
+    let (cx, loc, rank) = (rw.context(), at.location(), ty.shape.len());
+    let index = Type::index(cx);
+    let mut results = vec![Type::memref(&[], ty.element, ty.memory_space), index];
+    results.extend(std::iter::repeat_n(index, 2 * rank));
+    let found = rw.create(OpSpec::new("memref.extract_strided_metadata", loc).operands(&[value]).results(&results))?;
+    let numbers: Vec<Value> = found.results()[1..].to_vec();
+    let (offset, sizes, strides) = (numbers[0], &numbers[1..=rank], &numbers[1 + rank..]);
+    let one = rw.const_index(1, loc);
+    let mut length = binary(rw, loc, "arith.addi", offset, one)?;
+    for (size, stride) in sizes.iter().zip(strides) {
+        let last = binary(rw, loc, "arith.subi", *size, one)?;
+        let distance = binary(rw, loc, "arith.muli", last, *stride)?;
+        length = binary(rw, loc, "arith.addi", length, distance)?;
+    }
+    // Without elements it may come out negative.
+    let none = rw.const_index(0, loc);
+    length = binary(rw, loc, "arith.maxsi", length, none)?;
+    let buffer = rw.create(
+        OpSpec::new("memref.alloc", loc)
+            .operands(&[length])
+            .results(&[Type::memref(&[DYNAMIC], ty.element, ty.memory_space)])
+            .attr("alignment", Attr::i64(cx, 64))
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0])),
+    )?;
+    let dynamic = |known: &[i64], values: &[Value]| -> Vec<Value> {
+        known.iter().zip(values).filter(|(k, _)| **k == DYNAMIC).map(|(_, v)| *v).collect()
+    };
+    let parts = [dynamic(&[ty.offset], &[offset]), dynamic(&ty.shape, sizes), dynamic(&ty.strides, strides)];
+    let count = |values: &[Value]| i32::try_from(values.len()).unwrap_or(i32::MAX);
+    let segments = [1, count(&parts[0]), count(&parts[1]), count(&parts[2])];
+    let view = rw.create(
+        OpSpec::new("memref.reinterpret_cast", loc)
+            .operands(&[buffer.result(0)])
+            .operands(&parts.concat())
+            .results(&[value.ty()])
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
+            .attr("static_offsets", Attr::dense_i64(cx, &[ty.offset]))
+            .attr("static_sizes", Attr::dense_i64(cx, &ty.shape))
+            .attr("static_strides", Attr::dense_i64(cx, &ty.strides)),
+    )?;
+    rw.create(OpSpec::new("memref.copy", loc).operands(&[value, view.result(0)]))?;
+    Ok(view.result(0))
+}
+
+fn binary(rw: &mut Rewriter, loc: Location, name: &str, a: Value, b: Value) -> Result<Value, Diagnostics> {
+    Ok(rw.create(OpSpec::new(name, loc).operands(&[a, b]).results(&[a.ty()]))?.result(0))
+}
