@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use monopour_ir::{Diagnostics, Op, WalkOrder};
 
 use crate::lifetimes::{Summaries, View};
+use crate::models::OwnershipModels;
 use crate::{Options, Stats, frees, lifetimes};
 
 /// The decisions on one function, by one engine or the other.
@@ -21,7 +22,13 @@ enum Decided {
 ///
 /// # Errors
 /// What the engines refuse.
-pub(crate) fn run(root: Op, functions: &[Op], options: &Options, stats: &mut Stats) -> Result<(), Diagnostics> {
+pub(crate) fn run(
+    root: Op,
+    functions: &[Op],
+    models: &OwnershipModels,
+    options: &Options,
+    stats: &mut Stats,
+) -> Result<(), Diagnostics> {
     let calls = Calls::of(root, functions);
     let mut accepted: Vec<Option<frees::Decided>> =
         functions.iter().map(|f| frees::decide(*f).filter(frees::Decided::is_static)).collect();
@@ -42,7 +49,7 @@ pub(crate) fn run(root: Op, functions: &[Op], options: &Options, stats: &mut Sta
             decided.push(Decided::Static(Box::new(found)));
             continue;
         }
-        let view = View { tells: calls.tells(*function), allows_unknown: options.allow_unknown_effects };
+        let view = View { models, tells: calls.tells(*function), allows_unknown: options.allow_unknown_effects };
         let found = lifetimes::decide(functions[*function], &summaries, view)?;
         if let Some(summary) = found.summary() {
             summaries.insert(calls.names[*function].clone(), summary.clone());

@@ -82,7 +82,7 @@ pub fn run_ownership_with(root: Op, options: &Options, models: &OwnershipModels)
     let mut functions = root.find_all("func.func");
     functions.retain(|f| f.body().is_some());
     if options.extensions {
-        choose::run(root, &functions, options, &mut stats)?;
+        choose::run(root, &functions, models, options, &mut stats)?;
         return Ok(stats);
     }
     let is_dynamic = options.private_function_dynamic_ownership;

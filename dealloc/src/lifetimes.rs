@@ -24,6 +24,7 @@ use monopour_analysis::lifetimes::{Lifetimes, Own};
 use monopour_ir::{Diagnostics, Op};
 
 use crate::Stats;
+use crate::models::OwnershipModels;
 use collect::Collected;
 
 /// What a caller of a function has to know.
@@ -54,7 +55,9 @@ impl Decided {
 
 /// How a function is looked at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View {
+pub(crate) struct View<'a> {
+    /// What is known of operations beyond their names.
+    pub(crate) models: &'a OwnershipModels,
     /// Its callers, all known, are told who owns its results.
     pub(crate) tells: bool,
     /// Ops of unknown effects are taken to use their memrefs as long as these are in scope, and to own what they make.
@@ -65,8 +68,8 @@ pub(crate) struct View {
 ///
 /// # Errors
 /// D0101 to D0103.
-pub(crate) fn decide(function: Op, summaries: &Summaries, view: View) -> Result<Decided, Diagnostics> {
-    let collected = collect::collect(function, summaries, view.allows_unknown)?;
+pub(crate) fn decide(function: Op, summaries: &Summaries, view: View<'_>) -> Result<Decided, Diagnostics> {
+    let collected = collect::collect(function, summaries, view)?;
     let lifetimes = collected.facts.decide();
     let summary = view.tells.then(|| Summary {
         results: lifetimes

@@ -20,6 +20,17 @@ use monopour_ir::{Diagnostics, Op, Value};
 
 use crate::state::State;
 
+/// Whose memory the memref results of an operation are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultMemory {
+    /// Each is a fresh buffer of the heap, which `memref.dealloc` frees.
+    Fresh,
+    /// Somebody else's, who outlives the function.
+    Foreign,
+    /// That of the operation's memref operands, of any of them.
+    Operands,
+}
+
 /// How one kind of operation passes on the ownership of memrefs.
 pub trait OwnershipModel {
     /// Whether the model, registered by interface, describes this operation.
@@ -39,6 +50,11 @@ pub trait OwnershipModel {
     /// What MLIR says of the operations.
     fn indicator(&self, _op: Op, _at: Op, _state: &mut State<'_>) -> Result<Option<Value>, Diagnostics> {
         Ok(None)
+    }
+    /// With `extensions`: whose memory the memref results are; none if the model does not know.
+    /// Not asked of views, calls, operations that hold regions, and the allocations of `memref` and `bufferization`.
+    fn result_memory(&self, _op: Op) -> Option<ResultMemory> {
+        None
     }
 }
 
@@ -95,6 +111,15 @@ impl OwnershipModels {
     /// The model of this very operation.
     pub fn by_name(&self, op: Op) -> Option<&Rc<dyn OwnershipModel>> {
         self.by_name.get(op.name())
+    }
+    /// Whose memory the memref results are, as far as a model knows.
+    pub(crate) fn result_memory(&self, op: Op) -> Option<ResultMemory> {
+        if let Some(model) = self.by_name(op) {
+            return model.result_memory(op);
+        }
+        let traits = Traits::of(op);
+        let mut models = self.by_interface.iter().filter(|model| model.describes(op, traits));
+        models.find_map(|model| model.result_memory(op))
     }
     /// Lets every model that describes the operation process it; the operation that stands in its place.
     pub(crate) fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {

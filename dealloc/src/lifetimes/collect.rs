@@ -7,9 +7,10 @@ use monopour_analysis::lifetimes::{Edge, Flow, Kind, LifetimeFacts, Own, Set};
 use monopour_ir::control_flow::{Traits, successor_operands, view_source};
 use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Region, Value, WalkOrder};
 
-use super::Summaries;
 use super::regions::{self, RegionFlow};
+use super::{Summaries, View};
 use crate::collect::{is_dispatch, is_donated};
+use crate::models::ResultMemory;
 
 /// Results are fresh buffers of the heap.
 const ALLOCATIONS: &[&str] = &["memref.alloc", "memref.realloc", "bufferization.clone"];
@@ -76,7 +77,7 @@ fn shown(value: Value) -> Option<Value> {
     op.operands().into_iter().find(|v| v.ty().is_memref())
 }
 
-pub(super) fn collect(function: Op, summaries: &Summaries, allows_unknown: bool) -> Result<Collected, Diagnostics> {
+pub(super) fn collect(function: Op, summaries: &Summaries, view: View<'_>) -> Result<Collected, Diagnostics> {
     let out = Collected {
         function,
         facts: LifetimeFacts::new(),
@@ -91,7 +92,7 @@ pub(super) fn collect(function: Op, summaries: &Summaries, allows_unknown: bool)
     let mut walk = Walk {
         out,
         summaries,
-        allows_unknown,
+        view,
         op_ids: HashMap::new(),
         block_ids: HashMap::new(),
         errors: Diagnostics::default(),
@@ -110,7 +111,7 @@ pub(super) fn collect(function: Op, summaries: &Summaries, allows_unknown: bool)
 struct Walk<'a> {
     out: Collected,
     summaries: &'a Summaries,
-    allows_unknown: bool,
+    view: View<'a>,
     op_ids: HashMap<Op, OpId>,
     block_ids: HashMap<Block, BlockId>,
     errors: Diagnostics,
@@ -203,20 +204,28 @@ impl Walk<'_> {
             _ if is_dispatch(op) && memrefs.is_empty() => {}
             _ if !op.regions().is_empty() || op.is_terminator() => self.flow(op, id, &memrefs),
             _ if memrefs.is_empty() => {}
-            _ if self.allows_unknown => {
-                self.alias_all(op, &memrefs);
-            }
-            _ => self.refuse(op, "makes a memref"),
+            _ => self.results(op, &memrefs),
         }
         let is_unknown = || {
             let traits = Traits::of(op);
             !traits.has_memory_effects() && !traits.has_recursive_effects() && !traits.is_call() && !op.is_terminator()
         };
-        if self.allows_unknown && is_unknown() {
+        if self.view.allows_unknown && is_unknown() {
             // It may keep a pointer.
             for operand in self.memref_operands(op).into_iter().chain(memrefs) {
                 self.out.facts.pin(operand);
             }
+        }
+    }
+
+    /// What an operation makes that is not known by its name.
+    fn results(&mut self, op: Op, memrefs: &[ValueId]) {
+        match self.view.models.result_memory(op) {
+            Some(ResultMemory::Fresh) => self.kinds(memrefs, Kind::Fresh),
+            Some(ResultMemory::Foreign) => self.kinds(memrefs, Kind::Foreign),
+            Some(ResultMemory::Operands) => self.alias_all(op, memrefs),
+            None if self.view.allows_unknown => self.alias_all(op, memrefs),
+            None => self.refuse(op, "makes a memref"),
         }
     }
 

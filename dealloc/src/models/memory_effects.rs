@@ -4,7 +4,7 @@ use monopour_ir::control_flow::{Traits, allocates_in_scope};
 use monopour_ir::interfaces::{EffectKind, memory_effects};
 use monopour_ir::{Attr, Diagnostics, Op, OpSpec};
 
-use super::OwnershipModel;
+use super::{OwnershipModel, ResultMemory};
 use crate::ownership::Ownership;
 use crate::preconditions::MANUAL_DEALLOCATION;
 use crate::state::{State, has_memrefs};
@@ -36,6 +36,18 @@ impl OwnershipModel for MemoryEffects {
             }
         }
         Ok(op)
+    }
+
+    fn result_memory(&self, op: Op) -> Option<ResultMemory> {
+        let effects = memory_effects(op).unwrap_or_default();
+        let allocates = |value| effects.iter().any(|e| e.kind == EffectKind::Allocate && e.value == Some(value));
+        let memrefs: Vec<_> = op.results().into_iter().filter(|r| r.ty().is_memref()).collect();
+        if memrefs.is_empty() || !memrefs.iter().all(|m| allocates(*m)) {
+            return None;
+        }
+        let is_freed_otherwise = |m| allocates_in_scope(op, m) || op.attr(MANUAL_DEALLOCATION).is_some();
+        let is_foreign = memrefs.into_iter().any(is_freed_otherwise);
+        Some(if is_foreign { ResultMemory::Foreign } else { ResultMemory::Fresh })
     }
 }
 

@@ -5,6 +5,7 @@ mod errors;
 mod execute;
 mod growth;
 mod lifetimes;
+mod own_op;
 mod random_blocks;
 mod stages;
 mod support;
