@@ -1,7 +1,7 @@
 //! The passes around deallocation: where buffers are made, how long they live, and which are not needed.
 //!
 //! Each goes by upstream's name in `monopour opt`; without extensions its output has upstream's form.
-//! They share [`aliases`] and [`places`], both near-linear in the size of a function.
+//! They share `aliases` and `places`, both near-linear in the size of a function.
 
 mod across_blocks;
 mod aliases;

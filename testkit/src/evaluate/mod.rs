@@ -5,7 +5,7 @@
 //! integers wrap at their width.
 //! `tensor.empty` holds NaN (floats) or a pattern that stands out (integers), so that a read of it shows in the result.
 //! Named linalg ops are generalised by upstream's pass on a clone, so that one implementation of `linalg.generic` serves all.
-//! Memrefs are views of buffers with a life of their own ([`memory`]); `lifetimes` watches over it.
+//! Memrefs are views of buffers with a life of their own (`memory`); `lifetimes` watches over it.
 //! Limits: static and dynamic ranked tensors and memrefs of f16, bf16, f32, f64, iN (N <= 64) and index.
 
 mod blocks;
