@@ -13,7 +13,8 @@
 //! With `hoist-static-allocs` and `hoist-dynamic-allocs` the allocation itself becomes the argument, and nothing is copied.
 //! Requires: a module. Functions without a body, and those that something else than a call names, stay as they are.
 //! Limits: layouts that are neither row-major nor dynamic throughout (D0120); dynamic sizes other than arguments of the function,
-//! and those without `hoist-dynamic-allocs` (D0121). With extensions such a result stays a result, sizes are computed again
+//! and those without `hoist-dynamic-allocs` (D0121). With extensions such a result stays a result, as does one that may be
+//! an argument or another result; sizes are computed again
 //! in the caller where they follow from arguments, and the caller's buffer has the alignment of the function's.
 //! Source: the pass `buffer-results-to-out-params` of MLIR.
 //! Differs: an allocation becomes the argument only where every return gives it for this result; upstream merges different ones.
@@ -121,12 +122,38 @@ fn params(function: Op, options: &OutParamOptions) -> Result<Vec<Param>, Diagnos
         };
         let is_hoisted = wants && alloc.as_ref().is_some_and(is_free);
         let sizes = alloc.and_then(|a| sizes(a, ty, entry, options));
-        let can_be_made = !options.extensions || sizes.is_some() || is_static(ty);
-        if can_be_made {
+        // A copy of what the caller can see by another name, an argument or another result, would be another buffer.
+        let is_fresh = is_hoisted || is_fresh(&returns, index);
+        if !options.extensions || (is_fresh && (sizes.is_some() || is_static(ty))) {
             out.push(Param { index, ty, alloc, is_hoisted, sizes });
         }
     }
     Ok(out)
+}
+
+/// Whether every return gives a buffer for the result that is returned nowhere else.
+fn is_fresh(returns: &[Op], index: usize) -> bool {
+    returns.iter().all(|op| {
+        let alloc = behind_casts(op.operand(index));
+        let count = returns.iter().filter(|r| behind_casts(r.operand(index)) == alloc).count();
+        alloc.is_some_and(|alloc| is_returned(alloc, count, returns))
+    })
+}
+
+/// Whether the buffer is returned so many times, and nothing else is made of it than the casts between.
+fn is_returned(alloc: Op, count: usize, returns: &[Op]) -> bool {
+    let mut value = alloc.result(0);
+    loop {
+        let users: Vec<Op> = value.uses().iter().map(|u| u.op).collect();
+        let (returned, others): (Vec<Op>, Vec<Op>) = users.into_iter().partition(|op| returns.contains(op));
+        let passes_on = |op: &Op| op.is_terminator() || op.results().iter().any(|r| r.ty().is_memref());
+        let makers: Vec<Op> = others.into_iter().filter(passes_on).collect();
+        match makers[..] {
+            [] => return returned.len() == count,
+            [cast] if cast.is("memref.cast") && returned.is_empty() => value = cast.result(0),
+            _ => return false,
+        }
+    }
 }
 
 fn is_static(ty: Type) -> bool {
@@ -143,10 +170,13 @@ fn has_known_layout(ty: Type) -> bool {
 /// The allocation that every return gives for a result, behind casts.
 fn only_alloc(returns: &[Op], index: usize) -> Option<Op> {
     let (first, others) = returns.split_first()?;
-    let mut value = first.operand(index);
-    if others.iter().any(|op| op.operand(index) != value) {
-        return None;
-    }
+    let value = first.operand(index);
+    let is_same = others.iter().all(|op| op.operand(index) == value);
+    behind_casts(value).filter(|_| is_same)
+}
+
+/// The allocation behind casts of it.
+fn behind_casts(mut value: Value) -> Option<Op> {
     while let Some(op) = value.defining_op().filter(|op| op.is("memref.cast")) {
         value = op.operand(0);
     }
