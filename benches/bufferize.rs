@@ -202,7 +202,7 @@ fn upstream(case: &Case, n: usize) -> Result<(usize, f64), String> {
     }
 }
 
-/// Two sizes and sides by turns, and the ratio of the second's time to the first's.
+/// The medians of two sizes and sides by turns, and the ratio of the second's time to the first's.
 fn by_turns(
     case: &Case,
     first: (usize, &str),
@@ -211,7 +211,9 @@ fn by_turns(
 ) -> Result<(Measured, Measured, f64), String> {
     let [(a, side_a), (b, side_b)] = [first, second].map(|(n, side)| (n.to_string(), side));
     let pass = case.pass.name();
-    measure::by_turns(&["--child", case.shape, &a, side_a, pass], &["--child", case.shape, &b, side_b, pass], samples)
+    let sides = [vec!["--child", case.shape, &a, side_a, pass], vec!["--child", case.shape, &b, side_b, pass]];
+    let [first, second] = measure::medians(&sides, samples)?[..] else { unreachable!("one median per side") };
+    Ok((first, second, second.cpu_s / first.cpu_s))
 }
 
 fn median(case: &Case, n: usize, side: &str, samples: usize) -> Result<Measured, String> {

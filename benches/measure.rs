@@ -105,23 +105,6 @@ pub fn medians(sides: &[Vec<&str>], samples: usize) -> Result<Vec<Measured>, Str
     Ok(all.iter().map(|measured| measured[measured.len() / 2]).collect())
 }
 
-/// The medians of two runs by turns, each in processes of its own, and the median of the second's time to the first's:
-/// a machine that is busy for a while is so for both.
-///
-/// # Errors
-/// As [`in_child`].
-#[allow(dead_code, reason = "each bench takes a part")]
-pub fn by_turns(first: &[&str], second: &[&str], samples: usize) -> Result<(Measured, Measured, f64), String> {
-    let turn = |_| Ok((in_child(first)?, in_child(second)?));
-    let mut turns = (0..samples).map(turn).collect::<Result<Vec<_>, String>>()?;
-    let mut median = |key: fn(&(Measured, Measured)) -> f64| {
-        turns.sort_by(|a, b| key(a).total_cmp(&key(b)));
-        turns[samples / 2]
-    };
-    let ratio = median(|(a, b)| b.cpu_s / a.cpu_s);
-    Ok((median(|(a, _)| a.cpu_s).0, median(|(_, b)| b.cpu_s).1, ratio.1.cpu_s / ratio.0.cpu_s))
-}
-
 /// Measures what a child does, and tells the parent.
 pub fn print_measured(measured: Result<Measured, String>) -> ExitCode {
     match measured {

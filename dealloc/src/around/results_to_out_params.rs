@@ -13,9 +13,9 @@
 //! With `hoist-static-allocs` and `hoist-dynamic-allocs` the allocation itself becomes the argument, and nothing is copied.
 //! Requires: a module. Functions without a body, and those that something else than a call names, stay as they are.
 //! Limits: layouts that are neither row-major nor dynamic throughout (D0120); dynamic sizes other than arguments of the function,
-//! and those without `hoist-dynamic-allocs` (D0121). With extensions such a result stays a result, as does one that may be
-//! an argument or another result; sizes are computed again
-//! in the caller where they follow from arguments, and the caller's buffer has the alignment of the function's.
+//! and those without `hoist-dynamic-allocs` (D0121). With extensions such a result stays a result, as does one that may be an
+//! argument or another result: a copy of it would be another buffer. Sizes are computed again in the caller where they follow
+//! from arguments, and the caller's buffer has the alignment of the function's.
 //! Source: the pass `buffer-results-to-out-params` of MLIR.
 //! Differs: an allocation becomes the argument only where every return gives it for this result; upstream merges different ones.
 
