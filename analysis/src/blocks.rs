@@ -2,8 +2,9 @@
 //!
 //! Blocks have numbers from 0, the entry; an edge is a pair of numbers.
 //! Dominators are found with the algorithm of Lengauer and Tarjan (1979), the simple form: O(edges * log blocks).
-//! Strongly connected components are Tarjan's: O(blocks + edges).
-//! Both are loops over explicit stacks, as a region may have as many blocks as there is input.
+//! They are loops over explicit stacks, as a region may have as many blocks as there is input.
+
+use crate::components::components;
 
 /// No block.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -181,51 +182,19 @@ pub(crate) struct Components {
 
 /// The cycles among the blocks that `allowed` holds for.
 pub(crate) fn cycles(graph: &Graph, allowed: impl Fn(u32) -> bool) -> Components {
-    let len = graph.len();
-    let mut of = vec![NONE; len];
-    let (mut order, mut low) = (vec![NONE; len], vec![0_u32; len]);
-    let (mut open, mut is_open) = (Vec::new(), vec![false; len]);
-    let (mut count, mut components) = (0, 0);
-    for start in 0..len as u32 {
-        if order[start as usize] != NONE || !allowed(start) {
-            continue;
-        }
-        let mut stack = vec![(start, 0)];
-        while let Some(&mut (block, ref mut index)) = stack.last_mut() {
-            let at = block as usize;
-            if *index == 0 && order[at] == NONE {
-                (order[at], low[at]) = (count, count);
-                count += 1;
-                open.push(block);
-                is_open[at] = true;
-            }
-            if let Some(&next) = graph.successors(block).get(*index) {
-                *index += 1;
-                let to = next as usize;
-                if !allowed(next) {
-                } else if order[to] == NONE {
-                    stack.push((next, 0));
-                } else if is_open[to] {
-                    low[at] = low[at].min(order[to]);
-                }
-                continue;
-            }
-            stack.pop();
-            if let Some(&(below, _)) = stack.last() {
-                low[below as usize] = low[below as usize].min(low[at]);
-            }
-            if low[at] != order[at] {
-                continue;
-            }
-            let first = open.iter().rposition(|&other| other == block).unwrap_or(0);
-            let members: Vec<u32> = open.drain(first..).collect();
-            // One block alone is a cycle only if it leads to itself.
-            let is_cycle = members.len() > 1 || graph.successors(block).contains(&block);
-            for &member in &members {
-                is_open[member as usize] = false;
-                of[member as usize] = if is_cycle { components } else { NONE };
-            }
-            components += u32::from(is_cycle);
+    let mut of = vec![NONE; graph.len()];
+    let mut count = 0;
+    // What is left out leads nowhere, and what would lead to it leads to itself, which makes no component larger.
+    let next = |block: usize, at: usize| {
+        let successors = if allowed(block as u32) { graph.successors(block as u32) } else { &[] };
+        successors.get(at).map(|&to| if allowed(to) { to as usize } else { block })
+    };
+    for members in components(graph.len(), next) {
+        let first = members[0] as u32;
+        // One block alone is a cycle only if it leads to itself.
+        if members.len() > 1 || (allowed(first) && graph.successors(first).contains(&first)) {
+            members.iter().for_each(|member| of[*member] = count);
+            count += 1;
         }
     }
     Components { of }

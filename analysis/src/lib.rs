@@ -23,6 +23,7 @@ pub mod builder;
 pub mod calls;
 pub mod checker;
 mod classes;
+pub mod components;
 mod cursor;
 mod cycles;
 mod definitions;

@@ -11,6 +11,7 @@
 use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::calls::{self, Summary};
+use monopour_analysis::components::components;
 use monopour_analysis::one_shot::Decisions;
 use monopour_ir::{Attr, Op, Value, WalkOrder};
 
@@ -117,21 +118,20 @@ impl Callees {
         }
     }
 
-    /// The strongly connected components of the call graph, callees first (Tarjan's algorithm, without recursion).
+    /// The strongly connected components of the call graph, callees first.
     pub(crate) fn components(&self) -> Vec<Component> {
-        let mut search = Search {
-            called: &self.called,
-            order: vec![None; self.functions.len()],
-            low: vec![0; self.functions.len()],
-            reaches: vec![None; self.functions.len()],
-            open: vec![],
-            met: 0,
-            found: vec![],
+        let mut reaches = vec![false; self.functions.len()];
+        let component = |mut members: Vec<usize>| {
+            let is_recursive = members.len() > 1 || self.called[members[0]].contains(&members[0]);
+            let mut called = members.iter().flat_map(|m| &self.called[*m]);
+            let reaches_recursion = is_recursive || called.any(|callee| reaches[*callee]);
+            members.iter().for_each(|m| reaches[*m] = reaches_recursion);
+            // What was met last is called by what was met before.
+            members.reverse();
+            Component { members, is_recursive, reaches_recursion }
         };
-        for function in 0..self.functions.len() {
-            search.visit(function);
-        }
-        search.found
+        let found = components(self.functions.len(), |function, at| self.called[function].get(at).copied());
+        found.into_iter().map(component).collect()
     }
 }
 
@@ -238,68 +238,6 @@ fn without_apart(op: Op, options: &Options, order: WalkOrder, ops: &mut Vec<Op>)
 pub(crate) fn callees_first(functions: &[Op]) -> Vec<Op> {
     let callees = Callees::new(functions);
     callees.components().into_iter().flat_map(|c| c.members).map(|member| callees.at(member)).collect()
-}
-
-/// Tarjan's search.
-struct Search<'a> {
-    called: &'a [Vec<usize>],
-    /// When a function was met.
-    order: Vec<Option<usize>>,
-    /// The earliest open function that it reaches.
-    low: Vec<usize>,
-    /// For functions of finished components: whether they reach recursion.
-    reaches: Vec<Option<bool>>,
-    open: Vec<usize>,
-    met: usize,
-    found: Vec<Component>,
-}
-
-impl Search<'_> {
-    fn visit(&mut self, root: usize) {
-        if self.order[root].is_some() {
-            return;
-        }
-        let mut path = vec![(root, 0)];
-        while let Some((function, edge)) = path.last_mut() {
-            let function = *function;
-            if *edge == 0 {
-                self.order[function] = Some(self.met);
-                self.low[function] = self.met;
-                self.open.push(function);
-                self.met += 1;
-            }
-            let next = self.called[function].get(*edge).copied();
-            *edge += 1;
-            match next {
-                Some(callee) if self.order[callee].is_none() => path.push((callee, 0)),
-                Some(callee) if self.reaches[callee].is_none() => {
-                    self.low[function] = self.low[function].min(self.order[callee].unwrap_or(self.met));
-                }
-                Some(_) => {}
-                None => {
-                    path.pop();
-                    if let Some((caller, _)) = path.last() {
-                        self.low[*caller] = self.low[*caller].min(self.low[function]);
-                    }
-                    if Some(self.low[function]) == self.order[function] {
-                        self.close(function);
-                    }
-                }
-            }
-        }
-    }
-
-    fn close(&mut self, first: usize) {
-        let start = self.open.iter().rposition(|f| *f == first).unwrap_or(0);
-        let mut members = self.open.split_off(start);
-        // What was met last is called by what was met before.
-        members.reverse();
-        let is_recursive = members.len() > 1 || self.called[first].contains(&first);
-        let calls = members.iter().flat_map(|m| &self.called[*m]);
-        let reaches_recursion = is_recursive || calls.into_iter().any(|callee| self.reaches[*callee] == Some(true));
-        members.iter().for_each(|m| self.reaches[*m] = Some(reaches_recursion));
-        self.found.push(Component { members, is_recursive, reaches_recursion });
-    }
 }
 
 /// The callee of a `func.call`.

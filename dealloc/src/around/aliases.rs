@@ -15,11 +15,10 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
+use monopour_analysis::components::components;
 use monopour_ir::control_flow::{Traits, region_flows, successor_operands, view_source};
 use monopour_ir::interfaces::{EffectKind, is_pure, is_region_branch, memory_effects};
 use monopour_ir::{Op, Type, Use, Value, WalkOrder};
-
-use super::graph::components;
 
 /// Pure ops on a memref whose results are sizes, never addresses.
 pub(crate) const MEASURES: &[&str] = &["memref.dim", "memref.rank"];
@@ -79,7 +78,7 @@ impl Aliases {
             this.next[from] = targets.into_iter().map(|target| this.id(target)).collect();
             from += 1;
         }
-        this.groups = components(&this.next);
+        this.groups = components(this.next.len(), |n, at| this.next[n].get(at).copied());
         this.group = vec![0; this.values.len()];
         for (group, members) in this.groups.iter().enumerate() {
             members.iter().for_each(|m| this.group[*m] = group);

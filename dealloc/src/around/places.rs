@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 
+use monopour_analysis::components::components;
 use monopour_ir::interfaces::{has_parallel_region, is_loop_like, is_region_branch, is_repetitive_region};
 use monopour_ir::{Block, Op, Region, Value};
 
-use super::graph::{Forest, components};
+use super::graph::Forest;
 
 /// What is known of a block.
 struct Node {
@@ -85,7 +86,10 @@ impl Places {
             self.nodes.push(Node { block: blocks[block], limit, is_on_cycle: false });
         }
         self.exits_of(&blocks, &next);
-        for members in components(&next).iter().filter(|m| m.len() > 1 || next[m[0]].contains(&m[0])) {
+        for members in components(next.len(), |n, at| next[n].get(at).copied())
+            .iter()
+            .filter(|m| m.len() > 1 || next[m[0]].contains(&m[0]))
+        {
             for id in members.iter().map(|m| self.ids[&blocks[*m]]) {
                 self.nodes[id].is_on_cycle = true;
                 // The buffers of two rounds may live at the same time.

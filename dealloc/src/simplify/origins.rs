@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use monopour_analysis::components::components;
 use monopour_ir::control_flow::{
     Traits, may_be_terminal_buffer, region_flows, successor_operands, view_flows, view_source,
 };
@@ -154,44 +155,9 @@ impl Origins {
     fn resolve(&mut self) {
         let count = self.values.len();
         self.places = vec![None; count];
-        let mut order = vec![u32::MAX; count];
-        let mut low = vec![0u32; count];
-        let mut on_stack = vec![false; count];
-        let (mut stack, mut next) = (Vec::new(), 0u32);
-        for start in 0..count {
-            if order[start] != u32::MAX {
-                continue;
-            }
-            let mut calls = vec![(start, 0usize)];
-            while let Some((value, position)) = calls.last_mut() {
-                let (v, p) = (*value, *position);
-                if p == 0 {
-                    (order[v], low[v]) = (next, next);
-                    next += 1;
-                    stack.push(v);
-                    on_stack[v] = true;
-                }
-                if let Some(source) = self.sources[v].get(p).map(|s| *s as usize) {
-                    *position += 1;
-                    if order[source] == u32::MAX {
-                        calls.push((source, 0));
-                    } else if on_stack[source] {
-                        low[v] = low[v].min(order[source]);
-                    }
-                    continue;
-                }
-                // A value without sources is met once: its position never moves.
-                calls.pop();
-                if let Some((caller, _)) = calls.last() {
-                    low[*caller] = low[*caller].min(low[v]);
-                }
-                if low[v] == order[v] {
-                    let at = stack.iter().rposition(|s| *s == v).expect("invariant: a component is on the stack");
-                    let component = stack.split_off(at);
-                    component.iter().for_each(|member| on_stack[*member] = false);
-                    self.finish(&component);
-                }
-            }
+        let source = |value: usize, at: usize| self.sources[value].get(at).map(|source| *source as usize);
+        for component in components(count, source) {
+            self.finish(&component);
         }
     }
 
