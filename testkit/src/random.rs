@@ -1,4 +1,26 @@
-//! A small seeded generator, the same on every machine.
+//! A small seeded generator, the same on every machine, and the seeds that a test takes.
+
+use std::ops::Range;
+
+use crate::device::full_is_asked_for;
+
+/// The seeds that `MONOPOUR_TEST_SEEDS=100..200` asks for.
+///
+/// # Panics
+/// When the variable is not such a range.
+pub fn asked_seeds() -> Option<Range<u64>> {
+    let asked = std::env::var("MONOPOUR_TEST_SEEDS").ok()?;
+    let range = asked.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    Some(range.unwrap_or_else(|| panic!("MONOPOUR_TEST_SEEDS is a..b, not {asked}")))
+}
+
+/// The seeds of a random test: those asked for, else all in the full mode, else a sample.
+///
+/// # Panics
+/// As [`asked_seeds`].
+pub fn seeds(sample: u64, all: u64) -> Range<u64> {
+    asked_seeds().unwrap_or(0..if full_is_asked_for() { all } else { sample })
+}
 
 /// SplitMix64.
 #[derive(Clone, Debug)]

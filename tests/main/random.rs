@@ -4,18 +4,11 @@ use crate::backend::Monopour;
 use monopour::{CompileOptions, compile};
 use monopour_ir::{Context, Module};
 use monopour_testkit::approx::{Tolerance, compare};
-use monopour_testkit::device::full_is_asked_for;
+use monopour_testkit::random::seeds;
 use monopour_testkit::suite::Backend;
 use monopour_testkit::text::Input;
 use monopour_testkit::{Dtype, HostTensor, evaluate, generate, generate_graphs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// The seeds of a run: `MONOPOUR_TEST_SEEDS=100..200`, else all of the full mode or a few.
-fn seeds(full: u64, sample: u64) -> std::ops::Range<u64> {
-    let asked = std::env::var("MONOPOUR_TEST_SEEDS").ok();
-    let range = asked.as_deref().and_then(|s| s.split_once("..")).map(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
-    range.flatten().unwrap_or(0..if full_is_asked_for() { full } else { sample })
-}
 
 fn check_program(backend: &Monopour, text: &str, inputs: &[HostTensor]) -> Result<(), String> {
     let expected = Context::scope(|cx| {
@@ -69,24 +62,24 @@ fn graph(seed: u64) -> (String, Vec<Input>) {
 
 #[test]
 fn random_products_are_right_on_the_cpu() {
-    check(&Monopour::cpu(), seeds(300, 8), product_program);
+    check(&Monopour::cpu(), seeds(8, 300), product_program);
 }
 
 #[test]
 fn random_products_are_right_on_a_gpu() {
     if let Some(gpu) = Monopour::gpu() {
-        check(&gpu, seeds(300, 8), product_program);
+        check(&gpu, seeds(8, 300), product_program);
     }
 }
 
 #[test]
 fn random_graphs_are_right_on_the_cpu() {
-    check(&Monopour::cpu(), seeds(1000, 25), graph);
+    check(&Monopour::cpu(), seeds(25, 1000), graph);
 }
 
 #[test]
 fn random_graphs_are_right_on_a_gpu() {
     if let Some(gpu) = Monopour::gpu() {
-        check(&gpu, seeds(1000, 25), graph);
+        check(&gpu, seeds(25, 1000), graph);
     }
 }

@@ -13,6 +13,7 @@ use monopour_ir::{Context, Module, Op, WalkOrder};
 use monopour_testkit::device::full_is_asked_for;
 use monopour_testkit::generate_functions::{self, More, Shape};
 use monopour_testkit::oracle::mlir_opt;
+use monopour_testkit::random::asked_seeds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -288,17 +289,10 @@ fn callers_of(module: &Module, called: &BTreeSet<String>) -> BTreeSet<String> {
     callers
 }
 
-/// The seeds of a comparison: `MONOPOUR_TEST_SEEDS=100..200`, else all of the full mode or a few.
-fn seeds(comparison: &Comparison) -> Range<u64> {
-    let asked = std::env::var("MONOPOUR_TEST_SEEDS").ok();
-    let range = asked.as_deref().and_then(|s| s.split_once("..")).map(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
-    let (first, (few, all)) = (comparison.first, comparison.modules);
-    range.flatten().unwrap_or(first..first + if full_is_asked_for() { all } else { few })
-}
-
 /// What all functions of a comparison show, batch by batch on all processors.
 fn run(comparison: Comparison) -> (Totals, Vec<String>) {
-    let seeds = seeds(&comparison);
+    let (first, (few, all)) = (comparison.first, comparison.modules);
+    let seeds = asked_seeds().unwrap_or(first..first + if full_is_asked_for() { all } else { few });
     let next = AtomicU64::new(seeds.start);
     let work = || {
         let mut run = Run { cx: Context::new(), comparison, totals: Totals::default(), unexplained: vec![] };

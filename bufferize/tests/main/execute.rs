@@ -6,9 +6,8 @@
 use monopour_bufferize::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, run_one_shot};
 use monopour_ir::{Context, Module};
 use monopour_testkit::batch::{Batch, Outcome, bits};
-use monopour_testkit::device::full_is_asked_for;
 use monopour_testkit::generate_functions::{self, Shape};
-use monopour_testkit::random::Rng;
+use monopour_testkit::random::{Rng, seeds};
 use monopour_testkit::{Dtype, HostTensor, evaluate_in_type};
 use std::ops::Range;
 
@@ -159,13 +158,6 @@ fn first_difference(expected: &[Vec<i64>], found: &[Vec<i64>]) -> String {
     format!("list {list}, element {at}: {:?}, expected {:?}", show(found.get(at)), show(expected.get(at)))
 }
 
-/// The seeds of a run: `MONOPOUR_TEST_SEEDS=100..200`, else all of the full mode or a few.
-pub fn seeds(full: u64, sample: u64) -> Range<u64> {
-    let asked = std::env::var("MONOPOUR_TEST_SEEDS").ok();
-    let range = asked.as_deref().and_then(|s| s.split_once("..")).map(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
-    range.flatten().unwrap_or(0..if full_is_asked_for() { full } else { sample })
-}
-
 fn check(seeds: Range<u64>, at_least: usize, text: &dyn Fn(u64) -> String, all: &dyn Fn(u64) -> Vec<Options>) {
     let (wrong, run) = differences(seeds, text, all);
     println!("{run} functions run, {} wrong", wrong.len());
@@ -175,14 +167,14 @@ fn check(seeds: Range<u64>, at_least: usize, text: &dyn Fn(u64) -> String, all: 
 
 #[test]
 fn random_functions_compute_what_the_evaluator_says() {
-    let seeds = seeds(10_000, 150);
+    let seeds = seeds(150, 10_000);
     let count = (seeds.end - seeds.start) as usize;
     check(seeds, count * 99 / 100, &function, &faces);
 }
 
 #[test]
 fn no_order_of_decisions_changes_a_value() {
-    let seeds = seeds(500, 6);
+    let seeds = seeds(6, 500);
     let count = 20 * (seeds.end - seeds.start) as usize * 9 / 10;
     check(seeds, count, &function, &|seed| (1..=20).map(|fuzzer| shuffled(seed, fuzzer)).collect());
 }

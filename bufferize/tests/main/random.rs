@@ -8,6 +8,7 @@ use monopour_bufferize::{
 };
 use monopour_ir::Context;
 use monopour_testkit::generate_functions::{Shape, function, module};
+use monopour_testkit::random::seeds;
 
 fn options() -> Options {
     Options {
@@ -15,10 +16,6 @@ fn options() -> Options {
         function_boundary_type_conversion: FunctionBoundaryTypeConversion::Identity,
         ..boundaries()
     }
-}
-
-fn full() -> bool {
-    std::env::var_os("MONOPOUR_TEST_FULL").is_some_and(|v| v == "1")
 }
 
 fn text(seed: u64) -> String {
@@ -47,10 +44,10 @@ struct Totals {
 
 #[test]
 fn the_checker_accepts_decisions_on_random_functions() {
-    let count = if full() { 20_000 } else { 1_000 };
     let mut totals = Totals::default();
     let cx = Context::new();
-    for seed in 0..count {
+    let seeds = seeds(1_000, 20_000);
+    for seed in seeds.clone() {
         let text = text(seed);
         let module = monopour_ir::Module::parse(cx, text.as_bytes(), "random.mlir")
             .unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
@@ -76,7 +73,7 @@ fn the_checker_accepts_decisions_on_random_functions() {
     }
     println!("{totals:?}");
     let functions = totals.functions;
-    assert!(functions >= u32::try_from(count).expect("few"), "{totals:?}");
+    assert!(u64::from(functions) >= seeds.end - seeds.start, "{totals:?}");
     assert!(totals.writes_in_place > 2 * functions && totals.out_of_place > functions, "{totals:?}");
 }
 
@@ -97,7 +94,7 @@ fn decided(stats: &Stats) -> u32 {
 fn the_checker_rejects_most_copies_left_out() {
     let (mut flips, mut rejected) = (0, 0);
     let cx = Context::new();
-    for seed in 0..if full() { 2_000 } else { 150 } {
+    for seed in seeds(150, 2_000) {
         for function in analyse(parse_in(cx, &text(seed)).op(), &options()).expect("analyses") {
             for operand in function.facts.operands().ids().filter(|id| !function.decisions.is_in_place(*id)) {
                 flips += 1;
@@ -113,7 +110,7 @@ fn the_checker_rejects_most_copies_left_out() {
 #[test]
 fn random_functions_bufferize_with_decisions_given_and_made() {
     let cx = Context::new();
-    for seed in 0..if full() { 2_000 } else { 150 } {
+    for seed in seeds(150, 2_000) {
         let text = text(seed);
         let rewritten = |options: &Options, choose: &mut Chooser<'_>| {
             let module = parse_in(cx, &text);

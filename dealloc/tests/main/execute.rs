@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use monopour_dealloc::Options;
 use monopour_ir::{Block, Module, Op, Value};
+use monopour_testkit::random::seeds;
 
 use crate::support::{EXTENSIONS, UPSTREAM, dealloc, is_known, programs};
 
@@ -420,8 +421,7 @@ fn random_program(seed: u64) -> String {
 
 #[test]
 fn random_programs_own_their_buffers() {
-    let count: u64 = std::env::var("MONOPOUR_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(120);
-    for seed in 0..count {
+    for seed in seeds(120, 1000) {
         let text = random_program(seed);
         check(&format!("seed {seed}"), &text, &EXTENSIONS, true);
         check(&format!("seed {seed}, upstream's form"), &text, &UPSTREAM, false);

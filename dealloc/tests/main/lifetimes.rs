@@ -9,16 +9,10 @@ use monopour_dealloc::{Options, run_ownership};
 use monopour_ir::{Context, InsertionPoint, Module, OpSpec, Rewriter, WalkOrder};
 use monopour_testkit::evaluate::lifetimes::{Program, Watch, same_values};
 use monopour_testkit::generate_memrefs::{Shape, inputs, module};
+use monopour_testkit::random::seeds;
 use monopour_testkit::{Data, Defect, Dtype, EvalError, HostTensor};
 
 use crate::support::EXTENSIONS;
-
-fn seeds(sample: u64, all: u64) -> Range<u64> {
-    let given = std::env::var("MONOPOUR_TEST_SEEDS").ok();
-    let range =
-        given.as_deref().and_then(|s| s.split_once("..")).and_then(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
-    range.unwrap_or(if monopour_testkit::device::full_is_asked_for() { 0..all } else { 0..sample })
-}
 
 /// What happened in many programs.
 #[derive(Default, Debug)]

@@ -9,8 +9,9 @@ use monopour_dealloc::simplify::simplify;
 use monopour_dealloc::{Options, convert_bufferization_to_memref, run_ownership_with};
 use monopour_ir::{Context, Module, run_passes};
 use monopour_testkit::Defect;
-use monopour_testkit::evaluate::lifetimes::{Program, Watch, same_values};
+use monopour_testkit::evaluate::lifetimes::{Program, Run, Watch, same_values};
 use monopour_testkit::generate_memrefs::{Shape, inputs, module};
+use monopour_testkit::random::seeds;
 
 use crate::support::UPSTREAM;
 
@@ -25,34 +26,53 @@ struct Checked {
     deallocs_gone: u64,
 }
 
-/// Runs what a stage made with every choice, beside the program that it was made of.
-fn check(stage: &str, seed: u64, before: &Program, made: &Module) -> u32 {
-    let verified = made.op().verify_with_diagnostics();
-    assert!(verified.is_ok(), "seed {seed}, {stage}: {verified:?}\n{}", made.op());
-    let after = Program::new(made).unwrap_or_else(|e| panic!("seed {seed}, {stage}: {e}"));
-    let mut runs = 0;
-    for (choice, inputs) in inputs(seed).iter().enumerate() {
-        let expected = before.run("main", inputs, Watch::Accesses).expect("the program itself runs");
-        let found = match after.run("main", inputs, Watch::Owners) {
-            Ok(found) => found,
-            // Two results may be one buffer in upstream's form: the caller compares them before it frees.
-            Err(e) if e.defect() == Some(Defect::ResultShared) => continue,
-            Err(e) => panic!("seed {seed}, {stage}, choice {choice}: {e}\n{}", made.op()),
-        };
-        // A copy stands for another buffer when it is written.
-        if found.cost.copied_elements == expected.cost.copied_elements {
-            same_values(&expected, &found).unwrap_or_else(|e| panic!("seed {seed}, {stage}: {e}\n{}", made.op()));
-        }
-        runs += 1;
-    }
-    runs
+/// A program that upstream's form is made of, and what the stages before did with it.
+struct Chain {
+    seed: u64,
+    before: Program,
+    /// What the first stage made of the program's results, by choice; none where they share a buffer.
+    owned: Vec<Option<Run>>,
 }
 
-fn chain(cx: Context, seed: u64, shape: Shape, options: &Options, checked: &mut Checked) {
+impl Chain {
+    /// Runs what a stage made with every choice; how often that was.
+    fn check(&mut self, stage: &str, made: &Module) -> u32 {
+        let seed = self.seed;
+        let verified = made.op().verify_with_diagnostics();
+        assert!(verified.is_ok(), "seed {seed}, {stage}: {verified:?}\n{}", made.op());
+        let after = Program::new(made).unwrap_or_else(|e| panic!("seed {seed}, {stage}: {e}"));
+        let is_first = self.owned.is_empty();
+        let mut runs = 0;
+        for (choice, inputs) in inputs(seed).iter().enumerate() {
+            let fail = |e: String| -> ! { panic!("seed {seed}, {stage}, choice {choice}: {e}\n{}", made.op()) };
+            let found = match after.run("main", inputs, Watch::Owners) {
+                Ok(found) => Some(found),
+                // Two results may be one buffer in upstream's form: the caller compares them before it frees.
+                Err(e) if e.defect() == Some(Defect::ResultShared) => None,
+                Err(e) => fail(e.to_string()),
+            };
+            runs += u32::from(found.is_some());
+            if is_first {
+                let expected = self.before.run("main", inputs, Watch::Accesses).expect("the program itself runs");
+                // A clone stands for another buffer when it is written.
+                if let Some(found) = found.as_ref().filter(|f| f.cost.clones == 0) {
+                    same_values(&expected, found).unwrap_or_else(|e| fail(e));
+                }
+                self.owned.push(found);
+            } else if let (Some(expected), Some(found)) = (&self.owned[choice], found) {
+                same_values(expected, &found).unwrap_or_else(|e| fail(e));
+            }
+        }
+        runs
+    }
+}
+
+fn run_chain(cx: Context, seed: u64, shape: Shape, options: &Options, checked: &mut Checked) {
     let text = module(seed, shape);
     // A result cannot be named as an argument of a branch in the text.
     let Ok(made) = Module::parse(cx, text.as_bytes(), "random.mlir") else { return };
     let before = Program::new(&made).expect("it runs");
+    let mut chain = Chain { seed, before, owned: vec![] };
     // `cf.switch` is beyond upstream.
     let models = if seed.is_multiple_of(2) { OwnershipModels::upstream() } else { OwnershipModels::extended() };
     if let Err(errors) = run_ownership_with(made.op(), options, &models) {
@@ -61,7 +81,7 @@ fn chain(cx: Context, seed: u64, shape: Shape, options: &Options, checked: &mut 
     }
     checked.programs += 1;
     checked.switches += u32::from(text.contains("cf.switch"));
-    checked.runs += check("owners", seed, &before, &made);
+    checked.runs += chain.check("owners", &made);
     let count = |module: &Module| {
         let deallocs = module.op().find_all("bufferization.dealloc");
         deallocs.iter().map(|op| op.num_operands() as u64).sum::<u64>()
@@ -69,7 +89,7 @@ fn chain(cx: Context, seed: u64, shape: Shape, options: &Options, checked: &mut 
     let was = count(&made);
     simplify(made.op()).expect("simplifies");
     checked.deallocs_gone += was - count(&made);
-    checked.runs += check("simplified", seed, &before, &made);
+    checked.runs += chain.check("simplified", &made);
     for extensions in [false, true] {
         let lowered = made.duplicate();
         if seed.is_multiple_of(2) {
@@ -81,26 +101,26 @@ fn chain(cx: Context, seed: u64, shape: Shape, options: &Options, checked: &mut 
         let calls = lowered.op().find_all("func.call");
         let asks = calls.iter().any(|op| op.attr("callee").is_some_and(|c| c.to_string().contains("dealloc_helper")));
         assert!(!(extensions && asks), "seed {seed}: nothing is called");
-        checked.runs += check(if extensions { "in registers" } else { "by lists" }, seed, &before, &lowered);
+        checked.runs += chain.check(if extensions { "in registers" } else { "by lists" }, &lowered);
     }
     // The whole pipeline, as `buffer-deallocation-pipeline` has it.
     let canonical = made.duplicate();
     run_passes(canonical.op(), "builtin.module(canonicalize)").expect("canonicalizes");
     lower_deallocations(canonical.op(), &LowerOptions::default()).expect("lowers");
     run_passes(canonical.op(), "builtin.module(cse,canonicalize)").expect("canonicalizes");
-    checked.runs += check("canonical", seed, &before, &canonical);
+    checked.runs += chain.check("canonical", &canonical);
 }
 
 #[test]
 fn every_stage_frees_what_it_owns_and_nothing_else() {
-    let is_full = std::env::var_os("MONOPOUR_TEST_FULL").is_some();
     let cx = Context::new();
     let mut checked = Checked { programs: 0, switches: 0, runs: 0, deallocs_gone: 0 };
-    let count = if is_full { 2000 } else { 60 };
-    for seed in 0..count {
+    let seeds = seeds(60, 2000);
+    let count = seeds.end - seeds.start;
+    for seed in seeds {
         let dynamic = Options { private_function_dynamic_ownership: seed % 3 == 0, ..UPSTREAM };
-        chain(cx, seed, Shape::structured(seed), &dynamic, &mut checked);
-        chain(cx, seed, Shape::whole(seed), &dynamic, &mut checked);
+        run_chain(cx, seed, Shape::structured(seed), &dynamic, &mut checked);
+        run_chain(cx, seed, Shape::whole(seed), &dynamic, &mut checked);
     }
     let Checked { programs, switches, runs, deallocs_gone } = checked;
     println!("{programs} programs ({switches} with switches), {runs} runs, {deallocs_gone} operands of deallocs gone");

@@ -4,6 +4,7 @@ use monopour_dealloc::lower::{LowerOptions, lower_deallocations};
 use monopour_dealloc::simplify::simplify;
 use monopour_dealloc::{Options, convert_bufferization_to_memref, expand_realloc, run_ownership};
 use monopour_ir::{Op, run_passes};
+use monopour_testkit::random::seeds;
 
 use crate::random_blocks;
 use crate::support::{UPSTREAM, parse, passes};
@@ -37,8 +38,9 @@ fn upstreams(text: &str, pipeline: &str) -> Option<String> {
 }
 
 fn programs() -> Vec<(String, String)> {
-    let count = if std::env::var_os("MONOPOUR_TEST_FULL").is_some() { 600 } else { 150 };
-    (0..count).map(|seed| (format!("seed {seed}"), format!("{CALLEES}{}", random_blocks::function(seed)))).collect()
+    seeds(150, 600)
+        .map(|seed| (format!("seed {seed}"), format!("{CALLEES}{}", random_blocks::function(seed))))
+        .collect()
 }
 
 #[test]

@@ -49,6 +49,8 @@ pub struct Cost {
     pub allocations: u64,
     /// Elements that `memref.copy` and `bufferization.clone` moved.
     pub copied_elements: u64,
+    /// How often `bufferization.clone` ran.
+    pub clones: u64,
     /// Most bytes on the heap at once.
     pub peak_bytes: u64,
     /// Numbers, in the order of a walk over the module, of the `memref.dealloc` ops that freed something.
@@ -96,6 +98,7 @@ impl Program {
         let cost = Cost {
             allocations: memory.allocations,
             copied_elements: memory.copied_elements,
+            clones: memory.clones,
             peak_bytes: memory.peak_bytes,
             freeing: freeing.collect(),
         };

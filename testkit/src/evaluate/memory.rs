@@ -118,6 +118,7 @@ pub(super) struct Memory {
     pub(super) peak_bytes: u64,
     pub(super) allocations: u64,
     pub(super) copied_elements: u64,
+    pub(super) clones: u64,
     /// Each `memref.dealloc` that freed something.
     pub(super) freeing: Vec<Op>,
     pub(super) globals: BTreeMap<String, usize>,

@@ -135,6 +135,7 @@ impl Interpreter<'_> {
             from.sizes.iter().zip(&from.strides).map(|(n, s)| (n - 1).max(0) * s).sum::<i64>() + from.offset + 1;
         let whole = self.memory.allocate(dtype, &[length], Origin::Heap, op.location().to_string())?;
         let view = View { buffer: whole.buffer, ..(*from).clone() };
+        self.memory.clones += 1;
         self.copy(op, &from, &view)?;
         Ok(vec![datum(view)])
     }
