@@ -2,6 +2,7 @@
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Support.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 
@@ -31,6 +32,19 @@ ArrayRef<Value> valuesOf(const MlirValue *values, intptr_t count) {
 
 bool isNamed(Operation *op, const void *name) {
   return op->getName().getIdentifier().getAsOpaquePointer() == name;
+}
+
+// What a branch hands to a successor; none where it does not say, or makes some of it itself. The interface gives a range that can be
+// changed, with an attribute of segments that is looked up in the context for each: the ops of cf, which are most, say it at once.
+std::optional<OperandRange> handedTo(Operation *branch, unsigned successor) {
+  if (auto op = dyn_cast<cf::BranchOp>(branch)) return op.getDestOperands();
+  if (auto op = dyn_cast<cf::CondBranchOp>(branch))
+    return successor == cf::CondBranchOp::trueIndex ? op.getTrueDestOperands() : op.getFalseDestOperands();
+  auto op = dyn_cast<BranchOpInterface>(branch);
+  if (!op) return std::nullopt;
+  SuccessorOperands operands = op.getSuccessorOperands(successor);
+  if (operands.getProducedOperandCount() != 0) return std::nullopt;
+  return operands.getForwardedOperands();
 }
 
 Operation *castBehind(Value value, const void *castName) {
@@ -193,12 +207,10 @@ int monopour_shim_retype_plainly(MlirValue value, MlirType type, const void *cas
 bool monopour_shim_branches_are_plain(MlirRegion region) {
   for (Block &block : *unwrap(region)) {
     if (block.empty() || block.back().getNumSuccessors() == 0) continue;
-    auto branch = dyn_cast<BranchOpInterface>(&block.back());
-    if (!branch) return false;
+    Operation *branch = &block.back();
     for (unsigned i = 0, end = branch->getNumSuccessors(); i < end; ++i) {
-      SuccessorOperands operands = branch.getSuccessorOperands(i);
-      if (operands.getProducedOperandCount() != 0 || operands.size() != branch->getSuccessor(i)->getNumArguments())
-        return false;
+      std::optional<OperandRange> operands = handedTo(branch, i);
+      if (!operands || operands->size() != branch->getSuccessor(i)->getNumArguments()) return false;
     }
   }
   return true;
@@ -213,19 +225,16 @@ void monopour_shim_branch_mismatches(MlirRegion region,
     Value value;
     Type type;
   };
-  SmallVector<Mismatch, 0> all;
+  SmallVector<Mismatch, 64> all;
   for (Block &block : *unwrap(region)) {
     if (block.empty() || block.back().getNumSuccessors() == 0) continue;
-    auto branch = dyn_cast<BranchOpInterface>(&block.back());
-    if (!branch) continue;
+    Operation *branch = &block.back();
     for (unsigned i = 0, end = branch->getNumSuccessors(); i < end; ++i) {
-      SuccessorOperands successor = branch.getSuccessorOperands(i);
-      OperandRange operands = successor.getForwardedOperands();
-      Block *to = branch->getSuccessor(i);
-      for (auto [position, value] : llvm::enumerate(operands)) {
-        Type type = to->getArgument(position).getType();
-        if (value.getType() != type)
-          all.push_back({branch, unsigned(operands.getBeginOperandIndex() + position), value, type});
+      std::optional<OperandRange> operands = handedTo(branch, i);
+      if (!operands) continue;
+      for (auto [position, value, arg] : llvm::enumerate(*operands, branch->getSuccessor(i)->getArguments())) {
+        if (value.getType() != arg.getType())
+          all.push_back({branch, unsigned(operands->getBeginOperandIndex() + position), value, arg.getType()});
       }
     }
   }

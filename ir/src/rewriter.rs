@@ -47,6 +47,8 @@ pub(crate) struct Watch {
     pub(crate) root: Option<Op>,
     /// Blocks that the pattern took out of its op.
     pub(crate) adopted: Vec<Block>,
+    /// Regions that got all blocks of another one, by their ops.
+    pub(crate) taken_into: Vec<Op>,
     /// What the pattern was kept from doing.
     pub(crate) violations: Vec<String>,
     /// How often uses were redirected to other values.
@@ -63,7 +65,7 @@ impl Rewriter {
         let cx = root.context();
         let top = std::iter::successors(Some(root), |op| op.parent()).last().expect("an op begins its own chain");
         let casts = Casts::new(cx);
-        let watch = Watch { casts, top, root: None, adopted: vec![], violations: vec![], redirections: 0 };
+        let watch = Watch { casts, top, root: None, adopted: vec![], taken_into: vec![], violations: vec![], redirections: 0 };
         Self { watch: Some(Box::new(watch)), ..Self::new(cx) }
     }
     pub(crate) fn watch(&self) -> Option<&Watch> {
@@ -364,9 +366,12 @@ impl Rewriter {
             }
         }
         if let Some(watch) = &mut self.watch {
-            watch.adopted.extend(from.blocks());
+            watch.adopted.extend(from.block_list());
         }
         c!(mlirRegionTakeBody(to.raw, from.raw));
+        if let (Some(watch), Some(op)) = (&mut self.watch, to.entry().and_then(Block::parent_op)) {
+            watch.taken_into.push(op);
+        }
     }
     /// Moves the ops from `op` to the end of its block into a new block right after it, and returns that block.
     pub fn split_block(&mut self, op: Op) -> Block {

@@ -409,7 +409,7 @@ impl ConversionRewriter {
         loop {
             let mut released = self.state_mut().casts.take_released();
             if released.is_empty() {
-                return;
+                return self.state_mut().casts.reuse_released(released);
             }
             let is_plain = self.is_plain();
             for op in released.drain(..) {
@@ -464,11 +464,16 @@ impl ConversionRewriter {
     pub(super) fn touched(&self, op: Op) -> bool {
         self.journal().iter().rev().any(|c| matches!(c, Change::Erased(o) | Change::Modified(o) if *o == op))
     }
+    /// Whether an op holds nothing but what other ops held before the pattern.
+    pub(super) fn holds_what_was_there(&self, op: Op) -> bool {
+        self.state().taken_into.iter().filter(|o| **o == op).count() == op.num_regions()
+    }
     /// Begins with an op: nothing has been done for it.
     pub(super) fn begin(&mut self, op: Op) {
         let watch = self.state_mut();
         watch.root = Some(op);
         watch.adopted.clear();
+        watch.taken_into.clear();
         watch.redirections = 0;
     }
 }

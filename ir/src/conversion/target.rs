@@ -121,6 +121,10 @@ impl<'t> ConversionTarget<'t> {
     pub fn is_recursively_legal(&self, op: Op) -> bool {
         self.recursive_rule(op.name()).is_some_and(|holds| self.legality(op) == Legality::Legal && holds(op))
     }
+    /// Whether some op may make legal what it holds.
+    pub(super) fn has_recursive_rules(&self) -> bool {
+        !self.recursive.is_empty()
+    }
     /// The op around this one that makes it legal, if there is one.
     pub(super) fn recursively_legal_around(&self, op: Op) -> Option<Op> {
         let mut around = if self.recursive.is_empty() { None } else { op.parent() };

@@ -16,9 +16,11 @@ impl Driver<'_, '_> {
         let verified = if verifies { verify(&self.survivors) } else { Ok(()) };
         let from = Visit { origin: self.log.upcoming(), ..visit };
         let survivors = std::mem::take(&mut self.survivors);
+        // Legality is read off an op and what it holds: ops that move stay legal, but for those around that made them so.
+        let may_keep = self.failures.is_empty() && !self.target.has_recursive_rules();
         for &(op, is_new) in &survivors {
             // What a new op holds may be new too; what a changed op holds is in the journal itself.
-            if is_new && op.num_regions() > 0 {
+            if is_new && op.num_regions() > 0 && !(may_keep && self.rw.holds_what_was_there(op)) {
                 op.walk_names(|nested, name| {
                     self.schedule(nested, name, from, false);
                     true
