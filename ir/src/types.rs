@@ -217,14 +217,24 @@ impl Type {
             return None;
         }
         let shape = self.shape()?;
+        let (strides, offset) = self.memref_strides(&shape)?;
+        let memory_space = Attr::non_null(c!(mlirMemRefTypeGetMemorySpace(self.raw)));
+        Some(MemRefType { shape, element: self.element(), strides, offset, memory_space })
+    }
+    /// Strides and offset in elements; `None` for a layout that is not strided.
+    fn memref_strides(self, shape: &[i64]) -> Option<(Vec<i64>, i64)> {
+        let layout = c!(mlirMemRefTypeGetLayout(self.raw));
+        // MLIR finds the strides of a map by simplifying affine expressions. Most memrefs have the layout of their shape.
+        if c!(mlirAttributeIsAAffineMap(layout))
+            && c!(mlirAffineMapIsIdentity(c!(mlirAffineMapAttrGetValue(layout))))
+            && let Some(strides) = row_major_strides(shape)
+        {
+            return Some((strides, 0));
+        }
         let mut strides = vec![0i64; shape.len()];
         let mut offset = 0i64;
         let ok = c!(mlirMemRefTypeGetStridesAndOffset(self.raw, strides.as_mut_ptr(), &raw mut offset));
-        if ok.value == 0 {
-            return None;
-        }
-        let memory_space = Attr::non_null(c!(mlirMemRefTypeGetMemorySpace(self.raw)));
-        Some(MemRefType { shape, element: self.element(), strides, offset, memory_space })
+        (ok.value != 0).then_some((strides, offset))
     }
     /// Memory space of a memref, ranked or not.
     pub fn memref_space(self) -> Option<Attr> {
@@ -272,6 +282,22 @@ impl Type {
     }
 }
 
+/// Strides of the layout of a shape: dynamic outside of a dynamic size. `None` for what MLIR has rules of its own for, an empty
+/// memref.
+fn row_major_strides(shape: &[i64]) -> Option<Vec<i64>> {
+    let mut stride = Some(1_i64);
+    let mut strides = vec![0; shape.len()];
+    for (at, size) in strides.iter_mut().zip(shape).rev() {
+        *at = stride.unwrap_or(DYNAMIC);
+        stride = match (stride, *size) {
+            (_, 0) => return None,
+            (None, _) | (_, DYNAMIC) => None,
+            (Some(stride), size) => Some(stride.checked_mul(size)?),
+        };
+    }
+    Some(strides)
+}
+
 impl MemRefType {
     /// Whether the layout is row-major, contiguous, with offset 0 (dynamic dims allowed only where strides stay provable).
     pub fn is_identity(&self) -> bool {
@@ -305,5 +331,36 @@ impl MemRefType {
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&string::collect(|cb, user| c!(mlirTypePrint(self.raw, cb, user))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Context;
+
+    #[test]
+    fn strides_of_a_shape_are_mlirs() {
+        let cx = Context::new();
+        let types = [
+            "memref<f32>",
+            "memref<4xf32>",
+            "memref<2x3x5xi8>",
+            "memref<?x3x?x5xf32>",
+            "memref<3x?x0x2xf32>",
+            "memref<2x4xf32, affine_map<(d0, d1) -> (d0, d1)>>",
+            "memref<2x4xf32, affine_map<(d0, d1) -> (d0 * 8 + d1 + 3)>>",
+            "memref<2x4xf32, strided<[?, 2], offset: 7>, 1 : i32>",
+        ];
+        for text in types {
+            let ty = Type::parse(cx, text).unwrap_or_else(|| panic!("{text} is a type"));
+            let found = ty.as_memref().unwrap_or_else(|| panic!("{text} is strided"));
+            let (mut strides, mut offset) = (vec![0_i64; found.shape.len()], 0_i64);
+            let ok = c!(mlirMemRefTypeGetStridesAndOffset(ty.raw, strides.as_mut_ptr(), &raw mut offset));
+            assert!(ok.value != 0);
+            assert_eq!((found.strides, found.offset), (strides, offset), "{text}");
+        }
+        let tiled = Type::parse(cx, "memref<8x8xf32, affine_map<(i, j) -> (i floordiv 4, j, i mod 4)>>");
+        assert!(tiled.is_some_and(|ty| ty.as_memref().is_none()), "a tiled layout has no strides");
     }
 }

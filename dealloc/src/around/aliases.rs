@@ -154,6 +154,9 @@ fn made_by(used: Use, value: Value) -> Vec<Value> {
             .filter(|p| op.successors().is_empty() && !is_region_branch(*p) && !Traits::of(*p).is_function());
         return around.map(unknown).unwrap_or_default();
     }
+    if op.num_results() == 0 && op.num_regions() == 0 {
+        return vec![];
+    }
     // Bounds and conditions.
     if is_region_branch(op) || MEASURES.contains(&op.name()) {
         return vec![];
