@@ -143,9 +143,20 @@ static STATISTICS: Mutex<BTreeMap<usize, Vec<u64>>> = Mutex::new(BTreeMap::new()
 /// Errors that runs of our passes reported, by pass index.
 static ERRORS: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 
+/// The arguments that are ours, printed above MLIR's own help, which ends the process.
+const OWN_HELP: &str = "\
+Options beside mlir-opt's:
+
+  --use-upstream=<pass,...>     - Run upstream's pass, and not ours of that name
+  --statistics-to=<file>        - Write the statistics of our passes into a file
+  --dump-after-each-pattern     - Print the IR after each conversion pattern of ours
+
+";
+
 /// Runs `mlir-opt` with these arguments (without the program's name) and the overrides, and returns its exit status.
 /// Among the arguments, `--use-upstream=PASS,...` leaves the named overrides out, `--statistics-to=FILE` writes the
-/// statistics of ours into a file, and `--dump-after-each-pattern` prints the IR after each conversion pattern of ours. Call it once, before any [`Context`] is made.
+/// statistics of ours into a file, and `--dump-after-each-pattern` prints the IR after each conversion pattern of ours.
+/// Call it once, before any [`Context`] is made.
 pub fn run(args: &[String], passes: &[OverridePass]) -> i32 {
     let Arguments { kept, upstream, statistics_to, dumps } = match split_arguments(args, passes) {
         Ok(split) => split,
@@ -154,6 +165,9 @@ pub fn run(args: &[String], passes: &[OverridePass]) -> i32 {
     let ours: Vec<_> = passes.iter().filter(|p| !upstream.contains(&p.argument)).copied().collect();
     if !register(ours) {
         return usage_error("passes are registered already in this process");
+    }
+    if kept.iter().any(|a| ["help", "help-list", "help-hidden"].iter().any(|name| is_flag(a, name))) {
+        print!("{OWN_HELP}");
     }
     let wants_statistics = kept.iter().any(|a| is_flag(a, "mlir-pass-statistics"));
     let status = if dumps { observe_conversions(|event| event.dump(), || call_main(kept)) } else { call_main(kept) };

@@ -65,7 +65,8 @@ impl Rewriter {
         let cx = root.context();
         let top = std::iter::successors(Some(root), |op| op.parent()).last().expect("an op begins its own chain");
         let casts = Casts::new(cx);
-        let watch = Watch { casts, top, root: None, adopted: vec![], taken_into: vec![], violations: vec![], redirections: 0 };
+        let watch =
+            Watch { casts, top, root: None, adopted: vec![], taken_into: vec![], violations: vec![], redirections: 0 };
         Self { watch: Some(Box::new(watch)), ..Self::new(cx) }
     }
     pub(crate) fn watch(&self) -> Option<&Watch> {

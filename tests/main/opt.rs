@@ -76,6 +76,7 @@ fn help_lists_both_and_other_flags_are_mlir_opts() {
         "--ownership-based-buffer-deallocation",
         "--canonicalize",
         "--split-input-file",
+        "--use-upstream=<pass,...>",
     ] {
         assert!(help.contains(text), "{text}");
     }
