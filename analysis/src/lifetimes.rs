@@ -30,7 +30,7 @@ mod solve;
 mod state;
 mod transfer;
 
-pub use facts::{Edge, Flow, Kind, LifetimeFacts, Set};
+pub use facts::{Edge, Flow, Kind, LifetimeFacts, Origins, Set};
 
 use std::collections::BTreeMap;
 

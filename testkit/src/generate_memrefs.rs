@@ -354,10 +354,55 @@ impl Generator<'_> {
         self.line(&format!("{read} = memref.load {chosen}[%c1] : {}", Ty::Whole));
         scope.floats.push(read);
         let freed = if self.rng.below(2) == 0 { &chosen } else { &first };
-        self.line(&format!("memref.dealloc {freed} : {}", Ty::Whole));
+        match self.rng.below(3) {
+            0 => self.free_on_some_paths(scope, freed),
+            1 => self.free_by_condition(scope, freed, &chosen),
+            _ => self.line(&format!("memref.dealloc {freed} : {}", Ty::Whole)),
+        }
         if *freed == first {
             // Still to be freed by somebody else.
             self.made(scope, &second, Ty::Whole);
         }
+    }
+
+    /// In one branch, in both, or in one and behind the other by the opposite condition.
+    fn free_on_some_paths(&mut self, scope: &Scope, freed: &str) {
+        let (bit, free) = (self.bit(scope), format!("memref.dealloc {freed} : {}", Ty::Whole));
+        self.line(&format!("scf.if {bit} {{"));
+        self.line(&free);
+        match self.rng.below(3) {
+            0 => {}
+            1 => {
+                let read = self.name();
+                self.line("} else {");
+                self.line(&format!("{read} = memref.load {freed}[%c0] : {}", Ty::Whole));
+                self.line(&free);
+            }
+            _ => {
+                let (all, not) = (self.name(), self.name());
+                self.line("}");
+                self.line(&format!("{all} = arith.constant true"));
+                self.line(&format!("{not} = arith.xori {bit}, {all} : i1"));
+                self.line(&format!("scf.if {not} {{"));
+                self.line(&free);
+            }
+        }
+        self.line("}");
+    }
+
+    /// What is kept at first is freed behind that, if it is still to be freed.
+    fn free_by_condition(&mut self, scope: &Scope, freed: &str, kept: &str) {
+        let (bit, still) = (self.bit(scope), self.name());
+        let ty = Ty::Whole;
+        if freed == kept || self.rng.below(2) == 0 {
+            return self.line(&format!("bufferization.dealloc ({freed} : {ty}) if ({bit})"));
+        }
+        self.line(&format!("{still} = bufferization.dealloc ({freed} : {ty}) if ({bit}) retain ({kept} : {ty})"));
+        if self.rng.below(2) == 0 {
+            return self.line(&format!("bufferization.dealloc ({kept} : {ty}) if ({still})"));
+        }
+        self.line(&format!("scf.if {still} {{"));
+        self.line(&format!("memref.dealloc {kept} : {ty}"));
+        self.line("}");
     }
 }

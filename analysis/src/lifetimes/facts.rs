@@ -1,6 +1,8 @@
 //! What is known about the memrefs of a function with any control flow.
 
-use crate::index::{BlockId, Id, IndexVec, OpId, RegionId, ValueId};
+use std::collections::BTreeSet;
+
+use crate::index::{BlockId, IndexVec, Lists, OpId, RegionId, ValueId};
 
 /// What a memref is. A view is no memref of its own: its uses are uses of what it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,29 +176,32 @@ impl LifetimeFacts {
         self.blocks[self.ops[op]]
     }
 
-    /// For each memref, sorted: those that it may be the memory of, itself included, by whatever passes memrefs on.
-    pub fn origins(&self, start: &[ValueId]) -> Vec<ValueId> {
-        let mut sources: IndexVec<ValueId, Vec<ValueId>> = IndexVec::filled(Vec::new(), self.memrefs.len());
-        for (to, from) in &self.aliases {
-            sources[*to].push(*from);
-        }
-        for (to, from) in self.edges.iter().flat_map(|edge| &edge.passes) {
-            sources[*to].push(*from);
-        }
-        for flow in &self.flows {
-            for (to, from) in flow.targets.iter().flat_map(|(_, values)| values.iter().zip(&flow.sources)) {
-                sources[*to].push(*from);
-            }
-        }
-        let (mut seen, mut work) = (vec![false; self.memrefs.len()], start.to_vec());
-        let mut found = Vec::new();
+    /// What passes memrefs on, backwards.
+    pub fn origins(&self) -> Origins {
+        let flows = self.flows.iter().flat_map(|flow| {
+            flow.targets.iter().flat_map(|(_, values)| values.iter().copied().zip(flow.sources.iter().copied()))
+        });
+        let passed = self.edges.iter().flat_map(|edge| edge.passes.iter().copied());
+        let pairs: Vec<_> = self.aliases.iter().copied().chain(passed).chain(flows).collect();
+        Origins { sources: Lists::group(self.memrefs.len(), &pairs) }
+    }
+}
+
+/// What each memref gets its memory from, by views, edges and flows.
+#[derive(Clone, Debug)]
+pub struct Origins {
+    sources: Lists<ValueId, ValueId>,
+}
+
+impl Origins {
+    /// What memrefs may be the memory of, themselves included.
+    pub fn of(&self, start: &[ValueId]) -> BTreeSet<ValueId> {
+        let (mut found, mut work) = (BTreeSet::new(), start.to_vec());
         while let Some(value) = work.pop() {
-            if !std::mem::replace(&mut seen[value.index()], true) {
-                found.push(value);
-                work.extend(&sources[value]);
+            if found.insert(value) {
+                work.extend(self.sources.of(value));
             }
         }
-        found.sort_unstable();
         found
     }
 }

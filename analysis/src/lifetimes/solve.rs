@@ -308,6 +308,7 @@ impl<'a> Solver<'a> {
             .filter(|(_, m)| m.op.is_none() && m.block.index() == 0)
             .map(|(value, _)| value)
             .collect();
+        let sources_of_all = self.facts.origins();
         for slot in 0..count {
             let all: BTreeSet<Own> = self.caller.values().filter_map(|p| p.own.get(slot).copied()).collect();
             let own = match (all.first(), all.len()) {
@@ -317,7 +318,7 @@ impl<'a> Solver<'a> {
             };
             found.results.push(own);
             let sources: Vec<ValueId> = self.caller.keys().filter_map(|op| self.source_of(*op, slot)).collect();
-            let origins = self.facts.origins(&sources);
+            let origins = sources_of_all.of(&sources);
             found.result_aliases.push(origins.into_iter().filter(|v| arguments.contains(v)).collect());
             for other in 0..slot {
                 let may_be =

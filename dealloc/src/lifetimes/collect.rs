@@ -8,7 +8,7 @@ use monopour_ir::control_flow::{Traits, successor_operands, view_source};
 use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Region, Value, WalkOrder};
 
 use super::regions::{self, RegionFlow};
-use super::{Summaries, View};
+use super::{Summaries, View, by_hand};
 use crate::collect::{is_dispatch, is_donated};
 use crate::models::ResultMemory;
 
@@ -32,6 +32,10 @@ pub(super) struct Collected {
     pub(super) regions_of: HashMap<OpId, Vec<RegionId>>,
     /// How each operation or terminator passes memrefs between regions.
     pub(super) flows: HashMap<OpId, RegionFlow>,
+    /// Frees of the program that are no part of it any more.
+    pub(super) dropped: Vec<OpId>,
+    /// Memrefs of operations of unknown effects, which may own them.
+    pub(super) unknown: BTreeSet<ValueId>,
     /// Operations that free by hand make a memref anew.
     roots: HashMap<Value, ValueId>,
 }
@@ -87,6 +91,8 @@ pub(super) fn collect(function: Op, summaries: &Summaries, view: View<'_>) -> Re
         regions: vec![],
         regions_of: HashMap::new(),
         flows: HashMap::new(),
+        dropped: vec![],
+        unknown: BTreeSet::new(),
         roots: HashMap::new(),
     };
     let mut walk = Walk {
@@ -104,7 +110,8 @@ pub(super) fn collect(function: Op, summaries: &Summaries, view: View<'_>) -> Re
         walk.op(op, OpId::from_index(id));
     }
     walk.pointers();
-    walk.frees();
+    let freed = by_hand::settle(&mut walk.out);
+    walk.errors.0.extend(freed.0);
     if walk.errors.has_errors() { Err(walk.errors) } else { Ok(walk.out) }
 }
 
@@ -187,7 +194,10 @@ impl Walk<'_> {
     }
 
     fn op(&mut self, op: Op, id: OpId) {
-        self.uses(op, id);
+        // What the program frees is used there only if it goes on doing so.
+        if !by_hand::is_free(op) {
+            self.uses(op, id);
+        }
         let memrefs: Vec<ValueId> = op.results().iter().filter_map(|r| self.out.roots.get(r).copied()).collect();
         if op.operands().iter().chain(&op.results()).any(|v| v.ty().is_memref() && v.ty().element().is_memref()) {
             self.refuse(op, "stores memrefs in memory");
@@ -224,7 +234,10 @@ impl Walk<'_> {
             Some(ResultMemory::Fresh) => self.kinds(memrefs, Kind::Fresh),
             Some(ResultMemory::Foreign) => self.kinds(memrefs, Kind::Foreign),
             Some(ResultMemory::Operands) => self.alias_all(op, memrefs),
-            None if self.view.allows_unknown => self.alias_all(op, memrefs),
+            None if self.view.allows_unknown => {
+                self.out.unknown.extend(memrefs);
+                self.alias_all(op, memrefs);
+            }
             None => self.refuse(op, "makes a memref"),
         }
     }
@@ -359,56 +372,6 @@ impl Walk<'_> {
             }
             if escapes {
                 self.out.facts.pin(root);
-            }
-        }
-    }
-
-    /// What the program frees itself.
-    fn frees(&mut self) {
-        let arguments: BTreeSet<ValueId> = self
-            .out
-            .blocks
-            .first()
-            .map_or(vec![], |b| b.args())
-            .iter()
-            .filter_map(|a| self.out.roots.get(a).copied())
-            .filter(|v| self.out.facts.kind(*v) == Kind::Foreign)
-            .collect();
-        let mut foreign = BTreeSet::new();
-        for (number, op) in self.out.ops.clone().into_iter().enumerate() {
-            let id = OpId::from_index(number);
-            let is_conditional = op.is("bufferization.dealloc");
-            if !is_conditional && !op.is("memref.dealloc") && !op.is("memref.realloc") {
-                continue;
-            }
-            let freed: Vec<ValueId> = match op.attr("operandSegmentSizes").and_then(|a| a.as_ints()) {
-                Some(segments) if is_conditional => {
-                    let count = usize::try_from(segments.first().copied().unwrap_or(0)).unwrap_or(0);
-                    op.operands().into_iter().take(count).filter_map(|v| self.out.root(v)).collect()
-                }
-                _ => self.out.root(op.operand(0)).into_iter().collect(),
-            };
-            for value in freed {
-                let origins = self.out.facts.origins(&[value]);
-                if origins.iter().any(|v| arguments.contains(v)) {
-                    let message = format!("{} frees an argument, which belongs to the caller", op.name());
-                    let error = Diagnostic::error("D0102", op.location(), message)
-                        .with_help("free in the caller, or give the argument the attribute monopour.donate");
-                    self.errors.0.push(error);
-                }
-                let region = self.out.facts.region_of_op(id);
-                let is_near = origins.iter().all(|v| self.out.facts.region_of(*v) == region);
-                if is_near && !is_conditional {
-                    self.out.facts.frees(id, value);
-                } else {
-                    // Freed on some paths only, in a way that is not followed: the program's own business.
-                    foreign.extend(origins);
-                }
-            }
-        }
-        for value in foreign {
-            if self.out.facts.kind(value) != Kind::Passed {
-                self.out.facts.set_kind(value, Kind::Foreign);
             }
         }
     }

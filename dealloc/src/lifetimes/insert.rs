@@ -18,7 +18,7 @@ pub(super) fn run(decided: Decided, stats: &mut Stats) -> Result<(), Diagnostics
     let mut insert = Insert::new(collected, lifetimes, summary, stats);
     insert.region(RegionId::new(0))?;
     insert.signature();
-    Ok(())
+    insert.erase_dropped()
 }
 
 struct Insert<'a> {
@@ -89,6 +89,36 @@ impl<'a> Insert<'a> {
             slots,
             result_slots,
             entering,
+        }
+    }
+
+    /// Frees that others have taken the place of. They stay until the end, as places are right before an operation.
+    fn erase_dropped(&mut self) -> Result<(), Diagnostics> {
+        for id in std::mem::take(&mut self.collected.dropped).into_iter().rev() {
+            let op = self.op_of(id);
+            for result in op.results().into_iter().filter(|r| !r.uses().is_empty()) {
+                // It says whether something is still to be freed.
+                self.rw.set_point(InsertionPoint::Before(op));
+                let nothing = compare::constant(&mut self.rw, op.location(), false)?;
+                self.rw.replace_all_uses(result, nothing);
+            }
+            let around = op.parent();
+            self.rw.erase(op);
+            self.erase_empty(around);
+        }
+        Ok(())
+    }
+
+    /// An `scf.if` that was there for frees only, and what was there for it only.
+    fn erase_empty(&mut self, op: Option<Op>) {
+        let is_empty = |op: &Op| {
+            let mut blocks = op.regions().into_iter().flat_map(|region| region.blocks());
+            op.is("scf.if") && op.num_results() == 0 && blocks.all(|block| block.ops().len() == 1)
+        };
+        let mut next = op;
+        while let Some(op) = next.filter(is_empty) {
+            next = op.parent();
+            self.rw.erase(op);
         }
     }
 

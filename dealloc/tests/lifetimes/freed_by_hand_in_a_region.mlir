@@ -1,5 +1,5 @@
 // test: ownership 
-// Freed in a nested region: the program's own business.
+// Freed on each path through a nested region: once behind the last use instead.
 
 func.func @f(%c: i1, %x: f32) {
   %a = memref.alloc() : memref<4xf32>
@@ -17,11 +17,7 @@ module {
   func.func @f(%arg0: i1, %arg1: f32) {
     %alloc = memref.alloc() : memref<4xf32>
     linalg.fill ins(%arg1 : f32) outs(%alloc : memref<4xf32>)
-    scf.if %arg0 {
-      memref.dealloc %alloc : memref<4xf32>
-    } else {
-      memref.dealloc %alloc : memref<4xf32>
-    }
+    memref.dealloc %alloc : memref<4xf32>
     return
   }
 }
