@@ -3,12 +3,16 @@
 //! `frees` takes functions of structured control flow whose owners are all known, and copies nothing in them.
 //! All others are the business of `lifetimes`; so are the callers of a private function that tells who owns its results.
 //! Callees are decided before callers; functions that call each other expect of each other what everybody does.
+//! Then `takes` looks at which private functions can free what they are given, and these are decided once more.
 
+mod takes;
+
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use monopour_ir::{Diagnostics, Op, WalkOrder};
 
-use crate::lifetimes::{Summaries, View};
+use crate::lifetimes::{Summaries, Takes, View};
 use crate::models::OwnershipModels;
 use crate::{Options, Stats, frees, lifetimes};
 
@@ -43,20 +47,29 @@ pub(crate) fn run(
         }
     }
     let mut summaries = Summaries::new();
-    let mut decided = Vec::new();
+    let mut decided: Vec<Option<Decided>> = functions.iter().map(|_| None).collect();
+    let nothing = Takes::new();
+    let allows_unknown = options.allow_unknown_effects;
+    let view = View { models, tells: false, allows_unknown, takes: &nothing, wishes: &nothing };
     for function in &calls.order {
         if let Some(found) = accepted[*function].take() {
-            decided.push(Decided::Static(Box::new(found)));
+            decided[*function] = Some(Decided::Static(Box::new(found)));
             continue;
         }
-        let view = View { models, tells: calls.tells(*function), allows_unknown: options.allow_unknown_effects };
+        let view = View { tells: calls.tells(*function), ..view };
         let found = lifetimes::decide(functions[*function], &summaries, view)?;
         if let Some(summary) = found.summary() {
             summaries.insert(calls.names[*function].clone(), summary.clone());
         }
-        decided.push(Decided::General(Box::new(found)));
+        decided[*function] = Some(Decided::General(Box::new(found)));
     }
-    for decided in decided {
+    let all = takes::Functions { functions, calls: &calls, summaries: &summaries, view, steps: Cell::new(0) };
+    for (function, found) in takes::decide(&all) {
+        decided[function] = Some(found);
+    }
+    stats.steps += all.steps.get();
+    for function in &calls.order {
+        let decided = decided[*function].take().expect("invariant: the order names each function once");
         match decided {
             Decided::Static(found) => frees::insert(*found, stats)?,
             Decided::General(found) => lifetimes::insert(*found, stats)?,
@@ -68,10 +81,14 @@ pub(crate) fn run(
 /// Who calls whom.
 struct Calls {
     names: Vec<String>,
+    /// Once for each call.
     callers: Vec<Vec<usize>>,
+    callees: Vec<Vec<usize>>,
     /// Callees before callers, as far as there is such an order.
     order: Vec<usize>,
     /// Functions that nobody but known callers calls, and that do not call themselves, through others or not.
+    known: HashSet<usize>,
+    /// Those of them that return memrefs.
     told: HashSet<usize>,
 }
 
@@ -90,19 +107,31 @@ impl Calls {
         }
         let (order, looping) = post_order(&callees);
         let gives = |f: &Op| f.function_type().is_some_and(|(_, results)| results.iter().any(|r| r.is_memref()));
-        let is_told = |f: &usize| !functions[*f].is_public() && gives(&functions[*f]) && !looping.contains(f);
-        // A function that is run on alone may have callers that nobody sees.
-        let mut told: HashSet<usize> = (0..functions.len()).filter(is_told).collect();
-        if root.is("func.func") {
-            told.clear();
+        let mut named: HashMap<String, usize> = HashMap::new();
+        for name in root.find_all("func.func").iter().filter_map(|f| f.symbol_name()) {
+            *named.entry(name).or_default() += 1;
         }
-        if !told.is_empty() {
+        // In modules of modules a name may stand for several functions.
+        let is_known =
+            |f: &usize| !functions[*f].is_public() && !looping.contains(f) && named.get(&names[*f]) == Some(&1);
+        // A function that is run on alone may have callers that nobody sees.
+        let mut known: HashSet<usize> = (0..functions.len()).filter(is_known).collect();
+        if root.is("func.func") {
+            known.clear();
+        }
+        if !known.is_empty() {
             for function in referred(root, &numbers) {
-                told.remove(&function);
+                known.remove(&function);
             }
         }
+        let told = known.iter().copied().filter(|f| gives(&functions[*f])).collect();
         drop(numbers);
-        Self { names, callers, order, told }
+        Self { names, callers, callees, order, known, told }
+    }
+
+    /// Whether nobody calls a function but the calls that are counted.
+    fn is_known(&self, function: usize) -> bool {
+        self.known.contains(&function)
     }
 
     /// Whether a function's callers can be told who owns its results.

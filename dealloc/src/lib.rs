@@ -1,7 +1,8 @@
 //! Ownership-based buffer deallocation: every allocation is freed exactly once on every path, or returned.
 //!
 //! [`run_ownership`] has two faces. With `extensions`, each buffer is freed right after its last use, by `memref.dealloc`:
-//! by `frees` where all is known in structured code, else by `lifetimes`, in any control flow (`choose`).
+//! by `frees` where all is known in structured code, else by `lifetimes`, in any control flow (`choose`, which also finds what
+//! private functions free for their callers).
 //! Without, the code is upstream's, `bufferization.dealloc` at the end of each block.
 //! `collect` turns a function into facts, `monopour-analysis` decides; [`promote`] puts small buffers of CPU tasks on the stack.
 //! The passes around deallocation are in [`around`].

@@ -1,5 +1,5 @@
 //! Free every buffer after its last use, whatever the control flow: blocks and loops of blocks, all regions of `scf`,
-//! programs that free by hand, private functions that return what they were given.
+//! programs that free by hand, private functions that return what they were given, or free it for their callers.
 //!
 //! ```text
 //! %a = memref.alloc()                              %a = memref.alloc()
@@ -17,10 +17,11 @@
 mod by_hand;
 mod collect;
 mod compare;
+mod gains;
 mod insert;
 mod regions;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use monopour_analysis::lifetimes::{Lifetimes, Own};
 use monopour_ir::{Diagnostics, Op};
@@ -41,6 +42,9 @@ pub(crate) struct Summary {
 /// What is known of functions by name. One that is not there owns none of its arguments, and gives all results away.
 pub(crate) type Summaries = HashMap<String, Summary>;
 
+/// Memref arguments that functions take over from their callers, by name and number among the memref arguments.
+pub(crate) type Takes = HashMap<String, BTreeSet<usize>>;
+
 /// The decisions on one function.
 pub(crate) struct Decided {
     collected: Collected,
@@ -53,6 +57,23 @@ impl Decided {
     pub(crate) fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
     }
+
+    /// How much was looked at.
+    pub(crate) fn steps(&self) -> u64 {
+        self.lifetimes.steps
+    }
+
+    /// For each call that would take a memref over: the name of the callee, the number of the operand among those that are
+    /// memrefs, and whether the function can let go of it there.
+    pub(crate) fn offers(&self) -> impl Iterator<Item = (&str, usize, bool)> {
+        let given = |op, value| self.lifetimes.given.contains(&(op, value));
+        self.collected.offers.iter().map(move |(op, value, callee, i)| (callee.as_str(), *i, given(*op, *value)))
+    }
+
+    /// Memref arguments, by number, that are freed in this function before it allocates or calls something.
+    pub(crate) fn gains(&self) -> BTreeSet<usize> {
+        gains::of(&self.collected, &self.lifetimes)
+    }
 }
 
 /// How a function is looked at.
@@ -64,6 +85,10 @@ pub(crate) struct View<'a> {
     pub(crate) tells: bool,
     /// Ops of unknown effects are taken to use their memrefs as long as these are in scope, and to own what they make.
     pub(crate) allows_unknown: bool,
+    /// What functions take over, this one among them.
+    pub(crate) takes: &'a Takes,
+    /// What callees would take over, if all their callers let go of it.
+    pub(crate) wishes: &'a Takes,
 }
 
 /// Decides, touching nothing.

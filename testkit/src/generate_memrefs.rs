@@ -29,6 +29,8 @@ pub struct Shape {
     pub calls: bool,
     /// `memref.dealloc` is there already, for some buffers.
     pub frees: bool,
+    /// Most calls get buffers that nothing else uses.
+    pub gives: bool,
 }
 
 impl Shape {
@@ -41,6 +43,7 @@ impl Shape {
             all_regions: false,
             calls: seed.is_multiple_of(3),
             frees: false,
+            gives: false,
         }
     }
 
@@ -53,7 +56,13 @@ impl Shape {
             all_regions: true,
             calls: seed % 4 == 1,
             frees: seed % 5 == 2,
+            gives: false,
         }
+    }
+
+    /// Any control flow, and calls that callers give buffers to.
+    pub fn giving(seed: u64) -> Self {
+        Self { statements: 4, blocks: 1 + (seed % 4) as usize, calls: true, gives: true, ..Self::whole(seed) }
     }
 }
 
@@ -311,7 +320,7 @@ impl Generator<'_> {
 
     fn call(&mut self, scope: &mut Scope) {
         let Some(callee) = (!self.callees.is_empty()).then(|| self.rng.pick(self.callees).clone()) else { return };
-        let (x, y, name) = (self.pick(scope, Ty::Whole), self.pick(scope, Ty::Whole), self.name());
+        let (x, y, name) = (self.passed(scope), self.passed(scope), self.name());
         let (c, d, n) = (self.bit(scope), self.bit(scope), self.rng.below(3));
         let results = callee.results.len();
         self.line(&format!(
@@ -323,6 +332,16 @@ impl Generator<'_> {
         for (i, ty) in callee.results.iter().enumerate() {
             self.made(scope, &format!("{name}#{i}"), *ty);
         }
+    }
+
+    /// An argument of a call.
+    fn passed(&mut self, scope: &mut Scope) -> String {
+        if !self.shape.gives || self.rng.below(6) == 0 {
+            return self.pick(scope, Ty::Whole);
+        }
+        let name = self.allocate(scope);
+        scope.memrefs.retain(|(other, _)| *other != name);
+        name
     }
 
     /// Memory that nobody frees: a global, or the stack, which must not leave the function.

@@ -62,6 +62,14 @@ pub struct Flow {
     pub targets: Vec<(Set, Vec<ValueId>)>,
 }
 
+/// An operation that would take over what a memref holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub value: ValueId,
+    /// What the operation uses besides, the same memref once more if it does.
+    pub others: Vec<ValueId>,
+}
+
 /// Collects what is known, in the order of a walk, and decides.
 ///
 /// Ids are numbers in the order of adding; whoever collects keeps what they stand for. Region 0 is the function's.
@@ -74,6 +82,7 @@ pub struct LifetimeFacts {
     pub(crate) uses: Vec<(OpId, ValueId)>,
     pub(crate) aliases: Vec<(ValueId, ValueId)>,
     pub(crate) frees: Vec<(OpId, ValueId)>,
+    pub(crate) offers: Vec<(OpId, Offer)>,
     pub(crate) pinned: Vec<ValueId>,
     pub(crate) edges: Vec<Edge>,
     pub(crate) flows: Vec<Flow>,
@@ -123,6 +132,13 @@ impl LifetimeFacts {
     /// The operation frees the memory of the memref.
     pub fn frees(&mut self, op: OpId, value: ValueId) {
         self.frees.push((op, value));
+    }
+
+    /// The operation would take over what the memref holds, and use `others` besides: [`Lifetimes::given`] says if it can.
+    ///
+    /// [`Lifetimes::given`]: super::Lifetimes::given
+    pub fn offers(&mut self, op: OpId, value: ValueId, others: Vec<ValueId>) {
+        self.offers.push((op, Offer { value, others }));
     }
 
     /// Somebody may use the memory as long as the memref is in scope.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::facts::{Edge, Flow, Kind, LifetimeFacts, Set};
+use super::facts::{Edge, Flow, Kind, LifetimeFacts, Offer, Set};
 use super::graph::Order;
 use super::state::State;
 use super::{Action, Lifetimes, Own, Place, Version};
@@ -33,6 +33,7 @@ pub(super) struct Solver<'a> {
     results: Lists<OpId, ValueId>,
     sources: Lists<ValueId, ValueId>,
     frees: Lists<OpId, ValueId>,
+    offers: BTreeMap<OpId, Vec<&'a Offer>>,
     /// Number of the flow of an operation.
     pub flow_at: IndexVec<OpId, Option<u32>>,
     /// What is known at the beginning of each block.
@@ -72,6 +73,8 @@ impl<'a> Solver<'a> {
                 }
             }
         }
+        let mut offers: BTreeMap<OpId, Vec<&Offer>> = BTreeMap::new();
+        facts.offers.iter().for_each(|(op, offer)| offers.entry(*op).or_default().push(offer));
         let results: Vec<_> = facts.memrefs.iter_enumerated().filter_map(|(v, m)| Some((m.op?, v))).collect();
         Self {
             facts,
@@ -79,6 +82,7 @@ impl<'a> Solver<'a> {
             results: Lists::group(facts.ops.len(), &results),
             sources: Lists::group(facts.memrefs.len(), &facts.aliases),
             frees: Lists::group(facts.ops.len(), &facts.frees),
+            offers,
             flow_at,
             begins: IndexVec::filled(None, facts.blocks.len()),
             brought: vec![None; facts.edges.len()],
@@ -347,6 +351,10 @@ impl<'a> Solver<'a> {
 
     pub fn freed_by(&self, op: OpId) -> Vec<ValueId> {
         self.frees.of(op).to_vec()
+    }
+
+    pub fn offers_at(&self, op: OpId) -> Vec<&'a Offer> {
+        self.offers.get(&op).cloned().unwrap_or_default()
     }
 
     /// The number of the indicator that comes beside a memref.

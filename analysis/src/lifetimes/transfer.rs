@@ -23,6 +23,9 @@ impl Solver<'_> {
     }
 
     fn op(&mut self, block: BlockId, op: OpId, state: &mut State) {
+        if self.found.is_some() {
+            self.give(block, op, state);
+        }
         self.consume(op, state);
         let mut ended: BTreeSet<ValueId> = self.order.ends[op].iter().copied().collect();
         if !self.order.regions_of.of(op).is_empty() {
@@ -88,6 +91,26 @@ impl Solver<'_> {
                 state.set(value, Own::No);
                 state.pairs.remove(value);
                 self.act(place, Action::Release { value, own, to: vec![] });
+            }
+        }
+    }
+
+    /// Notes the offers of an operation that can be accepted.
+    fn give(&mut self, block: BlockId, op: OpId, state: &State) {
+        let (region, position) = (self.facts.blocks[block], i64::from(self.order.positions[op]));
+        for offer in self.offers_at(op) {
+            let value = offer.value;
+            let is_used = |this: &Self, v: ValueId| this.order.is_live_after(block, position, v);
+            let may_be = |v: ValueId| state.pairs.contains(value, v) && state.own(v) != Own::Yes;
+            let is_needed = is_used(self, value)
+                || state.pairs.of(value).any(|v| may_be(v) && self.may_hold(region, v) && is_used(self, v))
+                || offer.others.iter().any(|v| *v == value || may_be(*v));
+            let is_held = self.facts.region_of(value) == region && state.own(value) == Own::Yes;
+            if is_held
+                && !is_needed
+                && let Some(found) = &mut self.found
+            {
+                found.given.insert((op, value));
             }
         }
     }

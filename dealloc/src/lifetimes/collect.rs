@@ -13,7 +13,7 @@ use crate::collect::{is_dispatch, is_donated};
 use crate::models::ResultMemory;
 
 /// Results are fresh buffers of the heap.
-const ALLOCATIONS: &[&str] = &["memref.alloc", "memref.realloc", "bufferization.clone"];
+pub(super) const ALLOCATIONS: &[&str] = &["memref.alloc", "memref.realloc", "bufferization.clone"];
 /// Results are memory of somebody else.
 const FOREIGN: &[&str] = &["memref.alloca", "memref.get_global", "bufferization.to_buffer", "ub.poison"];
 /// Ops of these dialects compute with a pointer that was extracted; what comes out may be a pointer into the same buffer.
@@ -32,6 +32,8 @@ pub(super) struct Collected {
     pub(super) regions_of: HashMap<OpId, Vec<RegionId>>,
     /// How each operation or terminator passes memrefs between regions.
     pub(super) flows: HashMap<OpId, RegionFlow>,
+    /// Calls that would take over a memref: the name of the callee, and which memref operand it is.
+    pub(super) offers: Vec<(OpId, ValueId, String, usize)>,
     /// Frees of the program that are no part of it any more.
     pub(super) dropped: Vec<OpId>,
     /// Memrefs of operations of unknown effects, which may own them.
@@ -68,6 +70,10 @@ impl Collected {
     }
 }
 
+fn extracts_pointer(op: &Op) -> bool {
+    op.is("memref.extract_aligned_pointer_as_index")
+}
+
 /// What a view shows.
 fn shown(value: Value) -> Option<Value> {
     let op = value.defining_op()?;
@@ -91,6 +97,7 @@ pub(super) fn collect(function: Op, summaries: &Summaries, view: View<'_>) -> Re
         regions: vec![],
         regions_of: HashMap::new(),
         flows: HashMap::new(),
+        offers: vec![],
         dropped: vec![],
         unknown: BTreeSet::new(),
         roots: HashMap::new(),
@@ -99,12 +106,14 @@ pub(super) fn collect(function: Op, summaries: &Summaries, view: View<'_>) -> Re
         out,
         summaries,
         view,
+        extracts: false,
         op_ids: HashMap::new(),
         block_ids: HashMap::new(),
         errors: Diagnostics::default(),
     };
     walk.region(function, function.region(0), None);
     walk.arguments();
+    walk.extracts = walk.out.ops.iter().any(extracts_pointer);
     for id in 0..walk.out.ops.len() {
         let op = walk.out.ops[id];
         walk.op(op, OpId::from_index(id));
@@ -119,6 +128,8 @@ struct Walk<'a> {
     out: Collected,
     summaries: &'a Summaries,
     view: View<'a>,
+    /// Whether an address is a number somewhere: what is reached by it is not followed into calls.
+    extracts: bool,
     op_ids: HashMap<Op, OpId>,
     block_ids: HashMap<Block, BlockId>,
     errors: Diagnostics,
@@ -184,12 +195,14 @@ impl Walk<'_> {
 
     fn arguments(&mut self) {
         let Some(entry) = self.out.blocks.first().copied() else { return };
-        for (index, arg) in entry.args().into_iter().enumerate() {
-            if let Some(id) = self.out.roots.get(&arg).copied() {
-                // A donated input is the function's own, like something that it allocated.
-                let kind = if is_donated(self.out.function, index) { Kind::Fresh } else { Kind::Foreign };
-                self.out.facts.set_kind(id, kind);
-            }
+        let name = self.out.function.symbol_name().unwrap_or_default();
+        let taken = self.view.takes.get(&name);
+        let args = entry.args().into_iter().enumerate().filter(|(_, arg)| arg.ty().is_memref());
+        for (number, (index, arg)) in args.enumerate() {
+            let Some(id) = self.out.roots.get(&arg).copied() else { continue };
+            // A donated input is the function's own, like something that it allocated, and so is one that it takes.
+            let is_own = is_donated(self.out.function, index) || taken.is_some_and(|t| t.contains(&number));
+            self.out.facts.set_kind(id, if is_own { Kind::Fresh } else { Kind::Foreign });
         }
     }
 
@@ -209,7 +222,7 @@ impl Walk<'_> {
             name if ALLOCATIONS.contains(&name) => self.kinds(&memrefs, Kind::Fresh),
             name if FOREIGN.contains(&name) => self.kinds(&memrefs, Kind::Foreign),
             "arith.select" => self.alias_all(op, &memrefs),
-            "func.call" => self.call(op, &memrefs),
+            "func.call" => self.call(op, id, &memrefs),
             "func.call_indirect" => self.kinds(&memrefs, Kind::Fresh),
             _ if is_dispatch(op) && memrefs.is_empty() => {}
             _ if !op.regions().is_empty() || op.is_terminator() => self.flow(op, id, &memrefs),
@@ -266,8 +279,10 @@ impl Walk<'_> {
         }
     }
 
-    fn call(&mut self, op: Op, memrefs: &[ValueId]) {
+    fn call(&mut self, op: Op, id: OpId, memrefs: &[ValueId]) {
         let callee = op.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
+        let taken = self.view.takes.get(&callee);
+        self.offer(op, id, &callee);
         let Some(summary) = self.summaries.get(&callee) else { return self.kinds(memrefs, Kind::Fresh) };
         let operands = self.memref_operands(op);
         for (result, (own, aliases)) in memrefs.iter().zip(&summary.results) {
@@ -277,13 +292,38 @@ impl Walk<'_> {
                 Own::Indicator(_) => Kind::Given,
             };
             self.out.facts.set_kind(*result, kind);
-            for source in aliases.iter().filter_map(|i| operands.get(*i)).filter(|_| kind != Kind::Fresh) {
+            // What is taken comes back held by a result, if it does.
+            let sources = aliases.iter().filter(|i| kind != Kind::Fresh && taken.is_none_or(|t| !t.contains(*i)));
+            for source in sources.filter_map(|i| operands.get(*i)) {
                 self.out.facts.alias(*result, *source);
             }
         }
         for (first, second) in &summary.pairs {
             if let (Some(first), Some(second)) = (memrefs.get(*first), memrefs.get(*second)) {
                 self.out.facts.alias(*second, *first);
+            }
+        }
+    }
+
+    /// What a callee takes, or would take.
+    fn offer(&mut self, op: Op, id: OpId, callee: &str) {
+        let (taken, wished) = (self.view.takes.get(callee), self.view.wishes.get(callee));
+        if taken.is_none() && wished.is_none() {
+            return;
+        }
+        let operands: Vec<Value> = op.operands().into_iter().filter(|v| v.ty().is_memref()).collect();
+        for (number, operand) in operands.iter().enumerate() {
+            let Some(root) = self.out.root(*operand) else { continue };
+            if taken.is_some_and(|t| t.contains(&number)) {
+                self.out.facts.frees(id, root);
+            }
+            // Of a view the callee would have to free what it is a view of.
+            let is_whole = self.out.values[root.index()] == *operand;
+            if wished.is_some_and(|w| w.contains(&number)) && is_whole && !self.extracts {
+                let others = operands.iter().enumerate().filter(|(other, _)| *other != number);
+                let others = others.filter_map(|(_, v)| self.out.root(*v)).collect();
+                self.out.facts.offers(id, root, others);
+                self.out.offers.push((id, root, callee.to_owned(), number));
             }
         }
     }
@@ -350,8 +390,7 @@ impl Walk<'_> {
 
     /// What is computed from an extracted pointer is a use of the buffer, as far as it can be followed.
     fn pointers(&mut self) {
-        let extracts = |op: &Op| op.is("memref.extract_aligned_pointer_as_index");
-        for op in self.out.ops.clone().into_iter().filter(extracts) {
+        for op in self.out.ops.clone().into_iter().filter(extracts_pointer) {
             let Some(root) = self.out.root(op.operand(0)) else { continue };
             let (mut work, mut seen) = (op.results(), BTreeSet::new());
             let mut escapes = false;

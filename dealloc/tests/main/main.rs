@@ -9,5 +9,6 @@ mod own_op;
 mod random_blocks;
 mod stages;
 mod support;
+mod takes;
 mod text;
 mod upstream;

@@ -1,0 +1,126 @@
+//! Which arguments a function would free early enough to matter, were they its own.
+//!
+//! ```text
+//! func.func private @f(%p: memref<8xf32>) {
+//!   "use"(%p)
+//!   memref.dealloc %p                       // before %a is there: a caller would free %p behind that
+//!   %a = memref.alloc()
+//! ```
+//!
+//! Requires: decisions that were made with the arguments as the function's own.
+//! Time: linear in the function.
+
+use std::collections::BTreeSet;
+
+use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
+use monopour_analysis::lifetimes::{Action, Lifetimes, Place};
+use monopour_ir::{Op, Value};
+
+use super::collect::{ALLOCATIONS, Collected};
+
+const LOOPS: &[&str] = &["scf.for", "scf.while", "scf.parallel", "scf.forall"];
+
+/// Memref arguments, by number.
+pub(super) fn of(collected: &Collected, lifetimes: &Lifetimes) -> BTreeSet<usize> {
+    let later = Later::new(collected);
+    let released = lifetimes.actions.iter().filter(|(place, _)| later.is_behind(*place)).filter_map(|(_, a)| match a {
+        Action::Release { value, .. } => Some(*value),
+        Action::Consume { .. } => None,
+    });
+    // What a callee would free early.
+    let given = collected.offers.iter().map(|(op, value, ..)| (*op, *value)).filter(|o| lifetimes.given.contains(o));
+    let early: Vec<ValueId> = released.chain(given.map(|(_, value)| value)).collect();
+    let origins = collected.facts.origins().of(&early);
+    let args = collected.blocks.first().map_or(vec![], |b| b.args()).into_iter().filter(|a| a.ty().is_memref());
+    let is_early = |arg: &Value| collected.root(*arg).is_some_and(|root| origins.contains(&root));
+    args.enumerate().filter(|(_, arg)| is_early(arg)).map(|(number, _)| number).collect()
+}
+
+/// Where something that may take memory comes later.
+struct Later<'a> {
+    collected: &'a Collected,
+    /// Whether an operation allocates or calls, or something in it does.
+    takes_memory: Vec<bool>,
+    /// The operation around each region.
+    around: Vec<Option<OpId>>,
+    /// The last such operation of each block.
+    last: Vec<Option<OpId>>,
+    /// Whether there is one behind the end of each block, in its region or around it.
+    behind: Vec<bool>,
+}
+
+impl<'a> Later<'a> {
+    fn new(collected: &'a Collected) -> Self {
+        let ids = (0..collected.ops.len()).map(OpId::from_index);
+        let names = |op: &Op| ALLOCATIONS.contains(&op.name()) || op.is("func.call") || op.is("func.call_indirect");
+        let blocks = collected.blocks.len();
+        let mut this = Self {
+            collected,
+            takes_memory: collected.ops.iter().map(names).collect(),
+            around: vec![None; collected.regions.len()],
+            last: vec![None; blocks],
+            behind: vec![false; blocks],
+        };
+        for (op, region) in collected.regions_of.iter().flat_map(|(op, all)| all.iter().map(move |r| (*op, *r))) {
+            this.around[region.index()] = Some(op);
+        }
+        // What is in an operation comes behind it in the order of a walk.
+        for id in ids.rev() {
+            let is_inside = |region: &RegionId| {
+                collected.regions[region.index()].iter().any(|block| this.last[block.index()].is_some())
+            };
+            let inner = collected.regions_of.get(&id).is_some_and(|regions| regions.iter().any(is_inside));
+            this.takes_memory[id.index()] |= inner;
+            let block = collected.facts.block_of(id).index();
+            if this.takes_memory[id.index()] && this.last[block].is_none() {
+                this.last[block] = Some(id);
+            }
+        }
+        this.spread();
+        this
+    }
+
+    /// From each block to those that lead to it, and from around a region into it.
+    fn spread(&mut self) {
+        let mut into: Vec<Vec<usize>> = vec![Vec::new(); self.collected.blocks.len()];
+        for edge in self.collected.facts.edges() {
+            into[edge.to.index()].push(self.collected.facts.block_of(edge.from).index());
+        }
+        // Regions come behind the ones that they are in.
+        for region in 0..self.collected.regions.len() {
+            let blocks = &self.collected.regions[region];
+            let behind_all = self.around[region].is_some_and(|op| {
+                let is_loop = LOOPS.contains(&self.collected.ops[op.index()].name());
+                is_loop && self.takes_memory[op.index()] || self.is_behind(Place::After(op))
+            });
+            let mut work = Vec::new();
+            for block in blocks.iter().map(|b| b.index()) {
+                self.behind[block] |= behind_all;
+                if self.last[block].is_some() || behind_all {
+                    work.push(block);
+                }
+            }
+            while let Some(block) = work.pop() {
+                for from in &into[block] {
+                    if !std::mem::replace(&mut self.behind[*from], true) {
+                        work.push(*from);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether memory is taken behind a place.
+    fn is_behind(&self, place: Place) -> bool {
+        let facts = &self.collected.facts;
+        let behind = |block: BlockId, at: Option<OpId>| {
+            // Operations of a block are numbered in order.
+            let in_block = self.last[block.index()].is_some_and(|last| at.is_none_or(|op| last > op));
+            in_block || self.behind[block.index()]
+        };
+        match place {
+            Place::Start(block) => behind(block, None),
+            Place::Before(op) | Place::After(op) | Place::Edge(op, _) => behind(facts.block_of(op), Some(op)),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+// test: ownership 
+// Two calls deep: the function between takes the buffer, only to give it on.
+
+func.func private @work(%p: memref<4xf32>, %x: f32, %o: memref<4xf32>) {
+  memref.copy %p, %o : memref<4xf32> to memref<4xf32>
+  %a = memref.alloc() : memref<4xf32>
+  linalg.fill ins(%x : f32) outs(%a : memref<4xf32>)
+  memref.copy %a, %o : memref<4xf32> to memref<4xf32>
+  return
+}
+
+func.func private @between(%p: memref<4xf32>, %x: f32, %o: memref<4xf32>) {
+  linalg.fill ins(%x : f32) outs(%p : memref<4xf32>)
+  func.call @work(%p, %x, %o) : (memref<4xf32>, f32, memref<4xf32>) -> ()
+  return
+}
+func.func @f(%c: i1, %x: f32, %o: memref<4xf32>) {
+  scf.if %c {
+    %b = memref.alloc() : memref<4xf32>
+    func.call @between(%b, %x, %o) : (memref<4xf32>, f32, memref<4xf32>) -> ()
+  }
+  return
+}
+// -----
+// expect:
+module {
+  func.func private @work(%arg0: memref<4xf32>, %arg1: f32, %arg2: memref<4xf32>) {
+    memref.copy %arg0, %arg2 : memref<4xf32> to memref<4xf32>
+    memref.dealloc %arg0 : memref<4xf32>
+    %alloc = memref.alloc() : memref<4xf32>
+    linalg.fill ins(%arg1 : f32) outs(%alloc : memref<4xf32>)
+    memref.copy %alloc, %arg2 : memref<4xf32> to memref<4xf32>
+    memref.dealloc %alloc : memref<4xf32>
+    return
+  }
+  func.func private @between(%arg0: memref<4xf32>, %arg1: f32, %arg2: memref<4xf32>) {
+    linalg.fill ins(%arg1 : f32) outs(%arg0 : memref<4xf32>)
+    call @work(%arg0, %arg1, %arg2) : (memref<4xf32>, f32, memref<4xf32>) -> ()
+    return
+  }
+  func.func @f(%arg0: i1, %arg1: f32, %arg2: memref<4xf32>) {
+    scf.if %arg0 {
+      %alloc = memref.alloc() : memref<4xf32>
+      func.call @between(%alloc, %arg1, %arg2) : (memref<4xf32>, f32, memref<4xf32>) -> ()
+    }
+    return
+  }
+}
