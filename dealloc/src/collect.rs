@@ -58,6 +58,15 @@ pub(crate) fn is_donated(function: Op, index: usize) -> bool {
     attrs.get(index).is_some_and(|a| a.get("monopour.donate").is_some())
 }
 
+/// On a call, the numbers of the operands that it hands over to its callee, which frees them or returns them.
+pub(crate) const DONATED: &str = "monopour.donate";
+
+/// Whether a call hands the operand over to its callee.
+pub(crate) fn hands_over(call: Op, index: usize) -> bool {
+    let numbers = || call.attr(DONATED).and_then(|a| a.as_ints()).unwrap_or_default();
+    call.is("func.call") && numbers().iter().any(|number| usize::try_from(*number) == Ok(index))
+}
+
 /// Whether the function is one that this walk covers; dispatches are not looked into.
 pub(crate) fn covers(function: Op) -> bool {
     let mut visit = vec![function];

@@ -70,7 +70,7 @@ impl Decided {
         self.collected.offers.iter().map(move |(op, value, callee, i)| (callee.as_str(), *i, given(*op, *value)))
     }
 
-    /// Memref arguments, by number, that are freed in this function before it allocates or calls something.
+    /// Memref arguments, by number, that are freed before this function allocates or calls something, or are given on.
     pub(crate) fn gains(&self) -> BTreeSet<usize> {
         gains::of(&self.collected, &self.lifetimes)
     }

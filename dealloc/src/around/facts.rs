@@ -5,6 +5,7 @@ use monopour_ir::{Op, Use, Value};
 
 use super::aliases::{Aliases, Sums, is_escape};
 use super::places::Places;
+use crate::collect::hands_over;
 
 /// The ops that may free a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,7 +81,7 @@ fn own(places: &Places, value: Value) -> Reach {
 
 /// Whether the use may free the memory.
 pub(crate) fn is_free(used: Use, value: Value) -> bool {
-    if used.op.is("memref.dealloc") {
+    if used.op.is("memref.dealloc") || hands_over(used.op, used.index) {
         return true;
     }
     let effects = memory_effects(used.op).unwrap_or_default();

@@ -16,6 +16,7 @@
 //! Requires: functions that only known calls name, and that do not call themselves.
 //! A function *wishes* for an argument that it would free before it allocates or calls something, or that a callee wishes for.
 //! It *takes* what it wishes for if all of its callers can let go of it: they hold the buffer, and nothing else uses it then.
+//! A call says by `monopour.donate` which operands it hands over.
 //! Callees wish before callers; callers let go before callees, so that what is taken may be given on.
 //! Time: up to three more decisions for a function that takes part, none for any other.
 //! Limits: an argument that is a view of the buffer in one of the calls; callers that make numbers of addresses.

@@ -1,6 +1,6 @@
 //! A walk over a function with any control flow: memrefs, what may be their memory, and where they are passed on.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
 use monopour_analysis::lifetimes::{Edge, Flow, Kind, LifetimeFacts, Own, Set};
@@ -34,6 +34,8 @@ pub(super) struct Collected {
     pub(super) flows: HashMap<OpId, RegionFlow>,
     /// Calls that would take over a memref: the name of the callee, and which memref operand it is.
     pub(super) offers: Vec<(OpId, ValueId, String, usize)>,
+    /// Calls with the operands that they hand over.
+    pub(super) handed_over: BTreeMap<OpId, Vec<i32>>,
     /// Frees of the program that are no part of it any more.
     pub(super) dropped: Vec<OpId>,
     /// Memrefs of operations of unknown effects, which may own them.
@@ -98,6 +100,7 @@ pub(super) fn collect(function: Op, summaries: &Summaries, view: View<'_>) -> Re
         regions_of: HashMap::new(),
         flows: HashMap::new(),
         offers: vec![],
+        handed_over: BTreeMap::new(),
         dropped: vec![],
         unknown: BTreeSet::new(),
         roots: HashMap::new(),
@@ -311,17 +314,18 @@ impl Walk<'_> {
         if taken.is_none() && wished.is_none() {
             return;
         }
-        let operands: Vec<Value> = op.operands().into_iter().filter(|v| v.ty().is_memref()).collect();
-        for (number, operand) in operands.iter().enumerate() {
+        let operands: Vec<(i32, Value)> = (0..).zip(op.operands()).filter(|(_, v)| v.ty().is_memref()).collect();
+        for (number, (index, operand)) in operands.iter().enumerate() {
             let Some(root) = self.out.root(*operand) else { continue };
             if taken.is_some_and(|t| t.contains(&number)) {
                 self.out.facts.frees(id, root);
+                self.out.handed_over.entry(id).or_default().push(*index);
             }
             // Of a view the callee would have to free what it is a view of.
             let is_whole = self.out.values[root.index()] == *operand;
             if wished.is_some_and(|w| w.contains(&number)) && is_whole && !self.extracts {
                 let others = operands.iter().enumerate().filter(|(other, _)| *other != number);
-                let others = others.filter_map(|(_, v)| self.out.root(*v)).collect();
+                let others = others.filter_map(|(_, (_, v))| self.out.root(*v)).collect();
                 self.out.facts.offers(id, root, others);
                 self.out.offers.push((id, root, callee.to_owned(), number));
             }

@@ -6,16 +6,18 @@ use std::collections::{BTreeSet, HashMap};
 
 use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
 use monopour_analysis::lifetimes::{Action, Flow, Lifetimes, Own, Place, Set, Take, Version};
-use monopour_ir::{Diagnostics, InsertionPoint, Location, Op, Rewriter, Value};
+use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, Rewriter, Value};
 
 use super::collect::Collected;
 use super::{Decided, Summary, compare};
 use crate::Stats;
+use crate::collect::DONATED;
 
 pub(super) fn run(decided: Decided, stats: &mut Stats) -> Result<(), Diagnostics> {
     let Decided { collected, lifetimes, summary } = decided;
     stats.steps += lifetimes.steps;
     let mut insert = Insert::new(collected, lifetimes, summary, stats);
+    insert.mark_calls();
     insert.region(RegionId::new(0))?;
     insert.signature();
     insert.erase_dropped()
@@ -89,6 +91,14 @@ impl<'a> Insert<'a> {
             slots,
             result_slots,
             entering,
+        }
+    }
+
+    /// Passes behind this one have to know which calls free.
+    fn mark_calls(&mut self) {
+        for (id, operands) in std::mem::take(&mut self.collected.handed_over) {
+            let numbers = Attr::dense_i32(self.rw.context(), &operands);
+            self.rw.set_attr(self.op_of(id), DONATED, numbers);
         }
     }
 

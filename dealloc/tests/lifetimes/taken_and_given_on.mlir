@@ -35,13 +35,13 @@ module {
   }
   func.func private @between(%arg0: memref<4xf32>, %arg1: f32, %arg2: memref<4xf32>) {
     linalg.fill ins(%arg1 : f32) outs(%arg0 : memref<4xf32>)
-    call @work(%arg0, %arg1, %arg2) : (memref<4xf32>, f32, memref<4xf32>) -> ()
+    call @work(%arg0, %arg1, %arg2) {monopour.donate = array<i32: 0>} : (memref<4xf32>, f32, memref<4xf32>) -> ()
     return
   }
   func.func @f(%arg0: i1, %arg1: f32, %arg2: memref<4xf32>) {
     scf.if %arg0 {
       %alloc = memref.alloc() : memref<4xf32>
-      func.call @between(%alloc, %arg1, %arg2) : (memref<4xf32>, f32, memref<4xf32>) -> ()
+      func.call @between(%alloc, %arg1, %arg2) {monopour.donate = array<i32: 0>} : (memref<4xf32>, f32, memref<4xf32>) -> ()
     }
     return
   }

@@ -30,7 +30,7 @@ module {
   func.func @f(%arg0: f32, %arg1: memref<4xf32>) {
     %alloc = memref.alloc() : memref<4xf32>
     linalg.fill ins(%arg0 : f32) outs(%alloc : memref<4xf32>)
-    call @work(%alloc, %arg0, %arg1) : (memref<4xf32>, f32, memref<4xf32>) -> ()
+    call @work(%alloc, %arg0, %arg1) {monopour.donate = array<i32: 0>} : (memref<4xf32>, f32, memref<4xf32>) -> ()
     return
   }
 }

@@ -33,7 +33,7 @@ module {
   func.func @f(%arg0: i1, %arg1: f32, %arg2: memref<4xf32>) {
     %alloc = memref.alloc() : memref<4xf32>
     linalg.fill ins(%arg1 : f32) outs(%alloc : memref<4xf32>)
-    %0 = call @or(%alloc, %arg0, %arg1) : (memref<4xf32>, i1, f32) -> memref<4xf32>
+    %0 = call @or(%alloc, %arg0, %arg1) {monopour.donate = array<i32: 0>} : (memref<4xf32>, i1, f32) -> memref<4xf32>
     memref.copy %0, %arg2 : memref<4xf32> to memref<4xf32>
     memref.dealloc %0 : memref<4xf32>
     return
