@@ -320,7 +320,8 @@ impl Generator<'_> {
 
     fn call(&mut self, scope: &mut Scope) {
         let Some(callee) = (!self.callees.is_empty()).then(|| self.rng.pick(self.callees).clone()) else { return };
-        let (x, y, name) = (self.passed(scope), self.passed(scope), self.name());
+        let (x, y) = self.passed(scope);
+        let name = self.name();
         let (c, d, n) = (self.bit(scope), self.bit(scope), self.rng.below(3));
         let results = callee.results.len();
         self.line(&format!(
@@ -334,9 +335,27 @@ impl Generator<'_> {
         }
     }
 
-    /// An argument of a call.
-    fn passed(&mut self, scope: &mut Scope) -> String {
-        if !self.shape.gives || self.rng.below(6) == 0 {
+    /// The memref arguments of a call.
+    fn passed(&mut self, scope: &mut Scope) -> (String, String) {
+        let ty = Ty::Whole;
+        if !self.shape.gives {
+            return (self.pick(scope, ty), self.pick(scope, ty));
+        }
+        let (x, y) = (self.given(scope), self.given(scope));
+        match self.rng.below(8) {
+            0 => (x.clone(), x),
+            1 => {
+                let (bit, name) = (self.bit(scope), self.name());
+                self.line(&format!("{name} = arith.select {bit}, {x}, {y} : {ty}"));
+                if self.rng.below(2) == 0 { (x, name) } else { (name, y) }
+            }
+            _ => (x, y),
+        }
+    }
+
+    /// A buffer that mostly nothing else uses.
+    fn given(&mut self, scope: &mut Scope) -> String {
+        if self.rng.below(6) == 0 {
             return self.pick(scope, Ty::Whole);
         }
         let name = self.allocate(scope);
