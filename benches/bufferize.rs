@@ -96,20 +96,12 @@ const SMALL: &[(&str, usize)] = &[
 ];
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    if let [flag, shape, n, side, pass] = args.as_slice()
-        && flag == "--child"
-    {
-        return child(shape, n, side, pass);
-    }
-    if let [flag, shape, n, side, times] = args.as_slice()
-        && flag == "--repeat"
-    {
-        return repeat(shape, n, side, times);
-    }
-    let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
-    let (full, only) = (args.iter().any(|a| a == "--full"), value("--only"));
-    measure::finish(report(full, only.as_deref()), value("--write").as_deref(), full)
+    let part = |words: &[&str]| match *words {
+        ["--child", shape, n, side, pass] => Some(child(shape, n, side, pass)),
+        ["--repeat", shape, n, side, times] => Some(repeat(shape, n, side, times)),
+        _ => None,
+    };
+    measure::run(part, report)
 }
 
 /// The whole report as Markdown, printed line by line as it is made, and the limits that were missed.

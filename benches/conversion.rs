@@ -61,18 +61,12 @@ const FLOOR: &str = "floor";
 const COMPARED_OPS: usize = 10_000;
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    match words[..] {
-        ["--child", shape, ops, side] => return measure::print_measured(child(shape, ops, side)),
-        ["--repeat", shape, ops, side, times] => {
-            return measure::finish(repeat(shape, ops, side, times), None, false);
-        }
-        _ => {}
-    }
-    let value = |name: &str| words.iter().position(|a| *a == name).and_then(|i| words.get(i + 1)).copied();
-    let full = words.contains(&"--full");
-    measure::finish(report(full, value("--only")), value("--write"), full)
+    let part = |words: &[&str]| match *words {
+        ["--child", shape, ops, side] => Some(measure::print_measured(child(shape, ops, side))),
+        ["--repeat", shape, ops, side, times] => Some(measure::finish(repeat(shape, ops, side, times), None, false)),
+        _ => None,
+    };
+    measure::run(part, report)
 }
 
 /// The whole report as Markdown, and the limits that were missed.

@@ -9,6 +9,7 @@
 //! cargo bench -p monopour-dealloc --bench deallocation -- --full       all; status 1 where a limit is missed
 //!                                                       --only SHAPE  one shape
 //!                                                       --write FILE  the table as Markdown
+//!                                                       --repeat PASS SHAPE N SIDE TIMES   runs only, for a profiler
 //! ```
 
 mod measure;
@@ -209,15 +210,14 @@ fn copies(n: usize) -> String {
 }
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    if let [flag, pass, shape, n, side] = args.as_slice()
-        && flag == "--child"
-    {
-        return child(pass, shape, n, side);
-    }
-    let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
-    let (full, only) = (args.iter().any(|a| a == "--full"), value("--only"));
-    measure::finish(report(full, only.as_deref()), value("--write").as_deref(), full)
+    let part = |words: &[&str]| match *words {
+        ["--child", pass, shape, n, side] => Some(child(pass, shape, n, side)),
+        ["--repeat", pass, shape, n, side, times] => {
+            Some(measure::finish(repeat(pass, shape, n, side, times), None, false))
+        }
+        _ => None,
+    };
+    measure::run(part, report)
 }
 
 /// The whole report as Markdown, printed line by line as it is made, and the limits that were missed.
@@ -289,16 +289,31 @@ fn median(case: &Case, n: usize, side: &str, samples: usize) -> Result<Measured,
     measure::median(&["--child", case.pass, case.shape, &n.to_string(), side], samples)
 }
 
+fn prepare(pass: &str, shape: &str, n: &str) -> Result<(&'static Case, Module), String> {
+    let n = n.parse().map_err(|_| format!("{n} is not a number"))?;
+    let case = CASES.iter().find(|c| c.pass == pass && c.shape == shape).ok_or("no such case")?;
+    let module = Module::parse(Context::new(), (case.text)(n).as_bytes(), shape).map_err(|d| d.to_string())?;
+    Ok((case, module))
+}
+
+fn run(case: &Case, module: Op, side: &str) -> Result<(), String> {
+    match side {
+        "upstream" => run_passes(module, &format!("builtin.module({})", case.pass)).map_err(|d| d.to_string()),
+        _ => (case.ours)(module),
+    }
+}
+
 /// Measures one run and prints its CPU seconds and MiB.
 fn child(pass: &str, shape: &str, n: &str, side: &str) -> ExitCode {
-    let run = || {
-        let n = n.parse().map_err(|_| format!("{n} is not a number"))?;
-        let case = CASES.iter().find(|c| c.pass == pass && c.shape == shape).ok_or("no such case")?;
-        let module = Module::parse(Context::new(), (case.text)(n).as_bytes(), shape).map_err(|d| d.to_string())?;
-        measure::measured(|| match side {
-            "upstream" => run_passes(module.op(), &format!("builtin.module({})", case.pass)).map_err(|d| d.to_string()),
-            _ => (case.ours)(module.op()),
-        })
-    };
-    measure::print_measured(run())
+    let measured =
+        prepare(pass, shape, n).and_then(|(case, module)| measure::measured(|| run(case, module.op(), side)));
+    measure::print_measured(measured)
+}
+
+fn repeat(pass: &str, shape: &str, n: &str, side: &str, times: &str) -> Result<(String, Vec<String>), String> {
+    let (case, module) = prepare(pass, shape, n)?;
+    for _ in 0..times.parse().map_err(|_| format!("{times} is not a number"))? {
+        run(case, module.duplicate().op(), side)?;
+    }
+    Ok(Default::default())
 }

@@ -42,6 +42,22 @@ impl Output {
     }
 }
 
+/// The command line of a bench. What `part` knows (a child, a repetition) is all that is done; else the report is made: in full with
+/// `--full`, of one shape with `--only SHAPE`, into a file with `--write FILE`.
+pub fn run(
+    part: impl FnOnce(&[&str]) -> Option<ExitCode>,
+    report: impl FnOnce(bool, Option<&str>) -> Result<(String, Vec<String>), String>,
+) -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    if let Some(status) = part(&words) {
+        return status;
+    }
+    let value = |name: &str| words.iter().position(|a| *a == name).and_then(|i| words.get(i + 1)).copied();
+    let full = words.contains(&"--full");
+    finish(report(full, value("--only")), value("--write"), full)
+}
+
 /// The end of a bench: writes the report where `--write` says, prints the limits that were missed, and fails on them where they count.
 pub fn finish(report: Result<(String, Vec<String>), String>, write_to: Option<&str>, limits_count: bool) -> ExitCode {
     let (text, missed) = match report {
