@@ -178,6 +178,14 @@ pub fn view_source(op: Op) -> Option<Value> {
     (!raw.ptr.is_null()).then_some(Value { raw })
 }
 
+/// What a memref is a view of, all the way.
+pub fn viewed(mut value: Value) -> Value {
+    while let Some(source) = value.defining_op().and_then(view_source) {
+        value = source;
+    }
+    value
+}
+
 /// Each operand with a value of the op that may be its memory; `None` for an op that does not say so.
 pub fn view_flows(op: Op) -> Option<Vec<(Value, Value)>> {
     let mut out = Vec::new();

@@ -18,7 +18,7 @@
 
 use std::collections::HashMap;
 
-use monopour_ir::control_flow::view_source;
+use monopour_ir::control_flow::{view_source, viewed};
 use monopour_ir::interfaces::{is_allocation_scope, is_region_branch, is_repetitive_region, type_bits};
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
@@ -90,14 +90,6 @@ impl FreedBy {
         }
         all
     }
-}
-
-/// What a view is of, all the way.
-fn viewed(mut value: Value) -> Value {
-    while let Some(source) = value.defining_op().and_then(view_source) {
-        value = source;
-    }
-    value
 }
 
 fn promotion(

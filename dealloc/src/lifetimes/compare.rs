@@ -1,5 +1,6 @@
 //! Indicators, pointers and frees as operations.
 
+use monopour_ir::control_flow::viewed;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::indicators::if_owned;
@@ -20,8 +21,12 @@ fn binary(rw: &mut Rewriter, loc: Location, name: &str, a: Value, b: Value) -> M
     Ok(rw.create(OpSpec::new(name, loc).operands(&[a, b]).results(&[a.ty()]))?.result(0))
 }
 
-pub(super) fn and(rw: &mut Rewriter, loc: Location, a: Value, b: Value) -> Made {
-    binary(rw, loc, "arith.andi", a, b)
+/// Both of two; the second where the first always holds.
+pub(super) fn and(rw: &mut Rewriter, loc: Location, a: Option<Value>, b: Value) -> Made {
+    match a {
+        None => Ok(b),
+        Some(a) => binary(rw, loc, "arith.andi", a, b),
+    }
 }
 
 pub(super) fn or(rw: &mut Rewriter, loc: Location, a: Value, b: Value) -> Made {
@@ -62,8 +67,23 @@ fn base(rw: &mut Rewriter, loc: Location, value: Value) -> Made {
     Ok(rw.create(spec)?.result(0))
 }
 
-/// Whether two memrefs are (parts of) one buffer.
+fn allocation(value: Value) -> Option<Op> {
+    viewed(value).defining_op().filter(|op| op.is("memref.alloc"))
+}
+
+/// The condition by which a memref is the buffer of an allocation, where one of two allocations was selected; whether it must hold.
+fn condition(selected: Value, buffer: Value) -> Option<(Value, bool)> {
+    let select = viewed(selected).defining_op().filter(|op| op.is("arith.select"))?;
+    let of = [allocation(select.operand(1))?, allocation(select.operand(2))?];
+    let at = of.iter().position(|alloc| Some(*alloc) == allocation(buffer))?;
+    (of[0] != of[1]).then(|| (select.operand(0), at == 0))
+}
+
+/// Whether two memrefs are (parts of) one buffer: by what selected one of them where that is known, else by their addresses.
 pub(super) fn same(rw: &mut Rewriter, loc: Location, a: Value, b: Value) -> Made {
+    if let Some((condition, holds)) = condition(a, b).or_else(|| condition(b, a)) {
+        return if holds { Ok(condition) } else { not(rw, loc, condition) };
+    }
     let index = Type::index(rw.context());
     let mut pointer = |value| -> Made {
         let base = base(rw, loc, value)?;

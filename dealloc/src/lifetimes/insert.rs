@@ -199,7 +199,7 @@ impl<'a> Insert<'a> {
                     let (freed, taken_from) = (self.value(freed), self.value(taken.value));
                     let same = compare::same(&mut self.rw, loc, freed, taken_from)?;
                     let other = compare::not(&mut self.rw, loc, same)?;
-                    let had = self.indicator(loc, taken.had)?;
+                    let had = self.unless_always(loc, taken.had)?;
                     let has = compare::and(&mut self.rw, loc, had, other)?;
                     self.indicators[taken.makes as usize] = Some(has);
                 }
@@ -211,10 +211,7 @@ impl<'a> Insert<'a> {
     fn release(&mut self, before: Op, value: ValueId, own: Own, to: &[Take]) -> Result<(), Diagnostics> {
         let (loc, memref) = (before.location(), self.value(value));
         self.stats.deallocs += 1;
-        if to.is_empty() && own == Own::Yes {
-            return compare::free(&mut self.rw, before, memref, None);
-        }
-        let mut left = self.indicator(loc, own)?;
+        let mut left = self.unless_always(loc, own)?;
         for take in to {
             let other = self.value(take.value);
             let same = compare::same(&mut self.rw, loc, memref, other)?;
@@ -228,9 +225,14 @@ impl<'a> Insert<'a> {
             };
             self.indicators[take.makes as usize] = Some(has);
             let other = compare::not(&mut self.rw, loc, same)?;
-            left = compare::and(&mut self.rw, loc, left, other)?;
+            left = Some(compare::and(&mut self.rw, loc, left, other)?);
         }
-        compare::free(&mut self.rw, before, memref, Some(left))
+        compare::free(&mut self.rw, before, memref, left)
+    }
+
+    /// An indicator as a value; none for one that is always set.
+    fn unless_always(&mut self, loc: Location, own: Own) -> Result<Option<Value>, Diagnostics> {
+        if own == Own::Yes { Ok(None) } else { self.indicator(loc, own).map(Some) }
     }
 
     /// An indicator as a value, at the insertion point.
