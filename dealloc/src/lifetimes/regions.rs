@@ -1,4 +1,4 @@
-//! How the ops of `scf` pass memrefs between their regions.
+//! How the ops of `scf`, those of `affine`, and `memref.alloca_scope` pass memrefs between their regions.
 
 use monopour_ir::{Op, Value};
 
@@ -41,22 +41,33 @@ pub(super) fn flow_of(op: Op) -> Option<RegionFlow> {
 
 fn entering(op: Op) -> Option<RegionFlow> {
     let (sources, targets) = match op.name() {
-        "scf.if" | "scf.index_switch" | "scf.execute_region" => {
+        "scf.if" | "scf.index_switch" | "scf.execute_region" | "affine.if" | "memref.alloca_scope" => {
             (vec![], (0..op.num_regions()).map(|r| arguments(op, r)).collect())
         }
         "scf.for" => (memrefs(op.operands().split_off(3)), vec![arguments(op, 0), results(op)]),
+        "affine.for" => (memrefs(op.operands().split_off(bounds_of(op)?)), vec![arguments(op, 0), results(op)]),
         "scf.while" => (memrefs(op.operands()), vec![arguments(op, 0)]),
         _ => return None,
     };
     Some(RegionFlow { sources, targets })
 }
 
+/// How many of the operands of an `affine.for` are its bounds'.
+fn bounds_of(op: Op) -> Option<usize> {
+    let segments = op.attr("operandSegmentSizes")?.as_ints()?;
+    usize::try_from(segments.first()? + segments.get(1)?).ok()
+}
+
 fn leaving(op: Op) -> Option<RegionFlow> {
     let parent = op.parent()?;
     let (sources, targets) = match (op.name(), parent.name()) {
         ("func.return", _) => (op.operands(), vec![(Target::Caller, vec![])]),
-        ("scf.yield", "scf.if" | "scf.index_switch" | "scf.execute_region") => (op.operands(), vec![results(parent)]),
-        ("scf.yield", "scf.for") => (op.operands(), vec![arguments(parent, 0), results(parent)]),
+        ("scf.yield", "scf.if" | "scf.index_switch" | "scf.execute_region")
+        | ("affine.yield", "affine.if")
+        | ("memref.alloca_scope.return", "memref.alloca_scope") => (op.operands(), vec![results(parent)]),
+        ("scf.yield", "scf.for") | ("affine.yield", "affine.for") => {
+            (op.operands(), vec![arguments(parent, 0), results(parent)])
+        }
         ("scf.yield", "scf.while") => (op.operands(), vec![arguments(parent, 0)]),
         ("scf.condition", "scf.while") => (op.operands().split_off(1), vec![arguments(parent, 1), results(parent)]),
         _ => return None,

@@ -84,7 +84,8 @@ impl Insert<'_> {
         let attrs = op.attrs();
         let mut spec = OpSpec::new(op.name(), op.location()).operands(operands).results(&results);
         for (name, value) in &attrs {
-            spec = spec.attr(name, *value);
+            let value = if name == "operandSegmentSizes" { self.with_more(op, *value, operands.len()) } else { *value };
+            spec = spec.attr(name, value);
         }
         for _ in op.regions().iter().filter(|_| has_regions) {
             spec = spec.region(Region::new());
@@ -99,6 +100,16 @@ impl Insert<'_> {
         let kept: Vec<Value> = new.results()[..op.num_results()].to_vec();
         self.rw.replace_op(op, &kept);
         Ok(new)
+    }
+
+    /// The sizes of operand segments, of which the last takes what there are more.
+    fn with_more(&self, op: Op, segments: Attr, operands: usize) -> Attr {
+        let mut sizes: Vec<i32> =
+            segments.as_ints().unwrap_or_default().into_iter().filter_map(|n| i32::try_from(n).ok()).collect();
+        if let Some(last) = sizes.last_mut() {
+            *last += i32::try_from(operands - op.num_operands()).unwrap_or(0);
+        }
+        Attr::dense_i32(self.rw.context(), &sizes)
     }
 
     fn is_beside(&mut self, memref: Value, indicator: Value) {
