@@ -31,6 +31,8 @@ use monopour_ir::{Context, Diagnostics, Module, Op, run_passes};
 const MAX_GROWTH: f64 = 2.4;
 /// Times below this are too short for a ratio.
 const LEAST_SECONDS: f64 = 0.002;
+/// Processes of each size.
+const SAMPLES: usize = 9;
 /// Upstream's pass is run on a larger size as long as it takes less than this.
 const UPSTREAM_SECONDS: f64 = 0.5;
 
@@ -227,7 +229,7 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
     out.line("# Deallocation: time, growth and memory beside upstream's");
     out.line("");
     out.line("Written by `cargo bench -p monopour-dealloc --bench deallocation -- --full --write FILE`:");
-    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of three processes.");
+    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of nine processes, N/2 and N by turns.");
     out.line(
         "Upstream's column is the largest N that its pass, LLVM 22.1.8 in the same process form, finishes in seconds; it has no copy-removal.",
     );
@@ -246,9 +248,11 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
 
 fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> Result<(), String> {
     let n = if full { case.n } else { case.n / 10 };
-    let samples = if full { 3 } else { 1 };
-    let at_n = median(case, n, "ours", samples)?;
-    let at_half = median(case, n / 2, "ours", samples)?;
+    let samples = if full { SAMPLES } else { 1 };
+    let (half, whole) = ((n / 2).to_string(), n.to_string());
+    // By turns: what else the machine does falls on both.
+    let sides = [&half, &whole].map(|n| vec!["--child", case.pass, case.shape, n, "ours"]);
+    let [at_half, at_n] = measure::medians(&sides, samples)?[..] else { unreachable!("one median per side") };
     let growth = at_n.cpu_s / at_half.cpu_s.max(LEAST_SECONDS);
     let beside = match upstream(case, n)? {
         None => "none | | ".to_owned(),
