@@ -135,7 +135,7 @@ fn head(out: &mut Output) {
     out.line("# One-Shot Bufferize: time, growth and memory beside upstream's");
     out.line("");
     out.line("Written by `cargo bench -p monopour-bufferize --bench bufferize -- --full --write FILE`:");
-    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of five processes, by turns.");
+    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of seven processes, by turns; growth is the median of the ratios of the turns.");
     out.line(
         "Upstream's column is the largest N that its pass, LLVM 22.1.8 in the same process form, finishes in seconds.",
     );
@@ -144,7 +144,7 @@ fn head(out: &mut Output) {
 
 fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> Result<(), String> {
     let n = if full || !case.grows { case.n } else { case.n / 10 };
-    let samples = if full { 5 } else { 1 };
+    let samples = if full { 7 } else { 1 };
     let (upstream_n, mut upstream_s) = upstream(case, n)?;
     let (mut half, mut growth, mut memory) = ([const { String::new() }; 2], String::new(), String::new());
     let at_n = if case.grows {
@@ -204,8 +204,8 @@ fn by_turns(
     let [(a, side_a), (b, side_b)] = [first, second].map(|(n, side)| (n.to_string(), side));
     let pass = case.pass.name();
     let sides = [vec!["--child", case.shape, &a, side_a, pass], vec!["--child", case.shape, &b, side_b, pass]];
-    let [first, second] = measure::medians(&sides, samples)?[..] else { unreachable!("one median per side") };
-    Ok((first, second, second.cpu_s / first.cpu_s))
+    let turns = measure::by_turns(&sides, samples)?;
+    Ok((turns.median(0), turns.median(1), turns.ratio(1, 0, 0.0)))
 }
 
 fn median(case: &Case, n: usize, side: &str, samples: usize) -> Result<Measured, String> {

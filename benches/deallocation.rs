@@ -229,7 +229,7 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
     out.line("# Deallocation: time, growth and memory beside upstream's");
     out.line("");
     out.line("Written by `cargo bench -p monopour-dealloc --bench deallocation -- --full --write FILE`:");
-    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of nine processes, N/2 and N by turns.");
+    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of nine processes, N/2 and N by turns; growth is the median of the ratios of the turns.");
     out.line(
         "Upstream's column is the largest N that its pass, LLVM 22.1.8 in the same process form, finishes in seconds; it has no copy-removal.",
     );
@@ -252,8 +252,8 @@ fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> R
     let (half, whole) = ((n / 2).to_string(), n.to_string());
     // By turns: what else the machine does falls on both.
     let sides = [&half, &whole].map(|n| vec!["--child", case.pass, case.shape, n, "ours"]);
-    let [at_half, at_n] = measure::medians(&sides, samples)?[..] else { unreachable!("one median per side") };
-    let growth = at_n.cpu_s / at_half.cpu_s.max(LEAST_SECONDS);
+    let turns = measure::by_turns(&sides, samples)?;
+    let (at_half, at_n, growth) = (turns.median(0), turns.median(1), turns.ratio(1, 0, LEAST_SECONDS));
     let beside = match upstream(case, n)? {
         None => "none | | ".to_owned(),
         Some((size, seconds)) => {

@@ -101,24 +101,45 @@ pub fn in_child(args: &[&str]) -> Result<Measured, String> {
 /// As [`in_child`].
 #[allow(dead_code, reason = "each bench takes a part")]
 pub fn median(args: &[&str], samples: usize) -> Result<Measured, String> {
-    Ok(medians(&[args.to_vec()], samples)?[0])
+    Ok(by_turns(&[args.to_vec()], samples)?.median(0))
 }
 
-/// The medians of several sides that are measured in turn, so that what else the machine does falls on all of them.
+/// Several sides that were measured in turn, round after round.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    /// Each side, in the order of the rounds.
+    sides: Vec<Vec<Measured>>,
+}
+
+impl Turns {
+    /// The median of a side, by CPU time.
+    pub fn median(&self, side: usize) -> Measured {
+        let mut all = self.sides[side].clone();
+        all.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
+        all[all.len() / 2]
+    }
+    /// The median over all rounds of one side's CPU time to another's. A shared machine is faster at some times than at others, which a
+    /// round has in common; of times that are no longer than `least_s` there is no ratio to tell.
+    pub fn ratio(&self, side: usize, other: usize, least_s: f64) -> f64 {
+        let rounds = self.sides[side].iter().zip(&self.sides[other]);
+        let mut all: Vec<f64> = rounds.map(|(a, b)| a.cpu_s / b.cpu_s.max(least_s)).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    }
+}
+
+/// Measures several sides in turn.
 ///
 /// # Errors
 /// As [`in_child`].
-pub fn medians(sides: &[Vec<&str>], samples: usize) -> Result<Vec<Measured>, String> {
+pub fn by_turns(sides: &[Vec<&str>], samples: usize) -> Result<Turns, String> {
     let mut all = vec![vec![]; sides.len()];
     for _ in 0..samples {
         for (measured, args) in all.iter_mut().zip(sides) {
             measured.push(in_child(args)?);
         }
     }
-    for measured in &mut all {
-        measured.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
-    }
-    Ok(all.iter().map(|measured| measured[measured.len() / 2]).collect())
+    Ok(Turns { sides: all })
 }
 
 /// Measures what a child does, and tells the parent.
