@@ -1,4 +1,4 @@
-//! Free every buffer after its last use, whatever the control flow: blocks and loops of blocks, all regions of `scf`,
+//! Free every buffer after its last use, whatever the control flow: blocks and loops of blocks, the regions of `scf` and `affine`,
 //! programs that free by hand, private functions that return what they were given, or free it for their callers.
 //!
 //! ```text

@@ -18,7 +18,7 @@ use monopour_ir::{Op, Value};
 
 use super::collect::{ALLOCATIONS, Collected};
 
-const LOOPS: &[&str] = &["scf.for", "scf.while", "scf.parallel", "scf.forall"];
+const LOOPS: &[&str] = &["scf.for", "scf.while", "scf.parallel", "scf.forall", "affine.for"];
 
 /// Memref arguments, by number.
 pub(super) fn of(collected: &Collected, lifetimes: &Lifetimes) -> BTreeSet<usize> {
