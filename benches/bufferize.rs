@@ -13,6 +13,7 @@
 //!                                                     --repeat SHAPE N ours|upstream TIMES  runs only, for a profiler
 //! ```
 
+mod allocator;
 mod measure;
 
 use std::process::ExitCode;
@@ -137,7 +138,7 @@ fn head(out: &mut Output) {
     out.line("Written by `cargo bench -p monopour-bufferize --bench bufferize -- --full --write FILE`:");
     out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of seven processes (15 of less than 50,000), by turns; growth is the median of the ratios of the turns.");
     out.line(
-        "Upstream's column is the largest N that its pass, LLVM 22.1.8 in the same process form, finishes in seconds.",
+        "Upstream's column is the largest N that its pass, LLVM 22.1.8 in the same process form and with the same allocator, finishes in seconds.",
     );
     out.place_and_date();
 }

@@ -12,6 +12,7 @@
 //!                                                       --repeat PASS SHAPE N SIDE TIMES   runs only, for a profiler
 //! ```
 
+mod allocator;
 mod measure;
 
 use std::process::ExitCode;
@@ -231,7 +232,7 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
     out.line("Written by `cargo bench -p monopour-dealloc --bench deallocation -- --full --write FILE`:");
     out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of nine processes, N/2 and N by turns; growth is the median of the ratios of the turns.");
     out.line(
-        "Upstream's column is the largest N that its pass, LLVM 22.1.8 in the same process form, finishes in seconds; it has no copy-removal.",
+        "Upstream's column is the largest N that its pass, LLVM 22.1.8 in the same process form and with the same allocator, finishes in seconds; it has no copy-removal.",
     );
     out.place_and_date();
     out.line(

@@ -17,7 +17,7 @@
 //! Differs: memory that must not be written, what is handed on twice, and what `scf.while` yields are copied, upstream forgets them;
 //! with `extensions`, a condition is copied like a yield: only if it may be memory of something else.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::facts::{Span, ValueDef};
 use monopour_analysis::index::ValueId;
@@ -49,7 +49,7 @@ pub(crate) fn copied_in_loops(
     for (id, handed) in loops {
         let span = collected.facts.span(id);
         let is_while = collected.ops[id].is("scf.while") && !options.extensions;
-        let mut kept: Vec<(Op, ValueId)> = Vec::new();
+        let mut kept: HashSet<(Op, ValueId)> = HashSet::new();
         for handed in handed {
             let terminator = handed.terminator;
             let Some(value) = collected.id(terminator.operand(handed.index)) else { continue };
@@ -65,10 +65,8 @@ pub(crate) fn copied_in_loops(
                 true => !keep,
                 false => classes.escapes(class, span, own, is_yield),
             };
-            if escapes || kept.contains(&(terminator, class)) {
+            if escapes || !kept.insert((terminator, class)) {
                 found.push(Use { op: terminator, index: handed.index });
-            } else {
-                kept.push((terminator, class));
             }
         }
     }

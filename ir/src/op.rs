@@ -124,6 +124,10 @@ impl Op {
         assert!(index < self.num_results(), "result {index} of {} exists", self.name());
         Value { raw: c!(mlirOperationGetResult(self.raw, index as isize)) }
     }
+    /// Result by position, if there is one.
+    pub fn get_result(self, index: usize) -> Option<Value> {
+        (index < self.num_results()).then(|| self.result(index))
+    }
     /// All results.
     pub fn results(self) -> Vec<Value> {
         let value = |i| Value { raw: c!(mlirOperationGetResult(self.raw, i as isize)) };

@@ -110,7 +110,7 @@ fn targets(op: Op, operand: usize) -> Vec<Value> {
         let entry = parent.regions().get(region).and_then(|r| r.entry());
         entry.filter(|e| operand + skip < e.num_args()).map(|e| e.arg(operand + skip))
     };
-    let result = parent.results().get(operand).copied();
+    let result = parent.get_result(operand);
     match parent.name() {
         "scf.for" => argument(0, 1).into_iter().chain(result).collect(),
         // The loop goes on: only its condition gives results.

@@ -66,7 +66,7 @@ impl OpModel for While {
     fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         let Some(p) = parts(op) else { return vec![] };
         // A result of another type, or without an initial value of its position, is another buffer.
-        let Some(result) = op.results().get(operand).copied().filter(|r| r.ty() == op.operand(operand).ty()) else {
+        let Some(result) = op.get_result(operand).filter(|r| r.ty() == op.operand(operand).ty()) else {
             return vec![];
         };
         let first = (p.before.arg(operand), p.condition.operand(operand + CONDITION));
@@ -143,7 +143,7 @@ impl OpModel for Condition {
     fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
         let Some((index, parent)) = operand.checked_sub(CONDITION).zip(op.parent()) else { return vec![] };
         let argument = parts(parent).filter(|p| index < p.after.num_args()).map(|p| p.after.arg(index));
-        argument.into_iter().chain(parent.results().get(index).copied()).collect()
+        argument.into_iter().chain(parent.get_result(index)).collect()
     }
     fn rewrite(
         &self,

@@ -57,7 +57,7 @@ impl OpModel for Sparse {
             Passes::Operand => vec![AliasModel::equivalent(op.result(0))],
             Passes::Parts => vec![AliasModel::unknown(op.result(0))],
             Passes::Nothing if op.is("sparse_tensor.disassemble") && operand > 0 => {
-                let result = op.results().into_iter().nth(operand - 1);
+                let result = op.get_result(operand - 1);
                 result.filter(|r| r.ty().is_tensor()).map(AliasModel::equivalent).into_iter().collect()
             }
             Passes::Nothing => vec![],
