@@ -95,13 +95,17 @@ pub fn in_child(args: &[&str]) -> Result<Measured, String> {
     }
 }
 
-/// The median of several processes, by CPU time.
+/// Rounds where the first ones leave open whether a limit holds.
+#[allow(dead_code, reason = "each bench takes a part")]
+pub const MANY: usize = 41;
+
+/// Several processes: the median of their CPU time, the least of their peaks.
 ///
 /// # Errors
 /// As [`in_child`].
 #[allow(dead_code, reason = "each bench takes a part")]
 pub fn median(args: &[&str], samples: usize) -> Result<Measured, String> {
-    Ok(by_turns(&[args.to_vec()], samples)?.median(0))
+    Ok(by_turns(&[args.to_vec()], samples)?.of(0))
 }
 
 /// Several sides that were measured in turn, round after round.
@@ -112,11 +116,22 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// The median of a side, by CPU time.
-    pub fn median(&self, side: usize) -> Measured {
-        let mut all = self.sides[side].clone();
-        all.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
-        all[all.len() / 2]
+    /// More rounds.
+    fn add(&mut self, sides: &[Vec<&str>], rounds: usize) -> Result<(), String> {
+        for _ in 0..rounds {
+            for (measured, args) in self.sides.iter_mut().zip(sides) {
+                measured.push(in_child(args)?);
+            }
+        }
+        Ok(())
+    }
+    /// The median of a side's CPU time, and the least of its peaks: an allocator gives back by a clock, and what it has not yet given
+    /// back is not needed.
+    pub fn of(&self, side: usize) -> Measured {
+        let mut times: Vec<f64> = self.sides[side].iter().map(|m| m.cpu_s).collect();
+        times.sort_by(f64::total_cmp);
+        let peak_mib = self.sides[side].iter().map(|m| m.peak_mib).fold(f64::INFINITY, f64::min);
+        Measured { cpu_s: times[times.len() / 2], peak_mib }
     }
     /// The median over all rounds of one side's CPU time to another's. A shared machine is faster at some times than at others, which a
     /// round has in common; of times that are no longer than `least_s` there is no ratio to tell.
@@ -133,13 +148,24 @@ impl Turns {
 /// # Errors
 /// As [`in_child`].
 pub fn by_turns(sides: &[Vec<&str>], samples: usize) -> Result<Turns, String> {
-    let mut all = vec![vec![]; sides.len()];
-    for _ in 0..samples {
-        for (measured, args) in all.iter_mut().zip(sides) {
-            measured.push(in_child(args)?);
-        }
+    let mut turns = Turns { sides: vec![vec![]; sides.len()] };
+    turns.add(sides, samples)?;
+    Ok(turns)
+}
+
+/// Measures two sides in turn, with [`MANY`] rounds where the ratio of the second to the first is within a twentieth of its limit or above it:
+/// a few rounds on a shared machine are off by as much. All rounds count.
+///
+/// # Errors
+/// As [`in_child`].
+#[allow(dead_code, reason = "each bench takes a part")]
+pub fn ratio_by_turns(sides: &[Vec<&str>; 2], samples: usize, least_s: f64, limit: f64) -> Result<Turns, String> {
+    let mut turns = by_turns(sides, samples)?;
+    // One round is a quick look.
+    if samples > 1 && turns.ratio(1, 0, least_s) > 0.95 * limit {
+        turns.add(sides, MANY.saturating_sub(samples))?;
     }
-    Ok(Turns { sides: all })
+    Ok(turns)
 }
 
 /// Measures what a child does, and tells the parent.

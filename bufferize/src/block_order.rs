@@ -3,9 +3,9 @@
 //! MLIR numbers a block anew after each move. Here a moved operation gets a number between its new neighbours:
 //! a question costs one look-up, a move `O(log n)`, and a block is numbered anew only where numbers have run out.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use monopour_ir::{Block, Op};
+use monopour_ir::{Block, HandleMap, Op};
 
 /// Distance of neighbours when a block is numbered: it can be halved 32 times in one place.
 const GAP: u64 = 1 << 32;
@@ -13,8 +13,8 @@ const GAP: u64 = 1 << 32;
 /// Numbers of the operations of the blocks that were asked about.
 #[derive(Default)]
 pub(crate) struct BlockOrder {
-    numbers: HashMap<Op, u64>,
-    taken: HashMap<Block, BTreeSet<u64>>,
+    numbers: HandleMap<Op, u64>,
+    taken: HandleMap<Block, BTreeSet<u64>>,
     /// How many numbers were given out: the work that was done.
     #[cfg(test)]
     pub(crate) steps: usize,

@@ -13,8 +13,9 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use monopour_ir::conversion::HandleMap;
-use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, Location, MemRefType, Op, Type, Value, bufferizable};
+use monopour_ir::{
+    Attr, Block, DYNAMIC, Diagnostic, Diagnostics, HandleMap, Location, MemRefType, Op, Type, Value, bufferizable,
+};
 
 use crate::block_types::{dominators_first, terminators};
 use crate::boundary::{Callees, is_apart};

@@ -16,8 +16,7 @@ use monopour_analysis::facts::{
     Affine, Alias, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use as UseFact, ValueInfo,
 };
 use monopour_analysis::index::{BlockId, IndexVec, OpId, OperandId, RegionId, ValueId};
-use monopour_ir::conversion::HandleMap;
-use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Region, Use, Value, interfaces};
+use monopour_ir::{Block, Diagnostic, Diagnostics, HandleMap, Op, Region, Use, Value, interfaces};
 
 use crate::boundary::{Callees, is_apart, writable_arguments};
 use crate::op_model::{

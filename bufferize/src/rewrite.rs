@@ -20,11 +20,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 
 use monopour_ir::conversion::{
-    Adaptor, Bridges, ConversionPattern, ConversionRewriter, ConversionTarget, Declined, HandleMap, Legality,
-    PatternSet, convert_bridged,
+    Adaptor, Bridges, ConversionPattern, ConversionRewriter, ConversionTarget, Declined, Legality, PatternSet,
+    convert_bridged,
 };
 use monopour_ir::{
-    Attr, Change, Diagnostic, Diagnostics, InsertionPoint, Location, Op, Region, Type, Value, WalkOrder, interfaces,
+    Attr, Change, Diagnostic, Diagnostics, HandleMap, InsertionPoint, Location, Op, Region, Type, Value, WalkOrder,
+    interfaces,
 };
 
 use crate::boundary::{both_orders, ops_in_scope};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use monopour_analysis::facts::Affine;
-use monopour_ir::{AffineExpr, AffineExprKind, DYNAMIC, Op, Value};
+use monopour_ir::{AffineExpr, AffineExprKind, DYNAMIC, HandleMap, Op, Value};
 
 use crate::op_model::{Index, SliceModel};
 
@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 16;
 /// Numbers for SSA index values and for terms that are not affine.
 #[derive(Default)]
 pub(crate) struct Symbols {
-    values: HashMap<Value, u32>,
+    values: HandleMap<Value, u32>,
     terms: HashMap<Term, u32>,
     next: u32,
 }

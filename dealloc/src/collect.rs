@@ -3,11 +3,9 @@
 //! Limits: regions with several blocks, code that frees, extracted pointers, ops that make memrefs in a way that is not
 //! known here: all that is for `lifetimes`.
 
-use std::collections::HashMap;
-
 use monopour_analysis::index::{BlockId, Id, OpId, ValueId};
 use monopour_analysis::ownership::{Forward, ForwardTo, MemrefKind, OwnershipError, OwnershipFacts};
-use monopour_ir::{Block, Op, Value, WalkOrder};
+use monopour_ir::{Block, HandleMap, Op, Value, WalkOrder};
 
 /// Results are (parts of) the memory of their memref operands.
 const VIEWS: &[&str] = &[
@@ -112,7 +110,7 @@ pub(crate) fn has_memrefs(op: Op) -> bool {
 pub(crate) fn collect(function: Op) -> Result<Collected, OwnershipError> {
     let mut walk = Walk {
         out: Collected { facts: OwnershipFacts::new(), values: vec![], ops: vec![], blocks: vec![], aliases: vec![] },
-        ids: HashMap::new(),
+        ids: HandleMap::default(),
     };
     let Some(body) = function.body() else { return Ok(walk.out) };
     let id = walk.block(body, None);
@@ -128,7 +126,7 @@ pub(crate) fn collect(function: Op) -> Result<Collected, OwnershipError> {
 
 struct Walk {
     out: Collected,
-    ids: HashMap<Value, ValueId>,
+    ids: HandleMap<Value, ValueId>,
 }
 
 impl Walk {

@@ -1,8 +1,8 @@
 //! The order of blocks, loops between them, and which memrefs live on from one to the next.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use monopour_ir::{Block, Op, Region, Value, WalkOrder};
+use monopour_ir::{Block, HandleMap, Op, Region, Value, WalkOrder};
 
 /// The blocks of a region, each after those that dominate it; blocks that nothing leads to come last.
 pub fn in_dominance_order(region: Region) -> Vec<Block> {
@@ -41,7 +41,7 @@ pub fn back_edges(region: Region) -> Vec<(Op, usize)> {
 #[derive(Default)]
 struct Search {
     /// Whether the search is still below the block; absent if it was not met.
-    open: HashMap<Block, bool>,
+    open: HandleMap<Block, bool>,
     /// Blocks in the order in which they were left, by the block from which they were found.
     trees: Vec<Vec<Block>>,
     back_edges: Vec<(Op, usize)>,
@@ -86,8 +86,8 @@ impl Search {
 #[derive(Debug, Default)]
 pub struct Liveness {
     values: Vec<Value>,
-    numbers: HashMap<Value, usize>,
-    live_in: HashMap<Block, Vec<usize>>,
+    numbers: HandleMap<Value, usize>,
+    live_in: HandleMap<Block, Vec<usize>>,
     /// Blocks that were looked at, once for each memref that is looked for in them.
     pub(crate) steps: u64,
 }
@@ -123,11 +123,11 @@ struct Collect {
     values: Vec<Value>,
     /// Results behind arguments, each in the order of the text.
     order: Vec<(bool, usize)>,
-    numbers: HashMap<Value, usize>,
-    predecessors: HashMap<Block, Vec<Block>>,
+    numbers: HandleMap<Value, usize>,
+    predecessors: HandleMap<Block, Vec<Block>>,
     /// Blocks of regions that have several.
     several: HashSet<Block>,
-    live_in: HashMap<Block, Vec<usize>>,
+    live_in: HandleMap<Block, Vec<usize>>,
     seen: HashSet<(usize, Block)>,
     steps: u64,
 }
@@ -138,10 +138,10 @@ impl Default for Collect {
             is_flat: true,
             values: vec![],
             order: vec![],
-            numbers: HashMap::new(),
-            predecessors: HashMap::new(),
+            numbers: HandleMap::default(),
+            predecessors: HandleMap::default(),
             several: HashSet::new(),
-            live_in: HashMap::new(),
+            live_in: HandleMap::default(),
             seen: HashSet::new(),
             steps: 0,
         }

@@ -15,7 +15,9 @@ use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::index::{Id, OpId, ValueId};
 use monopour_analysis::ownership::{Condition, ForwardTo, Owners, Ownership, Place};
-use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
+use monopour_ir::{
+    Attr, Block, Diagnostics, HandleMap, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
+};
 
 use crate::collect::Collected;
 use crate::frees::copy_of;
@@ -46,7 +48,7 @@ pub(crate) enum Give {
 ///
 /// A terminator may forward one of several memrefs, some of which its block owns. Then the block frees its own, and a copy is forwarded.
 pub(crate) fn gives(collected: &Collected, owners: &Owners) -> (Vec<Give>, HashSet<ValueId>) {
-    let ids: HashMap<Value, ValueId> =
+    let ids: HandleMap<Value, ValueId> =
         collected.values.iter().zip(0u32..).map(|(v, i)| (*v, ValueId::new(i))).collect();
     let mut given: HashSet<(OpId, ValueId)> = HashSet::new();
     let mut out = Vec::with_capacity(owners.transfers.len());
@@ -162,7 +164,7 @@ impl Indicators {
         let (gives, given) = gives(collected, owners);
         let freed = freed_unless_forwarded(collected, owners, &given);
         let mut this = Self { by_value: HashMap::new(), gives, given, freed };
-        let ids: HashMap<Value, ValueId> =
+        let ids: HandleMap<Value, ValueId> =
             collected.values.iter().zip(0u32..).map(|(v, i)| (*v, ValueId::new(i))).collect();
         for index in 0..collected.ops.len() {
             let op = collected.ops[index];
@@ -199,7 +201,7 @@ impl Indicators {
         collected: &mut Collected,
         op: Op,
         slots: &[usize],
-        ids: &HashMap<Value, ValueId>,
+        ids: &HandleMap<Value, ValueId>,
     ) -> Result<Op, Diagnostics> {
         let loc = op.location();
         rw.set_point(InsertionPoint::Before(op));
@@ -302,7 +304,7 @@ impl Indicators {
 }
 
 /// Positions of the results of a region op whose ownership is known at run time only.
-fn slots_of(op: Op, owners: &Owners, ids: &HashMap<Value, ValueId>) -> Vec<usize> {
+fn slots_of(op: Op, owners: &Owners, ids: &HandleMap<Value, ValueId>) -> Vec<usize> {
     if !op.is("scf.if") && !op.is("scf.for") {
         return vec![];
     }

@@ -1,10 +1,9 @@
 //! What is known of a function's memrefs while owners are given to them, block by block, and how the code is changed.
 
-use std::collections::HashMap;
-
 use monopour_ir::control_flow::{Traits, successor_operands};
 use monopour_ir::{
-    Attr, Block, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
+    Attr, Block, Diagnostic, Diagnostics, HandleMap, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type,
+    Value,
 };
 
 use crate::callees::Callees;
@@ -17,7 +16,7 @@ use crate::{Options, Stats};
 /// What is known in one block.
 #[derive(Default)]
 struct Scope {
-    ownership: HashMap<Value, Ownership>,
+    ownership: HandleMap<Value, Ownership>,
     /// Freed at the end unless handed on, in this order.
     candidates: Vec<Value>,
     /// The constants that are not set and set, once they are made.
@@ -50,7 +49,7 @@ pub struct State<'a> {
     callees: &'a Callees,
     stats: &'a mut Stats,
     liveness: Liveness,
-    scopes: HashMap<Block, Scope>,
+    scopes: HandleMap<Block, Scope>,
 }
 
 impl std::fmt::Debug for State<'_> {
@@ -69,7 +68,7 @@ impl<'a> State<'a> {
     ) -> Self {
         let (rw, liveness) = (Rewriter::new(function.context()), Liveness::of(function));
         stats.steps += liveness.steps;
-        Self { rw, models, options, callees, stats, liveness, scopes: HashMap::new() }
+        Self { rw, models, options, callees, stats, liveness, scopes: HandleMap::default() }
     }
     /// The options of the pass.
     pub fn options(&self) -> &Options {

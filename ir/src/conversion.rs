@@ -24,7 +24,6 @@
 
 pub(crate) mod casts;
 mod driver;
-mod handle_map;
 mod kinds;
 mod observe;
 mod options;
@@ -40,7 +39,6 @@ mod type_converter;
 mod worklist;
 
 pub use driver::{convert, convert_bridged, convert_with};
-pub use handle_map::{HandleMap, PointerHasher};
 pub use observe::observe_conversions;
 pub use options::{ConversionOptions, ConversionStats, Mode, PatternEvent};
 pub use pattern::{Adaptor, ConversionPattern, Declined, PatternSet};
@@ -49,3 +47,5 @@ pub use stages::{ConversionAnalysis, Stage, analyze_conversion, convert_in_stage
 pub use target::{ConversionTarget, Legality};
 pub use type_converter::{Materialization, TypeConversion, TypeConverter};
 pub use worklist::WorklistOrder;
+
+type OpMap<V> = crate::HandleMap<crate::Op, V>;

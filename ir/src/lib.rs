@@ -30,6 +30,7 @@ pub mod conversion;
 mod diagnostic;
 #[cfg(feature = "floor")]
 mod floor;
+mod handle_map;
 pub mod interfaces;
 mod llvm;
 mod module;
@@ -53,6 +54,7 @@ pub use contract::Contract;
 pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
 #[cfg(feature = "floor")]
 pub use floor::convert_without_driver;
+pub use handle_map::{HandleMap, PointerHasher};
 pub use llvm::{LlvmOutput, LlvmTarget, approximate_math, emit_llvm};
 pub use module::Module;
 pub use names::ValueNames;

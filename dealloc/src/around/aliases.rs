@@ -13,12 +13,11 @@
 //! An op that is not known may hand on all its operands in all its results.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 
 use monopour_analysis::components::components;
 use monopour_ir::control_flow::{Traits, region_flows, successor_operands, view_source};
 use monopour_ir::interfaces::{EffectKind, is_pure, is_region_branch, memory_effects};
-use monopour_ir::{Op, Type, Use, Value, WalkOrder};
+use monopour_ir::{HandleMap, Op, Type, Use, Value, WalkOrder};
 
 /// Pure ops on a memref whose results are sizes, never addresses.
 pub(crate) const MEASURES: &[&str] = &["memref.dim", "memref.rank"];
@@ -28,7 +27,7 @@ const STORES: &[&str] = &["memref.store", "affine.store", "vector.store", "vecto
 /// The aliases of the buffers of one function.
 pub(crate) struct Aliases {
     values: Vec<Value>,
-    ids: HashMap<Value, usize>,
+    ids: HandleMap<Value, usize>,
     next: Vec<Vec<usize>>,
     /// Components of the graph, successors first; and the one of each value.
     groups: Vec<Vec<usize>>,
@@ -54,13 +53,13 @@ impl Aliases {
     pub fn new(function: Op) -> Self {
         let mut this = Self {
             values: vec![],
-            ids: HashMap::new(),
+            ids: HandleMap::default(),
             next: vec![],
             groups: vec![],
             group: vec![],
             steps: Cell::new(0),
         };
-        let mut flows: HashMap<Value, Vec<Value>> = HashMap::new();
+        let mut flows: HandleMap<Value, Vec<Value>> = HandleMap::default();
         function.walk(WalkOrder::Pre, |op| {
             for (from, to) in forwards(op) {
                 flows.entry(from).or_default().push(to);

@@ -4,12 +4,12 @@
 //! each argument is memory of its own unless that is not to be relied on. All other memory is *foreign*: globals, results of calls,
 //! what was stored somewhere. Foreign memory may be an argument's. A call may touch both.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Unbounded};
 
 use monopour_ir::control_flow::Traits;
 use monopour_ir::interfaces::{EffectKind, has_recursive_effects, is_pure, memory_effects};
-use monopour_ir::{Op, Value};
+use monopour_ir::{HandleMap, Op, Value};
 
 use super::aliases::{Aliases, MEASURES, is_escape};
 use super::places::Places;
@@ -23,7 +23,7 @@ enum Kind {
 
 /// The classes of one function.
 pub(crate) struct Classes {
-    ids: HashMap<Value, usize>,
+    ids: HandleMap<Value, usize>,
     parent: Vec<usize>,
     kind: Vec<Kind>,
     /// Numbers of the ops that touch memory of the class, by root.

@@ -3,11 +3,9 @@
 //! An entry block's parent in the tree is the block around its op, so that the common ancestor of blocks of different regions is
 //! the last block that is certainly run before all of them.
 
-use std::collections::HashMap;
-
 use monopour_analysis::components::components;
 use monopour_ir::interfaces::{has_parallel_region, is_loop_like, is_region_branch, is_repetitive_region};
-use monopour_ir::{Block, Op, Region, Value};
+use monopour_ir::{Block, HandleMap, Op, Region, Value};
 
 use super::graph::Forest;
 
@@ -23,13 +21,13 @@ struct Node {
 /// Numbers and dominators of one function.
 pub(crate) struct Places {
     function: Op,
-    numbers: HashMap<Op, usize>,
+    numbers: HandleMap<Op, usize>,
     ops: Vec<Op>,
-    ids: HashMap<Block, usize>,
+    ids: HandleMap<Block, usize>,
     nodes: Vec<Node>,
     tree: Forest,
     /// Post-dominators, per region below a node for what comes after it.
-    exits: HashMap<Block, usize>,
+    exits: HandleMap<Block, usize>,
     exit_tree: Forest,
 }
 
@@ -38,12 +36,12 @@ impl Places {
     pub fn new(function: Op) -> Self {
         let mut this = Self {
             function,
-            numbers: HashMap::new(),
+            numbers: HandleMap::default(),
             ops: vec![],
-            ids: HashMap::new(),
+            ids: HandleMap::default(),
             nodes: vec![],
             tree: Forest::default(),
-            exits: HashMap::new(),
+            exits: HandleMap::default(),
             exit_tree: Forest::default(),
         };
         this.enter(function);
@@ -66,7 +64,7 @@ impl Places {
     fn region(&mut self, op: Op, index: usize, region: Region) {
         let blocks = region.blocks();
         let Some(entry) = blocks.first() else { return };
-        let local: HashMap<Block, usize> = blocks.iter().enumerate().map(|(i, b)| (*b, i)).collect();
+        let local: HandleMap<Block, usize> = blocks.iter().enumerate().map(|(i, b)| (*b, i)).collect();
         let next: Vec<Vec<usize>> =
             blocks.iter().map(|b| b.successors().iter().filter_map(|s| local.get(s).copied()).collect()).collect();
         let around = op.block().filter(|_| op != self.function).and_then(|b| self.ids.get(&b).copied());

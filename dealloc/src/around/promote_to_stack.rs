@@ -16,11 +16,9 @@
 //! Source: the pass `promote-buffers-to-stack` of MLIR.
 //! Differs: upstream lets addresses of stack memory out of functions, and promotes in loops made of branches.
 
-use std::collections::HashMap;
-
 use monopour_ir::control_flow::{view_source, viewed};
 use monopour_ir::interfaces::{is_allocation_scope, is_region_branch, is_repetitive_region, type_bits};
-use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+use monopour_ir::{Attr, DYNAMIC, Diagnostics, HandleMap, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 use super::aliases::Aliases;
 use super::facts::{Frees, Reach, is_free, reaches};
@@ -78,11 +76,11 @@ pub fn promote_buffers_to_stack(root: Op, options: &PromoteOptions) -> Result<u3
 }
 
 /// What frees each buffer and nothing else, by the allocation.
-struct FreedBy(HashMap<Op, Vec<Op>>);
+struct FreedBy(HandleMap<Op, Vec<Op>>);
 
 impl FreedBy {
     fn new(function: Op, options: &PromoteOptions) -> Self {
-        let mut all = Self(HashMap::new());
+        let mut all = Self(HandleMap::default());
         for free in function.find_all("memref.dealloc").into_iter().filter(|_| options.extensions) {
             if let Some(alloc) = viewed(free.operand(0)).defining_op() {
                 all.0.entry(alloc).or_default().push(free);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
 use monopour_analysis::lifetimes::{Edge, Flow, Kind, LifetimeFacts, Own, Set};
 use monopour_ir::control_flow::{Traits, successor_operands, view_source};
-use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Region, Value, WalkOrder};
+use monopour_ir::{Block, Diagnostic, Diagnostics, HandleMap, Op, Region, Value, WalkOrder};
 
 use super::regions::{self, RegionFlow};
 use super::{Summaries, View, by_hand};
@@ -41,7 +41,7 @@ pub(super) struct Collected {
     /// Memrefs of operations of unknown effects, which may own them.
     pub(super) unknown: BTreeSet<ValueId>,
     /// Operations that free by hand make a memref anew.
-    roots: HashMap<Value, ValueId>,
+    roots: HandleMap<Value, ValueId>,
 }
 
 impl Collected {
@@ -103,15 +103,15 @@ pub(super) fn collect(function: Op, summaries: &Summaries, view: View<'_>) -> Re
         handed_over: BTreeMap::new(),
         dropped: vec![],
         unknown: BTreeSet::new(),
-        roots: HashMap::new(),
+        roots: HandleMap::default(),
     };
     let mut walk = Walk {
         out,
         summaries,
         view,
         extracts: false,
-        op_ids: HashMap::new(),
-        block_ids: HashMap::new(),
+        op_ids: HandleMap::default(),
+        block_ids: HandleMap::default(),
         errors: Diagnostics::default(),
     };
     walk.region(function, function.region(0), None);
@@ -133,8 +133,8 @@ struct Walk<'a> {
     view: View<'a>,
     /// Whether an address is a number somewhere: what is reached by it is not followed into calls.
     extracts: bool,
-    op_ids: HashMap<Op, OpId>,
-    block_ids: HashMap<Block, BlockId>,
+    op_ids: HandleMap<Op, OpId>,
+    block_ids: HandleMap<Block, BlockId>,
     errors: Diagnostics,
 }
 

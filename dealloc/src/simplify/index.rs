@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use monopour_ir::{Block, Value};
+use monopour_ir::{Block, HandleMap, Value};
 
 use super::origins::{Kind, Origin};
 
@@ -16,12 +16,12 @@ pub(super) struct Index {
     by_place: HashMap<u32, Vec<usize>>,
     unknown_members: Vec<usize>,
     argument_members: Vec<usize>,
-    by_root: HashMap<Value, Vec<usize>>,
+    by_root: HandleMap<Value, Vec<usize>>,
     by_single: HashMap<u32, Vec<usize>>,
     /// How many members are allocated in a block, or in what it holds.
-    inside: HashMap<Block, usize>,
+    inside: HandleMap<Block, usize>,
     /// How many of unknown origin are arguments of a block.
-    unknown_arguments: HashMap<Block, usize>,
+    unknown_arguments: HandleMap<Block, usize>,
     arguments_of: HashMap<(u32, Block), usize>,
     /// Members that are an allocation themselves, and its block.
     allocated: HashMap<u32, (usize, Block)>,

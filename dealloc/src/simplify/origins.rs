@@ -4,7 +4,6 @@
 //! one set. Each value and each flow between two is visited once.
 //! Limits: a memref that may come from more than [`MAX_ORIGINS`] places is taken as one of unknown origin.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use monopour_analysis::components::components;
@@ -12,7 +11,7 @@ use monopour_ir::control_flow::{
     Traits, may_be_terminal_buffer, region_flows, successor_operands, view_flows, view_source,
 };
 use monopour_ir::interfaces::{EffectKind, memory_effects};
-use monopour_ir::{Block, Op, Value, WalkOrder};
+use monopour_ir::{Block, HandleMap, Op, Value, WalkOrder};
 
 /// More than that makes sets that are copied from value to value, and nobody was found to need them.
 const MAX_ORIGINS: usize = 64;
@@ -52,13 +51,13 @@ impl Origin {
 /// The origins of all memrefs in an operation.
 #[derive(Debug, Default)]
 pub(super) struct Origins {
-    numbers: HashMap<Value, u32>,
+    numbers: HandleMap<Value, u32>,
     values: Vec<Value>,
     sources: Vec<Vec<u32>>,
     is_place: Vec<bool>,
     /// By value, once it is known.
     places: Vec<Option<(Kind, Rc<[u32]>)>>,
-    allocated: HashMap<Value, bool>,
+    allocated: HandleMap<Value, bool>,
     /// What was looked at, by queries too.
     pub(super) steps: u64,
 }

@@ -1,6 +1,6 @@
 //! The driver: visits illegal ops, applies patterns, holds them to their contract.
 
-use super::handle_map::OpMap;
+use super::OpMap;
 use super::kinds::Kinds;
 use super::observe;
 use super::plain::OperandFacts;

@@ -1,7 +1,8 @@
 //! What a conversion knows of an op's name, looked up once per name and not once per op.
 
 use super::target::{Rule, legality_by};
-use super::{ConversionTarget, HandleMap, Legality, PatternSet};
+use super::{ConversionTarget, Legality, PatternSet};
+use crate::HandleMap;
 use crate::Op;
 
 /// How many names are remembered without a table.

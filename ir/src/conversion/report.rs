@@ -1,6 +1,6 @@
 //! What is said when an op cannot be converted.
 
-use super::handle_map::OpMap;
+use super::OpMap;
 use super::worklist::Visit;
 use super::{ConversionTarget, Legality, Mode, PatternSet};
 use crate::{Diagnostic, Location, Op};

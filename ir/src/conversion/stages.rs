@@ -90,7 +90,7 @@ pub fn analyze_conversion(
     let clone = Clone::of(root);
     let originals = root.nested(WalkOrder::Pre);
     let copies = clone.0.nested(WalkOrder::Pre);
-    let original_of: super::HandleMap<Op, Op> = copies.into_iter().zip(originals).collect();
+    let original_of: crate::HandleMap<Op, Op> = copies.into_iter().zip(originals).collect();
     let (visited, ended) = convert_and_blame(clone.0, target, patterns)?;
     let failed: HashSet<u32> = ended.failed_inputs.into_iter().collect();
     let kept: HashSet<u32> = ended.kept_inputs.into_iter().collect();

@@ -1,6 +1,7 @@
 //! How types change: rules from a type, or a value, to the types that stand for it.
 
-use super::{ConversionRewriter, HandleMap};
+use super::ConversionRewriter;
+use crate::HandleMap;
 use crate::{Location, Op, Region, Type, Value};
 use std::cell::{Cell, RefCell};
 use std::fmt;

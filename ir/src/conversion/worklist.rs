@@ -4,7 +4,7 @@
 //! touches an op that is not its own. A slot of the walk is emptied when its op is erased, so that a later op at the same address
 //! is never taken for it.
 
-use super::handle_map::OpMap;
+use super::OpMap;
 use crate::Op;
 use std::collections::HashMap;
 

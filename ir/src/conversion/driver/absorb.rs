@@ -1,6 +1,6 @@
 //! What follows from a pattern that succeeded: which ops it made, changed and erased, and which of them are visited.
 
-use super::super::handle_map::OpMap;
+use super::super::OpMap;
 use super::super::report::Application;
 use super::super::worklist::Visit;
 use super::Driver;

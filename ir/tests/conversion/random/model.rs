@@ -1,7 +1,6 @@
 //! IR as plain Rust data. Casts between types are no ops here but values, written where they are read.
 
-use monopour_ir::conversion::HandleMap;
-use monopour_ir::{Block, Op, Type, Value};
+use monopour_ir::{Block, HandleMap, Op, Type, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 

@@ -1,8 +1,8 @@
 //! `func` to the LLVM dialect: several results are packed into one struct.
 
 use super::{convert_type, copy_discardable_attrs, join, pack, parse_attr};
-use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined, HandleMap, PatternSet, TypeConverter};
-use monopour_ir::{Attr, Context, InsertionPoint, Op, OpSpec, Type, Value};
+use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined, PatternSet, TypeConverter};
+use monopour_ir::{Attr, Context, HandleMap, InsertionPoint, Op, OpSpec, Type, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 

@@ -1,0 +1,42 @@
+//! Tables by handles.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Hashes a pointer so that what MLIR made in a row stands in a row in the table: a pass visits ops in that order, and a table that is
+/// larger than the caches is read line by line, not at random.
+#[derive(Clone, Debug, Default)]
+pub struct PointerHasher(u64);
+
+/// 2^64 by the golden ratio: Fibonacci hashing.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Pages are spread over the table as wholes.
+const PAGE_BITS: u32 = 12;
+/// No op is smaller than this.
+const OP_BITS: u32 = 6;
+
+impl Hasher for PointerHasher {
+    fn finish(&self) -> u64 {
+        let place = (self.0 >> OP_BITS) & ((1 << (PAGE_BITS - OP_BITS)) - 1);
+        let page = (self.0 >> PAGE_BITS).wrapping_mul(GOLDEN).rotate_left(26);
+        // The table takes the place from the lower bits, and tells neighbours apart by the upper seven: those of the pointer in its page.
+        page.wrapping_add(place).wrapping_add(self.0 << 53)
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0u8; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+    fn write_u64(&mut self, word: u64) {
+        // What stands beside a handle, as the number of an operand, moves its page.
+        self.0 ^= if self.0 == 0 { word } else { word.wrapping_mul(GOLDEN).rotate_left(26) };
+    }
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
+/// A map by handles, for what is looked up for every op. Its order is that of addresses: never let it reach output.
+pub type HandleMap<K, V> = HashMap<K, V, BuildHasherDefault<PointerHasher>>;
