@@ -40,3 +40,48 @@ impl Hasher for PointerHasher {
 
 /// A map by handles, for what is looked up for every op. Its order is that of addresses: never let it reach output.
 pub type HandleMap<K, V> = HashMap<K, V, BuildHasherDefault<PointerHasher>>;
+
+#[cfg(test)]
+mod tests {
+    use std::hash::{BuildHasher, BuildHasherDefault};
+
+    use super::{HandleMap, PointerHasher};
+
+    fn hash<T: std::hash::Hash>(key: T) -> u64 {
+        BuildHasherDefault::<PointerHasher>::default().hash_one(key)
+    }
+
+    /// Keys per stretch of 64 slots in a table that is half full, at most.
+    fn fullest(keys: impl Iterator<Item = u64>) -> usize {
+        let mut count = vec![0; 2 * KEYS / 64];
+        keys.for_each(|hash| count[(hash as usize % (2 * KEYS)) / 64] += 1);
+        count.into_iter().max().unwrap_or(0)
+    }
+
+    const KEYS: usize = 1 << 14;
+    const FIRST: usize = 0x7f3a_1c40_2000;
+
+    #[test]
+    fn pointers_at_any_distance_spread() {
+        // 32 is the mean.
+        for stride in [64, 80, 96, 128, 1000, 1024, 2048, 4096, 1 << 14, 1 << 16, 1 << 20] {
+            let fullest = fullest((0..KEYS).map(|i| hash(FIRST + i * stride)));
+            assert!(fullest <= 6 * 64, "{fullest} of {KEYS} keys at a distance of {stride} bytes in 64 slots");
+        }
+    }
+
+    #[test]
+    fn operands_of_one_op_spread() {
+        let fullest = fullest((0..KEYS).map(|i| hash((FIRST, i))));
+        assert!(fullest <= 6 * 64, "{fullest} of {KEYS} operands in 64 slots");
+    }
+
+    #[test]
+    fn neighbours_stand_in_a_row_and_are_told_apart() {
+        let [a, b] = [hash(FIRST), hash(FIRST + 64)];
+        assert_eq!((b - a) & 0xFFFF, 1, "slots of neighbours");
+        assert_ne!(hash(FIRST) >> 57, hash(FIRST + 16) >> 57, "two results of one op");
+        let map: HandleMap<usize, usize> = (0..KEYS).map(|i| (FIRST + 16 * i, i)).collect();
+        assert!((0..KEYS).all(|i| map[&(FIRST + 16 * i)] == i));
+    }
+}
