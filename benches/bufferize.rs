@@ -136,7 +136,7 @@ fn head(out: &mut Output) {
     out.line("# One-Shot Bufferize: time, growth and memory beside upstream's");
     out.line("");
     out.line("Written by `cargo bench -p monopour-bufferize --bench bufferize -- --full --write FILE`:");
-    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians (of the MiB the least) of seven processes (15 of less than 50,000), by turns; growth is the median of the ratios of the turns. Where that is within a twentieth of its limit or above it, 41 turns count.");
+    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of seven processes (15 of less than 50,000), by turns; growth is the median of the ratios of the turns. Where that is within a twentieth of its limit or above it, 41 turns count.");
     out.line(
         "Upstream's column is the largest N that its pass, LLVM 22.1.8 in the same process form and with the same allocator, finishes in seconds.",
     );
@@ -213,7 +213,7 @@ fn by_turns(
     let pass = case.pass.name();
     let sides = [vec!["--child", case.shape, &a, side_a, pass], vec!["--child", case.shape, &b, side_b, pass]];
     let turns = measure::ratio_by_turns(&sides, samples, 0.0, limit)?;
-    Ok((turns.of(0), turns.of(1), turns.ratio(1, 0, 0.0)))
+    Ok((turns.median(0), turns.median(1), turns.ratio(1, 0, 0.0)))
 }
 
 fn median(case: &Case, n: usize, side: &str, samples: usize) -> Result<Measured, String> {

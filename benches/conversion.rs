@@ -79,12 +79,12 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
     out.line("");
     out.line("Written by `cargo bench -p monopour-ir --features floor --bench conversion -- --full --write FILE`:");
     out.line(
-        "CPU seconds of the conversion alone, MiB that it takes at most beyond the module; medians (of the MiB the least) of 31, 9 and 5 processes, the sides in turn; ratios are the medians of those of the turns.",
+        "CPU seconds of the conversion alone, MiB that it takes at most beyond the module; medians of 31, 9 and 5 processes, the sides in turn; ratios are the medians of those of the turns.",
     );
     out.line("Limits: 0.3 of upstream's time without rollback, but for loops and ifs.");
     out.line("\"No driver\" (`--features floor`) is the same conversion written out in C++ over MLIR's own classes: one walk that makes each op, replaces what is used and erases; no patterns, no casts, no lists of ops. It gives the same text.");
     out.line("That is what MLIR's own data structures cost, and no driver can go below it.");
-    out.line("For loops and ifs it is about 0.3 of upstream's time by itself: a loop with an `if` becomes nine ops and four blocks, and five ops go.");
+    out.line("For loops and ifs it is 0.2 to 0.35 of upstream's time by itself: a loop with an `if` becomes nine ops and four blocks, and five ops go.");
     out.line("Upstream: `convert-to-llvm` and `convert-scf-to-cf` of LLVM 22.1.8, with and without `allow-pattern-rollback`. All sides allocate by the system's allocator, as mlir-opt does.");
     out.place_and_date();
     out.line("| shape | ops | ours s | no rollback s | ours / no rollback | no driver s | no driver / no rollback | rollback s | ours / rollback | on a clone s | ours MiB | no rollback MiB | rollback MiB | clone MiB |");
@@ -114,10 +114,10 @@ fn row(shape: &Shape, ops: usize, full: bool, out: &mut Output, missed: &mut Vec
     let tenth = (ops / 10).to_string();
     args.push(vec!["--child", shape.name, &tenth, OURS]);
     let turns = measure::by_turns(&args, samples)?;
-    let [clone, ours, no_rollback, rollback] = [0, 1, 2, 3].map(|side| turns.of(side));
+    let [clone, ours, no_rollback, rollback] = [0, 1, 2, 3].map(|side| turns.median(side));
     let (ratio, to_rollback) = (turns.ratio(1, 2, 0.0), turns.ratio(1, 3, 0.0));
     let (floor, floor_ratio) = floor.map_or(("".to_owned(), "".to_owned()), |_| {
-        (format!("{:.4}", turns.of(4).cpu_s), format!("{:.2}", turns.ratio(4, 2, 0.0)))
+        (format!("{:.4}", turns.median(4).cpu_s), format!("{:.2}", turns.ratio(4, 2, 0.0)))
     });
     out.line(&format!(
         "| {} | {ops} | {:.4} | {:.4} | {ratio:.2} | {floor} | {floor_ratio} | {:.4} | {to_rollback:.2} | {:.4} | {:.1} | {:.1} | {:.1} | {:.1} |",

@@ -28,7 +28,7 @@ use monopour_dealloc::simplify::simplify;
 use monopour_dealloc::{Options, run_ownership};
 use monopour_ir::{Context, Diagnostics, Module, Op, run_passes};
 
-/// Largest allowed ratio of the times (and of the memory) at N and at N/2.
+/// Largest allowed ratio of the times at N and at N/2.
 const MAX_GROWTH: f64 = 2.4;
 /// Times below this are too short for a ratio.
 const LEAST_SECONDS: f64 = 0.002;
@@ -230,7 +230,7 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
     out.line("# Deallocation: time, growth and memory beside upstream's");
     out.line("");
     out.line("Written by `cargo bench -p monopour-dealloc --bench deallocation -- --full --write FILE`:");
-    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians (of the MiB the least) of nine processes, N/2 and N by turns; growth is the median of the ratios of the turns. Where that is within a twentieth of its limit or above it, 41 turns count.");
+    out.line("CPU seconds of the pass alone, MiB that it takes at most beyond the module; medians of nine processes, N/2 and N by turns; growth is the median of the ratios of the turns. Where that is within a twentieth of its limit or above it, 41 turns count.");
     out.line(
         "Upstream's column is the largest N that its pass, LLVM 22.1.8 in the same process form and with the same allocator, finishes in seconds; it has no copy-removal.",
     );
@@ -254,7 +254,7 @@ fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> R
     // By turns: what else the machine does falls on both.
     let sides = [&half, &whole].map(|n| vec!["--child", case.pass, case.shape, n, "ours"]);
     let turns = measure::ratio_by_turns(&sides, samples, LEAST_SECONDS, MAX_GROWTH)?;
-    let (at_half, at_n, growth) = (turns.of(0), turns.of(1), turns.ratio(1, 0, LEAST_SECONDS));
+    let (at_half, at_n, growth) = (turns.median(0), turns.median(1), turns.ratio(1, 0, LEAST_SECONDS));
     let beside = match upstream(case, n)? {
         None => "none | | ".to_owned(),
         Some((size, seconds)) => {

@@ -99,13 +99,13 @@ pub fn in_child(args: &[&str]) -> Result<Measured, String> {
 #[allow(dead_code, reason = "each bench takes a part")]
 pub const MANY: usize = 41;
 
-/// Several processes: the median of their CPU time, the least of their peaks.
+/// The medians of several processes.
 ///
 /// # Errors
 /// As [`in_child`].
 #[allow(dead_code, reason = "each bench takes a part")]
 pub fn median(args: &[&str], samples: usize) -> Result<Measured, String> {
-    Ok(by_turns(&[args.to_vec()], samples)?.of(0))
+    Ok(by_turns(&[args.to_vec()], samples)?.median(0))
 }
 
 /// Several sides that were measured in turn, round after round.
@@ -125,22 +125,22 @@ impl Turns {
         }
         Ok(())
     }
-    /// The median of a side's CPU time, and the least of its peaks: an allocator gives back by a clock, and what it has not yet given
-    /// back is not needed.
-    pub fn of(&self, side: usize) -> Measured {
-        let mut times: Vec<f64> = self.sides[side].iter().map(|m| m.cpu_s).collect();
-        times.sort_by(f64::total_cmp);
-        let peak_mib = self.sides[side].iter().map(|m| m.peak_mib).fold(f64::INFINITY, f64::min);
-        Measured { cpu_s: times[times.len() / 2], peak_mib }
+    /// The medians of a side's CPU time and of its peaks, each by itself: an allocator gives back by a clock, so a peak varies.
+    pub fn median(&self, side: usize) -> Measured {
+        let of = |field: fn(&Measured) -> f64| middle(self.sides[side].iter().map(field).collect());
+        Measured { cpu_s: of(|m| m.cpu_s), peak_mib: of(|m| m.peak_mib) }
     }
     /// The median over all rounds of one side's CPU time to another's. A shared machine is faster at some times than at others, which a
     /// round has in common; of times that are no longer than `least_s` there is no ratio to tell.
     pub fn ratio(&self, side: usize, other: usize, least_s: f64) -> f64 {
         let rounds = self.sides[side].iter().zip(&self.sides[other]);
-        let mut all: Vec<f64> = rounds.map(|(a, b)| a.cpu_s / b.cpu_s.max(least_s)).collect();
-        all.sort_by(f64::total_cmp);
-        all[all.len() / 2]
+        middle(rounds.map(|(a, b)| a.cpu_s / b.cpu_s.max(least_s)).collect())
     }
+}
+
+fn middle(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
 }
 
 /// Measures several sides in turn.

@@ -11,8 +11,7 @@
 //! the IR after the pattern, and waits in a pool for the next (1:1 casts only); nothing is left to clean up.
 //! Source: the discussion of the RFC asks for such a pool, because making and erasing casts costs more than the rewrite.
 
-use crate::HandleMap;
-use crate::{Builder, Context, InsertionPoint, Op, OpSpec, Type, Value};
+use crate::{Builder, Context, HandleMap, InsertionPoint, Op, OpSpec, Type, Value};
 use std::collections::HashMap;
 use std::ffi::c_void;
 

@@ -2,8 +2,7 @@
 
 use super::target::{Rule, legality_by};
 use super::{ConversionTarget, Legality, PatternSet};
-use crate::HandleMap;
-use crate::Op;
+use crate::{HandleMap, Op};
 
 /// How many names are remembered without a table.
 const RECENT: usize = 64;

@@ -11,8 +11,7 @@
 //! So the result does not depend on the order of visits. Casts that join several values stay where they are: each has a place of its own.
 
 use super::ConversionRewriter;
-use crate::HandleMap;
-use crate::{Block, Builder, InsertionPoint, Op, Value};
+use crate::{Block, Builder, HandleMap, InsertionPoint, Op, Value};
 
 /// Casts of one value by the op or block that defines it.
 #[derive(Default)]

@@ -1,8 +1,7 @@
 //! How types change: rules from a type, or a value, to the types that stand for it.
 
 use super::ConversionRewriter;
-use crate::HandleMap;
-use crate::{Location, Op, Region, Type, Value};
+use crate::{HandleMap, Location, Op, Region, Type, Value};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
