@@ -37,25 +37,31 @@ pub(crate) const SMALL: usize = 8;
 const WIDE: usize = 8;
 
 /// The reads or the writes of a class.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 struct Members {
     list: Vec<OperandId>,
-    /// The tree over the list, once it is long.
+    /// Once the list is long. There is a class per value, and few ever have it.
+    index: Option<Box<Index>>,
+}
+
+/// Where to look instead of into a long list.
+#[derive(Clone, Debug)]
+struct Index {
+    /// The tree over the list.
     root: Root,
-    is_indexed: bool,
     /// Members on wide operations, by operation.
     by_op: HashMap<OpId, Vec<OperandId>>,
     /// Reads by the operation of their first definition, where writes of that operation need a look of their own.
     by_definition: HashMap<OpId, Vec<OperandId>>,
 }
 
-impl Members {
-    fn new() -> Self {
-        Self { list: Vec::new(), root: NONE, is_indexed: false, by_op: HashMap::new(), by_definition: HashMap::new() }
+impl Index {
+    fn new() -> Box<Self> {
+        Box::new(Self { root: NONE, by_op: HashMap::new(), by_definition: HashMap::new() })
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 struct Class {
     reads: Members,
     writes: Members,
@@ -130,10 +136,10 @@ impl<'a> Classes<'a> {
     fn single(&mut self, value: ValueId) -> Class {
         let is_read = |id: &&OperandId| self.facts.operands()[**id].counts_as_read;
         let list: Vec<_> = self.facts.uses(value).iter().filter(is_read).copied().collect();
-        let mut reads = Members { list, ..Members::new() };
+        let mut reads = Members { list, index: None };
         self.index_reads(&mut reads);
         let frozen = Some(value).filter(|&value| !self.facts.values()[value].info.writable);
-        Class { reads, writes: Members::new(), frozen, shared: None, failures: HashMap::new(), forced: None }
+        Class { reads, frozen, ..Class::default() }
     }
 
     fn summary(&self, read: OperandId) -> &Summary {
@@ -147,15 +153,16 @@ impl<'a> Classes<'a> {
     // ---- Indices of long lists. ----
 
     fn index_reads(&mut self, reads: &mut Members) {
-        if reads.list.len() > self.small && !reads.is_indexed {
-            reads.is_indexed = true;
-            for index in 0..reads.list.len() {
-                self.index_read(reads, reads.list[index]);
+        if reads.list.len() > self.small && reads.index.is_none() {
+            let mut index = Index::new();
+            for &read in &reads.list {
+                self.index_read(&mut index, read);
             }
+            reads.index = Some(index);
         }
     }
 
-    fn index_read(&mut self, reads: &mut Members, read: OperandId) {
+    fn index_read(&mut self, reads: &mut Index, read: OperandId) {
         let used = self.facts.operands()[read];
         let exempt = self.subsets.overwritten_by(self.facts, read);
         let (colour, number) = (used.value.number(), read.number());
@@ -173,15 +180,16 @@ impl<'a> Classes<'a> {
     }
 
     fn index_writes(&mut self, writes: &mut Members) {
-        if writes.list.len() > self.small && !writes.is_indexed {
-            writes.is_indexed = true;
-            for index in 0..writes.list.len() {
-                self.index_write(writes, writes.list[index]);
+        if writes.list.len() > self.small && writes.index.is_none() {
+            let mut index = Index::new();
+            for &write in &writes.list {
+                self.index_write(&mut index, write);
             }
+            writes.index = Some(index);
         }
     }
 
-    fn index_write(&mut self, writes: &mut Members, write: OperandId) {
+    fn index_write(&mut self, writes: &mut Index, write: OperandId) {
         let used = self.facts.operands()[write];
         let (value, colour) = (self.subsets.number(used.value), self.colour_of_write(write));
         self.write_trees.add_write(&mut writes.root, self.position(write), value, colour, write.number());
@@ -196,12 +204,12 @@ impl<'a> Classes<'a> {
     fn find_write(&mut self, class: ValueId, read: OperandId) -> Option<OperandId> {
         let mut steps = 0;
         let writes = &self.classes[class].writes;
-        if !writes.is_indexed {
+        let Some(index) = &writes.index else {
             let hit = writes.list.iter().copied().find(|&write| self.is_conflict(read, write, &mut steps));
             self.steps += steps;
             return hit;
-        }
-        let (root, colour) = (writes.root, self.facts.operands()[read].value.number());
+        };
+        let (root, colour) = (index.root, self.facts.operands()[read].value.number());
         let exempt: Option<Range> = self.subsets.overwritten_by(self.facts, read);
         for &span in self.intervals.of(read) {
             if let Some(write) = self.write_trees.find_write(root, span, exempt, colour) {
@@ -225,18 +233,18 @@ impl<'a> Classes<'a> {
     fn find_read(&mut self, class: ValueId, write: OperandId) -> Option<OperandId> {
         let mut steps = 0;
         let reads = &self.classes[class].reads;
-        if !reads.is_indexed {
+        let Some(index) = &reads.index else {
             let hit = reads.list.iter().copied().find(|&read| self.is_conflict(read, write, &mut steps));
             self.steps += steps;
             return hit;
-        }
+        };
         let stored = self.facts.operands()[write];
         let (value, colour) = (self.subsets.number(stored.value), self.colour_of_write(write));
-        if let Some(read) = self.read_trees.find_read(reads.root, self.position(write), value, colour) {
+        if let Some(read) = self.read_trees.find_read(index.root, self.position(write), value, colour) {
             return Some(OperandId::new(read));
         }
-        let reads = &self.classes[class].reads;
-        let at_definition = reads.by_definition.get(&stored.op);
+        let index = self.classes[class].reads.index.as_ref();
+        let at_definition = index.and_then(|index| index.by_definition.get(&stored.op));
         let hit = at_definition
             .into_iter()
             .flatten()
@@ -255,7 +263,7 @@ impl<'a> Classes<'a> {
         let operands = self.facts.operands_of(op);
         if operands.len() > WIDE {
             let members = if reads { &self.classes[class].reads } else { &self.classes[class].writes };
-            return members.by_op.get(&op).cloned().unwrap_or_default();
+            return members.index.as_ref().and_then(|index| index.by_op.get(&op)).cloned().unwrap_or_default();
         }
         let is_member = |id: &OperandId| {
             let used = &self.facts.operands()[*id];
@@ -403,16 +411,8 @@ impl<'a> Classes<'a> {
     fn merge(&mut self, a: ValueId, b: ValueId) -> ValueId {
         let survivor = self.sets.union(a, b);
         let gone = if survivor == a { b } else { a };
-        let empty = Class {
-            reads: Members::new(),
-            writes: Members::new(),
-            frozen: None,
-            shared: None,
-            failures: HashMap::new(),
-            forced: None,
-        };
-        let from = std::mem::replace(&mut self.classes[gone], empty.clone());
-        let mut into = std::mem::replace(&mut self.classes[survivor], empty);
+        let from = std::mem::take(&mut self.classes[gone]);
+        let mut into = std::mem::take(&mut self.classes[survivor]);
         into.frozen = into.frozen.or(from.frozen);
         into.shared = into.shared.or(from.shared);
         into.forced = into.forced.or(from.forced);
@@ -433,17 +433,16 @@ impl<'a> Classes<'a> {
         self.steps += small.list.len() as u64;
         let known = large.list.len();
         large.list.extend_from_slice(&small.list);
-        match (large.is_indexed, small.is_indexed) {
-            (true, true) => {
+        match (&mut large.index, small.index) {
+            (Some(large), Some(small)) => {
                 let trees = if reads { &mut self.read_trees } else { &mut self.write_trees };
                 large.root = trees.merge(large.root, small.root);
                 append(&mut large.by_op, small.by_op);
                 append(&mut large.by_definition, small.by_definition);
             }
-            (true, false) => {
-                for index in known..large.list.len() {
-                    let operand = large.list[index];
-                    if reads { self.index_read(&mut large, operand) } else { self.index_write(&mut large, operand) }
+            (Some(index), None) => {
+                for &operand in &large.list[known..] {
+                    if reads { self.index_read(index, operand) } else { self.index_write(index, operand) }
                 }
             }
             _ if reads => self.index_reads(&mut large),
@@ -487,12 +486,11 @@ impl ConflictTest for Classes<'_> {
         if self.is_shared_by_iterations(operand) {
             self.classes[class].shared.get_or_insert(operand);
         }
-        let mut writes = std::mem::replace(&mut self.classes[class].writes, Members::new());
+        let mut writes = std::mem::take(&mut self.classes[class].writes);
         writes.list.push(operand);
-        if writes.is_indexed {
-            self.index_write(&mut writes, operand);
-        } else {
-            self.index_writes(&mut writes);
+        match &mut writes.index {
+            Some(index) => self.index_write(index, operand),
+            None => self.index_writes(&mut writes),
         }
         self.classes[class].writes = writes;
     }

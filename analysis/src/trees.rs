@@ -15,6 +15,7 @@
 
 use crate::facts::Span;
 use crate::forest::Range;
+use std::ops::{Index, IndexMut};
 
 /// An entry of a node's list: a maximum, whose it is, and its colour.
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,10 +92,45 @@ pub(crate) struct Number {
 /// The root of one tree, or [`NONE`].
 pub(crate) type Root = u32;
 
+/// Nodes of one block: 80 KiB.
+const BLOCK: usize = 1_024;
+
+/// Nodes by their numbers, in blocks that never move: a list that doubles would take three times what it holds while it does.
+#[derive(Clone, Default, Debug)]
+struct Nodes(Vec<Vec<Node>>);
+
+impl Nodes {
+    /// Adds a node; its number.
+    fn push(&mut self, node: Node) -> u32 {
+        if self.0.last().is_none_or(|block| block.len() == BLOCK) {
+            self.0.push(Vec::with_capacity(if self.0.is_empty() { 0 } else { BLOCK }));
+        }
+        let before = BLOCK * (self.0.len() - 1);
+        let block = self.0.last_mut().expect("there is one by now");
+        block.push(node);
+        u32::try_from(before + block.len() - 1).unwrap_or(NONE)
+    }
+}
+
+impl Index<u32> for Nodes {
+    type Output = Node;
+    fn index(&self, node: u32) -> &Node {
+        let node = node as usize;
+        &self.0[node / BLOCK][node % BLOCK]
+    }
+}
+
+impl IndexMut<u32> for Nodes {
+    fn index_mut(&mut self, node: u32) -> &mut Node {
+        let node = node as usize;
+        &mut self.0[node / BLOCK][node % BLOCK]
+    }
+}
+
 /// All trees of one kind over one range of positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Trees {
-    nodes: Vec<Node>,
+    nodes: Nodes,
     free: Vec<u32>,
     last: u32,
     /// Nodes visited or made.
@@ -104,25 +140,24 @@ pub(crate) struct Trees {
 impl Trees {
     /// Trees over positions `0..=last`.
     pub fn new(last: u32) -> Self {
-        Self { nodes: Vec::new(), free: Vec::new(), last, steps: 0 }
+        Self { nodes: Nodes::default(), free: Vec::new(), last, steps: 0 }
     }
 
     fn make(&mut self) -> u32 {
         if let Some(node) = self.free.pop() {
-            self.nodes[node as usize] = NEW_NODE;
+            self.nodes[node] = NEW_NODE;
             return node;
         }
-        self.nodes.push(NEW_NODE);
-        u32::try_from(self.nodes.len() - 1).unwrap_or(NONE)
+        self.nodes.push(NEW_NODE)
     }
 
     fn child(&mut self, node: u32, side: usize) -> u32 {
-        let child = self.nodes[node as usize].children[side];
+        let child = self.nodes[node].children[side];
         if child != NONE {
             return child;
         }
         let made = self.make();
-        self.nodes[node as usize].children[side] = made;
+        self.nodes[node].children[side] = made;
         made
     }
 
@@ -147,7 +182,7 @@ impl Trees {
     }
 
     fn put(&mut self, node: u32, [high, low, deep]: [u32; 3], colour: u32, operand: u32) {
-        let node = &mut self.nodes[node as usize];
+        let node = &mut self.nodes[node];
         node.high.add(Entry { value: high, colour, operand });
         node.low.add(Entry { value: low, colour, operand });
         node.deep.add(Entry { value: deep, colour, operand });
@@ -184,13 +219,13 @@ impl Trees {
         let mut stack = vec![(into, from)];
         while let Some((to, from)) = stack.pop() {
             self.steps += 1;
-            let Node { children, high, low, deep } = self.nodes[from as usize];
-            self.nodes[to as usize].high.join(&high);
-            self.nodes[to as usize].low.join(&low);
-            self.nodes[to as usize].deep.join(&deep);
+            let Node { children, high, low, deep } = self.nodes[from];
+            self.nodes[to].high.join(&high);
+            self.nodes[to].low.join(&low);
+            self.nodes[to].deep.join(&deep);
             for (side, child) in children.into_iter().enumerate().filter(|&(_, child)| child != NONE) {
-                match self.nodes[to as usize].children[side] {
-                    NONE => self.nodes[to as usize].children[side] = child,
+                match self.nodes[to].children[side] {
+                    NONE => self.nodes[to].children[side] = child,
                     own => stack.push((own, child)),
                 }
             }
@@ -207,7 +242,7 @@ impl Trees {
                 continue;
             }
             self.steps += 1;
-            let Node { children, high, low, deep } = &self.nodes[node as usize];
+            let Node { children, high, low, deep } = &self.nodes[node];
             if span.first <= first && last <= span.last {
                 let (high, low, deep) = (high.other_than(colour), low.other_than(colour), deep.other_than(colour));
                 let hit = match exempt {
@@ -236,7 +271,7 @@ impl Trees {
         let (mut node, mut first, mut last) = (root, 0, self.last);
         while node != NONE {
             self.steps += 1;
-            let Node { children, high, low, deep } = &self.nodes[node as usize];
+            let Node { children, high, low, deep } = &self.nodes[node];
             let above = high.other_than(colour).filter(|entry| entry.value > number);
             let below = || low.other_than(colour).filter(|entry| NONE - entry.value < number);
             let deeper = || deep.other_than(colour).filter(|entry| NONE - entry.value < least_depth);
