@@ -208,11 +208,20 @@ impl Rewriting<'_> {
         Ok(rw.create(get)?.result(0))
     }
 
+    /// Refuses a global whose type does not say its size (B0104). Constants may have such types: an external resource fits any.
+    pub(crate) fn check_static(&self, at: Op, ty: Type) -> Result<(), Diagnostics> {
+        if ty.shape().is_none_or(|shape| shape.iter().all(|size| *size >= 0)) {
+            return Ok(());
+        }
+        let upstream = format!("'memref.global' op type should be static shaped memref, but got '{ty}'");
+        Err(self.refuse(at, &upstream, "a dynamic shape").into())
+    }
     /// The symbol of a private constant global with this value; one per module, value and type.
     ///
     /// # Errors
-    /// B0104 where a symbol could not be looked up; what MLIR says of the op.
+    /// B0104 where a symbol could not be looked up, or a dynamic shape; what MLIR says of the op.
     pub fn global(&self, rw: &mut ConversionRewriter, at: Op, value: Attr, ty: Type) -> Result<Attr, Diagnostics> {
+        self.check_static(at, ty)?;
         let cx = rw.context();
         let around = std::iter::successors(at.parent(), |op| op.parent());
         // An unregistered op may be a symbol table: the verifier looks no further.

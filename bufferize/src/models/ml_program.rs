@@ -40,7 +40,9 @@ impl OpModel for Global {
         if known && !fits(value.value_type()) {
             return Err(pass.unsupported(op, "an initial value of another type").into());
         }
-        let mut spec = OpSpec::new("memref.global", op.location()).attr("type", Attr::ty(pass.identity(tensor)));
+        let ty = pass.identity(tensor);
+        pass.check_static(op, ty)?;
+        let mut spec = OpSpec::new("memref.global", op.location()).attr("type", Attr::ty(ty));
         for name in ["sym_name", "sym_visibility"] {
             if let Some(kept) = op.attr(name) {
                 spec = spec.attr(name, kept);

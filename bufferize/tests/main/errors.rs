@@ -48,6 +48,23 @@ fn unknown_op() {
     assert!(message.contains("op was not bufferized") && message.contains("test.mlir:2:9"), "{message}");
 }
 
+/// Found by fuzzing.
+#[test]
+fn constants_of_dynamic_shape() {
+    for (name, text) in [
+        ("arith.constant", "%w = arith.constant dense_resource<w> : tensor<4x?xf32>"),
+        (
+            "ml_program.global",
+            "ml_program.global private mutable @w(dense_resource<w> : tensor<4x?xf32>) : tensor<4x?xf32>",
+        ),
+    ] {
+        let message = fails("B0104", text, &boundaries());
+        assert!(message.contains("should be static shaped memref, but got 'memref<4x?xf32>'"), "{message}");
+        let message = fails("B0104", text, &Options { extensions: true, ..boundaries() });
+        assert!(message.contains(&format!("{name} with a dynamic shape cannot be bufferized")), "{message}");
+    }
+}
+
 #[test]
 fn several_blocks_where_the_model_expects_one() {
     let module = parse(
