@@ -56,6 +56,29 @@ bool isUsedByCast(Value value, const void *castName) {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) { return isNamed(use.getOwner(), castName); });
 }
 
+// How a walk goes on from an op. Laid out as the enum of Rust's side.
+enum class Descent : int32_t { Over, Into, Unasked };
+
+struct NameWalk {
+  Descent (*each)(MlirOperation, const void *, void *);
+  void *user;
+  // Names of ops that are not asked about, by a few bits of the address: a name that displaces another is asked about again.
+  const void *unasked[32];
+
+  void visit(Operation *op) {
+    const void *name = op->getName().getIdentifier().getAsOpaquePointer();
+    const void *&known = unasked[(reinterpret_cast<uintptr_t>(name) >> 4) % std::size(unasked)];
+    if (known != name) {
+      Descent next = each(wrap(op), name, user);
+      if (next == Descent::Over) return;
+      if (next == Descent::Unasked) known = name;
+    }
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Operation &inner : block) visit(&inner);
+  }
+};
+
 // The op around is only compared: it may be gone.
 bool isWithin(Operation *op, const void *around) {
   while (op && op != around) op = op->getParentOp();
@@ -247,17 +270,17 @@ void monopour_shim_inline_region(MlirRegion region, MlirBlock before) {
   to.splice(at->getIterator(), unwrap(region)->getBlocks());
 }
 
+MlirOperation monopour_shim_last_op(MlirBlock block) {
+  Block *at = unwrap(block);
+  return wrap(at->empty() ? nullptr : &at->back());
+}
+
 MlirBlock monopour_shim_last_block(MlirRegion region) {
   Region *at = unwrap(region);
   return wrap(at->empty() ? nullptr : &at->back());
 }
 
-bool monopour_shim_walk_names(MlirOperation op, bool (*each)(MlirOperation, const void *, void *), void *user) {
-  Operation *at = unwrap(op);
-  if (!each(op, at->getName().getIdentifier().getAsOpaquePointer(), user)) return false;
-  for (Region &region : at->getRegions())
-    for (Block &block : region)
-      for (Operation &inner : block) monopour_shim_walk_names(wrap(&inner), each, user);
-  return true;
+void monopour_shim_walk_names(MlirOperation op, Descent (*each)(MlirOperation, const void *, void *), void *user) {
+  NameWalk{each, user, {}}.visit(unwrap(op));
 }
 }

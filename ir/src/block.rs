@@ -45,8 +45,8 @@ impl Hash for Region {
 impl Block {
     /// A detached block with arguments of these types; a region must take it.
     pub fn new(args: &[(Type, Location)]) -> Self {
-        let types: Vec<_> = args.iter().map(|a| a.0.raw).collect();
-        let locs: Vec<_> = args.iter().map(|a| a.1.raw).collect();
+        let types: SmallVec<[_; 8]> = args.iter().map(|a| a.0.raw).collect();
+        let locs: SmallVec<[_; 8]> = args.iter().map(|a| a.1.raw).collect();
         Self { raw: c!(mlirBlockCreate(types.len() as isize, types.as_ptr(), locs.as_ptr())) }
     }
     /// Arguments.
@@ -88,6 +88,11 @@ impl Block {
     /// Terminator, if the last op is one.
     pub fn terminator(self) -> Option<Op> {
         Op::non_null(c!(mlirBlockGetTerminator(self.raw)))
+    }
+    /// Last op, a terminator or not.
+    pub fn last_op(self) -> Option<Op> {
+        // SAFETY: defined in the shim; the block is live (crate invariant).
+        Op::non_null(unsafe { monopour_shim_last_op(self.raw) })
     }
     /// Region that holds the block.
     pub fn region(self) -> Option<Region> {
@@ -148,4 +153,6 @@ impl Default for Region {
 unsafe extern "C" {
     // The last block of a region, or null.
     fn monopour_shim_last_block(region: MlirRegion) -> MlirBlock;
+    // The last op of a block, or null.
+    fn monopour_shim_last_op(block: MlirBlock) -> mlir_sys::MlirOperation;
 }

@@ -13,6 +13,18 @@ pub struct Op {
     pub(crate) raw: MlirOperation,
 }
 
+/// How a walk goes on from an op.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i32)]
+pub(crate) enum Descent {
+    /// Not to what it holds.
+    Over,
+    /// To what it holds.
+    Into,
+    /// To what it holds, and to what all ops of its name hold: the visitor need not be asked about those.
+    Unasked,
+}
+
 impl PartialEq for Op {
     fn eq(&self, other: &Self) -> bool {
         self.raw.ptr == other.raw.ptr
@@ -261,12 +273,11 @@ impl Op {
     }
     /// Visits this op and what is nested in it, in pre-order; what an op holds only where the visitor says true.
     pub fn walk_selected(self, mut visit: impl FnMut(Op) -> bool) {
-        self.walk_names(|op, _| visit(op));
+        self.walk_names(|op, _| if visit(op) { Descent::Into } else { Descent::Over });
     }
-    /// Visits this op and what is nested in it, in pre-order, with [`Self::name_address`] of each; what an op holds only where the
-    /// visitor says true.
-    pub(crate) fn walk_names(self, mut visit: impl FnMut(Op, usize) -> bool) {
-        let mut visit: &mut dyn FnMut(Op, usize) -> bool = &mut visit;
+    /// Visits this op and what is nested in it, in pre-order, with [`Self::name_address`] of each, and goes on as the visitor says.
+    pub(crate) fn walk_names(self, mut visit: impl FnMut(Op, usize) -> Descent) {
+        let mut visit: &mut dyn FnMut(Op, usize) -> Descent = &mut visit;
         let user: *mut c_void = (&raw mut visit).cast();
         // SAFETY: defined in the shim; the op is live (crate invariant), and the visitor lives during the call.
         unsafe { monopour_shim_walk_names(self.raw, on_selected, user) };
@@ -322,12 +333,12 @@ impl Op {
 unsafe extern "C" {
     // Writes as many operands as there is room for; how many there are.
     fn monopour_shim_operands(op: MlirOperation, capacity: isize, out: *mut mlir_sys::MlirValue) -> isize;
-    // A walk in pre-order that says where each name is kept; into the regions of those for which the visitor says true.
+    // A walk in pre-order that says where each name is kept, and goes on as the visitor says.
     fn monopour_shim_walk_names(
         op: MlirOperation,
-        each: extern "C" fn(MlirOperation, *const c_void, *mut c_void) -> bool,
+        each: extern "C" fn(MlirOperation, *const c_void, *mut c_void) -> Descent,
         user: *mut c_void,
-    ) -> bool;
+    );
     // Operation::getAttrDictionary: made anew by each call where an op has properties, so it is asked for once.
     fn monopour_shim_attributes(op: MlirOperation) -> mlir_sys::MlirAttribute;
     // mlir::verify of the op alone, its region invariants included.
@@ -341,9 +352,9 @@ extern "C" fn on_walk(op: MlirOperation, user: *mut c_void) -> MlirWalkResult {
     mlir_sys::MlirWalkResult_MlirWalkResultAdvance
 }
 
-extern "C" fn on_selected(op: MlirOperation, name: *const c_void, user: *mut c_void) -> bool {
+extern "C" fn on_selected(op: MlirOperation, name: *const c_void, user: *mut c_void) -> Descent {
     // SAFETY: `user` is the `&mut dyn FnMut` that `walk_names` passes down.
-    let visit = unsafe { &mut *user.cast::<&mut dyn FnMut(Op, usize) -> bool>() };
+    let visit = unsafe { &mut *user.cast::<&mut dyn FnMut(Op, usize) -> Descent>() };
     visit(Op { raw: op }, name as usize)
 }
 

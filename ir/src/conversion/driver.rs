@@ -9,9 +9,10 @@ use super::type_converter::Materialization;
 use super::worklist::{Visit, Worklist};
 use super::{
     Adaptor, Bridges, ConversionOptions, ConversionRewriter, ConversionStats, ConversionTarget, Declined, Legality,
-    Mode, PatternEvent, PatternSet, TypeConverter,
+    Mode, PatternEvent, PatternSet, TypeConverter, WorklistOrder,
 };
-use crate::{Diagnostic, Diagnostics, InsertionPoint, Op, Value, WalkOrder};
+use crate::op::Descent;
+use crate::{Block, Diagnostic, Diagnostics, InsertionPoint, Op, Value, WalkOrder};
 
 mod absorb;
 mod adapt;
@@ -66,9 +67,9 @@ pub fn convert_bridged(
     patterns: &PatternSet<'_>,
 ) -> Result<ConversionStats, Diagnostics> {
     let rw = ConversionRewriter::bridging(root, bridges);
-    let walk = ops.into_iter().map(Some).collect();
-    let driver = Driver::new(root, rw, target, patterns, Mode::Partial, ConversionOptions::default());
-    driver.over(walk, OpMap::default()).run()?.outcome
+    let mut driver = Driver::new(root, rw, target, patterns, Mode::Partial, ConversionOptions::default());
+    driver.work = Worklist::new(ops.into_iter().map(Some).collect(), WorklistOrder::default());
+    driver.run()?.outcome
 }
 
 /// How a conversion ended that no pattern stopped.
@@ -86,7 +87,9 @@ pub(super) fn convert_and_blame(
     target: &ConversionTarget<'_>,
     patterns: &PatternSet<'_>,
 ) -> Result<(Vec<Op>, Ended), Diagnostics> {
-    let driver = Driver::over_all(root, target, patterns, Mode::Partial, ConversionOptions::default());
+    let mut driver = Driver::over_all(root, target, patterns, Mode::Partial, ConversionOptions::default());
+    driver.ahead = vec![root];
+    driver.collect();
     let visited = driver.work.ahead();
     Ok((visited, driver.run()?))
 }
@@ -100,6 +103,8 @@ struct Driver<'a, 'o> {
     kinds: Kinds<'a>,
     rw: ConversionRewriter,
     work: Worklist,
+    /// Where nobody has looked for illegal ops, the first one last.
+    ahead: Vec<Op>,
     log: Log,
     applied: usize,
     /// Somebody looks on, besides the hook of the options.
@@ -126,13 +131,21 @@ impl<'a, 'o> Driver<'a, 'o> {
         options: ConversionOptions<'o>,
     ) -> Self {
         let mut this = Self::new(root, ConversionRewriter::new(root), target, patterns, mode, options);
-        let (walk, closed) = collect(root, &mut this.kinds, &mut this.rw);
-        this.over(walk, closed)
+        this.ahead.push(root);
+        if patterns.is_confined() && !target.is_recursively_legal(root) {
+            this.ahead.extend(root.regions().into_iter().flat_map(|region| region.block_list()).flat_map(Block::ops));
+            this.ahead.reverse();
+        }
+        this
     }
-    fn over(mut self, walk: Vec<Option<Op>>, closed: OpMap<()>) -> Self {
-        self.work = Worklist::new(walk, self.options.worklist_order);
-        self.closed = closed;
-        self
+    /// Looks for illegal ops in what comes next; whether there was something.
+    fn collect(&mut self) -> bool {
+        let Some(op) = self.ahead.pop() else { return false };
+        let (kinds, rw, closed) = (&mut self.kinds, &mut self.rw, &mut self.closed);
+        // The root comes first, without what it holds, where there is more.
+        let is_around = self.root == Some(op) && !self.ahead.is_empty();
+        self.work.walk_on(|walk| collect(op, is_around, kinds, rw, closed, walk));
+        true
     }
     fn new(
         root: Op,
@@ -152,6 +165,7 @@ impl<'a, 'o> Driver<'a, 'o> {
             kinds: Kinds::new(target, patterns),
             rw,
             work,
+            ahead: vec![],
             log: Log::default(),
             applied: 0,
             is_observed: observe::is_observed(),
@@ -167,7 +181,8 @@ impl<'a, 'o> Driver<'a, 'o> {
     }
 
     fn run(mut self) -> Result<Ended, Diagnostics> {
-        if let Err(diagnostics) = self.drain().and_then(|()| self.materialize()) {
+        let converted = self.drain().and_then(|()| self.materialize()).and_then(|()| self.check_confined());
+        if let Err(diagnostics) = converted {
             self.rw.settle();
             return Err(diagnostics);
         }
@@ -185,10 +200,14 @@ impl<'a, 'o> Driver<'a, 'o> {
     }
 
     fn drain(&mut self) -> Result<(), Diagnostics> {
-        while let Some(visit) = self.work.pop() {
-            self.visit(visit)?;
+        loop {
+            while let Some(visit) = self.work.pop() {
+                self.visit(visit)?;
+            }
+            if !self.collect() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     fn visit(&mut self, visit: Visit) -> Result<(), Diagnostics> {
@@ -349,6 +368,23 @@ impl<'a, 'o> Driver<'a, 'o> {
         Ok(made.is_some())
     }
 
+    /// Says which illegal op nobody has looked at, because a pattern took it out of an op that came later.
+    fn check_confined(&self) -> Result<(), Diagnostics> {
+        let Some(root) = self.root.filter(|_| cfg!(debug_assertions) && self.patterns.is_confined()) else {
+            return Ok(());
+        };
+        let is_missed = |op: &Op| {
+            self.target.legality(*op) == Legality::Illegal
+                && !self.failures.contains_key(op)
+                && !self.rw.state().casts.is_own(*op)
+                && self.target.recursively_legal_around(*op).is_none()
+        };
+        let Some(op) = root.nested(WalkOrder::Pre).into_iter().find(is_missed) else { return Ok(()) };
+        let text =
+            format!("a pattern took '{}' out of an op that came later, which confined patterns must not", op.name());
+        Err(Diagnostic::error("I0012", op.location(), text).into())
+    }
+
     fn report(&self) -> Result<(), Diagnostics> {
         let mut out = report::failures(&self.failures, self.target, self.mode, self.patterns, &self.log);
         if self.mode == Mode::Full {
@@ -358,9 +394,16 @@ impl<'a, 'o> Driver<'a, 'o> {
     }
 }
 
-/// What is illegal or may be, in pre-order, and the ops that make legal what they hold. Casts of the input are noted on the way.
-fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> (Vec<Option<Op>>, OpMap<()>) {
-    let (mut walk, mut closed) = (Vec::new(), OpMap::default());
+/// Lists what is illegal or may be, in pre-order, and the ops that make legal what they hold. Casts of the input are noted on the way.
+/// `is_around`: what the op holds is not its part.
+fn collect(
+    root: Op,
+    is_around: bool,
+    kinds: &mut Kinds<'_>,
+    rw: &mut ConversionRewriter,
+    closed: &mut OpMap<()>,
+    walk: &mut Vec<Option<Op>>,
+) {
     let cast_name = rw.state().casts.name_address();
     root.walk_names(|op, name| {
         let kind = kinds.of_name(name, op);
@@ -376,12 +419,18 @@ fn collect(root: Op, kinds: &mut Kinds<'_>, rw: &mut ConversionRewriter) -> (Vec
                     rw.state_mut().casts.note_foreign(inner);
                 }
             });
-            return false;
+            return Descent::Over;
         }
         if !kind.is_always_legal() {
             walk.push(Some(op));
         }
-        true
+        match is_around {
+            true => Descent::Over,
+            // Nothing will be done for any op of this name.
+            false if kind.is_always_legal() && !kind.may_be_recursively_legal() && name != cast_name => {
+                Descent::Unasked
+            }
+            false => Descent::Into,
+        }
     });
-    (walk, closed)
 }

@@ -128,6 +128,7 @@ pub struct PatternSet<'p> {
     patterns: Vec<Box<dyn ConversionPattern + 'p>>,
     by_root: HashMap<String, Vec<u32>>,
     converter: Option<&'p TypeConverter<'p>>,
+    is_confined: bool,
 }
 
 impl fmt::Debug for PatternSet<'_> {
@@ -148,6 +149,16 @@ impl<'p> PatternSet<'p> {
     /// The type converter, if there is one.
     pub fn converter(&self) -> Option<&'p TypeConverter<'p>> {
         self.converter
+    }
+    /// Promises that each pattern reads and changes only what lies in the same op of the root's blocks as its own op: in the same
+    /// function of a module. The driver then looks for illegal ops in one such op at a time, and what it found is still in the caches when
+    /// it is converted: on a million ops that saves a tenth to a fifth. A broken promise leaves illegal ops behind, which debug builds say (I0012).
+    pub fn confine(&mut self) -> &mut Self {
+        self.is_confined = true;
+        self
+    }
+    pub(super) fn is_confined(&self) -> bool {
+        self.is_confined
     }
     /// Adds a pattern.
     pub fn add(&mut self, pattern: impl ConversionPattern + 'p) -> &mut Self {

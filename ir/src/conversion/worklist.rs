@@ -42,6 +42,8 @@ pub(super) struct Visit {
 pub(super) struct Worklist {
     walk: Vec<Option<Op>>,
     next: usize,
+    /// Ops of the input in the walks before this one.
+    before: usize,
     /// Where ops stand in the walk, from the first time that this matters. Entries before `next` have been visited.
     positions: Option<OpMap<usize>>,
     /// Behind the position that was found last.
@@ -61,12 +63,19 @@ impl Worklist {
             _ => 1,
         };
         let (stack, queued) = (vec![], HashMap::default());
-        Self { walk, next: 0, positions: None, hint: 0, stack, queued, pushed: 0, order, random }
+        Self { walk, next: 0, before: 0, positions: None, hint: 0, stack, queued, pushed: 0, order, random }
     }
 
     /// What the walk has yet to reach.
     pub(super) fn ahead(&self) -> Vec<Op> {
         self.walk[self.next..].iter().flatten().copied().collect()
+    }
+    /// Begins another walk after one that is done. `list` is given an empty list to fill.
+    pub(super) fn walk_on(&mut self, list: impl FnOnce(&mut Vec<Option<Op>>)) {
+        self.before += self.walk.len();
+        self.walk.clear();
+        list(&mut self.walk);
+        (self.next, self.hint, self.positions) = (0, 0, None);
     }
     /// What to visit now.
     pub(super) fn pop(&mut self) -> Option<Visit> {
@@ -77,7 +86,7 @@ impl Worklist {
             }
         }
         while self.next < self.walk.len() {
-            let input = u32::try_from(self.next).expect("ops fit 32 bits");
+            let input = u32::try_from(self.before + self.next).expect("ops fit 32 bits");
             let op = self.walk[self.next];
             self.next += 1;
             if let Some(op) = op {

@@ -326,3 +326,37 @@ fn gives_a_value_that_is_defined_after_its_users() {
     );
     assert_eq!(snapshot(&module), before);
 }
+
+/// The pattern in the first function takes an op out of the second one, whose turn comes later.
+#[cfg(debug_assertions)]
+#[test]
+fn confined_patterns_that_reach_into_another_function() {
+    let module = parse(
+        r#"
+func.func @first() {
+  "t.a"() : () -> ()
+  return
+}
+func.func @second() {
+  "t.holder"() ({
+    "t.b"() : () -> ()
+  }) : () -> ()
+  return
+}
+"#,
+    );
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("t.a", |op, _, rw| {
+        let first = op.parent().expect("is in a function");
+        let other = first.next().expect("two functions").region(0).entry().expect("has a body").first_op();
+        rw.move_before(other.expect("holds an op"), op);
+        rw.erase(op);
+        Ok(())
+    });
+    patterns.add(rename("t.b", "n.b"));
+    patterns.confine();
+    let expected = "\
+error[I0012]: a pattern took 't.b' out of an op that came later, which confined patterns must not
+  --> test.mlir:8:5";
+    fails_with(&module, &target(), &patterns, expected);
+}

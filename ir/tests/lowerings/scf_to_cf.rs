@@ -22,6 +22,7 @@ use monopour_ir::conversion::{
 use monopour_ir::{
     Attr, Block, Context, Diagnostics, InsertionPoint, Location, Op, OpParts, OpSpec, OpTemplate, Region, Type, Value,
 };
+use smallvec::SmallVec;
 use std::rc::Rc;
 
 /// What is made of every loop and choice.
@@ -77,6 +78,7 @@ impl Templates {
 pub fn patterns(cx: Context) -> PatternSet<'static> {
     let mut set = PatternSet::new();
     add_patterns(&mut set, cx);
+    set.confine();
     set
 }
 
@@ -113,7 +115,7 @@ pub fn convert(module: Op) -> Result<ConversionStats, Diagnostics> {
 /// The last op of a region, which hands over what the region computes.
 fn end_of(region: Region) -> Op {
     let last = region.last().expect("the region has a block: verified");
-    last.terminator().expect("a block of scf ends in a terminator: verified")
+    last.last_op().expect("a block of scf ends in a terminator: verified")
 }
 
 /// Splits the block at the op: the op comes first in the block that is returned.
@@ -184,7 +186,7 @@ fn convert_if(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(
     let (before, rest) = split_at(op, rw);
     let mut join = rest;
     if op.num_results() > 0 {
-        let args: Vec<_> = op.results().iter().map(|r| (r.ty(), loc)).collect();
+        let args: SmallVec<[_; 4]> = op.results().iter().map(|r| (r.ty(), loc)).collect();
         join = rw.create_block_before(rest, &args);
         made.branch(rw, InsertionPoint::End(join), rest, &[], loc);
     }

@@ -4,6 +4,7 @@ use super::super::OpMap;
 use super::super::report::Application;
 use super::super::worklist::Visit;
 use super::Driver;
+use crate::op::Descent;
 use crate::{Change, Diagnostics, Op, WalkOrder};
 
 impl Driver<'_, '_> {
@@ -23,7 +24,7 @@ impl Driver<'_, '_> {
             if is_new && op.num_regions() > 0 && !(may_keep && self.rw.holds_what_was_there(op)) {
                 op.walk_names(|nested, name| {
                     self.schedule(nested, name, from, false);
-                    true
+                    Descent::Into
                 });
             } else {
                 self.schedule(op, op.name_address(), from, is_new);
@@ -116,6 +117,9 @@ impl Driver<'_, '_> {
         }
         if !self.closed.is_empty() {
             self.closed.remove(&op);
+        }
+        if self.root == Some(root) && !self.ahead.is_empty() {
+            self.ahead.retain(|o| *o != op);
         }
         if self.root == Some(op) {
             self.root = None;

@@ -218,18 +218,18 @@ fn pick(rng: &mut Rng, made: usize, is_tame: bool) -> Pick {
     }
 }
 
-/// A module of about `size` ops. Every op of a tame one can be converted.
+/// A module of about `size` ops, one or two functions and ops beside them. Every op of a tame one can be converted.
 pub(super) fn module(rng: &mut Rng, size: usize, is_tame: bool) -> Model {
-    let mut ir = Ir { rng, model: Model::default(), left: size, is_tame };
-    let body = ir.model.block(&[]);
-    ir.model.op(MOp { name: "builtin.module".to_owned(), regions: vec![vec![body]], ..MOp::default() });
-    for number in 0..1 + ir.rng.below(2) {
-        let function = ir.function(number);
-        let function = ir.model.op(function);
-        ir.model.blocks[body].ops.push(function);
-    }
-    let mut scope = Vec::new();
-    ir.fill(body, &mut scope, 1);
+    let (mut ir, body) = Ir::new(rng, size, is_tame);
+    ir.functions(body, 1, 2);
+    ir.fill(body, &mut Vec::new(), 1);
+    ir.model
+}
+
+/// As [`module`], with two to four functions and nothing else.
+pub(super) fn functions(rng: &mut Rng, size: usize, is_tame: bool) -> Model {
+    let (mut ir, body) = Ir::new(rng, size, is_tame);
+    ir.functions(body, 2, 3);
     ir.model
 }
 
@@ -241,7 +241,22 @@ struct Ir<'r> {
     is_tame: bool,
 }
 
-impl Ir<'_> {
+impl<'r> Ir<'r> {
+    /// An empty module, and its block.
+    fn new(rng: &'r mut Rng, size: usize, is_tame: bool) -> (Self, BlockId) {
+        let mut ir = Self { rng, model: Model::default(), left: size, is_tame };
+        let body = ir.model.block(&[]);
+        ir.model.op(MOp { name: "builtin.module".to_owned(), regions: vec![vec![body]], ..MOp::default() });
+        (ir, body)
+    }
+    /// At least so many functions, and fewer than `more` besides.
+    fn functions(&mut self, body: BlockId, least: usize, more: usize) {
+        for number in 0..least + self.rng.below(more) {
+            let function = self.function(number);
+            let function = self.model.op(function);
+            self.model.blocks[body].ops.push(function);
+        }
+    }
     fn function(&mut self, number: usize) -> MOp {
         let blocks: Vec<BlockId> = (0..1 + self.rng.below(4))
             .map(|_| {

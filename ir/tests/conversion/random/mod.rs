@@ -111,6 +111,7 @@ fn run(cx: Context, seed: u64, size: usize, tally: &Tally) -> Result<(), String>
     let expected = reference::convert(&case, Model::read(module.op()));
     let wrong = |what: String| format!("seed {seed}: {what}\n\n{case:#?}\n\n{text}");
     check_orders(&module, &case, seed, &expected).map_err(wrong)?;
+    check_confined(cx, &mut rng, size, &case, seed)?;
     check_clone(&module, &case, &expected).map_err(wrong)?;
     check_analysis(&module, &case, &expected).map_err(wrong)?;
     if expected.errors.is_empty() && case.mode == Mode::Full && case.conversions.is_some() {
@@ -127,6 +128,35 @@ fn convert_case(root: Op, case: &Case, options: ConversionOptions<'_>) -> Result
     let converter = recipe::converter(case);
     let (target, patterns) = (recipe::target(case), recipe::patterns(case, &converter));
     convert_with(root, &target, &patterns, case.mode, options)
+}
+
+/// On functions, patterns that promise to stay in their own one give the same.
+fn check_confined(cx: Context, rng: &mut Rng, size: usize, case: &Case, seed: u64) -> Result<(), String> {
+    let text = generate::functions(rng, size, case.is_tame).to_mlir();
+    let module = Module::parse(cx, text.as_bytes(), "random.mlir").map_err(|e| format!("seed {seed}: {e}\n{text}"))?;
+    let expected = reference::convert(case, Model::read(module.op()));
+    let converter = recipe::converter(case);
+    let (target, mut patterns) = (recipe::target(case), recipe::patterns(case, &converter));
+    let mut texts = vec![];
+    for is_confined in [false, true] {
+        if is_confined {
+            patterns.confine();
+        }
+        for worklist_order in [WorklistOrder::DepthFirst, WorklistOrder::Shuffled(seed)] {
+            let copy = module.duplicate();
+            let options = ConversionOptions { verify_each: true, worklist_order, ..Default::default() };
+            let outcome = convert_with(copy.op(), &target, &patterns, case.mode, options);
+            let wrong = |what: String| {
+                format!("seed {seed}, confined: {is_confined}, {worklist_order:?}: {what}\n\n{case:#?}\n\n{text}")
+            };
+            compare(copy.op(), &outcome, &expected).map_err(wrong)?;
+            texts.push(print(copy.op()));
+        }
+    }
+    match texts.iter().find(|text| **text != texts[0]) {
+        Some(other) => Err(format!("seed {seed}, confined: gives\n{other}\ninstead of\n{}", texts[0])),
+        None => Ok(()),
+    }
 }
 
 fn check_orders(module: &Module, case: &Case, seed: u64, expected: &Outcome) -> Result<(), String> {
