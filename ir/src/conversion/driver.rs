@@ -88,7 +88,7 @@ pub(super) fn convert_and_blame(
     patterns: &PatternSet<'_>,
 ) -> Result<(Vec<Op>, Ended), Diagnostics> {
     let mut driver = Driver::over_all(root, target, patterns, Mode::Partial, ConversionOptions::default());
-    driver.ahead = vec![root];
+    driver.look_in(vec![root]);
     driver.collect();
     let visited = driver.work.ahead();
     Ok((visited, driver.run()?))
@@ -103,8 +103,9 @@ struct Driver<'a, 'o> {
     kinds: Kinds<'a>,
     rw: ConversionRewriter,
     work: Worklist,
-    /// Where nobody has looked for illegal ops, the first one last.
+    /// Where nobody has looked for illegal ops, the first one last. What was erased since is not in the table.
     ahead: Vec<Op>,
+    is_ahead: OpMap<()>,
     log: Log,
     applied: usize,
     /// Somebody looks on, besides the hook of the options.
@@ -131,16 +132,23 @@ impl<'a, 'o> Driver<'a, 'o> {
         options: ConversionOptions<'o>,
     ) -> Self {
         let mut this = Self::new(root, ConversionRewriter::new(root), target, patterns, mode, options);
-        this.ahead.push(root);
+        let mut ahead = vec![root];
         if patterns.is_confined() && !target.is_recursively_legal(root) {
-            this.ahead.extend(root.regions().into_iter().flat_map(|region| region.block_list()).flat_map(Block::ops));
-            this.ahead.reverse();
+            ahead.extend(root.regions().into_iter().flat_map(|region| region.block_list()).flat_map(Block::ops));
         }
+        this.look_in(ahead);
         this
+    }
+    /// Where to look for illegal ops, in this order.
+    fn look_in(&mut self, mut ops: Vec<Op>) {
+        self.is_ahead = ops.iter().map(|op| (*op, ())).collect();
+        ops.reverse();
+        self.ahead = ops;
     }
     /// Looks for illegal ops in what comes next; whether there was something.
     fn collect(&mut self) -> bool {
-        let Some(op) = self.ahead.pop() else { return false };
+        let next = std::iter::from_fn(|| self.ahead.pop()).find(|op| self.is_ahead.remove(op).is_some());
+        let Some(op) = next else { return false };
         let (kinds, rw, closed) = (&mut self.kinds, &mut self.rw, &mut self.closed);
         // The root comes first, without what it holds, where there is more.
         let is_around = self.root == Some(op) && !self.ahead.is_empty();
@@ -166,6 +174,7 @@ impl<'a, 'o> Driver<'a, 'o> {
             rw,
             work,
             ahead: vec![],
+            is_ahead: OpMap::default(),
             log: Log::default(),
             applied: 0,
             is_observed: observe::is_observed(),

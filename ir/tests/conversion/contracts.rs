@@ -360,3 +360,38 @@ error[I0012]: a pattern took 't.b' out of an op that came later, which confined 
   --> test.mlir:8:5";
     fails_with(&module, &target(), &patterns, expected);
 }
+
+/// Erasing what comes later is refused, and is no trap for the walk.
+#[test]
+fn confined_patterns_that_erase_another_function() {
+    let module = parse("func.func @first() {\n  \"t.a\"() : () -> ()\n  return\n}\nfunc.func private @second()");
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("t.a", |op, _, rw| {
+        rw.erase(op.parent().expect("is in a function").next().expect("two functions"));
+        rw.erase(op);
+        Ok(())
+    });
+    patterns.confine();
+    let expected = "\
+error[I0012]: pattern 'convert t.a' erases 'func.func', which it neither matched nor made, while it rewrites 't.a'
+  --> test.mlir:2:3";
+    fails_with(&module, &target(), &patterns, expected);
+}
+
+/// The pattern of the root erases functions that nobody has looked at.
+#[test]
+fn confined_patterns_of_the_root_may_erase_what_it_holds() {
+    let module = parse("func.func private @first()\n\"t.a\"() : () -> ()");
+    let mut target = target();
+    target.dynamically_legal_op("builtin.module", |op| op.body().is_some_and(|body| body.ops().len() < 2));
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("builtin.module", |op, _, rw| {
+        rw.erase(op.body().expect("has a body").first_op().expect("holds a function"));
+        rw.set_attr(op, "t.done", Attr::unit(op.context()));
+        Ok(())
+    });
+    patterns.add(rename("t.a", "n.a"));
+    patterns.confine();
+    convert(module.op(), &target, &patterns, Mode::Partial).expect("converts");
+    assert_eq!(module.op().to_string().trim_end(), "module attributes {t.done} {\n  \"n.a\"() : () -> ()\n}");
+}

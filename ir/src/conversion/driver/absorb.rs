@@ -118,8 +118,8 @@ impl Driver<'_, '_> {
         if !self.closed.is_empty() {
             self.closed.remove(&op);
         }
-        if self.root == Some(root) && !self.ahead.is_empty() {
-            self.ahead.retain(|o| *o != op);
+        if !self.is_ahead.is_empty() {
+            self.is_ahead.remove(&op);
         }
         if self.root == Some(op) {
             self.root = None;
