@@ -137,7 +137,7 @@ impl<'a> Classes<'a> {
         let is_read = |id: &&OperandId| self.facts.operands()[**id].counts_as_read;
         let list: Vec<_> = self.facts.uses(value).iter().filter(is_read).copied().collect();
         let mut reads = Members { list, index: None };
-        self.index_reads(&mut reads);
+        self.index_long(&mut reads, true);
         let frozen = Some(value).filter(|&value| !self.facts.values()[value].info.writable);
         Class { reads, frozen, ..Class::default() }
     }
@@ -152,14 +152,19 @@ impl<'a> Classes<'a> {
 
     // ---- Indices of long lists. ----
 
-    fn index_reads(&mut self, reads: &mut Members) {
-        if reads.list.len() > self.small && reads.index.is_none() {
+    /// Gives the reads or the writes of a class an index, if they have none and are many.
+    fn index_long(&mut self, members: &mut Members, reads: bool) {
+        if members.list.len() > self.small && members.index.is_none() {
             let mut index = Index::new();
-            for &read in &reads.list {
-                self.index_read(&mut index, read);
+            for &operand in &members.list {
+                self.index_member(&mut index, operand, reads);
             }
-            reads.index = Some(index);
+            members.index = Some(index);
         }
+    }
+
+    fn index_member(&mut self, index: &mut Index, operand: OperandId, reads: bool) {
+        if reads { self.index_read(index, operand) } else { self.index_write(index, operand) }
     }
 
     fn index_read(&mut self, reads: &mut Index, read: OperandId) {
@@ -176,16 +181,6 @@ impl<'a> Classes<'a> {
         }
         if self.facts.operands_of(used.op).len() > WIDE {
             reads.by_op.entry(used.op).or_default().push(read);
-        }
-    }
-
-    fn index_writes(&mut self, writes: &mut Members) {
-        if writes.list.len() > self.small && writes.index.is_none() {
-            let mut index = Index::new();
-            for &write in &writes.list {
-                self.index_write(&mut index, write);
-            }
-            writes.index = Some(index);
         }
     }
 
@@ -442,11 +437,10 @@ impl<'a> Classes<'a> {
             }
             (Some(index), None) => {
                 for &operand in &large.list[known..] {
-                    if reads { self.index_read(index, operand) } else { self.index_write(index, operand) }
+                    self.index_member(index, operand, reads);
                 }
             }
-            _ if reads => self.index_reads(&mut large),
-            _ => self.index_writes(&mut large),
+            _ => self.index_long(&mut large, reads),
         }
         large
     }
@@ -490,7 +484,7 @@ impl ConflictTest for Classes<'_> {
         writes.list.push(operand);
         match &mut writes.index {
             Some(index) => self.index_write(index, operand),
-            None => self.index_writes(&mut writes),
+            None => self.index_long(&mut writes, false),
         }
         self.classes[class].writes = writes;
     }

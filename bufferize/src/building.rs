@@ -214,7 +214,8 @@ impl Rewriting<'_> {
             return Ok(());
         }
         let upstream = format!("'memref.global' op type should be static shaped memref, but got '{ty}'");
-        Err(self.refuse(at, &upstream, "a dynamic shape").into())
+        let help = "give it a static type, and cast it to the dynamic one";
+        Err(self.refuse(at, &upstream, "a dynamic shape").with_help(help).into())
     }
     /// The symbol of a private constant global with this value; one per module, value and type.
     ///

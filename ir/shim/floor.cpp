@@ -1,5 +1,5 @@
 // Conversions of the bench's modules written out in C++: no driver, no patterns, no casts, one walk. Only what MLIR itself must do is
-// left (ops and blocks are made, uses replaced, ops erased), so that a reader sees what no driver can go below.
+// left (ops and blocks are made, uses replaced, ops erased), so that a reader sees what a driver adds to.
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

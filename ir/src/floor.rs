@@ -1,4 +1,4 @@
-//! Conversions written out in C++ for the bench's modules: what no driver can go below.
+//! Conversions written out in C++ for the bench's modules: what MLIR itself costs, without a driver.
 
 use crate::Op;
 use mlir_sys::MlirOperation;
