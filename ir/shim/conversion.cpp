@@ -57,25 +57,49 @@ bool isUsedByCast(Value value, const void *castName) {
 }
 
 // How a walk goes on from an op. Laid out as the enum of Rust's side.
-enum class Descent : int32_t { Over, Into, Unasked };
+enum class Descent : int32_t { Over, Into, Unasked, Listed };
 
 struct NameWalk {
   Descent (*each)(MlirOperation, const void *, void *);
+  void (*list)(const MlirOperation *, intptr_t, void *);
   void *user;
   // Names of ops that are not asked about, by a few bits of the address: a name that displaces another is asked about again.
-  const void *unasked[32];
+  struct Name {
+    const void *address = nullptr;
+    bool isListed = false;
+  };
+  Name unasked[32];
+  MlirOperation listed[64];
+  intptr_t count = 0;
 
+  NameWalk(Descent (*each)(MlirOperation, const void *, void *),
+           void (*list)(const MlirOperation *, intptr_t, void *), void *user)
+      : each(each), list(list), user(user) {}
+
+  void flush() {
+    if (count) list(listed, count, user);
+    count = 0;
+  }
   void visit(Operation *op) {
     const void *name = op->getName().getIdentifier().getAsOpaquePointer();
-    const void *&known = unasked[(reinterpret_cast<uintptr_t>(name) >> 4) % std::size(unasked)];
-    if (known != name) {
+    Name &known = unasked[(reinterpret_cast<uintptr_t>(name) >> 4) % std::size(unasked)];
+    if (known.address != name) {
+      flush();
       Descent next = each(wrap(op), name, user);
       if (next == Descent::Over) return;
-      if (next == Descent::Unasked) known = name;
+      if (next != Descent::Into) known = {name, next == Descent::Listed};
+    } else if (known.isListed) {
+      listed[count++] = wrap(op);
+      if (count == std::size(listed)) flush();
     }
     for (Region &region : op->getRegions())
       for (Block &block : region)
-        for (Operation &inner : block) visit(&inner);
+        for (Operation &inner : block) {
+          // What was built in a row lies in a row: these lines are read some ops later, and the next op's address is known too late.
+          const char *ahead = reinterpret_cast<const char *>(&inner) + 2048;
+          for (int line = 0; line < 3; ++line) __builtin_prefetch(ahead + 64 * line);
+          visit(&inner);
+        }
   }
 };
 
@@ -264,10 +288,17 @@ void monopour_shim_branch_mismatches(MlirRegion region,
   for (const Mismatch &m : all) each(wrap(m.branch), m.index, wrap(m.value), wrap(m.type), user);
 }
 
-void monopour_shim_inline_region(MlirRegion region, MlirBlock before) {
+intptr_t monopour_shim_inline_region(MlirRegion region, MlirBlock before, intptr_t capacity, MlirBlock *moved) {
+  intptr_t count = 0;
+  for (Block &block : *unwrap(region)) {
+    if (count < capacity) moved[count] = wrap(&block);
+    ++count;
+  }
+  if (count > capacity) return count;
   Block *at = unwrap(before);
   Region::BlockListType &to = at->getParent()->getBlocks();
   to.splice(at->getIterator(), unwrap(region)->getBlocks());
+  return count;
 }
 
 MlirOperation monopour_shim_last_op(MlirBlock block) {
@@ -280,7 +311,10 @@ MlirBlock monopour_shim_last_block(MlirRegion region) {
   return wrap(at->empty() ? nullptr : &at->back());
 }
 
-void monopour_shim_walk_names(MlirOperation op, Descent (*each)(MlirOperation, const void *, void *), void *user) {
-  NameWalk{each, user, {}}.visit(unwrap(op));
+void monopour_shim_walk_names(MlirOperation op, Descent (*each)(MlirOperation, const void *, void *),
+                              void (*list)(const MlirOperation *, intptr_t, void *), void *user) {
+  NameWalk walk(each, list, user);
+  walk.visit(unwrap(op));
+  walk.flush();
 }
 }

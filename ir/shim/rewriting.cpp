@@ -8,6 +8,28 @@
 
 using namespace mlir;
 
+namespace {
+
+// Whether less is to be done for the ops before an op, and for the branches to its block, than for the op and those behind it.
+// Looks at no more than it must. Arguments stay in their block.
+bool hasShortHead(Operation *op) {
+  Block *block = op->getBlock();
+  if (block->getNumArguments() != 0 || !block->getParent()) return false;
+  auto use = block->use_begin();
+  Operation *head = op->getPrevNode();
+  for (Operation *tail = op; tail; tail = tail->getNextNode()) {
+    if (head)
+      head = head->getPrevNode();
+    else if (use != block->use_end())
+      ++use;
+    else
+      return true;
+  }
+  return false;
+}
+
+} // namespace
+
 extern "C" {
 
 MlirOperation monopour_shim_create(MlirStringRef name, MlirLocation location, intptr_t numOperands,
@@ -49,9 +71,19 @@ MlirValue monopour_shim_take_out_cast(MlirOperation cast, MlirValue nothing, boo
   return wrap(source);
 }
 
-MlirBlock monopour_shim_split_block(MlirOperation op) {
+MlirBlock monopour_shim_split_block(MlirOperation op, MlirBlock *before) {
   Operation *at = unwrap(op);
-  return wrap(at->getBlock()->splitBlock(at));
+  Block *block = at->getBlock();
+  if (!hasShortHead(at)) {
+    *before = wrap(block);
+    return wrap(block->splitBlock(at));
+  }
+  auto *head = new Block();
+  block->getParent()->getBlocks().insert(block->getIterator(), head);
+  head->getOperations().splice(head->end(), block->getOperations(), block->begin(), at->getIterator());
+  block->replaceAllUsesWith(head);
+  *before = wrap(head);
+  return wrap(block);
 }
 
 bool monopour_shim_set_property(MlirOperation op, MlirStringRef name, MlirAttribute value) {

@@ -9,6 +9,7 @@ use std::hash::{Hash, Hasher};
 
 /// An operation.
 #[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
 pub struct Op {
     pub(crate) raw: MlirOperation,
 }
@@ -23,6 +24,28 @@ pub(crate) enum Descent {
     Into,
     /// To what it holds, and to what all ops of its name hold: the visitor need not be asked about those.
     Unasked,
+    /// As [`Self::Unasked`]; those are listed ([`NameVisitor::list`]).
+    Listed,
+}
+
+/// What a walk asks that knows the name of each op.
+pub(crate) trait NameVisitor {
+    /// How to go on from an op, with [`Op::name_address`].
+    fn visit(&mut self, op: Op, name: usize) -> Descent;
+    /// Ops, in pre-order, of names for which the answer was [`Descent::Listed`]: they come before the next one that is visited.
+    fn list(&mut self, ops: &[Op]);
+}
+
+/// A visitor that lists nothing.
+struct Each<F>(F);
+
+impl<F: FnMut(Op, usize) -> Descent> NameVisitor for Each<F> {
+    fn visit(&mut self, op: Op, name: usize) -> Descent {
+        (self.0)(op, name)
+    }
+    fn list(&mut self, ops: &[Op]) {
+        debug_assert!(ops.is_empty(), "no name is listed");
+    }
 }
 
 impl PartialEq for Op {
@@ -73,6 +96,10 @@ impl Op {
     pub fn name(&self) -> &'static str {
         // Identifiers are uniqued in the context, which is never freed.
         string::from_ref(c!(mlirIdentifierStr(c!(mlirOperationGetName(self.raw)))))
+    }
+    /// Where MLIR keeps the op.
+    pub(crate) fn address(self) -> usize {
+        self.raw.ptr as usize
     }
     /// Where MLIR keeps the name: one address per name and context, so comparing names is comparing addresses.
     pub(crate) fn name_address(self) -> usize {
@@ -276,11 +303,14 @@ impl Op {
         self.walk_names(|op, _| if visit(op) { Descent::Into } else { Descent::Over });
     }
     /// Visits this op and what is nested in it, in pre-order, with [`Self::name_address`] of each, and goes on as the visitor says.
-    pub(crate) fn walk_names(self, mut visit: impl FnMut(Op, usize) -> Descent) {
-        let mut visit: &mut dyn FnMut(Op, usize) -> Descent = &mut visit;
-        let user: *mut c_void = (&raw mut visit).cast();
+    pub(crate) fn walk_names(self, visit: impl FnMut(Op, usize) -> Descent) {
+        self.walk_listing(&mut Each(visit));
+    }
+    /// As [`Self::walk_names`]; ops of names that the visitor need not be asked about are listed, many at a time.
+    pub(crate) fn walk_listing<V: NameVisitor>(self, visitor: &mut V) {
+        let user: *mut c_void = (&raw mut *visitor).cast();
         // SAFETY: defined in the shim; the op is live (crate invariant), and the visitor lives during the call.
-        unsafe { monopour_shim_walk_names(self.raw, on_selected, user) };
+        unsafe { monopour_shim_walk_names(self.raw, on_name::<V>, on_listed::<V>, user) };
     }
     /// Verifies this op without what it holds.
     ///
@@ -337,6 +367,7 @@ unsafe extern "C" {
     fn monopour_shim_walk_names(
         op: MlirOperation,
         each: extern "C" fn(MlirOperation, *const c_void, *mut c_void) -> Descent,
+        list: extern "C" fn(*const MlirOperation, isize, *mut c_void),
         user: *mut c_void,
     );
     // Operation::getAttrDictionary: made anew by each call where an op has properties, so it is asked for once.
@@ -352,10 +383,17 @@ extern "C" fn on_walk(op: MlirOperation, user: *mut c_void) -> MlirWalkResult {
     mlir_sys::MlirWalkResult_MlirWalkResultAdvance
 }
 
-extern "C" fn on_selected(op: MlirOperation, name: *const c_void, user: *mut c_void) -> Descent {
-    // SAFETY: `user` is the `&mut dyn FnMut` that `walk_names` passes down.
-    let visit = unsafe { &mut *user.cast::<&mut dyn FnMut(Op, usize) -> Descent>() };
-    visit(Op { raw: op }, name as usize)
+extern "C" fn on_name<V: NameVisitor>(op: MlirOperation, name: *const c_void, user: *mut c_void) -> Descent {
+    // SAFETY: `user` is the visitor that `walk_listing` passes down.
+    let visitor = unsafe { &mut *user.cast::<V>() };
+    visitor.visit(Op { raw: op }, name as usize)
+}
+
+extern "C" fn on_listed<V: NameVisitor>(ops: *const MlirOperation, count: isize, user: *mut c_void) {
+    // SAFETY: `user` is the visitor that `walk_listing` passes down.
+    let visitor = unsafe { &mut *user.cast::<V>() };
+    // SAFETY: an op is laid out like its handle, and the shim lists as many.
+    visitor.list(unsafe { std::slice::from_raw_parts(ops.cast::<Op>(), count as usize) });
 }
 
 impl fmt::Display for Op {

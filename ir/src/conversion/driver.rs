@@ -11,7 +11,8 @@ use super::{
     Adaptor, Bridges, ConversionOptions, ConversionRewriter, ConversionStats, ConversionTarget, Declined, Legality,
     Mode, PatternEvent, PatternSet, TypeConverter, WorklistOrder,
 };
-use crate::op::Descent;
+use crate::heap::HeapEnd;
+use crate::op::{Descent, NameVisitor};
 use crate::{Block, Diagnostic, Diagnostics, InsertionPoint, Op, Value, WalkOrder};
 
 mod absorb;
@@ -107,6 +108,7 @@ struct Driver<'a, 'o> {
     ahead: Vec<Op>,
     is_ahead: OpMap<()>,
     log: Log,
+    heap: HeapEnd,
     applied: usize,
     /// Somebody looks on, besides the hook of the options.
     is_observed: bool,
@@ -120,6 +122,8 @@ struct Driver<'a, 'o> {
     batch: Vec<Visit>,
     order: Vec<Option<(Op, bool)>>,
     survivors: Vec<(Op, bool)>,
+    gone: Vec<Op>,
+    unverified: Vec<Op>,
 }
 
 impl<'a, 'o> Driver<'a, 'o> {
@@ -152,7 +156,7 @@ impl<'a, 'o> Driver<'a, 'o> {
         let (kinds, rw, closed) = (&mut self.kinds, &mut self.rw, &mut self.closed);
         // The root comes first, without what it holds, where there is more.
         let is_around = self.root == Some(op) && !self.ahead.is_empty();
-        self.work.walk_on(|walk| collect(op, is_around, kinds, rw, closed, walk));
+        self.work.walk_on(|walk| op.walk_listing(&mut Collector { is_around, kinds, rw, closed, walk }));
         true
     }
     fn new(
@@ -176,6 +180,7 @@ impl<'a, 'o> Driver<'a, 'o> {
             ahead: vec![],
             is_ahead: OpMap::default(),
             log: Log::default(),
+            heap: HeapEnd::now(),
             applied: 0,
             is_observed: observe::is_observed(),
             failures: OpMap::default(),
@@ -186,6 +191,8 @@ impl<'a, 'o> Driver<'a, 'o> {
             batch: vec![],
             order: vec![],
             survivors: vec![],
+            gone: vec![],
+            unverified: vec![],
         }
     }
 
@@ -244,7 +251,8 @@ impl<'a, 'o> Driver<'a, 'o> {
         self.rw.begin(op);
         let before = self.fingerprint();
         let mut declined = Vec::new();
-        match self.adapt(op) {
+        let adapted = if self.kinds.get(kind).reads_adaptor { self.adapt(op) } else { self.adapt_nothing() };
+        match adapted {
             Err(reason) => declined.push((None, reason)),
             Ok(()) => {
                 for i in 0..self.kinds.get(kind).patterns.len() {
@@ -301,7 +309,9 @@ impl<'a, 'o> Driver<'a, 'o> {
     /// The casts that were made for the operands, and those that the pattern asked for, go; the operands are read again.
     fn is_as_before(&mut self, op: Op, before: &str) -> bool {
         self.rw.settle();
-        self.fingerprint().as_deref() == Some(before) && self.adapt(op).is_ok()
+        let kind = self.kinds.of(op);
+        let reads_adaptor = self.kinds.get(kind).reads_adaptor;
+        self.fingerprint().as_deref() == Some(before) && (!reads_adaptor || self.adapt(op).is_ok())
     }
 
     /// The printed root, where changes that go around the rewriter are to be noticed.
@@ -404,42 +414,45 @@ impl<'a, 'o> Driver<'a, 'o> {
 }
 
 /// Lists what is illegal or may be, in pre-order, and the ops that make legal what they hold. Casts of the input are noted on the way.
-/// `is_around`: what the op holds is not its part.
-fn collect(
-    root: Op,
+struct Collector<'c, 'a> {
+    /// What the op that is walked over holds is not its part.
     is_around: bool,
-    kinds: &mut Kinds<'_>,
-    rw: &mut ConversionRewriter,
-    closed: &mut OpMap<()>,
-    walk: &mut Vec<Option<Op>>,
-) {
-    let cast_name = rw.state().casts.name_address();
-    root.walk_names(|op, name| {
-        let kind = kinds.of_name(name, op);
-        let kind = kinds.get(kind);
-        if name == cast_name {
-            rw.state_mut().casts.note_foreign(op);
+    kinds: &'c mut Kinds<'a>,
+    rw: &'c mut ConversionRewriter,
+    closed: &'c mut OpMap<()>,
+    walk: &'c mut Vec<Option<Op>>,
+}
+
+impl NameVisitor for Collector<'_, '_> {
+    fn visit(&mut self, op: Op, name: usize) -> Descent {
+        let kind = self.kinds.of_name(name, op);
+        let kind = self.kinds.get(kind);
+        let is_cast = name == self.rw.state().casts.name_address();
+        if is_cast {
+            self.rw.state_mut().casts.note_foreign(op);
         }
         if kind.may_be_recursively_legal() && kind.is_recursively_legal(op) {
-            closed.insert(op, ());
+            self.closed.insert(op, ());
             // What it holds is not visited, but its casts are no less of the input.
             op.walk(WalkOrder::Pre, |inner| {
-                if rw.state().casts.is_cast(inner) {
-                    rw.state_mut().casts.note_foreign(inner);
+                if self.rw.state().casts.is_cast(inner) {
+                    self.rw.state_mut().casts.note_foreign(inner);
                 }
             });
             return Descent::Over;
         }
         if !kind.is_always_legal() {
-            walk.push(Some(op));
+            self.walk.push(Some(op));
         }
-        match is_around {
+        match self.is_around {
             true => Descent::Over,
+            false if is_cast || kind.may_be_recursively_legal() => Descent::Into,
             // Nothing will be done for any op of this name.
-            false if kind.is_always_legal() && !kind.may_be_recursively_legal() && name != cast_name => {
-                Descent::Unasked
-            }
-            false => Descent::Into,
+            false if kind.is_always_legal() => Descent::Unasked,
+            false => Descent::Listed,
         }
-    });
+    }
+    fn list(&mut self, ops: &[Op]) {
+        self.walk.extend(ops.iter().copied().map(Some));
+    }
 }

@@ -10,16 +10,19 @@ const RECENT: usize = 64;
 /// The rules and patterns for ops of one name.
 pub(super) struct Kind<'a> {
     pub(super) name: &'static str,
+    is_always_legal: bool,
     rule: &'a Rule<'a>,
     recursive: Option<&'a (dyn Fn(Op) -> bool + 'a)>,
     /// Patterns in the order in which they are tried.
     pub(super) patterns: Vec<u32>,
+    /// Whether one of them reads the operands in their new types.
+    pub(super) reads_adaptor: bool,
 }
 
 impl Kind<'_> {
     /// Legal wherever it stands: nothing needs to be asked of the op.
     pub(super) fn is_always_legal(&self) -> bool {
-        matches!(self.rule, Rule::Always(Legality::Legal))
+        self.is_always_legal
     }
     /// May make what it holds legal.
     pub(super) fn may_be_recursively_legal(&self) -> bool {
@@ -48,10 +51,12 @@ impl<'a> Kinds<'a> {
         Self { target, patterns, by_name: HandleMap::default(), kinds: vec![], recent: [(0, 0); RECENT] }
     }
     /// The number of the op's kind.
+    #[inline]
     pub(super) fn of(&mut self, op: Op) -> u32 {
         self.of_name(op.name_address(), op)
     }
     /// As [`Self::of`], with the address of the name.
+    #[inline]
     pub(super) fn of_name(&mut self, address: usize, op: Op) -> u32 {
         let slot = (address >> 4) % RECENT;
         if self.recent[slot].0 != address {
@@ -59,21 +64,28 @@ impl<'a> Kinds<'a> {
         }
         self.recent[slot].1
     }
+    #[cold]
     fn find(&mut self, address: usize, op: Op) -> u32 {
         if let Some(known) = self.by_name.get(&address) {
             return *known;
         }
         let name = op.name();
         let number = u32::try_from(self.kinds.len()).expect("names fit 32 bits");
+        let rule = self.target.rule(name);
+        let patterns = self.patterns.of(name);
         self.kinds.push(Kind {
             name,
-            rule: self.target.rule(name),
+            is_always_legal: matches!(rule, Rule::Always(Legality::Legal)),
+            rule,
             recursive: self.target.recursive_rule(name),
-            patterns: self.patterns.of(name),
+            // Without a pattern, that an operand has no new type is why.
+            reads_adaptor: patterns.is_empty() || patterns.iter().any(|i| self.patterns.get(*i).reads_adaptor()),
+            patterns,
         });
         self.by_name.insert(address, number);
         number
     }
+    #[inline]
     pub(super) fn get(&self, kind: u32) -> &Kind<'a> {
         &self.kinds[kind as usize]
     }

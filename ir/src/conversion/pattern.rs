@@ -93,6 +93,11 @@ pub trait ConversionPattern {
     fn accepts_one_to_many(&self) -> bool {
         false
     }
+    /// Whether the pattern reads the adaptor. Where none that is tried does, no operand is cast to its new type, and there need be none:
+    /// the adaptor is empty then.
+    fn reads_adaptor(&self) -> bool {
+        true
+    }
     /// Replaces, erases or changes `op`, through `rw` only; new ops go before `op` unless the pattern moves the insertion point.
     /// It may erase `op`, what `op` holds, and what it created itself; no other op.
     ///
@@ -119,6 +124,30 @@ impl<F: Fn(Op, &Adaptor<'_>, &mut ConversionRewriter) -> Result<(), Declined>> C
     }
     fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined> {
         (self.rewrite)(op, adaptor, rw)
+    }
+}
+
+/// A function that reads the op itself only.
+struct OpPattern<F> {
+    root: String,
+    rewrite: F,
+}
+
+impl<F: Fn(Op, &mut ConversionRewriter) -> Result<(), Declined>> ConversionPattern for OpPattern<F> {
+    fn root(&self) -> &str {
+        &self.root
+    }
+    fn name(&self) -> String {
+        format!("convert {}", self.root)
+    }
+    fn accepts_one_to_many(&self) -> bool {
+        true
+    }
+    fn reads_adaptor(&self) -> bool {
+        false
+    }
+    fn rewrite(&self, op: Op, _: &Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+        (self.rewrite)(op, rw)
     }
 }
 
@@ -182,6 +211,13 @@ impl<'p> PatternSet<'p> {
         F: Fn(Op, &Adaptor<'_>, &mut ConversionRewriter) -> Result<(), Declined> + 'p,
     {
         self.add(FnPattern { root: root.to_owned(), rewrite, accepts_one_to_many: true })
+    }
+    /// As [`Self::add_fn`], for a function that reads the op's own operands, in their old types, and no adaptor.
+    pub fn add_op_fn<F>(&mut self, root: &str, rewrite: F) -> &mut Self
+    where
+        F: Fn(Op, &mut ConversionRewriter) -> Result<(), Declined> + 'p,
+    {
+        self.add(OpPattern { root: root.to_owned(), rewrite })
     }
     pub(super) fn get(&self, index: u32) -> &(dyn ConversionPattern + 'p) {
         &*self.patterns[index as usize]

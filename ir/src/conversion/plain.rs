@@ -86,19 +86,17 @@ const MAX_OPERANDS: usize = 16;
 /// come from are released.
 pub(crate) fn erase(op: Op, root: Op, casts: &mut Casts) -> Option<Surroundings> {
     let mut around = Surroundings::NONE;
-    let mut read = [Surroundings::NONE.op; MAX_OPERANDS];
-    // SAFETY: defined in the shim; the op is live (crate invariant), the root is only compared, and the list has that much room.
-    let count = unsafe {
-        monopour_shim_erase_plainly(
-            op.raw,
-            root.raw,
-            casts.name_if_live(),
-            MAX_OPERANDS as isize,
-            read.as_mut_ptr(),
-            &raw mut around,
-        )
+    let cast_name = casts.name_if_live();
+    let mut erase = |read: &mut [MlirOperation]| {
+        let (room, read) = (read.len() as isize, read.as_mut_ptr());
+        // SAFETY: defined in the shim; the op is live (crate invariant), the root is only compared, and the list has that much room.
+        unsafe { monopour_shim_erase_plainly(op.raw, root.raw, cast_name, room, read, &raw mut around) }
     };
-    let count = usize::try_from(count).ok()?;
+    if cast_name.is_null() {
+        return (erase(&mut []) >= 0).then_some(around);
+    }
+    let mut read = [Surroundings::NONE.op; MAX_OPERANDS];
+    let count = usize::try_from(erase(&mut read)).ok()?;
     read[..count].iter().for_each(|raw| casts.release_cast(Op { raw: *raw }));
     Some(around)
 }
@@ -215,10 +213,21 @@ pub(super) fn branch_mismatches(region: Region) -> Vec<Mismatch> {
     out
 }
 
-/// Moves all blocks of a region before a block.
-pub(crate) fn inline_region(region: Region, before: Block) {
-    // SAFETY: defined in the shim; both are live (crate invariant), and the block is in a region.
-    unsafe { monopour_shim_inline_region(region.raw, before.raw) };
+/// Moves all blocks of a region before a block, and lists them behind those in the list.
+pub(crate) fn inline_region(region: Region, before: Block, moved: &mut Vec<Block>) {
+    loop {
+        let room = moved.spare_capacity_mut();
+        // SAFETY: defined in the shim; both are live (crate invariant), the block is in a region, and the list has that much room.
+        let count = unsafe {
+            monopour_shim_inline_region(region.raw, before.raw, room.len() as isize, room.as_mut_ptr().cast())
+        };
+        if count as usize <= room.len() {
+            // SAFETY: so many were written.
+            unsafe { moved.set_len(moved.len() + count as usize) };
+            return;
+        }
+        moved.reserve(count as usize);
+    }
 }
 
 unsafe extern "C" {
@@ -282,6 +291,12 @@ unsafe extern "C" {
         each: extern "C" fn(MlirOperation, isize, MlirValue, MlirType, *mut c_void),
         user: *mut c_void,
     );
-    // Splices all blocks of a region into that of the block, before the block.
-    fn monopour_shim_inline_region(region: MlirRegion, before: MlirBlock);
+    // Splices all blocks of a region into that of the block, before the block, and writes them.
+    // Nothing where there is no room for that; how many there are.
+    fn monopour_shim_inline_region(
+        region: MlirRegion,
+        before: MlirBlock,
+        capacity: isize,
+        moved: *mut MlirBlock,
+    ) -> isize;
 }

@@ -126,30 +126,29 @@ impl Worklist {
     pub(super) fn is_ahead(&mut self, op: Op) -> bool {
         self.position(op).is_some()
     }
-    /// Forgets an op that is gone. `is_root`: its own visit is the one that runs.
-    pub(super) fn forget(&mut self, op: Op, is_root: bool) {
+    /// Forgets an op that is gone; whether the walk would have come by it. `is_root`: its own visit is the one that runs.
+    pub(super) fn forget(&mut self, op: Op, is_root: bool) -> bool {
         if !self.queued.is_empty() {
             self.queued.remove(&op);
         }
-        if is_root {
-            return;
-        }
-        if let Some(position) = self.position(op) {
+        let position = if is_root { None } else { self.position(op) };
+        if let Some(position) = position {
             self.walk[position] = None;
             self.positions.as_mut().and_then(|positions| positions.remove(&op));
         }
+        position.is_some()
     }
     /// Where the walk has yet to come by the op. Patterns touch what is near, often in the order of the walk (a region that gets
     /// another op around it), so it is looked for right behind the last one found, near the visit that runs, and then a little further.
     fn position(&mut self, op: Op) -> Option<usize> {
         if self.positions.is_none() {
             let behind = |start: usize, count: usize| {
-                let ahead = self.walk.get(start..).unwrap_or_default();
-                ahead.iter().take(count).position(|o| *o == Some(op)).map(|distance| start + distance)
+                let end = self.walk.len().min(start + count);
+                (start..end).find(|position| self.walk[*position] == Some(op))
             };
             let (visit, hint) = (self.next, self.hint.max(self.next));
-            let places = [(hint, AT_ONCE), (visit, VERY_NEAR), (hint, VERY_NEAR), (visit, NEAR)];
-            let found = places.into_iter().find_map(|(start, count)| behind(start, count));
+            let found = behind(hint, AT_ONCE).or_else(|| behind(visit, VERY_NEAR));
+            let found = found.or_else(|| behind(hint, VERY_NEAR)).or_else(|| behind(visit, NEAR));
             if let Some(position) = found {
                 self.hint = position + 1;
                 return Some(position);

@@ -15,6 +15,7 @@ mod lower;
 mod materializations;
 mod modes;
 mod random;
+mod splits;
 mod stages;
 mod targets;
 mod types;

@@ -96,7 +96,7 @@ pub fn add_patterns(set: &mut PatternSet<'_>, cx: Context) {
     ];
     for (name, convert) in all {
         let templates = templates.clone();
-        set.add_fn(name, move |op, _, rw| convert(&templates, op, rw));
+        set.add_op_fn(name, move |op, rw| convert(&templates, op, rw));
     }
 }
 
@@ -116,11 +116,6 @@ pub fn convert(module: Op) -> Result<ConversionStats, Diagnostics> {
 fn end_of(region: Region) -> Op {
     let last = region.last().expect("the region has a block: verified");
     last.last_op().expect("a block of scf ends in a terminator: verified")
-}
-
-/// Splits the block at the op: the op comes first in the block that is returned.
-fn split_at(op: Op, rw: &mut ConversionRewriter) -> (Block, Block) {
-    (op.block().expect("the op is in a block"), rw.split_block(op))
 }
 
 /// A conditional branch; each successor with what it is handed.
@@ -151,15 +146,15 @@ const SIGNED_LESS: i64 = 2;
 const UNSIGNED_LESS: i64 = 6;
 
 fn convert_for(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
-    let (operands, loc) = (op.operand_values(), op.location());
+    let (mut operands, loc) = (op.operand_values(), op.location());
     let [lower, upper, step] = operands[..3] else { unreachable!("scf.for has bounds and a step: verified") };
-    let (before, rest) = split_at(op, rw);
+    let (before, rest) = rw.split_block(op);
     let region = op.region(0);
     let end = end_of(region);
     // The body's first block keeps its arguments and becomes the head; what it held follows.
     let head = region.entry().expect("scf.for has a body: verified");
     let args = head.arg_values();
-    let body = rw.split_block(head.first_op().expect("a body holds a terminator"));
+    let (head, body) = rw.split_block(head.first_op().expect("a body holds a terminator"));
     rw.set_point(InsertionPoint::End(head));
     let less = if op.attr("unsignedCmp").is_some() { &made.unsigned_less } else { &made.signed_less };
     let compare = OpParts { operands: &[args[0], upper], results: &[made.i1], ..OpParts::default() };
@@ -173,9 +168,9 @@ fn convert_for(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<
     copy_loop_attrs(rw, op, back);
     rw.erase(end);
     rw.inline_region_before(region, rest);
-    let mut first = operands;
-    first.drain(1..3);
-    made.branch(rw, InsertionPoint::End(before), head, &first, loc);
+    // The initial values follow the step.
+    operands[2] = lower;
+    made.branch(rw, InsertionPoint::End(before), head, &operands[2..], loc);
     rw.replace_op(op, &args[1..]);
     Ok(())
 }
@@ -183,10 +178,10 @@ fn convert_for(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<
 /// With results, a block of their own takes them and goes on to the rest.
 fn convert_if(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
     let loc = op.location();
-    let (before, rest) = split_at(op, rw);
+    let (before, rest) = rw.split_block(op);
     let mut join = rest;
     if op.num_results() > 0 {
-        let args: SmallVec<[_; 4]> = op.results().iter().map(|r| (r.ty(), loc)).collect();
+        let args: SmallVec<[_; 4]> = (0..op.num_results()).map(|i| (op.result(i).ty(), loc)).collect();
         join = rw.create_block_before(rest, &args);
         made.branch(rw, InsertionPoint::End(join), rest, &[], loc);
     }
@@ -211,7 +206,7 @@ fn convert_if(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(
 
 fn convert_while(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
     let loc = op.location();
-    let (block, rest) = split_at(op, rw);
+    let (block, rest) = rw.split_block(op);
     let (before_region, after_region) = (op.region(0), op.region(1));
     let before = before_region.entry().expect("scf.while has a before block: verified");
     let after = after_region.entry().expect("scf.while has an after block: verified");
@@ -248,7 +243,7 @@ fn convert_index_switch(made: &Templates, op: Op, rw: &mut ConversionRewriter) -
     if cases.iter().any(|case| i32::try_from(*case).is_err()) {
         return Err(Declined::no_match("a case does not fit the 32 bits of cf.switch"));
     }
-    let (before, rest) = split_at(op, rw);
+    let (before, rest) = rw.split_block(op);
     let results: Vec<Value> = op.results().iter().map(|r| rw.add_block_arg(rest, r.ty(), loc)).collect();
     let regions = op.regions();
     let mut blocks = Vec::with_capacity(regions.len());
@@ -283,7 +278,7 @@ fn case_values(cx: Context, cases: &[i64]) -> Attr {
 
 fn convert_execute_region(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
     let loc = op.location();
-    let (before, rest) = split_at(op, rw);
+    let (before, rest) = rw.split_block(op);
     let results: Vec<Value> = op.results().iter().map(|r| rw.add_block_arg(rest, r.ty(), loc)).collect();
     let entry = op.body().expect("scf.execute_region has a block: verified");
     for block in op.region(0).blocks() {

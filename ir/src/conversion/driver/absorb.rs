@@ -7,14 +7,17 @@ use super::Driver;
 use crate::op::Descent;
 use crate::{Change, Diagnostics, Op, WalkOrder};
 
+/// Most changes of a pattern that are looked through one by one.
+const FEW: usize = 16;
+
 impl Driver<'_, '_> {
     /// After a successful pattern: tidies the casts, then schedules what was created or changed.
     pub(super) fn absorb(&mut self, visit: Visit, application: Application) -> Result<(), Diagnostics> {
         let root = visit.op;
+        self.heap.keep_up();
         self.rw.settle();
         self.survive(root);
-        let verifies = cfg!(debug_assertions) && !self.rw.is_bridging();
-        let verified = if verifies { verify(&self.survivors) } else { Ok(()) };
+        let verified = if self.rw.is_bridging() { Ok(()) } else { verify(&self.unverified) };
         let from = Visit { origin: self.log.upcoming(), ..visit };
         let survivors = std::mem::take(&mut self.survivors);
         // Legality is read off an op and what it holds: ops that move stay legal, but for those around that made them so.
@@ -26,10 +29,10 @@ impl Driver<'_, '_> {
                     self.schedule(nested, name, from, false);
                     Descent::Into
                 });
-            } else {
-                self.schedule(op, op.name_address(), from, is_new);
-                self.open(op, from);
+                continue;
             }
+            self.schedule(op, op.name_address(), from, is_new);
+            self.open(op, from);
         }
         self.survivors = survivors;
         if !self.batch.is_empty() {
@@ -62,63 +65,98 @@ impl Driver<'_, '_> {
 
     /// Ops that the journal says were created, changed or moved and not erased afterwards, in that order.
     /// Only these may be read: a handle of an erased op stands for its identity, until a new op takes its address.
-    /// The flag says whether the op is new.
+    /// The flag says whether the op is new. Those for which nothing is to be done may be left out; debug builds verify them too.
     pub(super) fn survive(&mut self, root: Op) {
         let journal = self.rw.take_journal();
-        if let [Change::Created(new), Change::Erased(old)] = journal[..]
-            && new != old
-        {
-            // One op for another, as most patterns do.
-            self.forget(old, root);
-            self.survivors.clear();
-            self.survivors.push((new, true));
-            self.rw.reuse_journal(journal);
-            return;
+        self.survivors.clear();
+        self.unverified.clear();
+        // A few ops are found faster without a table.
+        if journal.len() > FEW || !self.survive_few(&journal, root) {
+            self.survive_by_table(&journal, root);
         }
-        // A few ops are found faster without a table. One that was changed before it was inserted may be listed twice then.
-        let mut table = (journal.len() > 16).then(OpMap::<usize>::default);
+        self.rw.reuse_journal(journal);
+    }
+    /// As [`Self::survive_by_table`], where no op that the pattern made is gone; whether that is so.
+    fn survive_few(&mut self, journal: &[Change], root: Op) -> bool {
+        let mut gone = std::mem::take(&mut self.gone);
+        gone.clear();
+        let (mut first, mut last) = (usize::MAX, 0);
+        for change in journal {
+            match *change {
+                Change::Created(op) => (first, last) = (first.min(op.address()), last.max(op.address())),
+                Change::Erased(op) => gone.push(op),
+                Change::Modified(_) | Change::Moved(_) => {}
+            }
+        }
+        // It may lie between those that were made, and a new op where an old one lay.
+        let may_be_new = |op: &Op| first <= op.address() && op.address() <= last;
+        let is_simple = !gone.iter().any(|op| may_be_new(op) && journal.contains(&Change::Created(*op)));
+        if is_simple {
+            gone.iter().for_each(|op| self.forget(*op, root));
+            for change in journal {
+                match *change {
+                    Change::Created(op) => self.list(op, true),
+                    Change::Erased(_) => {}
+                    Change::Modified(op) | Change::Moved(op) => {
+                        if !gone.contains(&op) {
+                            self.list(op, false);
+                        }
+                    }
+                }
+            }
+        }
+        self.gone = gone;
+        is_simple
+    }
+    /// Lists a survivor. One that was changed before it was inserted may be listed twice.
+    #[inline(always)]
+    fn list(&mut self, op: Op, is_new: bool) {
+        if cfg!(debug_assertions) {
+            self.unverified.push(op);
+        }
+        if self.closed.is_empty() {
+            let kind = self.kinds.of(op);
+            if self.kinds.get(kind).is_always_legal() && !(is_new && op.num_regions() > 0) {
+                return;
+            }
+        }
+        if is_new || !self.survivors.iter().any(|(known, _)| *known == op) {
+            self.survivors.push((op, is_new));
+        }
+    }
+    fn survive_by_table(&mut self, journal: &[Change], root: Op) {
+        let mut table = OpMap::<usize>::default();
         let mut order = std::mem::take(&mut self.order);
         order.clear();
-        for change in &journal {
+        for change in journal {
             let op = change.op();
-            let is_new = matches!(change, Change::Created(_));
             if matches!(change, Change::Erased(_)) {
-                let was_new = match &mut table {
-                    Some(table) => {
-                        table.remove(&op).and_then(|position| order[position].take()).is_some_and(|(_, n)| n)
-                    }
-                    None => strike(&mut order, op),
-                };
-                if !was_new {
+                if !table.remove(&op).and_then(|position| order[position].take()).is_some_and(|(_, is_new)| is_new) {
                     self.forget(op, root);
                 }
                 continue;
             }
-            let is_known = match &mut table {
-                Some(table) => {
-                    let next = order.len();
-                    *table.entry(op).or_insert(next) != next
-                }
-                None => !is_new && order.iter().flatten().any(|(o, _)| *o == op),
-            };
-            if !is_known {
-                order.push(Some((op, is_new)));
+            let next = order.len();
+            if *table.entry(op).or_insert(next) == next {
+                order.push(Some((op, matches!(change, Change::Created(_)))));
             }
         }
-        self.survivors.clear();
         self.survivors.extend(order.iter().flatten());
+        if cfg!(debug_assertions) {
+            self.unverified.extend(self.survivors.iter().map(|(op, _)| *op));
+        }
         self.order = order;
-        self.rw.reuse_journal(journal);
     }
     fn forget(&mut self, op: Op, root: Op) {
-        self.work.forget(op, op == root);
+        // What is to be visited lies ahead of that.
+        let is_listed = self.work.forget(op, op == root);
         if !self.failures.is_empty() {
             self.failures.remove(&op);
         }
         if !self.closed.is_empty() {
             self.closed.remove(&op);
         }
-        if !self.is_ahead.is_empty() {
+        if !is_listed && !self.is_ahead.is_empty() {
             self.is_ahead.remove(&op);
         }
         if self.root == Some(op) {
@@ -127,18 +165,9 @@ impl Driver<'_, '_> {
     }
 }
 
-/// Takes an op out of a list; whether it was new.
-fn strike(order: &mut [Option<(Op, bool)>], op: Op) -> bool {
-    let mut was_new = false;
-    for entry in order.iter_mut().filter(|entry| entry.is_some_and(|(o, _)| o == op)) {
-        was_new |= entry.take().is_some_and(|(_, is_new)| is_new);
-    }
-    was_new
-}
-
 /// The ops and the users of their results, each without what it holds.
-fn verify(ops: &[(Op, bool)]) -> Result<(), Diagnostics> {
-    for (op, _) in ops {
+fn verify(ops: &[Op]) -> Result<(), Diagnostics> {
+    for op in ops {
         op.verify_shallow()?;
         for i in 0..op.num_results() {
             for user in op.result(i).uses() {

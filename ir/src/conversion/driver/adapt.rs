@@ -9,6 +9,12 @@ impl Driver<'_, '_> {
     pub(super) fn adapt(&mut self, op: Op) -> Result<(), String> {
         if self.adapt_plainly(op) { Ok(()) } else { self.adapt_slowly(op) }
     }
+    /// As [`Self::adapt`], where no pattern reads them.
+    pub(super) fn adapt_nothing(&mut self) -> Result<(), String> {
+        self.values.clear();
+        self.ends.clear();
+        Ok(())
+    }
     /// Reads all operands by one call; whether each is one value whose type alone says what it becomes.
     fn adapt_plainly(&mut self, op: Op) -> bool {
         self.values.clear();
@@ -16,8 +22,8 @@ impl Driver<'_, '_> {
         if !self.rw.is_plain() {
             return false;
         }
-        plain::read_operands(op, &self.rw.state().casts, &mut self.operands);
         let converter = self.patterns.converter();
+        plain::read_operands(op, &self.rw.state().casts, &mut self.operands);
         for operand in &self.operands {
             let Some((source, source_ty)) = operand.source() else { return false };
             let value = match converter.map(|converter| converter.convert_by_type(operand.ty)) {

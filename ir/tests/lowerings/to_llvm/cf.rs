@@ -106,8 +106,7 @@ impl Assert {
         let module = op.ancestor("builtin.module").ok_or_else(|| Declined::no_match("not in a module"))?;
         let symbols = module.body().expect("a module has a body");
         let message = op.attr("msg").expect("cf.assert has a message: verified");
-        let block = op.block().expect("cf.assert is in a block");
-        let after = rw.split_block(op);
+        let (block, after) = rw.split_block(op);
         let failure = Block::new(&[]);
         block.region().expect("the block is in a region").append(failure);
         rw.set_point(InsertionPoint::End(block));
