@@ -1,5 +1,6 @@
 // Conversions of the bench's modules written out in C++: no driver, no patterns, no casts, one walk. Only what MLIR itself must do is
-// left (ops and blocks are made, uses replaced, ops erased), so that a reader sees what a driver adds to.
+// left (ops and blocks are made, uses replaced, ops erased), so that a reader sees what a driver adds to. Pages of the heap are asked
+// for together, and blocks split by moving the fewer ops, as under the driver.
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -10,6 +11,12 @@
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
+
+extern "C" {
+void *monopour_shim_heap_end();
+void monopour_shim_populate(void *from, void *to);
+MlirBlock monopour_shim_split_block(MlirOperation op, MlirBlock *before);
+}
 
 namespace {
 
@@ -31,6 +38,10 @@ public:
     return op;
   }
   Operation *create(Operation *model, Location loc, ValueRange operands, TypeRange types, BlockRange to = {}) {
+    if (void *now = monopour_shim_heap_end(); now != heapEnd) {
+      monopour_shim_populate(heapEnd, now);
+      heapEnd = now;
+    }
     return Operation::create(loc, model->getName(), types, operands, model->getRawDictionaryAttrs(),
                              model->getPropertiesStorage(), to, 0);
   }
@@ -44,9 +55,17 @@ private:
   MLIRContext *cx;
   Builder builder;
   llvm::DenseMap<std::pair<const char *, int64_t>, Operation *> models;
+  void *heapEnd = monopour_shim_heap_end();
 };
 
 void append(Block *block, Operation *op) { block->getOperations().push_back(op); }
+
+// The blocks before an op and from it on.
+std::pair<Block *, Block *> splitAt(Operation *op) {
+  MlirBlock before;
+  Block *rest = unwrap(monopour_shim_split_block(wrap(op), &before));
+  return {unwrap(before), rest};
+}
 
 void insertBefore(Operation *at, Operation *op) { at->getBlock()->getOperations().insert(at->getIterator(), op); }
 
@@ -132,15 +151,14 @@ public:
   }
 
   void function(func::FuncOp func) {
-    // Blocks that an op is split into follow the one that it stood in.
-    for (Block &block : func.getBody())
-      for (Operation &op : block) {
-        if (auto loop = dyn_cast<scf::ForOp>(op)) {
-          convertFor(loop);
-          break;
-        }
-        if (auto choice = dyn_cast<scf::IfOp>(op)) {
-          convertIf(choice);
+    // The blocks that an op becomes follow the one that ends before it.
+    for (Block *block = &func.getBody().front(); block; block = block->getNextNode())
+      for (Operation &op : *block) {
+        Block *before = nullptr;
+        if (auto loop = dyn_cast<scf::ForOp>(op)) before = convertFor(loop);
+        else if (auto choice = dyn_cast<scf::IfOp>(op)) before = convertIf(choice);
+        if (before) {
+          block = before;
           break;
         }
       }
@@ -151,10 +169,11 @@ private:
   Type i1;
   Operation *branch, *conditional, *add, *less;
 
-  void convertFor(scf::ForOp op) {
+  // The block that ends before the op, as below.
+  Block *convertFor(scf::ForOp op) {
     Location loc = op.getLoc();
-    Block *before = op->getBlock(), *rest = before->splitBlock(op);
-    Block *head = op.getBody(), *body = head->splitBlock(&head->front());
+    auto [before, rest] = splitAt(op);
+    auto [head, body] = splitAt(&op.getBody()->front());
     Operation *end = &body->back();
     Operation *goesOn = make.create(less, loc, {head->getArgument(0), op.getUpperBound()}, i1);
     append(head, goesOn);
@@ -171,11 +190,12 @@ private:
     append(before, make.create(branch, loc, values, {}, head));
     op->replaceAllUsesWith(head->getArguments().drop_front());
     op->erase();
+    return before;
   }
 
-  void convertIf(scf::IfOp op) {
+  Block *convertIf(scf::IfOp op) {
     Location loc = op.getLoc();
-    Block *before = op->getBlock(), *rest = before->splitBlock(op);
+    auto [before, rest] = splitAt(op);
     Region *region = before->getParent();
     auto *join = new Block();
     for (Type ty : op->getResultTypes()) join->addArgument(ty, loc);
@@ -191,6 +211,7 @@ private:
     append(before, make.create(conditional, loc, op.getCondition(), {}, arms));
     op->replaceAllUsesWith(join->getArguments());
     op->erase();
+    return before;
   }
 };
 
