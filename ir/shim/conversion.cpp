@@ -92,6 +92,7 @@ struct NameWalk {
       listed[count++] = wrap(op);
       if (count == std::size(listed)) flush();
     }
+    if (op->getNumRegions() == 0) return;
     for (Region &region : op->getRegions())
       for (Block &block : region)
         for (Operation &inner : block) {
@@ -107,6 +108,12 @@ struct NameWalk {
 bool isWithin(Operation *op, const void *around) {
   while (op && op != around) op = op->getParentOp();
   return op;
+}
+
+// Whether an op is or lies in another, and nothing reads it, and it holds no block.
+bool mayGo(Operation *op, const void *around) {
+  return op->getBlock() && isWithin(op, around) && op->use_empty() &&
+         llvm::all_of(op->getRegions(), [](Region &region) { return region.empty(); });
 }
 
 void insertBehindDefinition(Operation *op, Value value) {
@@ -140,6 +147,38 @@ intptr_t monopour_shim_operands(MlirOperation op, intptr_t capacity, MlirValue *
   intptr_t count = at->getNumOperands();
   for (intptr_t i = 0, end = std::min(count, capacity); i < end; ++i) out[i] = wrap(at->getOperand(i));
   return count;
+}
+
+bool monopour_shim_replace_and_erase(MlirOperation op, MlirOperation root, intptr_t count, const MlirValue *values,
+                                     Surroundings *around) {
+  Operation *at = unwrap(op);
+  if (at->getNumResults() != count || !at->getBlock() || !isWithin(at, root.ptr)) return false;
+  for (Region &region : at->getRegions())
+    if (!region.empty()) return false;
+  for (intptr_t i = 0; i < count; ++i) {
+    Value old = at->getResult(i), made = unwrap(values[i]);
+    if (made == old || made.getType() != old.getType()) return false;
+  }
+  for (intptr_t i = 0; i < count; ++i) at->getResult(i).replaceAllUsesWith(unwrap(values[i]));
+  *around = {wrap(at->getNextNode()), wrap(at->getBlock())};
+  at->erase();
+  return true;
+}
+
+MlirOperation monopour_shim_turn_into(MlirOperation op, MlirOperation root, MlirOperation like, intptr_t numLead,
+                                      const MlirValue *lead, intptr_t numSuccessors, const MlirBlock *successors,
+                                      Surroundings *around) {
+  Operation *at = unwrap(op), *model = unwrap(like);
+  if (at->getNumResults() != 0 || !mayGo(at, root.ptr)) return wrap(static_cast<Operation *>(nullptr));
+  SmallVector<Value, 8> operands(valuesOf(lead, numLead));
+  operands.append(at->operand_begin(), at->operand_end());
+  ArrayRef<Block *> blocks(reinterpret_cast<Block *const *>(successors), numSuccessors);
+  Operation *made = Operation::create(at->getLoc(), model->getName(), TypeRange(), ValueRange(operands),
+                                      model->getRawDictionaryAttrs(), model->getPropertiesStorage(), BlockRange(blocks), 0);
+  at->getBlock()->getOperations().insert(at->getIterator(), made);
+  *around = {wrap(at->getNextNode()), wrap(at->getBlock())};
+  at->erase();
+  return wrap(made);
 }
 
 MlirOperation monopour_shim_create_like(MlirOperation like, MlirLocation location, intptr_t numOperands,
@@ -188,8 +227,7 @@ int monopour_shim_replace_plainly(MlirOperation op, intptr_t count, const MlirVa
 intptr_t monopour_shim_erase_plainly(MlirOperation op, MlirOperation root, const void *castName, intptr_t capacity,
                                      MlirOperation *casts, Surroundings *around) {
   Operation *at = unwrap(op);
-  if (!at->getBlock() || !isWithin(at, root.ptr) || !at->use_empty()) return -1;
-  if (llvm::any_of(at->getRegions(), [](Region &region) { return !region.empty(); })) return -1;
+  if (!mayGo(at, root.ptr)) return -1;
   intptr_t count = 0;
   if (castName) {
     if (isNamed(at, castName) || at->getNumOperands() > capacity) return -1;
@@ -288,7 +326,8 @@ void monopour_shim_branch_mismatches(MlirRegion region,
   for (const Mismatch &m : all) each(wrap(m.branch), m.index, wrap(m.value), wrap(m.type), user);
 }
 
-intptr_t monopour_shim_inline_region(MlirRegion region, MlirBlock before, intptr_t capacity, MlirBlock *moved) {
+intptr_t monopour_shim_inline_region(MlirRegion region, MlirBlock before, intptr_t capacity, MlirBlock *moved,
+                                     MlirOperation *around) {
   intptr_t count = 0;
   for (Block &block : *unwrap(region)) {
     if (count < capacity) moved[count] = wrap(&block);
@@ -298,7 +337,13 @@ intptr_t monopour_shim_inline_region(MlirRegion region, MlirBlock before, intptr
   Block *at = unwrap(before);
   Region::BlockListType &to = at->getParent()->getBlocks();
   to.splice(at->getIterator(), unwrap(region)->getBlocks());
+  *around = wrap(at->getParentOp());
   return count;
+}
+
+const void *monopour_shim_name_if_flat(MlirOperation op) {
+  Operation *at = unwrap(op);
+  return at->getNumRegions() == 0 ? at->getName().getIdentifier().getAsOpaquePointer() : nullptr;
 }
 
 MlirOperation monopour_shim_last_op(MlirBlock block) {

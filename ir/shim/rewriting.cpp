@@ -57,6 +57,8 @@ MlirOperation monopour_shim_create(MlirStringRef name, MlirLocation location, in
   return wrap(op);
 }
 
+bool monopour_shim_has_attributes(MlirOperation op) { return !unwrap(op)->getRawDictionaryAttrs().empty(); }
+
 MlirOperation monopour_shim_definition_named(MlirValue value, const void *name) {
   Operation *op = unwrap(value).getDefiningOp();
   return wrap(op && op->getName().getIdentifier().getAsOpaquePointer() == name ? op : nullptr);
@@ -71,9 +73,10 @@ MlirValue monopour_shim_take_out_cast(MlirOperation cast, MlirValue nothing, boo
   return wrap(source);
 }
 
-MlirBlock monopour_shim_split_block(MlirOperation op, MlirBlock *before) {
+MlirBlock monopour_shim_split_block(MlirOperation op, MlirBlock *before, MlirOperation *around) {
   Operation *at = unwrap(op);
   Block *block = at->getBlock();
+  *around = wrap(block->getParentOp());
   if (!hasShortHead(at)) {
     *before = wrap(block);
     return wrap(block->splitBlock(at));

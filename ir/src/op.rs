@@ -105,6 +105,12 @@ impl Op {
     pub(crate) fn name_address(self) -> usize {
         c!(mlirOperationGetName(self.raw)).ptr as usize
     }
+    /// As [`Self::name_address`], of an op without regions.
+    pub(crate) fn name_if_flat(self) -> Option<usize> {
+        // SAFETY: defined in the shim; the op is live (crate invariant).
+        let name = unsafe { monopour_shim_name_if_flat(self.raw) };
+        (!name.is_null()).then_some(name as usize)
+    }
     /// Whether the op has this name.
     pub fn is(self, name: &str) -> bool {
         // Asked more often than anything else: bytes, not text that is checked first.
@@ -257,6 +263,10 @@ impl Op {
             // Identifiers are uniqued in the context, as in [`Op::name`].
             (string::from_ref(c!(mlirIdentifierStr(entry.name))), Attr::from_raw(entry.attribute))
         };
+        // SAFETY: defined in the shim; the op is live (crate invariant).
+        if !unsafe { monopour_shim_has_attributes(self.raw) } {
+            return vec![];
+        }
         (0..c!(mlirOperationGetNumDiscardableAttributes(self.raw))).map(entry).collect()
     }
     /// `sym_name`.
@@ -363,6 +373,10 @@ impl Op {
 unsafe extern "C" {
     // Writes as many operands as there is room for; how many there are.
     fn monopour_shim_operands(op: MlirOperation, capacity: isize, out: *mut mlir_sys::MlirValue) -> isize;
+    // Whether the op has attributes beside its properties: where it has no properties, inherent ones too.
+    fn monopour_shim_has_attributes(op: MlirOperation) -> bool;
+    // Where the name is kept; null of an op with regions.
+    fn monopour_shim_name_if_flat(op: MlirOperation) -> *const c_void;
     // A walk in pre-order that says where each name is kept, and goes on as the visitor says.
     fn monopour_shim_walk_names(
         op: MlirOperation,

@@ -1,9 +1,14 @@
 //! The only place that erases or replaces IR, with a journal of what it did.
 
 use crate::conversion::casts::{self, Casts};
+use aftermath::Aftermath;
+
 use crate::conversion::plain;
+use mlir_sys::MlirOperation;
+
 use crate::{Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value, string};
 
+pub(crate) mod aftermath;
 mod erase;
 
 /// One entry of the journal. Erased handles stand for identity only: they must not be read.
@@ -53,6 +58,7 @@ pub(crate) struct Watch {
     pub(crate) violations: Vec<String>,
     /// How often uses were redirected to other values.
     pub(crate) redirections: usize,
+    pub(crate) aftermath: Aftermath,
 }
 
 impl Rewriter {
@@ -65,8 +71,16 @@ impl Rewriter {
         let cx = root.context();
         let top = std::iter::successors(Some(root), |op| op.parent()).last().expect("an op begins its own chain");
         let casts = Casts::new(cx);
-        let watch =
-            Watch { casts, top, root: None, adopted: vec![], taken_into: vec![], violations: vec![], redirections: 0 };
+        let watch = Watch {
+            casts,
+            top,
+            root: None,
+            adopted: vec![],
+            taken_into: vec![],
+            violations: vec![],
+            redirections: 0,
+            aftermath: Aftermath::new(),
+        };
         Self { watch: Some(Box::new(watch)), ..Self::new(cx) }
     }
     pub(crate) fn watch(&self) -> Option<&Watch> {
@@ -346,10 +360,19 @@ impl Rewriter {
             self.note_modified(op);
         }
     }
+    /// As [`Self::note_signature`], of a block in this op, or in none where its handle is null.
+    fn note_around(&mut self, op: Op) {
+        if let Some(op) = Op::non_null(op.raw) {
+            self.note_modified(op);
+        }
+    }
     /// Once where one change follows the other.
     pub(crate) fn note_modified(&mut self, op: Op) {
         if self.journal.last() != Some(&Change::Modified(op)) {
             self.journal.push(Change::Modified(op));
+            if let Some(watch) = &mut self.watch {
+                watch.aftermath.note_changed(op, watch.root);
+            }
         }
     }
     /// Moves all blocks of `from` into the empty region `to`.
@@ -383,10 +406,11 @@ impl Rewriter {
     /// Where the op is in no block.
     pub fn split_block(&mut self, op: Op) -> (Block, Block) {
         let old = op.block().expect("the op is in a block");
-        let mut before = old;
+        let (mut before, mut around) = (old, op);
         // SAFETY: defined in the shim; the op is live (crate invariant) and in a block.
-        let rest = Block { raw: unsafe { monopour_shim_split_block(op.raw, &raw mut before.raw) } };
-        self.note_signature(before);
+        let raw = unsafe { monopour_shim_split_block(op.raw, &raw mut before.raw, &raw mut around.raw) };
+        let rest = Block { raw };
+        self.note_around(around);
         let is_adopted = self.watch.as_ref().is_some_and(|watch| watch.adopted.contains(&old));
         if is_adopted && let Some(watch) = &mut self.watch {
             watch.adopted.push(if before == old { rest } else { before });
@@ -401,11 +425,11 @@ impl Rewriter {
     /// Moves all blocks of a region before a block, in order. The region's op is the pattern's own.
     pub fn inline_region_before(&mut self, region: Region, before: Block) {
         let mut moved = self.watch.as_mut().map_or_else(Vec::new, |watch| std::mem::take(&mut watch.adopted));
-        plain::inline_region(region, before, &mut moved);
+        let around = plain::inline_region(region, before, &mut moved);
         if let Some(watch) = &mut self.watch {
             watch.adopted = moved;
         }
-        self.note_signature(before);
+        self.note_around(around);
     }
     /// Lets a branch go to another block, which takes the same arguments.
     pub fn set_successor(&mut self, branch: Op, index: usize, block: Block) {
@@ -413,7 +437,7 @@ impl Rewriter {
         c!(mlirOperationSetSuccessor(branch.raw, index as isize, block.raw));
         self.journal.push(Change::Modified(branch));
     }
-    /// Appends a new block with arguments of these types before another.
+    /// Inserts a new block with arguments of these types before another.
     pub fn create_block_before(&mut self, before: Block, args: &[(Type, crate::Location)]) -> Block {
         let block = Block::new(args);
         let region = before.region().expect("the block is in a region");
@@ -426,10 +450,15 @@ impl Rewriter {
 unsafe extern "C" {
     // Merges one entry into the op's properties as a dictionary. False, with diagnostics, where it does not fit.
     fn monopour_shim_set_property(
-        op: mlir_sys::MlirOperation,
+        op: MlirOperation,
         name: mlir_sys::MlirStringRef,
         value: mlir_sys::MlirAttribute,
     ) -> bool;
-    // Block::splitBlock before the op, or the same by moving what is before it. Writes the first block; the one behind it.
-    fn monopour_shim_split_block(op: mlir_sys::MlirOperation, before: *mut mlir_sys::MlirBlock) -> mlir_sys::MlirBlock;
+    // Block::splitBlock before the op, or the same by moving what is before it. Writes the first block and the op around, if there is one;
+    // the block behind it.
+    fn monopour_shim_split_block(
+        op: MlirOperation,
+        before: *mut mlir_sys::MlirBlock,
+        around: *mut MlirOperation,
+    ) -> mlir_sys::MlirBlock;
 }

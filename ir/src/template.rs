@@ -54,9 +54,9 @@ impl OpTemplate {
         Rewriter::new(self.op.context()).set_property(self.op, name, value)?;
         Ok(self)
     }
-    /// Where MLIR keeps the name.
-    pub(crate) fn name_address(&self) -> usize {
-        self.name
+    /// What ops are made like.
+    pub(crate) fn op(&self) -> Op {
+        self.op
     }
 }
 
@@ -99,11 +99,18 @@ impl Rewriter {
     /// Without an insertion point.
     pub fn create_like(&mut self, template: &OpTemplate, location: Location, parts: OpParts<'_>) -> Op {
         let op = self.builder_mut().create_like(template, location, parts);
-        if let Some(watch) = self.watch_mut().filter(|watch| watch.casts.name_address() == template.name_address()) {
-            watch.casts.note_foreign(op);
+        self.note_like(op, template);
+        op
+    }
+    /// Notes an op that was created like a template.
+    pub(crate) fn note_like(&mut self, op: Op, template: &OpTemplate) {
+        if let Some(watch) = self.watch_mut() {
+            if watch.casts.name_address() == template.name {
+                watch.casts.note_foreign(op);
+            }
+            watch.aftermath.note_made(op, template.name);
         }
         self.note([Change::Created(op)]);
-        op
     }
 }
 

@@ -107,6 +107,8 @@ struct Driver<'a, 'o> {
     /// Where nobody has looked for illegal ops, the first one last. What was erased since is not in the table.
     ahead: Vec<Op>,
     is_ahead: OpMap<()>,
+    /// The visit that runs is one of the walk, so that its op is none of those ahead.
+    is_root_listed: bool,
     log: Log,
     heap: HeapEnd,
     applied: usize,
@@ -179,6 +181,7 @@ impl<'a, 'o> Driver<'a, 'o> {
             work,
             ahead: vec![],
             is_ahead: OpMap::default(),
+            is_root_listed: false,
             log: Log::default(),
             heap: HeapEnd::now(),
             applied: 0,
@@ -248,6 +251,7 @@ impl<'a, 'o> Driver<'a, 'o> {
             return Err(self.log.cycle(visit, self.patterns).into());
         }
         let location = op.location();
+        self.is_root_listed = visit.origin.is_none();
         self.rw.begin(op);
         let before = self.fingerprint();
         let mut declined = Vec::new();

@@ -101,6 +101,42 @@ pub(crate) fn erase(op: Op, root: Op, casts: &mut Casts) -> Option<Surroundings>
     Some(around)
 }
 
+/// Replaces all uses of an op's results by values of the same types and erases the op, where no cast is live, under the conditions of
+/// [`erase`]; where it was.
+pub(crate) fn replace_and_erase(op: Op, root: Op, values: &[Value]) -> Option<Surroundings> {
+    let mut around = Surroundings::NONE;
+    let (count, values) = (values.len() as isize, values.as_ptr().cast());
+    // SAFETY: defined in the shim; all handles are live (crate invariant) and laid out like theirs, and the root is only compared.
+    let is_done = unsafe { monopour_shim_replace_and_erase(op.raw, root.raw, count, values, &raw mut around) };
+    is_done.then_some(around)
+}
+
+/// An op like another takes the place of one without results, with its location and its operands behind those that are given, where no
+/// cast is live, under the conditions of [`erase`]; the new op, and what the old one stood before.
+pub(crate) fn turn_into(
+    op: Op,
+    root: Op,
+    like: Op,
+    lead: &[Value],
+    successors: &[Block],
+) -> Option<(Op, Surroundings)> {
+    let mut around = Surroundings::NONE;
+    // SAFETY: defined in the shim; all handles are live (crate invariant) and laid out like theirs, and the root is only compared.
+    let made = unsafe {
+        monopour_shim_turn_into(
+            op.raw,
+            root.raw,
+            like.raw,
+            lead.len() as isize,
+            lead.as_ptr().cast(),
+            successors.len() as isize,
+            successors.as_ptr().cast(),
+            &raw mut around,
+        )
+    };
+    Op::non_null(made).map(|made| (made, around))
+}
+
 /// Makes a cast in the pool one of a value to a type, right behind the definition of the value: the op, or the block whose argument it is.
 pub(super) fn place_cast(cast: Op, source: Value, ty: Type) -> (Value, Surroundings) {
     let mut definition = Surroundings::NONE;
@@ -213,18 +249,19 @@ pub(super) fn branch_mismatches(region: Region) -> Vec<Mismatch> {
     out
 }
 
-/// Moves all blocks of a region before a block, and lists them behind those in the list.
-pub(crate) fn inline_region(region: Region, before: Block, moved: &mut Vec<Block>) {
+/// Moves all blocks of a region before a block, and lists them behind those in the list. The op around them, a null handle if there is none.
+pub(crate) fn inline_region(region: Region, before: Block, moved: &mut Vec<Block>) -> Op {
+    let mut around = Surroundings::NONE.op;
     loop {
         let room = moved.spare_capacity_mut();
-        // SAFETY: defined in the shim; both are live (crate invariant), the block is in a region, and the list has that much room.
-        let count = unsafe {
-            monopour_shim_inline_region(region.raw, before.raw, room.len() as isize, room.as_mut_ptr().cast())
-        };
-        if count as usize <= room.len() {
+        let (room, list) = (room.len(), room.as_mut_ptr().cast());
+        let count =
+            // SAFETY: defined in the shim; both are live (crate invariant), the block is in a region, and the list has that much room.
+            unsafe { monopour_shim_inline_region(region.raw, before.raw, room as isize, list, &raw mut around) };
+        if count as usize <= room {
             // SAFETY: so many were written.
             unsafe { moved.set_len(moved.len() + count as usize) };
-            return;
+            return Op { raw: around };
         }
         moved.reserve(count as usize);
     }
@@ -256,6 +293,26 @@ unsafe extern "C" {
         casts: *mut MlirOperation,
         around: *mut Surroundings,
     ) -> isize;
+    // As monopour_shim_erase_plainly without casts, after all uses were replaced by values of the same types; whether it was done.
+    fn monopour_shim_replace_and_erase(
+        op: MlirOperation,
+        root: MlirOperation,
+        count: isize,
+        values: *const MlirValue,
+        around: *mut Surroundings,
+    ) -> bool;
+    // Creates an op like another before one without results, with its location and its operands behind the leading ones, and erases
+    // it as monopour_shim_erase_plainly without casts; null where nothing was done.
+    fn monopour_shim_turn_into(
+        op: MlirOperation,
+        root: MlirOperation,
+        like: MlirOperation,
+        num_lead: isize,
+        lead: *const MlirValue,
+        num_successors: isize,
+        successors: *const MlirBlock,
+        around: *mut Surroundings,
+    ) -> MlirOperation;
     // Gives a detached cast of one value another operand, result type and location, and inserts it right behind the
     // definition of the operand, which it writes. Its result; null where the definition is in no block.
     fn monopour_shim_place_cast(
@@ -291,12 +348,13 @@ unsafe extern "C" {
         each: extern "C" fn(MlirOperation, isize, MlirValue, MlirType, *mut c_void),
         user: *mut c_void,
     );
-    // Splices all blocks of a region into that of the block, before the block, and writes them.
+    // Splices all blocks of a region into that of the block, before the block, and writes them and the op around.
     // Nothing where there is no room for that; how many there are.
     fn monopour_shim_inline_region(
         region: MlirRegion,
         before: MlirBlock,
         capacity: isize,
         moved: *mut MlirBlock,
+        around: *mut MlirOperation,
     ) -> isize;
 }

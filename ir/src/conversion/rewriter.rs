@@ -138,6 +138,9 @@ impl ConversionRewriter {
 
     /// Replaces the op's results and erases it. A replacement may have another type than the result.
     pub fn replace_op(&mut self, op: Op, values: &[Value]) {
+        if self.bridges.is_none() && self.rewriter.replace_and_erase(op, values) {
+            return;
+        }
         if self.replace_plainly(op, values) {
             return self.rewriter.erase(op);
         }
@@ -475,6 +478,7 @@ impl ConversionRewriter {
         watch.adopted.clear();
         watch.taken_into.clear();
         watch.redirections = 0;
+        watch.aftermath.begin();
     }
 }
 

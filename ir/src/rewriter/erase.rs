@@ -1,8 +1,9 @@
 //! Erasing ops, and what a conversion pattern may not erase.
 
 use super::Rewriter;
-use crate::conversion::plain;
-use crate::{Block, Change, InsertionPoint, Op};
+use crate::conversion::plain::{self, Surroundings};
+use crate::{Block, Change, InsertionPoint, Op, OpParts, OpTemplate, Value};
+use smallvec::SmallVec;
 
 impl Rewriter {
     /// Erases an op (and what it contains). Its results must be unused.
@@ -38,13 +39,60 @@ impl Rewriter {
         let Some(watch) = self.watch.as_mut().filter(|watch| watch.casts.is_plain()) else { return false };
         let erased = watch.root.and_then(|root| plain::erase(op, root, &mut watch.casts));
         let Some(around) = erased else { return false };
+        self.note_erased(op, around);
+        true
+    }
+    fn note_erased(&mut self, op: Op, around: Surroundings) {
         if self.is_point_at(op) {
             // What is created next comes where the op was.
             let next = Op::non_null(around.op).map(InsertionPoint::Before);
             self.set_point(next.unwrap_or(InsertionPoint::End(Block { raw: around.block })));
         }
+        if let Some(watch) = &mut self.watch {
+            watch.aftermath.note_gone(op);
+        }
         self.journal.push(Change::Erased(op));
+    }
+    /// The running pattern's op, where all casts are plain and none is live.
+    fn root_without_casts(&self) -> Option<Op> {
+        let watch = self.watch.as_ref().filter(|watch| watch.casts.is_plain() && watch.casts.live() == 0)?;
+        watch.root
+    }
+    /// Replaces an op's results by values of the same types and erases it by one call; whether it did.
+    pub(crate) fn replace_and_erase(&mut self, op: Op, values: &[Value]) -> bool {
+        let around = self.root_without_casts().and_then(|root| plain::replace_and_erase(op, root, values));
+        let Some(around) = around else { return false };
+        if let Some(watch) = &mut self.watch {
+            watch.redirections += 1;
+        }
+        self.note_erased(op, around);
         true
+    }
+    /// Puts an op like a template in the place of one without results, as terminators are: with its location, and its operands behind
+    /// those that are given. The insertion point stays, but where it was at the op.
+    ///
+    /// # Panics
+    /// Where the op is in no block.
+    pub fn turn_into(&mut self, op: Op, template: &OpTemplate, lead: &[Value], successors: &[Block]) -> Op {
+        assert_eq!(op.num_results(), 0, "{} has no results", op.name());
+        let root = self.root_without_casts();
+        if let Some((made, around)) = root.and_then(|root| plain::turn_into(op, root, template.op(), lead, successors))
+        {
+            self.note_like(made, template);
+            self.note_erased(op, around);
+            return made;
+        }
+        let point = self.point();
+        let mut operands: SmallVec<[Value; 8]> = SmallVec::from_slice(lead);
+        operands.extend(op.operand_values());
+        self.set_point(InsertionPoint::Before(op));
+        let made = self.create_like(template, op.location(), OpParts { operands: &operands, successors, results: &[] });
+        match point {
+            Some(point) => self.set_point(point),
+            None => self.builder = None,
+        }
+        self.erase(op);
+        made
     }
     fn let_go(&mut self, op: Op) {
         if let Some(watch) = &mut self.watch {
@@ -52,6 +100,7 @@ impl Rewriter {
             for value in op.operand_list() {
                 watch.casts.release(value);
             }
+            watch.aftermath.note_gone(op);
         }
         self.journal.push(Change::Erased(op));
     }

@@ -69,8 +69,7 @@ impl Templates {
     }
     /// What hands over values becomes a branch that does.
     fn replace_end(&self, rw: &mut ConversionRewriter, end: Op, to: Block) {
-        self.branch(rw, InsertionPoint::Before(end), to, &end.operand_values(), end.location());
-        rw.erase(end);
+        rw.turn_into(end, &self.branch, &[], &[to]);
     }
 }
 
@@ -162,11 +161,9 @@ fn convert_for(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<
     made.conditional(rw, goes_on, [body, rest], loc);
     rw.set_point(InsertionPoint::Before(end));
     let add = OpParts { operands: &[args[0], step], results: &[lower.ty()], ..OpParts::default() };
-    let mut next = end.operand_values();
-    next.insert(0, rw.create_like(&made.add, loc, add).result(0));
-    let back = made.branch(rw, InsertionPoint::Before(end), head, &next, end.location());
+    let next = rw.create_like(&made.add, loc, add).result(0);
+    let back = rw.turn_into(end, &made.branch, &[next], &[head]);
     copy_loop_attrs(rw, op, back);
-    rw.erase(end);
     rw.inline_region_before(region, rest);
     // The initial values follow the step.
     operands[2] = lower;
@@ -217,9 +214,8 @@ fn convert_while(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Resul
     let mut back_to = before;
     if !is_do_while {
         let end = end_of(after_region);
-        let back = made.branch(rw, InsertionPoint::Before(end), before, &end.operands(), end.location());
+        let back = rw.turn_into(end, &made.branch, &[], &[before]);
         copy_loop_attrs(rw, op, back);
-        rw.erase(end);
         back_to = after;
     }
     rw.set_point(InsertionPoint::Before(condition));

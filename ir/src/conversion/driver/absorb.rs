@@ -67,30 +67,45 @@ impl Driver<'_, '_> {
     /// Only these may be read: a handle of an erased op stands for its identity, until a new op takes its address.
     /// The flag says whether the op is new. Those for which nothing is to be done may be left out; debug builds verify them too.
     pub(super) fn survive(&mut self, root: Op) {
-        let journal = self.rw.take_journal();
         self.survivors.clear();
+        let is_little = self.closed.is_empty() && self.rw.state().aftermath.is_little(self.rw.journal().len(), root);
+        if is_little && !cfg!(debug_assertions) {
+            return self.forget_gone(root);
+        }
+        let journal = self.rw.take_journal();
         self.unverified.clear();
         // A few ops are found faster without a table.
         if journal.len() > FEW || !self.survive_few(&journal, root) {
             self.survive_by_table(&journal, root);
         }
+        debug_assert!(!is_little || self.survivors.is_empty(), "something is to be done");
+        self.rw.reuse_journal(journal);
+    }
+    /// What was changed needs nothing more.
+    fn forget_gone(&mut self, root: Op) {
+        let gone = self.rw.state_mut().aftermath.take_gone();
+        gone.iter().for_each(|op| self.forget(*op, root));
+        self.rw.state_mut().aftermath.reuse_gone(gone);
+        let journal = self.rw.take_journal();
         self.rw.reuse_journal(journal);
     }
     /// As [`Self::survive_by_table`], where no op that the pattern made is gone; whether that is so.
     fn survive_few(&mut self, journal: &[Change], root: Op) -> bool {
         let mut gone = std::mem::take(&mut self.gone);
         gone.clear();
-        let (mut first, mut last) = (usize::MAX, 0);
+        // A few bits of each address tell most ops apart.
+        let bit = |op: Op| 1u64 << ((op.address() >> 4) % 64);
+        let mut made = 0;
         for change in journal {
             match *change {
-                Change::Created(op) => (first, last) = (first.min(op.address()), last.max(op.address())),
+                Change::Created(op) => made |= bit(op),
                 Change::Erased(op) => gone.push(op),
                 Change::Modified(_) | Change::Moved(_) => {}
             }
         }
-        // It may lie between those that were made, and a new op where an old one lay.
-        let may_be_new = |op: &Op| first <= op.address() && op.address() <= last;
-        let is_simple = !gone.iter().any(|op| may_be_new(op) && journal.contains(&Change::Created(*op)));
+        // A new op may also lie where an old one lay.
+        let is_new = |op: &Op| made & bit(*op) != 0 && journal.contains(&Change::Created(*op));
+        let is_simple = !gone.iter().any(is_new);
         if is_simple {
             gone.iter().for_each(|op| self.forget(*op, root));
             for change in journal {
@@ -114,15 +129,28 @@ impl Driver<'_, '_> {
         if cfg!(debug_assertions) {
             self.unverified.push(op);
         }
-        if self.closed.is_empty() {
-            let kind = self.kinds.of(op);
-            if self.kinds.get(kind).is_always_legal() && !(is_new && op.num_regions() > 0) {
-                return;
-            }
-        }
-        if is_new || !self.survivors.iter().any(|(known, _)| *known == op) {
+        let is_known = || !is_new && self.survivors.iter().any(|(known, _)| *known == op);
+        if !is_known() && self.follows(op, is_new) {
             self.survivors.push((op, is_new));
         }
+    }
+    /// Whether something may be to be done for a survivor, or for what it holds.
+    #[inline(always)]
+    fn follows(&mut self, op: Op, is_new: bool) -> bool {
+        // What a new op holds may be new too.
+        let name = if is_new { op.name_if_flat() } else { Some(op.name_address()) };
+        let Some(name) = name.filter(|_| self.closed.is_empty()) else { return true };
+        let kind = self.kinds.of_name(name, op);
+        if !self.kinds.get(kind).is_always_legal() {
+            return true;
+        }
+        let aftermath = &mut self.rw.state_mut().aftermath;
+        if is_new {
+            aftermath.note_legal_name(name)
+        } else {
+            aftermath.note_legal_op(op)
+        }
+        false
     }
     fn survive_by_table(&mut self, journal: &[Change], root: Op) {
         let mut table = OpMap::<usize>::default();
@@ -141,15 +169,19 @@ impl Driver<'_, '_> {
                 order.push(Some((op, matches!(change, Change::Created(_)))));
             }
         }
-        self.survivors.extend(order.iter().flatten());
-        if cfg!(debug_assertions) {
-            self.unverified.extend(self.survivors.iter().map(|(op, _)| *op));
+        for &(op, is_new) in order.iter().flatten() {
+            if cfg!(debug_assertions) {
+                self.unverified.push(op);
+            }
+            if self.follows(op, is_new) {
+                self.survivors.push((op, is_new));
+            }
         }
         self.order = order;
     }
     fn forget(&mut self, op: Op, root: Op) {
         // What is to be visited lies ahead of that.
-        let is_listed = self.work.forget(op, op == root);
+        let is_listed = self.work.forget(op, op == root) || op == root && self.is_root_listed;
         if !self.failures.is_empty() {
             self.failures.remove(&op);
         }
