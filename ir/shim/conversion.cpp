@@ -346,6 +346,13 @@ const void *monopour_shim_name_if_flat(MlirOperation op) {
   return at->getNumRegions() == 0 ? at->getName().getIdentifier().getAsOpaquePointer() : nullptr;
 }
 
+intptr_t monopour_shim_arguments(MlirBlock block, intptr_t capacity, MlirValue *out) {
+  Block::BlockArgListType arguments = unwrap(block)->getArguments();
+  intptr_t count = arguments.size();
+  for (intptr_t i = 0, end = std::min(count, capacity); i < end; ++i) out[i] = wrap(arguments[i]);
+  return count;
+}
+
 MlirOperation monopour_shim_last_op(MlirBlock block) {
   Block *at = unwrap(block);
   return wrap(at->empty() ? nullptr : &at->back());

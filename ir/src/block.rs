@@ -56,7 +56,17 @@ impl Block {
     }
     /// As [`Self::args`]; a few need no heap.
     pub fn arg_values(self) -> SmallVec<[Value; 8]> {
-        self.arg_list().collect()
+        let mut out: SmallVec<[Value; 8]> = SmallVec::new();
+        loop {
+            // SAFETY: defined in the shim; the block is live (crate invariant), and the list has that much room.
+            let count = unsafe { monopour_shim_arguments(self.raw, out.capacity() as isize, out.as_mut_ptr().cast()) };
+            if count as usize <= out.capacity() {
+                // SAFETY: so many were written.
+                unsafe { out.set_len(count as usize) };
+                return out;
+            }
+            out.reserve(count as usize);
+        }
     }
     /// Arguments, one after the other and without a list.
     pub(crate) fn arg_list(self) -> impl Iterator<Item = Value> {
@@ -151,6 +161,8 @@ impl Default for Region {
 }
 
 unsafe extern "C" {
+    // Writes as many arguments as there is room for; how many there are.
+    fn monopour_shim_arguments(block: MlirBlock, capacity: isize, out: *mut mlir_sys::MlirValue) -> isize;
     // The last block of a region, or null.
     fn monopour_shim_last_block(region: MlirRegion) -> MlirBlock;
     // The last op of a block, or null.
