@@ -69,7 +69,8 @@ impl Rewriter {
         true
     }
     /// Puts an op like a template in the place of one without results, as terminators are: with its location, and its operands behind
-    /// those that are given. The insertion point stays, but where it was at the op.
+    /// those that are given. The insertion point stays, but where it was at the op. A conversion pattern's rights are as in [`Self::erase`];
+    /// without them nothing changes, and the result is the op itself.
     ///
     /// # Panics
     /// Where the op is in no block.
@@ -81,6 +82,9 @@ impl Rewriter {
             self.note_like(made, template);
             self.note_erased(op, around);
             return made;
+        }
+        if self.watch.is_some() && !self.may_erase(op) {
+            return op;
         }
         let point = self.point();
         let mut operands: SmallVec<[Value; 8]> = SmallVec::from_slice(lead);

@@ -18,6 +18,7 @@ mod random;
 mod splits;
 mod stages;
 mod targets;
+mod turns;
 mod types;
 mod upstream;
 mod visibility;
