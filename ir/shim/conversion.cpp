@@ -110,11 +110,13 @@ bool isWithin(Operation *op, const void *around) {
   return op;
 }
 
-// Whether an op is or lies in another, and nothing reads it, and it holds no block.
-bool mayGo(Operation *op, const void *around) {
-  return op->getBlock() && isWithin(op, around) && op->use_empty() &&
+// Whether an op is or lies in another, and holds no block.
+bool isEmptyWithin(Operation *op, const void *around) {
+  return op->getBlock() && isWithin(op, around) &&
          llvm::all_of(op->getRegions(), [](Region &region) { return region.empty(); });
 }
+
+bool mayGo(Operation *op, const void *around) { return isEmptyWithin(op, around) && op->use_empty(); }
 
 void insertBehindDefinition(Operation *op, Value value) {
   if (Operation *def = value.getDefiningOp())
@@ -152,12 +154,11 @@ intptr_t monopour_shim_operands(MlirOperation op, intptr_t capacity, MlirValue *
 bool monopour_shim_replace_and_erase(MlirOperation op, MlirOperation root, intptr_t count, const MlirValue *values,
                                      Surroundings *around) {
   Operation *at = unwrap(op);
-  if (at->getNumResults() != count || !at->getBlock() || !isWithin(at, root.ptr)) return false;
-  for (Region &region : at->getRegions())
-    if (!region.empty()) return false;
+  if (at->getNumResults() != count || !isEmptyWithin(at, root.ptr)) return false;
   for (intptr_t i = 0; i < count; ++i) {
-    Value old = at->getResult(i), made = unwrap(values[i]);
-    if (made == old || made.getType() != old.getType()) return false;
+    Value made = unwrap(values[i]);
+    // A result of the op itself may be read at the end.
+    if (made.getDefiningOp() == at || made.getType() != at->getResult(i).getType()) return false;
   }
   for (intptr_t i = 0; i < count; ++i) at->getResult(i).replaceAllUsesWith(unwrap(values[i]));
   *around = {wrap(at->getNextNode()), wrap(at->getBlock())};

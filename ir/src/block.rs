@@ -56,17 +56,8 @@ impl Block {
     }
     /// As [`Self::args`]; a few need no heap.
     pub fn arg_values(self) -> SmallVec<[Value; 8]> {
-        let mut out: SmallVec<[Value; 8]> = SmallVec::new();
-        loop {
-            // SAFETY: defined in the shim; the block is live (crate invariant), and the list has that much room.
-            let count = unsafe { monopour_shim_arguments(self.raw, out.capacity() as isize, out.as_mut_ptr().cast()) };
-            if count as usize <= out.capacity() {
-                // SAFETY: so many were written.
-                unsafe { out.set_len(count as usize) };
-                return out;
-            }
-            out.reserve(count as usize);
-        }
+        // SAFETY: defined in the shim; the block is live (crate invariant), and the list has that much room.
+        Value::list(|room, out| unsafe { monopour_shim_arguments(self.raw, room, out) })
     }
     /// Arguments, one after the other and without a list.
     pub(crate) fn arg_list(self) -> impl Iterator<Item = Value> {

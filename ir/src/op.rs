@@ -140,17 +140,8 @@ impl Op {
     }
     /// All operands, read by one call; a few need no heap.
     pub fn operand_values(self) -> SmallVec<[Value; 8]> {
-        let mut out: SmallVec<[Value; 8]> = SmallVec::new();
-        loop {
-            // SAFETY: defined in the shim; the op is live (crate invariant), and the list has that much room.
-            let count = unsafe { monopour_shim_operands(self.raw, out.capacity() as isize, out.as_mut_ptr().cast()) };
-            if count as usize <= out.capacity() {
-                // SAFETY: so many were written.
-                unsafe { out.set_len(count as usize) };
-                return out;
-            }
-            out.reserve(count as usize);
-        }
+        // SAFETY: defined in the shim; the op is live (crate invariant), and the list has that much room.
+        Value::list(|room, out| unsafe { monopour_shim_operands(self.raw, room, out) })
     }
     /// All operands, one after the other and without a list.
     pub(crate) fn operand_list(self) -> impl Iterator<Item = Value> {

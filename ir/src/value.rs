@@ -2,6 +2,7 @@
 
 use crate::{Block, Op, Type};
 use mlir_sys::{MlirOpOperand, MlirValue};
+use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
 /// An SSA value: an op result or a block argument.
@@ -33,6 +34,19 @@ pub struct Use {
 }
 
 impl Value {
+    /// What a function of the shim lists: it is given room for so many values, writes no more, and says how many there are.
+    pub(crate) fn list(read: impl Fn(isize, *mut MlirValue) -> isize) -> SmallVec<[Self; 8]> {
+        let mut out: SmallVec<[Self; 8]> = SmallVec::new();
+        loop {
+            let count = read(out.capacity() as isize, out.as_mut_ptr().cast()) as usize;
+            if count <= out.capacity() {
+                // SAFETY: so many were written, and a value is laid out like its handle.
+                unsafe { out.set_len(count) };
+                return out;
+            }
+            out.reserve(count);
+        }
+    }
     /// The type.
     pub fn ty(self) -> Type {
         Type::from_raw(c!(mlirValueGetType(self.raw)))

@@ -84,6 +84,28 @@ func.func @f(%arg0: i32, %arg1: i32) {
 }
 
 #[test]
+fn an_op_whose_own_result_replaces_another_is_still_read() {
+    let module = parse(
+        "func.func @f(%x: i32) {\n  %0:2 = \"t.two\"() : () -> (i32, i32)\n  \"n.use\"(%0#0, %0#1) : (i32, i32) -> ()\n  return\n}\n",
+    );
+    let mut patterns = PatternSet::new();
+    patterns.add_op_fn("t.two", |op, rw| {
+        let arg = op.block().expect("it is in a block").arg(0);
+        rw.replace_op(op, &[arg, op.result(0)]);
+        Ok(())
+    });
+    fails_with(
+        &module,
+        &target(),
+        &patterns,
+        r#"
+error[I0012]: pattern 'convert t.two' erases 't.two', which 'n.use' still uses, while it rewrites 't.two'
+  --> test.mlir:2:10
+"#,
+    );
+}
+
+#[test]
 fn what_is_not_the_patterns_own_does_not_turn() {
     let module = parse("func.func @f() {\n  \"t.a\"() : () -> ()\n  return\n}\n");
     let mut patterns = PatternSet::new();
