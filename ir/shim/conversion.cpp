@@ -63,12 +63,12 @@ struct NameWalk {
   Descent (*each)(MlirOperation, const void *, void *);
   void (*list)(const MlirOperation *, intptr_t, void *);
   void *user;
-  // Names of ops that are not asked about, by a few bits of the address: a name that displaces another is asked about again.
+  // Names of ops that are not asked about, two for a few bits of the address: a name that a third one displaces is asked about again.
   struct Name {
     const void *address = nullptr;
     bool isListed = false;
   };
-  Name unasked[32];
+  Name unasked[32][2];
   MlirOperation listed[64];
   intptr_t count = 0;
 
@@ -80,19 +80,26 @@ struct NameWalk {
     if (count) list(listed, count, user);
     count = 0;
   }
-  void visit(Operation *op) {
+  // Whether to look into the op.
+  bool enters(Operation *op) {
     const void *name = op->getName().getIdentifier().getAsOpaquePointer();
-    Name &known = unasked[(reinterpret_cast<uintptr_t>(name) >> 4) % std::size(unasked)];
-    if (known.address != name) {
+    Name *known = unasked[(reinterpret_cast<uintptr_t>(name) >> 4) % std::size(unasked)];
+    if (known->address != name) std::swap(known[0], known[1]);
+    if (known->address != name) {
       flush();
       Descent next = each(wrap(op), name, user);
-      if (next == Descent::Over) return;
-      if (next != Descent::Into) known = {name, next == Descent::Listed};
-    } else if (known.isListed) {
+      if (next == Descent::Over) return false;
+      if (next != Descent::Into) *known = {name, next == Descent::Listed};
+    } else if (known->isListed) {
       listed[count++] = wrap(op);
       if (count == std::size(listed)) flush();
     }
-    if (op->getNumRegions() == 0) return;
+    return op->getNumRegions() != 0;
+  }
+  void visit(Operation *op) {
+    if (enters(op)) descend(op);
+  }
+  void descend(Operation *op) {
     for (Region &region : op->getRegions())
       for (Block &block : region)
         for (Operation &inner : block) {
@@ -111,7 +118,7 @@ bool isWithin(Operation *op, const void *around) {
 }
 
 // Whether an op is or lies in another, and holds no block.
-bool isEmptyWithin(Operation *op, const void *around) {
+LLVM_ATTRIBUTE_ALWAYS_INLINE bool isEmptyWithin(Operation *op, const void *around) {
   return op->getBlock() && isWithin(op, around) &&
          llvm::all_of(op->getRegions(), [](Region &region) { return region.empty(); });
 }
@@ -171,11 +178,19 @@ MlirOperation monopour_shim_turn_into(MlirOperation op, MlirOperation root, Mlir
                                       Surroundings *around) {
   Operation *at = unwrap(op), *model = unwrap(like);
   if (at->getNumResults() != 0 || !mayGo(at, root.ptr)) return wrap(static_cast<Operation *>(nullptr));
-  SmallVector<Value, 8> operands(valuesOf(lead, numLead));
-  operands.append(at->operand_begin(), at->operand_end());
   ArrayRef<Block *> blocks(reinterpret_cast<Block *const *>(successors), numSuccessors);
-  Operation *made = Operation::create(at->getLoc(), model->getName(), TypeRange(), ValueRange(operands),
-                                      model->getRawDictionaryAttrs(), model->getPropertiesStorage(), BlockRange(blocks), 0);
+  auto create = [&](ValueRange operands) {
+    return Operation::create(at->getLoc(), model->getName(), TypeRange(), operands, model->getRawDictionaryAttrs(),
+                             model->getPropertiesStorage(), BlockRange(blocks), 0);
+  };
+  Operation *made;
+  if (numLead == 0) {
+    made = create(at->getOperands());
+  } else {
+    SmallVector<Value, 8> operands(valuesOf(lead, numLead));
+    operands.append(at->operand_begin(), at->operand_end());
+    made = create(operands);
+  }
   at->getBlock()->getOperations().insert(at->getIterator(), made);
   *around = {wrap(at->getNextNode()), wrap(at->getBlock())};
   at->erase();
@@ -327,19 +342,37 @@ void monopour_shim_branch_mismatches(MlirRegion region,
   for (const Mismatch &m : all) each(wrap(m.branch), m.index, wrap(m.value), wrap(m.type), user);
 }
 
-intptr_t monopour_shim_inline_region(MlirRegion region, MlirBlock before, intptr_t capacity, MlirBlock *moved,
-                                     MlirOperation *around) {
+intptr_t monopour_shim_inline_regions(MlirRegion first, intptr_t numRegions, MlirBlock before, intptr_t capacity,
+                                      MlirBlock *moved, MlirOperation *around) {
+  // Those of one op lie in a row.
+  MutableArrayRef<Region> regions(unwrap(first), numRegions);
   intptr_t count = 0;
-  for (Block &block : *unwrap(region)) {
-    if (count < capacity) moved[count] = wrap(&block);
-    ++count;
-  }
+  for (Region &region : regions)
+    for (Block &block : region) {
+      if (count < capacity) moved[count] = wrap(&block);
+      ++count;
+    }
   if (count > capacity) return count;
   Block *at = unwrap(before);
   Region::BlockListType &to = at->getParent()->getBlocks();
-  to.splice(at->getIterator(), unwrap(region)->getBlocks());
+  for (Region &region : regions) to.splice(at->getIterator(), region.getBlocks());
   *around = wrap(at->getParentOp());
   return count;
+}
+
+MlirValue monopour_shim_operand(MlirOperation op, size_t index) {
+  Operation *at = unwrap(op);
+  return wrap(index < at->getNumOperands() ? at->getOperand(index) : Value());
+}
+
+MlirValue monopour_shim_result(MlirOperation op, size_t index) {
+  Operation *at = unwrap(op);
+  return wrap(index < at->getNumResults() ? Value(at->getResult(index)) : Value());
+}
+
+MlirRegion monopour_shim_region(MlirOperation op, size_t index) {
+  Operation *at = unwrap(op);
+  return wrap(index < at->getNumRegions() ? &at->getRegion(index) : nullptr);
 }
 
 const void *monopour_shim_name_if_flat(MlirOperation op) {

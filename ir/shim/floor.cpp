@@ -15,7 +15,7 @@ using namespace mlir;
 extern "C" {
 void *monopour_shim_heap_end();
 void monopour_shim_populate(void *from, void *to);
-MlirBlock monopour_shim_split_block(MlirOperation op, MlirBlock *before, MlirOperation *around);
+bool monopour_shim_split_block(MlirOperation op, void *out);
 }
 
 namespace {
@@ -62,10 +62,13 @@ void append(Block *block, Operation *op) { block->getOperations().push_back(op);
 
 // The blocks before an op and from it on.
 std::pair<Block *, Block *> splitAt(Operation *op) {
-  MlirBlock before;
-  MlirOperation around;
-  Block *rest = unwrap(monopour_shim_split_block(wrap(op), &before, &around));
-  return {unwrap(before), rest};
+  struct {
+    MlirBlock before, rest;
+    MlirOperation around;
+    bool isBeforeNew;
+  } split;
+  monopour_shim_split_block(wrap(op), &split);
+  return {unwrap(split.before), unwrap(split.rest)};
 }
 
 void insertBefore(Operation *at, Operation *op) { at->getBlock()->getOperations().insert(at->getIterator(), op); }

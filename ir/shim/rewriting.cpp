@@ -10,6 +10,14 @@ using namespace mlir;
 
 namespace {
 
+// Laid out as the struct of Rust's side.
+struct Split {
+  MlirBlock before;
+  MlirBlock rest;
+  MlirOperation around;
+  bool isBeforeNew;
+};
+
 // Whether less is to be done for the ops before an op, and for the branches to its block, than for the op and those behind it.
 // Looks at no more than it must. Arguments stay in their block.
 bool hasShortHead(Operation *op) {
@@ -73,20 +81,21 @@ MlirValue monopour_shim_take_out_cast(MlirOperation cast, MlirValue nothing, boo
   return wrap(source);
 }
 
-MlirBlock monopour_shim_split_block(MlirOperation op, MlirBlock *before, MlirOperation *around) {
+bool monopour_shim_split_block(MlirOperation op, Split *out) {
   Operation *at = unwrap(op);
   Block *block = at->getBlock();
-  *around = wrap(block->getParentOp());
+  if (!block) return false;
+  MlirOperation around = wrap(block->getParentOp());
   if (!hasShortHead(at)) {
-    *before = wrap(block);
-    return wrap(block->splitBlock(at));
+    *out = {wrap(block), wrap(block->splitBlock(at)), around, false};
+    return true;
   }
   auto *head = new Block();
   block->getParent()->getBlocks().insert(block->getIterator(), head);
   head->getOperations().splice(head->end(), block->getOperations(), block->begin(), at->getIterator());
   block->replaceAllUsesWith(head);
-  *before = wrap(head);
-  return wrap(block);
+  *out = {wrap(head), wrap(block), around, true};
+  return true;
 }
 
 bool monopour_shim_set_property(MlirOperation op, MlirStringRef name, MlirAttribute value) {

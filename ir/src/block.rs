@@ -45,9 +45,11 @@ impl Hash for Region {
 impl Block {
     /// A detached block with arguments of these types; a region must take it.
     pub fn new(args: &[(Type, Location)]) -> Self {
-        let types: SmallVec<[_; 8]> = args.iter().map(|a| a.0.raw).collect();
-        let locs: SmallVec<[_; 8]> = args.iter().map(|a| a.1.raw).collect();
-        Self { raw: c!(mlirBlockCreate(types.len() as isize, types.as_ptr(), locs.as_ptr())) }
+        let raw = c!(mlirBlockCreate(0, std::ptr::null(), std::ptr::null()));
+        for (ty, location) in args {
+            c!(mlirBlockAddArgument(raw, ty.raw, location.raw));
+        }
+        Self { raw }
     }
     /// Arguments.
     pub fn args(self) -> Vec<Value> {

@@ -130,8 +130,10 @@ impl Op {
     }
     /// Operand by position.
     pub fn operand(self, index: usize) -> Value {
-        assert!(index < self.num_operands(), "operand {index} of {} exists", self.name());
-        Value { raw: c!(mlirOperationGetOperand(self.raw, index as isize)) }
+        // SAFETY: defined in the shim; the op is live (crate invariant).
+        let raw = unsafe { monopour_shim_operand(self.raw, index) };
+        assert!(!raw.ptr.is_null(), "operand {index} of {} exists", self.name());
+        Value { raw }
     }
     /// All operands.
     pub fn operands(self) -> Vec<Value> {
@@ -157,12 +159,13 @@ impl Op {
     }
     /// Result by position.
     pub fn result(self, index: usize) -> Value {
-        assert!(index < self.num_results(), "result {index} of {} exists", self.name());
-        Value { raw: c!(mlirOperationGetResult(self.raw, index as isize)) }
+        self.get_result(index).unwrap_or_else(|| panic!("result {index} of {} exists", self.name()))
     }
     /// Result by position, if there is one.
     pub fn get_result(self, index: usize) -> Option<Value> {
-        (index < self.num_results()).then(|| self.result(index))
+        // SAFETY: defined in the shim; the op is live (crate invariant).
+        let raw = unsafe { monopour_shim_result(self.raw, index) };
+        (!raw.ptr.is_null()).then_some(Value { raw })
     }
     /// All results.
     pub fn results(self) -> Vec<Value> {
@@ -176,8 +179,10 @@ impl Op {
     }
     /// Region by position.
     pub fn region(self, index: usize) -> Region {
-        assert!(index < self.num_regions(), "region {index} of {} exists", self.name());
-        Region { raw: c!(mlirOperationGetRegion(self.raw, index as isize)) }
+        // SAFETY: defined in the shim; the op is live (crate invariant).
+        let raw = unsafe { monopour_shim_region(self.raw, index) };
+        assert!(!raw.ptr.is_null(), "region {index} of {} exists", self.name());
+        Region { raw }
     }
     /// Number of regions.
     pub fn num_regions(self) -> usize {
@@ -362,6 +367,10 @@ impl Op {
 }
 
 unsafe extern "C" {
+    // By position; null where there is none.
+    fn monopour_shim_operand(op: MlirOperation, index: usize) -> mlir_sys::MlirValue;
+    fn monopour_shim_result(op: MlirOperation, index: usize) -> mlir_sys::MlirValue;
+    fn monopour_shim_region(op: MlirOperation, index: usize) -> mlir_sys::MlirRegion;
     // Writes as many operands as there is room for; how many there are.
     fn monopour_shim_operands(op: MlirOperation, capacity: isize, out: *mut mlir_sys::MlirValue) -> isize;
     // Whether the op has attributes beside its properties: where it has no properties, inherent ones too.

@@ -4,7 +4,7 @@ use crate::conversion::casts::{self, Casts};
 use aftermath::Aftermath;
 
 use crate::conversion::plain;
-use mlir_sys::MlirOperation;
+use mlir_sys::{MlirBlock, MlirOperation};
 
 use crate::{Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value, string};
 
@@ -405,15 +405,17 @@ impl Rewriter {
     /// # Panics
     /// Where the op is in no block.
     pub fn split_block(&mut self, op: Op) -> (Block, Block) {
-        let old = op.block().expect("the op is in a block");
-        let (mut before, mut around) = (old, op);
-        // SAFETY: defined in the shim; the op is live (crate invariant) and in a block.
-        let raw = unsafe { monopour_shim_split_block(op.raw, &raw mut before.raw, &raw mut around.raw) };
-        let rest = Block { raw };
-        self.note_around(around);
-        let is_adopted = self.watch.as_ref().is_some_and(|watch| watch.adopted.contains(&old));
-        if is_adopted && let Some(watch) = &mut self.watch {
-            watch.adopted.push(if before == old { rest } else { before });
+        let mut split = Split::NONE;
+        // SAFETY: defined in the shim; the op is live (crate invariant).
+        let is_done = unsafe { monopour_shim_split_block(op.raw, &raw mut split) };
+        assert!(is_done, "the op is in a block");
+        let (before, rest) = (Block { raw: split.before }, Block { raw: split.rest });
+        let (old, made) = if split.is_before_new { (rest, before) } else { (before, rest) };
+        self.note_around(Op { raw: split.around });
+        if let Some(watch) = &mut self.watch
+            && watch.adopted.contains(&old)
+        {
+            watch.adopted.push(made);
         }
         match self.point() {
             Some(InsertionPoint::Start(at)) if at == old => self.set_point(InsertionPoint::Start(before)),
@@ -424,11 +426,17 @@ impl Rewriter {
     }
     /// Moves all blocks of a region before a block, in order. The region's op is the pattern's own.
     pub fn inline_region_before(&mut self, region: Region, before: Block) {
-        let mut moved = self.watch.as_mut().map_or_else(Vec::new, |watch| std::mem::take(&mut watch.adopted));
-        let around = plain::inline_region(region, before, &mut moved);
-        if let Some(watch) = &mut self.watch {
-            watch.adopted = moved;
-        }
+        self.inline_before(region, 1, before);
+    }
+    /// As [`Self::inline_region_before`], of all regions of an op, which has one at least.
+    pub fn inline_regions_before(&mut self, op: Op, before: Block) {
+        self.inline_before(op.region(0), op.num_regions(), before);
+    }
+    fn inline_before(&mut self, first: Region, count: usize, before: Block) {
+        let around = match &mut self.watch {
+            Some(watch) => plain::inline_regions(first, count, before, &mut watch.adopted),
+            None => plain::inline_regions(first, count, before, &mut vec![]),
+        };
         self.note_around(around);
     }
     /// Lets a branch go to another block, which takes the same arguments.
@@ -447,6 +455,25 @@ impl Rewriter {
     }
 }
 
+/// A block that was split.
+#[repr(C)]
+struct Split {
+    before: MlirBlock,
+    rest: MlirBlock,
+    /// The op around both; null where they are in no region.
+    around: MlirOperation,
+    is_before_new: bool,
+}
+
+impl Split {
+    const NONE: Self = Self {
+        before: MlirBlock { ptr: std::ptr::null_mut() },
+        rest: MlirBlock { ptr: std::ptr::null_mut() },
+        around: MlirOperation { ptr: std::ptr::null_mut() },
+        is_before_new: false,
+    };
+}
+
 unsafe extern "C" {
     // Merges one entry into the op's properties as a dictionary. False, with diagnostics, where it does not fit.
     fn monopour_shim_set_property(
@@ -454,11 +481,6 @@ unsafe extern "C" {
         name: mlir_sys::MlirStringRef,
         value: mlir_sys::MlirAttribute,
     ) -> bool;
-    // Block::splitBlock before the op, or the same by moving what is before it. Writes the first block and the op around, if there is one;
-    // the block behind it.
-    fn monopour_shim_split_block(
-        op: MlirOperation,
-        before: *mut mlir_sys::MlirBlock,
-        around: *mut MlirOperation,
-    ) -> mlir_sys::MlirBlock;
+    // Block::splitBlock before the op, or the same by moving what is before it. False, and nothing done, where the op is in no block.
+    fn monopour_shim_split_block(op: MlirOperation, out: *mut Split) -> bool;
 }

@@ -108,7 +108,7 @@ impl Rewriter {
             if watch.casts.name_address() == template.name {
                 watch.casts.note_foreign(op);
             }
-            watch.aftermath.note_made(op, template.name);
+            watch.aftermath.note_made(template.name);
         }
         self.note([Change::Created(op)]);
     }

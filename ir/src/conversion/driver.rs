@@ -69,7 +69,7 @@ pub fn convert_bridged(
 ) -> Result<ConversionStats, Diagnostics> {
     let rw = ConversionRewriter::bridging(root, bridges);
     let mut driver = Driver::new(root, rw, target, patterns, Mode::Partial, ConversionOptions::default());
-    driver.work = Worklist::new(ops.into_iter().map(Some).collect(), WorklistOrder::default());
+    driver.work = Worklist::new(ops, WorklistOrder::default());
     driver.run()?.outcome
 }
 
@@ -263,11 +263,11 @@ impl<'a, 'o> Driver<'a, 'o> {
                     let pattern = self.kinds.get(kind).patterns[i];
                     let op_name = self.kinds.get(kind).name;
                     let application = Application { pattern, op_name, origin: visit.origin, chain, location };
-                    match self.apply(application, op, before.as_ref())? {
+                    match self.apply(&application, op, before.as_ref())? {
                         Some(reason) => declined.push((Some(pattern), reason)),
                         None => {
                             self.applied += 1;
-                            return self.absorb(visit, application);
+                            return self.absorb(visit, &application);
                         }
                     }
                 }
@@ -280,33 +280,35 @@ impl<'a, 'o> Driver<'a, 'o> {
     }
 
     /// Tries one pattern; why it declined, or `None` when it converted the op.
-    fn apply(&mut self, at: Application, op: Op, before: Option<&String>) -> Result<Option<String>, Diagnostics> {
+    fn apply(&mut self, at: &Application, op: Op, before: Option<&String>) -> Result<Option<String>, Diagnostics> {
         let pattern = self.patterns.get(at.pattern);
         if !self.ends.is_empty() && !pattern.accepts_one_to_many() {
             return Ok(Some("an operand became several values, or none, which the pattern does not accept".to_owned()));
         }
-        let (location, name) = (at.location, at.op_name);
         self.rw.set_point(InsertionPoint::Before(op));
         let outcome = pattern.rewrite(op, &Adaptor::new(&self.values, &self.ends), &mut self.rw);
-        let broken = |what: &str| {
-            let message = format!("pattern '{}' {what} '{name}'", pattern.name());
-            Diagnostics::from(Diagnostic::error("I0012", location, message))
-        };
         if let Some(violation) = self.rw.state().violations.first() {
-            return Err(broken(&format!("{violation}, while it rewrites")));
+            return Err(self.broken(at, &format!("{violation}, while it rewrites")));
         }
         match outcome {
             Ok(()) if self.rw.touched(op) => Ok(None),
-            Ok(()) => Err(broken("reports success but has not replaced, erased or changed")),
+            Ok(()) => Err(self.broken(at, "reports success but has not replaced, erased or changed")),
             Err(Declined::NoMatch(reason)) if !self.rw.is_untouched() => {
-                Err(broken(&format!("declines ({reason}) after it changed the IR around")))
+                Err(self.broken(at, &format!("declines ({reason}) after it changed the IR around")))
             }
             Err(Declined::NoMatch(reason)) if before.is_some_and(|before| !self.is_as_before(op, before)) => {
-                Err(broken(&format!("declines ({reason}) after it changed the IR, without the rewriter, around")))
+                Err(self
+                    .broken(at, &format!("declines ({reason}) after it changed the IR, without the rewriter, around")))
             }
             Err(Declined::NoMatch(reason)) => Ok(Some(reason)),
             Err(Declined::Failed(diagnostics)) => Err(diagnostics),
         }
+    }
+    /// What a pattern did that its contract forbids.
+    #[cold]
+    fn broken(&self, at: &Application, what: &str) -> Diagnostics {
+        let message = format!("pattern '{}' {what} '{}'", self.patterns.get(at.pattern).name(), at.op_name);
+        Diagnostic::error("I0012", at.location, message).into()
     }
 
     /// Whether the IR is what it was before the op's operands were read and a pattern declined.
@@ -325,7 +327,7 @@ impl<'a, 'o> Driver<'a, 'o> {
     }
 
     /// Says what is wrong with the IR, if something is; else calls the hook.
-    fn tell(&mut self, verified: Result<(), Diagnostics>, application: Application) -> Result<(), Diagnostics> {
+    fn tell(&mut self, verified: Result<(), Diagnostics>, application: &Application) -> Result<(), Diagnostics> {
         if self.is_observed || self.options.after_each_pattern.is_some() {
             let pattern = self.patterns.get(application.pattern).name();
             let live_casts = self.rw.state().casts.live();
@@ -424,7 +426,7 @@ struct Collector<'c, 'a> {
     kinds: &'c mut Kinds<'a>,
     rw: &'c mut ConversionRewriter,
     closed: &'c mut OpMap<()>,
-    walk: &'c mut Vec<Option<Op>>,
+    walk: &'c mut Vec<Op>,
 }
 
 impl NameVisitor for Collector<'_, '_> {
@@ -446,7 +448,7 @@ impl NameVisitor for Collector<'_, '_> {
             return Descent::Over;
         }
         if !kind.is_always_legal() {
-            self.walk.push(Some(op));
+            self.walk.push(op);
         }
         match self.is_around {
             true => Descent::Over,
@@ -457,6 +459,6 @@ impl NameVisitor for Collector<'_, '_> {
         }
     }
     fn list(&mut self, ops: &[Op]) {
-        self.walk.extend(ops.iter().copied().map(Some));
+        self.walk.extend_from_slice(ops);
     }
 }

@@ -394,10 +394,13 @@ impl ConversionRewriter {
     }
 
     /// After a pattern: drops the casts that ended unused.
+    #[inline]
     pub(super) fn settle(&mut self) {
-        if self.casts().is_settled() {
-            return;
+        if !self.casts().is_settled() {
+            self.settle_casts();
         }
+    }
+    fn settle_casts(&mut self) {
         let replaced = self.state_mut().casts.take_replaced();
         for (result, value) in &replaced {
             // The pattern read the adaptor, or a cast of its own, after it had replaced what that cast.

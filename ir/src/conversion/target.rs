@@ -126,8 +126,12 @@ impl<'t> ConversionTarget<'t> {
         !self.recursive.is_empty()
     }
     /// The op around this one that makes it legal, if there is one.
+    #[inline]
     pub(super) fn recursively_legal_around(&self, op: Op) -> Option<Op> {
-        let mut around = if self.recursive.is_empty() { None } else { op.parent() };
+        if self.recursive.is_empty() { None } else { self.find_around(op) }
+    }
+    fn find_around(&self, op: Op) -> Option<Op> {
+        let mut around = op.parent();
         while let Some(op) = around.filter(|op| !self.is_recursively_legal(*op)) {
             around = op.parent();
         }

@@ -6,7 +6,11 @@
 
 use super::OpMap;
 use crate::Op;
+use mlir_sys::MlirOperation;
 use std::collections::HashMap;
+
+/// What stands in the walk in the place of an op that is gone. No other use is made of it.
+const GONE: Op = Op { raw: MlirOperation { ptr: std::ptr::null_mut() } };
 
 /// How many ops of the walk are looked through right behind the one that was found last, before others are.
 const AT_ONCE: usize = 2;
@@ -40,7 +44,7 @@ pub(super) struct Visit {
 
 #[derive(Debug)]
 pub(super) struct Worklist {
-    walk: Vec<Option<Op>>,
+    walk: Vec<Op>,
     next: usize,
     /// Ops of the input in the walks before this one.
     before: usize,
@@ -57,7 +61,7 @@ pub(super) struct Worklist {
 }
 
 impl Worklist {
-    pub(super) fn new(walk: Vec<Option<Op>>, order: WorklistOrder) -> Self {
+    pub(super) fn new(walk: Vec<Op>, order: WorklistOrder) -> Self {
         let random = match order {
             WorklistOrder::Shuffled(seed) => seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             _ => 1,
@@ -68,10 +72,10 @@ impl Worklist {
 
     /// What the walk has yet to reach.
     pub(super) fn ahead(&self) -> Vec<Op> {
-        self.walk[self.next..].iter().flatten().copied().collect()
+        self.walk[self.next..].iter().copied().filter(|op| *op != GONE).collect()
     }
     /// Begins another walk after one that is done. `list` is given an empty list to fill.
-    pub(super) fn walk_on(&mut self, list: impl FnOnce(&mut Vec<Option<Op>>)) {
+    pub(super) fn walk_on(&mut self, list: impl FnOnce(&mut Vec<Op>)) {
         self.before += self.walk.len();
         self.walk.clear();
         list(&mut self.walk);
@@ -89,7 +93,7 @@ impl Worklist {
             let input = u32::try_from(self.before + self.next).expect("ops fit 32 bits");
             let op = self.walk[self.next];
             self.next += 1;
-            if let Some(op) = op {
+            if op != GONE {
                 return Some(Visit { op, origin: None, input });
             }
         }
@@ -133,10 +137,21 @@ impl Worklist {
         }
         let position = if is_root { None } else { self.position(op) };
         if let Some(position) = position {
-            self.walk[position] = None;
+            self.walk[position] = GONE;
             self.positions.as_mut().and_then(|positions| positions.remove(&op));
         }
         position.is_some()
+    }
+    /// Nothing was put off, and the walk was not indexed.
+    pub(super) fn is_bare(&self) -> bool {
+        self.queued.is_empty() && self.positions.is_none()
+    }
+    /// As [`Self::forget`] of an op that the walk comes by soon, where the list [is bare](Self::is_bare); whether it is such an op.
+    #[inline]
+    pub(super) fn forget_near(&mut self, op: Op) -> bool {
+        let end = self.walk.len().min(self.next + VERY_NEAR);
+        let slot = self.walk[self.next..end].iter_mut().find(|at| **at == op);
+        slot.map(|slot| *slot = GONE).is_some()
     }
     /// Where the walk has yet to come by the op. Patterns touch what is near, often in the order of the walk (a region that gets
     /// another op around it), so it is looked for right behind the last one found, near the visit that runs, and then a little further.
@@ -144,7 +159,7 @@ impl Worklist {
         if self.positions.is_none() {
             let behind = |start: usize, count: usize| {
                 let end = self.walk.len().min(start + count);
-                (start..end).find(|position| self.walk[*position] == Some(op))
+                (start..end).find(|position| self.walk[*position] == op)
             };
             let (visit, hint) = (self.next, self.hint.max(self.next));
             let found = behind(hint, AT_ONCE).or_else(|| behind(visit, VERY_NEAR));
@@ -161,7 +176,7 @@ impl Worklist {
         let (walk, next) = (&self.walk, self.next);
         self.positions.get_or_insert_with(|| {
             let rest = walk.iter().enumerate().skip(next);
-            rest.filter_map(|(position, op)| Some(((*op)?, position))).collect()
+            rest.filter(|(_, op)| **op != GONE).map(|(position, op)| (*op, position)).collect()
         })
     }
 }

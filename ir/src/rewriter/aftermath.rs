@@ -11,10 +11,8 @@ const NAMES: usize = 64;
 pub(crate) struct Aftermath {
     /// How many changes these are.
     known: usize,
-    /// A few bits of the address of each op that was made.
-    made: u64,
-    gone: Vec<Op>,
     is_root_changed: bool,
+    is_root_gone: bool,
     /// Where MLIR keeps names of which every op is legal.
     legal_names: [usize; NAMES],
     /// An op of such a name: most often the function, which each of its patterns changes.
@@ -23,12 +21,11 @@ pub(crate) struct Aftermath {
 
 impl Aftermath {
     pub(super) fn new() -> Self {
-        Self { known: 0, made: 0, gone: vec![], is_root_changed: false, legal_names: [0; NAMES], legal_op: None }
+        Self { known: 0, is_root_changed: false, is_root_gone: false, legal_names: [0; NAMES], legal_op: None }
     }
     /// Nothing has changed yet.
     pub(crate) fn begin(&mut self) {
-        (self.known, self.made, self.is_root_changed) = (0, 0, false);
-        self.gone.clear();
+        (self.known, self.is_root_changed, self.is_root_gone) = (0, false, false);
     }
     /// Every op of the name that is kept at this address is legal.
     pub(crate) fn note_legal_name(&mut self, name: usize) {
@@ -39,12 +36,11 @@ impl Aftermath {
         self.legal_op = Some(op);
     }
     /// An op without regions was made.
-    pub(crate) fn note_made(&mut self, op: Op, name: usize) {
-        if self.legal_names[slot(name)] == name {
-            self.known += 1;
-            self.made |= bit(op);
-        }
+    #[inline]
+    pub(crate) fn note_made(&mut self, name: usize) {
+        self.known += usize::from(self.legal_names[slot(name)] == name);
     }
+    #[inline]
     pub(super) fn note_changed(&mut self, op: Op, root: Option<Op>) {
         if self.legal_op == Some(op) {
             self.known += 1;
@@ -53,35 +49,23 @@ impl Aftermath {
             self.is_root_changed = true;
         }
     }
-    pub(super) fn note_gone(&mut self, op: Op) {
+    #[inline]
+    pub(super) fn note_gone(&mut self, op: Op, root: Option<Op>) {
         self.known += 1;
-        self.gone.push(op);
+        self.is_root_gone |= root == Some(op);
         // Another op may take its address.
         if self.legal_op == Some(op) {
             self.legal_op = None;
         }
     }
     /// Whether nothing is to be done but to forget the ops that are gone. `changes`: how many there are in all.
-    pub(crate) fn is_little(&self, changes: usize, root: Op) -> bool {
-        let may_be_new = |op: &Op| self.made & bit(*op) != 0;
-        self.known == changes
-            && !self.gone.iter().any(may_be_new)
-            && (!self.is_root_changed || self.gone.contains(&root))
-    }
-    /// What is gone; the list is given back for its memory.
-    pub(crate) fn take_gone(&mut self) -> Vec<Op> {
-        std::mem::take(&mut self.gone)
-    }
-    pub(crate) fn reuse_gone(&mut self, mut gone: Vec<Op>) {
-        gone.clear();
-        self.gone = gone;
+    #[inline]
+    pub(crate) fn is_little(&self, changes: usize) -> bool {
+        self.known == changes && (!self.is_root_changed || self.is_root_gone)
     }
 }
 
+#[inline]
 fn slot(name: usize) -> usize {
     (name >> 4) % NAMES
-}
-
-fn bit(op: Op) -> u64 {
-    1 << ((op.address() >> 4) % 64)
 }

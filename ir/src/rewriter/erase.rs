@@ -49,7 +49,7 @@ impl Rewriter {
             self.set_point(next.unwrap_or(InsertionPoint::End(Block { raw: around.block })));
         }
         if let Some(watch) = &mut self.watch {
-            watch.aftermath.note_gone(op);
+            watch.aftermath.note_gone(op, watch.root);
         }
         self.journal.push(Change::Erased(op));
     }
@@ -75,7 +75,6 @@ impl Rewriter {
     /// # Panics
     /// Where the op is in no block.
     pub fn turn_into(&mut self, op: Op, template: &OpTemplate, lead: &[Value], successors: &[Block]) -> Op {
-        assert_eq!(op.num_results(), 0, "{} has no results", op.name());
         let root = self.root_without_casts();
         if let Some((made, around)) = root.and_then(|root| plain::turn_into(op, root, template.op(), lead, successors))
         {
@@ -83,6 +82,7 @@ impl Rewriter {
             self.note_erased(op, around);
             return made;
         }
+        assert_eq!(op.num_results(), 0, "{} has no results", op.name());
         if self.watch.is_some() && !self.may_erase(op) {
             return op;
         }
@@ -104,7 +104,7 @@ impl Rewriter {
             for value in op.operand_list() {
                 watch.casts.release(value);
             }
-            watch.aftermath.note_gone(op);
+            watch.aftermath.note_gone(op, watch.root);
         }
         self.journal.push(Change::Erased(op));
     }

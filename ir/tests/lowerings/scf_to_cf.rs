@@ -189,8 +189,7 @@ fn convert_if(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(
     if other != join {
         made.replace_end(rw, end_of(else_region), join);
     }
-    rw.inline_region_before(then_region, join);
-    rw.inline_region_before(else_region, join);
+    rw.inline_regions_before(op, join);
     rw.set_point(InsertionPoint::End(before));
     made.conditional(rw, op.operand(0), [then, other], loc);
     if join == rest {
@@ -224,9 +223,10 @@ fn convert_while(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Resul
     if is_do_while {
         copy_loop_attrs(rw, op, leave);
     }
-    rw.inline_region_before(before_region, rest);
-    if !is_do_while {
-        rw.inline_region_before(after_region, rest);
+    if is_do_while {
+        rw.inline_region_before(before_region, rest);
+    } else {
+        rw.inline_regions_before(op, rest);
     }
     made.branch(rw, InsertionPoint::End(block), before, &op.operands(), loc);
     rw.replace_op(op, &values);

@@ -12,7 +12,7 @@ const FEW: usize = 16;
 
 impl Driver<'_, '_> {
     /// After a successful pattern: tidies the casts, then schedules what was created or changed.
-    pub(super) fn absorb(&mut self, visit: Visit, application: Application) -> Result<(), Diagnostics> {
+    pub(super) fn absorb(&mut self, visit: Visit, application: &Application) -> Result<(), Diagnostics> {
         let root = visit.op;
         self.heap.keep_up();
         self.rw.settle();
@@ -36,7 +36,7 @@ impl Driver<'_, '_> {
         }
         self.survivors = survivors;
         if !self.batch.is_empty() {
-            self.log.push(application);
+            self.log.push(*application);
             self.work.push(&mut self.batch);
         }
         self.tell(verified, application)
@@ -68,7 +68,7 @@ impl Driver<'_, '_> {
     /// The flag says whether the op is new. Those for which nothing is to be done may be left out; debug builds verify them too.
     pub(super) fn survive(&mut self, root: Op) {
         self.survivors.clear();
-        let is_little = self.closed.is_empty() && self.rw.state().aftermath.is_little(self.rw.journal().len(), root);
+        let is_little = self.closed.is_empty() && self.rw.state().aftermath.is_little(self.rw.journal().len());
         if is_little && !cfg!(debug_assertions) {
             return self.forget_gone(root);
         }
@@ -83,10 +83,22 @@ impl Driver<'_, '_> {
     }
     /// What was changed needs nothing more.
     fn forget_gone(&mut self, root: Op) {
-        let gone = self.rw.state_mut().aftermath.take_gone();
-        gone.iter().for_each(|op| self.forget(*op, root));
-        self.rw.state_mut().aftermath.reuse_gone(gone);
         let journal = self.rw.take_journal();
+        // Most often the walk would have come by them soon, and nothing else is known of them.
+        let is_bare = self.failures.is_empty() && self.closed.is_empty() && self.work.is_bare();
+        for change in &journal {
+            let Change::Erased(op) = *change else { continue };
+            let is_done =
+                is_bare && self.root != Some(op) && (op == root && self.is_root_listed || self.work.forget_near(op));
+            // What the pattern made and erased was never known.
+            let is_made = || {
+                let mut before = journal.iter().take_while(|other| !std::ptr::eq(*other, change));
+                before.any(|other| *other == Change::Created(op))
+            };
+            if !is_done && !is_made() {
+                self.forget(op, root);
+            }
+        }
         self.rw.reuse_journal(journal);
     }
     /// As [`Self::survive_by_table`], where no op that the pattern made is gone; whether that is so.
