@@ -8,6 +8,10 @@ fn main() {
     if std::env::var_os("CARGO_FEATURE_TEST_DIALECT").is_some() {
         build.define("MONOPOUR_TEST_DIALECT", None);
     }
+    if std::env::var_os("CARGO_CFG_DEBUG_ASSERTIONS").is_none() {
+        // MLIR's headers assert what the libraries, which Debian builds without assertions, do not.
+        build.define("NDEBUG", None);
+    }
     if std::env::var_os("CARGO_FEATURE_FLOOR").is_some() {
         build.file("shim/floor.cpp");
     }

@@ -342,20 +342,19 @@ void monopour_shim_branch_mismatches(MlirRegion region,
   for (const Mismatch &m : all) each(wrap(m.branch), m.index, wrap(m.value), wrap(m.type), user);
 }
 
-intptr_t monopour_shim_inline_regions(MlirRegion first, intptr_t numRegions, MlirBlock before, intptr_t capacity,
-                                      MlirBlock *moved, MlirOperation *around) {
-  // Those of one op lie in a row.
-  MutableArrayRef<Region> regions(unwrap(first), numRegions);
+intptr_t monopour_shim_inline_regions(intptr_t numRegions, const MlirRegion *regions, MlirBlock before,
+                                      intptr_t capacity, MlirBlock *moved, MlirOperation *around) {
+  ArrayRef<MlirRegion> list(regions, numRegions);
   intptr_t count = 0;
-  for (Region &region : regions)
-    for (Block &block : region) {
+  for (MlirRegion region : list)
+    for (Block &block : *unwrap(region)) {
       if (count < capacity) moved[count] = wrap(&block);
       ++count;
     }
   if (count > capacity) return count;
   Block *at = unwrap(before);
   Region::BlockListType &to = at->getParent()->getBlocks();
-  for (Region &region : regions) to.splice(at->getIterator(), region.getBlocks());
+  for (MlirRegion region : list) to.splice(at->getIterator(), unwrap(region)->getBlocks());
   *around = wrap(at->getParentOp());
   return count;
 }

@@ -426,16 +426,13 @@ impl Rewriter {
     }
     /// Moves all blocks of a region before a block, in order. The region's op is the pattern's own.
     pub fn inline_region_before(&mut self, region: Region, before: Block) {
-        self.inline_before(region, 1, before);
+        self.inline_regions_before(&[region], before);
     }
-    /// As [`Self::inline_region_before`], of all regions of an op, which has one at least.
-    pub fn inline_regions_before(&mut self, op: Op, before: Block) {
-        self.inline_before(op.region(0), op.num_regions(), before);
-    }
-    fn inline_before(&mut self, first: Region, count: usize, before: Block) {
+    /// As [`Self::inline_region_before`], of several regions, one after the other.
+    pub fn inline_regions_before(&mut self, regions: &[Region], before: Block) {
         let around = match &mut self.watch {
-            Some(watch) => plain::inline_regions(first, count, before, &mut watch.adopted),
-            None => plain::inline_regions(first, count, before, &mut vec![]),
+            Some(watch) => plain::inline_regions(regions, before, &mut watch.adopted),
+            None => plain::inline_regions(regions, before, &mut vec![]),
         };
         self.note_around(around);
     }

@@ -9,7 +9,7 @@ use super::type_converter::Materialization;
 use super::worklist::{Visit, Worklist};
 use super::{
     Adaptor, Bridges, ConversionOptions, ConversionRewriter, ConversionStats, ConversionTarget, Declined, Legality,
-    Mode, PatternEvent, PatternSet, TypeConverter, WorklistOrder,
+    Mode, PatternSet, TypeConverter, WorklistOrder,
 };
 use crate::heap::HeapEnd;
 use crate::op::{Descent, NameVisitor};
@@ -114,6 +114,8 @@ struct Driver<'a, 'o> {
     applied: usize,
     /// Somebody looks on, besides the hook of the options.
     is_observed: bool,
+    /// So that something is to be done after each pattern, even if nothing follows from it.
+    is_watched: bool,
     failures: OpMap<Failure>,
     /// Ops that made legal what they hold when the driver last came by: nobody has looked at that.
     closed: OpMap<()>,
@@ -170,6 +172,8 @@ impl<'a, 'o> Driver<'a, 'o> {
         options: ConversionOptions<'o>,
     ) -> Self {
         let work = Worklist::new(vec![], options.worklist_order);
+        let is_observed = observe::is_observed();
+        let is_watched = is_observed || options.after_each_pattern.is_some() || options.verify_each;
         Self {
             root: Some(root),
             target,
@@ -185,7 +189,8 @@ impl<'a, 'o> Driver<'a, 'o> {
             log: Log::default(),
             heap: HeapEnd::now(),
             applied: 0,
-            is_observed: observe::is_observed(),
+            is_observed,
+            is_watched,
             failures: OpMap::default(),
             closed: OpMap::default(),
             operands: Vec::with_capacity(8),
@@ -324,26 +329,6 @@ impl<'a, 'o> Driver<'a, 'o> {
     fn fingerprint(&self) -> Option<String> {
         let root = self.root.filter(|_| self.options.fingerprint)?;
         Some(root.print(&crate::PrintOptions { assume_verified: true, ..Default::default() }))
-    }
-
-    /// Says what is wrong with the IR, if something is; else calls the hook.
-    fn tell(&mut self, verified: Result<(), Diagnostics>, application: &Application) -> Result<(), Diagnostics> {
-        if self.is_observed || self.options.after_each_pattern.is_some() {
-            let pattern = self.patterns.get(application.pattern).name();
-            let live_casts = self.rw.state().casts.live();
-            let event = PatternEvent { pattern: &pattern, op_name: application.op_name, root: self.root, live_casts };
-            if let Some(hook) = &mut self.options.after_each_pattern {
-                hook(&event);
-            }
-            observe::tell(&event);
-        }
-        let whole = self.root.filter(|_| self.options.verify_each && verified.is_ok());
-        let verified = verified.and_then(|()| whole.map_or(Ok(()), Op::verify_with_diagnostics));
-        verified.map_err(|mut diagnostics| {
-            let text = format!("the IR is invalid after {}", application.describe(self.patterns));
-            diagnostics.0.push(Diagnostic::error("I0012", application.location, text));
-            diagnostics
-        })
     }
 
     /// Asks the type converter for ops in the place of the casts that are left, and converts those ops.

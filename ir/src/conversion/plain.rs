@@ -249,17 +249,16 @@ pub(super) fn branch_mismatches(region: Region) -> Vec<Mismatch> {
     out
 }
 
-/// Moves all blocks of a region and of those that follow it in its op, `count` in all, before a block, and lists them behind those in
-/// the list. The op around them, a null handle if there is none.
-pub(crate) fn inline_regions(first: Region, count: usize, before: Block, moved: &mut Vec<Block>) -> Op {
+/// Moves all blocks of regions before a block, and lists them behind those in the list. The op around them, a null handle if there is none.
+pub(crate) fn inline_regions(regions: &[Region], before: Block, moved: &mut Vec<Block>) -> Op {
     let mut around = Surroundings::NONE.op;
     loop {
         let room = moved.spare_capacity_mut();
         let (room, list) = (room.len(), room.as_mut_ptr().cast());
-        let (regions, room_for) = (count as isize, room as isize);
-        // SAFETY: defined in the shim; all are live (crate invariant), the block is in a region, and the list has that much room.
-        let blocks =
-            unsafe { monopour_shim_inline_regions(first.raw, regions, before.raw, room_for, list, &raw mut around) };
+        let (count, first, room_for) = (regions.len() as isize, regions.as_ptr().cast(), room as isize);
+        // SAFETY: defined in the shim; all are live (crate invariant) and laid out like their handles, the block is in a region, and the
+        // list has that much room.
+        let blocks = unsafe { monopour_shim_inline_regions(count, first, before.raw, room_for, list, &raw mut around) };
         if blocks as usize <= room {
             // SAFETY: so many were written.
             unsafe { moved.set_len(moved.len() + blocks as usize) };
@@ -350,11 +349,11 @@ unsafe extern "C" {
         each: extern "C" fn(MlirOperation, isize, MlirValue, MlirType, *mut c_void),
         user: *mut c_void,
     );
-    // Splices all blocks of regions that follow each other in one op into that of the block, before the block, and writes them and
-    // the op around. Nothing where there is no room for that; how many there are.
+    // Splices all blocks of regions into that of the block, before the block, and writes them and the op around.
+    // Nothing where there is no room for that; how many there are.
     fn monopour_shim_inline_regions(
-        first: MlirRegion,
         num_regions: isize,
+        regions: *const MlirRegion,
         before: MlirBlock,
         capacity: isize,
         moved: *mut MlirBlock,

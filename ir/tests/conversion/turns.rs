@@ -3,7 +3,7 @@
 use super::lower::{assert_ir, fails_with};
 use super::{check, parse};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet};
-use monopour_ir::{InsertionPoint, Op, OpSpec, OpTemplate, Type};
+use monopour_ir::{InsertionPoint, Location, Op, OpParts, OpSpec, OpTemplate, Type};
 
 /// `t.end` becomes a branch to the next block, with the op's first operand once more before all.
 fn turn(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
@@ -125,4 +125,33 @@ error[I0012]: pattern 'convert t.a' erases 'func.return', which it neither match
   --> test.mlir:2:3
 "#,
     );
+}
+
+#[test]
+fn what_is_made_or_held_and_goes_at_once_is_forgotten_near_and_far() {
+    let held = r#"    "t.in"() : () -> ()"#.to_owned() + "\n";
+    let outer = format!("  \"t.out\"() ({{\n{}  }}) : () -> ()\n", held.repeat(40));
+    let module = parse(&format!("func.func @f() {{\n{}  return\n}}\n", outer.repeat(3)));
+    let cx = module.op().context();
+    let staying = OpTemplate::new(cx, OpSpec::new("n.staying", Location::unknown(cx))).expect("builds");
+    let mut patterns = PatternSet::new();
+    patterns.add_op_fn("t.out", move |op, rw| {
+        for _ in 0..2 {
+            let made = rw.create_like(&staying, op.location(), OpParts::default());
+            rw.erase(made);
+        }
+        // The last one first: it lies far behind the visit that runs.
+        for inner in op.body().expect("there is a block").ops().into_iter().rev() {
+            rw.erase(inner);
+        }
+        // Where an op was that is gone.
+        rw.create_like(&staying, op.location(), OpParts::default());
+        rw.create_like(&staying, op.location(), OpParts::default());
+        rw.erase(op);
+        Ok(())
+    });
+    patterns.add_op_fn("t.in", |op, _| panic!("{} is gone before its turn comes", op.name()));
+    let stats = check(&module, &target(), &patterns, Mode::Full).expect("converts");
+    assert_eq!(stats.patterns_applied, 3);
+    assert_ir(&module, &format!("func.func @f() {{\n{}  return\n}}\n", "  \"n.staying\"() : () -> ()\n".repeat(6)));
 }

@@ -189,7 +189,7 @@ fn convert_if(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(
     if other != join {
         made.replace_end(rw, end_of(else_region), join);
     }
-    rw.inline_regions_before(op, join);
+    rw.inline_regions_before(&[then_region, else_region], join);
     rw.set_point(InsertionPoint::End(before));
     made.conditional(rw, op.operand(0), [then, other], loc);
     if join == rest {
@@ -226,7 +226,7 @@ fn convert_while(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Resul
     if is_do_while {
         rw.inline_region_before(before_region, rest);
     } else {
-        rw.inline_regions_before(op, rest);
+        rw.inline_regions_before(&[before_region, after_region], rest);
     }
     made.branch(rw, InsertionPoint::End(block), before, &op.operands(), loc);
     rw.replace_op(op, &values);

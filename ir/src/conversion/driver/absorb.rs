@@ -1,11 +1,11 @@
 //! What follows from a pattern that succeeded: which ops it made, changed and erased, and which of them are visited.
 
-use super::super::OpMap;
 use super::super::report::Application;
 use super::super::worklist::Visit;
+use super::super::{OpMap, PatternEvent, observe};
 use super::Driver;
 use crate::op::Descent;
-use crate::{Change, Diagnostics, Op, WalkOrder};
+use crate::{Change, Diagnostic, Diagnostics, Op, WalkOrder};
 
 /// Most changes of a pattern that are looked through one by one.
 const FEW: usize = 16;
@@ -13,11 +13,23 @@ const FEW: usize = 16;
 impl Driver<'_, '_> {
     /// After a successful pattern: tidies the casts, then schedules what was created or changed.
     pub(super) fn absorb(&mut self, visit: Visit, application: &Application) -> Result<(), Diagnostics> {
-        let root = visit.op;
         self.heap.keep_up();
         self.rw.settle();
-        self.survive(root);
-        let verified = if self.rw.is_bridging() { Ok(()) } else { verify(&self.unverified) };
+        if self.closed.is_empty() && self.rw.state().aftermath.is_little(self.rw.journal().len()) {
+            if cfg!(debug_assertions) {
+                self.check_little();
+            }
+            self.forget_gone(visit.op);
+        } else {
+            self.follow_up(visit, application);
+        }
+        // Debug builds verify what the pattern made.
+        if cfg!(debug_assertions) || self.is_watched { self.tell(application) } else { Ok(()) }
+    }
+    /// Schedules what was created or changed.
+    #[inline(never)]
+    fn follow_up(&mut self, visit: Visit, application: &Application) {
+        self.survive(visit.op);
         let from = Visit { origin: self.log.upcoming(), ..visit };
         let survivors = std::mem::take(&mut self.survivors);
         // Legality is read off an op and what it holds: ops that move stay legal, but for those around that made them so.
@@ -39,7 +51,26 @@ impl Driver<'_, '_> {
             self.log.push(*application);
             self.work.push(&mut self.batch);
         }
-        self.tell(verified, application)
+    }
+    /// Says what is wrong with the IR, if something is; else calls the hook.
+    fn tell(&mut self, application: &Application) -> Result<(), Diagnostics> {
+        let verified = if self.rw.is_bridging() { Ok(()) } else { verify(&self.unverified) };
+        if self.is_observed || self.options.after_each_pattern.is_some() {
+            let pattern = self.patterns.get(application.pattern).name();
+            let live_casts = self.rw.state().casts.live();
+            let event = PatternEvent { pattern: &pattern, op_name: application.op_name, root: self.root, live_casts };
+            if let Some(hook) = &mut self.options.after_each_pattern {
+                hook(&event);
+            }
+            observe::tell(&event);
+        }
+        let whole = self.root.filter(|_| self.options.verify_each && verified.is_ok());
+        let verified = verified.and_then(|()| whole.map_or(Ok(()), Op::verify_with_diagnostics));
+        verified.map_err(|mut diagnostics| {
+            let text = format!("the IR is invalid after {}", application.describe(self.patterns));
+            diagnostics.0.push(Diagnostic::error("I0012", application.location, text));
+            diagnostics
+        })
     }
 
     /// `from`: the visit that it follows from.
@@ -68,18 +99,23 @@ impl Driver<'_, '_> {
     /// The flag says whether the op is new. Those for which nothing is to be done may be left out; debug builds verify them too.
     pub(super) fn survive(&mut self, root: Op) {
         self.survivors.clear();
-        let is_little = self.closed.is_empty() && self.rw.state().aftermath.is_little(self.rw.journal().len());
-        if is_little && !cfg!(debug_assertions) {
-            return self.forget_gone(root);
-        }
         let journal = self.rw.take_journal();
         self.unverified.clear();
         // A few ops are found faster without a table.
         if journal.len() > FEW || !self.survive_few(&journal, root) {
             self.survive_by_table(&journal, root);
         }
-        debug_assert!(!is_little || self.survivors.is_empty(), "something is to be done");
         self.rw.reuse_journal(journal);
+    }
+    /// Looks through changes of which nothing should follow.
+    fn check_little(&mut self) {
+        let journal = self.rw.take_journal();
+        self.survivors.clear();
+        self.unverified.clear();
+        self.sift(&journal);
+        self.list_sifted();
+        assert!(self.survivors.is_empty(), "something is to be done");
+        self.rw.note(journal);
     }
     /// What was changed needs nothing more.
     fn forget_gone(&mut self, root: Op) {
@@ -165,14 +201,23 @@ impl Driver<'_, '_> {
         false
     }
     fn survive_by_table(&mut self, journal: &[Change], root: Op) {
+        self.sift(journal);
+        let gone = std::mem::take(&mut self.gone);
+        gone.iter().for_each(|op| self.forget(*op, root));
+        self.gone = gone;
+        self.list_sifted();
+    }
+    /// Tells what is still there from what was there and is gone.
+    fn sift(&mut self, journal: &[Change]) {
         let mut table = OpMap::<usize>::default();
-        let mut order = std::mem::take(&mut self.order);
+        let (order, gone) = (&mut self.order, &mut self.gone);
         order.clear();
+        gone.clear();
         for change in journal {
             let op = change.op();
             if matches!(change, Change::Erased(_)) {
                 if !table.remove(&op).and_then(|position| order[position].take()).is_some_and(|(_, is_new)| is_new) {
-                    self.forget(op, root);
+                    gone.push(op);
                 }
                 continue;
             }
@@ -181,6 +226,9 @@ impl Driver<'_, '_> {
                 order.push(Some((op, matches!(change, Change::Created(_)))));
             }
         }
+    }
+    fn list_sifted(&mut self) {
+        let order = std::mem::take(&mut self.order);
         for &(op, is_new) in order.iter().flatten() {
             if cfg!(debug_assertions) {
                 self.unverified.push(op);
