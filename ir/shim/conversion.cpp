@@ -119,8 +119,8 @@ bool isWithin(Operation *op, const void *around) {
 
 // Whether an op is or lies in another, and holds no block.
 LLVM_ATTRIBUTE_ALWAYS_INLINE bool isEmptyWithin(Operation *op, const void *around) {
-  return op->getBlock() && isWithin(op, around) &&
-         llvm::all_of(op->getRegions(), [](Region &region) { return region.empty(); });
+  if (!op->getBlock() || !isWithin(op, around)) return false;
+  return op->getNumRegions() == 0 || llvm::all_of(op->getRegions(), [](Region &region) { return region.empty(); });
 }
 
 bool mayGo(Operation *op, const void *around) { return isEmptyWithin(op, around) && op->use_empty(); }
@@ -177,7 +177,8 @@ MlirOperation monopour_shim_turn_into(MlirOperation op, MlirOperation root, Mlir
                                       const MlirValue *lead, intptr_t numSuccessors, const MlirBlock *successors,
                                       Surroundings *around) {
   Operation *at = unwrap(op), *model = unwrap(like);
-  if (at->getNumResults() != 0 || !mayGo(at, root.ptr)) return wrap(static_cast<Operation *>(nullptr));
+  // Without results it is not used.
+  if (at->getNumResults() != 0 || !isEmptyWithin(at, root.ptr)) return wrap(static_cast<Operation *>(nullptr));
   ArrayRef<Block *> blocks(reinterpret_cast<Block *const *>(successors), numSuccessors);
   auto create = [&](ValueRange operands) {
     return Operation::create(at->getLoc(), model->getName(), TypeRange(), operands, model->getRawDictionaryAttrs(),

@@ -4,6 +4,7 @@ use crate::{Block, Op, Type};
 use mlir_sys::{MlirOpOperand, MlirValue};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
+use std::mem::MaybeUninit;
 
 /// An SSA value: an op result or a block argument.
 #[derive(Clone, Copy, Debug)]
@@ -36,16 +37,18 @@ pub struct Use {
 impl Value {
     /// What a function of the shim lists: it is given room for so many values, writes no more, and says how many there are.
     pub(crate) fn list(read: impl Fn(isize, *mut MlirValue) -> isize) -> SmallVec<[Self; 8]> {
-        let mut out: SmallVec<[Self; 8]> = SmallVec::new();
-        loop {
-            let count = read(out.capacity() as isize, out.as_mut_ptr().cast()) as usize;
-            if count <= out.capacity() {
-                // SAFETY: so many were written, and a value is laid out like its handle.
-                unsafe { out.set_len(count) };
-                return out;
-            }
-            out.reserve(count);
+        let mut few = MaybeUninit::<[Self; 8]>::uninit();
+        let count = read(8, few.as_mut_ptr().cast()) as usize;
+        if count <= 8 {
+            // SAFETY: so many were written, and a value is laid out like its handle.
+            return unsafe { SmallVec::from_buf_and_len_unchecked(few, count) };
         }
+        let mut out: SmallVec<[Self; 8]> = SmallVec::with_capacity(count);
+        let written = read(out.capacity() as isize, out.as_mut_ptr().cast()) as usize;
+        assert_eq!(written, count, "nothing changed meanwhile");
+        // SAFETY: as above.
+        unsafe { out.set_len(count) };
+        out
     }
     /// The type.
     pub fn ty(self) -> Type {

@@ -82,6 +82,9 @@ impl Rewriter {
             self.note_erased(op, around);
             return made;
         }
+        self.turn_stepwise(op, template, lead, successors)
+    }
+    fn turn_stepwise(&mut self, op: Op, template: &OpTemplate, lead: &[Value], successors: &[Block]) -> Op {
         assert_eq!(op.num_results(), 0, "{} has no results", op.name());
         if self.watch.is_some() && !self.may_erase(op) {
             return op;
