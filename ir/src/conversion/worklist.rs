@@ -142,13 +142,13 @@ impl Worklist {
         }
         position.is_some()
     }
-    /// Nothing was put off, and the walk was not indexed.
-    pub(super) fn is_bare(&self) -> bool {
-        self.queued.is_empty() && self.positions.is_none()
-    }
-    /// As [`Self::forget`] of an op that the walk comes by soon, where the list [is bare](Self::is_bare); whether it is such an op.
+    /// As [`Self::forget`] of an op that the walk comes by soon, while nothing is queued and no index would have to follow; whether that
+    /// is so.
     #[inline]
     pub(super) fn forget_near(&mut self, op: Op) -> bool {
+        if !self.queued.is_empty() || self.positions.is_some() {
+            return false;
+        }
         let end = self.walk.len().min(self.next + VERY_NEAR);
         let slot = self.walk[self.next..end].iter_mut().find(|at| **at == op);
         slot.map(|slot| *slot = GONE).is_some()
@@ -178,5 +178,35 @@ impl Worklist {
             let rest = walk.iter().enumerate().skip(next);
             rest.filter(|(_, op)| **op != GONE).map(|(position, op)| (*op, position)).collect()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Worklist, WorklistOrder};
+    use crate::Op;
+    use mlir_sys::MlirOperation;
+
+    /// Handles that are compared and never read.
+    fn op(address: usize) -> Op {
+        Op { raw: MlirOperation { ptr: std::ptr::without_provenance_mut(address) } }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_ahead_with_an_index_and_without() {
+        let [a, b, c, unknown] = [16, 32, 48, 64].map(op);
+        let mut work = Worklist::new(vec![a, b, c], WorklistOrder::default());
+        assert_eq!(work.pop().map(|visit| visit.op), Some(a));
+        assert!(work.forget_near(b));
+        assert!(!work.is_ahead(b) && work.is_ahead(c));
+
+        let mut work = Worklist::new(vec![a, b, c], WorklistOrder::default());
+        work.pop();
+        assert!(!work.forget_near(unknown));
+        assert!(!work.forget(unknown, false), "all are indexed to find that out");
+        assert!(!work.forget_near(b), "the index would still name it");
+        assert!(work.forget(b, false));
+        assert!(!work.is_ahead(b) && work.is_ahead(c));
+        assert_eq!(work.pop().map(|visit| visit.op), Some(c));
     }
 }

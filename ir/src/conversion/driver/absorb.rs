@@ -120,12 +120,17 @@ impl Driver<'_, '_> {
     /// What was changed needs nothing more.
     fn forget_gone(&mut self, root: Op) {
         let journal = self.rw.take_journal();
-        // Most often the walk would have come by them soon, and nothing else is known of them.
-        let is_bare = self.failures.is_empty() && self.closed.is_empty() && self.work.is_bare();
+        if journal.len() > FEW {
+            self.sift(&journal);
+            self.forget_sifted(root);
+            return self.rw.reuse_journal(journal);
+        }
         for change in &journal {
             let Change::Erased(op) = *change else { continue };
-            let is_done =
-                is_bare && self.root != Some(op) && (op == root && self.is_root_listed || self.work.forget_near(op));
+            // Most often the walk would have come by it soon, and nothing else is known of it.
+            let is_done = self.failures.is_empty()
+                && self.root != Some(op)
+                && (op == root && self.is_root_listed || self.work.forget_near(op));
             // What the pattern made and erased was never known.
             let is_made = || {
                 let mut before = journal.iter().take_while(|other| !std::ptr::eq(*other, change));
@@ -202,10 +207,13 @@ impl Driver<'_, '_> {
     }
     fn survive_by_table(&mut self, journal: &[Change], root: Op) {
         self.sift(journal);
+        self.forget_sifted(root);
+        self.list_sifted();
+    }
+    fn forget_sifted(&mut self, root: Op) {
         let gone = std::mem::take(&mut self.gone);
         gone.iter().for_each(|op| self.forget(*op, root));
         self.gone = gone;
-        self.list_sifted();
     }
     /// Tells what is still there from what was there and is gone.
     fn sift(&mut self, journal: &[Change]) {
