@@ -71,6 +71,7 @@ struct NameWalk {
   Name unasked[32][2];
   MlirOperation listed[64];
   intptr_t count = 0;
+  uintptr_t fetched = 0;
 
   NameWalk(Descent (*each)(MlirOperation, const void *, void *),
            void (*list)(const MlirOperation *, intptr_t, void *), void *user)
@@ -79,6 +80,18 @@ struct NameWalk {
   void flush() {
     if (count) list(listed, count, user);
     count = 0;
+  }
+  // What was built in a row lies in a row: lines behind the op are read some ops later, and the next op's address is known too late.
+  // Each line is asked for once.
+  void fetchBehind(Operation *op) {
+    constexpr uintptr_t distance = 2048, far = 16384;
+    uintptr_t to = reinterpret_cast<uintptr_t>(op) + distance;
+    // Most often an op lies a little behind the one before, or before it where that holds it.
+    if (to - fetched > far) {
+      if (fetched - to < far) return;
+      fetched = to - distance;
+    }
+    for (; fetched < to; fetched += 64) __builtin_prefetch(reinterpret_cast<const void *>(fetched));
   }
   // Whether to look into the op.
   bool enters(Operation *op) {
@@ -103,9 +116,7 @@ struct NameWalk {
     for (Region &region : op->getRegions())
       for (Block &block : region)
         for (Operation &inner : block) {
-          // What was built in a row lies in a row: these lines are read some ops later, and the next op's address is known too late.
-          const char *ahead = reinterpret_cast<const char *>(&inner) + 2048;
-          for (int line = 0; line < 3; ++line) __builtin_prefetch(ahead + 64 * line);
+          fetchBehind(&inner);
           visit(&inner);
         }
   }
