@@ -23,7 +23,10 @@ namespace {
 // Makes ops like others, which are made once: properties are copied as a whole.
 class Maker {
 public:
-  explicit Maker(MLIRContext *cx) : cx(cx), builder(cx) {}
+  explicit Maker(MLIRContext *cx) : cx(cx), builder(cx) {
+    // What is left of the heap's last step, as the driver does.
+    monopour_shim_populate(static_cast<char *>(heapEnd) - (132 << 10), heapEnd);
+  }
   ~Maker() {
     for (auto &entry : models) entry.second->destroy();
   }
