@@ -71,6 +71,7 @@ struct NameWalk {
   Name unasked[32][2];
   MlirOperation listed[64];
   intptr_t count = 0;
+  // The address up to which lines were asked for.
   uintptr_t fetched = 0;
 
   NameWalk(Descent (*each)(MlirOperation, const void *, void *),
@@ -82,7 +83,7 @@ struct NameWalk {
     count = 0;
   }
   // What was built in a row lies in a row: lines behind the op are read some ops later, and the next op's address is known too late.
-  // Each line is asked for once.
+  // Each line is asked for once. Bytes: how far ahead, and from where on two ops do not lie in one row.
   void fetchBehind(Operation *op) {
     constexpr uintptr_t distance = 2048, far = 16384;
     uintptr_t to = reinterpret_cast<uintptr_t>(op) + distance;

@@ -27,7 +27,7 @@ impl HeapEnd {
     #[cold]
     pub(crate) fn fill(&self) {
         if !self.0.is_null() {
-            // SAFETY: as below. Where the heap is smaller, the kernel finds nothing before it, and stops.
+            // SAFETY: as below, whatever the pages belong to: where the heap is smaller, the kernel most often finds nothing before it.
             unsafe { monopour_shim_populate(self.0.wrapping_byte_sub(STEP), self.0) };
         }
     }
