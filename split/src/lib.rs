@@ -15,6 +15,7 @@ pub mod plan;
 mod regions;
 mod scalars;
 pub mod schedule;
+mod sink;
 mod views;
 
 /// The attribute that marks a dispatch (an `scf.forall`) and then its kernel function.

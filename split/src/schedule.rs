@@ -21,6 +21,7 @@
 //! }
 //! ```
 //! Requires: planned; every dispatch is a forall with one call.
+//! Handles of inputs and constants are asked for where they are first used (`sink.rs`).
 //! Ensures: only `func.call` of [`RUNTIME_FUNCTIONS`], `scf.{for,if,while}` and scalar ops remain in the host function. A memref
 //! is a handle (the logical id of an allocation), an offset in bytes, and the sizes and strides that its type leaves open, each
 //! an `i64`: so it passes through loops and branches. A read or write of an element waits for the device.
@@ -185,6 +186,7 @@ impl State {
             self.input(&mut b, func, i, arg)?;
         }
         self.lower_block(&mut b, old)?;
+        crate::sink::run(block, rw);
         rw.set_point(InsertionPoint::Before(func));
         rw.create(spec)?;
         rw.erase(func);
