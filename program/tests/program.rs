@@ -27,7 +27,7 @@ fn sample() -> Program {
             wgsl: "@compute @workgroup_size(8) fn main_dispatch_0() {}".into(),
             spirv: vec![0x0723_0203, 1, 2],
             workgroup_size: [8, 1, 1],
-            bindings: vec![Binding { access: Access::Read }, Binding { access: Access::ReadWrite }],
+            bindings: vec![Binding { access: Access::ReadWrite, is_written: false }, Binding::of(Access::ReadWrite)],
             ..Default::default()
         })],
         host: NativeCode { arch: "x86_64".into(), features: vec![], object: vec![1, 2, 3], entry: "main".into() },
