@@ -20,8 +20,8 @@
 use crate::linalg;
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
-    Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
-    WalkOrder, apply_named_sequence, run_passes,
+    Attr, Block, CANONICALIZE_PROGRAM, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region,
+    Rewriter, Type, Value, WalkOrder, apply_named_sequence, run_passes,
 };
 
 const SCRIPT: &str = include_str!("decompose.mlir");
@@ -45,7 +45,7 @@ const SIZES: &str = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-
 /// # Errors
 /// F0014 for one that upstream cannot decompose.
 pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
-    run_passes(module.op(), &format!("builtin.module({SIZES},canonicalize,cse)"))?;
+    run_passes(module.op(), &format!("builtin.module({SIZES},{CANONICALIZE_PROGRAM},cse)"))?;
     drop_empty(module);
     if composed(module).is_empty() {
         return Ok(());
@@ -58,7 +58,7 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     // The script may leave ops of one kind that come from another.
     refused(module).map_or(Ok(()), Err)?;
     drop_empty(module);
-    run_passes(module.op(), &format!("builtin.module({SIZES},canonicalize,cse)"))
+    run_passes(module.op(), &format!("builtin.module({SIZES},{CANONICALIZE_PROGRAM},cse)"))
 }
 
 /// A linalg op over a tensor without elements has no iterations: its results are its destinations.

@@ -6,6 +6,7 @@
 mod alias;
 mod attention;
 mod broadcast;
+mod carried;
 mod casts;
 mod contract;
 mod control;
@@ -235,6 +236,7 @@ pub fn all() -> Vec<Case> {
         attention::cases,
         control::cases,
         dynamic::cases,
+        carried::cases,
         alias::cases,
         edges::cases,
     ];
