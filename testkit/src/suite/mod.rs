@@ -17,6 +17,7 @@ mod elementwise;
 mod gather;
 mod generic;
 mod integers;
+mod layouts;
 mod math;
 mod matmul;
 mod mlp;
@@ -236,6 +237,7 @@ pub fn all() -> Vec<Case> {
         attention::cases,
         control::cases,
         dynamic::cases,
+        layouts::cases,
         carried::cases,
         alias::cases,
         edges::cases,
