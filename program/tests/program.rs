@@ -37,7 +37,12 @@ fn sample() -> Program {
             lower_bound_bytes: 300,
             transients: vec![Transient { name: "t".into(), offset: 256, size_bytes: 200, first: 0, last: 1 }],
         },
-        copies: vec![CopyNote { reason: "read after write".into(), location: "a.mlir:1:2".into(), bytes: 4 }],
+        copies: vec![CopyNote {
+            reason: "read after write".into(),
+            location: "a.mlir:1:2".into(),
+            bytes: 4,
+            times: Some(1),
+        }],
         allocations: vec![AllocationNote { reason: "its size".into(), location: String::new(), bytes: None }],
     };
     let mut cpu = gpu.clone();
