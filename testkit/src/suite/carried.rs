@@ -13,6 +13,8 @@ pub(super) fn cases() -> Vec<Case> {
         chosen_is_read("chosen_or_computed_is_read", "%x", "%e"),
         chosen_by_data_is_read(),
         read_of_both(),
+        forall("forall_reads_others", "%j"),
+        forall("forall_reads_its_own", "%i"),
     ]
 }
 
@@ -101,4 +103,21 @@ fn read_of_both() -> Case {
          return %r : tensor<40xf32>\n}\n";
     let inputs = vec![Input::new(Dtype::F32, &[40]), Input::new(Dtype::Index, &[]).within(3.0, 4.0)];
     case("read_of_both", text, inputs)
+}
+
+/// Iterations read what the loop was given, also where others have inserted by then.
+fn forall(name: &str, read: &str) -> Case {
+    let text = format!(
+        "func.func @main(%x: tensor<5xf32>) -> tensor<5xf32> {{\n  %c4 = arith.constant 4 : index\n  \
+         %o = tensor.empty() : tensor<5xf32>\n  \
+         %e = linalg.exp ins(%x : tensor<5xf32>) outs(%o : tensor<5xf32>) -> tensor<5xf32>\n  \
+         %r = scf.forall (%i) in (5) shared_outs(%t = %e) -> (tensor<5xf32>) {{\n    \
+         %j = arith.subi %c4, %i : index\n    \
+         %s = tensor.extract_slice %t[{read}] [1] [1] : tensor<5xf32> to tensor<1xf32>\n    \
+         %n = linalg.negf ins(%s : tensor<1xf32>) outs(%s : tensor<1xf32>) -> tensor<1xf32>\n    \
+         scf.forall.in_parallel {{\n      \
+         tensor.parallel_insert_slice %n into %t[%i] [1] [1] : tensor<1xf32> into tensor<5xf32>\n    }}\n  }}\n  \
+         return %r : tensor<5xf32>\n}}\n"
+    );
+    case(name, &text, vec![Input::new(Dtype::F32, &[5])])
 }

@@ -22,6 +22,7 @@ mod math;
 mod matmul;
 mod mlp;
 mod packs;
+mod plain;
 mod reduce;
 mod reshape;
 mod rows;
@@ -239,6 +240,7 @@ pub fn all() -> Vec<Case> {
         dynamic::cases,
         layouts::cases,
         carried::cases,
+        plain::cases,
         alias::cases,
         edges::cases,
     ];
