@@ -15,6 +15,8 @@ use std::collections::HashMap;
 
 /// On a copy in a kernel: what all tiles of a dispatch copy together.
 pub const COPIED_BYTES_ATTR: &str = "monopour.copied_bytes";
+/// On a kernel: the number of its list of copies, which a copy of the kernel has as well.
+const SITES_ATTR: &str = "monopour.copy_sites";
 /// The copy command of a GPU's API moves words.
 const WORD_BYTES: u64 = 4;
 
@@ -29,8 +31,8 @@ pub struct Site {
     pub times: Option<u64>,
 }
 
-/// The copies of one dispatch of each kernel, by the kernel's name.
-pub type KernelCopies = HashMap<String, Vec<Site>>;
+/// The copies of one dispatch of each kernel that has any.
+pub type KernelCopies = Vec<Vec<Site>>;
 
 /// Finds the copies in kernels, from one argument to another, and marks them with their bytes.
 pub fn of_kernels(module: &Module) -> KernelCopies {
@@ -40,6 +42,7 @@ pub fn of_kernels(module: &Module) -> KernelCopies {
     for kernel in module.functions().into_iter().filter(|f| f.attr(crate::GRID_RANK_ATTR).is_some()) {
         let name = kernel.symbol_name().unwrap_or_default();
         let tiles = tiles.get(&name).copied().flatten();
+        let mut sites = vec![];
         for copy in kernel.find_all("memref.copy") {
             if tiles == Some(0) || !is_between_arguments(kernel, copy) {
                 continue;
@@ -47,16 +50,25 @@ pub fn of_kernels(module: &Module) -> KernelCopies {
             let bytes = bytes_of_all_tiles(kernel, copy, tiles);
             let number = bytes.and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(0);
             rw.set_attr(copy, COPIED_BYTES_ATTR, Attr::i64(copy.context(), number));
-            let site = Site { location: copy.location().to_string(), bytes, times: Some(1) };
-            found.entry(name.clone()).or_default().push(site);
+            sites.push(Site { location: copy.location().to_string(), bytes, times: Some(1) });
+        }
+        if !sites.is_empty() {
+            let number = i64::try_from(found.len()).unwrap_or(i64::MAX);
+            rw.set_attr(kernel, SITES_ATTR, Attr::i64(kernel.context(), number));
+            found.push(sites);
         }
     }
     found
 }
 
 /// The copies of a run, in the order of the host function.
-pub fn of_host(host: Op, kernels: &KernelCopies, is_gpu: bool) -> Vec<Site> {
+pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) -> Vec<Site> {
     let mut sites = Vec::new();
+    let symbols = module.symbols();
+    let of_kernel = |call: Op| {
+        let kernel = symbols.get(call.attr("callee")?.as_symbol()?)?;
+        kernels.get(usize::try_from(kernel.attr(SITES_ATTR)?.as_int()?).ok()?)
+    };
     host.walk(WalkOrder::Pre, |op| match op.name() {
         "memref.copy" if op.operand(0).ty().memref_space() == op.operand(1).ty().memref_space() => {
             let bytes = op.operand(1).ty().static_size_bytes().or_else(|| op.operand(0).ty().static_size_bytes());
@@ -67,9 +79,8 @@ pub fn of_host(host: Op, kernels: &KernelCopies, is_gpu: bool) -> Vec<Site> {
             sites.push(Site { location: op.location().to_string(), bytes, times });
         }
         "func.call" => {
-            let callee = op.attr("callee").and_then(|c| c.as_symbol().map(str::to_owned)).unwrap_or_default();
             let times = runs(op, host);
-            sites.extend(kernels.get(&callee).into_iter().flatten().map(|site| Site { times, ..site.clone() }));
+            sites.extend(of_kernel(op).into_iter().flatten().map(|site| Site { times, ..site.clone() }));
         }
         _ => {}
     });

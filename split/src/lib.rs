@@ -10,6 +10,7 @@ mod captures;
 pub mod constants;
 pub mod copies;
 mod error;
+mod merge;
 pub mod outline;
 pub mod plan;
 mod regions;
