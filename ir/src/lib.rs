@@ -61,7 +61,7 @@ pub use llvm::{LlvmOutput, LlvmTarget, approximate_math, emit_llvm};
 pub use module::Module;
 pub use names::ValueNames;
 pub use op::{Op, PrintOptions, WalkOrder};
-pub use pass::{CANONICALIZE, run_passes};
+pub use pass::{CANONICALIZE, CANONICALIZE_PROGRAM, run_passes};
 pub use rewriter::{Change, Rewriter};
 pub use structure::StructuralKey;
 pub use template::{OpParts, OpTemplate};

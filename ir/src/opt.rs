@@ -149,13 +149,14 @@ Options beside mlir-opt's:
 
   --use-upstream=<pass,...>     - Run upstream's pass, and not ours of that name
   --statistics-to=<file>        - Write the statistics of our passes into a file
-  --dump-after-each-pattern     - Print the IR after each conversion pattern of ours
+  --dump-after-each-pattern     - Print the IR after each conversion pattern of ours after which it is valid
 
 ";
 
 /// Runs `mlir-opt` with these arguments (without the program's name) and the overrides, and returns its exit status.
 /// Among the arguments, `--use-upstream=PASS,...` leaves the named overrides out, `--statistics-to=FILE` writes the
-/// statistics of ours into a file, and `--dump-after-each-pattern` prints the IR after each conversion pattern of ours.
+/// statistics of ours into a file, and `--dump-after-each-pattern` prints the IR after each conversion pattern of ours after which it is
+/// valid.
 /// Call it once, before any [`Context`] is made.
 pub fn run(args: &[String], passes: &[OverridePass]) -> i32 {
     let Arguments { kept, upstream, statistics_to, dumps } = match split_arguments(args, passes) {

@@ -17,7 +17,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether the kernel stores through this argument.
+    /// Whether it lets the kernel store through the argument.
     pub const fn is_written(self) -> bool {
         matches!(self, Access::Write | Access::ReadWrite)
     }
@@ -28,6 +28,16 @@ impl Access {
 pub struct Binding {
     /// How the argument is bound: as the kernel uses it, but that a buffer of the arena is never bound as `Read`.
     pub access: Access,
+    /// Whether the kernel stores through the argument. What is bound writable need not be: one dispatch of a kernel may read
+    /// the arena where another one reads an input, which nothing may write.
+    pub is_written: bool,
+}
+
+impl Binding {
+    /// An argument that is bound as it is used.
+    pub const fn of(access: Access) -> Self {
+        Self { access, is_written: access.is_written() }
+    }
 }
 
 /// A compute shader in both languages, with what the runtime must know to build its pipeline.

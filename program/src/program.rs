@@ -218,4 +218,6 @@ pub struct CopyNote {
     pub location: String,
     /// Bytes each time; 0 where each run decides.
     pub bytes: u64,
+    /// How often in a run; none behind a condition or in a loop of unknown length.
+    pub times: Option<u64>,
 }

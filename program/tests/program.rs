@@ -27,7 +27,7 @@ fn sample() -> Program {
             wgsl: "@compute @workgroup_size(8) fn main_dispatch_0() {}".into(),
             spirv: vec![0x0723_0203, 1, 2],
             workgroup_size: [8, 1, 1],
-            bindings: vec![Binding { access: Access::Read }, Binding { access: Access::ReadWrite }],
+            bindings: vec![Binding { access: Access::ReadWrite, is_written: false }, Binding::of(Access::ReadWrite)],
             ..Default::default()
         })],
         dispatches: vec![3],
@@ -43,7 +43,12 @@ fn sample() -> Program {
             lower_bound_bytes: 300,
             transients: vec![Transient { name: "t".into(), offset: 256, size_bytes: 200, first: 0, last: 1 }],
         },
-        copies: vec![CopyNote { reason: "read after write".into(), location: "a.mlir:1:2".into(), bytes: 4 }],
+        copies: vec![CopyNote {
+            reason: "read after write".into(),
+            location: "a.mlir:1:2".into(),
+            bytes: 4,
+            times: Some(1),
+        }],
         allocations: vec![AllocationNote { reason: "its size".into(), location: String::new(), bytes: None }],
     };
     let mut cpu = gpu.clone();

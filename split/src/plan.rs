@@ -251,10 +251,12 @@ pub(crate) fn is_arena_view(mut value: Value) -> bool {
         if op.attr(ARENA_ATTR).is_some() {
             return true;
         }
-        if op.num_operands() == 0 || op.is("memref.alloc") {
+        if op.is("memref.alloc") {
             return false;
         }
-        value = op.operand(0);
+        // A view is of its first operand. What an operation chooses is no view, whatever its condition was read from.
+        let Some(source) = op.operands().first().copied().filter(|v| v.ty().is_memref()) else { return false };
+        value = source;
     }
     false
 }

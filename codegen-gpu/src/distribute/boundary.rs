@@ -151,7 +151,8 @@ pub(super) fn count_copies(rw: &mut Rewriter, func: Op, model: &Model) {
     for op in model.ops.iter().filter(|op| op.op.is("memref.copy")) {
         if let (Some(_), Some(to)) = (argument(&op.operands[0]), argument(&op.operands[1])) {
             copies += 1;
-            bytes += whole_bytes(to);
+            let known = op.op.attr("monopour.copied_bytes").and_then(|a| u64::try_from(a.as_int()?).ok());
+            bytes += known.unwrap_or_else(|| whole_bytes(to));
         }
     }
     if copies > 0 {

@@ -32,7 +32,7 @@ mod vector;
 
 use crate::error;
 use module::Kernel;
-use monopour_ir::{Block, Diagnostics, Module, Op};
+use monopour_ir::{Block, Diagnostics, Module, Op, Value};
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 use naga::back::{spv, wgsl};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -107,13 +107,18 @@ fn access_of(func: Op, index: usize) -> Access {
     }
 }
 
+/// Whether an argument is used by anything but loads, whatever it is bound as.
+fn is_written(arg: Value) -> bool {
+    arg.uses().iter().any(|u| !u.op.name().ends_with(".load"))
+}
+
 fn bind_arguments(kernel: &mut Kernel, func: Op, body: Block) -> Result<Vec<Binding>, Diagnostics> {
     let forms = memref::argument_forms(body)?;
     let mut bindings = Vec::new();
     for (i, arg) in body.args().into_iter().enumerate().filter(|(_, arg)| arg.ty().is_memref()) {
         let access = access_of(func, i);
         memref::bind(kernel, func, arg, bindings.len() as u32, forms[i], access)?;
-        bindings.push(Binding { access });
+        bindings.push(Binding { access, is_written: is_written(arg) });
     }
     Ok(bindings)
 }

@@ -107,6 +107,14 @@ fn check_op(op: Op, found: &mut Diagnostics) {
 }
 
 fn unsupported(op: Op) -> Diagnostic {
+    if op.operands().into_iter().chain(op.results()).any(|v| v.ty().is_memref()) {
+        let help = "give the model on tensors, before bufferization: take the tensor where the memref is made of one";
+        return error("F0010", op, format!("'{}' works on memrefs", op.name()), help);
+    }
+    if op.dialect() == "vector" {
+        let help = "write it as linalg on tensors: the compiler makes the vectors";
+        return error("F0002", op, format!("op '{}' is not supported", op.name()), help);
+    }
     Diagnostic::error("F0002", op.location(), format!("op '{}' is not supported", op.name())).with_help(
         "supported: linalg, tensor, scf, arith, math, affine.apply, affine.min and affine.max; lower other dialects to these first",
     )

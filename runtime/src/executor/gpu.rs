@@ -204,7 +204,7 @@ impl GpuBackend {
             if !arg.offset.is_multiple_of(limits.min_storage_buffer_offset_alignment.into()) {
                 return fault(at, &format!("begins at byte {}, which is not aligned", arg.offset));
             }
-            if let Some(why) = arg.frozen.filter(|_| binding.access.is_written()) {
+            if let Some(why) = arg.frozen.filter(|_| binding.is_written) {
                 return fault(at, &format!("is written and is {why}"));
             }
         }
@@ -227,7 +227,7 @@ impl GpuBackend {
             name: "write".into(),
             wgsl: WRITE_WGSL.into(),
             workgroup_size: [1, 1, 1],
-            bindings: vec![Binding { access: Access::ReadWrite }],
+            bindings: vec![Binding::of(Access::ReadWrite)],
             scalars: vec![4; WRITE_WORDS],
             ..GpuKernel::default()
         };
@@ -270,7 +270,7 @@ impl GpuBackend {
             name: "fill".into(),
             wgsl: FILL_WGSL.into(),
             workgroup_size: [FILL_WORKGROUP as u32, 1, 1],
-            bindings: vec![Binding { access: Access::Write }],
+            bindings: vec![Binding::of(Access::Write)],
             ..GpuKernel::default()
         };
         let pipeline = Pipeline::utility(&self.gpu, &kernel, &[("pattern", f64::from(pattern))]);
@@ -556,12 +556,11 @@ impl GpuBackend {
             return self.copy_through_host(piece, counts);
         }
         if self.copy.is_none() {
-            let binding = |access| Binding { access };
             let kernel = GpuKernel {
                 name: "copy_bytes".into(),
                 wgsl: COPY_WGSL.into(),
                 workgroup_size: [FILL_WORKGROUP as u32, 1, 1],
-                bindings: vec![binding(Access::Read), binding(Access::ReadWrite)],
+                bindings: vec![Binding::of(Access::Read), Binding::of(Access::ReadWrite)],
                 scalars: vec![4; 3],
                 ..GpuKernel::default()
             };

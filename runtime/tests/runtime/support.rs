@@ -111,7 +111,7 @@ pub fn gpu_kernel(name: &str, wgsl: &str, bindings: &[Access]) -> Kernel {
         wgsl: wgsl.into(),
         spirv,
         workgroup_size: entry.workgroup_size,
-        bindings: bindings.iter().map(|&access| Binding { access }).collect(),
+        bindings: bindings.iter().map(|&access| Binding::of(access)).collect(),
         ..GpuKernel::default()
     })
 }
