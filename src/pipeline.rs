@@ -384,13 +384,5 @@ fn signature(state: &State<'_>) -> Result<Signature, Diagnostics> {
     for (i, ty) in results.into_iter().enumerate() {
         out.results.push(describe("res_attrs", "result", i, ty)?);
     }
-    for (kind, tensors) in [("inputs", &out.inputs), ("results", &out.results)] {
-        let mut names = std::collections::HashSet::new();
-        if let Some(twice) = tensors.iter().find(|tensor| !names.insert(&tensor.name)) {
-            let message = format!("two {kind} are named '{}'", twice.name);
-            let help = "give each argument and each result a `monopour.name` of its own";
-            return Err(Diagnostic::error("F0030", func.location(), message).with_help(help).into());
-        }
-    }
     Ok(out)
 }
