@@ -190,7 +190,10 @@ fn load(
 fn check_donations(program: &Program, names: &[String]) -> Result<(), Failure> {
     for name in names {
         match program.signature.inputs.iter().find(|input| input.name == *name) {
-            None => return Err(Failure::input(format!("error[R0007]: no input is named `{name}`"))),
+            None => {
+                let what = format!("no input is named `{name}`");
+                return Err(Failure::from(runtime::Error::Inputs { what }));
+            }
             Some(input) if !input.donated => {
                 return Err(Failure::input(format!(
                     "error[R0007]: input `{name}` is not donated by the program\n  help: compile it with `--donate {name}`, or mark the argument with `monopour.donate`; a number cannot be donated"
