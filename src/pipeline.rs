@@ -184,6 +184,9 @@ fn timed<'a, T>(
     phase: &'static str,
     run: impl FnOnce(&mut State<'a>) -> Result<T, Diagnostics>,
 ) -> Result<T, Diagnostics> {
+    if let Some(watch) = &state.options.watch {
+        watch.begins(phase, target_kind(state.target));
+    }
     let (start, cpu_start) = (Instant::now(), cpu_ms());
     let result = run(state)?;
     let elapsed_ms = start.elapsed().as_secs_f64() * 1e3;

@@ -40,6 +40,7 @@ mod op;
 pub mod opt;
 mod pass;
 mod rewriter;
+mod source_text;
 mod string;
 mod structure;
 mod template;

@@ -120,6 +120,10 @@ fn verify_gpu_kernel(kernel: &GpuKernel) -> Check {
     if kernel.workgroup_size.contains(&0) {
         return inconsistent(format!("kernel `{}` has an empty workgroup", kernel.name));
     }
+    // Immediates are laid out by these sizes: another one is no alignment, or longer than a number's bits.
+    if let Some(size) = kernel.scalars.iter().find(|size| ![4, 8].contains(*size)) {
+        return inconsistent(format!("kernel `{}` takes a number of {size} bytes, expected 4 or 8", kernel.name));
+    }
     Ok(())
 }
 

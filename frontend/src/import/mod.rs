@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Ensures: one public function with a body; ranked tensors and scalars of supported types; what `decompose.rs` leaves.
-//! Limits: F0001 to F0015, see `docs/errors/`.
+//! Limits: F0001 to F0015 and F0030, see `docs/errors/`.
 
 mod decompose;
 mod plain;

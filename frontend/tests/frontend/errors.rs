@@ -149,6 +149,19 @@ fn f0012_names() {
     let number =
         "func.func @main(%x: tensor<4xf32> {monopour.name = 1 : i64}) -> tensor<4xf32> { return %x : tensor<4xf32> }";
     refused(number, "F0012", "expected a string");
+    let taken = "func.func @main(%x: tensor<4xf32> {monopour.name = \"arg1\"}, %y: tensor<4xf32>) -> tensor<4xf32> { \
+                 return %x : tensor<4xf32> }";
+    refused(taken, "F0012", "an earlier argument has the name 'arg1'");
+}
+
+#[test]
+fn f0030_tensors_that_no_machine_holds() {
+    let of = |size: &str| {
+        format!("func.func @main(%x: tensor<{size}xf32>) -> tensor<{size}xf32> {{ return %x : tensor<{size}xf32> }}")
+    };
+    refused(&of("4194304x4194305"), "F0030", "tensor<4194304x4194305xf32> has more than 70368744177664 bytes");
+    refused(&of("4294967296x4294967296"), "F0030", "no machine holds such a tensor");
+    assert!(import_text(&of("4194304x4194304")).is_ok());
 }
 
 /// A directory of this test's own, removed by the next run.
