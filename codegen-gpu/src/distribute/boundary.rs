@@ -4,7 +4,7 @@ use super::grid::Grid;
 use super::model::{Base, Model, Operand, Source};
 use crate::error;
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Module, Op, OpSpec, Rewriter, Type, Value};
-use monopour_program::{GpuDescription, GpuKernel};
+use monopour_program::{GpuDescription, GpuFeature, GpuKernel, MAX_NUMBER_BYTES};
 use std::ops::Range;
 
 /// Which arguments of a kernel are what: buffers come first, then scalars, then the tile ids.
@@ -87,8 +87,8 @@ pub(super) fn set_function_type(rw: &mut Rewriter, func: Op) {
     rw.set_attr(func, "function_type", Attr::ty(Type::function(func.context(), &types, &[])));
 }
 
-/// The device can bind all arguments.
-pub(super) fn check_arguments(func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
+/// The device can bind all arguments; scalars that its immediates cannot hold go into a buffer.
+pub(super) fn place_arguments(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
     let args = func.body().map(|b| b.args()).unwrap_or_default();
     let (buffers, scalars): (Vec<Value>, Vec<Value>) = args.into_iter().partition(|a| a.ty().is_memref());
     let (needed, offered) = (buffers.len() as u64, u64::from(device.limits.max_storage_buffers));
@@ -102,10 +102,13 @@ pub(super) fn check_arguments(func: Op, device: &GpuDescription) -> Result<(), D
         }
     }
     let scalars = scalars.into_iter().map(|s| crate::emit::scalar_bytes(s.ty())).collect();
-    let needed = GpuKernel { scalars, ..GpuKernel::default() }.immediate_bytes();
-    if needed > device.limits.max_immediate_bytes {
-        let offered = device.limits.max_immediate_bytes;
-        return Err(error::over_limit(func, "bytes of scalars", needed.into(), offered.into()));
+    let needed = GpuKernel { scalars, ..GpuKernel::default() }.number_bytes();
+    let offered = if device.has(GpuFeature::Immediates) { device.limits.max_immediate_bytes } else { 0 };
+    if needed > offered {
+        rw.set_attr(func, crate::emit::NUMBER_BUFFER_ATTR, Attr::unit(func.context()));
+    }
+    if needed > MAX_NUMBER_BYTES {
+        return Err(error::over_limit(func, "bytes of scalars", needed.into(), MAX_NUMBER_BYTES.into()));
     }
     Ok(())
 }

@@ -165,7 +165,7 @@ fn kernel(
         code.rw.erase(*op);
     }
     boundary::set_function_type(code.rw, func);
-    boundary::check_arguments(func, device)?;
+    boundary::place_arguments(code.rw, func, device)?;
     let size: Vec<i32> = attr.workgroup_size.iter().map(|s| *s as i32).collect();
     code.rw.set_attr(func, "monopour.workgroup_size", Attr::dense_i32(func.context(), &size));
     Ok((entry, Border { signature, grid, unknown, scratch }))
