@@ -99,6 +99,35 @@ fn bodies_that_ask_for_their_row() {
     assert_eq!(out[0], expected);
 }
 
+/// A function of `inputs` that computes `body`, whose last value is `%r`, a `result`.
+fn function(inputs: &[&str], body: &str, result: &str) -> String {
+    let args: Vec<String> = inputs.iter().enumerate().map(|(i, ty)| format!("%{i}: {ty}")).collect();
+    let zero = "  %z = arith.constant 0.0 : f32\n";
+    format!("func.func @main({}) -> {result} {{\n{zero}{body}  return %r : {result}\n}}", args.join(", "))
+}
+
+/// One dimension, whose windows are no whole number of tiles.
+#[test]
+fn one_long_dimension() {
+    let Some(backend) = Monopour::gpu() else { return };
+    long(&backend, 5000, 4096);
+    long(&backend, 4099, 4096);
+    if full_is_asked_for() {
+        // One more than 128 MiB hold.
+        long(&backend, (1 << 25) + 1, u64::MAX);
+    }
+}
+
+fn long(backend: &Monopour, n: usize, most_bytes: u64) {
+    let x = format!("tensor<{n}xf32>");
+    let body = format!("  %e = tensor.empty() : {x}\n  %r = linalg.add ins(%0, %0 : {x}, {x}) outs(%e : {x}) -> {x}\n");
+    let value = |i: usize| (i % 100_003) as f32;
+    let (out, _) = run(backend, &function(&[&x], &body, &x), most_bytes, &[tensor(&[n], value)]);
+    for (at, found) in out[0].iter().enumerate() {
+        assert_eq!(*found, f64::from(2.0 * value(at)), "element {at} of {n}");
+    }
+}
+
 #[test]
 fn what_no_window_helps_is_a_diagnostic() {
     let Some(backend) = Monopour::gpu() else { return };

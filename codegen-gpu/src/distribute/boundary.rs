@@ -213,7 +213,9 @@ fn flatten(rw: &mut Rewriter, call: Op, value: Value, unknown: bool) -> Result<V
     let ty = flat_type(call, value.ty(), unknown)?;
     let rank = value.ty().shape().map_or(0, |s| s.len());
     if rank == 1 {
-        return Ok(value);
+        // The window at the start of a buffer of one dimension spells its layout out, which is the usual one.
+        let spec = OpSpec::new("memref.cast", call.location()).operands(&[value]).results(&[ty]);
+        return if value.ty() == ty { Ok(value) } else { Ok(rw.create(spec)?.result(0)) };
     }
     let cx = call.context();
     if unknown {
