@@ -2,6 +2,7 @@
 
 use super::grid::Grid;
 use super::model::{Base, Model, Operand, Source};
+use super::parts::{self, Parts};
 use crate::error;
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Module, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::{GpuDescription, GpuFeature, GpuKernel, MAX_NUMBER_BYTES};
@@ -39,6 +40,8 @@ pub(super) struct Border {
     /// Buffers of which only the base is passed: their extent is unknown.
     pub(super) unknown: Vec<bool>,
     pub(super) scratch: Vec<super::locals::Scratch>,
+    /// Of each buffer, scratch included, the parts that it is bound as.
+    pub(super) parts: Vec<Parts>,
 }
 
 /// Whether an argument is the base of a buffer of unknown extent.
@@ -182,12 +185,16 @@ pub(super) fn lower_call(rw: &mut Rewriter, call: Op, border: &Border) -> Result
         .ok_or_else(|| error::not_a_tile(call, "its call is not in a forall"))?;
     rw.set_point(InsertionPoint::Before(forall));
     let passed = call.operands();
-    let mut operands = Vec::new();
+    let mut flat = Vec::new();
     for (value, unknown) in passed[..border.signature.buffers].iter().zip(&border.unknown) {
-        operands.push(flatten(rw, call, *value, *unknown)?);
+        flat.push(flatten(rw, call, *value, *unknown)?);
     }
     let scratch = super::locals::allocate_scratch(rw, call, border)?;
-    operands.extend(&scratch);
+    flat.extend(&scratch);
+    let mut operands = Vec::new();
+    for (value, parts) in flat.into_iter().zip(&border.parts) {
+        operands.extend(parts::windows(rw, call, value, parts)?);
+    }
     operands.extend(&passed[border.signature.buffers..border.signature.ids.start]);
     if border.grid.num_dynamic() > 0 {
         let bounds = forall.operands();
