@@ -11,6 +11,7 @@ mod contract;
 mod control;
 mod convolution;
 mod dynamic;
+mod dynamic_windows;
 mod edges;
 mod elementwise;
 mod gather;
@@ -235,6 +236,7 @@ pub fn all() -> Vec<Case> {
         attention::cases,
         control::cases,
         dynamic::cases,
+        dynamic_windows::cases,
         alias::cases,
         edges::cases,
     ];
