@@ -228,6 +228,20 @@ impl Device {
         Ok(Device::new(Opened::Gpu(GpuDevice::request(&adapter, description)?), name))
     }
 
+    /// Opens the best GPU as a device that has what every WebGPU device has, and nothing more: no optional feature, the
+    /// default limits. What runs there runs wherever [`GpuDescription::portable`] does.
+    ///
+    /// # Errors
+    /// [`Error::NoAdapter`], [`Error::DeviceRequest`].
+    pub fn open_portable() -> Result<Device, Error> {
+        let (adapter, description) = adapters().into_iter().next().ok_or(Error::NoAdapter)?;
+        let GpuDescription { name, backend, device_type, driver, .. } = description;
+        let description =
+            GpuDescription { name: name.clone(), backend, device_type, driver, ..GpuDescription::portable() };
+        let gpu = GpuDevice::request_with(&adapter, description, Features::empty(), wgpu::Limits::default())?;
+        Ok(Device::new(Opened::Gpu(gpu), name))
+    }
+
     fn new(kind: Opened, name: String) -> Device {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Device { kind, name, id: NEXT.fetch_add(1, Ordering::Relaxed) }
@@ -316,18 +330,19 @@ impl GpuDevice {
     fn request(adapter: &wgpu::Adapter, description: GpuDescription) -> Result<GpuDevice, Error> {
         let wanted = Features::TIMESTAMP_QUERY_INSIDE_PASSES | Features::PIPELINE_CACHE;
         let wanted = FEATURES.iter().fold(wanted, |all, (_, bit)| all | *bit);
-        GpuDevice::request_with(adapter, description, wanted & adapter.features())
+        GpuDevice::request_with(adapter, description, wanted & adapter.features(), adapter.limits())
     }
 
     fn request_with(
         adapter: &wgpu::Adapter,
         description: GpuDescription,
         required_features: Features,
+        required_limits: wgpu::Limits,
     ) -> Result<GpuDevice, Error> {
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("monopour"),
             required_features,
-            required_limits: adapter.limits(),
+            required_limits,
             ..Default::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
@@ -408,7 +423,8 @@ mod tests {
         let Some((adapter, description)) = adapter() else { return };
         let name = description.name.clone();
         // Experimental features must be unlocked first, which nobody does here.
-        let refused = GpuDevice::request_with(&adapter, description, Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
+        let wanted = Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        let refused = GpuDevice::request_with(&adapter, description, wanted, adapter.limits());
         let error = refused.map(|_| ()).unwrap_err();
         assert_eq!(error.code(), "R0003");
         assert!(error.to_string().contains(&name) && error.is_machine_failure(), "{error}");

@@ -10,6 +10,7 @@ mod numerics;
 mod opt;
 mod passes;
 mod phases;
+mod portable;
 mod programs;
 mod random;
 mod sizes;

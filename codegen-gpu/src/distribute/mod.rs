@@ -35,6 +35,7 @@ mod indices;
 mod iterations;
 mod locals;
 mod model;
+mod parts;
 mod rows;
 mod steps;
 mod types;
@@ -167,11 +168,12 @@ fn kernel(
     for op in model.replaced.iter().rev() {
         code.rw.erase(*op);
     }
+    let parts = parts::split(&mut code, func, device)?;
     boundary::set_function_type(code.rw, func);
-    boundary::check_arguments(func, device)?;
+    boundary::place_arguments(code.rw, func, device)?;
     let size: Vec<i32> = attr.workgroup_size.iter().map(|s| *s as i32).collect();
     code.rw.set_attr(func, "monopour.workgroup_size", Attr::dense_i32(func.context(), &size));
-    Ok((entry, Border { signature, grid, unknown, scratch }))
+    Ok((entry, Border { signature, grid, unknown, scratch, parts }))
 }
 
 /// Picks the strategy and writes the kernel's code; returns what became of it, and the scratch that it takes.

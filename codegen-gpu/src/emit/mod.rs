@@ -2,7 +2,8 @@
 //!
 //! Before: `func.func @k(%x: memref<64xf32, #gpu.address_space<global>> {monopour.access = "read"}, ..) attributes {monopour.workgroup_size = array<i32: 8, 1, 1>}`
 //! After: `@compute @workgroup_size(8, 1, 1) fn k(..)` with buffer i at `@group(0) @binding(i)`, and the scalars that follow the
-//! buffers as words of one `var<immediate>` ([`GpuKernel::immediates`] says how they lie).
+//! buffers as words of one `var<immediate>`, or of one `var<uniform>` at the binding behind the buffers
+//! ([`GpuKernel::numbers`] says how they lie).
 //! Requires: the op set below; a buffer is accessed with one lane count throughout.
 //! Ensures: the module passed naga's validator; the same input gives the same text and words.
 //! Limits: ops outside the set (G0001), types without a counterpart (G0002), mixed lane counts (G0007).
@@ -36,7 +37,7 @@ use monopour_ir::{Block, Diagnostics, Module, Op, Value};
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 use naga::back::{spv, wgsl};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-pub(crate) use scalars::size_bytes as scalar_bytes;
+pub(crate) use scalars::{NUMBER_BUFFER_ATTR, size_bytes as scalar_bytes};
 
 /// Translates one distributed kernel function of `module`.
 ///
@@ -69,7 +70,7 @@ fn translate(module: &Module, kernel_func: Op) -> Result<(GpuKernel, naga::Modul
     let body = kernel_func.body().ok_or_else(|| error::not_a_tile(kernel_func, "the function has no body"))?;
     let mut kernel = Kernel::new();
     let bindings = bind_arguments(&mut kernel, kernel_func, body)?;
-    let scalars = scalars::bind(&mut kernel, kernel_func, body)?;
+    let scalars = scalars::bind(&mut kernel, kernel_func, body, bindings.len() as u32)?;
     emit_block(&mut kernel, body)?;
     let features: Vec<GpuFeature> = kernel.features.iter().copied().collect();
     let naga = kernel.finish(&name, workgroup_size);

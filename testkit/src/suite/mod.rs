@@ -12,6 +12,7 @@ mod contract;
 mod control;
 mod convolution;
 mod dynamic;
+mod dynamic_windows;
 mod edges;
 mod elementwise;
 mod gather;
@@ -241,6 +242,7 @@ pub fn all() -> Vec<Case> {
         layouts::cases,
         carried::cases,
         plain::cases,
+        dynamic_windows::cases,
         alias::cases,
         edges::cases,
     ];
