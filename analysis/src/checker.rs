@@ -34,7 +34,7 @@ const MOST_TRIPS: u32 = 3;
 const MOST_DEPTH: u32 = 500;
 
 /// How many executions [`check`] tries at least, and how many at most.
-const EXECUTIONS: std::ops::Range<u64> = 16..600;
+const EXECUTIONS: std::ops::Range<u64> = 16..150;
 
 /// Executions without anything new after which [`check`] has seen enough, as a part of all executions so far.
 const QUIET_PART: u64 = 2;
@@ -504,11 +504,14 @@ impl<'a> Machine<'a> {
             let whole = self.are_of_one_size(result, self.facts.operands()[container].value);
             return if whole { cell.clone() } else { self.part(cell, Part::Slice(slice)) };
         }
-        let own: Vec<(Alias, Cell)> = after
+        let mut own: Vec<(Alias, Cell)> = after
             .iter()
             .flat_map(|(id, cell)| self.facts.aliasing_values(*id).iter().map(move |alias| (*alias, cell.clone())))
             .filter(|(alias, _)| alias.value == result)
             .collect();
+        // What certainly is an operand's buffer is not perhaps another one's.
+        let certain = own.iter().any(|(alias, _)| alias.definite);
+        own.retain(|(alias, _)| alias.definite || !certain);
         let choice = self.paths.choose(Point::Source(result), own.len());
         match own.get(choice) {
             Some((alias, cell)) if alias.relation == Relation::Unknown => self.part(cell, Part::View(result)),
