@@ -120,8 +120,21 @@ impl Monopour {
                 Err(message) => return Err(format!("for gpu:portable: {message}")),
             }
         }
-        self.run_program(decoded, inputs)
+        let run = self.run_program(decoded, inputs)?;
+        let made = run.cost.map_or(0, |cost| cost.copies);
+        match explained_copies(&compiled) {
+            Some(explained) if explained != made => {
+                Err(format!("explain says {explained} copies, the run makes {made}"))
+            }
+            _ => Ok(run),
+        }
     }
+}
+
+/// The copies of a run as `explain` counts them; none where the run decides.
+pub fn explained_copies(program: &Program) -> Option<u64> {
+    let explained = monopour::explain::explain(program).into_iter().next()?;
+    explained.copies.iter().map(|copy| copy.times).sum()
 }
 
 fn compile_for(case: &Case, target: TargetDescription) -> Result<Program, String> {

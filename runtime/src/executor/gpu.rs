@@ -1,6 +1,7 @@
 //! The GPU target: calls are recorded into one encoder and submitted once.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 
@@ -8,6 +9,7 @@ use super::{Arg, Backend, Copy, Gate};
 use crate::buffer::GpuBuffer;
 use crate::device::GpuDevice;
 use crate::error::Error;
+use crate::kernels::Built;
 use crate::pipeline_cache::{BindGroups, Pipeline};
 use crate::pool::SharedAccount;
 use crate::stats::RunCounts;
@@ -40,6 +42,8 @@ pub(crate) struct GpuBackend {
     staging: Option<wgpu::Buffer>,
     pub bind_groups: BindGroups,
     pub pipelines_created: u64,
+    /// Time that it took to make them.
+    pub kernels_ms: f64,
     next_uid: u64,
     recording: Option<Recording>,
     /// Submissions of this run that made room for further buffers.
@@ -94,19 +98,18 @@ impl Recording {
 }
 
 impl GpuBackend {
-    /// Builds the pipelines of `kernels`.
-    pub fn new<'k>(
+    /// A backend without kernels; [`GpuBackend::take_kernels`] gives them.
+    pub fn new(
         gpu: GpuDevice,
-        kernels: impl Iterator<Item = &'k GpuKernel>,
         account: SharedAccount,
         (with_timing, with_trace): (bool, bool),
     ) -> Result<GpuBackend, Error> {
-        let pipelines = kernels.map(|kernel| Pipeline::new(&gpu, kernel)).collect::<Result<Vec<_>, _>>()?;
         let timing = if with_timing || with_trace { Timing::new(&gpu, with_trace, &account)? } else { None };
         Ok(GpuBackend {
-            pipelines_created: pipelines.len() as u64,
+            pipelines_created: 0,
+            kernels_ms: 0.0,
             gpu,
-            pipelines,
+            pipelines: Vec::new(),
             fills: HashMap::new(),
             write: None,
             copy: None,
@@ -123,6 +126,22 @@ impl GpuBackend {
             recorder: Recorder::new(with_trace),
             dispatched: Vec::new(),
         })
+    }
+
+    /// Takes the pipelines of the program's kernels.
+    pub fn take_kernels(&mut self, built: Built) {
+        self.pipelines = built.pipelines;
+        self.pipelines_created += built.count;
+        self.kernels_ms += built.elapsed_ms;
+    }
+
+    /// A pipeline of the runtime's own.
+    fn utility(&mut self, kernel: &GpuKernel, constants: &[(&str, f64)]) -> Pipeline {
+        let start = Instant::now();
+        let pipeline = Pipeline::utility(&self.gpu, kernel, constants);
+        self.pipelines_created += 1;
+        self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
+        pipeline
     }
 
     fn create(&mut self, bytes: u64, usage: wgpu::BufferUsages) -> Result<GpuBuffer, Error> {
@@ -146,8 +165,12 @@ impl GpuBackend {
         let (number, pipeline) = match id {
             PipelineId::Kernel(index) => (index as u64, &self.pipelines[index]),
             PipelineId::Shared(index) => {
+                let start = Instant::now();
                 let (pipeline, is_new) = self.pipelines[index].shared(&self.gpu);
-                self.pipelines_created += u64::from(is_new);
+                if is_new {
+                    self.pipelines_created += 1;
+                    self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
+                }
                 (SHARED_BIT | index as u64, pipeline)
             }
             PipelineId::Copy => {
@@ -204,7 +227,7 @@ impl GpuBackend {
             if !arg.offset.is_multiple_of(limits.min_storage_buffer_offset_alignment.into()) {
                 return fault(at, &format!("begins at byte {}, which is not aligned", arg.offset));
             }
-            if let Some(why) = arg.frozen.filter(|_| binding.access.is_written()) {
+            if let Some(why) = arg.frozen.filter(|_| binding.is_written) {
                 return fault(at, &format!("is written and is {why}"));
             }
         }
@@ -227,12 +250,11 @@ impl GpuBackend {
             name: "write".into(),
             wgsl: WRITE_WGSL.into(),
             workgroup_size: [1, 1, 1],
-            bindings: vec![Binding { access: Access::ReadWrite }],
+            bindings: vec![Binding::of(Access::ReadWrite)],
             scalars: vec![4; WRITE_WORDS],
             ..GpuKernel::default()
         };
-        self.write = Some(Pipeline::utility(&self.gpu, &kernel, &[]));
-        self.pipelines_created += 1;
+        self.write = Some(self.utility(&kernel, &[]));
     }
 
     /// Submits what is recorded and goes on with an empty recording.
@@ -270,12 +292,11 @@ impl GpuBackend {
             name: "fill".into(),
             wgsl: FILL_WGSL.into(),
             workgroup_size: [FILL_WORKGROUP as u32, 1, 1],
-            bindings: vec![Binding { access: Access::Write }],
+            bindings: vec![Binding::of(Access::Write)],
             ..GpuKernel::default()
         };
-        let pipeline = Pipeline::utility(&self.gpu, &kernel, &[("pattern", f64::from(pattern))]);
+        let pipeline = self.utility(&kernel, &[("pattern", f64::from(pattern))]);
         let number = (self.pipelines.len() + self.fills.len()) as u64;
-        self.pipelines_created += 1;
         self.fills.insert(pattern, (number, pipeline));
     }
 
@@ -556,17 +577,15 @@ impl GpuBackend {
             return self.copy_through_host(piece, counts);
         }
         if self.copy.is_none() {
-            let binding = |access| Binding { access };
             let kernel = GpuKernel {
                 name: "copy_bytes".into(),
                 wgsl: COPY_WGSL.into(),
                 workgroup_size: [FILL_WORKGROUP as u32, 1, 1],
-                bindings: vec![binding(Access::Read), binding(Access::ReadWrite)],
+                bindings: vec![Binding::of(Access::Read), Binding::of(Access::ReadWrite)],
                 scalars: vec![4; 3],
                 ..GpuKernel::default()
             };
-            self.copy = Some(Pipeline::utility(&self.gpu, &kernel, &[]));
-            self.pipelines_created += 1;
+            self.copy = Some(self.utility(&kernel, &[]));
         }
         let window = |buffer: &GpuBuffer, offset: u64| {
             let at = offset / WRITE_WINDOW * WRITE_WINDOW;

@@ -6,6 +6,7 @@
 mod alias;
 mod attention;
 mod broadcast;
+mod carried;
 mod casts;
 mod contract;
 mod control;
@@ -16,10 +17,12 @@ mod elementwise;
 mod gather;
 mod generic;
 mod integers;
+mod layouts;
 mod math;
 mod matmul;
 mod mlp;
 mod packs;
+mod plain;
 mod reduce;
 mod reshape;
 mod rows;
@@ -235,6 +238,9 @@ pub fn all() -> Vec<Case> {
         attention::cases,
         control::cases,
         dynamic::cases,
+        layouts::cases,
+        carried::cases,
+        plain::cases,
         alias::cases,
         edges::cases,
     ];
