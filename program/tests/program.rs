@@ -301,3 +301,82 @@ fn a_pipe_is_written_to_and_not_replaced() {
     assert!(!std::fs::metadata(&path).expect("still there").is_file());
     std::fs::remove_file(&path).expect("can be removed");
 }
+
+#[test]
+fn a_description_fits_tensors_of_its_sizes() {
+    let open = tensor("x", DType::F32, &[DYNAMIC, 3]);
+    assert!(open.fits(&[2, 3]) && open.fits(&[0, 3]));
+    assert!(!open.fits(&[2, 4]) && !open.fits(&[3]) && !open.fits(&[2, 3, 1]));
+    let closed = tensor("x", DType::F16, &[4, 3]);
+    assert!(closed.fits(&[4, 3]) && !closed.fits(&[3, 4]));
+    assert_eq!((closed.elements(), closed.size_bytes()), (12, 24));
+    assert_eq!((tensor("n", DType::F32, &[]).elements(), open.elements()), (1, u64::MAX));
+}
+
+#[test]
+fn a_device_that_has_all_lacks_nothing() {
+    let features = vec![GpuFeature::Int64, GpuFeature::Subgroup];
+    let device = GpuDescription { features, subgroup_min_size: 8, subgroup_max_size: 8, ..GpuDescription::portable() };
+    assert!(device.has(GpuFeature::Int64) && !device.has(GpuFeature::F16));
+    assert_eq!(device.exact_subgroup_size(), Some(8));
+    let needs = GpuRequirements { features: vec![GpuFeature::Int64], subgroup_size: Some(8), ..Default::default() };
+    assert_eq!(needs.missing(&device), Vec::<String>::new());
+}
+
+#[test]
+fn kernels_say_what_a_dispatch_pushes_and_have_three_ids_at_most() {
+    let mut program = sample();
+    let cpu = |ids| {
+        Kernel::Cpu(CpuKernel { symbol: "main_dispatch_0".into(), args: 2, ids, scalars: 5, ..Default::default() })
+    };
+    assert_eq!((cpu(1).args_len(), cpu(1).scalars_len()), (2, 5));
+    assert_eq!((program.variants[0].kernels[0].args_len(), program.variants[0].kernels[0].scalars_len()), (2, 0));
+    program.variants[1].kernels = vec![cpu(3)];
+    assert!(program.encode().is_ok());
+    program.variants[1].kernels = vec![cpu(4)];
+    assert!(program.encode().unwrap_err().to_string().contains("takes 4 tile ids"));
+}
+
+#[test]
+fn constants_show_how_long_they_are_and_not_what_they_hold() {
+    assert_eq!(format!("{:?}", sample().constants[0].data), "Owned(8 bytes)");
+}
+
+/// What the kernel says of the machine, by its names, is what the artifact's check finds, by LLVM's.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[test]
+fn features_of_the_machine_are_those_that_the_kernel_lists() {
+    let info = std::fs::read_to_string("/proc/cpuinfo").expect("Linux lists its processors");
+    let flags: Vec<&str> = info.lines().find(|line| line.starts_with("flags")).expect("flags").split(' ').collect();
+    let pairs = [
+        ("cx16", "cx16"),
+        ("popcnt", "popcnt"),
+        ("sse", "sse"),
+        ("sse2", "sse2"),
+        ("sse3", "pni"),
+        ("ssse3", "ssse3"),
+        ("sse4.1", "sse4_1"),
+        ("sse4.2", "sse4_2"),
+        ("avx", "avx"),
+        ("avx2", "avx2"),
+        ("bmi", "bmi1"),
+        ("bmi2", "bmi2"),
+        ("f16c", "f16c"),
+        ("fma", "fma"),
+        ("lzcnt", "abm"),
+        ("movbe", "movbe"),
+        ("avx512f", "avx512f"),
+        ("avx512bw", "avx512bw"),
+        ("avx512cd", "avx512cd"),
+        ("avx512dq", "avx512dq"),
+        ("avx512vl", "avx512vl"),
+        ("avx512vnni", "avx512_vnni"),
+        ("avx512bf16", "avx512_bf16"),
+        ("avx512fp16", "avx512_fp16"),
+    ];
+    for (name, flag) in pairs {
+        let missing = target::missing_on_host("x86_64", &[name.to_owned()]);
+        assert_eq!(missing.is_empty(), flags.contains(&flag), "{name}: {missing:?}");
+    }
+    assert_eq!(target::missing_on_host("x86_64", &["warp".to_owned()]), ["cpu feature warp"]);
+}

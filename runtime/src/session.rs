@@ -578,3 +578,6 @@ fn shut<B: Backend>(engine: &mut Engine<B>) -> u64 {
     engine.pool.close();
     engine.pool.outstanding()
 }
+
+#[cfg(test)]
+mod tests;
