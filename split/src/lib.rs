@@ -9,6 +9,7 @@ mod buffers;
 mod captures;
 pub mod constants;
 mod error;
+mod merge;
 pub mod outline;
 pub mod plan;
 mod regions;
