@@ -41,10 +41,10 @@ pub(crate) fn pipeline_cache(device: &wgpu::Device, data: Option<&[u8]>) -> wgpu
 /// Only while this process has but one thread: the environment is shared by all.
 pub(crate) fn quiet_loader() {
     const LAYER_OFF: &str = "NODEVICE_SELECT";
-    let variable = |name| std::env::var_os(name);
-    let has_session = variable("XDG_RUNTIME_DIR").is_some_and(|dir| std::path::Path::new(&dir).is_absolute());
+    let has_session = std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|dir| std::path::Path::new(&dir).is_absolute());
     // Who chooses a device through the layer wants it.
-    let is_used = ["MESA_VK_DEVICE_SELECT", "DRI_PRIME", LAYER_OFF].into_iter().any(|name| variable(name).is_some());
+    let is_used =
+        ["MESA_VK_DEVICE_SELECT", "DRI_PRIME", LAYER_OFF].into_iter().any(|name| std::env::var_os(name).is_some());
     let is_alone = || std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1);
     if !has_session && !is_used && is_alone() {
         // SAFETY: no other thread reads or writes the environment: there is none.

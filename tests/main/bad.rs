@@ -16,10 +16,8 @@ use monopour::program::CpuTarget;
 use monopour::runtime::HostTensor;
 use monopour::{CompileOptions, TargetDescription, npy};
 
-/// Most time that one may take: the promise holds for a release build, and a busy machine may stretch it.
-const LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 10 });
-/// What half of them must stay below, whatever else the machine does.
-const MEDIAN: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
+/// Most time that one may take: the promise is a release build's; other tests run beside a debug build's.
+const LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 2 });
 /// Most memory, resident at once.
 const MEMORY_BYTES: u64 = 1 << 30;
 
@@ -93,8 +91,8 @@ impl Ground {
         Ground { root }
     }
 
-    /// Runs a case in a folder of its own; what is wrong with how it ended, if anything, and how long it took.
-    fn check(&self, number: usize, case: &Case) -> (Option<String>, Duration) {
+    /// Runs a case in a folder of its own; what is wrong with how it ended, if anything.
+    fn check(&self, number: usize, case: &Case) -> Option<String> {
         let folder = self.root.join(number.to_string());
         std::fs::create_dir_all(&folder).unwrap();
         for (name, bytes) in &case.files {
@@ -122,7 +120,7 @@ impl Ground {
         std::fs::remove_dir_all(&folder).unwrap();
         let wrong: Vec<String> = wrong.into_iter().flatten().collect();
         let head: String = text.chars().take(400).collect();
-        ((!wrong.is_empty()).then(|| format!("{}: {}\n{head}", case.name, wrong.join("; "))), elapsed)
+        (!wrong.is_empty()).then(|| format!("{}: {}\n{head}", case.name, wrong.join("; ")))
     }
 }
 
@@ -215,7 +213,7 @@ fn bad_inputs_and_command_lines_end_with_a_code_and_a_hint() {
         let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
-    let wrong: Vec<&String> = ended.iter().filter_map(|(wrong, _)| wrong.as_ref()).collect();
+    let wrong: Vec<&String> = ended.iter().flatten().collect();
     assert!(
         wrong.is_empty(),
         "{} of {}:\n{}",
@@ -224,9 +222,6 @@ fn bad_inputs_and_command_lines_end_with_a_code_and_a_hint() {
         wrong.iter().map(|w| format!("{w}\n")).collect::<String>()
     );
     assert_eq!(listing(&ground.root.join("good")), good, "a good file was changed");
-    let mut times: Vec<Duration> = ended.iter().map(|(_, elapsed)| *elapsed).collect();
-    times.sort();
-    assert!(times[times.len() / 2] < MEDIAN, "the median takes {:?}", times[times.len() / 2]);
 }
 
 /// What is no UTF-8 is a good name of a file, and nothing else.

@@ -21,7 +21,7 @@ fn damaged() -> Vec<Case> {
         model("\n\n// nothing\n", "F0001").about("a comment"),
         model("\0", "I0002").about("NUL"),
         model([ADD.as_bytes(), b"\0"].concat(), "I0002").about("NUL at the end"),
-        model(b"\xff\xfe\x00", "I000".to_owned().as_str()).about("another encoding"),
+        model(b"\xff\xfe\x00", "I000").about("another encoding"),
         model(b"\xff\xff", "I0001").about("no UTF-8"),
         model(b"\x7fELF\x02\x01\x01", "I0001").about("an executable"),
         model(b"ML\xefR", "I0001").about("the beginning of bytecode"),
