@@ -8,6 +8,7 @@
 //! - [`growing`] are programs that grow with a number, for benches and tests of complexity.
 
 pub mod approx;
+pub mod barriers;
 pub mod batch;
 pub mod device;
 pub mod directive;
