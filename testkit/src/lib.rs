@@ -10,6 +10,7 @@
 pub mod approx;
 pub mod barriers;
 pub mod batch;
+pub mod bounds;
 pub mod device;
 pub mod directive;
 pub mod evaluate;
