@@ -17,7 +17,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether the kernel stores through this argument.
+    /// Whether it lets the kernel store through the argument.
     pub const fn is_written(self) -> bool {
         matches!(self, Access::Write | Access::ReadWrite)
     }
@@ -26,8 +26,18 @@ impl Access {
 /// One kernel argument: `@group(0) @binding(position)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binding {
-    /// What the kernel does with the argument. A buffer of the arena is always `ReadWrite`.
+    /// How the argument is bound: as the kernel uses it, but that a buffer of the arena is never bound as `Read`.
     pub access: Access,
+    /// Whether the kernel stores through the argument. What is bound writable need not be: one dispatch of a kernel may read
+    /// the arena where another one reads an input, which nothing may write.
+    pub is_written: bool,
+}
+
+impl Binding {
+    /// An argument that is bound as it is used.
+    pub const fn of(access: Access) -> Self {
+        Self { access, is_written: access.is_written() }
+    }
 }
 
 /// A compute shader in both languages, with what the runtime must know to build its pipeline.
@@ -106,7 +116,7 @@ pub const fn fold_grid(workgroups: u64) -> Option<[u32; 3]> {
 /// A native function `void symbol(void *const *args, const int64_t *ids)` in the variant's object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuKernel {
-    /// The symbol in [`crate::NativeCode::object`].
+    /// The symbol in one of [`crate::NativeCode::objects`].
     pub symbol: String,
     /// Number of base pointers in `args`.
     pub args: u32,

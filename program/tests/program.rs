@@ -27,17 +27,28 @@ fn sample() -> Program {
             wgsl: "@compute @workgroup_size(8) fn main_dispatch_0() {}".into(),
             spirv: vec![0x0723_0203, 1, 2],
             workgroup_size: [8, 1, 1],
-            bindings: vec![Binding { access: Access::Read }, Binding { access: Access::ReadWrite }],
+            bindings: vec![Binding { access: Access::ReadWrite, is_written: false }, Binding::of(Access::ReadWrite)],
             ..Default::default()
         })],
-        host: NativeCode { arch: "x86_64".into(), features: vec![], object: vec![1, 2, 3], entry: "main".into() },
+        dispatches: vec![3],
+        host: NativeCode {
+            arch: "x86_64".into(),
+            features: vec![],
+            objects: vec![vec![1, 2, 3]],
+            entry: "main".into(),
+        },
         plan: MemoryPlan {
             arena_bytes: 512,
             planned_bytes: 300,
             lower_bound_bytes: 300,
             transients: vec![Transient { name: "t".into(), offset: 256, size_bytes: 200, first: 0, last: 1 }],
         },
-        copies: vec![CopyNote { reason: "read after write".into(), location: "a.mlir:1:2".into(), bytes: 4 }],
+        copies: vec![CopyNote {
+            reason: "read after write".into(),
+            location: "a.mlir:1:2".into(),
+            bytes: 4,
+            times: Some(1),
+        }],
         allocations: vec![AllocationNote { reason: "its size".into(), location: String::new(), bytes: None }],
     };
     let mut cpu = gpu.clone();
@@ -172,8 +183,20 @@ fn inconsistent_programs_are_neither_written_nor_read() {
         check(&|p| p.signature.sizes.fixed[0].0 = wrong, &format!("a rule names {name}, which no run decides"));
     }
 
+    for size in [0, 1, 3, 16, 255] {
+        let change = |p: &mut Program| {
+            let kernels = p.variants.iter_mut().flat_map(|variant| &mut variant.kernels);
+            kernels.for_each(|kernel| {
+                if let Kernel::Gpu(kernel) = kernel {
+                    kernel.scalars = vec![4, size];
+                }
+            });
+        };
+        check(&change, &format!("takes a number of {size} bytes, expected 4 or 8"));
+    }
     check(&|p| p.variants[0].kernels = p.variants[1].kernels.clone(), "not of its variant's target");
-    check(&|p| p.variants[1].host.object.clear(), "no host function");
+    check(&|p| p.variants[1].host.objects.clear(), "no host function");
+    check(&|p| p.variants[0].dispatches.clear(), "variant 0 counts the dispatches of 0 kernels and has 1");
 }
 
 #[test]
@@ -228,6 +251,23 @@ fn gpu_descriptions_survive_json() {
     let text = serde_json::to_string(&device).unwrap();
     assert!(text.contains("\"f16\"") && text.contains("\"vulkan\""), "{text}");
     assert_eq!(serde_json::from_str::<GpuDescription>(&text).unwrap(), device);
+}
+
+#[test]
+fn gpu_descriptions_that_no_device_has_are_told() {
+    assert_eq!(GpuDescription::portable().check(), Ok(()));
+    let wrong = |change: &dyn Fn(&mut GpuDescription)| {
+        let mut description = GpuDescription::portable();
+        change(&mut description);
+        description.check().unwrap_err()
+    };
+    assert_eq!(wrong(&|d| d.limits.max_binding_bytes = 0), "limit `max_binding_bytes` is 0, at least 65536 is needed");
+    assert!(wrong(&|d| d.limits.max_workgroup_size[0] = 1).contains("max_workgroup_size[0]"));
+    assert_eq!(
+        wrong(&|d| (d.subgroup_min_size, d.subgroup_max_size) = (64, 32)),
+        "subgroups of 64 to 32 invocations do not exist"
+    );
+    assert!(wrong(&|d| (d.subgroup_min_size, d.subgroup_max_size) = (0, 7)).contains("0 to 7"));
 }
 
 #[test]

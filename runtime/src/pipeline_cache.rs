@@ -98,9 +98,21 @@ impl Pipeline {
                 // Kernels write workgroup memory before they read it.
                 zero_initialize_workgroup_memory: false,
             },
-            cache: None,
+            cache: gpu.disk_cache.as_ref().map(|disk| &disk.cache),
         });
         Pipeline { pipeline, layout, kernel: kernel.clone(), shared: None, module: module.clone(), granularity }
+    }
+
+    /// The same pipeline for a kernel of the same code.
+    pub fn of(&self, kernel: &GpuKernel) -> Pipeline {
+        Pipeline {
+            pipeline: self.pipeline.clone(),
+            layout: self.layout.clone(),
+            kernel: kernel.clone(),
+            shared: None,
+            module: self.module.clone(),
+            granularity: self.granularity,
+        }
     }
 
     /// The kernel with every binding writable, and whether that was made by this call: wgpu takes one buffer several times in a

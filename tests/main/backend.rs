@@ -128,8 +128,21 @@ impl Monopour {
         if self.device.description().is_some() {
             validate_spirv(&compiled)?;
         }
-        self.run_program(decoded, inputs)
+        let run = self.run_program(decoded, inputs)?;
+        let made = run.cost.map_or(0, |cost| cost.copies);
+        match explained_copies(&compiled) {
+            Some(explained) if explained != made => {
+                Err(format!("explain says {explained} copies, the run makes {made}"))
+            }
+            _ => Ok(run),
+        }
     }
+}
+
+/// The copies of a run as `explain` counts them; none where the run decides.
+pub fn explained_copies(program: &Program) -> Option<u64> {
+    let explained = monopour::explain::explain(program).into_iter().next()?;
+    explained.copies.iter().map(|copy| copy.times).sum()
 }
 
 fn compile_for(case: &Case, target: TargetDescription) -> Result<Program, String> {

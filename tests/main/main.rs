@@ -1,6 +1,7 @@
 //! One binary for all tests of `monopour` as a whole: programs from source to results, on every kind of device.
 
 mod backend;
+mod bad;
 mod barriers;
 mod cli;
 mod copies;
@@ -15,5 +16,6 @@ mod programs;
 mod random;
 mod sizes;
 mod suite;
+mod terminal;
 mod threads;
 mod windows;

@@ -1,6 +1,7 @@
 //! The GPU target: calls are recorded into one encoder and submitted once.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 
@@ -9,6 +10,7 @@ use super::{Arg, Backend, Copy, Gate};
 use crate::buffer::GpuBuffer;
 use crate::device::GpuDevice;
 use crate::error::Error;
+use crate::kernels::Built;
 use crate::pipeline_cache::{BindGroups, Pipeline};
 use crate::pool::SharedAccount;
 use crate::stats::RunCounts;
@@ -43,6 +45,8 @@ pub(crate) struct GpuBackend {
     numbers: Option<Numbers>,
     pub bind_groups: BindGroups,
     pub pipelines_created: u64,
+    /// Time that it took to make them.
+    pub kernels_ms: f64,
     next_uid: u64,
     recording: Option<Recording>,
     /// Submissions of this run that made room for further buffers.
@@ -97,19 +101,18 @@ impl Recording {
 }
 
 impl GpuBackend {
-    /// Builds the pipelines of `kernels`.
-    pub fn new<'k>(
+    /// A backend without kernels; [`GpuBackend::take_kernels`] gives them.
+    pub fn new(
         gpu: GpuDevice,
-        kernels: impl Iterator<Item = &'k GpuKernel>,
         account: SharedAccount,
         (with_timing, with_trace): (bool, bool),
     ) -> Result<GpuBackend, Error> {
-        let pipelines = kernels.map(|kernel| Pipeline::new(&gpu, kernel)).collect::<Result<Vec<_>, _>>()?;
         let timing = if with_timing || with_trace { Timing::new(&gpu, with_trace, &account)? } else { None };
         Ok(GpuBackend {
-            pipelines_created: pipelines.len() as u64,
+            pipelines_created: 0,
+            kernels_ms: 0.0,
             gpu,
-            pipelines,
+            pipelines: Vec::new(),
             fills: HashMap::new(),
             write: None,
             copy: None,
@@ -127,6 +130,22 @@ impl GpuBackend {
             recorder: Recorder::new(with_trace),
             dispatched: Vec::new(),
         })
+    }
+
+    /// Takes the pipelines of the program's kernels.
+    pub fn take_kernels(&mut self, built: Built) {
+        self.pipelines = built.pipelines;
+        self.pipelines_created += built.count;
+        self.kernels_ms += built.elapsed_ms;
+    }
+
+    /// A pipeline of the runtime's own.
+    fn utility(&mut self, kernel: &GpuKernel, constants: &[(&str, f64)]) -> Pipeline {
+        let start = Instant::now();
+        let pipeline = Pipeline::utility(&self.gpu, kernel, constants);
+        self.pipelines_created += 1;
+        self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
+        pipeline
     }
 
     fn create(&mut self, bytes: u64, usage: wgpu::BufferUsages) -> Result<GpuBuffer, Error> {
@@ -186,8 +205,12 @@ impl GpuBackend {
         let (number, pipeline) = match id {
             PipelineId::Kernel(index) => (index as u64, &self.pipelines[index]),
             PipelineId::Shared(index) => {
+                let start = Instant::now();
                 let (pipeline, is_new) = self.pipelines[index].shared(&self.gpu);
-                self.pipelines_created += u64::from(is_new);
+                if is_new {
+                    self.pipelines_created += 1;
+                    self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
+                }
                 (SHARED_BIT | index as u64, pipeline)
             }
             PipelineId::Copy => {
@@ -246,7 +269,7 @@ impl GpuBackend {
             if !arg.offset.is_multiple_of(limits.min_storage_buffer_offset_alignment.into()) {
                 return fault(at, &format!("begins at byte {}, which is not aligned", arg.offset));
             }
-            if let Some(why) = arg.frozen.filter(|_| binding.access.is_written()) {
+            if let Some(why) = arg.frozen.filter(|_| binding.is_written) {
                 return fault(at, &format!("is written and is {why}"));
             }
         }
@@ -269,23 +292,22 @@ impl GpuBackend {
             name: "write".into(),
             wgsl: WRITE_WGSL.into(),
             workgroup_size: [1, 1, 1],
-            bindings: vec![Binding { access: Access::ReadWrite }],
+            bindings: vec![Binding::of(Access::ReadWrite)],
             scalars: vec![4; WRITE_WORDS],
             ..GpuKernel::default()
         };
         self.write = Some(self.numbers_utility(kernel));
-        self.pipelines_created += 1;
     }
 
     /// A utility pipeline whose source has its numbers as immediates; they lie in a buffer where the device has none.
-    fn numbers_utility(&self, mut kernel: GpuKernel) -> Pipeline {
+    fn numbers_utility(&mut self, mut kernel: GpuKernel) -> Pipeline {
         if self.gpu.description.has(GpuFeature::Immediates) {
             kernel.features = vec![GpuFeature::Immediates];
         } else {
             let binding = format!("@group(0) @binding({}) var<uniform>", kernel.bindings.len());
             kernel.wgsl = kernel.wgsl.replace("var<immediate>", &binding);
         }
-        Pipeline::utility(&self.gpu, &kernel, &[])
+        self.utility(&kernel, &[])
     }
 
     /// Submits what is recorded and goes on with an empty recording.
@@ -331,12 +353,11 @@ impl GpuBackend {
             name: "fill".into(),
             wgsl: FILL_WGSL.into(),
             workgroup_size: [FILL_WORKGROUP as u32, 1, 1],
-            bindings: vec![Binding { access: Access::Write }],
+            bindings: vec![Binding::of(Access::Write)],
             ..GpuKernel::default()
         };
-        let pipeline = Pipeline::utility(&self.gpu, &kernel, &[("pattern", f64::from(pattern))]);
+        let pipeline = self.utility(&kernel, &[("pattern", f64::from(pattern))]);
         let number = (self.pipelines.len() + self.fills.len()) as u64;
-        self.pipelines_created += 1;
         self.fills.insert(pattern, (number, pipeline));
     }
 
@@ -614,17 +635,15 @@ impl GpuBackend {
     fn copy_piece(&mut self, piece: &Copy<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<(), Error> {
         let Copy { src, src_offset, dst, dst_offset, bytes, .. } = *piece;
         if self.copy.is_none() {
-            let binding = |access| Binding { access };
             let kernel = GpuKernel {
                 name: "copy_bytes".into(),
                 wgsl: COPY_WGSL.into(),
                 workgroup_size: [FILL_WORKGROUP as u32, 1, 1],
-                bindings: vec![binding(Access::Read), binding(Access::ReadWrite)],
+                bindings: vec![Binding::of(Access::Read), Binding::of(Access::ReadWrite)],
                 scalars: vec![4; 3],
                 ..GpuKernel::default()
             };
             self.copy = Some(self.numbers_utility(kernel));
-            self.pipelines_created += 1;
         }
         let window = |buffer: &GpuBuffer, offset: u64| {
             let at = offset / WRITE_WINDOW * WRITE_WINDOW;

@@ -6,6 +6,7 @@
 mod alias;
 mod attention;
 mod broadcast;
+mod carried;
 mod casts;
 mod contract;
 mod control;
@@ -17,10 +18,12 @@ mod elementwise;
 mod gather;
 mod generic;
 mod integers;
+mod layouts;
 mod math;
 mod matmul;
 mod mlp;
 mod packs;
+mod plain;
 mod reduce;
 mod reshape;
 mod rows;
@@ -237,6 +240,9 @@ pub fn all() -> Vec<Case> {
         control::cases,
         dynamic::cases,
         dynamic_windows::cases,
+        layouts::cases,
+        carried::cases,
+        plain::cases,
         alias::cases,
         edges::cases,
     ];
