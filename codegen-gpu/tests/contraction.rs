@@ -231,6 +231,26 @@ fn every_subgroup_size_compiles() {
     }
 }
 
+/// A row behind the end of an operand has no use, so that reading it would change no result: looked at in the code itself.
+#[test]
+fn no_access_lies_behind_the_end_of_an_operand() {
+    let workgroup = PRIVATE.replace("none", "workgroup");
+    for kernel in [SUBGROUP, PRIVATE, &workgroup] {
+        for transposed in [(false, false), (true, true)] {
+            for (m, n, k) in [(17, 65, 9), (7, 10, 5), (33, 64, 8)] {
+                let epilogue = Epilogue::RowBias;
+                let case = Case { transposed, epilogue, tile: (16.min(m), 64.min(n)), ..Case::new(m, n, k) };
+                let text = case.text(kernel);
+                let (_, report, ir) = compile(&text, &lavapipe()).expect("it compiles");
+                assert_eq!(report.kernels[0].strategy, "contraction", "{}", report.kernels[0].declined);
+                let module = monopour_ir::Module::parse(monopour_ir::Context::new(), ir.as_bytes(), "distributed.mlir");
+                let outside = monopour_testkit::bounds::check(&module.expect("it is printed IR"), 8);
+                assert_eq!(outside, Some(vec![]), "{case:?}\n{ir}");
+            }
+        }
+    }
+}
+
 /// Several subgroups in one workgroup share the rows of a tile.
 #[test]
 fn workgroups_of_several_subgroups() {

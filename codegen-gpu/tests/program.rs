@@ -47,13 +47,16 @@ pub fn buffer(shape: &[i64]) -> String {
     format!("memref<{dims}f32, #gpu.address_space<global>>")
 }
 
-/// Distributes and emits the kernel of a module; checks that upstream verifies the IR and that the SPIR-V is valid.
+/// Distributes and emits the kernel of a module; checks that upstream verifies the IR, that invocations wait for each other
+/// where they share memory, and that the SPIR-V is valid.
 pub fn compile(text: &str, device: &GpuDescription) -> Result<(GpuKernel, Report, String), Diagnostics> {
     let cx = Context::new();
     let module = Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}\n{text}"));
     let report = distribute::run(&module, device)?;
     module.op().verify_with_diagnostics()?;
     let ir = module.op().to_string();
+    let races = monopour_testkit::barriers::check(&module).races;
+    assert!(races.is_empty(), "{}\n{ir}", races.join("\n"));
     let kernel = emit::run(&module, module.symbol("kernel").expect("the kernel is there"))?;
     validate(&kernel);
     Ok((kernel, report, ir))

@@ -245,7 +245,7 @@ fn dynamic_grids() {
 }
 
 /// Transposes a square tile through a local buffer.
-fn transpose(n: i64, tiles: i64, local: &str, alloc: &str) -> Case {
+fn transpose(n: i64, tiles: i64, local: &str, alloc: &str, by: By) -> Case {
     let (all, tile) =
         (format!("memref<{tiles}x{n}x{n}xf32, @>"), format!("memref<{n}x{n}xf32, strided<[{n}, 1], offset: ?>, @>"));
     let copy = |from: &str, map: &str, to: &str| {
@@ -253,12 +253,45 @@ fn transpose(n: i64, tiles: i64, local: &str, alloc: &str) -> Case {
             "linalg.generic {{indexing_maps = [{map}, affine_map<(i, j) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\"]}} ins({from}) outs({to}) {{\n^bb0(%p: f32, %q: f32):\n  linalg.yield %p : f32\n}}\n"
         )
     };
-    let body = format!(
-        "  %s = memref.subview %a0[%i0, 0, 0] [1, {n}, {n}] [1, 1, 1] : {all} to {tile}\n  {alloc}\n{}{}",
-        copy(&format!("%s : {tile}"), "affine_map<(i, j) -> (i, j)>", &format!("%t : {local}")),
-        copy(&format!("%t : {local}"), "affine_map<(i, j) -> (j, i)>", &format!("%s : {tile}"))
-    );
-    Case::new(&[&all, "index"], &[Some(tiles)], body)
+    let through = |id: &str| {
+        format!(
+            "  %s = memref.subview %a0[{id}, 0, 0] [1, {n}, {n}] [1, 1, 1] : {all} to {tile}\n{}{}",
+            copy(&format!("%s : {tile}"), "affine_map<(i, j) -> (i, j)>", &format!("%t : {local}")),
+            copy(&format!("%t : {local}"), "affine_map<(i, j) -> (j, i)>", &format!("%s : {tile}"))
+        )
+    };
+    let body = match by {
+        By::Grid => format!("  {alloc}\n{}", through("%i0")),
+        By::Loop => format!(
+            "  {alloc}\n  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  %n = arith.constant {tiles} : index\n\
+             \x20 scf.for %k = %c0 to %n step %c1 {{\n{}  }}",
+            through("%k")
+        ),
+    };
+    let grid = if by == By::Grid { tiles } else { 1 };
+    Case::new(&[&all, "index"], &[Some(grid)], body)
+}
+
+/// What runs over the tiles.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Grid,
+    /// In each tile of the grid, of which there is one.
+    Loop,
+}
+
+/// The next iteration overwrites the local buffer that a slow invocation still reads: `compile` looks for the barriers.
+#[test]
+fn iterations_share_a_local_buffer() {
+    let Some(device) = device() else { return };
+    let (n, tiles) = (5usize, 7usize);
+    let input = numbers((n * n * tiles) as i64, 5);
+    let expected: Vec<f32> = (0..n * n * tiles).map(|i| input[i / (n * n) * n * n + i % n * n + i / n % n]).collect();
+    let alloc = "%t = memref.alloc() : memref<5x5xf32>";
+    let case = transpose(n as i64, tiles as i64, "memref<5x5xf32>", alloc, By::Loop);
+    let (out, ir) = case.run_as(device, &device.description, [1, 1, 1], &[bits(&input)], &[n as u64]);
+    assert_eq!(floats(&out[0]), expected, "{ir}");
+    assert!(ir.contains("memref.alloca"), "{ir}");
 }
 
 #[test]
@@ -279,7 +312,7 @@ fn local_buffers_beyond_workgroup_memory_are_scratch() {
         ("memref<?x?xf32>", sized, 1 << 20, 256 * 25),
     ];
     for (local, alloc, most_bytes, scratch) in cases {
-        let case = transpose(n as i64, tiles as i64, local, alloc);
+        let case = transpose(n as i64, tiles as i64, local, alloc, By::Grid);
         small.limits.max_binding_bytes = most_bytes;
         let (out, ir) = case.run_as(device, &small, [7, 1, 1], &[bits(&input), vec![0; scratch]], &[n as u64]);
         assert_eq!(floats(&out[0]), expected, "{ir}");

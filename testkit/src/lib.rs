@@ -8,7 +8,9 @@
 //! - [`growing`] are programs that grow with a number, for benches and tests of complexity.
 
 pub mod approx;
+pub mod barriers;
 pub mod batch;
+pub mod bounds;
 pub mod device;
 pub mod directive;
 pub mod evaluate;

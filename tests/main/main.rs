@@ -2,6 +2,7 @@
 
 mod backend;
 mod bad;
+mod barriers;
 mod cli;
 mod copies;
 mod example;

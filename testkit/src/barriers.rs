@@ -1,0 +1,221 @@
+//! Whether the invocations of a workgroup wait for each other wherever one may read what another one writes.
+//!
+//! Looks at distributed kernels only, and shares no code with the distribution. Memory that invocations share is local memory
+//! of the workgroup, and an allocation that nothing but one dispatch touches (scratch). On every path through a kernel, loops
+//! taken again included, a barrier must stand between a store to such memory and a load from it, in either order. Which
+//! invocation owns an element is asked in one case only (`are_apart`): kernels keep what is their own in registers.
+
+use monopour_ir::{Block, Module, Op, Value};
+use std::collections::BTreeMap;
+
+/// The accesses of a buffer since the last barrier.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct Since {
+    stores: Vec<Op>,
+    loads: Vec<Op>,
+}
+
+/// By position in the list of shared buffers.
+type State = BTreeMap<usize, Since>;
+
+/// What [`check`] found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Kernels with shared memory.
+    pub kernels: usize,
+    /// `kernel: access`: those that no barrier separates from an earlier one.
+    pub races: Vec<String>,
+}
+
+/// Checks all kernels of a module that was distributed.
+pub fn check(module: &Module) -> Found {
+    let mut found = Found::default();
+    for func in module.functions().into_iter().filter(|f| f.attr("monopour.workgroup_size").is_some()) {
+        let shared = shared_buffers(module, func);
+        let Some(body) = func.body().filter(|_| !shared.is_empty()) else { continue };
+        found.kernels += 1;
+        let name = func.symbol_name().unwrap_or_default();
+        let mut walk = Walk { shared: &shared, races: vec![] };
+        walk.block(body, State::new());
+        found.races.extend(walk.races.into_iter().map(|race| format!("{name}: {race}")));
+    }
+    found
+}
+
+/// Local memory of the workgroup, and arguments for which every caller passes an allocation of its own.
+fn shared_buffers(module: &Module, func: Op) -> Vec<Value> {
+    let is_workgroup = |v: &Value| v.ty().memref_space().is_some_and(|s| s.to_string().contains("workgroup"));
+    let local = func.find_all("memref.alloca").into_iter().map(|op| op.result(0)).filter(is_workgroup);
+    let calls: Vec<Op> =
+        module.op().find_all("func.call").into_iter().filter(|c| callee(*c) == func.symbol_name()).collect();
+    let args = func.body().map(|b| b.args()).unwrap_or_default();
+    let scratch = args.into_iter().enumerate().filter(|(i, arg)| {
+        arg.ty().is_memref() && !calls.is_empty() && calls.iter().all(|call| is_own(*call, call.operand(*i)))
+    });
+    let scratch = scratch.map(|(_, arg)| arg).collect::<Vec<_>>();
+    local.chain(scratch).collect()
+}
+
+fn callee(call: Op) -> Option<String> {
+    call.attr("callee")?.as_symbol().map(str::to_owned)
+}
+
+/// Whether the value is an allocation that nothing but `call` reads or writes.
+fn is_own(call: Op, value: Value) -> bool {
+    value.defining_op().is_some_and(|op| op.is("memref.alloc"))
+        && value.uses().iter().all(|u| u.op == call || u.op.is("memref.dealloc"))
+}
+
+struct Walk<'a> {
+    shared: &'a [Value],
+    races: Vec<String>,
+}
+
+impl Walk<'_> {
+    /// What holds at the end of a block that is entered with `state`.
+    fn block(&mut self, block: Block, mut state: State) -> State {
+        for op in block.ops() {
+            match op.name() {
+                "gpu.barrier" => state.clear(),
+                "memref.load" | "vector.load" => self.access(op, op.operand(0), false, &mut state),
+                "memref.store" | "vector.store" => self.access(op, op.operand(1), true, &mut state),
+                "scf.if" => {
+                    let branches = op.regions().into_iter().map(|r| r.entry());
+                    let ends: Vec<State> =
+                        branches.map(|b| b.map_or_else(|| state.clone(), |b| self.block(b, state.clone()))).collect();
+                    state = ends.into_iter().fold(State::new(), join);
+                }
+                "scf.for" | "scf.while" => state = self.looped(op, state),
+                _ => assert!(op.regions().is_empty(), "the distributed op set has no other op with code inside: {op}"),
+            }
+        }
+        state
+    }
+
+    /// No iteration, one, and one behind another.
+    fn looped(&mut self, op: Op, before: State) -> State {
+        let mut state = before;
+        loop {
+            let mut end = state.clone();
+            for block in op.regions().into_iter().filter_map(|r| r.entry()) {
+                end = self.block(block, end);
+            }
+            let joined = join(state.clone(), end);
+            if joined == state {
+                return state;
+            }
+            state = joined;
+        }
+    }
+
+    fn access(&mut self, op: Op, buffer: Value, stores: bool, state: &mut State) {
+        let Some(at) = self.shared.iter().position(|b| *b == buffer) else { return };
+        let since = state.entry(at).or_default();
+        let others = if stores { &since.loads } else { &since.stores };
+        if others.iter().any(|other| !are_apart(op, *other)) {
+            let race = op.to_string();
+            if !self.races.contains(&race) {
+                self.races.push(race);
+            }
+        }
+        let own = if stores { &mut since.stores } else { &mut since.loads };
+        if !own.contains(&op) {
+            own.push(op);
+        }
+    }
+}
+
+/// The index of a load or store.
+fn index_of(op: Op) -> Value {
+    op.operand(if op.name().ends_with(".store") { 2 } else { 1 })
+}
+
+/// Whether two accesses, one of them a store, never meet at an element from different invocations: next to each other, at
+/// the invocation's own element, or at one that only invocations store to that the condition around leaves out. That is how
+/// a tree of partial results is combined: the first `w` invocations each add what lies `w` behind their own.
+fn are_apart(a: Op, b: Op) -> bool {
+    let (store, load) = if a.name().ends_with(".store") { (a, b) } else { (b, a) };
+    let (own, other) = (index_of(store), index_of(load));
+    if store.block() != load.block() || !own.defining_op().is_some_and(|op| op.is("gpu.thread_id")) {
+        return false;
+    }
+    let behind = other.defining_op().filter(|op| op.is("arith.addi") && op.operand(0) == own);
+    let behind = behind.and_then(|op| op.operand(1).constant_int());
+    let working = store.parent().filter(|op| op.is("scf.if")).and_then(|op| op.operand(0).defining_op());
+    let working = working.filter(|op| op.is("arith.cmpi")).and_then(|op| op.operand(1).constant_int());
+    own == other || behind.zip(working).is_some_and(|(behind, working)| behind >= working)
+}
+
+/// What holds where two paths meet.
+fn join(mut a: State, b: State) -> State {
+    for (at, since) in b {
+        let entry = a.entry(at).or_default();
+        add(&mut entry.stores, since.stores);
+        add(&mut entry.loads, since.loads);
+    }
+    a
+}
+
+fn add(to: &mut Vec<Op>, from: Vec<Op>) {
+    for op in from {
+        if !to.contains(&op) {
+            to.push(op);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use monopour_ir::{Context, Module};
+
+    const SPACE: &str = "#gpu.address_space<workgroup>";
+
+    /// Races of a kernel whose body works on `%m`, local memory of the workgroup.
+    fn races(body: &str) -> usize {
+        let text = format!(
+            "func.func private @k(%i: index, %n: index, %v: f32, %c: i1) attributes {{monopour.workgroup_size = array<i32: 8, 1, 1>}} {{\n\
+             %c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n%m = memref.alloca() : memref<8xf32, {SPACE}>\n{body}\nreturn\n}}"
+        );
+        let module =
+            Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}\n{text}"));
+        let found = check(&module);
+        assert_eq!(found.kernels, 1);
+        found.races.len()
+    }
+
+    #[test]
+    fn stores_and_loads_are_separated_by_barriers() {
+        let store = format!("memref.store %v, %m[%i] : memref<8xf32, {SPACE}>\n");
+        let load = format!("memref.load %m[%n] : memref<8xf32, {SPACE}>\n");
+        let barrier = "gpu.barrier\n";
+        assert_eq!(races(&format!("{store}{barrier}{load}")), 0);
+        assert_eq!(races(&format!("{store}{load}")), 1);
+        assert_eq!(races(&format!("{load}{store}")), 1);
+        let looped = |body: &str| format!("scf.for %j = %c0 to %n step %c1 {{\n{body}}}\n");
+        assert_eq!(races(&looped(&format!("{store}{barrier}{load}{barrier}"))), 0);
+        // The next iteration stores what a slow invocation still loads.
+        assert_eq!(races(&looped(&format!("{store}{barrier}{load}"))), 1);
+        let either = |a: &str, b: &str| format!("scf.if %c {{\n{a}}} else {{\n{b}}}\n");
+        assert_eq!(races(&format!("{}{load}", either(&store, ""))), 1);
+        assert_eq!(races(&format!("{}{load}", either(barrier, &store))), 1);
+        assert_eq!(races(&format!("{}{barrier}{load}", either(&load, &store))), 0);
+    }
+
+    #[test]
+    fn a_step_of_a_tree_reads_what_no_other_one_writes() {
+        let step = |working: u32, behind: u32| {
+            format!(
+                "%t = gpu.thread_id x\n%w = arith.constant {working} : index\n%b = arith.constant {behind} : index\n\
+                 %o = arith.cmpi slt, %t, %w : index\nscf.if %o {{\n%x = memref.load %m[%t] : memref<8xf32, {SPACE}>\n\
+                 %a = arith.addi %t, %b : index\n%y = memref.load %m[%a] : memref<8xf32, {SPACE}>\n\
+                 %s = arith.addf %x, %y : f32\nmemref.store %s, %m[%t] : memref<8xf32, {SPACE}>\n}}\n"
+            )
+        };
+        assert_eq!(races(&step(4, 4)), 0);
+        assert_eq!(races(&step(4, 3)), 1);
+        // Two steps without a barrier.
+        let twice = format!("{}{}", step(4, 4), step(2, 2).replace('%', "%z").replace("%zm", "%m"));
+        assert!(races(&twice) > 0);
+    }
+}

@@ -1,0 +1,278 @@
+//! Whether the loads and stores of a distributed kernel lie inside their buffers: its index arithmetic, run for every
+//! invocation of the workgroups at the ends of the grid.
+//!
+//! A load behind the end whose value is never used changes no result, and devices check nothing: it shows here only. Shares
+//! no code with the distribution. What comes from memory is unknown; conditions on it take both ways, and indices that
+//! depend on it are not looked at.
+
+use monopour_ir::{Block, Module, Op, Value};
+use std::collections::HashMap;
+
+/// `kernel: access`: what lies outside of its buffer, once per op. `None` if no kernel has a grid that is known.
+pub fn check(module: &Module, subgroup_size: i64) -> Option<Vec<String>> {
+    let mut outside = None;
+    for func in module.functions() {
+        let (Some(size), Some(body)) = (func.attr("monopour.workgroup_size").and_then(|a| a.as_ints()), func.body())
+        else {
+            continue;
+        };
+        // A folded grid numbers its workgroups through: their ids are not those of the forall.
+        let grid = grid_of(module, func).filter(|_| func.attr("monopour.linear_grid").is_none());
+        let Some(grid) = grid else { continue };
+        let mut machine = Machine { subgroup_size, size, grid, ..Machine::default() };
+        for workgroup in corners(&machine.grid) {
+            machine.block = workgroup;
+            let [x, y, z] = [0, 1, 2].map(|axis| machine.size.get(axis).copied().unwrap_or(1));
+            for number in 0..x * y * z {
+                machine.thread = [number % x, number / x % y, number / x / y];
+                machine.values.clear();
+                machine.run(body);
+            }
+        }
+        let name = func.symbol_name().unwrap_or_default();
+        outside.get_or_insert_with(Vec::new).extend(machine.outside.into_iter().map(|at| format!("{name}: {at}")));
+    }
+    outside
+}
+
+/// Extents of the dispatch along x, y and z; x is the innermost dimension of the forall.
+fn grid_of(module: &Module, func: Op) -> Option<[i64; 3]> {
+    let is_call = |c: &Op| c.attr("callee").is_some_and(|a| a.as_symbol().map(str::to_owned) == func.symbol_name());
+    let call = module.op().find_all("func.call").into_iter().find(is_call)?;
+    let extents = call.parent()?.attr("staticUpperBound")?.as_ints()?;
+    let mut grid = [1; 3];
+    for (axis, extent) in extents.iter().rev().enumerate() {
+        *grid.get_mut(axis)? = *extent;
+    }
+    grid.iter().all(|e| *e > 0).then_some(grid)
+}
+
+fn corners(grid: &[i64; 3]) -> Vec<[i64; 3]> {
+    let ends = |extent: i64| if extent > 1 { vec![0, extent - 1] } else { vec![0] };
+    let mut out = vec![];
+    for x in ends(grid[0]) {
+        for y in ends(grid[1]) {
+            out.extend(ends(grid[2]).into_iter().map(|z| [x, y, z]));
+        }
+    }
+    out
+}
+
+/// One invocation after the other.
+#[derive(Default)]
+struct Machine {
+    subgroup_size: i64,
+    size: Vec<i64>,
+    grid: [i64; 3],
+    block: [i64; 3],
+    thread: [i64; 3],
+    /// Numbers that are known.
+    values: HashMap<Value, i64>,
+    outside: Vec<String>,
+}
+
+impl Machine {
+    fn get(&self, value: Value) -> Option<i64> {
+        self.values.get(&value).copied()
+    }
+
+    fn set(&mut self, value: Value, number: Option<i64>) {
+        match number {
+            Some(number) => self.values.insert(value, number),
+            None => self.values.remove(&value),
+        };
+    }
+
+    /// Runs a block and returns what its terminator passes on.
+    fn run(&mut self, block: Block) -> Vec<Option<i64>> {
+        for op in block.ops() {
+            if Some(op) == block.terminator() {
+                return op.operands().into_iter().map(|v| self.get(v)).collect();
+            }
+            self.step(op);
+        }
+        vec![]
+    }
+
+    fn step(&mut self, op: Op) {
+        match op.name() {
+            "scf.if" => self.branch(op),
+            "scf.for" => self.repeat(op),
+            "scf.while" => {
+                // Both regions, with nothing known.
+                let blocks: Vec<Block> = op.regions().into_iter().filter_map(|r| r.entry()).collect();
+                for block in blocks {
+                    block.args().into_iter().for_each(|arg| self.set(arg, None));
+                    self.run(block);
+                }
+            }
+            "memref.load" | "vector.load" => self.access(op, op.operand(0), op.operand(1), op.result(0)),
+            "memref.store" | "vector.store" => self.access(op, op.operand(1), op.operand(2), op.operand(0)),
+            _ => {
+                let number = self.number(op);
+                for (i, result) in op.results().into_iter().enumerate() {
+                    self.set(result, number.filter(|_| i == 0));
+                }
+            }
+        }
+    }
+
+    fn branch(&mut self, op: Op) {
+        let taken: Vec<usize> = match self.get(op.operand(0)) {
+            Some(condition) => vec![usize::from(condition == 0)],
+            None => vec![0, 1],
+        };
+        let mut ends = vec![];
+        for region in &taken {
+            ends.push(op.region(*region).entry().map(|block| self.run(block)).unwrap_or_default());
+        }
+        for (i, result) in op.results().into_iter().enumerate() {
+            let first = ends[0].get(i).copied().flatten();
+            let agreed = ends.iter().all(|end| end.get(i).copied().flatten() == first);
+            self.set(result, first.filter(|_| agreed));
+        }
+    }
+
+    fn repeat(&mut self, op: Op) {
+        let block = op.region(0).entry().expect("a loop has a body: verified");
+        let args = block.args();
+        let mut carried: Vec<Option<i64>> = op.operands()[3..].iter().map(|v| self.get(*v)).collect();
+        let bounds = [0, 1, 2].map(|i| self.get(op.operand(i)));
+        let [Some(mut at), Some(end), Some(step)] = bounds else {
+            args.into_iter().for_each(|arg| self.set(arg, None));
+            self.run(block);
+            return op.results().into_iter().for_each(|r| self.set(r, None));
+        };
+        while at < end && step > 0 {
+            self.set(args[0], Some(at));
+            for (arg, value) in args[1..].iter().zip(&carried) {
+                self.set(*arg, *value);
+            }
+            carried = self.run(block);
+            at += step;
+        }
+        for (result, value) in op.results().into_iter().zip(carried) {
+            self.set(result, value);
+        }
+    }
+
+    fn access(&mut self, op: Op, buffer: Value, index: Value, data: Value) {
+        let lanes: i64 = data.ty().shape().map_or(1, |s| s.iter().product());
+        if let (Some(at), Some(&[elements])) = (self.get(index), buffer.ty().shape().as_deref()) {
+            let text = || format!("{op} at {at}, of invocation {:?} of workgroup {:?}", self.thread, self.block);
+            let known = |found: &String| found.starts_with(&op.to_string());
+            if elements >= 0 && (at < 0 || at + lanes > elements) && !self.outside.iter().any(known) {
+                let text = text();
+                self.outside.push(text);
+            }
+        }
+        op.results().into_iter().for_each(|r| self.set(r, None));
+    }
+
+    /// The result of an op on numbers, if it is known.
+    fn number(&self, op: Op) -> Option<i64> {
+        let result = op.results().into_iter().next()?;
+        if let Some(constant) = result.constant_int() {
+            return Some(constant);
+        }
+        let axis = || {
+            let dimension = op.attr("dimension").map(|a| a.to_string()).unwrap_or_default();
+            usize::from(dimension.contains("dim y")) + 2 * usize::from(dimension.contains("dim z"))
+        };
+        let linear = || {
+            let [x, y] = [0, 1].map(|axis| self.size.get(axis).copied().unwrap_or(1));
+            self.thread[0] + x * (self.thread[1] + y * self.thread[2])
+        };
+        let operand = |i: usize| self.get(*op.operands().get(i)?);
+        let pair = || Some((operand(0)?, operand(1)?));
+        match op.name() {
+            "gpu.thread_id" => Some(self.thread[axis()]),
+            "gpu.block_id" => Some(self.block[axis()]),
+            "gpu.grid_dim" => Some(self.grid[axis()]),
+            "gpu.lane_id" => Some(linear() % self.subgroup_size),
+            "gpu.subgroup_id" => Some(linear() / self.subgroup_size),
+            "gpu.subgroup_size" => Some(self.subgroup_size),
+            "arith.index_cast" | "arith.index_castui" => operand(0),
+            "arith.select" => operand(if operand(0)? != 0 { 1 } else { 2 }),
+            "arith.cmpi" => {
+                let predicate = op.attr("predicate").and_then(|a| a.as_int())?;
+                pair().map(|(a, b)| i64::from(compare(predicate, a, b)))
+            }
+            name => pair().and_then(|(a, b)| arithmetic(name, a, b)),
+        }
+    }
+}
+
+fn compare(predicate: i64, a: i64, b: i64) -> bool {
+    let (ua, ub) = (a as u64, b as u64);
+    match predicate {
+        0 => a == b,
+        1 => a != b,
+        2 => a < b,
+        3 => a <= b,
+        4 => a > b,
+        5 => a >= b,
+        6 => ua < ub,
+        7 => ua <= ub,
+        8 => ua > ub,
+        _ => ua >= ub,
+    }
+}
+
+fn arithmetic(name: &str, a: i64, b: i64) -> Option<i64> {
+    match name {
+        "arith.addi" => a.checked_add(b),
+        "arith.subi" => a.checked_sub(b),
+        "arith.muli" => a.checked_mul(b),
+        "arith.divsi" | "arith.divui" => a.checked_div(b),
+        "arith.remsi" | "arith.remui" => a.checked_rem(b),
+        "arith.floordivsi" => (b > 0).then(|| a.div_euclid(b)),
+        "arith.ceildivsi" => (b > 0).then(|| -(-a).div_euclid(b)),
+        "arith.minsi" | "arith.minui" => Some(a.min(b)),
+        "arith.maxsi" | "arith.maxui" => Some(a.max(b)),
+        "arith.andi" => Some(a & b),
+        "arith.ori" => Some(a | b),
+        "arith.xori" => Some(a ^ b),
+        "arith.shli" => u32::try_from(b).ok().and_then(|b| a.checked_shl(b)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use monopour_ir::{Context, Module};
+
+    /// What lies outside of `%a`, seven elements, in a kernel of two workgroups of four invocations.
+    fn outside(body: &str) -> Vec<String> {
+        let text = format!(
+            "func.func @main(%a: memref<7xf32>) {{\n  scf.forall (%i) in (2) {{\n    func.call @k(%a) : (memref<7xf32>) -> ()\n  }}\n  return\n}}\n\
+             func.func private @k(%a: memref<7xf32>) attributes {{monopour.workgroup_size = array<i32: 4, 1, 1>}} {{\n\
+             %c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n%c4 = arith.constant 4 : index\n%c6 = arith.constant 6 : index\n\
+             %b = gpu.block_id x\n%t = gpu.thread_id x\n%f = arith.muli %b, %c4 : index\n%i = arith.addi %f, %t : index\n{body}\nreturn\n}}"
+        );
+        let module =
+            Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}\n{text}"));
+        check(&module, 4).expect("the grid is known")
+    }
+
+    #[test]
+    fn the_last_invocation_is_clamped_or_guarded() {
+        let load = |i: &str| format!("%x = memref.load %a[{i}] : memref<7xf32>\n");
+        let found = outside(&load("%i"));
+        assert!(
+            found.len() == 1 && found[0].contains("at 7, of invocation [3, 0, 0] of workgroup [1, 0, 0]"),
+            "{found:?}"
+        );
+        assert!(outside(&format!("%m = arith.minsi %i, %c6 : index\n{}", load("%m"))).is_empty());
+        let guarded =
+            |bound: &str| format!("%g = arith.cmpi sle, %i, {bound} : index\nscf.if %g {{\n{}}}\n", load("%i"));
+        assert!(outside(&guarded("%c6")).is_empty());
+        assert_eq!(outside(&guarded("%i")).len(), 1);
+        let looped = |end: &str| {
+            format!("scf.for %k = %c0 to {end} step %c1 {{\n%j = arith.addi %k, %c1 : index\n{}}}\n", load("%j"))
+        };
+        assert_eq!(outside(&looped("%c6")), Vec::<String>::new());
+        assert_eq!(outside(&format!("%c7 = arith.constant 7 : index\n{}", looped("%c7"))).len(), 1);
+    }
+}
