@@ -53,7 +53,7 @@ fn write_options(op: Op, options: &PassOptions, statistics: &mut [u64]) -> Resul
 #[test]
 fn child() {
     let Ok(args) = std::env::var("MONOPOUR_TEST_OPT") else { return };
-    let args: Vec<String> = args.split('\n').map(str::to_owned).collect();
+    let args: Vec<std::ffi::OsString> = args.split('\n').map(Into::into).collect();
     std::process::exit(opt::run(&args, &[OVERRIDE]));
 }
 
