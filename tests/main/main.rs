@@ -1,6 +1,7 @@
 //! One binary for all tests of `monopour` as a whole: programs from source to results, on every kind of device.
 
 mod backend;
+mod checks;
 mod cli;
 mod copies;
 mod example;

@@ -15,6 +15,7 @@ mod edges;
 mod elementwise;
 mod gather;
 mod generic;
+mod guards;
 mod integers;
 mod math;
 mod matmul;
@@ -24,6 +25,7 @@ mod reduce;
 mod reshape;
 mod rows;
 mod slices;
+mod tensors;
 
 use crate::approx::{Tolerance, compare, worst_error};
 use crate::evaluate::evaluate;
@@ -231,12 +233,14 @@ pub fn all() -> Vec<Case> {
         slices::cases,
         reshape::cases,
         gather::cases,
+        guards::cases,
         packs::cases,
         attention::cases,
         control::cases,
         dynamic::cases,
         alias::cases,
         edges::cases,
+        tensors::cases,
     ];
     families.iter().flat_map(|f| f()).collect()
 }
