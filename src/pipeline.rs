@@ -181,11 +181,24 @@ fn timed<'a, T>(
     phase: &'static str,
     run: impl FnOnce(&mut State<'a>) -> Result<T, Diagnostics>,
 ) -> Result<T, Diagnostics> {
-    let start = Instant::now();
+    let (start, cpu_start) = (Instant::now(), cpu_ms());
     let result = run(state)?;
     let elapsed_ms = start.elapsed().as_secs_f64() * 1e3;
-    state.report.timings.push(Timing { phase, target: target_kind(state.target), elapsed_ms });
+    let cpu_ms = cpu_ms().zip(cpu_start).map(|(end, start)| end - start);
+    state.report.timings.push(Timing { phase, target: target_kind(state.target), elapsed_ms, cpu_ms });
     Ok(result)
+}
+
+/// CPU time of this process so far.
+#[cfg(unix)]
+fn cpu_ms() -> Option<f64> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6)
+}
+
+#[cfg(not(unix))]
+fn cpu_ms() -> Option<f64> {
+    None
 }
 
 impl State<'_> {

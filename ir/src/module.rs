@@ -2,6 +2,7 @@
 
 use crate::{Block, Context, Diagnostic, Diagnostics, Location, Op, OpSpec, Region, string};
 use mlir_sys::{MlirContext, MlirOperation, MlirStringRef};
+use std::collections::HashMap;
 
 /// Deepest nesting of brackets that is given to MLIR's recursive parser, which crashes on absurd ones.
 const MAX_NESTING: usize = 1_000;
@@ -64,6 +65,10 @@ impl Module {
     /// Top-level op with this symbol name.
     pub fn symbol(&self, name: &str) -> Option<Op> {
         self.body().ops().into_iter().find(|op| op.symbol_name().as_deref() == Some(name))
+    }
+    /// Top-level ops by symbol name: for more look-ups than a few.
+    pub fn symbols(&self) -> HashMap<String, Op> {
+        self.body().ops().into_iter().filter_map(|op| Some((op.symbol_name()?, op))).collect()
     }
     /// All top-level `func.func`.
     pub fn functions(&self) -> Vec<Op> {

@@ -26,7 +26,7 @@ impl Access {
 /// One kernel argument: `@group(0) @binding(position)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binding {
-    /// What the kernel does with the argument. A buffer of the arena is always `ReadWrite`.
+    /// How the argument is bound: as the kernel uses it, but that a buffer of the arena is never bound as `Read`.
     pub access: Access,
 }
 
@@ -91,7 +91,7 @@ pub const fn fold_grid(workgroups: u64) -> Option<[u32; 3]> {
 /// A native function `void symbol(void *const *args, const int64_t *ids)` in the variant's object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuKernel {
-    /// The symbol in [`crate::NativeCode::object`].
+    /// The symbol in one of [`crate::NativeCode::objects`].
     pub symbol: String,
     /// Number of base pointers in `args`.
     pub args: u32,

@@ -80,7 +80,16 @@ fn verify_constant(constant: &Constant) -> Check {
 }
 
 fn verify_variant(index: usize, variant: &Variant) -> Check {
-    if variant.host.object.is_empty() || variant.host.entry.is_empty() {
+    if variant.dispatches.len() != variant.kernels.len() {
+        let (dispatches, kernels) = (variant.dispatches.len(), variant.kernels.len());
+        return inconsistent(format!(
+            "variant {index} counts the dispatches of {dispatches} kernels and has {kernels}"
+        ));
+    }
+    if variant.host.objects.is_empty()
+        || variant.host.objects.iter().any(Vec::is_empty)
+        || variant.host.entry.is_empty()
+    {
         return inconsistent(format!("variant {index} has no host function"));
     }
     for kernel in &variant.kernels {

@@ -30,7 +30,13 @@ fn sample() -> Program {
             bindings: vec![Binding { access: Access::Read }, Binding { access: Access::ReadWrite }],
             ..Default::default()
         })],
-        host: NativeCode { arch: "x86_64".into(), features: vec![], object: vec![1, 2, 3], entry: "main".into() },
+        dispatches: vec![3],
+        host: NativeCode {
+            arch: "x86_64".into(),
+            features: vec![],
+            objects: vec![vec![1, 2, 3]],
+            entry: "main".into(),
+        },
         plan: MemoryPlan {
             arena_bytes: 512,
             planned_bytes: 300,
@@ -173,7 +179,8 @@ fn inconsistent_programs_are_neither_written_nor_read() {
     }
 
     check(&|p| p.variants[0].kernels = p.variants[1].kernels.clone(), "not of its variant's target");
-    check(&|p| p.variants[1].host.object.clear(), "no host function");
+    check(&|p| p.variants[1].host.objects.clear(), "no host function");
+    check(&|p| p.variants[0].dispatches.clear(), "variant 0 counts the dispatches of 0 kernels and has 1");
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl Session {
         program.verify()?;
         let variant = choose(device, &program)?;
         let chosen = &program.variants[variant];
-        let module = Arc::new(NativeModule::load(&chosen.host.object, &ffi::resolve)?);
+        let module = Arc::new(NativeModule::load(&chosen.host.objects, &ffi::resolve)?);
         let host = HostFunction::find(&module, &chosen.host.entry)?;
         let account = SharedAccount::new(options.memory_limit);
         let mut threads = 1;

@@ -10,6 +10,7 @@ mod captures;
 mod checks;
 pub mod constants;
 mod error;
+mod merge;
 pub mod outline;
 pub mod plan;
 mod regions;

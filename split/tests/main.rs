@@ -307,3 +307,83 @@ fn a_constant_without_data_is_refused() {
     let given = constants::collect(&module, &scheduled.constants, &|name| (name == "w0").then(|| vec![0u8; 32].into()));
     assert_eq!(given.expect("given")[0].name, "w0");
 }
+
+/// Three dispatches of one shape: on an input and a transient, on two transients, and on a transient and the result.
+const LAYERS: &str = r#"
+memref.global "private" constant @w0 : memref<8xf32> = dense<1.0>
+memref.global "private" constant @w1 : memref<8xf32> = dense<2.0>
+func.func @main(%x: memref<8xf32>, %y: memref<8xf32>) -> memref<8xf32> {
+  %w0 = memref.get_global @w0 : memref<8xf32>
+  %w1 = memref.get_global @w1 : memref<8xf32>
+  %s = memref.alloc() : memref<8xf32>
+  %t = memref.alloc() : memref<8xf32>
+  %r = memref.alloc() : memref<8xf32>
+  scf.forall (%i) in (2) {
+    linalg.map { arith.addf } ins(%x, %w0 : memref<8xf32>, memref<8xf32>) outs(%s : memref<8xf32>)
+  } {monopour.kernel = {class = "elementwise"}}
+  scf.forall (%i) in (2) {
+    linalg.map { arith.addf } ins(%s, %w1 : memref<8xf32>, memref<8xf32>) outs(%t : memref<8xf32>)
+  } {monopour.kernel = {class = "elementwise"}}
+  scf.forall (%i) in (2) {
+    linalg.map { arith.addf } ins(%t, %y : memref<8xf32>, memref<8xf32>) outs(%r : memref<8xf32>)
+  } {monopour.kernel = {class = "elementwise"}}
+  memref.dealloc %s : memref<8xf32>
+  memref.dealloc %t : memref<8xf32>
+  return %r : memref<8xf32>
+}
+"#;
+
+/// Callees of the calls in `main`, in order.
+fn callees(module: &Module) -> Vec<String> {
+    let calls = module.symbol("main").expect("kept").find_all("func.call").into_iter();
+    calls.filter_map(|c| Some(c.attr("callee")?.as_symbol()?.to_owned())).collect()
+}
+
+#[test]
+fn dispatches_of_equal_structure_share_a_kernel() {
+    let outlined = |text: &str| {
+        let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("parses");
+        let stats = outline::run(&module).expect("outlines");
+        module.op().verify_with_diagnostics().expect("valid");
+        (stats.dispatches, stats.kernels, callees(&module))
+    };
+    let k = |i: usize| format!("main_dispatch_{i}");
+    assert_eq!(outlined(LAYERS), (3, 1, vec![k(0), k(0), k(0)]));
+    // Another body, another grid, another attribute, another wiring of the same values: each a kernel of its own.
+    let other = |from: &str, to: &str| LAYERS.replacen(from, to, 1);
+    assert_eq!(outlined(&other("arith.addf", "arith.mulf")), (3, 2, vec![k(0), k(1), k(1)]));
+    assert_eq!(outlined(&other("in (2)", "in (4)")), (3, 2, vec![k(0), k(1), k(1)]));
+    assert_eq!(outlined(&other("\"elementwise\"", "\"generic\"")), (3, 2, vec![k(0), k(1), k(1)]));
+    assert_eq!(outlined(&other("ins(%x, %w0", "ins(%x, %x")), (3, 2, vec![k(0), k(1), k(1)]));
+}
+
+/// The first call passes an input where the second passes the arena: bound for writing there, the input could not be bound for
+/// reading beside it.
+#[test]
+fn what_is_read_from_the_arena_gets_a_kernel_of_its_own() {
+    let text = r#"
+func.func private @k(%a: memref<8xf32> {monopour.access = "read"}, %b: memref<8xf32> {monopour.access = "read"}, %c: memref<8xf32> {monopour.access = "write"}) { return }
+func.func @main(%x: memref<8xf32>) -> memref<8xf32> {
+  %s = memref.alloc() : memref<8xf32>
+  %t = memref.alloc() : memref<8xf32>
+  %r = memref.alloc() : memref<8xf32>
+  scf.forall (%i) in (1) { func.call @k(%x, %x, %s) : (memref<8xf32>, memref<8xf32>, memref<8xf32>) -> () }
+  scf.forall (%i) in (1) { func.call @k(%s, %x, %t) : (memref<8xf32>, memref<8xf32>, memref<8xf32>) -> () }
+  scf.forall (%i) in (1) { func.call @k(%t, %x, %r) : (memref<8xf32>, memref<8xf32>, memref<8xf32>) -> () }
+  memref.dealloc %s : memref<8xf32>
+  memref.dealloc %t : memref<8xf32>
+  return %r : memref<8xf32>
+}
+"#;
+    let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("parses");
+    plan::run(&module, module.symbol("main").expect("there")).expect("plans");
+    assert_eq!(callees(&module), ["k", "k_binding_1", "k_binding_1"]);
+    let access = |name: &str| {
+        let kernel = module.symbol(name).expect("made");
+        let attrs = kernel.attr("arg_attrs").and_then(|a| a.as_array()).expect("kept").into_iter();
+        attrs.filter_map(|a| Some(a.get("monopour.access")?.as_string()?.to_owned())).collect::<Vec<_>>()
+    };
+    // The arena that is only written needs no kernel of its own.
+    assert_eq!(access("k"), ["read", "read", "write"]);
+    assert_eq!(access("k_binding_1"), ["read_write", "read", "write"]);
+}

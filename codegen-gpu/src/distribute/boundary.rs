@@ -3,8 +3,9 @@
 use super::grid::Grid;
 use super::model::{Base, Model, Operand, Source};
 use crate::error;
-use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Module, Op, OpSpec, Rewriter, Type, Value};
+use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::{GpuDescription, GpuKernel};
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// Which arguments of a kernel are what: buffers come first, then scalars, then the tile ids.
@@ -160,8 +161,8 @@ pub(super) fn count_copies(rw: &mut Rewriter, func: Op, model: &Model) {
 }
 
 /// Whether a call still has the form of an outlined kernel.
-pub(super) fn is_outlined(module: &Module, call: Op) -> bool {
-    let callee = call.attr("callee").and_then(|c| module.symbol(c.as_symbol()?));
+pub(super) fn is_outlined(symbols: &HashMap<String, Op>, call: Op) -> bool {
+    let callee = call.attr("callee").and_then(|c| symbols.get(c.as_symbol()?).copied());
     let kernel = callee.filter(|f| f.attr("monopour.kernel").is_some());
     let types: Vec<Type> = call.operands().into_iter().map(Value::ty).collect();
     // A dynamic extent in place of a tile id leaves the types as they were; the id of a single tile may be a constant.

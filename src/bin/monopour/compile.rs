@@ -90,7 +90,8 @@ fn print_report(args: &CompileArgs, compiled: &Compiled) -> Result<(), Failure> 
     }
     if args.time_phases {
         for timing in &compiled.report.timings {
-            eprintln!("{:<12} {:<4} {:>10.3} ms", timing.phase, timing.target, timing.elapsed_ms);
+            let cpu = timing.cpu_ms.map(|ms| format!(" {ms:>10.3} ms cpu")).unwrap_or_default();
+            eprintln!("{:<12} {:<4} {:>10.3} ms{cpu}", timing.phase, timing.target, timing.elapsed_ms);
         }
     }
     Ok(())
