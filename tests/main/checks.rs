@@ -141,6 +141,17 @@ fn host_code_divides_only_where_there_is_a_result() {
     }
 }
 
+#[test]
+fn an_affine_divisor_of_the_run_is_checked() {
+    for expr in ["s0 floordiv s1", "s0 mod s1", "s0 ceildiv s1"] {
+        let text = format!(
+            "func.func @main(%a: index, %b: index) -> index {{\n  \
+             %r = affine.apply affine_map<()[s0, s1] -> ({expr})>()[%a, %b]\n  return %r : index\n}}\n"
+        );
+        check(&text, &[index(7), index(2)], &[(&[index(7), index(0)], "at 2:8 divides by zero")]);
+    }
+}
+
 /// Results of host divisions that are defined are what they are without a check.
 #[test]
 fn host_code_divides_negative_numbers() {

@@ -17,7 +17,8 @@
 use super::guards::Guard;
 use super::ranges;
 use monopour_ir::{
-    Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value,
+    AffineExpr, AffineExprKind, Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec,
+    Region, Rewriter, Type, Value, WalkOrder, run_passes,
 };
 
 /// Lowers all such ops of `module`.
@@ -25,6 +26,7 @@ use monopour_ir::{
 /// # Errors
 /// MLIR's, none on verified IR.
 pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
+    open_divisions(module)?;
     let mut guard = Guard { rw: Rewriter::new(module.context()) };
     let lowerings: [(&str, Lowering); 5] = [
         ("tensor.gather", gather),
@@ -40,6 +42,27 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
         }
     }
     Ok(())
+}
+
+/// Affine ops that divide by what only a run knows become arith, whose divisors are guarded and checked.
+fn open_divisions(module: &Module) -> Result<(), Diagnostics> {
+    let divides = |op: &Op| {
+        let map = op.attr("map").and_then(|a| a.as_affine_map());
+        op.dialect() == "affine" && map.is_some_and(|map| map.results().into_iter().any(has_open_divisor))
+    };
+    if module.op().nested(WalkOrder::Pre).iter().any(divides) {
+        run_passes(module.op(), "builtin.module(lower-affine)")?;
+    }
+    Ok(())
+}
+
+fn has_open_divisor(expr: AffineExpr) -> bool {
+    use AffineExprKind::{Add, CeilDiv, Constant, FloorDiv, Mod, Mul};
+    match expr.kind() {
+        FloorDiv(l, r) | CeilDiv(l, r) | Mod(l, r) => !matches!(r.kind(), Constant(_)) || has_open_divisor(l),
+        Add(l, r) | Mul(l, r) => has_open_divisor(l) || has_open_divisor(r),
+        _ => false,
+    }
 }
 
 type Lowering = fn(&mut Guard, Op) -> Result<(), Diagnostics>;
