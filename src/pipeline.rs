@@ -331,6 +331,7 @@ fn on_tensors(_: &TargetDescription) -> Contract {
     Contract {
         dialects: &["func", "linalg", "tensor", "arith", "math", "scf", "affine"],
         ops: &[
+            "cf.assert",
             "bufferization.to_tensor",
             "bufferization.to_buffer",
             "bufferization.materialize_in_destination",
@@ -342,13 +343,13 @@ fn on_tensors(_: &TargetDescription) -> Contract {
 }
 
 fn tiled(_: &TargetDescription) -> Contract {
-    Contract { dialects: &SCALAR, ops: &["bufferization.alloc_tensor"], tensors: true, memrefs: false }
+    Contract { dialects: &SCALAR, ops: &["bufferization.alloc_tensor", "cf.assert"], tensors: true, memrefs: false }
 }
 
 fn on_memrefs(_: &TargetDescription) -> Contract {
     Contract {
         dialects: &["func", "arith", "math", "scf", "affine", "ub", "vector", "linalg", "memref"],
-        ops: &[],
+        ops: &["cf.assert"],
         tensors: false,
         memrefs: true,
     }
@@ -358,7 +359,7 @@ fn distributed(target: &TargetDescription) -> Contract {
     match target {
         TargetDescription::Gpu(_) => Contract {
             dialects: &["func", "arith", "math", "scf", "memref", "vector", "gpu", "ub"],
-            ops: &[],
+            ops: &["cf.assert"],
             tensors: false,
             memrefs: true,
         },

@@ -7,7 +7,9 @@
 
 use crate::abi::{self, KernelSignature};
 use crate::{copies, error, local_memory, loop_order, math, object::RUNTIME_PREFIX, vectorize};
-use monopour_ir::{Diagnostics, Module, Op, Rewriter, WalkOrder, apply_named_sequence, run_passes};
+use monopour_ir::{
+    Diagnostics, Module, Op, Rewriter, WalkOrder, apply_named_sequence, open_dynamic_expansions, run_passes,
+};
 use monopour_program::CpuTarget;
 use std::collections::BTreeSet;
 
@@ -49,6 +51,7 @@ pub fn run(module: &Module, target: &CpuTarget) -> Result<Module, Diagnostics> {
         apply_named_sequence(lowered.op(), &script, "__transform_main")?;
     }
     math::run(&lowered, target)?;
+    open_dynamic_expansions(lowered.op())?;
     run_passes(lowered.op(), STRUCTURE)?;
     run_passes(lowered.op(), TO_LLVM)?;
     check_all(&lowered, |op| op.dialect() == "llvm" || op.is("builtin.module"))?;

@@ -1,7 +1,9 @@
 //! Which ops of a block depend on which, some of them united to run as one.
 //!
-//! Ops with effects keep their order: each depends on the one before.
+//! Ops with effects keep their order: each depends on the one before. A structured op depends on the check before it, which may be
+//! what keeps it within its operands.
 
+use crate::linalg;
 use monopour_ir::{Block, Op, Rewriter, Value, WalkOrder, interfaces};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -24,6 +26,7 @@ impl BlockGraph {
         let mut readers = vec![vec![]; ops.len()];
         let mut depends = vec![];
         let mut last_effect = None;
+        let mut last_check = None;
         for (i, op) in ops.iter().enumerate() {
             let nested = op.nested(WalkOrder::Pre);
             let defs = nested.iter().flat_map(|o| o.operands()).filter_map(Value::defining_op);
@@ -31,6 +34,11 @@ impl BlockGraph {
             before.remove(&i);
             if !interfaces::is_memory_effect_free(*op) {
                 before.extend(last_effect.replace(i));
+            }
+            if op.is("cf.assert") {
+                last_check = Some(i);
+            } else if nested.iter().any(|o| linalg::is_structured(*o)) {
+                before.extend(last_check);
             }
             before.iter().for_each(|d| readers[*d].push(i));
             depends.push(before.into_iter().collect());

@@ -122,6 +122,8 @@ pub enum Error {
     Trap {
         /// Which check.
         code: i64,
+        /// What the program says about it; may be empty.
+        message: String,
     },
     /// A P code: the program itself is wrong.
     Program(monopour_program::Error),
@@ -244,7 +246,8 @@ impl fmt::Display for Error {
                 write!(f, "{subject} exceeds the device's {limit}: {needed} needed, {offered} offered")
             }
             Error::Tensor { what } => write!(f, "{what}"),
-            Error::Trap { code } => write!(f, "{}", trap_text(*code)),
+            Error::Trap { code, message } if message.is_empty() => write!(f, "{}", trap_text(*code)),
+            Error::Trap { message, .. } => write!(f, "a check of the program failed: {message}"),
             Error::Program(error) => write!(f, "{error}"),
         }
     }
@@ -255,6 +258,7 @@ fn trap_text(code: i64) -> &'static str {
     match code {
         1 => "an index lies outside of its tensor",
         2 => "sizes of tensors do not fit together",
+        4 => "a size is negative, or a tensor larger than any memory",
         _ => "a check of the program failed",
     }
 }

@@ -88,6 +88,10 @@ extern "C" fn monopour_rt_write(cx: i64, handle: i64, offset: i64, bytes: i64, b
     enter(cx, |calls| calls.write(handle, offset, bytes, bits));
 }
 
+extern "C" fn monopour_rt_message(cx: i64, bytes: i64) {
+    enter(cx, |calls| calls.message(bytes));
+}
+
 extern "C" fn monopour_rt_trap(cx: i64, code: i64) {
     enter(cx, |calls| calls.trap(code));
 }
@@ -120,6 +124,7 @@ pub(crate) fn resolve(symbol: &str) -> Option<usize> {
         "monopour_rt_scalar" => monopour_rt_scalar as *const () as usize,
         "monopour_rt_read" => monopour_rt_read as *const () as usize,
         "monopour_rt_write" => monopour_rt_write as *const () as usize,
+        "monopour_rt_message" => monopour_rt_message as *const () as usize,
         "monopour_rt_trap" => monopour_rt_trap as *const () as usize,
         "monopour_rt_ok" => monopour_rt_ok as *const () as usize,
         // LLVM makes calls to these three out of plain loops.
@@ -187,6 +192,10 @@ fn find(module: &NativeModule, symbol: &str) -> Result<usize, Error> {
     module.symbol(symbol).ok_or_else(|| Error::native(format!("the object does not define `{symbol}`")))
 }
 
+/// Bytes behind each buffer. A kernel that looks up an element of a tensor without elements reads at the tensor's first place and
+/// drops what it read; that place may be the end of a buffer.
+const ONE_ELEMENT: usize = 16;
+
 /// Memory of the CPU target, aligned to [`GRANULARITY`], which native code reads and writes by address.
 #[derive(Debug)]
 pub(crate) struct HostMemory {
@@ -214,7 +223,8 @@ impl HostMemory {
     pub fn new(bytes: u64) -> Result<HostMemory, Error> {
         let out_of_memory = Error::OutOfMemory { asked_bytes: bytes };
         let size = usize::try_from(bytes.max(1)).map_err(|_| out_of_memory.clone())?;
-        let layout = Layout::from_size_align(size, GRANULARITY as usize).map_err(|_| out_of_memory.clone())?;
+        let room = size.checked_add(ONE_ELEMENT).ok_or_else(|| out_of_memory.clone())?;
+        let layout = Layout::from_size_align(room, GRANULARITY as usize).map_err(|_| out_of_memory.clone())?;
         // SAFETY: the layout's size is not zero.
         let address = unsafe { std::alloc::alloc_zeroed(layout) };
         if address.is_null() {

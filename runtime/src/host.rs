@@ -34,6 +34,8 @@ pub(crate) trait HostCalls: Send {
     fn read(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<i64, Error>;
     /// Writes up to 8 bytes of a buffer.
     fn write(&mut self, handle: i64, offset: i64, bytes: i64, bits: i64) -> Result<(), Error>;
+    /// Says the next bytes, up to 8, of the message of the trap that follows.
+    fn message(&mut self, bytes: i64) -> Result<(), Error>;
     /// Ends the run with an error that the program found.
     fn trap(&mut self, code: i64) -> Result<(), Error>;
     /// Copies bytes between buffers or within one.

@@ -7,6 +7,7 @@
 
 mod buffers;
 mod captures;
+mod checks;
 pub mod constants;
 pub mod copies;
 mod error;

@@ -68,6 +68,23 @@ pub(crate) fn compare(
     Ok(b.create(spec)?.result(0))
 }
 
+/// Whether an f64 is at least `limit`.
+///
+/// # Errors
+/// As [`from_bits`].
+pub(crate) fn at_least(b: &mut Builder, loc: Location, value: Value, limit: f64) -> Result<Value, Diagnostics> {
+    /// `oge` of `arith.cmpf`.
+    const AT_LEAST: i64 = 3;
+    let cx = b.context();
+    let f64_ty = Type::f64(cx);
+    let limit = b.constant(Attr::float(f64_ty, limit), f64_ty, loc);
+    let spec = OpSpec::new("arith.cmpf", loc)
+        .attr("predicate", Attr::i64(cx, AT_LEAST))
+        .operands(&[value, limit])
+        .results(&[Type::integer(cx, 1)]);
+    Ok(b.create(spec)?.result(0))
+}
+
 fn unary(b: &mut Builder, loc: Location, name: &str, value: Value, ty: Type) -> Result<Value, Diagnostics> {
     Ok(b.create(OpSpec::new(name, loc).operands(&[value]).results(&[ty]))?.result(0))
 }

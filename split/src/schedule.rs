@@ -28,6 +28,7 @@
 //! Limits: host ops that no rule takes (S0003); a result that does not begin its buffer (S0004).
 
 use crate::buffers::{Buffer, Num, number, width};
+use crate::checks::{self, Trap};
 use crate::outline::{Extent, grid};
 use crate::{ARENA_ATTR, GRID_RANK_ATTR, LINEAR_GRID_ATTR, error, regions, scalars};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
@@ -38,7 +39,7 @@ use monopour_ir::{
 use std::collections::HashMap;
 
 /// The runtime's functions: name, number of `i64` arguments (the context first), whether they return an `i64`.
-pub const RUNTIME_FUNCTIONS: [(&str, usize, bool); 19] = [
+pub const RUNTIME_FUNCTIONS: [(&str, usize, bool); 20] = [
     ("monopour_rt_input", 2, true),
     ("monopour_rt_result", 3, false),
     ("monopour_rt_constant", 2, true),
@@ -56,6 +57,7 @@ pub const RUNTIME_FUNCTIONS: [(&str, usize, bool); 19] = [
     ("monopour_rt_scalar", 2, false),
     ("monopour_rt_read", 4, true),
     ("monopour_rt_write", 5, false),
+    ("monopour_rt_message", 2, false),
     ("monopour_rt_trap", 2, false),
     ("monopour_rt_ok", 1, true),
 ];
@@ -65,8 +67,6 @@ const GRID_ROW: i64 = monopour_program::GRID_ROW as i64;
 const DISTRIBUTED_ATTR: &str = "monopour.workgroup_size";
 /// Marks a view whose stated size nobody reads: it stands for everything from its base on.
 const WHOLE_ATTR: &str = "monopour.whole";
-/// The code of `monopour_rt_trap` for an index outside of its tensor.
-const TRAP_INDEX: i64 = 1;
 
 /// What the host function refers to by index.
 #[derive(Clone, Debug, Default)]
@@ -257,6 +257,7 @@ impl State {
             "scf.if" | "scf.for" | "scf.while" => regions::lower(self, b, op),
             "scf.yield" | "scf.condition" => regions::terminate(self, b, op),
             "func.return" => self.results(b, op),
+            "cf.assert" => checks::assert(self, b, op),
             "arith.select" if op.result(0).ty().is_memref() => self.select(b, op),
             "ub.poison" if op.result(0).ty().is_memref() => self.poison(b, op),
             name if crate::plan::VIEW_LIKE.contains(&name) => self.view(b, op),
@@ -289,6 +290,7 @@ impl State {
         let memref = memref.ok_or_else(|| error::not_contiguous(op, &ty.to_string()))?;
         let sizes = op.operands().into_iter().map(|v| self.num(b, op, v)).collect::<Result<Vec<_>, _>>()?;
         let mut buffer = Buffer::fresh(b, loc, self.cx_value.expect("set"), &memref, &sizes)?;
+        checks::sizes(self, b, loc, &buffer.sizes)?;
         let bytes = buffer.bytes(b, op, ty)?.value(b, loc);
         let name = if op.attr(ARENA_ATTR).is_some() { "monopour_rt_arena" } else { "monopour_rt_alloc" };
         buffer.handle = self.call(b, loc, name, &[bytes])?.result(0);
@@ -435,10 +437,7 @@ impl State {
             if !inside {
                 let (index, size) = (index.value(b, loc), buffer.sizes[dim].value(b, loc));
                 let outside = scalars::compare(b, loc, "uge", index, size)?;
-                regions::when(b, loc, outside, |b| {
-                    let code = number(b, TRAP_INDEX, loc);
-                    self.call(b, loc, "monopour_rt_trap", &[code]).map(|_| ())
-                })?;
+                checks::trap_when(self, b, loc, outside, Trap::Index, "")?;
             }
             let step = index.times(buffer.strides[dim], b, loc)?;
             offset = offset.plus(step, b, loc)?;

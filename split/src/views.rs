@@ -4,7 +4,7 @@ use crate::KERNEL_ATTR;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
     Attr, Block, CANONICALIZE, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Region, Rewriter, Type,
-    Value, run_passes,
+    Value, open_dynamic_expansions, run_passes,
 };
 
 /// Ops that [`expand`] is there for.
@@ -23,7 +23,9 @@ pub(crate) fn expand(func: Op) -> Result<(), Diagnostics> {
         return Ok(());
     }
     // Views whose only readers went into kernels go first.
-    run_passes(func, &format!("func.func({CANONICALIZE},cse,expand-strided-metadata,lower-affine,{CANONICALIZE},cse)"))
+    run_passes(func, &format!("func.func({CANONICALIZE},cse)"))?;
+    open_dynamic_expansions(func)?;
+    run_passes(func, &format!("func.func(expand-strided-metadata,lower-affine,{CANONICALIZE},cse)"))
 }
 
 /// Whether the elements lie one behind the other, without gaps.

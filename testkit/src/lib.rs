@@ -17,6 +17,7 @@ pub mod evaluate;
 pub mod generate;
 pub mod generate_functions;
 pub mod generate_graphs;
+pub mod generate_guards;
 pub mod generate_memrefs;
 pub mod growing;
 pub mod host_tensor;

@@ -3,6 +3,7 @@
 mod backend;
 mod bad;
 mod barriers;
+mod checks;
 mod cli;
 mod copies;
 mod example;

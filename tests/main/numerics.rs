@@ -288,29 +288,30 @@ fn integers_wrap() {
     }
 }
 
-/// Every other element is right where one divides by zero. On the CPU this takes a process of its own: the machine may trap.
+/// A divisor of 0 counts as 1, and -1 negates, which wraps: in scalars and in vectors.
 #[test]
 fn integer_division_by_zero() {
-    let text = pointwise(
-        4,
-        &["i32", "i32"],
-        &[("i32", "%r = arith.divsi %a, %b : i32"), ("i32", "%r = arith.remsi %a, %b : i32")],
-    );
-    for place in places().into_iter().filter(|p| p.gpu) {
-        let out = place.ints(&text, &[ints(&[7, 7, i32::MIN, -9]), ints(&[2, 0, -1, 4])]);
-        assert_eq!([out[0][0], out[0][3], out[1][0], out[1][3]], [3, -2, 1, -1], "{}", place.name());
+    let ops = ["divsi", "remsi", "floordivsi", "ceildivsi", "divui", "remui", "ceildivui"];
+    let bodies = ops.map(|op| format!("%r = arith.{op} %a, %b : i32"));
+    let results: Vec<(&str, &str)> = bodies.iter().map(|body| ("i32", body.as_str())).collect();
+    let text = pointwise(19, &["i32", "i32"], &results);
+    let (some, by) = ([7, 7, i32::MIN, -9, 7, -7], [2, 0, -1, 4, -1, 0]);
+    let repeated = |from: [i32; 6]| -> Vec<i32> { (0..19).map(|i| from[i % 6]).collect() };
+    let expected = [
+        [3, 7, i32::MIN, -2, -7, -7],
+        [1, 0, 0, -1, 0, 0],
+        [3, 7, i32::MIN, -3, -7, -7],
+        [4, 7, i32::MIN, -2, -7, -7],
+        [3, 7, 0, 0x3FFF_FFFD, 0, -7],
+        [1, 0, i32::MIN, 3, 7, 0],
+        [4, 7, 1, 0x3FFF_FFFE, 1, -7],
+    ];
+    for place in places() {
+        let out = place.ints(&text, &[ints(&repeated(some)), ints(&repeated(by))]);
+        for ((op, found), expected) in ops.iter().zip(&out).zip(expected) {
+            assert_eq!(*found, repeated(expected), "{op} on {}", place.name());
+        }
     }
-    let folder = std::env::temp_dir().join(format!("monopour-numerics-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("the temporary folder is writable");
-    let model = folder.join("division.mlir");
-    let zero = "%k = arith.constant 0 : i32\n%z = arith.muli %b, %k : i32\n%r = arith.divsi %a, %z : i32";
-    std::fs::write(&model, pointwise(4, &["i32", "i32"], &[("i32", zero)])).expect("the temporary folder is writable");
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_monopour"));
-    let status = command.arg("run").arg(&model).args(["--random", "1", "--device", "cpu"]).output();
-    let status = status.expect("the program starts").status;
-    let _ = std::fs::remove_dir_all(&folder);
-    // Without a code it ended by the machine's signal; it must not fail as if the model were wrong.
-    assert!(status.code().is_none_or(|c| c == 0), "{status}");
 }
 
 #[test]
@@ -366,19 +367,15 @@ fn indices_of_the_cpu_have_64_bits() {
     assert_eq!(cpu.ints(&text, &[ints(&[1, 7, -5])])[0], [3, 21, -15]);
 }
 
-/// What lies outside is undefined, but no other memory is touched and nothing hangs; what lies inside is right.
+/// What lies outside reads the nearest element.
 #[test]
-fn extracts_out_of_range_on_a_gpu() {
+fn extracts_out_of_range() {
     let text = "func.func @main(%x: tensor<6xf32>, %at: tensor<5xi32>) -> tensor<5xf32> {\n  %e = tensor.empty() : tensor<5xf32>\n  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]} ins(%at : tensor<5xi32>) outs(%e : tensor<5xf32>) {\n  ^bb0(%a: i32, %o: f32):\n    %i = arith.index_cast %a : i32 to index\n    %r = tensor.extract %x[%i] : tensor<6xf32>\n    linalg.yield %r : f32\n  } -> tensor<5xf32>\n  return %y : tensor<5xf32>\n}\n";
     let x = [10.0, 11.0, 12.0, 13.0, 14.0, 15.0];
     for place in places() {
         let inside = place.floats(text, &[floats(&x), ints(&[5, 0, 3, 3, 1])]);
         assert_eq!(inside[0], [15.0, 10.0, 13.0, 13.0, 11.0], "{}", place.name());
-        if place.gpu {
-            let out = place.floats(text, &[floats(&x), ints(&[2, -1, 6, i32::MAX, 5])]);
-            assert_eq!([out[0][0], out[0][4]], [12.0, 15.0]);
-            // Clamped: an element of the tensor, the nearest one.
-            assert_eq!(out[0][1..4], [10.0, 15.0, 15.0]);
-        }
+        let out = place.floats(text, &[floats(&x), ints(&[2, -1, 6, i32::MAX, 5])]);
+        assert_eq!(out[0], [12.0, 10.0, 15.0, 15.0, 15.0], "{}", place.name());
     }
 }

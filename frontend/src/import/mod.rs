@@ -12,8 +12,12 @@
 //! Ensures: one public function with a body; ranked tensors and scalars of supported types; what `decompose.rs` leaves.
 //! Limits: F0001 to F0015 and F0030, see `docs/errors/`.
 
+mod checks;
 mod decompose;
+mod guards;
+mod lower;
 mod plain;
+mod ranges;
 mod sizes;
 mod verify;
 mod weights;
@@ -63,9 +67,12 @@ pub fn run(cx: Context, source: &[u8], file: &str, options: &ImportOptions) -> R
     verify::run(&module, entry)?;
     donate(entry, &options.donate)?;
     run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg))")?;
+    lower::run(&module)?;
     // Of composed ops it can be told what they need; of their steps not always.
     let sizes = sizes::rules(entry);
+    checks::run(&module, &sizes)?;
     decompose::run(&module)?;
+    guards::run(&module)?;
     let weights = weights::bind(&module, file, options.weights.as_deref())?;
     Ok(Imported { module, entry: name, weights, sizes })
 }

@@ -7,10 +7,11 @@ use std::collections::HashSet;
 /// Dialects of ops on scalars, in the body of a linalg op or outside (and, elementwise, on tensors).
 const SCALAR_DIALECTS: [&str; 2] = ["arith", "math"];
 /// Ops outside `linalg`, `arith` and `math` that the compiler takes.
-const OPS: [&str; 33] = [
+const OPS: [&str; 38] = [
     "affine.apply",
     "affine.max",
     "affine.min",
+    "cf.assert",
     "func.func",
     "func.return",
     "linalg.pack",
@@ -24,6 +25,7 @@ const OPS: [&str; 33] = [
     "scf.if",
     "scf.while",
     "scf.yield",
+    "tensor.bitcast",
     "tensor.cast",
     "tensor.collapse_shape",
     "tensor.concat",
@@ -33,12 +35,15 @@ const OPS: [&str; 33] = [
     "tensor.extract",
     "tensor.extract_slice",
     "tensor.from_elements",
+    "tensor.gather",
     "tensor.generate",
     "tensor.insert",
     "tensor.insert_slice",
     "tensor.pad",
     "tensor.parallel_insert_slice",
     "tensor.rank",
+    "tensor.reshape",
+    "tensor.scatter",
     "tensor.splat",
     "tensor.yield",
 ];
@@ -114,6 +119,16 @@ fn check_size(op: Op, ty: Type, found: &mut Diagnostics) {
 
 fn check_op(op: Op, found: &mut Diagnostics) {
     op.results().into_iter().for_each(|result| check_size(op, result.ty(), found));
+    if op.is("cf.assert") && !super::checks::is_on_host(op) {
+        let message = "'cf.assert' stands in the body of an op that computes elements".to_owned();
+        found.0.push(error(
+            "F0002",
+            op,
+            message,
+            "check before the op, or compute the condition as a result of its own",
+        ));
+        return;
+    }
     let legal = OPS.contains(&op.name()) || SCALAR_DIALECTS.contains(&op.dialect()) || linalg::is_supported(op);
     if !legal {
         found.0.push(unsupported(op));
@@ -142,7 +157,7 @@ fn unsupported(op: Op) -> Diagnostic {
         return error("F0002", op, format!("op '{}' is not supported", op.name()), help);
     }
     Diagnostic::error("F0002", op.location(), format!("op '{}' is not supported", op.name())).with_help(
-        "supported: linalg, tensor, scf, arith, math, affine.apply, affine.min and affine.max; lower other dialects to these first",
+        "supported: linalg, tensor, scf, arith, math, cf.assert, affine.apply, affine.min and affine.max; lower other dialects to these first",
     )
 }
 

@@ -38,8 +38,12 @@ fn f0001_unknown_entry() {
 #[test]
 fn f0002_unsupported_op_with_its_location() {
     let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  \
-                %0 = tensor.bitcast %x : tensor<4xf32> to tensor<4xi32>\n  return %x : tensor<4xf32>\n}";
-    refused(text, "F0002", "op 'tensor.bitcast' is not supported\n  --> test.mlir:2:8");
+                %0 = index.constant 4\n  return %x : tensor<4xf32>\n}";
+    refused(text, "F0002", "op 'index.constant' is not supported\n  --> test.mlir:2:8");
+    let text = "func.func @main(%n: index) -> tensor<?xindex> {\n  %0 = tensor.generate %n {\n  ^bb0(%i: index):\n    \
+                %c = arith.cmpi ne, %i, %n : index\n    cf.assert %c, \"no\"\n    tensor.yield %i : index\n  } : tensor<?xindex>\n  \
+                return %0 : tensor<?xindex>\n}";
+    refused(text, "F0002", "'cf.assert' stands in the body of an op that computes elements\n  --> test.mlir:5:5");
     refused("module { memref.global @g : memref<4xf32>\n func.func @main() { return } }", "F0002", "memref.global");
 }
 

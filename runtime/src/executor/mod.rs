@@ -223,6 +223,8 @@ struct Run<'e, B: Backend> {
     arena: Option<usize>,
     args: Vec<Range>,
     scalars: Vec<u64>,
+    /// What the program has said of the trap that follows.
+    message: Vec<u8>,
     results: Vec<Owed<B::Buffer>>,
     counts: RunCounts,
 }
@@ -261,6 +263,7 @@ impl<'e, B: Backend> Run<'e, B> {
             arena: None,
             args: Vec::new(),
             scalars: Vec::new(),
+            message: Vec::new(),
             results: results.iter().map(owed).collect(),
             counts: RunCounts::default(),
         }
@@ -454,8 +457,14 @@ impl<B: Backend> HostCalls for Run<'_, B> {
         self.engine.backend.write(resolve(&self.slots, range), bits as u64, &mut self.counts)
     }
 
+    fn message(&mut self, bytes: i64) -> Result<(), Error> {
+        self.message.extend(bytes.to_le_bytes().into_iter().filter(|byte| *byte != 0));
+        Ok(())
+    }
+
     fn trap(&mut self, code: i64) -> Result<(), Error> {
-        Err(Error::Trap { code })
+        let message = String::from_utf8_lossy(&self.message).into_owned();
+        Err(Error::Trap { code, message })
     }
 
     fn result(&mut self, position: i64, handle: i64) -> Result<(), Error> {

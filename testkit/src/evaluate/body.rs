@@ -1,7 +1,7 @@
 //! Bodies of structured ops, compiled to straight-line code over registers so that they run millions of times.
 
-use super::scalar::{Scalar, ScalarOp};
-use super::{Datum, Interpreter, Precision, element, position};
+use super::scalar::{Scalar, ScalarOp, divided_by_one};
+use super::{Datum, Interpreter, Precision, nearest};
 use crate::host_tensor::HostTensor;
 use monopour_ir::{AffineMap, Block, Op, Value};
 use std::collections::HashMap;
@@ -57,12 +57,14 @@ impl Body {
         let registers = &mut self.registers;
         for step in &self.steps {
             let value = match &step.kind {
-                Kind::Scalar(f, args) => f.apply(registers[args[0]], registers[args[1]], registers[args[2]]),
+                Kind::Scalar(f, args) => f
+                    .apply(registers[args[0]], registers[args[1]], registers[args[2]])
+                    .or_else(|| divided_by_one(step.op, registers[args[0]])),
                 Kind::Index(dim) => iteration.get(*dim).map(|i| Scalar::Int(*i)),
                 Kind::Affine(map, args, pick) => affine(*map, args, *pick, registers),
                 Kind::Extract(tensor, args) => {
                     let index: Vec<i64> = args.iter().map(|a| registers[*a].int()).collect();
-                    position(&tensor.shape, &index).map(|at| element(tensor, at))
+                    Some(nearest(tensor, &index))
                 }
             };
             registers[step.to] = self.precision.round(step.op, value.ok_or(step.op)?);

@@ -11,6 +11,7 @@
 mod blocks;
 mod body;
 mod control;
+mod gather;
 mod generic;
 mod globals;
 pub mod lifetimes;
@@ -24,7 +25,7 @@ mod vectors;
 use crate::host_tensor::{Data, Dtype, HostTensor, decode_float, encode_float};
 pub use memory::Defect;
 use memory::{Memory, Origin, View};
-use monopour_ir::{Attr, DYNAMIC, Module, Op, Type, Value, run_passes};
+use monopour_ir::{Attr, DYNAMIC, Module, Op, Rewriter, Type, Value, run_passes};
 use scalar::{Scalar, ScalarOp, dtype_of};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -149,10 +150,19 @@ fn run(
 fn prepared(module: &Module) -> Result<Module> {
     let module = module.duplicate();
     vectors::keep_masks(&module)?;
+    keep_pads(&module);
     let generalised = run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))");
     generalised
         .map_err(|d| EvalError::Unsupported { what: d.to_string(), location: "linalg-generalize-named-ops".into() })?;
     Ok(module)
+}
+
+/// Upstream folds a pad whose result has the type of its source, though a negative pad may stand on one side.
+fn keep_pads(module: &Module) {
+    let mut rw = Rewriter::new(module.context());
+    for pad in module.op().find_all("tensor.pad") {
+        rw.set_attr(pad, "nofold", Attr::unit(module.context()));
+    }
 }
 
 fn function(module: &Module, entry: &str) -> Result<Op> {
@@ -287,6 +297,8 @@ impl Interpreter<'_> {
             }
             "linalg.fill" if op.operand(1).ty().is_memref() => self.memref_op(op),
             "linalg.generic" => self.generic(op),
+            "cf.assert" => self.assert(op),
+            "tensor.bitcast" => self.tensor_bitcast(op),
             "linalg.index" => {
                 let dim = attr_int(op, "dim")? as usize;
                 let index =
@@ -383,7 +395,7 @@ impl Interpreter<'_> {
         let Some(shape) =
             operands.iter().rev().find_map(|o| if let Datum::Tensor(t) = o { Some(t.shape.clone()) } else { None })
         else {
-            let value = apply(op, semantics, |i| scalar_at(&operands, i, 0))?;
+            let value = self.apply(op, semantics, !self.indices.is_empty(), |i| scalar_at(&operands, i, 0))?;
             return Ok(vec![Datum::Scalar(self.precision.round(op, value))]);
         };
         let dtype = dtype_of(op.result(0).ty()).ok_or_else(|| unsupported("a result type", op))?;
@@ -391,10 +403,17 @@ impl Interpreter<'_> {
         self.tick(count as u64)?;
         let mut out = filled(dtype, shape, Scalar::Int(0));
         for at in 0..count {
-            let value = apply(op, semantics, |i| scalar_at(&operands, i, at))?;
+            let value = self.apply(op, semantics, true, |i| scalar_at(&operands, i, at))?;
             set_element(&mut out, at, self.precision.round(op, value));
         }
         Ok(vec![Datum::Tensor(Rc::new(out))])
+    }
+
+    /// One application of an op; in a kernel every division has a result.
+    fn apply(&self, op: Op, semantics: ScalarOp, kernel: bool, operand: impl Fn(usize) -> Scalar) -> Result<Scalar> {
+        let value = semantics.apply(operand(0), operand(1), operand(2));
+        let value = if kernel { value.or_else(|| scalar::divided_by_one(op, operand(0))) } else { value };
+        value.ok_or_else(|| undefined(op.name(), op))
     }
 }
 
@@ -407,10 +426,6 @@ impl Precision {
             None => value,
         }
     }
-}
-
-fn apply(op: Op, semantics: ScalarOp, operand: impl Fn(usize) -> Scalar) -> Result<Scalar> {
-    semantics.apply(operand(0), operand(1), operand(2)).ok_or_else(|| undefined(op.name(), op))
 }
 
 fn scalar_at(operands: &[Datum], index: usize, at: usize) -> Scalar {
@@ -489,6 +504,16 @@ fn position(shape: &[usize], index: &[i64]) -> Option<usize> {
         at = at * size + i;
     }
     Some(at)
+}
+
+/// The element that is nearest to an index, as kernels read it; of a tensor without elements, zero.
+fn nearest(tensor: &HostTensor, index: &[i64]) -> Scalar {
+    if tensor.is_empty() {
+        return if tensor.dtype.is_float() { Scalar::Float(0.0) } else { Scalar::Int(0) };
+    }
+    let inside = |(i, size): (&i64, &usize)| (*i).clamp(0, *size as i64 - 1);
+    let index: Vec<i64> = index.iter().zip(&tensor.shape).map(inside).collect();
+    position(&tensor.shape, &index).map_or(Scalar::Int(0), |at| element(tensor, at))
 }
 
 /// Steps a multi-index in row-major order; false after the last.

@@ -111,6 +111,15 @@ impl ScalarOp {
     }
 }
 
+/// The result of a division that arith leaves undefined, in a kernel: the divisor counts as 1.
+pub(super) fn divided_by_one(op: Op, dividend: Scalar) -> Option<Scalar> {
+    match op.name() {
+        "arith.divsi" | "arith.floordivsi" | "arith.ceildivsi" | "arith.divui" | "arith.ceildivui" => Some(dividend),
+        "arith.remsi" | "arith.remui" => Some(Scalar::Int(0)),
+        _ => None,
+    }
+}
+
 /// Signed reading: an `i1` that is set counts as -1.
 fn signed(v: Scalar, width: u32) -> i64 {
     if width == 1 { -(v.int() & 1) } else { v.int() }
@@ -289,6 +298,11 @@ fn compare_int(predicate: i64, a: Scalar, b: Scalar, width: u32) -> bool {
         8 => ua > ub,
         _ => ua >= ub,
     }
+}
+
+/// The bits of an element as another type of the same width.
+pub(super) fn bits_as(from: Dtype, to: Dtype, v: Scalar) -> Scalar {
+    convert(Conversion::Bits, from, to, v)
 }
 
 fn convert(how: Conversion, from: Dtype, to: Dtype, v: Scalar) -> Scalar {

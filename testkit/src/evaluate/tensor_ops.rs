@@ -3,8 +3,8 @@
 use super::body::Body;
 use super::scalar::{Scalar, dtype_of};
 use super::{
-    Datum, Interpreter, Result, advance, checked_shape, element, element_count, filled, int, poison_of, position,
-    set_element, strides_of, undefined, unsupported,
+    Datum, Interpreter, Result, advance, checked_shape, element, element_count, filled, int, nearest, poison_of,
+    position, set_element, strides_of, undefined, unsupported,
 };
 use crate::host_tensor::{Data, Dtype, HostTensor};
 use monopour_ir::{Block, DYNAMIC, Op};
@@ -26,9 +26,11 @@ impl Interpreter<'_> {
             }
             "tensor.rank" => return Ok(vec![int(self.tensor(op, 0)?.shape.len() as i64)]),
             "tensor.extract" => {
-                let tensor = self.tensor(op, 0)?;
-                let at = position(&tensor.shape, &self.indices_from(op, 1)?)
-                    .ok_or_else(|| undefined("tensor.extract out of range", op))?;
+                let (tensor, index) = (self.tensor(op, 0)?, self.indices_from(op, 1)?);
+                if !self.indices.is_empty() {
+                    return Ok(vec![Datum::Scalar(nearest(&tensor, &index))]);
+                }
+                let at = position(&tensor.shape, &index).ok_or_else(|| undefined("tensor.extract out of range", op))?;
                 return Ok(vec![Datum::Scalar(element(&tensor, at))]);
             }
             "tensor.insert" => self.insert(op)?,
@@ -45,6 +47,8 @@ impl Interpreter<'_> {
             }
             "tensor.collapse_shape" | "tensor.expand_shape" | "tensor.reshape" => self.reshape(op)?,
             "tensor.concat" => self.concat(op)?,
+            "tensor.gather" => self.gather_slices(op)?,
+            "tensor.scatter" => self.scatter_slices(op)?,
             "tensor.pad" => self.pad(op)?,
             "tensor.generate" => {
                 let (dtype, shape) = self.result_shape(op, 0)?;
@@ -170,8 +174,15 @@ impl Interpreter<'_> {
         let out = filled(source.dtype, checked_shape(op, &shape)?, Scalar::Int(0));
         let inside = |index: &[i64]| index.iter().zip(&low).zip(&sizes).all(|((i, l), s)| (0..*s).contains(&(i - l)));
         let mut out = self.generate(op, out, |index| !inside(index))?;
-        let strides = vec![1; sizes.len()];
-        Slice { offsets: low.clone(), sizes, strides }.insert(op, &source, &mut out)?;
+        // What a negative pad takes away is not there.
+        let mut index = vec![0i64; source.shape.len()];
+        for place in 0..source.len() {
+            let to: Vec<i64> = index.iter().zip(&low).map(|(i, low)| i + low).collect();
+            if let Some(to) = position(&out.shape, &to) {
+                set_element(&mut out, to, element(&source, place));
+            }
+            advance(&mut index, &source.shape);
+        }
         Ok(out)
     }
 
@@ -202,7 +213,10 @@ impl Interpreter<'_> {
     }
 
     fn run_interpreted(&mut self, op: Op, block: Block, index: &[i64]) -> Result<Scalar> {
-        match self.run_block(block, index.iter().map(|i| int(*i)).collect())?.1.first() {
+        self.indices.push(index.to_vec());
+        let yielded = self.run_block(block, index.iter().map(|i| int(*i)).collect());
+        self.indices.pop();
+        match yielded?.1.first() {
             Some(Datum::Scalar(s)) => Ok(*s),
             _ => Err(unsupported("a body that yields no scalar", op)),
         }

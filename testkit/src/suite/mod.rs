@@ -17,6 +17,7 @@ mod edges;
 mod elementwise;
 mod gather;
 mod generic;
+mod guards;
 mod integers;
 mod layouts;
 mod math;
@@ -28,6 +29,7 @@ mod reduce;
 mod reshape;
 mod rows;
 mod slices;
+mod tensors;
 
 use crate::approx::{Tolerance, compare, worst_error};
 use crate::evaluate::evaluate;
@@ -235,6 +237,7 @@ pub fn all() -> Vec<Case> {
         slices::cases,
         reshape::cases,
         gather::cases,
+        guards::cases,
         packs::cases,
         attention::cases,
         control::cases,
@@ -245,6 +248,7 @@ pub fn all() -> Vec<Case> {
         dynamic_windows::cases,
         alias::cases,
         edges::cases,
+        tensors::cases,
     ];
     families.iter().flat_map(|f| f()).collect()
 }

@@ -1,0 +1,557 @@
+//! What host code must check while it runs, because data decides it: slices within their tensors, sizes that fit together,
+//! divisors that divide.
+//!
+//! Before / after:
+//!
+//! ```text
+//! %s = tensor.extract_slice %x[%o] [%n] [1]       %ok = 0 <= %o <= dim(%x) and 0 <= %n <= dim(%x) - %o
+//!                                                 cf.assert %ok, "'tensor.extract_slice' at 7:8: .."
+//!                                                 %s = tensor.extract_slice %x[%o] [%n] [1]
+//! %q = arith.divsi %a, %b                         cf.assert ..; %d = arith.select %b is 0 or -1, 1, %b
+//!                                                 %r = arith.divsi %a, %d; ..
+//! ```
+//!
+//! Reads and writes of elements are checked again where they happen (`split`): what is made here names the user's op.
+//!
+//! Requires: what `lower` leaves; nothing composed is taken apart yet, so that each check names the user's op.
+//! Ensures: a run that goes on has every slice, window and size in range. What types, or the size rules of the inputs, say is
+//! not asked again.
+
+use super::guards::{self, Guard};
+use super::ranges;
+use crate::linalg;
+use monopour_ir::interfaces::indexing_maps;
+use monopour_ir::{
+    AffineExpr, AffineExprKind, AffineMap, Attr, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec,
+    Rewriter, Type, Value, WalkOrder,
+};
+use monopour_program::{InputSize, SizeRules};
+
+/// Predicates of `arith.cmpi`.
+const LESS_OR_EQUAL: i64 = 3;
+const AT_LEAST: i64 = 5;
+const NOT_EQUAL: i64 = 1;
+const LESS: i64 = 2;
+const UNSIGNED_LESS: i64 = 6;
+
+/// Puts checks in front of the ops of host code in `module`.
+///
+/// # Errors
+/// MLIR's, none on verified IR.
+pub(super) fn run(module: &Module, rules: &SizeRules) -> Result<(), Diagnostics> {
+    let guard = Guard { rw: Rewriter::new(module.context()) };
+    let mut checks = Checks { guard, rules, conditions: vec![] };
+    for op in module.op().nested(WalkOrder::Pre).into_iter().filter(|op| is_on_host(*op)) {
+        checks.guard.rw.set_point(InsertionPoint::Before(place(op)));
+        let what = checks.op(op)?;
+        checks.assert(op, what)?;
+        if is_division(op) {
+            // After a failed check host code goes on, without effects: it must not trap.
+            checks.guard.division(op)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether no op around this one computes on elements.
+pub(super) fn is_on_host(op: Op) -> bool {
+    let mut parent = op.parent();
+    while let Some(around) = parent {
+        if linalg::is_structured(around) || matches!(around.name(), "tensor.generate" | "tensor.pad") {
+            return false;
+        }
+        parent = around.parent();
+    }
+    true
+}
+
+fn is_division(op: Op) -> bool {
+    guards::is_division(op.name()) && !op.result(0).ty().is_tensor()
+}
+
+/// Where the check of an op can stand.
+fn place(op: Op) -> Op {
+    op.parent().filter(|p| p.is("scf.forall.in_parallel")).unwrap_or(op)
+}
+
+struct Checks<'a> {
+    guard: Guard,
+    /// What is checked before a run.
+    rules: &'a SizeRules,
+    /// What must hold for the next op.
+    conditions: Vec<Value>,
+}
+
+/// A number that is known or computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Size {
+    Known(i64),
+    Value(Value),
+}
+
+impl Checks<'_> {
+    /// The conditions of an op, and what is wrong where they do not hold.
+    fn op(&mut self, op: Op) -> Result<&'static str, Diagnostics> {
+        let loc = op.location();
+        match op.name() {
+            "tensor.extract_slice" => self.slice(op, op.operand(0), 1)?,
+            "tensor.insert_slice" | "tensor.parallel_insert_slice" => {
+                self.slice(op, op.operand(1), 2)?;
+                self.inserted(op)?;
+                return Ok("leaves its tensor, or inserts one of another size");
+            }
+            "tensor.extract" => self.element(op, op.operand(0), 1)?,
+            "tensor.insert" => self.element(op, op.operand(1), 2)?,
+            "tensor.empty" | "tensor.generate" | "tensor.splat" => {
+                let index = op.operands().into_iter().filter(|v| v.ty().is_index());
+                index.collect::<Vec<_>>().into_iter().try_for_each(|size| self.is_size(loc, size))?;
+                return Ok("has a negative size");
+            }
+            "tensor.cast" => {
+                let shape = op.result(0).ty().shape().unwrap_or_default();
+                for (dim, size) in shape.into_iter().enumerate().filter(|(_, size)| *size != DYNAMIC) {
+                    let fixed = origin(op.operand(0), dim).is_some_and(|of| self.rules.fixed.contains(&(of, size)));
+                    if !fixed {
+                        let from = self.size(loc, op.operand(0), dim)?;
+                        self.equal(loc, from, Size::Known(size))?;
+                    }
+                }
+                return Ok("is of a tensor with another size");
+            }
+            "tensor.expand_shape" => return self.expand(op).map(|()| "does not keep the number of elements"),
+            "tensor.concat" => return self.concat(op).map(|()| "joins tensors whose other sizes differ"),
+            "scf.for" => return self.step(op).map(|()| "has a step that is not positive"),
+            _ if is_division(op) => {
+                return self.division(op).map(|()| "divides by zero, or the smallest number by -1");
+            }
+            _ if linalg::is_structured(op) && indexing_maps(op).is_some() => {
+                return self.structured(op).map(|()| "has operands whose sizes do not fit together");
+            }
+            _ => {}
+        }
+        Ok("leaves its tensor")
+    }
+
+    /// One `cf.assert` of all conditions.
+    fn assert(&mut self, op: Op, what: &str) -> Result<(), Diagnostics> {
+        let (cx, loc) = (op.context(), op.location());
+        let mut all: Option<Value> = None;
+        for condition in std::mem::take(&mut self.conditions) {
+            all = Some(match all {
+                Some(before) => self.guard.op("arith.andi", loc, &[before, condition], Type::integer(cx, 1))?,
+                None => condition,
+            });
+        }
+        let Some(all) = all else { return Ok(()) };
+        let at = loc.position().map(|(_, line, column)| format!(" at {line}:{column}")).unwrap_or_default();
+        let message = format!("'{}'{at} {what}", op.name());
+        let spec = OpSpec::new("cf.assert", loc).operands(&[all]).attr("msg", Attr::string(cx, &message));
+        self.guard.rw.create(spec).map(|_| ())
+    }
+
+    fn value(&mut self, loc: Location, size: Size) -> Result<Value, Diagnostics> {
+        match size {
+            Size::Known(size) => {
+                let index = Type::index(self.guard.rw.context());
+                self.guard.constant(loc, index, size)
+            }
+            Size::Value(value) => Ok(value),
+        }
+    }
+
+    fn size(&mut self, loc: Location, tensor: Value, dim: usize) -> Result<Size, Diagnostics> {
+        let known = tensor.ty().shape().and_then(|shape| shape.get(dim).copied()).unwrap_or(DYNAMIC);
+        if known == DYNAMIC { self.guard.size(loc, tensor, dim).map(Size::Value) } else { Ok(Size::Known(known)) }
+    }
+
+    fn require(&mut self, loc: Location, predicate: i64, left: Size, right: Size) -> Result<(), Diagnostics> {
+        let (left, right) = (self.value(loc, left)?, self.value(loc, right)?);
+        let condition = self.guard.compare(loc, predicate, left, right)?;
+        self.conditions.push(condition);
+        Ok(())
+    }
+
+    fn equal(&mut self, loc: Location, left: Size, right: Size) -> Result<(), Diagnostics> {
+        if left == right || matches!((left, right), (Size::Known(_), Size::Known(_))) {
+            return Ok(());
+        }
+        self.require(loc, guards::EQUAL, left, right)
+    }
+
+    fn is_size(&mut self, loc: Location, value: Value) -> Result<(), Diagnostics> {
+        if ranges::is_size(value) {
+            return Ok(());
+        }
+        self.require(loc, AT_LEAST, Size::Value(value), Size::Known(0))
+    }
+
+    fn arith(&mut self, loc: Location, name: &str, left: Size, right: Size) -> Result<Size, Diagnostics> {
+        let known = match (left, right, name) {
+            (Size::Known(l), Size::Known(r), "arith.addi") => l.checked_add(r),
+            (Size::Known(l), Size::Known(r), "arith.subi") => l.checked_sub(r),
+            (Size::Known(l), Size::Known(r), "arith.muli") => l.checked_mul(r),
+            _ => None,
+        };
+        if let Some(known) = known {
+            return Ok(Size::Known(known));
+        }
+        let (left, right) = (self.value(loc, left)?, self.value(loc, right)?);
+        self.guard.op(name, loc, &[left, right], left.ty()).map(Size::Value)
+    }
+
+    /// The mixed list of numbers of an op, whose values begin at operand `next`.
+    fn mixed(op: Op, name: &str, next: &mut usize) -> Vec<Size> {
+        let known = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
+        let each = known.into_iter().map(|size| {
+            if size != DYNAMIC {
+                return Size::Known(size);
+            }
+            *next += 1;
+            Size::Value(op.operand(*next - 1))
+        });
+        each.collect()
+    }
+
+    /// Offsets, sizes and strides of a slice of `tensor`.
+    fn slice(&mut self, op: Op, tensor: Value, mut next: usize) -> Result<(), Diagnostics> {
+        let loc = op.location();
+        let lists = ["static_offsets", "static_sizes", "static_strides"];
+        let [offsets, sizes, strides] = lists.map(|name| Self::mixed(op, name, &mut next));
+        for (dim, ((offset, size), stride)) in offsets.into_iter().zip(sizes).zip(strides).enumerate() {
+            let extent = self.size(loc, tensor, dim)?;
+            self.interval(loc, extent, offset, size, stride)?;
+        }
+        Ok(())
+    }
+
+    /// The indices of an element, which are the operands from `first` on.
+    fn element(&mut self, op: Op, tensor: Value, first: usize) -> Result<(), Diagnostics> {
+        let loc = op.location();
+        for (dim, index) in op.operands().into_iter().skip(first).enumerate() {
+            let size = self.size(loc, tensor, dim)?;
+            let index = index.constant_int().map_or(Size::Value(index), Size::Known);
+            let inside = matches!((index, size), (Size::Known(i), Size::Known(n)) if 0 <= i && i < n);
+            if !inside {
+                self.require(loc, UNSIGNED_LESS, index, size)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is inserted has the sizes of the slice; of lower rank, those that are not one.
+    fn inserted(&mut self, op: Op) -> Result<(), Diagnostics> {
+        let (loc, part) = (op.location(), op.operand(0));
+        let shape = part.ty().shape().unwrap_or_default();
+        let mut next = 2 + list_len(op, "static_offsets");
+        let sizes = Self::mixed(op, "static_sizes", &mut next);
+        let reduces = shape.len() < sizes.len();
+        let kept: Vec<Size> = sizes.into_iter().filter(|size| !reduces || *size != Size::Known(1)).collect();
+        let given: Vec<usize> = (0..shape.len()).filter(|dim| !reduces || shape[*dim] != 1).collect();
+        if kept.len() == given.len() {
+            for (dim, size) in given.into_iter().zip(kept) {
+                let given = self.size(loc, part, dim)?;
+                self.equal(loc, given, size)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn interval(
+        &mut self,
+        loc: Location,
+        extent: Size,
+        offset: Size,
+        size: Size,
+        stride: Size,
+    ) -> Result<(), Diagnostics> {
+        let known = |s: Size| matches!(s, Size::Known(_));
+        if [extent, offset, size, stride].into_iter().all(known) {
+            return Ok(());
+        }
+        // As numbers without a sign, so that negative ones are too large.
+        self.within(loc, offset, extent)?;
+        let rest = self.arith(loc, "arith.subi", extent, offset)?;
+        if stride == Size::Known(1) {
+            return self.within(loc, size, rest);
+        }
+        // With gaps: (size - 1) * stride < rest, or no element at all.
+        if !known(stride) {
+            self.require(loc, AT_LEAST, stride, Size::Known(1))?;
+        }
+        self.within(loc, size, rest)?;
+        let one = self.value(loc, Size::Known(1))?;
+        let stride = self.value(loc, stride)?;
+        let positive = self.guard.op("arith.maxsi", loc, &[stride, one], one.ty())?;
+        let rest = self.value(loc, rest)?;
+        let fitting = self.guard.op("arith.ceildivui", loc, &[rest, positive], one.ty())?;
+        self.within(loc, size, Size::Value(fitting))
+    }
+
+    fn within(&mut self, loc: Location, value: Size, limit: Size) -> Result<(), Diagnostics> {
+        if value == Size::Known(0) || matches!((value, limit), (Size::Known(v), Size::Known(l)) if 0 <= v && v <= l) {
+            return Ok(());
+        }
+        self.require(loc, guards::UNSIGNED_AT_MOST, value, limit)
+    }
+
+    fn expand(&mut self, op: Op) -> Result<(), Diagnostics> {
+        let (loc, mut next) = (op.location(), 1);
+        let sizes = Self::mixed(op, "static_output_shape", &mut next);
+        let groups = op.attr("reassociation").and_then(|a| a.as_array()).unwrap_or_default();
+        for (at, group) in groups.into_iter().enumerate() {
+            let dims = group.as_array().unwrap_or_default().into_iter().filter_map(|d| d.as_int());
+            let sizes: Vec<Size> = dims.filter_map(|d| sizes.get(usize::try_from(d).ok()?).copied()).collect();
+            if sizes.iter().all(|size| matches!(size, Size::Known(_))) {
+                continue;
+            }
+            let from = self.size(loc, op.operand(0), at)?;
+            self.product(loc, &sizes, from)?;
+        }
+        Ok(())
+    }
+
+    /// The product of `sizes`, none of which is negative, is `whole`. Each is at most `whole` unless there is no element, so that
+    /// a product that wraps is not taken for the right one.
+    fn product(&mut self, loc: Location, sizes: &[Size], whole: Size) -> Result<(), Diagnostics> {
+        let index = Type::index(self.guard.rw.context());
+        let mut product = Size::Known(1);
+        for size in sizes {
+            if let Size::Value(value) = size {
+                self.is_size(loc, *value)?;
+            }
+            // Not beyond whole / product: then the next product is at most whole.
+            let (size, so_far) = (self.value(loc, *size)?, self.value(loc, product)?);
+            let one = self.value(loc, Size::Known(1))?;
+            let so_far_positive = self.guard.op("arith.maxui", loc, &[so_far, one], index)?;
+            let whole = self.value(loc, whole)?;
+            let most = self.guard.op("arith.divui", loc, &[whole, so_far_positive], index)?;
+            let least = self.guard.op("arith.minui", loc, &[size, most], index)?;
+            // Without elements a size may be anything: it meets a zero.
+            let zero = self.value(loc, Size::Known(0))?;
+            let empty = self.guard.compare(loc, guards::EQUAL, whole, zero)?;
+            let fits = self.guard.compare(loc, guards::EQUAL, size, least)?;
+            let fits = self.guard.op("arith.ori", loc, &[fits, empty], fits.ty())?;
+            self.conditions.push(fits);
+            let taken = self.guard.op("arith.select", loc, &[empty, size, least], index)?;
+            product = Size::Value(self.guard.op("arith.muli", loc, &[so_far, taken], index)?);
+        }
+        self.equal(loc, product, whole)
+    }
+
+    fn concat(&mut self, op: Op) -> Result<(), Diagnostics> {
+        let loc = op.location();
+        let along = op.attr("dim").and_then(|a| a.as_int()).and_then(|d| usize::try_from(d).ok());
+        let rank = op.result(0).ty().shape().map_or(0, |shape| shape.len());
+        for dim in (0..rank).filter(|dim| Some(*dim) != along) {
+            let first = self.size(loc, op.operand(0), dim)?;
+            for operand in op.operands().into_iter().skip(1) {
+                let other = self.size(loc, operand, dim)?;
+                self.equal(loc, first, other)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A loop whose step is zero never ends.
+    fn step(&mut self, op: Op) -> Result<(), Diagnostics> {
+        let (loc, step) = (op.location(), op.operand(2));
+        if step.constant_int().is_some_and(|step| step > 0) {
+            return Ok(());
+        }
+        let one = self.guard.constant(loc, step.ty(), 1)?;
+        let positive = self.guard.compare(loc, AT_LEAST, step, one)?;
+        self.conditions.push(positive);
+        let taken = self.guard.op("arith.maxsi", loc, &[step, one], step.ty())?;
+        self.guard.rw.set_operand(op, 2, taken);
+        Ok(())
+    }
+
+    fn division(&mut self, op: Op) -> Result<(), Diagnostics> {
+        if guards::is_safe_divisor(op) {
+            return Ok(());
+        }
+        let (loc, divisor) = (op.location(), op.operand(1));
+        let zero = self.guard.constant(loc, divisor.ty(), 0)?;
+        let defined = self.guard.compare(loc, NOT_EQUAL, divisor, zero)?;
+        self.conditions.push(defined);
+        if op.name().ends_with("si") {
+            self.no_overflow(op)?;
+        }
+        Ok(())
+    }
+
+    /// Not the smallest number by -1: the smallest is the one but zero that is its own negative.
+    fn no_overflow(&mut self, op: Op) -> Result<(), Diagnostics> {
+        let (loc, dividend, divisor) = (op.location(), op.operand(0), op.operand(1));
+        let (ty, bool_ty) = (divisor.ty(), Type::integer(op.context(), 1));
+        let (zero, minus_one) = (self.guard.constant(loc, ty, 0)?, self.guard.constant(loc, ty, -1)?);
+        let negated = self.guard.op("arith.subi", loc, &[zero, dividend], ty)?;
+        let differs = self.guard.compare(loc, NOT_EQUAL, negated, dividend)?;
+        let is_zero = self.guard.compare(loc, guards::EQUAL, dividend, zero)?;
+        let other = self.guard.compare(loc, NOT_EQUAL, divisor, minus_one)?;
+        let any = self.guard.op("arith.ori", loc, &[differs, is_zero], bool_ty)?;
+        let defined = self.guard.op("arith.ori", loc, &[any, other], bool_ty)?;
+        self.conditions.push(defined);
+        Ok(())
+    }
+
+    /// Every loop has one number of iterations, and no map leaves its operand.
+    fn structured(&mut self, op: Op) -> Result<(), Diagnostics> {
+        let loc = op.location();
+        let maps = indexing_maps(op).unwrap_or_default();
+        let is_open = |v: &Value| v.ty().shape().is_some_and(|shape| shape.contains(&DYNAMIC));
+        if !op.operands().iter().any(is_open) {
+            return Ok(());
+        }
+        let Some(extents) = self.extents(op, &maps)? else { return Ok(()) };
+        for (map, operand) in maps.iter().zip(op.operands()) {
+            let shape = operand.ty().shape().unwrap_or_default();
+            for ((dim, expr), known) in map.results().into_iter().enumerate().zip(shape) {
+                if let AffineExprKind::Dim(at) = expr.kind() {
+                    if known == DYNAMIC && !self.is_same(extents[at], (operand, dim)) {
+                        let size = self.size(loc, operand, dim)?;
+                        self.equal(loc, size, extents[at].size)?;
+                    }
+                    continue;
+                }
+                self.window(loc, expr, &extents, operand, dim)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a dimension has the size of a loop because both are sizes of inputs that are equal in every run.
+    fn is_same(&self, extent: Extent, (operand, dim): (Value, usize)) -> bool {
+        let (Some(one), Some(other)) = (origin(extent.of.0, extent.of.1), origin(operand, dim)) else { return false };
+        let known = |size: Size| if let Size::Known(known) = size { Some(known) } else { None };
+        one == other
+            || self.rules.equal.iter().any(|class| class.contains(&one) && class.contains(&other))
+            || known(extent.size).is_some_and(|size| self.rules.fixed.contains(&(other, size)))
+    }
+
+    /// Iterations of the loops: what some type says, else what the first operand has. `None` where a loop has no operand.
+    fn extents(&mut self, op: Op, maps: &[AffineMap]) -> Result<Option<Vec<Extent>>, Diagnostics> {
+        let loc = op.location();
+        let loops = maps.first().map_or(0, |map| map.num_dims());
+        let mut extents = vec![];
+        for at in 0..loops {
+            let places = maps.iter().zip(op.operands()).filter_map(|(map, operand)| {
+                let is_here = |e: &AffineExpr| matches!(e.kind(), AffineExprKind::Dim(d) if d == at);
+                let dim = map.results().iter().position(is_here)?;
+                Some((operand, dim, operand.ty().shape()?.get(dim).copied()?))
+            });
+            let places: Vec<(Value, usize, i64)> = places.collect();
+            let Some(first) = places.first() else { return Ok(None) };
+            let (operand, dim, _) = places.iter().find(|(_, _, known)| *known != DYNAMIC).unwrap_or(first);
+            let size = self.size(loc, *operand, *dim)?;
+            extents.push(Extent { size, of: (*operand, *dim) });
+        }
+        Ok(Some(extents))
+    }
+
+    /// The largest and the smallest value of an expression over loops name an element, where the loops have iterations.
+    fn window(
+        &mut self,
+        loc: Location,
+        expr: AffineExpr,
+        extents: &[Extent],
+        operand: Value,
+        dim: usize,
+    ) -> Result<(), Diagnostics> {
+        let size = self.size(loc, operand, dim)?;
+        let Some((low, high)) = self.reach(loc, expr, extents)? else { return Ok(()) };
+        let is_known = |s: Size| matches!(s, Size::Known(_));
+        if is_known(low) && is_known(high) && is_known(size) {
+            return Ok(());
+        }
+        let bool_ty = Type::integer(self.guard.rw.context(), 1);
+        let (low, high, size) = (self.value(loc, low)?, self.value(loc, high)?, self.value(loc, size)?);
+        let zero = self.value(loc, Size::Known(0))?;
+        let above = self.guard.compare(loc, AT_LEAST, low, zero)?;
+        let below = self.guard.compare(loc, LESS, high, size)?;
+        let mut fits = self.guard.op("arith.andi", loc, &[above, below], bool_ty)?;
+        for extent in extents.iter().filter(|extent| !is_known(extent.size)) {
+            let extent = self.value(loc, extent.size)?;
+            let none = self.guard.compare(loc, LESS_OR_EQUAL, extent, zero)?;
+            fits = self.guard.op("arith.ori", loc, &[fits, none], bool_ty)?;
+        }
+        self.conditions.push(fits);
+        Ok(())
+    }
+
+    /// Smallest and largest value of an expression; `None` for one that multiplies or divides by what is not known.
+    fn reach(
+        &mut self,
+        loc: Location,
+        expr: AffineExpr,
+        extents: &[Extent],
+    ) -> Result<Option<(Size, Size)>, Diagnostics> {
+        let constant = |e: AffineExpr| if let AffineExprKind::Constant(c) = e.kind() { Some(c) } else { None };
+        match expr.kind() {
+            AffineExprKind::Dim(at) => {
+                let last = self.arith(loc, "arith.subi", extents[at].size, Size::Known(1))?;
+                Ok(Some((Size::Known(0), last)))
+            }
+            AffineExprKind::Constant(c) => Ok(Some((Size::Known(c), Size::Known(c)))),
+            AffineExprKind::Add(l, r) => {
+                let (left, right) = (self.reach(loc, l, extents)?, self.reach(loc, r, extents)?);
+                let (Some((a, b)), Some((c, d))) = (left, right) else { return Ok(None) };
+                Ok(Some((self.arith(loc, "arith.addi", a, c)?, self.arith(loc, "arith.addi", b, d)?)))
+            }
+            AffineExprKind::Mul(l, r) => {
+                let (Some((a, b)), Some(c)) = (self.reach(loc, l, extents)?, constant(r)) else { return Ok(None) };
+                let a = self.arith(loc, "arith.muli", a, Size::Known(c))?;
+                let b = self.arith(loc, "arith.muli", b, Size::Known(c))?;
+                Ok(Some(if c < 0 { (b, a) } else { (a, b) }))
+            }
+            AffineExprKind::Mod(_, r) => Ok(constant(r).map(|c| (Size::Known(0), Size::Known(c - 1)))),
+            AffineExprKind::FloorDiv(l, r) => {
+                let (Some((a, b)), Some(c)) = (self.reach(loc, l, extents)?, constant(r)) else { return Ok(None) };
+                let a = self.arith(loc, "arith.floordivsi", a, Size::Known(c))?;
+                Ok(Some((a, self.arith(loc, "arith.floordivsi", b, Size::Known(c))?)))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Iterations of a loop, and the dimension that they were read from.
+#[derive(Clone, Copy)]
+struct Extent {
+    size: Size,
+    of: (Value, usize),
+}
+
+/// How many operands a mixed list has.
+fn list_len(op: Op, name: &str) -> usize {
+    op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default().into_iter().filter(|size| *size == DYNAMIC).count()
+}
+
+/// The size of an input that the size of a value is, followed through ops that keep it.
+fn origin(value: Value, dim: usize) -> Option<InputSize> {
+    let (mut value, mut dim) = (value, dim);
+    loop {
+        if let Some((block, input)) = value.as_block_arg() {
+            let is_entry = block.parent_op().is_some_and(|op| op.is("func.func"));
+            let (input, dim) = (u32::try_from(input).ok()?, u32::try_from(dim).ok()?);
+            return is_entry.then_some(InputSize { input, dim: Some(dim) });
+        }
+        let op = value.defining_op()?;
+        value = match op.name() {
+            "tensor.cast" => op.operand(0),
+            "tensor.insert" | "tensor.insert_slice" => op.operand(1),
+            "tensor.empty" => {
+                let shape = op.result(0).ty().shape()?;
+                if *shape.get(dim)? != DYNAMIC {
+                    return None;
+                }
+                let before = shape[..dim].iter().filter(|size| **size == DYNAMIC).count();
+                let asked = op.operand(before).defining_op().filter(|size| size.is("tensor.dim"))?;
+                dim = usize::try_from(asked.operand(1).constant_int()?).ok()?;
+                asked.operand(0)
+            }
+            _ if linalg::is_structured(op) => linalg::destination(op, value.result_index()?),
+            _ => return None,
+        };
+    }
+}

@@ -1,0 +1,456 @@
+//! Ops that a kernel computes element by element become `linalg.generic`, and reshapes by data become reshapes by sizes.
+//!
+//! Before / after:
+//!
+//! ```text
+//! tensor.gather %s[%at] gather_dims([0])          linalg.generic { tensor.extract %at[..]; tensor.extract %s[..] }
+//! tensor.scatter %v into %d[%at] scatter_dims     linalg.generic over %d and all of %at { select is_at(..), %v, %d }
+//! tensor.bitcast %x                               linalg.generic { arith.bitcast }
+//! tensor.reshape %x(%shape)                       tensor.collapse_shape; tensor.expand_shape by the elements of %shape
+//! tensor.pad %x low[-1] high[2]                   tensor.extract_slice %x[1] ..; tensor.pad low[0] high[2]
+//! ```
+//!
+//! A scatter asks for each element of its destination which update is meant for it: nothing is written out of range, no two
+//! invocations write one element, and of several updates of an element the last one counts.
+//! Requires: what `verify` accepts.
+
+use super::guards::Guard;
+use super::ranges;
+use monopour_ir::{
+    AffineExpr, AffineExprKind, Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec,
+    Region, Rewriter, Type, Value, WalkOrder, run_passes,
+};
+
+/// Lowers all such ops of `module`.
+///
+/// # Errors
+/// MLIR's, none on verified IR.
+pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
+    open_divisions(module)?;
+    let mut guard = Guard { rw: Rewriter::new(module.context()) };
+    let lowerings: [(&str, Lowering); 5] = [
+        ("tensor.gather", gather),
+        ("tensor.scatter", scatter),
+        ("tensor.bitcast", bitcast),
+        ("tensor.reshape", reshape),
+        ("tensor.pad", crop),
+    ];
+    for (name, lower) in lowerings {
+        for op in module.op().find_all(name) {
+            guard.rw.set_point(InsertionPoint::Before(op));
+            lower(&mut guard, op)?;
+        }
+    }
+    Ok(())
+}
+
+/// Affine ops that divide by what only a run knows become arith, whose divisors are guarded and checked.
+fn open_divisions(module: &Module) -> Result<(), Diagnostics> {
+    let divides = |op: &Op| {
+        let map = op.attr("map").and_then(|a| a.as_affine_map());
+        op.dialect() == "affine" && map.is_some_and(|map| map.results().into_iter().any(has_open_divisor))
+    };
+    if module.op().nested(WalkOrder::Pre).iter().any(divides) {
+        run_passes(module.op(), "builtin.module(lower-affine)")?;
+    }
+    Ok(())
+}
+
+fn has_open_divisor(expr: AffineExpr) -> bool {
+    use AffineExprKind::{Add, CeilDiv, Constant, FloorDiv, Mod, Mul};
+    match expr.kind() {
+        FloorDiv(l, r) | CeilDiv(l, r) | Mod(l, r) => !matches!(r.kind(), Constant(_)) || has_open_divisor(l),
+        Add(l, r) | Mul(l, r) => has_open_divisor(l) || has_open_divisor(r),
+        _ => false,
+    }
+}
+
+type Lowering = fn(&mut Guard, Op) -> Result<(), Diagnostics>;
+
+/// A linalg op in the making: loops, inputs with their maps, the destination with its.
+struct Generic<'a> {
+    parallel: usize,
+    reductions: usize,
+    inputs: &'a [(Value, String)],
+    output: (Value, String),
+}
+
+/// `d0, d1` for the dimensions of a range.
+fn dims(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|d| format!("d{d}")).collect()
+}
+
+impl Generic<'_> {
+    /// Makes the op; `body` makes the value that it yields from its arguments.
+    fn build(
+        self,
+        guard: &mut Guard,
+        loc: Location,
+        body: impl FnOnce(&mut Guard, &[Value]) -> Result<Value, Diagnostics>,
+    ) -> Result<Value, Diagnostics> {
+        let cx = guard.rw.context();
+        let loops = dims(0..self.parallel + self.reductions).join(", ");
+        let operands: Vec<&(Value, String)> = self.inputs.iter().chain([&self.output]).collect();
+        let map = |(_, results): &&(Value, String)| {
+            let text = format!("affine_map<({loops}) -> ({results})>");
+            Attr::parse(cx, &text).expect("invariant: the text is a map")
+        };
+        let kinds = (0..self.parallel + self.reductions).map(|i| {
+            let kind = if i < self.parallel { "parallel" } else { "reduction" };
+            let text = format!("#linalg.iterator_type<{kind}>");
+            Attr::parse(cx, &text).expect("invariant: the text is an iterator type")
+        });
+        let arguments: Vec<(Type, Location)> = operands.iter().map(|(v, _)| (v.ty().element(), loc)).collect();
+        let block = Block::new(&arguments);
+        let region = Region::new();
+        region.append(block);
+        let values: Vec<Value> = operands.iter().map(|(v, _)| *v).collect();
+        let inputs = i32::try_from(self.inputs.len()).unwrap_or(i32::MAX);
+        let spec = OpSpec::new("linalg.generic", loc)
+            .operands(&values)
+            .results(&[self.output.0.ty()])
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[inputs, 1]))
+            .attr("indexing_maps", Attr::array(cx, &operands.iter().map(map).collect::<Vec<_>>()))
+            .attr("iterator_types", Attr::array(cx, &kinds.collect::<Vec<_>>()))
+            .region(region);
+        let result = guard.rw.create(spec)?.result(0);
+        guard.rw.set_point(InsertionPoint::End(block));
+        let value = body(guard, &block.args())?;
+        guard.rw.create(OpSpec::new("linalg.yield", loc).operands(&[value]))?;
+        Ok(result)
+    }
+}
+
+impl Guard {
+    fn counter(&mut self, loc: Location, dim: usize) -> Result<Value, Diagnostics> {
+        let cx = self.rw.context();
+        let spec = OpSpec::new("linalg.index", loc).attr("dim", Attr::i64(cx, dim as i64)).results(&[Type::index(cx)]);
+        Ok(self.rw.create(spec)?.result(0))
+    }
+
+    fn empty(&mut self, loc: Location, ty: Type, sizes: &[Value]) -> Result<Value, Diagnostics> {
+        self.op("tensor.empty", loc, sizes, ty)
+    }
+
+    /// Element `part` of the index vector that the loops from `first` on name.
+    fn coordinate(&mut self, loc: Location, at: Value, first: usize, part: usize) -> Result<Value, Diagnostics> {
+        let rank = at.ty().shape().map_or(0, |shape| shape.len());
+        let mut operands = vec![at];
+        for dim in 0..rank.saturating_sub(1) {
+            operands.push(self.counter(loc, first + dim)?);
+        }
+        let index = Type::index(self.rw.context());
+        operands.push(self.constant(loc, index, part as i64)?);
+        self.op("tensor.extract", loc, &operands, at.ty().element())
+    }
+
+    fn cast_to(&mut self, loc: Location, value: Value, ty: Type) -> Result<Value, Diagnostics> {
+        if value.ty() == ty { Ok(value) } else { self.op("arith.index_cast", loc, &[value], ty) }
+    }
+}
+
+fn list(op: Op, name: &str) -> Vec<i64> {
+    op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default()
+}
+
+/// Where the dimensions of a tensor stand in a slice of it, whose dimensions begin at `first`; `None` for one that a coordinate
+/// names and the slice has not.
+fn slice_dims(rank: usize, named: &[i64], slice_rank: usize, first: usize) -> Vec<Option<usize>> {
+    let is_full = slice_rank == rank;
+    let mut next = first;
+    let place = |dim: usize| {
+        let kept = is_full || !named.contains(&(dim as i64));
+        kept.then(|| {
+            next += 1;
+            next - 1
+        })
+    };
+    (0..rank).map(place).collect()
+}
+
+fn gather(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+    let (loc, source, at) = (op.location(), op.operand(0), op.operand(1));
+    let ty = op.result(0).ty();
+    let index = Type::index(op.context());
+    let rank = |v: Value| v.ty().shape().map_or(0, |shape| shape.len());
+    let (named, batch) = (list(op, "gather_dims"), rank(at) - 1);
+    let shape = ty.shape().unwrap_or_default();
+    let places = slice_dims(rank(source), &named, shape.len() - batch, batch);
+    let mut sizes = vec![];
+    for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
+        let (from, dim) = if dim < batch {
+            (at, dim)
+        } else {
+            (source, places.iter().position(|p| *p == Some(dim)).expect("invariant: a slice is of the source"))
+        };
+        sizes.push(guard.size(loc, from, dim)?);
+    }
+    let empty = guard.empty(loc, ty, &sizes)?;
+    let all = dims(0..shape.len()).join(", ");
+    let generic = Generic { parallel: shape.len(), reductions: 0, inputs: &[], output: (empty, all) };
+    let result = generic.build(guard, loc, |guard, _| {
+        let mut operands = vec![source];
+        for (dim, place) in places.iter().enumerate() {
+            let part = named.iter().position(|n| *n == dim as i64);
+            let value = match (part, place) {
+                (Some(part), _) => {
+                    let coordinate = guard.coordinate(loc, at, 0, part)?;
+                    guard.cast_to(loc, coordinate, index)?
+                }
+                (None, Some(place)) => guard.counter(loc, *place)?,
+                (None, None) => guard.constant(loc, index, 0)?,
+            };
+            operands.push(value);
+        }
+        guard.op("tensor.extract", loc, &operands, ty.element())
+    })?;
+    guard.rw.replace_op(op, &[result]);
+    Ok(())
+}
+
+fn scatter(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+    let (loc, updates, into, at) = (op.location(), op.operand(0), op.operand(1), op.operand(2));
+    let rank = |v: Value| v.ty().shape().map_or(0, |shape| shape.len());
+    let (named, batch, into_rank) = (list(op, "scatter_dims"), rank(at) - 1, rank(into));
+    let places = slice_dims(into_rank, &named, rank(updates) - batch, 0);
+    let mut from = dims(into_rank..into_rank + batch);
+    for (dim, _) in places.iter().enumerate().filter(|(_, place)| place.is_some()) {
+        from.push(if named.contains(&(dim as i64)) { "0".to_owned() } else { format!("d{dim}") });
+    }
+    let output = (into, dims(0..into_rank).join(", "));
+    let inputs = [(updates, from.join(", "))];
+    let generic = Generic { parallel: into_rank, reductions: batch, inputs: &inputs, output };
+    let result = generic.build(guard, loc, |guard, args| {
+        let bool_ty = Type::integer(guard.rw.context(), 1);
+        let mut meant: Option<Value> = None;
+        for (part, dim) in named.iter().enumerate() {
+            let coordinate = guard.coordinate(loc, at, into_rank, part)?;
+            let here = guard.counter(loc, usize::try_from(*dim).unwrap_or(0))?;
+            let here = guard.cast_to(loc, here, coordinate.ty())?;
+            let same = guard.compare(loc, super::guards::EQUAL, coordinate, here)?;
+            meant = Some(match meant {
+                Some(before) => guard.op("arith.andi", loc, &[before, same], bool_ty)?,
+                None => same,
+            });
+        }
+        let Some(meant) = meant else { return Ok(args[0]) };
+        guard.op("arith.select", loc, &[meant, args[0], args[1]], args[1].ty())
+    })?;
+    guard.rw.replace_op(op, &[result]);
+    Ok(())
+}
+
+fn bitcast(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+    let (loc, from, ty) = (op.location(), op.operand(0), op.result(0).ty());
+    let shape = ty.shape().unwrap_or_default();
+    if from.ty().element() == ty.element() {
+        let cast = guard.op("tensor.cast", loc, &[from], ty)?;
+        guard.rw.replace_op(op, &[cast]);
+        return Ok(());
+    }
+    let mut sizes = vec![];
+    for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
+        sizes.push(guard.size(loc, from, dim)?);
+    }
+    let empty = guard.empty(loc, ty, &sizes)?;
+    let all = dims(0..shape.len()).join(", ");
+    let inputs = [(from, all.clone())];
+    let generic = Generic { parallel: shape.len(), reductions: 0, inputs: &inputs, output: (empty, all) };
+    let result = generic.build(guard, loc, |guard, args| guard.op("arith.bitcast", loc, &[args[0]], ty.element()))?;
+    guard.rw.replace_op(op, &[result]);
+    Ok(())
+}
+
+fn reshape(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+    let (cx, loc, ty) = (op.context(), op.location(), op.result(0).ty());
+    let index = Type::index(cx);
+    let shape = ty.shape().unwrap_or_default();
+    let mut sizes = vec![];
+    for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
+        let at = guard.constant(loc, index, dim as i64)?;
+        let size = guard.op("tensor.extract", loc, &[op.operand(1), at], op.operand(1).ty().element())?;
+        sizes.push(guard.cast_to(loc, size, index)?);
+    }
+    let flat = flattened(guard, op, op.operand(0))?;
+    let one_group = |rank: usize| {
+        let group: Vec<Attr> = (0..rank as i64).map(|d| Attr::i64(cx, d)).collect();
+        Attr::array(cx, &[Attr::array(cx, &group)])
+    };
+    let product = if shape.contains(&DYNAMIC) { DYNAMIC } else { shape.iter().product() };
+    let flat = match shape.len() {
+        1 => cast_flat(guard, loc, flat, shape[0])?,
+        _ => cast_flat(guard, loc, flat, product)?,
+    };
+    let result = match shape.len() {
+        0 => {
+            let spec = OpSpec::new("tensor.collapse_shape", loc).attr("reassociation", Attr::array(cx, &[]));
+            guard.rw.create(spec.operands(&[flat]).results(&[ty]))?.result(0)
+        }
+        1 => flat,
+        rank => {
+            let spec = OpSpec::new("tensor.expand_shape", loc)
+                .attr("reassociation", one_group(rank))
+                .attr("static_output_shape", Attr::dense_i64(cx, &shape));
+            guard.rw.create(spec.operands(&[flat]).operands(&sizes).results(&[ty]))?.result(0)
+        }
+    };
+    guard.rw.replace_op(op, &[result]);
+    Ok(())
+}
+
+/// All elements of a tensor in one dimension.
+fn flattened(guard: &mut Guard, op: Op, tensor: Value) -> Result<Value, Diagnostics> {
+    let (cx, loc, ty) = (op.context(), op.location(), tensor.ty());
+    let shape = ty.shape().unwrap_or_default();
+    let size = if shape.contains(&DYNAMIC) { DYNAMIC } else { shape.iter().product() };
+    let flat = Type::tensor(&[size], ty.element(), None);
+    match shape.len() {
+        0 => {
+            let spec = OpSpec::new("tensor.expand_shape", loc)
+                .attr("reassociation", Attr::array(cx, &[]))
+                .attr("static_output_shape", Attr::dense_i64(cx, &[1]));
+            Ok(guard.rw.create(spec.operands(&[tensor]).results(&[flat]))?.result(0))
+        }
+        1 => Ok(tensor),
+        rank => {
+            let group: Vec<Attr> = (0..rank as i64).map(|d| Attr::i64(cx, d)).collect();
+            let spec = OpSpec::new("tensor.collapse_shape", loc)
+                .attr("reassociation", Attr::array(cx, &[Attr::array(cx, &group)]));
+            Ok(guard.rw.create(spec.operands(&[tensor]).results(&[flat]))?.result(0))
+        }
+    }
+}
+
+fn cast_flat(guard: &mut Guard, loc: Location, flat: Value, size: i64) -> Result<Value, Diagnostics> {
+    let ty = Type::tensor(&[size], flat.ty().element(), None);
+    if flat.ty() == ty { Ok(flat) } else { guard.op("tensor.cast", loc, &[flat], ty) }
+}
+
+/// A pad that may be negative takes elements away first.
+fn crop(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+    let (cx, loc, source) = (op.context(), op.location(), op.operand(0));
+    let (low, high) = (list(op, "static_low"), list(op, "static_high"));
+    let segments = list(op, "operandSegmentSizes");
+    let mut dynamic = op.operands().into_iter().skip(1);
+    let mut sides = vec![];
+    for (known, count) in [(&low, segments.get(1)), (&high, segments.get(2))] {
+        let mut given = dynamic.by_ref().take(count.map_or(0, |n| usize::try_from(*n).unwrap_or(0)));
+        let mut values = vec![];
+        for size in known {
+            let value = if *size == DYNAMIC { given.next() } else { None };
+            let value = match value {
+                Some(value) => value,
+                None => guard.constant(loc, Type::index(cx), *size)?,
+            };
+            values.push(value);
+        }
+        sides.push(values);
+    }
+    if sides.iter().flatten().all(|pad| ranges::is_size(*pad)) {
+        return Ok(());
+    }
+    let mut parts = Crop::default();
+    for (dim, (low, high)) in sides[0].iter().zip(&sides[1]).enumerate() {
+        parts.dimension(guard, loc, source, dim, (*low, *high))?;
+    }
+    let shape: Vec<i64> = parts.sizes.iter().map(|v| v.constant_int().unwrap_or(DYNAMIC)).collect();
+    let cut_ty = Type::tensor(&shape, source.ty().element(), None);
+    let open =
+        |values: &[Value]| -> Vec<Value> { values.iter().copied().filter(|v| v.constant_int().is_none()).collect() };
+    let known = |values: &[Value]| -> Attr {
+        Attr::dense_i64(cx, &values.iter().map(|v| v.constant_int().unwrap_or(DYNAMIC)).collect::<Vec<_>>())
+    };
+    let (offsets, sizes) = (open(&parts.offsets), open(&parts.sizes));
+    let count = |values: &[Value]| i32::try_from(values.len()).unwrap_or(i32::MAX);
+    let spec = OpSpec::new("tensor.extract_slice", loc)
+        .operands(&[source])
+        .operands(&offsets)
+        .operands(&sizes)
+        .results(&[cut_ty])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, count(&offsets), count(&sizes), 0]))
+        .attr("static_offsets", known(&parts.offsets))
+        .attr("static_sizes", known(&parts.sizes))
+        .attr("static_strides", Attr::dense_i64(cx, &vec![1; shape.len()]));
+    let cut = guard.rw.create(spec)?.result(0);
+    let (low, high) = (open(&parts.low), open(&parts.high));
+    let region = Region::new();
+    guard.rw.take_region(region, op.region(0));
+    // The type that upstream's verifier infers; where the op says more, a cast does.
+    let padded: Vec<i64> = (0..shape.len())
+        .map(|d| {
+            let known = [parts.low[d], parts.sizes[d], parts.high[d]].map(|v| v.constant_int());
+            known.into_iter().sum::<Option<i64>>().unwrap_or(DYNAMIC)
+        })
+        .collect();
+    let padded_ty = Type::tensor(&padded, source.ty().element(), None);
+    let mut spec = OpSpec::new("tensor.pad", loc)
+        .operands(&[cut])
+        .operands(&low)
+        .operands(&high)
+        .results(&[padded_ty])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, count(&low), count(&high)]))
+        .attr("static_low", known(&parts.low))
+        .attr("static_high", known(&parts.high))
+        .region(region);
+    if let Some(nofold) = op.attr("nofold") {
+        spec = spec.attr("nofold", nofold);
+    }
+    let mut result = guard.rw.create(spec)?.result(0);
+    if padded_ty != op.result(0).ty() {
+        result = guard.op("tensor.cast", loc, &[result], op.result(0).ty())?;
+    }
+    guard.rw.replace_op(op, &[result]);
+    Ok(())
+}
+
+/// The slice that is left of a tensor, and the pads around it, none of them negative.
+#[derive(Default)]
+struct Crop {
+    offsets: Vec<Value>,
+    sizes: Vec<Value>,
+    low: Vec<Value>,
+    high: Vec<Value>,
+}
+
+impl Crop {
+    fn dimension(
+        &mut self,
+        guard: &mut Guard,
+        loc: Location,
+        source: Value,
+        dim: usize,
+        (low, high): (Value, Value),
+    ) -> Result<(), Diagnostics> {
+        let size = guard.size(loc, source, dim)?;
+        let (cut_low, cut_high) = (guard.least(loc, low)?, guard.least(loc, high)?);
+        let zero = guard.constant(loc, size.ty(), 0)?;
+        self.offsets.push(guard.arith(loc, "arith.subi", zero, cut_low)?);
+        let rest = guard.arith(loc, "arith.addi", size, cut_low)?;
+        self.sizes.push(guard.arith(loc, "arith.addi", rest, cut_high)?);
+        self.low.push(guard.arith(loc, "arith.subi", low, cut_low)?);
+        self.high.push(guard.arith(loc, "arith.subi", high, cut_high)?);
+        Ok(())
+    }
+}
+
+impl Guard {
+    /// The lesser of a number and zero.
+    fn least(&mut self, loc: Location, value: Value) -> Result<Value, Diagnostics> {
+        let zero = self.constant(loc, value.ty(), 0)?;
+        self.arith(loc, "arith.minsi", value, zero)
+    }
+
+    /// A sum, difference or minimum of indices; of known ones, known.
+    fn arith(&mut self, loc: Location, name: &str, left: Value, right: Value) -> Result<Value, Diagnostics> {
+        let known = left.constant_int().zip(right.constant_int()).and_then(|(l, r)| match name {
+            "arith.addi" => l.checked_add(r),
+            "arith.subi" => l.checked_sub(r),
+            _ => Some(l.min(r)),
+        });
+        match (known, right.constant_int()) {
+            (Some(known), _) => self.constant(loc, left.ty(), known),
+            (None, Some(0)) if name != "arith.minsi" => Ok(left),
+            _ => self.op(name, loc, &[left, right], left.ty()),
+        }
+    }
+}

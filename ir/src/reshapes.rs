@@ -1,0 +1,93 @@
+//! Reshapes that upstream's `expand-strided-metadata` cannot take.
+//!
+//! Before / after:
+//!
+//! ```text
+//! %y = memref.expand_shape %x [[0, 1]]          %b, %o, %n, %s = memref.extract_strided_metadata %x
+//!   output_shape [%p, %q]                       %t = arith.muli %s, %q
+//!                                               %y = memref.reinterpret_cast %b to offset: [%o], sizes: [%p, %q],
+//!                                                 strides: [%t, %s]
+//! ```
+//!
+//! The pass divides the size of the one dimension by the known sizes of its group to find the one that is unknown; with two
+//! unknown ones it reads an attribute that is not there, and ends the process. The op says both sizes, so that none has to be
+//! found.
+
+use crate::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+
+/// Rewrites every `memref.expand_shape` in `root` that makes several dimensions of unknown size out of one.
+///
+/// # Errors
+/// MLIR's, none on verified IR.
+pub fn open_dynamic_expansions(root: Op) -> Result<(), Diagnostics> {
+    let mut rw = Rewriter::new(root.context());
+    for op in root.find_all("memref.expand_shape") {
+        let shape = op.result(0).ty().shape().unwrap_or_default();
+        let is_unknown = |dim: &&usize| shape.get(**dim) == Some(&DYNAMIC);
+        if groups(op).iter().any(|group| group.iter().filter(is_unknown).count() > 1) {
+            open(&mut rw, op)?;
+        }
+    }
+    Ok(())
+}
+
+fn groups(op: Op) -> Vec<Vec<usize>> {
+    let groups = op.attr("reassociation").and_then(|a| a.as_array()).unwrap_or_default();
+    let dims = |group: Attr| -> Vec<usize> {
+        let dims = group.as_array().unwrap_or_default().into_iter();
+        dims.filter_map(|d| d.as_int().and_then(|d| usize::try_from(d).ok())).collect()
+    };
+    groups.into_iter().map(dims).collect()
+}
+
+fn open(rw: &mut Rewriter, op: Op) -> Result<(), Diagnostics> {
+    let (cx, loc) = (op.context(), op.location());
+    let index = Type::index(cx);
+    let source = op.operand(0).ty().as_memref().expect("invariant: expand_shape is of a ranked memref");
+    let result = op.result(0).ty().as_memref().expect("invariant: expand_shape gives a ranked memref");
+    let rank = source.shape.len();
+    rw.set_point(InsertionPoint::Before(op));
+    let mut parts = vec![Type::memref(&[], source.element, source.memory_space)];
+    parts.extend(std::iter::repeat_n(index, 1 + 2 * rank));
+    let spec = OpSpec::new("memref.extract_strided_metadata", loc).operands(&[op.operand(0)]).results(&parts);
+    let parts = rw.create(spec)?.results();
+
+    let mut dynamic = op.operands().into_iter().skip(1);
+    let known = op.attr("static_output_shape").and_then(|a| a.as_ints()).unwrap_or_else(|| result.shape.clone());
+    let mut sizes = vec![];
+    for size in known {
+        let given = if size == DYNAMIC { dynamic.next() } else { None };
+        sizes.push(given.unwrap_or_else(|| rw.const_index(size, loc)));
+    }
+    let mut strides = vec![None; sizes.len()];
+    for (group, stride) in groups(op).into_iter().zip(&parts[2 + rank..]) {
+        let mut stride = *stride;
+        for dim in group.into_iter().rev() {
+            strides[dim] = Some(stride);
+            let product = OpSpec::new("arith.muli", loc).operands(&[stride, sizes[dim]]).results(&[index]);
+            stride = rw.create(product)?.result(0);
+        }
+    }
+    let unit = rw.const_index(1, loc);
+    let strides: Vec<Value> = strides.into_iter().map(|stride| stride.unwrap_or(unit)).collect();
+    let unknown = |known: &[i64], values: &[Value]| -> Vec<Value> {
+        known.iter().zip(values).filter(|(k, _)| **k == DYNAMIC).map(|(_, v)| *v).collect()
+    };
+    let offset = unknown(&[result.offset], &parts[1..2]);
+    let (sizes, strides) = (unknown(&result.shape, &sizes), unknown(&result.strides, &strides));
+    let count = |values: &[Value]| i32::try_from(values.len()).unwrap_or(i32::MAX);
+    let segments = [1, count(&offset), count(&sizes), count(&strides)];
+    let spec = OpSpec::new("memref.reinterpret_cast", loc)
+        .operands(&[parts[0]])
+        .operands(&offset)
+        .operands(&sizes)
+        .operands(&strides)
+        .results(&[op.result(0).ty()])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
+        .attr("static_offsets", Attr::dense_i64(cx, &[result.offset]))
+        .attr("static_sizes", Attr::dense_i64(cx, &result.shape))
+        .attr("static_strides", Attr::dense_i64(cx, &result.strides));
+    let open = rw.create(spec)?.result(0);
+    rw.replace_op(op, &[open]);
+    Ok(())
+}

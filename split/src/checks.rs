@@ -1,0 +1,120 @@
+//! Checks that host code makes while it runs, and how a failed one ends the run.
+//!
+//! Before / after:
+//!
+//! ```mlir
+//! cf.assert %ok, "too many rows"     scf.if %not_ok {
+//!                                      call @monopour_rt_message(%cx, %eight_bytes) ..      (as often as it takes)
+//!                                      call @monopour_rt_trap(%cx, %c3)
+//!                                    }
+//! ```
+//!
+//! After a failed check every call of the runtime does nothing, so that what follows needs no branch of its own.
+
+use crate::buffers::{Num, number};
+use crate::schedule::State;
+use crate::{regions, scalars};
+use monopour_ir::{Builder, Diagnostics, Location, Op, OpSpec, Type, Value};
+
+/// Why a run ends; what `monopour_rt_trap` takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trap {
+    /// An index outside of its tensor.
+    Index = 1,
+    /// A `cf.assert`, whose message was said before.
+    Assertion = 3,
+    /// A size that is negative, or a tensor that no memory holds.
+    Size = 4,
+}
+
+/// Longest message that is kept, in bytes.
+const MAX_MESSAGE: usize = 512;
+/// Sizes from here on are negative numbers or mistakes: no machine addresses as many elements.
+const SIZE_LIMIT: i64 = 1 << 47;
+
+/// Ends the run where `failed` holds.
+///
+/// # Errors
+/// MLIR's, none on verified IR.
+pub(crate) fn trap_when(
+    state: &mut State,
+    b: &mut Builder,
+    loc: Location,
+    failed: Value,
+    trap: Trap,
+    message: &str,
+) -> Result<(), Diagnostics> {
+    regions::when(b, loc, failed, |b| {
+        for chunk in message.as_bytes().chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            let word = number(b, i64::from_le_bytes(word), loc);
+            state.call(b, loc, "monopour_rt_message", &[word])?;
+        }
+        let code = number(b, trap as i64, loc);
+        state.call(b, loc, "monopour_rt_trap", &[code]).map(|_| ())
+    })
+}
+
+/// Lowers a `cf.assert`.
+///
+/// # Errors
+/// S0003 for a condition that host code does not have.
+pub(crate) fn assert(state: &mut State, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    let loc = op.location();
+    let condition = state.scalar(op, op.operand(0))?;
+    let holds = scalars::to_bits(b, loc, condition)?;
+    let zero = number(b, 0, loc);
+    let failed = scalars::compare(b, loc, "eq", holds, zero)?;
+    let message = op.attr("msg").and_then(|a| a.as_string().map(str::to_owned)).unwrap_or_default();
+    trap_when(state, b, loc, failed, Trap::Assertion, shortened(&message))
+}
+
+fn shortened(message: &str) -> &str {
+    let mut end = message.len().min(MAX_MESSAGE);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    &message[..end]
+}
+
+/// Ends the run where a size of an allocation is negative, or their product beyond all memory, so that the number of bytes is
+/// never a wrapped one. The product is taken in f64, which does not wrap.
+///
+/// # Errors
+/// MLIR's, none on verified IR.
+pub(crate) fn sizes(state: &mut State, b: &mut Builder, loc: Location, sizes: &[Num]) -> Result<(), Diagnostics> {
+    if sizes.iter().all(|size| matches!(size, Num::Const(_))) {
+        return Ok(());
+    }
+    let cx = b.context();
+    let (f64_ty, bool_ty) = (Type::f64(cx), Type::integer(cx, 1));
+    let mut failed: Option<Value> = None;
+    let mut product: Option<Value> = None;
+    for size in sizes {
+        let value = size.value(b, loc);
+        if let Num::Value(value) = size {
+            let limit = number(b, SIZE_LIMIT, loc);
+            let bad = scalars::compare(b, loc, "uge", *value, limit)?;
+            failed = Some(combine(b, loc, "arith.ori", failed, bad, bool_ty)?);
+        }
+        let exact = b.create(OpSpec::new("arith.uitofp", loc).operands(&[value]).results(&[f64_ty]))?.result(0);
+        product = Some(combine(b, loc, "arith.mulf", product, exact, f64_ty)?);
+    }
+    let (Some(failed), Some(product)) = (failed, product) else { return Ok(()) };
+    let elements = scalars::at_least(b, loc, product, SIZE_LIMIT as f64)?;
+    let failed = combine(b, loc, "arith.ori", Some(failed), elements, bool_ty)?;
+    trap_when(state, b, loc, failed, Trap::Size, "")
+}
+
+fn combine(
+    b: &mut Builder,
+    loc: Location,
+    name: &str,
+    before: Option<Value>,
+    next: Value,
+    ty: Type,
+) -> Result<Value, Diagnostics> {
+    let Some(before) = before else { return Ok(next) };
+    Ok(b.create(OpSpec::new(name, loc).operands(&[before, next]).results(&[ty]))?.result(0))
+}

@@ -1,0 +1,201 @@
+//! What data decides and host code checks: a run ends with R0019 and says where, on every kind of device; with data that fits
+//! it goes on.
+
+use crate::host::{devices, f32s, index, ramp, raw};
+use monopour::program::DType;
+use monopour::runtime::{HostTensor, Options, Session};
+use monopour::{CompileOptions, compile};
+use std::sync::Arc;
+
+/// Runs a program with inputs that fit, then with each of those that do not, then with the first again.
+fn check(text: &str, fits: &[HostTensor], wrong: &[(&[HostTensor], &str)]) {
+    for (device, target) in devices() {
+        let options = CompileOptions { targets: vec![target], verify: true, ..Default::default() };
+        let program = compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}\n{text}")).program;
+        let mut session = Session::load(&device, Arc::new(program), &Options::default()).expect("loads");
+        let first = session.run(fits).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        for (inputs, expected) in wrong {
+            let error = session.run(inputs).expect_err(text);
+            assert_eq!(error.code(), "R0019", "{error}");
+            assert!(error.to_string().contains(expected), "{error}, not {expected}");
+            assert!(!error.is_machine_failure(), "{error}");
+        }
+        assert!(session.run(fits).is_ok_and(|again| again == first), "{text}");
+        assert!(session.close().is_clean(), "{text}");
+    }
+}
+
+fn i32_of(value: i32) -> HostTensor {
+    raw(DType::I32, &[], &value.to_le_bytes())
+}
+
+#[test]
+fn an_assertion_that_fails_says_its_message() {
+    let text = "func.func @main(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {\n  %c3 = arith.constant 3 : index\n  \
+         %ok = arith.cmpi ult, %n, %c3 : index\n  cf.assert %ok, \"fewer than three, as the caller promised\"\n  \
+         %r = arith.addf %x, %x : tensor<4xf32>\n  return %r : tensor<4xf32>\n}\n";
+    let x = f32s(&[4], &ramp(4));
+    let message = "a check of the program failed: fewer than three, as the caller promised";
+    check(text, &[x.clone(), index(2)], &[(&[x.clone(), index(3)], message), (&[x, index(-1)], message)]);
+}
+
+#[test]
+fn a_slice_stays_within_its_tensor() {
+    let text = "func.func @main(%x: tensor<?xf32>, %o: index, %n: index) -> tensor<?xf32> {\n  \
+         %s = tensor.extract_slice %x[%o] [%n] [1] : tensor<?xf32> to tensor<?xf32>\n  %r = arith.addf %s, %s : tensor<?xf32>\n  \
+         return %r : tensor<?xf32>\n}\n";
+    let x = f32s(&[9], &ramp(9));
+    let with = |o: i64, n: i64| [x.clone(), index(o), index(n)];
+    let message = "'tensor.extract_slice' at 2:8 leaves its tensor";
+    let wrong = [with(4, 6), with(-1, 3), with(10, 0), with(2, -1), with(i64::MAX, 2), with(3, i64::MAX)];
+    check(text, &with(4, 5), &wrong.each_ref().map(|inputs| (&inputs[..], message)));
+    check(text, &with(9, 0), &[]);
+}
+
+#[test]
+fn a_slice_with_gaps_stays_within_its_tensor() {
+    let text = "func.func @main(%x: tensor<9xf32>, %n: index, %t: index) -> tensor<?xf32> {\n  \
+         %s = tensor.extract_slice %x[1] [%n] [%t] : tensor<9xf32> to tensor<?xf32>\n  %r = arith.addf %s, %s : tensor<?xf32>\n  \
+         return %r : tensor<?xf32>\n}\n";
+    let x = f32s(&[9], &ramp(9));
+    let with = |n: i64, t: i64| [x.clone(), index(n), index(t)];
+    let wrong = [with(4, 3), with(9, 1), with(2, 8), with(2, 0), with(2, -1), with(3, i64::MAX)];
+    check(text, &with(3, 3), &wrong.each_ref().map(|inputs| (&inputs[..], "leaves its tensor")));
+    check(text, &with(2, 7), &[]);
+}
+
+#[test]
+fn what_is_inserted_fits_its_place() {
+    let text = "func.func @main(%x: tensor<9xf32>, %y: tensor<?xf32>, %o: index, %n: index) -> tensor<9xf32> {\n  \
+         %a = arith.addf %x, %x : tensor<9xf32>\n  \
+         %r = tensor.insert_slice %y into %a[%o] [%n] [1] : tensor<?xf32> into tensor<9xf32>\n  return %r : tensor<9xf32>\n}\n";
+    let (x, y) = (f32s(&[9], &ramp(9)), f32s(&[4], &ramp(4)));
+    let with = |o: i64| [x.clone(), y.clone(), index(o), index(4)];
+    let wrong = [with(6), with(-1)];
+    let message = "'tensor.insert_slice' at 3:8 leaves its tensor, or inserts one of another size";
+    check(text, &with(5), &wrong.each_ref().map(|inputs| (&inputs[..], message)));
+}
+
+/// Data of the device decides: the number is read back.
+#[test]
+fn offsets_that_are_elements_are_checked() {
+    let text = "func.func @main(%x: tensor<9x4xf32>, %at: tensor<3xi32>) -> tensor<3x4xf32> {\n  %c0 = arith.constant 0 : index\n  \
+         %c1 = arith.constant 1 : index\n  %c3 = arith.constant 3 : index\n  %e = tensor.empty() : tensor<3x4xf32>\n  \
+         %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%t = %e) -> (tensor<3x4xf32>) {\n    \
+         %a = tensor.extract %at[%i] : tensor<3xi32>\n    %o = arith.index_cast %a : i32 to index\n    \
+         %s = tensor.extract_slice %x[%o, 0] [1, 4] [1, 1] : tensor<9x4xf32> to tensor<1x4xf32>\n    \
+         %u = tensor.insert_slice %s into %t[%i, 0] [1, 4] [1, 1] : tensor<1x4xf32> into tensor<3x4xf32>\n    \
+         scf.yield %u : tensor<3x4xf32>\n  }\n  return %r : tensor<3x4xf32>\n}\n";
+    let x = f32s(&[9, 4], &ramp(36));
+    let with = |at: [i32; 3]| {
+        let bytes: Vec<u8> = at.iter().flat_map(|v| v.to_le_bytes()).collect();
+        [x.clone(), raw(DType::I32, &[3], &bytes)]
+    };
+    let wrong = [with([1, 9, 0]), with([-1, 0, 0]), with([0, 0, i32::MAX])];
+    check(text, &with([8, 0, 3]), &wrong.each_ref().map(|inputs| (&inputs[..], "'tensor.extract_slice' at 9:10")));
+}
+
+#[test]
+fn sizes_are_not_negative_and_fit_in_memory() {
+    let text = "func.func @main(%n: index, %m: index) -> tensor<?x?xf32> {\n  %v = arith.constant 1.5 : f32\n  \
+         %e = tensor.empty(%n, %m) : tensor<?x?xf32>\n  \
+         %r = linalg.fill ins(%v : f32) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>\n  return %r : tensor<?x?xf32>\n}\n";
+    let wrong = [
+        ([index(-1), index(3)], "'tensor.empty' at 3:8 has a negative size"),
+        ([index(0), index(-3)], "has a negative size"),
+        ([index(1 << 32), index(1 << 32)], "a tensor larger than any memory"),
+        ([index(i64::MAX), index(2)], "a tensor larger than any memory"),
+    ];
+    check(text, &[index(5), index(7)], &wrong.each_ref().map(|(inputs, message)| (&inputs[..], *message)));
+}
+
+#[test]
+fn an_expansion_keeps_the_number_of_elements() {
+    let text = "func.func @main(%x: tensor<?xf32>, %n: index, %m: index) -> tensor<?x?xf32> {\n  \
+         %y = tensor.expand_shape %x [[0, 1]] output_shape [%n, %m] : tensor<?xf32> into tensor<?x?xf32>\n  \
+         %r = arith.addf %y, %y : tensor<?x?xf32>\n  return %r : tensor<?x?xf32>\n}\n";
+    let x = f32s(&[12], &ramp(12));
+    let with = |n: i64, m: i64| [x.clone(), index(n), index(m)];
+    // The last two products are 12 in 64 bits that wrap, and 0.
+    let wrong = [with(3, 5), with(-3, -4), with(12, 0), with(4, 3 + (1 << 62)), with(1 << 32, 1 << 32)];
+    let message = "'tensor.expand_shape' at 2:8 does not keep the number of elements";
+    check(text, &with(3, 4), &wrong.each_ref().map(|inputs| (&inputs[..], message)));
+}
+
+#[test]
+fn host_code_divides_only_where_there_is_a_result() {
+    for (op, a, b) in [("divsi", 7, 2), ("remsi", -7, 2), ("floordivsi", -7, 2), ("ceildivsi", 7, -2)] {
+        let text = format!(
+            "func.func @main(%a: i32, %b: i32) -> i32 {{\n  %r = arith.{op} %a, %b : i32\n  return %r : i32\n}}\n"
+        );
+        let message = format!("'arith.{op}' at 2:8 divides by zero, or the smallest number by -1");
+        let wrong = [[i32_of(7), i32_of(0)], [i32_of(i32::MIN), i32_of(-1)]];
+        check(&text, &[i32_of(a), i32_of(b)], &wrong.each_ref().map(|inputs| (&inputs[..], message.as_str())));
+    }
+    for op in ["divui", "remui", "ceildivui"] {
+        let text = format!(
+            "func.func @main(%a: index, %b: index) -> index {{\n  %r = arith.{op} %a, %b : index\n  return %r : index\n}}\n"
+        );
+        check(&text, &[index(7), index(2)], &[(&[index(7), index(0)], "divides by zero")]);
+        check(&text, &[index(i64::MIN), index(-1)], &[]);
+    }
+}
+
+#[test]
+fn an_affine_divisor_of_the_run_is_checked() {
+    for expr in ["s0 floordiv s1", "s0 mod s1", "s0 ceildiv s1"] {
+        let text = format!(
+            "func.func @main(%a: index, %b: index) -> index {{\n  \
+             %r = affine.apply affine_map<()[s0, s1] -> ({expr})>()[%a, %b]\n  return %r : index\n}}\n"
+        );
+        check(&text, &[index(7), index(2)], &[(&[index(7), index(0)], "at 2:8 divides by zero")]);
+    }
+}
+
+/// Results of host divisions that are defined are what they are without a check.
+#[test]
+fn host_code_divides_negative_numbers() {
+    let text = "func.func @main(%a: i32, %b: i32) -> (i32, i32, i32, i32) {\n  %q = arith.divsi %a, %b : i32\n  \
+         %r = arith.remsi %a, %b : i32\n  %f = arith.floordivsi %a, %b : i32\n  %c = arith.ceildivsi %a, %b : i32\n  \
+         return %q, %r, %f, %c : i32, i32, i32, i32\n}\n";
+    for (device, target) in devices() {
+        let options = CompileOptions { targets: vec![target], ..Default::default() };
+        let program = compile(text.as_bytes(), "test.mlir", &options).expect("compiles").program;
+        let mut session = Session::load(&device, Arc::new(program), &Options::default()).expect("loads");
+        for (a, b, expected) in [
+            (-7, 2, [-3, -1, -4, -3]),
+            (7, -1, [-7, 0, -7, -7]),
+            (i32::MIN, 2, [i32::MIN / 2, 0, i32::MIN / 2, i32::MIN / 2]),
+        ] {
+            let results = session.run(&[i32_of(a), i32_of(b)]).expect("runs");
+            assert_eq!(results, expected.map(i32_of), "{a} by {b}");
+        }
+    }
+}
+
+#[test]
+fn windows_and_operands_of_computed_sizes_fit() {
+    let text = "func.func @main(%x: tensor<20xf32>, %y: tensor<20xf32>, %n: index, %m: index) -> tensor<?xf32> {\n  \
+         %a = tensor.extract_slice %x[0] [%n] [1] : tensor<20xf32> to tensor<?xf32>\n  \
+         %b = tensor.extract_slice %y[0] [%m] [1] : tensor<20xf32> to tensor<?xf32>\n  \
+         %k = arith.constant 2 : index\n  %h = arith.addi %n, %k : index\n  %e = tensor.empty(%n) : tensor<?xf32>\n  \
+         %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i + 2)>, affine_map<(i) -> (i)>], \
+         iterator_types = [\"parallel\"]} ins(%a, %b : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) {\n  \
+         ^bb0(%p: f32, %q: f32, %o: f32):\n    %s = arith.addf %p, %q : f32\n    linalg.yield %s : f32\n  } -> tensor<?xf32>\n  \
+         return %r : tensor<?xf32>\n}\n";
+    let (x, y) = (f32s(&[20], &ramp(20)), f32s(&[20], &ramp(20)));
+    let with = |n: i64, m: i64| [x.clone(), y.clone(), index(n), index(m)];
+    let wrong = [with(7, 8), with(9, 3)];
+    check(text, &with(7, 9), &wrong.each_ref().map(|inputs| (&inputs[..], "sizes do not fit together")));
+    check(text, &with(0, 1), &[]);
+}
+
+#[test]
+fn a_loop_has_a_step() {
+    let text = "func.func @main(%x: tensor<4xf32>, %t: index) -> tensor<4xf32> {\n  %c0 = arith.constant 0 : index\n  \
+         %c9 = arith.constant 9 : index\n  %r = scf.for %i = %c0 to %c9 step %t iter_args(%a = %x) -> (tensor<4xf32>) {\n    \
+         %b = arith.addf %a, %x : tensor<4xf32>\n    scf.yield %b : tensor<4xf32>\n  }\n  return %r : tensor<4xf32>\n}\n";
+    let x = f32s(&[4], &ramp(4));
+    let message = "'scf.for' at 4:8 has a step that is not positive";
+    check(text, &[x.clone(), index(4)], &[(&[x.clone(), index(0)], message), (&[x, index(-2)], message)]);
+}
