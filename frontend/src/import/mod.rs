@@ -13,6 +13,8 @@
 //! Limits: F0001 to F0015, see `docs/errors/`.
 
 mod decompose;
+mod expand;
+mod signs;
 mod sizes;
 mod verify;
 mod weights;
@@ -58,9 +60,11 @@ pub fn run(cx: Context, source: &[u8], file: &str, options: &ImportOptions) -> R
     isolate(&module, entry)?;
     let entry = module.functions().into_iter().find(|f| f.is_public()).expect("the entry is kept: it is public");
     let name = entry.symbol_name().expect("a function has a name");
+    signs::erase(&module, entry)?;
     verify::run(&module, entry)?;
     donate(entry, &options.donate)?;
     run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg))")?;
+    expand::run(&module)?;
     // Of composed ops it can be told what they need; of their steps not always.
     let sizes = sizes::rules(entry);
     decompose::run(&module)?;
