@@ -9,13 +9,14 @@ BENCH_DIR ?= target/bench
 # Asked in the recipe, because the set-up before it may just have installed it.
 require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
 
-.PHONY: help setup build demo test test-full check examples bench bench-peers upstream-suite clean
+.PHONY: help setup build demo test test-full check examples mutants bench bench-peers upstream-suite clean
 
 help:
 	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
 	@echo "make test         all tests, the long suites sampled by a fixed seed"
 	@echo "make test-full    all tests, nothing sampled"
 	@echo "make check        what CI checks besides the tests"
+	@echo "make mutants      a fixed sample of deliberate faults, and which of them no test finds (hours)"
 	@echo "make bench        our own times on the benchmark programs"
 	@echo "make upstream-suite DIR=...   upstream's own tests of the passes that are ours; DIR is mlir/test of LLVM 22.1.8"
 	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
@@ -37,6 +38,10 @@ test-full: setup
 
 check: setup
 	scripts/check.sh
+
+# CRATES="program analysis" takes some crates only, SHARD=0/200 a smaller sample.
+mutants: setup
+	scripts/mutants.sh
 
 examples: setup
 	$(CARGO) build --release

@@ -32,6 +32,8 @@ pub struct Copy {
     pub reason: String,
     /// Bytes each time; `None`: dynamic.
     pub bytes: Option<u64>,
+    /// How often in a run; `None`: behind a condition or in a loop of unknown length.
+    pub times: Option<u64>,
 }
 
 /// A buffer and what it is for.
@@ -71,6 +73,7 @@ fn explain_variant(program: &Program, variant: &Variant) -> Explanation {
             location: c.location.clone(),
             reason: c.reason.clone(),
             bytes: Some(c.bytes).filter(|b| *b > 0),
+            times: c.times,
         })
         .collect();
     let transients = variant.plan.transients.iter().map(|t| Allocation {
@@ -96,7 +99,7 @@ fn explain_variant(program: &Program, variant: &Variant) -> Explanation {
     });
     Explanation {
         target: variant.target.label(),
-        copied_bytes: copies.iter().filter_map(|c| c.bytes).sum(),
+        copied_bytes: copies.iter().filter_map(|c| c.bytes?.checked_mul(c.times.unwrap_or(1))).sum(),
         copies,
         allocations: transients.chain(pooled).chain(results).collect(),
         planned_bytes: variant.plan.planned_bytes,
@@ -125,9 +128,15 @@ pub fn render(explanations: &[Explanation]) -> String {
 
 fn render_one(out: &mut String, e: &Explanation) {
     let _ = writeln!(out, "target {}", e.target);
-    let _ = writeln!(out, "  copies: {} ({} B)", e.copies.len(), e.copied_bytes);
+    let count: u64 = e.copies.iter().map(|c| c.times.unwrap_or(1)).sum();
+    let _ = writeln!(out, "  copies: {count} ({} B)", e.copied_bytes);
     for copy in &e.copies {
-        let _ = writeln!(out, "    {} at {}", size(copy.bytes), place(&copy.location));
+        let times = match copy.times {
+            Some(1) => String::new(),
+            Some(times) => format!(", {times} times"),
+            None => ", as often as a run comes by".to_owned(),
+        };
+        let _ = writeln!(out, "    {} at {}{times}", size(copy.bytes), place(&copy.location));
         for line in copy.reason.lines() {
             let _ = writeln!(out, "      {line}");
         }

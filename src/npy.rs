@@ -3,6 +3,8 @@
 //! Limits: little-endian, C order, and the element types that programs have (R0017 otherwise).
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use monopour_program::{DType, write_atomically};
@@ -45,7 +47,7 @@ impl std::error::Error for Error {}
 /// R0017.
 pub fn read(path: &Path) -> Result<HostTensor, Error> {
     let fail = |what: String| Error { path: path.to_owned(), what };
-    let bytes = std::fs::read(path).map_err(|error| fail(error.to_string()))?;
+    let bytes = read_bytes(path).map_err(|error| fail(error.to_string()))?;
     parse(&bytes).map_err(fail)
 }
 
@@ -85,6 +87,20 @@ pub fn bf16_bits(value: f32) -> u16 {
 pub fn write(path: &Path, tensor: &HostTensor) -> Result<(), Error> {
     let written = write_atomically(path, &format(tensor));
     written.map_err(|error| Error { path: path.to_owned(), what: error.to_string() })
+}
+
+/// The file's bytes; of a device or a pipe that does not begin as a tensor does, no more than its beginning.
+fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.is_file() {
+        return std::fs::read(path);
+    }
+    let mut bytes = Vec::new();
+    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut bytes)?;
+    if bytes == MAGIC {
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 fn parse(bytes: &[u8]) -> Result<HostTensor, String> {

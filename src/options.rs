@@ -1,6 +1,8 @@
 //! What a user can ask of a compilation.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// One target of a compilation: a GPU or a CPU by its description.
 pub use monopour_frontend::TargetDescription;
@@ -30,4 +32,27 @@ pub struct CompileOptions {
     pub verify: bool,
     /// Phases after which the IR is kept as text in the report.
     pub dump_after: Vec<String>,
+    /// Told of each phase as it begins; for those who watch.
+    pub watch: Option<Watch>,
+}
+
+/// Told of each phase as it begins: its name and the kind of target it runs for.
+#[derive(Clone)]
+pub struct Watch(Arc<dyn Fn(&'static str, &'static str) + Send + Sync>);
+
+impl Watch {
+    /// Calls `f` with the phase and the target.
+    pub fn new(f: impl Fn(&'static str, &'static str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(f))
+    }
+
+    pub(crate) fn begins(&self, phase: &'static str, target: &'static str) {
+        (self.0)(phase, target);
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watch")
+    }
 }

@@ -15,6 +15,7 @@ use monopour_split as split;
 use std::path::Path;
 use std::time::Instant;
 
+mod copies;
 mod emit;
 
 /// One phase of the way from a model to a program.
@@ -72,6 +73,7 @@ struct State<'a> {
     scheduled: split::schedule::Scheduled,
     plan: split::plan::Report,
     copies: Vec<CopyNote>,
+    kernel_copies: split::copies::KernelCopies,
     pooled: Vec<split::plan::Pooled>,
     report: &'a mut Report,
 }
@@ -145,6 +147,7 @@ fn compile_variant(
         scheduled: Default::default(),
         plan: Default::default(),
         copies: vec![],
+        kernel_copies: Default::default(),
         pooled: vec![],
         report,
     };
@@ -181,11 +184,27 @@ fn timed<'a, T>(
     phase: &'static str,
     run: impl FnOnce(&mut State<'a>) -> Result<T, Diagnostics>,
 ) -> Result<T, Diagnostics> {
-    let start = Instant::now();
+    if let Some(watch) = &state.options.watch {
+        watch.begins(phase, target_kind(state.target));
+    }
+    let (start, cpu_start) = (Instant::now(), cpu_ms());
     let result = run(state)?;
     let elapsed_ms = start.elapsed().as_secs_f64() * 1e3;
-    state.report.timings.push(Timing { phase, target: target_kind(state.target), elapsed_ms });
+    let cpu_ms = cpu_ms().zip(cpu_start).map(|(end, start)| end - start);
+    state.report.timings.push(Timing { phase, target: target_kind(state.target), elapsed_ms, cpu_ms });
     Ok(result)
+}
+
+/// CPU time of this process so far.
+#[cfg(unix)]
+fn cpu_ms() -> Option<f64> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6)
+}
+
+#[cfg(not(unix))]
+fn cpu_ms() -> Option<f64> {
+    None
 }
 
 impl State<'_> {
@@ -256,11 +275,7 @@ fn bufferize(state: &mut State<'_>) -> Result<(), Diagnostics> {
 
 /// Every copy that a phase inserted, with its reason; a new buffer without contents is none.
 fn note_copies(state: &mut State<'_>, remarks: Diagnostics, bytes: &[Option<u64>]) {
-    for (remark, bytes) in remarks.0.iter().zip(bytes).filter(|(_, bytes)| **bytes != Some(0)) {
-        let note =
-            CopyNote { reason: remark.to_string(), location: remark.location.clone(), bytes: bytes.unwrap_or(0) };
-        state.copies.push(note);
-    }
+    state.copies.extend(copies::inserted(&remarks, bytes));
     state.report.remarks.0.extend(remarks.0);
 }
 
@@ -279,7 +294,9 @@ fn outline(state: &mut State<'_>) -> Result<(), Diagnostics> {
         TargetDescription::Gpu(description) => description.limits.max_binding_bytes,
         TargetDescription::Cpu(_) => u64::MAX,
     };
-    split::outline::run_for(state.module(), most_binding_bytes).map(|_| ())
+    split::outline::run_for(state.module(), most_binding_bytes)?;
+    state.kernel_copies = split::copies::of_kernels(state.module());
+    Ok(())
 }
 
 fn distribute(state: &mut State<'_>) -> Result<(), Diagnostics> {
@@ -301,6 +318,8 @@ fn plan(state: &mut State<'_>) -> Result<(), Diagnostics> {
 }
 
 fn schedule(state: &mut State<'_>) -> Result<(), Diagnostics> {
+    let sites = split::copies::of_host(state.module(), state.host(), &state.kernel_copies, state.is_gpu());
+    state.copies = copies::explained(&sites, std::mem::take(&mut state.copies));
     let known = std::mem::take(&mut state.known_constants);
     state.scheduled = split::schedule::run(state.module(), state.host(), known)?;
     Ok(())

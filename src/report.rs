@@ -26,6 +26,8 @@ pub struct Timing {
     pub target: &'static str,
     /// Wall time.
     pub elapsed_ms: f64,
+    /// CPU time of the process meanwhile, all its threads together; `None` where the system does not say.
+    pub cpu_ms: Option<f64>,
 }
 
 /// Text of one phase.

@@ -2,24 +2,29 @@
 //!
 //! A function is executed abstractly, twice at the same time: with values (each tensor has the contents that it was
 //! given once and for all) and with buffers (operands in place write to the buffer of their value, others to a copy).
-//! Contents are terms with a normal form; wherever an operation reads, the buffer must hold what the value says.
-//! Branches and trip counts are drawn from a seed, and several executions are tried.
+//! Contents are terms with a normal form; wherever an operation reads, the buffer must hold what the value says. Values that
+//! are said to be equivalent must be the same buffer.
+//! Many executions are tried: branches and trip counts are those that were tried least ([`paths`]), until nothing new
+//! comes up.
 //!
 //! Pessimistic on purpose:
 //! * an operation stores before it loads, unless it is elementwise on exactly this buffer;
 //! * different slices overlap;
 //! * what parallel iterations write to a buffer that they share is garbage.
 //!
-//! Limits: it runs a sample of paths, so a pass is not a proof; loops run at most three times, parallel loops
-//! once. Contents of region arguments follow [`Facts::flows`]; without flows they are unknown, and so are results.
+//! Limits: it runs a sample of paths, so a pass is not a proof; loops run a few times only, parallel loops once. Contents of region arguments follow [`Facts::flows`]; without flows they are unknown, and so are results.
 //! A terminator's operand that is not its own iteration argument is copied, as the rewrite does.
+
+mod claims;
+mod paths;
 
 use std::fmt;
 
+use self::claims::Claims;
+use self::paths::{Paths, Point};
 use crate::facts::{Alias, Definition, Facts, Operand, Relation, Subset, ValueDef};
 use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
 use crate::one_shot::{Decisions, InPlaceAnalysis};
-use crate::random::Random;
 use crate::terms::{Location, Memory, Part, TermId, Terms, UNDEFINED};
 
 /// How often a loop runs at most.
@@ -28,8 +33,11 @@ const MOST_TRIPS: u32 = 3;
 /// How deep regions may nest; deeper ones are not executed (the walk is recursive).
 const MOST_DEPTH: u32 = 500;
 
-/// How many executions [`check`] tries: enough for what shows on every third path.
-const EXECUTIONS: u64 = 12;
+/// How many executions [`check`] tries at least, and how many at most.
+const EXECUTIONS: std::ops::Range<u64> = 16..150;
+
+/// Executions without anything new after which [`check`] has seen enough, as a part of all executions so far.
+const QUIET_PART: u64 = 2;
 
 /// How many operations one execution runs at most: nested loops multiply.
 const MOST_OPS: u32 = 20_000;
@@ -44,6 +52,8 @@ pub enum Violation {
     WritesFrozenBuffer(OperandId),
     /// The operand must be in place and is not.
     CopiesWhatMustBeInPlace(OperandId),
+    /// The value is not the buffer of the other one, which it is said to be equivalent to.
+    IsAnotherBuffer(ValueId, ValueId),
 }
 
 impl fmt::Display for Violation {
@@ -52,6 +62,7 @@ impl fmt::Display for Violation {
             Self::ReadsOtherContents(operand) => write!(f, "operand {operand} reads contents that are not its value's"),
             Self::WritesFrozenBuffer(operand) => write!(f, "operand {operand} writes to a buffer that is not writable"),
             Self::CopiesWhatMustBeInPlace(operand) => write!(f, "operand {operand} must be in place and is not"),
+            Self::IsAnotherBuffer(value, other) => write!(f, "value {value} is not the buffer of {other}"),
         }
     }
 }
@@ -63,19 +74,44 @@ impl std::error::Error for Violation {}
 /// # Errors
 /// The first thing that goes wrong in one of the executions.
 pub fn check(facts: &Facts, decisions: &Decisions) -> Result<(), Violation> {
-    check_executions(facts, decisions, EXECUTIONS)
-}
-
-/// As [`check`], on as many executions as asked for: what shows on one path in a hundred needs hundreds.
-///
-/// # Errors
-/// As [`check`].
-pub fn check_executions(facts: &Facts, decisions: &Decisions, executions: u64) -> Result<(), Violation> {
     let copied = |(id, used): (OperandId, &Operand)| used.must_in_place && !decisions.is_in_place(id);
     if let Some(id) = facts.operands().ids().find(|&id| copied((id, &facts.operands()[id]))) {
         return Err(Violation::CopiesWhatMustBeInPlace(id));
     }
-    (0..executions).try_for_each(|seed| Machine::new(facts, decisions, seed).run())
+    let targets = targets(facts);
+    let mut paths = Paths::new();
+    let mut last_news = 0;
+    for number in 0..EXECUTIONS.end {
+        paths.begin();
+        Machine::new(facts, decisions, &targets, &mut paths).run()?;
+        if paths.found_news() {
+            last_news = number;
+        }
+        if number >= EXECUTIONS.start && (number - last_news) * QUIET_PART > number {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Values that each operand flows to: arguments and results of region operations, arguments of other blocks.
+fn targets(facts: &Facts) -> IndexVec<OperandId, Vec<ValueId>> {
+    let mut targets = IndexVec::filled(Vec::new(), facts.operands().len());
+    for value in facts.values().ids() {
+        for &operand in facts.flows(value) {
+            targets[operand].push(value);
+        }
+        // A branch passes its operand on to an argument of another block.
+        if matches!(facts.values()[value].def, ValueDef::Argument(_)) {
+            for source in facts.sources(value) {
+                let known = &mut targets[source.operand];
+                if !known.contains(&value) {
+                    known.push(value);
+                }
+            }
+        }
+    }
+    targets
 }
 
 /// A value at run time: what it should hold, and where it is.
@@ -88,45 +124,37 @@ struct Cell {
 struct Machine<'a> {
     facts: &'a Facts,
     decisions: &'a Decisions,
-    random: Random,
+    paths: &'a mut Paths,
     terms: Terms,
     memory: Memory,
     cells: IndexVec<ValueId, Option<Cell>>,
     /// What flowed to an argument or result and will be bound to it.
     pending: IndexVec<ValueId, Option<Cell>>,
     /// Values that the operand flows to: arguments and results of region operations.
-    targets: IndexVec<OperandId, Vec<ValueId>>,
+    targets: &'a IndexVec<OperandId, Vec<ValueId>>,
+    claims: Claims,
     /// The parallel regions that are running, outermost first.
     parallel: Vec<RegionId>,
     left: u32,
 }
 
 impl<'a> Machine<'a> {
-    fn new(facts: &'a Facts, decisions: &'a Decisions, seed: u64) -> Self {
-        let mut targets = IndexVec::filled(Vec::new(), facts.operands().len());
-        for value in facts.values().ids() {
-            for &operand in facts.flows(value) {
-                targets[operand].push(value);
-            }
-            // A branch passes its operand on to an argument of another block.
-            if matches!(facts.values()[value].def, ValueDef::Argument(_)) {
-                for source in facts.sources(value) {
-                    let known = &mut targets[source.operand];
-                    if !known.contains(&value) {
-                        known.push(value);
-                    }
-                }
-            }
-        }
+    fn new(
+        facts: &'a Facts,
+        decisions: &'a Decisions,
+        targets: &'a IndexVec<OperandId, Vec<ValueId>>,
+        paths: &'a mut Paths,
+    ) -> Self {
         Self {
             facts,
             decisions,
-            random: Random::new(seed),
+            paths,
             terms: Terms::new(),
             memory: Memory::default(),
             cells: IndexVec::filled(None, facts.values().len()),
             pending: IndexVec::filled(None, facts.values().len()),
             targets,
+            claims: Claims::default(),
             parallel: Vec::new(),
             left: MOST_OPS,
         }
@@ -162,12 +190,14 @@ impl<'a> Machine<'a> {
     fn region(&mut self, region: RegionId, depth: u32) -> Result<(), Violation> {
         let blocks = self.facts.blocks_of(region);
         let mut current = blocks.first().copied();
+        // Enough to pass every block on the way, and a cycle a few times.
+        let most_jumps = MOST_TRIPS as usize * blocks.len();
         let mut jumps = 0;
         while let Some(block) = current {
             self.block(block, depth)?;
             let next = self.facts.block_successors.of(block);
-            let choice = self.random.below(u32::try_from(next.len()).unwrap_or(0));
-            current = next.get(choice as usize).copied().filter(|_| jumps < MOST_TRIPS);
+            let choice = self.paths.choose(Point::After(block), next.len());
+            current = next.get(choice).copied().filter(|_| jumps < most_jumps);
             jumps += 1;
         }
         Ok(())
@@ -177,6 +207,8 @@ impl<'a> Machine<'a> {
         let parallel = self.facts.regions()[self.facts.blocks()[block].region].info.parallel;
         for &argument in self.facts.arguments_of(block) {
             self.cells[argument] = self.pending[argument].take();
+            // Where nothing says what an argument takes over, nothing is known of its buffer.
+            let is_known = self.cells[argument].is_some() || depth == 0;
             let mut cell = self.cell(argument);
             // Each iteration has its part of a shared output for itself, if the enclosing iteration has the output.
             let outer = self.parallel.iter().nth_back(1).map(|region| region.number());
@@ -184,6 +216,9 @@ impl<'a> Machine<'a> {
                 cell.location.owner = self.owner();
             }
             self.cells[argument] = Some(cell);
+            if is_known {
+                self.check_claims(argument)?;
+            }
         }
         for &op in self.facts.ops_of(block) {
             if self.left == 0 {
@@ -203,23 +238,23 @@ impl<'a> Machine<'a> {
             return regions.iter().try_for_each(|&region| self.enter(region, depth));
         }
         if !regions.iter().any(|region| leads_on(&region)) {
-            let choice = self.random.below(u32::try_from(regions.len()).unwrap_or(0));
-            return self.enter(regions[choice as usize], depth);
+            let choice = self.paths.choose(Point::Branch(op), regions.len());
+            return self.enter(regions[choice], depth);
         }
         // A loop: enter at the first region, leave where every result has been given.
         let mut current = first;
         let mut trips = 0;
         let parallel = self.facts.regions()[first].info.parallel;
-        if !parallel && self.may_leave(op, None) && self.random.percent(25) {
+        if !parallel && self.may_leave(op, None) && !self.paths.decide(Point::Enter(op)) {
             return Ok(());
         }
         loop {
             self.enter(current, depth)?;
             trips += 1;
-            let stop = parallel || trips >= MOST_TRIPS || self.random.percent(30);
+            let stop = parallel || trips >= MOST_TRIPS || self.paths.decide(Point::Leave(current));
             let next = self.facts.region_successors.of(current);
-            let choice = self.random.below(u32::try_from(next.len()).unwrap_or(0));
-            match next.get(choice as usize) {
+            let choice = self.paths.choose(Point::Follow(current), next.len());
+            match next.get(choice) {
                 Some(&next) if !(stop && self.may_leave(op, Some(current))) && trips < 4 * MOST_TRIPS => current = next,
                 _ => return Ok(()),
             }
@@ -246,9 +281,23 @@ impl<'a> Machine<'a> {
         if self.facts.regions()[region].info.parallel {
             self.parallel.push(region);
         }
+        let bound = self.claims.depth();
         let result = self.region(region, depth + 1);
+        self.claims.leave(bound);
         self.parallel.truncate(outer);
         result
+    }
+
+    /// A value was bound: is it the buffer that it is said to be?
+    fn check_claims(&mut self, value: ValueId) -> Result<(), Violation> {
+        let class = self.decisions.equivalence_class(value);
+        let here = self.cell(value).location;
+        for other in self.claims.bind(self.facts, class, value) {
+            if !self.cell(other).location.is_same(&here) {
+                return Err(Violation::IsAnotherBuffer(value, other));
+            }
+        }
+        Ok(())
     }
 
     // ---- One operation. ----
@@ -266,7 +315,12 @@ impl<'a> Machine<'a> {
         let inputs: Vec<TermId> = read.iter().map(|(_, cell)| cell.contents).collect();
         let written = self.write(op, &accessed, &inputs);
         self.regions(op, depth)?;
+        let mut known = Vec::new();
         for (index, &result) in self.facts.results_of(op).iter().enumerate() {
+            // A path that left a region elsewhere than where it yields says nothing of the result.
+            if self.pending[result].is_some() || self.facts.flows(result).is_empty() {
+                known.push(result);
+            }
             let output = u32::try_from(index).unwrap_or(u32::MAX);
             let cell = match self.pending[result].take() {
                 Some(mut cell) => {
@@ -281,7 +335,7 @@ impl<'a> Machine<'a> {
             self.cells[result] = Some(cell);
         }
         self.copy_results(op);
-        Ok(())
+        known.into_iter().try_for_each(|result| self.check_claims(result))
     }
 
     fn is_insertion(&self, op: OpId) -> bool {
@@ -450,13 +504,16 @@ impl<'a> Machine<'a> {
             let whole = self.are_of_one_size(result, self.facts.operands()[container].value);
             return if whole { cell.clone() } else { self.part(cell, Part::Slice(slice)) };
         }
-        let own: Vec<(Alias, Cell)> = after
+        let mut own: Vec<(Alias, Cell)> = after
             .iter()
             .flat_map(|(id, cell)| self.facts.aliasing_values(*id).iter().map(move |alias| (*alias, cell.clone())))
             .filter(|(alias, _)| alias.value == result)
             .collect();
-        let choice = self.random.below(u32::try_from(own.len()).unwrap_or(0));
-        match own.get(choice as usize) {
+        // What certainly is an operand's buffer is not perhaps another one's.
+        let certain = own.iter().any(|(alias, _)| alias.definite);
+        own.retain(|(alias, _)| alias.definite || !certain);
+        let choice = self.paths.choose(Point::Source(result), own.len());
+        match own.get(choice) {
             Some((alias, cell)) if alias.relation == Relation::Unknown => self.part(cell, Part::View(result)),
             Some((_, cell)) => cell.clone(),
             None => {

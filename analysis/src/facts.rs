@@ -566,10 +566,4 @@ impl Facts {
     pub fn has_body(&self, op: OpId) -> bool {
         self.spans[op].first < self.spans[op].last
     }
-
-    /// Whether an operand only passes its buffer on (casts, reshapes, slices).
-    pub fn is_alias_only(&self, operand: OperandId) -> bool {
-        let used = &self.operands[operand];
-        !used.reads && !used.writes && !self.aliases.of(operand).is_empty()
-    }
 }

@@ -201,6 +201,15 @@ pub struct Decisions {
     pub(crate) steps: u64,
 }
 
+/// Something that decisions say and that need not be true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Nobody needs the contents of the operand's copy.
+    NoContents(OperandId),
+    /// The values are the same buffer.
+    Equivalent(ValueId, ValueId),
+}
+
 /// How many uses were decided in which way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -223,6 +232,23 @@ impl Decisions {
         let mut changed = decisions_from_placements(facts, placements);
         changed.reasons = self.reasons.clone();
         changed.reasons[operand] = None;
+        changed
+    }
+
+    /// The same decisions but for the contents of a copy, or for a claim that two values are the same buffer: what a judge
+    /// of decisions is tried with.
+    pub fn with_claim(&self, claim: Claim) -> Self {
+        let mut changed = self.clone();
+        match claim {
+            Claim::NoContents(operand) => {
+                changed.copies[operand] = self.copies[operand].map(|copy| Copy { contents: false, ..copy });
+            }
+            Claim::Equivalent(a, b) => {
+                let (from, to) = (self.equivalents[a], self.equivalents[b]);
+                let class = |&class: &ValueId| if class == from { to } else { class };
+                changed.equivalents = self.equivalents.iter().map(class).collect();
+            }
+        }
         changed
     }
 

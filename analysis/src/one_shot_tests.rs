@@ -2,6 +2,7 @@
 
 use expect_test::{Expect, expect};
 
+use crate::facts::Affine;
 use crate::one_shot::{Heuristic, Options, check_forced, decide};
 use crate::{print, text};
 
@@ -181,6 +182,38 @@ fn buffer_written_by_parallel_iterations_is_private() {
             forall: %0 in
             fill: %c OUT(fill#0 writes what iterations share, read#0 reads)
             read: %1 in
+        "#]],
+    );
+}
+
+/// Nothing reads the loop's own class; what it carries is another one, and is read in the body. Finds a buffer that parallel
+/// iterations share and that a loop carries taken for one that nobody reads.
+#[test]
+fn buffer_carried_by_a_loop_of_parallel_iterations_is_private() {
+    check(
+        "block(%c)
+         %0<never alloc> = empty
+         forall branch rw%0^%o {
+           region repeat parallel next 0 {
+             block(%o)
+             %r = for branch w%c>(%i=%1)%r^%i {
+               region repeat next 0 {
+                 block(%i)
+                 %1 = fill we%i>%1
+                 read r%1
+                 yield rm%1^%i^%r
+               }
+             }
+           }
+         }",
+        expect![[r#"
+            forall: %0 in
+            for: %c OUT(for#0 writes what iterations share, for#0 reads)
+            fill: %i in
+            read: %1 in
+            yield: %1 in
+            ~ %i %1
+            = %i %1
         "#]],
     );
 }
@@ -425,4 +458,19 @@ fn bad_text_is_an_error_with_a_line() {
         line 2: expected a number
         line 1: expected a property of a value"#]]
     .assert_eq(&errors.join("\n"));
+}
+
+#[test]
+fn decisions_are_counted() {
+    let (facts, _) = text::parse("block(%a)\n%0 = insert rw%a>%0\nread r%a\nread r%0").expect("facts are well-formed");
+    let counts = decide(&facts, &Options::default()).expect("nothing must be in place").counts();
+    assert_eq!((counts.in_place, counts.out_of_place), (2, 1));
+}
+
+#[test]
+fn equal_numbers_have_one_normal_form() {
+    let number = |terms: &[(u32, i64)]| Affine { constant: 1, terms: terms.to_vec() }.normalised().terms;
+    assert_eq!(number(&[(2, 1), (1, 3), (2, 4)]), [(1, 3), (2, 5)]);
+    assert_eq!(number(&[(1, 2), (1, -2)]), []);
+    assert_eq!(number(&[(1, i64::MAX), (1, 1)]), [(1, 1), (1, i64::MAX)]);
 }

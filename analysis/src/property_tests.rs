@@ -1,12 +1,13 @@
 //! Properties of decisions on random functions.
 
-use crate::checker::check;
+use crate::checker::{Violation, check};
 use crate::classes::{Classes, SMALL};
 use crate::facts::Facts;
 use crate::generate::{Shape, function};
-use crate::index::OperandId;
+use crate::index::{IndexVec, OperandId, ValueId};
 use crate::one_shot::{
-    Decisions, Heuristic, InPlaceAnalysis, Options, Placement, decide, decide_in_order, decisions_from_placements,
+    Claim, Decisions, Heuristic, InPlaceAnalysis, Options, Placement, decide, decide_in_order,
+    decisions_from_placements,
 };
 use crate::order::visiting_order;
 use crate::random::Random;
@@ -128,10 +129,47 @@ fn checker_judges_placements() {
     assert_eq!(judge(rewritten, "in in in in in"), "fine");
     let other = rewritten.replace("put 0 1 [0:1:1]", "put 0 1 [1:1:1]");
     assert_eq!(judge(&other, "in in in in in"), "operand u2 reads contents that are not its value's");
+    // A part of unknown place is not the whole: what goes position by position over both reads what it has written.
+    let view = "block(%a)\n%0 = view %a~%0\n%1 = map re%0, we%a>%1\nread r%1";
+    assert_eq!(judge(view, "in in in in"), "operand u1 reads contents that are not its value's");
     let shared = "block(%c)\n%0<never> = empty\nforall branch rw%0^%o {\nregion repeat parallel next 0 {\n\
                   block(%o)\n%1 = fill w%c>%1\nread r%1\n}\n}";
     assert_eq!(judge(shared, "in in in"), "operand u2 reads contents that are not its value's");
     assert_eq!(judge("block(%a)\nyield rm%a", "out"), "operand u0 must be in place and is not");
+}
+
+/// What decisions say besides placements: that nobody needs what a copy holds, and that values are one buffer. (Placements
+/// follow rules of their own; these claims follow from them, and a rewrite trusts them.)
+#[test]
+fn checker_rejects_false_claims() {
+    let input = "block(%a, %b)\n%0 = insert r%b, rw%a>%0\nread r%a\nread r%0\nif branch {\nregion {\nread r%0\n}\n}";
+    let (facts, _) = text::parse(input).expect("facts are well-formed");
+    let decisions = decide(&facts, &Options::default()).expect("nothing must be in place");
+    assert_eq!(check(&facts, &decisions), Ok(()));
+    let copied = facts.operands().ids().find(|&id| !decisions.is_in_place(id)).expect("%a is read below");
+    let empty = decisions.with_claim(Claim::NoContents(copied));
+    assert_eq!(check(&facts, &empty), Err(Violation::ReadsOtherContents(copied)));
+    let values: Vec<ValueId> = facts.values().ids().collect();
+    for (index, &a) in values.iter().enumerate() {
+        for &b in &values[index + 1..] {
+            let verdict = check(&facts, &decisions.with_claim(Claim::Equivalent(a, b)));
+            assert!(matches!(verdict, Err(Violation::IsAnotherBuffer(..))), "{a} and {b}: {verdict:?}");
+        }
+    }
+}
+
+/// Blocks one after another, more than a loop makes trips: the last one is reached.
+#[test]
+fn checker_reaches_the_last_of_many_blocks() {
+    let header = |next: u32| if next < 10 { format!("block next {next}\n") } else { "block\n".to_owned() };
+    let steps: String = (0..9).map(|i| format!("%{i} = fill w%c>%{i}\n{}", header(i + 2))).collect();
+    let input = format!(
+        "block(%a, %c)\n%r = run {{\nregion {{\nblock next 1\n{steps}%x = insert rw%a>%x\nread r%x\nread r%a\nyield rm%x>?%r^%r\n}}\n}}"
+    );
+    let (facts, _) = text::parse(&input).unwrap_or_else(|e| panic!("{e}\n{input}"));
+    let placements = IndexVec::filled(Placement::InPlace, facts.operands().len());
+    let verdict = check(&facts, &decisions_from_placements(&facts, placements));
+    assert!(verdict.is_err(), "the write of the last block is read as if it had not been made\n{input}");
 }
 
 #[test]

@@ -399,9 +399,14 @@ pub(crate) fn dynamic_layout(memref: &MemRefType) -> Type {
     Type::strided_memref(&memref.shape, memref.element, DYNAMIC, &strides, memref.memory_space)
 }
 
-/// Whether `memref.cast` from one type to the other cannot fail: nothing dynamic becomes static.
+/// Whether `memref.cast` from one type to the other cannot fail, and what reads the result as its type says reads the same
+/// elements: nothing dynamic becomes static, and what becomes row-major is row-major.
 pub(crate) fn is_cast_safe(from: Type, to: Type) -> bool {
     let (Some(a), Some(b)) = (from.as_memref(), to.as_memref()) else { return false };
+    // Strides outside of a dynamic size print as `?` in an identity layout too, but they follow from the sizes.
+    if has_identity_layout(to) && !has_identity_layout(from) && !is_row_major(&a) {
+        return false;
+    }
     let widens = |x: i64, y: i64| x == y || y == DYNAMIC;
     a.element == b.element
         && a.memory_space == b.memory_space
@@ -409,6 +414,23 @@ pub(crate) fn is_cast_safe(from: Type, to: Type) -> bool {
         && a.shape.iter().zip(&b.shape).all(|(x, y)| widens(*x, *y))
         && a.strides.iter().zip(&b.strides).all(|(x, y)| widens(*x, *y))
         && widens(a.offset, b.offset)
+}
+
+/// Whether the layout is the identity map, as MLIR asks of the source of a reshape: `strided<[1]>` is, `strided<[6, 1]>` not.
+pub(crate) fn has_identity_layout(ty: Type) -> bool {
+    ty.memref_layout().is_some_and(|map| map.is_identity())
+}
+
+/// Whether the strides certainly are those of the sizes. A dimension of size 1 may have any.
+fn is_row_major(memref: &MemRefType) -> bool {
+    let mut expected = 1;
+    for (size, stride) in memref.shape.iter().zip(&memref.strides).rev() {
+        if *size != 1 && (expected == DYNAMIC || *stride != expected) {
+            return false;
+        }
+        expected = times(expected, *size);
+    }
+    true
 }
 
 /// A product of numbers that may be known at run time only; 0 times anything is 0. It wraps, as MLIR's do.

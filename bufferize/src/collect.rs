@@ -147,6 +147,15 @@ impl<'a> Listing<'a> {
     }
 }
 
+/// Whether an operand is the output of a parallel loop that stays on tensors (`dialect-filter`).
+///
+/// Whoever bufferizes the loop says which buffer that is, and copies for it: here it must not be written, and is written all the
+/// same, through a `to_buffer`.
+pub(crate) fn inserts_into_what_stays(op: Op, index: usize, takes_part: impl Fn(Op) -> bool) -> bool {
+    let forall = || op.parent().and_then(Op::parent);
+    op.is("tensor.parallel_insert_slice") && index == 1 && forall().is_some_and(|forall| !takes_part(forall))
+}
+
 /// What stays on tensors may return its operands, and hand them to its regions.
 fn unknown_aliases(op: Op) -> Vec<AliasModel> {
     let entries = op.regions().into_iter().filter_map(|r| r.entry()).flat_map(|block| block.args());
@@ -342,13 +351,16 @@ impl Collector<'_> {
                     ReadModel::Yes => Reads::Yes,
                     ReadModel::IfRead(v) => self.value_ids.get(&v).map_or(Reads::Yes, |id| Reads::IfRead(*id)),
                 };
+                let is_left = |op, index| {
+                    inserts_into_what_stays(op, index, |op| self.models.taking_part(op, self.options).is_some())
+                };
                 // Without an analysis what should be copied and cannot be is an error.
                 let is_uncopiable =
                     model.is_some() && operand.ty().is_unranked_tensor() && !self.options.copy_before_write;
                 let fact = UseFact {
                     reads,
                     writes: used.writes,
-                    must_in_place: used.must_in_place || is_uncopiable,
+                    must_in_place: used.must_in_place && !is_left(op, index) || is_uncopiable,
                     elementwise: used.elementwise,
                 };
                 let operand_id = self.builder.operand(id, value, fact);

@@ -15,7 +15,7 @@ use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Reason};
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value};
 
 use crate::buffer_type::memory_space;
-use crate::collect::Collected;
+use crate::collect::{Collected, inserts_into_what_stays};
 use crate::loop_copies::copied_in_loops;
 use crate::options::Options;
 use crate::rewrite::location_of;
@@ -53,6 +53,9 @@ pub(crate) fn run(
     // What stays on tensors copies for itself, when it is bufferized.
     for (id, used) in collected.operands.iter_enumerated().filter(|(_, used)| takes_part(used.op)) {
         let Some(copy) = decisions.copy(id) else { continue };
+        if inserts_into_what_stays(used.op, used.index, &takes_part) {
+            continue;
+        }
         // What other dialects have for tensors only they can copy; upstream leaves it to them, too.
         let ty = used.op.operand(used.index).ty();
         if ty.as_tensor().is_none() && !ty.is_unranked_tensor() {

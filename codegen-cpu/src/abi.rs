@@ -87,8 +87,9 @@ fn scalar_bits(ty: Type) -> Option<u32> {
 pub(crate) fn add_entries(module: &Module, kernels: &[(String, KernelSignature)]) -> Result<(), Diagnostics> {
     let cx = module.context();
     let mut rewriter = Rewriter::new(cx);
+    let symbols = module.symbols();
     for (name, signature) in kernels {
-        let body = module.symbol(name).expect("kernel survives lowering: it is a symbol");
+        let body = *symbols.get(name).expect("kernel survives lowering: it is a symbol");
         let body_name = format!("{name}.body");
         rewriter.set_attr(body, "sym_name", Attr::string(cx, &body_name));
         rewriter.set_attr(body, "linkage", linkage(cx, "internal"));

@@ -28,7 +28,8 @@ pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Copies from one argument of a kernel to another, and the bytes of the destinations (an upper bound per dispatch).
+/// Copies from one argument of a kernel to another, and their bytes per dispatch: what `monopour.copied_bytes` says of a copy, else
+/// those of the whole destination.
 pub(crate) fn count(kernel: Op) -> (u32, u64) {
     let base_of = |mut value: Value| loop {
         match value.defining_op() {
@@ -43,7 +44,9 @@ pub(crate) fn count(kernel: Op) -> (u32, u64) {
     }
     for copy in kernel.find_all("memref.copy") {
         if let (Some(_), Some(to)) = (base_of(copy.operand(0)), base_of(copy.operand(1))) {
-            total = (total.0 + 1, total.1 + to.ty().static_size_bytes().unwrap_or(0));
+            let known = copy.attr("monopour.copied_bytes").and_then(|a| u64::try_from(a.as_int()?).ok());
+            let bytes = known.or_else(|| to.ty().static_size_bytes()).unwrap_or(0);
+            total = (total.0 + 1, total.1 + bytes);
         }
     }
     total

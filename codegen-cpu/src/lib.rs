@@ -1,8 +1,9 @@
 //! Host function and CPU kernels through LLVM to object code.
 //!
 //! Input: a module with the scheduled host function and, for a CPU target, the outlined kernels on memrefs.
-//! Output: one ELF relocatable that the runtime loads from memory, whose only undefined symbols are the runtime's.
+//! Output: ELF relocatables that the runtime loads from memory, whose only undefined symbols are the runtime's.
 //! [`object::emit`] is the way in. The stages under it, in order:
+//! - `parts` splits the module, so that kernels are compiled on all cores;
 //! - [`local_memory`] puts a kernel's own buffers on the stack;
 //! - [`copies`] turns strided copies into loops;
 //! - [`vectorize`] makes vectors of leftover linalg ops;
@@ -19,5 +20,6 @@ pub mod local_memory;
 pub mod loop_order;
 pub mod math;
 pub mod object;
+mod parts;
 pub mod to_llvm;
 pub mod vectorize;

@@ -1,11 +1,12 @@
-//! One module to one ELF relocatable.
+//! One module to ELF relocatables: one, or, where there are many kernels, several that are made on all cores.
 //!
 //! Requires: the scheduled host function `func.func @entry(%cx: i64)`; on a CPU target also the kernels, functions with the
 //! attribute `monopour.kernel` over memrefs and tile ids.
-//! Ensures: the object defines `void entry(int64_t cx)` and per kernel `void kernel(void *const *args, const int64_t *ids)`;
+//! Ensures: the first object defines `void entry(int64_t cx)`, one of them per kernel `void kernel(void *const *args, const int64_t *ids)`;
 //! undefined symbols are `monopour_rt_*`, `memcpy`, `memmove` and `memset` only. Same input, same bytes. The module is not changed.
 //! Limits: x86_64 and aarch64 (C0006); nothing that needs a math library (C0004, C0005).
 
+use crate::parts::{self, Parts};
 use crate::{abi, error, to_llvm};
 use monopour_ir::{Diagnostic, Diagnostics, LlvmOutput, LlvmTarget, Module, Op, emit_llvm};
 use monopour_program::{CpuKernel, CpuTarget, NativeCode};
@@ -42,10 +43,17 @@ pub fn baseline() -> CpuTarget {
 pub fn emit(module: &Module, target: &CpuTarget) -> Result<NativeCode, Diagnostics> {
     let llvm = llvm_target(target)?;
     let entry = entry_name(module)?;
-    let lowered = to_llvm::run(module, target)?;
-    let object = emit_llvm(lowered.op(), &llvm, LlvmOutput::Object)?;
-    check_symbols(&object)?;
-    Ok(NativeCode { arch: target.arch.clone(), features: target.features.clone(), object, entry })
+    let one = |part: &Module| {
+        let lowered = to_llvm::run(part, target)?;
+        let object = emit_llvm(lowered.op(), &llvm, LlvmOutput::Object)?;
+        check_symbols(&object)?;
+        Ok(object)
+    };
+    let objects = match parts::split(module) {
+        Parts::Whole => vec![one(module)?],
+        Parts::Split(host, kernels) => parts::compile(&host, &kernels, one)?,
+    };
+    Ok(NativeCode { arch: target.arch.clone(), features: target.features.clone(), objects, entry })
 }
 
 /// The same code as text.

@@ -68,9 +68,10 @@ fn collect_kernels(module: &Module) -> Result<Vec<(String, KernelSignature)>, Di
 
 /// Every callee is defined here or in the runtime.
 fn check_calls(module: &Module) -> Result<(), Diagnostics> {
+    let symbols = module.symbols();
     for call in module.op().find_all("func.call") {
         let callee = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
-        let defined = module.symbol(&callee).is_some_and(|f| f.body().is_some());
+        let defined = symbols.get(&callee).is_some_and(|f| f.body().is_some());
         if !defined && !callee.starts_with(RUNTIME_PREFIX) {
             return Err(error::foreign_call(call, &callee).into());
         }

@@ -88,7 +88,7 @@ fn aarch64_code_is_made_anywhere() {
         CpuTarget { arch: "aarch64".into(), cpu: "generic".into(), features: vec!["neon".into()], vector_bits: 128 };
     let code = compile(&kernel("%a: memref<4xf32>", ""), &target).unwrap();
     assert_eq!(code.arch, "aarch64");
-    assert_eq!(code.object[18], 183, "the ELF header says AArch64");
+    assert_eq!(code.objects[0][18], 183, "the ELF header says AArch64");
 }
 
 #[test]

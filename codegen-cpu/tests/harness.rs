@@ -54,9 +54,15 @@ impl Library {
     /// Links the object into a shared library and loads it.
     pub fn load(code: &NativeCode) -> Library {
         let dir = scratch();
-        let (object, library) = (dir.join("code.o"), dir.join("code.so"));
-        std::fs::write(&object, &code.object).unwrap();
-        let output = Command::new("cc").arg("-shared").arg("-o").arg(&library).arg(&object).output().unwrap();
+        let library = dir.join("code.so");
+        let mut link = Command::new("cc");
+        link.arg("-shared").arg("-o").arg(&library);
+        for (i, object) in code.objects.iter().enumerate() {
+            let path = dir.join(format!("code{i}.o"));
+            std::fs::write(&path, object).unwrap();
+            link.arg(path);
+        }
+        let output = link.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let path = CString::new(library.to_str().unwrap()).unwrap();
         // SAFETY: the path is a C string; the library has no initialisers.

@@ -49,7 +49,7 @@ fn calls_the_runtime_in_order() {
     assert_eq!(code.entry, "entry");
     let dir = scratch();
     std::fs::write(dir.join("rt.c"), RUNTIME).unwrap();
-    std::fs::write(dir.join("code.o"), &code.object).unwrap();
+    std::fs::write(dir.join("code.o"), &code.objects[0]).unwrap();
     let built = Command::new("cc").current_dir(&dir).args(["-o", "run", "rt.c", "code.o"]).output().unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let ran = Command::new(dir.join("run")).output().unwrap();
@@ -69,5 +69,5 @@ fn same_input_same_bytes() {
 fn weights_stay_out_of_the_object() {
     let weights = "memref.global \"private\" constant @w : memref<1024x1024xf32> = dense_resource<w>\n";
     let code = compile_module(&format!("{weights}{HOST}"), &baseline()).unwrap();
-    assert!(code.object.len() < 4096, "{} bytes", code.object.len());
+    assert!(code.size_bytes() < 4096, "{} bytes", code.size_bytes());
 }

@@ -313,3 +313,56 @@ fn odd_numbers_of_lanes_stay_whole() {
         assert_close(&c, &expected, 1e-5);
     }
 }
+
+/// More kernels than one object holds, each with a factor of its own from a constant that two of them share.
+#[test]
+fn many_kernels_are_compiled_in_parts() {
+    if !can_run() {
+        return;
+    }
+    const KERNELS: usize = 40;
+    let kernel = |i: usize| {
+        let rows: String = (0..20)
+            .map(|r| {
+                format!(
+                    "  %i{r} = arith.constant {r} : index\n  %x{r} = memref.load %x[%i{r}] : memref<20xf32>\n  \
+                     %y{r} = arith.mulf %x{r}, %f : f32\n  memref.store %y{r}, %y[%i{r}] : memref<20xf32>\n"
+                )
+            })
+            .collect();
+        format!(
+            "func.func private @k{i}(%x: memref<20xf32>, %y: memref<20xf32>, %id: index) attributes {{monopour.kernel = {{}}}} {{\n  \
+             %g = memref.get_global @factor{} : memref<1xf32>\n  %at = arith.constant 0 : index\n  \
+             %f = memref.load %g[%at] : memref<1xf32>\n{rows}  return\n}}\n",
+            i / 2
+        )
+    };
+    let globals: String = (0..KERNELS / 2)
+        .map(|i| format!("memref.global \"private\" constant @factor{i} : memref<1xf32> = dense<{i}.5>\n"))
+        .collect();
+    let text = globals + &(0..KERNELS).map(kernel).collect::<String>();
+    let target = CpuTarget::host();
+    let code = compile(&text, &target).expect("compiles");
+    assert!((3..KERNELS).contains(&code.objects.len()), "{} objects", code.objects.len());
+    assert_eq!(compile(&text, &target).expect("compiles"), code, "the same bytes again, whichever core was faster");
+    let library = Library::load(&code);
+    for i in 0..KERNELS {
+        let (mut x, mut y) = (random(20, i as u64), vec![0.0; 20]);
+        library.run(&format!("k{i}"), &mut [&mut x, &mut y], &[0]);
+        let expected: Vec<f32> = x.iter().map(|x| x * ((i / 2) as f32 + 0.5)).collect();
+        assert_close(&y, &expected, 0.0);
+    }
+}
+
+#[test]
+fn an_error_in_a_part_is_the_error() {
+    let kernel = |i: usize, op: &str| {
+        let body: String = (0..300).map(|n| format!("  %c{n} = arith.constant {n} : index\n")).collect::<String>() + op;
+        format!(
+            "func.func private @k{i}(%x: memref<4xf32>, %id: index) attributes {{monopour.kernel = {{}}}} {{\n{body}  return\n}}\n"
+        )
+    };
+    let text: String = (0..4).map(|i| kernel(i, if i == 3 { "  gpu.barrier\n" } else { "" })).collect();
+    let errors = compile(&text, &CpuTarget::host()).expect_err("no CPU has a barrier");
+    assert_eq!(errors.0[0].code, "C0001", "{errors}");
+}

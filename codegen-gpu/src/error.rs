@@ -68,7 +68,7 @@ pub(crate) fn mixed_lanes(op: Op, first: u32, second: u32) -> Diagnostics {
 /// G0008: the device cannot bind or launch the kernel.
 pub(crate) fn over_limit(op: Op, what: &str, needed: u64, offered: u64) -> Diagnostics {
     Diagnostic::error("G0008", op.location(), format!("the kernel needs {needed} {what}, the device offers {offered}"))
-        .with_help("choose a smaller tile or fuse less; tensors too large for a binding are split where one parallel loop runs along the outermost dimension of all of them")
+        .with_help("choose a smaller tile or fuse less; a tensor that is too large for a binding takes several")
         .into()
 }
 

@@ -119,7 +119,7 @@ impl Device {
             pass.set_pipeline(&pipeline);
             pass.set_bind_group(0, &group, &[]);
             if !kernel.scalars.is_empty() {
-                pass.set_immediates(0, &kernel.immediates(scalars));
+                pass.set_immediates(0, &kernel.numbers(scalars));
             }
             pass.dispatch_workgroups(grid[0], grid[1], grid[2]);
         }

@@ -1,10 +1,11 @@
 //! One walk over a function on memrefs: its buffers, views, uses and what terminators forward.
 //!
-//! Limits: regions with several blocks, code that frees, extracted pointers, ops that make memrefs in a way that is not
-//! known here: all that is for `lifetimes`.
+//! Limits: regions with several blocks, code that frees, extracted pointers, ops of unknown effects or that make memrefs in
+//! a way that is not known here: all that is for `lifetimes`.
 
 use monopour_analysis::index::{BlockId, Id, OpId, ValueId};
 use monopour_analysis::ownership::{Forward, ForwardTo, MemrefKind, OwnershipError, OwnershipFacts};
+use monopour_ir::control_flow::Traits;
 use monopour_ir::{Block, HandleMap, Op, Value, WalkOrder};
 
 /// Results are (parts of) the memory of their memref operands.
@@ -79,8 +80,18 @@ pub(crate) fn covers(function: Op) -> bool {
     true
 }
 
-/// One block per region, frees nothing, and passes memrefs on in a known way.
+/// Whether nothing says what an operation does to memory.
+pub(crate) fn has_unknown_effects(op: Op) -> bool {
+    let traits = Traits::of(op);
+    let is_described = traits.has_memory_effects() || traits.has_recursive_effects() || traits.is_call();
+    !is_described && !op.is_terminator() && !op.is("bufferization.dealloc")
+}
+
+/// One block per region, frees nothing, says what it does to its memrefs, and passes them on in a known way.
 fn is_covered(op: Op) -> bool {
+    if has_memrefs(op) && has_unknown_effects(op) {
+        return false;
+    }
     let touches = || op.nested(WalkOrder::Pre).iter().any(|o| has_memrefs(*o));
     if op.regions().iter().any(|r| r.blocks().len() > 1) && touches() {
         return false;

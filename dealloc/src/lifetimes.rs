@@ -11,7 +11,7 @@
 //! `collect` turns a function into facts, `monopour_analysis::lifetimes` decides, `insert` carries it out.
 //! A memref that a program frees by hand is the program's from there on. A free in a nested region is dropped, and what it
 //! freed is freed after its last use like all else (`by_hand`).
-//! Limits: ops of unknown effects that make memrefs, unless allowed (D0103); a function that frees its arguments (D0102);
+//! Limits: ops of unknown effects, unless allowed (D0107, D0103 where they make memrefs); a function that frees its arguments (D0102);
 //! terminators that do not say what they pass on (D0101).
 
 mod by_hand;

@@ -2,7 +2,7 @@
 
 use crate::fuse::{DISPATCH, MEMBER, ROLE};
 use crate::{linalg, products, rows};
-use monopour_ir::{Module, Op, WalkOrder};
+use monopour_ir::{Module, Op, Value, WalkOrder};
 use std::collections::BTreeMap;
 
 /// What a dispatch computes; decides which strategies distribution tries.
@@ -97,6 +97,14 @@ impl Dispatch {
     pub fn row_loops(&self) -> Option<usize> {
         let grouped = self.producer().is_none() && self.contraction().is_none();
         if grouped { self.ops.iter().find_map(|(op, _)| rows::reduced_rows(*op)) } else { None }
+    }
+    /// The values that others use.
+    pub fn outputs(&self) -> Vec<Value> {
+        let inside = |op: Op| self.ops.iter().any(|(own, _)| *own == op);
+        let all = self.ops.iter().flat_map(|(op, _)| op.results());
+        let used: Vec<Value> = all.filter(|v| v.uses().iter().any(|u| !inside(u.op))).collect();
+        // A dispatch that nothing reads still has its root's results.
+        if used.is_empty() { self.root.results() } else { used }
     }
     /// What the ops compute together.
     pub fn class(&self) -> Class {

@@ -30,7 +30,10 @@
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
 use crate::{fuse_form, linalg, products, specialize, split_reduction};
-use monopour_ir::{AffineMap, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, WalkOrder, run_passes};
+use monopour_ir::{
+    AffineMap, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, WalkOrder,
+    run_passes,
+};
 
 /// Number of the dispatch that a linalg op belongs to.
 pub(crate) const DISPATCH: &str = "monopour.dispatch";
@@ -47,22 +50,23 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
     drop_empty_loops(module, &mut rw);
     // Extents are asked of inputs, so that asking keeps no intermediate alive.
-    let first = "func.func(linalg-generalize-named-ops),resolve-ranked-shaped-type-result-dims,canonicalize,cse";
-    run_passes(module.op(), &format!("builtin.module({first})"))?;
+    let first = "func.func(linalg-generalize-named-ops),resolve-ranked-shaped-type-result-dims";
+    run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
     duplicate_data_movement(module, &mut rw);
     let anchors = guard_reductions(module, &mut rw)?;
-    let fuse = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)";
-    run_passes(module.op(), fuse)?;
+    let fuse = format!("builtin.module(func.func(linalg-fuse-elementwise-ops),{CANONICALIZE_PROGRAM},cse)");
+    run_passes(module.op(), &fuse)?;
     if !module.op().find_all("tensor.dim").is_empty() {
         // The first round leaves questions for the extents of intermediates, each of which is a second reader.
-        run_passes(module.op(), "builtin.module(resolve-ranked-shaped-type-result-dims,canonicalize,cse)")?;
-        run_passes(module.op(), fuse)?;
+        let sizes = "resolve-ranked-shaped-type-result-dims";
+        run_passes(module.op(), &format!("builtin.module({sizes},{CANONICALIZE_PROGRAM},cse)"))?;
+        run_passes(module.op(), &fuse)?;
     }
     for anchor in find_anchors(module, anchors) {
         rw.erase(anchor);
     }
     specialize::run(module)?;
-    run_passes(module.op(), "builtin.module(canonicalize,cse)")?;
+    run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"))?;
     products::normalize(module, &mut rw);
     split_reduction::run(module, &mut rw)?;
     unshare(module, &mut rw);

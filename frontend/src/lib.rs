@@ -10,6 +10,7 @@ pub mod fuse;
 mod fuse_form;
 mod grid;
 pub mod import;
+mod isolate;
 mod kernel;
 mod kernel_cpu;
 mod linalg;

@@ -38,7 +38,7 @@ type Bound = (i64, Option<Value>);
 pub(crate) fn run(dispatch: &Dispatch, tile: &[i64], kernel: Attr, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
     let root = dispatch.root;
     let (cx, loc) = (root.context(), root.location());
-    let outputs = outputs(dispatch);
+    let outputs = dispatch.outputs();
     let inits: Vec<Value> = outputs.iter().map(|value| base(dispatch, *value)).collect();
     let grid = tile.len().clamp(1, MAX_GRID_RANK);
     let mut args = vec![(Type::index(cx), loc); grid];
@@ -74,15 +74,6 @@ pub(crate) fn run(dispatch: &Dispatch, tile: &[i64], kernel: Attr, rw: &mut Rewr
         rw.erase(*op);
     }
     Ok(forall)
-}
-
-/// The values that others use.
-fn outputs(dispatch: &Dispatch) -> Vec<Value> {
-    let inside = |op: Op| dispatch.ops.iter().any(|(o, _)| *o == op);
-    let all = dispatch.ops.iter().flat_map(|(op, _)| op.results());
-    let used: Vec<Value> = all.filter(|v| v.uses().iter().any(|u| !inside(u.op))).collect();
-    // A dispatch that nothing reads still has its root's results.
-    if used.is_empty() { dispatch.root.results() } else { used }
 }
 
 /// The destination at the start of the chain of destinations that a value ends.

@@ -15,20 +15,22 @@
 //! Requires: what [`crate::fuse`] ensures.
 //! Ensures: every linalg op is inside a forall with `monopour.kernel`, whose loops run from 0 by 1 over static trip counts; the
 //! first op of a body writes the slice of the shared output, and each later one its predecessor's value.
-//! The scripts run on a clone: one that fails leaves the module as it was.
+//! Each dispatch is cut in a function of its own (`isolate.rs`), because upstream's transforms look at all that is around it; one
+//! that upstream refuses is one tile. Dispatches of equal structure are cut once.
 
 use crate::dispatch::{self, Class, Dispatch, Role};
 use crate::fuse::{DISPATCH, MEMBER, ROLE, unshare};
+use crate::isolate::Isolated;
 use crate::kernel::{self, Kernel, MAX_GRID_RANK};
 use crate::kernel_cpu::{self, Inner};
 use crate::transforms::{self, Plan, SEQUENCE, VECTORIZE};
-use crate::{grid, linalg, pack, rows_tile};
+use crate::{grid, isolate, linalg, pack, rows_tile};
 use monopour_ir::{
-    Attr, CANONICALIZE, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, Value, WalkOrder, apply_named_sequence,
-    run_passes,
+    Attr, CANONICALIZE, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, StructuralKey, Value, WalkOrder,
+    apply_named_sequence, run_passes,
 };
 use monopour_program::{CpuTarget, GpuDescription};
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// What is compiled for.
 #[derive(Clone, Debug)]
@@ -54,6 +56,10 @@ pub struct TileOptions {
 pub struct TileReport {
     /// The transform scripts, in the order in which they were applied.
     pub scripts: Vec<String>,
+    /// Dispatches that differ in more than what they read; each was tiled once.
+    pub distinct: usize,
+    /// Ops that upstream's transforms were given to look at, summed over all scripts: in proportion to the distinct dispatches.
+    pub payload_ops: usize,
 }
 
 /// Tiles every dispatch.
@@ -70,11 +76,19 @@ pub fn run(module: &Module, options: &TileOptions) -> Result<TileReport, Diagnos
         adopt(&clone, options, &mut rw);
     }
     tile_dispatches(&clone, options, &mut report, &mut rw)?;
+    tell_apart(&clone, &mut rw);
     run_passes(clone.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
     finish(&clone, &mut rw);
     crate::whole_slices::run(&clone, &mut rw)?;
     replace_body(module, &clone, &mut rw);
     Ok(report)
+}
+
+/// Numbers the foralls, so that CSE does not compare the bodies of all that have equal operands with each other.
+fn tell_apart(module: &Module, rw: &mut Rewriter) {
+    for (number, forall) in module.op().find_all("scf.forall").into_iter().enumerate() {
+        rw.set_attr(forall, DISPATCH, Attr::i64(module.context(), number as i64));
+    }
 }
 
 fn apply_schedule(module: &Module, schedule: &Module) -> Result<(), Diagnostics> {
@@ -113,33 +127,82 @@ fn tile_dispatches(
     report: &mut TileReport,
     rw: &mut Rewriter,
 ) -> Result<(), Diagnostics> {
-    let mut plans = vec![];
+    let mut tiled = Tiled::default();
     for dispatch in dispatch::collect(module) {
         match linalg::loops(dispatch.root) {
             Some(loops) if dispatch.class() == Class::Row => rows(&dispatch, &loops, options, rw)?,
-            Some(loops) if loops.tileable.contains(&true) => plans.push(plan(&dispatch, &loops, options)),
+            Some(loops) if loops.tileable.contains(&true) => {
+                let isolated = Isolated::of(&dispatch, rw)?;
+                let (captured, outputs) = (isolated.captured.clone(), isolated.outputs.clone());
+                match tiled.get(isolated, || plan(&dispatch, &loops, options), rw)? {
+                    Some(body) => isolate::splice(body, &dispatch, &captured, &outputs, rw),
+                    None => whole(&dispatch, options, rw)?,
+                }
+            }
             // Nothing to cut: one tile.
             _ => whole(&dispatch, options, rw)?,
         }
     }
-    if plans.is_empty() {
-        return Ok(());
-    }
-    cut(module, &plans, options, report, rw)?;
-    grid::merge(module, rw)?;
-    run_passes(module.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
-    pack::run(blocked_products(module, &plans), rw)?;
-    let marked = mark_vectors(module, &plans, rw);
-    plans.retain(|plan| marked.contains(&plan.number));
-    vectorize(module, &plans, report, rw)
+    report.distinct = tiled.functions.len();
+    report.scripts.extend(tiled.scripts);
+    report.payload_ops = tiled.payload_ops;
+    Ok(())
 }
 
-/// The matrix products whose reduction is cut into blocks.
-fn blocked_products(module: &Module, plans: &[Plan]) -> Vec<Op> {
-    let is_blocked = |plan: &&Plan| matches!(plan.inner, Inner::Contraction { block: Some(_), .. });
-    let numbers: HashSet<i64> = plans.iter().filter(is_blocked).map(|plan| plan.number).collect();
-    let products = module.op().find_all("linalg.matmul").into_iter();
-    products.filter(|op| op.attr(DISPATCH).and_then(|a| a.as_int()).is_some_and(|n| numbers.contains(&n))).collect()
+/// Functions of one dispatch each, tiled: dispatches of equal structure are tiled once.
+#[derive(Default)]
+struct Tiled {
+    /// `None` where upstream refuses to cut.
+    functions: HashMap<StructuralKey, Option<Module>>,
+    scripts: Vec<String>,
+    payload_ops: usize,
+}
+
+impl Tiled {
+    /// The tiled function of a dispatch; `None` where upstream refuses to cut it.
+    fn get(
+        &mut self,
+        isolated: Isolated,
+        plan: impl FnOnce() -> Plan,
+        rw: &mut Rewriter,
+    ) -> Result<Option<&Module>, Diagnostics> {
+        let key = isolated.key();
+        if !self.functions.contains_key(&key) {
+            let cut = self.cut(isolated.module, &plan(), rw)?;
+            self.functions.insert(key.clone(), cut);
+        }
+        Ok(self.functions.get(&key).and_then(Option::as_ref))
+    }
+
+    /// Cuts the one dispatch of `module` into tiles, and vectorises them where upstream can; `None` where it refuses to cut.
+    fn cut(&mut self, module: Module, plan: &Plan, rw: &mut Rewriter) -> Result<Option<Module>, Diagnostics> {
+        let plans = std::slice::from_ref(plan);
+        if !self.apply(&module, transforms::tiling(module.context(), plans)) {
+            return Ok(None);
+        }
+        grid::merge(&module, rw)?;
+        run_passes(module.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
+        if matches!(plan.inner, Inner::Contraction { block: Some(_), .. }) {
+            pack::run(module.op().find_all("linalg.matmul"), rw)?;
+        }
+        if plan.inner == Inner::Plain || !mark_vectors(&module, rw) {
+            return Ok(Some(module));
+        }
+        let vectors = module.duplicate();
+        let done = self.apply(&vectors, transforms::vectorizing(module.context(), plans));
+        // Refused ops stay scalar loops.
+        Ok(Some(if done { vectors } else { module }))
+    }
+
+    /// Applies a script, and keeps its text; false where upstream refuses.
+    fn apply(&mut self, module: &Module, script: String) -> bool {
+        module.op().walk(WalkOrder::Pre, |_| self.payload_ops += 1);
+        let done = apply_text(module, &script).is_ok();
+        if done {
+            self.scripts.push(script);
+        }
+        done
+    }
 }
 
 /// The whole dispatch as one tile of the class that always works.
@@ -166,56 +229,6 @@ fn rows(
     rows_tile::run(dispatch, &tile, kernel.to_attr(dispatch.root.context()), rw).map(|_| ())
 }
 
-/// Cuts all dispatches at once; where upstream refuses one, one after the other, and the refused ones become one tile each.
-fn cut(
-    module: &Module,
-    plans: &[Plan],
-    options: &TileOptions,
-    report: &mut TileReport,
-    rw: &mut Rewriter,
-) -> Result<(), Diagnostics> {
-    let clone = module.duplicate();
-    let text = transforms::tiling(module.context(), plans);
-    match apply_text(&clone, &text) {
-        Ok(()) => {
-            replace_body(module, &clone, rw);
-            report.scripts.push(text);
-        }
-        Err(_) if plans.len() > 1 => {
-            for plan in plans {
-                cut(module, std::slice::from_ref(plan), options, report, rw)?;
-            }
-        }
-        Err(_) => {
-            let refused = dispatch::collect(module).into_iter().find(|d| d.number == plans[0].number);
-            whole(&refused.expect("invariant: the failed script ran on a clone"), options, rw)?;
-        }
-    }
-    Ok(())
-}
-
-/// Vectorises all at once; where upstream refuses an op, one dispatch after the other, and the refused ones stay scalar loops.
-fn vectorize(module: &Module, plans: &[Plan], report: &mut TileReport, rw: &mut Rewriter) -> Result<(), Diagnostics> {
-    if plans.is_empty() {
-        return Ok(());
-    }
-    let clone = module.duplicate();
-    let text = transforms::vectorizing(module.context(), plans);
-    match apply_text(&clone, &text) {
-        Ok(()) => {
-            replace_body(module, &clone, rw);
-            report.scripts.push(text);
-        }
-        Err(_) if plans.len() > 1 => {
-            for plan in plans {
-                vectorize(module, std::slice::from_ref(plan), report, rw)?;
-            }
-        }
-        Err(_) => {}
-    }
-    Ok(())
-}
-
 fn plan(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Plan {
     let (kernel, inner) = choose(dispatch, loops, options);
     let mut fused = vec![];
@@ -230,21 +243,18 @@ fn plan(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Pl
     Plan { number: dispatch.number, fused, kernel, inner, task, reduction }
 }
 
-/// Marks the ops of tiles that become vectors: static shapes, elements that lie in vectors as in memory. Returns the numbers of
-/// the dispatches that have any.
-fn mark_vectors(module: &Module, plans: &[Plan], rw: &mut Rewriter) -> HashSet<i64> {
-    let vectors = plans.iter().filter(|p| p.inner != Inner::Plain).map(|p| p.number).collect::<HashSet<_>>();
-    let mut marked = HashSet::new();
+/// Marks the ops of tiles that become vectors: static shapes, elements that lie in vectors as in memory. Whether there are any.
+fn mark_vectors(module: &Module, rw: &mut Rewriter) -> bool {
+    let mut found = false;
     for op in module.op().nested(WalkOrder::Pre).into_iter().filter(|op| linalg::is_structured(*op)) {
-        let number = op.attr(DISPATCH).and_then(|a| a.as_int()).filter(|n| vectors.contains(n));
-        let Some(number) = number else { continue };
         let is_static = |v: &Value| !v.ty().shape().is_some_and(|shape| shape.contains(&DYNAMIC));
-        if op.operands().iter().all(is_static) && kernel_cpu::can_vectorize(op) {
+        let ours = op.attr(DISPATCH).is_some();
+        if ours && op.operands().iter().all(is_static) && kernel_cpu::can_vectorize(op) {
             rw.set_attr(op, VECTORIZE, Attr::unit(module.context()));
-            marked.insert(number);
+            found = true;
         }
     }
-    marked
+    found
 }
 
 fn choose(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> (Kernel, Inner) {

@@ -21,25 +21,28 @@ use crate::dispatch::{self, Dispatch};
 use crate::fuse::DISPATCH;
 use crate::linalg;
 use monopour_ir::{
-    AffineExpr, AffineExprKind, AffineMap, Attr, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter,
-    Type, Value,
+    AffineExpr, AffineExprKind, AffineMap, Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec,
+    Rewriter, Type, Value,
 };
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
 
+/// Most parts of one dispatch: each is a kernel of its own, and a tensor of so many is larger than any memory.
+const MAX_PARTS: u64 = 1_024;
 /// Bindings begin at multiples of this on every device.
 const ALIGNMENT_BYTES: u64 = 256;
 
 /// Splits the dispatches of `module` that `device` cannot bind as they are.
 ///
 /// # Errors
-/// Only what MLIR reports.
+/// F0031 for a tensor that takes too many parts; what MLIR reports.
 pub fn run(module: &Module, device: &GpuDescription) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
     let dispatches = dispatch::collect(module);
     let mut next = dispatches.iter().map(|d| d.number + 1).max().unwrap_or(0);
     for dispatch in dispatches {
         if let Some(windows) = Windows::plan(&dispatch, device.limits.max_binding_bytes) {
+            windows.check_parts(device.limits.max_binding_bytes)?;
             windows.split(&mut rw, &mut next)?;
         }
     }
@@ -190,6 +193,23 @@ impl Windows {
             out.push((result, place));
         }
         Some(out)
+    }
+
+    /// Refuses more parts than anyone can run, before they are written.
+    fn check_parts(&self, most_bytes: u64) -> Result<(), Diagnostics> {
+        let parts = self.extent.unsigned_abs().div_ceil(self.part.unsigned_abs().max(1));
+        if parts <= MAX_PARTS {
+            return Ok(());
+        }
+        let root = self.ops.last().expect("invariant: a dispatch has a root").0;
+        let values = root.operands().into_iter().chain(root.results());
+        let largest = values.max_by_key(|v| v.ty().static_size_bytes()).expect("invariant: a root has results").ty();
+        let bytes = largest.static_size_bytes().unwrap_or_default();
+        let message = format!(
+            "a {largest} of {bytes} bytes takes {parts} kernels on a device that binds {most_bytes} bytes at once, at most {MAX_PARTS}"
+        );
+        let help = "make the tensor smaller, or compile for a device that binds more";
+        Err(Diagnostic::error("F0031", root.location(), message).with_help(help).into())
     }
 
     fn split(&self, rw: &mut Rewriter, next: &mut i64) -> Result<(), Diagnostics> {

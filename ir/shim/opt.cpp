@@ -53,6 +53,8 @@ struct PassSpec {
 };
 // Runs pass `index` on the op; `values` holds one text per option. False when the pass fails.
 using RunFn = bool (*)(size_t index, MlirOperation op, const MlirStringRef *values);
+// Whether the parser may see the source; says why not.
+using CheckFn = bool (*)(MlirStringRef source, MlirStringRef file);
 
 namespace {
 // The enum that lets LLVM's option parser check a choice; the values are positions among the choices.
@@ -190,7 +192,7 @@ class TransformRemarks : public PassInstrumentation {
 };
 
 // What mlir-opt does with its parsed command line, with an instrumentation more.
-LogicalResult optMain(int argc, char **argv, DialectRegistry &registry) {
+LogicalResult optMain(int argc, char **argv, DialectRegistry &registry, CheckFn check) {
   llvm::InitLLVM init(argc, argv);
   auto [input, output] = registerAndParseCLIOptions(argc, argv, "monopour opt: mlir-opt with monopour's passes\n", registry);
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
@@ -212,6 +214,7 @@ LogicalResult optMain(int argc, char **argv, DialectRegistry &registry) {
     });
   std::string error;
   auto file = openInputFile(input, &error);
+  if (file && !check(wrap(file->getBuffer()), wrap(StringRef(input)))) return failure();
   auto out = file ? openOutputFile(output, &error) : nullptr;
   if (!out) {
     llvm::errs() << error << "\n";
@@ -248,7 +251,7 @@ void monopour_shim_register_pipelines() {
       });
 }
 
-int monopour_shim_opt_main(int argc, char **argv) {
+int monopour_shim_opt_main(int argc, char **argv, CheckFn check) {
   DialectRegistry registry;
   registerAllDialects(registry);
   registerAllExtensions(registry);
@@ -257,7 +260,7 @@ int monopour_shim_opt_main(int argc, char **argv) {
 #ifdef MONOPOUR_TEST_DIALECT
   test::registerTestDialect(registry);
 #endif
-  return asMainReturnCode(optMain(argc, argv, registry));
+  return asMainReturnCode(optMain(argc, argv, registry, check));
 }
 
 // Severity: 0 error, 1 warning, 2 remark.

@@ -1,10 +1,12 @@
 //! Modules: parsing from text and bytecode.
 
+use crate::source_text::{self, Refusal};
 use crate::{Block, Context, Diagnostic, Diagnostics, Location, Op, OpSpec, Region, string};
 use mlir_sys::{MlirContext, MlirOperation, MlirStringRef};
+use std::collections::HashMap;
 
-/// Deepest nesting of brackets that is given to MLIR's recursive parser, which crashes on absurd ones.
-const MAX_NESTING: usize = 1_000;
+/// How bytecode begins.
+pub(crate) const BYTECODE: &[u8] = b"ML\xefR";
 
 /// A module that owns its IR.
 #[derive(Debug)]
@@ -28,10 +30,10 @@ impl Module {
     /// Parses MLIR text or bytecode; `file` is the name that locations carry. The module is verified.
     ///
     /// # Errors
-    /// I0001 with the parser's and verifier's messages; I0002 for text that is refused before it is parsed (NUL bytes, too deep nesting).
+    /// I0001 with the parser's and verifier's messages; I0002 for text that is refused before it is parsed (NUL bytes, absurd nesting and lengths).
     pub fn parse(cx: Context, source: &[u8], file: &str) -> Result<Self, Diagnostics> {
-        if !source.starts_with(b"ML\xefR") {
-            check_text(source, file)?;
+        if !source.starts_with(BYTECODE) {
+            source_text::check(source, false).map_err(|refusal| refusal_diagnostic(file, &refusal))?;
         }
         let text = MlirStringRef { data: source.as_ptr().cast(), length: source.len() };
         let (raw, mut diagnostics) = cx.with_diagnostics(|| {
@@ -65,6 +67,10 @@ impl Module {
     pub fn symbol(&self, name: &str) -> Option<Op> {
         self.body().ops().into_iter().find(|op| op.symbol_name().as_deref() == Some(name))
     }
+    /// Top-level ops by symbol name: for more look-ups than a few.
+    pub fn symbols(&self) -> HashMap<String, Op> {
+        self.body().ops().into_iter().filter_map(|op| Some((op.symbol_name()?, op))).collect()
+    }
     /// All top-level `func.func`.
     pub fn functions(&self) -> Vec<Op> {
         self.body().ops().into_iter().filter(|op| op.is("func.func")).collect()
@@ -81,40 +87,9 @@ impl Drop for Module {
     }
 }
 
-/// MLIR's text parser recurses without a bound and takes NUL for the end of input.
-fn check_text(source: &[u8], file: &str) -> Result<(), Diagnostics> {
-    let mut depth = 0usize;
-    let (mut line, mut in_string, mut in_comment) = (1usize, false, false);
-    let mut previous = 0u8;
-    for &byte in source {
-        match byte {
-            0 => return Err(refuse(file, line, "the text contains a NUL byte")),
-            b'\n' => {
-                line += 1;
-                in_comment = false;
-                in_string = false;
-            }
-            _ if in_comment => {}
-            b'"' if previous != b'\\' => in_string = !in_string,
-            _ if in_string => {}
-            b'/' if previous == b'/' => in_comment = true,
-            b'(' | b'[' | b'{' | b'<' => {
-                depth += 1;
-                if depth > MAX_NESTING {
-                    return Err(refuse(file, line, &format!("brackets nest deeper than {MAX_NESTING}")));
-                }
-            }
-            b'>' if previous == b'-' => {}
-            b')' | b']' | b'}' | b'>' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        previous = byte;
-    }
-    Ok(())
-}
-
-fn refuse(file: &str, line: usize, message: &str) -> Diagnostics {
-    let mut d = Diagnostic::global("I0002", message);
-    d.location = format!("{file}:{line}:1");
-    d.with_help("give MLIR text or bytecode as mlir-opt writes it").into()
+/// I0002, at the line that is refused.
+pub(crate) fn refusal_diagnostic(file: &str, refusal: &Refusal) -> Diagnostic {
+    let mut d = Diagnostic::global("I0002", refusal.message.clone());
+    d.location = format!("{file}:{}:1", refusal.line);
+    d.with_help("give MLIR text or bytecode as mlir-opt writes it")
 }

@@ -248,9 +248,12 @@ impl Op {
     }
     /// All attributes, inherent ones included, sorted by name.
     pub fn attrs(self) -> Vec<(String, Attr)> {
+        self.attr_dictionary().as_dict().unwrap_or_default()
+    }
+    /// All attributes, inherent ones included, as the one dictionary of that content.
+    pub(crate) fn attr_dictionary(self) -> Attr {
         // SAFETY: defined in the shim; the op is live (crate invariant).
-        let dictionary = Attr::from_raw(unsafe { monopour_shim_attributes(self.raw) });
-        dictionary.as_dict().unwrap_or_default()
+        Attr::from_raw(unsafe { monopour_shim_attributes(self.raw) })
     }
     /// Attributes that the op's kind does not define, in the order of their names; most ops have none, and then this costs next to nothing.
     pub fn discardable_attrs(self) -> Vec<(&'static str, Attr)> {

@@ -9,10 +9,11 @@
 
 use crate::conversion::observe_conversions;
 use crate::diagnostic::{Diagnostic, Diagnostics, Location, Severity};
-use crate::{Context, Op, string};
+use crate::module::{BYTECODE, refusal_diagnostic};
+use crate::{Context, Op, source_text, string};
 use mlir_sys::{MlirLocation, MlirOperation, MlirStringRef};
 use std::collections::BTreeMap;
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, OsStr, OsString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -115,6 +116,7 @@ struct RawPass {
     num_options: usize,
 }
 
+type Check = extern "C" fn(MlirStringRef, MlirStringRef) -> bool;
 type Run = extern "C" fn(usize, MlirOperation, *const MlirStringRef) -> bool;
 
 unsafe extern "C" {
@@ -123,7 +125,7 @@ unsafe extern "C" {
     // Registers `buffer-deallocation-pipeline` of whatever passes have the names of its parts when it is used.
     fn monopour_shim_register_pipelines();
     // mlir::MlirOptMain with all dialects and extensions.
-    fn monopour_shim_opt_main(argc: c_int, argv: *mut *mut c_char) -> c_int;
+    fn monopour_shim_opt_main(argc: c_int, argv: *mut *mut c_char, check: Check) -> c_int;
     // Emits a diagnostic with notes through MLIR's engine.
     fn monopour_shim_emit_diagnostic(
         location: MlirLocation,
@@ -149,15 +151,16 @@ Options beside mlir-opt's:
 
   --use-upstream=<pass,...>     - Run upstream's pass, and not ours of that name
   --statistics-to=<file>        - Write the statistics of our passes into a file
-  --dump-after-each-pattern     - Print the IR after each conversion pattern of ours
+  --dump-after-each-pattern     - Print the IR after each conversion pattern of ours after which it is valid
 
 ";
 
 /// Runs `mlir-opt` with these arguments (without the program's name) and the overrides, and returns its exit status.
 /// Among the arguments, `--use-upstream=PASS,...` leaves the named overrides out, `--statistics-to=FILE` writes the
-/// statistics of ours into a file, and `--dump-after-each-pattern` prints the IR after each conversion pattern of ours.
+/// statistics of ours into a file, and `--dump-after-each-pattern` prints the IR after each conversion pattern of ours after which it is
+/// valid.
 /// Call it once, before any [`Context`] is made.
-pub fn run(args: &[String], passes: &[OverridePass]) -> i32 {
+pub fn run(args: &[OsString], passes: &[OverridePass]) -> i32 {
     let Arguments { kept, upstream, statistics_to, dumps } = match split_arguments(args, passes) {
         Ok(split) => split,
         Err(message) => return usage_error(&message),
@@ -187,24 +190,30 @@ fn usage_error(message: &str) -> i32 {
     2
 }
 
-fn is_flag(argument: &str, name: &str) -> bool {
-    argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')) == Some(name)
+fn is_flag(argument: &OsStr, name: &str) -> bool {
+    flag_text(argument) == Some(name)
+}
+
+/// What follows the dashes of a flag. File names need not be UTF-8, flags are.
+fn flag_text(argument: &OsStr) -> Option<&str> {
+    let argument = argument.to_str()?;
+    argument.strip_prefix("--").or_else(|| argument.strip_prefix('-'))
 }
 
 /// The command line: what mlir-opt gets, and what is ours.
 #[derive(Default)]
 struct Arguments {
-    kept: Vec<String>,
+    kept: Vec<OsString>,
     upstream: Vec<&'static str>,
     statistics_to: Option<String>,
     dumps: bool,
 }
 
 /// Takes our own arguments out, and checks the names of `--use-upstream`.
-fn split_arguments(args: &[String], passes: &[OverridePass]) -> Result<Arguments, String> {
+fn split_arguments(args: &[OsString], passes: &[OverridePass]) -> Result<Arguments, String> {
     let mut split = Arguments::default();
     for argument in args {
-        let flag = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')).unwrap_or_default();
+        let flag = flag_text(argument).unwrap_or_default();
         if let Some(file) = flag.strip_prefix("statistics-to=") {
             split.statistics_to = Some(file.to_owned());
             continue;
@@ -276,14 +285,14 @@ fn raw_option(option: &OptionSpec) -> RawOption {
     }
 }
 
-fn call_main(mut args: Vec<String>) -> i32 {
-    args.insert(0, "monopour opt".to_owned());
+fn call_main(mut args: Vec<OsString>) -> i32 {
+    args.insert(0, "monopour opt".into());
     if !args.iter().any(|a| is_flag(a, "mlir-disable-threading")) {
-        args.push("--mlir-disable-threading".to_owned());
+        args.push("--mlir-disable-threading".into());
     }
     let mut owned = Vec::new();
     for argument in args {
-        match CString::new(argument) {
+        match CString::new(argument.into_encoded_bytes()) {
             Ok(text) => owned.push(text.into_raw()),
             Err(_) => return usage_error("an argument contains a NUL byte"),
         }
@@ -294,7 +303,27 @@ fn call_main(mut args: Vec<String>) -> i32 {
     // LLVM's options keep pointers into the arguments, so these stay allocated.
     let argv = Vec::leak(owned);
     // SAFETY: defined in the shim; argv holds argc strings and a null.
-    unsafe { monopour_shim_opt_main(argc, argv.as_mut_ptr()) }
+    unsafe { monopour_shim_opt_main(argc, argv.as_mut_ptr(), may_be_parsed) }
+}
+
+/// Called back by the shim with the input. What would end the parser by its stack is refused here; NUL bytes are upstream's.
+extern "C" fn may_be_parsed(source: MlirStringRef, file: MlirStringRef) -> bool {
+    let source: &[u8] = match source.length {
+        // The pointer may be null then.
+        0 => &[],
+        // SAFETY: the shim gives a buffer that lives during the call.
+        length => unsafe { std::slice::from_raw_parts(source.data.cast(), length) },
+    };
+    if source.starts_with(BYTECODE) {
+        return true;
+    }
+    match source_text::check(source, true) {
+        Ok(()) => true,
+        Err(refusal) => {
+            eprintln!("{}", refusal_diagnostic(string::from_ref(file), &refusal));
+            false
+        }
+    }
 }
 
 /// Called back by the shim for each run of an override.

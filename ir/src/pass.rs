@@ -2,10 +2,14 @@
 
 use crate::{Diagnostic, Diagnostics, Op, string};
 
-/// `canonicalize` for use in a pipeline once dispatches are formed: the plain pass inlines an `scf.forall` of a single
-/// iteration, which is a dispatch like any other.
-pub const CANONICALIZE: &str =
-    "canonicalize{disable-patterns={(anonymous namespace)::ForallOpSingleOrZeroIterationDimsFolder}}";
+/// `canonicalize` for use in a pipeline, without the fold of a cast into a loop: it gives the loop's tensor the static size
+/// that it begins with, also where the body makes it grow.
+pub const CANONICALIZE_PROGRAM: &str = "canonicalize{disable-patterns={(anonymous namespace)::ForOpTensorCastFolder}}";
+
+/// The same once dispatches are formed: the plain pass inlines an `scf.forall` of a single iteration, which is a dispatch like
+/// any other.
+pub const CANONICALIZE: &str = "canonicalize{disable-patterns={(anonymous namespace)::ForOpTensorCastFolder,\
+    (anonymous namespace)::ForallOpSingleOrZeroIterationDimsFolder}}";
 
 /// Runs a textual pass pipeline (`builtin.module(canonicalize,cse)`) on an op.
 ///

@@ -4,6 +4,7 @@ mod conversion;
 mod interfaces;
 mod lowerings;
 mod opt;
+mod structure;
 mod templates;
 
 use monopour_ir::{Context, Module, WalkOrder, apply_named_sequence, run_passes};

@@ -17,7 +17,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether the kernel stores through this argument.
+    /// Whether it lets the kernel store through the argument.
     pub const fn is_written(self) -> bool {
         matches!(self, Access::Write | Access::ReadWrite)
     }
@@ -26,8 +26,18 @@ impl Access {
 /// One kernel argument: `@group(0) @binding(position)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binding {
-    /// What the kernel does with the argument. A buffer of the arena is always `ReadWrite`.
+    /// How the argument is bound: as the kernel uses it, but that a buffer of the arena is never bound as `Read`.
     pub access: Access,
+    /// Whether the kernel stores through the argument. What is bound writable need not be: one dispatch of a kernel may read
+    /// the arena where another one reads an input, which nothing may write.
+    pub is_written: bool,
+}
+
+impl Binding {
+    /// An argument that is bound as it is used.
+    pub const fn of(access: Access) -> Self {
+        Self { access, is_written: access.is_written() }
+    }
 }
 
 /// A compute shader in both languages, with what the runtime must know to build its pipeline.
@@ -49,15 +59,16 @@ pub struct GpuKernel {
     pub copies: u32,
     /// Bytes that those copies write.
     pub copied_bytes: u64,
-    /// Scalar arguments, which follow the buffers: bytes of each among the immediates, 4 or 8; see [`GpuKernel::immediates`].
+    /// Scalar arguments, which follow the buffers: bytes of each, 4 or 8. They are immediates, or lie in a uniform buffer
+    /// ([`GpuKernel::takes_number_buffer`]); [`GpuKernel::numbers`] lays them out.
     #[serde(default)]
     pub scalars: Vec<u8>,
 }
 
 impl GpuKernel {
-    /// Lays the bits of the scalar arguments out as immediates: in order, little-endian, each aligned to its size.
+    /// Lays the bits of the scalar arguments out: in order, little-endian, each aligned to its size.
     /// A scalar of 4 bytes takes the low half of its bits; scalars that are missing are 0.
-    pub fn immediates(&self, bits: &[u64]) -> Vec<u8> {
+    pub fn numbers(&self, bits: &[u64]) -> Vec<u8> {
         let mut out = Vec::new();
         for (i, size) in self.scalars.iter().enumerate() {
             let size = usize::from(*size);
@@ -67,11 +78,25 @@ impl GpuKernel {
         out
     }
 
+    /// Bytes of the scalar arguments as [`GpuKernel::numbers`] lays them out.
+    pub fn number_bytes(&self) -> u32 {
+        self.numbers(&[]).len() as u32
+    }
+
+    /// Whether the scalar arguments lie in a uniform buffer behind the other bindings, not among the immediates: on devices
+    /// without immediates, and where there are more numbers than immediates hold.
+    pub fn takes_number_buffer(&self) -> bool {
+        !self.scalars.is_empty() && !self.features.contains(&GpuFeature::Immediates)
+    }
+
     /// Bytes of the immediates that a dispatch must set.
     pub fn immediate_bytes(&self) -> u32 {
-        self.immediates(&[]).len() as u32
+        if self.takes_number_buffer() { 0 } else { self.number_bytes() }
     }
 }
+
+/// Most bytes of scalars of one kernel: what the runtime's buffer of numbers has for one dispatch.
+pub const MAX_NUMBER_BYTES: u32 = 16 << 10;
 
 /// Most workgroups in one row of a folded grid, which every device offers.
 pub const GRID_ROW: u64 = 65_535;
@@ -91,7 +116,7 @@ pub const fn fold_grid(workgroups: u64) -> Option<[u32; 3]> {
 /// A native function `void symbol(void *const *args, const int64_t *ids)` in the variant's object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuKernel {
-    /// The symbol in [`crate::NativeCode::object`].
+    /// The symbol in one of [`crate::NativeCode::objects`].
     pub symbol: String,
     /// Number of base pointers in `args`.
     pub args: u32,
@@ -154,13 +179,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn immediates_are_aligned_to_their_size() {
-        let kernel = GpuKernel { scalars: vec![4, 8, 4], ..GpuKernel::default() };
+    fn numbers_are_aligned_to_their_size() {
+        let features = vec![GpuFeature::Immediates];
+        let kernel = GpuKernel { scalars: vec![4, 8, 4], features, ..GpuKernel::default() };
         let expected =
             [&7u32.to_le_bytes()[..], &[0; 4], &(1u64 << 40).to_le_bytes(), &u32::MAX.to_le_bytes()].concat();
-        assert_eq!(kernel.immediates(&[7, 1 << 40, u64::MAX]), expected);
-        assert_eq!(kernel.immediate_bytes(), 20);
-        assert_eq!(GpuKernel::default().immediate_bytes(), 0);
+        assert_eq!(kernel.numbers(&[7, 1 << 40, u64::MAX]), expected);
+        assert_eq!((kernel.immediate_bytes(), kernel.takes_number_buffer()), (20, false));
+        let in_a_buffer = GpuKernel { features: vec![], ..kernel };
+        assert_eq!((in_a_buffer.immediate_bytes(), in_a_buffer.number_bytes()), (0, 20));
+        assert!(in_a_buffer.takes_number_buffer() && !GpuKernel::default().takes_number_buffer());
     }
 
     #[test]

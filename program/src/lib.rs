@@ -21,7 +21,7 @@ pub use constants::{Constant, ConstantData};
 pub use dtype::DType;
 pub use encode::{VERSION, write_atomically};
 pub use error::Error;
-pub use kernel::{Access, Binding, CpuKernel, GRID_ROW, GpuKernel, Kernel, fold_grid};
+pub use kernel::{Access, Binding, CpuKernel, GRID_ROW, GpuKernel, Kernel, MAX_NUMBER_BYTES, fold_grid};
 pub use map::Map;
 pub use program::{
     AllocationNote, CopyNote, DYNAMIC, InputSize, MemoryPlan, NativeCode, Program, Signature, SizeRules, TensorDesc,

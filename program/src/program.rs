@@ -138,6 +138,8 @@ pub struct Variant {
     pub target: Target,
     /// Kernels that host code dispatches by index.
     pub kernels: Vec<Kernel>,
+    /// By kernel: how many dispatches of the host function launch it; one in a loop counts once.
+    pub dispatches: Vec<u32>,
     /// The host function, and on the CPU target the kernels too.
     pub host: NativeCode,
     /// Where transients lie in the arena.
@@ -159,17 +161,24 @@ pub struct AllocationNote {
     pub bytes: Option<u64>,
 }
 
-/// Native code as an ELF relocatable, on every operating system.
+/// Native code as ELF relocatables, on every operating system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NativeCode {
     /// The architecture as in a target triple: `x86_64`, `aarch64`.
     pub arch: String,
     /// CPU features beyond the architecture's baseline that the code uses, by LLVM's names.
     pub features: Vec<String>,
-    /// The relocatable; its undefined symbols are those of the runtime's closed table.
-    pub object: Vec<u8>,
-    /// The symbol of `void entry(int64_t cx)`.
+    /// The relocatables, which use nothing of each other: their undefined symbols are those of the runtime's closed table.
+    pub objects: Vec<Vec<u8>>,
+    /// The symbol of `void entry(int64_t cx)`, in the first of them.
     pub entry: String,
+}
+
+impl NativeCode {
+    /// Bytes of all relocatables.
+    pub fn size_bytes(&self) -> u64 {
+        self.objects.iter().map(|object| object.len() as u64).sum()
+    }
 }
 
 /// The memory plan of a variant.
@@ -209,4 +218,6 @@ pub struct CopyNote {
     pub location: String,
     /// Bytes each time; 0 where each run decides.
     pub bytes: u64,
+    /// How often in a run; none behind a condition or in a loop of unknown length.
+    pub times: Option<u64>,
 }

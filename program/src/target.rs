@@ -246,6 +246,34 @@ impl GpuDescription {
         }
     }
 
+    /// Whether kernels can be made for such a device at all: every device that WebGPU lets in passes.
+    ///
+    /// # Errors
+    /// What is wrong, for a description that was written by hand or damaged.
+    pub fn check(&self) -> Result<(), String> {
+        let limits = &self.limits;
+        let sizes = limits.max_workgroup_size;
+        let least = [
+            ("max_storage_buffers", u64::from(limits.max_storage_buffers), 4),
+            ("max_binding_bytes", limits.max_binding_bytes, 1 << 16),
+            ("max_buffer_bytes", limits.max_buffer_bytes, 1 << 16),
+            ("max_workgroup_invocations", limits.max_workgroup_invocations.into(), 64),
+            ("max_workgroup_size[0]", sizes[0].into(), 64),
+            ("max_workgroup_size[1]", sizes[1].into(), 1),
+            ("max_workgroup_size[2]", sizes[2].into(), 1),
+            ("max_workgroups_per_dimension", limits.max_workgroups_per_dimension.into(), 1 << 10),
+        ];
+        if let Some((name, found, least)) = least.into_iter().find(|(_, found, least)| found < least) {
+            return Err(format!("limit `{name}` is {found}, at least {least} is needed"));
+        }
+        let (min, max) = (self.subgroup_min_size, self.subgroup_max_size);
+        let is_size = |size: u32| size == 0 || (size.is_power_of_two() && size <= 128);
+        if min > max || !is_size(min) || !is_size(max) || (min == 0) != (max == 0) {
+            return Err(format!("subgroups of {min} to {max} invocations do not exist"));
+        }
+        Ok(())
+    }
+
     /// Whether it is a software adapter: kernels without workgroup memory are many times faster there.
     pub fn is_cpu_adapter(&self) -> bool {
         self.device_type == DeviceType::Cpu

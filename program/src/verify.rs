@@ -80,7 +80,16 @@ fn verify_constant(constant: &Constant) -> Check {
 }
 
 fn verify_variant(index: usize, variant: &Variant) -> Check {
-    if variant.host.object.is_empty() || variant.host.entry.is_empty() {
+    if variant.dispatches.len() != variant.kernels.len() {
+        let (dispatches, kernels) = (variant.dispatches.len(), variant.kernels.len());
+        return inconsistent(format!(
+            "variant {index} counts the dispatches of {dispatches} kernels and has {kernels}"
+        ));
+    }
+    if variant.host.objects.is_empty()
+        || variant.host.objects.iter().any(Vec::is_empty)
+        || variant.host.entry.is_empty()
+    {
         return inconsistent(format!("variant {index} has no host function"));
     }
     for kernel in &variant.kernels {
@@ -110,6 +119,10 @@ fn verify_gpu_kernel(kernel: &GpuKernel) -> Check {
     }
     if kernel.workgroup_size.contains(&0) {
         return inconsistent(format!("kernel `{}` has an empty workgroup", kernel.name));
+    }
+    // Immediates are laid out by these sizes: another one is no alignment, or longer than a number's bits.
+    if let Some(size) = kernel.scalars.iter().find(|size| ![4, 8].contains(*size)) {
+        return inconsistent(format!("kernel `{}` takes a number of {size} bytes, expected 4 or 8", kernel.name));
     }
     Ok(())
 }

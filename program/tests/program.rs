@@ -27,17 +27,28 @@ fn sample() -> Program {
             wgsl: "@compute @workgroup_size(8) fn main_dispatch_0() {}".into(),
             spirv: vec![0x0723_0203, 1, 2],
             workgroup_size: [8, 1, 1],
-            bindings: vec![Binding { access: Access::Read }, Binding { access: Access::ReadWrite }],
+            bindings: vec![Binding { access: Access::ReadWrite, is_written: false }, Binding::of(Access::ReadWrite)],
             ..Default::default()
         })],
-        host: NativeCode { arch: "x86_64".into(), features: vec![], object: vec![1, 2, 3], entry: "main".into() },
+        dispatches: vec![3],
+        host: NativeCode {
+            arch: "x86_64".into(),
+            features: vec![],
+            objects: vec![vec![1, 2, 3]],
+            entry: "main".into(),
+        },
         plan: MemoryPlan {
             arena_bytes: 512,
             planned_bytes: 300,
             lower_bound_bytes: 300,
             transients: vec![Transient { name: "t".into(), offset: 256, size_bytes: 200, first: 0, last: 1 }],
         },
-        copies: vec![CopyNote { reason: "read after write".into(), location: "a.mlir:1:2".into(), bytes: 4 }],
+        copies: vec![CopyNote {
+            reason: "read after write".into(),
+            location: "a.mlir:1:2".into(),
+            bytes: 4,
+            times: Some(1),
+        }],
         allocations: vec![AllocationNote { reason: "its size".into(), location: String::new(), bytes: None }],
     };
     let mut cpu = gpu.clone();
@@ -172,8 +183,20 @@ fn inconsistent_programs_are_neither_written_nor_read() {
         check(&|p| p.signature.sizes.fixed[0].0 = wrong, &format!("a rule names {name}, which no run decides"));
     }
 
+    for size in [0, 1, 3, 16, 255] {
+        let change = |p: &mut Program| {
+            let kernels = p.variants.iter_mut().flat_map(|variant| &mut variant.kernels);
+            kernels.for_each(|kernel| {
+                if let Kernel::Gpu(kernel) = kernel {
+                    kernel.scalars = vec![4, size];
+                }
+            });
+        };
+        check(&change, &format!("takes a number of {size} bytes, expected 4 or 8"));
+    }
     check(&|p| p.variants[0].kernels = p.variants[1].kernels.clone(), "not of its variant's target");
-    check(&|p| p.variants[1].host.object.clear(), "no host function");
+    check(&|p| p.variants[1].host.objects.clear(), "no host function");
+    check(&|p| p.variants[0].dispatches.clear(), "variant 0 counts the dispatches of 0 kernels and has 1");
 }
 
 #[test]
@@ -231,6 +254,23 @@ fn gpu_descriptions_survive_json() {
 }
 
 #[test]
+fn gpu_descriptions_that_no_device_has_are_told() {
+    assert_eq!(GpuDescription::portable().check(), Ok(()));
+    let wrong = |change: &dyn Fn(&mut GpuDescription)| {
+        let mut description = GpuDescription::portable();
+        change(&mut description);
+        description.check().unwrap_err()
+    };
+    assert_eq!(wrong(&|d| d.limits.max_binding_bytes = 0), "limit `max_binding_bytes` is 0, at least 65536 is needed");
+    assert!(wrong(&|d| d.limits.max_workgroup_size[0] = 1).contains("max_workgroup_size[0]"));
+    assert_eq!(
+        wrong(&|d| (d.subgroup_min_size, d.subgroup_max_size) = (64, 32)),
+        "subgroups of 64 to 32 invocations do not exist"
+    );
+    assert!(wrong(&|d| (d.subgroup_min_size, d.subgroup_max_size) = (0, 7)).contains("0 to 7"));
+}
+
+#[test]
 fn dtypes_print_as_mlir_types() {
     for dtype in DType::ALL {
         assert_eq!(DType::parse(dtype.as_str()), Some(dtype));
@@ -260,4 +300,83 @@ fn a_pipe_is_written_to_and_not_replaced() {
     assert_eq!(reader.join().expect("the reader ends"), b"through");
     assert!(!std::fs::metadata(&path).expect("still there").is_file());
     std::fs::remove_file(&path).expect("can be removed");
+}
+
+#[test]
+fn a_description_fits_tensors_of_its_sizes() {
+    let open = tensor("x", DType::F32, &[DYNAMIC, 3]);
+    assert!(open.fits(&[2, 3]) && open.fits(&[0, 3]));
+    assert!(!open.fits(&[2, 4]) && !open.fits(&[3]) && !open.fits(&[2, 3, 1]));
+    let closed = tensor("x", DType::F16, &[4, 3]);
+    assert!(closed.fits(&[4, 3]) && !closed.fits(&[3, 4]));
+    assert_eq!((closed.elements(), closed.size_bytes()), (12, 24));
+    assert_eq!((tensor("n", DType::F32, &[]).elements(), open.elements()), (1, u64::MAX));
+}
+
+#[test]
+fn a_device_that_has_all_lacks_nothing() {
+    let features = vec![GpuFeature::Int64, GpuFeature::Subgroup];
+    let device = GpuDescription { features, subgroup_min_size: 8, subgroup_max_size: 8, ..GpuDescription::portable() };
+    assert!(device.has(GpuFeature::Int64) && !device.has(GpuFeature::F16));
+    assert_eq!(device.exact_subgroup_size(), Some(8));
+    let needs = GpuRequirements { features: vec![GpuFeature::Int64], subgroup_size: Some(8), ..Default::default() };
+    assert_eq!(needs.missing(&device), Vec::<String>::new());
+}
+
+#[test]
+fn kernels_say_what_a_dispatch_pushes_and_have_three_ids_at_most() {
+    let mut program = sample();
+    let cpu = |ids| {
+        Kernel::Cpu(CpuKernel { symbol: "main_dispatch_0".into(), args: 2, ids, scalars: 5, ..Default::default() })
+    };
+    assert_eq!((cpu(1).args_len(), cpu(1).scalars_len()), (2, 5));
+    assert_eq!((program.variants[0].kernels[0].args_len(), program.variants[0].kernels[0].scalars_len()), (2, 0));
+    program.variants[1].kernels = vec![cpu(3)];
+    assert!(program.encode().is_ok());
+    program.variants[1].kernels = vec![cpu(4)];
+    assert!(program.encode().unwrap_err().to_string().contains("takes 4 tile ids"));
+}
+
+#[test]
+fn constants_show_how_long_they_are_and_not_what_they_hold() {
+    assert_eq!(format!("{:?}", sample().constants[0].data), "Owned(8 bytes)");
+}
+
+/// What the kernel says of the machine, by its names, is what the artifact's check finds, by LLVM's.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[test]
+fn features_of_the_machine_are_those_that_the_kernel_lists() {
+    let info = std::fs::read_to_string("/proc/cpuinfo").expect("Linux lists its processors");
+    let flags: Vec<&str> = info.lines().find(|line| line.starts_with("flags")).expect("flags").split(' ').collect();
+    let pairs = [
+        ("cx16", "cx16"),
+        ("popcnt", "popcnt"),
+        ("sse", "sse"),
+        ("sse2", "sse2"),
+        ("sse3", "pni"),
+        ("ssse3", "ssse3"),
+        ("sse4.1", "sse4_1"),
+        ("sse4.2", "sse4_2"),
+        ("avx", "avx"),
+        ("avx2", "avx2"),
+        ("bmi", "bmi1"),
+        ("bmi2", "bmi2"),
+        ("f16c", "f16c"),
+        ("fma", "fma"),
+        ("lzcnt", "abm"),
+        ("movbe", "movbe"),
+        ("avx512f", "avx512f"),
+        ("avx512bw", "avx512bw"),
+        ("avx512cd", "avx512cd"),
+        ("avx512dq", "avx512dq"),
+        ("avx512vl", "avx512vl"),
+        ("avx512vnni", "avx512_vnni"),
+        ("avx512bf16", "avx512_bf16"),
+        ("avx512fp16", "avx512_fp16"),
+    ];
+    for (name, flag) in pairs {
+        let missing = target::missing_on_host("x86_64", &[name.to_owned()]);
+        assert_eq!(missing.is_empty(), flags.contains(&flag), "{name}: {missing:?}");
+    }
+    assert_eq!(target::missing_on_host("x86_64", &["warp".to_owned()]), ["cpu feature warp"]);
 }

@@ -7,7 +7,9 @@ use monopour_program::{Backend, CpuTarget, DeviceType, GpuDescription, GpuFeatur
 use serde::Serialize;
 use wgpu::Features;
 
+use crate::disk_cache::DiskCache;
 use crate::error::Error;
+use crate::hal;
 
 /// Other backends are left out: a silent fall-back to software GL would hide a missing driver.
 const BACKENDS: wgpu::Backends = wgpu::Backends::VULKAN.union(wgpu::Backends::METAL).union(wgpu::Backends::DX12);
@@ -106,6 +108,7 @@ fn auto_index(adapters: &[(wgpu::Adapter, GpuDescription)]) -> usize {
 fn adapters() -> Vec<(wgpu::Adapter, GpuDescription)> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = BACKENDS;
+    hal::quiet_loader();
     let instance = wgpu::Instance::new(descriptor);
     let mut adapters: Vec<_> = pollster::block_on(instance.enumerate_adapters(BACKENDS))
         .into_iter()
@@ -225,6 +228,20 @@ impl Device {
         Ok(Device::new(Opened::Gpu(GpuDevice::request(&adapter, description)?), name))
     }
 
+    /// Opens the best GPU as a device that has what every WebGPU device has, and nothing more: no optional feature, the
+    /// default limits. What runs there runs wherever [`GpuDescription::portable`] does.
+    ///
+    /// # Errors
+    /// [`Error::NoAdapter`], [`Error::DeviceRequest`].
+    pub fn open_portable() -> Result<Device, Error> {
+        let (adapter, description) = adapters().into_iter().next().ok_or(Error::NoAdapter)?;
+        let GpuDescription { name, backend, device_type, driver, .. } = description;
+        let description =
+            GpuDescription { name: name.clone(), backend, device_type, driver, ..GpuDescription::portable() };
+        let gpu = GpuDevice::request_with(&adapter, description, Features::empty(), wgpu::Limits::default())?;
+        Ok(Device::new(Opened::Gpu(gpu), name))
+    }
+
     fn new(kind: Opened, name: String) -> Device {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Device { kind, name, id: NEXT.fetch_add(1, Ordering::Relaxed) }
@@ -275,7 +292,11 @@ pub struct InternalCounters {
 }
 
 fn named(name: &str, adapters: &[(wgpu::Adapter, GpuDescription)]) -> Result<usize, Error> {
-    let wanted = name.to_lowercase();
+    let wanted = name.trim().to_lowercase();
+    // An empty name would be a part of every name.
+    if wanted.is_empty() {
+        return Err(no_such_device(name, adapters));
+    }
     let position = |is_match: &dyn Fn(&str) -> bool| {
         adapters.iter().position(|(_, description)| is_match(&description.name.to_lowercase()))
     };
@@ -298,6 +319,8 @@ pub(crate) struct GpuDevice {
     pub queue: wgpu::Queue,
     pub description: Arc<GpuDescription>,
     pub limits: wgpu::Limits,
+    /// The driver's pipeline cache, where it has one.
+    pub disk_cache: Option<Arc<DiskCache>>,
     /// Why the device is lost, once it is.
     lost: Arc<Mutex<Option<String>>>,
 }
@@ -305,19 +328,21 @@ pub(crate) struct GpuDevice {
 impl GpuDevice {
     /// Asks for a device with everything in [`FEATURES`] that the adapter has, and its full limits.
     fn request(adapter: &wgpu::Adapter, description: GpuDescription) -> Result<GpuDevice, Error> {
-        let wanted = FEATURES.iter().fold(Features::TIMESTAMP_QUERY_INSIDE_PASSES, |all, (_, bit)| all | *bit);
-        GpuDevice::request_with(adapter, description, wanted & adapter.features())
+        let wanted = Features::TIMESTAMP_QUERY_INSIDE_PASSES | Features::PIPELINE_CACHE;
+        let wanted = FEATURES.iter().fold(wanted, |all, (_, bit)| all | *bit);
+        GpuDevice::request_with(adapter, description, wanted & adapter.features(), adapter.limits())
     }
 
     fn request_with(
         adapter: &wgpu::Adapter,
         description: GpuDescription,
         required_features: Features,
+        required_limits: wgpu::Limits,
     ) -> Result<GpuDevice, Error> {
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("monopour"),
             required_features,
-            required_limits: adapter.limits(),
+            required_limits,
             ..Default::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
@@ -330,7 +355,8 @@ impl GpuDevice {
             *cell.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("{reason:?}: {message}"));
         });
         let limits = device.limits();
-        Ok(GpuDevice { device, queue, description: Arc::new(description), limits, lost })
+        let disk_cache = DiskCache::open(&device, &adapter.get_info()).map(Arc::new);
+        Ok(GpuDevice { device, queue, description: Arc::new(description), limits, disk_cache, lost })
     }
 
     /// Runs `f`; errors that the device reports meanwhile become [`Error`]s.
@@ -386,7 +412,7 @@ mod tests {
     fn adapter() -> Option<(wgpu::Adapter, GpuDescription)> {
         let adapter = adapters().into_iter().next();
         if adapter.is_none() {
-            assert!(std::env::var_os("REQUIRE_GPU").is_none(), "a GPU is required");
+            assert!(std::env::var_os("REQUIRE_GPU").is_none_or(|v| v != "1"), "a GPU is required");
             println!("skipped: no adapter");
         }
         adapter
@@ -397,7 +423,8 @@ mod tests {
         let Some((adapter, description)) = adapter() else { return };
         let name = description.name.clone();
         // Experimental features must be unlocked first, which nobody does here.
-        let refused = GpuDevice::request_with(&adapter, description, Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
+        let wanted = Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        let refused = GpuDevice::request_with(&adapter, description, wanted, adapter.limits());
         let error = refused.map(|_| ()).unwrap_err();
         assert_eq!(error.code(), "R0003");
         assert!(error.to_string().contains(&name) && error.is_machine_failure(), "{error}");

@@ -1,5 +1,5 @@
-//! Shader modules that skip the device API's own checks.
-#![allow(unsafe_code, reason = "unchecked shader modules are unsafe to create")]
+//! Shader modules that skip the device API's own checks, pipeline caches, and the quiet of the driver's loader.
+#![allow(unsafe_code, reason = "unchecked shader modules and pipeline caches are unsafe to create")]
 
 use std::borrow::Cow;
 
@@ -26,4 +26,28 @@ pub(crate) fn trusted_module(device: &wgpu::Device, name: &str, wgsl: &str) -> w
     let descriptor = wgpu::ShaderModuleDescriptor { label: Some(name), source };
     // SAFETY: generated kernels keep their accesses within their bindings and bound their loops; the runtime's own do too.
     unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
+}
+
+/// The driver's cache, begun with `data` where the driver takes it.
+pub(crate) fn pipeline_cache(device: &wgpu::Device, data: Option<&[u8]>) -> wgpu::PipelineCache {
+    let descriptor = wgpu::PipelineCacheDescriptor { label: Some("monopour"), data, fallback: true };
+    // SAFETY: `data` is what `PipelineCache::get_data` gave an earlier process, behind a hash that was checked; wgpu checks
+    // that it is this driver's.
+    unsafe { device.create_pipeline_cache(&descriptor) }
+}
+
+/// Keeps Mesa's device selection layer off where there is no session to ask: it would complain on standard error.
+///
+/// Only while this process has but one thread: the environment is shared by all.
+pub(crate) fn quiet_loader() {
+    const LAYER_OFF: &str = "NODEVICE_SELECT";
+    let variable = |name| std::env::var_os(name);
+    let has_session = variable("XDG_RUNTIME_DIR").is_some_and(|dir| std::path::Path::new(&dir).is_absolute());
+    // Who chooses a device through the layer wants it.
+    let is_used = ["MESA_VK_DEVICE_SELECT", "DRI_PRIME", LAYER_OFF].into_iter().any(|name| variable(name).is_some());
+    let is_alone = || std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1);
+    if !has_session && !is_used && is_alone() {
+        // SAFETY: no other thread reads or writes the environment: there is none.
+        unsafe { std::env::set_var(LAYER_OFF, "1") };
+    }
 }

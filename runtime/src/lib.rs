@@ -17,11 +17,13 @@
 
 mod buffer;
 mod device;
+mod disk_cache;
 mod error;
 mod executor;
 mod ffi;
 mod hal;
 mod host;
+mod kernels;
 mod native;
 mod pipeline_cache;
 mod pool;

@@ -23,15 +23,21 @@ const SLOT_BYTES: usize = 8;
 pub(crate) struct NativeModule {
     symbols: HashMap<String, usize>,
     /// Keeps the pages.
-    _pages: Pages,
+    pages: Vec<Pages>,
 }
 
 impl NativeModule {
-    /// Loads `object`; `resolve` gives the addresses of the symbols that it does not define.
+    /// Loads `objects`, each by itself; `resolve` gives the addresses of the symbols that they do not define.
     ///
     /// # Errors
     /// [`Error::NativeCode`], [`Error::UndefinedSymbol`].
-    pub fn load(object: &[u8], resolve: &dyn Fn(&str) -> Option<usize>) -> Result<NativeModule, Error> {
+    pub fn load(objects: &[Vec<u8>], resolve: &dyn Fn(&str) -> Option<usize>) -> Result<NativeModule, Error> {
+        let mut module = NativeModule { symbols: HashMap::new(), pages: vec![] };
+        objects.iter().try_for_each(|object| module.add(object, resolve))?;
+        Ok(module)
+    }
+
+    fn add(&mut self, object: &[u8], resolve: &dyn Fn(&str) -> Option<usize>) -> Result<(), Error> {
         let arch = Arch::host().ok_or_else(|| Error::native("this architecture has no loader"))?;
         let file = parse(object, arch)?;
         let mut image = Image::lay_out(&file, arch)?;
@@ -40,8 +46,9 @@ impl NativeModule {
         pages.fill(&image.bytes)?;
         pages.protect(0, image.exec_end, libc::PROT_READ | libc::PROT_EXEC)?;
         pages.protect(image.exec_end, image.read_end, libc::PROT_READ)?;
-        let symbols = image.defined(&file, pages.address);
-        Ok(NativeModule { symbols, _pages: pages })
+        self.symbols.extend(image.defined(&file, pages.address));
+        self.pages.push(pages);
+        Ok(())
     }
 
     /// The address of a symbol that the object defines.

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use monopour_program::{Access, Backend, GpuFeature, GpuKernel};
+use monopour_program::{Access, Backend, GpuFeature, GpuKernel, MAX_NUMBER_BYTES};
 
 use crate::buffer::GpuBuffer;
 use crate::device::GpuDevice;
 use crate::error::Error;
 use crate::executor::Arg;
+use crate::executor::numbers::Numbers;
 use crate::hal;
 
 /// Bind groups kept at once. Reaching it drops them all: a program that never repeats a combination would else keep every
@@ -40,6 +41,12 @@ impl Pipeline {
             let subject = format!("kernel `{}`", kernel.name);
             return Err(Error::Limit { subject, limit: "immediate bytes", needed: immediates, offered: most });
         }
+        let in_buffer = if kernel.takes_number_buffer() { kernel.number_bytes() } else { 0 };
+        if in_buffer > MAX_NUMBER_BYTES {
+            let subject = format!("kernel `{}`", kernel.name);
+            let (needed, offered) = (in_buffer.into(), MAX_NUMBER_BYTES.into());
+            return Err(Error::Limit { subject, limit: "bytes of scalars", needed, offered });
+        }
         if kernel.bindings.len() > offered as usize {
             let subject = format!("kernel `{}`", kernel.name);
             let needed = kernel.bindings.len() as u64;
@@ -70,7 +77,10 @@ impl Pipeline {
         module: &wgpu::ShaderModule,
         (constants, granularity): (&[(&str, f64)], u64),
     ) -> Pipeline {
-        let entries: Vec<_> = kernel.bindings.iter().zip(0..).map(|(b, at)| layout_entry(at, b.access)).collect();
+        let mut entries: Vec<_> = kernel.bindings.iter().zip(0..).map(|(b, at)| layout_entry(at, b.access)).collect();
+        if kernel.takes_number_buffer() {
+            entries.push(numbers_entry(entries.len() as u32));
+        }
         let label = Some(kernel.name.as_str());
         let layout = gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
         let pipeline_layout = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
@@ -88,9 +98,21 @@ impl Pipeline {
                 // Kernels write workgroup memory before they read it.
                 zero_initialize_workgroup_memory: false,
             },
-            cache: None,
+            cache: gpu.disk_cache.as_ref().map(|disk| &disk.cache),
         });
         Pipeline { pipeline, layout, kernel: kernel.clone(), shared: None, module: module.clone(), granularity }
+    }
+
+    /// The same pipeline for a kernel of the same code.
+    pub fn of(&self, kernel: &GpuKernel) -> Pipeline {
+        Pipeline {
+            pipeline: self.pipeline.clone(),
+            layout: self.layout.clone(),
+            kernel: kernel.clone(),
+            shared: None,
+            module: self.module.clone(),
+            granularity: self.granularity,
+        }
     }
 
     /// The kernel with every binding writable, and whether that was made by this call: wgpu takes one buffer several times in a
@@ -123,6 +145,20 @@ fn layout_entry(binding: u32, access: Access) -> wgpu::BindGroupLayoutEntry {
     }
 }
 
+/// Numbers in a buffer: each dispatch finds its own by an offset, so that all share a bind group.
+fn numbers_entry(binding: u32) -> wgpu::BindGroupLayoutEntry {
+    wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer {
+            ty: wgpu::BufferBindingType::Uniform,
+            has_dynamic_offset: true,
+            min_binding_size: None,
+        },
+        count: None,
+    }
+}
+
 /// Bind groups by kernel and bound ranges.
 #[derive(Debug, Default)]
 pub(crate) struct BindGroups {
@@ -134,13 +170,15 @@ pub(crate) struct BindGroups {
 }
 
 impl BindGroups {
-    /// The bind group of `pipeline`, whose number is `id`, over `args`.
+    /// The bind group of `pipeline`, whose number is `id`, over `args` and, if it reads them, the buffer of `numbers`, of
+    /// which there is one.
     pub fn get(
         &mut self,
         gpu: &GpuDevice,
         id: u64,
         pipeline: &Pipeline,
         args: &[Arg<'_, GpuBuffer>],
+        numbers: Option<&wgpu::Buffer>,
     ) -> &wgpu::BindGroup {
         self.key.clear();
         self.key.push(id);
@@ -149,7 +187,12 @@ impl BindGroups {
             if self.groups.len() >= MAX_BIND_GROUPS {
                 self.groups.clear();
             }
-            let entries: Vec<_> = args.iter().zip(0..).map(|(arg, at)| entry(at, pipeline, arg)).collect();
+            let mut entries: Vec<_> = args.iter().zip(0..).map(|(arg, at)| entry(at, pipeline, arg)).collect();
+            if let Some(buffer) = numbers {
+                let size = std::num::NonZeroU64::new(Numbers::bound_bytes(pipeline.kernel.number_bytes()));
+                let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size });
+                entries.push(wgpu::BindGroupEntry { binding: entries.len() as u32, resource });
+            }
             let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
             self.created += 1;
             self.groups.insert(self.key.clone(), gpu.device.create_bind_group(&descriptor));

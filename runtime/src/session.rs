@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use monopour_program::target::missing_on_host;
-use monopour_program::{Kernel, NativeCode, Program, Signature, Target, Variant};
+use monopour_program::{NativeCode, Program, Signature, Target, Variant};
 
 use crate::buffer::{DeviceTensor, GpuBuffer, HostTensor, Storage, check_sizes};
 use crate::device::{Device, Opened};
@@ -13,6 +13,7 @@ use crate::executor::cpu::CpuBackend;
 use crate::executor::gpu::GpuBackend;
 use crate::executor::{Backend, Constant, Engine, Input, Value};
 use crate::ffi::{self, HostFunction, HostMemory, NativeKernel};
+use crate::kernels;
 use crate::native::NativeModule;
 use crate::pool::{Physical, Pool, SharedAccount};
 use crate::readback;
@@ -77,6 +78,8 @@ enum AnyEngine {
 #[derive(Default)]
 struct Record {
     load_ms: f64,
+    /// Time and number of the pipelines of loading and of the first run.
+    kernels: Option<(f64, u64)>,
     first_run_ms: Option<f64>,
     run_ms: Vec<f64>,
     gpu_ms: Vec<f64>,
@@ -108,17 +111,16 @@ impl Session {
         program.verify()?;
         let variant = choose(device, &program)?;
         let chosen = &program.variants[variant];
-        let module = Arc::new(NativeModule::load(&chosen.host.object, &ffi::resolve)?);
+        let module = Arc::new(NativeModule::load(&chosen.host.objects, &ffi::resolve)?);
         let host = HostFunction::find(&module, &chosen.host.entry)?;
         let account = SharedAccount::new(options.memory_limit);
         let mut threads = 1;
         let engine = match &device.kind {
             Opened::Gpu(gpu) => {
-                let kernels = chosen.kernels.iter().filter_map(|k| if let Kernel::Gpu(k) = k { Some(k) } else { None });
                 let wanted = (options.timing, options.trace);
-                let backend = GpuBackend::new(gpu.clone(), kernels, account.clone(), wanted)?;
+                let backend = GpuBackend::new(gpu.clone(), account.clone(), wanted)?;
                 let mut engine = engine(backend, &account);
-                gpu.scoped("uploading constants", || upload_gpu_constants(&mut engine, &program, &account))?;
+                kernels::prepare(&mut engine, &program, chosen, &account)?;
                 AnyEngine::Gpu { engine, staging: Pool::new(account.clone()) }
             }
             Opened::Cpu => {
@@ -327,6 +329,9 @@ impl Session {
             threads: self.threads,
             compile_ms: None,
             load_ms: record.load_ms,
+            kernels_ms: record.kernels.map(|kernels| kernels.0),
+            kernels_built: record.kernels.map_or(0, |kernels| kernels.1),
+            pipeline_cache_bytes: self.cache_bytes(),
             run_ms: summarize(&record.run_ms),
             runs: record.run_ms.len(),
             first_run_ms: record.first_run_ms,
@@ -374,6 +379,14 @@ impl Session {
         claimed.collect()
     }
 
+    /// Bytes of the driver's pipeline cache that were there before.
+    fn cache_bytes(&self) -> u64 {
+        match &self.engine {
+            AnyEngine::Gpu { engine, .. } => engine.backend.gpu.disk_cache.as_ref().map_or(0, |disk| disk.read_bytes),
+            AnyEngine::Cpu(_) => 0,
+        }
+    }
+
     fn created(&self) -> Created {
         let buffers = self.account.lock().buffers_created;
         match &self.engine {
@@ -397,6 +410,12 @@ impl Session {
             pipelines_created: after.pipelines - before.pipelines,
         };
         // The first run compiles and touches memory for the first time: it says nothing about the others.
+        if let (AnyEngine::Gpu { engine, .. }, None) = (&self.engine, record.first_run_ms) {
+            record.kernels = Some((engine.backend.kernels_ms, engine.backend.pipelines_created));
+            if let Some(disk) = engine.backend.gpu.disk_cache.as_ref().filter(|_| record.steady.pipelines_created > 0) {
+                disk.save();
+            }
+        }
         if record.first_run_ms.is_none() {
             record.first_run_ms = Some(run_ms);
             return;
@@ -476,23 +495,6 @@ fn missing_of_target(device: &Device, target: &Target) -> Vec<String> {
 
 fn engine<B: Backend>(backend: B, account: &SharedAccount) -> Engine<B> {
     Engine { backend, pool: Pool::new(account.clone()), constants: Vec::new(), arena: None }
-}
-
-fn upload_gpu_constants(
-    engine: &mut Engine<GpuBackend>,
-    program: &Program,
-    account: &SharedAccount,
-) -> Result<(), Error> {
-    let gpu = engine.backend.gpu.clone();
-    let mut uploader = Uploader::new(&gpu, account);
-    for constant in &program.constants {
-        let data = constant.data.bytes();
-        let bytes = data.len() as u64;
-        let buffer = Arc::new(engine.take(bytes)?);
-        uploader.write(&buffer, data)?;
-        engine.constants.push(Constant { buffer, bytes });
-    }
-    if program.constants.is_empty() { Ok(()) } else { uploader.finish() }
 }
 
 fn place_cpu_constants(engine: &mut Engine<CpuBackend>, program: &Program) -> Result<(), Error> {
@@ -576,3 +578,6 @@ fn shut<B: Backend>(engine: &mut Engine<B>) -> u64 {
     engine.pool.close();
     engine.pool.outstanding()
 }
+
+#[cfg(test)]
+mod tests;

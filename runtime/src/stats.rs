@@ -70,6 +70,14 @@ pub struct Stats {
     pub compile_ms: Option<f64>,
     /// Program to ready session: pipelines built, constants uploaded.
     pub load_ms: f64,
+    /// How much of `load_ms` and `first_run_ms` was building kernels, constants being uploaded meanwhile. Absent on the CPU,
+    /// whose kernels come built, and before the first run. A driver may put a part off until kernels first run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernels_ms: Option<f64>,
+    /// Pipelines that were built in that time; equal kernels are built once.
+    pub kernels_built: u64,
+    /// Bytes of the driver's pipeline cache that an earlier process left.
+    pub pipeline_cache_bytes: u64,
     /// Times of the runs after the first; absent until there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_ms: Option<RunTimes>,

@@ -9,6 +9,9 @@ use crate::error::Error;
 /// Chunks per thread of one dispatch: enough to even out unequal tasks, few enough to cost nothing.
 const CHUNKS_PER_THREAD: usize = 8;
 
+/// Most threads: beyond it their stacks alone exhaust a machine.
+const MAX_THREADS: usize = 1024;
+
 /// A fixed number of threads. One thread means the caller's own, and no pool.
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
@@ -16,11 +19,11 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// `count` threads; 0 stands for one per core.
+    /// `count` threads, [`MAX_THREADS`] at most; 0 stands for one per core.
     pub fn new(count: usize) -> Result<Threads, Error> {
         let count = match count {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
-            _ => count,
+            _ => count.min(MAX_THREADS),
         };
         if count == 1 {
             return Ok(Threads { pool: None });

@@ -16,11 +16,12 @@ pub type Weights<'a> = dyn Fn(&str) -> Option<ConstantData> + 'a;
 /// # Errors
 /// S0004, S0005; see the module documentation.
 pub fn collect(module: &Module, symbols: &[String], weights: &Weights<'_>) -> Result<Vec<Constant>, Diagnostics> {
-    symbols.iter().map(|symbol| constant(module, symbol, weights)).collect()
+    let globals = module.symbols();
+    symbols.iter().map(|symbol| constant(module, globals.get(symbol).copied(), symbol, weights)).collect()
 }
 
-fn constant(module: &Module, symbol: &str, weights: &Weights<'_>) -> Result<Constant, Diagnostics> {
-    let global = module.symbol(symbol).ok_or_else(|| error::no_data(module.op(), symbol))?;
+fn constant(module: &Module, global: Option<Op>, symbol: &str, weights: &Weights<'_>) -> Result<Constant, Diagnostics> {
+    let global = global.ok_or_else(|| error::no_data(module.op(), symbol))?;
     let ty = global.attr("type").and_then(|a| a.as_type()).ok_or_else(|| error::no_data(global, symbol))?;
     let text = ty.to_string();
     let dtype = DType::parse(&ty.element().to_string()).ok_or_else(|| error::not_contiguous(global, &text))?;

@@ -17,11 +17,11 @@
 //! dimension first; `monopour.grid_rank` says how many ids there are. A buffer is a whole one, because it is bound once per
 //! dispatch: views that the body uses move into it. One of dynamic sizes or strides that a view does not explain comes as its
 //! base of rank 0, with its offset, sizes and strides as scalars. A host copy with gaps is a dispatch of its own. Left on the host are
-//! views in strided form (`views.rs`).
+//! views in strided form (`views.rs`). Dispatches whose kernels would be equal share one (`merge.rs`).
 //! Limits: captured values other than memrefs and scalars (S0001), grids of more than three dimensions (S0002).
 
 use crate::captures::{self, Captures};
-use crate::{GRID_RANK_ATTR, KERNEL_ATTR, error, views};
+use crate::{GRID_RANK_ATTR, KERNEL_ATTR, error, merge, views};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
     Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
@@ -35,7 +35,9 @@ const MAX_GRID_RANK: usize = 3;
 /// What outlining did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Kernel functions made.
+    /// Dispatches found.
+    pub dispatches: usize,
+    /// Kernel functions that they call, each of another structure.
     pub kernels: usize,
 }
 
@@ -56,9 +58,10 @@ pub fn run_for(module: &Module, most_binding_bytes: u64) -> Result<Stats, Diagno
     let mut stats = Stats::default();
     for func in module.functions() {
         views::dispatch_copies(func)?;
-        stats.kernels += outline_function(func, most_binding_bytes)?;
+        stats.dispatches += outline_function(func, most_binding_bytes)?;
         views::expand(func)?;
     }
+    stats.kernels = merge::run(module);
     Ok(stats)
 }
 

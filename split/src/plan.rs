@@ -15,8 +15,9 @@
 //! ```
 //! Requires: outlined (and, for a GPU, distributed) kernels; every allocation of the host function freed once or returned.
 //! Ensures: an allocation of static size whose dealloc is unconditional is an offset in the arena; all others go to the pool.
-//! A kernel argument that is ever bound to the arena has access `read_write`: within one dispatch wgpu takes one access per
-//! buffer, and two arguments may lie in the one arena buffer.
+//! A kernel argument that is bound to the arena is bound for writing, also where the kernel only reads it: within one dispatch
+//! wgpu takes one access per buffer, and two arguments may lie in the one arena buffer. A kernel some of whose calls bind an
+//! argument there and others elsewhere is two kernels.
 //! Source: offset packing by [`monopour_analysis::plan`].
 
 use crate::{ACCESS_ATTR, ARENA_ATTR, error};
@@ -115,7 +116,7 @@ pub fn run(module: &Module, host: Op) -> Result<Report, Diagnostics> {
     }
     let plan = place(&transients);
     rewrite(host, block, &transients, &plan)?;
-    widen_access(module, host)?;
+    widen_access(module, host);
     Ok(report(&transients, &plan))
 }
 
@@ -200,7 +201,9 @@ fn report(transients: &[Transient], plan: &MemoryPlan) -> Report {
 /// WRITE: one arena, views into it, no other allocation of a transient.
 fn rewrite(host: Op, block: Block, transients: &[Transient], plan: &MemoryPlan) -> Result<(), Diagnostics> {
     let arena = create_arena(host, block, transients, plan.peak_bytes)?;
-    let of = |op: Op| transients.iter().position(|t| t.alloc == op || t.dealloc == op);
+    let places = transients.iter().enumerate().flat_map(|(i, t)| [(t.alloc, i), (t.dealloc, i)]);
+    let places: &HashMap<Op, usize> = &places.collect();
+    let of = move |op: Op| places.get(&op).copied();
     let offsets: Vec<u64> = plan.offsets.iter().copied().collect();
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("memref.alloc", move |op| of(op).is_none());
@@ -248,30 +251,71 @@ pub(crate) fn is_arena_view(mut value: Value) -> bool {
         if op.attr(ARENA_ATTR).is_some() {
             return true;
         }
-        if op.num_operands() == 0 || op.is("memref.alloc") {
+        if op.is("memref.alloc") {
             return false;
         }
-        value = op.operand(0);
+        // A view is of its first operand. What an operation chooses is no view, whatever its condition was read from.
+        let Some(source) = op.operands().first().copied().filter(|v| v.ty().is_memref()) else { return false };
+        value = source;
     }
     false
 }
 
-fn widen_access(module: &Module, host: Op) -> Result<(), Diagnostics> {
+/// Which arguments that a kernel only reads a call passes from the arena.
+type InArena = Vec<bool>;
+
+/// Arguments that are bound to the arena are bound for writing. Where the calls of one kernel differ in which these are, each way
+/// gets a kernel of its own: what is not in the arena is bound as the kernel uses it, so that one buffer may be passed twice.
+fn widen_access(module: &Module, host: Op) {
     let cx = host.context();
     let mut rw = Rewriter::new(cx);
+    let symbols = module.symbols();
+    let mut found: Vec<(Op, Vec<(InArena, Vec<Op>)>)> = vec![];
+    let mut places: HashMap<Op, usize> = HashMap::new();
     for call in host.find_all("func.call") {
-        let Some(kernel) = call.attr("callee").and_then(|c| module.symbol(c.as_symbol()?)) else { continue };
+        let kernel = call.attr("callee").and_then(|c| symbols.get(c.as_symbol()?)).copied();
+        let Some(kernel) = kernel else { continue };
         let Some(attrs) = kernel.attr("arg_attrs").and_then(|a| a.as_array()) else { continue };
-        let widened: Vec<Attr> = attrs
-            .iter()
-            .enumerate()
-            .map(|(i, old)| {
-                let arena = i < call.num_operands() && is_arena_view(call.operand(i));
-                let marked = old.get(ACCESS_ATTR).is_some();
-                if arena && marked { Attr::dict(cx, &[(ACCESS_ATTR, Attr::string(cx, "read_write"))]) } else { *old }
-            })
-            .collect();
-        rw.set_attr(kernel, "arg_attrs", Attr::array(cx, &widened));
+        let is_read = |i: usize| attrs[i].get(ACCESS_ATTR).is_some_and(|a| a.as_string() == Some("read"));
+        let is_in_arena = |i: usize| i < call.num_operands() && is_read(i) && is_arena_view(call.operand(i));
+        let in_arena: InArena = (0..attrs.len()).map(is_in_arena).collect();
+        let place = *places.entry(kernel).or_insert_with(|| {
+            found.push((kernel, vec![]));
+            found.len() - 1
+        });
+        let ways = &mut found[place].1;
+        match ways.iter_mut().find(|(known, _)| *known == in_arena) {
+            Some((_, calls)) => calls.push(call),
+            None => ways.push((in_arena, vec![call])),
+        }
     }
-    Ok(())
+    for (kernel, ways) in found {
+        let name = kernel.symbol_name().expect("invariant: it was found by its name");
+        for (number, (in_arena, calls)) in ways.into_iter().enumerate().rev() {
+            // The first way keeps the kernel, and is the last to change it.
+            let (own, own_name) =
+                if number == 0 { (kernel, name.clone()) } else { copy(kernel, &name, number, &mut rw) };
+            widen(own, &in_arena, &mut rw);
+            calls.into_iter().for_each(|call| rw.set_attr(call, "callee", Attr::symbol(cx, &own_name)));
+        }
+    }
+}
+
+/// A copy of a kernel under a name of its own, behind it.
+fn copy(kernel: Op, name: &str, number: usize, rw: &mut Rewriter) -> (Op, String) {
+    let name = format!("{name}_binding_{number}");
+    rw.set_point(InsertionPoint::After(kernel));
+    let copy = rw.clone_op(kernel, |v| v);
+    rw.set_attr(copy, "sym_name", Attr::string(kernel.context(), &name));
+    rw.insert(copy);
+    (copy, name)
+}
+
+fn widen(kernel: Op, in_arena: &InArena, rw: &mut Rewriter) {
+    let cx = kernel.context();
+    let read_write = Attr::dict(cx, &[(ACCESS_ATTR, Attr::string(cx, "read_write"))]);
+    let attrs = kernel.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
+    let widened = attrs.iter().zip(in_arena);
+    let widened: Vec<Attr> = widened.map(|(old, arena)| if *arena { read_write } else { *old }).collect();
+    rw.set_attr(kernel, "arg_attrs", Attr::array(cx, &widened));
 }

@@ -21,6 +21,7 @@
 //! }
 //! ```
 //! Requires: planned; every dispatch is a forall with one call.
+//! Handles of inputs and constants are asked for where they are first used (`sink.rs`).
 //! Ensures: only `func.call` of [`RUNTIME_FUNCTIONS`], `scf.{for,if,while}` and scalar ops remain in the host function. A memref
 //! is a handle (the logical id of an allocation), an offset in bytes, and the sizes and strides that its type leaves open, each
 //! an `i64`: so it passes through loops and branches. A read or write of an element waits for the device.
@@ -72,6 +73,8 @@ const TRAP_INDEX: i64 = 1;
 pub struct Scheduled {
     /// Kernel functions, by kernel index.
     pub kernels: Vec<String>,
+    /// By kernel index: how many dispatches of the host function launch it. One in a loop counts once.
+    pub dispatches: Vec<u32>,
     /// `memref.global` symbols, by constant index.
     pub constants: Vec<String>,
     /// Copies per run: number and bytes.
@@ -87,8 +90,14 @@ pub struct Scheduled {
 pub fn run(module: &Module, host: Op, known_constants: Vec<String>) -> Result<Scheduled, Diagnostics> {
     declare_runtime(module, host)?;
     let out = Scheduled { constants: known_constants, ..Scheduled::default() };
-    let mut state =
-        State { cx_value: None, buffers: HashMap::new(), scalars: HashMap::new(), kernels: HashMap::new(), out };
+    let mut state = State {
+        cx_value: None,
+        buffers: HashMap::new(),
+        scalars: HashMap::new(),
+        kernels: HashMap::new(),
+        indices: out.constants.iter().cloned().zip(0..).collect(),
+        out,
+    };
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("func.func", is_scheduled);
     let cell = std::cell::RefCell::new(&mut state);
@@ -152,6 +161,8 @@ pub(crate) struct State {
     buffers: HashMap<Value, Buffer>,
     scalars: HashMap<Value, Value>,
     kernels: HashMap<String, KernelInfo>,
+    /// Of kernels and of constants, which are symbols of one module.
+    indices: HashMap<String, i64>,
     out: Scheduled,
 }
 
@@ -175,6 +186,7 @@ impl State {
             self.input(&mut b, func, i, arg)?;
         }
         self.lower_block(&mut b, old)?;
+        crate::sink::run(block, rw);
         rw.set_point(InsertionPoint::Before(func));
         rw.create(spec)?;
         rw.erase(func);
@@ -289,7 +301,7 @@ impl State {
         let memref = ty.as_memref().filter(|_| ty.static_size_bytes().is_some());
         let memref = memref.ok_or_else(|| error::not_contiguous(op, &ty.to_string()))?;
         let name = op.attr("name").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
-        let index = index_of(&mut self.out.constants, name);
+        let index = index_of(&mut self.indices, &mut self.out.constants, name);
         let index = number(b, index, loc);
         let handle = self.call(b, loc, "monopour_rt_constant", &[index])?.result(0);
         let buffer = Buffer::fresh(b, loc, handle, &memref, &[])?;
@@ -498,7 +510,10 @@ impl State {
             let (start, bytes) = (start.value(b, loc), bytes.value(b, loc));
             self.call(b, loc, "monopour_rt_arg", &[buffer.handle, start, bytes])?;
         }
-        let mut args = vec![number(b, index_of(&mut self.out.kernels, name), loc)];
+        let kernel = index_of(&mut self.indices, &mut self.out.kernels, name);
+        self.out.dispatches.resize(self.out.kernels.len(), 0);
+        self.out.dispatches[kernel as usize] += 1;
+        let mut args = vec![number(b, kernel, loc)];
         // x is the innermost dimension of the forall.
         let mut extents = [Num::Const(1); 3];
         for (axis, extent) in grid.iter().rev().enumerate() {
@@ -582,12 +597,11 @@ fn fold(b: &mut Builder, loc: Location, [x, y, z]: [Num; 3], most: i64) -> Resul
     Ok([all.ceil_div(divisor, b, loc)?, rows, Num::Const(1)])
 }
 
-fn index_of(names: &mut Vec<String>, name: String) -> i64 {
-    let found = names.iter().position(|n| *n == name).unwrap_or_else(|| {
-        names.push(name);
-        names.len() - 1
-    });
-    found as i64
+fn index_of(indices: &mut HashMap<String, i64>, names: &mut Vec<String>, name: String) -> i64 {
+    *indices.entry(name).or_insert_with_key(|name| {
+        names.push(name.clone());
+        names.len() as i64 - 1
+    })
 }
 
 /// Erases from a copy of `module` everything but the host function and what it calls of the runtime: what a GPU variant's

@@ -53,43 +53,43 @@ fn the_host_function_becomes_runtime_calls() {
     let host = module.symbol("main").expect("kept");
     expect![[r#"
         func.func @main(%arg0: i64) {
-          %c0_i64 = arith.constant 0 : i64
-          %0 = call @monopour_rt_input(%arg0, %c0_i64) : (i64, i64) -> i64
           %c256_i64 = arith.constant 256 : i64
-          %1 = call @monopour_rt_arena(%arg0, %c256_i64) : (i64, i64) -> i64
+          %0 = call @monopour_rt_arena(%arg0, %c256_i64) : (i64, i64) -> i64
           %cst = arith.constant 2.000000e+00 : f32
-          %c0_i64_0 = arith.constant 0 : i64
-          %2 = call @monopour_rt_constant(%arg0, %c0_i64_0) : (i64, i64) -> i64
           %c0 = arith.constant 0 : index
-          %c0_i64_1 = arith.constant 0 : i64
+          %c0_i64 = arith.constant 0 : i64
           %c32_i64 = arith.constant 32 : i64
-          call @monopour_rt_arg(%arg0, %0, %c0_i64_1, %c32_i64) : (i64, i64, i64, i64) -> ()
-          %c0_i64_2 = arith.constant 0 : i64
-          %c32_i64_3 = arith.constant 32 : i64
-          call @monopour_rt_arg(%arg0, %1, %c0_i64_2, %c32_i64_3) : (i64, i64, i64, i64) -> ()
-          %c0_i64_4 = arith.constant 0 : i64
+          %c0_i64_0 = arith.constant 0 : i64
+          %1 = call @monopour_rt_input(%arg0, %c0_i64_0) : (i64, i64) -> i64
+          call @monopour_rt_arg(%arg0, %1, %c0_i64, %c32_i64) : (i64, i64, i64, i64) -> ()
+          %c0_i64_1 = arith.constant 0 : i64
+          %c32_i64_2 = arith.constant 32 : i64
+          call @monopour_rt_arg(%arg0, %0, %c0_i64_1, %c32_i64_2) : (i64, i64, i64, i64) -> ()
+          %c0_i64_3 = arith.constant 0 : i64
           %c2_i64 = arith.constant 2 : i64
           %c1_i64 = arith.constant 1 : i64
-          %c1_i64_5 = arith.constant 1 : i64
-          call @monopour_rt_dispatch(%arg0, %c0_i64_4, %c2_i64, %c1_i64, %c1_i64_5) : (i64, i64, i64, i64, i64) -> ()
-          %c32_i64_6 = arith.constant 32 : i64
-          %3 = call @monopour_rt_alloc(%arg0, %c32_i64_6) : (i64, i64) -> i64
-          %c0_i64_7 = arith.constant 0 : i64
-          %c32_i64_8 = arith.constant 32 : i64
-          call @monopour_rt_arg(%arg0, %3, %c0_i64_7, %c32_i64_8) : (i64, i64, i64, i64) -> ()
-          %c0_i64_9 = arith.constant 0 : i64
-          %c32_i64_10 = arith.constant 32 : i64
-          call @monopour_rt_arg(%arg0, %1, %c0_i64_9, %c32_i64_10) : (i64, i64, i64, i64) -> ()
-          %c0_i64_11 = arith.constant 0 : i64
-          %c32_i64_12 = arith.constant 32 : i64
-          call @monopour_rt_arg(%arg0, %2, %c0_i64_11, %c32_i64_12) : (i64, i64, i64, i64) -> ()
+          %c1_i64_4 = arith.constant 1 : i64
+          call @monopour_rt_dispatch(%arg0, %c0_i64_3, %c2_i64, %c1_i64, %c1_i64_4) : (i64, i64, i64, i64, i64) -> ()
+          %c32_i64_5 = arith.constant 32 : i64
+          %2 = call @monopour_rt_alloc(%arg0, %c32_i64_5) : (i64, i64) -> i64
+          %c0_i64_6 = arith.constant 0 : i64
+          %c32_i64_7 = arith.constant 32 : i64
+          call @monopour_rt_arg(%arg0, %2, %c0_i64_6, %c32_i64_7) : (i64, i64, i64, i64) -> ()
+          %c0_i64_8 = arith.constant 0 : i64
+          %c32_i64_9 = arith.constant 32 : i64
+          call @monopour_rt_arg(%arg0, %0, %c0_i64_8, %c32_i64_9) : (i64, i64, i64, i64) -> ()
+          %c0_i64_10 = arith.constant 0 : i64
+          %c32_i64_11 = arith.constant 32 : i64
+          %c0_i64_12 = arith.constant 0 : i64
+          %3 = call @monopour_rt_constant(%arg0, %c0_i64_12) : (i64, i64) -> i64
+          call @monopour_rt_arg(%arg0, %3, %c0_i64_10, %c32_i64_11) : (i64, i64, i64, i64) -> ()
           %c1_i64_13 = arith.constant 1 : i64
           %c2_i64_14 = arith.constant 2 : i64
           %c1_i64_15 = arith.constant 1 : i64
           %c1_i64_16 = arith.constant 1 : i64
           call @monopour_rt_dispatch(%arg0, %c1_i64_13, %c2_i64_14, %c1_i64_15, %c1_i64_16) : (i64, i64, i64, i64, i64) -> ()
           %c0_i64_17 = arith.constant 0 : i64
-          call @monopour_rt_result(%arg0, %c0_i64_17, %3) : (i64, i64, i64) -> ()
+          call @monopour_rt_result(%arg0, %c0_i64_17, %2) : (i64, i64, i64) -> ()
           return
         }"#]].assert_eq(&host.to_string());
 }
@@ -229,28 +229,28 @@ fn loops_scalars_and_dynamic_sizes_become_host_code() {
     expect![[r#"
         func.func @main(%arg0: i64) {
           %c0_i64 = arith.constant 0 : i64
-          %0 = call @monopour_rt_input(%arg0, %c0_i64) : (i64, i64) -> i64
           %c0_i64_0 = arith.constant 0 : i64
-          %1 = call @monopour_rt_input_dim(%arg0, %c0_i64, %c0_i64_0) : (i64, i64, i64) -> i64
+          %0 = call @monopour_rt_input_dim(%arg0, %c0_i64, %c0_i64_0) : (i64, i64, i64) -> i64
           %c1_i64 = arith.constant 1 : i64
-          %2 = call @monopour_rt_input_scalar(%arg0, %c1_i64) : (i64, i64) -> i64
-          %3 = arith.index_cast %2 : i64 to index
+          %1 = call @monopour_rt_input_scalar(%arg0, %c1_i64) : (i64, i64) -> i64
+          %2 = arith.index_cast %1 : i64 to index
           %c2_i64 = arith.constant 2 : i64
-          %4 = call @monopour_rt_input_scalar(%arg0, %c2_i64) : (i64, i64) -> i64
-          %5 = arith.trunci %4 : i64 to i32
-          %6 = arith.bitcast %5 : i32 to f32
+          %3 = call @monopour_rt_input_scalar(%arg0, %c2_i64) : (i64, i64) -> i64
+          %4 = arith.trunci %3 : i64 to i32
+          %5 = arith.bitcast %4 : i32 to f32
           %c0 = arith.constant 0 : index
           %c1 = arith.constant 1 : index
-          %7 = arith.index_cast %1 : i64 to index
-          %8 = arith.index_cast %7 : index to i64
+          %6 = arith.index_cast %0 : i64 to index
+          %7 = arith.index_cast %6 : index to i64
           %c4_i64 = arith.constant 4 : i64
-          %9 = arith.muli %8, %c4_i64 : i64
-          %10 = call @monopour_rt_alloc(%arg0, %9) : (i64, i64) -> i64
-          %11 = scf.for %arg1 = %c0 to %3 step %c1 iter_args(%arg2 = %6) -> (f32) {
+          %8 = arith.muli %7, %c4_i64 : i64
+          %9 = call @monopour_rt_alloc(%arg0, %8) : (i64, i64) -> i64
+          %10 = call @monopour_rt_input(%arg0, %c0_i64) : (i64, i64) -> i64
+          %11 = scf.for %arg1 = %c0 to %2 step %c1 iter_args(%arg2 = %5) -> (f32) {
             %c0_i64_4 = arith.constant 0 : i64
             %c-1_i64 = arith.constant -1 : i64
-            func.call @monopour_rt_arg(%arg0, %10, %c0_i64_4, %c-1_i64) : (i64, i64, i64, i64) -> ()
-            %14 = arith.index_cast %7 : index to i64
+            func.call @monopour_rt_arg(%arg0, %9, %c0_i64_4, %c-1_i64) : (i64, i64, i64, i64) -> ()
+            %14 = arith.index_cast %6 : index to i64
             func.call @monopour_rt_scalar(%arg0, %14) : (i64, i64) -> ()
             %15 = arith.bitcast %arg2 : f32 to i32
             %16 = arith.extui %15 : i32 to i64
@@ -258,12 +258,12 @@ fn loops_scalars_and_dynamic_sizes_become_host_code() {
             %17 = arith.index_cast %arg1 : index to i64
             func.call @monopour_rt_scalar(%arg0, %17) : (i64, i64) -> ()
             %c0_i64_5 = arith.constant 0 : i64
-            %18 = arith.index_cast %7 : index to i64
+            %18 = arith.index_cast %6 : index to i64
             %c1_i64_6 = arith.constant 1 : i64
             %c1_i64_7 = arith.constant 1 : i64
             func.call @monopour_rt_dispatch(%arg0, %c0_i64_5, %18, %c1_i64_6, %c1_i64_7) : (i64, i64, i64, i64, i64) -> ()
             %19 = arith.index_cast %arg1 : index to i64
-            %20 = arith.cmpi uge, %19, %1 : i64
+            %20 = arith.cmpi uge, %19, %0 : i64
             scf.if %20 {
               %c1_i64_10 = arith.constant 1 : i64
               func.call @monopour_rt_trap(%arg0, %c1_i64_10) : (i64, i64) -> ()
@@ -271,15 +271,15 @@ fn loops_scalars_and_dynamic_sizes_become_host_code() {
             %c4_i64_8 = arith.constant 4 : i64
             %21 = arith.muli %19, %c4_i64_8 : i64
             %c4_i64_9 = arith.constant 4 : i64
-            %22 = func.call @monopour_rt_read(%arg0, %0, %21, %c4_i64_9) : (i64, i64, i64, i64) -> i64
+            %22 = func.call @monopour_rt_read(%arg0, %10, %21, %c4_i64_9) : (i64, i64, i64, i64) -> i64
             %23 = arith.trunci %22 : i64 to i32
             %24 = arith.bitcast %23 : i32 to f32
             scf.yield %24 : f32
           }
           %c0_i64_1 = arith.constant 0 : i64
           %c0_i64_2 = arith.constant 0 : i64
-          call @monopour_rt_result_dim(%arg0, %c0_i64_1, %c0_i64_2, %8) : (i64, i64, i64, i64) -> ()
-          call @monopour_rt_result(%arg0, %c0_i64_1, %10) : (i64, i64, i64) -> ()
+          call @monopour_rt_result_dim(%arg0, %c0_i64_1, %c0_i64_2, %7) : (i64, i64, i64, i64) -> ()
+          call @monopour_rt_result(%arg0, %c0_i64_1, %9) : (i64, i64, i64) -> ()
           %c1_i64_3 = arith.constant 1 : i64
           %12 = arith.bitcast %11 : f32 to i32
           %13 = arith.extui %12 : i32 to i64
@@ -296,4 +296,84 @@ fn a_constant_without_data_is_refused() {
     assert_eq!(errors.0[0].code, "S0005");
     let given = constants::collect(&module, &scheduled.constants, &|name| (name == "w0").then(|| vec![0u8; 32].into()));
     assert_eq!(given.expect("given")[0].name, "w0");
+}
+
+/// Three dispatches of one shape: on an input and a transient, on two transients, and on a transient and the result.
+const LAYERS: &str = r#"
+memref.global "private" constant @w0 : memref<8xf32> = dense<1.0>
+memref.global "private" constant @w1 : memref<8xf32> = dense<2.0>
+func.func @main(%x: memref<8xf32>, %y: memref<8xf32>) -> memref<8xf32> {
+  %w0 = memref.get_global @w0 : memref<8xf32>
+  %w1 = memref.get_global @w1 : memref<8xf32>
+  %s = memref.alloc() : memref<8xf32>
+  %t = memref.alloc() : memref<8xf32>
+  %r = memref.alloc() : memref<8xf32>
+  scf.forall (%i) in (2) {
+    linalg.map { arith.addf } ins(%x, %w0 : memref<8xf32>, memref<8xf32>) outs(%s : memref<8xf32>)
+  } {monopour.kernel = {class = "elementwise"}}
+  scf.forall (%i) in (2) {
+    linalg.map { arith.addf } ins(%s, %w1 : memref<8xf32>, memref<8xf32>) outs(%t : memref<8xf32>)
+  } {monopour.kernel = {class = "elementwise"}}
+  scf.forall (%i) in (2) {
+    linalg.map { arith.addf } ins(%t, %y : memref<8xf32>, memref<8xf32>) outs(%r : memref<8xf32>)
+  } {monopour.kernel = {class = "elementwise"}}
+  memref.dealloc %s : memref<8xf32>
+  memref.dealloc %t : memref<8xf32>
+  return %r : memref<8xf32>
+}
+"#;
+
+/// Callees of the calls in `main`, in order.
+fn callees(module: &Module) -> Vec<String> {
+    let calls = module.symbol("main").expect("kept").find_all("func.call").into_iter();
+    calls.filter_map(|c| Some(c.attr("callee")?.as_symbol()?.to_owned())).collect()
+}
+
+#[test]
+fn dispatches_of_equal_structure_share_a_kernel() {
+    let outlined = |text: &str| {
+        let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("parses");
+        let stats = outline::run(&module).expect("outlines");
+        module.op().verify_with_diagnostics().expect("valid");
+        (stats.dispatches, stats.kernels, callees(&module))
+    };
+    let k = |i: usize| format!("main_dispatch_{i}");
+    assert_eq!(outlined(LAYERS), (3, 1, vec![k(0), k(0), k(0)]));
+    // Another body, another grid, another attribute, another wiring of the same values: each a kernel of its own.
+    let other = |from: &str, to: &str| LAYERS.replacen(from, to, 1);
+    assert_eq!(outlined(&other("arith.addf", "arith.mulf")), (3, 2, vec![k(0), k(1), k(1)]));
+    assert_eq!(outlined(&other("in (2)", "in (4)")), (3, 2, vec![k(0), k(1), k(1)]));
+    assert_eq!(outlined(&other("\"elementwise\"", "\"generic\"")), (3, 2, vec![k(0), k(1), k(1)]));
+    assert_eq!(outlined(&other("ins(%x, %w0", "ins(%x, %x")), (3, 2, vec![k(0), k(1), k(1)]));
+}
+
+/// The first call passes an input where the second passes the arena: bound for writing there, the input could not be bound for
+/// reading beside it.
+#[test]
+fn what_is_read_from_the_arena_gets_a_kernel_of_its_own() {
+    let text = r#"
+func.func private @k(%a: memref<8xf32> {monopour.access = "read"}, %b: memref<8xf32> {monopour.access = "read"}, %c: memref<8xf32> {monopour.access = "write"}) { return }
+func.func @main(%x: memref<8xf32>) -> memref<8xf32> {
+  %s = memref.alloc() : memref<8xf32>
+  %t = memref.alloc() : memref<8xf32>
+  %r = memref.alloc() : memref<8xf32>
+  scf.forall (%i) in (1) { func.call @k(%x, %x, %s) : (memref<8xf32>, memref<8xf32>, memref<8xf32>) -> () }
+  scf.forall (%i) in (1) { func.call @k(%s, %x, %t) : (memref<8xf32>, memref<8xf32>, memref<8xf32>) -> () }
+  scf.forall (%i) in (1) { func.call @k(%t, %x, %r) : (memref<8xf32>, memref<8xf32>, memref<8xf32>) -> () }
+  memref.dealloc %s : memref<8xf32>
+  memref.dealloc %t : memref<8xf32>
+  return %r : memref<8xf32>
+}
+"#;
+    let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("parses");
+    plan::run(&module, module.symbol("main").expect("there")).expect("plans");
+    assert_eq!(callees(&module), ["k", "k_binding_1", "k_binding_1"]);
+    let access = |name: &str| {
+        let kernel = module.symbol(name).expect("made");
+        let attrs = kernel.attr("arg_attrs").and_then(|a| a.as_array()).expect("kept").into_iter();
+        attrs.filter_map(|a| Some(a.get("monopour.access")?.as_string()?.to_owned())).collect::<Vec<_>>()
+    };
+    // The arena that is only written needs no kernel of its own.
+    assert_eq!(access("k"), ["read", "read", "write"]);
+    assert_eq!(access("k_binding_1"), ["read_write", "read", "write"]);
 }

@@ -5,12 +5,13 @@ use crate::options::{TargetDescription, target_kind};
 use crate::report::Dump;
 use monopour_codegen_cpu as cpu;
 use monopour_codegen_gpu as gpu;
-use monopour_ir::{Diagnostics, Module};
+use monopour_ir::{Diagnostics, Module, Op};
 use monopour_program::{
-    AllocationNote, CpuTarget, GpuDescription, GpuKernel, GpuLimits, GpuRequirements, GpuTarget, Kernel, MemoryPlan,
-    NativeCode, Target, Transient, Variant,
+    AllocationNote, CpuKernel, CpuTarget, GpuDescription, GpuKernel, GpuLimits, GpuRequirements, GpuTarget, Kernel,
+    MemoryPlan, NativeCode, Target, Transient, Variant,
 };
 use monopour_split::{KERNEL_ATTR, schedule};
+use std::collections::HashMap;
 
 /// Emits the scheduled module as a variant.
 pub(super) fn emit_variant(state: &mut State<'_>) -> Result<Variant, Diagnostics> {
@@ -21,16 +22,13 @@ pub(super) fn emit_variant(state: &mut State<'_>) -> Result<Variant, Diagnostics
 }
 
 fn emit_gpu(state: &mut State<'_>, description: &GpuDescription) -> Result<Variant, Diagnostics> {
-    let mut kernels = Vec::new();
-    let mut subgroup_size = None;
-    for name in state.scheduled.kernels.clone() {
-        let func = state.module().symbol(&name).expect("the schedule names kernels of the module");
-        let assumed = func.attr(KERNEL_ATTR).and_then(|k| k.get("subgroup_size")).and_then(|s| s.as_int());
-        subgroup_size = subgroup_size.or(assumed.map(|s| s as u32));
-        let kernel = gpu::emit::run(state.module(), func)?;
+    let funcs = kernel_functions(state);
+    let assumed = |func: &Op| func.attr(KERNEL_ATTR)?.get("subgroup_size")?.as_int();
+    let subgroup_size = funcs.iter().find_map(assumed).map(|size| size as u32);
+    let kernels = gpu::emit::run_all(state.module(), &funcs)?;
+    for kernel in &kernels {
         dump(state, "wgsl", || kernel.wgsl.clone());
         dump(state, "spirv", || words(&kernel.spirv));
-        kernels.push(kernel);
     }
     let host_module = state.module().duplicate();
     schedule::keep_host_only(&host_module, &state.entry);
@@ -42,10 +40,17 @@ fn emit_gpu(state: &mut State<'_>, description: &GpuDescription) -> Result<Varia
     Ok(variant(state, target, kernels, host))
 }
 
+/// The kernels that the schedule names, in its order.
+fn kernel_functions(state: &State<'_>) -> Vec<Op> {
+    let symbols = state.module().symbols();
+    let find = |name: &String| *symbols.get(name).expect("the schedule names kernels of the module");
+    state.scheduled.kernels.iter().map(find).collect()
+}
+
 fn emit_cpu(state: &mut State<'_>, target: &CpuTarget) -> Result<Variant, Diagnostics> {
     let found = cpu::object::kernels(state.module())?;
-    let by_index = state.scheduled.kernels.iter().filter_map(|name| found.iter().find(|k| k.symbol == *name));
-    let kernels: Vec<Kernel> = by_index.cloned().map(Kernel::Cpu).collect();
+    let mut found: HashMap<String, CpuKernel> = found.into_iter().map(|k| (k.symbol.clone(), k)).collect();
+    let kernels = state.scheduled.kernels.iter().filter_map(|name| found.remove(name)).map(Kernel::Cpu).collect();
     let host = native(state, &state.module().duplicate(), target)?;
     let target = Target::Cpu(target.clone());
     Ok(variant(state, target, kernels, host))
@@ -58,7 +63,15 @@ fn variant(state: &mut State<'_>, target: Target, kernels: Vec<Kernel>, host: Na
         bytes: pooled.size_bytes,
     };
     let allocations = state.pooled.iter().map(note).collect();
-    Variant { target, kernels, host, plan: memory_plan(state), copies: std::mem::take(&mut state.copies), allocations }
+    Variant {
+        target,
+        kernels,
+        dispatches: std::mem::take(&mut state.scheduled.dispatches),
+        host,
+        plan: memory_plan(state),
+        copies: std::mem::take(&mut state.copies),
+        allocations,
+    }
 }
 
 fn native(state: &mut State<'_>, module: &Module, target: &CpuTarget) -> Result<NativeCode, Diagnostics> {
@@ -68,7 +81,7 @@ fn native(state: &mut State<'_>, module: &Module, target: &CpuTarget) -> Result<
         dump(state, "llvm", || text);
     }
     let code = cpu::object::emit(module, target)?;
-    dump(state, "object", || bytes(&code.object));
+    dump(state, "object", || code.objects.iter().map(|object| bytes(object)).collect());
     Ok(code)
 }
 
@@ -104,8 +117,7 @@ fn requirements(state: &State<'_>, kernels: &[GpuKernel], subgroup_size: Option<
 
 /// Bytes of the largest buffer that a kernel binds.
 fn largest_buffer(state: &State<'_>) -> u64 {
-    let kernels = state.scheduled.kernels.iter().filter_map(|k| state.module().symbol(k));
-    let types = kernels.filter_map(|k| k.function_type()).flat_map(|t| t.0);
+    let types = kernel_functions(state).into_iter().filter_map(|k| k.function_type()).flat_map(|t| t.0);
     types.filter_map(|t| t.static_size_bytes()).max().unwrap_or(0)
 }
 

@@ -3,13 +3,14 @@
 //! Every function keeps its calls, so that recursion is real. Each runs twice on the same inputs: a constant that the
 //! first run overwrote shows in the second. What a function leaves behind is its results, then the arguments that it must
 //! not write. What a process prints before it dies is not lost: the functions after the one that crashed run in another.
-//! Requires: `@main` over scalars and memrefs of static shape of 32-bit floats; nothing is freed.
+//! Requires: `@main` over scalars and memrefs of 32-bit floats, of static shape or (results) row-major; nothing is freed.
+//! What is row-major by its type is read as such, not by the strides that it has.
 
 mod softmax;
 
 use crate::host_tensor::{Data, Dtype, HostTensor};
 use crate::oracle::tool;
-use monopour_ir::{Context, Module, Type, run_passes};
+use monopour_ir::{Context, DYNAMIC, Module, Type, run_passes};
 use std::fmt::Write;
 use std::io::{Read, Write as _};
 use std::process::{Command, Stdio};
@@ -280,11 +281,17 @@ impl Wrapper {
             let _ = writeln!(after, "  call @monopour_print_one(%{name}w) : (i64) -> ()");
             return Ok(());
         }
-        let shape: Result<Vec<usize>, _> = ty.shape().unwrap_or_default().into_iter().map(usize::try_from).collect();
-        let shape = shape.map_err(|_| format!("{ty} is not static"))?;
         if ty.element().float_width() != Some(32) {
             return Err(format!("element type of {ty}"));
         }
+        let shape = ty.shape().unwrap_or_default();
+        let is_identity = ty.memref_layout().is_some_and(|layout| layout.is_identity());
+        if is_identity && shape.contains(&DYNAMIC) {
+            print_row_major(after, name, value, ty, shape.len());
+            return Ok(());
+        }
+        let shape: Result<Vec<usize>, _> = shape.into_iter().map(usize::try_from).collect();
+        let shape = shape.map_err(|_| format!("{ty} is neither static nor row-major"))?;
         let (plain, count) = (contiguous(&shape, Dtype::F32), shape.iter().product::<usize>());
         let _ = writeln!(
             after,
@@ -297,6 +304,27 @@ impl Wrapper {
         );
         Ok(())
     }
+}
+
+/// Prints as many elements as the sizes say from the first on, whatever the descriptor has for strides: the type says that they
+/// lie so.
+fn print_row_major(after: &mut String, name: &str, value: &str, ty: Type, rank: usize) {
+    let _ = writeln!(after, "  %{name}n = arith.constant 1 : index");
+    let mut count = format!("%{name}n");
+    for dim in 0..rank {
+        let _ = writeln!(
+            after,
+            "  %{name}k{dim} = arith.constant {dim} : index\n  %{name}s{dim} = memref.dim {value}, %{name}k{dim} : {ty}\n  \
+             %{name}m{dim} = arith.muli {count}, %{name}s{dim} : index"
+        );
+        count = format!("%{name}m{dim}");
+    }
+    let _ = writeln!(
+        after,
+        "  %{name}f = memref.reinterpret_cast {value} to offset: [0], sizes: [{count}], strides: [1] : \
+         {ty} to memref<?xf32>\n  \
+         call @monopour_print_list(%{name}f) : (memref<?xf32>) -> ()"
+    );
 }
 
 fn contiguous(shape: &[usize], dtype: Dtype) -> String {

@@ -1,9 +1,16 @@
 //! Random graphs of linalg and tensor ops with loops and conditions, the same for the same seed.
 //!
+//! [`Features`] add element types, choices, and sizes that only a run knows.
+//!
 //! Values stay in a range: each carries a bound of its size, and what grows beyond a limit is scaled down. Nothing divides
 //! by what may be zero, no comparison of computed floats decides about an element, and every element that is read was
 //! written; so all devices must agree with the evaluator within a tolerance that has nothing to do with luck.
 
+mod control;
+mod dynamic;
+mod types;
+
+use self::dynamic::Sized;
 use crate::host_tensor::Dtype;
 use crate::random::Rng;
 use crate::text::{Input, Program, Value, list, tensor};
@@ -14,20 +21,61 @@ const LARGEST: f64 = 16.0;
 const MAX_ELEMENTS: usize = 3000;
 const SIZES: [usize; 11] = [1, 2, 3, 4, 5, 7, 8, 9, 13, 17, 33];
 
+/// What graphs hold beyond f32 tensors of known sizes, loops and conditions.
+#[derive(Clone, Copy, Debug)]
+pub struct Features {
+    /// Other element types.
+    pub types: &'static [Dtype],
+    /// Conditions that choose among values that exist already, inputs among them.
+    pub choices: bool,
+    /// Tensors whose sizes are known when the program runs.
+    pub sizes: bool,
+    /// Parts of other tensors, as large as data says, as results.
+    pub parts_as_results: bool,
+    /// Tensors that grow in a loop.
+    pub growing: bool,
+    /// Dimensions of computed sizes that become one.
+    pub collapsing: bool,
+    /// Rows that a gather asks for and that are not there.
+    pub bad_indices: bool,
+}
+
+impl Features {
+    /// Nothing more.
+    pub const NONE: Self = Self {
+        types: &[],
+        choices: false,
+        sizes: false,
+        parts_as_results: false,
+        growing: false,
+        collapsing: false,
+        bad_indices: false,
+    };
+}
+
 /// A function `@main` of f32 tensors and scalars with about `ops` ops, and what its inputs hold.
 pub fn graph(seed: u64, ops: usize) -> (String, Vec<Input>) {
-    let mut g = Graph { rng: Rng::new(seed), text: Program::new(), values: vec![], depth: 0 };
+    graph_with(seed, ops, Features::NONE)
+}
+
+/// As [`graph`], with more than that in it.
+pub fn graph_with(seed: u64, ops: usize, features: Features) -> (String, Vec<Input>) {
+    let (rng, text) = (Rng::new(seed), Program::new());
+    let mut g = Graph { rng, text, values: vec![], sized: vec![], typed: vec![], depth: 0, features };
     for _ in 0..1 + g.rng.below(2) {
         let rank = 1 + g.rng.below(3) as usize;
         let shape = g.shape(rank);
         g.input(&shape);
     }
     for _ in 0..ops {
-        g.op();
+        g.any_op();
     }
     let results = 1 + g.rng.below(2) as usize;
-    let last: Vec<_> = g.values.iter().rev().take(results).map(|v| v.value.clone()).collect();
-    g.text.finish(&last.iter().collect::<Vec<_>>())
+    let mut last: Vec<_> = g.values.iter().rev().take(results).map(|v| (v.value.name.clone(), v.value.ty())).collect();
+    let returned = g.sized.iter().rev().filter(|v| features.parts_as_results || !v.is_part);
+    last.extend(returned.take(2).map(|v| (v.name.clone(), v.ty())));
+    last.extend(g.typed.iter().rev().take(1).map(|v| (v.name.clone(), v.ty())));
+    g.text.finish_with(&last)
 }
 
 #[derive(Clone)]
@@ -41,6 +89,11 @@ struct Graph {
     rng: Rng,
     text: Program,
     values: Vec<Bounded>,
+    /// Tensors of computed sizes.
+    sized: Vec<Sized>,
+    /// Tensors of other types.
+    typed: Vec<Value>,
+    features: Features,
     /// Loops and conditions around the current place.
     depth: usize,
 }
@@ -84,6 +137,24 @@ impl Graph {
         };
         self.values.push(pushed.clone());
         pushed
+    }
+
+    /// An op of those that the features allow.
+    fn any_op(&mut self) {
+        let on = [self.features.choices, self.features.sizes, !self.features.types.is_empty()];
+        match self.rng.below(if on.contains(&true) { 10 } else { 1 }) {
+            5 | 6 if on[2] => self.typed_op(),
+            7 if on[0] => self.choice(),
+            8 | 9 if on[1] => self.maybe_sized(),
+            _ => self.op(),
+        }
+    }
+    fn maybe_sized(&mut self) {
+        if self.rng.below(8) == 0 && self.features.growing {
+            let x = self.pick();
+            return self.forget_sizes(&x);
+        }
+        self.sized_op();
     }
 
     fn op(&mut self) {
@@ -404,124 +475,6 @@ impl Graph {
             let r = self.text.pointwise(Dtype::F32, &[&x.value], &body);
             self.push(r, 2.0 * x.bound);
         }
-    }
-
-    /// A loop that carries a tensor; its body keeps the value within one.
-    fn repeat(&mut self) {
-        if self.depth > 1 {
-            return self.unary();
-        }
-        let x = self.pick();
-        let (from, step) = (self.text.index(0), self.text.index(1));
-        let count = 1 + self.rng.below(4) as usize;
-        let to = self.text.index(count);
-        let (result, induction, carried) = (self.text.fresh(), self.text.fresh(), self.text.fresh());
-        let ty = x.value.ty();
-        self.text.raw(&format!(
-            "{result} = scf.for {induction} = {} to {} step {} iter_args({carried} = {}) -> ({ty}) {{",
-            from.name, to.name, step.name, x.value.name
-        ));
-        let bound = x.bound.max(1.0);
-        let inside = Bounded { value: Value { name: carried, ..x.value.clone() }, bound };
-        let yielded = self.region(|g| {
-            g.values.push(inside.clone());
-            let a = g.unary_of(&inside);
-            let b = g.binary_of(&a);
-            g.text.pointwise(Dtype::F32, &[&b.value], "%s = math.tanh %a : f32")
-        });
-        self.text.raw(&format!("  scf.yield {} : {ty}", yielded.name));
-        self.text.raw("}");
-        self.push(Value { name: result, ..x.value }, bound);
-    }
-    /// A loop over the first dimension that takes a part, computes, and puts the outcome in its place.
-    fn rows(&mut self) {
-        let x = self.pick();
-        let shape = x.value.shape().to_vec();
-        if shape.len() < 2 || shape[0] > 9 || self.depth > 1 {
-            return self.unary();
-        }
-        let init = self.text.fill(Dtype::F32, &shape, "0.0");
-        let (from, to, step) = (self.text.index(0), self.text.index(shape[0]), self.text.index(1));
-        let (result, i, carried) = (self.text.fresh(), self.text.fresh(), self.text.fresh());
-        let ty = x.value.ty();
-        self.text.raw(&format!(
-            "{result} = scf.for {i} = {} to {} step {} iter_args({carried} = {}) -> ({ty}) {{",
-            from.name, to.name, step.name, init.name
-        ));
-        let zeros = vec!["0"; shape.len() - 1].join(", ");
-        let ones = vec!["1"; shape.len()].join(", ");
-        let at = format!("[{i}, {zeros}] [1, {}] [{ones}]", list(&shape[1..]));
-        let yielded = self.region(|g| {
-            let part_ty = tensor(Dtype::F32, &shape[1..]);
-            let part = g.text.op(
-                Dtype::F32,
-                &shape[1..],
-                &format!("tensor.extract_slice {}{at} : {ty} to {part_ty}", x.value.name),
-            );
-            let part = Bounded { value: part, bound: x.bound };
-            g.values.push(part.clone());
-            let a = g.binary_of(&part);
-            let b = g.text.pointwise(Dtype::F32, &[&a.value], "%s = math.tanh %a : f32");
-            g.text.op(
-                Dtype::F32,
-                &shape,
-                &format!("tensor.insert_slice {} into {carried}{at} : {part_ty} into {ty}", b.name),
-            )
-        });
-        self.text.raw(&format!("  scf.yield {} : {ty}", yielded.name));
-        self.text.raw("}");
-        self.push(Value { name: result, ..x.value }, 1.0);
-    }
-    /// A condition on a scalar argument or on an element of a tensor.
-    fn condition(&mut self) {
-        if self.depth > 1 {
-            return self.unary();
-        }
-        let x = self.pick();
-        let condition = if self.rng.below(2) == 0 {
-            self.text.scalar(Dtype::Int(1), 0.0, 2.0)
-        } else {
-            let indices: Vec<_> = x
-                .value
-                .shape()
-                .to_vec()
-                .into_iter()
-                .map(|extent| {
-                    let at = self.rng.below(extent as u64) as usize;
-                    self.text.index(at).name
-                })
-                .collect();
-            let element = self.text.scalar_op(
-                Dtype::F32,
-                &format!("tensor.extract {}[{}] : {}", x.value.name, indices.join(", "), x.value.ty()),
-            );
-            let limit = self.text.constant(Dtype::F32, "0.1234567");
-            self.text.scalar_op(Dtype::Int(1), &format!("arith.cmpf olt, {}, {} : f32", element.name, limit.name))
-        };
-        let result = self.text.fresh();
-        let ty = x.value.ty();
-        self.text.raw(&format!("{result} = scf.if {} -> ({ty}) {{", condition.name));
-        let mut bound = x.bound;
-        for other in [false, true] {
-            if other {
-                self.text.raw("} else {");
-            }
-            let passes = other && self.rng.below(3) == 0;
-            let yielded = self.region(|g| if passes { x.clone() } else { g.binary_of(&x) });
-            bound = bound.max(yielded.bound);
-            self.text.raw(&format!("  scf.yield {} : {ty}", yielded.value.name));
-        }
-        self.text.raw("}");
-        self.push(Value { name: result, ..x.value }, bound);
-    }
-    /// Writes the body of a region: what is made there is not seen outside, but for inputs.
-    fn region<T>(&mut self, write: impl FnOnce(&mut Self) -> T) -> T {
-        let visible: Vec<_> = self.values.iter().map(|v| v.value.name.clone()).collect();
-        self.depth += 1;
-        let out = write(self);
-        self.depth -= 1;
-        self.values.retain(|v| v.value.name.starts_with("%arg") || visible.contains(&v.value.name));
-        out
     }
 }
 

@@ -83,7 +83,8 @@ pub fn list(numbers: &[usize]) -> String {
 /// A function `main` in the making.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    inputs: Vec<(Value, Input)>,
+    /// Each as it is declared, and what it holds.
+    inputs: Vec<(String, Input)>,
     body: String,
     next: usize,
     work: u64,
@@ -114,8 +115,14 @@ impl Program {
     fn input_of(&mut self, input: Input, is_tensor: bool) -> Value {
         let dims = is_tensor.then(|| input.shape.clone());
         let value = Value { name: format!("%arg{}", self.inputs.len()), dtype: input.dtype, dims };
-        self.inputs.push((value.clone(), input));
+        self.inputs.push((format!("{}: {}", value.name, value.ty()), input));
         value
+    }
+    /// A tensor input that is declared with a type of its own, such as `tensor<?x4xf32>`; its name.
+    pub fn input_declared(&mut self, ty: &str, input: Input) -> String {
+        let name = format!("%arg{}", self.inputs.len());
+        self.inputs.push((format!("{name}: {ty}"), input));
+        name
     }
 
     /// Appends lines of text.
@@ -250,14 +257,20 @@ impl Program {
 
     /// The function's text, and its inputs.
     pub fn finish(self, results: &[&Value]) -> (String, Vec<Input>) {
-        let (names, types) = name_list(results);
-        let args: Vec<_> = self.inputs.iter().map(|(v, _)| format!("{}: {}", v.name, v.ty())).collect();
+        let results: Vec<_> = results.iter().map(|v| (v.name.clone(), v.ty())).collect();
+        self.finish_with(&results)
+    }
+    /// As [`Program::finish`], of results by name and type.
+    pub fn finish_with(self, results: &[(String, String)]) -> (String, Vec<Input>) {
+        let (names, types): (Vec<_>, Vec<_>) = results.iter().cloned().unzip();
+        let (names, types) = (names.join(", "), types.join(", "));
+        let (arguments, inputs): (Vec<_>, Vec<_>) = self.inputs.into_iter().unzip();
         let text = format!(
             "func.func @main({}) -> ({types}) {{\n{}  return {names} : {types}\n}}\n",
-            args.join(", "),
+            arguments.join(", "),
             self.body
         );
-        (text, self.inputs.into_iter().map(|(_, input)| input).collect())
+        (text, inputs)
     }
 }
 

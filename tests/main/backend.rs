@@ -41,6 +41,20 @@ impl Monopour {
         }
     }
 
+    /// The best GPU as one that has no optional feature and the default limits, and programs compiled for any such device.
+    pub fn portable() -> Option<Self> {
+        match Device::open_portable() {
+            Ok(device) => {
+                let target = TargetDescription::Gpu(GpuDescription::portable());
+                Some(Self { name: "gpu:portable", device, target, ignores: crate::portable::REFUSED })
+            }
+            Err(error) => {
+                device::skip_without_adapter(&error.to_string());
+                None
+            }
+        }
+    }
+
     /// The target that it compiles for.
     pub fn target(&self) -> &TargetDescription {
         &self.target
@@ -113,15 +127,22 @@ impl Monopour {
         }
         if self.device.description().is_some() {
             validate_spirv(&compiled)?;
-            match compile_for(case, TargetDescription::Gpu(GpuDescription::portable())) {
-                Ok(portable) => validate_spirv(&portable)?,
-                // A device without any optional feature may refuse a type or a size, with a diagnostic of the GPU's code.
-                Err(message) if message.contains("[G") => {}
-                Err(message) => return Err(format!("for gpu:portable: {message}")),
-            }
         }
-        self.run_program(decoded, inputs)
+        let run = self.run_program(decoded, inputs)?;
+        let made = run.cost.map_or(0, |cost| cost.copies);
+        match explained_copies(&compiled) {
+            Some(explained) if explained != made => {
+                Err(format!("explain says {explained} copies, the run makes {made}"))
+            }
+            _ => Ok(run),
+        }
     }
+}
+
+/// The copies of a run as `explain` counts them; none where the run decides.
+pub fn explained_copies(program: &Program) -> Option<u64> {
+    let explained = monopour::explain::explain(program).into_iter().next()?;
+    explained.copies.iter().map(|copy| copy.times).sum()
 }
 
 fn compile_for(case: &Case, target: TargetDescription) -> Result<Program, String> {

@@ -1,7 +1,7 @@
 //! Programs whose least number of copies is known: right values with donated inputs and without, on every kind of device, and
 //! no more copies than upstream's bufferization makes of them under the same rules for arguments.
 
-use crate::backend::from_runtime;
+use crate::backend::{explained_copies, from_runtime};
 use crate::host::{compare, devices, f32s, index, ramp, raw, run, source};
 use monopour::program::DType;
 use monopour::runtime::HostTensor;
@@ -172,6 +172,55 @@ fn deallocation_keeps_no_books() {
             assert_eq!(count("memref.copy"), before.1 + returned as usize, "{name}: {}", module.op());
             assert_eq!(count("bufferization.clone") + count("bufferization.dealloc"), 0, "{name}: {}", module.op());
         });
+    }
+}
+
+/// What `explain` counts is what a run makes, in copies and in bytes, also inside of kernels and in loops.
+#[test]
+fn what_is_explained_is_what_a_run_makes() {
+    use monopour::{CompileOptions, compile, explain};
+    let x = |rows: u64| f32s(&[rows, 5], &ramp(rows as usize * 5));
+    let pad = |name: &str, of: &str, low: u64, rows: u64| {
+        format!(
+            "  %{name} = tensor.pad %{of} low[0, {low}] high[0, {}] {{\n  ^bb0(%i: index, %j: index):\n    tensor.yield %z : f32\n  \
+             }} : tensor<{rows}x5xf32> to tensor<{rows}x8xf32>\n",
+            3 - low
+        )
+    };
+    let pads = format!(
+        "func.func @main(%x: tensor<4x5xf32>, %y: tensor<3x5xf32>) -> tensor<7x8xf32> {{\n  %z = arith.constant 0.0 : f32\n\
+         {}{}  %c = tensor.concat dim(0) %p, %q : (tensor<4x8xf32>, tensor<3x8xf32>) -> tensor<7x8xf32>\n  \
+         return %c : tensor<7x8xf32>\n}}\n",
+        pad("p", "x", 1, 4),
+        pad("q", "y", 2, 3)
+    );
+    let row = "func.func @main(%x: tensor<64x5xf32>, %r: tensor<1x5xf32>, %p: index) -> tensor<64x5xf32> {\n  \
+         %c = tensor.insert_slice %r into %x[%p, 0] [1, 5] [1, 1] : tensor<1x5xf32> into tensor<64x5xf32>\n  \
+         return %c : tensor<64x5xf32>\n}\n";
+    let column = "func.func @main(%x: tensor<64x5xf32>) -> tensor<64x1xf32> {\n  \
+         %c = tensor.extract_slice %x[0, 2] [64, 1] [1, 1] : tensor<64x5xf32> to tensor<64x1xf32>\n  \
+         return %c : tensor<64x1xf32>\n}\n";
+    let rounds = "func.func @main(%x: tensor<64x5xf32>, %r: tensor<1x5xf32>) -> tensor<64x5xf32> {\n  \
+         %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  %c6 = arith.constant 6 : index\n  \
+         %l = scf.for %p = %c0 to %c6 step %c1 iter_args(%t = %x) -> (tensor<64x5xf32>) {\n    \
+         %c = tensor.insert_slice %r into %t[%p, 0] [1, 5] [1, 1] : tensor<1x5xf32> into tensor<64x5xf32>\n    \
+         scf.yield %c : tensor<64x5xf32>\n  }\n  return %l : tensor<64x5xf32>\n}\n";
+    for (text, inputs, copies, bytes) in [
+        (pads.as_str(), vec![x(4), x(3)], 2, 35 * 4),
+        (row, vec![x(64), x(1), index(7)], 2, (64 + 1) * 20),
+        (column, vec![x(64)], 1, 64 * 4),
+        (rounds, vec![x(64), x(1)], 7, (64 + 6) * 20),
+    ] {
+        for device in devices() {
+            let options = CompileOptions { targets: vec![device.1.clone()], ..Default::default() };
+            let program = compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}")).program;
+            let explained = explain::explain(&program).remove(0);
+            let (_, stats, _) = run(text, &[], &device, &inputs);
+            let made = (stats.counts.copies, stats.counts.copied_bytes);
+            let name = &stats.device;
+            assert_eq!((explained_copies(&program), explained.copied_bytes), (Some(copies), bytes), "{name}: {text}");
+            assert_eq!(made, (copies, bytes), "{name}: {text}");
+        }
     }
 }
 

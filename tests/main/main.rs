@@ -1,6 +1,7 @@
 //! One binary for all tests of `monopour` as a whole: programs from source to results, on every kind of device.
 
 mod backend;
+mod bad;
 mod cli;
 mod copies;
 mod example;
@@ -9,9 +10,11 @@ mod numerics;
 mod opt;
 mod passes;
 mod phases;
+mod portable;
 mod programs;
 mod random;
 mod sizes;
 mod suite;
+mod terminal;
 mod threads;
 mod windows;

@@ -155,3 +155,44 @@ func.func @main(%m: memref<4xf32>, %x: f32, %i: index) {
         assert_eq!(same.matches("bufferization.to_buffer").count(), 2 - (i + 1).min(2), "{same}");
     }
 }
+
+/// What bufferization prints on its way, mlir-opt parses; where two patterns change a thing together, nothing is printed.
+#[test]
+fn each_dump_of_bufferization_is_valid() {
+    let text = "\
+func.func private @callee(%t: tensor<4xf32>, %x: f32, %i: index) -> tensor<4xf32> {
+  %0 = tensor.insert %x into %t[%i] : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @main(%t: tensor<4xf32>, %x: f32, %c: i1, %n: index) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %t) -> (tensor<4xf32>) {
+    %b = scf.if %c -> (tensor<4xf32>) {
+      %p = func.call @callee(%a, %x, %i) : (tensor<4xf32>, f32, index) -> tensor<4xf32>
+      scf.yield %p : tensor<4xf32>
+    } else {
+      %f = linalg.fill ins(%x : f32) outs(%a : tensor<4xf32>) -> tensor<4xf32>
+      scf.yield %f : tensor<4xf32>
+    }
+    scf.yield %b : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+";
+    let pass = "-one-shot-bufferize=bufferize-function-boundaries extensions";
+    let (status, _, err) = opt_on(text, &[pass, "--dump-after-each-pattern"]);
+    assert_eq!(status, Some(0), "{err}");
+    let (mut printed, mut left_out) = (vec![], 0);
+    for dump in err.split("// after pattern ").skip(1) {
+        match dump.split_once('\n').expect("a line, then the IR").1 {
+            ir if ir.starts_with("// not printed") => left_out += 1,
+            ir => printed.push(ir),
+        }
+    }
+    assert!(!printed.is_empty() && printed.len() + left_out >= 8, "{err}");
+    for ir in printed {
+        assert!(ir.contains("func.func"), "{ir}");
+        monopour_testkit::oracle::mlir_opt("", ir).unwrap_or_else(|e| panic!("{e}\n{ir}"));
+    }
+}

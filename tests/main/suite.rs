@@ -38,3 +38,10 @@ fn op_suite_on_a_gpu() {
         check(gpu);
     }
 }
+
+#[test]
+fn op_suite_on_a_portable_gpu() {
+    if let Some(gpu) = Monopour::portable() {
+        check(gpu);
+    }
+}

@@ -4,7 +4,7 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, MemRefType, Op, OpSpec, Type, Value};
 
 use crate::boundary::Callees;
-use crate::buffer_type::{BufferTypes, times};
+use crate::buffer_type::{BufferTypes, has_identity_layout, times};
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
 use crate::options::Options;
 use crate::rewrite::Rewriting;
@@ -17,11 +17,6 @@ pub(super) fn add(models: &mut OpModels) {
 }
 
 struct Cast;
-
-/// Whether the layout is the identity map, as MLIR asks of the source of a reshape: `strided<[1]>` is, `strided<[6, 1]>` not.
-fn has_identity_layout(ty: Type) -> bool {
-    ty.memref_layout().is_some_and(|map| map.is_identity())
-}
 
 /// The buffer of a cast tensor: the new shape, with the layout of the source. What had no rank may have any layout.
 fn cast_type(source: Type, result: Type) -> Type {

@@ -9,6 +9,7 @@ use monopour_testkit::batch::{Batch, Outcome, bits};
 use monopour_testkit::generate_functions::{self, Shape};
 use monopour_testkit::random::{Rng, seeds};
 use monopour_testkit::{Dtype, HostTensor, evaluate_in_type};
+use std::fmt::Write as _;
 use std::ops::Range;
 
 /// Functions that are compiled together.
@@ -18,6 +19,80 @@ const BATCH: usize = 40;
 pub fn function(seed: u64) -> String {
     let mut texts = (0..).map(|again| generate_functions::module(seed + again * 1_000_003, Shape::whole(seed)));
     texts.find(|text| !text.contains("linalg.pack")).expect("most functions do without")
+}
+
+/// The same behind a function that returns parts of the results, of sizes that are known at run time only.
+///
+/// Under the identity layout whoever gets them reads rows one behind the other, as the runtime does.
+pub fn parts_of(text: &str) -> String {
+    let start = text.find("func.func @main(").expect("the generator makes @main");
+    let (before, main) = text.split_at(start);
+    let (head, body) = main.split_once(" {\n").expect("a body");
+    let (arguments, results) = head["func.func @main(".len()..].split_once(") -> (").expect("a signature");
+    let results: Vec<&str> = results.trim_end_matches(')').split(", ").collect();
+    let argument = |a: &str| {
+        let (name, ty) = a.split_once(": ").expect("a name and a type");
+        (name.to_owned(), ty.split(" {").next().unwrap_or(ty).to_owned())
+    };
+    let (names, types): (Vec<String>, Vec<String>) = split_arguments(arguments).into_iter().map(argument).unzip();
+    let mut out = String::new();
+    let (mut returned, mut returned_types) = (vec![], vec![]);
+    for (i, ty) in results.iter().enumerate() {
+        let value = if results.len() == 1 { "%whole".to_owned() } else { format!("%whole#{i}") };
+        let shape = ty.strip_prefix("tensor<").map(|t| t.trim_end_matches("xf32>"));
+        let sizes: Vec<u64> = shape.into_iter().flat_map(|s| s.split('x')).filter_map(|d| d.parse().ok()).collect();
+        if sizes.is_empty() {
+            returned.push(value);
+            returned_types.push((*ty).to_owned());
+            continue;
+        }
+        let kept: Vec<String> = sizes
+            .iter()
+            .enumerate()
+            .map(|(dim, size)| {
+                let _ = writeln!(out, "  %k{i}_{dim} = arith.constant {} : index", size.div_ceil(2));
+                format!("%k{i}_{dim}")
+            })
+            .collect();
+        let list = |item: &str| vec![item; sizes.len()].join(", ");
+        let part = format!("tensor<{}f32>", "?x".repeat(sizes.len()));
+        let (at, by) = (list("0"), list("1"));
+        let _ =
+            writeln!(out, "  %p{i} = tensor.extract_slice {value}[{at}] [{}] [{by}] : {ty} to {part}", kept.join(", "));
+        returned.push(format!("%p{i}"));
+        returned_types.push(part);
+    }
+    let count = if results.len() == 1 { String::new() } else { format!(":{}", results.len()) };
+    format!(
+        "{before}func.func private @whole({arguments}) -> ({}) {{\n{body}func.func @main({arguments}) -> ({}) {{\n  \
+         %whole{count} = call @whole({}) : ({}) -> ({})\n{out}  return {} : {}\n}}\n",
+        results.join(", "),
+        returned_types.join(", "),
+        names.join(", "),
+        types.join(", "),
+        results.join(", "),
+        returned.join(", "),
+        returned_types.join(", "),
+    )
+}
+
+/// Splits at the commas that are in no brackets.
+fn split_arguments(text: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (vec![], 0, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            '<' | '{' | '(' => depth += 1,
+            '>' | '}' | ')' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    parts.retain(|part| !part.is_empty());
+    parts
 }
 
 /// Options of the pass for a seed: the layouts of signatures vary.
@@ -177,4 +252,13 @@ fn no_order_of_decisions_changes_a_value() {
     let seeds = seeds(6, 500);
     let count = 20 * (seeds.end - seeds.start) as usize * 9 / 10;
     check(seeds, count, &function, &|seed| (1..=20).map(|fuzzer| shuffled(seed, fuzzer)).collect());
+}
+
+#[test]
+fn parts_of_results_are_row_major() {
+    let identity =
+        |seed| Options { function_boundary_type_conversion: FunctionBoundaryTypeConversion::Identity, ..options(seed) };
+    let seeds = seeds(60, 2_000);
+    let count = (seeds.end - seeds.start) as usize;
+    check(seeds, count * 9 / 10, &|seed| parts_of(&function(seed)), &|seed| vec![identity(seed)]);
 }

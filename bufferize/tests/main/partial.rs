@@ -68,6 +68,25 @@ fn bridges_are_upstreams() {
     }
 }
 
+/// A parallel loop that stays on tensors: what its iterations insert goes through a buffer of its output.
+#[test]
+fn inserts_into_a_loop_that_stays() {
+    let text = "func.func @f(%t: tensor<8xf32>, %s: tensor<4xf32>) -> tensor<8xf32> {
+        %r = scf.forall (%i) in (2) shared_outs(%o = %t) -> (tensor<8xf32>) {
+          %m = affine.apply affine_map<(d0) -> (d0 * 4)>(%i)
+          scf.forall.in_parallel {
+            tensor.parallel_insert_slice %s into %o[%m] [4] [1] : tensor<4xf32> into tensor<8xf32>
+          }
+        }
+        return %r : tensor<8xf32>
+      }";
+    let line = "dialect-filter=tensor,bufferization";
+    let options = Options { allow_unknown_ops: false, ..filtered("tensor,bufferization") };
+    assert_eq!(printed(text, &options), upstream_used(text, line));
+    let beyond = Options { extensions: true, ..options };
+    assert!(printed(text, &beyond).contains("memref.copy"));
+}
+
 /// The same over the programs of this crate's tests, whose functions keep their signatures.
 #[test]
 fn programs_without_function_boundaries() {

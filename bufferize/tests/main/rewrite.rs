@@ -33,6 +33,16 @@ fn programs_equal_upstreams_after_clean_up() {
             let expected = cleaned(&upstream(&text, &flags));
             let (module, _) = bufferize(&text, &options).unwrap_or_else(|e| panic!("{name}: {e}"));
             let actual = cleaned(&module.op().to_string());
+            // Upstream casts a part of longer rows to the type of rows one behind the other.
+            if name == "slice_of_dynamic" && boundary == FunctionBoundaryTypeConversion::Identity {
+                let copies = |text: &str| text.matches("memref.copy").count();
+                assert_eq!(
+                    (copies(&actual), actual.contains("memref.cast")),
+                    (copies(&expected) + 1, false),
+                    "{actual}"
+                );
+                continue;
+            }
             if actual != expected {
                 failures += &format!("{name} {flag}\n--- upstream\n{expected}\n--- ours\n{actual}\n");
             }

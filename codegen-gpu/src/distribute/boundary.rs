@@ -2,9 +2,11 @@
 
 use super::grid::Grid;
 use super::model::{Base, Model, Operand, Source};
+use super::parts::{self, Parts};
 use crate::error;
-use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Module, Op, OpSpec, Rewriter, Type, Value};
-use monopour_program::{GpuDescription, GpuKernel};
+use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Rewriter, Type, Value};
+use monopour_program::{GpuDescription, GpuFeature, GpuKernel, MAX_NUMBER_BYTES};
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// Which arguments of a kernel are what: buffers come first, then scalars, then the tile ids.
@@ -39,6 +41,8 @@ pub(super) struct Border {
     /// Buffers of which only the base is passed: their extent is unknown.
     pub(super) unknown: Vec<bool>,
     pub(super) scratch: Vec<super::locals::Scratch>,
+    /// Of each buffer, scratch included, the parts that it is bound as.
+    pub(super) parts: Vec<Parts>,
 }
 
 /// Whether an argument is the base of a buffer of unknown extent.
@@ -87,8 +91,8 @@ pub(super) fn set_function_type(rw: &mut Rewriter, func: Op) {
     rw.set_attr(func, "function_type", Attr::ty(Type::function(func.context(), &types, &[])));
 }
 
-/// The device can bind all arguments.
-pub(super) fn check_arguments(func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
+/// The device can bind all arguments; scalars that its immediates cannot hold go into a buffer.
+pub(super) fn place_arguments(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
     let args = func.body().map(|b| b.args()).unwrap_or_default();
     let (buffers, scalars): (Vec<Value>, Vec<Value>) = args.into_iter().partition(|a| a.ty().is_memref());
     let (needed, offered) = (buffers.len() as u64, u64::from(device.limits.max_storage_buffers));
@@ -102,10 +106,13 @@ pub(super) fn check_arguments(func: Op, device: &GpuDescription) -> Result<(), D
         }
     }
     let scalars = scalars.into_iter().map(|s| crate::emit::scalar_bytes(s.ty())).collect();
-    let needed = GpuKernel { scalars, ..GpuKernel::default() }.immediate_bytes();
-    if needed > device.limits.max_immediate_bytes {
-        let offered = device.limits.max_immediate_bytes;
-        return Err(error::over_limit(func, "bytes of scalars", needed.into(), offered.into()));
+    let needed = GpuKernel { scalars, ..GpuKernel::default() }.number_bytes();
+    let offered = if device.has(GpuFeature::Immediates) { device.limits.max_immediate_bytes } else { 0 };
+    if needed > offered {
+        rw.set_attr(func, crate::emit::NUMBER_BUFFER_ATTR, Attr::unit(func.context()));
+    }
+    if needed > MAX_NUMBER_BYTES {
+        return Err(error::over_limit(func, "bytes of scalars", needed.into(), MAX_NUMBER_BYTES.into()));
     }
     Ok(())
 }
@@ -150,7 +157,8 @@ pub(super) fn count_copies(rw: &mut Rewriter, func: Op, model: &Model) {
     for op in model.ops.iter().filter(|op| op.op.is("memref.copy")) {
         if let (Some(_), Some(to)) = (argument(&op.operands[0]), argument(&op.operands[1])) {
             copies += 1;
-            bytes += whole_bytes(to);
+            let known = op.op.attr("monopour.copied_bytes").and_then(|a| u64::try_from(a.as_int()?).ok());
+            bytes += known.unwrap_or_else(|| whole_bytes(to));
         }
     }
     if copies > 0 {
@@ -160,8 +168,8 @@ pub(super) fn count_copies(rw: &mut Rewriter, func: Op, model: &Model) {
 }
 
 /// Whether a call still has the form of an outlined kernel.
-pub(super) fn is_outlined(module: &Module, call: Op) -> bool {
-    let callee = call.attr("callee").and_then(|c| module.symbol(c.as_symbol()?));
+pub(super) fn is_outlined(symbols: &HashMap<String, Op>, call: Op) -> bool {
+    let callee = call.attr("callee").and_then(|c| symbols.get(c.as_symbol()?).copied());
     let kernel = callee.filter(|f| f.attr("monopour.kernel").is_some());
     let types: Vec<Type> = call.operands().into_iter().map(Value::ty).collect();
     // A dynamic extent in place of a tile id leaves the types as they were; the id of a single tile may be a constant.
@@ -179,12 +187,16 @@ pub(super) fn lower_call(rw: &mut Rewriter, call: Op, border: &Border) -> Result
         .ok_or_else(|| error::not_a_tile(call, "its call is not in a forall"))?;
     rw.set_point(InsertionPoint::Before(forall));
     let passed = call.operands();
-    let mut operands = Vec::new();
+    let mut flat = Vec::new();
     for (value, unknown) in passed[..border.signature.buffers].iter().zip(&border.unknown) {
-        operands.push(flatten(rw, call, *value, *unknown)?);
+        flat.push(flatten(rw, call, *value, *unknown)?);
     }
     let scratch = super::locals::allocate_scratch(rw, call, border)?;
-    operands.extend(&scratch);
+    flat.extend(&scratch);
+    let mut operands = Vec::new();
+    for (value, parts) in flat.into_iter().zip(&border.parts) {
+        operands.extend(parts::windows(rw, call, value, parts)?);
+    }
     operands.extend(&passed[border.signature.buffers..border.signature.ids.start]);
     if border.grid.num_dynamic() > 0 {
         let bounds = forall.operands();
@@ -210,7 +222,9 @@ fn flatten(rw: &mut Rewriter, call: Op, value: Value, unknown: bool) -> Result<V
     let ty = flat_type(call, value.ty(), unknown)?;
     let rank = value.ty().shape().map_or(0, |s| s.len());
     if rank == 1 {
-        return Ok(value);
+        // The window at the start of a buffer of one dimension spells its layout out, which is the usual one.
+        let spec = OpSpec::new("memref.cast", call.location()).operands(&[value]).results(&[ty]);
+        return if value.ty() == ty { Ok(value) } else { Ok(rw.create(spec)?.result(0)) };
     }
     let cx = call.context();
     if unknown {

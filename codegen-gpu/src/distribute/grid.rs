@@ -11,6 +11,7 @@ use super::code::Code;
 use crate::error;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, Module, Op, Rewriter, Value};
 use monopour_program::{GRID_ROW, GpuDescription};
+use std::collections::HashMap;
 
 /// How a kernel learns which tile is its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +24,16 @@ pub(super) struct Grid {
     pub(super) most: Option<i64>,
 }
 
-/// The dispatch of a kernel, if the module has one.
-pub(super) fn dispatch_of(module: &Module, kernel: Op) -> Option<Op> {
-    let name = kernel.symbol_name()?;
-    let calls = module.op().find_all("func.call");
-    let call = calls.into_iter().find(|c| c.attr("callee").is_some_and(|a| a.as_symbol() == Some(name.as_str())))?;
-    call.parent().filter(|p| p.is("scf.forall"))
+/// A dispatch of each kernel that the module calls; all dispatches of one kernel have one grid.
+pub(super) fn dispatches(module: &Module) -> HashMap<String, Op> {
+    let mut found = HashMap::new();
+    for call in module.op().find_all("func.call") {
+        let callee = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned));
+        if let (Some(callee), Some(forall)) = (callee, call.parent().filter(|p| p.is("scf.forall"))) {
+            found.entry(callee).or_insert(forall);
+        }
+    }
+    found
 }
 
 impl Grid {

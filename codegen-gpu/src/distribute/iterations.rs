@@ -14,8 +14,10 @@ use monopour_program::GpuDescription;
 const MOST: f64 = 60_000.0;
 /// What a loop of unknown length is taken for.
 const USUAL: f64 = 400_000.0;
-/// Copies of a body that a nest of loops may have, of known and of unknown length.
+/// Copies of a body that one loop and those around it may have together, where all lengths are known and where one is not.
 const COPIES: [u32; 2] = [64, 8];
+/// Copies of an innermost body, however deep the nest: code must not grow by the number of loops.
+const NEST_COPIES: [u32; 2] = [512, 8];
 
 struct Loop {
     op: Op,
@@ -31,7 +33,7 @@ pub(super) fn limit(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Res
     let mut loops = Vec::new();
     collect(body, None, &mut loops);
     let known = loops.iter().all(|l| l.length.is_some());
-    let most_copies = COPIES[usize::from(!known)];
+    let (most_copies, most_in_nest) = (COPIES[usize::from(!known)], NEST_COPIES[usize::from(!known)]);
     loop {
         let counts: Vec<f64> = (0..loops.len()).map(|l| count(&loops, l)).collect();
         let total: f64 = counts.iter().sum();
@@ -40,7 +42,8 @@ pub(super) fn limit(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Res
         }
         let can_grow = |l: &usize| {
             let longer = loops[*l].length.is_none_or(|n| n > f64::from(loops[*l].copies));
-            longer && loops[*l].op.is("scf.for") && copies(&loops, *l) * 2 <= most_copies
+            let fits = copies(&loops, *l) * 2 <= most_copies && nest_copies(&loops, *l) * 2 <= most_in_nest;
+            longer && loops[*l].op.is("scf.for") && fits
         };
         let candidates = (0..loops.len()).filter(can_grow);
         match candidates.max_by(|a, b| counts[*a].total_cmp(&counts[*b])) {
@@ -90,6 +93,12 @@ fn count(loops: &[Loop], l: usize) -> f64 {
 fn count_entries(loops: &[Loop], l: usize) -> f64 {
     let own = loops[l].length.unwrap_or(USUAL);
     own * loops[l].parent.map_or(1.0, |p| count_entries(loops, p))
+}
+
+/// The most copies in the code of a body inside of loop `l`, or of its own.
+fn nest_copies(loops: &[Loop], l: usize) -> u32 {
+    let is_inside = |inner: &usize| std::iter::successors(Some(*inner), |i| loops[*i].parent).any(|i| i == l);
+    (l..loops.len()).filter(is_inside).map(|inner| copies(loops, inner)).max().unwrap_or(1)
 }
 
 /// Copies of the body of loop `l` in the code.

@@ -35,6 +35,7 @@ mod indices;
 mod iterations;
 mod locals;
 mod model;
+mod parts;
 mod rows;
 mod steps;
 mod types;
@@ -92,12 +93,13 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
         run_passes(*kernel, "func.func(scf-forall-to-for,linalg-generalize-named-ops,canonicalize,cse)")?;
     }
     let report = RefCell::new(Report::default());
+    let dispatches = grid::dispatches(module);
     let borders: RefCell<HashMap<String, Border>> = RefCell::default();
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("func.func", |op| !is_pending(op));
     let mut patterns = PatternSet::new();
     patterns.add_fn("func.func", |op, _, rw| {
-        let (entry, border) = kernel(rw, module, op, device).map_err(Declined::Failed)?;
+        let (entry, border) = kernel(rw, &dispatches, op, device).map_err(Declined::Failed)?;
         borders.borrow_mut().insert(entry.name.clone(), border);
         report.borrow_mut().kernels.push(entry);
         Ok(())
@@ -105,9 +107,10 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
     convert(module.op(), &target, &patterns, Mode::Partial)?;
     // The calls know what to pass only when the kernels say what they take.
     let borders = borders.take();
+    let symbols = module.symbols();
     let border_of = |call: Op| borders.get(call.attr("callee")?.as_symbol()?);
     let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("func.call", |op| border_of(op).is_none() || !boundary::is_outlined(module, op));
+    target.dynamically_legal_op("func.call", |op| border_of(op).is_none() || !boundary::is_outlined(&symbols, op));
     let mut patterns = PatternSet::new();
     patterns.add_fn("func.call", |op, _, rw| {
         let border = border_of(op).ok_or_else(|| Declined::no_match("it calls no kernel"))?;
@@ -134,7 +137,7 @@ fn is_pending(func: Op) -> bool {
 
 fn kernel(
     rw: &mut Rewriter,
-    module: &Module,
+    dispatches: &HashMap<String, Op>,
     func: Op,
     device: &GpuDescription,
 ) -> Result<(KernelReport, Border), Diagnostics> {
@@ -144,7 +147,8 @@ fn kernel(
     let unknown: Vec<bool> = args[..signature.buffers].iter().map(|a| boundary::is_base(*a)).collect();
     indices::lower_affine(rw, func)?;
     let most = locals::most_workgroups(func, device);
-    let grid = Grid::read(func, grid::dispatch_of(module, func), signature.ids.len(), most, device)?;
+    let dispatch = func.symbol_name().and_then(|name| dispatches.get(&name)).copied();
+    let grid = Grid::read(func, dispatch, signature.ids.len(), most, device)?;
     let (block, worker) = grid.enter(rw, func, &signature)?;
     indices::hoist_constants(rw, func);
     let end = block.terminator().ok_or_else(|| error::not_a_tile(func, "the function does not return"))?;
@@ -164,11 +168,12 @@ fn kernel(
     for op in model.replaced.iter().rev() {
         code.rw.erase(*op);
     }
+    let parts = parts::split(&mut code, func, device)?;
     boundary::set_function_type(code.rw, func);
-    boundary::check_arguments(func, device)?;
+    boundary::place_arguments(code.rw, func, device)?;
     let size: Vec<i32> = attr.workgroup_size.iter().map(|s| *s as i32).collect();
     code.rw.set_attr(func, "monopour.workgroup_size", Attr::dense_i32(func.context(), &size));
-    Ok((entry, Border { signature, grid, unknown, scratch }))
+    Ok((entry, Border { signature, grid, unknown, scratch, parts }))
 }
 
 /// Picks the strategy and writes the kernel's code; returns what became of it, and the scratch that it takes.

@@ -2,7 +2,8 @@
 //!
 //! Before: `func.func @k(%x: memref<64xf32, #gpu.address_space<global>> {monopour.access = "read"}, ..) attributes {monopour.workgroup_size = array<i32: 8, 1, 1>}`
 //! After: `@compute @workgroup_size(8, 1, 1) fn k(..)` with buffer i at `@group(0) @binding(i)`, and the scalars that follow the
-//! buffers as words of one `var<immediate>` ([`GpuKernel::immediates`] says how they lie).
+//! buffers as words of one `var<immediate>`, or of one `var<uniform>` at the binding behind the buffers
+//! ([`GpuKernel::numbers`] says how they lie).
 //! Requires: the op set below; a buffer is accessed with one lane count throughout.
 //! Ensures: the module passed naga's validator; the same input gives the same text and words.
 //! Limits: ops outside the set (G0001), types without a counterpart (G0002), mixed lane counts (G0007).
@@ -33,16 +34,36 @@ mod vector;
 
 use crate::error;
 use module::Kernel;
-use monopour_ir::{Block, Diagnostics, Module, Op};
+use monopour_ir::{Block, Diagnostics, Module, Op, Value};
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 use naga::back::{spv, wgsl};
-pub(crate) use scalars::size_bytes as scalar_bytes;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+pub(crate) use scalars::{NUMBER_BUFFER_ATTR, size_bytes as scalar_bytes};
 
 /// Translates one distributed kernel function of `module`.
 ///
 /// # Errors
 /// G0001, G0002, G0004, G0006, G0007.
 pub fn run(module: &Module, kernel_func: Op) -> Result<GpuKernel, Diagnostics> {
+    run_all(module, &[kernel_func]).map(|mut kernels| kernels.remove(0))
+}
+
+/// Translates distributed kernel functions of `module`, in their order. The IR is read by one thread; naga validates and writes
+/// on all cores.
+///
+/// # Errors
+/// Those of [`run`] of the first kernel that has any.
+pub fn run_all(module: &Module, kernels: &[Op]) -> Result<Vec<GpuKernel>, Diagnostics> {
+    let translated = kernels.iter().map(|func| translate(module, *func)).collect::<Result<Vec<_>, _>>()?;
+    let written: Vec<Result<GpuKernel, String>> = translated.into_par_iter().map(write).collect();
+    let failed = |(func, kernel): (&Op, Result<GpuKernel, String>)| {
+        kernel.map_err(|message| error::invalid_module(*func, message).into())
+    };
+    kernels.iter().zip(written).map(failed).collect()
+}
+
+/// A kernel as data, but for its texts.
+fn translate(module: &Module, kernel_func: Op) -> Result<(GpuKernel, naga::Module), Diagnostics> {
     debug_assert!(kernel_func.is_inside(module.op()), "the kernel belongs to the module");
     let name =
         kernel_func.symbol_name().ok_or_else(|| error::bad_kernel_attr(kernel_func, "the function has no name"))?;
@@ -50,22 +71,23 @@ pub fn run(module: &Module, kernel_func: Op) -> Result<GpuKernel, Diagnostics> {
     let body = kernel_func.body().ok_or_else(|| error::not_a_tile(kernel_func, "the function has no body"))?;
     let mut kernel = Kernel::new();
     let bindings = bind_arguments(&mut kernel, kernel_func, body)?;
-    let scalars = scalars::bind(&mut kernel, kernel_func, body)?;
+    let scalars = scalars::bind(&mut kernel, kernel_func, body, bindings.len() as u32)?;
     emit_block(&mut kernel, body)?;
     let features: Vec<GpuFeature> = kernel.features.iter().copied().collect();
-    let (name, wgsl, spirv) = write(kernel_func, kernel.finish(&name, workgroup_size))?;
+    let naga = kernel.finish(&name, workgroup_size);
     let count = |attr: &str| kernel_func.attr(attr).and_then(|a| a.as_int()).unwrap_or(0);
-    Ok(GpuKernel {
+    let kernel = GpuKernel {
         name,
-        wgsl,
-        spirv,
+        wgsl: String::new(),
+        spirv: vec![],
         workgroup_size,
         bindings,
         features,
         copies: count("monopour.copies") as u32,
         copied_bytes: count("monopour.copied_bytes") as u64,
         scalars,
-    })
+    };
+    Ok((kernel, naga))
 }
 
 fn workgroup_size(func: Op) -> Result<[u32; 3], Diagnostics> {
@@ -87,13 +109,18 @@ fn access_of(func: Op, index: usize) -> Access {
     }
 }
 
+/// Whether an argument is used by anything but loads, whatever it is bound as.
+fn is_written(arg: Value) -> bool {
+    arg.uses().iter().any(|u| !u.op.name().ends_with(".load"))
+}
+
 fn bind_arguments(kernel: &mut Kernel, func: Op, body: Block) -> Result<Vec<Binding>, Diagnostics> {
     let forms = memref::argument_forms(body)?;
     let mut bindings = Vec::new();
     for (i, arg) in body.args().into_iter().enumerate().filter(|(_, arg)| arg.ty().is_memref()) {
         let access = access_of(func, i);
         memref::bind(kernel, func, arg, bindings.len() as u32, forms[i], access)?;
-        bindings.push(Binding { access });
+        bindings.push(Binding { access, is_written: is_written(arg) });
     }
     Ok(bindings)
 }
@@ -121,17 +148,15 @@ fn emit_op(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     }
 }
 
-/// Validates and writes both languages; returns the name of the entry point, which is the same in both.
-fn write(func: Op, mut module: naga::Module) -> Result<(String, String, Vec<u32>), Diagnostics> {
-    let info = validate(func, &module)?;
-    let failed = |message: String| error::invalid_module(func, message);
-    let text = wgsl::write_string(&module, &info, wgsl::WriterFlags::empty()).map_err(|e| failed(e.to_string()))?;
-    let (name, text) =
-        entry_name(&module.entry_points[0].name, text).ok_or_else(|| failed("it has no entry point".into()))?;
+/// Validates and writes both languages; the name of the entry point is the same in both.
+fn write((kernel, mut module): (GpuKernel, naga::Module)) -> Result<GpuKernel, String> {
+    let info = validate(&module)?;
+    let text = wgsl::write_string(&module, &info, wgsl::WriterFlags::empty()).map_err(|e| e.to_string())?;
+    let (name, wgsl) = entry_name(&module.entry_points[0].name, text).ok_or("it has no entry point")?;
     module.entry_points[0].name.clone_from(&name);
-    let info = validate(func, &module)?;
-    let words = spirv(&module, &info, &name).map_err(|e| failed(e.to_string()))?;
-    Ok((name, text, words))
+    let info = validate(&module)?;
+    let spirv = spirv(&module, &info, &name).map_err(|e| e.to_string())?;
+    Ok(GpuKernel { name, wgsl, spirv, ..kernel })
 }
 
 /// The writer renames what is not an identifier, and appends `_` to names that end in a digit, although these are identifiers:
@@ -146,7 +171,7 @@ fn entry_name(symbol: &str, text: String) -> Option<(String, String)> {
     Some((written, text))
 }
 
-fn validate(func: Op, module: &naga::Module) -> Result<naga::valid::ModuleInfo, Diagnostics> {
+fn validate(module: &naga::Module) -> Result<naga::valid::ModuleInfo, String> {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
     let capabilities = Capabilities::SHADER_INT64
         | Capabilities::SHADER_FLOAT16
@@ -155,7 +180,7 @@ fn validate(func: Op, module: &naga::Module) -> Result<naga::valid::ModuleInfo, 
         | Capabilities::SUBGROUP
         | Capabilities::IMMEDIATES;
     let result = Validator::new(ValidationFlags::all(), capabilities).validate(module);
-    result.map_err(|e| error::invalid_module(func, format!("{}: {}", e.as_inner(), cause(e.as_inner()))))
+    result.map_err(|e| format!("{}: {}", e.as_inner(), cause(e.as_inner())))
 }
 
 fn spirv(module: &naga::Module, info: &naga::valid::ModuleInfo, name: &str) -> Result<Vec<u32>, spv::Error> {

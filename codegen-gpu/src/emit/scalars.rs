@@ -1,4 +1,4 @@
-//! Scalar arguments: words of the kernel's immediates.
+//! Scalar arguments: words of the kernel's immediates, or of a uniform buffer behind its other bindings.
 
 use super::module::{Ex, Kernel, Lowered, Shape};
 use super::{narrow, types};
@@ -7,19 +7,28 @@ use monopour_ir::{Block, Diagnostics, Op, Type};
 use monopour_program::GpuFeature;
 use naga::{AddressSpace, BinaryOperator as B, Expression, Scalar, ScalarKind, StructMember, TypeInner};
 
-/// Bytes of a scalar among the immediates.
+/// Marks a kernel whose scalars do not fit the device's immediates: they lie in a uniform buffer.
+pub(crate) const NUMBER_BUFFER_ATTR: &str = "monopour.number_buffer";
+
+/// Bytes of a scalar among the numbers.
 pub(crate) fn size_bytes(ty: Type) -> u8 {
     let bits = ty.integer_width().or_else(|| ty.float_width()).unwrap_or(32);
     if bits > 32 { 8 } else { 4 }
 }
 
-/// Declares the immediates, and defines every scalar argument as what it reads from them; returns the sizes.
-pub(super) fn bind(kernel: &mut Kernel, func: Op, body: Block) -> Result<Vec<u8>, Diagnostics> {
+/// Declares the numbers, and defines every scalar argument as what it reads from them; returns the sizes.
+/// `binding` is the first one that no buffer has.
+pub(super) fn bind(kernel: &mut Kernel, func: Op, body: Block, binding: u32) -> Result<Vec<u8>, Diagnostics> {
     let scalars: Vec<_> = body.args().into_iter().filter(|a| !a.ty().is_memref()).collect();
     if scalars.is_empty() {
         return Ok(vec![]);
     }
-    kernel.features.insert(GpuFeature::Immediates);
+    let place = if func.attr(NUMBER_BUFFER_ATTR).is_some() {
+        (AddressSpace::Uniform, Some(binding))
+    } else {
+        kernel.features.insert(GpuFeature::Immediates);
+        (AddressSpace::Immediate, None)
+    };
     let sizes: Vec<u8> = scalars.iter().map(|a| size_bytes(a.ty())).collect();
     let (mut first_words, mut words) = (Vec::new(), 0u32);
     for size in &sizes {
@@ -28,7 +37,7 @@ pub(super) fn bind(kernel: &mut Kernel, func: Op, body: Block) -> Result<Vec<u8>
         first_words.push(words);
         words += count;
     }
-    let base = declare(kernel, words);
+    let base = declare(kernel, words, place);
     for (arg, first) in scalars.into_iter().zip(first_words) {
         if arg.is_unused() {
             continue;
@@ -49,13 +58,13 @@ pub(super) fn bind(kernel: &mut Kernel, func: Op, body: Block) -> Result<Vec<u8>
     Ok(sizes)
 }
 
-/// A struct of words: arrays are not allowed among immediates everywhere.
-fn declare(kernel: &mut Kernel, words: u32) -> Ex {
+/// A struct of words: arrays are not allowed among immediates everywhere, and have strides of 16 bytes in uniform buffers.
+fn declare(kernel: &mut Kernel, words: u32, (space, binding): (AddressSpace, Option<u32>)) -> Ex {
     let u32_type = kernel.plane_type(Shape { scalar: Scalar::U32, lanes: 1 });
     let member = |i: u32| StructMember { name: Some(format!("word{i}")), ty: u32_type, binding: None, offset: i * 4 };
     let inner = TypeInner::Struct { members: (0..words).map(member).collect(), span: words * 4 };
     let ty = kernel.named_ty("Scalars", inner);
-    kernel.global("scalars".to_owned(), AddressSpace::Immediate, None, ty)
+    kernel.global("scalars".to_owned(), space, binding, ty)
 }
 
 fn word(kernel: &mut Kernel, base: Ex, index: u32) -> Ex {

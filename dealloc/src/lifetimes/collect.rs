@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
 use monopour_analysis::lifetimes::{Edge, Flow, Kind, LifetimeFacts, Own, Set};
-use monopour_ir::control_flow::{Traits, successor_operands, view_source};
+use monopour_ir::control_flow::{successor_operands, view_source};
 use monopour_ir::{Block, Diagnostic, Diagnostics, HandleMap, Op, Region, Value, WalkOrder};
 
 use super::regions::{self, RegionFlow};
 use super::{Summaries, View, by_hand};
-use crate::collect::{is_dispatch, is_donated};
+use crate::collect::{has_unknown_effects, is_dispatch, is_donated};
 use crate::models::ResultMemory;
 
 /// Results are fresh buffers of the heap.
@@ -232,15 +232,17 @@ impl Walk<'_> {
             _ if memrefs.is_empty() => {}
             _ => self.results(op, &memrefs),
         }
-        let is_unknown = || {
-            let traits = Traits::of(op);
-            !traits.has_memory_effects() && !traits.has_recursive_effects() && !traits.is_call() && !op.is_terminator()
-        };
-        if self.view.allows_unknown && is_unknown() {
+        let operands = self.memref_operands(op);
+        if (operands.is_empty() && memrefs.is_empty()) || !has_unknown_effects(op) {
+            return;
+        }
+        if self.view.allows_unknown {
             // It may keep a pointer.
-            for operand in self.memref_operands(op).into_iter().chain(memrefs) {
+            for operand in operands.into_iter().chain(memrefs) {
                 self.out.facts.pin(operand);
             }
+        } else if memrefs.is_empty() && self.view.models.by_name(op).is_none() {
+            self.errors.0.push(unknown_effects(op));
         }
     }
 
@@ -418,4 +420,10 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+fn unknown_effects(op: Op) -> Diagnostic {
+    let message = format!("{} does not say what it does to memory: it might keep or free its memrefs", op.name());
+    Diagnostic::error("D0107", op.location(), message)
+        .with_help("give the op memory effects, or allow it with allow-unknown-effects: its memrefs then live to the end of their scope")
 }

@@ -20,8 +20,8 @@
 use crate::linalg;
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
-    Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
-    WalkOrder, apply_named_sequence, run_passes,
+    Attr, Block, CANONICALIZE_PROGRAM, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region,
+    Rewriter, Type, Value, WalkOrder, apply_named_sequence, run_passes,
 };
 
 const SCRIPT: &str = include_str!("decompose.mlir");
@@ -45,7 +45,7 @@ const SIZES: &str = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-
 /// # Errors
 /// F0014 for one that upstream cannot decompose.
 pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
-    run_passes(module.op(), &format!("builtin.module({SIZES},canonicalize,cse)"))?;
+    run_passes(module.op(), &format!("builtin.module({SIZES},{CANONICALIZE_PROGRAM},cse)"))?;
     drop_empty(module);
     if composed(module).is_empty() {
         return Ok(());
@@ -58,7 +58,7 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     // The script may leave ops of one kind that come from another.
     refused(module).map_or(Ok(()), Err)?;
     drop_empty(module);
-    run_passes(module.op(), &format!("builtin.module({SIZES},canonicalize,cse)"))
+    run_passes(module.op(), &format!("builtin.module({SIZES},{CANONICALIZE_PROGRAM},cse)"))
 }
 
 /// A linalg op over a tensor without elements has no iterations: its results are its destinations.
@@ -128,6 +128,29 @@ fn bounds(op: Op, rw: &mut Rewriter, name: &str, dynamic: &mut impl Iterator<Ite
     fixed.into_iter().map(value).collect()
 }
 
+/// An iteration sees the shared outputs as the forall was given them, whatever others have inserted meanwhile: only the slice that
+/// it inserts itself may be read where it is written.
+fn read_as_given(forall: Op, body: Block, rw: &mut Rewriter) {
+    let shared = forall.num_results();
+    let (inits, args) = (forall.operands(), body.args());
+    for (init, arg) in inits.into_iter().rev().zip(args.into_iter().rev()).take(shared) {
+        let (inserts, reads): (Vec<_>, Vec<_>) =
+            arg.uses().into_iter().partition(|u| u.op.is("tensor.parallel_insert_slice") && u.index == 1);
+        let is_own =
+            |op: Op| op.is("tensor.extract_slice") && inserts.iter().any(|insert| is_same_slice(op, insert.op));
+        for used in reads.into_iter().filter(|u| !is_own(u.op) && !u.op.is("tensor.dim")) {
+            rw.set_operand(used.op, used.index, init);
+        }
+    }
+}
+
+/// Whether an extraction and an insertion are of the same place, to the letter.
+fn is_same_slice(extract: Op, insert: Op) -> bool {
+    let parts = ["static_offsets", "static_sizes", "static_strides"];
+    extract.operands()[1..] == insert.operands()[2..]
+        && parts.iter().all(|name| extract.attr(name) == insert.attr(name))
+}
+
 /// A forall of the model's own as a nest of `scf.for` that hands the shared outputs on.
 fn loops(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
     let loc = op.location();
@@ -159,6 +182,7 @@ fn loops(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
         rw.set_point(InsertionPoint::End(block));
     }
     let Some(outer) = outer else { return Ok(()) };
+    read_as_given(op, old, rw);
     for (from, to) in old.args().into_iter().zip(ids.into_iter().chain(carried.iter().copied())) {
         rw.replace_all_uses(from, to);
     }

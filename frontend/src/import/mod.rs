@@ -10,10 +10,11 @@
 //! ```
 //!
 //! Ensures: one public function with a body; ranked tensors and scalars of supported types; what `decompose.rs` leaves.
-//! Limits: F0001 to F0015, see `docs/errors/`.
+//! Limits: F0001 to F0015 and F0030, see `docs/errors/`.
 
 mod decompose;
 mod expand;
+mod plain;
 mod signs;
 mod sizes;
 mod verify;
@@ -61,6 +62,7 @@ pub fn run(cx: Context, source: &[u8], file: &str, options: &ImportOptions) -> R
     let entry = module.functions().into_iter().find(|f| f.is_public()).expect("the entry is kept: it is public");
     let name = entry.symbol_name().expect("a function has a name");
     signs::erase(&module, entry)?;
+    plain::run(&module)?;
     verify::run(&module, entry)?;
     donate(entry, &options.donate)?;
     run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg))")?;
@@ -142,6 +144,6 @@ fn isolate(module: &Module, entry: Op) -> Result<(), Diagnostics> {
     let Some(call) = module.op().find_all("func.call").into_iter().next() else { return Ok(()) };
     let callee = call.attr("callee").map(|a| a.to_string()).unwrap_or_default();
     let message = format!("call of {callee} cannot be inlined");
-    let help = "recursive functions and functions without a body are not supported";
+    let help = "define the callee; where it calls itself, carry what it hands on through scf.while or scf.for";
     Err(Diagnostic::error("F0011", call.location(), message).with_help(help).into())
 }

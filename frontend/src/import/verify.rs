@@ -1,7 +1,8 @@
 //! Says what of a model is not supported: every op, type and shape, each with its location.
 
 use crate::linalg;
-use monopour_ir::{Attr, Diagnostic, Diagnostics, Module, Op, Type, WalkOrder};
+use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Type, WalkOrder};
+use std::collections::HashSet;
 
 /// Dialects of ops on scalars, in the body of a linalg op or outside (and, elementwise, on tensors).
 const SCALAR_DIALECTS: [&str; 2] = ["arith", "math"];
@@ -41,6 +42,9 @@ const OPS: [&str; 33] = [
     "tensor.splat",
     "tensor.yield",
 ];
+/// Largest tensor: 64 TiB.
+const MAX_TENSOR_BYTES: u64 = 1 << 46;
+
 pub(super) fn run(module: &Module, entry: Op) -> Result<(), Diagnostics> {
     let mut found = Diagnostics::default();
     check_signature(entry, &mut found);
@@ -63,31 +67,53 @@ fn check_signature(entry: Op, found: &mut Diagnostics) {
                 found.0.push(Diagnostic::error("F0005", entry.location(), message).with_help(help));
             }
         }
-        check_names(entry, kind, entry.attr(attrs), found);
+        types.iter().for_each(|ty| check_size(entry, *ty, found));
+        check_names(entry, kind, types.len(), entry.attr(attrs), found);
     }
 }
 
-/// `monopour.name` must be a string and unique among the arguments, or among the results.
-fn check_names(entry: Op, kind: &str, attrs: Option<Attr>, found: &mut Diagnostics) {
-    let mut seen: Vec<String> = vec![];
-    for (i, dict) in attrs.and_then(|a| a.as_array()).unwrap_or_default().into_iter().enumerate() {
-        let Some(name) = dict.get("monopour.name") else { continue };
-        let message = match name.as_string() {
-            Some(text) if !seen.iter().any(|s| s == text) => {
-                seen.push(text.to_owned());
+/// `monopour.name` must be a string. Names, with those that are given where it is missing, are unique among the arguments and
+/// among the results.
+fn check_names(entry: Op, kind: &str, count: usize, attrs: Option<Attr>, found: &mut Diagnostics) {
+    let prefix = if kind == "argument" { "arg" } else { "result" };
+    let dicts = attrs.and_then(|a| a.as_array()).unwrap_or_default();
+    let mut seen: HashSet<String> = HashSet::new();
+    for i in 0..count {
+        let name = dicts.get(i).and_then(|dict| dict.get("monopour.name"));
+        let text = name.map_or_else(|| Some(format!("{prefix}{i}")), |name| name.as_string().map(str::to_owned));
+        let message = match (text, name) {
+            (Some(text), _) if !seen.contains(&text) => {
+                seen.insert(text);
                 continue;
             }
-            Some(text) => {
+            (Some(text), Some(_)) => {
                 format!("{kind} {i} of the entry function has the name '{text}', which an earlier one has too")
             }
-            None => format!("monopour.name of {kind} {i} is {name}, expected a string"),
+            (Some(text), None) => {
+                format!("an earlier {kind} has the name '{text}', which is that of {kind} {i} without one")
+            }
+            (None, name) => {
+                let name = name.map_or(String::new(), |name| name.to_string());
+                format!("monopour.name of {kind} {i} is {name}, expected a string")
+            }
         };
         let help = "give each argument and each result a name of its own";
         found.0.push(Diagnostic::error("F0012", entry.location(), message).with_help(help));
     }
 }
 
+/// Sizes are counted in 63 bits, and products of several in iteration spaces.
+fn check_size(op: Op, ty: Type, found: &mut Diagnostics) {
+    let is_static = ty.is_tensor() && ty.shape().is_some_and(|shape| !shape.contains(&DYNAMIC));
+    if is_static && ty.element_size_bytes().is_some() && ty.static_size_bytes().is_none_or(|b| b > MAX_TENSOR_BYTES) {
+        let message = format!("a {ty} has more than {MAX_TENSOR_BYTES} bytes");
+        let help = "no machine holds such a tensor: check its sizes";
+        found.0.push(Diagnostic::error("F0030", op.location(), message).with_help(help));
+    }
+}
+
 fn check_op(op: Op, found: &mut Diagnostics) {
+    op.results().into_iter().for_each(|result| check_size(op, result.ty(), found));
     let legal = OPS.contains(&op.name()) || SCALAR_DIALECTS.contains(&op.dialect()) || linalg::is_supported(op);
     if !legal {
         found.0.push(unsupported(op));
@@ -107,6 +133,14 @@ fn check_op(op: Op, found: &mut Diagnostics) {
 }
 
 fn unsupported(op: Op) -> Diagnostic {
+    if op.operands().into_iter().chain(op.results()).any(|v| v.ty().is_memref()) {
+        let help = "give the model on tensors, before bufferization: take the tensor where the memref is made of one";
+        return error("F0010", op, format!("'{}' works on memrefs", op.name()), help);
+    }
+    if op.dialect() == "vector" {
+        let help = "write it as linalg on tensors: the compiler makes the vectors";
+        return error("F0002", op, format!("op '{}' is not supported", op.name()), help);
+    }
     Diagnostic::error("F0002", op.location(), format!("op '{}' is not supported", op.name())).with_help(
         "supported: linalg, tensor, scf, arith, math, affine.apply, affine.min and affine.max; lower other dialects to these first",
     )

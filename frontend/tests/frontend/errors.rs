@@ -43,6 +43,28 @@ fn f0002_unsupported_op_with_its_location() {
     refused("module { memref.global @g : memref<4xf32>\n func.func @main() { return } }", "F0002", "memref.global");
 }
 
+/// What no rewriting makes tensors of says what to write instead.
+#[test]
+fn vectors_and_memrefs_have_another_way() {
+    let vector = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %c0 = arith.constant 0 : index\n  \
+                %z = arith.constant 0.0 : f32\n  \
+                %v = vector.transfer_read %x[%c0], %z : tensor<4xf32>, vector<4xf32>\n  \
+                %r = vector.transfer_write %v, %x[%c0] : vector<4xf32>, tensor<4xf32>\n  return %r : tensor<4xf32>\n}";
+    refused(vector, "F0002", "write it as linalg on tensors: the compiler makes the vectors");
+    let memref = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  \
+                %b = bufferization.to_buffer %x : tensor<4xf32> to memref<4xf32>\n  \
+                %t = bufferization.to_tensor %b restrict : memref<4xf32> to tensor<4xf32>\n  \
+                return %t : tensor<4xf32>\n}";
+    refused(memref, "F0010", "'bufferization.to_buffer' works on memrefs\n  --> test.mlir:2:8");
+    let into = "func.func @main(%x: tensor<4xf32>) {\n  %m = memref.alloc() : memref<4xf32>\n  \
+                bufferization.materialize_in_destination %x in writable %m : (tensor<4xf32>, memref<4xf32>) -> ()\n  \
+                return\n}";
+    refused(into, "F0010", "'memref.alloc' works on memrefs");
+    let spaced = "func.func @main() -> tensor<4xf32> {\n  \
+                %a = bufferization.alloc_tensor() {memory_space = 1 : i64} : tensor<4xf32>\n  return %a : tensor<4xf32>\n}";
+    refused(spaced, "F0002", "bufferization.alloc_tensor");
+}
+
 #[test]
 fn f0003_unsupported_element() {
     refused("func.func @main(%x: tensor<4xi4>) -> tensor<4xi4> { return %x : tensor<4xi4> }", "F0003", "i4");
@@ -127,6 +149,19 @@ fn f0012_names() {
     let number =
         "func.func @main(%x: tensor<4xf32> {monopour.name = 1 : i64}) -> tensor<4xf32> { return %x : tensor<4xf32> }";
     refused(number, "F0012", "expected a string");
+    let taken = "func.func @main(%x: tensor<4xf32> {monopour.name = \"arg1\"}, %y: tensor<4xf32>) -> tensor<4xf32> { \
+                 return %x : tensor<4xf32> }";
+    refused(taken, "F0012", "an earlier argument has the name 'arg1'");
+}
+
+#[test]
+fn f0030_tensors_that_no_machine_holds() {
+    let of = |size: &str| {
+        format!("func.func @main(%x: tensor<{size}xf32>) -> tensor<{size}xf32> {{ return %x : tensor<{size}xf32> }}")
+    };
+    refused(&of("4194304x4194305"), "F0030", "tensor<4194304x4194305xf32> has more than 70368744177664 bytes");
+    refused(&of("4294967296x4294967296"), "F0030", "no machine holds such a tensor");
+    assert!(import_text(&of("4194304x4194304")).is_ok());
 }
 
 /// A directory of this test's own, removed by the next run.

@@ -9,3 +9,4 @@ mod rows;
 mod sizes;
 mod structure;
 mod support;
+mod whole_models;

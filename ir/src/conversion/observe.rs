@@ -9,7 +9,8 @@ thread_local! {
     static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
 }
 
-/// Calls `observer` after each successful pattern of every conversion that `body` runs on this thread. The IR is valid then.
+/// Calls `observer` after each successful pattern of every conversion that `body` runs on this thread. The IR is valid then, but
+/// for what patterns change together.
 pub fn observe_conversions<T>(observer: impl FnMut(&PatternEvent<'_>) + 'static, body: impl FnOnce() -> T) -> T {
     let before = OBSERVER.replace(Some(Box::new(observer)));
     let _restore = Restore(before);

@@ -39,11 +39,17 @@ pub struct PatternEvent<'a> {
 }
 
 impl PatternEvent<'_> {
-    /// Prints what is being converted to standard error, under a line that names the pattern: `--dump-after-each-pattern`.
+    /// Prints the whole IR to standard error, under a line that names the pattern: `--dump-after-each-pattern`.
+    ///
+    /// What two patterns change together (a loop and its yield, a function and its calls) is no IR that a parser takes between
+    /// the two: a line says so then.
     pub fn dump(&self) {
         eprintln!("// after pattern '{}' on '{}'", self.pattern, self.op_name);
-        if let Some(root) = self.root {
-            eprintln!("{root}");
+        let Some(root) = self.root else { return };
+        let whole = std::iter::successors(Some(root), |op| op.parent()).last().unwrap_or(root);
+        match whole.verify_with_diagnostics() {
+            Ok(()) => eprintln!("{whole}"),
+            Err(_) => eprintln!("// not printed: valid only together with a pattern that follows"),
         }
     }
 }
@@ -51,7 +57,7 @@ impl PatternEvent<'_> {
 /// What a conversion does besides converting.
 #[derive(Default)]
 pub struct ConversionOptions<'a> {
-    /// Called after each successful pattern; the IR is valid then (`--dump-after-each-pattern` prints it).
+    /// Called after each successful pattern; the IR is valid then, but for what patterns change together.
     pub after_each_pattern: Option<&'a mut dyn FnMut(&PatternEvent<'_>)>,
     /// Verify the root after each pattern and stop at the first that breaks it (I0012). Quadratic: for tests and debugging.
     /// In debug builds, what a pattern made or changed and its users are verified anyway.

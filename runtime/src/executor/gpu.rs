@@ -1,13 +1,16 @@
 //! The GPU target: calls are recorded into one encoder and submitted once.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 
+use super::numbers::Numbers;
 use super::{Arg, Backend, Copy, Gate};
 use crate::buffer::GpuBuffer;
 use crate::device::GpuDevice;
 use crate::error::Error;
+use crate::kernels::Built;
 use crate::pipeline_cache::{BindGroups, Pipeline};
 use crate::pool::SharedAccount;
 use crate::stats::RunCounts;
@@ -21,7 +24,7 @@ const FILL_WGSL: &str = include_str!("../../../shaders/runtime/fill.wgsl");
 const STAGING_BYTES: u64 = 16;
 /// Bytes of a buffer that the write kernel binds twice of: any device's binding offsets are multiples.
 const WRITE_WINDOW: u64 = 256;
-/// Immediates of the write kernel.
+/// Numbers of the write kernel.
 const WRITE_WORDS: usize = 7;
 /// Invocations per workgroup of the fill kernel.
 const FILL_WORKGROUP: u64 = 256;
@@ -38,8 +41,12 @@ pub(crate) struct GpuBackend {
     copy: Option<Pipeline>,
     /// What numbers are read through.
     staging: Option<wgpu::Buffer>,
+    /// Numbers for kernels that do not get them as immediates.
+    numbers: Option<Numbers>,
     pub bind_groups: BindGroups,
     pub pipelines_created: u64,
+    /// Time that it took to make them.
+    pub kernels_ms: f64,
     next_uid: u64,
     recording: Option<Recording>,
     /// Submissions of this run that made room for further buffers.
@@ -94,23 +101,23 @@ impl Recording {
 }
 
 impl GpuBackend {
-    /// Builds the pipelines of `kernels`.
-    pub fn new<'k>(
+    /// A backend without kernels; [`GpuBackend::take_kernels`] gives them.
+    pub fn new(
         gpu: GpuDevice,
-        kernels: impl Iterator<Item = &'k GpuKernel>,
         account: SharedAccount,
         (with_timing, with_trace): (bool, bool),
     ) -> Result<GpuBackend, Error> {
-        let pipelines = kernels.map(|kernel| Pipeline::new(&gpu, kernel)).collect::<Result<Vec<_>, _>>()?;
         let timing = if with_timing || with_trace { Timing::new(&gpu, with_trace, &account)? } else { None };
         Ok(GpuBackend {
-            pipelines_created: pipelines.len() as u64,
+            pipelines_created: 0,
+            kernels_ms: 0.0,
             gpu,
-            pipelines,
+            pipelines: Vec::new(),
             fills: HashMap::new(),
             write: None,
             copy: None,
             staging: None,
+            numbers: None,
             bind_groups: BindGroups::default(),
             next_uid: 0,
             recording: None,
@@ -123,6 +130,22 @@ impl GpuBackend {
             recorder: Recorder::new(with_trace),
             dispatched: Vec::new(),
         })
+    }
+
+    /// Takes the pipelines of the program's kernels.
+    pub fn take_kernels(&mut self, built: Built) {
+        self.pipelines = built.pipelines;
+        self.pipelines_created += built.count;
+        self.kernels_ms += built.elapsed_ms;
+    }
+
+    /// A pipeline of the runtime's own.
+    fn utility(&mut self, kernel: &GpuKernel, constants: &[(&str, f64)]) -> Pipeline {
+        let start = Instant::now();
+        let pipeline = Pipeline::utility(&self.gpu, kernel, constants);
+        self.pipelines_created += 1;
+        self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
+        pipeline
     }
 
     fn create(&mut self, bytes: u64, usage: wgpu::BufferUsages) -> Result<GpuBuffer, Error> {
@@ -141,13 +164,53 @@ impl GpuBackend {
         self.recording.get_or_insert_with(|| Recording::new(&self.gpu))
     }
 
-    /// Records a dispatch of pipeline `id` that was checked.
-    fn record(&mut self, id: PipelineId, args: &[Arg<'_, GpuBuffer>], immediates: &[u8], [x, y, z]: [u32; 3]) {
+    /// The kernel of a pipeline that was prepared.
+    fn kernel_of(&self, id: PipelineId) -> &GpuKernel {
+        let utility = match id {
+            PipelineId::Kernel(index) | PipelineId::Shared(index) => return &self.pipelines[index].kernel,
+            PipelineId::Fill(pattern) => return &self.fills[&pattern].1.kernel,
+            PipelineId::Copy => &self.copy,
+            PipelineId::Write => &self.write,
+        };
+        &utility.as_ref().expect("invariant: prepared before it is used").kernel
+    }
+
+    /// Gives the numbers of a dispatch their place in the buffer of numbers, where that is what the kernel reads.
+    fn place_numbers(&mut self, id: PipelineId, bytes: &[u8]) -> Result<Option<u32>, Error> {
+        if !self.kernel_of(id).takes_number_buffer() {
+            return Ok(None);
+        }
+        if self.numbers.is_none() {
+            self.numbers = Some(Numbers::new(&self.gpu, &self.account)?);
+        }
+        let gpu = self.gpu.clone();
+        let place = |this: &mut Self| this.numbers.as_mut().and_then(|numbers| numbers.place(&gpu, bytes));
+        if let Some(at) = place(self) {
+            return Ok(Some(at));
+        }
+        // What was submitted no longer needs its numbers here.
+        self.submit();
+        Ok(place(self))
+    }
+
+    /// Records a dispatch of pipeline `id` that was checked, with its scalars laid out.
+    fn record(
+        &mut self,
+        id: PipelineId,
+        args: &[Arg<'_, GpuBuffer>],
+        scalars: &[u8],
+        [x, y, z]: [u32; 3],
+    ) -> Result<(), Error> {
+        let offset = self.place_numbers(id, scalars)?;
         let (number, pipeline) = match id {
             PipelineId::Kernel(index) => (index as u64, &self.pipelines[index]),
             PipelineId::Shared(index) => {
+                let start = Instant::now();
                 let (pipeline, is_new) = self.pipelines[index].shared(&self.gpu);
-                self.pipelines_created += u64::from(is_new);
+                if is_new {
+                    self.pipelines_created += 1;
+                    self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
+                }
                 (SHARED_BIT | index as u64, pipeline)
             }
             PipelineId::Copy => {
@@ -163,7 +226,8 @@ impl GpuBackend {
                 (*number, pipeline)
             }
         };
-        let group = self.bind_groups.get(&self.gpu, number, pipeline, args);
+        let numbers = self.numbers.as_ref().filter(|_| offset.is_some()).map(|numbers| &numbers.buffer);
+        let group = self.bind_groups.get(&self.gpu, number, pipeline, args, numbers);
         let gpu = &self.gpu;
         let recording = self.recording.get_or_insert_with(|| Recording::new(gpu));
         let pass = recording.pass(self.timing.as_mut());
@@ -173,15 +237,16 @@ impl GpuBackend {
             Some((&timing.set, at + 1))
         });
         pass.set_pipeline(&pipeline.pipeline);
-        pass.set_bind_group(0, group, &[]);
-        if !immediates.is_empty() {
-            pass.set_immediates(0, immediates);
+        pass.set_bind_group(0, group, offset.as_slice());
+        if offset.is_none() && !scalars.is_empty() {
+            pass.set_immediates(0, scalars);
         }
         pass.dispatch_workgroups(x, y, z);
         if let Some((set, at)) = stamps {
             pass.write_timestamp(set, at);
             self.dispatched.push(pipeline.kernel.name.clone());
         }
+        Ok(())
     }
 
     /// Checks what wgpu would reject, in the program's own words.
@@ -204,7 +269,7 @@ impl GpuBackend {
             if !arg.offset.is_multiple_of(limits.min_storage_buffer_offset_alignment.into()) {
                 return fault(at, &format!("begins at byte {}, which is not aligned", arg.offset));
             }
-            if let Some(why) = arg.frozen.filter(|_| binding.access.is_written()) {
+            if let Some(why) = arg.frozen.filter(|_| binding.is_written) {
                 return fault(at, &format!("is written and is {why}"));
             }
         }
@@ -227,12 +292,22 @@ impl GpuBackend {
             name: "write".into(),
             wgsl: WRITE_WGSL.into(),
             workgroup_size: [1, 1, 1],
-            bindings: vec![Binding { access: Access::ReadWrite }],
+            bindings: vec![Binding::of(Access::ReadWrite)],
             scalars: vec![4; WRITE_WORDS],
             ..GpuKernel::default()
         };
-        self.write = Some(Pipeline::utility(&self.gpu, &kernel, &[]));
-        self.pipelines_created += 1;
+        self.write = Some(self.numbers_utility(kernel));
+    }
+
+    /// A utility pipeline whose source has its numbers as immediates; they lie in a buffer where the device has none.
+    fn numbers_utility(&mut self, mut kernel: GpuKernel) -> Pipeline {
+        if self.gpu.description.has(GpuFeature::Immediates) {
+            kernel.features = vec![GpuFeature::Immediates];
+        } else {
+            let binding = format!("@group(0) @binding({}) var<uniform>", kernel.bindings.len());
+            kernel.wgsl = kernel.wgsl.replace("var<immediate>", &binding);
+        }
+        self.utility(&kernel, &[])
     }
 
     /// Submits what is recorded and goes on with an empty recording.
@@ -240,7 +315,15 @@ impl GpuBackend {
         let mut recording = self.recording.take()?;
         recording.commands();
         self.early_submits += 1;
+        self.flush_numbers();
         Some(self.gpu.queue.submit([recording.encoder.finish()]))
+    }
+
+    /// Writes the numbers of what is about to be submitted.
+    fn flush_numbers(&mut self) {
+        if let Some(numbers) = &mut self.numbers {
+            numbers.flush(&self.gpu.queue);
+        }
     }
 
     /// The few bytes that numbers are read through, made once.
@@ -270,12 +353,11 @@ impl GpuBackend {
             name: "fill".into(),
             wgsl: FILL_WGSL.into(),
             workgroup_size: [FILL_WORKGROUP as u32, 1, 1],
-            bindings: vec![Binding { access: Access::Write }],
+            bindings: vec![Binding::of(Access::Write)],
             ..GpuKernel::default()
         };
-        let pipeline = Pipeline::utility(&self.gpu, &kernel, &[("pattern", f64::from(pattern))]);
+        let pipeline = self.utility(&kernel, &[("pattern", f64::from(pattern))]);
         let number = (self.pipelines.len() + self.fills.len()) as u64;
-        self.pipelines_created += 1;
         self.fills.insert(pattern, (number, pipeline));
     }
 
@@ -367,10 +449,9 @@ impl Backend for GpuBackend {
         }
         // The limits, checked above, fit 32 bits.
         let pipeline = &self.pipelines[kernel];
-        let immediates = pipeline.kernel.immediates(scalars);
+        let numbers = pipeline.kernel.numbers(scalars);
         let id = if Self::shares(pipeline, args) { PipelineId::Shared(kernel) } else { PipelineId::Kernel(kernel) };
-        self.record(id, args, &immediates, grid.map(|extent| extent as u32));
-        Ok(())
+        self.record(id, args, &numbers, grid.map(|extent| extent as u32))
     }
 
     fn read(&mut self, src: Arg<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<u64, Error> {
@@ -400,15 +481,12 @@ impl Backend for GpuBackend {
         let mut words = vec![((start - at) / WORD_BYTES) as u32];
         words.extend((0..3).map(|i| word(mask, i)));
         words.extend((0..3).map(|i| word(value, i)));
-        if !self.gpu.description.has(GpuFeature::Immediates) {
-            return self.write_through_host(&dst, start, (mask, value), counts);
-        }
         self.prepare_write();
-        let immediates: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let numbers: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         // Two windows, so that a number across their border lies within what is bound.
         let bytes = (2 * WRITE_WINDOW).min(dst.buffer.buffer.size() - at);
         let window = Arg { buffer: dst.buffer, offset: at, bytes, frozen: None };
-        self.record(PipelineId::Write, &[window], &immediates, [1, 1, 1]);
+        self.record(PipelineId::Write, &[window], &numbers, [1, 1, 1])?;
         counts.dispatches += 1;
         Ok(())
     }
@@ -453,7 +531,7 @@ impl Backend for GpuBackend {
         self.prepare_fill(pattern);
         let most = u64::from(self.gpu.limits.max_compute_workgroups_per_dimension);
         let groups = (words / WORD_BYTES).div_ceil(FILL_WORKGROUP).min(most) as u32;
-        self.record(PipelineId::Fill(pattern), &[dst], &[], [groups, 1, 1]);
+        self.record(PipelineId::Fill(pattern), &[dst], &[], [groups, 1, 1])?;
         counts.dispatches += 1;
         Ok(())
     }
@@ -465,6 +543,7 @@ impl Backend for GpuBackend {
         if let Some(timing) = &self.timing {
             timing.resolve(commands);
         }
+        self.flush_numbers();
         let submission = self.gpu.queue.submit([recording.encoder.finish()]);
         counts.submits += 1;
         self.gpu.wait(Some(submission))?;
@@ -487,6 +566,9 @@ impl Backend for GpuBackend {
     fn abort(&mut self) {
         self.recording = None;
         self.early_submits = 0;
+        if let Some(numbers) = &mut self.numbers {
+            numbers.forget();
+        }
         self.release_scratch();
         self.dispatched.clear();
         if let Some(timing) = &mut self.timing {
@@ -552,21 +634,16 @@ impl GpuBackend {
 
     fn copy_piece(&mut self, piece: &Copy<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<(), Error> {
         let Copy { src, src_offset, dst, dst_offset, bytes, .. } = *piece;
-        if !self.gpu.description.has(GpuFeature::Immediates) {
-            return self.copy_through_host(piece, counts);
-        }
         if self.copy.is_none() {
-            let binding = |access| Binding { access };
             let kernel = GpuKernel {
                 name: "copy_bytes".into(),
                 wgsl: COPY_WGSL.into(),
                 workgroup_size: [FILL_WORKGROUP as u32, 1, 1],
-                bindings: vec![binding(Access::Read), binding(Access::ReadWrite)],
+                bindings: vec![Binding::of(Access::Read), Binding::of(Access::ReadWrite)],
                 scalars: vec![4; 3],
                 ..GpuKernel::default()
             };
-            self.copy = Some(Pipeline::utility(&self.gpu, &kernel, &[]));
-            self.pipelines_created += 1;
+            self.copy = Some(self.numbers_utility(kernel));
         }
         let window = |buffer: &GpuBuffer, offset: u64| {
             let at = offset / WRITE_WINDOW * WRITE_WINDOW;
@@ -578,57 +655,23 @@ impl GpuBackend {
             Arg { buffer: dst, offset: dst_at, bytes: dst_bytes, frozen: None },
         ];
         let numbers = [src_offset - src_at, dst_offset - dst_at, bytes];
-        let immediates: Vec<u8> = numbers.iter().flat_map(|n| (*n as u32).to_le_bytes()).collect();
+        let numbers: Vec<u8> = numbers.iter().flat_map(|n| (*n as u32).to_le_bytes()).collect();
         let most = u64::from(self.gpu.limits.max_compute_workgroups_per_dimension);
         let groups = (bytes / WORD_BYTES + 2).div_ceil(FILL_WORKGROUP).min(most) as u32;
-        self.record(PipelineId::Copy, &args, &immediates, [groups, 1, 1]);
+        self.record(PipelineId::Copy, &args, &numbers, [groups, 1, 1])?;
         counts.dispatches += 1;
         Ok(())
     }
 
-    /// As [`GpuBackend::copy_piece`] where kernels take no numbers: what is recorded runs first, then the host moves the bytes.
-    fn copy_through_host(&mut self, piece: &Copy<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<(), Error> {
-        let mut reads = RunCounts::default();
-        for at in (0..piece.bytes).step_by(8) {
-            let bytes = (piece.bytes - at).min(8);
-            let from = Arg { buffer: piece.src, offset: piece.src_offset + at, bytes, frozen: None };
-            let bits = self.read(from, &mut reads)?;
-            let to = Arg { buffer: piece.dst, offset: piece.dst_offset + at, bytes, frozen: None };
-            self.write(to, bits, counts)?;
-        }
-        Ok(())
-    }
-
-    /// Writes a number where kernels take none: what is recorded runs first, then the words are changed by the host.
-    fn write_through_host(
-        &mut self,
-        dst: &Arg<'_, GpuBuffer>,
-        start: u64,
-        (mask, value): (u128, u128),
-        counts: &mut RunCounts,
-    ) -> Result<(), Error> {
-        let words = (dst.offset + dst.bytes).next_multiple_of(WORD_BYTES) - start;
-        let mut old = 0;
-        if words != dst.bytes {
-            let mut reads = RunCounts::default();
-            for at in (0..words).step_by(WORD_BYTES as usize) {
-                let word = Arg { buffer: dst.buffer, offset: start + at, bytes: WORD_BYTES, frozen: None };
-                old |= u128::from(self.read(word, &mut reads)?) << (8 * at);
-            }
-        }
-        self.submit();
-        let new = (old & !mask) | value;
-        self.gpu.queue.write_buffer(&dst.buffer.buffer, start, &new.to_le_bytes()[..words as usize]);
-        counts.transfers += 1;
-        counts.transfer_bytes += words;
-        Ok(())
-    }
-
-    /// Gives back what numbers are read through, and intermediate buffers.
+    /// Gives back what numbers pass through, and intermediate buffers.
     pub fn release_staging(&mut self) {
         self.release_scratch();
         if self.staging.take().is_some() {
             self.account.release(STAGING_BYTES);
+        }
+        if let Some(numbers) = self.numbers.take() {
+            self.bind_groups.clear();
+            numbers.release(&self.account);
         }
     }
 

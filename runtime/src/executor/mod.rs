@@ -5,6 +5,7 @@
 
 pub(crate) mod cpu;
 pub(crate) mod gpu;
+pub(crate) mod numbers;
 
 use std::sync::Arc;
 

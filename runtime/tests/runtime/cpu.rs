@@ -264,6 +264,10 @@ fn defective_host_code_is_an_error_not_a_crash() {
     check("constant(0);", "constant 0 of 0");
     check("result(0, input(0));", "neither an allocation nor a donated input");
     check("i64 a = alloc(64); release(a); release(a);", "handle 2 was freed or returned before");
+    // A slot is used again for the next allocation: what named the earlier one must not reach the later one. Finds a handle
+    // that is taken for live whatever the generation of its slot is, and generations that do not grow.
+    check("i64 a = alloc(64); release(a); i64 b = alloc(64); release(a); result(0, b);", "free: handle 2 was freed");
+    check("i64 a = alloc(64); release(a); i64 b = alloc(64); fill(a, 0, 64, 0); result(0, b);", "fill: handle 2 was");
     check("release(99);", "handle 99 does not exist");
     check("release(input(0));", "handle 1 is not an allocation");
     check("alloc(-1);", "allocation of -1 bytes");

@@ -57,7 +57,7 @@ pub fn compile_c(source: &str, flags: &[&str]) -> Option<Vec<u8>> {
 }
 
 pub fn host(object: Vec<u8>) -> NativeCode {
-    NativeCode { arch: std::env::consts::ARCH.into(), features: vec![], object, entry: "entry".into() }
+    NativeCode { arch: std::env::consts::ARCH.into(), features: vec![], objects: vec![object], entry: "entry".into() }
 }
 
 pub fn tensor(name: &str, len: u64) -> TensorDesc {
@@ -84,6 +84,7 @@ pub fn cpu_variant(object: Vec<u8>, kernels: &[(&str, u32, u32)]) -> Variant {
     });
     Variant {
         target: Target::Cpu(CpuTarget::parse("generic").unwrap()),
+        dispatches: vec![1; kernels.len()],
         kernels: kernels.collect(),
         host: host(object),
         plan: MemoryPlan::default(),
@@ -110,7 +111,7 @@ pub fn gpu_kernel(name: &str, wgsl: &str, bindings: &[Access]) -> Kernel {
         wgsl: wgsl.into(),
         spirv,
         workgroup_size: entry.workgroup_size,
-        bindings: bindings.iter().map(|&access| Binding { access }).collect(),
+        bindings: bindings.iter().map(|&access| Binding::of(access)).collect(),
         ..GpuKernel::default()
     })
 }
@@ -118,6 +119,7 @@ pub fn gpu_kernel(name: &str, wgsl: &str, bindings: &[Access]) -> Kernel {
 pub fn gpu_variant(object: Vec<u8>, kernels: Vec<Kernel>) -> Variant {
     Variant {
         target: Target::Gpu(GpuTarget { name: "test".into(), ..GpuTarget::default() }),
+        dispatches: vec![1; kernels.len()],
         kernels,
         host: host(object),
         plan: MemoryPlan::default(),
@@ -130,7 +132,7 @@ pub fn gpu_variant(object: Vec<u8>, kernels: Vec<Kernel>) -> Variant {
 pub fn gpu() -> Option<Device> {
     match Device::open(&DeviceChoice::Gpu) {
         Ok(device) => Some(device),
-        Err(Error::NoAdapter) if std::env::var_os("REQUIRE_GPU").is_none() => {
+        Err(Error::NoAdapter) if std::env::var_os("REQUIRE_GPU").is_none_or(|v| v != "1") => {
             println!("skipped: no adapter");
             None
         }

@@ -1,10 +1,13 @@
 //! `monopour compile`: a model to an artifact, or to the IR after a phase.
 
 use crate::failure::Failure;
+use crate::progress::Progress;
 use crate::source::{self, SourceArgs};
 use clap::Args;
 use monopour::pipeline::{Compiled, PHASES};
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What `--emit` takes besides the phases.
 const PRODUCTS: [&str; 5] = ["transforms", "wgsl", "spirv", "llvm", "object"];
@@ -21,7 +24,7 @@ pub struct CompileArgs {
     /// gpu[:FILE.json|portable] or cpu[:CPU,...]; several make one artifact with a variant each.
     /// Default: the device that `--device auto` takes here.
     #[arg(long, value_name = "TARGET")]
-    target: Vec<String>,
+    target: Vec<OsString>,
     /// Print the IR after a phase, or a product: import, fuse, tile, place, bufferize, dealloc, outline, distribute, plan,
     /// schedule; transforms, wgsl, spirv, llvm, object.
     #[arg(long, value_name = "PHASE")]
@@ -41,6 +44,9 @@ pub struct CompileArgs {
     /// Print how long each phase took to standard error.
     #[arg(long)]
     time_phases: bool,
+    /// Show no progress.
+    #[arg(short, long)]
+    quiet: bool,
     #[command(flatten)]
     source: SourceArgs,
 }
@@ -54,16 +60,22 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     options.schedule = args.schedule.clone();
     options.verify = args.verify;
     options.dump_after = args.dump_after.iter().chain(&args.emit).cloned().collect();
+    // Dumps go where the bar would be.
+    let progress = Progress::new(source::steps(options.targets.len()), args.quiet || args.dump_after_each_pattern);
+    let progress = Arc::new(progress);
+    options.watch = progress.watch();
     let compile = || monopour::compile_file(&args.model, &options);
     let compiled = if args.dump_after_each_pattern {
         monopour_ir::conversion::observe_conversions(|event| event.dump(), compile)
     } else {
         compile()
     };
+    options.watch = None;
+    drop(progress);
     let compiled = compiled.map_err(Failure::from)?;
     print_report(args, &compiled)?;
     if let Some(output) = &args.output {
-        compiled.program.save(output).map_err(|e| Failure::input(e.to_string()))?;
+        compiled.program.save(output)?;
         eprintln!("wrote {} ({} variants)", output.display(), compiled.program.variants.len());
     }
     Ok(())
@@ -86,11 +98,12 @@ fn print_report(args: &CompileArgs, compiled: &Compiled) -> Result<(), Failure> 
         }
     }
     for remark in &compiled.report.remarks.0 {
-        eprintln!("{remark}");
+        eprintln!("{}", crate::failure::cut_lines(&remark.to_string()));
     }
     if args.time_phases {
         for timing in &compiled.report.timings {
-            eprintln!("{:<12} {:<4} {:>10.3} ms", timing.phase, timing.target, timing.elapsed_ms);
+            let cpu = timing.cpu_ms.map(|ms| format!(" {ms:>10.3} ms cpu")).unwrap_or_default();
+            eprintln!("{:<12} {:<4} {:>10.3} ms{cpu}", timing.phase, timing.target, timing.elapsed_ms);
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::source::SourceArgs;
 use clap::Args;
 use monopour::explain;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Explain every copy and allocation that is left in a program.
@@ -17,7 +18,7 @@ pub struct ExplainArgs {
     json: bool,
     /// gpu[:FILE.json|portable] or cpu[:CPU,...], for a source.
     #[arg(long, value_name = "TARGET")]
-    target: Vec<String>,
+    target: Vec<OsString>,
     #[command(flatten)]
     source: SourceArgs,
 }

@@ -3,6 +3,9 @@
 use monopour::{program, runtime};
 use std::fmt;
 
+/// Most characters of one line of a message: an input's own text may be of any length.
+const MAX_LINE: usize = 2_000;
+
 /// A failed command.
 #[derive(Debug)]
 pub struct Failure {
@@ -17,7 +20,7 @@ impl Failure {
     }
     /// The command line is wrong: status 2.
     pub fn usage(text: impl Into<String>) -> Self {
-        Self { text: format!("error: {}", text.into()), status: 2 }
+        Self { text: format!("error: {}\n\nFor more information, try '--help'.", text.into()), status: 2 }
     }
     /// The device or the machine failed: status 3.
     pub fn machine(text: impl Into<String>) -> Self {
@@ -31,8 +34,23 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&cut_lines(&self.text))
     }
+}
+
+/// The text with the middle of long lines left out.
+pub fn cut_lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len().min(4 * MAX_LINE));
+    for line in text.split_inclusive('\n') {
+        if line.len() <= MAX_LINE {
+            out.push_str(line);
+            continue;
+        }
+        let head = line.floor_char_boundary(MAX_LINE * 3 / 4);
+        let tail = line.ceil_char_boundary(line.len() - MAX_LINE / 4);
+        out.push_str(&format!("{} [{} bytes] {}", &line[..head], tail - head, &line[tail..]));
+    }
+    out
 }
 
 impl From<runtime::Error> for Failure {
@@ -57,6 +75,27 @@ impl From<monopour::npy::Error> for Failure {
 #[cfg(feature = "compiler")]
 impl From<monopour::Diagnostics> for Failure {
     fn from(diagnostics: monopour::Diagnostics) -> Self {
-        Self::input(diagnostics.to_string())
+        let code = diagnostics.0.first().map_or("I0001", |diagnostic| diagnostic.code);
+        let has_hint = diagnostics.0.iter().any(|diagnostic| diagnostic.help.is_some());
+        // What MLIR itself reports has none.
+        let hint = match code {
+            _ if has_hint => String::new(),
+            "I0001" => "\n  help: give MLIR that `mlir-opt` of LLVM 22 accepts".to_owned(),
+            _ => format!("\n  help: docs/errors/{code}.md says what to do"),
+        };
+        Self::input(format!("{diagnostics}{hint}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_cut_in_the_middle() {
+        assert_eq!(cut_lines("a\nb\n"), "a\nb\n");
+        let text = cut_lines(&format!("error[F0002]: op '{}é' is not supported\n  help: none", "é".repeat(1 << 20)));
+        assert!(text.len() < 3_000 && text.starts_with("error[F0002]: op 'é"), "{}", text.len());
+        assert!(text.ends_with("é' is not supported\n  help: none") && text.contains(" bytes] "));
     }
 }

@@ -1,6 +1,7 @@
 //! Inputs of a run: from files, or made from a seed.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use monopour::npy;
@@ -8,11 +9,12 @@ use monopour::program::{DType, TensorDesc};
 use monopour::runtime::{self, HostTensor};
 
 use crate::failure::Failure;
+use crate::names::{file_in, split_once};
 
 /// Where inputs come from; a file named for one input goes before the folder, the folder before the seed.
 pub struct Sources<'a> {
     /// `NAME=FILE.npy` each.
-    pub named: &'a [String],
+    pub named: &'a [OsString],
     /// A folder with one `NAME.npy` each.
     pub folder: Option<&'a Path>,
     /// The seed for inputs without a file.
@@ -22,11 +24,17 @@ pub struct Sources<'a> {
 /// The inputs that `descs` ask for, in their order.
 pub fn gather(descs: &[TensorDesc], sources: &Sources<'_>) -> Result<Vec<HostTensor>, Failure> {
     let named = named(descs, sources.named)?;
+    if sources.seed.is_some() {
+        check_memory(descs, |desc| {
+            named.contains_key(desc.name.as_str())
+                || in_folder(sources.folder, &desc.name).is_ok_and(|file| file.is_some())
+        })?;
+    }
     let tensors = descs.iter().enumerate().map(|(position, desc)| {
         if let Some(path) = named.get(desc.name.as_str()) {
             return Ok(npy::read_as(path, desc.dtype)?);
         }
-        if let Some(path) = sources.folder.map(|folder| file_in(folder, &desc.name)).filter(|path| path.exists()) {
+        if let Some(path) = in_folder(sources.folder, &desc.name)? {
             return Ok(npy::read_as(&path, desc.dtype)?);
         }
         match sources.seed {
@@ -41,27 +49,48 @@ pub fn gather(descs: &[TensorDesc], sources: &Sources<'_>) -> Result<Vec<HostTen
     tensors.collect()
 }
 
-/// The file of a tensor in a folder.
-pub fn file_in(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{name}.npy"))
-}
-
 /// The files of `NAME=FILE.npy` arguments by name.
-fn named<'a>(descs: &[TensorDesc], arguments: &'a [String]) -> Result<BTreeMap<&'a str, PathBuf>, Failure> {
+fn named<'a>(descs: &[TensorDesc], arguments: &'a [OsString]) -> Result<BTreeMap<&'a str, PathBuf>, Failure> {
     let mut files = BTreeMap::new();
     for argument in arguments {
-        let (name, file) = argument
-            .split_once('=')
-            .ok_or_else(|| Failure::usage(format!("--input takes NAME=FILE.npy, found `{argument}`")))?;
+        let (name, file) = split_once(argument, '=')
+            .ok_or_else(|| Failure::usage(format!("--input takes NAME=FILE.npy, found `{}`", argument.display())))?;
         if !descs.iter().any(|desc| desc.name == name) {
             let names: Vec<&str> = descs.iter().map(|desc| desc.name.as_str()).collect();
             return Err(inputs_error(format!("no input is named `{name}`; there are {}", names.join(", "))));
         }
-        if files.insert(name, PathBuf::from(file)).is_some() {
+        if files.insert(name, file).is_some() {
             return Err(inputs_error(format!("input `{name}` is given twice")));
         }
     }
     Ok(files)
+}
+
+/// The input's file in the folder, where both are given.
+fn in_folder(folder: Option<&Path>, name: &str) -> Result<Option<PathBuf>, Failure> {
+    let Some(folder) = folder else { return Ok(None) };
+    Ok(Some(file_in(folder, name)?).filter(|path| path.exists()))
+}
+
+/// Refuses to make inputs that this machine has no memory for, before the first is made.
+fn check_memory(descs: &[TensorDesc], has_file: impl Fn(&TensorDesc) -> bool) -> Result<(), Failure> {
+    let made: Vec<&TensorDesc> = descs.iter().filter(|desc| desc.is_static() && !has_file(desc)).collect();
+    let total = made.iter().fold(0u64, |sum, desc| sum.saturating_add(desc.size_bytes()));
+    let free = free_memory().unwrap_or(u64::MAX);
+    if total <= free {
+        return Ok(());
+    }
+    let largest = made.iter().max_by_key(|desc| desc.size_bytes()).map_or(String::new(), |desc| desc.to_string());
+    Err(inputs_error(format!(
+        "random inputs take {total} bytes, {free} bytes of memory are free; the largest is `{largest}`"
+    )))
+}
+
+/// Bytes that can be allocated without swapping, where the system tells.
+fn free_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
 fn inputs_error(what: String) -> Failure {
@@ -78,7 +107,11 @@ fn random(desc: &TensorDesc, seed: u64, position: u64) -> Result<HostTensor, run
         let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ z >> 31
     };
-    let mut data = Vec::with_capacity(desc.size_bytes() as usize);
+    let mut data = Vec::new();
+    let bytes = desc.size_bytes();
+    data.try_reserve_exact(bytes as usize).map_err(|_| runtime::Error::Inputs {
+        what: format!("no memory for random input `{desc}` of {bytes} bytes"),
+    })?;
     for _ in 0..desc.elements() {
         let bits = next();
         // 24 bits: exact in f32.

@@ -85,7 +85,8 @@ fn variant_object(variant: &Variant) -> Value {
         "label": variant.target.label(),
         "target": variant.target,
         "kernels": kernels.collect::<Vec<_>>(),
-        "host": { "arch": host.arch, "features": host.features, "object_bytes": host.object.len(), "entry": host.entry },
+        "dispatches": variant.dispatches,
+        "host": { "arch": host.arch, "features": host.features, "object_bytes": host.size_bytes(), "entry": host.entry },
         "plan": variant.plan,
         "copies": variant.copies,
     })
@@ -116,9 +117,11 @@ fn text(program: &Program, whole: bool) -> String {
 }
 
 fn variant_text(variant: &Variant, lines: &mut Vec<String>) {
-    lines.push(format!("variant  {}", variant.target.label()));
-    for kernel in &variant.kernels {
-        lines.push(match kernel {
+    let dispatches: u32 = variant.dispatches.iter().sum();
+    let counts = format!("{dispatches} dispatches of {} kernels", variant.kernels.len());
+    lines.push(format!("variant  {}  {counts}", variant.target.label()));
+    for (kernel, times) in variant.kernels.iter().zip(&variant.dispatches) {
+        let kernel = match kernel {
             Kernel::Gpu(kernel) => {
                 let [x, y, z] = kernel.workgroup_size;
                 let features: String = kernel.features.iter().map(|feature| format!(" {}", feature.as_str())).collect();
@@ -127,10 +130,11 @@ fn variant_text(variant: &Variant, lines: &mut Vec<String>) {
             Kernel::Cpu(kernel) => {
                 format!("  kernel {}  {} arguments, {} tile ids", kernel.symbol, kernel.args, kernel.ids)
             }
-        });
+        };
+        lines.push(format!("{kernel}, dispatched {times} times"));
     }
     let (host, plan) = (&variant.host, &variant.plan);
-    lines.push(format!("  host   {} {} {} B", host.entry, host.arch, host.object.len()));
+    lines.push(format!("  host   {} {} {} B", host.entry, host.arch, host.size_bytes()));
     lines.push(format!(
         "  plan   arena {} B, planned {} B, lower bound {} B, {} transients",
         plan.arena_bytes,

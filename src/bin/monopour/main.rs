@@ -12,15 +12,19 @@ mod failure;
 mod inputs;
 mod inspect;
 mod model;
+mod names;
 #[cfg(feature = "compiler")]
 mod opt;
 mod outputs;
+mod progress;
 mod run;
 #[cfg(feature = "compiler")]
 mod source;
 mod stdout;
 mod trace;
 
+#[cfg(feature = "compiler")]
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -49,7 +53,7 @@ enum Command {
     Opt {
         /// As mlir-opt takes them.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        args: Vec<String>,
+        args: Vec<OsString>,
     },
     #[cfg(feature = "compiler")]
     Explain(explain::ExplainArgs),
@@ -67,7 +71,7 @@ fn main() -> ExitCode {
     // mlir-opt's flags are not clap's: `opt` gets its arguments as they are, `--help` included.
     #[cfg(feature = "compiler")]
     {
-        let args: Vec<String> = std::env::args().skip(1).collect();
+        let args: Vec<OsString> = std::env::args_os().skip(1).collect();
         if args.first().is_some_and(|command| command == "opt") {
             return ExitCode::from(u8::try_from(opt::run(&args[1..])).unwrap_or(1));
         }

@@ -1,8 +1,14 @@
 //! Loading a MODEL argument: an artifact as it is, a source by compiling it.
 
 use crate::failure::Failure;
+#[cfg(feature = "compiler")]
+use crate::progress::Progress;
 use monopour::program::Program;
+#[cfg(feature = "compiler")]
+use std::ffi::OsString;
 use std::path::Path;
+#[cfg(feature = "compiler")]
+use std::sync::Arc;
 
 /// Whether the file is a compiled artifact, by its name.
 pub fn is_artifact(path: &Path) -> bool {
@@ -11,7 +17,7 @@ pub fn is_artifact(path: &Path) -> bool {
 
 /// Loads an artifact, or compiles a source for `targets` (names as `--target` takes them).
 #[cfg(feature = "compiler")]
-pub fn load(path: &Path, source: &crate::source::SourceArgs, targets: &[String]) -> Result<Program, Failure> {
+pub fn load(path: &Path, source: &crate::source::SourceArgs, targets: &[OsString]) -> Result<Program, Failure> {
     if is_artifact(path) {
         return Ok(Program::open(path)?);
     }
@@ -26,7 +32,8 @@ pub fn compile(
     source: &crate::source::SourceArgs,
     targets: &[monopour::TargetDescription],
 ) -> Result<Program, Failure> {
-    Ok(compile_reported(path, source, targets)?.program)
+    let progress = Arc::new(Progress::new(crate::source::steps(targets.len()), false));
+    Ok(compile_reported(path, source, targets, &progress)?.program)
 }
 
 /// Compiles a source, and keeps what the compiler says about it.
@@ -35,6 +42,7 @@ pub fn compile_reported(
     path: &Path,
     source: &crate::source::SourceArgs,
     targets: &[monopour::TargetDescription],
+    progress: &Arc<Progress>,
 ) -> Result<monopour::Compiled, Failure> {
     let known = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     if !["mlir", "mlirbc"].contains(&known) {
@@ -43,7 +51,8 @@ pub fn compile_reported(
             path.display()
         )));
     }
-    Ok(monopour::compile_file(path, &crate::source::options(source, targets))?)
+    let options = monopour::CompileOptions { watch: progress.watch(), ..crate::source::options(source, targets) };
+    Ok(monopour::compile_file(path, &options)?)
 }
 
 /// Loads an artifact; this build has no compiler.

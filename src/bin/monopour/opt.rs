@@ -5,9 +5,10 @@ mod around;
 use monopour_bufferize::{AnalysisHeuristic, FunctionBoundaryTypeConversion};
 use monopour_ir::opt::{OptionKind, OptionSpec, OverridePass, PassOptions, StatisticSpec};
 use monopour_ir::{Diagnostic, Diagnostics, Op};
+use std::ffi::OsString;
 
 /// Runs mlir-opt's command line and gives its exit status.
-pub fn run(args: &[String]) -> i32 {
+pub fn run(args: &[OsString]) -> i32 {
     monopour_ir::opt::run(args, PASSES)
 }
 

@@ -3,23 +3,28 @@
 use std::path::Path;
 
 use monopour::npy;
-use monopour::program::TensorDesc;
+use monopour::program::{self, TensorDesc};
 use monopour::runtime::HostTensor;
 
 use crate::failure::Failure;
-use crate::inputs::file_in;
+use crate::names::file_in;
 
 /// Values shown of each output.
 const SHOWN: usize = 8;
 
 /// Writes one `NAME.npy` each.
 pub fn write(folder: &Path, descs: &[TensorDesc], tensors: &[HostTensor]) -> Result<(), Failure> {
-    let failed = |error| Failure::input(format!("error: cannot make `{}`: {error}", folder.display()));
+    let failed = |error: std::io::Error| program::Error::io(folder, &error);
     std::fs::create_dir_all(folder).map_err(failed)?;
     for (desc, tensor) in descs.iter().zip(tensors) {
-        npy::write(&file_in(folder, &desc.name), tensor)?;
+        npy::write(&file_in(folder, &desc.name)?, tensor)?;
     }
     Ok(())
+}
+
+/// Refuses names that no file in `folder` can have, before anything runs.
+pub fn check_names(folder: &Path, descs: &[TensorDesc]) -> Result<(), Failure> {
+    descs.iter().try_for_each(|desc| file_in(folder, &desc.name).map(|_| ()))
 }
 
 /// A line per output: type, range, mean, first values.
@@ -66,13 +71,17 @@ pub fn check(
     let mut matches = Vec::new();
     let mut failures = Vec::new();
     for (desc, tensor) in descs.iter().zip(tensors) {
-        let expected = npy::read_as(&file_in(folder, &desc.name), desc.dtype)?;
+        let expected = npy::read_as(&file_in(folder, &desc.name)?, desc.dtype)?;
         match compare(desc, tensor, &expected, (rtol, atol)) {
             Ok(line) => matches.push(line),
             Err(line) => failures.push(line),
         }
     }
-    if failures.is_empty() { Ok(matches) } else { Err(Failure::input(failures.join("\n"))) }
+    if failures.is_empty() { Ok(matches) } else { Err(mismatch(&failures)) }
+}
+
+fn mismatch(failures: &[String]) -> Failure {
+    Failure::input(format!("{}\n  help: check the reference, or widen `--rtol` and `--atol`", failures.join("\n")))
 }
 
 fn compare(

@@ -1,14 +1,17 @@
 //! `monopour run`: compile if need be, and run.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use clap::{Args, ValueEnum};
 use monopour::Program;
-use monopour::runtime::{Device, DeviceChoice, DeviceTensor, HostTensor, Options, Session, Stats};
+use monopour::runtime::{self, Device, DeviceChoice, DeviceTensor, HostTensor, Options, Session, Stats};
 
 use crate::failure::Failure;
 use crate::inputs::{self, Sources};
+use crate::progress::Progress;
 use crate::trace::Trace;
 use crate::{model, outputs, stdout};
 
@@ -21,7 +24,7 @@ pub struct RunArgs {
     /// An input; repeat for each. Element types are f2 f4 f8 b1 i1 i2 i4 i8 u1 u2 u4 u8 and V2, which is bf16 as ml_dtypes
     /// writes it. An integer of either sign fits an input of its width; f4 is rounded where the input is bf16.
     #[arg(long, value_name = "NAME=FILE.npy")]
-    input: Vec<String>,
+    input: Vec<OsString>,
     /// A folder with one NAME.npy per input.
     #[arg(long, value_name = "DIR")]
     inputs: Option<PathBuf>,
@@ -45,10 +48,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "A", default_value_t = 1e-5)]
     atol: f64,
     /// auto (the best hardware GPU, else the CPU), gpu (software adapters too), cpu, an index or a name.
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = NonEmptyStringValueParser::new())]
     device: String,
-    /// Threads of the CPU target; default: all cores.
-    #[arg(long, value_name = "N")]
+    /// Threads of the CPU target, 1024 at most; 0, the default: one per core.
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(0..=1024))]
     threads: Option<usize>,
     /// Time this many runs, after the first.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -56,7 +59,7 @@ pub struct RunArgs {
     /// Run this many times, after the first, before timing.
     #[arg(long, value_name = "N", default_value_t = 0)]
     warmup: usize,
-    /// Print what it cost.
+    /// Print what it cost: times (how much of loading and of the first run was building kernels), copies, transfers, memory.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     stats: Option<StatsFormat>,
     /// Write a Chrome trace.
@@ -65,6 +68,9 @@ pub struct RunArgs {
     /// The most device memory to take.
     #[arg(long, value_name = "BYTES")]
     memory_limit: Option<u64>,
+    /// Show no progress.
+    #[arg(short, long)]
+    quiet: bool,
     #[cfg(feature = "compiler")]
     #[command(flatten)]
     source: crate::source::SourceArgs,
@@ -79,8 +85,10 @@ enum StatsFormat {
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut trace = Trace::new();
+    // The device before any thread: opening it may set a variable of this process's own environment.
     let device = trace.step("open device", || Device::open(&DeviceChoice::parse(&args.device)))?;
-    let (program, compile_ms) = load(args, &device, &mut trace)?;
+    let progress = Arc::new(Progress::new(steps(args), args.quiet));
+    let (program, compile_ms) = load(args, &device, &mut trace, &progress)?;
     let options = Options {
         threads: args.threads.unwrap_or(0),
         memory_limit: args.memory_limit,
@@ -92,11 +100,18 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     #[cfg(not(feature = "compiler"))]
     check_donations(&program, &args.donate)?;
     let program = Arc::new(program);
-    let mut session = trace.step("load", || Session::load(&device, program.clone(), &options))?;
     let descs = &program.signature;
+    for folder in args.outputs.iter().chain(&args.check) {
+        outputs::check_names(folder, &descs.results)?;
+    }
+    progress.step("building kernels");
+    let loaded = trace.step("load", || Session::load(&device, program.clone(), &options));
+    let mut session = loaded.map_err(|error| load_failure(&args.model, error))?;
+    progress.step("inputs");
     let sources = Sources { named: &args.input, folder: args.inputs.as_deref(), seed: args.random };
     let given = inputs::gather(&descs.inputs, &sources)?;
-    let results = execute(args, &mut session, &given, &mut trace)?;
+    let results = execute(args, &mut session, &given, (&mut trace, &progress))?;
+    drop(progress);
     let mut stats = session.stats();
     stats.compile_ms = compile_ms;
     drop(session);
@@ -120,15 +135,36 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Steps of the bar: the phases of a compilation, kernels, inputs, the runs.
+fn steps(args: &RunArgs) -> usize {
+    #[cfg(feature = "compiler")]
+    let phases = if model::is_artifact(&args.model) { 0 } else { crate::source::steps(1) };
+    #[cfg(not(feature = "compiler"))]
+    let phases = 0;
+    phases + 3 + args.warmup.saturating_add(args.repeat)
+}
+
+/// Kernels that the device rejects are the artifact's fault where there is one: its hash is right, its contents are not.
+fn load_failure(model: &std::path::Path, error: runtime::Error) -> Failure {
+    let is_rejected = matches!(error, runtime::Error::Rejected { .. });
+    let failure = Failure::from(error);
+    if is_rejected && model::is_artifact(model) { Failure::input(failure.to_string()) } else { failure }
+}
+
 /// The program, and the time to compile it in milliseconds.
 #[cfg(feature = "compiler")]
-fn load(args: &RunArgs, device: &Device, trace: &mut Trace) -> Result<(Program, Option<f64>), Failure> {
+fn load(
+    args: &RunArgs,
+    device: &Device,
+    trace: &mut Trace,
+    progress: &Arc<Progress>,
+) -> Result<(Program, Option<f64>), Failure> {
     if model::is_artifact(&args.model) {
         return Ok((Program::open(&args.model)?, None));
     }
     let targets = [crate::source::target_of(device)];
     let start = trace.now_us();
-    let compiled = model::compile_reported(&args.model, &args.source, &targets)?;
+    let compiled = model::compile_reported(&args.model, &args.source, &targets, progress)?;
     let elapsed = trace.now_us() - start;
     trace.add("compiler", "compile", start, elapsed);
     // Phases follow one another; what is between them counts to none.
@@ -142,7 +178,12 @@ fn load(args: &RunArgs, device: &Device, trace: &mut Trace) -> Result<(Program, 
 
 /// The program; this build has no compiler.
 #[cfg(not(feature = "compiler"))]
-fn load(args: &RunArgs, _device: &Device, _trace: &mut Trace) -> Result<(Program, Option<f64>), Failure> {
+fn load(
+    args: &RunArgs,
+    _device: &Device,
+    _trace: &mut Trace,
+    _progress: &Arc<Progress>,
+) -> Result<(Program, Option<f64>), Failure> {
     Ok((model::load_artifact(&args.model)?, None))
 }
 
@@ -150,7 +191,10 @@ fn load(args: &RunArgs, _device: &Device, _trace: &mut Trace) -> Result<(Program
 fn check_donations(program: &Program, names: &[String]) -> Result<(), Failure> {
     for name in names {
         match program.signature.inputs.iter().find(|input| input.name == *name) {
-            None => return Err(Failure::input(format!("error[R0007]: no input is named `{name}`"))),
+            None => {
+                let what = format!("no input is named `{name}`");
+                return Err(Failure::from(runtime::Error::Inputs { what }));
+            }
             Some(input) if !input.donated => {
                 return Err(Failure::input(format!(
                     "error[R0007]: input `{name}` is not donated by the program\n  help: compile it with `--donate {name}`, or mark the argument with `monopour.donate`; a number cannot be donated"
@@ -167,12 +211,13 @@ fn execute(
     args: &RunArgs,
     session: &mut Session,
     given: &[HostTensor],
-    trace: &mut Trace,
+    (trace, progress): (&mut Trace, &Progress),
 ) -> Result<Vec<HostTensor>, Failure> {
     let restores = session.signature().inputs.iter().any(|input| input.donated);
     let mut on_device = trace.step("upload", || session.upload(given))?;
     let mut outputs: Vec<DeviceTensor> = Vec::new();
-    for number in 0..=args.warmup + args.repeat {
+    for number in 0..=args.warmup.saturating_add(args.repeat) {
+        progress.step(if number == 0 { "first run".to_owned() } else { format!("run {}", number + 1) });
         if number == args.warmup + 1 {
             session.reset_times();
         }
@@ -213,6 +258,12 @@ fn stats_text(stats: &Stats) -> String {
     let mut lines = vec![format!("device       {} {}{threads}", stats.device, stats.adapter)];
     let compile = stats.compile_ms.map_or(String::new(), |ms| format!("compile {ms:.3} ms, "));
     lines.push(format!("ready        {compile}load {:.3} ms", stats.load_ms));
+    if let Some(ms) = stats.kernels_ms {
+        let (built, read) = (stats.kernels_built, stats.pipeline_cache_bytes);
+        lines.push(format!(
+            "kernels      {ms:.3} ms of load and first run, {built} built, {read} B of the driver's cache"
+        ));
+    }
     if let Some(ms) = stats.first_run_ms {
         lines.push(format!("first run    {ms:.3} ms"));
     }

@@ -1,10 +1,12 @@
 //! From a model on the command line to a program: flags that several commands share.
 
 use crate::failure::Failure;
+use crate::names::split_once;
 use clap::Args;
 use monopour::options::{CompileOptions, TargetDescription};
 use monopour::program::{CpuTarget, GpuDescription};
 use monopour::runtime::{Device, DeviceChoice};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Flags about the model's source.
@@ -33,6 +35,11 @@ pub fn options(args: &SourceArgs, targets: &[TargetDescription]) -> CompileOptio
     }
 }
 
+/// Steps of a compilation for so many targets: its phases, and emission.
+pub fn steps(targets: usize) -> usize {
+    targets * (monopour::pipeline::PHASES.len() + 1)
+}
+
 /// The target that fits an open device.
 pub fn target_of(device: &Device) -> TargetDescription {
     match device.description() {
@@ -42,53 +49,61 @@ pub fn target_of(device: &Device) -> TargetDescription {
 }
 
 /// What `--target` names; without any, the target of the device that `auto` takes.
-pub fn targets(names: &[String]) -> Result<Vec<TargetDescription>, Failure> {
+pub fn targets(names: &[OsString]) -> Result<Vec<TargetDescription>, Failure> {
     if names.is_empty() {
         let device = Device::open(&DeviceChoice::Auto).map_err(Failure::from)?;
         return Ok(vec![target_of(&device)]);
     }
     let mut out = Vec::new();
     for name in names {
-        match name.split_once(':').unwrap_or((name, "")) {
-            ("gpu", which) => out.push(gpu_target(which)?),
-            ("cpu", which) => {
+        let unknown = || {
+            let name = name.display();
+            Failure::usage(format!("no target is called '{name}': gpu[:FILE.json|portable] or cpu[:CPU,...]"))
+        };
+        let (kind, which) = match split_once(name, ':') {
+            Some(parts) => parts,
+            None => (name.to_str().ok_or_else(unknown)?, PathBuf::new()),
+        };
+        match (kind, which.to_str()) {
+            ("gpu", _) => out.push(gpu_target(&which)?),
+            ("cpu", Some(which)) => {
                 for cpu in if which.is_empty() { "host" } else { which }.split(',') {
                     out.push(cpu_target(cpu)?);
                 }
             }
-            _ => {
-                return Err(Failure::usage(format!(
-                    "no target is called '{name}': gpu[:FILE.json|portable] or cpu[:CPU,...]"
-                )));
-            }
+            _ => return Err(unknown()),
         }
     }
     Ok(out)
 }
 
-fn gpu_target(which: &str) -> Result<TargetDescription, Failure> {
-    let description = match which {
+fn gpu_target(which: &Path) -> Result<TargetDescription, Failure> {
+    let description = match which.to_str() {
         // Bare `gpu`: the adapter that `--device gpu` takes here, else portable.
-        "" => match Device::open(&DeviceChoice::Gpu) {
+        Some("") => match Device::open(&DeviceChoice::Gpu) {
             Ok(device) => device.description().cloned().unwrap_or_else(GpuDescription::portable),
             Err(_) => GpuDescription::portable(),
         },
-        "portable" => GpuDescription::portable(),
-        file => read_description(Path::new(file))?,
+        Some("portable") => GpuDescription::portable(),
+        _ => read_description(which)?,
     };
     Ok(TargetDescription::Gpu(description))
 }
 
 fn read_description(file: &Path) -> Result<GpuDescription, Failure> {
-    let text =
-        std::fs::read_to_string(file).map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
-    let wrong = |e| {
+    let text = std::fs::read_to_string(file).map_err(|e| {
+        let file = file.display();
+        Failure::input(format!("error[I0031]: cannot read {file}: {e}\n  help: check the path and its permissions"))
+    })?;
+    let wrong = |what: &dyn std::fmt::Display| {
         Failure::input(format!(
-            "{} is not a device description: {e}\n  help: write one with `monopour devices --json`",
+            "error[I0033]: {} is not a device description: {what}\n  help: write one with `monopour devices --json`",
             file.display()
         ))
     };
-    serde_json::from_str(&text).map_err(wrong)
+    let description: GpuDescription = serde_json::from_str(&text).map_err(|e| wrong(&e))?;
+    description.check().map_err(|what| wrong(&what))?;
+    Ok(description)
 }
 
 fn cpu_target(name: &str) -> Result<TargetDescription, Failure> {

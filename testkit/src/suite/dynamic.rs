@@ -18,6 +18,7 @@ pub(super) fn cases() -> Vec<Case> {
     }
     out.push(matmul([17, 9, 20], "17", "9", "?"));
     out.extend([size_as_result(), slice_to_size(), concat(), extent_of_result(), cast(), pad()]);
+    out.extend([part_of_all("3", "3x4"), part_of_all("%n", "?x4"), part_of_all_by_iterations()]);
     out
 }
 
@@ -149,4 +150,34 @@ fn pad() -> Case {
                 return %r : tensor<?xf32>\n}\n";
     let inputs = vec![Input::new(Dtype::F32, &[7]), Input::new(Dtype::Index, &[]).within(3.0, 4.0)];
     case("pad", text, inputs)
+}
+
+/// What an insertion does not overwrite stays, also where nobody can tell by the types that there is something. Finds an
+/// insertion into a destination of unknown sizes that is taken for one that overwrites everything: its copy has no contents.
+fn part_of_all(size: &str, source: &str) -> Case {
+    let text = format!(
+        "func.func @main(%x: tensor<?x4xf32>, %s: tensor<{source}xf32>, %n: index) -> (tensor<?x4xf32>, tensor<?x4xf32>) {{\n{DIMS}  \
+         %m = tensor.dim %x, %c0 : tensor<?x4xf32>\n  %e = tensor.empty(%m) : tensor<?x4xf32>\n  \
+         %d = linalg.exp ins(%x : tensor<?x4xf32>) outs(%e : tensor<?x4xf32>) -> tensor<?x4xf32>\n  \
+         %r = tensor.insert_slice %s into %d[0, 0] [{size}, 4] [1, 1] : tensor<{source}xf32> into tensor<?x4xf32>\n  \
+         return %r, %d : tensor<?x4xf32>, tensor<?x4xf32>\n}}\n"
+    );
+    let mut inputs = inputs(&[&[9, 4], &[3, 4]]);
+    inputs.push(Input::new(Dtype::Index, &[]).within(3.0, 4.0));
+    case(&format!("part_of_all/{source}"), &text, inputs)
+}
+
+/// As [`part_of_all`], of a loop's output.
+fn part_of_all_by_iterations() -> Case {
+    let text = format!(
+        "func.func @main(%x: tensor<?xf32>, %s: tensor<?xf32>, %n: index) -> (tensor<?xf32>, tensor<?xf32>) {{\n{DIMS}  \
+         %m = tensor.dim %x, %c0 : tensor<?xf32>\n  %e = tensor.empty(%m) : tensor<?xf32>\n  \
+         %d = linalg.exp ins(%x : tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>\n  \
+         %r = scf.forall (%i) in (1) shared_outs(%o = %d) -> (tensor<?xf32>) {{\n    scf.forall.in_parallel {{\n      \
+         tensor.parallel_insert_slice %s into %o[0] [%n] [1] : tensor<?xf32> into tensor<?xf32>\n    }}\n  }}\n  \
+         return %r, %d : tensor<?xf32>, tensor<?xf32>\n}}\n"
+    );
+    let mut inputs = inputs(&[&[9], &[3]]);
+    inputs.push(Input::new(Dtype::Index, &[]).within(3.0, 4.0));
+    case("part_of_all/by_iterations", &text, inputs)
 }

@@ -6,20 +6,24 @@
 mod alias;
 mod attention;
 mod broadcast;
+mod carried;
 mod casts;
 mod contract;
 mod control;
 mod convolution;
 mod dynamic;
+mod dynamic_windows;
 mod edges;
 mod elementwise;
 mod gather;
 mod generic;
 mod integers;
+mod layouts;
 mod math;
 mod matmul;
 mod mlp;
 mod packs;
+mod plain;
 mod reduce;
 mod reshape;
 mod rows;
@@ -242,6 +246,10 @@ pub fn all() -> Vec<Case> {
         attention::cases,
         control::cases,
         dynamic::cases,
+        layouts::cases,
+        carried::cases,
+        plain::cases,
+        dynamic_windows::cases,
         alias::cases,
         edges::cases,
     ];

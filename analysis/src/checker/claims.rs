@@ -1,0 +1,62 @@
+//! What decisions claim about buffers: values of one equivalence class are the same buffer wherever both are in scope.
+
+use std::collections::HashMap;
+
+use crate::facts::{Facts, ValueDef};
+use crate::index::ValueId;
+
+/// The values that were bound in the regions that are running, by class.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    members: HashMap<ValueId, Vec<ValueId>>,
+    bound: Vec<(ValueId, ValueId)>,
+}
+
+impl Claims {
+    /// How many values are bound: what [`Claims::leave`] goes back to.
+    pub const fn depth(&self) -> usize {
+        self.bound.len()
+    }
+
+    /// A value of a class was bound; the others of the class that it is to share its buffer with.
+    pub fn bind(&mut self, facts: &Facts, class: ValueId, value: ValueId) -> Vec<ValueId> {
+        let members = self.members.entry(class).or_default();
+        let others = members.iter().copied().filter(|&other| sees(facts, value, other)).collect();
+        if !members.contains(&value) {
+            members.push(value);
+            self.bound.push((class, value));
+        }
+        others
+    }
+
+    /// A region was left.
+    pub fn leave(&mut self, depth: usize) {
+        for (class, value) in self.bound.split_off(depth) {
+            if let Some(members) = self.members.get_mut(&class) {
+                members.retain(|other| *other != value);
+            }
+        }
+    }
+}
+
+/// Whether one value was bound on the way to the other one, and not in an earlier pass of the same blocks.
+fn sees(facts: &Facts, value: ValueId, other: ValueId) -> bool {
+    let from = facts.defining_block(other);
+    let (mut block, mut at) = (facts.defining_block(value), (place(facts, value), value.number()));
+    while facts.blocks()[block].region != facts.blocks()[from].region {
+        let Some(op) = facts.regions()[facts.blocks()[block].region].op else { return false };
+        (block, at) = (facts.ops()[op].block, (2 * facts.span(op).first + 1, 0));
+    }
+    match from == block {
+        true => (place(facts, other), other.number()) < at,
+        false => facts.dominates(from, block),
+    }
+}
+
+/// Where a value is bound: the arguments of a block before its operations.
+fn place(facts: &Facts, value: ValueId) -> u32 {
+    match facts.values()[value].def {
+        ValueDef::Argument(block) => 2 * facts.places[block].start,
+        ValueDef::Result(op) => 2 * facts.span(op).first + 1,
+    }
+}

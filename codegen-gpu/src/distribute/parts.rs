@@ -1,0 +1,150 @@
+//! Buffers that are larger than a binding: bound as several, of which each access takes the one that its element lies in.
+//!
+//! Before / after (192 MiB, a binding has at most 128):
+//! ```mlir
+//! func.func private @k(%a: memref<50331648xf32, #g>) { %x = memref.load %a[%i] .. }
+//!
+//! func.func private @k(%a0: memref<33554432xf32, strided<[1]>, #g>, %a1: memref<16777216xf32, strided<[1], offset: 33554432>, #g>) {
+//!   %low = arith.cmpi slt, %i, %c33554432
+//!   %x = scf.if %low { memref.load %a0[%i] } else { %j = arith.subi %i, %c33554432; memref.load %a1[%j] } .. }
+//! ```
+//! Requires: flat arguments, and loads and stores as their only uses; an access of several lanes begins at a multiple of these.
+//! Ensures: no argument of a known extent is larger than a binding. The caller passes windows of one buffer ([`windows`]).
+
+use super::code::Code;
+use crate::error;
+use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value};
+use monopour_program::GpuDescription;
+use std::ops::Range;
+
+/// Bindings begin at multiples of this on every device; no lane count is larger.
+const ALIGNMENT_BYTES: u64 = 256;
+
+/// The elements that each binding of one buffer holds; none where it is bound as a whole.
+pub(super) type Parts = Vec<Range<i64>>;
+
+/// The parts of a buffer of type `ty`; `None` for one that a binding holds, or whose extent is unknown.
+fn plan(ty: Type, most_bytes: u64) -> Option<Parts> {
+    let (bytes, element) = (ty.static_size_bytes()?, ty.element_size_bytes()?.max(1));
+    let part = i64::try_from(most_bytes / ALIGNMENT_BYTES * ALIGNMENT_BYTES / element).ok().filter(|p| *p > 0)?;
+    let elements = i64::try_from(bytes / element).ok()?;
+    let starts = (0..elements).step_by(usize::try_from(part).ok()?);
+    (bytes > most_bytes).then(|| starts.map(|start| start..(start + part).min(elements)).collect())
+}
+
+/// Splits the arguments of a written kernel that `device` cannot bind as they are; says for each buffer what its parts are.
+///
+/// # Errors
+/// G0008 for an argument that something other than a load or store uses.
+pub(super) fn split(code: &mut Code, func: Op, device: &GpuDescription) -> Result<Vec<Parts>, Diagnostics> {
+    let Some(body) = func.body() else { return Ok(vec![]) };
+    let buffers: Vec<Value> = body.args().into_iter().take_while(|a| a.ty().is_memref()).collect();
+    let mut out = vec![Parts::new(); buffers.len()];
+    // From the last on, so that positions of those before stay.
+    for (at, buffer) in buffers.into_iter().enumerate().rev() {
+        let Some(parts) = plan(buffer.ty(), device.limits.max_binding_bytes) else { continue };
+        let types: Vec<Type> = parts.iter().map(|part| window_type(buffer.ty(), part)).collect();
+        let windows: Vec<(Value, i64)> = parts
+            .iter()
+            .zip(types)
+            .enumerate()
+            .map(|(i, (part, ty))| (code.rw.insert_block_arg(body, at + 1 + i, ty, func.location()), part.start))
+            .collect();
+        for u in buffer.uses() {
+            redirect(code, u.op, buffer, &windows)?;
+        }
+        code.rw.erase_block_arg(body, at);
+        out[at] = parts;
+    }
+    Ok(out)
+}
+
+/// The type of a part: where it lies in the buffer is its offset.
+fn window_type(whole: Type, part: &Range<i64>) -> Type {
+    let memref = whole.as_memref().expect("invariant: a buffer is a memref");
+    let (extent, offset) = (part.end - part.start, memref.offset + part.start);
+    Type::strided_memref(&[extent], memref.element, offset, &[1], memref.memory_space)
+}
+
+/// Replaces a load or store by one of the part that holds the element.
+fn redirect(code: &mut Code, op: Op, buffer: Value, windows: &[(Value, i64)]) -> Result<(), Diagnostics> {
+    let at = match op.name() {
+        "memref.load" | "vector.load" => 0,
+        "memref.store" | "vector.store" => 1,
+        _ => return Err(error::not_a_tile(op, "it passes on a buffer that is larger than a binding")),
+    };
+    debug_assert_eq!(op.operand(at), buffer, "a buffer is not stored");
+    code.at(InsertionPoint::Before(op));
+    let access = Access { op, at, index: op.operand(at + 1) };
+    let results = access.write(code, windows)?;
+    code.rw.replace_op(op, &results);
+    Ok(())
+}
+
+/// A load or store: the position of its buffer among the operands, and the index.
+struct Access {
+    op: Op,
+    at: usize,
+    index: Value,
+}
+
+impl Access {
+    /// The access in the first window if the index is less than where the second one begins, else in one of the others.
+    fn write(&self, code: &mut Code, windows: &[(Value, i64)]) -> Result<Vec<Value>, Diagnostics> {
+        let ((window, start), rest) = windows.split_first().expect("invariant: a split buffer has parts");
+        let Some((_, next)) = rest.first() else { return Ok(self.in_window(code, *window, *start)) };
+        let next = code.c(*next);
+        let low = code.less(self.index, next);
+        let types: Vec<Type> = self.op.results().iter().map(|r| r.ty()).collect();
+        let accept = branch(code, |code| Ok(self.in_window(code, *window, *start)))?;
+        let reject = branch(code, |code| self.write(code, rest))?;
+        let spec = OpSpec::new("scf.if", code.loc).operands(&[low]).results(&types).region(accept).region(reject);
+        Ok(code.create(spec)?.results())
+    }
+
+    fn in_window(&self, code: &mut Code, window: Value, start: i64) -> Vec<Value> {
+        let index = code.add_const(self.index, -start);
+        let copy = code.rw.clone_op(self.op, |v| v);
+        code.rw.insert(copy);
+        code.rw.set_operand(copy, self.at, window);
+        code.rw.set_operand(copy, self.at + 1, index);
+        copy.results()
+    }
+}
+
+/// A region that yields what `body` returns.
+fn branch(
+    code: &mut Code,
+    body: impl FnOnce(&mut Code) -> Result<Vec<Value>, Diagnostics>,
+) -> Result<Region, Diagnostics> {
+    let block = Block::new(&[]);
+    let region = Region::new();
+    region.append(block);
+    let outer = code.point();
+    code.at(InsertionPoint::End(block));
+    let results = body(code);
+    if let Ok(results) = &results {
+        code.create(OpSpec::new("scf.yield", code.loc).operands(results))?;
+    }
+    code.at(outer);
+    results.map(|_| region)
+}
+
+/// What the caller passes for a flat buffer with these parts.
+pub(super) fn windows(rw: &mut Rewriter, call: Op, flat: Value, parts: &Parts) -> Result<Vec<Value>, Diagnostics> {
+    if parts.is_empty() {
+        return Ok(vec![flat]);
+    }
+    let cx = call.context();
+    let window = |part: &Range<i64>| {
+        let spec = OpSpec::new("memref.subview", call.location())
+            .operands(&[flat])
+            .results(&[window_type(flat.ty(), part)])
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0]))
+            .attr("static_offsets", Attr::dense_i64(cx, &[part.start]))
+            .attr("static_sizes", Attr::dense_i64(cx, &[part.end - part.start]))
+            .attr("static_strides", Attr::dense_i64(cx, &[1]));
+        Ok(rw.create(spec)?.result(0))
+    };
+    parts.iter().map(window).collect()
+}

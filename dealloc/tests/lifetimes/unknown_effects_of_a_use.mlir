@@ -1,0 +1,13 @@
+// test: ownership 
+// What only takes a memref may keep a pointer, too: nothing is freed behind it on trust.
+
+func.func @f(%x: f32) {
+  %a = memref.alloc() : memref<4xf32>
+  "test.unknown"(%a) : (memref<4xf32>) -> ()
+  return
+}
+// -----
+// expect:
+error[D0107]: test.unknown does not say what it does to memory: it might keep or free its memrefs
+  --> unknown_effects_of_a_use.mlir:6:3
+  help: give the op memory effects, or allow it with allow-unknown-effects: its memrefs then live to the end of their scope

@@ -1,0 +1,20 @@
+// test: ownership allow-unknown-effects
+// The buffer lives to the end of its scope, not to the last use that is seen.
+
+func.func @f(%x: f32, %b: memref<4xf32>) {
+  %a = memref.alloc() : memref<4xf32>
+  "test.unknown"(%a) : (memref<4xf32>) -> ()
+  linalg.fill ins(%x : f32) outs(%b : memref<4xf32>)
+  return
+}
+// -----
+// expect:
+module {
+  func.func @f(%arg0: f32, %arg1: memref<4xf32>) {
+    %alloc = memref.alloc() : memref<4xf32>
+    "test.unknown"(%alloc) : (memref<4xf32>) -> ()
+    linalg.fill ins(%arg0 : f32) outs(%arg1 : memref<4xf32>)
+    memref.dealloc %alloc : memref<4xf32>
+    return
+  }
+}

@@ -1,0 +1,166 @@
+//! Ops that say where a value lies, or that are control flow of a special kind, as ops that everything behind knows.
+//!
+//! ```text
+//! bufferization.alloc_tensor(%n)                             tensor.empty(%n)
+//! bufferization.alloc_tensor() copy(%x)                      %x: which buffer is copied is decided later
+//! bufferization.materialize_in_destination %x in %d          %x
+//! scf.index_switch %i case 2 {..} default {..}               scf.if of %i == 2
+//! scf.parallel with scf.reduce                               nested scf.for, reduced in order
+//! ```
+//!
+//! Left to `verify` are forms that mean memory: a memory space, a destination that is a memref.
+
+use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Type, Value};
+
+/// Rewrites what `module` has of these ops.
+///
+/// # Errors
+/// MLIR's, none on verified IR.
+pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
+    let mut target = ConversionTarget::new();
+    target.dynamically_legal_op("bufferization.alloc_tensor", |op| op.attr("memory_space").is_some());
+    target.dynamically_legal_op("bufferization.materialize_in_destination", |op| op.num_results() == 0);
+    target.illegal_op("scf.index_switch").illegal_op("scf.parallel");
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("bufferization.alloc_tensor", |op, _, rw| allocated(op, rw).map_err(Declined::Failed));
+    patterns
+        .add_fn("bufferization.materialize_in_destination", |op, _, rw| materialized(op, rw).map_err(Declined::Failed));
+    patterns.add_fn("scf.index_switch", |op, _, rw| switch(op, rw).map_err(Declined::Failed));
+    patterns.add_fn("scf.parallel", |op, _, rw| parallel(op, rw).map_err(Declined::Failed));
+    convert(module.op(), &target, &patterns, Mode::Partial).map(|_| ())
+}
+
+/// How many operands each group has.
+fn segments(op: Op) -> Vec<usize> {
+    let sizes = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
+    sizes.into_iter().map(|size| usize::try_from(size).unwrap_or(0)).collect()
+}
+
+fn allocated(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+    let sizes = segments(op).first().copied().unwrap_or(0);
+    let copied = segments(op).get(1).is_some_and(|count| *count == 1).then(|| op.operand(sizes));
+    let value = match copied {
+        Some(copied) => copied,
+        None => {
+            let empty = OpSpec::new("tensor.empty", op.location());
+            rw.create(empty.operands(&op.operands()[..sizes]).results(&[op.result(0).ty()]))?.result(0)
+        }
+    };
+    rw.replace_op(op, &[value]);
+    Ok(())
+}
+
+fn materialized(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+    let (mut value, ty) = (op.operand(0), op.result(0).ty());
+    if value.ty() != ty {
+        let cast = OpSpec::new("tensor.cast", op.location()).operands(&[value]).results(&[ty]);
+        value = rw.create(cast)?.result(0);
+    }
+    rw.replace_op(op, &[value]);
+    Ok(())
+}
+
+/// One condition per case, each in the `else` of the one before; the default in the last.
+fn switch(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+    let (cx, loc) = (op.context(), op.location());
+    let cases = op.attr("cases").and_then(|a| a.as_ints()).unwrap_or_default();
+    let types: Vec<Type> = op.results().into_iter().map(Value::ty).collect();
+    let regions = op.regions();
+    let (mut outer, mut open): (Option<Op>, Option<Block>) = (None, None);
+    for (position, case) in cases.iter().enumerate() {
+        let number = rw.const_index(*case, loc);
+        let is_case = OpSpec::new("arith.cmpi", loc)
+            .operands(&[op.operand(0), number])
+            .results(&[Type::integer(cx, 1)])
+            // Equal.
+            .attr("predicate", Attr::i64(cx, 0));
+        let is_case = rw.create(is_case)?.result(0);
+        let (then, otherwise) = (Region::new(), Region::new());
+        let is_last = position + 1 == cases.len();
+        let next = (!is_last).then(|| Block::new(&[]));
+        if let Some(next) = next {
+            otherwise.append(next);
+        }
+        let spec = OpSpec::new("scf.if", loc).operands(&[is_case]).results(&types);
+        let new = rw.create(spec.region(then).region(otherwise))?;
+        rw.take_region(new.region(0), regions[position + 1]);
+        if is_last {
+            rw.take_region(new.region(1), regions[0]);
+        }
+        if let Some(block) = open {
+            rw.set_point(InsertionPoint::End(block));
+            rw.create(OpSpec::new("scf.yield", loc).operands(&new.results()))?;
+        }
+        outer = outer.or(Some(new));
+        open = next;
+        if let Some(block) = next {
+            rw.set_point(InsertionPoint::End(block));
+        }
+    }
+    match outer {
+        Some(outer) => rw.replace_op(op, &outer.results()),
+        None => inline(op, rw, regions[0]),
+    }
+    Ok(())
+}
+
+/// A region of one block in the place of its op.
+fn inline(op: Op, rw: &mut ConversionRewriter, region: Region) {
+    let ops = region.blocks().into_iter().next().map(Block::ops).unwrap_or_default();
+    let Some((terminator, body)) = ops.split_last() else { return };
+    let values = terminator.operands();
+    body.iter().for_each(|inner| rw.move_before(*inner, op));
+    rw.replace_op(op, &values);
+}
+
+/// Whatever order the iterations run in is one of those that the op allows.
+fn parallel(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+    let loc = op.location();
+    let index = Type::index(op.context());
+    let rank = segments(op).first().copied().unwrap_or(0);
+    let operands = op.operands();
+    let (bounds, inits) = operands.split_at(3 * rank);
+    let types: Vec<Type> = inits.iter().map(|v| v.ty()).collect();
+    let (mut outer, mut carried, mut blocks): (Option<Op>, Vec<Value>, Vec<(Block, Op)>) =
+        (None, inits.to_vec(), vec![]);
+    for dim in 0..rank {
+        let args: Vec<_> = std::iter::once(index).chain(types.iter().copied()).map(|ty| (ty, loc)).collect();
+        let block = Block::new(&args);
+        let region = Region::new();
+        region.append(block);
+        let mut given = vec![bounds[dim], bounds[rank + dim], bounds[2 * rank + dim]];
+        given.extend(&carried);
+        let new = rw.create(OpSpec::new("scf.for", loc).operands(&given).results(&types).region(region))?;
+        outer = outer.or(Some(new));
+        carried = block.args()[1..].to_vec();
+        blocks.push((block, new));
+        rw.set_point(InsertionPoint::End(block));
+    }
+    let old = op.body().expect("invariant: a parallel loop has a body");
+    let reduce = old.terminator().expect("invariant: its body has a terminator");
+    let (Some(outer), Some(&(innermost, _))) = (outer, blocks.last()) else { return Ok(()) };
+    for (from, (block, _)) in old.args().into_iter().zip(&blocks) {
+        rw.replace_all_uses(from, block.arg(0));
+    }
+    for inner in old.ops().into_iter().filter(|inner| *inner != reduce) {
+        rw.move_to_end(inner, innermost);
+    }
+    let mut results = vec![];
+    for (position, region) in reduce.regions().into_iter().enumerate() {
+        let block = region.entry().expect("invariant: a reduction has a block");
+        rw.replace_all_uses(block.arg(0), carried[position]);
+        rw.replace_all_uses(block.arg(1), reduce.operand(position));
+        let ops = block.ops();
+        let (returned, body) = ops.split_last().expect("invariant: a reduction has a terminator");
+        body.iter().for_each(|inner| rw.move_to_end(*inner, innermost));
+        results.push(returned.operand(0));
+    }
+    for (block, inner) in blocks.iter().rev() {
+        rw.set_point(InsertionPoint::End(*block));
+        rw.create(OpSpec::new("scf.yield", loc).operands(&results))?;
+        results = inner.results();
+    }
+    rw.replace_op(op, &outer.results());
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! A dispatch in a function of its own, so that cutting it into tiles costs what the dispatch costs, not what the model costs;
+//! and what it became, put back in its place.
+//!
+//! Before / after ([`Isolated::of`]; [`splice`] goes the other way, with `%r` now a forall over tiles):
+//!
+//! ```text
+//! %f = linalg.fill ... outs(%e)                func.func @dispatch(%x, %w) -> tensor<64x1024xf32> {
+//! %m = linalg.matmul ins(%x, %w) outs(%f)        %e = tensor.empty() : tensor<64x1024xf32>
+//! %r = linalg.generic ... outs(%m)               %f = linalg.fill ... outs(%e)
+//!                                                %m = linalg.matmul ins(%x, %w) outs(%f)
+//!                                                %r = linalg.generic ... outs(%m)
+//!                                                return %r
+//!                                              }
+//! ```
+//!
+//! Requires: what [`crate::fuse`] ensures.
+//! Ensures: scalar constants and `tensor.empty` come along, because tiling folds them; every other value from outside is an
+//! argument, weights too. Dispatches that differ in nothing but these values have equal [`Isolated::key`]s.
+
+use crate::dispatch::Dispatch;
+use crate::fuse::DISPATCH;
+use monopour_ir::{
+    Attr, Block, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, StructuralKey, Type,
+    Value, WalkOrder,
+};
+use std::collections::{HashMap, HashSet};
+
+/// A dispatch in a module that holds nothing else.
+pub(crate) struct Isolated {
+    /// The module with the one function.
+    pub module: Module,
+    /// What the function's arguments stand for.
+    pub captured: Vec<Value>,
+    /// What the function's results stand for.
+    pub outputs: Vec<Value>,
+}
+
+impl Isolated {
+    /// Copies a dispatch out.
+    ///
+    /// # Errors
+    /// None of its own; what MLIR's op builders report.
+    pub fn of(dispatch: &Dispatch, rw: &mut Rewriter) -> Result<Self, Diagnostics> {
+        let cx = rw.context();
+        let loc = Location::unknown(cx);
+        let Capture { values: captured, ops: along, .. } = Capture::of(dispatch);
+        let outputs = dispatch.outputs();
+        let block = Block::new(&captured.iter().map(|v| (v.ty(), loc)).collect::<Vec<_>>());
+        let mut map: HashMap<Value, Value> = captured.iter().copied().zip(block.args()).collect();
+        rw.set_point(InsertionPoint::End(block));
+        for op in along.into_iter().chain(dispatch.ops.iter().map(|(op, _)| *op)) {
+            copy(op, &mut map, rw);
+        }
+        let returned: Vec<Value> = outputs.iter().map(|v| map[v]).collect();
+        rw.create(OpSpec::new("func.return", loc).operands(&returned))?;
+        let region = Region::new();
+        region.append(block);
+        let types = |values: &[Value]| values.iter().map(|v| v.ty()).collect::<Vec<_>>();
+        let module = Module::empty(cx);
+        rw.set_point(InsertionPoint::End(module.body()));
+        let ty = Type::function(cx, &types(&captured), &types(&outputs));
+        let func = OpSpec::new("func.func", loc)
+            .attr("sym_name", Attr::string(cx, "dispatch"))
+            .attr("function_type", Attr::ty(ty))
+            .region(region);
+        rw.create(func)?;
+        Ok(Self { module, captured, outputs })
+    }
+
+    /// What the dispatch computes, whatever its number, and whatever it reads.
+    pub fn key(&self) -> StructuralKey {
+        StructuralKey::of(self.module.op(), &[DISPATCH])
+    }
+}
+
+/// What a dispatch uses from outside.
+#[derive(Default)]
+struct Capture {
+    values: Vec<Value>,
+    /// Ops that come along, each after what it uses.
+    ops: Vec<Op>,
+    seen: HashSet<Value>,
+}
+
+impl Capture {
+    fn of(dispatch: &Dispatch) -> Self {
+        let mut out = Self::default();
+        let inside = |op: Op| dispatch.ops.iter().any(|(own, _)| op.is_inside(*own));
+        for (op, _) in &dispatch.ops {
+            for nested in op.nested(WalkOrder::Pre) {
+                let outside = |v: &Value| match v.defining_op() {
+                    Some(def) => !inside(def),
+                    None => !v.block().and_then(Block::parent_op).is_some_and(inside),
+                };
+                nested.operands().into_iter().filter(outside).for_each(|value| out.add(value));
+            }
+        }
+        out
+    }
+
+    fn add(&mut self, value: Value) {
+        if !self.seen.insert(value) {
+            return;
+        }
+        let scalar = |op: &Op| matches!(op.name(), "arith.constant" | "ub.poison") && !value.ty().is_tensor();
+        match value.defining_op().filter(|op| scalar(op) || op.is("tensor.empty")) {
+            Some(op) => {
+                op.operands().into_iter().for_each(|operand| self.add(operand));
+                self.ops.push(op);
+            }
+            None => self.values.push(value),
+        }
+    }
+}
+
+/// Puts a copy of a tiled function's body in the place of a dispatch that `captured` and `outputs` were read from.
+pub(crate) fn splice(tiled: &Module, dispatch: &Dispatch, captured: &[Value], outputs: &[Value], rw: &mut Rewriter) {
+    let func = tiled.functions().into_iter().next().expect("invariant: Isolated::of made a function");
+    let body = func.body().expect("invariant: Isolated::of made a body");
+    let mut map: HashMap<Value, Value> = body.args().into_iter().zip(captured.iter().copied()).collect();
+    rw.set_point(InsertionPoint::Before(dispatch.root));
+    let mut ops = body.ops();
+    let end = ops.pop().expect("invariant: a function's body has a terminator");
+    for op in ops {
+        copy(op, &mut map, rw);
+    }
+    for (output, value) in outputs.iter().zip(end.operands()) {
+        rw.replace_all_uses(*output, map.get(&value).copied().unwrap_or(value));
+    }
+    for (op, _) in dispatch.ops.iter().rev() {
+        rw.erase(*op);
+    }
+}
+
+fn copy(op: Op, map: &mut HashMap<Value, Value>, rw: &mut Rewriter) {
+    let new = rw.clone_op(op, |v| map.get(&v).copied().unwrap_or(v));
+    rw.insert(new);
+    map.extend(op.results().into_iter().zip(new.results()));
+}

@@ -1,0 +1,117 @@
+//! The driver's pipeline cache, kept in a file from one process to the next.
+//!
+//! The file lies under `$MONOPOUR_CACHE_DIR`, else `$XDG_CACHE_HOME/monopour`, else `~/.cache/monopour`; an empty
+//! `MONOPOUR_CACHE_DIR` turns it off. A file that is damaged, too large or another driver's counts as none, and that it
+//! cannot be written is no error: kernels are then built anew.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use monopour_program::write_atomically;
+
+use crate::hal;
+
+/// Largest file that is read or written: what is beyond it costs more to read than kernels cost to build.
+const MAX_BYTES: usize = 64 << 20;
+/// Begins the file, before the hash of what follows.
+const MAGIC: &[u8; 8] = b"mpcache1";
+const HEADER_BYTES: usize = 16;
+
+/// A device's cache and its file.
+#[derive(Debug)]
+pub(crate) struct DiskCache {
+    /// What pipelines are made with.
+    pub cache: wgpu::PipelineCache,
+    path: PathBuf,
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Hash of what the file holds.
+    held: Mutex<u64>,
+}
+
+impl DiskCache {
+    /// The cache of a device of this adapter; `None` where the driver has none or it is turned off.
+    pub fn open(device: &wgpu::Device, info: &wgpu::AdapterInfo) -> Option<DiskCache> {
+        if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
+            return None;
+        }
+        let path = folder()?.join(format!("{}.bin", wgpu::util::pipeline_cache_key(info)?));
+        let data = read(&path);
+        let cache = hal::pipeline_cache(device, data.as_deref());
+        let (held, read_bytes) = data.map_or((0, 0), |data| (hash(&data), data.len() as u64));
+        Some(DiskCache { cache, path, read_bytes, held: Mutex::new(held) })
+    }
+
+    /// Writes what the driver knows by now, if that is not what the file holds.
+    pub fn save(&self) {
+        let Some(data) = self.cache.get_data().filter(|data| data.len() <= MAX_BYTES) else { return };
+        let now = hash(&data);
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if *held == now {
+            return;
+        }
+        *held = now;
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let bytes = [&MAGIC[..], &now.to_le_bytes(), &data].concat();
+        let written = std::fs::create_dir_all(folder).map_err(|e| e.to_string());
+        if let Err(why) = written.and_then(|()| write_atomically(&self.path, &bytes).map_err(|e| e.to_string())) {
+            log::info!("the pipeline cache is not kept: {why}");
+        }
+    }
+}
+
+/// Where caches lie.
+fn folder() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    let absolute = |path: &PathBuf| path.is_absolute();
+    match variable("MONOPOUR_CACHE_DIR") {
+        Some(off) if off.as_os_str().is_empty() => None,
+        Some(given) => Some(given),
+        None => variable("XDG_CACHE_HOME")
+            .filter(absolute)
+            .or_else(|| Some(variable("HOME").filter(absolute)?.join(".cache")))
+            .map(|caches| caches.join("monopour")),
+    }
+}
+
+/// The contents of a whole and undamaged file.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let found = std::fs::metadata(path).ok()?;
+    if !found.is_file() || found.len() > (MAX_BYTES + HEADER_BYTES) as u64 {
+        return None;
+    }
+    unwrap(std::fs::read(path).ok()?)
+}
+
+fn unwrap(bytes: Vec<u8>) -> Option<Vec<u8>> {
+    let (magic, rest) = bytes.split_first_chunk::<8>()?;
+    let (expected, data) = rest.split_first_chunk::<8>()?;
+    (magic == MAGIC && u64::from_le_bytes(*expected) == hash(data)).then(|| data.to_vec())
+}
+
+/// FNV-1a: finds damage, not malice; who can write here can run programs as this user.
+fn hash(data: &[u8]) -> u64 {
+    data.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_files_count_as_none() {
+        let data = b"what the driver knows".to_vec();
+        let file = [&MAGIC[..], &hash(&data).to_le_bytes(), &data].concat();
+        assert_eq!(unwrap(file.clone()), Some(data));
+        for len in 0..file.len() {
+            assert_eq!(unwrap(file[..len].to_vec()), None, "cut at {len}");
+        }
+        for at in 0..file.len() {
+            let mut damaged = file.clone();
+            damaged[at] ^= 0x40;
+            assert_eq!(unwrap(damaged), None, "changed at {at}");
+        }
+        assert_eq!(read(Path::new("/nonexistent/x.bin")), None);
+        assert_eq!(read(&std::env::temp_dir()), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! Building the pipelines of a program: each distinct kernel once, on all cores, while constants are uploaded.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use monopour_program::{GpuKernel, Kernel, Program, Variant};
+
+use crate::device::GpuDevice;
+use crate::error::Error;
+use crate::executor::gpu::GpuBackend;
+use crate::executor::{Constant, Engine};
+use crate::pipeline_cache::Pipeline;
+use crate::pool::SharedAccount;
+use crate::upload::Uploader;
+
+/// A program's pipelines, and what they cost.
+pub(crate) struct Built {
+    /// One per kernel, in order.
+    pub pipelines: Vec<Pipeline>,
+    /// Pipelines that were made.
+    pub count: u64,
+    /// Wall time of it all.
+    pub elapsed_ms: f64,
+}
+
+/// Builds kernels on other threads, while this one uploads constants.
+///
+/// # Errors
+/// Those of [`Pipeline::new`], of the first kernel that has one; what the device reports.
+pub(crate) fn prepare(
+    engine: &mut Engine<GpuBackend>,
+    program: &Program,
+    variant: &Variant,
+    account: &SharedAccount,
+) -> Result<(), Error> {
+    let gpu = engine.backend.gpu.clone();
+    let kernels = variant.kernels.iter().filter_map(|k| if let Kernel::Gpu(k) = k { Some(k) } else { None });
+    let kernels: Vec<&GpuKernel> = kernels.collect();
+    let built = std::thread::scope(|scope| {
+        let building = scope.spawn(|| build(&gpu, &kernels));
+        let uploaded = gpu.scoped("uploading constants", || upload_constants(engine, program, account));
+        let built = building.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        // A kernel that the device rejects says more than an upload that failed beside it.
+        built.and_then(|built| uploaded.map(|()| built))
+    })?;
+    engine.backend.take_kernels(built);
+    Ok(())
+}
+
+fn upload_constants(engine: &mut Engine<GpuBackend>, program: &Program, account: &SharedAccount) -> Result<(), Error> {
+    let gpu = engine.backend.gpu.clone();
+    let mut uploader = Uploader::new(&gpu, account);
+    for constant in &program.constants {
+        let data = constant.data.bytes();
+        let bytes = data.len() as u64;
+        let buffer = Arc::new(engine.take(bytes)?);
+        uploader.write(&buffer, data)?;
+        engine.constants.push(Constant { buffer, bytes });
+    }
+    if program.constants.is_empty() { Ok(()) } else { uploader.finish() }
+}
+
+/// Builds the pipelines of `kernels`.
+///
+/// # Errors
+/// Those of [`Pipeline::new`], of the first kernel that has one.
+fn build(gpu: &GpuDevice, kernels: &[&GpuKernel]) -> Result<Built, Error> {
+    let start = Instant::now();
+    let (distinct, positions) = distinct(kernels);
+    let made = on_all_cores(distinct.len(), |n| Pipeline::new(gpu, kernels[distinct[n]]));
+    let made = made.into_iter().collect::<Result<Vec<_>, Error>>()?;
+    if let Some(disk) = &gpu.disk_cache
+        && !made.is_empty()
+    {
+        disk.save();
+    }
+    let count = made.len() as u64;
+    let pipelines = positions.into_iter().zip(kernels).map(|(n, kernel)| made[n].of(kernel)).collect();
+    Ok(Built { pipelines, count, elapsed_ms: start.elapsed().as_secs_f64() * 1e3 })
+}
+
+/// The first of each kind of kernel, and for each kernel which of these it is. Counts for `--stats` are no part of a kind.
+fn distinct(kernels: &[&GpuKernel]) -> (Vec<usize>, Vec<usize>) {
+    let (mut first, mut known) = (Vec::new(), HashMap::new());
+    let positions = kernels.iter().enumerate().map(|(at, kernel)| {
+        let bindings: Vec<_> = kernel.bindings.iter().map(|binding| binding.access.is_written()).collect();
+        let kind = (&kernel.name, &kernel.wgsl, &kernel.spirv, kernel.workgroup_size, bindings, &kernel.scalars);
+        *known.entry(kind).or_insert_with(|| {
+            first.push(at);
+            first.len() - 1
+        })
+    });
+    let positions = positions.collect();
+    (first, positions)
+}
+
+/// `f` of every number below `count`, in order. Error scopes belong to a thread, so that each sees its own errors only.
+fn on_all_cores<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(count);
+    if threads <= 1 {
+        return (0..count).map(f).collect();
+    }
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(count)));
+    let work = || {
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            if n >= count {
+                return;
+            }
+            let value = f(n);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((n, value));
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..threads).for_each(|_| _ = scope.spawn(work));
+        work();
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(n, _)| *n);
+    done.into_iter().map(|(_, value)| value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_kernels_are_one_kind_whatever_they_count() {
+        let kernel = |wgsl: &str, copies: u32| GpuKernel { wgsl: wgsl.into(), copies, ..GpuKernel::default() };
+        let (a, b, c, d) = (kernel("a", 0), kernel("b", 0), kernel("a", 1), kernel("b", 0));
+        assert_eq!(distinct(&[&a, &b, &c, &d]), (vec![0, 1], vec![0, 1, 0, 1]));
+        let numbers = GpuKernel { scalars: vec![4], ..a.clone() };
+        assert_eq!(distinct(&[&a, &numbers]).0.len(), 2);
+    }
+
+    #[test]
+    fn results_come_in_order() {
+        assert_eq!(on_all_cores(1000, |n| n * n), (0..1000).map(|n| n * n).collect::<Vec<_>>());
+        assert!(on_all_cores(0, |n| n).is_empty());
+    }
+}

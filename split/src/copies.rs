@@ -1,0 +1,155 @@
+//! Which copies a run makes: those that the host function asks for, and those inside of kernels.
+//!
+//! ```text
+//! memref.copy %x, %y                    one copy of its bytes; on a GPU two, if both lie in the arena
+//! scf.forall (%i) in (7) {              one copy per dispatch, of the bytes of all tiles together
+//!   call @main_dispatch_1(%x, %y, %i)
+//! }
+//! ```
+//! Requires: [`of_kernels`] after outlining, [`of_host`] after planning.
+//! Ensures: a run counts each of them as often as it comes by.
+
+use crate::plan::is_arena_view;
+use monopour_ir::{Attr, Block, DYNAMIC, Module, Op, Rewriter, Type, Value, WalkOrder};
+use std::collections::HashMap;
+
+/// On a copy in a kernel: what all tiles of a dispatch copy together.
+pub const COPIED_BYTES_ATTR: &str = "monopour.copied_bytes";
+/// On a kernel: the number of its list of copies, which a copy of the kernel has as well.
+const SITES_ATTR: &str = "monopour.copy_sites";
+/// The copy command of a GPU's API moves words.
+const WORD_BYTES: u64 = 4;
+
+/// A copy of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// `file:line:column`; empty when unknown.
+    pub location: String,
+    /// Bytes each time; none where each run decides.
+    pub bytes: Option<u64>,
+    /// How often in a run; none where each run decides.
+    pub times: Option<u64>,
+}
+
+/// The copies of one dispatch of each kernel that has any.
+pub type KernelCopies = Vec<Vec<Site>>;
+
+/// Finds the copies in kernels, from one argument to another, and marks them with their bytes.
+pub fn of_kernels(module: &Module) -> KernelCopies {
+    let tiles = tiles_of_dispatches(module);
+    let mut rw = Rewriter::new(module.context());
+    let mut found = KernelCopies::new();
+    for kernel in module.functions().into_iter().filter(|f| f.attr(crate::GRID_RANK_ATTR).is_some()) {
+        let name = kernel.symbol_name().unwrap_or_default();
+        let tiles = tiles.get(&name).copied().flatten();
+        let mut sites = vec![];
+        for copy in kernel.find_all("memref.copy") {
+            if tiles == Some(0) || !is_between_arguments(kernel, copy) {
+                continue;
+            }
+            let bytes = bytes_of_all_tiles(kernel, copy, tiles);
+            let number = bytes.and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(0);
+            rw.set_attr(copy, COPIED_BYTES_ATTR, Attr::i64(copy.context(), number));
+            sites.push(Site { location: copy.location().to_string(), bytes, times: Some(1) });
+        }
+        if !sites.is_empty() {
+            let number = i64::try_from(found.len()).unwrap_or(i64::MAX);
+            rw.set_attr(kernel, SITES_ATTR, Attr::i64(kernel.context(), number));
+            found.push(sites);
+        }
+    }
+    found
+}
+
+/// The copies of a run, in the order of the host function.
+pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) -> Vec<Site> {
+    let mut sites = Vec::new();
+    let symbols = module.symbols();
+    let of_kernel = |call: Op| {
+        let kernel = symbols.get(call.attr("callee")?.as_symbol()?)?;
+        kernels.get(usize::try_from(kernel.attr(SITES_ATTR)?.as_int()?).ok()?)
+    };
+    host.walk(WalkOrder::Pre, |op| match op.name() {
+        "memref.copy" if op.operand(0).ty().memref_space() == op.operand(1).ty().memref_space() => {
+            let bytes = op.operand(1).ty().static_size_bytes().or_else(|| op.operand(0).ty().static_size_bytes());
+            // The device's API copies only between two buffers: within the arena by way of a third one.
+            let in_words = bytes.is_none_or(|bytes| bytes.is_multiple_of(WORD_BYTES));
+            let is_within = is_gpu && in_words && op.operands().into_iter().all(is_arena_view);
+            let times = runs(op, host).map(|times| times * if is_within { 2 } else { 1 });
+            sites.push(Site { location: op.location().to_string(), bytes, times });
+        }
+        "func.call" => {
+            let times = runs(op, host);
+            sites.extend(of_kernel(op).into_iter().flatten().map(|site| Site { times, ..site.clone() }));
+        }
+        _ => {}
+    });
+    sites
+}
+
+/// How often the host comes by an operation; none behind a condition, and in a loop of unknown length.
+fn runs(op: Op, host: Op) -> Option<u64> {
+    let mut times = 1u64;
+    for around in std::iter::successors(op.parent(), |op| op.parent()).take_while(|op| *op != host) {
+        match around.name() {
+            // A dispatch: its tiles count as one.
+            "scf.forall" => {}
+            "scf.for" => {
+                let bound = |i: usize| {
+                    let constant = around.operand(i).defining_op().filter(|op| op.is("arith.constant"));
+                    constant.and_then(|op| op.attr("value")?.as_int())
+                };
+                let (lower, upper, step) = (bound(0)?, bound(1)?, bound(2).filter(|step| *step > 0)?);
+                let length = u64::try_from(upper.checked_sub(lower)?).unwrap_or(0);
+                times = times.checked_mul(length.div_ceil(step.unsigned_abs()))?;
+            }
+            _ => return None,
+        }
+    }
+    Some(times)
+}
+
+/// The number of tiles of each kernel's dispatch; none where each run decides.
+fn tiles_of_dispatches(module: &Module) -> HashMap<String, Option<u64>> {
+    let mut tiles = HashMap::new();
+    for forall in module.op().find_all("scf.forall") {
+        let call = forall.body().and_then(Block::first_op).filter(|op| op.is("func.call"));
+        let Some(name) = call.and_then(|call| call.attr("callee")?.as_symbol().map(str::to_owned)) else { continue };
+        let bounds = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
+        let product = |product: u64, bound: i64| product.checked_mul(u64::try_from(bound).ok()?);
+        let known = bounds.iter().all(|bound| *bound != DYNAMIC);
+        tiles.insert(name, bounds.into_iter().try_fold(1, product).filter(|_| known));
+    }
+    tiles
+}
+
+/// The argument that a value is a view of.
+fn argument(kernel: Op, value: Value) -> Option<Value> {
+    let base = views(value).last()?;
+    base.as_block_arg().filter(|(block, _)| Some(*block) == kernel.body()).map(|_| base)
+}
+
+/// A value, what it is a view of, and so on.
+fn views(value: Value) -> impl Iterator<Item = Value> {
+    std::iter::successors(Some(value), |value| {
+        let source = value.defining_op()?.operands().first().copied()?;
+        source.ty().is_memref().then_some(source)
+    })
+}
+
+fn is_between_arguments(kernel: Op, copy: Op) -> bool {
+    copy.operands().into_iter().all(|value| argument(kernel, value).is_some())
+}
+
+/// No more than the tiles copy one by one, and no more than any view holds that the tiles take their parts of.
+fn bytes_of_all_tiles(kernel: Op, copy: Op, tiles: Option<u64>) -> Option<u64> {
+    let sizes = |value: Value| views(value).skip(1).filter_map(|v| v.ty().static_size_bytes()).collect::<Vec<_>>();
+    let whole = copy.operands().into_iter().flat_map(sizes).min();
+    let tile = copy.operands().into_iter().filter_map(|v| v.ty().static_size_bytes()).min();
+    // What a loop in the kernel copies comes by more often.
+    let once = copy.block().and_then(Block::parent_op) == Some(kernel);
+    let parts = tile.zip(tiles).filter(|_| once).and_then(|(tile, tiles)| tile.checked_mul(tiles));
+    let direct = copy.operands().into_iter().filter(|v| v.as_block_arg().is_some());
+    let direct = direct.filter_map(|v: Value| Type::static_size_bytes(v.ty())).min();
+    [whole, parts, direct].into_iter().flatten().min()
+}

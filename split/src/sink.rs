@@ -1,0 +1,50 @@
+//! Ask for the handles of inputs and constants where they are first used.
+//!
+//! Before / after (`monopour_rt_` left out of the names):
+//! ```mlir
+//! %w0 = call @constant(%cx, %c0)                       %x = call @input(%cx, %c0)
+//! %w1 = call @constant(%cx, %c1)                       %w0 = call @constant(%cx, %c0)
+//! %x = call @input(%cx, %c0)                           call @arg(%cx, %x, ..) call @arg(%cx, %w0, ..) call @dispatch(..)
+//! call @arg(%cx, %x, ..) call @arg(%cx, %w0, ..) ..    %w1 = call @constant(%cx, %c1)
+//! call @arg(%cx, %w1, ..) ..                           call @arg(%cx, %w1, ..) ..
+//! ```
+//! A handle that is asked for at the start lives over every call until its use. LLVM's register allocator compares each such
+//! value with each of these calls: with a weight per layer that is quadratic in the layers.
+//! Requires: a scheduled host function. Ensures: the same calls in each block; those that moved have no effects.
+
+use monopour_ir::{Block, Op, Rewriter, Value};
+use std::collections::HashMap;
+
+/// The runtime's functions that say which handle something has, and do nothing else.
+const HANDLES: [&str; 2] = ["monopour_rt_input", "monopour_rt_constant"];
+
+/// Moves the calls of `block` and of the blocks in it.
+pub(crate) fn run(block: Block, rw: &mut Rewriter) {
+    let ops = block.ops();
+    let places: HashMap<Op, usize> = ops.iter().copied().zip(0..).collect();
+    for op in &ops {
+        op.regions().into_iter().flat_map(|r| r.blocks()).for_each(|inner| run(inner, rw));
+    }
+    for op in ops.iter().copied().filter(|op| is_handle(*op)) {
+        let first = first_use(op, &places).map(|place| ops[place]);
+        // What its index is made of goes along.
+        let index = op.operand(1).defining_op().filter(|c| c.is("arith.constant") && c.result(0).only_use().is_some());
+        if let Some(first) = first {
+            index.into_iter().chain([op]).for_each(|moved| rw.move_before(moved, first));
+        }
+    }
+}
+
+fn is_handle(op: Op) -> bool {
+    let callee = op.is("func.call").then(|| op.attr("callee")).flatten();
+    callee.is_some_and(|c| c.as_symbol().is_some_and(|name| HANDLES.contains(&name)))
+}
+
+/// Position of the first op of the block that uses the result, itself or in what it holds.
+fn first_use(op: Op, places: &HashMap<Op, usize>) -> Option<usize> {
+    op.results().into_iter().flat_map(Value::uses).filter_map(|u| place(u.op, places)).min()
+}
+
+fn place(op: Op, places: &HashMap<Op, usize>) -> Option<usize> {
+    std::iter::successors(Some(op), |op| op.parent()).find_map(|op| places.get(&op).copied())
+}
