@@ -51,6 +51,35 @@ pub fn read(path: &Path) -> Result<HostTensor, Error> {
     parse(&bytes).map_err(fail)
 }
 
+/// Reads a tensor for a place of element type `dtype`: integers of the same width pass bit by bit whatever their sign, 64-bit
+/// ones stand for `index`, and single precision is rounded to bf16. Anything else comes as it is in the file.
+///
+/// # Errors
+/// R0017.
+pub fn read_as(path: &Path, dtype: DType) -> Result<HostTensor, Error> {
+    let tensor = read(path)?;
+    let data = match (tensor.dtype(), dtype) {
+        (from, to) if from == to => return Ok(tensor),
+        (from, to) if from.signless() == to.signless() => tensor.data().to_vec(),
+        (DType::F32, DType::Bf16) => {
+            let values = tensor.to_f32().unwrap_or_default();
+            values.into_iter().flat_map(|value| bf16_bits(value).to_le_bytes()).collect()
+        }
+        _ => return Ok(tensor),
+    };
+    HostTensor::new(dtype, tensor.shape().to_vec(), data)
+        .map_err(|error| Error { path: path.to_owned(), what: error.to_string() })
+}
+
+/// The nearest bf16, of two the even one; a NaN stays one.
+pub fn bf16_bits(value: f32) -> u16 {
+    let bits = value.to_bits();
+    if value.is_nan() {
+        return (bits >> 16) as u16 | 0x40;
+    }
+    ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
+}
+
 /// Writes a tensor; nobody ever sees half a file.
 ///
 /// # Errors
@@ -88,8 +117,9 @@ fn parse(bytes: &[u8]) -> Result<HostTensor, String> {
     let data = &rest[header_len..];
 
     let descr = field(header, "descr").and_then(|text| quoted(text)).ok_or("the header has no plain `descr`")?;
-    let dtype = dtype(descr)
-        .ok_or_else(|| format!("element type `{descr}` is not one of f2 f4 f8 b1 i1 i4 i8, little-endian"))?;
+    let dtype = dtype(descr).ok_or_else(|| {
+        format!("element type `{descr}` is not one of f2 f4 f8 b1 i1 i2 i4 i8 u1 u2 u4 u8 and V2 (bf16), little-endian")
+    })?;
     if !field(header, "fortran_order").is_some_and(|text| text.starts_with("False")) {
         return Err("the data is not in C order".into());
     }
@@ -120,10 +150,16 @@ fn dtype(descr: &str) -> Option<DType> {
         "<f4" => DType::F32,
         "<f8" => DType::F64,
         "|b1" => DType::I1,
-        // Integers are signless in MLIR: the bits are the same.
-        "|i1" | "|u1" => DType::I8,
-        "<i4" | "<u4" => DType::I32,
-        "<i8" | "<u8" => DType::I64,
+        "|i1" => DType::I8,
+        "<i2" => DType::I16,
+        "<i4" => DType::I32,
+        "<i8" => DType::I64,
+        "|u1" => DType::U8,
+        "<u2" => DType::U16,
+        "<u4" => DType::U32,
+        "<u8" => DType::U64,
+        // NumPy has no bf16; the package ml_dtypes writes it as two opaque bytes.
+        "<V2" | "|V2" | "bfloat16" => DType::Bf16,
         _ => return None,
     })
 }
@@ -137,6 +173,12 @@ fn descr(dtype: DType) -> &'static str {
         DType::I8 => "|i1",
         DType::I32 => "<i4",
         DType::I64 | DType::Index => "<i8",
+        DType::Bf16 => "<V2",
+        DType::I16 => "<i2",
+        DType::U8 => "|u1",
+        DType::U16 => "<u2",
+        DType::U32 => "<u4",
+        DType::U64 => "<u8",
     }
 }
 
@@ -207,6 +249,28 @@ mod tests {
         };
         assert!(with("'<f4'", "'>f4'").contains("element type `>f4`"));
         assert!(with("False", "True ").contains("C order"));
+    }
+
+    #[test]
+    fn files_fit_places_of_the_same_bits_and_singles_are_rounded_to_bf16() {
+        let path = std::env::temp_dir().join(format!("monopour-npy-as-{}.npy", std::process::id()));
+        let bytes = HostTensor::new(DType::U8, vec![3], vec![0, 127, 255]).unwrap();
+        write(&path, &bytes).unwrap();
+        assert_eq!(read(&path).unwrap().to_f64(), [0.0, 127.0, 255.0]);
+        let signless = read_as(&path, DType::I8).unwrap();
+        assert_eq!((signless.dtype(), signless.data()), (DType::I8, &[0, 127, 255][..]));
+        // Of another width: as it is, for the check of the input to refuse.
+        assert_eq!(read_as(&path, DType::I16).unwrap(), bytes);
+        // Halfway to the next: to even, down and up; NaN and infinity stay what they are.
+        let values = [1.0, f32::from_bits(0x3f80_8000), f32::from_bits(0x3f81_8000), f32::NAN, f32::INFINITY, 3.4e38];
+        write(&path, &HostTensor::from_f32(vec![6], &values).unwrap()).unwrap();
+        let rounded = read_as(&path, DType::Bf16).unwrap();
+        let bits: Vec<u16> = rounded.data().as_chunks::<2>().0.iter().map(|b| u16::from_le_bytes(*b)).collect();
+        assert_eq!(bits, [0x3f80, 0x3f80, 0x3f82, 0x7fc0, 0x7f80, 0x7f80]);
+        write(&path, &rounded).unwrap();
+        assert!(std::fs::read(&path).unwrap().windows(5).any(|w| w == b"'<V2'"), "as ml_dtypes writes it");
+        assert_eq!(read(&path).unwrap(), rounded);
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

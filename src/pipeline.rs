@@ -384,10 +384,13 @@ fn signature(state: &State<'_>) -> Result<Signature, Diagnostics> {
         };
         let name = named("monopour.name").and_then(|n| n.as_string().map(str::to_owned));
         let size = |extent: i64| u64::try_from(extent).unwrap_or(DYNAMIC);
+        // The import leaves no sign in a type; an unsigned one is noted here.
+        let unsigned = named("monopour.dtype").and_then(|d| d.as_string().and_then(DType::parse));
+        let dtype = unsigned.or_else(|| DType::parse(&ty.element().to_string()));
         let shape = ty.as_tensor().map(|tensor| tensor.shape.into_iter().map(size).collect());
         Ok(TensorDesc {
             name: name.unwrap_or_else(|| format!("{prefix}{i}")),
-            dtype: DType::parse(&ty.element().to_string()).ok_or_else(unsupported)?,
+            dtype: dtype.ok_or_else(unsupported)?,
             scalar: shape.is_none(),
             shape: shape.unwrap_or_default(),
             donated: named("monopour.donate").is_some(),

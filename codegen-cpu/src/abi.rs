@@ -167,7 +167,8 @@ fn scalar(b: &mut Builder, slot: Value, ty: Type, loc: Location) -> Result<Value
         let spec = OpSpec::new("llvm.trunc", loc).operands(&[value]).results(&[narrow]);
         value = b.create(spec.attr("overflowFlags", no_overflow(cx)))?.result(0);
     }
-    if ty.float_width().is_some() {
+    // A bf16 is an integer to the kernel's code.
+    if ty.float_width().is_some() && !crate::brain::is(ty) {
         value = b.create(OpSpec::new("llvm.bitcast", loc).operands(&[value]).results(&[ty]))?.result(0);
     }
     Ok(value)

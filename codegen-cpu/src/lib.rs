@@ -13,7 +13,8 @@
 //! - [`abi`] gives each kernel the signature that the runtime calls.
 
 pub mod abi;
-pub mod copies;
+pub mod brain;
+mod copies;
 pub mod error;
 pub mod local_memory;
 pub mod loop_order;

@@ -6,7 +6,7 @@
 //! Limits: an op that no lowering takes (C0001), a call to outside (C0008).
 
 use crate::abi::{self, KernelSignature};
-use crate::{copies, error, local_memory, loop_order, math, object::RUNTIME_PREFIX, vectorize};
+use crate::{brain, copies, error, local_memory, loop_order, math, object::RUNTIME_PREFIX, vectorize};
 use monopour_ir::{
     Diagnostics, Module, Op, Rewriter, WalkOrder, apply_named_sequence, open_dynamic_expansions, run_passes,
 };
@@ -20,7 +20,7 @@ const LINALG: &str = "builtin.module(func.func(convert-linalg-to-loops))";
 /// Everything structured to a control-flow graph over one-dimensional vectors.
 const STRUCTURE: &str = "builtin.module(func.func(lower-vector-mask,convert-vector-to-scf{full-unroll=true}),\
     fold-memref-alias-ops,lower-affine,expand-strided-metadata,lower-affine,\
-    func.func(loop-invariant-code-motion),cse,convert-scf-to-cf,arith-expand{include-bf16=true})";
+    func.func(loop-invariant-code-motion),cse,convert-scf-to-cf,arith-expand)";
 /// To the llvm dialect.
 const TO_LLVM: &str = "builtin.module(convert-vector-to-llvm,finalize-memref-to-llvm,convert-math-to-llvm,convert-index-to-llvm,\
     convert-arith-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},\
@@ -52,6 +52,7 @@ pub fn run(module: &Module, target: &CpuTarget) -> Result<Module, Diagnostics> {
     }
     math::run(&lowered, target)?;
     open_dynamic_expansions(lowered.op())?;
+    brain::run(&lowered)?;
     run_passes(lowered.op(), STRUCTURE)?;
     run_passes(lowered.op(), TO_LLVM)?;
     check_all(&lowered, |op| op.dialect() == "llvm" || op.is("builtin.module"))?;

@@ -36,7 +36,7 @@ fn g0001_unsupported_op() {
 #[test]
 fn g0002_unsupported_type() {
     check(emit_kernel("%a: memref<8xi4>", ""), "G0002", "memref<8xi4>");
-    check(emit_kernel("%a: memref<8xbf16>", ""), "G0002", "bf16");
+    check(emit_kernel("%a: memref<8xf8E4M3FN>", ""), "G0002", "f8E4M3FN");
     let exp = "  %c = arith.constant 0 : index\n  %x = memref.load %a[%c] : memref<8xf64>\n  %y = math.exp %x : f64\n  memref.store %y, %a[%c] : memref<8xf64>";
     check(emit_kernel("%a: memref<8xf64>", exp), "G0002", "math.exp");
 }

@@ -232,7 +232,7 @@ fn even_tile(extent: i64, wanted: i64, register: i64) -> Option<i64> {
 pub(crate) fn can_vectorize(op: Op) -> bool {
     let plain = |ty: Type| {
         let element = ty.element();
-        element.is_float() || matches!(element.integer_width(), Some(8 | 32 | 64))
+        element.is_float() || matches!(element.integer_width(), Some(8 | 16 | 32 | 64))
     };
     op.operands().iter().all(|v| plain(v.ty())) && op.find_all("linalg.index").is_empty()
 }

@@ -30,13 +30,15 @@ MlirStringRef monopour_shim_resource_name(MlirAttribute attr) {
   return wrap(cast<DenseResourceElementsAttr>(unwrap(attr)).getRawHandle().getKey());
 }
 
-// The same elements under another shaped type with the same element type and count; null for other attributes.
+// The same elements under another shaped type with as many elements of the same width; null for other attributes.
 MlirAttribute monopour_shim_elements_with_type(MlirAttribute attr, MlirType type) {
   auto shaped = cast<ShapedType>(unwrap(type));
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(unwrap(attr)))
     return wrap(DenseResourceElementsAttr::get(shaped, resource.getRawHandle()));
-  if (auto dense = dyn_cast<DenseElementsAttr>(unwrap(attr)))
+  if (auto dense = dyn_cast<DenseElementsAttr>(unwrap(attr))) {
+    if (dense.getElementType() != shaped.getElementType()) dense = dense.bitcast(shaped.getElementType());
     return wrap(dense.reshape(shaped));
+  }
   return wrap(Attribute());
 }
 

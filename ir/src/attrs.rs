@@ -221,8 +221,8 @@ impl Attr {
         let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), stored) };
         Some(if self.is_splat() { bytes.repeat(count) } else { bytes.to_vec() })
     }
-    /// The same elements under another shaped type of equal element type and element count (a tensor type with an encoding,
-    /// say); `None` if this is no elements attribute.
+    /// The same elements under another shaped type of equal element width and element count (a tensor type with an encoding,
+    /// say, or with signless integers); `None` if this is no elements attribute.
     pub fn elements_with_type(&self, ty: Type) -> Option<Attr> {
         // SAFETY: defined in the shim; both handles are live.
         ty.shape().and_then(|_| Self::non_null(unsafe { monopour_shim_elements_with_type(self.raw, ty.raw) }))

@@ -24,20 +24,47 @@ pub enum DType {
     I64,
     /// `index` at the boundary of a program: 64 bits on every target.
     Index,
+    // The order is the wire format: new types are added here, at the end.
+    /// The upper half of an IEEE single.
+    Bf16,
+    /// Signless 16-bit integer.
+    I16,
+    /// Unsigned 8-bit integer: to kernels the bits are those of [`DType::I8`].
+    U8,
+    /// Unsigned 16-bit integer.
+    U16,
+    /// Unsigned 32-bit integer.
+    U32,
+    /// Unsigned 64-bit integer.
+    U64,
 }
 
 impl DType {
     /// Every element type, in declaration order.
-    pub const ALL: [DType; 8] =
-        [DType::F16, DType::F32, DType::F64, DType::I1, DType::I8, DType::I32, DType::I64, DType::Index];
+    pub const ALL: [DType; 14] = [
+        DType::F16,
+        DType::F32,
+        DType::F64,
+        DType::I1,
+        DType::I8,
+        DType::I32,
+        DType::I64,
+        DType::Index,
+        DType::Bf16,
+        DType::I16,
+        DType::U8,
+        DType::U16,
+        DType::U32,
+        DType::U64,
+    ];
 
     /// Bytes that one element takes in a tensor's memory.
     pub const fn size_bytes(self) -> u64 {
         match self {
-            DType::I1 | DType::I8 => 1,
-            DType::F16 => 2,
-            DType::F32 | DType::I32 => 4,
-            DType::F64 | DType::I64 | DType::Index => 8,
+            DType::I1 | DType::I8 | DType::U8 => 1,
+            DType::F16 | DType::Bf16 | DType::I16 | DType::U16 => 2,
+            DType::F32 | DType::I32 | DType::U32 => 4,
+            DType::F64 | DType::I64 | DType::U64 | DType::Index => 8,
         }
     }
 
@@ -52,6 +79,12 @@ impl DType {
             DType::I32 => "i32",
             DType::I64 => "i64",
             DType::Index => "index",
+            DType::Bf16 => "bf16",
+            DType::I16 => "i16",
+            DType::U8 => "ui8",
+            DType::U16 => "ui16",
+            DType::U32 => "ui32",
+            DType::U64 => "ui64",
         }
     }
 
@@ -62,7 +95,18 @@ impl DType {
 
     /// Whether elements are floating-point numbers.
     pub const fn is_float(self) -> bool {
-        matches!(self, DType::F16 | DType::F32 | DType::F64)
+        matches!(self, DType::F16 | DType::F32 | DType::F64 | DType::Bf16)
+    }
+
+    /// The type whose bits mean the same to a program: kernels know neither signs nor, in memory, `index`.
+    pub const fn signless(self) -> DType {
+        match self {
+            DType::U8 => DType::I8,
+            DType::U16 => DType::I16,
+            DType::U32 => DType::I32,
+            DType::U64 | DType::Index => DType::I64,
+            other => other,
+        }
     }
 }
 

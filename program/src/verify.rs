@@ -56,7 +56,7 @@ fn verify_sizes(signature: &Signature) -> Check {
         return inconsistent("a rule of equal sizes names fewer than two".into());
     }
     for size in equal.iter().flatten().chain(fixed.iter().map(|(size, _)| size)) {
-        let is_integer = |dtype| matches!(dtype, DType::I8 | DType::I32 | DType::I64 | DType::Index);
+        let is_integer = |dtype: DType| !dtype.is_float() && dtype != DType::I1;
         let known = signature.inputs.get(size.input as usize).is_some_and(|input| match size.dim {
             Some(dim) => input.shape.get(dim as usize) == Some(&DYNAMIC),
             None => input.scalar && is_integer(input.dtype),

@@ -70,6 +70,12 @@ impl HostTensor {
             DType::I8 => each(data, |b| f64::from(i8::from_le_bytes(b))),
             DType::I32 => each(data, |b| f64::from(i32::from_le_bytes(b))),
             DType::I64 | DType::Index => each(data, |b| i64::from_le_bytes(b) as f64),
+            DType::Bf16 => each(data, |b| f64::from(f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))),
+            DType::I16 => each(data, |b| f64::from(i16::from_le_bytes(b))),
+            DType::U8 => each(data, |b| f64::from(u8::from_le_bytes(b))),
+            DType::U16 => each(data, |b| f64::from(u16::from_le_bytes(b))),
+            DType::U32 => each(data, |b| f64::from(u32::from_le_bytes(b))),
+            DType::U64 => each(data, |b| u64::from_le_bytes(b) as f64),
         }
     }
 
@@ -139,8 +145,9 @@ pub(crate) fn check_sizes(signature: &Signature, size: impl Fn(InputSize) -> Opt
     Ok(())
 }
 
+/// Signs are no part of a type here: the program gets the bits, and takes them as its ops say.
 fn check_type(dtype: DType, shape: &[u64], desc: &TensorDesc) -> Result<(), Error> {
-    if dtype == desc.dtype && desc.fits(shape) {
+    if dtype.signless() == desc.dtype.signless() && desc.fits(shape) {
         return Ok(());
     }
     let found = TensorDesc { name: String::new(), dtype, shape: shape.to_vec(), donated: false, scalar: desc.scalar };

@@ -170,3 +170,39 @@ fn every_command_has_help_with_an_example_and_shells_complete() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+const SIGNS: &str = "\
+func.func @main(%x: tensor<4xui8>, %y: tensor<4xbf16>) -> (tensor<4xf32>, tensor<4xui8>, tensor<4xbf16>) {
+  %a = tensor.bitcast %x : tensor<4xui8> to tensor<4xi8>
+  %e = tensor.empty() : tensor<4xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]} ins(%a, %y : tensor<4xi8>, tensor<4xbf16>) outs(%e : tensor<4xf32>) {
+  ^bb0(%p: i8, %q: bf16, %o: f32):
+    %b = arith.uitofp %p : i8 to f32
+    %w = arith.extf %q : bf16 to f32
+    %s = arith.addf %b, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<4xf32>
+  return %f, %x, %y : tensor<4xf32>, tensor<4xui8>, tensor<4xbf16>
+}
+";
+
+/// What NumPy and ml_dtypes save as uint8 and bfloat16, and what they load.
+#[test]
+fn unsigned_bytes_and_bf16_come_from_files_and_go_to_files() {
+    use monopour::program::DType;
+    let folder = folder("signs");
+    std::fs::write(folder.join("s.mlir"), SIGNS).unwrap();
+    let bytes = HostTensor::new(DType::U8, vec![4], vec![0, 1, 128, 255]).unwrap();
+    npy::write(&folder.join("arg0.npy"), &bytes).unwrap();
+    npy::write(&folder.join("arg1.npy"), &HostTensor::from_f32(vec![4], &[0.5, 1.0, -2.0, 0.0]).unwrap()).unwrap();
+    done(&folder, &["run", "s.mlir", "--device", "cpu", "--inputs", ".", "--outputs", "out"]);
+    let read = |name: &str| npy::read(&folder.join("out").join(name)).unwrap();
+    assert_eq!(read("result0.npy").to_f32().unwrap(), [0.5, 2.0, 126.0, 255.0]);
+    assert_eq!(read("result1.npy"), bytes);
+    assert_eq!((read("result2.npy").dtype(), read("result2.npy").to_f64()), (DType::Bf16, vec![0.5, 1.0, -2.0, 0.0]));
+    let text = done(&folder, &["inspect", "s.mlir"]);
+    assert!(text.contains("arg0: tensor<4xui8>") && text.contains("arg1: tensor<4xbf16>"), "{text}");
+    npy::write(&folder.join("arg0.npy"), &HostTensor::from_f32(vec![4], &[0.0; 4]).unwrap()).unwrap();
+    fails(&folder, &["run", "s.mlir", "--device", "cpu", "--inputs", "."], 1, "expected tensor<4xui8>");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -379,3 +379,56 @@ fn extracts_out_of_range() {
         assert_eq!(out[0], [12.0, 10.0, 15.0, 15.0, 15.0], "{}", place.name());
     }
 }
+
+/// A number below half of the last place, added three times: a sum that is rounded at the end only would be one larger.
+#[test]
+fn bf16_is_rounded_at_each_op() {
+    let steps = "%k = arith.constant 128.0 : bf16\n%u = arith.addf %k, %a : bf16\n%v = arith.addf %u, %a : bf16\n%r = arith.addf %v, %a : bf16";
+    let halves = "%r = arith.truncf %b : f32 to bf16";
+    let text = pointwise(7, &["bf16", "f32"], &[("bf16", steps), ("bf16", halves)]);
+    let third = HostTensor::new(DType::Bf16, vec![7], [0xabu8, 0x3e].repeat(7)).expect("the length fits");
+    // Halfway between two, twice, once each way; NaN; infinities, one of them from a number that is too large.
+    let bits =
+        [0x3f80_8000, 0x3f81_8000, 0x3f80_8001, 0xffff_ffff, 0x7f80_0000, 0xff7f_ffff, 0x8000_0000].map(f32::from_bits);
+    for place in places() {
+        let out = place.run(&text, &[third.clone(), floats(&bits)]);
+        assert_eq!(each(&out[0], u16::from_le_bytes), [0x4300; 7], "{}", place.name());
+        let found = each(&out[1], u16::from_le_bytes);
+        assert!(found[3] & 0x7fff > 0x7f80, "{}: a NaN stays one, found {:#x}", place.name(), found[3]);
+        assert_eq!(
+            [&found[..3], &found[4..]].concat(),
+            [0x3f80, 0x3f82, 0x3f81, 0x7f80, 0xff80, 0x8000],
+            "{}",
+            place.name()
+        );
+    }
+}
+
+/// An f64 just above the middle of two f16 or bf16, by less than an f32 can tell: rounding twice would go down.
+#[test]
+fn doubles_are_rounded_once_to_sixteen_bits() {
+    let text = pointwise(
+        2,
+        &["f64"],
+        &[("bf16", "%r = arith.truncf %a : f64 to bf16"), ("f16", "%r = arith.truncf %a : f64 to f16")],
+    );
+    let tiny = 2f64.powi(-40);
+    let values = [1.0 + 2f64.powi(-8) + tiny, 1.0 + 2f64.powi(-11) + tiny];
+    let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let input = HostTensor::new(DType::F64, vec![2], bytes).expect("the length fits");
+    for place in places() {
+        let out = place.run(&text, std::slice::from_ref(&input));
+        assert_eq!(each(&out[0], u16::from_le_bytes), [0x3f81, 0x3f80], "{}", place.name());
+        assert_eq!(each(&out[1], u16::from_le_bytes), [0x3c04, 0x3c01], "{}", place.name());
+    }
+}
+
+/// A negative exponent leaves the whole part of a fraction.
+#[test]
+fn powers_of_integers_with_negative_exponents() {
+    let text = pointwise(6, &["i32", "i32"], &[("i32", "%r = math.ipowi %a, %b : i32")]);
+    for place in places() {
+        let out = place.ints(&text, &[ints(&[2, 1, -1, -1, 0, 3]), ints(&[-1, -5, -5, -4, -2, 4])]);
+        assert_eq!(out[0], [0, 1, -1, 1, 0, 81], "{}", place.name());
+    }
+}

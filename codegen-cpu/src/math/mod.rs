@@ -15,16 +15,16 @@ mod rounding;
 mod trigonometry;
 
 use crate::error;
-use emit::Expand;
+use emit::{Compare, Emit, Expand};
 use monopour_ir::conversion::{Adaptor, ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
-use monopour_ir::{Diagnostics, Module, Op, OpSpec, WalkOrder, approximate_math, run_passes};
+use monopour_ir::{Diagnostics, Module, Op, OpSpec, Value, WalkOrder, approximate_math, run_passes};
 use monopour_program::CpuTarget;
 use std::collections::BTreeMap;
 
 /// Low precision through f32, and ops that upstream writes with others.
 const PREPARE: &str = "builtin.module(math-extend-to-supported-types,func.func(math-expand-ops{ops=cosh,fpowi,rsqrt}))";
 /// Ops with an instruction (or a short fixed sequence) on every CPU.
-const NATIVE: [&str; 12] = [
+const NATIVE: [&str; 10] = [
     "math.absf",
     "math.absi",
     "math.copysign",
@@ -33,9 +33,7 @@ const NATIVE: [&str; 12] = [
     "math.ctpop",
     "math.sqrt",
     "math.isnan",
-    "math.isinf",
     "math.isfinite",
-    "math.isnormal",
     "math.clampf",
 ];
 /// Ops with an instruction where [`has_rounding`].
@@ -94,6 +92,8 @@ fn expand_functions(module: &Module) -> Result<(), Diagnostics> {
 fn expand_instructions(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
     let mut target = ConversionTarget::new();
     let mut patterns = PatternSet::new();
+    target.illegal_op("math.isinf");
+    patterns.add_fn("math.isinf", emit::pattern(is_infinite));
     if !has_rounding(cpu) {
         for (name, expand) in &rounding::WITHOUT_INSTRUCTION {
             target.illegal_op(name);
@@ -106,6 +106,12 @@ fn expand_instructions(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnosti
     }
     convert(module.op(), &target, &patterns, Mode::Partial)?;
     Ok(())
+}
+
+/// Upstream has no lowering of it.
+fn is_infinite(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let size = e.abs(operands[0]);
+    e.compare_c(Compare::Eq, size, f64::INFINITY)
 }
 
 fn width(op: Op) -> Option<u32> {

@@ -23,7 +23,8 @@ pub(super) fn check(func: Op, device: &GpuDescription) -> Result<(), Diagnostics
 
 fn missing(ty: Type, device: &GpuDescription) -> Option<&'static str> {
     let (feature, why) = match (ty.float_width(), ty.integer_width()) {
-        (Some(16), _) => (GpuFeature::F16, "the adapter has no 16-bit floats"),
+        // bf16 lies in words, and is computed in f32.
+        (Some(16), _) if ty == Type::f16(ty.context()) => (GpuFeature::F16, "the adapter has no 16-bit floats"),
         (Some(64), _) => (GpuFeature::F64, "the adapter has no 64-bit floats"),
         (_, Some(33..)) => (GpuFeature::Int64, "the adapter has no 64-bit integers"),
         _ => return None,

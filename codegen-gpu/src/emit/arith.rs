@@ -1,7 +1,7 @@
 //! `arith`: numbers, comparisons, conversions. All ops work lane by lane.
 
 use super::module::{Ex, Kernel, Lowered, Shape};
-use super::{convert, narrow, types};
+use super::{brain, convert, narrow, types};
 use crate::error;
 use monopour_ir::{Attr, Diagnostics, Op};
 use naga::{BinaryOperator as B, Literal, MathFunction as M, Scalar, ScalarKind, UnaryOperator as U};
@@ -24,9 +24,9 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Brings a result of a narrow integer type back into its range.
+/// Brings a result of a narrow type back to a value of the type.
 fn wrap(kernel: &mut Kernel, op: Op, value: Lowered, shape: Shape) -> Lowered {
-    const STAY: [&str; 10] = [
+    const STAY: [&str; 15] = [
         "arith.constant",
         "arith.select",
         "arith.andi",
@@ -37,12 +37,21 @@ fn wrap(kernel: &mut Kernel, op: Op, value: Lowered, shape: Shape) -> Lowered {
         "arith.remsi",
         "arith.shrsi",
         "arith.extsi",
+        "arith.negf",
+        "arith.maximumf",
+        "arith.minimumf",
+        "arith.maxnumf",
+        "arith.minnumf",
     ];
+    if STAY.contains(&op.name()) {
+        return value;
+    }
+    if brain::is(op.result(0).ty()) {
+        return kernel.map(value, |k, a| brain::round(k, a, shape.lanes));
+    }
     match narrow::bits(op.result(0).ty()) {
-        Some(bits) if !STAY.contains(&op.name()) => {
-            kernel.map(value, |k, a| narrow::sign_extend(k, a, bits, shape.lanes))
-        }
-        _ => value,
+        Some(bits) => kernel.map(value, |k, a| narrow::sign_extend(k, a, bits, shape.lanes)),
+        None => value,
     }
 }
 
@@ -68,7 +77,7 @@ fn constant(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagno
 fn dense(kernel: &mut Kernel, op: Op, shape: Shape, value: &Attr) -> Result<Lowered, Diagnostics> {
     let bytes = value.elements_bytes().filter(|_| {
         let ty = op.result(0).ty();
-        shape.scalar.width == 4 && !ty.element().is_index() && narrow::bits(ty).is_none()
+        shape.scalar.width == 4 && !ty.element().is_index() && narrow::bits(ty).is_none() && !brain::is(ty)
     });
     let Some(bytes) = bytes else {
         return Err(error::unsupported_type(
@@ -270,11 +279,17 @@ fn nan_propagating(k: &mut Kernel, fun: M, a: Ex, b: Ex, shape: Shape, test: [bo
     result
 }
 
-/// NaN by its bits where they are 32, because naga writes `!=` as an ordered comparison and drivers may assume that NaN never occurs.
+/// NaN by its bits where f16 does not hide them, because naga writes `!=` as an ordered comparison and drivers may assume that NaN never occurs.
 pub(super) fn is_nan(k: &mut Kernel, a: Ex, shape: Shape) -> Ex {
-    if shape.scalar.width != 4 {
+    if shape.scalar.width == 2 {
         let equal = k.binary(B::Equal, a, a);
         return k.unary(U::LogicalNot, equal);
+    }
+    if shape.scalar.width == 8 {
+        let bits = super::math::magnitude_bits(k, a, shape);
+        let infinity = k.literal(Literal::U64(f64::INFINITY.to_bits()));
+        let infinity = k.splat(infinity, shape.lanes);
+        return k.binary(B::Greater, bits, infinity);
     }
     let bits = k.bitcast(a, ScalarKind::Uint);
     let (magnitude, infinity) = (k.u32(0x7fff_ffff), k.u32(0x7f80_0000));

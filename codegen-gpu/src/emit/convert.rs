@@ -2,7 +2,7 @@
 
 use super::arith::unsigned_operand;
 use super::module::{Ex, Kernel, Lowered, Shape};
-use super::{narrow, types};
+use super::{brain, narrow, types};
 use crate::error;
 use monopour_ir::{Diagnostics, Op};
 use naga::{BinaryOperator as B, Literal, ScalarKind, UnaryOperator as U};
@@ -34,9 +34,24 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op, to: Shape) -> Result<Lowered, Di
             let unsigned = k.convert(a, ScalarKind::Uint, width);
             k.bitcast(unsigned, ScalarKind::Sint)
         })),
+        "arith.bitcast" if brain::is(op.operand(0).ty()) && kind == ScalarKind::Sint => Ok(kernel.map(a, |k, a| {
+            let word = brain::to_word(k, a, from.lanes);
+            let word = k.bitcast(word, ScalarKind::Sint);
+            narrow::sign_extend(k, word, 16, from.lanes)
+        })),
+        "arith.bitcast" if brain::is(op.result(0).ty()) && from.scalar.kind == ScalarKind::Sint => {
+            Ok(kernel.map(a, |k, a| {
+                let word = k.bitcast(a, ScalarKind::Uint);
+                brain::from_word(k, word, from.lanes)
+            }))
+        }
         "arith.bitcast" if from.scalar.width != to.scalar.width => half_bits(kernel, op, a, from, to),
         "arith.bitcast" => Ok(kernel.map(a, |k, a| if from.scalar.kind == kind { a } else { k.bitcast(a, kind) })),
-        "arith.index_cast" | "arith.extsi" | "arith.trunci" if from.scalar == to.scalar => Ok(a),
+        "arith.extf" | "arith.truncf" | "arith.index_cast" | "arith.extsi" | "arith.trunci"
+            if from.scalar == to.scalar =>
+        {
+            Ok(a)
+        }
         "arith.extf" | "arith.truncf" | "arith.sitofp" | "arith.uitofp" | "arith.fptosi" | "arith.extsi"
         | "arith.extui" | "arith.trunci" | "arith.index_cast" | "arith.index_castui" => {
             Ok(kernel.map(a, |k, a| k.convert(a, kind, width)))

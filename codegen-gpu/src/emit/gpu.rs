@@ -1,7 +1,7 @@
 //! `gpu`: ids, subgroup operations, barriers.
 
 use super::module::{Ex, Kernel, Lowered};
-use super::types;
+use super::{brain, types};
 use crate::error;
 use monopour_ir::{Diagnostics, Op};
 use monopour_program::GpuFeature;
@@ -117,6 +117,7 @@ fn reduce(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     let mut shape = types::shape(kernel, op, op.operand(0).ty())?;
     shape.lanes = shape.lanes.min(4);
     let value = kernel.operand(op, 0);
+    let rounds = brain::is(op.result(0).ty());
     let lowered = kernel.map(value, |k, argument| {
         let result = k.subgroup_result(shape);
         k.push(Statement::SubgroupCollectiveOperation {
@@ -125,7 +126,7 @@ fn reduce(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
             argument,
             result,
         });
-        result
+        if rounds { brain::round(k, result, shape.lanes) } else { result }
     });
     kernel.set(op.result(0), lowered);
     Ok(())

@@ -2,10 +2,11 @@
 
 use super::arith::{float32, is_nan};
 use super::module::{Ex, Kernel, Lowered, Shape};
-use super::types;
+use super::{brain, types};
 use crate::error;
 use monopour_ir::{Diagnostics, Op};
-use naga::{BinaryOperator as B, MathFunction as M, UnaryOperator as U};
+use monopour_program::GpuFeature;
+use naga::{BinaryOperator as B, Literal, MathFunction as M, UnaryOperator as U};
 
 pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     let result = types::shape(kernel, op, op.result(0).ty())?;
@@ -22,7 +23,7 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
             }
         }
     }
-    let lowered = if let Some(f) = written_out(op.name()).filter(|_| shape.scalar == naga::Scalar::F32) {
+    let lowered = if let Some(f) = written_out(op.name(), shape) {
         kernel.map(operands[0], |k, a| f(k, a, shape))
     } else if let Some(fun) = builtin(op.name()) {
         // naga lets these pass, but SPIR-V's functions end at 32 bits.
@@ -41,6 +42,8 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     };
     let narrows = is_half && result.scalar == naga::Scalar::F16;
     let lowered = if narrows { kernel.map(lowered, |k, a| k.convert(a, naga::ScalarKind::Float, 2)) } else { lowered };
+    let rounds = brain::is(op.result(0).ty()) && !is_exact(op.name());
+    let lowered = if rounds { kernel.map(lowered, |k, a| brain::round(k, a, result.lanes)) } else { lowered };
     kernel.set(op.result(0), lowered);
     Ok(())
 }
@@ -104,17 +107,18 @@ fn has_64_bits(fun: M) -> bool {
     matches!(fun, M::Abs | M::Ceil | M::Floor | M::Fma | M::InverseSqrt | M::Round | M::Sqrt | M::Trunc)
 }
 
-/// Functions of one f32 that no shading language has, or that drivers compute badly.
-fn written_out(name: &str) -> Option<fn(&mut Kernel, Ex, Shape) -> Ex> {
+/// Functions of one f32 or f64 that no shading language has, or that drivers compute badly.
+fn written_out(name: &str, shape: Shape) -> Option<fn(&mut Kernel, Ex, Shape) -> Ex> {
     Some(match name {
+        "math.round" if shape.scalar.width > 2 => round_half_away,
+        "math.isnan" if shape.scalar.width > 2 => is_nan,
+        "math.isinf" if shape.scalar.width > 2 => is_infinite,
+        "math.isfinite" if shape.scalar.width > 2 => is_finite,
+        _ if shape.scalar != naga::Scalar::F32 => return None,
         "math.erf" => erf,
         "math.log1p" => log1p,
         "math.expm1" => expm1,
         "math.log10" => log10,
-        "math.round" => round_half_away,
-        "math.isnan" => is_nan,
-        "math.isinf" => is_infinite,
-        "math.isfinite" => is_finite,
         "math.erfc" => erfc,
         "math.cbrt" => cbrt,
         "math.asin" => asin,
@@ -123,13 +127,13 @@ fn written_out(name: &str) -> Option<fn(&mut Kernel, Ex, Shape) -> Ex> {
     })
 }
 
-/// Functions of several f32.
+/// Functions of several floats: all of f32, and those of f64 that are not computed.
 fn several_operands(kernel: &mut Kernel, op: Op, operands: &[Lowered], shape: Shape) -> Option<Lowered> {
-    if shape.scalar != naga::Scalar::F32 {
+    if shape.scalar.kind != naga::ScalarKind::Float || shape.scalar.width < 4 {
         return None;
     }
     match op.name() {
-        "math.powf" => Some(match whole_exponent(op) {
+        "math.powf" if shape.scalar == naga::Scalar::F32 => Some(match whole_exponent(op) {
             Some(exponent) => kernel.map(operands[0], |k, x| repeated_product(k, x, exponent)),
             None => kernel.zip(operands[0], operands[1], |k, x, y| powf(k, x, y, shape)),
         }),
@@ -184,7 +188,25 @@ fn masked(k: &mut Kernel, x: Ex, mask: u32, shape: Shape) -> Ex {
     k.binary(B::And, bits, mask)
 }
 
+/// The bits without the sign, as an unsigned number.
+pub(super) fn magnitude_bits(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    if shape.scalar.width == 4 { masked(k, x, 0x7fff_ffff, shape) } else { masked_double(k, x, u64::MAX >> 1, shape) }
+}
+
+fn masked_double(k: &mut Kernel, x: Ex, mask: u64, shape: Shape) -> Ex {
+    k.features.insert(GpuFeature::Int64);
+    let bits = k.bitcast(x, naga::ScalarKind::Uint);
+    let mask = k.literal(Literal::U64(mask));
+    let mask = k.splat(mask, shape.lanes);
+    k.binary(B::And, bits, mask)
+}
+
 fn copysign(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
+    if shape.scalar.width == 8 {
+        let (magnitude, sign) = (magnitude_bits(k, x, shape), masked_double(k, y, 1 << 63, shape));
+        let bits = k.binary(B::InclusiveOr, magnitude, sign);
+        return k.bitcast(bits, naga::ScalarKind::Float);
+    }
     let (magnitude, sign) = (masked(k, x, 0x7fff_ffff, shape), masked(k, y, 0x8000_0000, shape));
     let bits = k.binary(B::InclusiveOr, magnitude, sign);
     k.bitcast(bits, naga::ScalarKind::Float)
@@ -192,8 +214,9 @@ fn copysign(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
 
 /// The magnitude's bits compared with those of infinity.
 fn compare_with_infinity(k: &mut Kernel, x: Ex, operator: B, shape: Shape) -> Ex {
-    let magnitude = masked(k, x, 0x7fff_ffff, shape);
-    let infinity = k.u32(f32::INFINITY.to_bits());
+    let magnitude = magnitude_bits(k, x, shape);
+    let wide = shape.scalar.width == 8;
+    let infinity = if wide { k.literal(Literal::U64(f64::INFINITY.to_bits())) } else { k.u32(f32::INFINITY.to_bits()) };
     let infinity = k.splat(infinity, shape.lanes);
     k.binary(operator, magnitude, infinity)
 }
@@ -231,7 +254,8 @@ fn cbrt(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
 }
 
 fn number(k: &mut Kernel, value: f32, shape: Shape) -> Ex {
-    let e = float32(k, value);
+    let wide = shape.scalar.width == 8;
+    let e = if wide { k.literal(Literal::F64(f64::from(value))) } else { float32(k, value) };
     k.splat(e, shape.lanes)
 }
 

@@ -1,7 +1,7 @@
 //! Buffers: binding arguments, local memory, scalar and wide loads and stores at a linear index.
 
 use super::module::{Buffer, Ex, Kernel, Layout, Lowered, Shape};
-use super::{packed, types};
+use super::{brain, packed, types};
 use crate::error;
 use monopour_ir::{Block, Diagnostics, Op, Type, Value, WalkOrder};
 use monopour_program::{Access, GpuFeature};
@@ -61,7 +61,7 @@ impl Form {
         let packed_bits = match ty.element().integer_width() {
             Some(1 | 8) => Some(8),
             Some(16) => Some(16),
-            _ => None,
+            _ => brain::is(ty).then_some(16),
         };
         Self { lanes: 0, packed_bits, atomic: false }
     }

@@ -14,11 +14,12 @@
 //! `gpu.{block_id,thread_id,grid_dim,lane_id,subgroup_id,subgroup_size,shuffle,subgroup_reduce,subgroup_broadcast,barrier}`.
 //!
 //! Representation: `index` is i32 (no buffer has 2^31 elements: bindings end at 2 GiB) and takes eight bytes in a buffer, signless
-//! integers are signed, integers of 2 to 31 bits are sign-extended i32. i1 is bool; in a buffer it is a byte, 0 or 1. Bytes and
-//! halves of a buffer lie in words; a single one is stored by two atomics, so that its neighbours are not lost. `vector<8xT>` of 32-bit elements is two `vec4<T>`, the elements of even and of odd position, and lies in
+//! integers are signed, integers of 2 to 31 bits are sign-extended i32. i1 is bool; in a buffer it is a byte, 0 or 1. bf16
+//! is f32. Bytes and halves of a buffer lie in words; a single one is stored by two atomics, so that its neighbours are not lost. `vector<8xT>` of 32-bit elements is two `vec4<T>`, the elements of even and of odd position, and lies in
 //! memory as one `vec4<u64>`: on adapters with 64-bit integers one wide access costs what a narrow one does.
 
 mod arith;
+mod brain;
 mod convert;
 mod gpu;
 mod math;

@@ -1,5 +1,6 @@
 //! Integers of 2 to 31 bits: sign-extended i32 in registers. What can leave their range is wrapped again.
 
+use super::brain;
 use super::module::{Ex, Kernel, Shape};
 use monopour_ir::Type;
 use naga::{BinaryOperator as B, Expression, MathFunction as M, Scalar, ScalarKind};
@@ -36,6 +37,7 @@ pub(super) fn bit(k: &mut Kernel, a: Ex, lanes: u32) -> Ex {
 pub(super) fn from_word(k: &mut Kernel, ty: Type, scalar: Scalar, word: Ex) -> Ex {
     match (scalar.kind, scalar.width) {
         (ScalarKind::Bool, _) => bit(k, word, 1),
+        (ScalarKind::Float, 4) if brain::is(ty) => brain::from_word(k, word, 1),
         (ScalarKind::Float, 2) => half_from_word(k, word),
         (kind, _) => {
             let value = k.bitcast(word, kind);

@@ -3,7 +3,7 @@
 //! A store of whole words writes them; a store of one element clears its bits and sets them by atomics.
 
 use super::module::{Ex, Kernel, Lowered, Shape, plane_size};
-use super::{narrow, vector};
+use super::{brain, narrow, vector};
 use crate::error;
 use monopour_ir::{Diagnostics, Op};
 use naga::{AtomicFunction, BinaryOperator as B, Expression, Scalar, ScalarKind, Statement, UnaryOperator as U};
@@ -124,6 +124,9 @@ fn element_of(kernel: &mut Kernel, word: Ex, bits: u32, shape: Shape, lanes: u32
     if shape.scalar.kind == ScalarKind::Bool {
         return narrow::bit(kernel, word, lanes);
     }
+    if shape.scalar.kind == ScalarKind::Float {
+        return brain::from_word(kernel, word, lanes);
+    }
     let signed = kernel.bitcast(word, ScalarKind::Sint);
     narrow::sign_extend(kernel, signed, bits, lanes)
 }
@@ -133,6 +136,9 @@ fn bits_of(kernel: &mut Kernel, value: Ex, mask: u32, shape: Shape) -> Ex {
     debug_assert!(plane_size(shape.lanes).is_none(), "lanes are packed one by one");
     if shape.scalar.kind == ScalarKind::Bool {
         return kernel.convert(value, ScalarKind::Uint, 4);
+    }
+    if shape.scalar.kind == ScalarKind::Float {
+        return brain::to_word(kernel, value, 1);
     }
     let word = kernel.bitcast(value, ScalarKind::Uint);
     let mask = kernel.u32(mask);

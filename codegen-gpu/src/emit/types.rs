@@ -20,6 +20,7 @@ pub(super) fn scalar(kernel: &mut Kernel, op: Op, ty: Type) -> Result<Scalar, Di
         (Some(16), _) if ty == Type::f16(ty.context()) => {
             (Scalar { kind: ScalarKind::Float, width: 2 }, Some(GpuFeature::F16))
         }
+        (Some(16), _) => (Scalar::F32, None),
         _ => return Err(error::unsupported_type(op, ty, "no shader type has this width")),
     };
     kernel.features.extend(feature);

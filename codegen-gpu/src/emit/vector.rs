@@ -1,7 +1,7 @@
 //! `vector`: building vectors and picking them apart. Element i of eight lies in plane i % 2 at position i / 2.
 
 use super::module::{Ex, Kernel, Lowered, Shape};
-use super::{memref, types};
+use super::{brain, memref, types};
 use crate::error;
 use monopour_ir::{Diagnostics, Op, Value};
 use naga::{Expression, MathFunction as M};
@@ -30,6 +30,10 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
         "vector.insert" => insert(kernel, op, shape)?,
         "vector.shuffle" => shuffle(kernel, op, shape)?,
         "vector.bitcast" => bitcast(kernel, op, shape)?,
+        "vector.fma" if brain::is(op.result(0).ty()) => {
+            let value = fma(kernel, op);
+            kernel.map(value, |k, a| brain::round(k, a, shape.lanes))
+        }
         "vector.fma" => fma(kernel, op),
         _ => return Err(error::unsupported_op(op)),
     };
@@ -104,7 +108,7 @@ fn shuffle(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagnos
 
 fn bitcast(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagnostics> {
     let from = types::shape(kernel, op, op.operand(0).ty())?;
-    if from.lanes != shape.lanes {
+    if from.lanes != shape.lanes || brain::is(op.operand(0).ty()) != brain::is(op.result(0).ty()) {
         return Err(error::unsupported_op(op));
     }
     let a = kernel.operand(op, 0);

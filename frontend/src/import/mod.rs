@@ -14,10 +14,12 @@
 
 mod checks;
 mod decompose;
+mod expand;
 mod guards;
 mod lower;
 mod plain;
 mod ranges;
+mod signs;
 mod sizes;
 mod verify;
 mod weights;
@@ -63,11 +65,13 @@ pub fn run(cx: Context, source: &[u8], file: &str, options: &ImportOptions) -> R
     isolate(&module, entry)?;
     let entry = module.functions().into_iter().find(|f| f.is_public()).expect("the entry is kept: it is public");
     let name = entry.symbol_name().expect("a function has a name");
+    signs::erase(&module, entry)?;
     plain::run(&module)?;
     verify::run(&module, entry)?;
     donate(entry, &options.donate)?;
     run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg))")?;
     lower::run(&module)?;
+    expand::run(&module)?;
     // Of composed ops it can be told what they need; of their steps not always.
     let sizes = sizes::rules(entry);
     checks::run(&module, &sizes)?;

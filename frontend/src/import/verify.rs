@@ -180,14 +180,16 @@ fn check_type(op: Op, ty: Type) -> Option<Diagnostic> {
     if is_supported_element(element) {
         return None;
     }
-    let help = "supported element types: f16, f32, i1, i8, i32, i64, index";
+    let help =
+        "supported element types: f16, bf16, f32, f64, i1, i8, i16, i32, i64 and index; integers may have a sign";
     Some(error("F0003", op, format!("'{name}' has the element type {element}"), help))
 }
 
 /// `f64` passes: CPUs have it, and a GPU without it says so itself.
 fn is_supported_element(ty: Type) -> bool {
-    let float = ty.is_float() && matches!(ty.to_string().as_str(), "f16" | "f32" | "f64");
-    let integer = ty.integer_width().is_some_and(|w| matches!(w, 1 | 8 | 32 | 64)) && ty.to_string().starts_with('i');
+    let float = ty.is_float() && matches!(ty.to_string().as_str(), "f16" | "bf16" | "f32" | "f64");
+    let integer =
+        ty.integer_width().is_some_and(|w| matches!(w, 1 | 8 | 16 | 32 | 64)) && ty.to_string().starts_with('i');
     float || integer || ty.is_index()
 }
 

@@ -162,9 +162,9 @@ impl Safetensors {
         };
         let shape: Vec<i64> = info.shape.iter().map(|d| *d as i64).collect();
         let dtype = dtype_of(info.dtype);
-        let wanted = DType::parse(&ty.element().to_string());
+        let wanted = DType::parse(&ty.element().to_string()).map(DType::signless);
         match dtype {
-            Some(dtype) if Some(dtype) == wanted && Some(&shape) == ty.shape().as_ref() => {
+            Some(dtype) if Some(dtype.signless()) == wanted && Some(&shape) == ty.shape().as_ref() => {
                 let range = self.data_start + info.data_offsets.0..self.data_start + info.data_offsets.1;
                 Ok(Weight { dtype, shape, file: self.map.clone(), range })
             }
@@ -186,7 +186,9 @@ fn dtype_of(dtype: Dtype) -> Option<DType> {
         Dtype::F32 => DType::F32,
         Dtype::F64 => DType::F64,
         Dtype::BOOL => DType::I1,
+        Dtype::BF16 => DType::Bf16,
         Dtype::I8 | Dtype::U8 => DType::I8,
+        Dtype::I16 | Dtype::U16 => DType::I16,
         Dtype::I32 | Dtype::U32 => DType::I32,
         Dtype::I64 | Dtype::U64 => DType::I64,
         _ => return None,

@@ -71,7 +71,7 @@ fn vectors_and_memrefs_have_another_way() {
 
 #[test]
 fn f0003_unsupported_element() {
-    refused("func.func @main(%x: tensor<4xbf16>) -> tensor<4xbf16> { return %x : tensor<4xbf16> }", "F0003", "bf16");
+    refused("func.func @main(%x: tensor<4xi4>) -> tensor<4xi4> { return %x : tensor<4xi4> }", "F0003", "i4");
     refused(
         "func.func @main(%x: tensor<4xf32, 1>) -> tensor<4xf32, 1> { return %x : tensor<4xf32, 1> }",
         "F0003",
@@ -87,7 +87,7 @@ fn f0004_shape_without_rank() {
 #[test]
 fn f0005_argument_of_a_type_that_cannot_cross() {
     refused("func.func @main(%x: vector<4xf32>) { return }", "F0005", "argument 0");
-    refused("func.func @main(%x: bf16) -> bf16 { return %x : bf16 }", "F0005", "bf16");
+    refused("func.func @main(%x: i4) -> i4 { return %x : i4 }", "F0005", "i4");
 }
 
 #[test]

@@ -32,10 +32,10 @@ pub fn gather(descs: &[TensorDesc], sources: &Sources<'_>) -> Result<Vec<HostTen
     }
     let tensors = descs.iter().enumerate().map(|(position, desc)| {
         if let Some(path) = named.get(desc.name.as_str()) {
-            return read(path, desc);
+            return Ok(npy::read_as(path, desc.dtype)?);
         }
         if let Some(path) = in_folder(sources.folder, &desc.name)? {
-            return read(&path, desc);
+            return Ok(npy::read_as(&path, desc.dtype)?);
         }
         match sources.seed {
             Some(_) if !desc.is_static() => Err(inputs_error(format!(
@@ -97,15 +97,6 @@ fn inputs_error(what: String) -> Failure {
     Failure::from(runtime::Error::Inputs { what })
 }
 
-fn read(path: &Path, desc: &TensorDesc) -> Result<HostTensor, Failure> {
-    let tensor = npy::read(path)?;
-    // A file has no `index`: 64-bit integers stand for it.
-    if desc.dtype == DType::Index && tensor.dtype() == DType::I64 {
-        return Ok(HostTensor::new(DType::Index, tensor.shape().to_vec(), tensor.data().to_vec())?);
-    }
-    Ok(tensor)
-}
-
 /// Numbers from a seed, the same on every machine: floats in [-1, 1), integers in 0..8, truth values.
 fn random(desc: &TensorDesc, seed: u64, position: u64) -> Result<HostTensor, runtime::Error> {
     let mut state = seed ^ position.wrapping_mul(0xd134_2543_de82_ef95);
@@ -130,9 +121,11 @@ fn random(desc: &TensorDesc, seed: u64, position: u64) -> Result<HostTensor, run
             DType::F32 => data.extend(unit.to_le_bytes()),
             DType::F64 => data.extend(f64::from(unit).to_le_bytes()),
             DType::I1 => data.push((bits >> 63) as u8),
-            DType::I8 => data.push((bits >> 61) as u8),
-            DType::I32 => data.extend(((bits >> 61) as u32).to_le_bytes()),
-            DType::I64 | DType::Index => data.extend((bits >> 61).to_le_bytes()),
+            DType::Bf16 => data.extend(npy::bf16_bits(unit).to_le_bytes()),
+            DType::I8 | DType::U8 => data.push((bits >> 61) as u8),
+            DType::I16 | DType::U16 => data.extend(((bits >> 61) as u16).to_le_bytes()),
+            DType::I32 | DType::U32 => data.extend(((bits >> 61) as u32).to_le_bytes()),
+            DType::I64 | DType::U64 | DType::Index => data.extend((bits >> 61).to_le_bytes()),
         }
     }
     HostTensor::new(desc.dtype, desc.shape.clone(), data)

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use monopour::npy;
-use monopour::program::{self, DType, TensorDesc};
+use monopour::program::{self, TensorDesc};
 use monopour::runtime::HostTensor;
 
 use crate::failure::Failure;
@@ -71,7 +71,7 @@ pub fn check(
     let mut matches = Vec::new();
     let mut failures = Vec::new();
     for (desc, tensor) in descs.iter().zip(tensors) {
-        let expected = npy::read(&file_in(folder, &desc.name)?)?;
+        let expected = npy::read_as(&file_in(folder, &desc.name)?, desc.dtype)?;
         match compare(desc, tensor, &expected, (rtol, atol)) {
             Ok(line) => matches.push(line),
             Err(line) => failures.push(line),
@@ -92,8 +92,7 @@ fn compare(
 ) -> Result<String, String> {
     let name = &desc.name;
     let fail = |what: String| Err(format!("error[R0018]: output `{name}` {what}"));
-    let same_type = expected.dtype() == found.dtype() || (desc.dtype == DType::Index && expected.dtype() == DType::I64);
-    if !same_type || expected.shape() != found.shape() {
+    if expected.dtype() != found.dtype() || expected.shape() != found.shape() {
         return fail(format!(
             "has type {:?} {}, expected {:?} {}",
             found.shape(),
@@ -146,6 +145,7 @@ fn indices(mut at: u64, shape: &[u64]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use monopour::program::DType;
 
     fn tensor(values: &[f32]) -> HostTensor {
         HostTensor::from_f32(vec![2, values.len() as u64 / 2], values).unwrap()

@@ -21,7 +21,8 @@ use crate::{model, outputs, stdout};
 pub struct RunArgs {
     /// The model: .mlir, .mlirbc, or .mpr.
     model: PathBuf,
-    /// An input; repeat for each.
+    /// An input; repeat for each. Element types are f2 f4 f8 b1 i1 i2 i4 i8 u1 u2 u4 u8 and V2, which is bf16 as ml_dtypes
+    /// writes it. An integer of either sign fits an input of its width; f4 is rounded where the input is bf16.
     #[arg(long, value_name = "NAME=FILE.npy")]
     input: Vec<OsString>,
     /// A folder with one NAME.npy per input.
@@ -34,7 +35,7 @@ pub struct RunArgs {
     #[cfg(not(feature = "compiler"))]
     #[arg(long, value_name = "NAME")]
     donate: Vec<String>,
-    /// Write one NAME.npy per result here; without it a summary of each is printed.
+    /// Write one NAME.npy per result here, bf16 as V2 (`numpy.load(..).view(ml_dtypes.bfloat16)`); without it a summary of each is printed.
     #[arg(long, value_name = "DIR")]
     outputs: Option<PathBuf>,
     /// Compare each result with its NAME.npy here.

@@ -208,6 +208,7 @@ fn int_op(name: &str, width: u32) -> Option<ScalarOp> {
         "arith.minsi" => Int2(|a, b, _| Some(a.min(b)), width),
         "arith.maxui" => Int2(|a, b, w| Some(unsigned(a, w).max(unsigned(b, w)) as i64), width),
         "arith.minui" => Int2(|a, b, w| Some(unsigned(a, w).min(unsigned(b, w)) as i64), width),
+        "math.ipowi" => Int2(|a, b, _| Some(integer_power(a, b)), width),
         "math.absi" => Int1(|a, _| a.wrapping_abs(), width),
         "math.ctpop" => Int1(|a, w| i64::from(unsigned(a, w).count_ones()), width),
         "math.cttz" => Int1(|a, w| i64::from(unsigned(a, w).trailing_zeros().min(w)), width),
@@ -220,6 +221,7 @@ fn int_op(name: &str, width: u32) -> Option<ScalarOp> {
 fn other_op(op: Op, name: &str, from: Dtype, to: Dtype) -> Option<ScalarOp> {
     let predicate = || op.attr("predicate").and_then(|a| a.as_int());
     let how = match name {
+        "math.isnormal" => return Some(ScalarOp::FloatTest(normal_test(from))),
         "arith.cmpf" => return Some(ScalarOp::CompareFloat(predicate()?)),
         "arith.cmpi" => return Some(ScalarOp::CompareInt(predicate()?, from.int_width()?)),
         "arith.select" => return Some(ScalarOp::Select),
@@ -234,6 +236,31 @@ fn other_op(op: Op, name: &str, from: Dtype, to: Dtype) -> Option<ScalarOp> {
         _ => return None,
     };
     Some(ScalarOp::Convert(how, from, to))
+}
+
+/// Wraps; a negative exponent leaves the whole part of the fraction, 0 for a base of 0.
+fn integer_power(base: i64, exponent: i64) -> i64 {
+    if exponent < 0 {
+        return if base == 1 || (base == -1 && exponent % 2 == 0) { 1 } else { -i64::from(base == -1) };
+    }
+    let (mut result, mut square, mut rest) = (1i64, base, exponent);
+    while rest > 0 {
+        if rest % 2 == 1 {
+            result = result.wrapping_mul(square);
+        }
+        square = square.wrapping_mul(square);
+        rest /= 2;
+    }
+    result
+}
+
+/// Whether a value of a type is neither zero, denormal, infinite nor NaN.
+fn normal_test(dtype: Dtype) -> fn(f64) -> bool {
+    match dtype {
+        Dtype::F16 => |v| v.is_finite() && v.abs() >= 2f64.powi(-14),
+        Dtype::F64 => f64::is_normal,
+        _ => |v| v.is_finite() && v.abs() >= f64::from(f32::MIN_POSITIVE),
+    }
 }
 
 fn divides(a: i64, b: i64, width: u32) -> bool {
@@ -309,7 +336,7 @@ fn convert(how: Conversion, from: Dtype, to: Dtype, v: Scalar) -> Scalar {
     let from_width = from.int_width().unwrap_or(64);
     let to_width = to.int_width().unwrap_or(64);
     match how {
-        Conversion::Float => v,
+        Conversion::Float => Scalar::Float(decode_float(to, encode_float(to, v.float()))),
         Conversion::SignedToFloat => Scalar::Float(signed(v, from_width) as f64),
         Conversion::UnsignedToFloat => Scalar::Float(unsigned(v.int(), from_width) as f64),
         Conversion::FloatToSigned => Scalar::Int(wrap(v.float() as i64, to_width)),

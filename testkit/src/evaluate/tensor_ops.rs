@@ -19,6 +19,12 @@ impl Interpreter<'_> {
                 return Ok(vec![self.operand(op, 0)?]);
             }
             "tensor.cast" => return self.cast(op),
+            "tensor.bitcast" => {
+                let tensor = self.tensor(op, 0)?;
+                let dtype = dtype_of(op.result(0).ty()).ok_or_else(|| unsupported("its element type", op))?;
+                HostTensor::from_bytes(dtype, &tensor.shape, &tensor.to_bytes())
+                    .ok_or_else(|| undefined("tensor.bitcast to another width", op))?
+            }
             "tensor.dim" => {
                 let (tensor, dim) = (self.tensor(op, 0)?, self.index(op, 1)?);
                 let size = usize::try_from(dim).ok().and_then(|d| tensor.shape.get(d));

@@ -62,6 +62,14 @@ pub(super) fn cases() -> Vec<Case> {
         let r = p.pointwise(Dtype::Int(32), &[&x], &format!("%s = {op} %a : i32"));
         out.push(exact(Case::new(format!("integers/{}", &op[5..]), p, &[&r])));
     }
+    out.extend([8, 16, 32, 64].map(power));
+    for exponent in [0, 2, 5, 31] {
+        let mut p = Program::new();
+        let x = p.input_within(Dtype::Int(32), &[70], -9.0, 9.0);
+        let body = format!("%k = arith.constant {exponent} : i32; %s = math.ipowi %a, %k : i32");
+        let r = p.pointwise(Dtype::Int(32), &[&x], &body);
+        out.push(exact(Case::new(format!("integers/ipowi_{exponent}"), p, &[&r])));
+    }
     for predicate in COMPARISONS {
         let mut p = Program::new();
         let (x, y) =
@@ -86,6 +94,15 @@ fn binary(operation: &Operation, dtype: Dtype, shape: &[usize]) -> Case {
     let r = p.pointwise(dtype, &[&x, &y], &format!("%s = {op} %a, %b : {dtype}"));
     let sign = if bl < 0.0 && bh < 0.0 { "_negative" } else { "" };
     exact(Case::new(format!("integers/{}{sign}/{dtype}/{}", &op[6..], by(shape)), p, &[&r]))
+}
+
+/// Bases around 0 to exponents of both signs; the large ones wrap.
+fn power(bits: u32) -> Case {
+    let dtype = Dtype::Int(bits);
+    let mut p = Program::new();
+    let (x, y) = (p.input_within(dtype, &[7, 33], -4.0, 5.0), p.input_within(dtype, &[7, 33], -5.0, 70.0));
+    let r = p.pointwise(dtype, &[&x, &y], &format!("%s = math.ipowi %a, %b : {dtype}"));
+    exact(Case::new(format!("integers/ipowi/{dtype}"), p, &[&r]))
 }
 
 fn exact(case: Case) -> Case {

@@ -88,6 +88,18 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(case(function, arity, Dtype::F16, &[5, 33]));
     }
     out.push(case(&("math.fma", (-2.0, 2.0), 1e-6), 3, Dtype::F32, &[100]));
+    for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F64] {
+        out.extend(["isnan", "isinf", "isfinite", "isnormal"].map(|test| class_test(test, dtype)));
+        out.extend([-3, 0, 5].map(|exponent| known_power(exponent, dtype)));
+        out.push(power(dtype));
+    }
+    for op in ["round", "roundeven", "floor", "absf"] {
+        out.push(case(&(op_name(op), (-9.0, 9.0), 0.0), 1, Dtype::F64, &[7, 65]).within(0.0, 0.0));
+    }
+    out.push(case(&("math.copysign", (-4.0, 4.0), 0.0), 2, Dtype::F64, &[17, 33]).within(0.0, 0.0));
+    out.push(case(&("math.round", (-9.0, 9.0), 0.0), 1, Dtype::F16, &[7, 65]).within(0.0, 0.0));
+    out.push(case(&("arith.remf", (1.0, 400.0), 0.0), 2, Dtype::F16, &[17, 33]));
+    out.push(case(&("arith.remf", (1.0, 400.0), 0.0), 2, Dtype::Bf16, &[17, 33]).within(1e-2, 1e-2));
     out.extend(COMPARISONS.iter().map(|p| comparison(p)));
     out.push(composed("gelu", "%h = arith.constant 0.5 : f32; %r = arith.constant 0.70710678 : f32; %x = arith.mulf %a, %r : f32; \
         %e = math.erf %x : f32; %n = arith.constant 1.0 : f32; %y = arith.addf %e, %n : f32; %w = arith.mulf %a, %h : f32; \
@@ -109,6 +121,65 @@ pub(super) fn cases() -> Vec<Case> {
     ));
     out.push(composed("softplus", "%e = math.exp %a : f32; %s = math.log1p %e : f32"));
     out
+}
+
+fn op_name(op: &str) -> &'static str {
+    let found = UNARY.iter().find(|f| f.0.ends_with(&format!(".{op}")));
+    found.expect("one of the list").0
+}
+
+/// A test of what kind of number it is, over numbers, infinities, NaN and zero.
+fn class_test(test: &str, dtype: Dtype) -> Case {
+    let mut p = Program::new();
+    let x = p.input_within(dtype, &[9, 31], -3.0, 3.0);
+    let (infinity, nan) = match dtype {
+        Dtype::F16 => ("0x7C00", "0x7E00"),
+        Dtype::Bf16 => ("0x7F80", "0x7FC0"),
+        Dtype::F64 => ("0x7FF0000000000000", "0x7FF8000000000000"),
+        _ => ("0x7F800000", "0x7FC00000"),
+    };
+    let body = format!(
+        "%one = arith.constant 1.0 : {dtype}; %minus = arith.constant -1.0 : {dtype}; %zero = arith.constant 0.0 : {dtype}; \
+         %inf = arith.constant {infinity} : {dtype}; %nan = arith.constant {nan} : {dtype}; %f = math.floor %a : {dtype}; \
+         %c1 = arith.cmpf oeq, %f, %one : {dtype}; %c2 = arith.cmpf oeq, %f, %minus : {dtype}; \
+         %c3 = arith.cmpf oeq, %f, %zero : {dtype}; %x1 = arith.select %c1, %inf, %a : {dtype}; \
+         %x2 = arith.select %c2, %nan, %x1 : {dtype}; %x3 = arith.select %c3, %zero, %x2 : {dtype}; \
+         %s = math.{test} %x3 : {dtype}"
+    );
+    let r = p.pointwise(Dtype::Int(1), &[&x], &body);
+    Case::new(format!("math/{test}/{dtype}"), p, &[&r]).within(0.0, 0.0)
+}
+
+/// What products of values in [0.5, 2] may be off by: the range covers exponents of -6 to 6.
+fn power_bound(dtype: Dtype) -> f64 {
+    match dtype {
+        Dtype::Bf16 => 1e-2,
+        Dtype::F16 => 3e-3,
+        Dtype::F32 => 1e-5,
+        _ => 1e-14,
+    }
+}
+
+fn known_power(exponent: i32, dtype: Dtype) -> Case {
+    let mut p = Program::new();
+    let x = p.input_within(dtype, &[9, 31], 0.5, 2.0);
+    let body = format!("%k = arith.constant {exponent} : i32; %s = math.fpowi %a, %k : {dtype}, i32");
+    let r = p.pointwise(dtype, &[&x], &body);
+    let bound = power_bound(dtype);
+    Case::new(format!("math/fpowi_{exponent}/{dtype}"), p, &[&r]).within(bound, bound)
+}
+
+fn power(dtype: Dtype) -> Case {
+    let mut p = Program::new();
+    let (x, n) = (p.input_within(dtype, &[9, 31], -2.0, 2.0), p.input_within(Dtype::Int(32), &[9, 31], 0.0, 7.0));
+    let body = format!(
+        "%k = arith.constant 3 : i32; %e = arith.subi %b, %k : i32; %h = arith.constant 0.5 : {dtype}; \
+         %m = math.absf %a : {dtype}; %y = arith.addf %m, %h : {dtype}; %z = math.copysign %y, %a : {dtype}; \
+         %s = math.fpowi %z, %e : {dtype}, i32"
+    );
+    let r = p.pointwise(dtype, &[&x, &n], &body);
+    let bound = power_bound(dtype) * 2.0;
+    Case::new(format!("math/fpowi/{dtype}"), p, &[&r]).within(bound, bound)
 }
 
 fn case(function: &Function, arity: usize, dtype: Dtype, shape: &[usize]) -> Case {

@@ -30,6 +30,7 @@ mod reshape;
 mod rows;
 mod slices;
 mod tensors;
+mod types;
 
 use crate::approx::{Tolerance, compare, worst_error};
 use crate::evaluate::evaluate;
@@ -44,6 +45,9 @@ use std::collections::BTreeMap;
 const USUAL: Tolerance = Tolerance { absolute: 1e-5, relative: 1e-5 };
 /// The same for f16, whose unit in the last place is 2^-11 of a value.
 const HALF: Tolerance = Tolerance { absolute: 2e-3, relative: 2e-3 };
+
+/// The same for bf16: 2^-8 of a value.
+const BRAIN: Tolerance = Tolerance { absolute: 1e-2, relative: 1e-2 };
 
 /// One program of the suite.
 #[derive(Clone, Debug)]
@@ -68,9 +72,10 @@ impl Case {
     /// A case of a program, with no copy and any number of dispatches.
     fn new(name: impl Into<String>, program: Program, results: &[&Value]) -> Self {
         let work = program.work();
-        let half = results.iter().any(|r| r.dtype == Dtype::F16);
+        let some = |dtype: Dtype| results.iter().any(|r| r.dtype == dtype);
+        let narrow = if some(Dtype::F16) { HALF } else { USUAL };
+        let tolerance = if some(Dtype::Bf16) { BRAIN } else { narrow };
         let (text, inputs) = program.finish(results);
-        let tolerance = if half { HALF } else { USUAL };
         Self { name: name.into(), text, inputs, tolerance, dispatches: None, copies: Some(0), work }
     }
     /// A case of text alone.
@@ -200,7 +205,8 @@ impl Report {
     fn add(&mut self, case: &Case, error: f64) {
         self.passed += 1;
         // Half precision would hide what single precision does.
-        let half = if case.tolerance == HALF || case.name.contains("f16") { " (f16)" } else { "" };
+        let half =
+            if case.tolerance == HALF || case.tolerance == BRAIN || case.name.contains("f16") { " (f16)" } else { "" };
         let (count, worst) = self.families.entry(format!("{}{half}", case.family())).or_default();
         *count += 1;
         *worst = worst.max(error);
@@ -229,6 +235,7 @@ pub fn all() -> Vec<Case> {
         math::cases,
         integers::cases,
         casts::cases,
+        types::cases,
         broadcast::cases,
         reduce::cases,
         rows::cases,

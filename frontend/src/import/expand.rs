@@ -1,0 +1,234 @@
+//! Scalar ops that devices lack become ops that every device has; what remains means the same everywhere.
+//!
+//! Before / after:
+//!
+//! ```text
+//! %y = math.ipowi %x, %n : i32            products by squaring
+//! %y = math.fpowi %x, %c3 : f32, i32      %s = arith.mulf %x, %x; %y = arith.mulf %s, %x
+//! %y = arith.remf %a, %b : f16            arith.extf, arith.remf : f32, arith.truncf
+//! %y = arith.truncf %x : f64 to bf16      through f32, rounded once
+//! %y = math.isnormal %x : f32             %a = math.absf %x; least normal number <= %a < infinity
+//! ```
+//!
+//! Requires: ops on scalars. A negative exponent of an integer gives 0 unless the base is 1 or -1.
+
+use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
+
+/// Replaces such ops under `module`.
+///
+/// # Errors
+/// MLIR's, none for verified IR.
+pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
+    let mut rw = Rewriter::new(module.context());
+    let scalars = |op: &Op| matches!(op.dialect(), "arith" | "math") && op.num_results() == 1 && op.num_operands() > 0;
+    for op in module.op().nested(WalkOrder::Pre).into_iter().filter(scalars) {
+        let Some(expand) = expansion(op) else { continue };
+        rw.set_point(InsertionPoint::Before(op));
+        let value = expand(&mut At { rw: &mut rw, loc: op.location() }, op)?;
+        rw.replace_op(op, &[value]);
+    }
+    Ok(())
+}
+
+type Expand = fn(&mut At<'_>, Op) -> Result<Value, Diagnostics>;
+
+fn expansion(op: Op) -> Option<Expand> {
+    let (from, to) = (op.operand(0).ty(), op.result(0).ty());
+    if from.shape().is_some() {
+        return None;
+    }
+    let half = |ty: Type| ty.float_width() == Some(16);
+    let brain = |ty: Type| half(ty) && ty != Type::f16(ty.context());
+    Some(match op.name() {
+        "math.ipowi" => integer_power,
+        "math.fpowi" if half(to) => in_single,
+        "math.fpowi" => float_power,
+        "math.isnormal" => is_normal,
+        "arith.remf" if half(to) => in_single,
+        "math.fma" if brain(to) => in_single,
+        "arith.truncf" if half(to) && from.float_width() == Some(64) => rounded_once,
+        "arith.extf" if brain(from) && to.float_width() == Some(64) => in_two_steps,
+        _ => return None,
+    })
+}
+
+/// Creates ops at one place.
+struct At<'r> {
+    rw: &'r mut Rewriter,
+    loc: Location,
+}
+
+impl At<'_> {
+    fn op(&mut self, name: &str, operands: &[Value], ty: Type) -> Result<Value, Diagnostics> {
+        Ok(self.rw.create(OpSpec::new(name, self.loc).operands(operands).results(&[ty]))?.result(0))
+    }
+    /// An op whose result has the type of its first operand.
+    fn same(&mut self, name: &str, operands: &[Value]) -> Result<Value, Diagnostics> {
+        self.op(name, operands, operands[0].ty())
+    }
+    fn constant(&mut self, value: Attr, ty: Type) -> Result<Value, Diagnostics> {
+        Ok(self.rw.create(OpSpec::new("arith.constant", self.loc).results(&[ty]).attr("value", value))?.result(0))
+    }
+    fn int(&mut self, value: i64, ty: Type) -> Result<Value, Diagnostics> {
+        self.constant(Attr::int(ty, value), ty)
+    }
+    fn float(&mut self, value: f64, ty: Type) -> Result<Value, Diagnostics> {
+        self.constant(Attr::float(ty, value), ty)
+    }
+    /// `arith.cmpi` or `arith.cmpf` by the number of its predicate.
+    fn compare(&mut self, name: &str, predicate: i64, a: Value, b: Value) -> Result<Value, Diagnostics> {
+        let cx = a.ty().context();
+        let spec = OpSpec::new(name, self.loc).operands(&[a, b]).results(&[Type::integer(cx, 1)]);
+        Ok(self.rw.create(spec.attr("predicate", Attr::i64(cx, predicate)))?.result(0))
+    }
+    fn select(&mut self, condition: Value, a: Value, b: Value) -> Result<Value, Diagnostics> {
+        self.op("arith.select", &[condition, a, b], a.ty())
+    }
+}
+
+/// Numbers of predicates.
+mod is {
+    pub(super) const EQ: i64 = 0;
+    pub(super) const SLT: i64 = 2;
+    pub(super) const ULT: i64 = 6;
+    pub(super) const OGT: i64 = 2;
+    pub(super) const OGE: i64 = 3;
+    pub(super) const OLT: i64 = 4;
+    pub(super) const UNE: i64 = 13;
+}
+
+/// `base` to the power of a magnitude, which is read as unsigned.
+fn power(at: &mut At<'_>, base: Value, magnitude: Value) -> Result<Value, Diagnostics> {
+    let ty = magnitude.ty();
+    let bits = ty.integer_width().unwrap_or(64);
+    let multiply = if base.ty().is_float() { "arith.mulf" } else { "arith.muli" };
+    let one = if base.ty().is_float() { at.float(1.0, base.ty())? } else { at.int(1, base.ty())? };
+    let zero = at.int(0, ty)?;
+    let (mut result, mut square) = (one, base);
+    for bit in 0..bits {
+        let mask = at.int((1u64 << bit).cast_signed(), ty)?;
+        let masked = at.same("arith.andi", &[magnitude, mask])?;
+        let absent = at.compare("arith.cmpi", is::EQ, masked, zero)?;
+        let product = at.same(multiply, &[result, square])?;
+        result = at.select(absent, result, product)?;
+        if bit + 1 < bits {
+            square = at.same(multiply, &[square, square])?;
+        }
+    }
+    Ok(result)
+}
+
+/// `base` to the power of a known number: no more products than its bits ask for.
+fn known_power(at: &mut At<'_>, base: Value, exponent: u64) -> Result<Value, Diagnostics> {
+    let multiply = if base.ty().is_float() { "arith.mulf" } else { "arith.muli" };
+    let (mut result, mut square, mut rest) = (None, base, exponent);
+    while rest != 0 {
+        if rest & 1 == 1 {
+            result = Some(match result {
+                Some(result) => at.same(multiply, &[result, square])?,
+                None => square,
+            });
+        }
+        rest >>= 1;
+        if rest != 0 {
+            square = at.same(multiply, &[square, square])?;
+        }
+    }
+    match result {
+        Some(result) => Ok(result),
+        None if base.ty().is_float() => at.float(1.0, base.ty()),
+        None => at.int(1, base.ty()),
+    }
+}
+
+/// The magnitude of an exponent, and whether it is negative.
+fn magnitude(at: &mut At<'_>, exponent: Value) -> Result<(Value, Value), Diagnostics> {
+    let zero = at.int(0, exponent.ty())?;
+    let negative = at.compare("arith.cmpi", is::SLT, exponent, zero)?;
+    let opposite = at.same("arith.subi", &[zero, exponent])?;
+    Ok((at.select(negative, opposite, exponent)?, negative))
+}
+
+fn integer_power(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
+    let (base, exponent) = (op.operand(0), op.operand(1));
+    if let Some(known) = exponent.constant_int().and_then(|e| u64::try_from(e).ok()) {
+        return known_power(at, base, known);
+    }
+    let (magnitude, negative) = magnitude(at, exponent)?;
+    let product = power(at, base, magnitude)?;
+    // -1, 0 and 1 are the bases whose power of the magnitude is right as it is.
+    let (one, three, zero) = (at.int(1, base.ty())?, at.int(3, base.ty())?, at.int(0, base.ty())?);
+    let above = at.same("arith.addi", &[base, one])?;
+    let unit = at.compare("arith.cmpi", is::ULT, above, three)?;
+    let fraction = at.select(unit, product, zero)?;
+    at.select(negative, fraction, product)
+}
+
+fn float_power(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
+    let (base, exponent) = (op.operand(0), op.operand(1));
+    let one = at.float(1.0, base.ty())?;
+    if let Some(known) = exponent.constant_int() {
+        let product = known_power(at, base, known.unsigned_abs())?;
+        return if known < 0 { at.same("arith.divf", &[one, product]) } else { Ok(product) };
+    }
+    let (magnitude, negative) = magnitude(at, exponent)?;
+    let product = power(at, base, magnitude)?;
+    let inverse = at.same("arith.divf", &[one, product])?;
+    at.select(negative, inverse, product)
+}
+
+/// The same op in f32, its result rounded.
+fn in_single(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
+    let (single, to) = (Type::f32(op.context()), op.result(0).ty());
+    let mut operands = vec![];
+    for operand in op.operands() {
+        let wide = if operand.ty().is_float() { at.op("arith.extf", &[operand], single)? } else { operand };
+        operands.push(wide);
+    }
+    let wide = at.rw.create(OpSpec::new(op.name(), at.loc).operands(&operands).results(&[single]))?;
+    let mut value = wide.result(0);
+    if wide.is("math.fpowi") {
+        value = float_power(at, wide)?;
+        at.rw.erase(wide);
+    }
+    at.op("arith.truncf", &[value], to)
+}
+
+fn in_two_steps(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
+    let single = at.op("arith.extf", &[op.operand(0)], Type::f32(op.context()))?;
+    at.op("arith.extf", &[single], op.result(0).ty())
+}
+
+/// f64 to 16 bits through an f32 that is rounded to odd: it has more than two bits beyond the result's, and its last one says
+/// that something was left over, so the second rounding decides as one rounding of the f64 would.
+fn rounded_once(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
+    let (x, cx) = (op.operand(0), op.context());
+    let (single, word) = (Type::f32(cx), Type::integer(cx, 32));
+    let nearest = at.op("arith.truncf", &[x], single)?;
+    let wide = at.op("arith.extf", &[nearest], x.ty())?;
+    let (size, wide_size) = (at.same("math.absf", &[x])?, at.same("math.absf", &[wide])?);
+    let above = at.compare("arith.cmpf", is::OGT, wide_size, size)?;
+    let bits = at.op("arith.bitcast", &[nearest], word)?;
+    let one = at.int(1, word)?;
+    let lower = at.same("arith.subi", &[bits, one])?;
+    let toward_zero = at.select(above, lower, bits)?;
+    let odd = at.same("arith.ori", &[toward_zero, one])?;
+    let inexact = at.compare("arith.cmpf", is::UNE, wide, x)?;
+    let bits = at.select(inexact, odd, toward_zero)?;
+    let single = at.op("arith.bitcast", &[bits], single)?;
+    at.op("arith.truncf", &[single], op.result(0).ty())
+}
+
+fn is_normal(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
+    let x = op.operand(0);
+    let least = match x.ty().float_width() {
+        Some(64) => f64::MIN_POSITIVE,
+        Some(16) if x.ty() == Type::f16(op.context()) => 2f64.powi(-14),
+        _ => f64::from(f32::MIN_POSITIVE),
+    };
+    let (least, infinity) = (at.float(least, x.ty())?, at.float(f64::INFINITY, x.ty())?);
+    let size = at.same("math.absf", &[x])?;
+    let large = at.compare("arith.cmpf", is::OGE, size, least)?;
+    let finite = at.compare("arith.cmpf", is::OLT, size, infinity)?;
+    at.same("arith.andi", &[large, finite])
+}

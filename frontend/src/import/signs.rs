@@ -1,0 +1,110 @@
+//! Signs of integer types go from the types to the attributes of the entry function.
+//!
+//! Before / after:
+//!
+//! ```text
+//! func.func @main(%x: tensor<4xui8>) {                     func.func @main(%x: tensor<4xi8> {monopour.dtype = "ui8"}) {
+//!   %0 = tensor.bitcast %x : tensor<4xui8> to tensor<4xi8>   ... linalg.generic ins(%x) { arith.uitofp .. }
+//! ```
+//!
+//! Ops of `arith` take signless integers and say themselves how they read them, so a sign in a type tells only the user's side of
+//! the boundary how to show the bits.
+//! Requires: no calls. Ensures: no integer type with a sign is left; `monopour.dtype` names the unsigned type of an argument or result.
+
+use monopour_ir::{Attr, Diagnostics, Module, Op, Rewriter, Type, Value, WalkOrder};
+
+/// Casts that change nothing but a sign.
+const CASTS: [&str; 2] = ["tensor.bitcast", "builtin.unrealized_conversion_cast"];
+
+/// Makes every integer type signless.
+///
+/// # Errors
+/// What MLIR's verifier says of an op that needed the sign.
+pub(super) fn erase(module: &Module, entry: Op) -> Result<(), Diagnostics> {
+    let mut changed = false;
+    let mut rw = Rewriter::new(module.context());
+    let mut ops = vec![];
+    entry.walk(WalkOrder::Pre, |op| ops.push(op));
+    changed |= erase_signature(&mut rw, entry);
+    for op in &ops {
+        let args = op.regions().into_iter().flat_map(|r| r.blocks()).flat_map(|b| b.args());
+        let values: Vec<Value> = op.results().into_iter().chain(args).collect();
+        for value in values {
+            if let Some(ty) = signless(value.ty()) {
+                rw.set_type(value, ty);
+                changed = true;
+            }
+        }
+        if op.is("arith.constant") {
+            erase_constant(&mut rw, *op);
+        }
+    }
+    if !changed {
+        return Ok(());
+    }
+    for op in ops {
+        if CASTS.contains(&op.name()) && op.num_operands() == 1 && op.num_results() == 1 {
+            let from = op.operand(0);
+            if from.ty() == op.result(0).ty() {
+                rw.replace_op(op, &[from]);
+            }
+        }
+    }
+    module.op().verify_with_diagnostics()
+}
+
+/// The same type with signless integers, if that is another one.
+fn signless(ty: Type) -> Option<Type> {
+    let element = ty.element();
+    let cx = ty.context();
+    let plain = Type::integer(cx, element.integer_width()?);
+    if plain == element {
+        return None;
+    }
+    match ty.as_tensor() {
+        Some(tensor) => Some(Type::tensor(&tensor.shape, plain, tensor.encoding)),
+        None => (element == ty).then_some(plain),
+    }
+}
+
+fn erase_constant(rw: &mut Rewriter, op: Op) {
+    let Some(value) = op.attr("value") else { return };
+    let Some(ty) = signless(value.value_type()) else { return };
+    if let Some(plain) = value.elements_with_type(ty) {
+        rw.set_attr(op, "value", plain);
+    }
+}
+
+/// Whether the entry's type changed; the unsigned ones are noted at their argument or result.
+fn erase_signature(rw: &mut Rewriter, entry: Op) -> bool {
+    let (inputs, results) = entry.function_type().expect("a function has a type");
+    let plain = |types: &[Type]| types.iter().map(|ty| signless(*ty).unwrap_or(*ty)).collect::<Vec<_>>();
+    let (plain_inputs, plain_results) = (plain(&inputs), plain(&results));
+    if plain_inputs == inputs && plain_results == results {
+        return false;
+    }
+    note(rw, entry, "arg_attrs", &inputs);
+    note(rw, entry, "res_attrs", &results);
+    let ty = Type::function(entry.context(), &plain_inputs, &plain_results);
+    rw.set_attr(entry, "function_type", Attr::ty(ty));
+    true
+}
+
+fn note(rw: &mut Rewriter, entry: Op, list: &str, types: &[Type]) {
+    let cx = entry.context();
+    let names: Vec<String> = types.iter().map(|ty| ty.element().to_string()).collect();
+    if !names.iter().any(|name| name.starts_with("ui")) {
+        return;
+    }
+    let given = entry.attr(list).and_then(|a| a.as_array()).unwrap_or_default();
+    let dicts = names.iter().enumerate().map(|(i, name)| {
+        let mut entries = given.get(i).and_then(|d| d.as_dict()).unwrap_or_default();
+        entries.retain(|(key, _)| key != "monopour.dtype");
+        if name.starts_with("ui") {
+            entries.push(("monopour.dtype".to_owned(), Attr::string(cx, name)));
+        }
+        Attr::dict(cx, &entries.iter().map(|(key, value)| (key.as_str(), *value)).collect::<Vec<_>>())
+    });
+    let dicts: Vec<Attr> = dicts.collect();
+    rw.set_attr(entry, list, Attr::array(cx, &dicts));
+}
