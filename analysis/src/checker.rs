@@ -4,7 +4,7 @@
 //! given once and for all) and with buffers (operands in place write to the buffer of their value, others to a copy).
 //! Contents are terms with a normal form; wherever an operation reads, the buffer must hold what the value says. Values that
 //! are said to be equivalent must be the same buffer.
-//! Many executions are tried: branches and trip counts are those that were tried least ([`paths`]), until nothing new
+//! Many executions are tried: branches and trip counts are those that were tried least (`paths`), until nothing new
 //! comes up.
 //!
 //! Pessimistic on purpose:

@@ -5,7 +5,7 @@
 //! [`object::emit`] is the way in. The stages under it, in order:
 //! - `parts` splits the module, so that kernels are compiled on all cores;
 //! - [`local_memory`] puts a kernel's own buffers on the stack;
-//! - [`copies`] turns strided copies into loops;
+//! - `copies` turns strided copies into loops;
 //! - [`vectorize`] makes vectors of leftover linalg ops;
 //! - [`loop_order`] orders the loops of those that it leaves;
 //! - [`math`] replaces what would need a math library;

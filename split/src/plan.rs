@@ -264,13 +264,16 @@ pub(crate) fn is_arena_view(mut value: Value) -> bool {
 /// Which arguments that a kernel only reads a call passes from the arena.
 type InArena = Vec<bool>;
 
+/// Calls of one kernel that pass the same arguments from the arena.
+type Way = (InArena, Vec<Op>);
+
 /// Arguments that are bound to the arena are bound for writing. Where the calls of one kernel differ in which these are, each way
 /// gets a kernel of its own: what is not in the arena is bound as the kernel uses it, so that one buffer may be passed twice.
 fn widen_access(module: &Module, host: Op) {
     let cx = host.context();
     let mut rw = Rewriter::new(cx);
     let symbols = module.symbols();
-    let mut found: Vec<(Op, Vec<(InArena, Vec<Op>)>)> = vec![];
+    let mut found: Vec<(Op, Vec<Way>)> = vec![];
     let mut places: HashMap<Op, usize> = HashMap::new();
     for call in host.find_all("func.call") {
         let kernel = call.attr("callee").and_then(|c| symbols.get(c.as_symbol()?)).copied();

@@ -57,7 +57,7 @@ pub fn run_all(module: &Module, kernels: &[Op]) -> Result<Vec<GpuKernel>, Diagno
     let translated = kernels.iter().map(|func| translate(module, *func)).collect::<Result<Vec<_>, _>>()?;
     let written: Vec<Result<GpuKernel, String>> = translated.into_par_iter().map(write).collect();
     let failed = |(func, kernel): (&Op, Result<GpuKernel, String>)| {
-        kernel.map_err(|message| error::invalid_module(*func, message).into())
+        kernel.map_err(|message| error::invalid_module(*func, message))
     };
     kernels.iter().zip(written).map(failed).collect()
 }
