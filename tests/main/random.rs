@@ -78,7 +78,7 @@ fn graph(seed: u64) -> (String, Vec<Input>) {
 
 /// What the programs hold besides f32 tensors of known sizes.
 const EVERYTHING: Features = Features {
-    types: &[Dtype::F16, Dtype::F64, Dtype::Int(1), Dtype::Int(8), Dtype::Int(32), Dtype::Int(64)],
+    types: &[Dtype::F16, Dtype::F64, Dtype::Int(1), Dtype::Int(8), Dtype::Int(16), Dtype::Int(32), Dtype::Int(64)],
     choices: true,
     sizes: true,
     parts_as_results: true,
@@ -142,5 +142,14 @@ fn random_graphs_of_everything_are_right_on_the_cpu() {
 fn random_graphs_of_everything_are_right_on_a_gpu() {
     if let Some(gpu) = Monopour::gpu() {
         check(&gpu, seeds(25, 3000), wide_graph(EVERYTHING));
+    }
+}
+
+#[test]
+fn random_graphs_of_everything_are_right_on_a_portable_gpu() {
+    // The types that WebGPU has, and those that lie in its words.
+    const TYPES: &[Dtype] = &[Dtype::Int(1), Dtype::Int(8), Dtype::Int(16), Dtype::Int(32)];
+    if let Some(portable) = Monopour::portable() {
+        check(&portable, seeds(15, 3000), wide_graph(Features { types: TYPES, ..EVERYTHING }));
     }
 }
