@@ -282,6 +282,10 @@ impl Graph {
     fn sized_cut(&mut self) {
         let x = self.pick_sized();
         let open: Vec<_> = (0..x.dims.len()).filter(|d| x.dims[*d].name().is_some()).collect();
+        // A reduction may have taken the computed sizes.
+        if open.is_empty() {
+            return;
+        }
         let at = *self.rng.pick(&open);
         let whole = x.dims[at].name().unwrap_or_default().to_owned();
         let two = self.text.index(2);
