@@ -52,6 +52,7 @@ impl Context {
     pub fn scope<T>(body: impl FnOnce(Context) -> T) -> T {
         let cx = Self::new();
         let result = body(cx);
+        crate::pass::forget(cx.raw.0);
         c!(mlirContextDestroy(cx.raw.0));
         result
     }

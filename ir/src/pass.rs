@@ -1,6 +1,9 @@
 //! Running upstream's passes.
 
 use crate::{Diagnostic, Diagnostics, Op, string};
+use mlir_sys::{MlirContext, MlirPassManager};
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// `canonicalize` for use in a pipeline, without the fold of a cast into a loop: it gives the loop's tensor the static size
 /// that it begins with, also where the body makes it grow.
@@ -27,16 +30,49 @@ pub fn run_passes(op: Op, pipeline: &str) -> Result<(), Diagnostics> {
 }
 
 fn run(op: Op, pipeline: &str) -> Result<bool, String> {
-    let cx = op.context();
-    let anchor = string::to_ref(op.name());
-    let manager = c!(mlirPassManagerCreateOnOperation(cx.raw.0, anchor));
+    let key = Key { cx: op.context().raw.0.ptr as usize, anchor: op.name().to_owned(), pipeline: pipeline.to_owned() };
+    // Out of the map while it runs: a pass may run another.
+    let kept = MANAGERS.with_borrow_mut(|managers| managers.remove(&key));
+    let manager = kept.map_or_else(|| create(op, pipeline), Ok)?;
+    let succeeded = c!(mlirPassManagerRunOnOp(manager, op.raw)).value != 0;
+    if let Some(other) = MANAGERS.with_borrow_mut(|managers| managers.insert(key, manager)) {
+        c!(mlirPassManagerDestroy(other));
+    }
+    Ok(succeeded)
+}
+
+fn create(op: Op, pipeline: &str) -> Result<MlirPassManager, String> {
+    let manager = c!(mlirPassManagerCreateOnOperation(op.context().raw.0, string::to_ref(op.name())));
     c!(mlirPassManagerEnableVerifier(manager, cfg!(debug_assertions)));
     let passes = c!(mlirPassManagerGetAsOpPassManager(manager));
     let mut parsed = mlir_sys::MlirLogicalResult { value: 0 };
     let message =
         string::collect(|cb, user| parsed = c!(mlirParsePassPipeline(passes, string::to_ref(pipeline), cb, user)));
-    let result =
-        if parsed.value == 0 { Err(message) } else { Ok(c!(mlirPassManagerRunOnOp(manager, op.raw)).value != 0) };
-    c!(mlirPassManagerDestroy(manager));
-    result
+    if parsed.value == 0 {
+        c!(mlirPassManagerDestroy(manager));
+        return Err(message);
+    }
+    Ok(manager)
+}
+
+/// Which pipeline, on which ops of which context.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    cx: usize,
+    anchor: String,
+    pipeline: String,
+}
+
+thread_local! {
+    /// Pass managers of this thread's contexts: `canonicalize` collects the patterns of every registered op when it is made.
+    static MANAGERS: RefCell<HashMap<Key, MlirPassManager>> = RefCell::default();
+}
+
+/// Frees the pass managers of a context that is about to be freed.
+pub(crate) fn forget(cx: MlirContext) {
+    let of = MANAGERS
+        .with_borrow_mut(|managers| managers.extract_if(|key, _| key.cx == cx.ptr as usize).collect::<Vec<_>>());
+    for (_, manager) in of {
+        c!(mlirPassManagerDestroy(manager));
+    }
 }
