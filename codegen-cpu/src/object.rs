@@ -8,6 +8,7 @@
 
 use crate::parts::{self, Parts};
 use crate::{abi, error, to_llvm};
+use monopour_ir::parallel::map_parts;
 use monopour_ir::{Diagnostic, Diagnostics, LlvmOutput, LlvmTarget, Module, Op, emit_llvm};
 use monopour_program::{CpuKernel, CpuTarget, NativeCode};
 use object::{Object, ObjectSymbol};
@@ -51,7 +52,16 @@ pub fn emit(module: &Module, target: &CpuTarget) -> Result<NativeCode, Diagnosti
     };
     let objects = match parts::split(module) {
         Parts::Whole => vec![one(module)?],
-        Parts::Split(host, kernels) => parts::compile(&host, &kernels, one)?,
+        Parts::Split(host, kernels) => {
+            let mut objects = vec![];
+            let keep = |object| {
+                objects.push(object);
+                Ok(())
+            };
+            let (host, done) = map_parts(&kernels, |_, part| one(part), || one(&host), keep);
+            objects.insert(0, host?);
+            done.map(|()| objects)?
+        }
     };
     Ok(NativeCode { arch: target.arch.clone(), features: target.features.clone(), objects, entry })
 }

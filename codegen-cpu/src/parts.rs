@@ -11,10 +11,9 @@
 //! gives the same objects.
 
 use crate::abi;
-use monopour_ir::{Context, Diagnostics, InsertionPoint, Module, Op, Rewriter, WalkOrder};
+use monopour_ir::parallel::{module_of, part_of};
+use monopour_ir::{Module, Op, WalkOrder};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 /// Ops of a group's kernels. A part costs about 3 ms besides its kernels, which take some 30 µs per op.
 const GROUP_OPS: usize = 500;
@@ -35,7 +34,7 @@ pub(crate) fn split(module: &Module) -> Parts {
     }
     let symbols = module.symbols();
     let rest = module.body().ops().into_iter().filter(|op| !abi::is_kernel(*op)).collect::<Vec<_>>();
-    let parts = groups.iter().map(|kernels| module_of(module, &with_references(kernels, &symbols)).op().to_bytecode());
+    let parts = groups.iter().map(|kernels| part_of(module, &with_references(kernels, &symbols)));
     Parts::Split(module_of(module, &rest), parts.collect())
 }
 
@@ -76,53 +75,4 @@ fn with_references(ops: &[Op], symbols: &HashMap<String, Op>) -> Vec<Op> {
         });
     }
     all
-}
-
-fn module_of(module: &Module, ops: &[Op]) -> Module {
-    let part = Module::empty(module.context());
-    let mut rw = Rewriter::new(module.context());
-    rw.set_point(InsertionPoint::End(part.body()));
-    for op in ops {
-        let copy = rw.clone_op(*op, |v| v);
-        rw.insert(copy);
-    }
-    part
-}
-
-/// Compiles `first` here and the other parts, bytecode, on all cores, each thread in a context of its own; the objects in order.
-///
-/// # Errors
-/// Those of the first part that has any.
-pub(crate) fn compile(
-    first: &Module,
-    others: &[Vec<u8>],
-    one: impl Fn(&Module) -> Result<Vec<u8>, Diagnostics> + Sync,
-) -> Result<Vec<Vec<u8>>, Diagnostics> {
-    let next = AtomicUsize::new(0);
-    let work = || Context::scope(|cx| work(cx, &next, others, &one));
-    let threads = thread::available_parallelism().map_or(1, |n| n.get()).min(others.len());
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let mut objects = vec![one(first)];
-        let mut done: Vec<(usize, Result<Vec<u8>, Diagnostics>)> = vec![];
-        for worker in workers {
-            done.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        done.sort_by_key(|(index, _)| *index);
-        objects.extend(done.into_iter().map(|(_, object)| object));
-        objects.into_iter().collect()
-    })
-}
-
-fn work(
-    cx: Context,
-    next: &AtomicUsize,
-    parts: &[Vec<u8>],
-    one: &impl Fn(&Module) -> Result<Vec<u8>, Diagnostics>,
-) -> Vec<(usize, Result<Vec<u8>, Diagnostics>)> {
-    cx.allow_unregistered_dialects(true);
-    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < parts.len());
-    std::iter::from_fn(take)
-        .map(|index| (index, Module::parse(cx, &parts[index], "<kernels>").and_then(|module| one(&module))))
-        .collect()
 }

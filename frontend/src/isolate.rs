@@ -29,10 +29,16 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct Isolated {
     /// The module with the one function.
     pub module: Module,
-    /// What the function's arguments stand for.
-    pub captured: Vec<Value>,
-    /// What the function's results stand for.
-    pub outputs: Vec<Value>,
+    /// What the function's arguments and results stand for.
+    pub border: Border,
+}
+
+/// What a dispatch reads from outside, and what it gives.
+pub(crate) struct Border {
+    /// For each argument an operand, of the dispatch's ops or of those that come along, that stands for it. Another value takes
+    /// its place when the dispatch that defines it is cut, but the operand stays.
+    captured: Vec<(Op, usize)>,
+    outputs: Vec<Value>,
 }
 
 impl Isolated {
@@ -43,8 +49,10 @@ impl Isolated {
     pub fn of(dispatch: &Dispatch, rw: &mut Rewriter) -> Result<Self, Diagnostics> {
         let cx = rw.context();
         let loc = Location::unknown(cx);
-        let Capture { values: captured, ops: along, .. } = Capture::of(dispatch);
-        let outputs = dispatch.outputs();
+        let Capture { uses, ops: along, .. } = Capture::of(dispatch);
+        let border = Border { captured: uses, outputs: dispatch.outputs() };
+        let captured = border.captured();
+        let outputs = &border.outputs;
         let block = Block::new(&captured.iter().map(|v| (v.ty(), loc)).collect::<Vec<_>>());
         let mut map: HashMap<Value, Value> = captured.iter().copied().zip(block.args()).collect();
         rw.set_point(InsertionPoint::End(block));
@@ -58,13 +66,13 @@ impl Isolated {
         let types = |values: &[Value]| values.iter().map(|v| v.ty()).collect::<Vec<_>>();
         let module = Module::empty(cx);
         rw.set_point(InsertionPoint::End(module.body()));
-        let ty = Type::function(cx, &types(&captured), &types(&outputs));
+        let ty = Type::function(cx, &types(&captured), &types(outputs));
         let func = OpSpec::new("func.func", loc)
             .attr("sym_name", Attr::string(cx, "dispatch"))
             .attr("function_type", Attr::ty(ty))
             .region(region);
         rw.create(func)?;
-        Ok(Self { module, captured, outputs })
+        Ok(Self { module, border })
     }
 
     /// What the dispatch computes, whatever its number, and whatever it reads.
@@ -73,10 +81,17 @@ impl Isolated {
     }
 }
 
+impl Border {
+    fn captured(&self) -> Vec<Value> {
+        self.captured.iter().map(|(op, index)| op.operand(*index)).collect()
+    }
+}
+
 /// What a dispatch uses from outside.
 #[derive(Default)]
 struct Capture {
-    values: Vec<Value>,
+    /// The first use of each value.
+    uses: Vec<(Op, usize)>,
     /// Ops that come along, each after what it uses.
     ops: Vec<Op>,
     seen: HashSet<Value>,
@@ -92,39 +107,41 @@ impl Capture {
                     Some(def) => !inside(def),
                     None => !v.block().and_then(Block::parent_op).is_some_and(inside),
                 };
-                nested.operands().into_iter().filter(outside).for_each(|value| out.add(value));
+                for (index, value) in nested.operands().into_iter().enumerate().filter(|(_, v)| outside(v)) {
+                    out.add(nested, index, value);
+                }
             }
         }
         out
     }
 
-    fn add(&mut self, value: Value) {
+    fn add(&mut self, user: Op, index: usize, value: Value) {
         if !self.seen.insert(value) {
             return;
         }
         let scalar = |op: &Op| matches!(op.name(), "arith.constant" | "ub.poison") && !value.ty().is_tensor();
         match value.defining_op().filter(|op| scalar(op) || op.is("tensor.empty")) {
             Some(op) => {
-                op.operands().into_iter().for_each(|operand| self.add(operand));
+                op.operands().into_iter().enumerate().for_each(|(i, operand)| self.add(op, i, operand));
                 self.ops.push(op);
             }
-            None => self.values.push(value),
+            None => self.uses.push((user, index)),
         }
     }
 }
 
-/// Puts a copy of a tiled function's body in the place of a dispatch that `captured` and `outputs` were read from.
-pub(crate) fn splice(tiled: &Module, dispatch: &Dispatch, captured: &[Value], outputs: &[Value], rw: &mut Rewriter) {
+/// Puts a copy of a tiled function's body in the place of a dispatch, whose border is given.
+pub(crate) fn splice(tiled: &Module, dispatch: &Dispatch, border: &Border, rw: &mut Rewriter) {
     let func = tiled.functions().into_iter().next().expect("invariant: Isolated::of made a function");
     let body = func.body().expect("invariant: Isolated::of made a body");
-    let mut map: HashMap<Value, Value> = body.args().into_iter().zip(captured.iter().copied()).collect();
+    let mut map: HashMap<Value, Value> = body.args().into_iter().zip(border.captured()).collect();
     rw.set_point(InsertionPoint::Before(dispatch.root));
     let mut ops = body.ops();
     let end = ops.pop().expect("invariant: a function's body has a terminator");
     for op in ops {
         copy(op, &mut map, rw);
     }
-    for (output, value) in outputs.iter().zip(end.operands()) {
+    for (output, value) in border.outputs.iter().zip(end.operands()) {
         rw.replace_all_uses(*output, map.get(&value).copied().unwrap_or(value));
     }
     for (op, _) in dispatch.ops.iter().rev() {

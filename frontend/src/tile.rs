@@ -20,17 +20,21 @@
 
 use crate::dispatch::{self, Class, Dispatch, Role};
 use crate::fuse::{DISPATCH, MEMBER, ROLE, unshare};
-use crate::isolate::Isolated;
+use crate::isolate::{Border, Isolated};
 use crate::kernel::{self, Kernel, MAX_GRID_RANK};
 use crate::kernel_cpu::{self, Inner};
 use crate::transforms::{self, Plan, SEQUENCE, VECTORIZE};
 use crate::{grid, isolate, linalg, pack, rows_tile};
+use monopour_ir::parallel::map_parts;
 use monopour_ir::{
-    Attr, CANONICALIZE, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, StructuralKey, Value, WalkOrder,
-    apply_named_sequence, run_passes,
+    Attr, CANONICALIZE, Context, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, StructuralKey, Value,
+    WalkOrder, apply_named_sequence, run_passes,
 };
 use monopour_program::{CpuTarget, GpuDescription};
 use std::collections::HashMap;
+
+/// Distinct dispatches from which on several threads cut them: below, their contexts cost more than they win.
+const MANY: usize = 16;
 
 /// What is compiled for.
 #[derive(Clone, Debug)]
@@ -127,54 +131,106 @@ fn tile_dispatches(
     report: &mut TileReport,
     rw: &mut Rewriter,
 ) -> Result<(), Diagnostics> {
-    let mut tiled = Tiled::default();
-    for dispatch in dispatch::collect(module) {
-        match linalg::loops(dispatch.root) {
-            Some(loops) if dispatch.class() == Class::Row => rows(&dispatch, &loops, options, rw)?,
+    let dispatches = dispatch::collect(module);
+    let mut distinct = Distinct::default();
+    let mut ways = vec![];
+    for dispatch in &dispatches {
+        ways.push(match linalg::loops(dispatch.root) {
+            Some(loops) if dispatch.class() == Class::Row => Way::Rows(loops),
             Some(loops) if loops.tileable.contains(&true) => {
-                let isolated = Isolated::of(&dispatch, rw)?;
-                let (captured, outputs) = (isolated.captured.clone(), isolated.outputs.clone());
-                match tiled.get(isolated, || plan(&dispatch, &loops, options), rw)? {
-                    Some(body) => isolate::splice(body, &dispatch, &captured, &outputs, rw),
-                    None => whole(&dispatch, options, rw)?,
-                }
+                let isolated = Isolated::of(dispatch, rw)?;
+                Way::Cut(
+                    distinct.add(isolated.key(), isolated.module, || plan(dispatch, &loops, options)),
+                    isolated.border,
+                )
             }
             // Nothing to cut: one tile.
-            _ => whole(&dispatch, options, rw)?,
+            _ => Way::Whole,
+        });
+    }
+    let tiled = distinct.cut(module.context(), rw)?;
+    for (dispatch, way) in dispatches.iter().zip(ways) {
+        match way {
+            Way::Rows(loops) => rows(dispatch, &loops, options, rw)?,
+            Way::Whole => whole(dispatch, options, rw)?,
+            Way::Cut(index, border) => match &tiled[index].module {
+                Some(body) => isolate::splice(body, dispatch, &border, rw),
+                None => whole(dispatch, options, rw)?,
+            },
         }
     }
-    report.distinct = tiled.functions.len();
-    report.scripts.extend(tiled.scripts);
-    report.payload_ops = tiled.payload_ops;
+    report.distinct = tiled.len();
+    report.scripts.extend(tiled.iter().flat_map(|t| t.scripts.iter().cloned()));
+    report.payload_ops = tiled.iter().map(|t| t.payload_ops).sum();
     Ok(())
 }
 
-/// Functions of one dispatch each, tiled: dispatches of equal structure are tiled once.
+/// How a dispatch is cut.
+enum Way {
+    /// Into rows.
+    Rows(linalg::Loops),
+    /// By upstream's transforms: the number of its structure.
+    Cut(usize, Border),
+    /// Not at all.
+    Whole,
+}
+
+/// Functions of one dispatch each: dispatches of equal structure are one.
+#[derive(Default)]
+struct Distinct {
+    numbers: HashMap<StructuralKey, usize>,
+    functions: Vec<(Module, Plan)>,
+}
+
+impl Distinct {
+    /// The number of the dispatch's structure.
+    fn add(&mut self, key: StructuralKey, module: Module, plan: impl FnOnce() -> Plan) -> usize {
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.functions.push((module, plan()));
+            self.functions.len() - 1
+        })
+    }
+
+    /// Cuts each function, on all cores where there are many.
+    fn cut(self, cx: Context, rw: &mut Rewriter) -> Result<Vec<Tiled>, Diagnostics> {
+        if self.functions.len() < MANY {
+            return self.functions.into_iter().map(|(module, plan)| Tiled::of(module, &plan, rw)).collect();
+        }
+        let (modules, plans): (Vec<Module>, Vec<Plan>) = self.functions.into_iter().unzip();
+        let parts: Vec<Vec<u8>> = modules.into_iter().map(|module| module.op().to_bytecode()).collect();
+        let work = |index: usize, part: &Module| {
+            let mut rw = Rewriter::new(part.context());
+            let tiled = Tiled::of(part.duplicate(), &plans[index], &mut rw)?;
+            Ok((tiled.module.map(|module| module.op().to_bytecode()), tiled.scripts, tiled.payload_ops))
+        };
+        let mut all = vec![];
+        let take = |(bytes, scripts, payload_ops): (Option<Vec<u8>>, _, _)| {
+            let module = bytes.map(|bytes| Module::from_bytecode(cx, &bytes)).transpose()?;
+            all.push(Tiled { module, scripts, payload_ops });
+            Ok(())
+        };
+        map_parts(&parts, work, || (), take).1?;
+        Ok(all)
+    }
+}
+
+/// A function of one dispatch, cut into tiles.
 #[derive(Default)]
 struct Tiled {
     /// `None` where upstream refuses to cut.
-    functions: HashMap<StructuralKey, Option<Module>>,
+    module: Option<Module>,
     scripts: Vec<String>,
     payload_ops: usize,
 }
 
 impl Tiled {
-    /// The tiled function of a dispatch; `None` where upstream refuses to cut it.
-    fn get(
-        &mut self,
-        isolated: Isolated,
-        plan: impl FnOnce() -> Plan,
-        rw: &mut Rewriter,
-    ) -> Result<Option<&Module>, Diagnostics> {
-        let key = isolated.key();
-        if !self.functions.contains_key(&key) {
-            let cut = self.cut(isolated.module, &plan(), rw)?;
-            self.functions.insert(key.clone(), cut);
-        }
-        Ok(self.functions.get(&key).and_then(Option::as_ref))
+    /// Cuts the one dispatch of `module` into tiles, and vectorises them where upstream can.
+    fn of(module: Module, plan: &Plan, rw: &mut Rewriter) -> Result<Self, Diagnostics> {
+        let mut tiled = Self::default();
+        tiled.module = tiled.cut(module, plan, rw)?;
+        Ok(tiled)
     }
 
-    /// Cuts the one dispatch of `module` into tiles, and vectorises them where upstream can; `None` where it refuses to cut.
     fn cut(&mut self, module: Module, plan: &Plan, rw: &mut Rewriter) -> Result<Option<Module>, Diagnostics> {
         let plans = std::slice::from_ref(plan);
         if !self.apply(&module, transforms::tiling(module.context(), plans)) {

@@ -15,12 +15,12 @@ using namespace mlir;
 extern "C" {
 
 // Parses text or bytecode with a file name for locations, and verifies. Null on failure.
-MlirOperation monopour_shim_parse_module(MlirContext cx, MlirStringRef source, MlirStringRef file) {
+MlirOperation monopour_shim_parse_module(MlirContext cx, MlirStringRef source, MlirStringRef file, bool verify) {
   llvm::SourceMgr manager;
   // A copy: the parser needs a NUL after the text, and bytecode resources need alignment.
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(unwrap(source), unwrap(file));
   manager.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  ParserConfig config(unwrap(cx), /*verifyAfterParse=*/true);
+  ParserConfig config(unwrap(cx), verify);
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(manager, config);
   return wrap(module ? module.release().getOperation() : nullptr);
 }

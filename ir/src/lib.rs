@@ -38,6 +38,7 @@ mod module;
 mod names;
 mod op;
 pub mod opt;
+pub mod parallel;
 mod pass;
 mod reshapes;
 mod rewriter;

@@ -15,7 +15,12 @@ pub struct Module {
 }
 
 unsafe extern "C" {
-    fn monopour_shim_parse_module(cx: MlirContext, source: MlirStringRef, file: MlirStringRef) -> MlirOperation;
+    fn monopour_shim_parse_module(
+        cx: MlirContext,
+        source: MlirStringRef,
+        file: MlirStringRef,
+        verify: bool,
+    ) -> MlirOperation;
 }
 
 impl Module {
@@ -32,13 +37,25 @@ impl Module {
     /// # Errors
     /// I0001 with the parser's and verifier's messages; I0002 for text that is refused before it is parsed (NUL bytes, absurd nesting and lengths).
     pub fn parse(cx: Context, source: &[u8], file: &str) -> Result<Self, Diagnostics> {
+        Self::read(cx, source, file, true)
+    }
+
+    /// Reads what [`crate::Op::to_bytecode`] wrote of IR that was verified; only debug builds verify it again.
+    ///
+    /// # Errors
+    /// I0001.
+    pub fn from_bytecode(cx: Context, bytes: &[u8]) -> Result<Self, Diagnostics> {
+        Self::read(cx, bytes, "<bytecode>", cfg!(debug_assertions))
+    }
+
+    fn read(cx: Context, source: &[u8], file: &str, verify: bool) -> Result<Self, Diagnostics> {
         if !source.starts_with(BYTECODE) {
             source_text::check(source, false).map_err(|refusal| refusal_diagnostic(file, &refusal))?;
         }
         let text = MlirStringRef { data: source.as_ptr().cast(), length: source.len() };
         let (raw, mut diagnostics) = cx.with_diagnostics(|| {
             // SAFETY: defined in the shim; both strings live during the call.
-            unsafe { monopour_shim_parse_module(cx.raw.0, text, string::to_ref(file)) }
+            unsafe { monopour_shim_parse_module(cx.raw.0, text, string::to_ref(file), verify) }
         });
         match Op::non_null(raw) {
             Some(op) => Ok(Self { op }),

@@ -32,6 +32,7 @@ use crate::checks::{self, Trap};
 use crate::outline::{Extent, grid};
 use crate::{ARENA_ATTR, GRID_RANK_ATTR, LINEAR_GRID_ATTR, error, regions, scalars};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::parallel::module_of;
 use monopour_ir::{
     Attr, Block, Builder, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type,
     Value,
@@ -603,15 +604,12 @@ fn index_of(indices: &mut HashMap<String, i64>, names: &mut Vec<String>, name: S
     })
 }
 
-/// Erases from a copy of `module` everything but the host function and what it calls of the runtime: what a GPU variant's
-/// native code is made of.
-pub fn keep_host_only(module: &Module, host_name: &str) {
-    let mut rw = Rewriter::new(module.context());
-    let keep = |op: Op| {
+/// A copy of the host function and of what it calls of the runtime: what a GPU variant's native code is made of.
+pub fn host_only(module: &Module, host_name: &str) -> Module {
+    let keep = |op: &Op| {
         let name = op.symbol_name().unwrap_or_default();
         name == host_name || RUNTIME_FUNCTIONS.iter().any(|f| f.0 == name)
     };
-    for op in module.body().ops().into_iter().filter(|op| !keep(*op)) {
-        rw.erase(op);
-    }
+    let kept: Vec<Op> = module.body().ops().into_iter().filter(keep).collect();
+    module_of(module, &kept)
 }

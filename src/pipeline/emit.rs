@@ -5,6 +5,7 @@ use crate::options::{TargetDescription, target_kind};
 use crate::report::Dump;
 use monopour_codegen_cpu as cpu;
 use monopour_codegen_gpu as gpu;
+use monopour_ir::parallel::map_parts;
 use monopour_ir::{Diagnostics, Module, Op};
 use monopour_program::{
     AllocationNote, CpuKernel, CpuTarget, GpuDescription, GpuKernel, GpuLimits, GpuRequirements, GpuTarget, Kernel,
@@ -12,6 +13,9 @@ use monopour_program::{
 };
 use monopour_split::{KERNEL_ATTR, schedule};
 use std::collections::HashMap;
+
+/// Kernels from which on the host's code is made beside theirs: below, a context for it costs more than it wins.
+const MANY: usize = 16;
 
 /// Emits the scheduled module as a variant.
 pub(super) fn emit_variant(state: &mut State<'_>) -> Result<Variant, Diagnostics> {
@@ -25,15 +29,20 @@ fn emit_gpu(state: &mut State<'_>, description: &GpuDescription) -> Result<Varia
     let funcs = kernel_functions(state);
     let assumed = |func: &Op| func.attr(KERNEL_ATTR)?.get("subgroup_size")?.as_int();
     let subgroup_size = funcs.iter().find_map(assumed).map(|size| size as u32);
-    let kernels = gpu::emit::run_all(state.module(), &funcs)?;
+    let host_module = schedule::host_only(state.module(), &state.entry);
+    // Host code of a GPU program is a few calls: the architecture's baseline runs everywhere.
+    let baseline = cpu::object::baseline();
+    let (kernels, host) = if funcs.len() < MANY {
+        (gpu::emit::run_all(state.module(), &funcs)?, cpu::object::emit(&host_module, &baseline)?)
+    } else {
+        beside(&host_module, &baseline, || gpu::emit::run_all(state.module(), &funcs))?
+    };
     for kernel in &kernels {
         dump(state, "wgsl", || kernel.wgsl.clone());
         dump(state, "spirv", || words(&kernel.spirv));
     }
-    let host_module = state.module().duplicate();
-    schedule::keep_host_only(&host_module, &state.entry);
-    // Host code of a GPU program is a few calls: the architecture's baseline runs everywhere.
-    let host = native(state, &host_module, &cpu::object::baseline())?;
+    let listing = listing(state, &host_module, &baseline)?;
+    dump_native(state, listing, &host);
     let requires = requirements(state, &kernels, subgroup_size);
     let target = Target::Gpu(GpuTarget { name: description.name.clone(), backend: None, requires });
     let kernels = kernels.into_iter().map(Kernel::Gpu).collect();
@@ -51,7 +60,9 @@ fn emit_cpu(state: &mut State<'_>, target: &CpuTarget) -> Result<Variant, Diagno
     let found = cpu::object::kernels(state.module())?;
     let mut found: HashMap<String, CpuKernel> = found.into_iter().map(|k| (k.symbol.clone(), k)).collect();
     let kernels = state.scheduled.kernels.iter().filter_map(|name| found.remove(name)).map(Kernel::Cpu).collect();
-    let host = native(state, &state.module().duplicate(), target)?;
+    let host = cpu::object::emit(state.module(), target)?;
+    let listing = listing(state, state.module(), target)?;
+    dump_native(state, listing, &host);
     let target = Target::Cpu(target.clone());
     Ok(variant(state, target, kernels, host))
 }
@@ -74,19 +85,40 @@ fn variant(state: &mut State<'_>, target: Target, kernels: Vec<Kernel>, host: Na
     }
 }
 
-fn native(state: &mut State<'_>, module: &Module, target: &CpuTarget) -> Result<NativeCode, Diagnostics> {
-    let wanted = |what: &str| state.options.dump_after.iter().any(|p| p == what);
-    if wanted("llvm") {
-        let text = cpu::object::listing(module, target, cpu::object::Listing::OptimizedIr)?;
-        dump(state, "llvm", || text);
-    }
-    let code = cpu::object::emit(module, target)?;
+/// The host's native code, made in a thread of its own while `kernels` runs.
+fn beside(
+    host: &Module,
+    target: &CpuTarget,
+    kernels: impl FnOnce() -> Result<Vec<GpuKernel>, Diagnostics>,
+) -> Result<(Vec<GpuKernel>, NativeCode), Diagnostics> {
+    let mut code = None;
+    let keep = |made| {
+        code = Some(made);
+        Ok(())
+    };
+    let (kernels, done) =
+        map_parts(&[host.op().to_bytecode()], |_, host| cpu::object::emit(host, target), kernels, keep);
+    let kernels = kernels?;
+    done.map(|()| (kernels, code.expect("invariant: the one part was made")))
+}
+
+/// The optimised LLVM IR, if it is asked for.
+fn listing(state: &State<'_>, module: &Module, target: &CpuTarget) -> Result<Option<String>, Diagnostics> {
+    let is_wanted = wants(state, "llvm");
+    is_wanted.then(|| cpu::object::listing(module, target, cpu::object::Listing::OptimizedIr)).transpose()
+}
+
+fn dump_native(state: &mut State<'_>, listing: Option<String>, code: &NativeCode) {
+    dump(state, "llvm", || listing.unwrap_or_default());
     dump(state, "object", || code.objects.iter().map(|object| bytes(object)).collect());
-    Ok(code)
+}
+
+fn wants(state: &State<'_>, what: &str) -> bool {
+    state.options.dump_after.iter().any(|p| p == what)
 }
 
 fn dump(state: &mut State<'_>, what: &str, text: impl FnOnce() -> String) {
-    if state.options.dump_after.iter().any(|p| p == what) {
+    if wants(state, what) {
         state.report.dumps.push(Dump { phase: what.to_owned(), target: target_kind(state.target), text: text() });
     }
 }

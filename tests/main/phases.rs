@@ -58,3 +58,45 @@ fn bytecode_gives_the_same_artifact_as_text() {
         assert!(artifact(text) == artifact(text), "{}: not reproducible", case.name);
     }
 }
+
+/// `layers` products with `tanh`, of which no two have the same sizes.
+fn chain(layers: usize) -> String {
+    let columns = |i: usize| 16 + 4 * i;
+    let mut args = format!("%x: tensor<8x{}xf32>", columns(0));
+    let (mut body, mut current) = (String::new(), "%x".to_owned());
+    for i in 0..layers {
+        let [from, to] = [columns(i), columns(i + 1)].map(|n| format!("tensor<8x{n}xf32>"));
+        let weight = format!("tensor<{}x{}xf32>", columns(i), columns(i + 1));
+        args += &format!(", %w{i}: {weight}");
+        body += &format!(
+            "  %e{i} = tensor.empty() : {to}\n  %f{i} = linalg.fill ins(%z : f32) outs(%e{i} : {to}) -> {to}\n  \
+             %m{i} = linalg.matmul ins({current}, %w{i} : {from}, {weight}) outs(%f{i} : {to}) -> {to}\n  \
+             %t{i} = linalg.tanh ins(%m{i} : {to}) outs(%e{i} : {to}) -> {to}\n"
+        );
+        current = format!("%t{i}");
+    }
+    let ty = format!("tensor<8x{}xf32>", columns(layers));
+    format!(
+        "func.func @main({args}) -> {ty} {{\n  %z = arith.constant 0.0 : f32\n{body}  return {current} : {ty}\n}}\n"
+    )
+}
+
+/// Many kernels are cut and distributed by several threads, few by one: a kernel is the same either way.
+#[test]
+fn kernels_are_the_same_whichever_thread_makes_them() {
+    for target in targets() {
+        let kernels = |layers: usize| -> Vec<String> {
+            let dump_after = vec!["distribute".to_owned()];
+            let options = CompileOptions { targets: vec![target.clone()], dump_after, ..Default::default() };
+            let report = compiled(chain(layers).as_bytes(), &options).report;
+            Context::scope(|cx| {
+                let module = Module::parse(cx, report.dumps[0].text.as_bytes(), "dump").expect("a dump parses");
+                let kernels = module.functions().into_iter().filter(|f| f.attr("monopour.kernel").is_some());
+                kernels.map(|f| f.to_string()).collect()
+            })
+        };
+        let (few, many) = (kernels(6), kernels(18));
+        assert_eq!((few.len(), many.len()), (6, 18), "a kernel per layer");
+        assert_eq!(few, many[..6]);
+    }
+}

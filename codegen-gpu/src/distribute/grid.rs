@@ -24,29 +24,30 @@ pub(super) struct Grid {
     pub(super) most: Option<i64>,
 }
 
-/// A dispatch of each kernel that the module calls; all dispatches of one kernel have one grid.
-pub(super) fn dispatches(module: &Module) -> HashMap<String, Op> {
+/// Extents of the grid of each kernel that the module calls; all dispatches of one kernel have one grid.
+pub(super) fn extents(module: &Module) -> HashMap<String, Vec<i64>> {
     let mut found = HashMap::new();
     for call in module.op().find_all("func.call") {
         let callee = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned));
-        if let (Some(callee), Some(forall)) = (callee, call.parent().filter(|p| p.is("scf.forall"))) {
-            found.entry(callee).or_insert(forall);
+        let forall = call.parent().filter(|p| p.is("scf.forall"));
+        let extents = forall.and_then(|f| f.attr("staticUpperBound")).and_then(|a| a.as_ints());
+        if let (Some(callee), Some(extents)) = (callee, extents) {
+            found.entry(callee).or_insert(extents);
         }
     }
     found
 }
 
 impl Grid {
-    /// Reads the grid of `dispatch`. With `most`, no more workgroups than that are at work at once.
+    /// The grid of a dispatch with these extents. With `most`, no more workgroups than that are at work at once.
     pub(super) fn read(
         func: Op,
-        dispatch: Option<Op>,
+        extents: Option<&Vec<i64>>,
         rank: usize,
         most: Option<i64>,
         device: &GpuDescription,
     ) -> Result<Self, Diagnostics> {
-        let extents = dispatch.and_then(|d| d.attr("staticUpperBound")).and_then(|a| a.as_ints());
-        let extents = extents.filter(|e| e.len() == rank).unwrap_or_else(|| vec![1; rank]);
+        let extents = extents.filter(|e| e.len() == rank).cloned().unwrap_or_else(|| vec![1; rank]);
         let offered = i64::from(device.limits.max_workgroups_per_dimension.max(1));
         let dynamic = extents.contains(&DYNAMIC);
         let total = extents.iter().try_fold(1i64, |t, e| t.checked_mul((*e).max(0)));

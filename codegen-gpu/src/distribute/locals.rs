@@ -22,8 +22,8 @@ const WORKGROUPS: i64 = 256;
 /// An argument that holds a local buffer of every workgroup at work.
 #[derive(Clone, Debug)]
 pub(super) struct Scratch {
-    /// The argument.
-    pub(super) ty: Type,
+    /// The argument's type as text, because the caller may lie in another context.
+    ty: String,
     /// Elements of all workgroups together, where the type does not say it.
     elements: Amount,
 }
@@ -145,7 +145,7 @@ fn extend(
     };
     let ty = Type::memref(&[extent], local.element, space);
     let argument = code.rw.insert_block_arg(body, place.buffers + scratch.len(), ty, func.location());
-    scratch.push(Scratch { ty, elements });
+    scratch.push(Scratch { ty: ty.to_string(), elements });
     Ok((argument, per_workgroup))
 }
 
@@ -173,13 +173,14 @@ fn bound(value: Value, body: Block, passed: &dyn Fn(usize) -> Option<Amount>) ->
 pub(super) fn allocate_scratch(rw: &mut Rewriter, call: Op, border: &Border) -> Result<Vec<Value>, Diagnostics> {
     let mut out = Vec::new();
     for scratch in &border.scratch {
+        let ty = Type::parse(call.context(), &scratch.ty).expect("invariant: a printed type can be parsed");
         let mut sizes = Vec::new();
-        if scratch.ty.shape() == Some(vec![DYNAMIC]) {
+        if ty.shape() == Some(vec![DYNAMIC]) {
             sizes.push(compute(rw, call, &scratch.elements)?);
         }
         let spec = OpSpec::new("memref.alloc", call.location())
             .operands(&sizes)
-            .results(&[scratch.ty])
+            .results(&[ty])
             .attr("operandSegmentSizes", Attr::dense_i32(call.context(), &[sizes.len() as i32, 0]));
         out.push(rw.create(spec)?.result(0));
     }

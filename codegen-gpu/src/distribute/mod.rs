@@ -49,10 +49,16 @@ use grid::Grid;
 use locals::{Place, Scratch};
 use model::{Base, Model};
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::parallel::{map_parts, part_of};
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, Rewriter, run_passes};
 use monopour_program::GpuDescription;
 use std::cell::RefCell;
 use std::collections::HashMap;
+
+/// Kernels from which on several threads work on them: below, their contexts cost more than they win.
+const MANY: usize = 16;
+/// Kernels of one part.
+const GROUP: usize = 4;
 
 /// What became of each kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,27 +94,17 @@ pub struct KernelReport {
 /// # Errors
 /// G0002 to G0005, G0008; see the module documentation.
 pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnostics> {
-    let kernels: Vec<Op> = module.functions().into_iter().filter(|f| is_pending(*f)).collect();
-    for kernel in &kernels {
-        run_passes(*kernel, "func.func(scf-forall-to-for,linalg-generalize-named-ops,canonicalize,cse)")?;
-    }
-    let report = RefCell::new(Report::default());
-    let dispatches = grid::dispatches(module);
-    let borders: RefCell<HashMap<String, Border>> = RefCell::default();
-    let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("func.func", |op| !is_pending(op));
-    let mut patterns = PatternSet::new();
-    patterns.add_fn("func.func", |op, _, rw| {
-        let (entry, border) = kernel(rw, &dispatches, op, device).map_err(Declined::Failed)?;
-        borders.borrow_mut().insert(entry.name.clone(), border);
-        report.borrow_mut().kernels.push(entry);
-        Ok(())
-    });
-    convert(module.op(), &target, &patterns, Mode::Partial)?;
+    let pending: Vec<Op> = module.functions().into_iter().filter(|f| is_pending(*f)).collect();
+    let grids = grid::extents(module);
+    let done = if pending.len() < MANY {
+        kernels(module, &grids, device)?
+    } else {
+        on_all_cores(module, &pending, &grids, device)?
+    };
     // The calls know what to pass only when the kernels say what they take.
-    let borders = borders.take();
+    let borders: HashMap<&str, &Border> = done.iter().map(|(entry, border)| (entry.name.as_str(), border)).collect();
     let symbols = module.symbols();
-    let border_of = |call: Op| borders.get(call.attr("callee")?.as_symbol()?);
+    let border_of = |call: Op| borders.get(call.attr("callee")?.as_symbol()?).copied();
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("func.call", |op| border_of(op).is_none() || !boundary::is_outlined(&symbols, op));
     let mut patterns = PatternSet::new();
@@ -117,14 +113,64 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
         boundary::lower_call(rw, op, border).map_err(Declined::Failed)
     });
     convert(module.op(), &target, &patterns, Mode::Partial)?;
-    for kernel in &kernels {
+    drop(patterns);
+    drop(target);
+    Ok(Report { kernels: done.into_iter().map(|(entry, _)| entry).collect() })
+}
+
+/// [`kernels`] in several threads; the functions that come back take the places of those that were sent.
+fn on_all_cores(
+    module: &Module,
+    pending: &[Op],
+    grids: &HashMap<String, Vec<i64>>,
+    device: &GpuDescription,
+) -> Result<Vec<(KernelReport, Border)>, Diagnostics> {
+    let parts: Vec<Vec<u8>> = pending.chunks(GROUP).map(|group| part_of(module, group)).collect();
+    let work = |_: usize, part: &Module| Ok((kernels(part, grids, device)?, part.op().to_bytecode()));
+    let mut rw = Rewriter::new(module.context());
+    let mut all = vec![];
+    let mut left = pending.iter();
+    let take = |(entries, bytes): (Vec<_>, Vec<u8>)| {
+        let part = Module::from_bytecode(module.context(), &bytes)?;
+        for (new, old) in part.functions().into_iter().zip(&mut left) {
+            rw.move_before(new, *old);
+            rw.erase(*old);
+        }
+        all.extend(entries);
+        Ok(())
+    };
+    map_parts(&parts, work, || (), take).1?;
+    Ok(all)
+}
+
+/// Distributes the kernels of one module, and leaves the calls as they are.
+fn kernels(
+    module: &Module,
+    grids: &HashMap<String, Vec<i64>>,
+    device: &GpuDescription,
+) -> Result<Vec<(KernelReport, Border)>, Diagnostics> {
+    let pending: Vec<Op> = module.functions().into_iter().filter(|f| is_pending(*f)).collect();
+    for kernel in &pending {
+        run_passes(*kernel, "func.func(scf-forall-to-for,linalg-generalize-named-ops,canonicalize,cse)")?;
+    }
+    let done = RefCell::new(vec![]);
+    let mut target = ConversionTarget::new();
+    target.dynamically_legal_op("func.func", |op| !is_pending(op));
+    let mut patterns = PatternSet::new();
+    patterns.add_fn("func.func", |op, _, rw| {
+        done.borrow_mut().push(kernel(rw, grids, op, device).map_err(Declined::Failed)?);
+        Ok(())
+    });
+    convert(module.op(), &target, &patterns, Mode::Partial)?;
+    drop(patterns);
+    for kernel in &pending {
         run_passes(*kernel, "func.func(canonicalize,cse,loop-invariant-code-motion,cse)")?;
         let mut rw = Rewriter::new(kernel.context());
         boundary::set_access(&mut rw, *kernel);
         iterations::limit(&mut rw, *kernel, device)?;
         types::check(*kernel, device)?;
     }
-    Ok(report.take())
+    Ok(done.into_inner())
 }
 
 /// Whether a function is a kernel that is not distributed.
@@ -137,7 +183,7 @@ fn is_pending(func: Op) -> bool {
 
 fn kernel(
     rw: &mut Rewriter,
-    dispatches: &HashMap<String, Op>,
+    grids: &HashMap<String, Vec<i64>>,
     func: Op,
     device: &GpuDescription,
 ) -> Result<(KernelReport, Border), Diagnostics> {
@@ -147,8 +193,8 @@ fn kernel(
     let unknown: Vec<bool> = args[..signature.buffers].iter().map(|a| boundary::is_base(*a)).collect();
     indices::lower_affine(rw, func)?;
     let most = locals::most_workgroups(func, device);
-    let dispatch = func.symbol_name().and_then(|name| dispatches.get(&name)).copied();
-    let grid = Grid::read(func, dispatch, signature.ids.len(), most, device)?;
+    let extents = func.symbol_name().and_then(|name| grids.get(&name));
+    let grid = Grid::read(func, extents, signature.ids.len(), most, device)?;
     let (block, worker) = grid.enter(rw, func, &signature)?;
     indices::hoist_constants(rw, func);
     let end = block.terminator().ok_or_else(|| error::not_a_tile(func, "the function does not return"))?;

@@ -37,7 +37,6 @@ use module::Kernel;
 use monopour_ir::{Block, Diagnostics, Module, Op, Value};
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 use naga::back::{spv, wgsl};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 pub(crate) use scalars::{NUMBER_BUFFER_ATTR, size_bytes as scalar_bytes};
 
 /// Translates one distributed kernel function of `module`.
@@ -49,13 +48,19 @@ pub fn run(module: &Module, kernel_func: Op) -> Result<GpuKernel, Diagnostics> {
 }
 
 /// Translates distributed kernel functions of `module`, in their order. The IR is read by one thread; naga validates and writes
-/// on all cores.
+/// on the other cores meanwhile.
 ///
 /// # Errors
-/// Those of [`run`] of the first kernel that has any.
+/// Those of [`run`].
 pub fn run_all(module: &Module, kernels: &[Op]) -> Result<Vec<GpuKernel>, Diagnostics> {
-    let translated = kernels.iter().map(|func| translate(module, *func)).collect::<Result<Vec<_>, _>>()?;
-    let written: Vec<Result<GpuKernel, String>> = translated.into_par_iter().map(write).collect();
+    let mut written: Vec<Result<GpuKernel, String>> = kernels.iter().map(|_| Ok(GpuKernel::default())).collect();
+    rayon::in_place_scope(|scope| {
+        for (func, slot) in kernels.iter().zip(&mut written) {
+            let translated = translate(module, *func)?;
+            scope.spawn(move |_| *slot = write(translated));
+        }
+        Ok::<(), Diagnostics>(())
+    })?;
     let failed = |(func, kernel): (&Op, Result<GpuKernel, String>)| {
         kernel.map_err(|message| error::invalid_module(*func, message))
     };
