@@ -14,6 +14,7 @@
 //!                                                 --repeat SHAPE N SIDE TIMES   runs only, for a profiler
 //! ```
 
+mod allocator;
 #[path = "../ir/tests/lowerings/mod.rs"]
 mod lowerings;
 mod measure;
@@ -83,9 +84,9 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
         "CPU seconds of the conversion alone, MiB that it takes at most beyond the module; medians of 101, 21 and 5 processes, the sides in turn; ratios are the medians of those of the turns.",
     );
     out.line("Limit: 0.3 of upstream's time without rollback.");
-    out.line("\"No driver\" (`--features floor`) is the same conversion written out in C++ over MLIR's own classes: one walk that makes each op, replaces what is used and erases; no patterns, no casts, no lists of ops. It asks for the heap's pages and splits blocks as the driver does, and gives the same text.");
+    out.line("\"No driver\" (`--features floor`) is the same conversion written out in C++ over MLIR's own classes: one walk that makes each op, replaces what is used and erases; no patterns, no casts, no lists of ops. It splits blocks as the driver does, and gives the same text.");
     out.line("That is what MLIR's own data structures cost that way. For loops and ifs it is about a quarter of upstream's time by itself: a loop with an `if` becomes nine ops and four blocks, and five ops go.");
-    out.line("Upstream: `convert-to-llvm` and `convert-scf-to-cf` of LLVM 22.1.8, with and without `allow-pattern-rollback`. All sides allocate by the system's allocator, as mlir-opt does.");
+    out.line("Upstream: `convert-to-llvm` and `convert-scf-to-cf` of LLVM 22.1.8, with and without `allow-pattern-rollback`. All sides allocate by mimalloc, as `monopour` does.");
     out.place_and_date();
     out.line("| shape | ops | ours s | no rollback s | ours / no rollback | no driver s | no driver / no rollback | rollback s | ours / rollback | on a clone s | ours MiB | no rollback MiB | rollback MiB | clone MiB |");
     out.line("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");

@@ -22,7 +22,6 @@ fn main() {
         .file("shim/bufferizable.cpp")
         .file("shim/control_flow.cpp")
         .file("shim/conversion.cpp")
-        .file("shim/heap.cpp")
         .file("shim/interfaces.cpp")
         .file("shim/llvm.cpp")
         .file("shim/opt.cpp")

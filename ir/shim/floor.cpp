@@ -1,6 +1,6 @@
 // Conversions of the bench's modules written out in C++: no driver, no patterns, no casts, one walk. Only what MLIR itself must do is
-// left (ops and blocks are made, uses replaced, ops erased), so that a reader sees what a driver adds to. Pages of the heap are asked
-// for together, and blocks split by moving the fewer ops, as under the driver.
+// left (ops and blocks are made, uses replaced, ops erased), so that a reader sees what a driver adds to. Blocks are split by moving
+// the fewer ops, as under the driver.
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,8 +13,6 @@
 using namespace mlir;
 
 extern "C" {
-void *monopour_shim_heap_end();
-void monopour_shim_populate(void *from, void *to);
 bool monopour_shim_split_block(MlirOperation op, void *out);
 }
 
@@ -23,10 +21,7 @@ namespace {
 // Makes ops like others, which are made once: properties are copied as a whole.
 class Maker {
 public:
-  explicit Maker(MLIRContext *cx) : cx(cx), builder(cx) {
-    // What is left of the heap's last step, as the driver does.
-    monopour_shim_populate(static_cast<char *>(heapEnd) - (132 << 10), heapEnd);
-  }
+  explicit Maker(MLIRContext *cx) : cx(cx), builder(cx) {}
   ~Maker() {
     for (auto &entry : models) entry.second->destroy();
   }
@@ -41,10 +36,6 @@ public:
     return op;
   }
   Operation *create(Operation *model, Location loc, ValueRange operands, TypeRange types, BlockRange to = {}) {
-    if (void *now = monopour_shim_heap_end(); now != heapEnd) {
-      monopour_shim_populate(heapEnd, now);
-      heapEnd = now;
-    }
     return Operation::create(loc, model->getName(), types, operands, model->getRawDictionaryAttrs(),
                              model->getPropertiesStorage(), to, 0);
   }
@@ -58,7 +49,6 @@ private:
   MLIRContext *cx;
   Builder builder;
   llvm::DenseMap<std::pair<const char *, int64_t>, Operation *> models;
-  void *heapEnd = monopour_shim_heap_end();
 };
 
 void append(Block *block, Operation *op) { block->getOperations().push_back(op); }

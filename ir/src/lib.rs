@@ -31,7 +31,6 @@ mod diagnostic;
 #[cfg(feature = "floor")]
 mod floor;
 mod handle_map;
-mod heap;
 pub mod interfaces;
 mod llvm;
 mod module;

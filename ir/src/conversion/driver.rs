@@ -11,7 +11,6 @@ use super::{
     Adaptor, Bridges, ConversionOptions, ConversionRewriter, ConversionStats, ConversionTarget, Declined, Legality,
     Mode, PatternSet, TypeConverter, WorklistOrder,
 };
-use crate::heap::HeapEnd;
 use crate::op::{Descent, NameVisitor};
 use crate::{Block, Diagnostic, Diagnostics, InsertionPoint, Op, Value, WalkOrder};
 
@@ -110,7 +109,6 @@ struct Driver<'a, 'o> {
     /// The visit that runs is one of the walk, so that its op is none of those ahead.
     is_root_listed: bool,
     log: Log,
-    heap: HeapEnd,
     applied: usize,
     /// Somebody looks on, besides the hook of the options.
     is_observed: bool,
@@ -187,7 +185,6 @@ impl<'a, 'o> Driver<'a, 'o> {
             is_ahead: OpMap::default(),
             is_root_listed: false,
             log: Log::default(),
-            heap: HeapEnd::now(),
             applied: 0,
             is_observed,
             is_watched,

@@ -7,18 +7,12 @@ use super::Driver;
 use crate::op::Descent;
 use crate::{Change, Diagnostic, Diagnostics, Op, WalkOrder};
 
-/// After so many patterns more are to be expected, and memory for what they make.
-const LONG: usize = 16;
 /// Most changes of a pattern that are looked through one by one.
 const FEW: usize = 16;
 
 impl Driver<'_, '_> {
     /// After a successful pattern: tidies the casts, then schedules what was created or changed.
     pub(super) fn absorb(&mut self, visit: Visit, application: &Application) -> Result<(), Diagnostics> {
-        self.heap.keep_up();
-        if self.applied == LONG {
-            self.heap.fill();
-        }
         self.rw.settle();
         if self.closed.is_empty() && self.rw.state().aftermath.is_little(self.rw.journal().len()) {
             if cfg!(debug_assertions) {
