@@ -1,21 +1,22 @@
 //! Powers, roots, logarithms and hyperbolic functions of f32, by way of `exp`, `expm1`, `log`, `log1p` and `log2`.
 
-use super::emit::{Compare, Emit, Expand};
+use crate::Function;
+use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
 use std::f64::consts::{LN_2, LOG10_E};
 
-/// The functions of this file.
-pub(super) const EXPANSIONS: [(&str, Expand); 10] = [
-    ("math.log", log),
-    ("math.log2", log2),
-    ("math.exp2", exp2),
-    ("math.powf", powf),
-    ("math.log10", log10),
-    ("math.cbrt", cbrt),
-    ("math.sinh", sinh),
-    ("math.asinh", asinh),
-    ("math.acosh", acosh),
-    ("math.atanh", atanh),
+/// Functions of f32, but for the circular ones.
+pub const SINGLE: &[Function] = &[
+    Function::of_single("math.log", log),
+    Function::of_single("math.log2", log2),
+    Function::of_single("math.exp2", exp2),
+    Function::of_single("math.powf", powf),
+    Function::of_single("math.log10", log10),
+    Function::of_single("math.cbrt", cbrt),
+    Function::of_single("math.sinh", sinh),
+    Function::of_single("math.asinh", asinh),
+    Function::of_single("math.acosh", acosh),
+    Function::of_single("math.atanh", atanh),
 ];
 
 /// From here on `x^2 + 1 = x^2` in f32, and `x^2` may overflow.
@@ -42,7 +43,7 @@ fn exp2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 /// `|x|^y = 2^(y log2 |x|)`, then the signs and special values of IEEE 754's pow.
-pub(super) fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let (x, y) = (operands[0], operands[1]);
     let a = e.abs(x);
     let log = e.same("math.log2", &[a]);

@@ -2,25 +2,26 @@
 //!
 //! Series on reduced intervals, long enough for f64; `docs/numerics.md` states the errors.
 
-use super::emit::{Compare, Emit, Expand};
+use crate::Function;
+use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
 use std::f64::consts::{FRAC_2_PI, LN_2, LOG2_E, LOG10_E, SQRT_2};
 
-/// The functions of this file.
-pub(super) const EXPANSIONS: [(&str, Expand); 13] = [
-    ("math.exp", exp),
-    ("math.exp2", exp2),
-    ("math.expm1", expm1),
-    ("math.log", log),
-    ("math.log2", log2),
-    ("math.log10", log10),
-    ("math.log1p", log1p),
-    ("math.tanh", tanh),
-    ("math.sinh", sinh),
-    ("math.powf", powf),
-    ("math.sin", sin),
-    ("math.cos", cos),
-    ("math.tan", tan),
+/// Functions of f64.
+pub const DOUBLE: &[Function] = &[
+    Function::of_double("math.exp", exp),
+    Function::of_double("math.exp2", exp2),
+    Function::of_double("math.expm1", expm1),
+    Function::of_double("math.log", log),
+    Function::of_double("math.log2", log2),
+    Function::of_double("math.log10", log10),
+    Function::of_double("math.log1p", log1p),
+    Function::of_double("math.tanh", tanh),
+    Function::of_double("math.sinh", sinh),
+    Function::of_double("math.powf", powf),
+    Function::of_double("math.sin", sin),
+    Function::of_double("math.cos", cos),
+    Function::of_double("math.tan", tan),
 ];
 
 /// `ln 2` in two parts: an exponent times the first is exact.
@@ -207,7 +208,7 @@ fn sinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
-    super::functions::powf(e, operands)
+    crate::functions::powf(e, operands)
 }
 
 /// The argument minus a multiple of pi / 2, and which quadrant that was (0, 1, 2 or 3).
@@ -244,7 +245,7 @@ fn sin(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let (r, quadrant) = reduce(e, x);
     let (s, c) = both(e, r);
     let (minus_s, minus_c) = (e.neg(s), e.neg(c));
-    let value = super::trigonometry::by_quadrant(e, quadrant, [s, c, minus_s, minus_c]);
+    let value = crate::trigonometry::by_quadrant(e, quadrant, [s, c, minus_s, minus_c]);
     let a = e.abs(x);
     let tiny = e.compare_c(Compare::Lt, a, 1e-9);
     e.select(tiny, x, value)
@@ -254,7 +255,7 @@ fn cos(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let (r, quadrant) = reduce(e, operands[0]);
     let (s, c) = both(e, r);
     let (minus_s, minus_c) = (e.neg(s), e.neg(c));
-    super::trigonometry::by_quadrant(e, quadrant, [c, minus_s, minus_c, s])
+    crate::trigonometry::by_quadrant(e, quadrant, [c, minus_s, minus_c, s])
 }
 
 fn tan(e: &mut Emit<'_>, operands: &[Value]) -> Value {
