@@ -9,7 +9,9 @@
 
 use crate::error;
 use monopour_ir::{Diagnostics, Module, Op, WalkOrder, approximate_math, run_passes};
-use monopour_math::{CIRCULAR, DOUBLE, FUSED, Function, INFINITE, REMAINDER, ROUND, ROUNDING, SINGLE, expand};
+use monopour_math::{
+    CIRCULAR, Compiler, DOUBLE, FUSED, Function, INFINITE, REMAINDER, ROUND, ROUNDING, SINGLE, expand,
+};
 use monopour_program::CpuTarget;
 
 /// Low precision through f32, and ops that upstream writes with others.
@@ -44,10 +46,10 @@ pub(crate) fn run(module: &Module, target: &CpuTarget) -> Result<(), Diagnostics
         return Ok(());
     }
     run_passes(module.op(), PREPARE)?;
-    expand(module.op(), &FUNCTIONS)?;
+    expand(module.op(), &FUNCTIONS, Compiler::Exact)?;
     approximate_math(module.op())?;
     // Upstream's polynomials use `math.floor` and `math.fma`, so these come last.
-    expand(module.op(), &missing_instructions(target))?;
+    expand(module.op(), &missing_instructions(target), Compiler::Exact)?;
     check(module, target)
 }
 

@@ -188,7 +188,7 @@ fn powers_and_their_special_values() {
 
 /// Functions of f64: op, reference, domain, and the bound of the relative error that `docs/numerics.md` states.
 type Double = (&'static str, fn(f64) -> f64, (f64, f64), f64);
-const DOUBLES: [Double; 13] = [
+const DOUBLES: [Double; 14] = [
     ("exp", f64::exp, (-700.0, 709.0), 1e-15),
     ("exp2", f64::exp2, (-1000.0, 1023.0), 1e-15),
     ("expm1", f64::exp_m1, (-40.0, 700.0), 2e-15),
@@ -198,6 +198,7 @@ const DOUBLES: [Double; 13] = [
     ("log1p", f64::ln_1p, (-0.99, 1e10), 2e-15),
     ("tanh", f64::tanh, (-25.0, 25.0), 2e-15),
     ("sinh", f64::sinh, (-700.0, 700.0), 2e-15),
+    ("cosh", f64::cosh, (-700.0, 700.0), 2e-15),
     ("sin", f64::sin, (-1e4, 1e4), 1e-12),
     ("cos", f64::cos, (-1e4, 1e4), 1e-12),
     ("tan", f64::tan, (-1e4, 1e4), 1e-12),

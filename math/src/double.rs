@@ -18,6 +18,7 @@ pub const DOUBLE: &[Function] = &[
     Function::of_double("math.log1p", log1p),
     Function::of_double("math.tanh", tanh),
     Function::of_double("math.sinh", sinh),
+    Function::of_double("math.cosh", cosh),
     Function::of_double("math.powf", powf),
     Function::of_double("math.sin", sin),
     Function::of_double("math.cos", cos),
@@ -51,18 +52,20 @@ fn exp(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let mut r = x;
     for part in LN_2_PARTS {
         let factor = e.c(-part);
-        r = e.same("math.fma", &[n, factor, r]);
+        let less = e.same("math.fma", &[n, factor, r]);
+        r = e.settled(less, n);
     }
     let m = small_expm1(e, r);
     let power = e.plus(m, 1.0);
-    // A NaN has no exponent; the power is one already.
-    let least = e.c(-1100.0);
-    let n = e.same("arith.maxnumf", &[n, least]);
     scale_by_power(e, power, n)
 }
 
 /// `x 2^n` in two steps, because 2^1024 and 2^-1074 have no exponent field.
 fn scale_by_power(e: &mut Emit<'_>, x: Value, n: Value) -> Value {
+    // A NaN has no exponent, and nothing to scale; `maxnumf` would do, but GPUs are free to keep the NaN.
+    let least = e.c(-1100.0);
+    let above = e.compare(Compare::Gt, n, least);
+    let n = e.select(above, n, least);
     let half = e.scale(n, 0.5);
     let first = e.same("math.floor", &[half]);
     let second = e.sub(n, first);
@@ -80,7 +83,6 @@ fn exp2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let r = e.scale(fraction, LN_2);
     let m = small_expm1(e, r);
     let power = e.plus(m, 1.0);
-    let n = e.same("arith.maxnumf", &[n, low]);
     scale_by_power(e, power, n)
 }
 
@@ -197,14 +199,30 @@ fn sinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let quotient = e.div(m, above);
     let sum = e.add(m, quotient);
     let small = e.scale(sum, 0.5);
-    // Near the end of the range e^x overflows where sinh does not.
-    let half = e.scale(a, 0.5);
-    let root = e.same("math.exp", &[half]);
-    let half_root = e.scale(root, 0.5);
-    let large = e.mul(half_root, root);
+    let large = large_hyperbolic(e, a);
     let is_small = e.compare_c(Compare::Lt, a, 40.0);
     let value = e.select(is_small, small, large);
     e.copysign(value, x)
+}
+
+fn cosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let a = e.abs(operands[0]);
+    let power = e.same("math.exp", &[a]);
+    let half = e.scale(power, 0.5);
+    let one_half = e.c(0.5);
+    let rest = e.div(one_half, power);
+    let small = e.add(half, rest);
+    let large = large_hyperbolic(e, a);
+    let is_small = e.compare_c(Compare::Lt, a, 40.0);
+    e.select(is_small, small, large)
+}
+
+/// `e^a / 2`, which near the end of the range is finite where `e^a` is not.
+fn large_hyperbolic(e: &mut Emit<'_>, a: Value) -> Value {
+    let half = e.scale(a, 0.5);
+    let root = e.same("math.exp", &[half]);
+    let half_root = e.scale(root, 0.5);
+    e.mul(half_root, root)
 }
 
 fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
@@ -218,7 +236,8 @@ fn reduce(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
     let mut r = x;
     for part in HALF_PI_PARTS {
         let factor = e.c(-part);
-        r = e.same("math.fma", &[k, factor, r]);
+        let less = e.same("math.fma", &[k, factor, r]);
+        r = e.settled(less, k);
     }
     let quarter = e.scale(k, 0.25);
     let whole = e.same("math.floor", &[quarter]);

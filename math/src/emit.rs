@@ -1,5 +1,6 @@
 //! Arithmetic on values of one shape, scalar or vector, written short.
 
+use crate::Compiler;
 use monopour_ir::conversion::ConversionRewriter;
 use monopour_ir::{Attr, Context, Location, Op, OpSpec, Type, Value};
 
@@ -28,13 +29,14 @@ pub(crate) type Expand = fn(&mut Emit<'_>, &[Value]) -> Value;
 pub(crate) struct Emit<'a> {
     rewriter: &'a mut ConversionRewriter,
     loc: Location,
+    compiler: Compiler,
     /// Type of the function's result.
     pub(crate) ty: Type,
 }
 
 impl<'a> Emit<'a> {
-    pub(crate) fn before(op: Op, rewriter: &'a mut ConversionRewriter) -> Self {
-        Self { rewriter, loc: op.location(), ty: op.result(0).ty() }
+    pub(crate) fn before(op: Op, rewriter: &'a mut ConversionRewriter, compiler: Compiler) -> Self {
+        Self { rewriter, loc: op.location(), ty: op.result(0).ty(), compiler }
     }
 }
 
@@ -212,6 +214,20 @@ impl Emit<'_> {
     /// f64 to f32.
     pub(crate) fn truncate(&mut self, a: Value) -> Value {
         self.op("arith.truncf", &[a], self.ty)
+    }
+
+    /// The f64 `a`, which a [`Compiler::Loose`] cannot take for the sum that it is. `k` is a whole number below 2^52: the last of
+    /// its bits is 0, which the compiler does not know.
+    pub(crate) fn settled(&mut self, a: Value, k: Value) -> Value {
+        if self.compiler == Compiler::Exact {
+            return a;
+        }
+        let wide = self.i64();
+        let (bits, others) = (self.op("arith.bitcast", &[a], wide), self.op("arith.bitcast", &[k], wide));
+        let one = self.int_of(1, wide);
+        let nothing = self.same("arith.andi", &[others, one]);
+        let bits = self.same("arith.ori", &[bits, nothing]);
+        self.op("arith.bitcast", &[bits], a.ty())
     }
 
     /// `2^n` for an integral f32 `n` between -126 and 127.

@@ -54,11 +54,20 @@ impl Function {
     }
 }
 
+/// What compiles the arithmetic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compiler {
+    /// Takes it as it is.
+    Exact,
+    /// May take sums and products for those of numbers without rounding: drivers make `x - n (a + b)` of `(x - n a) - n b`.
+    Loose,
+}
+
 /// Expands the functions of `tables`, and those that expansions are made of, in `root` and all that it holds.
 ///
 /// # Errors
 /// The conversion driver's.
-pub fn expand(root: Op, tables: &[&[Function]]) -> Result<(), Diagnostics> {
+pub fn expand(root: Op, tables: &[&[Function]], compiler: Compiler) -> Result<(), Diagnostics> {
     let mut by_name: BTreeMap<&'static str, Vec<Function>> = BTreeMap::new();
     for function in tables.iter().copied().flatten() {
         by_name.entry(function.name).or_default().push(*function);
@@ -70,7 +79,7 @@ pub fn expand(root: Op, tables: &[&[Function]]) -> Result<(), Diagnostics> {
         target.dynamically_legal_op(name, |op| of(op).is_none());
         patterns.add_fn(name, |op, adaptor, rewriter| {
             let expand = of(op).expect("invariant: an op without expansion is legal");
-            let value = expand(&mut Emit::before(op, rewriter), adaptor.operands());
+            let value = expand(&mut Emit::before(op, rewriter, compiler), adaptor.operands());
             rewriter.replace_op(op, &[value]);
             Ok(())
         });

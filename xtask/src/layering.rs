@@ -33,7 +33,7 @@ pub const LAYERS: &[Layer] = &[
     layer("monopour-dealloc", "dealloc/", &["monopour-ir", "monopour-analysis"], &[]),
     layer("monopour-split", "split/", &["monopour-ir", "monopour-analysis", "monopour-program"], &[]),
     layer("monopour-math", "math/", &["monopour-ir"], &[]),
-    layer("monopour-codegen-gpu", "codegen-gpu/", &["monopour-ir", "monopour-program", "naga"], &[]),
+    layer("monopour-codegen-gpu", "codegen-gpu/", &["monopour-ir", "monopour-math", "monopour-program", "naga"], &[]),
     layer(
         "monopour-codegen-cpu",
         "codegen-cpu/",

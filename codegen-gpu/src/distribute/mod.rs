@@ -27,6 +27,7 @@ mod body;
 mod boundary;
 mod code;
 mod contraction;
+mod doubles;
 mod elementwise;
 mod evaluate;
 mod grid;
@@ -118,6 +119,7 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
     });
     convert(module.op(), &target, &patterns, Mode::Partial)?;
     for kernel in &kernels {
+        doubles::run(*kernel, device)?;
         run_passes(*kernel, "func.func(canonicalize,cse,loop-invariant-code-motion,cse)")?;
         let mut rw = Rewriter::new(kernel.context());
         boundary::set_access(&mut rw, *kernel);

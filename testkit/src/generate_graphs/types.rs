@@ -6,6 +6,24 @@ use super::Graph;
 use crate::host_tensor::Dtype;
 use crate::text::{Value, list};
 
+/// Of `%a` within [-1, 1], its magnitude `%m`, and one half.
+const FUNCTIONS_OF_DOUBLE: [&str; 14] = [
+    "%s = math.tanh %a : f64",
+    "%s = math.sin %a : f64",
+    "%s = math.cos %a : f64",
+    "%t = math.tan %a : f64; %s = arith.mulf %t, %h : f64",
+    "%n = arith.negf %m : f64; %s = math.exp %n : f64",
+    "%n = arith.negf %m : f64; %s = math.exp2 %n : f64",
+    "%n = arith.negf %m : f64; %s = math.expm1 %n : f64",
+    "%s = math.log1p %m : f64",
+    "%n = arith.addf %m, %h : f64; %s = math.log %n : f64",
+    "%n = arith.addf %m, %h : f64; %s = math.log2 %n : f64",
+    "%n = arith.addf %m, %h : f64; %s = math.log10 %n : f64",
+    "%t = math.sinh %a : f64; %s = arith.mulf %t, %h : f64",
+    "%t = math.cosh %a : f64; %s = arith.mulf %t, %h : f64",
+    "%n = arith.mulf %m, %h : f64; %e = arith.addf %n, %h : f64; %s = math.powf %e, %h : f64",
+];
+
 impl Graph {
     /// An op on tensors of another type.
     pub(super) fn typed_op(&mut self) {
@@ -46,6 +64,9 @@ impl Graph {
 
     fn typed_binary(&mut self) {
         let x = self.pick_typed();
+        if x.dtype == Dtype::F64 && self.rng.below(2) == 0 {
+            return self.function_of_double(&x);
+        }
         let y = self.typed_like(x.dtype, x.shape());
         let ops: &[&str] = match x.dtype {
             Dtype::Int(1) => &["andi", "ori", "xori"],
@@ -54,6 +75,16 @@ impl Graph {
         };
         let body = format!("%s = arith.{} %a, %b : {}", self.rng.pick(ops), x.dtype);
         let made = self.text.pointwise(x.dtype, &[&x, &y], &body);
+        self.typed.push(made);
+    }
+    /// With results between -1 and 1.
+    fn function_of_double(&mut self, x: &Value) {
+        let body = *self.rng.pick(&FUNCTIONS_OF_DOUBLE);
+        let made = self.text.pointwise(
+            Dtype::F64,
+            &[x],
+            &format!("%m = math.absf %a : f64; %h = arith.constant 0.5 : f64; {body}"),
+        );
         self.typed.push(made);
     }
     fn typed_slice(&mut self) {
