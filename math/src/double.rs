@@ -1,9 +1,9 @@
-//! Functions of f64: powers and logarithms, and what follows from them.
+//! Functions of f64: powers and logarithms, and what follows from them; the table of all.
 //!
 //! Series on reduced intervals, long enough for f64; `docs/numerics.md` states the errors.
 
-use crate::Function;
 use crate::emit::{Compare, Emit};
+use crate::{Function, arcs, error_function, functions};
 use monopour_ir::Value;
 use std::f64::consts::{FRAC_2_PI, LN_2, LOG2_E, LOG10_E, SQRT_2};
 
@@ -19,10 +19,20 @@ pub const DOUBLE: &[Function] = &[
     Function::of_double("math.tanh", tanh),
     Function::of_double("math.sinh", sinh),
     Function::of_double("math.cosh", cosh),
-    Function::of_double("math.powf", powf),
+    Function::of_double("math.powf", functions::powf),
+    Function::of_double("math.cbrt", functions::cbrt),
+    Function::of_double("math.asinh", functions::asinh),
+    Function::of_double("math.acosh", functions::acosh),
+    Function::of_double("math.atanh", functions::atanh),
     Function::of_double("math.sin", sin),
     Function::of_double("math.cos", cos),
     Function::of_double("math.tan", tan),
+    Function::of_double("math.atan", arcs::atan),
+    Function::of_double("math.atan2", arcs::atan2),
+    Function::of_double("math.asin", arcs::asin),
+    Function::of_double("math.acos", arcs::acos),
+    Function::of_double("math.erf", error_function::erf),
+    Function::of_double("math.erfc", error_function::erfc),
 ];
 
 /// `ln 2` in two parts: an exponent times the first is exact.
@@ -37,7 +47,7 @@ fn factorials(first: u32, step: u32, count: u32, sign: f64) -> Vec<f64> {
 }
 
 /// `e^r - 1` for `|r|` up to 0.7.
-fn small_expm1(e: &mut Emit<'_>, r: Value) -> Value {
+pub(crate) fn small_expm1(e: &mut Emit<'_>, r: Value) -> Value {
     let p = e.polynomial(r, &factorials(2, 1, 16, 1.0));
     let square = e.mul(r, r);
     e.same("math.fma", &[square, p, r])
@@ -223,10 +233,6 @@ fn large_hyperbolic(e: &mut Emit<'_>, a: Value) -> Value {
     let root = e.same("math.exp", &[half]);
     let half_root = e.scale(root, 0.5);
     e.mul(half_root, root)
-}
-
-fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
-    crate::functions::powf(e, operands)
 }
 
 /// The argument minus a multiple of pi / 2, and which quadrant that was (0, 1, 2 or 3).

@@ -251,6 +251,15 @@ impl Emit<'_> {
         self.op("arith.bitcast", &[bits], self.ty)
     }
 
+    /// The f64 `a` without the lower half of its bits: its square is exact.
+    pub(crate) fn upper_half(&mut self, a: Value) -> Value {
+        let wide = self.i64();
+        let bits = self.op("arith.bitcast", &[a], wide);
+        let mask = self.int_of(-1 << 32, wide);
+        let bits = self.same("arith.andi", &[bits, mask]);
+        self.op("arith.bitcast", &[bits], a.ty())
+    }
+
     /// Exponent, as f64, and mantissa in `[1, 2)` of a normal positive f64.
     pub(crate) fn split_double(&mut self, x: Value) -> (Value, Value) {
         let (narrow, wide) = (self.i32(), self.i64());

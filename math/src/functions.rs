@@ -1,4 +1,4 @@
-//! Powers, roots, logarithms and hyperbolic functions of f32, by way of `exp`, `expm1`, `log`, `log1p` and `log2`.
+//! Powers, roots, logarithms and hyperbolic functions of f32 (some of f64 too), by way of `exp`, `expm1`, `log`, `log1p` and `log2`.
 
 use crate::Function;
 use crate::emit::{Compare, Emit};
@@ -19,7 +19,7 @@ pub const SINGLE: &[Function] = &[
     Function::of_single("math.atanh", atanh),
 ];
 
-/// From here on `x^2 + 1 = x^2` in f32, and `x^2` may overflow.
+/// From here on `x^2 + 1 = x^2` in f32 and f64, and `x^2` may overflow.
 const LARGE: f64 = 1e9;
 
 /// `2^x = 2^n e^((x - n) ln 2)`: the fraction is exact, so that the error does not grow with the result.
@@ -103,7 +103,7 @@ fn log10(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 /// A power of a third, corrected by one Newton step.
-fn cbrt(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn cbrt(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let x = operands[0];
     let a = e.abs(x);
     let log = e.same("math.log2", &[a]);
@@ -145,7 +145,7 @@ fn log_of_double(e: &mut Emit<'_>, a: Value) -> Value {
     e.plus(log, LN_2)
 }
 
-fn asinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn asinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let x = operands[0];
     let a = e.abs(x);
     let square = e.mul(a, a);
@@ -161,7 +161,7 @@ fn asinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.copysign(value, x)
 }
 
-fn acosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn acosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let x = operands[0];
     let t = e.plus(x, -1.0);
     let above = e.plus(t, 2.0);
@@ -177,7 +177,7 @@ fn acosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.select(outside, nan, value)
 }
 
-fn atanh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn atanh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let x = operands[0];
     let a = e.abs(x);
     let one = e.c(1.0);

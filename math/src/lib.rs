@@ -6,8 +6,10 @@
 //! Both code generators choose from the same tables, so that a function has one error on all of their devices;
 //! `docs/numerics.md` states it.
 
+mod arcs;
 mod double;
 mod emit;
+mod error_function;
 mod functions;
 mod instructions;
 mod remainder;

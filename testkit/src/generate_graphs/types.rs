@@ -7,7 +7,7 @@ use crate::host_tensor::Dtype;
 use crate::text::{Value, list};
 
 /// Of `%a` within [-1, 1], its magnitude `%m`, and one half.
-const FUNCTIONS_OF_DOUBLE: [&str; 14] = [
+const FUNCTIONS_OF_DOUBLE: [&str; 22] = [
     "%s = math.tanh %a : f64",
     "%s = math.sin %a : f64",
     "%s = math.cos %a : f64",
@@ -21,6 +21,14 @@ const FUNCTIONS_OF_DOUBLE: [&str; 14] = [
     "%n = arith.addf %m, %h : f64; %s = math.log10 %n : f64",
     "%t = math.sinh %a : f64; %s = arith.mulf %t, %h : f64",
     "%t = math.cosh %a : f64; %s = arith.mulf %t, %h : f64",
+    "%t = math.atan %a : f64; %s = arith.mulf %t, %h : f64",
+    "%t = math.asinh %a : f64; %s = arith.mulf %t, %h : f64",
+    "%n = arith.mulf %a, %h : f64; %s = math.asin %n : f64",
+    "%n = arith.mulf %a, %h : f64; %s = math.atanh %n : f64",
+    "%n = arith.addf %m, %h : f64; %t = math.atan2 %a, %n : f64; %s = arith.mulf %t, %h : f64",
+    "%n = arith.addf %m, %h : f64; %t = math.cbrt %n : f64; %s = arith.mulf %t, %h : f64",
+    "%s = math.erf %a : f64",
+    "%s = math.erfc %m : f64",
     "%n = arith.mulf %m, %h : f64; %e = arith.addf %n, %h : f64; %s = math.powf %e, %h : f64",
 ];
 

@@ -70,6 +70,15 @@ const DOUBLE: &[Function] = &[
     ("math.sin", (-1e3, 1e3), 4e-12),
     ("math.cos", (-1e3, 1e3), 4e-12),
     ("math.tan", (-1.5, 1.5), 4e-12),
+    ("math.asin", (-1.0, 1.0), 1e-14),
+    ("math.acos", (-1.0, 1.0), 1e-14),
+    ("math.atan", (-10.0, 10.0), 1e-14),
+    ("math.asinh", (-100.0, 100.0), 1e-14),
+    ("math.acosh", (1.0, 100.0), 1e-14),
+    ("math.atanh", (-0.9, 0.9), 1e-14),
+    ("math.cbrt", (-100.0, 100.0), 1e-14),
+    ("math.erf", (-3.0, 3.0), 1e-14),
+    ("math.erfc", (-3.0, 3.0), 1e-14),
     ("math.sqrt", (0.0, 100.0), 1e-15),
     ("math.rsqrt", (0.01, 100.0), 1e-15),
 ];
@@ -116,7 +125,8 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(case(&(op_name(op), (-9.0, 9.0), 0.0), 1, Dtype::F64, &[7, 65]).within(0.0, 0.0));
     }
     out.extend(DOUBLE.iter().map(|f| case(f, 1, Dtype::F64, &[7, 65]).within(f.2, f.2)));
-    out.push(case(&("math.powf", (0.1, 3.0), 1e-13), 2, Dtype::F64, &[17, 33]).within(1e-13, 1e-13));
+    out.push(case(&("math.powf", (0.1, 3.0), 0.0), 2, Dtype::F64, &[17, 33]).within(1e-13, 1e-13));
+    out.push(case(&("math.atan2", (-3.0, 3.0), 0.0), 2, Dtype::F64, &[17, 33]).within(1e-14, 1e-14));
     out.push(case(&("math.copysign", (-4.0, 4.0), 0.0), 2, Dtype::F64, &[17, 33]).within(0.0, 0.0));
     out.push(case(&("math.round", (-9.0, 9.0), 0.0), 1, Dtype::F16, &[7, 65]).within(0.0, 0.0));
     out.push(case(&("arith.remf", (1.0, 400.0), 0.0), 2, Dtype::F16, &[17, 33]));
