@@ -35,7 +35,7 @@ const FUNCTIONS_OF_DOUBLE: [&str; 22] = [
 impl Graph {
     /// An op on tensors of another type.
     pub(super) fn typed_op(&mut self) {
-        match self.rng.below(10) {
+        match self.rng.below(12) {
             0 | 1 => drop(self.typed_input(None)),
             2 | 3 => self.typed_binary(),
             4 => self.typed_slice(),
@@ -43,6 +43,7 @@ impl Graph {
             6 => self.typed_transpose(),
             7 => self.typed_reduce(),
             8 => self.typed_gather(),
+            9 | 10 => self.function_of_double(),
             _ => self.convert(),
         }
     }
@@ -72,9 +73,6 @@ impl Graph {
 
     fn typed_binary(&mut self) {
         let x = self.pick_typed();
-        if x.dtype == Dtype::F64 && self.rng.below(2) == 0 {
-            return self.function_of_double(&x);
-        }
         let y = self.typed_like(x.dtype, x.shape());
         let ops: &[&str] = match x.dtype {
             Dtype::Int(1) => &["andi", "ori", "xori"],
@@ -86,13 +84,20 @@ impl Graph {
         self.typed.push(made);
     }
     /// With results between -1 and 1.
-    fn function_of_double(&mut self, x: &Value) {
+    fn function_of_double(&mut self) {
+        if !self.features.types.contains(&Dtype::F64) {
+            return self.typed_binary();
+        }
+        let doubles: Vec<_> = self.typed.iter().filter(|x| x.dtype == Dtype::F64).cloned().collect();
+        let x = if doubles.is_empty() {
+            let shape = self.shape(2);
+            self.typed_input(Some((Dtype::F64, shape)))
+        } else {
+            self.rng.pick(&doubles).clone()
+        };
         let body = *self.rng.pick(&FUNCTIONS_OF_DOUBLE);
-        let made = self.text.pointwise(
-            Dtype::F64,
-            &[x],
-            &format!("%m = math.absf %a : f64; %h = arith.constant 0.5 : f64; {body}"),
-        );
+        let body = format!("%m = math.absf %a : f64; %h = arith.constant 0.5 : f64; {body}");
+        let made = self.text.pointwise(Dtype::F64, &[&x], &body);
         self.typed.push(made);
     }
     fn typed_slice(&mut self) {
