@@ -26,7 +26,7 @@ pub(crate) fn local_buffer(location: Location, what: &str) -> Diagnostic {
 pub(crate) fn math_function(op: Op) -> Diagnostic {
     let ty = op.results().first().map(|r| r.ty().to_string()).unwrap_or_default();
     Diagnostic::error("C0004", op.location(), format!("'{}' on {ty} has no expansion on the CPU", op.name()))
-        .with_help("compute it in f32: docs/numerics.md lists the functions and their error bounds")
+        .with_help("docs/numerics.md lists the functions of f32 and f64 and their error bounds: use those")
 }
 
 /// C0005: the object asks for a symbol that the runtime does not offer.

@@ -48,8 +48,9 @@ fn c0003_local_buffers() {
 
 #[test]
 fn c0004_math_function() {
-    let body = "%x = memref.load %a[] : memref<f64>\n%y = math.erf %x : f64\nmemref.store %y, %a[] : memref<f64>";
-    check("C0004", Some(4), &kernel("%a: memref<f64>", body));
+    let body =
+        "%x = memref.load %a[] : memref<f32>\n%y, %z = math.sincos %x : f32\nmemref.store %y, %a[] : memref<f32>";
+    check("C0004", Some(4), &kernel("%a: memref<f32>", body));
 }
 
 #[test]

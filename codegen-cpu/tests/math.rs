@@ -188,7 +188,7 @@ fn powers_and_their_special_values() {
 
 /// Functions of f64: op, reference, domain, and the bound of the relative error that `docs/numerics.md` states.
 type Double = (&'static str, fn(f64) -> f64, (f64, f64), f64);
-const DOUBLES: [Double; 13] = [
+const DOUBLES: [Double; 23] = [
     ("exp", f64::exp, (-700.0, 709.0), 1e-15),
     ("exp2", f64::exp2, (-1000.0, 1023.0), 1e-15),
     ("expm1", f64::exp_m1, (-40.0, 700.0), 2e-15),
@@ -198,9 +198,20 @@ const DOUBLES: [Double; 13] = [
     ("log1p", f64::ln_1p, (-0.99, 1e10), 2e-15),
     ("tanh", f64::tanh, (-25.0, 25.0), 2e-15),
     ("sinh", f64::sinh, (-700.0, 700.0), 2e-15),
+    ("cosh", f64::cosh, (-700.0, 700.0), 2e-15),
     ("sin", f64::sin, (-1e4, 1e4), 1e-12),
     ("cos", f64::cos, (-1e4, 1e4), 1e-12),
     ("tan", f64::tan, (-1e4, 1e4), 1e-12),
+    ("atan", f64::atan, (-1e10, 1e10), 2e-15),
+    ("asin", f64::asin, (-1.0, 1.0), 2e-15),
+    ("acos", f64::acos, (-1.0, 1.0), 2e-15),
+    ("asinh", f64::asinh, (-1e300, 1e300), 2e-15),
+    ("acosh", f64::acosh, (1.0, 1e300), 2e-15),
+    // The standard library cancels near -1.
+    ("atanh", |x| x.abs().atanh().copysign(x), (-0.999, 0.999), 2e-15),
+    ("cbrt", f64::cbrt, (-1e300, 1e300), 2e-15),
+    ("erf", erf, (-6.0, 6.0), 2e-15),
+    ("erfc", erfc, (-6.0, 26.0), 2e-15),
     ("round", f64::round, (-1e6, 1e6), 0.0),
 ];
 
@@ -275,6 +286,28 @@ fn powers_in_double_precision() {
             let near = (found - expected).abs() <= 1e-12 * expected.abs() + f64::MIN_POSITIVE;
             let same = *found == expected || near || (found.is_nan() && expected.is_nan());
             assert!(same, "powf({x:e}, {y:e}) is {found:e} on {}, not {expected:e}", target.cpu);
+        }
+    }
+}
+
+#[test]
+fn angles_in_double_precision() {
+    if !can_run() {
+        return;
+    }
+    let values = [0.0, 1.0, 0.3, 2.5, 1e-200, 1e200, f64::INFINITY];
+    let all: Vec<f64> = values.iter().flat_map(|v| [*v, -v]).chain([f64::NAN]).collect();
+    let pairs = (0..COUNT).map(|i| (all[i % all.len()], all[i / all.len() % all.len()]));
+    let (y, x): (Vec<f64>, Vec<f64>) = pairs.unzip();
+    for (target, _) in targets() {
+        let text = kernel("atan2", 2, false).replace("f32", "f64");
+        let library = Library::load(&compile(&text, &target).unwrap());
+        for ((found, y), x) in apply_double(&library, "atan2", &[&y, &x]).iter().zip(&y).zip(&x) {
+            let expected = y.atan2(*x);
+            let near = (found - expected).abs() <= 2e-15 * expected.abs() + f64::MIN_POSITIVE;
+            let sign = found.is_sign_negative() == expected.is_sign_negative();
+            let same = (near && sign) || (found.is_nan() && expected.is_nan());
+            assert!(same, "atan2({y:e}, {x:e}) is {found:e} on {}, not {expected:e}", target.cpu);
         }
     }
 }

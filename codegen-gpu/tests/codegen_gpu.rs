@@ -2,6 +2,7 @@
 
 mod contraction;
 mod device;
+mod doubles;
 mod elementwise;
 mod emit;
 mod errors;

@@ -306,6 +306,13 @@ fn other_widths_where_the_adapter_has_them() {
         assert_eq!(made.features, vec![GpuFeature::Int64]);
         let out = device.run(&made, [1, 1, 1], &[bytemuck::cast_slice(&[3i64, -7]).to_vec()]);
         assert_eq!(bytemuck::pod_collect_to_vec::<u32, i64>(&out[0]), [30_000_000_000, -70_000_000_000]);
+        // Shifts without a sign, of a number and of each lane.
+        let made = kernel(
+            "i64",
+            "  %c = arith.constant 20 : i64\n  %s = arith.shrui %x, %c : i64\n  %v = vector.broadcast %s : i64 to vector<2xi64>\n  %d = arith.constant dense<20> : vector<2xi64>\n  %l = arith.shli %v, %d : vector<2xi64>\n  %w = arith.shrui %l, %d : vector<2xi64>\n  %r = vector.extract %w[1] : i64 from vector<2xi64>",
+        );
+        let out = device.run(&made, [1, 1, 1], &[bytemuck::cast_slice(&[3i64 << 21, -7]).to_vec()]);
+        assert_eq!(bytemuck::pod_collect_to_vec::<u32, i64>(&out[0]), [6, (1 << 44) - 1]);
     }
     if has(GpuFeature::F64) {
         let made = kernel(
@@ -317,6 +324,16 @@ fn other_widths_where_the_adapter_has_them() {
             bytemuck::pod_collect_to_vec::<u32, f64>(&out[0]),
             [(1.0f64 + 1e-12).sqrt(), (4.0f64 + 1e-12).sqrt()]
         );
+        let made = kernel(
+            "f64",
+            "  %c = arith.constant 0xFFF0000000000000 : f64\n  %n = arith.maxnumf %x, %c : f64\n  %r = arith.divf %n, %c : f64",
+        );
+        assert!(made.features.contains(&GpuFeature::Int64), "an infinity comes from its bits");
+        if has(GpuFeature::Int64) {
+            let out = device.run(&made, [1, 1, 1], &[bytemuck::cast_slice(&[1.0f64, -4.0]).to_vec()]);
+            let found = bytemuck::pod_collect_to_vec::<u32, f64>(&out[0]);
+            assert_eq!(found.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), [1 << 63, 0], "{found:?}");
+        }
     }
     if has(GpuFeature::F16) {
         // 1.5 and -2.0 in half precision.

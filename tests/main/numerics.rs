@@ -432,3 +432,40 @@ fn powers_of_integers_with_negative_exponents() {
         assert_eq!(out[0], [0, 1, -1, 1, 0, 81], "{}", place.name());
     }
 }
+
+/// Zero, infinity, NaN, denormals, and what overflows.
+#[test]
+fn functions_of_doubles_at_special_values() {
+    type Function = (&'static str, fn(f64) -> f64);
+    let functions: [Function; 8] = [
+        ("exp", f64::exp),
+        ("expm1", f64::exp_m1),
+        ("log", f64::ln),
+        ("log1p", f64::ln_1p),
+        ("tanh", f64::tanh),
+        ("cosh", f64::cosh),
+        ("atan", f64::atan),
+        ("cbrt", f64::cbrt),
+    ];
+    let inf = f64::INFINITY;
+    let values = [0.0, -0.0, inf, -inf, f64::NAN, 1e-310, -1e-310, 800.0, -745.0, 1e300, -1.0, 1.0];
+    let ops = functions.map(|(name, _)| format!("%r = math.{name} %a : f64"));
+    let text = pointwise(values.len(), &["f64"], &ops.each_ref().map(|o| ("f64", o.as_str())));
+    let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let input = HostTensor::new(DType::F64, vec![values.len() as u64], bytes).expect("the length fits");
+    let agree = |found: f64, expected: f64| {
+        let near = (found - expected).abs() <= 1e-14 * expected.abs() + f64::MIN_POSITIVE;
+        let sign = expected != 0.0 || found.is_sign_negative() == expected.is_sign_negative();
+        ((found == expected || near) && sign) || (found.is_nan() && expected.is_nan())
+    };
+    for place in places() {
+        let out = place.run(&text, std::slice::from_ref(&input));
+        for ((name, reference), bytes) in functions.iter().zip(&out) {
+            for (x, found) in values.iter().zip(each(bytes, f64::from_le_bytes)) {
+                let flushed = place.gpu && x.is_subnormal() && agree(found, reference(0.0f64.copysign(*x)));
+                let expected = reference(*x);
+                assert!(flushed || agree(found, expected), "{}: {name}({x:e}) is {found:e}", place.name());
+            }
+        }
+    }
+}

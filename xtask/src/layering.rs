@@ -32,11 +32,12 @@ pub const LAYERS: &[Layer] = &[
     layer("monopour-bufferize", "bufferize/", &["monopour-ir", "monopour-analysis"], &[]),
     layer("monopour-dealloc", "dealloc/", &["monopour-ir", "monopour-analysis"], &[]),
     layer("monopour-split", "split/", &["monopour-ir", "monopour-analysis", "monopour-program"], &[]),
-    layer("monopour-codegen-gpu", "codegen-gpu/", &["monopour-ir", "monopour-program", "naga"], &[]),
+    layer("monopour-math", "math/", &["monopour-ir"], &[]),
+    layer("monopour-codegen-gpu", "codegen-gpu/", &["monopour-ir", "monopour-math", "monopour-program", "naga"], &[]),
     layer(
         "monopour-codegen-cpu",
         "codegen-cpu/",
-        &["monopour-ir", "monopour-program", "mlir-sys"],
+        &["monopour-ir", "monopour-math", "monopour-program", "mlir-sys"],
         // The test harness runs the code that was compiled.
         &["src/object.rs", "tests/harness.rs"],
     ),

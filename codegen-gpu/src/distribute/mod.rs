@@ -27,6 +27,7 @@ mod body;
 mod boundary;
 mod code;
 mod contraction;
+mod doubles;
 mod elementwise;
 mod evaluate;
 mod grid;
@@ -164,6 +165,7 @@ fn kernels(
     convert(module.op(), &target, &patterns, Mode::Partial)?;
     drop(patterns);
     for kernel in &pending {
+        doubles::run(*kernel, device)?;
         run_passes(*kernel, "func.func(canonicalize,cse,loop-invariant-code-motion,cse)")?;
         let mut rw = Rewriter::new(kernel.context());
         boundary::set_access(&mut rw, *kernel);

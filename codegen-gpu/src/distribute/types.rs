@@ -1,8 +1,12 @@
 //! Types that only some devices have.
 
+use crate::emit::{is_double, works_on_bits};
 use crate::error;
 use monopour_ir::{Diagnostics, Op, Type, WalkOrder};
 use monopour_program::{GpuDescription, GpuFeature};
+
+/// Why a device that has f64 cannot do all with it.
+pub(super) const NO_BITS: &str = "this takes 64-bit integers, and the adapter has none";
 
 /// Every type of a distributed kernel exists on the device.
 pub(super) fn check(func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
@@ -12,8 +16,16 @@ pub(super) fn check(func: Op, device: &GpuDescription) -> Result<(), Diagnostics
     };
     for arg in func.body().map(|b| b.args()).unwrap_or_default() {
         of(func, arg.ty())?;
+        // A scalar comes as the words of its bits.
+        if is_double(arg.ty()) && !arg.ty().is_memref() && !device.has(GpuFeature::Int64) {
+            return Err(error::unsupported_type(func, arg.ty(), NO_BITS));
+        }
     }
     for op in func.nested(WalkOrder::Pre) {
+        if works_on_bits(op) && !device.has(GpuFeature::Int64) {
+            let double = op.operands().first().map_or(op.result(0).ty(), |v| v.ty());
+            return Err(error::unsupported_type(op, double, NO_BITS));
+        }
         for result in op.results() {
             of(op, result.ty())?;
         }

@@ -4,6 +4,7 @@ use super::module::{Ex, Kernel, Lowered, Shape};
 use super::{brain, convert, narrow, types};
 use crate::error;
 use monopour_ir::{Attr, Diagnostics, Op};
+use monopour_program::GpuFeature;
 use naga::{BinaryOperator as B, Literal, MathFunction as M, Scalar, ScalarKind, UnaryOperator as U};
 
 pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
@@ -106,6 +107,7 @@ fn scalar_constant(kernel: &mut Kernel, scalar: Scalar, value: &Attr) -> Ex {
         (ScalarKind::Float, 4) => float32(kernel, float as f32),
         (ScalarKind::Float, 8) if float.is_finite() => kernel.literal(Literal::F64(float)),
         (ScalarKind::Float, 8) => {
+            kernel.features.insert(GpuFeature::Int64);
             let bits = kernel.literal(Literal::U64(float.to_bits()));
             kernel.bitcast(bits, ScalarKind::Float)
         }
@@ -171,13 +173,20 @@ fn binary(kernel: &mut Kernel, op: Op, name: &str, shape: Shape) -> Result<Lower
         }
         "arith.divui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::Divide, a, b)))),
         "arith.remui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::Modulo, a, b)))),
-        "arith.shrui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::ShiftRight, a, b)))),
         "arith.shli" | "arith.shrsi" => {
             let operator = if name == "arith.shli" { B::ShiftLeft } else { B::ShiftRight };
-            // naga does not convert 64-bit literals.
-            let amount = op.operand(1).constant_int().and_then(|a| u32::try_from(a).ok());
-            Ok(kernel.zip(a, b, |k, a, b| shift(k, operator, a, b, amount)))
+            let amount = shift_amount(op);
+            Ok(kernel.zip(a, b, |k, a, b| shift(k, operator, (a, b), amount, shape)))
         }
+        "arith.shrui" if shape.scalar.width == 8 => {
+            let amount = shift_amount(op);
+            Ok(kernel.zip(a, b, |k, a, b| {
+                let bits = k.bitcast(a, ScalarKind::Uint);
+                let shifted = shift(k, B::ShiftRight, (bits, b), amount, shape);
+                k.bitcast(shifted, ScalarKind::Sint)
+            }))
+        }
+        "arith.shrui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::ShiftRight, a, b)))),
         "arith.floordivsi" | "arith.ceildivsi" => {
             Ok(kernel.zip(a, b, |k, a, b| rounded_division(k, a, b, shape, name == "arith.floordivsi")))
         }
@@ -227,9 +236,19 @@ fn on_unsigned(k: &mut Kernel, a: Ex, b: Ex, f: impl FnOnce(&mut Kernel, Ex, Ex)
     k.bitcast(r, ScalarKind::Sint)
 }
 
-fn shift(k: &mut Kernel, op: B, a: Ex, b: Ex, constant: Option<u32>) -> Ex {
+/// A constant amount, one for all lanes: naga does not convert 64-bit literals.
+fn shift_amount(op: Op) -> Option<u32> {
+    let constant = op.operand(1).defining_op().filter(|d| d.is("arith.constant"))?.attr("value")?;
+    u32::try_from(constant.splat_value().unwrap_or(constant).as_int()?).ok()
+}
+
+/// Amounts are of 32 bits in the shading languages.
+fn shift(k: &mut Kernel, op: B, (a, b): (Ex, Ex), constant: Option<u32>, shape: Shape) -> Ex {
     let amount = match constant {
-        Some(bits) => k.u32(bits),
+        Some(bits) => {
+            let bits = k.u32(bits);
+            k.splat(bits, shape.lanes)
+        }
         None => k.convert(b, ScalarKind::Uint, 4),
     };
     k.binary(op, a, amount)

@@ -31,6 +31,7 @@ mod scalars;
 mod scf;
 mod types;
 mod vector;
+mod wide;
 
 use crate::error;
 use module::Kernel;
@@ -38,6 +39,7 @@ use monopour_ir::{Block, Diagnostics, Module, Op, Value};
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 use naga::back::{spv, wgsl};
 pub(crate) use scalars::{NUMBER_BUFFER_ATTR, size_bytes as scalar_bytes};
+pub(crate) use wide::{is_double, works_on_bits};
 
 /// Translates one distributed kernel function of `module`.
 ///

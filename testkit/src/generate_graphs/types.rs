@@ -6,10 +6,36 @@ use super::Graph;
 use crate::host_tensor::Dtype;
 use crate::text::{Value, list};
 
+/// Of `%a` within [-1, 1], its magnitude `%m`, and one half.
+const FUNCTIONS_OF_DOUBLE: [&str; 22] = [
+    "%s = math.tanh %a : f64",
+    "%s = math.sin %a : f64",
+    "%s = math.cos %a : f64",
+    "%t = math.tan %a : f64; %s = arith.mulf %t, %h : f64",
+    "%n = arith.negf %m : f64; %s = math.exp %n : f64",
+    "%n = arith.negf %m : f64; %s = math.exp2 %n : f64",
+    "%n = arith.negf %m : f64; %s = math.expm1 %n : f64",
+    "%s = math.log1p %m : f64",
+    "%n = arith.addf %m, %h : f64; %s = math.log %n : f64",
+    "%n = arith.addf %m, %h : f64; %s = math.log2 %n : f64",
+    "%n = arith.addf %m, %h : f64; %s = math.log10 %n : f64",
+    "%t = math.sinh %a : f64; %s = arith.mulf %t, %h : f64",
+    "%t = math.cosh %a : f64; %s = arith.mulf %t, %h : f64",
+    "%t = math.atan %a : f64; %s = arith.mulf %t, %h : f64",
+    "%t = math.asinh %a : f64; %s = arith.mulf %t, %h : f64",
+    "%n = arith.mulf %a, %h : f64; %s = math.asin %n : f64",
+    "%n = arith.mulf %a, %h : f64; %s = math.atanh %n : f64",
+    "%n = arith.addf %m, %h : f64; %t = math.atan2 %a, %n : f64; %s = arith.mulf %t, %h : f64",
+    "%n = arith.addf %m, %h : f64; %t = math.cbrt %n : f64; %s = arith.mulf %t, %h : f64",
+    "%s = math.erf %a : f64",
+    "%s = math.erfc %m : f64",
+    "%n = arith.mulf %m, %h : f64; %e = arith.addf %n, %h : f64; %s = math.powf %e, %h : f64",
+];
+
 impl Graph {
     /// An op on tensors of another type.
     pub(super) fn typed_op(&mut self) {
-        match self.rng.below(10) {
+        match self.rng.below(12) {
             0 | 1 => drop(self.typed_input(None)),
             2 | 3 => self.typed_binary(),
             4 => self.typed_slice(),
@@ -17,6 +43,7 @@ impl Graph {
             6 => self.typed_transpose(),
             7 => self.typed_reduce(),
             8 => self.typed_gather(),
+            9 | 10 => self.function_of_double(),
             _ => self.convert(),
         }
     }
@@ -54,6 +81,23 @@ impl Graph {
         };
         let body = format!("%s = arith.{} %a, %b : {}", self.rng.pick(ops), x.dtype);
         let made = self.text.pointwise(x.dtype, &[&x, &y], &body);
+        self.typed.push(made);
+    }
+    /// With results between -1 and 1.
+    fn function_of_double(&mut self) {
+        if !self.features.types.contains(&Dtype::F64) {
+            return self.typed_binary();
+        }
+        let doubles: Vec<_> = self.typed.iter().filter(|x| x.dtype == Dtype::F64).cloned().collect();
+        let x = if doubles.is_empty() {
+            let shape = self.shape(2);
+            self.typed_input(Some((Dtype::F64, shape)))
+        } else {
+            self.rng.pick(&doubles).clone()
+        };
+        let body = *self.rng.pick(&FUNCTIONS_OF_DOUBLE);
+        let body = format!("%m = math.absf %a : f64; %h = arith.constant 0.5 : f64; {body}");
+        let made = self.text.pointwise(Dtype::F64, &[&x], &body);
         self.typed.push(made);
     }
     fn typed_slice(&mut self) {

@@ -1,4 +1,4 @@
-//! Float functions one by one: every op of arith and math that has a value in every element, in f32 and f16.
+//! Float functions one by one: every op of arith and math that has a value in every element, in f32, f16 and f64.
 
 use super::{Case, by};
 use crate::host_tensor::Dtype;
@@ -55,6 +55,34 @@ const BINARY: &[Function] = &[
     ("math.copysign", (-4.0, 4.0), 0.0),
 ];
 
+/// Functions of f64, with what a result is held to.
+const DOUBLE: &[Function] = &[
+    ("math.exp", (-20.0, 20.0), 1e-14),
+    ("math.exp2", (-30.0, 30.0), 1e-14),
+    ("math.expm1", (-20.0, 20.0), 1e-14),
+    ("math.log", (1e-3, 1e3), 1e-14),
+    ("math.log2", (1e-3, 1e3), 1e-14),
+    ("math.log10", (1e-3, 1e3), 1e-14),
+    ("math.log1p", (-0.99, 100.0), 1e-14),
+    ("math.tanh", (-5.0, 5.0), 1e-14),
+    ("math.sinh", (-20.0, 20.0), 1e-14),
+    ("math.cosh", (-20.0, 20.0), 1e-14),
+    ("math.sin", (-1e3, 1e3), 4e-12),
+    ("math.cos", (-1e3, 1e3), 4e-12),
+    ("math.tan", (-1.5, 1.5), 4e-12),
+    ("math.asin", (-1.0, 1.0), 1e-14),
+    ("math.acos", (-1.0, 1.0), 1e-14),
+    ("math.atan", (-10.0, 10.0), 1e-14),
+    ("math.asinh", (-100.0, 100.0), 1e-14),
+    ("math.acosh", (1.0, 100.0), 1e-14),
+    ("math.atanh", (-0.9, 0.9), 1e-14),
+    ("math.cbrt", (-100.0, 100.0), 1e-14),
+    ("math.erf", (-3.0, 3.0), 1e-14),
+    ("math.erfc", (-3.0, 3.0), 1e-14),
+    ("math.sqrt", (0.0, 100.0), 1e-15),
+    ("math.rsqrt", (0.01, 100.0), 1e-15),
+];
+
 const F16: &[&str] = &[
     "arith.negf",
     "math.absf",
@@ -96,6 +124,9 @@ pub(super) fn cases() -> Vec<Case> {
     for op in ["round", "roundeven", "floor", "absf"] {
         out.push(case(&(op_name(op), (-9.0, 9.0), 0.0), 1, Dtype::F64, &[7, 65]).within(0.0, 0.0));
     }
+    out.extend(DOUBLE.iter().map(|f| case(f, 1, Dtype::F64, &[7, 65]).within(f.2, f.2)));
+    out.push(case(&("math.powf", (0.1, 3.0), 0.0), 2, Dtype::F64, &[17, 33]).within(1e-13, 1e-13));
+    out.push(case(&("math.atan2", (-3.0, 3.0), 0.0), 2, Dtype::F64, &[17, 33]).within(1e-14, 1e-14));
     out.push(case(&("math.copysign", (-4.0, 4.0), 0.0), 2, Dtype::F64, &[17, 33]).within(0.0, 0.0));
     out.push(case(&("math.round", (-9.0, 9.0), 0.0), 1, Dtype::F16, &[7, 65]).within(0.0, 0.0));
     out.push(case(&("arith.remf", (1.0, 400.0), 0.0), 2, Dtype::F16, &[17, 33]));

@@ -62,6 +62,7 @@ pub(super) fn cases() -> Vec<Case> {
     out.push(named(&[33, 7], 0).within(1e-5, 1e-5));
     out.push(column_softmax());
     out.push(half());
+    out.push(double());
     out
 }
 
@@ -92,7 +93,11 @@ fn exponentials(p: &mut Program, x: &Value) -> (Value, Value) {
         p,
         x,
         &format!("%s = arith.maximumf %a, %o : {}", x.dtype),
-        if x.dtype == Dtype::F16 { "0xFC00" } else { "0xFF800000" },
+        match x.dtype {
+            Dtype::F16 => "0xFC00",
+            Dtype::F64 => "0xFFF0000000000000",
+            _ => "0xFF800000",
+        },
     );
     let e = p.empty(x.dtype, x.shape());
     let body = "%d = arith.subf %a, %b : f32; %s = math.exp %d : f32".replace("f32", &x.dtype.to_string());
@@ -208,4 +213,11 @@ fn half() -> Case {
     let x = p.input(Dtype::F16, &[9, 40]);
     let r = softmax(&mut p, &x);
     Case::new("rows/softmax_f16", p, &[&r]).dispatches(1)
+}
+
+fn double() -> Case {
+    let mut p = Program::new();
+    let x = p.input_within(Dtype::F64, &[9, 40], -30.0, 30.0);
+    let r = softmax(&mut p, &x);
+    Case::new("rows/softmax_f64", p, &[&r]).dispatches(1).within(1e-14, 1e-14)
 }

@@ -3,11 +3,12 @@
 //! In f64, `q b` is exact for a `q` below 2^28 and a `b` of f32 or less: so the quotient is taken off 28 bits at a time, from the
 //! largest that two f32 can have. What is left over is exact at every step.
 
-use super::emit::{Compare, Emit, Expand};
+use crate::Function;
+use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
 
-/// For f32 and narrower types.
-pub(super) const REMAINDER: (&str, Expand) = ("arith.remf", remainder);
+/// The remainder of f32 and narrower types.
+pub const REMAINDER: &[Function] = &[Function::new("arith.remf", &[16, 32], remainder)];
 
 /// Bits of the quotient per step.
 const BITS: i32 = 28;

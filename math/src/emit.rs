@@ -1,11 +1,12 @@
 //! Arithmetic on values of one shape, scalar or vector, written short.
 
-use monopour_ir::conversion::{Adaptor, ConversionRewriter, Declined};
+use crate::Compiler;
+use monopour_ir::conversion::ConversionRewriter;
 use monopour_ir::{Attr, Context, Location, Op, OpSpec, Type, Value};
 
 /// Predicates of `arith.cmpf`, by their numbers; ordered: false on NaN.
 #[derive(Clone, Copy)]
-pub(super) enum Compare {
+pub(crate) enum Compare {
     /// Equal.
     Eq = 1,
     /// Greater.
@@ -19,27 +20,24 @@ pub(super) enum Compare {
 }
 
 /// Marks a logarithm whose argument is no denormal, so that it is left to upstream's polynomial.
-pub(super) const NORMAL: &str = "monopour.normal";
+pub const NORMAL: &str = "monopour.normal";
 
 /// Writes the value of a function of `operands`.
-pub(super) type Expand = fn(&mut Emit<'_>, &[Value]) -> Value;
-
-/// A conversion pattern that replaces an op by its expansion.
-pub(super) fn pattern(expand: Expand) -> impl Fn(Op, &Adaptor<'_>, &mut ConversionRewriter) -> Result<(), Declined> {
-    move |op, adaptor, rewriter| {
-        let ty = op.result(0).ty();
-        let value = expand(&mut Emit { rewriter, loc: op.location(), ty }, adaptor.operands());
-        rewriter.replace_op(op, &[value]);
-        Ok(())
-    }
-}
+pub(crate) type Expand = fn(&mut Emit<'_>, &[Value]) -> Value;
 
 /// Emits ops before the op that is expanded. Every value has the shape of its result.
-pub(super) struct Emit<'a> {
+pub(crate) struct Emit<'a> {
     rewriter: &'a mut ConversionRewriter,
     loc: Location,
+    compiler: Compiler,
     /// Type of the function's result.
-    pub(super) ty: Type,
+    pub(crate) ty: Type,
+}
+
+impl<'a> Emit<'a> {
+    pub(crate) fn before(op: Op, rewriter: &'a mut ConversionRewriter, compiler: Compiler) -> Self {
+        Self { rewriter, loc: op.location(), ty: op.result(0).ty(), compiler }
+    }
 }
 
 impl Emit<'_> {
@@ -54,12 +52,12 @@ impl Emit<'_> {
     }
 
     /// The type of this shape over `element`.
-    pub(super) fn over(&self, element: Type) -> Type {
+    pub(crate) fn over(&self, element: Type) -> Type {
         self.ty.as_vector().map_or(element, |v| Type::vector(&v.shape, element))
     }
 
     /// Over f64.
-    pub(super) fn f64(&self) -> Type {
+    pub(crate) fn f64(&self) -> Type {
         self.over(Type::f64(self.cx()))
     }
 
@@ -74,12 +72,12 @@ impl Emit<'_> {
     }
 
     /// A constant of float type `ty`.
-    pub(super) fn constant(&mut self, value: f64, ty: Type) -> Value {
+    pub(crate) fn constant(&mut self, value: f64, ty: Type) -> Value {
         self.splat(Attr::float(ty.element(), value), ty)
     }
 
     /// A constant of the result's type.
-    pub(super) fn c(&mut self, value: f64) -> Value {
+    pub(crate) fn c(&mut self, value: f64) -> Value {
         self.constant(value, self.ty)
     }
 
@@ -97,66 +95,66 @@ impl Emit<'_> {
     }
 
     /// An op of `arith` or `math` whose result has the type of its first operand.
-    pub(super) fn same(&mut self, name: &str, operands: &[Value]) -> Value {
+    pub(crate) fn same(&mut self, name: &str, operands: &[Value]) -> Value {
         self.op(name, operands, operands[0].ty())
     }
 
     /// As [`Emit::same`], marked as [`NORMAL`].
-    pub(super) fn normal(&mut self, name: &str, operand: Value) -> Value {
+    pub(crate) fn normal(&mut self, name: &str, operand: Value) -> Value {
         let spec = OpSpec::new(name, self.loc).operands(&[operand]).results(&[operand.ty()]);
         let spec = spec.attr(NORMAL, Attr::unit(self.cx()));
         self.rewriter.create(spec).expect("op of matching types builds").result(0)
     }
 
     /// `a + b`.
-    pub(super) fn add(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn add(&mut self, a: Value, b: Value) -> Value {
         self.same("arith.addf", &[a, b])
     }
 
     /// `a - b`.
-    pub(super) fn sub(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn sub(&mut self, a: Value, b: Value) -> Value {
         self.same("arith.subf", &[a, b])
     }
 
     /// `a * b`.
-    pub(super) fn mul(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn mul(&mut self, a: Value, b: Value) -> Value {
         self.same("arith.mulf", &[a, b])
     }
 
     /// `a / b`.
-    pub(super) fn div(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn div(&mut self, a: Value, b: Value) -> Value {
         self.same("arith.divf", &[a, b])
     }
 
     /// `a * k`.
-    pub(super) fn scale(&mut self, a: Value, k: f64) -> Value {
+    pub(crate) fn scale(&mut self, a: Value, k: f64) -> Value {
         let k = self.constant(k, a.ty());
         self.mul(a, k)
     }
 
     /// `a + k`.
-    pub(super) fn plus(&mut self, a: Value, k: f64) -> Value {
+    pub(crate) fn plus(&mut self, a: Value, k: f64) -> Value {
         let k = self.constant(k, a.ty());
         self.add(a, k)
     }
 
     /// `-a`.
-    pub(super) fn neg(&mut self, a: Value) -> Value {
+    pub(crate) fn neg(&mut self, a: Value) -> Value {
         self.same("arith.negf", &[a])
     }
 
     /// `|a|`.
-    pub(super) fn abs(&mut self, a: Value) -> Value {
+    pub(crate) fn abs(&mut self, a: Value) -> Value {
         self.same("math.absf", &[a])
     }
 
     /// The magnitude of `a` with the sign of `b`.
-    pub(super) fn copysign(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn copysign(&mut self, a: Value, b: Value) -> Value {
         self.same("math.copysign", &[a, b])
     }
 
     /// Compares; the predicate is false on NaN, but for [`Compare::Ne`].
-    pub(super) fn compare(&mut self, predicate: Compare, a: Value, b: Value) -> Value {
+    pub(crate) fn compare(&mut self, predicate: Compare, a: Value, b: Value) -> Value {
         let ty = self.over(Type::integer(self.cx(), 1));
         let attr = Attr::i64(self.cx(), predicate as i64);
         let spec = OpSpec::new("arith.cmpf", self.loc).operands(&[a, b]).results(&[ty]).attr("predicate", attr);
@@ -164,28 +162,28 @@ impl Emit<'_> {
     }
 
     /// Compares with a constant.
-    pub(super) fn compare_c(&mut self, predicate: Compare, a: Value, k: f64) -> Value {
+    pub(crate) fn compare_c(&mut self, predicate: Compare, a: Value, k: f64) -> Value {
         let k = self.constant(k, a.ty());
         self.compare(predicate, a, k)
     }
 
     /// Both conditions.
-    pub(super) fn and(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn and(&mut self, a: Value, b: Value) -> Value {
         self.same("arith.andi", &[a, b])
     }
 
     /// Either condition.
-    pub(super) fn or(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn or(&mut self, a: Value, b: Value) -> Value {
         self.same("arith.ori", &[a, b])
     }
 
     /// `condition ? a : b`, lane by lane.
-    pub(super) fn select(&mut self, condition: Value, a: Value, b: Value) -> Value {
+    pub(crate) fn select(&mut self, condition: Value, a: Value, b: Value) -> Value {
         self.op("arith.select", &[condition, a, b], a.ty())
     }
 
     /// Whether the sign bit of the f32 or f64 `a` is set.
-    pub(super) fn sign_bit(&mut self, a: Value) -> Value {
+    pub(crate) fn sign_bit(&mut self, a: Value) -> Value {
         let bits = if a.ty().element().float_width() == Some(64) { self.i64() } else { self.i32() };
         let zero = self.int_of(0, bits);
         let bits = self.op("arith.bitcast", &[a], bits);
@@ -197,7 +195,7 @@ impl Emit<'_> {
     }
 
     /// `c0 + x (c1 + x (..))`.
-    pub(super) fn polynomial(&mut self, x: Value, coefficients: &[f64]) -> Value {
+    pub(crate) fn polynomial(&mut self, x: Value, coefficients: &[f64]) -> Value {
         let (last, rest) = coefficients.split_last().expect("a polynomial has a coefficient");
         let mut sum = self.constant(*last, x.ty());
         for c in rest.iter().rev() {
@@ -208,18 +206,32 @@ impl Emit<'_> {
     }
 
     /// f32 to f64.
-    pub(super) fn extend(&mut self, a: Value) -> Value {
+    pub(crate) fn extend(&mut self, a: Value) -> Value {
         let ty = self.f64();
         self.op("arith.extf", &[a], ty)
     }
 
     /// f64 to f32.
-    pub(super) fn truncate(&mut self, a: Value) -> Value {
+    pub(crate) fn truncate(&mut self, a: Value) -> Value {
         self.op("arith.truncf", &[a], self.ty)
     }
 
+    /// The f64 `a`, which a [`Compiler::Loose`] cannot take for the sum that it is. `k` is a whole number below 2^52: the last of
+    /// its bits is 0, which the compiler does not know.
+    pub(crate) fn settled(&mut self, a: Value, k: Value) -> Value {
+        if self.compiler == Compiler::Exact {
+            return a;
+        }
+        let wide = self.i64();
+        let (bits, others) = (self.op("arith.bitcast", &[a], wide), self.op("arith.bitcast", &[k], wide));
+        let one = self.int_of(1, wide);
+        let nothing = self.same("arith.andi", &[others, one]);
+        let bits = self.same("arith.ori", &[bits, nothing]);
+        self.op("arith.bitcast", &[bits], a.ty())
+    }
+
     /// `2^n` for an integral f32 `n` between -126 and 127.
-    pub(super) fn power_of_two(&mut self, n: Value) -> Value {
+    pub(crate) fn power_of_two(&mut self, n: Value) -> Value {
         let ty = self.i32();
         let n = self.op("arith.fptosi", &[n], ty);
         let (bias, shift) = (self.int(127), self.int(23));
@@ -228,7 +240,7 @@ impl Emit<'_> {
         self.op("arith.bitcast", &[bits], self.ty)
     }
     /// `2^n` for an integral f64 `n` between -1022 and 1023.
-    pub(super) fn double_power_of_two(&mut self, n: Value) -> Value {
+    pub(crate) fn double_power_of_two(&mut self, n: Value) -> Value {
         let (narrow, wide) = (self.i32(), self.i64());
         let n = self.op("arith.fptosi", &[n], narrow);
         let bias = self.int(1023);
@@ -239,8 +251,17 @@ impl Emit<'_> {
         self.op("arith.bitcast", &[bits], self.ty)
     }
 
+    /// The f64 `a` without the lower half of its bits: its square is exact.
+    pub(crate) fn upper_half(&mut self, a: Value) -> Value {
+        let wide = self.i64();
+        let bits = self.op("arith.bitcast", &[a], wide);
+        let mask = self.int_of(-1 << 32, wide);
+        let bits = self.same("arith.andi", &[bits, mask]);
+        self.op("arith.bitcast", &[bits], a.ty())
+    }
+
     /// Exponent, as f64, and mantissa in `[1, 2)` of a normal positive f64.
-    pub(super) fn split_double(&mut self, x: Value) -> (Value, Value) {
+    pub(crate) fn split_double(&mut self, x: Value) -> (Value, Value) {
         let (narrow, wide) = (self.i32(), self.i64());
         let bits = self.op("arith.bitcast", &[x], wide);
         let shift = self.int_of(52, wide);

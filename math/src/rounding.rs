@@ -3,14 +3,24 @@
 //! Adding and subtracting 2^23 (2^52 in f64) rounds a smaller number to even; larger ones are integral already.
 //! NaN, infinities and the sign of zero come out as IEEE 754 says.
 
-use super::emit::{Compare, Emit, Expand};
+use crate::Function;
+use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
 
-/// Half away from zero has no instruction on x86 at all.
-pub(super) const ROUND: [(&str, Expand); 1] = [("math.round", round)];
-/// The others, where there is no instruction.
-pub(super) const WITHOUT_INSTRUCTION: [(&str, Expand); 4] =
-    [("math.roundeven", round_even), ("math.trunc", trunc), ("math.floor", floor), ("math.ceil", ceil)];
+/// f32 and f64.
+const WIDE: &[u32] = &[32, 64];
+/// Every type.
+const ALL: &[u32] = &[16, 32, 64];
+
+/// Half away from zero, which has no instruction on x86 at all.
+pub const ROUND: &[Function] = &[Function::new("math.round", WIDE, round)];
+/// The others, where there is no instruction for them.
+pub const ROUNDING: &[Function] = &[
+    Function::new("math.roundeven", ALL, round_even),
+    Function::new("math.trunc", ALL, trunc),
+    Function::new("math.floor", ALL, floor),
+    Function::new("math.ceil", ALL, ceil),
+];
 
 /// The magnitude of `x` rounded to even, and whether `x` is small enough to have a fraction.
 fn magnitude(e: &mut Emit<'_>, x: Value) -> (Value, Value) {

@@ -1,24 +1,25 @@
-//! Powers, roots, logarithms and hyperbolic functions of f32, by way of `exp`, `expm1`, `log`, `log1p` and `log2`.
+//! Powers, roots, logarithms and hyperbolic functions of f32 (some of f64 too), by way of `exp`, `expm1`, `log`, `log1p` and `log2`.
 
-use super::emit::{Compare, Emit, Expand};
+use crate::Function;
+use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
 use std::f64::consts::{LN_2, LOG10_E};
 
-/// The functions of this file.
-pub(super) const EXPANSIONS: [(&str, Expand); 10] = [
-    ("math.log", log),
-    ("math.log2", log2),
-    ("math.exp2", exp2),
-    ("math.powf", powf),
-    ("math.log10", log10),
-    ("math.cbrt", cbrt),
-    ("math.sinh", sinh),
-    ("math.asinh", asinh),
-    ("math.acosh", acosh),
-    ("math.atanh", atanh),
+/// Functions of f32, but for the circular ones.
+pub const SINGLE: &[Function] = &[
+    Function::of_single("math.log", log),
+    Function::of_single("math.log2", log2),
+    Function::of_single("math.exp2", exp2),
+    Function::of_single("math.powf", powf),
+    Function::of_single("math.log10", log10),
+    Function::of_single("math.cbrt", cbrt),
+    Function::of_single("math.sinh", sinh),
+    Function::of_single("math.asinh", asinh),
+    Function::of_single("math.acosh", acosh),
+    Function::of_single("math.atanh", atanh),
 ];
 
-/// From here on `x^2 + 1 = x^2` in f32, and `x^2` may overflow.
+/// From here on `x^2 + 1 = x^2` in f32 and f64, and `x^2` may overflow.
 const LARGE: f64 = 1e9;
 
 /// `2^x = 2^n e^((x - n) ln 2)`: the fraction is exact, so that the error does not grow with the result.
@@ -42,7 +43,7 @@ fn exp2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 /// `|x|^y = 2^(y log2 |x|)`, then the signs and special values of IEEE 754's pow.
-pub(super) fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let (x, y) = (operands[0], operands[1]);
     let a = e.abs(x);
     let log = e.same("math.log2", &[a]);
@@ -102,7 +103,7 @@ fn log10(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 /// A power of a third, corrected by one Newton step.
-fn cbrt(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn cbrt(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let x = operands[0];
     let a = e.abs(x);
     let log = e.same("math.log2", &[a]);
@@ -144,7 +145,7 @@ fn log_of_double(e: &mut Emit<'_>, a: Value) -> Value {
     e.plus(log, LN_2)
 }
 
-fn asinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn asinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let x = operands[0];
     let a = e.abs(x);
     let square = e.mul(a, a);
@@ -160,7 +161,7 @@ fn asinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.copysign(value, x)
 }
 
-fn acosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn acosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let x = operands[0];
     let t = e.plus(x, -1.0);
     let above = e.plus(t, 2.0);
@@ -176,7 +177,7 @@ fn acosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.select(outside, nan, value)
 }
 
-fn atanh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn atanh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let x = operands[0];
     let a = e.abs(x);
     let one = e.c(1.0);

@@ -1,26 +1,38 @@
-//! Functions of f64: powers and logarithms, and what follows from them.
+//! Functions of f64: powers and logarithms, and what follows from them; the table of all.
 //!
 //! Series on reduced intervals, long enough for f64; `docs/numerics.md` states the errors.
 
-use super::emit::{Compare, Emit, Expand};
+use crate::emit::{Compare, Emit};
+use crate::{Function, arcs, error_function, functions};
 use monopour_ir::Value;
 use std::f64::consts::{FRAC_2_PI, LN_2, LOG2_E, LOG10_E, SQRT_2};
 
-/// The functions of this file.
-pub(super) const EXPANSIONS: [(&str, Expand); 13] = [
-    ("math.exp", exp),
-    ("math.exp2", exp2),
-    ("math.expm1", expm1),
-    ("math.log", log),
-    ("math.log2", log2),
-    ("math.log10", log10),
-    ("math.log1p", log1p),
-    ("math.tanh", tanh),
-    ("math.sinh", sinh),
-    ("math.powf", powf),
-    ("math.sin", sin),
-    ("math.cos", cos),
-    ("math.tan", tan),
+/// Functions of f64.
+pub const DOUBLE: &[Function] = &[
+    Function::of_double("math.exp", exp),
+    Function::of_double("math.exp2", exp2),
+    Function::of_double("math.expm1", expm1),
+    Function::of_double("math.log", log),
+    Function::of_double("math.log2", log2),
+    Function::of_double("math.log10", log10),
+    Function::of_double("math.log1p", log1p),
+    Function::of_double("math.tanh", tanh),
+    Function::of_double("math.sinh", sinh),
+    Function::of_double("math.cosh", cosh),
+    Function::of_double("math.powf", functions::powf),
+    Function::of_double("math.cbrt", functions::cbrt),
+    Function::of_double("math.asinh", functions::asinh),
+    Function::of_double("math.acosh", functions::acosh),
+    Function::of_double("math.atanh", functions::atanh),
+    Function::of_double("math.sin", sin),
+    Function::of_double("math.cos", cos),
+    Function::of_double("math.tan", tan),
+    Function::of_double("math.atan", arcs::atan),
+    Function::of_double("math.atan2", arcs::atan2),
+    Function::of_double("math.asin", arcs::asin),
+    Function::of_double("math.acos", arcs::acos),
+    Function::of_double("math.erf", error_function::erf),
+    Function::of_double("math.erfc", error_function::erfc),
 ];
 
 /// `ln 2` in two parts: an exponent times the first is exact.
@@ -35,7 +47,7 @@ fn factorials(first: u32, step: u32, count: u32, sign: f64) -> Vec<f64> {
 }
 
 /// `e^r - 1` for `|r|` up to 0.7.
-fn small_expm1(e: &mut Emit<'_>, r: Value) -> Value {
+pub(crate) fn small_expm1(e: &mut Emit<'_>, r: Value) -> Value {
     let p = e.polynomial(r, &factorials(2, 1, 16, 1.0));
     let square = e.mul(r, r);
     e.same("math.fma", &[square, p, r])
@@ -50,18 +62,20 @@ fn exp(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let mut r = x;
     for part in LN_2_PARTS {
         let factor = e.c(-part);
-        r = e.same("math.fma", &[n, factor, r]);
+        let less = e.same("math.fma", &[n, factor, r]);
+        r = e.settled(less, n);
     }
     let m = small_expm1(e, r);
     let power = e.plus(m, 1.0);
-    // A NaN has no exponent; the power is one already.
-    let least = e.c(-1100.0);
-    let n = e.same("arith.maxnumf", &[n, least]);
     scale_by_power(e, power, n)
 }
 
 /// `x 2^n` in two steps, because 2^1024 and 2^-1074 have no exponent field.
 fn scale_by_power(e: &mut Emit<'_>, x: Value, n: Value) -> Value {
+    // A NaN has no exponent, and nothing to scale; `maxnumf` would do, but GPUs are free to keep the NaN.
+    let least = e.c(-1100.0);
+    let above = e.compare(Compare::Gt, n, least);
+    let n = e.select(above, n, least);
     let half = e.scale(n, 0.5);
     let first = e.same("math.floor", &[half]);
     let second = e.sub(n, first);
@@ -79,7 +93,6 @@ fn exp2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let r = e.scale(fraction, LN_2);
     let m = small_expm1(e, r);
     let power = e.plus(m, 1.0);
-    let n = e.same("arith.maxnumf", &[n, low]);
     scale_by_power(e, power, n)
 }
 
@@ -196,18 +209,30 @@ fn sinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let quotient = e.div(m, above);
     let sum = e.add(m, quotient);
     let small = e.scale(sum, 0.5);
-    // Near the end of the range e^x overflows where sinh does not.
-    let half = e.scale(a, 0.5);
-    let root = e.same("math.exp", &[half]);
-    let half_root = e.scale(root, 0.5);
-    let large = e.mul(half_root, root);
+    let large = large_hyperbolic(e, a);
     let is_small = e.compare_c(Compare::Lt, a, 40.0);
     let value = e.select(is_small, small, large);
     e.copysign(value, x)
 }
 
-fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
-    super::functions::powf(e, operands)
+fn cosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let a = e.abs(operands[0]);
+    let power = e.same("math.exp", &[a]);
+    let half = e.scale(power, 0.5);
+    let one_half = e.c(0.5);
+    let rest = e.div(one_half, power);
+    let small = e.add(half, rest);
+    let large = large_hyperbolic(e, a);
+    let is_small = e.compare_c(Compare::Lt, a, 40.0);
+    e.select(is_small, small, large)
+}
+
+/// `e^a / 2`, which near the end of the range is finite where `e^a` is not.
+fn large_hyperbolic(e: &mut Emit<'_>, a: Value) -> Value {
+    let half = e.scale(a, 0.5);
+    let root = e.same("math.exp", &[half]);
+    let half_root = e.scale(root, 0.5);
+    e.mul(half_root, root)
 }
 
 /// The argument minus a multiple of pi / 2, and which quadrant that was (0, 1, 2 or 3).
@@ -217,7 +242,8 @@ fn reduce(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
     let mut r = x;
     for part in HALF_PI_PARTS {
         let factor = e.c(-part);
-        r = e.same("math.fma", &[k, factor, r]);
+        let less = e.same("math.fma", &[k, factor, r]);
+        r = e.settled(less, k);
     }
     let quarter = e.scale(k, 0.25);
     let whole = e.same("math.floor", &[quarter]);
@@ -244,7 +270,7 @@ fn sin(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let (r, quadrant) = reduce(e, x);
     let (s, c) = both(e, r);
     let (minus_s, minus_c) = (e.neg(s), e.neg(c));
-    let value = super::trigonometry::by_quadrant(e, quadrant, [s, c, minus_s, minus_c]);
+    let value = crate::trigonometry::by_quadrant(e, quadrant, [s, c, minus_s, minus_c]);
     let a = e.abs(x);
     let tiny = e.compare_c(Compare::Lt, a, 1e-9);
     e.select(tiny, x, value)
@@ -254,7 +280,7 @@ fn cos(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let (r, quadrant) = reduce(e, operands[0]);
     let (s, c) = both(e, r);
     let (minus_s, minus_c) = (e.neg(s), e.neg(c));
-    super::trigonometry::by_quadrant(e, quadrant, [c, minus_s, minus_c, s])
+    crate::trigonometry::by_quadrant(e, quadrant, [c, minus_s, minus_c, s])
 }
 
 fn tan(e: &mut Emit<'_>, operands: &[Value]) -> Value {

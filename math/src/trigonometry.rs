@@ -2,12 +2,17 @@
 //!
 //! Coefficients are our own minimax fits of the relative error on the reduced interval.
 
-use super::emit::{Compare, Emit, Expand};
+use crate::Function;
+use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
 
-/// The functions of this file.
-pub(super) const EXPANSIONS: [(&str, Expand); 4] =
-    [("math.sin", sin), ("math.cos", cos), ("math.tan", tan), ("math.atan", atan)];
+/// Circular functions of f32.
+pub const CIRCULAR: &[Function] = &[
+    Function::of_single("math.sin", sin),
+    Function::of_single("math.cos", cos),
+    Function::of_single("math.tan", tan),
+    Function::of_single("math.atan", atan),
+];
 
 /// `pi / 2` in three parts: a quadrant number below 2^20 times each of the first two is exact in f64.
 const HALF_PI: [f64; 3] = [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_795_951e-21];
@@ -59,7 +64,7 @@ fn cos_polynomial(e: &mut Emit<'_>, r: Value) -> Value {
 }
 
 /// `even` in quadrants 0 and 2, `odd` in 1 and 3, within [-1, 1] even where a huge argument leaves no accuracy.
-pub(super) fn by_quadrant(e: &mut Emit<'_>, quadrant: Value, values: [Value; 4]) -> Value {
+pub(crate) fn by_quadrant(e: &mut Emit<'_>, quadrant: Value, values: [Value; 4]) -> Value {
     let mut result = values[0];
     for (i, value) in values.into_iter().enumerate().skip(1) {
         let here = e.compare_c(Compare::Eq, quadrant, i as f64);

@@ -1,0 +1,29 @@
+//! Which ops of f64 are done on the bits of the number, and so take integers of 64 bits.
+
+use monopour_ir::{Op, Type};
+
+/// Whether the code of `op` holds the bits of an f64 as an integer.
+pub(crate) fn works_on_bits(op: Op) -> bool {
+    match op.name() {
+        "arith.constant" => is_double(op.result(0).ty()) && !is_finite(op),
+        "arith.maximumf" | "arith.minimumf" | "math.copysign" | "math.isnan" | "math.isinf" | "math.isfinite" => {
+            is_double(op.operand(0).ty())
+        }
+        // 7 and 14: ordered and unordered, which are tests for NaN.
+        "arith.cmpf" => {
+            let predicate = op.attr("predicate").and_then(|a| a.as_int());
+            is_double(op.operand(0).ty()) && matches!(predicate, Some(7 | 14))
+        }
+        _ => false,
+    }
+}
+
+/// f64, or a vector or buffer of it.
+pub(crate) fn is_double(ty: Type) -> bool {
+    ty.element().float_width() == Some(64)
+}
+
+fn is_finite(constant: Op) -> bool {
+    let value = constant.attr("value").expect("arith.constant has a value");
+    value.splat_value().unwrap_or(value).as_float().is_some_and(f64::is_finite)
+}

@@ -1,0 +1,79 @@
+//! Inverse circular functions of f64, all by way of the angle of a ratio.
+
+use crate::emit::{Compare, Emit};
+use monopour_ir::Value;
+use std::f64::consts::{FRAC_PI_2, PI};
+
+/// Terms of the series of `atan` up to tan(pi / 16), whose square is below 0.04.
+const TERMS: u32 = 13;
+
+/// `atan a` for `a` of 0 and above, infinity included.
+fn angle(e: &mut Emit<'_>, a: Value) -> Value {
+    let one = e.c(1.0);
+    let steep = e.compare(Compare::Gt, a, one);
+    let inverse = e.div(one, a);
+    let ratio = e.select(steep, inverse, a);
+    // The tangent of half the angle, twice: 1 becomes tan(pi / 16).
+    let half = half_angle(e, ratio);
+    let quarter = half_angle(e, half);
+    let square = e.mul(quarter, quarter);
+    let coefficients: Vec<f64> = (1..TERMS).map(|n| (-1f64).powi(n as i32) / f64::from(2 * n + 1)).collect();
+    let p = e.polynomial(square, &coefficients);
+    let cube = e.mul(square, quarter);
+    let series = e.same("math.fma", &[cube, p, quarter]);
+    let flat = e.scale(series, 4.0);
+    let right = e.c(FRAC_PI_2);
+    let rest = e.sub(right, flat);
+    e.select(steep, rest, flat)
+}
+
+/// `tan(v / 2)` of `tan v`.
+fn half_angle(e: &mut Emit<'_>, tangent: Value) -> Value {
+    let square = e.mul(tangent, tangent);
+    let above = e.plus(square, 1.0);
+    let root = e.same("math.sqrt", &[above]);
+    let denominator = e.plus(root, 1.0);
+    e.div(tangent, denominator)
+}
+
+pub(crate) fn atan(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let a = e.abs(operands[0]);
+    let value = angle(e, a);
+    e.copysign(value, operands[0])
+}
+
+pub(crate) fn atan2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let (y, x) = (operands[0], operands[1]);
+    let (b, a) = (e.abs(y), e.abs(x));
+    let (zero, one) = (e.c(0.0), e.c(1.0));
+    let ratio = e.div(b, a);
+    // 0 / 0 and infinity / infinity have no ratio: the angle is 0 and pi / 4.
+    let equal = e.compare(Compare::Eq, a, b);
+    let empty = e.compare(Compare::Eq, b, zero);
+    let diagonal = e.select(empty, zero, one);
+    let ratio = e.select(equal, diagonal, ratio);
+    let right = angle(e, ratio);
+    let half_turn = e.c(PI);
+    let left = e.sub(half_turn, right);
+    let is_left = e.sign_bit(x);
+    let value = e.select(is_left, left, right);
+    e.copysign(value, y)
+}
+
+/// `sqrt(1 - x^2)`, without cancellation near 1; NaN beyond.
+fn cofunction(e: &mut Emit<'_>, x: Value) -> Value {
+    let one = e.c(1.0);
+    let (below, above) = (e.sub(one, x), e.add(one, x));
+    let square = e.mul(below, above);
+    e.same("math.sqrt", &[square])
+}
+
+pub(crate) fn asin(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let cosine = cofunction(e, operands[0]);
+    e.same("math.atan2", &[operands[0], cosine])
+}
+
+pub(crate) fn acos(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let sine = cofunction(e, operands[0]);
+    e.same("math.atan2", &[sine, operands[0]])
+}

@@ -1,0 +1,23 @@
+//! What is an instruction on many machines, where it is none.
+
+use crate::Function;
+use crate::emit::{Compare, Emit};
+use monopour_ir::Value;
+
+/// Every type.
+const ALL: &[u32] = &[16, 32, 64];
+
+/// The fused multiply-add, as two ops: the error bounds of what is made of it allow for two roundings.
+pub const FUSED: &[Function] = &[Function::new("math.fma", ALL, split_fma)];
+/// The test that upstream has no lowering of.
+pub const INFINITE: &[Function] = &[Function::new("math.isinf", ALL, is_infinite)];
+
+fn split_fma(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let product = e.mul(operands[0], operands[1]);
+    e.add(product, operands[2])
+}
+
+fn is_infinite(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+    let size = e.abs(operands[0]);
+    e.compare_c(Compare::Eq, size, f64::INFINITY)
+}
