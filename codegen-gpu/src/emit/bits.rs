@@ -4,7 +4,7 @@
 //! two halves.
 
 use super::module::{Ex, Kernel, Lowered, Shape};
-use super::{narrow, types};
+use super::{convert, narrow, types};
 use monopour_ir::{Diagnostics, Op};
 use naga::{BinaryOperator as B, MathFunction as M, ScalarKind, UnaryOperator as U};
 
@@ -80,7 +80,7 @@ fn of_wide(k: &mut Kernel, fun: M, a: Ex, shape: Shape) -> Ex {
         M::CountLeadingZeros => behind(k, (high, in_high), in_low, lanes),
         _ => behind(k, (low, in_low), in_high, lanes),
     };
-    k.convert(count, ScalarKind::Sint, 8)
+    convert::widen_signed(k, count, lanes)
 }
 
 /// The count of the first half, or 32 and that of the next half where the first has no bit set.

@@ -74,6 +74,9 @@ pub(super) fn cases() -> Vec<Case> {
         let r = p.pointwise(Dtype::Int(1), &[&x, &y], &format!("%s = arith.cmpi {predicate}, %a, %b : i32"));
         out.push(exact(Case::new(format!("integers/cmpi_{predicate}"), p, &[&r])));
     }
+    for predicate in ["slt", "sle", "sgt", "sge", "ult"] {
+        out.extend([1, 8, 16, 32].map(|bits| compared_wide(predicate, bits)));
+    }
     for (dtype, shape) in [(Dtype::Int(32), [17, 3]), (Dtype::F32, [9, 10]), (Dtype::Int(8), [5, 7])] {
         let mut p = Program::new();
         let c = p.input(Dtype::Int(1), &shape);
@@ -91,6 +94,18 @@ fn binary(operation: &Operation, dtype: Dtype, shape: &[usize]) -> Case {
     let r = p.pointwise(dtype, &[&x, &y], &format!("%s = {op} %a, %b : {dtype}"));
     let sign = if bl < 0.0 && bh < 0.0 { "_negative" } else { "" };
     exact(Case::new(format!("integers/{}{sign}/{dtype}/{}", &op[6..], by(shape)), p, &[&r]))
+}
+
+/// Widened in the body that compares it with a constant.
+fn compared_wide(predicate: &str, bits: u32) -> Case {
+    let dtype = Dtype::Int(bits);
+    let mut p = Program::new();
+    let x = p.input(dtype, &[63]);
+    let body = format!(
+        "%w = arith.extsi %a : {dtype} to i64; %k = arith.constant -1 : i64; %s = arith.cmpi {predicate}, %w, %k : i64"
+    );
+    let r = p.pointwise(Dtype::Int(1), &[&x], &body);
+    exact(Case::new(format!("integers/cmpi_wide_{predicate}/{dtype}"), p, &[&r]))
 }
 
 /// Bases around 0 to exponents of both signs; the large ones wrap.
