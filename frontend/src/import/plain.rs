@@ -156,11 +156,21 @@ fn parallel(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
         body.iter().for_each(|inner| rw.move_to_end(*inner, innermost));
         results.push(returned.operand(0));
     }
-    for (block, inner) in blocks.iter().rev() {
-        rw.set_point(InsertionPoint::End(*block));
-        rw.create(OpSpec::new("scf.yield", loc).operands(&results))?;
-        results = inner.results();
-    }
+    yield_outwards(rw, &blocks, results)?;
     rw.replace_op(op, &outer.results());
+    Ok(())
+}
+
+/// Ends the bodies of nested loops: each yields what the loop in it gives, the innermost `results`.
+pub(super) fn yield_outwards(
+    rw: &mut ConversionRewriter,
+    nest: &[(Block, Op)],
+    mut results: Vec<Value>,
+) -> Result<(), Diagnostics> {
+    for (block, around) in nest.iter().rev() {
+        rw.set_point(InsertionPoint::End(*block));
+        rw.create(OpSpec::new("scf.yield", around.location()).operands(&results))?;
+        results = around.results();
+    }
     Ok(())
 }
