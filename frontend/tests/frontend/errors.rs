@@ -134,6 +134,13 @@ fn f0011_recursion() {
     let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>\n  \
                 return %0 : tensor<4xf32>\n}\nfunc.func private @f(tensor<4xf32>) -> tensor<4xf32>";
     refused(text, "F0011", "call of @f");
+    let text = "func.func @main(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {\n  \
+                %0 = call @f(%x, %c) : (tensor<4xf32>, i1) -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n\
+                func.func private @f(%y: tensor<4xf32>, %c: i1) -> tensor<4xf32> {\n  %0 = scf.if %c -> (tensor<4xf32>) {\n    \
+                scf.yield %y : tensor<4xf32>\n  } else {\n    %t = arith.constant true\n    \
+                %1 = func.call @f(%y, %t) : (tensor<4xf32>, i1) -> tensor<4xf32>\n    scf.yield %1 : tensor<4xf32>\n  }\n  \
+                return %0 : tensor<4xf32>\n}";
+    refused(text, "F0011", "where it calls itself, carry what it hands on through scf.while or scf.for");
 }
 
 #[test]

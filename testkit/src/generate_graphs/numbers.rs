@@ -29,8 +29,8 @@ impl Graph {
             (8, _) => self.reduce_numbers(&x),
             (9, _) => self.multiply(&x),
             (10 | 11, _) => self.convert(&x),
-            (12, _) => self.to_single(&x),
-            (13, _) => self.from_single(),
+            (12, _) => self.single_of(&x),
+            (13, _) => self.of_single(),
             _ => {
                 let y = self.typed_like(x.dtype, x.shape());
                 let made = self.binary_number(&x, &y);
@@ -246,7 +246,7 @@ impl Graph {
         };
         self.make(to, &[x], &body);
     }
-    fn to_single(&mut self, x: &Value) {
+    fn single_of(&mut self, x: &Value) {
         let ty = x.dtype;
         let read = if self.rng.below(2) == 0 { "sitofp" } else { "uitofp" };
         let (body, bound) = match ty {
@@ -264,7 +264,7 @@ impl Graph {
         self.push(made, bound);
     }
     /// From an f32 tensor that nothing has computed: its bits, or the nearest number of another type.
-    fn from_single(&mut self) {
+    fn of_single(&mut self) {
         let inputs: Vec<_> =
             self.values.iter().filter(|v| v.value.name.starts_with("%arg")).map(|v| v.value.clone()).collect();
         let floats: Vec<_> = self.features.types.iter().filter(|t| t.is_float()).copied().collect();
