@@ -3,8 +3,6 @@
 #   scripts/demo.sh [--quiet]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Without a display, Mesa's device selection layer complains on standard error.
-export NODEVICE_SELECT=1
 monopour="${CARGO_TARGET_DIR:-target}/release/monopour"
 
 stat() { # FIELD < stats.json

@@ -8,6 +8,8 @@
 
 mod control;
 mod dynamic;
+mod moves;
+mod numbers;
 mod types;
 
 use self::dynamic::Sized;
@@ -38,6 +40,8 @@ pub struct Features {
     pub collapsing: bool,
     /// Rows that a gather asks for and that are not there.
     pub bad_indices: bool,
+    /// Copies that the program asks for, reshapes by data, switches, checks.
+    pub moves: bool,
 }
 
 impl Features {
@@ -50,6 +54,7 @@ impl Features {
         growing: false,
         collapsing: false,
         bad_indices: false,
+        moves: false,
     };
 }
 
@@ -141,11 +146,12 @@ impl Graph {
 
     /// An op of those that the features allow.
     fn any_op(&mut self) {
-        let on = [self.features.choices, self.features.sizes, !self.features.types.is_empty()];
-        match self.rng.below(if on.contains(&true) { 10 } else { 1 }) {
-            5 | 6 if on[2] => self.typed_op(),
-            7 if on[0] => self.choice(),
-            8 | 9 if on[1] => self.maybe_sized(),
+        let on = [self.features.choices, self.features.sizes, !self.features.types.is_empty(), self.features.moves];
+        match self.rng.below(if on.contains(&true) { 13 } else { 1 }) {
+            0..=4 if on[2] => self.typed_op(),
+            5 if on[0] => self.choice(),
+            6 | 7 if on[1] => self.maybe_sized(),
+            8 if on[3] => self.move_op(),
             _ => self.op(),
         }
     }
@@ -420,25 +426,20 @@ impl Graph {
         if shape.is_empty() {
             return self.unary();
         }
-        let low: Vec<_> = shape.iter().map(|_| self.rng.below(3) as usize).collect();
-        let high: Vec<_> = shape.iter().map(|_| self.rng.below(3) as usize).collect();
-        let to: Vec<_> = shape.iter().zip(&low).zip(&high).map(|((s, l), h)| s + l + h).collect();
+        // A pad may be negative, as long as an element stays.
+        let least = if self.features.moves { 1 } else { 0 };
+        let low: Vec<_> = shape.iter().map(|_| self.rng.below(3 + least) as i64 - least as i64).collect();
+        let pads = |g: &mut Self, (extent, low): (&usize, &i64)| {
+            (g.rng.below(3 + least) as i64 - least as i64).max(1 - *extent as i64 - low)
+        };
+        let high: Vec<_> = shape.iter().zip(&low).map(|at| pads(self, at)).collect();
+        let to: Vec<_> = shape.iter().zip(&low).zip(&high).map(|((s, l), h)| (*s as i64 + l + h) as usize).collect();
         if to.iter().product::<usize>() > MAX_ELEMENTS {
             return self.unary();
         }
         let literal = *self.rng.pick(&["0.0", "0.5"]);
         let value = self.text.constant(Dtype::F32, literal);
-        let args: Vec<_> = (0..shape.len()).map(|d| format!("%i{d}: index")).collect();
-        let text = format!(
-            "tensor.pad {} low[{}] high[{}] {{\n  ^bb0({}):\n    tensor.yield {} : f32\n  }} : {} to {}",
-            x.value.name,
-            list(&low),
-            list(&high),
-            args.join(", "),
-            value.name,
-            x.value.ty(),
-            tensor(Dtype::F32, &to)
-        );
+        let text = pad_text(&x.value, &value, (&low, &high), &to);
         let r = self.text.op(Dtype::F32, &to, &text);
         self.push(r, x.bound.max(1.0));
     }
@@ -482,4 +483,21 @@ impl Graph {
 fn dims(rank: usize) -> (String, String) {
     let names: Vec<_> = (0..rank).map(|d| format!("d{d}")).collect();
     (names.join(" "), names.join(", "))
+}
+
+/// `tensor.pad` with one value.
+fn pad_text(x: &Value, value: &Value, (low, high): (&[i64], &[i64]), to: &[usize]) -> String {
+    let numbers = |pads: &[i64]| pads.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let args: Vec<_> = (0..to.len()).map(|d| format!("%i{d}: index")).collect();
+    format!(
+        "tensor.pad {} low[{}] high[{}] {{\n  ^bb0({}):\n    tensor.yield {} : {}\n  }} : {} to {}",
+        x.name,
+        numbers(low),
+        numbers(high),
+        args.join(", "),
+        value.name,
+        x.dtype,
+        x.ty(),
+        tensor(x.dtype, to)
+    )
 }

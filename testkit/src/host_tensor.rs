@@ -13,6 +13,8 @@ pub enum Dtype {
     F64,
     /// Signless integer of this many bits, at most 64.
     Int(u32),
+    /// Unsigned integer of this many bits: a type of the boundary, which nothing computes in.
+    Unsigned(u32),
     /// `index`, 64 bits here.
     Index,
 }
@@ -24,7 +26,7 @@ impl Dtype {
             Dtype::F16 | Dtype::Bf16 => 2,
             Dtype::F32 => 4,
             Dtype::F64 | Dtype::Index => 8,
-            Dtype::Int(bits) => (bits.div_ceil(8) as usize).next_power_of_two(),
+            Dtype::Int(bits) | Dtype::Unsigned(bits) => (bits.div_ceil(8) as usize).next_power_of_two(),
         }
     }
     /// Whether elements are floats.
@@ -34,7 +36,7 @@ impl Dtype {
     /// Bits of an integer or index.
     pub fn int_width(self) -> Option<u32> {
         match self {
-            Dtype::Int(bits) => Some(bits),
+            Dtype::Int(bits) | Dtype::Unsigned(bits) => Some(bits),
             Dtype::Index => Some(64),
             _ => None,
         }
@@ -49,12 +51,14 @@ impl std::fmt::Display for Dtype {
             Dtype::F32 => f.write_str("f32"),
             Dtype::F64 => f.write_str("f64"),
             Dtype::Int(bits) => write!(f, "i{bits}"),
+            Dtype::Unsigned(bits) => write!(f, "ui{bits}"),
             Dtype::Index => f.write_str("index"),
         }
     }
 }
 
-/// Elements in row-major order. Floats are held as f64 whatever their type; integers sign-extended, `i1` as 0 or 1.
+/// Elements in row-major order. Floats are held as f64 whatever their type; integers, unsigned ones too, sign-extended, `i1` as
+/// 0 or 1.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Data {
     /// Float elements.
@@ -99,7 +103,8 @@ impl HostTensor {
         let data = if dtype.is_float() {
             Data::Float((0..count).map(|_| decode_float(dtype, encode_float(dtype, next()))).collect())
         } else {
-            Data::Int((0..count).map(|_| next().floor() as i64).collect())
+            let width = dtype.int_width().unwrap_or(64);
+            Data::Int((0..count).map(|_| wrap(next().floor() as i64, width)).collect())
         };
         Self { dtype, shape: shape.to_vec(), data }
     }

@@ -55,6 +55,8 @@ impl Input {
         let (low, high) = match dtype {
             Dtype::Int(1) => (0.0, 2.0),
             Dtype::Int(_) | Dtype::Index => (-8.0, 8.0),
+            // As many small numbers as such with the highest bit set.
+            Dtype::Unsigned(_) => (-8.0, 8.0),
             _ => (-1.0, 1.0),
         };
         Self { dtype, shape: shape.to_vec(), low, high }

@@ -170,6 +170,16 @@ fn tensors_are_joined_padded_and_made() {
 }
 
 #[test]
+fn pads_may_take_more_than_there_is() {
+    let (x, half) = (f32s(&[4, 3], &ramp(12)), |rows: u64| f32s(&[rows, 3], &vec![0.5; rows as usize * 3]));
+    for (low, high, rows) in [(-4, 1, 1), (-9, 7, 2), (3, -4, 3), (2, -5, 1), (-4, 4, 4)] {
+        check("pad_takes_all", &[x.clone(), index(low), index(high)], &[half(rows)]);
+    }
+    let kept = f32s(&[2, 3], &[&ramp(12)[9..], &[0.5; 3]].concat());
+    check("pad_takes_all", &[x, index(-3), index(1)], &[kept]);
+}
+
+#[test]
 fn bytes_and_halves_are_joined_at_any_place() {
     let (x, y) = ([1u8, 250, 3, 4, 5, 6, 7], [8u8, 9, 10, 11, 12]);
     let (one, h) = ([0x00u8, 0x3c], [0x00u8, 0x40, 0x00, 0xbc, 0x00, 0x38]);

@@ -52,6 +52,9 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op, to: Shape) -> Result<Lowered, Di
         {
             Ok(a)
         }
+        "arith.extsi" | "arith.index_cast" if to.scalar.width == 8 && from.scalar.kind == ScalarKind::Sint => {
+            Ok(kernel.map(a, |k, a| widen_signed(k, a, from.lanes)))
+        }
         "arith.extf" | "arith.truncf" | "arith.sitofp" | "arith.uitofp" | "arith.fptosi" | "arith.extsi"
         | "arith.extui" | "arith.trunci" | "arith.index_cast" | "arith.index_castui" => {
             Ok(kernel.map(a, |k, a| k.convert(a, kind, width)))
@@ -78,6 +81,23 @@ fn half_bits(kernel: &mut Kernel, op: Op, a: Lowered, from: Shape, to: Shape) ->
 fn widen_unsigned(k: &mut Kernel, a: Ex, width: u8) -> Ex {
     let wide = k.convert(a, ScalarKind::Uint, width);
     k.bitcast(wide, ScalarKind::Sint)
+}
+
+/// A number of 32 bits in 64, put together from its word and its sign: Mesa 22.3 takes every comparison of a converted one with
+/// a constant for decided.
+pub(super) fn widen_signed(k: &mut Kernel, a: Ex, lanes: u32) -> Ex {
+    let [last, word] = [31, 32].map(|amount| {
+        let amount = k.u32(amount);
+        k.splat(amount, lanes)
+    });
+    let sign = k.binary(B::ShiftRight, a, last);
+    let [low, high] = [a, sign].map(|half| {
+        let half = k.bitcast(half, ScalarKind::Uint);
+        k.convert(half, ScalarKind::Uint, 8)
+    });
+    let high = k.binary(B::ShiftLeft, high, word);
+    let both = k.binary(B::InclusiveOr, high, low);
+    k.bitcast(both, ScalarKind::Sint)
 }
 
 fn low_bit(k: &mut Kernel, a: Ex, shape: Shape) -> Ex {

@@ -71,7 +71,7 @@ fn apply(kernel: &mut Kernel, operands: &[Lowered], mut f: impl FnMut(&mut Kerne
 
 fn builtin(name: &str) -> Option<M> {
     Some(match name {
-        "math.absf" | "math.absi" => M::Abs,
+        "math.absf" => M::Abs,
         "math.acos" => M::Acos,
         "math.acosh" => M::Acosh,
         "math.asin" => M::Asin,
@@ -96,9 +96,6 @@ fn builtin(name: &str) -> Option<M> {
         "math.tan" => M::Tan,
         "math.tanh" => M::Tanh,
         "math.trunc" => M::Trunc,
-        "math.ctpop" => M::CountOneBits,
-        "math.ctlz" => M::CountLeadingZeros,
-        "math.cttz" => M::CountTrailingZeros,
         _ => return None,
     })
 }

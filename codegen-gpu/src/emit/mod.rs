@@ -19,6 +19,7 @@
 //! memory as one `vec4<u64>`: on adapters with 64-bit integers one wide access costs what a narrow one does.
 
 mod arith;
+mod bits;
 mod brain;
 mod convert;
 mod gpu;
@@ -146,6 +147,7 @@ fn emit_block(kernel: &mut Kernel, block: Block) -> Result<(), Diagnostics> {
 fn emit_op(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     match op.dialect() {
         "arith" => arith::emit(kernel, op),
+        "math" if bits::OPS.contains(&op.name()) => bits::emit(kernel, op),
         "math" => math::emit(kernel, op),
         "scf" => scf::emit(kernel, op),
         "memref" => memref::emit(kernel, op),

@@ -17,6 +17,7 @@
 //! Limits: what upstream cannot decompose (F0014); iterations of an `scf.forall` that read what another one inserts.
 //! Source: the decompositions of LLVM 22, by the transform script `decompose.mlir`.
 
+use super::plain;
 use crate::linalg;
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
@@ -206,11 +207,7 @@ fn loops(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
         }
         results[slot] = rw.create(spec)?.result(0);
     }
-    for (block, inner) in blocks.iter().rev() {
-        rw.set_point(InsertionPoint::End(*block));
-        rw.create(OpSpec::new("scf.yield", loc).operands(&results))?;
-        results = inner.results();
-    }
+    plain::yield_outwards(rw, &blocks, results)?;
     rw.replace_op(op, &outer.results());
     Ok(())
 }

@@ -422,14 +422,36 @@ impl Crop {
         (low, high): (Value, Value),
     ) -> Result<(), Diagnostics> {
         let size = guard.size(loc, source, dim)?;
-        let (cut_low, cut_high) = (guard.least(loc, low)?, guard.least(loc, high)?);
         let zero = guard.constant(loc, size.ty(), 0)?;
-        self.offsets.push(guard.arith(loc, "arith.subi", zero, cut_low)?);
+        if ranges::is_size(low) && ranges::is_size(high) {
+            self.push((zero, size), (low, high));
+            return Ok(());
+        }
+        let (cut_low, cut_high) = (guard.least(loc, low)?, guard.least(loc, high)?);
         let rest = guard.arith(loc, "arith.addi", size, cut_low)?;
-        self.sizes.push(guard.arith(loc, "arith.addi", rest, cut_high)?);
-        self.low.push(guard.arith(loc, "arith.subi", low, cut_low)?);
-        self.high.push(guard.arith(loc, "arith.subi", high, cut_high)?);
+        let rest = guard.arith(loc, "arith.addi", rest, cut_high)?;
+        // What is taken away may be more than there is: then all of the result is padding.
+        let kept = guard.arith(loc, "arith.maxsi", rest, zero)?;
+        let sides = guard.arith(loc, "arith.addi", low, high)?;
+        let padded = guard.arith(loc, "arith.addi", size, sides)?;
+        let before = guard.arith(loc, "arith.subi", low, cut_low)?;
+        let before = guard.arith(loc, "arith.minsi", before, padded)?;
+        let behind = guard.arith(loc, "arith.subi", padded, before)?;
+        let behind = guard.arith(loc, "arith.subi", behind, kept)?;
+        let cut = guard.arith(loc, "arith.subi", zero, cut_low)?;
+        let most = guard.arith(loc, "arith.subi", size, kept)?;
+        let cut = guard.arith(loc, "arith.minsi", cut, most)?;
+        // No slice that is known to be empty begins behind the last element.
+        let offset = if kept.constant_int() == Some(0) { zero } else { cut };
+        self.push((offset, kept), (before, behind));
         Ok(())
+    }
+
+    fn push(&mut self, (offset, size): (Value, Value), (low, high): (Value, Value)) {
+        self.offsets.push(offset);
+        self.sizes.push(size);
+        self.low.push(low);
+        self.high.push(high);
     }
 }
 
@@ -440,16 +462,17 @@ impl Guard {
         self.arith(loc, "arith.minsi", value, zero)
     }
 
-    /// A sum, difference or minimum of indices; of known ones, known.
+    /// A sum, difference, minimum or maximum of indices; of known ones, known.
     fn arith(&mut self, loc: Location, name: &str, left: Value, right: Value) -> Result<Value, Diagnostics> {
         let known = left.constant_int().zip(right.constant_int()).and_then(|(l, r)| match name {
             "arith.addi" => l.checked_add(r),
             "arith.subi" => l.checked_sub(r),
-            _ => Some(l.min(r)),
+            "arith.minsi" => Some(l.min(r)),
+            _ => Some(l.max(r)),
         });
         match (known, right.constant_int()) {
             (Some(known), _) => self.constant(loc, left.ty(), known),
-            (None, Some(0)) if name != "arith.minsi" => Ok(left),
+            (None, Some(0)) if matches!(name, "arith.addi" | "arith.subi") => Ok(left),
             _ => self.op(name, loc, &[left, right], left.ty()),
         }
     }

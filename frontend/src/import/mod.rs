@@ -21,6 +21,7 @@ mod plain;
 mod ranges;
 mod signs;
 mod sizes;
+mod vectors;
 mod verify;
 mod weights;
 
@@ -67,6 +68,7 @@ pub fn run(cx: Context, source: &[u8], file: &str, options: &ImportOptions) -> R
     let name = entry.symbol_name().expect("a function has a name");
     signs::erase(&module, entry)?;
     plain::run(&module)?;
+    vectors::run(&module, entry)?;
     verify::run(&module, entry)?;
     donate(entry, &options.donate)?;
     run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg))")?;

@@ -4,6 +4,7 @@
 //! bufferization.alloc_tensor(%n)                             tensor.empty(%n)
 //! bufferization.alloc_tensor() copy(%x)                      %x: which buffer is copied is decided later
 //! bufferization.materialize_in_destination %x in %d          %x
+//! bufferization.to_tensor (bufferization.to_buffer %x)       %x, where nothing else has the buffer
 //! scf.index_switch %i case 2 {..} default {..}               scf.if of %i == 2
 //! scf.parallel with scf.reduce                               nested scf.for, reduced in order
 //! ```
@@ -11,7 +12,7 @@
 //! Left to `verify` are forms that mean memory: a memory space, a destination that is a memref.
 
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
-use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Type, Value};
+use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value};
 
 /// Rewrites what `module` has of these ops.
 ///
@@ -21,14 +22,23 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("bufferization.alloc_tensor", |op| op.attr("memory_space").is_some());
     target.dynamically_legal_op("bufferization.materialize_in_destination", |op| op.num_results() == 0);
+    target.dynamically_legal_op("bufferization.to_tensor", |op| seen_through(op).is_none());
     target.illegal_op("scf.index_switch").illegal_op("scf.parallel");
     let mut patterns = PatternSet::new();
     patterns.add_fn("bufferization.alloc_tensor", |op, _, rw| allocated(op, rw).map_err(Declined::Failed));
     patterns
         .add_fn("bufferization.materialize_in_destination", |op, _, rw| materialized(op, rw).map_err(Declined::Failed));
+    patterns.add_fn("bufferization.to_tensor", |op, _, rw| seen(op, rw).map_err(Declined::Failed));
     patterns.add_fn("scf.index_switch", |op, _, rw| switch(op, rw).map_err(Declined::Failed));
     patterns.add_fn("scf.parallel", |op, _, rw| parallel(op, rw).map_err(Declined::Failed));
-    convert(module.op(), &target, &patterns, Mode::Partial).map(|_| ())
+    convert(module.op(), &target, &patterns, Mode::Partial)?;
+    let mut rw = Rewriter::new(module.context());
+    for unread in module.op().find_all("bufferization.to_buffer") {
+        if unread.result(0).is_unused() {
+            rw.erase(unread);
+        }
+    }
+    Ok(())
 }
 
 /// How many operands each group has.
@@ -58,6 +68,20 @@ fn materialized(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> 
         value = rw.create(cast)?.result(0);
     }
     rw.replace_op(op, &[value]);
+    Ok(())
+}
+
+/// The tensor whose buffer becomes a tensor again, if nobody can have written the buffer in between.
+fn seen_through(op: Op) -> Option<Value> {
+    let buffer = op.operand(0);
+    let made = buffer.defining_op().filter(|made| made.is("bufferization.to_buffer"))?;
+    let is_only_read = buffer.uses().into_iter().all(|user| user.op.is("bufferization.to_tensor"));
+    (is_only_read && made.operand(0).ty() == op.result(0).ty()).then(|| made.operand(0))
+}
+
+fn seen(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+    let tensor = seen_through(op).expect("invariant: it is illegal where it can be seen through");
+    rw.replace_op(op, &[tensor]);
     Ok(())
 }
 
@@ -156,11 +180,21 @@ fn parallel(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
         body.iter().for_each(|inner| rw.move_to_end(*inner, innermost));
         results.push(returned.operand(0));
     }
-    for (block, inner) in blocks.iter().rev() {
-        rw.set_point(InsertionPoint::End(*block));
-        rw.create(OpSpec::new("scf.yield", loc).operands(&results))?;
-        results = inner.results();
-    }
+    yield_outwards(rw, &blocks, results)?;
     rw.replace_op(op, &outer.results());
+    Ok(())
+}
+
+/// Ends the bodies of nested loops: each yields what the loop in it gives, the innermost `results`.
+pub(super) fn yield_outwards(
+    rw: &mut ConversionRewriter,
+    nest: &[(Block, Op)],
+    mut results: Vec<Value>,
+) -> Result<(), Diagnostics> {
+    for (block, around) in nest.iter().rev() {
+        rw.set_point(InsertionPoint::End(*block));
+        rw.create(OpSpec::new("scf.yield", around.location()).operands(&results))?;
+        results = around.results();
+    }
     Ok(())
 }

@@ -13,8 +13,8 @@
 //!
 //! Requires: calls inlined, elementwise ops in linalg form.
 //! Ensures: inputs that break a rule have no right result; no rule comes from an op that a run may skip.
-//! Limits: equalities alone. Ranges (slices, windows of convolutions, products of reshapes) and what ops in branches and
-//! loops need are not told.
+//! Limits: equalities alone, which a run checks before it begins. Ranges (slices, windows of convolutions, products of
+//! reshapes), and what ops in branches and loops need, are checked where they run (`checks.rs`).
 
 use crate::linalg;
 use monopour_ir::interfaces::indexing_maps;

@@ -50,16 +50,17 @@ fn f0002_unsupported_op_with_its_location() {
 /// What no rewriting makes tensors of says what to write instead.
 #[test]
 fn vectors_and_memrefs_have_another_way() {
-    let vector = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %c0 = arith.constant 0 : index\n  \
+    let vector = "func.func @main(%x: tensor<4xf32>) -> f32 {\n  %c0 = arith.constant 0 : index\n  \
                 %z = arith.constant 0.0 : f32\n  \
                 %v = vector.transfer_read %x[%c0], %z : tensor<4xf32>, vector<4xf32>\n  \
-                %r = vector.transfer_write %v, %x[%c0] : vector<4xf32>, tensor<4xf32>\n  return %r : tensor<4xf32>\n}";
+                %r = vector.reduction <add>, %v : vector<4xf32> into f32\n  return %r : f32\n}";
     refused(vector, "F0002", "write it as linalg on tensors: the compiler makes the vectors");
-    let memref = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  \
+    let memref = "func.func @main(%x: tensor<4xf32>, %v: f32) -> tensor<4xf32> {\n  %c0 = arith.constant 0 : index\n  \
                 %b = bufferization.to_buffer %x : tensor<4xf32> to memref<4xf32>\n  \
+                memref.store %v, %b[%c0] : memref<4xf32>\n  \
                 %t = bufferization.to_tensor %b restrict : memref<4xf32> to tensor<4xf32>\n  \
                 return %t : tensor<4xf32>\n}";
-    refused(memref, "F0010", "'bufferization.to_buffer' works on memrefs\n  --> test.mlir:2:8");
+    refused(memref, "F0010", "'bufferization.to_buffer' works on memrefs\n  --> test.mlir:3:8");
     let into = "func.func @main(%x: tensor<4xf32>) {\n  %m = memref.alloc() : memref<4xf32>\n  \
                 bufferization.materialize_in_destination %x in writable %m : (tensor<4xf32>, memref<4xf32>) -> ()\n  \
                 return\n}";
@@ -133,6 +134,13 @@ fn f0011_recursion() {
     let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>\n  \
                 return %0 : tensor<4xf32>\n}\nfunc.func private @f(tensor<4xf32>) -> tensor<4xf32>";
     refused(text, "F0011", "call of @f");
+    let text = "func.func @main(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {\n  \
+                %0 = call @f(%x, %c) : (tensor<4xf32>, i1) -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n\
+                func.func private @f(%y: tensor<4xf32>, %c: i1) -> tensor<4xf32> {\n  %0 = scf.if %c -> (tensor<4xf32>) {\n    \
+                scf.yield %y : tensor<4xf32>\n  } else {\n    %t = arith.constant true\n    \
+                %1 = func.call @f(%y, %t) : (tensor<4xf32>, i1) -> tensor<4xf32>\n    scf.yield %1 : tensor<4xf32>\n  }\n  \
+                return %0 : tensor<4xf32>\n}";
+    refused(text, "F0011", "where it calls itself, carry what it hands on through scf.while or scf.for");
 }
 
 #[test]

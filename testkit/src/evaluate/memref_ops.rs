@@ -62,6 +62,15 @@ impl Interpreter<'_> {
             }
             "bufferization.clone" => self.clone_buffer(op),
             "bufferization.dealloc" => self.conditional_dealloc(op),
+            "bufferization.to_buffer" => {
+                let contents = Rc::unwrap_or_clone(self.tensor(op, 0)?);
+                let sizes: Vec<i64> = contents.shape.iter().map(|d| *d as i64).collect();
+                Ok(vec![datum(self.memory.adopt(contents, &sizes, Origin::Foreign, op.location().to_string()))])
+            }
+            "bufferization.to_tensor" => {
+                let view = self.memref(op, 0)?;
+                Ok(vec![Datum::Tensor(Rc::new(self.memory.read(op, &view)?))])
+            }
             _ => self.view(op),
         }
     }

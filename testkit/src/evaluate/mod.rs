@@ -310,7 +310,9 @@ impl Interpreter<'_> {
             name if name.starts_with("scf.") => self.control(op),
             name if name.starts_with("vector.") => self.vector_op(op),
             name if name.starts_with("ml_program.") => self.global_op(op),
-            "bufferization.clone" | "bufferization.dealloc" => self.memref_op(op),
+            "bufferization.clone" | "bufferization.dealloc" | "bufferization.to_buffer" | "bufferization.to_tensor" => {
+                self.memref_op(op)
+            }
             name if name.starts_with("memref.") => self.memref_op(op),
             "arith.select" if op.result(0).ty().is_memref() => {
                 let taken = if self.index(op, 0)? & 1 == 1 { 1 } else { 2 };

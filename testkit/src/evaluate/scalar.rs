@@ -64,7 +64,8 @@ pub(super) fn dtype_of(ty: Type) -> Option<Dtype> {
         return Some(Dtype::Index);
     }
     if let Some(bits) = element.integer_width() {
-        return (1..=64).contains(&bits).then_some(Dtype::Int(bits));
+        let dtype = if element.to_string().starts_with('u') { Dtype::Unsigned(bits) } else { Dtype::Int(bits) };
+        return (1..=64).contains(&bits).then_some(dtype);
     }
     match element.to_string().as_str() {
         "f16" => Some(Dtype::F16),

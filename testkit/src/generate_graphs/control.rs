@@ -136,14 +136,15 @@ impl Graph {
     /// Writes the body of a region: what is made there is not seen outside, but for inputs.
     pub(super) fn region<T>(&mut self, write: impl FnOnce(&mut Self) -> T) -> T {
         let visible: Vec<_> = self.values.iter().map(|v| v.value.name.clone()).collect();
-        let (sized, typed) = (self.sized.len(), self.typed.len());
+        let sized = self.sized.len();
+        let typed: Vec<_> = self.typed.iter().map(|v| v.name.clone()).collect();
         self.depth += 1;
         let out = write(self);
         self.depth -= 1;
         self.values.retain(|v| v.value.name.starts_with("%arg") || visible.contains(&v.value.name));
         // Regions make tensors of the other kinds only to yield them.
         self.sized.truncate(sized);
-        self.typed.truncate(typed);
+        self.typed.retain(|v| v.name.starts_with("%arg") || typed.contains(&v.name));
         out
     }
 }

@@ -1,10 +1,12 @@
-//! Tensors of random graphs of other types than f32: integers of several widths, booleans, halves and doubles.
+//! Tensors of random graphs of other types than f32, and how they move: parts, rows, pads, loops and choices.
+//! What computes with them is in `numbers`.
 //!
-//! Integer arithmetic is exact and wraps; floats stay within [-1, 1], so that halves are compared with one tolerance.
+//! Integer arithmetic is exact and wraps. Floats stay within [-1, 1], and every op on them has one result in its type, so that
+//! they are exact too, and may decide about something.
 
 use super::Graph;
 use crate::host_tensor::Dtype;
-use crate::text::{Value, list};
+use crate::text::{Value, list, tensor};
 
 /// Of `%a` within [-1, 1], its magnitude `%m`, and one half.
 const FUNCTIONS_OF_DOUBLE: [&str; 22] = [
@@ -35,20 +37,22 @@ const FUNCTIONS_OF_DOUBLE: [&str; 22] = [
 impl Graph {
     /// An op on tensors of another type.
     pub(super) fn typed_op(&mut self) {
-        match self.rng.below(12) {
+        match self.rng.below(24) {
             0 | 1 => drop(self.typed_input(None)),
-            2 | 3 => self.typed_binary(),
-            4 => self.typed_slice(),
-            5 => self.typed_insert(),
-            6 => self.typed_transpose(),
-            7 => self.typed_reduce(),
-            8 => self.typed_gather(),
-            9 | 10 => self.function_of_double(),
-            _ => self.convert(),
+            2 => self.typed_slice(),
+            3 => self.typed_insert(),
+            4 => self.typed_transpose(),
+            5 => self.typed_gather(),
+            6 => self.typed_concat(),
+            7 => self.typed_pad(),
+            8 => self.typed_repeat(),
+            9 => self.typed_choice(),
+            10..=13 => self.function_of_double(),
+            _ => self.number_op(),
         }
     }
 
-    fn typed_input(&mut self, like: Option<(Dtype, Vec<usize>)>) -> Value {
+    pub(super) fn typed_input(&mut self, like: Option<(Dtype, Vec<usize>)>) -> Value {
         let (dtype, shape) = like.unwrap_or_else(|| {
             let dtype = *self.rng.pick(self.features.types);
             let rank = 1 + self.rng.below(3) as usize;
@@ -58,7 +62,7 @@ impl Graph {
         self.typed.insert(0, value.clone());
         value
     }
-    fn pick_typed(&mut self) -> Value {
+    pub(super) fn pick_typed(&mut self) -> Value {
         if self.typed.is_empty() {
             return self.typed_input(None);
         }
@@ -66,27 +70,20 @@ impl Graph {
         let from = if self.rng.below(2) == 0 { late } else { 0 };
         self.rng.pick(&self.typed[from..]).clone()
     }
-    fn typed_like(&mut self, dtype: Dtype, shape: &[usize]) -> Value {
+    pub(super) fn typed_like(&mut self, dtype: Dtype, shape: &[usize]) -> Value {
         let alike: Vec<_> = self.typed.iter().filter(|y| y.dtype == dtype && y.shape() == shape).cloned().collect();
         if alike.is_empty() { self.typed_input(Some((dtype, shape.to_vec()))) } else { self.rng.pick(&alike).clone() }
     }
 
-    fn typed_binary(&mut self) {
+    /// A tensor of numbers that ops of `arith` take.
+    pub(super) fn pick_number(&mut self) -> Value {
         let x = self.pick_typed();
-        let y = self.typed_like(x.dtype, x.shape());
-        let ops: &[&str] = match x.dtype {
-            Dtype::Int(1) => &["andi", "ori", "xori"],
-            dtype if dtype.is_float() => &["mulf", "maximumf", "minimumf"],
-            _ => &["addi", "subi", "muli", "maxsi", "minui", "andi", "xori"],
-        };
-        let body = format!("%s = arith.{} %a, %b : {}", self.rng.pick(ops), x.dtype);
-        let made = self.text.pointwise(x.dtype, &[&x, &y], &body);
-        self.typed.push(made);
+        self.signless(&x)
     }
     /// With results between -1 and 1.
     fn function_of_double(&mut self) {
         if !self.features.types.contains(&Dtype::F64) {
-            return self.typed_binary();
+            return self.number_op();
         }
         let doubles: Vec<_> = self.typed.iter().filter(|x| x.dtype == Dtype::F64).cloned().collect();
         let x = if doubles.is_empty() {
@@ -98,12 +95,31 @@ impl Graph {
         let body = *self.rng.pick(&FUNCTIONS_OF_DOUBLE);
         let body = format!("%m = math.absf %a : f64; %h = arith.constant 0.5 : f64; {body}");
         let made = self.text.pointwise(Dtype::F64, &[&x], &body);
-        self.typed.push(made);
+        // Not exact any more: it goes on as f32, which decides about nothing.
+        self.single_of(&made);
     }
+
+    fn signless(&mut self, x: &Value) -> Value {
+        if let Dtype::Unsigned(bits) = x.dtype { self.bits_of(x, Dtype::Int(bits)) } else { x.clone() }
+    }
+    pub(super) fn bits_of(&mut self, x: &Value, to: Dtype) -> Value {
+        let text = format!("tensor.bitcast {} : {} to {}", x.name, x.ty(), tensor(to, x.shape()));
+        self.text.op(to, x.shape(), &text)
+    }
+    /// Keeps what was made, sometimes as numbers without a sign.
+    pub(super) fn keep(&mut self, made: Value) {
+        let unsigned = made.dtype.int_width().map(Dtype::Unsigned).filter(|t| self.features.types.contains(t));
+        let kept = match unsigned.filter(|t| *t != made.dtype) {
+            Some(unsigned) if self.rng.below(4) == 0 => self.bits_of(&made, unsigned),
+            _ => made,
+        };
+        self.typed.push(kept);
+    }
+
     fn typed_slice(&mut self) {
         let x = self.pick_typed();
         let (offsets, sizes, strides) = self.place(x.shape());
-        let to = crate::text::tensor(x.dtype, &sizes);
+        let to = tensor(x.dtype, &sizes);
         let at = format!("[{}] [{}] [{}]", list(&offsets), list(&sizes), list(&strides));
         let made = self.text.op(x.dtype, &sizes, &format!("tensor.extract_slice {}{at} : {} to {to}", x.name, x.ty()));
         self.typed.push(made);
@@ -121,7 +137,7 @@ impl Graph {
         let x = self.pick_typed();
         let rank = x.shape().len();
         if rank < 2 {
-            return self.typed_binary();
+            return self.number_op();
         }
         let order: Vec<_> = (0..rank).map(|d| (d + 1) % rank).collect();
         let to: Vec<_> = order.iter().map(|d| x.shape()[*d]).collect();
@@ -130,30 +146,12 @@ impl Graph {
             self.text.named_untyped("linalg.transpose", &[&x], &empty, &format!("permutation = [{}]", list(&order)));
         self.typed.push(made);
     }
-    /// Over the last dimension, exactly.
-    fn typed_reduce(&mut self) {
-        let x = self.pick_typed();
-        let shape = x.shape().to_vec();
-        let Some(last) = shape.len().checked_sub(1) else { return self.typed_binary() };
-        let (op, init) = match x.dtype {
-            Dtype::Int(1) => ("ori", "0"),
-            dtype if dtype.is_float() => ("maximumf", "-1.0"),
-            _ => ("addi", "0"),
-        };
-        let init = self.text.fill(x.dtype, &shape[..last], init);
-        let loops: Vec<_> = (0..=last).map(|d| format!("d{d}{}", if d == last { "!" } else { "" })).collect();
-        let full: Vec<_> = (0..=last).map(|d| format!("d{d}")).collect();
-        let body = format!("%s = arith.{op} %o, %a : {}", x.dtype);
-        let operands = [(&x, &*full.join(", "))];
-        let made = self.text.generic(&loops.join(" "), &operands, (&init, &full[..last].join(", ")), &body);
-        self.typed.push(made);
-    }
     /// Rows by number; where the feature is on, some numbers are of no row.
     fn typed_gather(&mut self) {
         let table = if self.rng.below(2) == 0 { self.pick().value } else { self.pick_typed() };
         let shape = table.shape().to_vec();
         if shape.len() != 2 {
-            return self.typed_binary();
+            return self.number_op();
         }
         let count = 1 + self.rng.below(9) as usize;
         let beyond = if self.features.bad_indices { 3.0 } else { 0.0 };
@@ -171,30 +169,75 @@ impl Graph {
             self.typed.push(made);
         }
     }
-
-    /// To f32, to another width, or from a comparison to a choice between f32 tensors.
-    fn convert(&mut self) {
+    fn typed_concat(&mut self) {
         let x = self.pick_typed();
-        let wider = |dtype: &Dtype| matches!((x.dtype, dtype), (Dtype::Int(a), Dtype::Int(b)) if *b > a);
-        let widths: Vec<_> = self.features.types.iter().filter(|t| wider(t)).copied().collect();
-        if !widths.is_empty() && self.rng.below(2) == 0 {
-            let to = *self.rng.pick(&widths);
-            let op = if x.dtype == Dtype::Int(1) { "extui" } else { "extsi" };
-            let made = self.text.pointwise(to, &[&x], &format!("%s = arith.{op} %a : {} to {to}", x.dtype));
-            return self.typed.push(made);
-        }
-        let (body, bound) = match x.dtype {
-            Dtype::Int(1) => ("%s = arith.uitofp %a : i1 to f32".to_owned(), 1.0),
-            Dtype::F16 => ("%s = arith.extf %a : f16 to f32".to_owned(), 1.0),
-            Dtype::F64 => ("%s = arith.truncf %a : f64 to f32".to_owned(), 1.0),
-            ty => (
-                format!(
-                    "%k = arith.constant 15 : {ty}; %n = arith.andi %a, %k : {ty}; %s = arith.sitofp %n : {ty} to f32"
-                ),
-                15.0,
-            ),
-        };
-        let made = self.text.pointwise(Dtype::F32, &[&x], &body);
-        self.push(made, bound);
+        let y = self.typed_like(x.dtype, x.shape());
+        let Some(dim) = self.any_dim(&x) else { return };
+        let mut to = x.shape().to_vec();
+        to[dim] *= 2;
+        let text = format!(
+            "tensor.concat dim({dim}) {}, {} : ({}, {}) -> {}",
+            x.name,
+            y.name,
+            x.ty(),
+            y.ty(),
+            tensor(x.dtype, &to)
+        );
+        let made = self.text.op(x.dtype, &to, &text);
+        self.typed.push(made);
+    }
+    /// With a constant, or less of it: a pad may be negative.
+    fn typed_pad(&mut self) {
+        let x = self.pick_number();
+        let Some(dim) = self.any_dim(&x) else { return };
+        let extent = x.shape()[dim] as i64;
+        let (mut low, mut high) = (vec![0; x.shape().len()], vec![0; x.shape().len()]);
+        low[dim] = self.rng.below(4) as i64 - 1;
+        high[dim] = (self.rng.below(4) as i64 - 1).max(1 - extent - low[dim]);
+        let mut to = x.shape().to_vec();
+        to[dim] = (extent + low[dim] + high[dim]) as usize;
+        let value = self.text.constant(x.dtype, if x.dtype.is_float() { "0.5" } else { "1" });
+        let text = super::pad_text(&x, &value, (&low, &high), &to);
+        let made = self.text.op(x.dtype, &to, &text);
+        self.keep(made);
+    }
+    fn any_dim(&mut self, x: &Value) -> Option<usize> {
+        let rank = x.shape().len() as u64;
+        (rank > 0).then(|| self.rng.below(rank) as usize)
+    }
+    /// A loop that carries a tensor.
+    fn typed_repeat(&mut self) {
+        let x = self.pick_number();
+        let count = 1 + self.rng.below(4) as usize;
+        let (from, to, step) = (self.text.index(0), self.text.index(count), self.text.index(1));
+        let (result, induction, carried) = (self.text.fresh(), self.text.fresh(), self.text.fresh());
+        let ty = x.ty();
+        self.text.raw(&format!(
+            "{result} = scf.for {induction} = {} to {} step {} iter_args({carried} = {}) -> ({ty}) {{",
+            from.name, to.name, step.name, x.name
+        ));
+        let inside = Value { name: carried, ..x.clone() };
+        let yielded = self.region(|g| {
+            let y = g.typed_like(x.dtype, x.shape());
+            let made = g.binary_number(&inside, &y);
+            g.binary_number(&made, &inside)
+        });
+        self.text.raw(&format!("  scf.yield {} : {ty}", yielded.name));
+        self.text.raw("}");
+        self.keep(Value { name: result, ..x });
+    }
+    /// A condition that chooses between two values, and a reader of the choice.
+    fn typed_choice(&mut self) {
+        let x = self.pick_typed();
+        let y = self.typed_like(x.dtype, x.shape());
+        let condition = self.text.scalar(Dtype::Int(1), 0.0, 2.0);
+        let (result, ty) = (self.text.fresh(), x.ty());
+        self.text.raw(&format!(
+            "{result} = scf.if {} -> ({ty}) {{\n    scf.yield {} : {ty}\n  }} else {{\n    scf.yield {} : {ty}\n  }}",
+            condition.name, x.name, y.name
+        ));
+        let chosen = self.signless(&Value { name: result, ..x });
+        let made = self.binary_number(&chosen, &chosen);
+        self.keep(made);
     }
 }

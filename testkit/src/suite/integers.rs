@@ -57,10 +57,7 @@ pub(super) fn cases() -> Vec<Case> {
     out.push(binary(&("arith.addi", ANY, ANY), Dtype::Index, &[4, 9]));
     out.push(binary(&("arith.muli", ANY, ANY), Dtype::Index, &[31]));
     for op in ["math.absi", "math.ctpop", "math.ctlz", "math.cttz"] {
-        let mut p = Program::new();
-        let x = p.input_within(Dtype::Int(32), &[10, 20], -1000.0, 1000.0);
-        let r = p.pointwise(Dtype::Int(32), &[&x], &format!("%s = {op} %a : i32"));
-        out.push(exact(Case::new(format!("integers/{}", &op[5..]), p, &[&r])));
+        out.extend([1, 8, 16, 32, 64].map(|bits| counted(op, bits)));
     }
     out.extend([8, 16, 32, 64].map(power));
     for exponent in [0, 2, 5, 31] {
@@ -76,6 +73,9 @@ pub(super) fn cases() -> Vec<Case> {
             (p.input_within(Dtype::Int(32), &[63], -3.0, 3.0), p.input_within(Dtype::Int(32), &[63], -3.0, 3.0));
         let r = p.pointwise(Dtype::Int(1), &[&x, &y], &format!("%s = arith.cmpi {predicate}, %a, %b : i32"));
         out.push(exact(Case::new(format!("integers/cmpi_{predicate}"), p, &[&r])));
+    }
+    for predicate in ["slt", "sle", "sgt", "sge", "ult"] {
+        out.extend([1, 8, 16, 32].map(|bits| compared_wide(predicate, bits)));
     }
     for (dtype, shape) in [(Dtype::Int(32), [17, 3]), (Dtype::F32, [9, 10]), (Dtype::Int(8), [5, 7])] {
         let mut p = Program::new();
@@ -96,6 +96,18 @@ fn binary(operation: &Operation, dtype: Dtype, shape: &[usize]) -> Case {
     exact(Case::new(format!("integers/{}{sign}/{dtype}/{}", &op[6..], by(shape)), p, &[&r]))
 }
 
+/// Widened in the body that compares it with a constant.
+fn compared_wide(predicate: &str, bits: u32) -> Case {
+    let dtype = Dtype::Int(bits);
+    let mut p = Program::new();
+    let x = p.input(dtype, &[63]);
+    let body = format!(
+        "%w = arith.extsi %a : {dtype} to i64; %k = arith.constant -1 : i64; %s = arith.cmpi {predicate}, %w, %k : i64"
+    );
+    let r = p.pointwise(Dtype::Int(1), &[&x], &body);
+    exact(Case::new(format!("integers/cmpi_wide_{predicate}/{dtype}"), p, &[&r]))
+}
+
 /// Bases around 0 to exponents of both signs; the large ones wrap.
 fn power(bits: u32) -> Case {
     let dtype = Dtype::Int(bits);
@@ -107,4 +119,22 @@ fn power(bits: u32) -> Case {
 
 fn exact(case: Case) -> Case {
     case.within(0.0, 0.0).dispatches(1)
+}
+
+/// Numbers whose highest and lowest bits lie anywhere, the smallest number and zero among them.
+fn counted(op: &str, bits: u32) -> Case {
+    let dtype = Dtype::Int(bits);
+    let mut p = Program::new();
+    if bits == 1 {
+        let x = p.input(dtype, &[10, 20]);
+        let r = p.pointwise(dtype, &[&x], &format!("%s = {op} %a : i1"));
+        return exact(Case::new(format!("integers/{}/i1", &op[5..]), p, &[&r]));
+    }
+    let last = f64::from(bits);
+    let (x, n) = (p.input_within(dtype, &[10, 20], -100.0, 100.0), p.input_within(dtype, &[10, 20], 0.0, last));
+    let body = format!(
+        "%u = arith.constant 1 : {dtype}; %h = arith.shrsi %a, %u : {dtype}; %l = arith.shli %h, %b : {dtype}; %s = {op} %l : {dtype}"
+    );
+    let r = p.pointwise(dtype, &[&x, &n], &body);
+    exact(Case::new(format!("integers/{}/{dtype}", &op[5..]), p, &[&r]))
 }

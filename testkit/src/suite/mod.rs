@@ -31,6 +31,7 @@ mod rows;
 mod slices;
 mod tensors;
 mod types;
+mod vectors;
 
 use crate::approx::{Tolerance, compare, worst_error};
 use crate::evaluate::evaluate;
@@ -256,6 +257,7 @@ pub fn all() -> Vec<Case> {
         alias::cases,
         edges::cases,
         tensors::cases,
+        vectors::cases,
     ];
     families.iter().flat_map(|f| f()).collect()
 }

@@ -10,6 +10,8 @@ pub(super) fn cases() -> Vec<Case> {
     out.extend([scatter_rows(), scatter_pairs(), scatter_dynamic()]);
     out.extend([bitcast(), bitcast_dynamic(), reshape(), reshape_by_data(), reshape_to_scalar()]);
     out.extend([crop(), crop_both(), crop_dynamic(2), crop_dynamic(-3)]);
+    out.extend([nothing_left("tensor<1x4xf32>", "2, 0", "-1, 1"), nothing_left("tensor<1x4xf32>", "-1, -1", "2, 0")]);
+    out.extend([nothing_left("tensor<3x4xf32>", "-4, 1", "3, -1"), nothing_left("tensor<2x3xf32>", "1, 0", "-2, 0")]);
     out.extend([expand(), expand_between(), collapse(), collapse_expand(), checked()]);
     out
 }
@@ -141,6 +143,17 @@ fn crop() -> Case {
 fn crop_both() -> Case {
     let text = padded("tensor<6x9xf32>", "-1, 2", "-3, -4", "", "tensor<2x7xf32>");
     case("crop_both", &text, vec![f32s(&[6, 9])])
+}
+
+/// More is taken away at one side than there is: what was padded at the other is all that the result has.
+fn nothing_left(ty: &str, low: &str, high: &str) -> Case {
+    let shape: Vec<i64> = ty[7..].split('x').map_while(|d| d.parse().ok()).collect();
+    let sides = |pads: &str| pads.split(", ").map_while(|p| p.parse().ok()).collect::<Vec<i64>>();
+    let to: Vec<usize> =
+        shape.iter().zip(sides(low)).zip(sides(high)).map(|((d, l), h)| (d + l + h) as usize).collect();
+    let text = padded(ty, low, high, "", &crate::text::tensor(Dtype::F32, &to));
+    let shape: Vec<usize> = shape.iter().map(|d| *d as usize).collect();
+    case(&format!("nothing_left/{}/{low}/{high}", super::by(&shape)), &text, vec![f32s(&shape)]).may_copy()
 }
 
 fn crop_dynamic(pad: i64) -> Case {

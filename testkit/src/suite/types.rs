@@ -181,9 +181,9 @@ fn unsigned_boundary() -> Case {
 }
 ";
     let inputs = vec![
-        Input::new(I8, &[5, 7]).within(-128.0, 128.0),
-        Input::new(I16, &[5, 7]).within(-32768.0, 32768.0),
-        Input::new(I32, &[]).within(-1e9, 1e9),
+        Input::new(Dtype::Unsigned(8), &[5, 7]).within(0.0, 256.0),
+        Input::new(Dtype::Unsigned(16), &[5, 7]).within(0.0, 65536.0),
+        Input::new(Dtype::Unsigned(32), &[]).within(0.0, 4e9),
     ];
     exact(Case::of_text("types/unsigned_boundary", text, inputs))
 }
@@ -199,6 +199,7 @@ fn unsigned_results() -> Case {
   return %r, %c, %t : tensor<2x3xui64>, tensor<2x3xui8>, tensor<3x2xsi16>
 }
 ";
-    let inputs = vec![Input::new(I64, &[3]).within(-1e15, 1e15), Input::new(I16, &[2, 3]).within(-3e4, 3e4)];
+    let inputs =
+        vec![Input::new(Dtype::Unsigned(64), &[3]).within(0.0, 1e15), Input::new(I16, &[2, 3]).within(-3e4, 3e4)];
     exact(Case::of_text("types/unsigned_results", text, inputs))
 }

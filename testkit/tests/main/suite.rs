@@ -117,9 +117,77 @@ fn random_graphs_verify_and_have_a_value_of_moderate_size() {
     }
 }
 
+/// What must occur in random graphs of everything.
+const KINDS: [&str; 51] = [
+    "x?x",
+    "tensor<?x",
+    "arith.index_cast",
+    "tensor.concat dim(0) %v",
+    "xi1>",
+    "xi8>",
+    "xi16>",
+    "xi32>",
+    "xi64>",
+    "xui8>",
+    "xui16>",
+    "xui32>",
+    "xui64>",
+    "xf16>",
+    "xbf16>",
+    "xf64>",
+    "arith.maxui",
+    "arith.minui",
+    "arith.divui",
+    "arith.remui",
+    "arith.divsi",
+    "arith.shli",
+    "arith.shrui",
+    "arith.shrsi",
+    "arith.extui",
+    "arith.extsi",
+    "arith.trunci",
+    "arith.uitofp",
+    "arith.fptosi",
+    "arith.fptoui",
+    "arith.cmpi u",
+    "arith.cmpi s",
+    "arith.cmpf",
+    "arith.remf",
+    "math.ipowi",
+    "math.fpowi",
+    "math.isinf",
+    "math.isnan",
+    "math.ctpop",
+    "tensor.bitcast",
+    "tensor.reshape",
+    "arith.bitcast",
+    "low[-",
+    "linalg.matmul",
+    "scf.index_switch",
+    "scf.for",
+    "scf.if",
+    "cf.assert",
+    "bufferization.alloc_tensor",
+    "bufferization.materialize_in_destination",
+    "tensor.pad",
+];
+
 #[test]
 fn random_graphs_of_everything_verify_and_have_a_value_of_moderate_size() {
-    let types = &[Dtype::F16, Dtype::F64, Dtype::Int(1), Dtype::Int(8), Dtype::Int(32), Dtype::Int(64)];
+    let types = &[
+        Dtype::F16,
+        Dtype::Bf16,
+        Dtype::F64,
+        Dtype::Int(1),
+        Dtype::Int(8),
+        Dtype::Int(16),
+        Dtype::Int(32),
+        Dtype::Int(64),
+        Dtype::Unsigned(8),
+        Dtype::Unsigned(16),
+        Dtype::Unsigned(32),
+        Dtype::Unsigned(64),
+    ];
     let bad_indices = false;
     let features = Features {
         types,
@@ -129,21 +197,22 @@ fn random_graphs_of_everything_verify_and_have_a_value_of_moderate_size() {
         growing: true,
         collapsing: true,
         bad_indices,
+        moves: true,
     };
     let cx = Context::new();
-    let mut found = [0; 7];
+    let mut found = [0; KINDS.len()];
     for seed in 0..1000 {
-        let (text, inputs) = generate_graphs::graph_with(seed, 3 + seed as usize % 9, features);
+        let (text, inputs) = generate_graphs::graph_with(seed, 4 + seed as usize % 13, features);
         let module =
             Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|d| panic!("seed {seed}\n{d}\n{text}"));
         let values: Vec<_> = inputs.iter().zip(seed..).map(|(input, s)| input.values(s)).collect();
         let results = evaluate(&module, "main", &values).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
         let floats = results.iter().filter(|r| r.dtype.is_float());
         assert!(floats.flat_map(|r| r.to_f64()).all(|x| x.abs() <= 17.0), "seed {seed}\n{text}");
-        let parts = ["x?x", "tensor<?x", "xi8>", "xi1>", "xf64>", "arith.index_cast", "tensor.concat dim(0) %v"];
-        for (count, part) in found.iter_mut().zip(parts) {
+        for (count, part) in found.iter_mut().zip(KINDS) {
             *count += usize::from(text.contains(part));
         }
     }
-    assert!(found.iter().all(|count| *count > 40), "some kinds are rare: {found:?}");
+    let rare: Vec<_> = found.iter().zip(KINDS).filter(|(count, _)| **count < 10).collect();
+    assert!(rare.is_empty(), "some kinds are rare: {rare:?}");
 }

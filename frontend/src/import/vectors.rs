@@ -1,0 +1,231 @@
+//! Vectors outside of kernels are tensors: what reads, writes and computes them becomes tensor and elementwise ops.
+//!
+//! Before / after:
+//!
+//! ```text
+//! %v = vector.transfer_read %x[%i], %pad {in_bounds}    %v = tensor.extract_slice %x[%i] [8] [1]
+//! %v = vector.transfer_read %x[%i], %pad                %v = tensor.generate { %x[%i + %j] where that is in %x, else %pad }
+//! %w = arith.addf %v, %v : vector<8xf32>                %w = arith.addf %v, %v : tensor<8xf32>
+//! %y = vector.transfer_write %w, %t[%i]                 %y = tensor.insert_slice of the part of %w that is in %t
+//! ```
+//!
+//! Ensures: all of a function's vectors are gone, or none is.
+//! Limits: masks, scalable vectors, writes that transpose, vectors in the bodies of linalg ops, and other ops of the dialect
+//! `vector` than transfers and broadcasts of numbers: `verify` refuses them (F0002).
+
+use super::checks::is_on_host;
+use super::guards::Guard;
+use monopour_ir::{
+    Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder,
+};
+
+const UNSIGNED_LESS: i64 = 6;
+
+/// Makes tensors of the vectors of `entry`.
+///
+/// # Errors
+/// MLIR's, none on verified IR.
+pub(super) fn run(module: &Module, entry: Op) -> Result<(), Diagnostics> {
+    let ops: Vec<Op> = entry.nested(WalkOrder::Pre).into_iter().filter(|op| values(*op).any(is_vector)).collect();
+    if ops.is_empty() || !ops.iter().all(|op| is_known(*op)) {
+        return Ok(());
+    }
+    let mut guard = Guard { rw: Rewriter::new(module.context()) };
+    for op in &ops {
+        let made: Vec<Value> = op.results().into_iter().chain(arguments(*op)).filter(|v| is_vector(*v)).collect();
+        made.into_iter().for_each(|value| guard.rw.set_type(value, tensor_of(value.ty())));
+        if op.is("arith.constant")
+            && let Some(plain) = op.attr("value").and_then(|v| v.elements_with_type(op.result(0).ty()))
+        {
+            guard.rw.set_attr(*op, "value", plain);
+        }
+    }
+    for op in ops {
+        guard.rw.set_point(InsertionPoint::Before(op));
+        match op.name() {
+            "vector.transfer_read" => read(&mut guard, op)?,
+            "vector.transfer_write" => write(&mut guard, op)?,
+            "vector.broadcast" => {
+                let splat = guard.op("tensor.splat", op.location(), &[op.operand(0)], op.result(0).ty())?;
+                guard.rw.replace_op(op, &[splat]);
+            }
+            _ => {}
+        }
+    }
+    module.op().verify_with_diagnostics()
+}
+
+fn arguments(op: Op) -> impl Iterator<Item = Value> {
+    op.regions().into_iter().flat_map(|r| r.blocks()).flat_map(|b| b.args())
+}
+
+fn values(op: Op) -> impl Iterator<Item = Value> {
+    op.operands().into_iter().chain(op.results()).chain(arguments(op))
+}
+
+fn is_vector(value: Value) -> bool {
+    value.ty().is_vector()
+}
+
+fn tensor_of(ty: Type) -> Type {
+    Type::tensor(&ty.shape().unwrap_or_default(), ty.element(), None)
+}
+
+/// Whether an op that has to do with vectors can do with tensors.
+fn is_known(op: Op) -> bool {
+    const AROUND: [&str; 6] = ["scf.condition", "scf.execute_region", "scf.for", "scf.if", "scf.while", "scf.yield"];
+    let is_plain = !values(op).any(|v| v.ty().is_scalable_vector());
+    is_plain
+        && is_on_host(op)
+        && match op.name() {
+            "vector.transfer_read" => Transfer::of(op, 0).is_some(),
+            "vector.transfer_write" => Transfer::of(op, 1).is_some_and(|t| t.along.is_sorted()),
+            "vector.broadcast" => !is_vector(op.operand(0)),
+            name => matches!(op.dialect(), "arith" | "math") || AROUND.contains(&name),
+        }
+}
+
+/// Where a transfer begins, and which of the tensor's dimensions the vector's are.
+struct Transfer {
+    tensor: Value,
+    first: Vec<Value>,
+    along: Vec<usize>,
+    /// By dimension of the vector.
+    in_bounds: Vec<bool>,
+}
+
+impl Transfer {
+    /// `tensor`: which operand the tensor is; the segments say how many indices follow.
+    fn of(op: Op, tensor: usize) -> Option<Self> {
+        let segments = op.attr("operandSegmentSizes")?.as_ints()?;
+        if segments.last() != Some(&0) || !op.operand(tensor).ty().is_tensor() {
+            return None;
+        }
+        let count = usize::try_from(*segments.get(tensor + 1)?).ok()?;
+        let along = op.attr("permutation_map")?.as_affine_map()?.dim_positions()?;
+        let given = op.attr("in_bounds").and_then(|a| a.as_array()).unwrap_or_default();
+        let in_bounds = (0..along.len()).map(|d| given.get(d).and_then(|b| b.as_bool()) == Some(true)).collect();
+        let first = op.operands()[tensor + 1..tensor + 1 + count].to_vec();
+        Some(Self { tensor: op.operand(tensor), first, along, in_bounds })
+    }
+
+    /// A slice of one element along the dimensions that the vector does not have.
+    fn sizes(&self, guard: &mut Guard, op: Op, of_vector: &[Value]) -> Result<Vec<Value>, Diagnostics> {
+        let one = guard.constant(op.location(), Type::index(op.context()), 1)?;
+        let mut sizes = vec![one; self.first.len()];
+        for (dim, size) in self.along.iter().zip(of_vector) {
+            sizes[*dim] = *size;
+        }
+        Ok(sizes)
+    }
+}
+
+fn constants(guard: &mut Guard, op: Op, numbers: &[i64]) -> Result<Vec<Value>, Diagnostics> {
+    numbers.iter().map(|n| guard.constant(op.location(), Type::index(op.context()), *n)).collect()
+}
+
+fn read(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+    let transfer = Transfer::of(op, 0).expect("checked: the transfer is known");
+    let ty = op.result(0).ty();
+    let result = if transfer.in_bounds.iter().all(|known| *known) && transfer.along.is_sorted() {
+        let shape = constants(guard, op, &ty.shape().unwrap_or_default())?;
+        let sizes = transfer.sizes(guard, op, &shape)?;
+        slice(guard, op, "tensor.extract_slice", (&[transfer.tensor], &transfer.first, &sizes), ty)?
+    } else {
+        generated(guard, op, &transfer, ty)?
+    };
+    guard.rw.replace_op(op, &[result]);
+    Ok(())
+}
+
+/// Element by element, with the padding where the tensor has none.
+fn generated(guard: &mut Guard, op: Op, transfer: &Transfer, ty: Type) -> Result<Value, Diagnostics> {
+    let (cx, loc) = (op.context(), op.location());
+    let index = Type::index(cx);
+    let mut sizes = vec![];
+    for dim in &transfer.along {
+        sizes.push(guard.size(loc, transfer.tensor, *dim)?);
+    }
+    let block = Block::new(&vec![(index, loc); transfer.along.len()]);
+    let region = Region::new();
+    region.append(block);
+    let made = guard.rw.create(OpSpec::new("tensor.generate", loc).results(&[ty]).region(region))?;
+    guard.rw.set_point(InsertionPoint::End(block));
+    let (mut at, mut inside) = (transfer.first.clone(), None);
+    for ((dim, size), lane) in transfer.along.iter().zip(sizes).zip(block.args()) {
+        at[*dim] = guard.op("arith.addi", loc, &[at[*dim], lane], index)?;
+        let fits = guard.compare(loc, UNSIGNED_LESS, at[*dim], size)?;
+        inside = Some(match inside {
+            Some(others) => guard.op("arith.andi", loc, &[others, fits], fits.ty())?,
+            None => fits,
+        });
+    }
+    let operands = [&[transfer.tensor][..], &at].concat();
+    let mut element = guard.op("tensor.extract", loc, &operands, ty.element())?;
+    if let Some(inside) = inside {
+        let padding = op.operand(1 + transfer.first.len());
+        element = guard.op("arith.select", loc, &[inside, element, padding], ty.element())?;
+    }
+    guard.rw.create(OpSpec::new("tensor.yield", loc).operands(&[element]))?;
+    guard.rw.set_point(InsertionPoint::Before(op));
+    Ok(made.result(0))
+}
+
+/// Of a vector that may leave the tensor, the part that is in it.
+fn write(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+    let loc = op.location();
+    let index = Type::index(op.context());
+    let mut transfer = Transfer::of(op, 1).expect("checked: the transfer is known");
+    let mut vector = op.operand(0);
+    let shape = vector.ty().shape().unwrap_or_default();
+    let mut sizes = constants(guard, op, &shape)?;
+    let zero = guard.constant(loc, index, 0)?;
+    for (at, dim) in transfer.along.clone().into_iter().enumerate() {
+        if !transfer.in_bounds[at] {
+            let size = guard.size(loc, transfer.tensor, dim)?;
+            let first = guard.op("arith.minsi", loc, &[transfer.first[dim], size], index)?;
+            let rest = guard.op("arith.subi", loc, &[size, first], index)?;
+            sizes[at] = guard.op("arith.minsi", loc, &[rest, sizes[at]], index)?;
+            transfer.first[dim] = first;
+        }
+    }
+    if !transfer.in_bounds.iter().all(|known| *known) {
+        let known: Vec<i64> = sizes.iter().map(|s| s.constant_int().unwrap_or(DYNAMIC)).collect();
+        let ty = Type::tensor(&known, vector.ty().element(), None);
+        vector = slice(guard, op, "tensor.extract_slice", (&[vector], &vec![zero; shape.len()], &sizes), ty)?;
+    }
+    let sizes = transfer.sizes(guard, op, &sizes)?;
+    let tensors = [vector, transfer.tensor];
+    let result = slice(guard, op, "tensor.insert_slice", (&tensors, &transfer.first, &sizes), op.result(0).ty())?;
+    guard.rw.replace_op(op, &[result]);
+    Ok(())
+}
+
+/// A slicing op without gaps; what is known of the offsets and sizes is in its attributes.
+fn slice(
+    guard: &mut Guard,
+    op: Op,
+    name: &str,
+    (tensors, offsets, sizes): (&[Value], &[Value], &[Value]),
+    ty: Type,
+) -> Result<Value, Diagnostics> {
+    let cx = op.context();
+    let open = |values: &[Value]| values.iter().copied().filter(|v| v.constant_int().is_none()).collect::<Vec<_>>();
+    let known = |values: &[Value]| {
+        Attr::dense_i64(cx, &values.iter().map(|v| v.constant_int().unwrap_or(DYNAMIC)).collect::<Vec<_>>())
+    };
+    let (open_offsets, open_sizes) = (open(offsets), open(sizes));
+    let count = |values: &[Value]| i32::try_from(values.len()).unwrap_or(i32::MAX);
+    let mut segments = vec![1; tensors.len()];
+    segments.extend([count(&open_offsets), count(&open_sizes), 0]);
+    let spec = OpSpec::new(name, op.location())
+        .operands(tensors)
+        .operands(&open_offsets)
+        .operands(&open_sizes)
+        .results(&[ty])
+        .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
+        .attr("static_offsets", known(offsets))
+        .attr("static_sizes", known(sizes))
+        .attr("static_strides", Attr::dense_i64(cx, &vec![1; offsets.len()]));
+    Ok(guard.rw.create(spec)?.result(0))
+}
