@@ -594,3 +594,54 @@ fn facts_have_a_region() {
     let error = crate::builder::FactsBuilder::new().finish().expect_err("nothing was added");
     expect!["expected region 0 to be the only region without an operation"].assert_eq(&error.to_string());
 }
+
+/// Two writes whose buffers may be one, by way of views: neither may spoil what the other one makes.
+#[test]
+fn writes_to_a_tensor_and_a_view_of_a_view_may_be_to_one_buffer() {
+    check(
+        "block(%a)\n%u = view %a~%u\n%v = view %u~%v\n%0 = call w%a~?%0, w%v~?%0\nreturn r%0",
+        expect![[r#"
+            view: %a in
+            view: %u in
+            call: %a OUT(call#0 writes, return#0 reads %0) %v OUT(call#1 writes, return#0 reads %0)
+            return: %0 in
+            ~ %a %u %v
+        "#]],
+    );
+}
+
+/// The same buffer if two pairs of values are: then each position may be overwritten as it is read.
+#[test]
+fn both_pairs_must_be_identical() {
+    let same = "block(%a, %b)\n%x = step %a>(%a=%a,%b=%b)%x\n%0 = map re%x, we%a>%0\nread r%0";
+    check(
+        same,
+        expect![[r#"
+        step: %a in
+        map: %x in %a in
+        read: %0 in
+        ~ %a %x %0
+        = %a %x %0
+    "#]],
+    );
+    check(
+        &same.replace("%b=%b", "%a=%b"),
+        expect![[r#"
+        step: %a OUT(map#1 writes, map#0 reads %a)
+        map: %x in %a in
+        read: %0 in
+        ~ %a %0
+        = %a %0
+    "#]],
+    );
+    check(
+        &same.replace("%a=%a", "%a=%b"),
+        expect![[r#"
+        step: %a OUT(map#1 writes, map#0 reads %a)
+        map: %x in %a in
+        read: %0 in
+        ~ %a %0
+        = %a %0
+    "#]],
+    );
+}
