@@ -53,6 +53,29 @@ fn absurd_sizes_saturate() {
     );
 }
 
+/// Plans as small as possible, each found by one strategy that is not the first.
+#[test]
+fn other_strategies_are_tried() {
+    let by_pressure = [
+        &[(5, 8, 768), (0, 0, 1024), (1, 1, 512), (1, 4, 768), (0, 2, 768), (3, 5, 768)],
+        &[(2, 3, 1024), (2, 5, 1024), (0, 0, 1280), (0, 2, 1024), (5, 5, 512), (5, 7, 1280)],
+        &[(0, 2, 1024), (1, 1, 1280), (2, 2, 1024), (1, 3, 1280), (2, 5, 1024), (5, 8, 256)],
+        &[(4, 5, 1024), (2, 2, 768), (3, 3, 768), (2, 4, 1024), (1, 2, 1280), (0, 1, 1280)],
+    ];
+    let by_area = [
+        &[(2, 2, 1024), (1, 1, 1280), (1, 3, 768), (5, 6, 1024), (4, 5, 512), (2, 2, 512)][..],
+        &[(1, 2, 512), (0, 1, 1280), (2, 5, 512), (4, 4, 1280)],
+    ];
+    for requests in by_pressure.map(|requests| &requests[..]).into_iter().chain(by_area) {
+        let requests: IndexVec<BufferId, Request> = requests
+            .iter()
+            .map(|&(first, last, size_bytes)| Request { live: Interval::new(first, last), size_bytes })
+            .collect();
+        let plan = plan(&requests);
+        assert_eq!(plan.peak_bytes, plan.lower_bound_bytes, "{requests:?}");
+    }
+}
+
 #[test]
 fn plans_hold_their_promises() {
     let mut random = Random::new(1);

@@ -158,6 +158,29 @@ fn checker_rejects_false_claims() {
     }
 }
 
+/// A branch of more regions than there are executions at least: whichever of them is wrong, it is entered.
+#[test]
+fn checker_enters_each_of_many_regions() {
+    for wrong in 0..40 {
+        let region =
+            |i| if i == wrong { "region {\n%x = insert rw%a>%x\nread r%x\nread r%a\n}\n" } else { "region {\n}\n" };
+        let regions: String = (0..40).map(region).collect();
+        let input = format!("block(%a)\nswitch branch {{\n{regions}}}");
+        assert_ne!(judge(&input, "in in in"), "fine", "region {wrong}");
+    }
+}
+
+/// What an earlier pass of a block bound says nothing about this one: `%v` is the new `%x`, `%w` still the one before.
+#[test]
+fn checker_compares_values_of_one_pass() {
+    let input = "block(%a)\nrun {\nregion {\nblock next 1\nbr rm%a>?%x^%x\nblock(%x) next 1, 2\n\
+                 if branch {\nregion {\n%v = view %x>%v\nread r%v\n}\n}\n%w = view %x>%w\nread r%w\n\
+                 %n<always alloc> = empty\nbr rm%n>?%x^%x\nblock\n}\n}";
+    let (facts, _) = text::parse(input).unwrap_or_else(|e| panic!("{e}\n{input}"));
+    let decisions = decide(&facts, &Options::default()).expect("all can be in place");
+    assert_eq!(check(&facts, &decisions), Ok(()));
+}
+
 /// Blocks one after another, more than a loop makes trips: the last one is reached.
 #[test]
 fn checker_reaches_the_last_of_many_blocks() {

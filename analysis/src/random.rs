@@ -79,7 +79,24 @@ impl MersenneTwister {
 
 #[cfg(test)]
 mod tests {
-    use super::MersenneTwister;
+    use super::{MersenneTwister, Random};
+
+    /// The first numbers of seed 1234567, as the generator's authors publish them.
+    #[test]
+    fn tiny_one_is_splitmix() {
+        let mut random = Random::new(1_234_567);
+        let numbers = [(); 5].map(|()| random.next());
+        assert_eq!(
+            numbers,
+            [
+                6_457_827_717_110_365_317,
+                3_203_168_211_198_807_973,
+                9_817_491_932_198_370_423,
+                4_593_380_528_125_082_431,
+                16_408_922_859_458_223_821,
+            ]
+        );
+    }
 
     /// The C++ standard names the 10,000th number of the default seed.
     #[test]

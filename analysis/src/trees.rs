@@ -289,3 +289,38 @@ impl Trees {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: Span = Span { first: 3, last: 5 };
+    const EXEMPT: Range = Range { first: 4, last: 6, depth: 2 };
+    /// Which values conflict with the exemption, by their number and their least depth.
+    const CASES: [(u32, u32, bool); 6] =
+        [(3, 0, true), (4, 0, false), (6, 2, false), (7, 0, true), (5, 3, true), (1000, 0, true)];
+
+    #[test]
+    fn reads_find_writes_beyond_their_exemption() {
+        for (number, least_depth, conflicts) in CASES {
+            let (mut trees, mut root) = (Trees::new(9), NONE);
+            trees.add_write(&mut root, 4, Number { number, least_depth }, 1, 17);
+            let found = trees.find_write(root, HERE, Some(EXEMPT), 2);
+            assert_eq!(found, conflicts.then_some(17), "{number} {least_depth}");
+            assert_eq!(trees.find_write(root, Span { first: 5, last: 9 }, None, 2), None);
+            assert_eq!(trees.find_write(root, HERE, None, 1), None, "of its colour");
+        }
+    }
+
+    #[test]
+    fn writes_find_reads_that_do_not_exempt_them() {
+        for (number, least_depth, conflicts) in CASES {
+            let (mut trees, mut root) = (Trees::new(9), NONE);
+            trees.add_read(&mut root, HERE, Some(EXEMPT), 1, 17);
+            let found =
+                |trees: &mut Trees, position| trees.find_read(root, position, Number { number, least_depth }, 2);
+            assert_eq!(found(&mut trees, 4), conflicts.then_some(17), "{number} {least_depth}");
+            assert_eq!((found(&mut trees, 2), found(&mut trees, 6)), (None, None));
+        }
+    }
+}

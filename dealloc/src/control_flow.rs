@@ -212,6 +212,16 @@ mod tests {
     use super::*;
     use monopour_ir::{Context, Module};
 
+    /// A block that nothing leads to may still lead to itself.
+    #[test]
+    fn a_loop_that_is_never_entered_leads_back() {
+        let cx = Context::new();
+        let text = "func.func @f() {\nreturn\n^never: cf.br ^never\n}";
+        let module = Module::parse(cx, text.as_bytes(), "never.mlir").expect("parses");
+        let region = module.op().find_all("func.func")[0].region(0);
+        assert_eq!(back_edges(region), [(module.op().find_all("cf.br")[0], 0)]);
+    }
+
     /// Upstream follows every path: two to the power of the number of diamonds.
     #[test]
     fn each_edge_of_diamonds_is_looked_at_once() {

@@ -254,6 +254,19 @@ fn gpu_descriptions_survive_json() {
 }
 
 #[test]
+fn backends_are_named_as_they_are_written() {
+    for backend in [Backend::Vulkan, Backend::Metal, Backend::Dx12] {
+        assert_eq!(serde_json::to_value(backend).unwrap(), backend.as_str());
+    }
+}
+
+#[test]
+fn native_code_is_as_long_as_its_objects() {
+    let host = NativeCode { objects: vec![vec![1, 2, 3], vec![4, 5]], ..sample().variants[0].host.clone() };
+    assert_eq!(host.size_bytes(), 5);
+}
+
+#[test]
 fn gpu_descriptions_that_no_device_has_are_told() {
     assert_eq!(GpuDescription::portable().check(), Ok(()));
     let wrong = |change: &dyn Fn(&mut GpuDescription)| {

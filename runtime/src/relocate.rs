@@ -200,6 +200,8 @@ mod tests {
         assert_eq!(arm_word(arm::CALL26, 0x9400_0000, 0x0ffc, 0x1000), Ok(0x97ff_ffff)); // bl .-4
         assert_eq!(arm_word(arm::CALL26, 0x9400_0000, 1 << 40, 0x1000), Err(Fault::OutOfRange));
         assert_eq!(arm_word(arm::ADR_PREL_PG_HI21, 0x9000_0000, 0x5123, 0x1fff), Ok(0x9000_0020)); // adrp x0, .+4 pages
+        assert_eq!(arm_word(arm::ADR_PREL_PG_HI21, 0x9000_0000, 0x8123, 0x1fff), Ok(0xf000_0020)); // adrp x0, .+7 pages
+        assert_eq!(arm_word(arm::ADR_PREL_PG_HI21, 0x9000_0000, 0x1fff, 0x5123), Ok(0x90ff_ffe0)); // adrp x0, .-4 pages
         assert_eq!(arm_word(arm::ADD_ABS_LO12_NC, 0x9100_0000, 0x5123, 0), Ok(0x9104_8c00)); // add x0, x0, #0x123
         assert_eq!(arm_word(arm::LDST64_ABS_LO12_NC, 0xf940_0000, 0x5120, 0), Ok(0xf940_9000)); // ldr x0, [x0, #0x120]
         assert_eq!(arm_word(arm::LDST64_ABS_LO12_NC, 0xf940_0000, 0x5121, 0), Err(Fault::OutOfRange));

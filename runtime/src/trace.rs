@@ -64,3 +64,18 @@ impl Recorder {
         std::mem::take(&mut self.spans)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_of_the_device_are_kept_where_tracing_is_on() {
+        for is_on in [true, false] {
+            let mut recorder = Recorder::new(is_on);
+            let span = Span { name: "add".to_owned(), track: "device", start_us: 1.0, duration_us: 2.0 };
+            recorder.add(span.clone());
+            assert_eq!(recorder.drain(), if is_on { vec![span] } else { vec![] });
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! One binary for all tests of `monopour-split`: outline, plan, schedule on small host functions.
 
 use expect_test::{Expect, expect};
-use monopour_ir::{Context, Diagnostics, Module};
-use monopour_split::{constants, outline, plan, schedule};
+use monopour_ir::{Context, Diagnostics, Module, Op};
+use monopour_split::{constants, copies, outline, plan, schedule};
 
 /// Two dispatches over a transient, a constant and a returned buffer.
 const CHAIN: &str = r#"
@@ -386,4 +386,96 @@ func.func @main(%x: memref<8xf32>) -> memref<8xf32> {
     // The arena that is only written needs no kernel of its own.
     assert_eq!(access("k"), ["read", "read", "write"]);
     assert_eq!(access("k_binding_1"), ["read_write", "read", "write"]);
+}
+
+/// One copy of its own, one within the arena (two commands on a GPU), one in a loop of known length and one in a loop of
+/// unknown length, one behind a condition; and a kernel that copies two elements of eight in each of two tiles.
+const COPIES: &str = r#"
+func.func @main(%x: memref<8xf32>, %n: index, %p: i1) -> memref<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c5 = arith.constant 5 : index
+  %s = memref.alloc() : memref<8xf32>
+  %t = memref.alloc() : memref<8xf32>
+  %r = memref.alloc() : memref<8xf32>
+  memref.copy %x, %s : memref<8xf32> to memref<8xf32>
+  memref.copy %s, %t : memref<8xf32> to memref<8xf32>
+  scf.for %i = %c0 to %c5 step %c2 {
+    memref.copy %t, %r : memref<8xf32> to memref<8xf32>
+  }
+  scf.for %i = %c0 to %n step %c1 {
+    memref.copy %t, %r : memref<8xf32> to memref<8xf32>
+  }
+  scf.if %p {
+    memref.copy %t, %r : memref<8xf32> to memref<8xf32>
+  }
+  scf.forall (%i) in (2) {
+    %o = affine.apply affine_map<(d0) -> (d0 * 2)>(%i)
+    %a = memref.subview %t[%o] [2] [1] : memref<8xf32> to memref<2xf32, strided<[1], offset: ?>>
+    %b = memref.subview %r[%o] [2] [1] : memref<8xf32> to memref<2xf32, strided<[1], offset: ?>>
+    memref.copy %a, %b : memref<2xf32, strided<[1], offset: ?>> to memref<2xf32, strided<[1], offset: ?>>
+  } {monopour.kernel = {class = "generic"}}
+  memref.dealloc %s : memref<8xf32>
+  memref.dealloc %t : memref<8xf32>
+  return %r : memref<8xf32>
+}
+"#;
+
+#[test]
+fn copies_are_counted_as_often_as_a_run_comes_by() {
+    let module = Module::parse(Context::new(), COPIES.as_bytes(), "test.mlir").expect("parses");
+    outline::run(&module).expect("outlines");
+    let kernels = copies::of_kernels(&module);
+    let host = module.symbol("main").expect("the input has @main");
+    plan::run(&module, host).expect("plans");
+    let sites = |is_gpu| -> Vec<(String, Option<u64>, Option<u64>)> {
+        let sites = copies::of_host(&module, host, &kernels, is_gpu).into_iter();
+        sites.map(|site| (site.location, site.bytes, site.times)).collect()
+    };
+    let at = |line: u32, column: u32| format!("test.mlir:{line}:{column}");
+    let mut expected = vec![
+        (at(10, 3), Some(32), Some(1)),
+        (at(11, 3), Some(32), Some(2)),
+        (at(13, 5), Some(32), Some(3)),
+        (at(16, 5), Some(32), None),
+        (at(19, 5), Some(32), None),
+        (at(25, 5), Some(16), Some(1)),
+    ];
+    assert_eq!(sites(true), expected);
+    expected[1].2 = Some(1);
+    assert_eq!(sites(false), expected);
+}
+
+/// A kernel that numbers its workgroups through: as many rows as are needed, of equal length, the last one not full.
+#[test]
+fn a_long_grid_is_folded_into_rows() {
+    let grid = |tiles: u32, most: u32| {
+        let text = format!(
+            "func.func private @k(%x: memref<8xf32>, %i: index) attributes \
+             {{monopour.kernel = {{}}, monopour.grid_rank = 1 : i64, monopour.linear_grid = {most} : i64}} {{ return }}\n\
+             func.func @main(%x: memref<8xf32>) {{\n  scf.forall (%i) in ({tiles}) {{\n    \
+             func.call @k(%x, %i) : (memref<8xf32>, index) -> ()\n  }}\n  return\n}}"
+        );
+        let (module, ..) = phases(&text).expect("schedules");
+        let calls = module.symbol("main").expect("kept").find_all("func.call").into_iter();
+        let is_dispatch =
+            |call: &Op| call.attr("callee").is_some_and(|a| a.as_symbol() == Some("monopour_rt_dispatch"));
+        let dispatch = calls.into_iter().find(is_dispatch).expect("dispatched");
+        [2, 3, 4].map(|i| dispatch.operand(i).constant_int().expect("known"))
+    };
+    assert_eq!(grid(65_535, 1 << 20), [65_535, 1, 1]);
+    assert_eq!(grid(65_536, 1 << 20), [32_768, 2, 1]);
+    assert_eq!(grid(131_073, 1 << 20), [43_691, 3, 1]);
+    assert_eq!(grid(131_073, 100), [100, 1, 1]);
+}
+
+#[test]
+fn host_code_of_a_gpu_has_no_kernels() {
+    let (module, ..) = phases(CHAIN).expect("schedules");
+    schedule::keep_host_only(&module, "main");
+    let mut names: Vec<_> = module.body().ops().into_iter().filter_map(|op| op.symbol_name()).collect();
+    names.retain(|name| !name.starts_with("monopour_rt_"));
+    assert_eq!(names, ["main"]);
+    module.op().verify_with_diagnostics().expect("what the host calls is still declared");
 }

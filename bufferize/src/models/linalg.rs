@@ -71,7 +71,8 @@ fn is_read(op: Op, operand: usize) -> bool {
     match op.body() {
         // One block argument per operand, as in `linalg.generic` and all operations that stand for one.
         Some(body) if body.num_args() == op.num_operands() => !body.arg(operand).is_unused(),
-        Some(_) => operand < first_init(op) || !op.is("linalg.map"),
+        // Not known which argument is the operand's.
+        Some(_) => true,
         None => operand < first_init(op) || !op.is("linalg.softmax"),
     }
 }

@@ -295,3 +295,28 @@ impl OpModel for Reshape {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use monopour_ir::Context;
+
+    /// The type of a view with these sizes and strides, its dimensions collapsed by groups; none if that needs a copy.
+    fn strides(shape: &[i64], strides: &[i64], groups: &[Vec<usize>]) -> Option<Vec<i64>> {
+        let element = Type::f32(Context::new());
+        let ty = Type::strided_memref(shape, element, 0, strides, None);
+        let collapsed = vec![DYNAMIC; groups.len()];
+        super::collapsed(ty, &collapsed, groups).map(|ty| ty.as_memref().expect("a memref").strides)
+    }
+
+    /// The stride of a group is that of its last dimension, unless that one may be of size 1 and another one counts.
+    #[test]
+    fn strides_of_collapsed_dimensions() {
+        assert_eq!(strides(&[DYNAMIC, 4], &[64, 2], &[vec![0], vec![1]]), Some(vec![64, 2]));
+        assert_eq!(strides(&[4, 8, 3], &[64, 8, 2], &[vec![0, 1], vec![2]]), Some(vec![8, 2]));
+        assert_eq!(strides(&[4, 8, 3], &[128, 8, 2], &[vec![0, 1], vec![2]]), None);
+        assert_eq!(strides(&[4, 1], &[64, 2], &[vec![0, 1]]), Some(vec![64]));
+        assert_eq!(strides(&[1, DYNAMIC], &[64, 2], &[vec![0, 1]]), Some(vec![DYNAMIC]));
+        assert_eq!(strides(&[4, DYNAMIC], &[64, 2], &[vec![0, 1]]), None);
+    }
+}

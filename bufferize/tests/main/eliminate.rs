@@ -231,6 +231,34 @@ fn with_extensions_reshapes_are_followed_and_nothing_is_left_to_copy() {
     assert_eq!(counts(ELIMINATED[3].0), (1, 0, 0));
 }
 
+/// The index is made in a block that every way to the slice goes through, or in one of two that lead there.
+#[test]
+fn slices_are_taken_where_their_index_is_there() {
+    let program = |blocks: &str| {
+        format!(
+            "func.func @f(%d: tensor<10xf32> {{monopour.donate}}, %i: index, %c: i1, %f: f32) -> tensor<10xf32> {{
+                cf.br ^one
+            ^one:
+                %c5 = arith.constant 5 : index
+                %m = arith.addi %i, %c5 : index
+                {blocks}
+                %e = tensor.empty() : tensor<5xf32>
+                %a = linalg.fill ins(%f : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+                cf.br ^end
+            ^end:
+                %o = arith.addi %m, %c5 : index
+                %r = tensor.insert_slice %a into %d[%m] [5] [1] : tensor<5xf32> into tensor<10xf32>
+                return %r : tensor<10xf32>
+            }}"
+        )
+    };
+    let diamond = "cf.cond_br %c, ^two, ^three\n^two:\ncf.br ^three\n^three:";
+    assert_eq!(counts(&program(diamond)), (1, 0, 0));
+    // Made only behind the fill, by what cannot be moved there.
+    let late = program(diamond).replace("[%m]", "[%o]").replace("%o = arith.addi %m, %c5", "%o = arith.divsi %m, %c5");
+    assert_eq!(counts(&late), (0, 1, 1));
+}
+
 #[test]
 fn new_tensors_become_allocations() {
     let text = "func.func @f(%n: index) -> (tensor<?x4xf32>, tensor<2xi1>) {

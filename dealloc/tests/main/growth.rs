@@ -93,22 +93,29 @@ fn loops() {
 }
 
 /// Each function takes a buffer over and gives another one on.
+fn chain_of_calls(count: usize) -> String {
+    let mut text = "func.func @main(%x: f32) {\n%a = memref.alloc() : memref<4xf32>\n".to_owned();
+    _ = writeln!(text, "func.call @f0(%a, %x) : (memref<4xf32>, f32) -> ()\nreturn }}");
+    for i in 0..count {
+        let next = i + 1;
+        _ = writeln!(text, "func.func private @f{i}(%p: memref<4xf32>, %x: f32) {{");
+        _ = writeln!(text, "linalg.fill ins(%x : f32) outs(%p : memref<4xf32>)");
+        _ = writeln!(text, "%a = memref.alloc() : memref<4xf32>\nmemref.copy %p, %a : memref<4xf32> to memref<4xf32>");
+        _ = writeln!(text, "func.call @f{next}(%a, %x) : (memref<4xf32>, f32) -> ()\nreturn }}");
+    }
+    let last = "linalg.fill ins(%x : f32) outs(%p : memref<4xf32>)\nreturn }";
+    text + &format!("func.func private @f{count}(%p: memref<4xf32>, %x: f32) {{\n{last}")
+}
+
 #[test]
 fn calls() {
-    grows_slowly("calls", 300, |count| {
-        let mut text = "func.func @main(%x: f32) {\n%a = memref.alloc() : memref<4xf32>\n".to_owned();
-        _ = writeln!(text, "func.call @f0(%a, %x) : (memref<4xf32>, f32) -> ()\nreturn }}");
-        for i in 0..count {
-            let next = i + 1;
-            _ = writeln!(text, "func.func private @f{i}(%p: memref<4xf32>, %x: f32) {{");
-            _ = writeln!(text, "linalg.fill ins(%x : f32) outs(%p : memref<4xf32>)");
-            _ = writeln!(
-                text,
-                "%a = memref.alloc() : memref<4xf32>\nmemref.copy %p, %a : memref<4xf32> to memref<4xf32>"
-            );
-            _ = writeln!(text, "func.call @f{next}(%a, %x) : (memref<4xf32>, f32) -> ()\nreturn }}");
-        }
-        let last = "linalg.fill ins(%x : f32) outs(%p : memref<4xf32>)\nreturn }";
-        text + &format!("func.func private @f{count}(%p: memref<4xf32>, %x: f32) {{\n{last}")
-    });
+    grows_slowly("calls", 300, chain_of_calls);
+}
+
+/// What private functions take over is tried on all of them again, and counts.
+#[test]
+fn trials_of_what_functions_take_count() {
+    let (alone, tried) = (chain_of_calls(50).replace("private", ""), chain_of_calls(50));
+    let (alone, tried) = (general_steps(&alone), general_steps(&tried));
+    assert!(tried > 2 * alone, "{tried} steps with trials, {alone} without");
 }

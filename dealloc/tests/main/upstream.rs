@@ -119,3 +119,17 @@ fn a_realloc_that_shrinks() {
     assert!(made.contains("memref.reinterpret_cast %arg0 to offset: [0], sizes: [4], strides: [1]"), "{made}");
     assert!(!made.contains("scf.if") && !made.contains("alloc("), "{made}");
 }
+
+/// One memref named twice is named once; the other dealloc stays as it is.
+#[test]
+fn simplification_says_what_it_changed() {
+    let module = parse(
+        "func.func @f(%a: memref<4xf32>, %b: memref<4xf32>, %c: i1, %d: i1) -> i1 {
+        bufferization.dealloc (%a, %a : memref<4xf32>, memref<4xf32>) if (%c, %d)
+        %0 = bufferization.dealloc (%b : memref<4xf32>) if (%c) retain (%a : memref<4xf32>)
+        return %0 : i1
+    }",
+    );
+    let stats = simplify(module.op()).expect("simplifies");
+    assert_eq!((stats.deallocs, stats.changed), (2, 1), "{}", module.op());
+}

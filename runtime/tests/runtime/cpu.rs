@@ -300,4 +300,63 @@ fn traces_hold_a_span_per_dispatch() {
     session.run(&[f32s(&[1.0; 256]), f32s(&[1.0; 256])]).unwrap();
     let spans = session.drain_trace();
     assert_eq!((spans.len(), spans[0].name.as_str(), spans[0].track), (1, "add", "host"));
+    assert!(spans[0].start_us >= 0.0 && spans[0].duration_us >= 0.0, "{spans:?}");
+}
+
+/// Sizes of inputs come to the host code; of a number that it returns only the bytes of its type count.
+#[test]
+fn sizes_and_numbers_pass_through_host_code() {
+    let source = "
+    i64 monopour_rt_input_dim(i64, i64, i64);
+    void monopour_rt_result_scalar(i64, i64, i64);
+    void entry(i64 cx) {
+      i64 n = monopour_rt_input_dim(cx, 0, 0);
+      result(0, alloc(8));
+      monopour_rt_result_scalar(cx, 1, n);
+      monopour_rt_result_scalar(cx, 2, n << 8 | 0x7f);
+    }";
+    let Some(object) = compile_c(source, &["-fPIC"]) else { return };
+    let mut program = program(&[DYNAMIC], &[2], cpu_variant(object, &[]));
+    let number = |name: &str, dtype| TensorDesc { scalar: true, ..TensorDesc::tensor(name, dtype, vec![]) };
+    program.signature.results.extend([number("n", DType::I32), number("low", DType::I8)]);
+    let mut session = load(program, &Options::default());
+    let inputs = session.upload(&[f32s(&[1.0; 5])]).unwrap();
+    let outputs = session.execute(&inputs).unwrap();
+    assert_eq!((inputs[0].shape(), outputs[0].shape()), (&[5][..], &[2][..]));
+    let read = session.readback(&outputs).unwrap();
+    assert_eq!((read[1].data(), read[2].data()), (&[5, 0, 0, 0][..], &[0x7f][..]));
+}
+
+#[test]
+fn failed_checks_say_what_they_found() {
+    let texts = [
+        (1, "an index lies outside of its tensor"),
+        (2, "sizes of tensors do not fit together"),
+        (4, "a size is negative, or a tensor larger than any memory"),
+        (99, "a check of the program failed"),
+    ];
+    for (code, text) in texts {
+        let source = format!("void monopour_rt_trap(i64, i64); void entry(i64 cx) {{ monopour_rt_trap(cx, {code}); }}");
+        check_error(&source, &[], text);
+    }
+}
+
+/// More addresses in the table of the loader than a page holds.
+#[test]
+fn a_thousand_variables_are_reached() {
+    let (mut variables, mut sum) = (String::new(), String::new());
+    for i in 0..1000 {
+        variables += &format!("int v{i} = {i};\n");
+        sum += &format!(" + v{i}");
+    }
+    let source = format!(
+        "void monopour_rt_result_scalar(i64, i64, i64);\n{variables}\
+         void entry(i64 cx) {{ v0 = 0; result(0, alloc(4)); monopour_rt_result_scalar(cx, 1, 0{sum}); }}"
+    );
+    let Some(object) = compile_c(&source, &["-fPIC"]) else { return };
+    let mut program = program(&[], &[1], cpu_variant(object, &[]));
+    let number = TensorDesc { scalar: true, ..TensorDesc::tensor("sum", DType::I32, vec![]) };
+    program.signature.results.push(number);
+    let read = load(program, &Options::default()).run(&[]).unwrap();
+    assert_eq!(read[1].data(), 499_500_i32.to_le_bytes());
 }

@@ -252,6 +252,25 @@ fn host_code_writes_and_reads_elements() {
     assert!(session.close().is_clean());
 }
 
+/// The last element of a buffer, behind which there is nothing to bind.
+#[test]
+fn host_code_writes_the_last_element() {
+    let body = "i64 t = alloc(1024); fill(t, 0, 1024, 0); write(t, 1020, 4, 0x3f800000); result(0, t);";
+    let (Some(device), Some(object)) = (gpu(), compile_c(&format!("void entry(i64 cx) {{ {body} }}"), &["-fPIC"]))
+    else {
+        return;
+    };
+    let mut session = load(&device, program(&[], &[256], gpu_variant(object, vec![])), &Options::default());
+    let found = session.run(&[]).unwrap()[0].to_f32().unwrap();
+    assert_eq!((found[..255].to_vec(), found[255]), (vec![0.0; 255], 1.0));
+}
+
+#[test]
+fn fills_are_of_whole_words_but_for_zeros() {
+    check_error("i64 t = alloc(64); fill(t, 0, 6, 0x3f800000);", "R0013", "fill: a range that is not whole words");
+    check_error("i64 t = alloc(64); fill(t, 0, 6, 0);", "R0013", "result 0 was not set");
+}
+
 #[test]
 fn limits_of_the_device_are_errors() {
     let grid = "i64 t = alloc(1024); arg(t, 0, 1024); arg(t, 0, 1024); dispatch(1, 65536, 1, 1);";
