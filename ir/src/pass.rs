@@ -31,12 +31,16 @@ pub fn run_passes(op: Op, pipeline: &str) -> Result<(), Diagnostics> {
 
 fn run(op: Op, pipeline: &str) -> Result<bool, String> {
     let key = Key { cx: op.context().raw.0.ptr as usize, anchor: op.name().to_owned(), pipeline: pipeline.to_owned() };
+    let used = MANAGERS.with_borrow_mut(|managers| managers.get_mut(&key).map(std::mem::take));
     // Out of the map while it runs: a pass may run another.
-    let kept = MANAGERS.with_borrow_mut(|managers| managers.remove(&key));
+    let (is_first, kept) = (used.is_none(), used.flatten());
     let manager = kept.map_or_else(|| create(op, pipeline), Ok)?;
     let succeeded = c!(mlirPassManagerRunOnOp(manager, op.raw)).value != 0;
-    if let Some(other) = MANAGERS.with_borrow_mut(|managers| managers.insert(key, manager)) {
-        c!(mlirPassManagerDestroy(other));
+    // One that runs once would only take memory that others could use.
+    let (keep, free) = if is_first { (None, Some(manager)) } else { (Some(manager), None) };
+    let other = MANAGERS.with_borrow_mut(|managers| managers.insert(key, keep).flatten());
+    for manager in free.into_iter().chain(other) {
+        c!(mlirPassManagerDestroy(manager));
     }
     Ok(succeeded)
 }
@@ -64,15 +68,16 @@ struct Key {
 }
 
 thread_local! {
-    /// Pass managers of this thread's contexts: `canonicalize` collects the patterns of every registered op when it is made.
-    static MANAGERS: RefCell<HashMap<Key, MlirPassManager>> = RefCell::default();
+    /// Pipelines that ran in this thread's contexts, with the pass managers of those that ran again: `canonicalize` collects
+    /// the patterns of every registered op when it is made.
+    static MANAGERS: RefCell<HashMap<Key, Option<MlirPassManager>>> = RefCell::default();
 }
 
 /// Frees the pass managers of a context that is about to be freed.
 pub(crate) fn forget(cx: MlirContext) {
     let of = MANAGERS
         .with_borrow_mut(|managers| managers.extract_if(|key, _| key.cx == cx.ptr as usize).collect::<Vec<_>>());
-    for (_, manager) in of {
+    for manager in of.into_iter().filter_map(|(_, manager)| manager) {
         c!(mlirPassManagerDestroy(manager));
     }
 }
