@@ -16,7 +16,7 @@ help:
 	@echo "make test         all tests, the long suites sampled by a fixed seed"
 	@echo "make test-full    all tests, nothing sampled"
 	@echo "make check        what CI checks besides the tests"
-	@echo "make mutants      a fixed sample of deliberate faults, and which of them no test finds (hours)"
+	@echo "make mutants      a fixed sample of deliberate faults, and which of them no test finds (under an hour)"
 	@echo "make bench        our own times on the benchmark programs"
 	@echo "make upstream-suite DIR=...   upstream's own tests of the passes that are ours; DIR is mlir/test of LLVM 22.1.8"
 	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
@@ -41,7 +41,7 @@ check: setup
 
 # CRATES="program analysis" takes some crates only, SHARD=0/200 a smaller sample.
 mutants: setup
-	scripts/mutants.sh
+	$(require_gpu) $(PYTHON) scripts/mutants.py
 
 examples: setup
 	$(CARGO) build --release
