@@ -18,12 +18,12 @@ const WORD: Dtype = Dtype::Int(32);
 impl Graph {
     pub(super) fn number_op(&mut self) {
         let x = self.pick_number();
-        match (self.rng.below(15), x.dtype) {
+        match (self.rng.below(16), x.dtype) {
             (0 | 1, dtype) if dtype != BIT => self.power(&x),
             (2, dtype) if dtype.is_float() => self.class(&x),
             (2, Dtype::Int(16 | 32)) => self.class_of_bits(&x),
             (3, Dtype::Int(2..)) => self.shift(&x),
-            (4, Dtype::Int(2..)) => self.division(&x),
+            (4 | 14, Dtype::Int(2..)) => self.division(&x),
             (5, Dtype::Int(2..)) => self.count(&x),
             (6 | 7, _) => self.compare(&x),
             (8, _) => self.reduce_numbers(&x),
