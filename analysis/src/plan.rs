@@ -272,8 +272,8 @@ mod tests {
         let mut found = 0;
         for round in 0..200 {
             let interval = |random: &mut Random| {
-                let first = random.below(30) as u32;
-                Interval::new(first, first + random.below(1 + round % 12) as u32)
+                let first = random.below(30);
+                Interval::new(first, first + random.below(1 + round % 12))
             };
             let requests: IndexVec<BufferId, Request> =
                 (0..25).map(|_| Request { live: interval(&mut random), size_bytes: 1 }).collect();
