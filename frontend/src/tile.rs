@@ -25,16 +25,13 @@ use crate::kernel::{self, Kernel, MAX_GRID_RANK};
 use crate::kernel_cpu::{self, Inner};
 use crate::transforms::{self, Plan, SEQUENCE, VECTORIZE};
 use crate::{grid, isolate, linalg, pack, rows_tile};
-use monopour_ir::parallel::map_parts;
+use monopour_ir::parallel::{MANY, map_parts};
 use monopour_ir::{
     Attr, CANONICALIZE, Context, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, StructuralKey, Value,
     WalkOrder, apply_named_sequence, run_passes,
 };
 use monopour_program::{CpuTarget, GpuDescription};
 use std::collections::HashMap;
-
-/// Distinct dispatches from which on several threads cut them: below, their contexts cost more than they win.
-const MANY: usize = 16;
 
 /// What is compiled for.
 #[derive(Clone, Debug)]

@@ -15,6 +15,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
+/// Parts from which on several threads are worth it: below, their contexts (5 ms each) cost more than they win.
+pub const MANY: usize = 16;
+/// What the main thread has on Linux: passes recurse as deep as IR is nested, and other threads have 2 MiB.
+const STACK_BYTES: usize = 8 << 20;
+
 /// Copies of `ops` in a module of their own, as bytecode.
 pub fn part_of(module: &Module, ops: &[Op]) -> Vec<u8> {
     module_of(module, ops).op().to_bytecode()
@@ -49,7 +54,9 @@ pub fn map_parts<H, T: Send>(
     thread::scope(|scope| {
         let (next, work) = (&next, &work);
         for sender in vec![sender; threads] {
-            scope.spawn(move || Context::scope(|cx| work_on(cx, next, parts, work, &sender)));
+            let run = move || Context::scope(|cx| work_on(cx, next, parts, work, &sender));
+            let started = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
+            started.expect("the system has room for a thread");
         }
         let beside = here();
         let mut waiting = BTreeMap::new();

@@ -202,17 +202,7 @@ fn tanh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 fn sinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
-    let x = operands[0];
-    let a = e.abs(x);
-    let m = e.same("math.expm1", &[a]);
-    let above = e.plus(m, 1.0);
-    let quotient = e.div(m, above);
-    let sum = e.add(m, quotient);
-    let small = e.scale(sum, 0.5);
-    let large = large_hyperbolic(e, a);
-    let is_small = e.compare_c(Compare::Lt, a, 40.0);
-    let value = e.select(is_small, small, large);
-    e.copysign(value, x)
+    functions::hyperbolic_sine(e, operands[0], 40.0)
 }
 
 fn cosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
@@ -222,17 +212,9 @@ fn cosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     let one_half = e.c(0.5);
     let rest = e.div(one_half, power);
     let small = e.add(half, rest);
-    let large = large_hyperbolic(e, a);
+    let large = functions::half_exp(e, a);
     let is_small = e.compare_c(Compare::Lt, a, 40.0);
     e.select(is_small, small, large)
-}
-
-/// `e^a / 2`, which near the end of the range is finite where `e^a` is not.
-fn large_hyperbolic(e: &mut Emit<'_>, a: Value) -> Value {
-    let half = e.scale(a, 0.5);
-    let root = e.same("math.exp", &[half]);
-    let half_root = e.scale(root, 0.5);
-    e.mul(half_root, root)
 }
 
 /// The argument minus a multiple of pi / 2, and which quadrant that was (0, 1, 2 or 3).

@@ -122,21 +122,29 @@ pub(crate) fn cbrt(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 fn sinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
-    let x = operands[0];
+    hyperbolic_sine(e, operands[0], 20.0)
+}
+
+/// `(m + m / (m + 1)) / 2` of `m = e^|x| - 1`; from `far` on `e^|x| / 2`.
+pub(crate) fn hyperbolic_sine(e: &mut Emit<'_>, x: Value, far: f64) -> Value {
     let a = e.abs(x);
     let m = e.same("math.expm1", &[a]);
     let above = e.plus(m, 1.0);
     let quotient = e.div(m, above);
     let sum = e.add(m, quotient);
     let small = e.scale(sum, 0.5);
-    // Near the end of the range e^x overflows where sinh does not.
+    let large = half_exp(e, a);
+    let is_small = e.compare_c(Compare::Lt, a, far);
+    let value = e.select(is_small, small, large);
+    e.copysign(value, x)
+}
+
+/// `e^a / 2`, which near the end of the range is finite where `e^a` is not.
+pub(crate) fn half_exp(e: &mut Emit<'_>, a: Value) -> Value {
     let half = e.scale(a, 0.5);
     let root = e.same("math.exp", &[half]);
     let half_root = e.scale(root, 0.5);
-    let large = e.mul(half_root, root);
-    let is_small = e.compare_c(Compare::Lt, a, 20.0);
-    let value = e.select(is_small, small, large);
-    e.copysign(value, x)
+    e.mul(half_root, root)
 }
 
 /// `ln(a) + ln 2`, the inverse hyperbolic sine and cosine of a large number.

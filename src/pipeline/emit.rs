@@ -5,7 +5,7 @@ use crate::options::{TargetDescription, target_kind};
 use crate::report::Dump;
 use monopour_codegen_cpu as cpu;
 use monopour_codegen_gpu as gpu;
-use monopour_ir::parallel::map_parts;
+use monopour_ir::parallel::{MANY, map_parts};
 use monopour_ir::{Diagnostics, Module, Op};
 use monopour_program::{
     AllocationNote, CpuKernel, CpuTarget, GpuDescription, GpuKernel, GpuLimits, GpuRequirements, GpuTarget, Kernel,
@@ -13,9 +13,6 @@ use monopour_program::{
 };
 use monopour_split::{KERNEL_ATTR, schedule};
 use std::collections::HashMap;
-
-/// Kernels from which on the host's code is made beside theirs: below, a context for it costs more than it wins.
-const MANY: usize = 16;
 
 /// Emits the scheduled module as a variant.
 pub(super) fn emit_variant(state: &mut State<'_>) -> Result<Variant, Diagnostics> {

@@ -56,6 +56,30 @@ impl Features {
         bad_indices: false,
         moves: false,
     };
+    /// All of it, in every type.
+    pub const EVERYTHING: Self = Self {
+        types: &[
+            Dtype::F16,
+            Dtype::Bf16,
+            Dtype::F64,
+            Dtype::Int(1),
+            Dtype::Int(8),
+            Dtype::Int(16),
+            Dtype::Int(32),
+            Dtype::Int(64),
+            Dtype::Unsigned(8),
+            Dtype::Unsigned(16),
+            Dtype::Unsigned(32),
+            Dtype::Unsigned(64),
+        ],
+        choices: true,
+        sizes: true,
+        parts_as_results: true,
+        growing: true,
+        collapsing: true,
+        bad_indices: true,
+        moves: true,
+    };
 }
 
 /// A function `@main` of f32 tensors and scalars with about `ops` ops, and what its inputs hold.

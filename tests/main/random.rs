@@ -79,30 +79,6 @@ fn graph(seed: u64) -> (String, Vec<Input>) {
     generate_graphs::graph(seed, 2 + (seed % 7) as usize)
 }
 
-/// What the programs hold besides f32 tensors of known sizes.
-const EVERYTHING: Features = Features {
-    types: &[
-        Dtype::F16,
-        Dtype::Bf16,
-        Dtype::F64,
-        Dtype::Int(1),
-        Dtype::Int(8),
-        Dtype::Int(16),
-        Dtype::Int(32),
-        Dtype::Int(64),
-        Dtype::Unsigned(8),
-        Dtype::Unsigned(16),
-        Dtype::Unsigned(32),
-        Dtype::Unsigned(64),
-    ],
-    choices: true,
-    sizes: true,
-    parts_as_results: true,
-    growing: true,
-    collapsing: true,
-    bad_indices: true,
-    moves: true,
-};
 /// The types that WebGPU has, and those that lie in its words.
 const PORTABLE: &[Dtype] = &[
     Dtype::Bf16,
@@ -163,19 +139,19 @@ fn random_graphs_are_right_on_a_gpu() {
 
 #[test]
 fn random_graphs_of_everything_are_right_on_the_cpu() {
-    check(&Monopour::cpu(), seeds(25, 3000), wide_graph(EVERYTHING));
+    check(&Monopour::cpu(), seeds(25, 3000), wide_graph(Features::EVERYTHING));
 }
 
 #[test]
 fn random_graphs_of_everything_are_right_on_a_gpu() {
     if let Some(gpu) = Monopour::gpu() {
-        check(&gpu, seeds(25, 3000), wide_graph(EVERYTHING));
+        check(&gpu, seeds(25, 3000), wide_graph(Features::EVERYTHING));
     }
 }
 
 #[test]
 fn random_graphs_of_everything_are_right_on_a_portable_gpu() {
     if let Some(portable) = Monopour::portable() {
-        check(&portable, seeds(15, 3000), wide_graph(Features { types: PORTABLE, ..EVERYTHING }));
+        check(&portable, seeds(15, 3000), wide_graph(Features { types: PORTABLE, ..Features::EVERYTHING }));
     }
 }

@@ -50,14 +50,12 @@ use grid::Grid;
 use locals::{Place, Scratch};
 use model::{Base, Model};
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
-use monopour_ir::parallel::{map_parts, part_of};
+use monopour_ir::parallel::{MANY, map_parts, part_of};
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, Rewriter, run_passes};
 use monopour_program::GpuDescription;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Kernels from which on several threads work on them: below, their contexts cost more than they win.
-const MANY: usize = 16;
 /// Kernels of one part.
 const GROUP: usize = 4;
 

@@ -356,6 +356,15 @@ fn function(inputs: &[Vec<usize>], result: &[usize], body: &str) -> String {
     format!("func.func @main({}) -> {} {{\n{body}}}\n", args.join(", "), tensor(result))
 }
 
+fn f32_of(shape: &[usize]) -> Input {
+    Input::new(Dtype::F32, shape)
+}
+
+/// This number as an index.
+fn index_of(value: f64) -> Input {
+    Input::new(Dtype::Index, &[]).within(value, value + 1.0)
+}
+
 fn f32_inputs(shapes: &[Vec<usize>]) -> Vec<Input> {
     shapes.iter().map(|s| Input::new(Dtype::F32, s)).collect()
 }

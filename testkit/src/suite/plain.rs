@@ -1,7 +1,6 @@
 //! Ops that say where a value lies, and control flow of a special kind: what an importer writes as well.
 
-use super::Case;
-use crate::host_tensor::Dtype;
+use super::{Case, f32_of, index_of};
 use crate::text::Input;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -9,14 +8,6 @@ pub(super) fn cases() -> Vec<Case> {
         vec![alloc_copied(), alloc_of_size(), materialized(), materialized_cast(), reduced(), reduced_twice()];
     out.extend([0.0, 2.0, 5.0].map(switched));
     out
-}
-
-fn f32_of(shape: &[usize]) -> Input {
-    Input::new(Dtype::F32, shape)
-}
-
-fn index_of(value: f64) -> Input {
-    Input::new(Dtype::Index, &[]).within(value, value + 1.0)
 }
 
 fn case(name: &str, text: &str, inputs: Vec<Input>) -> Case {

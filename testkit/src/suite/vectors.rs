@@ -1,6 +1,6 @@
 //! Vectors and buffers in a model: transfers with elementwise ops between them, a tensor's buffer that is a tensor again.
 
-use super::Case;
+use super::{Case, f32_of, index_of};
 use crate::host_tensor::Dtype;
 use crate::text::Input;
 
@@ -9,14 +9,6 @@ pub(super) fn cases() -> Vec<Case> {
     out.extend([0.0, 3.0, 6.0, 8.0].map(row_at));
     out.extend([transposed(), broadcast(), scattered(2.0), scattered(7.0)]);
     out
-}
-
-fn f32_of(shape: &[usize]) -> Input {
-    Input::new(Dtype::F32, shape)
-}
-
-fn index_of(value: f64) -> Input {
-    Input::new(Dtype::Index, &[]).within(value, value + 1.0)
 }
 
 fn case(name: &str, text: &str, inputs: Vec<Input>) -> Case {

@@ -174,31 +174,7 @@ const KINDS: [&str; 51] = [
 
 #[test]
 fn random_graphs_of_everything_verify_and_have_a_value_of_moderate_size() {
-    let types = &[
-        Dtype::F16,
-        Dtype::Bf16,
-        Dtype::F64,
-        Dtype::Int(1),
-        Dtype::Int(8),
-        Dtype::Int(16),
-        Dtype::Int(32),
-        Dtype::Int(64),
-        Dtype::Unsigned(8),
-        Dtype::Unsigned(16),
-        Dtype::Unsigned(32),
-        Dtype::Unsigned(64),
-    ];
-    let bad_indices = false;
-    let features = Features {
-        types,
-        choices: true,
-        sizes: true,
-        parts_as_results: true,
-        growing: true,
-        collapsing: true,
-        bad_indices,
-        moves: true,
-    };
+    let features = Features { bad_indices: false, ..Features::EVERYTHING };
     let cx = Context::new();
     let mut found = [0; KINDS.len()];
     for seed in 0..1000 {
