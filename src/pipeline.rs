@@ -6,6 +6,7 @@
 use crate::options::{CompileOptions, TargetDescription, target_kind};
 use crate::report::{Dump, Report, Timing};
 use monopour_bufferize::{Options, eliminate_empty_tensors, run_one_shot};
+use monopour_contract::attributes;
 use monopour_frontend as frontend;
 use monopour_ir::{
     Attr, CANONICALIZE, Context, Contract, Diagnostic, Diagnostics, Module, Op, PrintOptions, run_passes,
@@ -382,10 +383,10 @@ fn signature(state: &State<'_>) -> Result<Signature, Diagnostics> {
             )
             .with_help("pass ranked tensors, integers, floats and index values")
         };
-        let name = named("monopour.name").and_then(|n| n.as_string().map(str::to_owned));
+        let name = named(attributes::NAME).and_then(|n| n.as_string().map(str::to_owned));
         let size = |extent: i64| u64::try_from(extent).unwrap_or(DYNAMIC);
         // The import leaves no sign in a type; an unsigned one is noted here.
-        let unsigned = named("monopour.dtype").and_then(|d| d.as_string().and_then(DType::parse));
+        let unsigned = named(attributes::DTYPE).and_then(|d| d.as_string().and_then(DType::parse));
         let dtype = unsigned.or_else(|| DType::parse(&ty.element().to_string()));
         let shape = ty.as_tensor().map(|tensor| tensor.shape.into_iter().map(size).collect());
         Ok(TensorDesc {
@@ -393,7 +394,7 @@ fn signature(state: &State<'_>) -> Result<Signature, Diagnostics> {
             dtype: dtype.ok_or_else(unsupported)?,
             scalar: shape.is_none(),
             shape: shape.unwrap_or_default(),
-            donated: named("monopour.donate").is_some(),
+            donated: named(attributes::DONATE).is_some(),
         })
     };
     let sizes = state.imported.as_ref().map(|imported| imported.sizes.clone()).unwrap_or_default();

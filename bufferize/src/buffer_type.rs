@@ -13,6 +13,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
+use monopour_contract::attributes;
 use monopour_ir::{
     Attr, Block, DYNAMIC, Diagnostic, Diagnostics, HandleMap, Location, MemRefType, Op, Type, Value, bufferizable,
 };
@@ -99,7 +100,9 @@ impl<'a> BufferTypes<'a> {
     /// B0121.
     pub(crate) fn check_space(&self, tensor: Value) -> Result<(), Diagnostics> {
         let space = || self.of(tensor).as_memref().and_then(|memref| memref.memory_space);
-        if !self.options.must_infer_memory_space || space().is_none_or(|s| s.as_string() != Some(UNKNOWN_SPACE)) {
+        if !self.options.must_infer_memory_space
+            || space().is_none_or(|s| s.as_string() != Some(attributes::UNKNOWN_SPACE))
+        {
             return Ok(());
         }
         let location = location_of(tensor).unwrap_or_else(|| Location::unknown(tensor.ty().context()));
@@ -355,9 +358,6 @@ impl<'a> BufferTypes<'a> {
     }
 }
 
-/// Stands for a memory space that nothing is known about, in predictions only.
-const UNKNOWN_SPACE: &str = "monopour.unknown";
-
 /// Whether memrefs can hold an element type: dialects may say so of their types, and only MLIR knows.
 fn is_memref_element(element: Type) -> bool {
     let cx = element.context();
@@ -367,7 +367,7 @@ fn is_memref_element(element: Type) -> bool {
 /// The memory space of a tensor type under the options.
 pub(crate) fn memory_space(options: &Options, tensor: Type) -> Option<Attr> {
     if options.must_infer_memory_space {
-        return Some(Attr::string(tensor.context(), UNKNOWN_SPACE));
+        return Some(Attr::string(tensor.context(), attributes::UNKNOWN_SPACE));
     }
     tensor.as_tensor().and_then(|t| t.encoding).filter(|_| options.use_encoding_for_memory_space)
 }

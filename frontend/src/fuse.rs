@@ -35,13 +35,6 @@ use monopour_ir::{
     run_passes,
 };
 
-/// Number of the dispatch that a linalg op belongs to.
-pub(crate) const DISPATCH: &str = "monopour.dispatch";
-/// What an op is in its dispatch: `root`, `producer`, `member` or `init`.
-pub(crate) const ROLE: &str = "monopour.role";
-/// Position of an op among those of its dispatch.
-pub(crate) const MEMBER: &str = "monopour.member";
-
 /// Fuses, and forms the dispatches.
 ///
 /// # Errors

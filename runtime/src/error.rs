@@ -1,5 +1,6 @@
 //! Errors of loading and running a program.
 
+use monopour_contract::Trap;
 use std::fmt;
 
 /// What can go wrong between a program and its results.
@@ -253,13 +254,13 @@ impl fmt::Display for Error {
     }
 }
 
-/// What a failed check found.
+/// The text of a trap without a message.
 fn trap_text(code: i64) -> &'static str {
-    match code {
-        1 => "an index lies outside of its tensor",
-        2 => "sizes of tensors do not fit together",
-        4 => "a size is negative, or a tensor larger than any memory",
-        _ => "a check of the program failed",
+    match Trap::parse(code) {
+        Some(Trap::Index) => "an index lies outside of its tensor",
+        Some(Trap::Shape) => "sizes of tensors do not fit together",
+        Some(Trap::Size) => "a size is negative, or a tensor larger than any memory",
+        Some(Trap::Assertion) | None => "a check of the program failed",
     }
 }
 

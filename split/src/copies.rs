@@ -10,13 +10,10 @@
 //! Ensures: a run counts each of them as often as it comes by.
 
 use crate::plan::is_arena_view;
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Block, DYNAMIC, Module, Op, Rewriter, Type, Value, WalkOrder};
 use std::collections::HashMap;
 
-/// On a copy in a kernel: what all tiles of a dispatch copy together.
-pub const COPIED_BYTES_ATTR: &str = "monopour.copied_bytes";
-/// On a kernel: the number of its list of copies, which a copy of the kernel has as well.
-const SITES_ATTR: &str = "monopour.copy_sites";
 /// The copy command of a GPU's API moves words.
 const WORD_BYTES: u64 = 4;
 
@@ -39,7 +36,7 @@ pub fn of_kernels(module: &Module) -> KernelCopies {
     let tiles = tiles_of_dispatches(module);
     let mut rw = Rewriter::new(module.context());
     let mut found = KernelCopies::new();
-    for kernel in module.functions().into_iter().filter(|f| f.attr(crate::GRID_RANK_ATTR).is_some()) {
+    for kernel in module.functions().into_iter().filter(|f| f.attr(attributes::GRID_RANK).is_some()) {
         let name = kernel.symbol_name().unwrap_or_default();
         let tiles = tiles.get(&name).copied().flatten();
         let mut sites = vec![];
@@ -49,12 +46,12 @@ pub fn of_kernels(module: &Module) -> KernelCopies {
             }
             let bytes = bytes_of_all_tiles(kernel, copy, tiles);
             let number = bytes.and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(0);
-            rw.set_attr(copy, COPIED_BYTES_ATTR, Attr::i64(copy.context(), number));
+            rw.set_attr(copy, attributes::COPIED_BYTES, Attr::i64(copy.context(), number));
             sites.push(Site { location: copy.location().to_string(), bytes, times: Some(1) });
         }
         if !sites.is_empty() {
             let number = i64::try_from(found.len()).unwrap_or(i64::MAX);
-            rw.set_attr(kernel, SITES_ATTR, Attr::i64(kernel.context(), number));
+            rw.set_attr(kernel, attributes::COPY_SITES, Attr::i64(kernel.context(), number));
             found.push(sites);
         }
     }
@@ -67,7 +64,7 @@ pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) 
     let symbols = module.symbols();
     let of_kernel = |call: Op| {
         let kernel = symbols.get(call.attr("callee")?.as_symbol()?)?;
-        kernels.get(usize::try_from(kernel.attr(SITES_ATTR)?.as_int()?).ok()?)
+        kernels.get(usize::try_from(kernel.attr(attributes::COPY_SITES)?.as_int()?).ok()?)
     };
     host.walk(WalkOrder::Pre, |op| match op.name() {
         "memref.copy" if op.operand(0).ty().memref_space() == op.operand(1).ty().memref_space() => {

@@ -21,7 +21,8 @@
 //! Limits: captured values other than memrefs and scalars (S0001), grids of more than three dimensions (S0002).
 
 use crate::captures::{self, Captures};
-use crate::{GRID_RANK_ATTR, KERNEL_ATTR, error, merge, views};
+use crate::{error, merge, views};
+use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
     Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
@@ -67,7 +68,7 @@ pub fn run_for(module: &Module, most_binding_bytes: u64) -> Result<Stats, Diagno
 
 fn outline_function(func: Op, most_bytes: u64) -> Result<usize, Diagnostics> {
     let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("scf.forall", |op| op.attr(KERNEL_ATTR).is_none() || is_outlined(op));
+    target.dynamically_legal_op("scf.forall", |op| op.attr(attributes::KERNEL).is_none() || is_outlined(op));
     let count = Cell::new(0usize);
     let base = func.symbol_name().unwrap_or_default();
     let mut patterns = PatternSet::new();
@@ -161,10 +162,10 @@ fn build_kernel(
         .attr("sym_name", Attr::string(cx, name))
         .attr("function_type", Attr::ty(Type::function(cx, &types, &[])))
         .attr("sym_visibility", Attr::string(cx, "private"))
-        .attr(GRID_RANK_ATTR, Attr::i64(cx, rank as i64))
+        .attr(attributes::GRID_RANK, Attr::i64(cx, rank as i64))
         .region(region);
-    if let Some(kernel) = forall.attr(KERNEL_ATTR) {
-        spec = spec.attr(KERNEL_ATTR, kernel);
+    if let Some(kernel) = forall.attr(attributes::KERNEL) {
+        spec = spec.attr(attributes::KERNEL, kernel);
     }
     rw.set_point(InsertionPoint::Before(func));
     rw.create(spec)?;
@@ -189,8 +190,8 @@ fn replace_body(rw: &mut Rewriter, forall: Op, name: &str, operands: &[Value], r
     rw.set_point(InsertionPoint::Before(terminator));
     let callee = Attr::symbol(forall.context(), name);
     rw.create(OpSpec::new("func.call", forall.location()).attr("callee", callee).operands(&args))?;
-    let marker = forall.attr(KERNEL_ATTR).expect("only marked foralls are outlined");
+    let marker = forall.attr(attributes::KERNEL).expect("only marked foralls are outlined");
     // Named as modified so that the driver sees that the root changed.
-    rw.set_attr(forall, KERNEL_ATTR, marker);
+    rw.set_attr(forall, attributes::KERNEL, marker);
     Ok(())
 }

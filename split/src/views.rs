@@ -1,6 +1,6 @@
 //! Views and copies that stay on the host.
 
-use crate::KERNEL_ATTR;
+use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
     Attr, Block, CANONICALIZE, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Region, Rewriter, Type,
@@ -94,7 +94,7 @@ fn dispatch(rw: &mut Rewriter, copy: Op) -> Result<(), Diagnostics> {
         .attr("staticLowerBound", Attr::dense_i64(cx, &[0]))
         .attr("staticUpperBound", Attr::dense_i64(cx, &[upper]))
         .attr("staticStep", Attr::dense_i64(cx, &[1]))
-        .attr(KERNEL_ATTR, kernel)
+        .attr(attributes::KERNEL, kernel)
         .region(region);
     if space.is_some() {
         let block_x = Attr::parse(cx, "#gpu.block<x>").expect("invariant: the gpu dialect is loaded");

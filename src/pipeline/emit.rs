@@ -5,13 +5,14 @@ use crate::options::{TargetDescription, target_kind};
 use crate::report::Dump;
 use monopour_codegen_cpu as cpu;
 use monopour_codegen_gpu as gpu;
+use monopour_contract::{KernelChoice, attributes};
 use monopour_ir::parallel::{MANY, map_parts};
 use monopour_ir::{Diagnostics, Module, Op};
 use monopour_program::{
     AllocationNote, CpuKernel, CpuTarget, GpuDescription, GpuKernel, GpuLimits, GpuRequirements, GpuTarget, Kernel,
     MemoryPlan, NativeCode, Target, Transient, Variant,
 };
-use monopour_split::{KERNEL_ATTR, schedule};
+use monopour_split::schedule;
 use std::collections::HashMap;
 
 /// Emits the scheduled module as a variant.
@@ -24,7 +25,8 @@ pub(super) fn emit_variant(state: &mut State<'_>) -> Result<Variant, Diagnostics
 
 fn emit_gpu(state: &mut State<'_>, description: &GpuDescription) -> Result<Variant, Diagnostics> {
     let funcs = kernel_functions(state);
-    let assumed = |func: &Op| func.attr(KERNEL_ATTR)?.get("subgroup_size")?.as_int();
+    let choice = |func: &Op| KernelChoice::decode(|entry| func.attr(attributes::KERNEL)?.field(entry)).ok();
+    let assumed = |func: &Op| choice(func)?.subgroup_size;
     let subgroup_size = funcs.iter().find_map(assumed).map(|size| size as u32);
     let host_module = schedule::host_only(state.module(), &state.entry);
     // Host code of a GPU program is a few calls: the architecture's baseline runs everywhere.

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo run -p monopour-xtask -- COMMAND
 
-  tidy    check layering, `unsafe`, file headers, error pages, file sizes and unbound TODOs";
+  tidy    check layering, `unsafe`, file headers, names of the contract, error pages, file sizes and unbound TODOs";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

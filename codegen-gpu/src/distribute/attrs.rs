@@ -1,19 +1,18 @@
-//! What `monopour.kernel` asks for.
+//! The kernel choice of `monopour.kernel`, fitted to the device.
 
 use crate::error;
+use monopour_contract::{KernelChoice, KernelClass, Sharing, attributes};
 use monopour_ir::{Diagnostics, Op};
 use monopour_program::GpuDescription;
 
-/// Each carried value costs a store and a load per pass on software adapters, which eight products outweigh.
-const DEFAULT_REDUCTION_STEP: i64 = 8;
 /// The pass is unrolled: more only makes drivers slow.
 const MAX_REDUCTION_STEP: i64 = 32;
 
-/// The kernel attribute as data.
+/// A kernel choice, fitted to the device.
 #[derive(Clone, Debug)]
 pub(super) struct KernelAttr {
-    /// `elementwise`, `contraction`, `generic`.
-    pub(super) class: String,
+    /// The computation; says which strategy is asked for.
+    pub(super) class: KernelClass,
     /// Invocations per workgroup: x, y, z.
     pub(super) workgroup_size: [i64; 3],
     /// Elements that one invocation holds per dimension of the tile; empty: the strategy's default.
@@ -31,32 +30,25 @@ pub(super) struct KernelAttr {
 impl KernelAttr {
     /// Reads the attribute of a kernel function and fits it to the device.
     pub(super) fn read(func: Op, device: &GpuDescription) -> Result<Self, Diagnostics> {
-        let attr = func.attr("monopour.kernel").ok_or_else(|| error::bad_kernel_attr(func, "it is missing"))?;
-        let ints = |name: &str| attr.get(name).and_then(|a| a.as_ints());
-        let int = |name: &str| attr.get(name).and_then(|a| a.as_int());
-        let text = |name: &str| attr.get(name).and_then(|a| a.as_string().map(str::to_owned));
-        let size =
-            ints("workgroup_size").filter(|s| (1..=3).contains(&s.len()) && s.iter().all(|d| (1..=1024).contains(d)));
-        let size =
-            size.ok_or_else(|| error::bad_kernel_attr(func, "workgroup_size is not an array of one to three sizes"))?;
-        let dim = |i: usize| size.get(i).copied().unwrap_or(1);
-        let workgroup_size = [dim(0), dim(1), dim(2)];
+        let attr = func.attr(attributes::KERNEL).ok_or_else(|| error::bad_kernel_attr(func, "it is missing"))?;
+        let choice = KernelChoice::decode(|entry| attr.field(entry));
+        let choice = choice.map_err(|why| error::bad_kernel_attr(func, &why.to_string()))?;
         let offered = i64::from(device.limits.max_workgroup_invocations);
-        let invocations: i64 = workgroup_size.iter().product();
+        let invocations = choice.invocations();
         if invocations > offered {
             return Err(error::over_limit(func, "invocations per workgroup", invocations as u64, offered as u64));
         }
         let widest = if device.has(monopour_program::GpuFeature::Int64) { 8 } else { 4 };
-        let asked = int("vector_width").unwrap_or(1).clamp(1, widest) as u32;
+        // Lane counts are powers of two.
+        let vector_width = 1 << choice.vector_width.clamp(1, widest).ilog2();
         Ok(Self {
-            class: text("class").unwrap_or_default(),
-            workgroup_size,
-            register_tile: ints("register_tile").unwrap_or_default(),
-            reduction_step: int("reduction_step").unwrap_or(DEFAULT_REDUCTION_STEP).clamp(1, MAX_REDUCTION_STEP),
-            // Lane counts are powers of two.
-            vector_width: 1 << asked.ilog2(),
-            shared_lanes: shared_lanes(text("share").as_deref(), int("subgroup_size"), invocations, device),
-            staged: text("share").as_deref() == Some("workgroup"),
+            class: choice.class,
+            workgroup_size: choice.workgroup_size.map(i64::from),
+            reduction_step: choice.reduction_step.clamp(1, MAX_REDUCTION_STEP),
+            vector_width,
+            shared_lanes: shared_lanes(&choice, device),
+            staged: choice.sharing == Sharing::Workgroup,
+            register_tile: choice.register_tile,
         })
     }
 
@@ -67,9 +59,11 @@ impl KernelAttr {
 }
 
 /// Sharing through a subgroup needs one known size that divides the workgroup.
-fn shared_lanes(share: Option<&str>, asked: Option<i64>, invocations: i64, device: &GpuDescription) -> Option<u32> {
+fn shared_lanes(choice: &KernelChoice, device: &GpuDescription) -> Option<u32> {
     let exact = device.exact_subgroup_size()?;
-    let fits =
-        share == Some("subgroup") && asked.is_none_or(|s| s == i64::from(exact)) && invocations % i64::from(exact) == 0;
+    let lanes = i64::from(exact);
+    let fits = choice.sharing == Sharing::Subgroup
+        && choice.subgroup_size.is_none_or(|asked| asked == lanes)
+        && choice.invocations() % lanes == 0;
     fits.then_some(exact)
 }

@@ -7,6 +7,7 @@
 //! Limits: more iterations than unrolling can take away (G0008).
 
 use crate::error;
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Block, Diagnostics, Op, Rewriter};
 use monopour_program::GpuDescription;
 
@@ -55,7 +56,7 @@ pub(super) fn limit(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Res
         }
     }
     for l in loops.iter().filter(|l| l.copies > 1) {
-        rw.set_attr(l.op, "monopour.unroll", Attr::i64(func.context(), l.copies.into()));
+        rw.set_attr(l.op, attributes::UNROLL, Attr::i64(func.context(), l.copies.into()));
     }
     Ok(())
 }

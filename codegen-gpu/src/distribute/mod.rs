@@ -49,6 +49,7 @@ use evaluate::Evaluator;
 use grid::Grid;
 use locals::{Place, Scratch};
 use model::{Base, Model};
+use monopour_contract::{KernelClass, attributes};
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::parallel::{MANY, map_parts, part_of};
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, Rewriter, run_passes};
@@ -176,8 +177,8 @@ fn kernels(
 /// Whether a function is a kernel that is not distributed.
 fn is_pending(func: Op) -> bool {
     func.is("func.func")
-        && func.attr("monopour.kernel").is_some()
-        && func.attr("monopour.workgroup_size").is_none()
+        && func.attr(attributes::KERNEL).is_some()
+        && func.attr(attributes::WORKGROUP_SIZE).is_none()
         && func.body().is_some()
 }
 
@@ -218,7 +219,7 @@ fn kernel(
     boundary::set_function_type(code.rw, func);
     boundary::place_arguments(code.rw, func, device)?;
     let size: Vec<i32> = attr.workgroup_size.iter().map(|s| *s as i32).collect();
-    code.rw.set_attr(func, "monopour.workgroup_size", Attr::dense_i32(func.context(), &size));
+    code.rw.set_attr(func, attributes::WORKGROUP_SIZE, Attr::dense_i32(func.context(), &size));
     Ok((entry, Border { signature, grid, unknown, scratch, parts }))
 }
 
@@ -239,15 +240,15 @@ fn write(
     let mut declined = String::new();
     let groups = if model.is_straight() { groups::split(model) } else { steps::groups(model) };
     if !model.is_straight() {
-        if let "contraction" | "convolution" | "row" = attr.class.as_str() {
+        if let KernelClass::Contraction | KernelClass::Convolution | KernelClass::Row = attr.class {
             declined = "the body has control flow or single accesses".into();
         }
-    } else if let "contraction" | "convolution" = attr.class.as_str() {
+    } else if let KernelClass::Contraction | KernelClass::Convolution = attr.class {
         match contraction::plan(&mut evaluator, &groups, attr, place.device) {
             Ok(plan) => {
                 evaluator.lanes = plan.argument_lanes(&evaluator);
                 contraction::write(code, &evaluator, &plan, attr)?;
-                let strategy = if attr.class == "convolution" { "convolution" } else { "contraction" };
+                let strategy = if attr.class == KernelClass::Convolution { "convolution" } else { "contraction" };
                 return Ok((report(strategy, plan.lanes, declined), vec![]));
             }
             Err(why) => {
@@ -256,7 +257,7 @@ fn write(
             }
         }
     }
-    if model.is_straight() && attr.class == "row" {
+    if model.is_straight() && attr.class == KernelClass::Row {
         match rows::plan(&evaluator, attr, place.device) {
             Ok(plan) => {
                 evaluator.lanes = plan.argument_lanes(&evaluator);
