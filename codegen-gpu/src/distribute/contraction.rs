@@ -23,16 +23,19 @@ mod stage;
 mod write;
 
 use super::attrs::KernelAttr;
+use super::code::Code;
 use super::evaluate::{Evaluator, Reach, is_vectorizable};
-use super::groups::Group;
+use super::groups;
+use super::locals::Scratch;
 use super::model::{Base, Source, TileOp};
+use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use axes::{Axes, Extent, Input};
-use monopour_ir::Type;
+use monopour_contract::KernelClass;
+use monopour_ir::{Diagnostics, Type};
 use monopour_program::GpuDescription;
 use sides::{Access, Choice, Setting, Side};
 use stage::Stage;
 use std::collections::HashMap;
-pub(super) use write::write;
 
 /// Most accumulators (in elements) of one invocation; more only spill.
 const MAX_ACCUMULATORS: i64 = 512;
@@ -40,7 +43,9 @@ const MAX_ACCUMULATORS: i64 = 512;
 const MOST_ITERATIONS: i64 = 60_000;
 
 /// A reduction with everything decided.
-pub(super) struct Plan<'m> {
+struct Plan<'m> {
+    /// Contraction or convolution, for the report.
+    class: KernelClass,
     /// Ops before, the op with reductions, ops after.
     before: Vec<&'m TileOp>,
     op: &'m TileOp,
@@ -50,7 +55,7 @@ pub(super) struct Plan<'m> {
     columns: Extent,
     choice: Choice,
     /// Lanes of accesses along the columns.
-    pub(super) lanes: u32,
+    lanes: u32,
     tile: Tile,
     /// Per side of the choice.
     stages: Vec<Option<Stage>>,
@@ -73,31 +78,47 @@ struct Tile {
     shared: Option<u32>,
 }
 
-/// Decides, or says why another strategy must do it. The lanes of the evaluator's points lie along the columns afterwards.
-pub(super) fn plan<'m>(
-    evaluator: &mut Evaluator<'m>,
-    groups: &[Group],
-    attr: &KernelAttr,
-    device: &GpuDescription,
-) -> Result<Plan<'m>, String> {
-    let [group] = groups else { return Err("the body's ops cannot share their iterations".into()) };
-    let model = evaluator.model;
+/// The strategy.
+pub(super) struct Contraction;
+
+impl Strategy for Contraction {
+    fn plan<'m>(
+        &self,
+        body: &Evaluator<'m>,
+        attr: &KernelAttr,
+        device: &GpuDescription,
+    ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
+        match attr.class {
+            KernelClass::Contraction | KernelClass::Convolution => {}
+            _ => return Err(Declined::NotAsked),
+        }
+        Ok(Box::new(plan(body, attr, device)?))
+    }
+}
+
+/// Decides, or says why another strategy must do it.
+fn plan<'m>(body: &Evaluator<'m>, attr: &KernelAttr, device: &GpuDescription) -> Result<Plan<'m>, Declined> {
+    let model = body.model;
+    if !model.is_straight() {
+        return Err(Declined::ControlFlow);
+    }
+    let groups = groups::split(model);
+    let [group] = &groups[..] else { return Err(Declined::SeparateGroups) };
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
     let mut reductions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
     let (Some((at, op)), None) = (reductions.next(), reductions.next()) else {
-        return Err("the body has not exactly one reduction".into());
+        return Err(Declined::NotOneReduction);
     };
     let (before, after) = (ops[..at].to_vec(), ops[at + 1..].to_vec());
     if op.outputs().len() != 1 || !ops.iter().all(|op| is_plain(op)) {
-        return Err("a body has more than one result, or is not plain arithmetic".into());
+        return Err(Declined::NotPlain);
     }
-    let written: Vec<Base> =
-        before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(evaluator, o.source)).collect();
-    let inputs = axes::inputs(evaluator, op, &written)?;
-    let shared_lanes = attr.shared_lanes.filter(|_| inputs.iter().all(|i| shuffles(evaluator, i)));
+    let written: Vec<Base> = before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(body, o.source)).collect();
+    let inputs = axes::inputs(body, op, &written)?;
+    let shared_lanes = attr.shared_lanes.filter(|_| inputs.iter().all(|i| shuffles(body, i)));
     let neighbours = shared_lanes.map_or(attr.invocations(), i64::from);
     let axes = axes::axes(op, &inputs, neighbours)?;
-    evaluator.along = axes.column;
+    let evaluator = &Evaluator { along: axes.column, ..body.clone() };
     let (rows, columns) = (axes.extent(axes.row), axes.extent(axes.column));
     let widest = match ops.iter().all(|op| is_vectorizable(op)) {
         // Workgroup memory has no wider vectors.
@@ -119,7 +140,7 @@ pub(super) fn plan<'m>(
             stages = vec![None; choice.sides.len()];
         }
     }
-    Ok(Plan { before, op, after, axes, rows, columns, choice, lanes, tile, stages })
+    Ok(Plan { class: attr.class, before, op, after, axes, rows, columns, choice, lanes, tile, stages })
 }
 
 /// Bytes of an element in workgroup memory.
@@ -166,8 +187,8 @@ fn geometry(
     rows: &Extent,
     columns: &Extent,
     lanes: u32,
-) -> Result<Tile, String> {
-    let (Some(m), Some(n)) = (rows.bound(), columns.bound()) else { return Err("the tile has no known bound".into()) };
+) -> Result<Tile, Declined> {
+    let (Some(m), Some(n)) = (rows.bound(), columns.bound()) else { return Err(Declined::UnboundedTile) };
     let invocations = attr.invocations();
     let lanes = i64::from(lanes);
     let (m, n) = (m.max(1), n.max(1));
@@ -187,7 +208,7 @@ fn geometry(
     let rows = wanted(2, if shared.is_some() { 16 } else { 4 }).min(m).clamp(1, MAX_ACCUMULATORS);
     let column_groups = ceil_div(wanted(1, 8), lanes).min(ceil_div(n, threads_n * lanes)).max(1);
     if rows * column_groups * lanes > MAX_ACCUMULATORS {
-        return Err("the register tile is too large".into());
+        return Err(Declined::RegisterTile);
     }
     Ok(Tile {
         threads_n,
@@ -204,9 +225,26 @@ fn ceil_div(a: i64, b: i64) -> i64 {
     (a + b - 1) / b
 }
 
+impl<'m> KernelPlan<'m> for Plan<'m> {
+    fn strategy(&self) -> &'static str {
+        self.class.as_str()
+    }
+
+    fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+        let mut evaluator = Evaluator { along: self.axes.column, ..site.body.clone() };
+        evaluator.lanes = self.argument_lanes(&evaluator);
+        write::write(code, &evaluator, self, site.attr)?;
+        Ok(vec![])
+    }
+}
+
 impl Plan<'_> {
     /// The lane count of each argument; 1 where two accesses of it differ.
-    pub(super) fn argument_lanes(&self, evaluator: &Evaluator<'_>) -> HashMap<Base, u32> {
+    fn argument_lanes(&self, evaluator: &Evaluator<'_>) -> HashMap<Base, u32> {
         let mut out: HashMap<Base, u32> = HashMap::new();
         let mut merge = |slice: usize, lanes: u32| {
             let base = evaluator.model.slices[slice].base;

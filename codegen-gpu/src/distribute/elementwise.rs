@@ -7,14 +7,68 @@
 use super::attrs::KernelAttr;
 use super::code::Code;
 use super::evaluate::{Evaluator, Point, Reach, is_vectorizable};
-use super::groups::Group;
+use super::groups::{self, Group};
+use super::locals::{self, Scratch};
 use super::model::{Base, Size, Source, TileOp};
+use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use monopour_ir::{Diagnostics, Value};
+use monopour_program::GpuDescription;
 use std::collections::HashMap;
+
+/// The strategy: takes every straight body.
+pub(super) struct Elementwise;
+
+impl Strategy for Elementwise {
+    fn plan<'m>(
+        &self,
+        body: &Evaluator<'m>,
+        attr: &KernelAttr,
+        _: &GpuDescription,
+    ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
+        let model = body.model;
+        if !model.is_straight() {
+            return Err(Declined::NotAsked);
+        }
+        let groups = groups::split(model);
+        let lanes = choose_lanes(body, &groups, attr);
+        let pointwise = groups.len() == 1 && model.ops.iter().all(|op| op.outer.is_some() && op.inner().is_empty());
+        Ok(Box::new(Plan { lanes, pointwise, in_memory: locals::in_memory(model, &groups, &[]), groups }))
+    }
+}
+
+/// Groups of ops, each spread over the invocations.
+struct Plan {
+    groups: Vec<Group>,
+    /// Whether the body is one group of pointwise ops.
+    pointwise: bool,
+    lanes: u32,
+    /// Local buffers that need memory.
+    in_memory: Vec<Base>,
+}
+
+impl<'m> KernelPlan<'m> for Plan {
+    fn strategy(&self) -> &'static str {
+        if self.pointwise { "elementwise" } else { "fallback" }
+    }
+
+    fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+        let mut evaluator = Evaluator { lanes: argument_lanes(site.body, self.lanes), ..site.body.clone() };
+        let scratch = locals::allocate(code, site.func, &mut evaluator, &self.in_memory, site.place)?;
+        let linear = code.linear_id(site.attr.workgroup_size);
+        // A local buffer that needs no memory has none.
+        let keep = |base: Base| evaluator.buffers.contains_key(&base);
+        write_groups(code, &evaluator, &self.groups, site.attr, (linear, self.lanes), &keep)?;
+        Ok(scratch)
+    }
+}
 
 /// The widest vectors that all ops of a single group can work in; 1 if there are several groups, or sequential loops over
 /// anything but columns.
-pub(super) fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], attr: &KernelAttr) -> u32 {
+fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], attr: &KernelAttr) -> u32 {
     let [group] = groups else { return 1 };
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
     let in_vectors = !group.serial && ops.iter().all(|op| is_vectorizable(op));
@@ -43,9 +97,9 @@ fn writes_wide(evaluator: &Evaluator<'_>, op: &TileOp, lanes: u32) -> bool {
 }
 
 /// The lane count of each argument: `lanes` if every access of it is wide, else 1.
-pub(super) fn argument_lanes(evaluator: &Evaluator<'_>, ops: &[&TileOp], lanes: u32) -> HashMap<Base, u32> {
+fn argument_lanes(evaluator: &Evaluator<'_>, lanes: u32) -> HashMap<Base, u32> {
     let mut out: HashMap<Base, u32> = HashMap::new();
-    for op in ops {
+    for op in &evaluator.model.ops {
         for operand in &op.operands {
             let Source::Slice(s) = operand.source else { continue };
             let base = evaluator.model.slices[s].base;
@@ -55,20 +109,6 @@ pub(super) fn argument_lanes(evaluator: &Evaluator<'_>, ops: &[&TileOp], lanes: 
         }
     }
     out
-}
-
-/// Writes all groups of a straight body.
-pub(super) fn write(
-    code: &mut Code,
-    evaluator: &Evaluator<'_>,
-    groups: &[Group],
-    attr: &KernelAttr,
-    lanes: u32,
-) -> Result<(), Diagnostics> {
-    let linear = code.linear_id(attr.workgroup_size);
-    // A local buffer that needs no memory has none.
-    let keep = |base: Base| evaluator.buffers.contains_key(&base);
-    write_groups(code, evaluator, groups, attr, (linear, lanes), &keep)
 }
 
 /// Writes the groups of a run: `by` is the invocation's number and the lanes that it works in.

@@ -21,6 +21,7 @@ pub(super) struct Point {
 }
 
 /// Writes the code of tile ops.
+#[derive(Clone)]
 pub(super) struct Evaluator<'a> {
     pub(super) model: &'a Model,
     /// Buffer of each base.
@@ -44,7 +45,14 @@ pub(super) enum Reach {
     Strided(i64),
 }
 
-impl Evaluator<'_> {
+impl<'a> Evaluator<'a> {
+    /// An evaluator of a body whose arguments are these; scalar accesses, until a plan says more.
+    pub(super) fn new(model: &'a Model, arguments: &[Value]) -> Self {
+        let buffers = arguments.iter().enumerate().filter(|(_, v)| v.ty().is_memref());
+        let buffers = buffers.map(|(i, v)| (Base::Argument(i), *v)).collect();
+        Self { model, buffers, origins: HashMap::new(), lanes: HashMap::new(), along: None }
+    }
+
     /// Computes all results of `op` at `point`, and holds them.
     pub(super) fn evaluate(&self, code: &mut Code, op: &TileOp, point: &mut Point) -> Result<(), Diagnostics> {
         let outer =

@@ -19,8 +19,10 @@
 //! Limits: bodies that are not tile programs (G0003), a malformed attribute (G0004), intermediates whose size the host cannot
 //! compute (G0005), types that the device lacks (G0002), too many buffers, scalars, invocations or workgroups for it (G0008).
 //!
-//! Strategies: `rows` for reductions along rows and chains of them; `contraction` for matrix products and convolutions with their initialisation and elementwise successors; `elementwise` for
-//! pointwise bodies, in vectors; `fallback`, scalar loop nests, for everything else. A strategy that declines leaves its reason in the [`Report`].
+//! Strategies (`strategy` lists them in order): `contraction` for matrix products and convolutions with their initialisation and
+//! elementwise successors; `rows` for reductions along rows and chains of them; `steps` for bodies with control flow; `elementwise`
+//! for pointwise bodies, in vectors, and, as scalar loop nests, for everything else. A strategy plans without a change, or declines;
+//! the reason of the one that the kernel's class asks for is in the [`Report`].
 
 mod attrs;
 mod body;
@@ -39,6 +41,7 @@ mod model;
 mod parts;
 mod rows;
 mod steps;
+mod strategy;
 mod types;
 
 use crate::error;
@@ -48,14 +51,15 @@ use code::Code;
 use evaluate::Evaluator;
 use grid::Grid;
 use locals::{Place, Scratch};
-use model::{Base, Model};
-use monopour_contract::{KernelClass, attributes};
+use model::Model;
+use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::parallel::{MANY, map_parts, part_of};
-use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, Rewriter, run_passes};
+use monopour_ir::{Attr, Diagnostics, Module, Op, Rewriter, run_passes};
 use monopour_program::GpuDescription;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use strategy::Site;
 
 /// Kernels of one part.
 const GROUP: usize = 4;
@@ -223,7 +227,7 @@ fn kernel(
     Ok((entry, Border { signature, grid, unknown, scratch, parts }))
 }
 
-/// Picks the strategy and writes the kernel's code; returns what became of it, and the scratch that it takes.
+/// Plans the kernel's code and writes it; returns the report, and the scratch that it takes.
 fn write(
     code: &mut Code,
     func: Op,
@@ -231,58 +235,14 @@ fn write(
     attr: &KernelAttr,
     place: &Place<'_>,
 ) -> Result<(KernelReport, Vec<Scratch>), Diagnostics> {
-    let arguments = func.body().map(|b| b.args()).unwrap_or_default();
-    let buffers = arguments.into_iter().enumerate().filter(|(_, v)| v.ty().is_memref());
-    let buffers = buffers.map(|(i, v)| (Base::Argument(i), v)).collect();
-    let mut evaluator = Evaluator { model, buffers, origins: HashMap::new(), lanes: HashMap::new(), along: None };
-    let name = func.symbol_name().unwrap_or_default();
-    let report = |strategy, lanes, declined| KernelReport { name, strategy, declined, lanes };
-    let mut declined = String::new();
-    let groups = if model.is_straight() { groups::split(model) } else { steps::groups(model) };
-    if !model.is_straight() {
-        if let KernelClass::Contraction | KernelClass::Convolution | KernelClass::Row = attr.class {
-            declined = "the body has control flow or single accesses".into();
-        }
-    } else if let KernelClass::Contraction | KernelClass::Convolution = attr.class {
-        match contraction::plan(&mut evaluator, &groups, attr, place.device) {
-            Ok(plan) => {
-                evaluator.lanes = plan.argument_lanes(&evaluator);
-                contraction::write(code, &evaluator, &plan, attr)?;
-                let strategy = if attr.class == KernelClass::Convolution { "convolution" } else { "contraction" };
-                return Ok((report(strategy, plan.lanes, declined), vec![]));
-            }
-            Err(why) => {
-                evaluator.along = None;
-                declined = why;
-            }
-        }
-    }
-    if model.is_straight() && attr.class == KernelClass::Row {
-        match rows::plan(&evaluator, attr, place.device) {
-            Ok(plan) => {
-                evaluator.lanes = plan.argument_lanes(&evaluator);
-                rows::write(code, func, &evaluator, &plan, attr)?;
-                return Ok((report("rows", plan.lanes, declined), vec![]));
-            }
-            Err(why) => declined = why,
-        }
-    }
-    let accessed = steps::accessed(model);
-    let needs = |i: &usize| locals::needs_memory(&model.locals[*i], Base::Local(*i), &groups, &accessed);
-    let bases: Vec<Base> = (0..model.locals.len()).filter(needs).map(Base::Local).collect();
-    if !model.is_straight() {
-        let scratch = locals::allocate(code, func, &mut evaluator, &bases, place)?;
-        let first = func.body().and_then(|b| b.first_op()).expect("invariant: the body has a terminator");
-        let linear = Code::before(code.rw, first).linear_id(attr.workgroup_size);
-        steps::Writer { evaluator: &evaluator, attr, linear, pending: false }.steps(code, &model.steps)?;
-        code.at(InsertionPoint::Before(place.end));
-        return Ok((report("fallback", 1, declined), scratch));
-    }
-    let lanes = elementwise::choose_lanes(&evaluator, &groups, attr);
-    let ops: Vec<_> = model.ops.iter().collect();
-    evaluator.lanes = elementwise::argument_lanes(&evaluator, &ops, lanes);
-    let scratch = locals::allocate(code, func, &mut evaluator, &bases, place)?;
-    elementwise::write(code, &evaluator, &groups, attr, lanes)?;
-    let pointwise = groups.len() == 1 && model.ops.iter().all(|op| op.outer.is_some() && op.inner().is_empty());
-    Ok((report(if pointwise { "elementwise" } else { "fallback" }, lanes, declined), scratch))
+    let body = Evaluator::new(model, &func.body().map(|b| b.args()).unwrap_or_default());
+    let (plan, declined) = strategy::plan(&body, attr, place.device);
+    let scratch = plan.write(code, &Site { func, body: &body, attr, place })?;
+    let report = KernelReport {
+        name: func.symbol_name().unwrap_or_default(),
+        strategy: plan.strategy(),
+        declined: declined.map(|why| why.to_string()).unwrap_or_default(),
+        lanes: plan.lanes(),
+    };
+    Ok((report, scratch))
 }

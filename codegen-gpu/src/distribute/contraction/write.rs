@@ -30,7 +30,7 @@ pub(super) struct Place {
 }
 
 /// Writes the kernel.
-pub(in crate::distribute) fn write(
+pub(super) fn write(
     code: &mut Code,
     evaluator: &Evaluator<'_>,
     plan: &Plan<'_>,

@@ -51,7 +51,7 @@ struct State {
 type Partial = (usize, usize, usize);
 
 /// Writes the kernel.
-pub(in crate::distribute) fn write(
+pub(super) fn write(
     code: &mut Code,
     func: Op,
     evaluator: &Evaluator<'_>,
