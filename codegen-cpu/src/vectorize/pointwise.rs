@@ -14,6 +14,7 @@ use super::form::{Declined, Form};
 use super::nest::{Loop, Nest, Operand};
 use super::pack;
 use monopour_ir::Value;
+use monopour_program::CpuTarget;
 
 /// The form.
 pub(super) struct Pointwise;

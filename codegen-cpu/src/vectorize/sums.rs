@@ -18,6 +18,7 @@ use super::emit::{Emit, Position, Width};
 use super::form::{Declined, Form};
 use super::nest::Nest;
 use monopour_ir::{OpSpec, Value};
+use monopour_program::CpuTarget;
 
 /// The form.
 pub(super) struct Sums;
