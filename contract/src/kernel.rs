@@ -83,7 +83,7 @@ pub struct KernelChoice {
     pub reduction_step: i64,
     /// Lanes of the widest access.
     pub vector_width: i64,
-    /// Where operands are shared.
+    /// The memory in which operands are shared.
     pub sharing: Sharing,
     /// Lanes of a subgroup, where the choice depends on them.
     pub subgroup_size: Option<i64>,

@@ -1,4 +1,4 @@
-//! What phases and runtime agree on, stated once and as plain data: no IR, no LLVM, no device.
+//! The contract between phases and runtime, stated once and as plain data: no IR, no LLVM, no device.
 //!
 //! | module | holds |
 //! |---|---|

@@ -5,7 +5,7 @@ use monopour_contract::{KernelClass, attributes};
 use monopour_ir::{Module, Op, Value, WalkOrder};
 use std::collections::BTreeMap;
 
-/// What an op is in its dispatch.
+/// Role of an op in its dispatch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     /// The last op; the grid runs over its loops.

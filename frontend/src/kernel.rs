@@ -75,7 +75,7 @@ fn shuffled_subgroup(gpu: &GpuDescription) -> Option<i64> {
     (gpu.is_cpu_adapter() && gpu.exact_subgroup_size() == Some(8)).then_some(8)
 }
 
-/// Where operands are shared without shuffles: barriers cost more than they save on software adapters.
+/// The memory in which operands are shared without shuffles: barriers cost more than they save on software adapters.
 fn unshuffled(gpu: &GpuDescription) -> Sharing {
     if gpu.is_cpu_adapter() { Sharing::None } else { Sharing::Workgroup }
 }
@@ -168,7 +168,7 @@ fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i6
     let length: i64 = rows::inner_extents(dispatch).iter().map(|e| known(*e)).product();
     let subgroup = gpu.exact_subgroup_size().map(i64::from).filter(|s| *s > 1);
     let software = gpu.is_cpu_adapter();
-    // What a row costs to start should be little beside its elements.
+    // The cost of starting a row should be little beside that of its elements.
     let held = match (software, length) {
         (true, ..=128) => 4,
         (true, ..=1024) => 2,

@@ -29,7 +29,7 @@ const LINE_ELEMENTS: i64 = 4_096;
 /// Elements of a line of an image.
 const LINE: i64 = 64;
 
-/// What happens inside a task.
+/// The schedule inside a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Inner {
     /// Nothing: linalg ops stay as they are until code generation makes loops over vectors of them.
@@ -190,7 +190,7 @@ fn register_tile(m: i64, task_columns: i64, lanes: i64, cpu: &CpuTarget) -> (i64
     ((rows * spare).min(m), columns)
 }
 
-/// How many elements of a loop of `extent` iterations are one vector: a power of two of registers, at most `most`, such that what
+/// Elements of one vector in a loop of `extent` iterations: a power of two of registers, at most `most`, such that what
 /// is left over fits a register or is such a power itself. Vectors of other widths fall apart into single elements in LLVM.
 fn whole_vectors(extent: i64, lanes: i64, most: i64) -> i64 {
     let fits = |rest: i64| rest <= lanes || (rest % lanes == 0 && (rest / lanes).count_ones() == 1);

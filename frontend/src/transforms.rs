@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub fused: Vec<&'static str>,
     /// Sizes and strategy.
     pub kernel: Kernel,
-    /// What follows inside a tile.
+    /// The schedule inside a tile.
     pub inner: Inner,
     /// Per loop of the root: the extent inside a tile; `None` where the last tile is smaller.
     pub task: Vec<Option<i64>>,

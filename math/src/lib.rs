@@ -56,7 +56,7 @@ impl Function {
     }
 }
 
-/// What compiles the arithmetic.
+/// The compiler of the arithmetic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compiler {
     /// Takes it as it is.

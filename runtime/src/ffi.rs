@@ -16,7 +16,7 @@ use crate::pool::{GRANULARITY, Physical};
 fn enter<R: Default>(cx: i64, f: impl FnOnce(&mut dyn HostCalls) -> Result<R, Error>) -> R {
     let cx = cx as *mut HostContext<'_>;
     // SAFETY: native code passes on the first argument that `HostFunction::call` gave it: a context that outlives the call,
-    // is borrowed by nobody else meanwhile, and is used on this thread only, as host code makes no threads.
+    // is not borrowed elsewhere meanwhile, and is used on this thread only, as host code makes no threads.
     let cx = unsafe { &mut *cx };
     cx.call(f)
 }

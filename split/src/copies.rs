@@ -1,4 +1,4 @@
-//! Which copies a run makes: those that the host function asks for, and those inside of kernels.
+//! Copies of a run: those that the host function asks for, and those inside of kernels.
 //!
 //! ```text
 //! memref.copy %x, %y                    one copy of its bytes; on a GPU two, if both lie in the arena
@@ -24,7 +24,7 @@ pub struct Site {
     pub location: String,
     /// Bytes each time; none where each run decides.
     pub bytes: Option<u64>,
-    /// How often in a run; none where each run decides.
+    /// Executions in a run; none where each run decides.
     pub times: Option<u64>,
 }
 
@@ -84,7 +84,7 @@ pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) 
     sites
 }
 
-/// How often the host comes by an operation; none behind a condition, and in a loop of unknown length.
+/// Executions of an operation of the host function; none behind a condition, and in a loop of unknown length.
 fn runs(op: Op, host: Op) -> Option<u64> {
     let mut times = 1u64;
     for around in std::iter::successors(op.parent(), |op| op.parent()).take_while(|op| *op != host) {
@@ -143,7 +143,7 @@ fn bytes_of_all_tiles(kernel: Op, copy: Op, tiles: Option<u64>) -> Option<u64> {
     let sizes = |value: Value| views(value).skip(1).filter_map(|v| v.ty().static_size_bytes()).collect::<Vec<_>>();
     let whole = copy.operands().into_iter().flat_map(sizes).min();
     let tile = copy.operands().into_iter().filter_map(|v| v.ty().static_size_bytes()).min();
-    // What a loop in the kernel copies comes by more often.
+    // A copy in a loop of the kernel runs several times.
     let once = copy.block().and_then(Block::parent_op) == Some(kernel);
     let parts = tile.zip(tiles).filter(|_| once).and_then(|(tile, tiles)| tile.checked_mul(tiles));
     let direct = copy.operands().into_iter().filter(|v| v.as_block_arg().is_some());

@@ -33,7 +33,7 @@ use std::collections::HashMap;
 /// Largest rank of a grid: workgroup ids have three components.
 const MAX_GRID_RANK: usize = 3;
 
-/// What outlining did.
+/// The result of outlining.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Dispatches found.

@@ -74,7 +74,7 @@ pub struct Pooled {
     pub size_bytes: Option<u64>,
     /// Where in the source the tensor comes from, `file:line:column`; empty when unknown.
     pub location: String,
-    /// Why it is not in the arena.
+    /// The reason why it is not in the arena.
     pub reason: &'static str,
 }
 
@@ -135,7 +135,7 @@ fn collect(block: Block) -> Vec<Transient> {
         if !positions.contains_key(&dealloc.op) || alloc.num_operands() != 0 || size_bytes == 0 {
             continue;
         }
-        // What passes through control flow is a handle: it cannot be an offset of the arena, which has one owner and one access.
+        // A buffer that passes through control flow is a handle: it cannot be an offset of the arena, which has one owner and one access.
         let Some((first, last)) = live_range(value, dealloc.op, &positions) else { continue };
         let location = alloc.location().position().map(|(f, l, c)| format!("{f}:{l}:{c}")).unwrap_or_default();
         out.push(Transient { alloc, dealloc: dealloc.op, size_bytes, first, last, location });
@@ -262,7 +262,7 @@ pub(crate) fn is_arena_view(mut value: Value) -> bool {
     false
 }
 
-/// Which arguments that a kernel only reads a call passes from the arena.
+/// Arguments that a kernel only reads, and that a call passes from the arena.
 type InArena = Vec<bool>;
 
 /// Calls of one kernel that pass the same arguments from the arena.

@@ -43,7 +43,7 @@ use std::collections::HashMap;
 /// Workgroups in a row of a folded grid, which every device offers.
 const GRID_ROW: i64 = monopour_program::GRID_ROW as i64;
 
-/// What the host function refers to by index.
+/// Objects that the host function refers to by index.
 #[derive(Clone, Debug, Default)]
 pub struct Scheduled {
     /// Kernel functions, by kernel index.
@@ -112,7 +112,7 @@ fn declare_runtime(module: &Module, host: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// What a call of a kernel must know.
+/// Attributes of a kernel that its calls depend on.
 #[derive(Clone, Copy, Default)]
 struct KernelInfo {
     /// Trailing arguments that are tile ids: none once a kernel reads its ids itself.
@@ -131,7 +131,7 @@ impl KernelInfo {
     }
 }
 
-/// What was lowered so far.
+/// Values that were lowered so far.
 pub(crate) struct State {
     cx_value: Option<Value>,
     buffers: HashMap<Value, Buffer>,

@@ -28,7 +28,7 @@ pub(crate) fn run(block: Block, rw: &mut Rewriter) {
     }
     for op in ops.iter().copied().filter(|op| is_handle(*op)) {
         let first = first_use(op, &places).map(|place| ops[place]);
-        // What its index is made of goes along.
+        // The constant of its index moves along.
         let index = op.operand(1).defining_op().filter(|c| c.is("arith.constant") && c.result(0).only_use().is_some());
         if let Some(first) = first {
             index.into_iter().chain([op]).for_each(|moved| rw.move_before(moved, first));

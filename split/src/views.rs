@@ -10,7 +10,7 @@ use monopour_ir::{
 /// Ops that [`expand`] is there for.
 const EXPANDED: [&str; 6] =
     ["affine.apply", "affine.max", "affine.min", "memref.collapse_shape", "memref.expand_shape", "memref.subview"];
-/// How a copy is spread over a GPU's invocations: one row per workgroup.
+/// Distribution of a copy over a GPU's invocations: one row per workgroup.
 const COPY_KERNEL: &str = "{class = \"elementwise\", reduction_step = 1 : i64, register_tile = array<i64: 1>, \
     share = \"none\", tile = array<i64: 1>, vector_width = 1 : i64, workgroup_size = array<i64: 64, 1, 1>}";
 

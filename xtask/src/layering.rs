@@ -1,4 +1,4 @@
-//! Which crate may depend on which, and where `unsafe` may stand.
+//! The dependencies that a crate may have, and the files that may hold `unsafe`.
 
 use serde_json::Value;
 

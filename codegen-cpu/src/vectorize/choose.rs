@@ -1,4 +1,4 @@
-//! Which loop becomes vectors, and how many accumulators lie in registers.
+//! The choice of the vector loop, and of the accumulators that lie in registers.
 
 use super::combine;
 use super::form::Declined;
@@ -34,7 +34,7 @@ pub(super) struct Choice {
 /// A copy of an input, a panel at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pack {
-    /// Which input.
+    /// Number of the input.
     pub(super) input: usize,
     /// A loop that sums, cut into blocks of so many iterations where panels would be too large; then the outputs are updated once
     /// per block.

@@ -44,7 +44,7 @@ fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
 
 struct Plan<'a> {
     choice: &'a Choice,
-    /// Where an input that is packed goes.
+    /// The panel that an input is packed into.
     panel: Option<Operand>,
 }
 

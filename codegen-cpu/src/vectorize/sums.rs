@@ -105,7 +105,7 @@ impl Sum<'_> {
         let mut sizes = vec![registers * lanes, lanes, 1];
         sizes.dedup();
         for segment in e.segments(&self.nest.loops[dim], &sizes) {
-            // Which parts of the state a step updates.
+            // The parts of the state that a step updates.
             let slots: Vec<usize> = match segment.step {
                 1 => vec![per_output - 1],
                 step => (0..(step / lanes) as usize).collect(),
@@ -127,7 +127,7 @@ impl Sum<'_> {
         state
     }
 
-    /// What each output's accumulator is combined with.
+    /// The terms that each output's accumulator is combined with.
     fn terms(&self, e: &mut Emit, at: &[Position], width: Width) -> Vec<Value> {
         let mut values = Values::new();
         for (i, input) in self.nest.inputs.iter().enumerate() {

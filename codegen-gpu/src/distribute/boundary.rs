@@ -10,7 +10,7 @@ use monopour_program::{GpuDescription, GpuFeature, GpuKernel, MAX_NUMBER_BYTES};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Which arguments of a kernel are what: buffers come first, then scalars, then the tile ids.
+/// The kinds of a kernel's arguments: buffers first, then scalars, then the tile ids.
 #[derive(Clone, Debug)]
 pub(super) struct Signature {
     pub(super) buffers: usize,
@@ -34,7 +34,7 @@ impl Signature {
     }
 }
 
-/// What the caller of a kernel must do.
+/// The interface of a distributed kernel, for its callers.
 #[derive(Clone, Debug)]
 pub(super) struct Border {
     pub(super) signature: Signature,
@@ -229,7 +229,7 @@ fn flatten(rw: &mut Rewriter, call: Op, value: Value, unknown: bool) -> Result<V
     }
     let cx = call.context();
     if unknown {
-        // Everything from the base on: nobody reads the size that is stated here.
+        // All elements from the base on: the size that is stated here is not read.
         let size = rw.const_index(1, call.location());
         let spec = OpSpec::new("memref.reinterpret_cast", call.location())
             .operands(&[value, size])

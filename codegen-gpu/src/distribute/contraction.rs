@@ -61,7 +61,7 @@ struct Plan<'m> {
     stages: Vec<Option<Stage>>,
 }
 
-/// How the tile lies over the invocations.
+/// The layout of the tile over the invocations.
 #[derive(Clone, Copy, Debug)]
 struct Tile {
     /// Invocations along the columns, which are the lanes of a subgroup if operands are shared.

@@ -14,7 +14,7 @@ use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, Module, Op, Rewriter, Value
 use monopour_program::{GRID_ROW, GpuDescription};
 use std::collections::HashMap;
 
-/// How a kernel learns which tile is its own.
+/// The source of a workgroup's tile ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     /// Extents of the dispatch, outermost first; [`DYNAMIC`] where only the host knows.

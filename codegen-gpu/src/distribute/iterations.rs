@@ -13,7 +13,7 @@ use monopour_program::GpuDescription;
 
 /// Fewer than the adapter takes: conditions and rounding cost some.
 const MOST: f64 = 60_000.0;
-/// What a loop of unknown length is taken for.
+/// Assumed length of a loop of unknown length.
 const USUAL: f64 = 400_000.0;
 /// Copies of a body that one loop and those around it may have together, where all lengths are known and where one is not.
 const COPIES: [u32; 2] = [64, 8];

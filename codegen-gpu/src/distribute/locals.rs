@@ -1,4 +1,4 @@
-//! Where local buffers lie: in registers, in workgroup memory, or in scratch.
+//! Memory of local buffers: registers, workgroup memory, or scratch.
 //!
 //! Before: `memref.alloc() : memref<128x128xf32>` in a kernel, written by one group of ops and read by another.
 //! After: an element of `memref.alloca() : memref<16384xf32, workgroup>`; where the device has not so much, the workgroup's part
@@ -105,7 +105,7 @@ pub(super) fn allocate(
     Ok(scratch)
 }
 
-/// Where a kernel's code lies, and who runs it.
+/// The place of a kernel's code, and the workgroups that run it.
 pub(super) struct Place<'a> {
     pub(super) device: &'a GpuDescription,
     /// The end of the tile's code.

@@ -64,7 +64,7 @@ use strategy::Site;
 /// Kernels of one part.
 const GROUP: usize = 4;
 
-/// What became of each kernel.
+/// The strategies of all kernels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// In module order.
@@ -80,14 +80,14 @@ impl Report {
     }
 }
 
-/// What became of one kernel.
+/// The strategy of one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelReport {
     /// The function.
     pub name: String,
-    /// `contraction`, `convolution`, `elementwise` or `fallback`.
+    /// `contraction`, `convolution`, `rows`, `elementwise` or `fallback`.
     pub strategy: &'static str,
-    /// Why the strategy that the kernel's class asks for was not taken; empty if it was.
+    /// The reason why the strategy that the kernel's class asks for was not taken; empty if it was.
     pub declined: String,
     /// Elements per access of the results.
     pub lanes: u32,

@@ -44,7 +44,7 @@ const MAX_SINGLE_UNROLLED: i64 = 8;
 /// Vectors per pass of a loop: enough to hide latency.
 const LOOP_UNROLL: i64 = 4;
 const MAX_LOOP_UNROLL: i64 = 64;
-/// Where the number of passes is not known. Each vector asks whether it exists.
+/// Vectors per pass where the number of passes is not known; each is guarded.
 const DYNAMIC_UNROLL: i64 = 8;
 /// Software adapters give up, without a word, after 65,535 passes of all loops of an invocation together.
 const MAX_ITERATIONS: i64 = 60_000;
@@ -97,7 +97,7 @@ struct Team {
     workgroup_memory: bool,
 }
 
-/// What an op does to a row.
+/// Iteration space of an op in terms of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// Elementwise on `[R, N]`.

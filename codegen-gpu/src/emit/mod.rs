@@ -110,7 +110,7 @@ fn workgroup_size(func: Op) -> Result<[u32; 3], Diagnostics> {
     }
 }
 
-/// How each argument is accessed, from the attribute `monopour.access` of the argument; `read_write` where it is missing.
+/// Access mode of an argument, from the attribute `monopour.access` of the argument; `read_write` where it is missing.
 fn access_of(func: Op, index: usize) -> Access {
     let attrs = func.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
     let access = attrs.get(index).and_then(|a| a.get(attributes::ACCESS));

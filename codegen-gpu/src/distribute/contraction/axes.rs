@@ -13,7 +13,7 @@ use monopour_ir::Value;
 /// Columns below this leave most lanes idle; another coordinate is better then.
 const FEW_COLUMNS: i64 = 4;
 
-/// How many iterations a loop has.
+/// Trip count of a loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Extent {
     Known(i64),

@@ -10,7 +10,7 @@ use super::{Extent, Plan};
 use monopour_ir::{Diagnostics, Value};
 use std::collections::HashMap;
 
-/// Where an invocation stands in the tile.
+/// Position of an invocation in the tile.
 pub(super) struct Place {
     /// The invocation in its workgroup, and how many there are.
     pub(super) linear: Value,
@@ -195,7 +195,7 @@ fn initial(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, point: &
     Ok(code.broadcast(value, plan.lanes))
 }
 
-/// What the loops over the reductions need.
+/// Context of the loops over the reductions.
 struct Nest<'p, 'm> {
     evaluator: &'p Evaluator<'m>,
     plan: &'p Plan<'m>,

@@ -1,4 +1,4 @@
-//! How operands lie in memory, in terms of rows and columns.
+//! Memory layout of operands, in terms of rows and columns.
 //!
 //! Two operands of one form read the same element at the same row and column, whatever the ops' own loops are: a value that
 //! one op wrote is another op's operand without memory in between.

@@ -9,7 +9,7 @@ use super::{Kind, Plan, Sweep};
 use monopour_ir::{Diagnostics, Op, Value};
 use std::collections::HashMap;
 
-/// What a row kernel's code is written with.
+/// Context of a row kernel's code.
 struct Writer<'a, 'm> {
     evaluator: &'a Evaluator<'m>,
     plan: &'a Plan<'m>,
