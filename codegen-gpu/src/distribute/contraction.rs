@@ -22,9 +22,9 @@ mod sides;
 mod stage;
 mod write;
 
-use super::attrs::KernelAttr;
 use super::code::Code;
 use super::evaluate::{Evaluator, Reach, is_vectorizable};
+use super::fitted::FittedChoice;
 use super::groups;
 use super::locals::Scratch;
 use super::model::{Base, Source, TileOp};
@@ -85,19 +85,19 @@ impl Strategy for Contraction {
     fn plan<'m>(
         &self,
         body: &Evaluator<'m>,
-        attr: &KernelAttr,
+        kernel: &FittedChoice,
         device: &GpuDescription,
     ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
-        match attr.class {
+        match kernel.class {
             KernelClass::Contraction | KernelClass::Convolution => {}
             _ => return Err(Declined::NotAsked),
         }
-        Ok(Box::new(plan(body, attr, device)?))
+        Ok(Box::new(plan(body, kernel, device)?))
     }
 }
 
 /// Decides, or says why another strategy must do it.
-fn plan<'m>(body: &Evaluator<'m>, attr: &KernelAttr, device: &GpuDescription) -> Result<Plan<'m>, Declined> {
+fn plan<'m>(body: &Evaluator<'m>, kernel: &FittedChoice, device: &GpuDescription) -> Result<Plan<'m>, Declined> {
     let model = body.model;
     if !model.is_straight() {
         return Err(Declined::ControlFlow);
@@ -115,32 +115,32 @@ fn plan<'m>(body: &Evaluator<'m>, attr: &KernelAttr, device: &GpuDescription) ->
     }
     let written: Vec<Base> = before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(body, o.source)).collect();
     let inputs = axes::inputs(body, op, &written)?;
-    let shared_lanes = attr.shared_lanes.filter(|_| inputs.iter().all(|i| shuffles(body, i)));
-    let neighbours = shared_lanes.map_or(attr.invocations(), i64::from);
+    let shared_lanes = kernel.shared_lanes.filter(|_| inputs.iter().all(|i| shuffles(body, i)));
+    let neighbours = shared_lanes.map_or(kernel.invocations(), i64::from);
     let axes = axes::axes(op, &inputs, neighbours)?;
     let evaluator = &Evaluator { along: axes.column, ..body.clone() };
     let (rows, columns) = (axes.extent(axes.row), axes.extent(axes.column));
     let widest = match ops.iter().all(|op| is_vectorizable(op)) {
         // Workgroup memory has no wider vectors.
-        true if attr.staged => attr.vector_width.min(4),
-        true => attr.vector_width,
+        true if kernel.staged => kernel.vector_width.min(4),
+        true => kernel.vector_width,
         false => 1,
     };
     let writer = after.last().unwrap_or(op);
     let lanes = column_lanes(evaluator, writer, &columns, shared_lanes, widest);
-    let tile = geometry(attr, shared_lanes, &rows, &columns, lanes)?;
+    let tile = geometry(kernel, shared_lanes, &rows, &columns, lanes)?;
     let most_iterations = if device.is_cpu_adapter() { MOST_ITERATIONS } else { i64::MAX };
-    let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, attr, tile, lanes, widest, most_iterations };
+    let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, kernel, tile, lanes, widest, most_iterations };
     let choice = setting.choose();
     let mut stages: Vec<Option<Stage>> = vec![None; choice.sides.len()];
-    if attr.staged && (tile.row_passes, tile.column_passes) == (1, 1) {
+    if kernel.staged && (tile.row_passes, tile.column_passes) == (1, 1) {
         stages = choice.sides.iter().map(|s| stage::stage(s, &tile, lanes, choice.step)).collect();
         let bytes = |s: &Stage| s.elements as u64 * element_bytes(evaluator, s.side.slice);
         if stages.iter().flatten().map(bytes).sum::<u64>() > u64::from(device.limits.max_workgroup_storage_bytes) {
             stages = vec![None; choice.sides.len()];
         }
     }
-    Ok(Plan { class: attr.class, before, op, after, axes, rows, columns, choice, lanes, tile, stages })
+    Ok(Plan { class: kernel.class, before, op, after, axes, rows, columns, choice, lanes, tile, stages })
 }
 
 /// Bytes of an element in workgroup memory.
@@ -182,20 +182,20 @@ fn column_lanes(evaluator: &Evaluator<'_>, writer: &TileOp, columns: &Extent, sh
 }
 
 fn geometry(
-    attr: &KernelAttr,
+    kernel: &FittedChoice,
     shared: Option<u32>,
     rows: &Extent,
     columns: &Extent,
     lanes: u32,
 ) -> Result<Tile, Declined> {
     let (Some(m), Some(n)) = (rows.bound(), columns.bound()) else { return Err(Declined::UnboundedTile) };
-    let invocations = attr.invocations();
+    let invocations = kernel.invocations();
     let lanes = i64::from(lanes);
     let (m, n) = (m.max(1), n.max(1));
     // The last two are those of the rows and of the columns.
-    let asked = |back: usize| attr.register_tile.len().checked_sub(back).map(|i| attr.register_tile[i]);
+    let asked = |back: usize| kernel.register_tile.len().checked_sub(back).map(|i| kernel.register_tile[i]);
     let wanted = |back: usize, default: i64| {
-        if attr.register_tile.len() < 2 { default } else { asked(back).filter(|t| *t > 0).unwrap_or(default) }
+        if kernel.register_tile.len() < 2 { default } else { asked(back).filter(|t| *t > 0).unwrap_or(default) }
     };
     let threads_n = match shared {
         Some(size) => i64::from(size),
@@ -237,7 +237,7 @@ impl<'m> KernelPlan<'m> for Plan<'m> {
     fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
         let mut evaluator = Evaluator { along: self.axes.column, ..site.body.clone() };
         evaluator.lanes = self.argument_lanes(&evaluator);
-        write::write(code, &evaluator, self, site.attr)?;
+        write::write(code, &evaluator, self, site.kernel)?;
         Ok(vec![])
     }
 }

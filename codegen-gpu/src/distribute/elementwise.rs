@@ -4,9 +4,9 @@
 //! After: `scf.for %i = 0 to ceil(total / invocations)`: invocation `l` computes element (or vector) `%i * invocations + l`.
 //! Ensures: groups are separated by barriers; an intermediate of one group never reaches memory unless a later group reads it.
 
-use super::attrs::KernelAttr;
 use super::code::Code;
 use super::evaluate::{Evaluator, Point, Reach, is_vectorizable};
+use super::fitted::FittedChoice;
 use super::groups::{self, Group};
 use super::locals::{self, Scratch};
 use super::model::{Base, Size, Source, TileOp};
@@ -22,7 +22,7 @@ impl Strategy for Elementwise {
     fn plan<'m>(
         &self,
         body: &Evaluator<'m>,
-        attr: &KernelAttr,
+        kernel: &FittedChoice,
         _: &GpuDescription,
     ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
         let model = body.model;
@@ -30,7 +30,7 @@ impl Strategy for Elementwise {
             return Err(Declined::NotAsked);
         }
         let groups = groups::split(model);
-        let lanes = choose_lanes(body, &groups, attr);
+        let lanes = choose_lanes(body, &groups, kernel);
         let pointwise = groups.len() == 1 && model.ops.iter().all(|op| op.outer.is_some() && op.inner().is_empty());
         Ok(Box::new(Plan { lanes, pointwise, in_memory: locals::in_memory(model, &groups, &[]), groups }))
     }
@@ -58,17 +58,17 @@ impl<'m> KernelPlan<'m> for Plan {
     fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
         let mut evaluator = Evaluator { lanes: argument_lanes(site.body, self.lanes), ..site.body.clone() };
         let scratch = locals::allocate(code, site.func, &mut evaluator, &self.in_memory, site.place)?;
-        let linear = code.linear_id(site.attr.workgroup_size);
+        let linear = code.linear_id(site.kernel.workgroup_size);
         // A local buffer that needs no memory has none.
         let keep = |base: Base| evaluator.buffers.contains_key(&base);
-        write_groups(code, &evaluator, &self.groups, site.attr, (linear, self.lanes), &keep)?;
+        write_groups(code, &evaluator, &self.groups, site.kernel, (linear, self.lanes), &keep)?;
         Ok(scratch)
     }
 }
 
 /// The widest vectors that all ops of a single group can work in; 1 if there are several groups, or sequential loops over
 /// anything but columns.
-fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], attr: &KernelAttr) -> u32 {
+fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], kernel: &FittedChoice) -> u32 {
     let [group] = groups else { return 1 };
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
     let in_vectors = !group.serial && ops.iter().all(|op| is_vectorizable(op));
@@ -78,7 +78,7 @@ fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], attr: &KernelAttr) 
             && ops.iter().any(|op| writes_wide(evaluator, op, lanes))
             && ops.iter().all(|op| op.inner().is_empty() || reduces_columns(evaluator, op, lanes))
     };
-    [8, 4, 2].into_iter().find(|lanes| *lanes <= attr.vector_width && fits(*lanes)).unwrap_or(1)
+    [8, 4, 2].into_iter().find(|lanes| *lanes <= kernel.vector_width && fits(*lanes)).unwrap_or(1)
 }
 
 /// Whether the lanes are neighbouring results whose inputs are neighbours, too: a reduction down the columns of its input.
@@ -116,7 +116,7 @@ pub(super) fn write_groups(
     code: &mut Code,
     evaluator: &Evaluator<'_>,
     groups: &[Group],
-    attr: &KernelAttr,
+    kernel: &FittedChoice,
     by: (Value, u32),
     keep: &dyn Fn(Base) -> bool,
 ) -> Result<(), Diagnostics> {
@@ -130,7 +130,7 @@ pub(super) fn write_groups(
         if group.serial {
             serial(code, evaluator, &evaluator.model.ops[group.ops[0]], by.0)?;
         } else {
-            spread(code, evaluator, group, attr, by, keep)?;
+            spread(code, evaluator, group, kernel, by, keep)?;
         }
     }
     Ok(())
@@ -140,7 +140,7 @@ fn spread(
     code: &mut Code,
     evaluator: &Evaluator<'_>,
     group: &Group,
-    attr: &KernelAttr,
+    kernel: &FittedChoice,
     (linear, lanes): (Value, u32),
     keep: &dyn Fn(Base) -> bool,
 ) -> Result<(), Diagnostics> {
@@ -158,7 +158,7 @@ fn spread(
     if total.constant_int() == Some(0) {
         return Ok(());
     }
-    let invocations = attr.invocations();
+    let invocations = kernel.invocations();
     let rounds = code.ceil_div_const(total, invocations);
     code.repeat(rounds, |code, round| {
         let start = code.mul_const(round, invocations);

@@ -24,7 +24,6 @@
 //! for pointwise bodies, in vectors, and, as scalar loop nests, for everything else. A strategy plans without a change, or declines;
 //! the reason of the one that the kernel's class asks for is in the [`Report`].
 
-mod attrs;
 mod body;
 mod boundary;
 mod code;
@@ -32,6 +31,7 @@ mod contraction;
 mod doubles;
 mod elementwise;
 mod evaluate;
+mod fitted;
 mod grid;
 mod groups;
 mod indices;
@@ -45,10 +45,10 @@ mod strategy;
 mod types;
 
 use crate::error;
-use attrs::KernelAttr;
 use boundary::{Border, Signature};
 use code::Code;
 use evaluate::Evaluator;
+use fitted::FittedChoice;
 use grid::Grid;
 use locals::{Place, Scratch};
 use model::Model;
@@ -192,7 +192,7 @@ fn kernel(
     func: Op,
     device: &GpuDescription,
 ) -> Result<(KernelReport, Border), Diagnostics> {
-    let attr = KernelAttr::read(func, device)?;
+    let kernel = FittedChoice::read(func, device)?;
     let signature = Signature::read(func)?;
     let args = func.body().map(|b| b.args()).unwrap_or_default();
     let unknown: Vec<bool> = args[..signature.buffers].iter().map(|a| boundary::is_base(*a)).collect();
@@ -210,7 +210,7 @@ fn kernel(
     let mut code = Code::before(rw, end);
     let place =
         Place { device, worker, end, at_once: grid.at_once(), buffers: signature.buffers, passed: signature.ids.start };
-    let (entry, scratch) = write(&mut code, func, &model, &attr, &place)?;
+    let (entry, scratch) = write(&mut code, func, &model, &kernel, &place)?;
     if grid.most.is_some() {
         // The next tile takes the same memory.
         code.barrier()?;
@@ -222,7 +222,7 @@ fn kernel(
     let parts = parts::split(&mut code, func, device)?;
     boundary::set_function_type(code.rw, func);
     boundary::place_arguments(code.rw, func, device)?;
-    let size: Vec<i32> = attr.workgroup_size.iter().map(|s| *s as i32).collect();
+    let size: Vec<i32> = kernel.workgroup_size.iter().map(|s| *s as i32).collect();
     code.rw.set_attr(func, attributes::WORKGROUP_SIZE, Attr::dense_i32(func.context(), &size));
     Ok((entry, Border { signature, grid, unknown, scratch, parts }))
 }
@@ -232,12 +232,12 @@ fn write(
     code: &mut Code,
     func: Op,
     model: &Model,
-    attr: &KernelAttr,
+    kernel: &FittedChoice,
     place: &Place<'_>,
 ) -> Result<(KernelReport, Vec<Scratch>), Diagnostics> {
     let body = Evaluator::new(model, &func.body().map(|b| b.args()).unwrap_or_default());
-    let (plan, declined) = strategy::plan(&body, attr, place.device);
-    let scratch = plan.write(code, &Site { func, body: &body, attr, place })?;
+    let (plan, declined) = strategy::plan(&body, kernel, place.device);
+    let scratch = plan.write(code, &Site { func, body: &body, kernel, place })?;
     let report = KernelReport {
         name: func.symbol_name().unwrap_or_default(),
         strategy: plan.strategy(),

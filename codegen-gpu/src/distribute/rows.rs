@@ -22,9 +22,9 @@ mod exchange;
 mod forms;
 mod write;
 
-use super::attrs::KernelAttr;
 use super::code::Code;
 use super::evaluate::{Evaluator, is_vectorizable};
+use super::fitted::FittedChoice;
 use super::locals::Scratch;
 use super::model::{Base, Model, Size, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
@@ -138,18 +138,18 @@ impl Strategy for Rows {
     fn plan<'m>(
         &self,
         body: &Evaluator<'m>,
-        attr: &KernelAttr,
+        kernel: &FittedChoice,
         device: &GpuDescription,
     ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
-        if attr.class != KernelClass::Row {
+        if kernel.class != KernelClass::Row {
             return Err(Declined::NotAsked);
         }
-        Ok(Box::new(plan(body, attr, device)?))
+        Ok(Box::new(plan(body, kernel, device)?))
     }
 }
 
 /// Decides, or says why another strategy must do it.
-fn plan<'m>(evaluator: &Evaluator<'m>, attr: &KernelAttr, device: &GpuDescription) -> Result<Plan<'m>, Declined> {
+fn plan<'m>(evaluator: &Evaluator<'m>, kernel: &FittedChoice, device: &GpuDescription) -> Result<Plan<'m>, Declined> {
     let model: &'m Model = evaluator.model;
     if !model.is_straight() {
         return Err(Declined::ControlFlow);
@@ -170,13 +170,13 @@ fn plan<'m>(evaluator: &Evaluator<'m>, attr: &KernelAttr, device: &GpuDescriptio
     if forms.rows_are_strided() {
         return Err(Declined::StridedRows);
     }
-    let lanes = choose_lanes(evaluator, &steps, &forms, &axes, attr);
+    let lanes = choose_lanes(evaluator, &steps, &forms, &axes, kernel);
     let sweeps = sweeps(&steps);
     let widths: Vec<Option<u64>> = forms.written(&steps, Kind::Reduce).map(|f| f.element_bytes).collect();
-    let team = team(attr, extent, lanes, widths.iter().all(|w| *w == Some(4)))?;
+    let team = team(kernel, extent, lanes, widths.iter().all(|w| *w == Some(4)))?;
     let row_bound = rows.iter().try_fold(1i64, |n, r| r.facts.bound.map(|b| n * b.max(1)));
     let row_bound = row_bound.ok_or(Declined::UnboundedRows)?;
-    let wanted = attr.register_tile.first().copied().unwrap_or(1).clamp(1, MAX_ROWS);
+    let wanted = kernel.register_tile.first().copied().unwrap_or(1).clamp(1, MAX_ROWS);
     let chunks = extent.map(|e| ceil_div(e, team.size * i64::from(lanes)));
     let (live, local) = forms.live_across(&steps, &sweeps);
     let fits = |rows: i64| chunks.is_some_and(|c| fits_registers(c, live, rows, lanes, device));
@@ -203,7 +203,7 @@ fn plan<'m>(evaluator: &Evaluator<'m>, attr: &KernelAttr, device: &GpuDescriptio
         resident,
         idle_teams_skip: !team.workgroup_memory && device.is_cpu_adapter(),
     };
-    let needed = plan.workgroup_bytes(attr);
+    let needed = plan.workgroup_bytes(kernel);
     if needed > u64::from(device.limits.max_workgroup_storage_bytes) {
         return Err(Declined::WorkgroupMemory(needed));
     }
@@ -221,7 +221,7 @@ impl<'m> KernelPlan<'m> for Plan<'m> {
 
     fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
         let evaluator = Evaluator { lanes: self.argument_lanes(site.body), ..site.body.clone() };
-        write::write(code, site.func, &evaluator, self, site.attr)?;
+        write::write(code, site.func, &evaluator, self, site.kernel)?;
         Ok(vec![])
     }
 }
@@ -245,13 +245,13 @@ impl Plan<'_> {
     }
 
     /// Workgroup memory for partial results: what the sweep with the most of them needs, every value counted as four bytes at least.
-    fn workgroup_bytes(&self, attr: &KernelAttr) -> u64 {
+    fn workgroup_bytes(&self, kernel: &FittedChoice) -> u64 {
         if !self.team.workgroup_memory || self.team.size == 1 {
             return 0;
         }
         let bytes = |(step, output): (usize, usize)| {
             let form = &self.forms.all[self.steps[step].writes[output]];
-            form.element_bytes.unwrap_or(4).max(4) * self.rows_per_team as u64 * attr.invocations() as u64
+            form.element_bytes.unwrap_or(4).max(4) * self.rows_per_team as u64 * kernel.invocations() as u64
         };
         self.sweeps.iter().map(|s| self.reductions(s).into_iter().map(bytes).sum::<u64>()).max().unwrap_or(0)
     }
@@ -349,7 +349,13 @@ fn check_memory(steps: &[Step<'_>], forms: &Forms) -> Result<(), Declined> {
 }
 
 /// The widest vectors that all ops can work in, if an operand is aligned to them.
-fn choose_lanes(evaluator: &Evaluator<'_>, steps: &[Step<'_>], forms: &Forms, axes: &[Axis], attr: &KernelAttr) -> u32 {
+fn choose_lanes(
+    evaluator: &Evaluator<'_>,
+    steps: &[Step<'_>],
+    forms: &Forms,
+    axes: &[Axis],
+    kernel: &FittedChoice,
+) -> u32 {
     let divisor = axes.last().map_or(1, |a| a.extent.unwrap_or(a.size.facts.divisor));
     let four_bytes = |f: &Form| f.element.float_width() == Some(32) || f.element.integer_width() == Some(32);
     if !steps.iter().all(|s| is_vectorizable(s.op)) || !forms.all.iter().all(four_bytes) {
@@ -357,13 +363,13 @@ fn choose_lanes(evaluator: &Evaluator<'_>, steps: &[Step<'_>], forms: &Forms, ax
     }
     let fits =
         |lanes: u32| divisor % i64::from(lanes) == 0 && forms.all.iter().any(|f| f.is_wide(evaluator, axes, lanes));
-    [8, 4, 2].into_iter().find(|l| *l <= attr.vector_width && fits(*l)).unwrap_or(1)
+    [8, 4, 2].into_iter().find(|l| *l <= kernel.vector_width && fits(*l)).unwrap_or(1)
 }
 
 /// As many invocations per row as have something to do.
-fn team(attr: &KernelAttr, columns: Option<i64>, lanes: u32, shuffles: bool) -> Result<Team, Declined> {
-    let invocations = attr.invocations();
-    let subgroup = attr.shared_lanes.filter(|_| shuffles).map(i64::from);
+fn team(kernel: &FittedChoice, columns: Option<i64>, lanes: u32, shuffles: bool) -> Result<Team, Declined> {
+    let invocations = kernel.invocations();
+    let subgroup = kernel.shared_lanes.filter(|_| shuffles).map(i64::from);
     let most = subgroup.unwrap_or(1 << invocations.trailing_zeros());
     if invocations % most != 0 {
         return Err(Declined::PartialTeams);

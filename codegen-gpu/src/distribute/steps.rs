@@ -5,9 +5,9 @@
 //! one of them, and a barrier stands wherever one step needs what another one did.
 //! Requires: conditions and bounds that are equal for the whole workgroup, as everything is that does not come from a tile op.
 
-use super::attrs::KernelAttr;
 use super::code::Code;
 use super::evaluate::Evaluator;
+use super::fitted::FittedChoice;
 use super::groups::{self, Group};
 use super::locals::{self, Scratch};
 use super::model::{Base, Model, Step};
@@ -24,7 +24,7 @@ impl Strategy for Stepwise {
     fn plan<'m>(
         &self,
         body: &Evaluator<'m>,
-        _: &KernelAttr,
+        _: &FittedChoice,
         _: &GpuDescription,
     ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
         let model = body.model;
@@ -54,8 +54,8 @@ impl<'m> KernelPlan<'m> for Plan {
         let mut evaluator = site.body.clone();
         let scratch = locals::allocate(code, site.func, &mut evaluator, &self.in_memory, site.place)?;
         let first = site.func.body().and_then(|b| b.first_op()).expect("invariant: the body has a terminator");
-        let linear = Code::before(code.rw, first).linear_id(site.attr.workgroup_size);
-        let mut writer = Writer { evaluator: &evaluator, attr: site.attr, linear, pending: false };
+        let linear = Code::before(code.rw, first).linear_id(site.kernel.workgroup_size);
+        let mut writer = Writer { evaluator: &evaluator, kernel: site.kernel, linear, pending: false };
         writer.steps(code, &evaluator.model.steps)?;
         code.at(InsertionPoint::Before(site.place.end));
         Ok(scratch)
@@ -105,7 +105,7 @@ fn access_of(op: Op) -> Option<(Value, bool)> {
 /// Writes the code of all steps.
 struct Writer<'a, 'm> {
     evaluator: &'a Evaluator<'m>,
-    attr: &'a KernelAttr,
+    kernel: &'a FittedChoice,
     /// The invocation's number in its workgroup.
     linear: Value,
     /// Whether a barrier must stand between the steps so far and the next one.
@@ -122,7 +122,7 @@ impl Writer<'_, '_> {
                     self.barrier(code)?;
                     let groups = groups::split_run(self.evaluator.model, run.clone());
                     let keep = |base: Base| self.evaluator.buffers.contains_key(&base);
-                    elementwise::write_groups(code, self.evaluator, &groups, self.attr, (self.linear, 1), &keep)?;
+                    elementwise::write_groups(code, self.evaluator, &groups, self.kernel, (self.linear, 1), &keep)?;
                     self.pending = true;
                 }
                 Step::Access(op) => self.access(code, *op)?,

@@ -2,9 +2,9 @@
 //!
 //! A strategy that declines says why ([`Declined`]); the last two take every body between them.
 
-use super::attrs::KernelAttr;
 use super::code::Code;
 use super::evaluate::Evaluator;
+use super::fitted::FittedChoice;
 use super::locals::{Place, Scratch};
 use super::{contraction, elementwise, rows, steps};
 use monopour_ir::{Diagnostics, Op};
@@ -17,7 +17,7 @@ pub(super) trait Strategy: Sync {
     fn plan<'m>(
         &self,
         body: &Evaluator<'m>,
-        attr: &KernelAttr,
+        kernel: &FittedChoice,
         device: &GpuDescription,
     ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined>;
 }
@@ -36,7 +36,7 @@ pub(super) trait KernelPlan<'m> {
 pub(super) struct Site<'a, 'm> {
     pub(super) func: Op,
     pub(super) body: &'a Evaluator<'m>,
-    pub(super) attr: &'a KernelAttr,
+    pub(super) kernel: &'a FittedChoice,
     pub(super) place: &'a Place<'a>,
 }
 
@@ -47,12 +47,12 @@ const STRATEGIES: [&dyn Strategy; 4] =
 /// The plan of the first strategy that takes the body; and the reason of the one that the kernel's class asks for, if it declined.
 pub(super) fn plan<'m>(
     body: &Evaluator<'m>,
-    attr: &KernelAttr,
+    kernel: &FittedChoice,
     device: &GpuDescription,
 ) -> (Box<dyn KernelPlan<'m> + 'm>, Option<Declined>) {
     let mut declined = None;
     for strategy in STRATEGIES {
-        match strategy.plan(body, attr, device) {
+        match strategy.plan(body, kernel, device) {
             Ok(plan) => return (plan, declined),
             Err(Declined::NotAsked) => {}
             Err(why) => declined = Some(why),
