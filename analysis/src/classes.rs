@@ -24,7 +24,7 @@ use crate::facts::Facts;
 use crate::forest::Range;
 use crate::index::{IndexVec, OpId, OperandId, ValueId};
 use crate::intervals::Intervals;
-use crate::one_shot::{ConflictTest, Options, Reason};
+use crate::placement::{ConflictTest, Options, Reason};
 use crate::subsets::Subsets;
 use crate::trees::{NONE, Root, Trees};
 

@@ -3,8 +3,8 @@
 use crate::alias_sets::AliasSets;
 use crate::facts::{Facts, Relation, Source};
 use crate::index::{IndexVec, OperandId, ValueId};
-use crate::one_shot::{Copy, Placement};
 use crate::order::dominance_post_order;
+use crate::placement::{Copy, Placement};
 
 /// The equivalence class of each value, by a representative.
 ///

@@ -14,7 +14,7 @@
 
 use crate::facts::{Facts, ValueDef};
 use crate::index::{IndexVec, OpId, OperandId, RegionId};
-use crate::one_shot::Heuristic;
+use crate::placement::Heuristic;
 use crate::random::MersenneTwister;
 
 /// The operands in the order in which a heuristic visits them.

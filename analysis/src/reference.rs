@@ -11,8 +11,7 @@ use crate::dominance::{Structure, is_unordered_for, regions_are_exclusive};
 use crate::equivalence::holds_by_identity;
 use crate::facts::{Facts, Relation, Source, Subset};
 use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
-use crate::one_shot::{ConflictTest, Options, Reason};
-use crate::subsets::is_extraction;
+use crate::placement::{ConflictTest, Options, Reason};
 
 /// What a slice covers: a tensor value and a part of it (none: all of it).
 type Key = (ValueId, Option<SliceId>);
@@ -189,7 +188,7 @@ impl<'a> PairwiseClasses<'a> {
 
     /// Whether every walk backwards from the first value leads to the second, over edges that keep buffer and type.
     fn reaches_equivalent(&self, from: ValueId, to: ValueId) -> bool {
-        let extracted = |value| crate::subsets::extracted(self.facts, value);
+        let extracted = |value| self.facts.extracted(value);
         let (mut seen, mut work) = (HashSet::new(), vec![from]);
         while let Some(value) = work.pop() {
             let same_slice = extracted(value).is_some() && extracted(value) == extracted(to);
@@ -237,7 +236,7 @@ impl<'a> PairwiseClasses<'a> {
             let sources = self.facts.sources(value);
             // What comes from itself (around a loop of blocks), or is met twice, proves nothing.
             let is_part = |source: &Source| {
-                source.relation == Relation::Unknown && (key.1.is_none() || !is_extraction(self.facts, source))
+                source.relation == Relation::Unknown && (key.1.is_none() || !self.facts.is_extraction(source))
             };
             let parts = exactly && sources.iter().any(is_part);
             if sources.is_empty() || parts || self.looped[value] || !is_new {
@@ -259,7 +258,7 @@ impl<'a> PairwiseClasses<'a> {
         };
         match (key.1, self.facts.ops()[op].subset) {
             (None, _) => {
-                let extracted = |value| crate::subsets::extracted(self.facts, value);
+                let extracted = |value| self.facts.extracted(value);
                 self.facts.defining_op(key.0).is_some()
                     && (value == key.0 || (extracted(value).is_some() && extracted(value) == extracted(key.0)))
             }

@@ -98,6 +98,15 @@ impl Dispatch {
         let grouped = self.producer().is_none() && self.contraction().is_none();
         if grouped { self.ops.iter().find_map(|(op, _)| rows::reduced_rows(*op)) } else { None }
     }
+    /// Extents of the loops beyond the rows, of the first op that has any.
+    pub fn inner_extents(&self) -> Vec<i64> {
+        let rows = self.row_loops().unwrap_or(0);
+        let inner = self.ops.iter().filter_map(|(op, _)| {
+            let extents = linalg::loop_extents(*op)?;
+            (op.is("linalg.generic") && extents.len() > rows).then(|| extents[rows..].to_vec())
+        });
+        inner.into_iter().next().unwrap_or_default()
+    }
     /// The values that others use.
     pub fn outputs(&self) -> Vec<Value> {
         let inside = |op: Op| self.ops.iter().any(|(own, _)| *own == op);
