@@ -29,6 +29,17 @@ pub enum Reads<V = ValueId> {
     IfRead(V),
 }
 
+impl<V> Reads<V> {
+    /// The same over ids; possibly a read if the value has none.
+    pub fn with_ids<W>(self, id: impl Fn(V) -> Option<W>) -> Reads<W> {
+        match self {
+            Self::No => Reads::No,
+            Self::Yes => Reads::Yes,
+            Self::IfRead(value) => id(value).map_or(Reads::Yes, Reads::IfRead),
+        }
+    }
+}
+
 /// What an operation does with one tensor operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use<V = ValueId> {
@@ -80,6 +91,22 @@ pub enum Relation<V = ValueId> {
     },
     /// They may share memory.
     Unknown,
+}
+
+impl<V> Relation<V> {
+    /// The same over ids; unknown if a value has none.
+    pub fn with_ids<W>(self, id: impl Fn(V) -> Option<W>) -> Relation<W> {
+        let both = |(a, b)| Some((id(a)?, id(b)?));
+        match self {
+            Self::Equivalent => Relation::Equivalent,
+            Self::Unknown => Relation::Unknown,
+            Self::EquivalentIf { first, second } => match (both(first), second.map(both)) {
+                (Some(first), None) => Relation::EquivalentIf { first, second: None },
+                (Some(first), Some(Some(second))) => Relation::EquivalentIf { first, second: Some(second) },
+                _ => Relation::Unknown,
+            },
+        }
+    }
 }
 
 /// One value whose buffer may be the buffer of an operand that is in place.

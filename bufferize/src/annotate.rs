@@ -22,9 +22,10 @@ use monopour_analysis::index::{Id, OperandId, ValueId};
 use monopour_analysis::one_shot::{self, InPlaceAnalysis, Reason};
 use monopour_ir::{Attr, Context, Op, Rewriter, Value, ValueNames};
 
-use crate::boundary::{Callees, equivalent_arguments, returns_of};
+use crate::boundary::{Callees, returns_of};
 use crate::one_shot::{Unit, heuristic};
 use crate::options::Options;
+use crate::summaries::equivalent_arguments;
 
 /// Attributes that bufferization understands or writes; none is left on memrefs.
 const ATTRIBUTES: &[&str] = &["bufferization.access", "bufferization.writable", "bufferization.buffer_layout"];

@@ -13,17 +13,17 @@ use std::rc::Rc;
 
 use monopour_analysis::builder::FactsBuilder;
 use monopour_analysis::facts::{
-    Affine, Alias, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use as UseFact, ValueInfo,
+    Affine, Alias, Definition, Facts, RegionInfo, Slice, Subset, Use as UseFact, ValueInfo,
 };
 use monopour_analysis::index::{BlockId, IndexVec, OpId, OperandId, RegionId, ValueId};
 use monopour_ir::{Block, Diagnostic, Diagnostics, HandleMap, Op, Region, Use, Value, interfaces};
 
-use crate::boundary::{Callees, is_apart, writable_arguments};
+use crate::boundary::{Callees, writable_arguments};
 use crate::op_model::{
-    AliasModel, Index, OpModel, OpModels, ReadModel, RegionModel, RelationModel, ResultModel, SliceModel, SubsetModel,
-    UseModel, has_tensors,
+    AliasModel, Index, OpModel, OpModels, RegionModel, ResultModel, SliceModel, SubsetModel, UseModel, has_tensors,
 };
 use crate::options::Options;
+use crate::scope::is_apart;
 use crate::shared_memory;
 use crate::slices::Symbols;
 
@@ -197,14 +197,14 @@ fn several_blocks(op: Op, options: &Options) -> Diagnostic {
 /// What one iteration wrote to such a slice in place, another one reads as the part around its own slice: that an insertion
 /// overwrites what it does not need excuses nothing there, so it is collected as any other use.
 /// (Upstream takes it as excused: LLVM 22 loses the tensor's old contents.)
-fn moves_over_outer(models: &OpModels, op: Op, destination: Value, slice: &SliceModel) -> bool {
+fn moves_over_outer(models: &OpModels, options: &Options, op: Op, destination: Value, slice: &SliceModel) -> bool {
     let numbers = slice.offsets.iter().chain(&slice.sizes).chain(&slice.strides);
     let computed: Vec<Value> =
         numbers.filter_map(|n| if let Index::Dynamic(v) = n { Some(*v) } else { None }).collect();
     let mut around = op.parent();
     while let Some(parent) = around.filter(|p| !p.is("func.func")) {
         let repeats = |model: &Rc<dyn OpModel>| (0..parent.regions().len()).any(|r| model.region(parent, r).repetitive);
-        if models.get(parent).is_some_and(repeats) {
+        if models.get(parent, options).is_some_and(repeats) {
             if is_made_inside(destination, parent) {
                 return false;
             }
@@ -346,11 +346,7 @@ impl Collector<'_> {
             for (index, operand) in op.operands().into_iter().enumerate().filter(|(_, v)| v.ty().is_tensor()) {
                 let Some(&value) = self.value_ids.get(&operand) else { continue };
                 let used = model.as_ref().map_or(UseModel::READ_WRITE, |m| m.use_of(op, index, self.callees));
-                let reads = match used.reads {
-                    ReadModel::No => Reads::No,
-                    ReadModel::Yes => Reads::Yes,
-                    ReadModel::IfRead(v) => self.value_ids.get(&v).map_or(Reads::Yes, |id| Reads::IfRead(*id)),
-                };
+                let reads = used.reads.with_ids(|v| self.value_ids.get(&v).copied());
                 let is_left = |op, index| {
                     inserts_into_what_stays(op, index, |op| self.models.taking_part(op, self.options).is_some())
                 };
@@ -393,7 +389,7 @@ impl Collector<'_> {
 
     fn pass_to_block(&mut self, op: Op, index: usize, argument: Value) {
         let Some(&operand) = self.operand_ids.get(&(op, index)) else { return };
-        self.alias(operand, AliasModel::maybe(argument));
+        self.alias(operand, AliasModel::maybe_equivalent(argument));
         if let Some(&value) = self.value_ids.get(&argument) {
             self.builder.flow(operand, value);
         }
@@ -407,44 +403,31 @@ impl Collector<'_> {
 
     fn alias(&mut self, operand: OperandId, alias: AliasModel) {
         let Some(&value) = self.value_ids.get(&alias.value) else { return };
-        let relation = match alias.relation {
-            RelationModel::Equivalent => Relation::Equivalent,
-            RelationModel::Unknown => Relation::Unknown,
-            RelationModel::EquivalentIf(a, b) => match (self.value_ids.get(&a), self.value_ids.get(&b)) {
-                (Some(a), Some(b)) => Relation::EquivalentIf { first: (*a, *b), second: None },
-                _ => Relation::Unknown,
-            },
-            RelationModel::EquivalentIfBoth((a, b), (c, d)) => {
-                let ids = [a, b, c, d].map(|v| self.value_ids.get(&v).copied());
-                match ids {
-                    [Some(a), Some(b), Some(c), Some(d)] => {
-                        Relation::EquivalentIf { first: (a, b), second: Some((c, d)) }
-                    }
-                    _ => Relation::Unknown,
-                }
-            }
-        };
+        let relation = alias.relation.with_ids(|v| self.value_ids.get(&v).copied());
         self.builder.alias(operand, Alias { value, relation, definite: alias.definite, retypes: alias.retypes });
     }
 
     fn subset(&mut self, id: OpId, op: Op, subset: SubsetModel) {
         match subset {
-            SubsetModel::Extraction { container, slice } => {
+            SubsetModel::Extraction { container, result, slice } => {
                 let slice = self.slice(&slice);
                 let slice = self.builder.slice(slice);
                 let (Some(&container), Some(&result)) =
-                    (self.operand_ids.get(&(op, container)), self.value_ids.get(&op.result(0)))
+                    (self.operand_ids.get(&(op, container)), self.value_ids.get(&result))
                 else {
                     return;
                 };
                 self.builder.subset(id, Subset::Extraction { container, result, slice });
             }
             SubsetModel::Insertion { source, destination, slice } => {
-                if slice.as_ref().is_some_and(|s| moves_over_outer(self.models, op, op.operand(destination), s)) {
+                if slice
+                    .as_ref()
+                    .is_some_and(|s| moves_over_outer(self.models, self.options, op, op.operand(destination), s))
+                {
                     return;
                 }
                 let slice = slice.map(|s| self.slice(&s)).map(|s| self.builder.slice(s));
-                let source = self.operand_ids.get(&(op, source)).copied();
+                let source = source.and_then(|source| self.operand_ids.get(&(op, source)).copied());
                 let Some(&destination) = self.operand_ids.get(&(op, destination)) else { return };
                 self.builder.subset(id, Subset::Insertion { source, destination, slice });
             }
@@ -452,8 +435,7 @@ impl Collector<'_> {
     }
 
     fn slice(&mut self, slice: &SliceModel) -> Slice {
-        let mut numbers =
-            |list: &[crate::op_model::Index]| -> Vec<Affine> { list.iter().map(|i| self.symbols.affine(*i)).collect() };
+        let mut numbers = |list: &[Index]| -> Vec<Affine> { list.iter().map(|i| self.symbols.affine(*i)).collect() };
         Slice { offsets: numbers(&slice.offsets), sizes: numbers(&slice.sizes), strides: numbers(&slice.strides) }
     }
 

@@ -14,8 +14,8 @@
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{Diagnostic, Diagnostics, Op, OpSpec, Value, WalkOrder};
 
-use crate::buffer_type::is_cast_safe;
-use crate::op_model::has_tensors;
+use crate::memref_types::is_cast_safe;
+use crate::scope::has_tensors;
 
 /// What was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,34 +14,19 @@ use monopour_analysis::index::{OperandId, ValueId};
 use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Reason};
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value};
 
-use crate::buffer_type::memory_space;
 use crate::collect::{Collected, inserts_into_what_stays};
+use crate::failures::location_of;
 use crate::loop_copies::copied_in_loops;
+use crate::memref_types::memory_space;
+use crate::op_model::OpModels;
 use crate::options::Options;
-use crate::rewrite::location_of;
-
-/// Remarks, each with the bytes that are copied: none if known at run time only, 0 for a new buffer without contents.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Remarks {
-    pub(crate) diagnostics: Diagnostics,
-    pub(crate) bytes: Vec<Option<u64>>,
-}
-
-impl Remarks {
-    pub(crate) fn push(&mut self, remark: Diagnostic, bytes: Option<u64>) {
-        self.diagnostics.0.push(remark);
-        self.bytes.push(bytes);
-    }
-    pub(crate) fn append(&mut self, other: Self) {
-        self.diagnostics.0.extend(other.diagnostics.0);
-        self.bytes.extend(other.bytes);
-    }
-}
+use crate::remarks::{Remarks, bytes};
 
 /// Inserts the copies of one function and returns a remark for each.
 pub(crate) fn run(
     collected: &Collected,
     decisions: &Decisions,
+    models: &OpModels,
     options: &Options,
     takes_part: impl Fn(Op) -> bool,
 ) -> Result<Remarks, Diagnostics> {
@@ -49,7 +34,7 @@ pub(crate) fn run(
     let mut rw = Rewriter::new(first.context());
     let mut remarks = Remarks::default();
     // Decided on the tensors as they are; the loop below changes them.
-    let escaping = copied_in_loops(collected, decisions, options, &takes_part);
+    let escaping = copied_in_loops(collected, decisions, models, options, &takes_part);
     // What stays on tensors copies for itself, when it is bufferized.
     for (id, used) in collected.operands.iter_enumerated().filter(|(_, used)| takes_part(used.op)) {
         let Some(copy) = decisions.copy(id) else { continue };
@@ -153,11 +138,6 @@ fn dynamic_sizes(rw: &mut Rewriter, at: Op, tensor: Value) -> Result<Vec<Value>,
         sizes.push(dim.result(0));
     }
     Ok(sizes)
-}
-
-/// Number of bytes, in words.
-pub(crate) fn bytes(ty: Type) -> String {
-    ty.static_size_bytes().map_or_else(|| "a tensor of dynamic size".to_owned(), |n| format!("{n} bytes"))
 }
 
 fn place(op: Op) -> String {

@@ -23,17 +23,17 @@ use monopour_analysis::one_shot::{self, DecideError, Decisions, Heuristic, InPla
 use monopour_ir::{Diagnostic, Diagnostics, Op, Use, WalkOrder};
 
 use crate::analysis::{Analysis, Changed, CopyBeforeWrite, Greedy};
-use crate::boundary::{
-    Callees, Component, assumed, functions_of, has_loose_tensors, ops_in_scope, returns_of, summarise, weakened,
-};
+use crate::boundary::{Callees, Component, assumed, returns_of, weakened};
 use crate::buffer_type::BufferTypes;
 use crate::collect::{Collected, collect};
-use crate::insert_copies::Remarks;
+use crate::effects::{LoopCarried, LoopTerminator};
 use crate::loaded_globals::GlobalStores;
-use crate::models::{HandedOn, handed_on};
 use crate::op_model::OpModels;
 use crate::options::{AnalysisHeuristic, Options};
 use crate::own_place::inserts_in_place;
+use crate::remarks::Remarks;
+use crate::scope::{functions_of, has_loose_tensors, ops_in_scope};
+use crate::summaries::summarise;
 use crate::{annotate, insert_copies, loaded_globals, rewrite, shared_outputs};
 
 /// What was decided and made.
@@ -370,7 +370,7 @@ fn run(
         // Without an analysis a memref of a tensor is that tensor's buffer, whatever becomes of it, as upstream has it.
         let is_bridge = |op: Op| !is_analysed && op.is("bufferization.to_buffer");
         let takes_part = |op: Op| models.taking_part(op, options).is_some() && !is_bridge(op);
-        remarks.append(insert_copies::run(collected, decisions, options, takes_part)?);
+        remarks.append(insert_copies::run(collected, decisions, models, options, takes_part)?);
     }
     if let Some(mut stores) = GlobalStores::of(module) {
         for Unit { root, collected, decisions, .. } in &units {
@@ -485,9 +485,9 @@ fn verify_loops(
     if options.allow_return_allocs_from_loops || options.copy_before_write || options.extensions {
         return Ok(());
     }
-    let loops = collected.ops.iter().filter(|op| models.taking_part(**op, options).is_some());
-    for handed in loops.flat_map(|op| handed_on(*op)) {
-        let HandedOn { terminator, index, argument, .. } = handed;
+    let models_of = collected.ops.iter().filter_map(|op| Some((*op, models.taking_part(*op, options)?)));
+    for carried in models_of.flat_map(|(op, model)| model.loop_carried(op)) {
+        let LoopCarried { terminator, index, position, argument, from } = carried;
         let (Some(value), argument) = (collected.id(terminator.operand(index)), argument.and_then(|a| collected.id(a)))
         else {
             continue;
@@ -495,9 +495,8 @@ fn verify_loops(
         if argument.is_some_and(|a| decisions.are_equivalent(a, value)) {
             continue;
         }
-        let is_condition = terminator.is("scf.condition");
+        let is_condition = matches!(from, LoopTerminator::Condition { .. });
         let what = if is_condition { "Condition arg" } else { "Yield operand" };
-        let position = index - usize::from(is_condition);
         let message = format!("{what} #{position} is not equivalent to the corresponding iter bbArg");
         let error = Diagnostic::error("B0106", terminator.location(), message)
             .with_help("yield the tensor that was updated in place, or allow allocations to leave loops");

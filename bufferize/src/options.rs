@@ -1,5 +1,6 @@
 //! Options of One-Shot Bufferize, named as upstream's pass names them.
 
+use monopour_ir::bufferizable::InterfaceOptions;
 use monopour_ir::{Diagnostic, Diagnostics};
 
 /// How a function's signature gets its memref types.
@@ -108,6 +109,17 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The options that the interface may ask for.
+    pub(crate) fn for_interface(&self) -> InterfaceOptions {
+        InterfaceOptions {
+            allow_unknown_ops: self.allow_unknown_ops,
+            function_boundaries: self.bufferize_function_boundaries,
+            identity_layouts: self.unknown_type_conversion == UnknownTypeConversion::Identity,
+            must_infer_memory_space: self.must_infer_memory_space,
+            encoding_is_memory_space: self.use_encoding_for_memory_space,
+            alignment: u32::try_from(self.buffer_alignment_bytes).unwrap_or(u32::MAX),
+        }
+    }
     /// What `compile` uses: function boundaries of identity layout, loops may return allocations, the entry's ABI,
     /// encodings as memory spaces, and the extensions.
     pub fn pipeline() -> Self {

@@ -15,7 +15,7 @@
 use monopour_analysis::facts::Affine;
 use monopour_ir::{Op, Rewriter, Value};
 
-use crate::op_model::{Index, SliceModel};
+use crate::effects::{Index, SliceModel};
 use crate::slices::{Symbols, slice_of};
 
 /// Rewrites the parallel loops of a function.

@@ -8,7 +8,7 @@ use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, SubsetModel, UseModel};
 use crate::options::Options;
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("bufferization.alloc_tensor", AllocTensor);
@@ -95,7 +95,11 @@ impl OpModel for Materialize {
         if operand == 1 && op.num_results() == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
     fn subset(&self, op: Op) -> Option<SubsetModel> {
-        op.operand(1).ty().is_tensor().then_some(SubsetModel::Insertion { source: 0, destination: 1, slice: None })
+        op.operand(1).ty().is_tensor().then_some(SubsetModel::Insertion {
+            source: Some(0),
+            destination: 1,
+            slice: None,
+        })
     }
     fn rewrite(
         &self,

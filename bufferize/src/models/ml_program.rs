@@ -8,7 +8,7 @@ use monopour_ir::{Attr, Op, OpSpec, Type};
 use super::{no_uses, only_reads};
 use crate::boundary::Callees;
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("ml_program.global", Global);

@@ -6,7 +6,7 @@ use monopour_ir::{Diagnostics, Op};
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, ResultModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 
 /// Operations with results of their own, or none.
 const READING: &[&str] = &[

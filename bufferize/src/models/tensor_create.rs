@@ -9,7 +9,7 @@ use super::{no_uses, only_reads};
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
 use crate::op_model::{AliasModel, Buffers, Index, OpModel, OpModels, RegionModel, ResultModel, SliceModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("tensor.empty", Empty);

@@ -7,7 +7,7 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use super::no_uses;
 use crate::boundary::Callees;
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("ub.poison", Poison);

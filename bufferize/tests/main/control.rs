@@ -236,7 +236,7 @@ fn questions(text: &str) -> usize {
     let mut insert = None;
     module.op().walk(monopour_ir::WalkOrder::Pre, |op| {
         if op.is("tensor.insert") {
-            insert = models.get(op).cloned();
+            insert = models.get(op, &loops()).cloned();
         }
     });
     let asked = Rc::new(Cell::new(0));
