@@ -20,30 +20,16 @@ mod compare;
 mod gains;
 mod insert;
 mod regions;
+mod view;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use monopour_analysis::lifetimes::{Lifetimes, Own};
 use monopour_ir::{Diagnostics, Op};
 
 use crate::Stats;
-use crate::models::OwnershipModels;
 use collect::Collected;
-
-/// What a caller of a function has to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Summary {
-    /// For each memref result: whether the caller owns it, and which memref arguments it may be.
-    pub(crate) results: Vec<(Own, Vec<usize>)>,
-    /// Results that may be the same memory.
-    pub(crate) pairs: Vec<(usize, usize)>,
-}
-
-/// What is known of functions by name. One that is not there owns none of its arguments, and gives all results away.
-pub(crate) type Summaries = HashMap<String, Summary>;
-
-/// Memref arguments that functions take over from their callers, by name and number among the memref arguments.
-pub(crate) type Takes = HashMap<String, BTreeSet<usize>>;
+pub(crate) use view::{Summaries, Summary, Takes, View};
 
 /// The decisions on one function.
 pub(crate) struct Decided {
@@ -74,21 +60,6 @@ impl Decided {
     pub(crate) fn gains(&self) -> BTreeSet<usize> {
         gains::of(&self.collected, &self.lifetimes)
     }
-}
-
-/// How a function is looked at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct View<'a> {
-    /// What is known of operations beyond their names.
-    pub(crate) models: &'a OwnershipModels,
-    /// Its callers, all known, are told who owns its results.
-    pub(crate) tells: bool,
-    /// Ops of unknown effects are taken to use their memrefs as long as these are in scope, and to own what they make.
-    pub(crate) allows_unknown: bool,
-    /// What functions take over, this one among them.
-    pub(crate) takes: &'a Takes,
-    /// What callees would take over, if all their callers let go of it.
-    pub(crate) wishes: &'a Takes,
 }
 
 /// Decides, touching nothing.

@@ -11,6 +11,7 @@ mod memory_effects;
 mod region_branch;
 mod select;
 mod terminator;
+mod upstream;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -77,28 +78,6 @@ impl OwnershipModels {
     /// No models.
     pub fn new() -> Self {
         Self::default()
-    }
-    /// What upstream knows: memory effects, regions, calls, branches and terminators by interface; `arith.select`,
-    /// `cf.cond_br`, and the terminators of `scf.forall`, `scf.reduce` and `gpu.launch` by name.
-    pub fn upstream() -> Self {
-        let mut models = Self::new();
-        models.add("arith.select", select::Select);
-        models.add("cf.cond_br", branch::ConditionalBranch);
-        for name in ["scf.forall.in_parallel", "scf.reduce.return", "gpu.terminator"] {
-            models.add(name, terminator::ForwardsNothing);
-        }
-        models.add_interface(memory_effects::MemoryEffects);
-        models.add_interface(region_branch::RegionBranch);
-        models.add_interface(call::Call);
-        models.add_interface(branch::Branch);
-        models.add_interface(terminator::RegionBranchTerminator);
-        models
-    }
-    /// Upstream's, and those of branches that it refuses: `cf.switch`.
-    pub fn extended() -> Self {
-        let mut models = Self::upstream();
-        models.add("cf.switch", branch::ConditionalBranch);
-        models
     }
     /// Adds or replaces the model of an operation.
     pub fn add(&mut self, name: &str, model: impl OwnershipModel + 'static) {

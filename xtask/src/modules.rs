@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
             segments.push(self.peek(2).to_owned());
             self.at += 3;
         }
-        let path = self.from_file(segments);
+        let path = self.outside(segments);
         self.module.paths.push(path);
     }
 
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
         let mut found = Vec::new();
         self.tree(vec![], &mut found);
         for (name, path) in found {
-            let path = self.from_file(path);
+            let path = self.outside(path);
             self.module.imports.push(Import { name, path, is_reexport });
         }
     }
@@ -201,7 +201,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The path as it reads outside of the inline modules around this position.
-    fn from_file(&self, path: Vec<String>) -> Vec<String> {
+    fn outside(&self, path: Vec<String>) -> Vec<String> {
         let supers = path.iter().take_while(|s| *s == "super").count();
         let inside = supers.min(self.inline.len());
         if inside == 0 {
