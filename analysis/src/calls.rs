@@ -236,7 +236,7 @@ fn read_only_results(
 ) -> Vec<u32> {
     let arguments: HashSet<ValueId> = arguments.iter().copied().flatten().collect();
     let read_only = |(value, info): (ValueId, &crate::facts::Value)| {
-        (!info.info.writable && !arguments.contains(&value)).then(|| decisions.alias_class(value))
+        (!info.info.buffer.writable && !arguments.contains(&value)).then(|| decisions.alias_class(value))
     };
     let classes: HashSet<ValueId> = facts.values().iter_enumerated().filter_map(read_only).collect();
     let mut results: Vec<u32> =

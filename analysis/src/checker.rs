@@ -179,7 +179,7 @@ impl<'a> Machine<'a> {
             return cell.clone();
         }
         let contents = self.terms.unique();
-        let location = self.fresh(contents, self.facts.values()[value].info.writable);
+        let location = self.fresh(contents, self.facts.values()[value].info.buffer.writable);
         let cell = Cell { contents, location };
         self.cells[value] = Some(cell.clone());
         cell
@@ -518,9 +518,9 @@ impl<'a> Machine<'a> {
             Some((_, cell)) => cell.clone(),
             None => {
                 let info = self.facts.values()[result].info;
-                let undefined = info.definition == Definition::Never;
+                let undefined = info.buffer.definition == Definition::Never;
                 let contents = if undefined { UNDEFINED } else { self.terms.computed(op, output, inputs.to_vec()) };
-                Cell { contents, location: self.fresh(contents, info.writable) }
+                Cell { contents, location: self.fresh(contents, info.buffer.writable) }
             }
         }
     }

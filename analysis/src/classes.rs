@@ -138,7 +138,7 @@ impl<'a> Classes<'a> {
         let list: Vec<_> = self.facts.uses(value).iter().filter(is_read).copied().collect();
         let mut reads = Members { list, index: None };
         self.index_long(&mut reads, true);
-        let frozen = Some(value).filter(|&value| !self.facts.values()[value].info.writable);
+        let frozen = Some(value).filter(|&value| !self.facts.values()[value].info.buffer.writable);
         Class { reads, frozen, ..Class::default() }
     }
 

@@ -90,7 +90,7 @@ impl Definitions {
     }
 
     fn summarise(&mut self, facts: &Facts, structure: &Structure, op: OpId, result: ValueId) {
-        let is_definition = match facts.values()[result].info.definition {
+        let is_definition = match facts.values()[result].info.buffer.definition {
             Definition::Always => true,
             Definition::Never => false,
             Definition::Inferred => self.infers_definition(facts, op, result),

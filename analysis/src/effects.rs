@@ -17,6 +17,36 @@ pub enum Definition {
     Never,
 }
 
+/// What is known about the buffer of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferInfo {
+    /// May be stored to. False for constants and for inputs that are not donated.
+    pub writable: bool,
+    /// Whether the value is a definition of the contents.
+    pub definition: Definition,
+    /// Is fresh (`bufferizes_to_allocation`).
+    pub allocates: bool,
+}
+
+impl Default for BufferInfo {
+    fn default() -> Self {
+        Self { writable: true, definition: Definition::Inferred, allocates: false }
+    }
+}
+
+/// What is known about a region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionInfo {
+    /// May run several times for one execution of its operation.
+    pub repetitive: bool,
+    /// May run at the same time as itself.
+    pub parallel: bool,
+    /// A graph region: its operations are not ordered (`scf.forall.in_parallel`).
+    pub graph: bool,
+    /// How often it runs, when known. A cost, never used for safety.
+    pub trip_count: Option<u64>,
+}
+
 /// Whether an operand's contents may be loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reads<V = ValueId> {

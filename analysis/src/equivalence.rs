@@ -33,7 +33,7 @@ fn join_result(facts: &Facts, placements: &IndexVec<OperandId, Placement>, sets:
     // Several possible sources, all of them the same buffer.
     let Some(first) = sources.first() else { return };
     let first = facts.operands()[first.operand].value;
-    if facts.values()[result].info.allocates {
+    if facts.values()[result].info.buffer.allocates {
         return;
     }
     let same = sources.iter().all(|source| {

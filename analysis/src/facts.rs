@@ -14,7 +14,7 @@
 //!   what a block dominates ([`Facts::dominates`]);
 //! * aliasing is listed forwards, by operand; the reverse edges ([`Facts::sources`]) are its exact inverse.
 
-pub use crate::effects::{Affine, Alias, Definition, Reads, Relation, Slice, Subset, Use};
+pub use crate::effects::{Affine, Alias, BufferInfo, Definition, Reads, RegionInfo, Relation, Slice, Subset, Use};
 use crate::index::{BlockId, IndexVec, Lists, OpId, OperandId, RegionId, SliceId, ValueId};
 
 /// Index into the caller's table of names and locations.
@@ -32,12 +32,8 @@ pub enum ValueDef {
 /// What the caller says about a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueInfo {
-    /// The buffer may be stored to. False for constants and for inputs that are not donated.
-    pub writable: bool,
-    /// Whether the value is a definition.
-    pub definition: Definition,
-    /// The result is a fresh buffer (`bufferizes_to_allocation`).
-    pub allocates: bool,
+    /// Its buffer.
+    pub buffer: BufferInfo,
     /// The rank is known. An unranked tensor cannot be copied.
     pub ranked: bool,
     /// Size of the contents, when static.
@@ -48,14 +44,7 @@ pub struct ValueInfo {
 
 impl Default for ValueInfo {
     fn default() -> Self {
-        Self {
-            writable: true,
-            definition: Definition::Inferred,
-            allocates: false,
-            ranked: true,
-            size_bytes: None,
-            label: 0,
-        }
+        Self { buffer: BufferInfo::default(), ranked: true, size_bytes: None, label: 0 }
     }
 }
 
@@ -82,19 +71,6 @@ pub struct Op {
     pub gives_out: bool,
     /// How it reads or overwrites a part of a tensor.
     pub subset: Option<Subset>,
-}
-
-/// A region.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RegionInfo {
-    /// May run several times for one execution of its operation.
-    pub repetitive: bool,
-    /// May run at the same time as itself.
-    pub parallel: bool,
-    /// A graph region: its operations are not ordered (`scf.forall.in_parallel`).
-    pub graph: bool,
-    /// How often it runs, when known. A cost, never used for safety.
-    pub trip_count: Option<u64>,
 }
 
 /// A region and its place.

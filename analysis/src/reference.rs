@@ -343,7 +343,7 @@ impl ConflictTest for PairwiseClasses<'_> {
         let reads: Vec<_> = uses.iter().copied().filter(|&id| facts.operands()[id].counts_as_read).collect();
         let is_write = |id: &OperandId| facts.operands()[*id].writes && (self.in_place[*id] || *id == operand);
         let writes: Vec<_> = uses.iter().copied().filter(is_write).collect();
-        let frozen = values.iter().copied().find(|&value| !facts.values()[value].info.writable);
+        let frozen = values.iter().copied().find(|&value| !facts.values()[value].info.buffer.writable);
         if let (Some(&write), Some(value)) = (writes.first(), frozen) {
             return Err(Reason::NotWritable { write, value });
         }

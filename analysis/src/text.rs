@@ -262,10 +262,10 @@ impl Parser {
                     continue;
                 }
                 match c.word()? {
-                    "frozen" => info.writable = false,
-                    "alloc" => info.allocates = true,
-                    "always" => info.definition = Definition::Always,
-                    "never" => info.definition = Definition::Never,
+                    "frozen" => info.buffer.writable = false,
+                    "alloc" => info.buffer.allocates = true,
+                    "always" => info.buffer.definition = Definition::Always,
+                    "never" => info.buffer.definition = Definition::Never,
                     "unranked" => info.ranked = false,
                     _ => return Err(Problem::Expected("a property of a value")),
                 }

@@ -108,7 +108,7 @@ impl Annotator<'_> {
                 let aliases = facts.aliasing_values(id).iter().map(|alias| alias.value);
                 let joined = std::iter::once(facts.operands()[id].value).chain(aliases);
                 let values: Vec<ValueId> = joined.flat_map(|v| sets.of(v).to_vec()).collect();
-                for value in values.into_iter().filter(|v| !facts.values()[*v].info.writable) {
+                for value in values.into_iter().filter(|v| !facts.values()[*v].info.buffer.writable) {
                     let label = format!("W_{}[NOT-WRITABLE: ", self.read_only);
                     self.mark_value(unit.collected.values[value], &label);
                     self.read_only += 1;

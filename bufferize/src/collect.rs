@@ -20,7 +20,7 @@ use monopour_ir::{Block, Diagnostic, Diagnostics, HandleMap, Op, Region, Use, Va
 
 use crate::boundary::{Callees, writable_arguments};
 use crate::op_model::{
-    AliasModel, Index, OpModel, OpModels, RegionModel, ResultModel, SliceModel, SubsetModel, UseModel, has_tensors,
+    AliasModel, BufferInfo, Index, OpModel, OpModels, SliceModel, SubsetModel, UseModel, has_tensors,
 };
 use crate::options::Options;
 use crate::scope::is_apart;
@@ -167,10 +167,10 @@ fn unknown_aliases(op: Op) -> Vec<AliasModel> {
 ///
 /// (Upstream takes the regions of such operations as running once: LLVM 22 lets an iteration of `scf.parallel` write what
 /// the next one reads.)
-fn region_of_others(op: Op, region: usize) -> RegionModel {
+fn region_of_others(op: Op, region: usize) -> RegionInfo {
     let parallel = matches!(op.name(), "scf.parallel" | "affine.parallel");
     let repetitive = parallel || (interfaces::is_loop_like(op) && interfaces::is_repetitive_region(op, region));
-    RegionModel { repetitive, parallel, ..RegionModel::default() }
+    RegionInfo { repetitive, parallel, ..RegionInfo::default() }
 }
 
 fn unknown_op(op: Op) -> Diagnostic {
@@ -268,7 +268,10 @@ impl Collector<'_> {
         }
         for (position, (block, id)) in blocks.iter().zip(ids).enumerate() {
             for (index, arg) in block.block.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_tensor()) {
-                let info = ValueInfo { writable: writable(position, index), ..self.info(arg) };
+                let info = ValueInfo {
+                    buffer: BufferInfo { writable: writable(position, index), ..BufferInfo::default() },
+                    ..self.info(arg)
+                };
                 let value = self.builder.argument(id, info);
                 self.name(arg, value);
             }
@@ -304,30 +307,21 @@ impl Collector<'_> {
         let model = self.models.taking_part(op, self.options).cloned();
         for (index, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
             // What is made elsewhere must not be written.
-            let foreign = ResultModel { writable: false, definition: Definition::Always, allocates: false };
+            let foreign = BufferInfo { writable: false, definition: Definition::Always, allocates: false };
             let known = model.as_ref().map_or(foreign, |m| m.result(op, index));
             let lent = model.as_ref().is_none_or(|m| m.is_result_writable(op, index, self.callees));
-            let info = ValueInfo {
-                writable: known.writable && lent,
-                definition: known.definition,
-                allocates: known.allocates,
-                ..self.info(result)
-            };
+            let buffer = BufferInfo { writable: known.writable && lent, ..known };
+            let info = ValueInfo { buffer, ..self.info(result) };
             let value = self.builder.result(id, info);
             self.name(result, value);
         }
         let mut region_ids = Vec::new();
         for (index, blocks) in listed.regions.iter().enumerate() {
             let known = model.as_ref().map_or_else(|| region_of_others(op, index), |m| m.region(op, index));
-            let info = RegionInfo {
-                repetitive: known.repetitive,
-                parallel: known.parallel,
-                graph: known.graph,
-                trip_count: known.trip_count,
-            };
-            let region_id = self.builder.region(Some(id), info);
+            let writable = model.as_ref().is_some_and(|m| m.are_arguments_writable(op, index));
+            let region_id = self.builder.region(Some(id), known);
             region_ids.push(region_id);
-            self.region(blocks, region_id, &|_, _| known.writable_arguments);
+            self.region(blocks, region_id, &|_, _| writable);
         }
         if let Some(edges) = model.as_ref().and_then(|m| m.region_branches(op)) {
             self.builder.region_branch(id);

@@ -1,6 +1,7 @@
 //! What op models say of an op: the terms of the analysis ([`monopour_analysis::effects`]), over values of the IR.
 
-use monopour_analysis::effects::{Alias, Definition, Reads, Relation, Slice, Subset, Use};
+use monopour_analysis::effects::{Alias, Reads, Relation, Slice, Subset, Use};
+pub use monopour_analysis::effects::{BufferInfo, RegionInfo};
 use monopour_ir::{Op, Value};
 
 /// Whether the contents of an operand may be loaded.
@@ -20,38 +21,6 @@ pub type SliceModel = Slice<Index>;
 
 /// How an operation reads or overwrites a part of a tensor; operands by position.
 pub type SubsetModel = Subset<usize, Value, SliceModel>;
-
-/// What is known about a tensor result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResultModel {
-    /// May be stored to.
-    pub writable: bool,
-    /// Whether it fixes the contents.
-    pub definition: Definition,
-    /// Is a fresh buffer.
-    pub allocates: bool,
-}
-
-impl Default for ResultModel {
-    fn default() -> Self {
-        Self { writable: true, definition: Definition::Inferred, allocates: false }
-    }
-}
-
-/// What is known about a region.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RegionModel {
-    /// May run several times.
-    pub repetitive: bool,
-    /// May run at the same time as itself.
-    pub parallel: bool,
-    /// Its operations are not ordered.
-    pub graph: bool,
-    /// Its tensor arguments may be stored to.
-    pub writable_arguments: bool,
-    /// How often it runs, if known.
-    pub trip_count: Option<u64>,
-}
 
 /// A number in a slice: written down or computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -125,7 +125,7 @@ impl Classes {
             };
             // What stays on tensors makes new ones.
             let is_ours = maker.is_none_or(|op| takes_part(collected.ops[op]));
-            if !value.info.writable && is_ours {
+            if !value.info.buffer.writable && is_ours {
                 class.read_only = Some((class.read_only.map_or(id, |(other, _)| other), class.read_only.is_some()));
             }
         }

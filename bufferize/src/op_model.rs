@@ -23,7 +23,7 @@ use monopour_ir::{Diagnostic, Diagnostics, Op, Value};
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
 pub use crate::effects::{
-    AliasModel, Index, LoopCarried, LoopTerminator, ReadModel, RegionModel, RelationModel, ResultModel, SliceModel,
+    AliasModel, BufferInfo, Index, LoopCarried, LoopTerminator, ReadModel, RegionInfo, RelationModel, SliceModel,
     SubsetModel, UseModel,
 };
 use crate::options::Options;
@@ -63,8 +63,8 @@ pub trait OpModel {
     /// The values whose buffer may be the operand's, when it is in place.
     fn aliases(&self, op: Op, operand: usize, callees: &Callees) -> Vec<AliasModel>;
     /// What is known about a result.
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
-        ResultModel::default()
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
+        BufferInfo::default()
     }
     /// Pairs of results that may share memory though they share it with no operand.
     fn shared_results(&self, _op: Op, _callees: &Callees) -> Vec<(usize, usize)> {
@@ -83,8 +83,12 @@ pub trait OpModel {
         false
     }
     /// What is known about a region.
-    fn region(&self, _op: Op, _region: usize) -> RegionModel {
-        RegionModel::default()
+    fn region(&self, _op: Op, _region: usize) -> RegionInfo {
+        RegionInfo::default()
+    }
+    /// Whether the tensor arguments of a region may be stored to.
+    fn are_arguments_writable(&self, _op: Op, _region: usize) -> bool {
+        false
     }
     /// Whether control enters and leaves the regions along these edges only: pairs of region positions.
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {

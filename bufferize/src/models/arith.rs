@@ -6,7 +6,7 @@ use monopour_ir::{Diagnostic, Diagnostics, Op, OpSpec};
 use super::no_uses;
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, UseModel};
+use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, OpModels, UseModel};
 use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
@@ -19,8 +19,8 @@ struct Constant;
 
 impl OpModel for Constant {
     no_uses!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
-        ResultModel { writable: false, ..ResultModel::default() }
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
+        BufferInfo { writable: false, ..BufferInfo::default() }
     }
     fn rewrite(
         &self,

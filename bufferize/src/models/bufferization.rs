@@ -6,7 +6,7 @@ use monopour_ir::{Diagnostic, Diagnostics, Op, Type, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, SubsetModel, UseModel};
+use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, OpModels, SubsetModel, UseModel};
 use crate::options::Options;
 use crate::rewriting::Rewriting;
 
@@ -44,9 +44,9 @@ impl OpModel for AllocTensor {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn result(&self, op: Op, _result: usize) -> ResultModel {
+    fn result(&self, op: Op, _result: usize) -> BufferInfo {
         let definition = if copied_operand(op).is_some() { Definition::Always } else { Definition::Never };
-        ResultModel { definition, allocates: true, ..ResultModel::default() }
+        BufferInfo { definition, allocates: true, ..BufferInfo::default() }
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         let copied = copied_operand(op).map(|i| types.of(op.operand(i)));
@@ -153,8 +153,8 @@ impl OpModel for ToTensor {
         let help = "add 'restrict' if no other tensor is the same memory, or copy the memref before";
         Some(Diagnostic::error("B0122", op.location(), message).with_help(help))
     }
-    fn result(&self, op: Op, _result: usize) -> ResultModel {
-        ResultModel { writable: op.attr("writable").is_some(), ..ResultModel::default() }
+    fn result(&self, op: Op, _result: usize) -> BufferInfo {
+        BufferInfo { writable: op.attr("writable").is_some(), ..BufferInfo::default() }
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         types.set(op.result(0), op.operand(0).ty());

@@ -14,7 +14,7 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{AffineMap, Attr, Block, InsertionPoint, Op, OpSpec, Region, Value, interfaces};
 
 use crate::boundary::Callees;
-use crate::op_model::{AliasModel, Buffers, OpModel, ResultModel, UseModel};
+use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, UseModel};
 use crate::options::Options;
 use crate::rewriting::Rewriting;
 
@@ -36,8 +36,8 @@ impl OpModel for Elementwise {
         options.extensions && is_elementwise(op)
     }
     super::only_reads!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
-        ResultModel { allocates: true, ..ResultModel::default() }
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
+        BufferInfo { allocates: true, ..BufferInfo::default() }
     }
     fn rewrite(
         &self,

@@ -14,7 +14,7 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Op, Value, interfaces};
 
 use crate::boundary::Callees;
-use crate::op_model::{AliasModel, Buffers, OpModel, RegionModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, OpModel, RegionInfo, UseModel};
 use crate::options::Options;
 use crate::rewriting::Rewriting;
 
@@ -54,8 +54,8 @@ impl OpModel for DestinationStyle {
         position.map(|i| AliasModel::equivalent(op.result(i))).into_iter().collect()
     }
     /// Nothing is known about when a region runs.
-    fn region(&self, _op: Op, _region: usize) -> RegionModel {
-        RegionModel { repetitive: true, parallel: true, ..RegionModel::default() }
+    fn region(&self, _op: Op, _region: usize) -> RegionInfo {
+        RegionInfo { repetitive: true, parallel: true, ..RegionInfo::default() }
     }
     fn rewrite(
         &self,

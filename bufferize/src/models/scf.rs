@@ -6,7 +6,7 @@ use monopour_ir::{DYNAMIC, Diagnostics, Op, OpSpec, Region, Value};
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
 use crate::op_model::{
-    AliasModel, Buffers, LoopCarried, LoopTerminator, OpModel, OpModels, ReadModel, RegionModel, UseModel,
+    AliasModel, Buffers, LoopCarried, LoopTerminator, OpModel, OpModels, ReadModel, RegionInfo, UseModel,
 };
 use crate::rewriting::Rewriting;
 
@@ -68,13 +68,11 @@ impl OpModel for For {
         let runs = Self::trip_count(op).is_some_and(|n| n > 0);
         if runs { vec![argument] } else { vec![argument, op.result(index)] }
     }
-    fn region(&self, op: Op, _region: usize) -> RegionModel {
-        RegionModel {
-            repetitive: true,
-            writable_arguments: true,
-            trip_count: Self::trip_count(op),
-            ..RegionModel::default()
-        }
+    fn region(&self, op: Op, _region: usize) -> RegionInfo {
+        RegionInfo { repetitive: true, trip_count: Self::trip_count(op), ..RegionInfo::default() }
+    }
+    fn are_arguments_writable(&self, _op: Op, _region: usize) -> bool {
+        true
     }
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         Some(vec![(0, 0)])
@@ -175,10 +173,13 @@ impl OpModel for Forall {
     fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
         shared_output(op, operand).into_iter().collect()
     }
-    fn region(&self, op: Op, _region: usize) -> RegionModel {
+    fn region(&self, op: Op, _region: usize) -> RegionInfo {
         let trips = forall_trips(op);
         let many = trips.is_none_or(|n| n > 1);
-        RegionModel { repetitive: many, parallel: many, writable_arguments: true, trip_count: trips, graph: false }
+        RegionInfo { repetitive: many, parallel: many, trip_count: trips, graph: false }
+    }
+    fn are_arguments_writable(&self, _op: Op, _region: usize) -> bool {
+        true
     }
     fn region_branches(&self, op: Op) -> Option<Vec<(usize, usize)>> {
         Some(if forall_trips(op).is_none_or(|n| n > 1) { vec![(0, 0)] } else { vec![] })
@@ -233,8 +234,8 @@ struct InParallel;
 
 impl OpModel for InParallel {
     super::no_uses!();
-    fn region(&self, _op: Op, _region: usize) -> RegionModel {
-        RegionModel { graph: true, ..RegionModel::default() }
+    fn region(&self, _op: Op, _region: usize) -> RegionInfo {
+        RegionInfo { graph: true, ..RegionInfo::default() }
     }
     fn rewrite(
         &self,

@@ -6,7 +6,7 @@ use monopour_ir::{Diagnostic, Diagnostics, InsertionPoint, Op, Region, Type, Val
 use crate::blocks::terminators;
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, RegionModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
 use crate::options::Options;
 use crate::rewriting::Rewriting;
 
@@ -28,8 +28,8 @@ impl OpModel for Branch {
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         Some(vec![])
     }
-    fn region(&self, op: Op, _region: usize) -> RegionModel {
-        RegionModel { writable_arguments: op.is(EXECUTE_REGION), ..RegionModel::default() }
+    fn are_arguments_writable(&self, op: Op, _region: usize) -> bool {
+        op.is(EXECUTE_REGION)
     }
     fn refuse(&self, op: Op, options: &Options) -> Option<Diagnostic> {
         if options.extensions || !op.is(EXECUTE_REGION) || yields(op).len() == 1 {

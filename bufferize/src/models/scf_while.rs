@@ -6,7 +6,7 @@ use monopour_ir::{Block, Diagnostics, InsertionPoint, Op, Value};
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
 use crate::op_model::{
-    AliasModel, Buffers, LoopCarried, LoopTerminator, OpModel, OpModels, RegionModel, RelationModel, UseModel,
+    AliasModel, Buffers, LoopCarried, LoopTerminator, OpModel, OpModels, RegionInfo, RelationModel, UseModel,
 };
 use crate::rewriting::Rewriting;
 
@@ -52,8 +52,11 @@ impl OpModel for While {
     fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
         parts(op).map(|p| p.before.arg(operand)).into_iter().collect()
     }
-    fn region(&self, _op: Op, _region: usize) -> RegionModel {
-        RegionModel { repetitive: true, writable_arguments: true, ..RegionModel::default() }
+    fn region(&self, _op: Op, _region: usize) -> RegionInfo {
+        RegionInfo { repetitive: true, ..RegionInfo::default() }
+    }
+    fn are_arguments_writable(&self, _op: Op, _region: usize) -> bool {
+        true
     }
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         Some(vec![(0, 1), (1, 0)])

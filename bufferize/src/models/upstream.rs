@@ -14,7 +14,7 @@ use monopour_ir::{Diagnostics, Op, Type, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, OpModel, ReadModel, RegionModel, RelationModel, ResultModel, UseModel};
+use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, ReadModel, RegionInfo, RelationModel, UseModel};
 use crate::options::Options;
 use crate::rewriting::Rewriting;
 
@@ -59,9 +59,9 @@ impl OpModel for Upstream {
         };
         aliases.map(model).collect()
     }
-    fn result(&self, op: Op, result: usize) -> ResultModel {
+    fn result(&self, op: Op, result: usize) -> BufferInfo {
         let known = bufferizable::result_of(op, result, &any_options());
-        ResultModel {
+        BufferInfo {
             writable: known.writable,
             definition: match known.defines {
                 true => Definition::Always,
@@ -72,14 +72,12 @@ impl OpModel for Upstream {
             allocates: known.allocates,
         }
     }
-    fn region(&self, op: Op, region: usize) -> RegionModel {
+    fn region(&self, op: Op, region: usize) -> RegionInfo {
         let known = bufferizable::region_of(op, region, &any_options());
-        RegionModel {
-            repetitive: known.repetitive,
-            parallel: known.parallel,
-            writable_arguments: known.writable_arguments,
-            ..RegionModel::default()
-        }
+        RegionInfo { repetitive: known.repetitive, parallel: known.parallel, ..RegionInfo::default() }
+    }
+    fn are_arguments_writable(&self, op: Op, region: usize) -> bool {
+        bufferizable::region_of(op, region, &any_options()).writable_arguments
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         let options = types.options().for_interface();

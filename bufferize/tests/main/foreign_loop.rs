@@ -2,7 +2,7 @@
 
 use crate::support::boundaries;
 use monopour_bufferize::op_model::{
-    AliasModel, Buffers, LoopCarried, LoopTerminator, OpModel, OpModels, RegionModel, UseModel,
+    AliasModel, Buffers, LoopCarried, LoopTerminator, OpModel, OpModels, RegionInfo, UseModel,
 };
 use monopour_bufferize::{BufferTypes, Callees, Options, Rewriting, Stats, run_with_models};
 use monopour_ir::conversion::{ConversionRewriter, Declined};
@@ -28,8 +28,11 @@ impl OpModel for Loop {
     fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
         carried(op, operand).map(|(argument, _)| vec![argument, op.result(operand)]).unwrap_or_default()
     }
-    fn region(&self, _op: Op, _region: usize) -> RegionModel {
-        RegionModel { repetitive: true, writable_arguments: true, ..RegionModel::default() }
+    fn region(&self, _op: Op, _region: usize) -> RegionInfo {
+        RegionInfo { repetitive: true, ..RegionInfo::default() }
+    }
+    fn are_arguments_writable(&self, _op: Op, _region: usize) -> bool {
+        true
     }
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         Some(vec![(0, 0)])
