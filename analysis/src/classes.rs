@@ -312,7 +312,7 @@ impl<'a> Classes<'a> {
         let classes = || joined.iter().map(|&class| &self.classes[class]);
         let shared = own.filter(|&write| self.is_shared_by_iterations(write));
         let write = shared.or_else(|| classes().find_map(|class| class.shared));
-        // What a loop carries is another class, so reads in its body do not count here: assume that there are some.
+        // A loop-carried value is in another class, so reads in its body do not count here: assume that there are some.
         let carried = shared.filter(|&write| self.facts.has_body(self.facts.operands()[write].op));
         let read = carried.or_else(|| classes().find_map(|class| class.reads.list.first().copied()));
         match (read, write) {

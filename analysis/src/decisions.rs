@@ -8,7 +8,7 @@ use crate::facts::Facts;
 use crate::index::{IndexVec, OperandId, ValueId};
 use crate::placement::{Copy, Placement, Reason};
 
-/// What a rewrite into buffers asks; decisions of every kind answer it.
+/// The questions of a rewrite into buffers; decisions of every kind answer them.
 pub trait InPlaceAnalysis {
     /// Whether the operation uses the buffer of the operand's value itself.
     fn is_in_place(&self, operand: OperandId) -> bool;
@@ -16,7 +16,7 @@ pub trait InPlaceAnalysis {
     fn are_equivalent(&self, a: ValueId, b: ValueId) -> bool;
     /// Whether the values may share memory.
     fn may_alias(&self, a: ValueId, b: ValueId) -> bool;
-    /// What to copy for an operand; none if it is in place.
+    /// The copy for an operand; none if it is in place.
     fn copy(&self, operand: OperandId) -> Option<Copy>;
 }
 
@@ -34,7 +34,7 @@ pub struct Decisions {
 /// Something that decisions say and that need not be true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Nobody needs the contents of the operand's copy.
+    /// The contents of the operand's copy are not needed.
     NoContents(OperandId),
     /// The values are the same buffer.
     Equivalent(ValueId, ValueId),

@@ -21,7 +21,7 @@ pub(crate) enum DefiningResult {
     Several,
 }
 
-/// What conflicts ask about the definitions behind a value.
+/// Summary of the definitions behind a value, for conflicts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     /// There is a definition.

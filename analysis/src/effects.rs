@@ -1,4 +1,4 @@
-//! What an operation does to the memory of its tensors: how it uses an operand, which values alias it, which slice it reads or
+//! Memory effects of an operation on tensors: how it uses an operand, which values alias it, which slice it reads or
 //! overwrites.
 //!
 //! Generic over the value: facts name values by their ids, a caller's op models name those of its IR.
@@ -17,7 +17,7 @@ pub enum Definition {
     Never,
 }
 
-/// What is known about the buffer of a value.
+/// Properties of the buffer of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferInfo {
     /// May be stored to. False for constants and for inputs that are not donated.
@@ -34,7 +34,7 @@ impl Default for BufferInfo {
     }
 }
 
-/// What is known about a region.
+/// Properties of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegionInfo {
     /// May run several times for one execution of its operation.
@@ -70,7 +70,7 @@ impl<V> Reads<V> {
     }
 }
 
-/// What an operation does with one tensor operand.
+/// The use of one tensor operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use<V = ValueId> {
     /// The contents may be loaded (`bufferizes_to_memory_read`).
@@ -78,7 +78,7 @@ pub struct Use<V = ValueId> {
     /// The buffer may be stored to (`bufferizes_to_memory_write`).
     pub writes: bool,
     /// Cannot be copied: in place before anything else is decided. Terminators' operands, and the destination of a
-    /// `tensor.parallel_insert_slice`, whose write nobody would see in a copy.
+    /// `tensor.parallel_insert_slice`, whose write would be lost in a copy.
     pub must_in_place: bool,
     /// The operation reads and writes this operand position by position.
     /// Among all operands of the operation with this flag, each load of a position precedes each store to it.

@@ -1,4 +1,4 @@
-//! What is known about one function on tensors: values, operations, regions, uses, and how each use touches memory.
+//! Facts about one function on tensors: values, operations, regions, uses, and how each use touches memory.
 //!
 //! Facts are plain tables, built once by [`FactsBuilder`](crate::builder::FactsBuilder) and never changed.
 //! They say what *would* happen if an operand were updated in place; which operands are is a decision
@@ -29,7 +29,7 @@ pub enum ValueDef {
     Argument(BlockId),
 }
 
-/// What the caller says about a value.
+/// Properties of a value, given by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueInfo {
     /// Its buffer.
@@ -53,7 +53,7 @@ impl Default for ValueInfo {
 pub struct Value {
     /// Where it comes from.
     pub def: ValueDef,
-    /// What the caller says about it.
+    /// Its properties, given by the caller.
     pub info: ValueInfo,
 }
 
@@ -78,7 +78,7 @@ pub struct Op {
 pub struct Region {
     /// The operation it belongs to; none for the root region (the function body).
     pub op: Option<OpId>,
-    /// What the caller says about it.
+    /// Its properties, given by the caller.
     pub info: RegionInfo,
 }
 

@@ -8,7 +8,7 @@ use crate::facts::{
 use crate::index::{BlockId, OpId, OperandId, SliceId, ValueId};
 use crate::random::Random;
 
-/// What a generated function may contain.
+/// Features of a generated function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// How many operations, about.

@@ -87,7 +87,7 @@ pub enum Reason {
     CopyBeforeWrite,
 }
 
-/// What to copy for a use that is out of place.
+/// The copy for a use that is out of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
     /// Copy this result of the operation instead of its operand (a slice is smaller than its container).

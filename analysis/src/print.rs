@@ -31,7 +31,7 @@ struct Printer<'a> {
     out: String,
 }
 
-/// What is still to be printed; explicit, because nesting may be deep.
+/// The items still to be printed; explicit, because nesting may be deep.
 enum Step {
     Region(RegionId, usize),
     Block(BlockId, bool, usize),

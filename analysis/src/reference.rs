@@ -13,7 +13,7 @@ use crate::facts::{Facts, Relation, Source, Subset};
 use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
 use crate::placement::{ConflictTest, Options, Reason};
 
-/// What a slice covers: a tensor value and a part of it (none: all of it).
+/// The extent of a slice: a tensor value and a part of it (none: all of it).
 type Key = (ValueId, Option<SliceId>);
 
 /// Alias classes with the literal test.
@@ -234,7 +234,7 @@ impl<'a> PairwiseClasses<'a> {
                 continue;
             }
             let sources = self.facts.sources(value);
-            // What comes from itself (around a loop of blocks), or is met twice, proves nothing.
+            // A value that comes from itself (around a loop of blocks), or is met twice, proves nothing.
             let is_part = |source: &Source| {
                 source.relation == Relation::Unknown && (key.1.is_none() || !self.facts.is_extraction(source))
             };
@@ -350,7 +350,7 @@ impl ConflictTest for PairwiseClasses<'_> {
         if self.check_parallel_regions
             && let Some(&write) = writes.iter().find(|&&write| self.shares_parallel_buffer(write))
             && let Some(&read) = reads.first().or_else(|| {
-                // What a loop carries is another class: assume that its body reads it.
+                // A loop-carried value is in another class: assume that its body reads it.
                 let mut shared = writes.iter().filter(|&&write| self.shares_parallel_buffer(write));
                 shared.find(|&&write| facts.has_body(facts.operands()[write].op))
             })
@@ -449,7 +449,7 @@ fn are_exclusive(facts: &Facts, a: OpId, b: OpId) -> bool {
     }
 }
 
-/// What the innermost thing around two operations is.
+/// The innermost op or region around two operations.
 enum Common {
     /// One encloses the other or is the other: `outer`. True if the second one is the outer one.
     Nested { inner_is_same_or_encloses_first: bool, outer: OpId },

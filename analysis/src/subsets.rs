@@ -42,7 +42,7 @@ pub(crate) struct Subsets {
     numbers: IndexVec<ValueId, u32>,
     /// The least depth of a slice that each value is taken for.
     least_depths: IndexVec<ValueId, u32>,
-    /// What the operation overwrites, by operation with an insertion.
+    /// The slice that is overwritten, by operation with an insertion.
     overwritten: IndexVec<OpId, Option<Range>>,
     /// The insertion writes back what already stands there.
     rewrites: IndexVec<OpId, bool>,
@@ -108,7 +108,7 @@ impl Subsets {
         this
     }
 
-    /// What trees compare of a value.
+    /// The keys of a value that trees compare.
     pub fn number(&self, value: ValueId) -> Number {
         Number { number: self.numbers[value], least_depth: self.least_depths[value] }
     }

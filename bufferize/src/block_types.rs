@@ -36,7 +36,7 @@ impl BufferTypes<'_> {
         if arguments.is_empty() {
             return order.into_iter().try_for_each(|block| self.walk(block));
         }
-        // What an earlier walk found may have been for another question.
+        // The types of an earlier walk may have answered another question.
         for argument in &arguments {
             self.forget(*argument);
         }

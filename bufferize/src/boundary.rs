@@ -69,11 +69,11 @@ impl Callees {
     pub fn callee(&self, call: Op) -> Option<Op> {
         self.position(call).map(|position| self.functions[position])
     }
-    /// What is known about the function that a `func.call` calls; none if it is not decided.
+    /// The summary of the function that a `func.call` calls; none if it is not decided.
     pub fn summary_of(&self, call: Op) -> Option<&Summary> {
         self.summaries[self.position(call)?].as_ref()
     }
-    /// What is known about a function; none for one that is not decided.
+    /// The summary of a function; none for one that is not decided.
     pub fn summary(&self, name: &str) -> Option<&Summary> {
         self.summaries[*self.by_name.get(name)?].as_ref()
     }
@@ -124,7 +124,7 @@ impl Callees {
             let mut called = members.iter().flat_map(|m| &self.called[*m]);
             let reaches_recursion = is_recursive || called.any(|callee| reaches[*callee]);
             members.iter().for_each(|m| reaches[*m] = reaches_recursion);
-            // What was met last is called by what was met before.
+            // A function that was met later is called by one that was met before.
             members.reverse();
             Component { members, is_recursive, reaches_recursion }
         };
@@ -161,7 +161,7 @@ fn has_tensor_signature(function: Op) -> bool {
 /// For each argument of a function whether its buffer may be stored to.
 pub(crate) fn writable_arguments(function: Op, options: &Options) -> Vec<bool> {
     let (inputs, _) = function.function_type().unwrap_or_default();
-    // Without function boundaries the argument stays a tensor that somebody else made.
+    // Without function boundaries the argument stays a tensor of the caller.
     if !options.bufferize_function_boundaries {
         return vec![false; inputs.len()];
     }
@@ -189,7 +189,7 @@ pub(crate) fn weakened(function: Op, summary: &Summary) -> Summary {
     unknown
 }
 
-/// What recursion starts with: nothing happens, and each result is the argument that it could be by its type.
+/// The first summary of a recursive function: nothing happens, and each result is the argument that it could be by its type.
 pub(crate) fn assumed(function: Op) -> Summary {
     let (inputs, results) = function.function_type().unwrap_or_default();
     let mut summary = Summary::nothing(inputs.len(), results.len());

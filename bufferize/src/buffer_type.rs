@@ -62,7 +62,7 @@ impl<'a> BufferTypes<'a> {
     pub(crate) fn steps(&self) -> u64 {
         self.steps
     }
-    /// What is known about functions.
+    /// The functions and their summaries.
     pub fn callees(&self) -> &'a Callees {
         self.callees
     }
@@ -72,7 +72,7 @@ impl<'a> BufferTypes<'a> {
         if !ty.is_tensor() {
             return ty;
         }
-        // What is made by something that stays on tensors has no prediction.
+        // A result of an op that stays on tensors has no prediction.
         self.types.get(&value).copied().unwrap_or_else(|| self.unknown(ty))
     }
     /// Whether a value has its prediction.
@@ -228,7 +228,7 @@ impl<'a> BufferTypes<'a> {
         Ok(())
     }
 
-    /// What all returns of a function agree on; elsewhere the given type.
+    /// The types on which all returns of a function agree; elsewhere the given type.
     fn returned_types(&self, function: Op, mut results: Vec<Type>) -> Vec<Type> {
         let returns: Vec<Op> = terminators(function.region(0)).filter(|op| op.is("func.return")).collect();
         for (index, result) in results.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! What rewrites of ops are built of: allocations, copies, casts, views, globals.
+//! Builders for rewrites of ops: allocations, copies, casts, views, globals.
 //!
 //! ```text
 //! alloc          memref.alloc(%n) {alignment = 64 : i64} : memref<?xf32>
@@ -21,7 +21,7 @@ impl Rewriting<'_> {
     /// the running program knows.
     ///
     /// # Errors
-    /// B0104 for a layout that a row-major buffer need not have; what MLIR says of the op.
+    /// B0104 for a layout that a row-major buffer need not have; MLIR's diagnostics for the op.
     pub fn alloc(&self, rw: &mut ConversionRewriter, at: Op, ty: Type, sizes: &[Value]) -> Result<Value, Diagnostics> {
         if ty.memref_layout().is_none_or(|map| map.num_symbols() == 0) {
             return self.alloc_as_is(rw, at, ty, sizes);
@@ -58,7 +58,7 @@ impl Rewriting<'_> {
     /// `memref.copy`.
     ///
     /// # Errors
-    /// What MLIR says of the op.
+    /// MLIR's diagnostics for the op.
     pub fn copy(&self, rw: &mut ConversionRewriter, at: Op, from: Value, to: Value) -> Result<(), Diagnostics> {
         rw.create(OpSpec::new("memref.copy", at.location()).operands(&[from, to]))?;
         self.copies.set(self.copies.get() + 1);
@@ -68,7 +68,7 @@ impl Rewriting<'_> {
     /// The dynamic sizes of a memref, by `memref.dim`.
     ///
     /// # Errors
-    /// What MLIR says of the ops.
+    /// MLIR's diagnostics for the ops.
     pub fn dynamic_sizes(&self, rw: &mut ConversionRewriter, at: Op, memref: Value) -> Result<Vec<Value>, Diagnostics> {
         let index = Type::index(rw.context());
         let shape = memref.ty().shape().unwrap_or_default();
@@ -85,7 +85,7 @@ impl Rewriting<'_> {
     /// `value` as a `ty`: itself, a cast that cannot fail, or a copy in a new buffer.
     ///
     /// # Errors
-    /// What MLIR says of the ops.
+    /// MLIR's diagnostics for the ops.
     pub fn cast_or_copy(
         &self,
         rw: &mut ConversionRewriter,
@@ -111,7 +111,7 @@ impl Rewriting<'_> {
     /// `memref.subview` of a slice, with dimensions of size 1 dropped as `shape` has it.
     ///
     /// # Errors
-    /// B0104 for a source without a strided layout, and for a slice that certainly is not in it; what MLIR says of the op.
+    /// B0104 for a source without a strided layout, and for a slice that certainly is not in it; MLIR's diagnostics for the op.
     pub fn subview(
         &self,
         rw: &mut ConversionRewriter,
@@ -163,7 +163,7 @@ impl Rewriting<'_> {
     /// The same op with other operands and result types; it takes the regions of `op`.
     ///
     /// # Errors
-    /// What MLIR says of the op.
+    /// MLIR's diagnostics for the op.
     pub fn recreate(
         &self,
         rw: &mut ConversionRewriter,
@@ -189,7 +189,7 @@ impl Rewriting<'_> {
     /// `memref.get_global` of the symbol `name`, a `ty`.
     ///
     /// # Errors
-    /// What MLIR says of the op.
+    /// MLIR's diagnostics for the op.
     pub fn get_global(&self, rw: &mut ConversionRewriter, at: Op, name: Attr, ty: Type) -> Result<Value, Diagnostics> {
         let get = OpSpec::new("memref.get_global", at.location()).results(&[ty]).attr("name", name);
         Ok(rw.create(get)?.result(0))
@@ -207,7 +207,7 @@ impl Rewriting<'_> {
     /// The symbol of a private constant global with this value; one per module, value and type.
     ///
     /// # Errors
-    /// B0104 where a symbol could not be looked up, or a dynamic shape; what MLIR says of the op.
+    /// B0104 where a symbol could not be looked up, or a dynamic shape; MLIR's diagnostics for the op.
     pub fn global(&self, rw: &mut ConversionRewriter, at: Op, value: Attr, ty: Type) -> Result<Attr, Diagnostics> {
         self.check_static(at, ty)?;
         let cx = rw.context();

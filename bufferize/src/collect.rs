@@ -156,7 +156,7 @@ pub(crate) fn inserts_into_what_stays(op: Op, index: usize, takes_part: impl Fn(
     op.is("tensor.parallel_insert_slice") && index == 1 && forall().is_some_and(|forall| !takes_part(forall))
 }
 
-/// What stays on tensors may return its operands, and hand them to its regions.
+/// An op that stays on tensors may return its operands, and pass them to its regions.
 fn unknown_aliases(op: Op) -> Vec<AliasModel> {
     let entries = op.regions().into_iter().filter_map(|r| r.entry()).flat_map(|block| block.args());
     let tensors = op.results().into_iter().chain(entries).filter(|r| r.ty().is_tensor());
@@ -194,7 +194,7 @@ fn several_blocks(op: Op, options: &Options) -> Diagnostic {
 
 /// Whether the slice moves from iteration to iteration over a tensor that all of them share.
 ///
-/// What one iteration wrote to such a slice in place, another one reads as the part around its own slice: that an insertion
+/// The contents that one iteration wrote to such a slice in place, another one reads as the part around its own slice: that an insertion
 /// overwrites what it does not need excuses nothing there, so it is collected as any other use.
 /// (Upstream takes it as excused: LLVM 22 loses the tensor's old contents.)
 fn moves_over_outer(models: &OpModels, options: &Options, op: Op, destination: Value, slice: &SliceModel) -> bool {
@@ -232,7 +232,7 @@ fn is_made_inside(value: Value, parent: Op) -> bool {
     let tensors = || op.operands().into_iter().filter(|v| v.ty().is_tensor());
     match passes_on {
         true => tensors().all(|v| is_made_inside(v, parent)),
-        // What a branch or a loop gives may come from anywhere.
+        // The result of a branch or a loop may come from anywhere.
         false => op.regions().is_empty() || matches!(op.dialect(), "linalg" | "tensor"),
     }
 }
@@ -284,7 +284,7 @@ impl Collector<'_> {
     fn info(&self, value: Value) -> ValueInfo {
         ValueInfo {
             size_bytes: value.ty().static_size_bytes(),
-            // What cannot be copied says so itself, and the copy is refused where it would be inserted.
+            // A tensor that cannot be copied is reported by itself, and the copy is refused where it would be inserted.
             ranked: true,
             label: u32::try_from(self.values.len()).unwrap_or(u32::MAX),
             ..ValueInfo::default()
@@ -306,7 +306,7 @@ impl Collector<'_> {
         self.ops.push(op);
         let model = self.models.taking_part(op, self.options).cloned();
         for (index, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
-            // What is made elsewhere must not be written.
+            // A result of an op that stays on tensors must not be written.
             let foreign = BufferInfo { writable: false, definition: Definition::Always, allocates: false };
             let known = model.as_ref().map_or(foreign, |m| m.result(op, index));
             let lent = model.as_ref().is_none_or(|m| m.is_result_writable(op, index, self.callees));

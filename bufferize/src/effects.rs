@@ -1,4 +1,4 @@
-//! What op models say of an op: the terms of the analysis ([`monopour_analysis::effects`]), over values of the IR.
+//! The vocabulary of op models: the terms of the analysis ([`monopour_analysis::effects`]), over values of the IR.
 
 use monopour_analysis::effects::{Alias, Reads, Relation, Slice, Subset, Use};
 pub use monopour_analysis::effects::{BufferInfo, RegionInfo};
@@ -7,7 +7,7 @@ use monopour_ir::{Op, Value};
 /// Whether the contents of an operand may be loaded.
 pub type ReadModel = Reads<Value>;
 
-/// What an operation does with one tensor operand.
+/// The use of one tensor operand.
 pub type UseModel = Use<Value>;
 
 /// How the buffers of an operand in place and of an aliasing value relate.

@@ -40,7 +40,7 @@ use crate::summaries::summarise;
 /// How many insertions are tried one by one, each with an analysis of its own, when all together do not pay.
 const MOST_TRIALS: usize = 48;
 
-/// What the pass found and did.
+/// Counts of the pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Eliminated {
     /// Uses of a `tensor.empty` that are gone.

@@ -18,7 +18,7 @@ pub(crate) struct Globals {
 
 impl Globals {
     /// Knows the names of the module's symbols, and its constants: what may be written (`constant` is missing) is
-    /// nobody's constant, and neither is what lies in another memory space or is aligned in another way.
+    /// no constant, and neither is what lies in another memory space or is aligned in another way.
     pub(crate) fn new(module: Op, options: &Options) -> Self {
         let names = module.nested(WalkOrder::Pre).into_iter().filter_map(Op::symbol_name).collect();
         let mut globals = Self { names, ..Self::default() };

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Requires: decisions for this function. Ensures: every use that remains is in place.
-//! The copy is of the result where that is a slice, and has no contents where nobody would see them.
+//! The copy is of the result where that is a slice, and has no contents where they are not read.
 //! Tensors that loops hand on are copied, too, where [`crate::loop_copies`] says so.
 
 use monopour_analysis::index::{OperandId, ValueId};
@@ -35,13 +35,13 @@ pub(crate) fn run(
     let mut remarks = Remarks::default();
     // Decided on the tensors as they are; the loop below changes them.
     let escaping = copied_in_loops(collected, decisions, models, options, &takes_part);
-    // What stays on tensors copies for itself, when it is bufferized.
+    // An op that stays on tensors gets its copies when it is bufferized.
     for (id, used) in collected.operands.iter_enumerated().filter(|(_, used)| takes_part(used.op)) {
         let Some(copy) = decisions.copy(id) else { continue };
         if inserts_into_what_stays(used.op, used.index, &takes_part) {
             continue;
         }
-        // What other dialects have for tensors only they can copy; upstream leaves it to them, too.
+        // Tensor-like types of other dialects are copied by these; upstream leaves it to them, too.
         let ty = used.op.operand(used.index).ty();
         if ty.as_tensor().is_none() && !ty.is_unranked_tensor() {
             continue;
@@ -51,7 +51,7 @@ pub(crate) fn run(
             let size = if copy.contents { copied.ty().static_size_bytes() } else { Some(0) };
             remarks.push(explain(collected, id, reason, copied.ty(), copy.contents), size);
         }
-        // A slice is copied where it is smaller than what it was cut from, unless nobody knows how to copy it.
+        // A slice is copied where it is smaller than what it was cut from, unless it cannot be copied.
         match copy.result.filter(|result| !collected.values[*result].ty().is_unranked_tensor()) {
             Some(result) => copy_result(&mut rw, collected.values[result], copy.contents, options)?,
             None => copy_operand(&mut rw, *used, copy.contents, options)?,
@@ -147,7 +147,7 @@ fn place(op: Op) -> String {
     }
 }
 
-/// What would let a value's buffer be written.
+/// Help that makes a value's buffer writable.
 fn make_writable(value: Value) -> String {
     let argument = value.as_block_arg().filter(|(block, _)| block.parent_op().is_some_and(|op| op.is("func.func")));
     match argument {

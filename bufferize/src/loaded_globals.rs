@@ -26,7 +26,7 @@ use crate::options::Options;
 use crate::remarks::{Remarks, bytes};
 use crate::scope::functions_of;
 
-/// What running an operation may store to.
+/// The globals that an operation may store to.
 #[derive(Clone, Default)]
 struct Stored {
     globals: HashSet<String>,

@@ -123,7 +123,7 @@ impl Classes {
                     owner
                 }
             };
-            // What stays on tensors makes new ones.
+            // Ops that stay on tensors make new tensors.
             let is_ours = maker.is_none_or(|op| takes_part(collected.ops[op]));
             if !value.info.buffer.writable && is_ours {
                 class.read_only = Some((class.read_only.map_or(id, |(other, _)| other), class.read_only.is_some()));

@@ -36,7 +36,7 @@ use crate::scope::{functions_of, has_loose_tensors, ops_in_scope};
 use crate::summaries::summarise;
 use crate::{annotate, insert_copies, loaded_globals, rewrite, shared_outputs};
 
-/// What was decided and made.
+/// Counts and remarks of the pass.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Operands that use their tensor's own buffer (`num-tensor-in-place`).
@@ -114,7 +114,7 @@ pub fn run_with_analysis(
 /// As [`run_one_shot`], with the decisions that `choose` returns, by the number of the operand in the facts.
 ///
 /// They are carried out as they are: [`monopour_analysis::checker::check`] says whether they are right.
-/// What callers know about such a function follows from its decisions.
+/// The summary of such a function follows from its decisions.
 ///
 /// # Errors
 /// As [`run_one_shot`]; B0109 for decisions on another number of operands than the function has.
@@ -152,13 +152,13 @@ pub(crate) struct Unit {
     pub(crate) has_boundary: bool,
 }
 
-/// What is decided, callees first, and what is known about functions.
+/// The decisions, callees first, and the functions with their summaries.
 pub(crate) struct Analysed {
     pub(crate) units: Vec<Unit>,
     callees: Callees,
 }
 
-/// What every analysis of a function needs.
+/// The context of the analyses of all functions.
 struct Analyser<'a> {
     options: &'a Options,
     models: &'a OpModels,
@@ -192,7 +192,7 @@ pub(crate) fn analyse_all(
         decided.iter().try_for_each(|unit| finish(unit, options, models, stats))?;
         units.extend(decided);
     }
-    // What is outside of functions is analysed, too; upstream copies there, and shows nothing.
+    // Ops outside of functions are analysed, too; upstream copies there, and shows nothing.
     let has_boundaries = options.bufferize_function_boundaries;
     if !has_boundaries || has_loose_tensors(module, options) {
         let mut unit = analyser.unit(module)?;
@@ -442,7 +442,7 @@ pub(crate) fn settings(options: &Options) -> one_shot::Options {
     }
 }
 
-/// What the options' own analysis decides.
+/// The decisions of the options' own analysis.
 pub(crate) fn decide(collected: &Collected, options: &Options) -> Result<Decisions, Diagnostics> {
     check_forced(collected, options)?;
     one_shot::decide(&collected.facts, &settings(options)).map_err(|error| undecidable(collected, options, &error))

@@ -1,4 +1,4 @@
-//! What an operation does to the memory of its tensors, and what replaces it: one [`OpModel`] per operation name.
+//! The memory effects of an operation on tensors, and its rewrite: one [`OpModel`] per operation name.
 //!
 //! The registry is open: [`OpModels::add`] takes models of other people's operations, and replaces ours.
 //! Asked are, in this order:
@@ -50,7 +50,7 @@ impl<'a> Buffers<'a> {
     }
 }
 
-/// What an operation does to the memory of its tensors, and what replaces it.
+/// The memory effects of an operation on tensors, and its rewrite.
 ///
 /// `operand` and `result` are positions among all operands and results; methods are asked about tensors only.
 pub trait OpModel {
@@ -58,11 +58,11 @@ pub trait OpModel {
     fn describes(&self, _op: Op, _options: &Options) -> bool {
         true
     }
-    /// What the operation does with an operand.
+    /// The use of an operand.
     fn use_of(&self, op: Op, operand: usize, callees: &Callees) -> UseModel;
     /// The values whose buffer may be the operand's, when it is in place.
     fn aliases(&self, op: Op, operand: usize, callees: &Callees) -> Vec<AliasModel>;
-    /// What is known about a result.
+    /// Properties of the buffer of a result.
     fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         BufferInfo::default()
     }
@@ -82,7 +82,7 @@ pub trait OpModel {
     fn copies_for_layout(&self, _op: Op, _operand: usize, _types: &BufferTypes<'_>) -> bool {
         false
     }
-    /// What is known about a region.
+    /// Properties of a region.
     fn region(&self, _op: Op, _region: usize) -> RegionInfo {
         RegionInfo::default()
     }

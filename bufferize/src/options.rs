@@ -76,7 +76,7 @@ pub struct Options {
     pub use_encoding_for_memory_space: bool,
     /// `buffer-alignment`, in bytes; 0 leaves it out.
     pub buffer_alignment_bytes: u64,
-    /// What goes beyond upstream: copies of a slice onto itself are left out.
+    /// Behaviour beyond upstream: copies of a slice onto itself are left out.
     pub extensions: bool,
     /// Arguments of public functions are not writable unless they carry `monopour.donate`.
     pub entry_abi: bool,
@@ -120,7 +120,7 @@ impl Options {
             alignment: u32::try_from(self.buffer_alignment_bytes).unwrap_or(u32::MAX),
         }
     }
-    /// What `compile` uses: function boundaries of identity layout, loops may return allocations, the entry's ABI,
+    /// The options of `compile`: function boundaries of identity layout, loops may return allocations, the entry's ABI,
     /// encodings as memory spaces, and the extensions.
     pub fn pipeline() -> Self {
         Self {

@@ -9,7 +9,7 @@
 //!
 //! A result that still has users on tensors becomes a `bufferization.to_tensor` in the place of its op; a tensor that is made
 //! elsewhere becomes a `bufferization.to_buffer` right after it, one for each use. At the end pairs of the two are folded (a cast,
-//! or a copy where the layouts do not fit) and what nobody uses is erased. So in a module where everything takes part none is left,
+//! or a copy where the layouts do not fit) and unused ops are erased. So in a module where everything takes part none is left,
 //! and where something does not (`allow-unknown-ops`, `dialect-filter`, function boundaries) the two are its borders.
 //!
 //! Requires: copies are inserted, every tensor that a model knows has a predicted type.
@@ -37,7 +37,7 @@ const TO_TENSOR: &str = "bufferization.to_tensor";
 const TO_BUFFER: &str = "bufferization.to_buffer";
 const BRIDGES: Bridges = Bridges { to_old: TO_TENSOR, to_new: TO_BUFFER };
 
-/// What the rewrite made.
+/// Counts and remarks of the rewrite.
 pub(crate) struct Made {
     pub(crate) allocs: u32,
     pub(crate) copies: u32,
@@ -100,7 +100,7 @@ impl ConversionPattern for Bufferization<'_> {
 
 /// The ops to visit: those of the input in order, and those that rewrites made.
 struct Worklist {
-    /// What is to be visited and not erased meanwhile, with its position in post-order.
+    /// Ops to be visited and not erased meanwhile, with its position in post-order.
     pending: HandleMap<Op, usize>,
     next_rank: usize,
     /// The `to_buffer`s that are ours: for which op, and which of them.
@@ -264,7 +264,7 @@ fn fold_bridges(rw: &mut ConversionRewriter, pass: &Rewriting<'_>, work: &mut Wo
 
 /// An error for the first op that should have been bufferized and still has tensors.
 ///
-/// What has neither users nor effects will fold away, and bridges may stay.
+/// An op with neither users nor effects will fold away, and bridges may stay.
 fn check_nothing_is_left(module: Op, models: &OpModels, options: &Options) -> Result<(), Diagnostics> {
     let stays = |op: Op| {
         !models.is_allowed(op, options)

@@ -11,7 +11,7 @@ use crate::globals::Globals;
 use crate::options::Options;
 use crate::remarks::Remarks;
 
-/// What a rewrite of one op may ask and use.
+/// The context of the rewrite of one op.
 pub struct Rewriting<'a> {
     /// Predicted types.
     pub types: BufferTypes<'a>,
@@ -84,7 +84,7 @@ impl Rewriting<'_> {
             .with_help("rewrite it to the plain form of the operation")
     }
 
-    /// Verifies an op when all is rewritten: whether it has a form on memrefs, nobody but its verifier knows.
+    /// Verifies an op when all is rewritten: whether it has a form on memrefs, only its verifier knows.
     pub(crate) fn verify_later(&self, op: Op) {
         self.unverified.borrow_mut().push(op);
     }

@@ -1,4 +1,4 @@
-//! What callers have to know about a decided function.
+//! Summaries of decided functions, for their callers.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use monopour_ir::{Op, Value};
 use crate::boundary::{declared_access, returns_of};
 use crate::collect::Collected;
 
-/// What callers have to know about a decided function.
+/// The summary of a decided function.
 pub(crate) fn summarise(function: Op, collected: &Collected, decisions: &Decisions) -> Summary {
     let id = |value: Value| collected.value_ids.get(&value).copied();
     let arguments: Vec<_> = function.body().map(|b| b.args()).unwrap_or_default().into_iter().map(id).collect();

@@ -6,6 +6,7 @@
 //! Without, the code is upstream's, `bufferization.dealloc` at the end of each block.
 //! `collect` turns a function into facts, `monopour-analysis` decides; [`promote`] puts small buffers of CPU tasks on the stack.
 //! The passes around deallocation are in [`around`].
+//! `options` and [`models`] are below all of them.
 //! Upstream's form comes from `engine`, which asks an open registry of [`models`] how each operation passes ownership on.
 
 pub mod around;

@@ -39,7 +39,7 @@ pub(crate) struct Decided {
 }
 
 impl Decided {
-    /// What callers have to know; none for what every caller expects.
+    /// The summary for callers; none for the default that every caller expects.
     pub(crate) fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
     }
@@ -78,7 +78,7 @@ pub(crate) fn decide(function: Op, summaries: &Summaries, view: View<'_>) -> Res
             .collect(),
         pairs: lifetimes.result_pairs.clone(),
     });
-    // What is always owned is what everybody expects.
+    // Results that are always owned are the default.
     let summary = summary.filter(|s| s.results.iter().any(|(own, _)| *own != Own::Yes));
     Ok(Decided { collected, lifetimes, summary })
 }

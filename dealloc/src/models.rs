@@ -3,7 +3,7 @@
 //! The registry is open: [`OwnershipModels::add`] takes models of other people's operations, and replaces ours.
 //! Asked are the model of the operation's name, if there is one; else, one after the other, all models of interfaces that
 //! describe the operation, in the order of their registration. A memref that none of them gives an owner belongs to whoever
-//! owns the operation's memref operands; without such operands, to nobody.
+//! owns the operation's memref operands; without such operands, it has no owner.
 
 mod branch;
 mod call;
@@ -26,7 +26,7 @@ use crate::state::State;
 pub enum ResultMemory {
     /// Each is a fresh buffer of the heap, which `memref.dealloc` frees.
     Fresh,
-    /// Somebody else's, who outlives the function.
+    /// Memory of another owner, which outlives the function.
     Foreign,
     /// That of the operation's memref operands, of any of them.
     Operands,
@@ -48,7 +48,7 @@ pub trait OwnershipModel {
     /// made before the operation `at` of its block. Without one the memref is copied where an owner is needed.
     ///
     /// # Errors
-    /// What MLIR says of the operations.
+    /// MLIR's diagnostics for the operations.
     fn indicator(&self, _op: Op, _at: Op, _state: &mut State<'_>) -> Result<Option<Value>, Diagnostics> {
         Ok(None)
     }

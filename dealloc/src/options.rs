@@ -8,14 +8,14 @@ pub struct Options {
     /// `private-function-dynamic-ownership`: private functions say at run time whether they give a result away. With
     /// `extensions` they always do where it saves a copy.
     pub private_function_dynamic_ownership: bool,
-    /// What goes beyond upstream: plain frees after the last use; bodies of dispatches are left to later phases.
+    /// Behaviour beyond upstream: plain frees after the last use; bodies of dispatches are left to later phases.
     pub extensions: bool,
     /// With `extensions`: operations of unknown effects are allowed. They are taken to use their memrefs as long as these
     /// are in scope, and to own what they make.
     pub allow_unknown_effects: bool,
 }
 
-/// What was inserted.
+/// Counts and remarks of the pass.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// `memref.dealloc` or `bufferization.dealloc` operations.

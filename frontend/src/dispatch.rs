@@ -5,7 +5,7 @@ use crate::{linalg, products, rows};
 use monopour_ir::{Module, Op, Value, WalkOrder};
 use std::collections::BTreeMap;
 
-/// What a dispatch computes; decides which strategies distribution tries.
+/// The kind of computation of a dispatch; decides which strategies distribution tries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     /// Pointwise ops.
@@ -33,7 +33,7 @@ impl Class {
     }
 }
 
-/// What an op is in its dispatch.
+/// The role of an op in its dispatch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     /// The last op; the grid runs over its loops.
@@ -115,7 +115,7 @@ impl Dispatch {
         // A dispatch that nothing reads still has its root's results.
         if used.is_empty() { self.root.results() } else { used }
     }
-    /// What the ops compute together.
+    /// The class of the dispatch.
     pub fn class(&self) -> Class {
         let main = self.main();
         if products::contraction_loops(main).is_some() {

@@ -198,7 +198,7 @@ fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel 
     let length: i64 = dispatch.inner_extents().iter().map(|e| known(*e)).product();
     let subgroup = gpu.exact_subgroup_size().map(i64::from).filter(|s| *s > 1);
     let software = gpu.is_cpu_adapter();
-    // What a row costs to start should be little beside its elements.
+    // The cost of starting a row should be little beside its elements.
     let held = match (software, length) {
         (true, ..=128) => 4,
         (true, ..=1024) => 2,

@@ -28,7 +28,7 @@ const LINE_ELEMENTS: i64 = 4_096;
 /// Elements of a line of an image.
 const LINE: i64 = 64;
 
-/// What happens inside a task.
+/// The form of the code inside a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Inner {
     /// Nothing: linalg ops stay as they are until code generation makes loops over vectors of them.

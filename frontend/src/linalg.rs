@@ -1,4 +1,4 @@
-//! What the phases ask of a linalg op: its operands by role, its maps, its iterators.
+//! Properties of a linalg op: its operands by role, its maps, its iterators.
 
 use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, DYNAMIC, Op, Value};
 

@@ -20,7 +20,7 @@
 use crate::{linalg, products};
 use monopour_ir::{AffineExprKind, AffineMap, Op};
 
-/// What an op of a row group is.
+/// The kind of an op of a row group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// Loops beyond the rows are reductions.
@@ -50,7 +50,7 @@ pub(crate) fn reduced_rows(op: Op) -> Option<usize> {
     (inputs.iter().any(whole) && !inputs.iter().any(across)).then_some(rows)
 }
 
-/// What the op is in a group of this many row loops.
+/// The kind of the op in a group of this many row loops.
 pub(crate) fn kind(op: Op, rows: usize) -> Option<Kind> {
     let (maps, parallel) = (linalg::indexing_maps(op)?, linalg::parallel_loops(op)?);
     if !op.is("linalg.generic") || parallel.len() < rows || !parallel[..rows].iter().all(|p| *p) {

@@ -50,7 +50,7 @@ fn grow(graph: &BlockGraph, seed: Op, rows: usize, taken: &HashSet<Op>) -> Group
         let fits = space.takes(op) && joins(op, rows, &members);
         members.insert(op);
         if fits && graph.is_convex(&members) && homes(&in_order(graph, &members), &members, rows).is_some() {
-            // What did not fit before may fit with this one.
+            // Ops that did not fit before may fit with this one.
             refused.clone_from(taken);
         } else {
             members.remove(&op);

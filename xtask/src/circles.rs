@@ -73,7 +73,7 @@ pub fn report(crates: &[Crate]) -> Vec<String> {
     out
 }
 
-/// What a path leads to.
+/// The target of a path.
 enum Target {
     /// A module itself.
     Module(usize),
@@ -127,7 +127,7 @@ impl Crate {
         found.into_iter().map(|((from, to), names)| (file(from), file(to), names)).collect()
     }
 
-    /// What a path means in a module. None for what is not in this crate.
+    /// The target of a path in a module. None for what is not in this crate.
     fn lookup(&self, module: usize, path: &[String], depth: usize) -> Option<Target> {
         let (first, rest) = path.split_first()?;
         let (start, rest) = match first.as_str() {

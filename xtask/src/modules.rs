@@ -26,7 +26,7 @@ pub struct Module {
 pub struct Import {
     /// The name in this module; `*` for all of a module.
     pub name: String,
-    /// What it stands for.
+    /// The path behind it.
     pub path: Vec<String>,
     /// Others see the name, too (`pub use`).
     pub is_reexport: bool,

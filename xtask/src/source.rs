@@ -1,4 +1,4 @@
-//! What tidy reads in one Rust file: code, comments and strings apart.
+//! A Rust file as tidy reads it: code, comments and strings apart.
 
 /// A Rust file, taken apart just far enough.
 #[derive(Default, Debug)]

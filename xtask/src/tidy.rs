@@ -35,7 +35,7 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
         if path.ends_with(".rs") {
             let parsed = source::parse(&text);
             out.extend(check_rust(&path, &text, &parsed));
-            // Fixtures of tests hold codes that nobody gives.
+            // Fixtures of tests hold codes that no source gives.
             let is_source = path.contains("src/") && !path.starts_with("xtask/");
             for (line, code) in codes_in(&parsed).into_iter().filter(|_| is_source) {
                 codes.entry(code).or_insert_with(|| format!("{path}:{line}"));

@@ -137,7 +137,7 @@ impl OpModel for DeallocTensor {
     }
 }
 
-/// A memref seen as a tensor. It is a bridge already: the rewrite looks behind it, and drops it when nobody uses it.
+/// A memref seen as a tensor. It is a bridge already: the rewrite looks behind it, and drops it when it is unused.
 struct ToTensor;
 
 impl OpModel for ToTensor {

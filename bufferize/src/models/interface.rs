@@ -1,4 +1,4 @@
-//! Operations that nobody wrote a model for, and that are in destination style (`DestinationStyleOpInterface`).
+//! Operations without a model in destination style (`DestinationStyleOpInterface`).
 //!
 //! ```text
 //! %r = other.op ins(%a : tensor<4xf32>) outs(%b : tensor<4xf32>) -> tensor<4xf32>
@@ -18,7 +18,7 @@ use crate::op_model::{AliasModel, Buffers, OpModel, RegionInfo, UseModel};
 use crate::options::Options;
 use crate::rewriting::Rewriting;
 
-/// What the interface says of any operation.
+/// The model of the interface.
 pub(crate) struct DestinationStyle;
 
 /// Positions of the destinations that are tensors: one for each result, in order.

@@ -30,7 +30,7 @@ pub(super) fn add(models: &mut OpModels) {
     models.add("sparse_tensor.assemble", Sparse { passes_on: Passes::Parts });
 }
 
-/// What becomes of the operands.
+/// The relation of the result to the operands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Passes {
     /// They are read.

@@ -150,7 +150,7 @@ impl OpModel for ParallelInsertSlice {
     fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
         match operand {
             0 => UseModel::READ,
-            // What it does not overwrite stays, and nobody would see the write in a copy.
+            // The rest of the destination stays, and the write would be lost in a copy.
             // (Upstream takes the rest as not needed: LLVM 22 writes an output in place though a part of it must stay.)
             _ if overwrites_output(op) => UseModel { must_in_place: true, ..UseModel::WRITE },
             _ => UseModel { must_in_place: true, ..UseModel::READ_WRITE },

@@ -166,7 +166,7 @@ impl OpModel for Splat {
     }
 }
 
-/// What runs once per position, in any order.
+/// A region that runs once per position, in any order.
 const PER_POSITION: RegionInfo = RegionInfo { repetitive: true, parallel: true, graph: false, trip_count: None };
 
 struct Generate;

@@ -18,10 +18,10 @@ use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, ReadModel, Regio
 use crate::options::Options;
 use crate::rewriting::Rewriting;
 
-/// What upstream's interface says.
+/// The model of upstream's interface.
 pub(crate) struct Upstream;
 
-/// What no answer about uses and results depends on.
+/// Options on which no answer about uses and results depends.
 fn any_options() -> InterfaceOptions {
     Options::default().for_interface()
 }
@@ -65,7 +65,7 @@ impl OpModel for Upstream {
             writable: known.writable,
             definition: match known.defines {
                 true => Definition::Always,
-                // What it is made of says whether it has contents.
+                // Its operands say whether it has contents.
                 false if is_made_of_operands(op, op.result(result)) => Definition::Inferred,
                 false => Definition::Never,
             },

@@ -6,7 +6,7 @@ use monopour_analysis::lifetimes::Own;
 
 use crate::models::OwnershipModels;
 
-/// What a caller of a function has to know.
+/// The summary of a function, for its callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Summary {
     /// For each memref result: whether the caller owns it, and which memref arguments it may be.
@@ -15,7 +15,7 @@ pub(crate) struct Summary {
     pub(crate) pairs: Vec<(usize, usize)>,
 }
 
-/// What is known of functions by name. One that is not there owns none of its arguments, and gives all results away.
+/// Summaries by name of the function. One that is not there owns none of its arguments, and gives all results away.
 pub(crate) type Summaries = HashMap<String, Summary>;
 
 /// Memref arguments that functions take over from their callers, by name and number among the memref arguments.
@@ -24,14 +24,14 @@ pub(crate) type Takes = HashMap<String, BTreeSet<usize>>;
 /// How a function is looked at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
-    /// What is known of operations beyond their names.
+    /// The models of operations.
     pub(crate) models: &'a OwnershipModels,
     /// Its callers, all known, are told who owns its results.
     pub(crate) tells: bool,
     /// Ops of unknown effects are taken to use their memrefs as long as these are in scope, and to own what they make.
     pub(crate) allows_unknown: bool,
-    /// What functions take over, this one among them.
+    /// Arguments that functions take over, those of this one among them.
     pub(crate) takes: &'a Takes,
-    /// What callees would take over, if all their callers let go of it.
+    /// Arguments that callees would take over, if all their callers let go of it.
     pub(crate) wishes: &'a Takes,
 }

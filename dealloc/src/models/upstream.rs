@@ -9,7 +9,7 @@ use super::select::Select;
 use super::terminator::{ForwardsNothing, RegionBranchTerminator};
 
 impl OwnershipModels {
-    /// What upstream knows: memory effects, regions, calls, branches and terminators by interface; `arith.select`,
+    /// Upstream's models: memory effects, regions, calls, branches and terminators by interface; `arith.select`,
     /// `cf.cond_br`, and the terminators of `scf.forall`, `scf.reduce` and `gpu.launch` by name.
     pub fn upstream() -> Self {
         let mut models = Self::new();

@@ -7,7 +7,7 @@ use crate::random::Rng;
 use crate::text::{Input, Program, Value};
 use monopour_ir::{Context, Module};
 
-/// What a result in f32 is held to unless a case says otherwise.
+/// The tolerance of a result in f32, unless a case says otherwise.
 pub(super) const USUAL: Tolerance = Tolerance { absolute: 1e-5, relative: 1e-5 };
 /// The same for f16, whose unit in the last place is 2^-11 of a value.
 pub(super) const HALF: Tolerance = Tolerance { absolute: 2e-3, relative: 2e-3 };
@@ -62,7 +62,7 @@ impl Case {
         Self { tolerance: Tolerance { absolute, relative }, ..self }
     }
 
-    /// What the name begins with.
+    /// The first part of the name.
     pub fn family(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()
     }
@@ -75,7 +75,7 @@ impl Case {
         self.inputs.iter().map(|input| input.values(rng.next_u64())).collect()
     }
 
-    /// What the program means on these inputs.
+    /// The results of the program on these inputs, by the evaluator.
     ///
     /// # Errors
     /// The parser's or the evaluator's, as text.

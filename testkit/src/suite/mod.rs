@@ -42,7 +42,7 @@ use case::{BRAIN, HALF};
 pub use rows::{layer_norm, softmax};
 use std::collections::BTreeMap;
 
-/// What one run cost.
+/// The cost of one run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cost {
     /// Kernel launches.
@@ -59,12 +59,12 @@ pub struct Cost {
     pub leaks: u64,
 }
 
-/// What a backend returns for a case.
+/// The results of a backend for a case.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The results.
     pub outputs: Vec<HostTensor>,
-    /// What it cost, where the backend counts.
+    /// Its cost, where the backend counts.
     pub cost: Option<Cost>,
 }
 
@@ -86,7 +86,7 @@ pub trait Backend {
     }
 }
 
-/// What a run of the suite came to.
+/// The outcome of a run of the suite.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Cases that did what they must, counted once per backend.
