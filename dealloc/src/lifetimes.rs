@@ -1,5 +1,5 @@
 //! Free every buffer after its last use, whatever the control flow: blocks and loops of blocks, the regions of `scf` and `affine`,
-//! programs that free by hand, private functions that return what they were given, or free it for their callers.
+//! programs that free by hand, private functions that return their arguments, or consume them.
 //!
 //! ```text
 //! %a = memref.alloc()                              %a = memref.alloc()
@@ -17,7 +17,7 @@
 mod by_hand;
 mod collect;
 mod compare;
-mod gains;
+mod early_frees;
 mod insert;
 mod regions;
 mod view;
@@ -29,7 +29,7 @@ use monopour_ir::{Diagnostics, Op};
 
 use crate::Stats;
 use collect::Collected;
-pub(crate) use view::{Summaries, Summary, Takes, View};
+pub(crate) use view::{Consumed, Summaries, Summary, View};
 
 /// The decisions on one function.
 pub(crate) struct Decided {
@@ -49,16 +49,19 @@ impl Decided {
         self.lifetimes.steps
     }
 
-    /// For each call that would take a memref over: the name of the callee, the number of the operand among those that are
-    /// memrefs, and whether the function can let go of it there.
-    pub(crate) fn offers(&self) -> impl Iterator<Item = (&str, usize, bool)> {
-        let given = |op, value| self.lifetimes.given.contains(&(op, value));
-        self.collected.offers.iter().map(move |(op, value, callee, i)| (callee.as_str(), *i, given(*op, *value)))
+    /// For each call that would consume a memref: the name of the callee, the number of the operand among those that are
+    /// memrefs, and whether the function can transfer it there.
+    pub(crate) fn transfers(&self) -> impl Iterator<Item = (&str, usize, bool)> {
+        let transferred = |op, value| self.lifetimes.transferred.contains(&(op, value));
+        self.collected
+            .transferable
+            .iter()
+            .map(move |(op, value, callee, i)| (callee.as_str(), *i, transferred(*op, *value)))
     }
 
-    /// Memref arguments, by number, that are freed before this function allocates or calls something, or are given on.
-    pub(crate) fn gains(&self) -> BTreeSet<usize> {
-        gains::of(&self.collected, &self.lifetimes)
+    /// Memref arguments, by number, that are freed before this function allocates or calls something, or are transferred on.
+    pub(crate) fn early_frees(&self) -> BTreeSet<usize> {
+        early_frees::of(&self.collected, &self.lifetimes)
     }
 }
 
@@ -69,7 +72,7 @@ impl Decided {
 pub(crate) fn decide(function: Op, summaries: &Summaries, view: View<'_>) -> Result<Decided, Diagnostics> {
     let collected = collect::collect(function, summaries, view)?;
     let lifetimes = collected.facts.decide();
-    let summary = view.tells.then(|| Summary {
+    let summary = view.dynamic_ownership.then(|| Summary {
         results: lifetimes
             .results
             .iter()

@@ -1,4 +1,4 @@
-//! How a function is looked at: what is known of others, and what they take over.
+//! The context in which a function is decided: summaries of others, and the arguments that they consume.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,20 +18,20 @@ pub(crate) struct Summary {
 /// Summaries by name of the function. One that is not there owns none of its arguments, and gives all results away.
 pub(crate) type Summaries = HashMap<String, Summary>;
 
-/// Memref arguments that functions take over from their callers, by name and number among the memref arguments.
-pub(crate) type Takes = HashMap<String, BTreeSet<usize>>;
+/// Memref arguments that functions consume: they take the ownership from their callers, by name and number among the memref arguments.
+pub(crate) type Consumed = HashMap<String, BTreeSet<usize>>;
 
 /// How a function is looked at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     /// The models of operations.
     pub(crate) models: &'a OwnershipModels,
-    /// Its callers, all known, are told who owns its results.
-    pub(crate) tells: bool,
+    /// Indicators pass the ownership of its results to its callers, all known.
+    pub(crate) dynamic_ownership: bool,
     /// Ops of unknown effects are taken to use their memrefs as long as these are in scope, and to own what they make.
     pub(crate) allows_unknown: bool,
-    /// Arguments that functions take over, those of this one among them.
-    pub(crate) takes: &'a Takes,
-    /// Arguments that callees would take over, if all their callers let go of it.
-    pub(crate) wishes: &'a Takes,
+    /// Arguments that functions consume, those of this one among them.
+    pub(crate) consumed: &'a Consumed,
+    /// Arguments that callees would consume, if all their callers transferred them.
+    pub(crate) consumable: &'a Consumed,
 }
