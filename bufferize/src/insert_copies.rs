@@ -13,6 +13,7 @@
 use monopour_analysis::index::{OperandId, ValueId};
 use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Reason};
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value};
+use tracing::trace;
 
 use crate::buffer_type::memory_space;
 use crate::collect::{Collected, inserts_into_what_stays};
@@ -29,6 +30,7 @@ pub(crate) struct Remarks {
 
 impl Remarks {
     pub(crate) fn push(&mut self, remark: Diagnostic, bytes: Option<u64>) {
+        trace!(target: "bufferize", "{}", remark.one_line());
         self.diagnostics.0.push(remark);
         self.bytes.push(bytes);
     }
@@ -52,7 +54,11 @@ pub(crate) fn run(
     let escaping = copied_in_loops(collected, decisions, options, &takes_part);
     // What stays on tensors copies for itself, when it is bufferized.
     for (id, used) in collected.operands.iter_enumerated().filter(|(_, used)| takes_part(used.op)) {
-        let Some(copy) = decisions.copy(id) else { continue };
+        let Some(copy) = decisions.copy(id) else {
+            let (op, index) = (used.op, used.index);
+            trace!(target: "bufferize", "{}: operand {index} of {} in place", op.location(), op.name());
+            continue;
+        };
         if inserts_into_what_stays(used.op, used.index, &takes_part) {
             continue;
         }

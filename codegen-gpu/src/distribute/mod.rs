@@ -55,6 +55,7 @@ use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, Rewriter, run_p
 use monopour_program::GpuDescription;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use tracing::trace;
 
 /// Kernels of one part.
 const GROUP: usize = 4;
@@ -88,6 +89,18 @@ pub struct KernelReport {
     pub lanes: u32,
 }
 
+impl KernelReport {
+    fn log(&self, symbols: &HashMap<String, Op>) {
+        let Self { name, strategy, declined, lanes } = self;
+        let Some(kernel) = symbols.get(name) else { return };
+        if declined.is_empty() {
+            trace!(target: "distribute", "{}: @{name} by {strategy}, {lanes} lanes", kernel.location());
+        } else {
+            trace!(target: "distribute", "{}: @{name} by {strategy}, {lanes} lanes: {declined}", kernel.location());
+        }
+    }
+}
+
 /// Distributes every kernel function of `module` that is not distributed yet.
 ///
 /// # Errors
@@ -103,6 +116,7 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
     // The calls know what to pass only when the kernels say what they take.
     let borders: HashMap<&str, &Border> = done.iter().map(|(entry, border)| (entry.name.as_str(), border)).collect();
     let symbols = module.symbols();
+    done.iter().for_each(|(entry, _)| entry.log(&symbols));
     let border_of = |call: Op| borders.get(call.attr("callee")?.as_symbol()?).copied();
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("func.call", |op| border_of(op).is_none() || !boundary::is_outlined(&symbols, op));

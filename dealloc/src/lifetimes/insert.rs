@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
 use monopour_analysis::lifetimes::{Action, Flow, Lifetimes, Own, Place, Set, Take, Version};
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, Rewriter, Value};
+use tracing::trace;
 
 use super::collect::Collected;
 use super::{Decided, Summary, compare};
@@ -210,6 +211,9 @@ impl<'a> Insert<'a> {
 
     fn release(&mut self, before: Op, value: ValueId, own: Own, to: &[Take]) -> Result<(), Diagnostics> {
         let (loc, memref) = (before.location(), self.value(value));
+        let made = || memref.defining_op().map_or(self.collected.function.location(), Op::location);
+        let condition = if own == Own::Yes { "" } else { ", if it is owned there" };
+        trace!(target: "dealloc", "{}: freed before {} at {loc}{condition}", made(), before.name());
         self.stats.deallocs += 1;
         let mut left = self.unless_always(loc, own)?;
         for take in to {
