@@ -53,7 +53,6 @@ use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, conv
 use monopour_ir::parallel::{MANY, map_parts, part_of};
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, Rewriter, run_passes};
 use monopour_program::GpuDescription;
-use std::cell::RefCell;
 use std::collections::HashMap;
 use tracing::trace;
 
@@ -166,16 +165,8 @@ fn kernels(
     for kernel in &pending {
         run_passes(*kernel, "func.func(scf-forall-to-for,linalg-generalize-named-ops,canonicalize,cse)")?;
     }
-    let done = RefCell::new(vec![]);
-    let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("func.func", |op| !is_pending(op));
-    let mut patterns = PatternSet::new();
-    patterns.add_fn("func.func", |op, _, rw| {
-        done.borrow_mut().push(kernel(rw, grids, op, device).map_err(Declined::Failed)?);
-        Ok(())
-    });
-    convert(module.op(), &target, &patterns, Mode::Partial)?;
-    drop(patterns);
+    let mut rw = Rewriter::new(module.context());
+    let done = pending.iter().map(|func| kernel(&mut rw, grids, *func, device)).collect::<Result<Vec<_>, _>>()?;
     for kernel in &pending {
         doubles::run(*kernel, device)?;
         run_passes(*kernel, "func.func(canonicalize,cse,loop-invariant-code-motion,cse)")?;
@@ -184,7 +175,7 @@ fn kernels(
         iterations::limit(&mut rw, *kernel, device)?;
         types::check(*kernel, device)?;
     }
-    Ok(done.into_inner())
+    Ok(done)
 }
 
 /// Whether a function is a kernel that is not distributed.
