@@ -110,7 +110,7 @@ impl<'a> Insert<'a> {
             for result in op.results().into_iter().filter(|r| !r.uses().is_empty()) {
                 // It says whether something is still to be freed.
                 self.rw.set_point(InsertionPoint::Before(op));
-                let nothing = compare::constant(&mut self.rw, op.location(), false)?;
+                let nothing = self.rw.const_bool(false, op.location());
                 self.rw.replace_all_uses(result, nothing);
             }
             let around = op.parent();
@@ -242,8 +242,8 @@ impl<'a> Insert<'a> {
     /// An indicator as a value, at the insertion point.
     fn indicator(&mut self, loc: Location, own: Own) -> Result<Value, Diagnostics> {
         match own {
-            Own::No => compare::constant(&mut self.rw, loc, false),
-            Own::Yes => compare::constant(&mut self.rw, loc, true),
+            Own::No => Ok(self.rw.const_bool(false, loc)),
+            Own::Yes => Ok(self.rw.const_bool(true, loc)),
             Own::Indicator(version) => {
                 let found = self.indicators[version as usize];
                 Ok(found.unwrap_or_else(|| {
