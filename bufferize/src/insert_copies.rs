@@ -13,6 +13,7 @@
 use monopour_analysis::index::{OperandId, ValueId};
 use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Reason};
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value};
+use tracing::trace;
 
 use crate::collect::{Collected, inserts_into_what_stays};
 use crate::failures::location_of;
@@ -37,7 +38,11 @@ pub(crate) fn run(
     let escaping = copied_in_loops(collected, decisions, models, options, &takes_part);
     // An op that stays on tensors gets its copies when it is bufferized.
     for (id, used) in collected.operands.iter_enumerated().filter(|(_, used)| takes_part(used.op)) {
-        let Some(copy) = decisions.copy(id) else { continue };
+        let Some(copy) = decisions.copy(id) else {
+            let (op, index) = (used.op, used.index);
+            trace!(target: "bufferize", "{}: operand {index} of {} in place", op.location(), op.name());
+            continue;
+        };
         if inserts_into_what_stays(used.op, used.index, &takes_part) {
             continue;
         }

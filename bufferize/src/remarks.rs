@@ -1,6 +1,7 @@
 //! Remarks about copies, with their sizes.
 
 use monopour_ir::{Diagnostic, Diagnostics, Type};
+use tracing::trace;
 
 /// Remarks, each with the bytes that are copied: none if known at run time only, 0 for a new buffer without contents.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +12,7 @@ pub(crate) struct Remarks {
 
 impl Remarks {
     pub(crate) fn push(&mut self, remark: Diagnostic, bytes: Option<u64>) {
+        trace!(target: "bufferize", "{}", remark.one_line());
         self.diagnostics.0.push(remark);
         self.bytes.push(bytes);
     }

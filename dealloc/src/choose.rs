@@ -11,6 +11,7 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use monopour_ir::{Diagnostics, Op, WalkOrder};
+use tracing::trace;
 
 use crate::lifetimes::{Consumed, Summaries, View};
 use crate::models::OwnershipModels;
@@ -70,9 +71,16 @@ pub(crate) fn run(
     stats.steps += all.steps.get();
     for function in &calls.order {
         let decided = decided[*function].take().expect("invariant: the order names each function once");
+        let (op, name) = (functions[*function], &calls.names[*function]);
         match decided {
-            Decided::Static(found) => frees::insert(*found, stats)?,
-            Decided::General(found) => lifetimes::insert(*found, stats)?,
+            Decided::Static(found) => {
+                trace!(target: "dealloc", "{}: @{name} by static frees: all owners are known", op.location());
+                frees::insert(*found, stats)?;
+            }
+            Decided::General(found) => {
+                trace!(target: "dealloc", "{}: @{name} by lifetimes: a run decides on owners", op.location());
+                lifetimes::insert(*found, stats)?;
+            }
         }
     }
     Ok(())

@@ -25,6 +25,7 @@ mod write;
 use super::attrs::KernelAttr;
 use super::evaluate::{Evaluator, Reach, is_vectorizable};
 use super::groups::Group;
+use super::iterations;
 use super::model::{Base, Source, TileOp};
 use axes::{Axes, Extent, Input};
 use monopour_ir::Type;
@@ -36,8 +37,6 @@ pub(super) use write::write;
 
 /// Most accumulators (in elements) of one invocation; more only spill.
 const MAX_ACCUMULATORS: i64 = 512;
-/// Software adapters leave a kernel's loops, silently, after 65,535 iterations of all of them together.
-const MOST_ITERATIONS: i64 = 60_000;
 
 /// A reduction with everything decided.
 pub(super) struct Plan<'m> {
@@ -108,7 +107,7 @@ pub(super) fn plan<'m>(
     let writer = after.last().unwrap_or(op);
     let lanes = column_lanes(evaluator, writer, &columns, shared_lanes, widest);
     let tile = geometry(attr, shared_lanes, &rows, &columns, lanes)?;
-    let most_iterations = if device.is_cpu_adapter() { MOST_ITERATIONS } else { i64::MAX };
+    let most_iterations = if device.is_cpu_adapter() { iterations::MOST } else { i64::MAX };
     let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, attr, tile, lanes, widest, most_iterations };
     let choice = setting.choose();
     let mut stages: Vec<Option<Stage>> = vec![None; choice.sides.len()];

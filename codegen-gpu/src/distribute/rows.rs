@@ -24,6 +24,7 @@ mod write;
 
 use super::attrs::KernelAttr;
 use super::evaluate::{Evaluator, is_vectorizable};
+use super::iterations;
 use super::model::{Base, Model, Size, TileOp};
 use combine::Combine;
 use forms::{Form, Forms, same_sizes, stripped};
@@ -42,8 +43,6 @@ const LOOP_UNROLL: i64 = 4;
 const MAX_LOOP_UNROLL: i64 = 64;
 /// Where the number of passes is not known. Each vector asks whether it exists.
 const DYNAMIC_UNROLL: i64 = 8;
-/// Software adapters give up, without a word, after 65,535 passes of all loops of an invocation together.
-const MAX_ITERATIONS: i64 = 60_000;
 /// Rows that one team works on at once.
 const MAX_ROWS: i64 = 8;
 
@@ -348,7 +347,7 @@ fn team(attr: &KernelAttr, columns: Option<i64>, lanes: u32, shuffles: bool) -> 
 /// Vectors per pass of the loops over a row, of which there are `sweeps` for each of `passes` rows.
 fn unroll(passes: i64, sweeps: i64, chunks: Option<i64>, device: &GpuDescription) -> Result<i64, String> {
     let Some(chunks) = chunks else { return Ok(DYNAMIC_UNROLL) };
-    let fits = |unroll: i64| !device.is_cpu_adapter() || passes * (1 + sweeps * (chunks / unroll)) <= MAX_ITERATIONS;
+    let fits = |unroll: i64| !device.is_cpu_adapter() || passes * (1 + sweeps * (chunks / unroll)) <= iterations::MOST;
     let mut unroll = LOOP_UNROLL;
     while !fits(unroll) {
         unroll *= 2;
