@@ -11,7 +11,7 @@ pub struct Explanation {
     pub target: String,
     /// Copies per run.
     pub copies: Vec<Copy>,
-    /// Sum of their bytes.
+    /// Sum of their bytes, as far as they are known; a copy that is made an unknown number of times counts once.
     pub copied_bytes: u64,
     /// Allocations per run, results included.
     pub allocations: Vec<Allocation>,
@@ -69,12 +69,7 @@ fn explain_variant(program: &Program, variant: &Variant) -> Explanation {
     let copies: Vec<Copy> = variant
         .copies
         .iter()
-        .map(|c| Copy {
-            location: c.location.clone(),
-            reason: c.reason.clone(),
-            bytes: Some(c.bytes).filter(|b| *b > 0),
-            times: c.times,
-        })
+        .map(|c| Copy { location: c.location.clone(), reason: c.reason.clone(), bytes: c.bytes, times: c.times })
         .collect();
     let transients = variant.plan.transients.iter().map(|t| Allocation {
         kind: "transient",

@@ -1,59 +1,74 @@
 //! The order of the phases: a table as data, from which `--emit`, `--dump-after`, timings and help texts come.
 //!
-//! A phase takes the module of one variant to the next form and promises a [`Contract`]; the next phase trusts it.
-//! The last step, `emit`, turns the scheduled module into kernels and native code.
+//! A phase takes the stage before it, of a type of its own (`stages.rs`), and gives the next: rows out of order do not compile.
+//! Each but the last promises a [`Contract`] on the module, which the next one trusts; the last, `emit`, turns the scheduled
+//! module into kernels and native code.
 
 use crate::options::{CompileOptions, TargetDescription, target_kind};
 use crate::report::{Dump, Report, Timing};
-use monopour_bufferize::{Options, eliminate_empty_tensors, run_one_shot};
-use monopour_contract::attributes;
-use monopour_frontend as frontend;
-use monopour_ir::{
-    Attr, CANONICALIZE, Context, Contract, Diagnostic, Diagnostics, Module, Op, PrintOptions, run_passes,
-};
-use monopour_program::{Constant, CopyNote, DType, DYNAMIC, Program, Signature, TensorDesc, Variant};
+use monopour_frontend::Weight;
+use monopour_ir::{Context, Contract, Diagnostic, Diagnostics, Module, PrintOptions};
+use monopour_program::{Constant, Program, Signature, Variant};
 use monopour_split as split;
+use stages::{Emitted, Source, Stage};
 use std::path::Path;
 use std::time::Instant;
 
+mod contracts;
 mod copies;
 mod emit;
+mod phases;
+mod signature;
+mod stages;
 
 /// One phase of the way from a model to a program.
 pub struct Phase {
-    /// The name that `--emit` and `--dump-after` take.
+    /// The name that `--emit`, `--dump-after` and timings take.
     pub name: &'static str,
     /// One line of help.
     pub help: &'static str,
-    run: fn(&mut State<'_>) -> Result<(), Diagnostics>,
-    contract: fn(&TargetDescription) -> Contract,
+    contract: Option<fn(&TargetDescription) -> Contract>,
 }
 
-/// All phases, in order.
-pub const PHASES: [Phase; 10] = [
-    Phase { name: "import", help: "canonical linalg on tensors", run: import, contract: on_tensors },
-    Phase { name: "fuse", help: "elementwise ops fused, dispatch roots marked", run: fuse, contract: on_tensors },
-    Phase { name: "tile", help: "one scf.forall over tiles per dispatch", run: tile, contract: tiled },
-    Phase { name: "place", help: "host or device for each op, memory spaces", run: place, contract: tiled },
-    Phase {
-        name: "bufferize",
-        help: "memrefs instead of tensors, in place where it is safe",
-        run: bufferize,
-        contract: on_memrefs,
-    },
-    Phase { name: "dealloc", help: "every allocation freed once, or returned", run: dealloc, contract: on_memrefs },
-    Phase { name: "outline", help: "each dispatch a kernel function of a tile id", run: outline, contract: on_memrefs },
-    Phase {
-        name: "distribute",
-        help: "a GPU tile spread over the invocations of a workgroup",
-        run: distribute,
-        contract: distributed,
-    },
-    Phase { name: "plan", help: "transients placed in one arena", run: plan, contract: distributed },
-    Phase { name: "schedule", help: "the host function as calls of the runtime", run: schedule, contract: distributed },
-];
+impl Phase {
+    /// Whether it leaves IR that can be printed: all phases but the last do.
+    pub fn leaves_ir(&self) -> bool {
+        self.contract.is_some()
+    }
+}
 
-/// What a compilation makes.
+/// Makes of each row an entry of [`PHASES`] and a step of [`run_phases`].
+macro_rules! phases {
+    ($($phase:ident: $help:literal, $contract:expr;)*) => {
+        /// All phases, in order.
+        pub const PHASES: &[Phase] =
+            &[$(Phase { name: stringify!($phase), help: $help, contract: $contract }),*];
+
+        fn run_phases(job: &mut Job<'_>, stage: Source<'_>) -> Result<Emitted, Diagnostics> {
+            $(
+                let phase = Phase { name: stringify!($phase), help: $help, contract: $contract };
+                let stage = job.run(&phase, stage, phases::$phase)?;
+            )*
+            Ok(stage)
+        }
+    };
+}
+
+phases! {
+    import: "canonical linalg on tensors", Some(contracts::on_tensors);
+    fuse: "elementwise ops fused, dispatch roots marked", Some(contracts::on_tensors);
+    tile: "one scf.forall over tiles per dispatch", Some(contracts::tiled);
+    place: "host or device for each op, memory spaces", Some(contracts::tiled);
+    bufferize: "memrefs instead of tensors, in place where it is safe", Some(contracts::on_memrefs);
+    dealloc: "every allocation freed once, or returned", Some(contracts::on_memrefs);
+    outline: "each dispatch a kernel function of a tile id", Some(contracts::on_memrefs);
+    distribute: "a GPU tile spread over the invocations of a workgroup", Some(contracts::distributed);
+    plan: "transients placed in one arena", Some(contracts::distributed);
+    schedule: "the host function as calls of the runtime", Some(contracts::distributed);
+    emit: "WGSL and SPIR-V, or native code", None;
+}
+
+/// A program, and the report of its compilation.
 pub struct Compiled {
     /// The program, one variant per target.
     pub program: Program,
@@ -61,21 +76,13 @@ pub struct Compiled {
     pub report: Report,
 }
 
-/// A variant on its way through the phases.
-struct State<'a> {
+/// The compilation of one variant: the same for all phases but for the report, which grows.
+struct Job<'a> {
     cx: Context,
-    source: &'a [u8],
-    file: &'a str,
     options: &'a CompileOptions,
     target: &'a TargetDescription,
-    imported: Option<frontend::import::Imported>,
-    entry: String,
-    known_constants: Vec<String>,
-    scheduled: split::schedule::Scheduled,
-    plan: split::plan::Report,
-    copies: Vec<CopyNote>,
-    kernel_copies: split::copies::KernelCopies,
-    pooled: Vec<split::plan::Pooled>,
+    /// Symbols that have a constant index from the variants before.
+    known_constants: &'a [String],
     report: &'a mut Report,
 }
 
@@ -94,12 +101,16 @@ pub fn compile(source: &[u8], file: &str, options: &CompileOptions) -> Result<Co
     };
     let mut known_constants = Vec::new();
     for target in &options.targets {
-        let variant =
-            Context::scope(|cx| compile_variant(cx, source, file, options, target, &mut report, &mut known_constants))?;
-        program.entry = variant.entry;
-        program.signature = variant.signature;
-        program.constants = variant.constants;
-        program.variants.push(variant.variant);
+        let parts = Context::scope(|cx| {
+            let known_constants = &known_constants;
+            let job = Job { cx, options, target, known_constants, report: &mut report };
+            compile_variant(job, Source { bytes: source, file })
+        })?;
+        known_constants = parts.symbols;
+        program.entry = parts.entry;
+        program.signature = parts.signature;
+        program.constants = parts.constants;
+        program.variants.push(parts.variant);
     }
     Ok(Compiled { program, report })
 }
@@ -120,80 +131,71 @@ fn read(path: &Path) -> Result<Vec<u8>, Diagnostics> {
     })
 }
 
+/// A variant, and what it adds to its program; nothing of it lies in a context.
 struct VariantParts {
     entry: String,
     signature: Signature,
     constants: Vec<Constant>,
+    /// Symbols of the constants, by their index.
+    symbols: Vec<String>,
     variant: Variant,
 }
 
-fn compile_variant(
-    cx: Context,
-    source: &[u8],
-    file: &str,
-    options: &CompileOptions,
-    target: &TargetDescription,
-    report: &mut Report,
-    known_constants: &mut Vec<String>,
-) -> Result<VariantParts, Diagnostics> {
-    let mut state = State {
-        cx,
-        source,
-        file,
-        options,
-        target,
-        imported: None,
-        entry: String::new(),
-        known_constants: std::mem::take(known_constants),
-        scheduled: Default::default(),
-        plan: Default::default(),
-        copies: vec![],
-        kernel_copies: Default::default(),
-        pooled: vec![],
-        report,
-    };
-    state.cx.allow_unregistered_dialects(true);
-    let mut boundary = None;
-    for phase in &PHASES {
-        run_phase(&mut state, phase)?;
-        if phase.name == "import" {
-            boundary = Some(signature(&state)?);
+fn compile_variant(mut job: Job<'_>, source: Source<'_>) -> Result<VariantParts, Diagnostics> {
+    job.cx.allow_unregistered_dialects(true);
+    let Emitted { model, variant, constants: symbols } = run_phases(&mut job, source)?;
+    let weights = |name: &str| model.weights.get(name).map(Weight::data);
+    let constants = split::constants::collect(&model.module, &symbols, &weights)?;
+    Ok(VariantParts { entry: model.entry, signature: model.signature, constants, symbols, variant })
+}
+
+impl Job<'_> {
+    fn run<I, O: Stage>(
+        &mut self,
+        phase: &Phase,
+        stage: I,
+        step: fn(&mut Self, I) -> Result<O, Diagnostics>,
+    ) -> Result<O, Diagnostics> {
+        let target = target_kind(self.target);
+        if let Some(watch) = &self.options.watch {
+            watch.begins(phase.name, target);
+        }
+        let (start, cpu_start) = (Instant::now(), cpu_ms());
+        let stage = step(self, stage)?;
+        let elapsed_ms = start.elapsed().as_secs_f64() * 1e3;
+        let cpu_ms = cpu_ms().zip(cpu_start).map(|(end, start)| end - start);
+        self.report.timings.push(Timing { phase: phase.name, target, elapsed_ms, cpu_ms });
+        self.check(phase, stage.module())?;
+        Ok(stage)
+    }
+
+    /// Verifies a phase's contract and dumps the IR that it left, as the options say.
+    fn check(&mut self, phase: &Phase, module: &Module) -> Result<(), Diagnostics> {
+        let Some(contract) = phase.contract else { return Ok(()) };
+        if self.options.verify || cfg!(debug_assertions) {
+            contract(self.target).verify(phase.name, module.op())?;
+        }
+        self.dump(phase.name, || {
+            module.op().print(&PrintOptions { elide_larger_than: Some(64), ..Default::default() })
+        });
+        Ok(())
+    }
+
+    /// Whether the text of a phase or a product is asked for.
+    fn wants(&self, what: &str) -> bool {
+        self.options.dump_after.iter().any(|p| p == what)
+    }
+
+    /// Keeps the text of a phase or a product, if it is asked for.
+    fn dump(&mut self, what: &str, text: impl FnOnce() -> String) {
+        if self.wants(what) {
+            self.report.dumps.push(Dump { phase: what.to_owned(), target: target_kind(self.target), text: text() });
         }
     }
-    let variant = timed(&mut state, "emit", emit::emit_variant)?;
-    let weights = |name: &str| state.imported.as_ref().and_then(|i| i.weights.get(name)).map(frontend::Weight::data);
-    let constants = split::constants::collect(state.module(), &state.scheduled.constants, &weights)?;
-    *known_constants = state.scheduled.constants.clone();
-    let signature = boundary.expect("import is the first phase");
-    Ok(VariantParts { entry: state.entry.clone(), signature, constants, variant })
-}
 
-fn run_phase(state: &mut State<'_>, phase: &Phase) -> Result<(), Diagnostics> {
-    timed(state, phase.name, phase.run)?;
-    if state.options.verify || cfg!(debug_assertions) {
-        (phase.contract)(state.target).verify(phase.name, state.module().op())?;
+    fn is_gpu(&self) -> bool {
+        matches!(self.target, TargetDescription::Gpu(_))
     }
-    if state.options.dump_after.iter().any(|p| p == phase.name) {
-        let text = state.module().op().print(&PrintOptions { elide_larger_than: Some(64), ..Default::default() });
-        state.report.dumps.push(Dump { phase: phase.name.to_owned(), target: target_kind(state.target), text });
-    }
-    Ok(())
-}
-
-fn timed<'a, T>(
-    state: &mut State<'a>,
-    phase: &'static str,
-    run: impl FnOnce(&mut State<'a>) -> Result<T, Diagnostics>,
-) -> Result<T, Diagnostics> {
-    if let Some(watch) = &state.options.watch {
-        watch.begins(phase, target_kind(state.target));
-    }
-    let (start, cpu_start) = (Instant::now(), cpu_ms());
-    let result = run(state)?;
-    let elapsed_ms = start.elapsed().as_secs_f64() * 1e3;
-    let cpu_ms = cpu_ms().zip(cpu_start).map(|(end, start)| end - start);
-    state.report.timings.push(Timing { phase, target: target_kind(state.target), elapsed_ms, cpu_ms });
-    Ok(result)
 }
 
 /// CPU time of this process so far.
@@ -206,204 +208,4 @@ fn cpu_ms() -> Option<f64> {
 #[cfg(not(unix))]
 fn cpu_ms() -> Option<f64> {
     None
-}
-
-impl State<'_> {
-    fn module(&self) -> &Module {
-        &self.imported.as_ref().expect("import is the first phase").module
-    }
-
-    /// The function that the host runs.
-    fn host(&self) -> Op {
-        self.module().symbol(&self.entry).expect("phases keep the entry function")
-    }
-
-    fn is_gpu(&self) -> bool {
-        matches!(self.target, TargetDescription::Gpu(_))
-    }
-}
-
-fn import(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    let options = frontend::import::ImportOptions {
-        entry: state.options.entry.clone(),
-        weights: state.options.weights.clone(),
-        donate: state.options.donate.clone(),
-    };
-    let imported = frontend::import::run(state.cx, state.source, state.file, &options)?;
-    state.entry = imported.entry.clone();
-    state.imported = Some(imported);
-    Ok(())
-}
-
-fn fuse(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    frontend::fuse::run(state.module())
-}
-
-fn tile(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    let schedule = state.options.schedule.as_ref().map(|path| read_schedule(state.cx, path)).transpose()?;
-    let options = frontend::TileOptions { target: state.target.clone(), schedule };
-    if let TargetDescription::Gpu(description) = state.target {
-        frontend::windows::run(state.module(), description)?;
-    }
-    let tiled = frontend::tile::run(state.module(), &options)?;
-    for text in tiled.scripts {
-        if state.options.dump_after.iter().any(|p| p == "transforms") {
-            state.report.dumps.push(Dump { phase: "transforms".to_owned(), target: target_kind(state.target), text });
-        }
-    }
-    Ok(())
-}
-
-fn read_schedule(cx: Context, path: &Path) -> Result<Module, Diagnostics> {
-    let source = read(path)?;
-    Module::parse(cx, &source, &path.display().to_string())
-}
-
-fn place(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    frontend::place::run(state.module(), state.target)
-}
-
-fn bufferize(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    let options = Options { use_encoding_for_memory_space: state.is_gpu(), ..Options::pipeline() };
-    eliminate_empty_tensors(state.module().op(), &options)?;
-    let stats = run_one_shot(state.module().op(), &options)?;
-    state.report.in_place += stats.in_place as usize;
-    state.report.out_of_place += stats.out_of_place as usize;
-    note_copies(state, stats.remarks, &stats.remark_bytes);
-    // Subviews of one slice become one value, and a copy of a slice to itself folds away.
-    run_passes(state.module().op(), &format!("builtin.module({CANONICALIZE},cse,{CANONICALIZE})"))
-}
-
-/// Every copy that a phase inserted, with its reason; a new buffer without contents is none.
-fn note_copies(state: &mut State<'_>, remarks: Diagnostics, bytes: &[Option<u64>]) {
-    state.copies.extend(copies::inserted(&remarks, bytes));
-    state.report.remarks.0.extend(remarks.0);
-}
-
-fn dealloc(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    let options = monopour_dealloc::Options { extensions: true, ..Default::default() };
-    let stats = monopour_dealloc::run_ownership(state.module().op(), &options)?;
-    note_copies(state, stats.remarks, &stats.remark_bytes);
-    if !state.is_gpu() {
-        monopour_dealloc::promote::run(state.module().op())?;
-    }
-    Ok(())
-}
-
-fn outline(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    let most_binding_bytes = match state.target {
-        TargetDescription::Gpu(description) => description.limits.max_binding_bytes,
-        TargetDescription::Cpu(_) => u64::MAX,
-    };
-    split::outline::run_for(state.module(), most_binding_bytes)?;
-    state.kernel_copies = split::copies::of_kernels(state.module());
-    Ok(())
-}
-
-fn distribute(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    match state.target {
-        TargetDescription::Gpu(description) => {
-            let report = monopour_codegen_gpu::distribute::run(state.module(), description)?;
-            let remarks = report.remarks(state.module());
-            state.report.remarks.0.extend(remarks.0);
-            Ok(())
-        }
-        TargetDescription::Cpu(_) => Ok(()),
-    }
-}
-
-fn plan(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    state.plan = split::plan::run(state.module(), state.host())?;
-    state.pooled = split::plan::pooled(state.host());
-    Ok(())
-}
-
-fn schedule(state: &mut State<'_>) -> Result<(), Diagnostics> {
-    let sites = split::copies::of_host(state.module(), state.host(), &state.kernel_copies, state.is_gpu());
-    state.copies = copies::explained(&sites, std::mem::take(&mut state.copies));
-    let known = std::mem::take(&mut state.known_constants);
-    state.scheduled = split::schedule::run(state.module(), state.host(), known)?;
-    Ok(())
-}
-
-const SCALAR: [&str; 9] = ["func", "arith", "math", "scf", "affine", "ub", "vector", "linalg", "tensor"];
-
-fn on_tensors(_: &TargetDescription) -> Contract {
-    Contract {
-        dialects: &["func", "linalg", "tensor", "arith", "math", "scf", "affine"],
-        ops: &[
-            "cf.assert",
-            "bufferization.to_tensor",
-            "bufferization.to_buffer",
-            "bufferization.materialize_in_destination",
-            "bufferization.alloc_tensor",
-        ],
-        tensors: true,
-        memrefs: false,
-    }
-}
-
-fn tiled(_: &TargetDescription) -> Contract {
-    Contract { dialects: &SCALAR, ops: &["bufferization.alloc_tensor", "cf.assert"], tensors: true, memrefs: false }
-}
-
-fn on_memrefs(_: &TargetDescription) -> Contract {
-    Contract {
-        dialects: &["func", "arith", "math", "scf", "affine", "ub", "vector", "linalg", "memref"],
-        ops: &["cf.assert"],
-        tensors: false,
-        memrefs: true,
-    }
-}
-
-fn distributed(target: &TargetDescription) -> Contract {
-    match target {
-        TargetDescription::Gpu(_) => Contract {
-            dialects: &["func", "arith", "math", "scf", "memref", "vector", "gpu", "ub"],
-            ops: &["cf.assert"],
-            tensors: false,
-            memrefs: true,
-        },
-        TargetDescription::Cpu(_) => on_memrefs(target),
-    }
-}
-
-/// Names, types, donations and size rules of the entry function's arguments and results.
-fn signature(state: &State<'_>) -> Result<Signature, Diagnostics> {
-    let func = state.host();
-    let (inputs, results) = func.function_type().expect("the entry is a function");
-    let describe = |list: &str, prefix: &str, i: usize, ty: monopour_ir::Type| -> Result<TensorDesc, Diagnostics> {
-        let attrs = func.attr(list).and_then(|a| a.as_array()).and_then(|a| a.get(i).copied());
-        let named = |key: &str| attrs.and_then(|a: Attr| a.get(key));
-        let unsupported = || {
-            Diagnostic::error(
-                "F0003",
-                func.location(),
-                format!("{prefix}{i} of type {ty} cannot cross the boundary of a program"),
-            )
-            .with_help("pass ranked tensors, integers, floats and index values")
-        };
-        let name = named(attributes::NAME).and_then(|n| n.as_string().map(str::to_owned));
-        let size = |extent: i64| u64::try_from(extent).unwrap_or(DYNAMIC);
-        // The import leaves no sign in a type; an unsigned one is noted here.
-        let unsigned = named(attributes::DTYPE).and_then(|d| d.as_string().and_then(DType::parse));
-        let dtype = unsigned.or_else(|| DType::parse(&ty.element().to_string()));
-        let shape = ty.as_tensor().map(|tensor| tensor.shape.into_iter().map(size).collect());
-        Ok(TensorDesc {
-            name: name.unwrap_or_else(|| format!("{prefix}{i}")),
-            dtype: dtype.ok_or_else(unsupported)?,
-            scalar: shape.is_none(),
-            shape: shape.unwrap_or_default(),
-            donated: named(attributes::DONATE).is_some(),
-        })
-    };
-    let sizes = state.imported.as_ref().map(|imported| imported.sizes.clone()).unwrap_or_default();
-    let mut out = Signature { sizes, ..Signature::default() };
-    for (i, ty) in inputs.into_iter().enumerate() {
-        out.inputs.push(describe("arg_attrs", "arg", i, ty)?);
-    }
-    for (i, ty) in results.into_iter().enumerate() {
-        out.results.push(describe("res_attrs", "result", i, ty)?);
-    }
-    Ok(out)
 }

@@ -16,6 +16,7 @@
 use monopour_analysis::index::Id;
 use monopour_analysis::ownership::{Condition, ForwardTo, Owners, Ownership, Place, Placement, Transfer};
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+use tracing::trace;
 
 use crate::Stats;
 use crate::collect::{Collected, collect, covers, has_memrefs};
@@ -84,6 +85,13 @@ pub(crate) fn insert(decided: Decided, stats: &mut Stats) -> Result<(), Diagnost
             },
         };
         rw.set_point(point);
+        match free.place {
+            Place::After(op) => {
+                let op = collected.ops[op.index()];
+                trace!(target: "dealloc", "{loc}: freed after {} at {}", op.name(), op.location());
+            }
+            Place::End(_) => trace!(target: "dealloc", "{loc}: freed at the end of its block"),
+        }
         // What a terminator may forward has been copied where it is not given away, so that only the owner counts.
         let indicator =
             if owners.ownership[free.value] == Ownership::AtRunTime { indicators.of(free.value) } else { None };

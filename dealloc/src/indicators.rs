@@ -15,9 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::index::{Id, OpId, ValueId};
 use monopour_analysis::ownership::{Condition, ForwardTo, Owners, Ownership, Place};
-use monopour_ir::{
-    Attr, Block, Diagnostics, HandleMap, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
-};
+use monopour_ir::{Block, Diagnostics, HandleMap, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
 
 use crate::collect::Collected;
 use crate::frees::copy_of;
@@ -208,23 +206,12 @@ impl Indicators {
         let bit = Type::integer(rw.context(), 1);
         let mut operands = op.operands();
         if op.is("scf.for") {
-            let none = constant(rw, loc, false);
+            let none = rw.const_bool(false, loc);
             operands.extend(slots.iter().map(|_| none));
         }
         let mut results: Vec<Type> = op.results().iter().map(|r| r.ty()).collect();
         results.extend(slots.iter().map(|_| bit));
-        let attrs = op.attrs();
-        let mut spec = OpSpec::new(op.name(), loc).operands(&operands).results(&results);
-        for (name, value) in &attrs {
-            spec = spec.attr(name, *value);
-        }
-        for _ in op.regions() {
-            spec = spec.region(Region::new());
-        }
-        let new = rw.create(spec)?;
-        for (to, from) in new.regions().into_iter().zip(op.regions()) {
-            rw.take_region(to, from);
-        }
+        let new = rw.recreate(op, &operands, &results)?;
         let count = op.num_results();
         for (extra, slot) in slots.iter().enumerate() {
             if let Some(id) = ids.get(&op.result(*slot)) {
@@ -264,15 +251,15 @@ impl Indicators {
                 || (transfer.ownership == Ownership::AtRunTime
                     && (self.gives[position] == Give::Never || freed_here()));
             let indicator = match self.gives[position] {
-                Give::Always => constant(rw, loc, true),
+                Give::Always => rw.const_bool(true, loc),
                 Give::If(root) if !must_own => {
-                    self.by_value.get(&root).copied().unwrap_or_else(|| constant(rw, loc, false))
+                    self.by_value.get(&root).copied().unwrap_or_else(|| rw.const_bool(false, loc))
                 }
                 give if must_own => {
                     operands[slot] = self.owned(rw, terminator, operands[slot], give)?;
-                    constant(rw, loc, true)
+                    rw.const_bool(true, loc)
                 }
-                _ => constant(rw, loc, false),
+                _ => rw.const_bool(false, loc),
             };
             if has_indicator {
                 operands.push(indicator);
@@ -312,12 +299,6 @@ fn slots_of(op: Op, owners: &Owners, ids: &HandleMap<Value, ValueId>) -> Vec<usi
     let argument =
         |slot: usize| op.body().filter(|b| op.is("scf.for") && slot + 1 < b.num_args()).map(|b| b.arg(slot + 1));
     (0..op.num_results()).filter(|i| at_run_time(op.result(*i)) || argument(*i).is_some_and(at_run_time)).collect()
-}
-
-fn constant(rw: &mut Rewriter, loc: Location, value: bool) -> Value {
-    let cx = rw.context();
-    let spec = OpSpec::new("arith.constant", loc).results(&[Type::integer(cx, 1)]).attr("value", Attr::bool(cx, value));
-    rw.create(spec).expect("arith.constant of a matching type always builds").result(0)
 }
 
 /// `scf.if` at the insertion point; the branches yield what `then` and `otherwise` return.

@@ -8,7 +8,7 @@
 //!
 //! As large as the part of the view's buffer up to its last element. Limits: strides that are not negative.
 
-use monopour_ir::{Attr, DYNAMIC, Diagnostics, Location, MemRefType, Op, OpSpec, Rewriter, Type, Value};
+use monopour_ir::{Attr, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value};
 
 /// A copy of a ranked memref, of its very type, at the insertion point.
 pub(crate) fn copy_in_layout(rw: &mut Rewriter, at: Op, value: Value, ty: &MemRefType) -> Result<Value, Diagnostics> {
@@ -20,15 +20,15 @@ pub(crate) fn copy_in_layout(rw: &mut Rewriter, at: Op, value: Value, ty: &MemRe
     let numbers: Vec<Value> = found.results()[1..].to_vec();
     let (offset, sizes, strides) = (numbers[0], &numbers[1..=rank], &numbers[1 + rank..]);
     let one = rw.const_index(1, loc);
-    let mut length = binary(rw, loc, "arith.addi", offset, one)?;
+    let mut length = rw.binary("arith.addi", offset, one, loc)?;
     for (size, stride) in sizes.iter().zip(strides) {
-        let last = binary(rw, loc, "arith.subi", *size, one)?;
-        let distance = binary(rw, loc, "arith.muli", last, *stride)?;
-        length = binary(rw, loc, "arith.addi", length, distance)?;
+        let last = rw.binary("arith.subi", *size, one, loc)?;
+        let distance = rw.binary("arith.muli", last, *stride, loc)?;
+        length = rw.binary("arith.addi", length, distance, loc)?;
     }
     // Without elements it may come out negative.
     let none = rw.const_index(0, loc);
-    length = binary(rw, loc, "arith.maxsi", length, none)?;
+    length = rw.binary("arith.maxsi", length, none, loc)?;
     let buffer = rw.create(
         OpSpec::new("memref.alloc", loc)
             .operands(&[length])
@@ -54,8 +54,4 @@ pub(crate) fn copy_in_layout(rw: &mut Rewriter, at: Op, value: Value, ty: &MemRe
     )?;
     rw.create(OpSpec::new("memref.copy", loc).operands(&[value, view.result(0)]))?;
     Ok(view.result(0))
-}
-
-fn binary(rw: &mut Rewriter, loc: Location, name: &str, a: Value, b: Value) -> Result<Value, Diagnostics> {
-    Ok(rw.create(OpSpec::new(name, loc).operands(&[a, b]).results(&[a.ty()]))?.result(0))
 }

@@ -24,7 +24,6 @@ use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, conv
 use monopour_ir::{Attr, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::indicators::if_owned;
-use crate::state::constant;
 pub(crate) use helper::Helpers;
 
 /// Options of [`lower_deallocations`].
@@ -59,7 +58,7 @@ pub(crate) fn add_pattern<'p>(patterns: &mut PatternSet<'p>, helpers: &'p Helper
         let parts = Dealloc::of(op);
         let results = match (parts.memrefs.len(), parts.retained.len()) {
             (0, 0) => vec![],
-            (0, count) => vec![constant(rw, op.location(), false); count],
+            (0, count) => vec![rw.const_bool(false, op.location()); count],
             (1, 0) => {
                 free_if(op, parts.conditions[0], parts.memrefs[0], rw)?;
                 vec![]
@@ -106,15 +105,15 @@ fn one(op: Op, parts: &Dealloc, rw: &mut Rewriter) -> Result<Vec<Value>, Diagnos
     let condition = parts.conditions[0];
     let mut frees = differs[0];
     for next in &differs[1..] {
-        frees = binary("arith.andi", loc, frees, *next, rw)?;
+        frees = rw.binary("arith.andi", frees, *next, loc)?;
     }
-    let frees = binary("arith.andi", loc, frees, condition, rw)?;
+    let frees = rw.binary("arith.andi", frees, condition, loc)?;
     free_if(op, frees, parts.memrefs[0], rw)?;
-    let always = constant(rw, loc, true);
+    let always = rw.const_bool(true, loc);
     let mut results = Vec::with_capacity(differs.len());
     for differs in differs {
-        let same = binary("arith.xori", loc, differs, always, rw)?;
-        results.push(binary("arith.andi", loc, same, condition, rw)?);
+        let same = rw.binary("arith.xori", differs, always, loc)?;
+        results.push(rw.binary("arith.andi", same, condition, loc)?);
     }
     Ok(results)
 }
@@ -138,10 +137,6 @@ fn compare(predicate: i64, loc: Location, a: Value, b: Value, rw: &mut Rewriter)
         .results(&[Type::integer(cx, 1)])
         .attr("predicate", Attr::i64(cx, predicate));
     Ok(rw.create(spec)?.result(0))
-}
-
-fn binary(name: &str, loc: Location, a: Value, b: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
-    Ok(rw.create(OpSpec::new(name, loc).operands(&[a, b]).results(&[a.ty()]))?.result(0))
 }
 
 /// `scf.if` around a `memref.dealloc`, before the operation.

@@ -2,8 +2,7 @@
 
 use monopour_ir::control_flow::{Traits, successor_operands};
 use monopour_ir::{
-    Attr, Block, Diagnostic, Diagnostics, HandleMap, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type,
-    Value,
+    Attr, Block, Diagnostic, Diagnostics, HandleMap, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value,
 };
 
 use crate::callees::Callees;
@@ -98,7 +97,7 @@ impl<'a> State<'a> {
         }
         let loc = block.parent_op().map_or_else(|| Location::unknown(self.rw.context()), Op::location);
         self.rw.set_point(InsertionPoint::Start(block));
-        let value = constant(&mut self.rw, loc, is_set);
+        let value = self.rw.const_bool(is_set, loc);
         self.scopes.entry(block).or_default().constants[slot] = Some(value);
         value
     }
@@ -153,21 +152,8 @@ impl<'a> State<'a> {
         let bit = self.bit();
         let mut results: Vec<Type> = op.results().iter().map(|r| r.ty()).collect();
         results.extend(std::iter::repeat_n(bit, count));
-        let attrs = op.attrs();
-        let mut spec = OpSpec::new(op.name(), op.location()).operands(&op.operands()).results(&results);
-        for (name, value) in &attrs {
-            spec = spec.attr(name, *value);
-        }
-        for _ in op.regions() {
-            spec = spec.region(Region::new());
-        }
-        for successor in op.successors() {
-            spec = spec.successor(successor);
-        }
-        let new = self.create_before(op, spec)?;
-        for (to, from) in new.regions().into_iter().zip(op.regions()) {
-            self.rw.take_region(to, from);
-        }
+        self.rw.set_point(InsertionPoint::Before(op));
+        let new = self.rw.recreate(op, &op.operands(), &results)?;
         let kept: Vec<Value> = new.results()[..op.num_results()].to_vec();
         for (old, value) in op.results().into_iter().zip(&kept) {
             self.liveness.replace(old, *value);
@@ -254,7 +240,7 @@ impl<'a> State<'a> {
         let (loc, ty) = (terminator.location(), value.ty());
         let ownership = match self.ownership(value, block) {
             // The operation may know better, in its own block.
-            Ownership::Unknown => self.told(terminator, value, block)?,
+            Ownership::Unknown => self.model_indicator(terminator, value, block)?,
             known => known,
         };
         if ownership.is_always() {
@@ -276,7 +262,7 @@ impl<'a> State<'a> {
         Ok(new)
     }
 
-    fn told(&mut self, at: Op, value: Value, block: Block) -> Result<Ownership, Diagnostics> {
+    fn model_indicator(&mut self, at: Op, value: Value, block: Block) -> Result<Ownership, Diagnostics> {
         let Some(op) = value.defining_op().filter(|op| op.block() == Some(block)) else {
             return Ok(Ownership::Unknown);
         };
@@ -335,14 +321,6 @@ pub(crate) fn dealloc_spec<'s>(
         .operands(retained)
         .results(&vec![bit; retained.len()])
         .attr("operandSegmentSizes", Attr::dense_i32(bit.context(), &segments))
-}
-
-/// `arith.constant` of an `i1`, at the insertion point.
-pub(crate) fn constant(rw: &mut Rewriter, loc: Location, is_set: bool) -> Value {
-    let cx = rw.context();
-    let spec =
-        OpSpec::new("arith.constant", loc).results(&[Type::integer(cx, 1)]).attr("value", Attr::bool(cx, is_set));
-    rw.create(spec).expect("arith.constant of a matching type always builds").result(0)
 }
 
 fn clone_of(rw: &mut Rewriter, loc: Location, value: Value) -> Result<Value, Diagnostics> {

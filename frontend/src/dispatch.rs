@@ -5,7 +5,7 @@ use monopour_contract::{KernelClass, attributes};
 use monopour_ir::{Module, Op, Value, WalkOrder};
 use std::collections::BTreeMap;
 
-/// Role of an op in its dispatch.
+/// The role of an op in its dispatch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     /// The last op; the grid runs over its loops.
@@ -70,6 +70,15 @@ impl Dispatch {
         let grouped = self.producer().is_none() && self.contraction().is_none();
         if grouped { self.ops.iter().find_map(|(op, _)| rows::reduced_rows(*op)) } else { None }
     }
+    /// Extents of the loops beyond the rows, of the first op that has any.
+    pub fn inner_extents(&self) -> Vec<i64> {
+        let rows = self.row_loops().unwrap_or(0);
+        let inner = self.ops.iter().filter_map(|(op, _)| {
+            let extents = linalg::loop_extents(*op)?;
+            (op.is("linalg.generic") && extents.len() > rows).then(|| extents[rows..].to_vec())
+        });
+        inner.into_iter().next().unwrap_or_default()
+    }
     /// The values that others use.
     pub fn outputs(&self) -> Vec<Value> {
         let inside = |op: Op| self.ops.iter().any(|(own, _)| *own == op);
@@ -78,8 +87,8 @@ impl Dispatch {
         // A dispatch that nothing reads still has its root's results.
         if used.is_empty() { self.root.results() } else { used }
     }
-    /// The computation of all ops together: [`products::contraction_loops`], [`products::convolution_loops`], [`rows`], or ops
-    /// that are pointwise.
+    /// The class of the dispatch: [`products::contraction_loops`], [`products::convolution_loops`], [`rows`], or ops that are
+    /// pointwise.
     pub fn class(&self) -> KernelClass {
         let main = self.main();
         if products::contraction_loops(main).is_some() {

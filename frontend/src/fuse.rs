@@ -34,6 +34,7 @@ use monopour_ir::{
     AffineMap, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, WalkOrder,
     run_passes,
 };
+use tracing::{Level, enabled, trace};
 
 /// Fuses, and forms the dispatches.
 ///
@@ -48,12 +49,17 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     duplicate_data_movement(module, &mut rw);
     let anchors = guard_reductions(module, &mut rw)?;
     let fuse = format!("builtin.module(func.func(linalg-fuse-elementwise-ops),{CANONICALIZE_PROGRAM},cse)");
+    let ops = enabled!(target: "fuse", Level::TRACE).then(|| count_ops(module));
     run_passes(module.op(), &fuse)?;
     if !module.op().find_all("tensor.dim").is_empty() {
         // The first round leaves questions for the extents of intermediates, each of which is a second reader.
         let sizes = "resolve-ranked-shaped-type-result-dims";
         run_passes(module.op(), &format!("builtin.module({sizes},{CANONICALIZE_PROGRAM},cse)"))?;
         run_passes(module.op(), &fuse)?;
+    }
+    if let Some(ops) = ops {
+        let (loc, left) = (module.op().location(), count_ops(module));
+        trace!(target: "fuse", "{loc}: elementwise fusion made {left} linalg ops of {ops}");
     }
     for anchor in find_anchors(module, anchors) {
         rw.erase(anchor);
@@ -64,6 +70,10 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     split_reduction::run(module, &mut rw)?;
     unshare(module, &mut rw);
     fuse_form::run(module, &mut rw)
+}
+
+fn count_ops(module: &Module) -> usize {
+    module.op().nested(WalkOrder::Pre).into_iter().filter(|op| linalg::is_structured(*op)).count()
 }
 
 /// An op one of whose loops never runs leaves its destinations as they are.
@@ -111,6 +121,8 @@ fn guard_reductions(module: &Module, rw: &mut Rewriter) -> Result<usize, Diagnos
             let computes = |p: &Op| p.is("linalg.generic") && !linalg::is_data_movement(*p);
             if !AffineMap::is_permutation(*map) && value.defining_op().as_ref().is_some_and(computes) {
                 rw.set_point(InsertionPoint::Before(op));
+                let producer = value.defining_op().map_or(op.location(), Op::location);
+                trace!(target: "fuse", "{producer}: not fused into the reduction at {}: it reads each element several times", op.location());
                 rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[*value]))?;
                 count += 1;
             }

@@ -10,6 +10,7 @@ use monopour_ir::{
     Attr, Block, Context, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder,
 };
 use std::collections::{HashMap, HashSet};
+use tracing::trace;
 
 /// Ops of one dispatch in program order, but the fills.
 type Formed = Vec<(Op, Role)>;
@@ -30,6 +31,7 @@ pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics>
     let mut number = 0;
     for root in module.op().nested(WalkOrder::Pre) {
         let Some(dispatch) = formed.remove(&root) else { continue };
+        trace!(target: "fuse", "{}: dispatch {number}: {}", root.location(), described(&dispatch));
         let mut position = 0;
         let mut mark = |op: Op, role: Role| {
             rw.set_attr(op, attributes::DISPATCH, Attr::i64(cx, number));
@@ -44,6 +46,12 @@ pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics>
         number += 1;
     }
     Ok(())
+}
+
+/// The ops of a dispatch with their roles and places.
+fn described(dispatch: &Formed) -> String {
+    let each = dispatch.iter().map(|(op, role)| format!("{} {} at {}", role.as_str(), op.name(), op.location()));
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// The blocks that hold linalg ops outside of any forall, in order.

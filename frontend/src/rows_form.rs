@@ -4,10 +4,11 @@
 //! Decides only; [`crate::fuse_form`] carries it out.
 
 use crate::block_graph::BlockGraph;
+use crate::linalg;
 use crate::rows::{self, Kind};
-use crate::{kernel, linalg};
 use monopour_ir::{Op, Value, WalkOrder};
 use std::collections::HashSet;
+use tracing::trace;
 
 /// Longest rows that one group walks when there are fewer rows than [`FEW_ROWS`]: more would leave a device idle.
 const MAX_LONE_ROW: i64 = 1 << 16;
@@ -44,22 +45,45 @@ fn grow(graph: &BlockGraph, seed: Op, rows: usize, taken: &HashSet<Op>) -> Group
     let space = Space { rows, extents: linalg::loop_extents(seed).unwrap_or_default() };
     let mut members: HashSet<Op> = HashSet::from([seed]);
     let mut refused: HashSet<Op> = taken.clone();
+    let mut refusals: Vec<(Op, &str)> = vec![];
     loop {
         let next = candidates(graph, &members).into_iter().find(|op| !members.contains(op) && !refused.contains(op));
         let Some(op) = next else { break };
-        let fits = space.takes(op) && joins(op, rows, &members);
-        members.insert(op);
-        if fits && graph.is_convex(&members) && homes(&in_order(graph, &members), &members, rows).is_some() {
-            // What did not fit before may fit with this one.
-            refused.clone_from(taken);
+        let fits = if !space.takes(op) {
+            Err("its loops are not those of the rows")
+        } else if !joins(op, rows, &members) {
+            Err("it computes nothing, or reads more than its own rows")
         } else {
-            members.remove(&op);
-            refused.insert(op);
+            Ok(())
+        };
+        members.insert(op);
+        match fits.and_then(|()| runs_as_one(graph, &members, rows)) {
+            Ok(()) => {
+                // Ops that did not fit before may fit with this one.
+                refused.clone_from(taken);
+                refusals.clear();
+            }
+            Err(why) => {
+                members.remove(&op);
+                refused.insert(op);
+                refusals.push((op, why));
+            }
         }
+    }
+    for (op, why) in refusals {
+        trace!(target: "fuse", "{}: {} not fused with the rows of {}: {why}", op.location(), op.name(), seed.location());
     }
     let ordered = in_order(graph, &members);
     let chained = homes(&ordered, &members, rows).unwrap_or_default();
     Group { members: ordered, chained }
+}
+
+/// Whether the members can run at one place of their block, and have memory for their values.
+fn runs_as_one(graph: &BlockGraph, members: &HashSet<Op>, rows: usize) -> Result<(), &'static str> {
+    if !graph.is_convex(members) {
+        return Err("an op outside depends on the group and is read by it");
+    }
+    homes(&in_order(graph, members), members, rows).map(|_| ()).ok_or("its value has no place in the group's results")
 }
 
 fn in_order(graph: &BlockGraph, members: &HashSet<Op>) -> Vec<Op> {
@@ -78,8 +102,8 @@ impl Space {
     fn takes(&self, op: Op) -> bool {
         let extents = linalg::loop_extents(op).unwrap_or_default();
         let inner = &self.extents[self.rows..];
-        let count: i64 = self.extents[..self.rows].iter().map(|e| kernel::known(*e)).product();
-        let length: i64 = inner.iter().map(|e| kernel::known(*e)).product();
+        let count: i64 = self.extents[..self.rows].iter().map(|e| linalg::known(*e)).product();
+        let length: i64 = inner.iter().map(|e| linalg::known(*e)).product();
         let lone = count < FEW_ROWS && length > MAX_LONE_ROW;
         match rows::kind(op, self.rows) {
             Some(Kind::Rows) => extents == self.extents[..self.rows],

@@ -13,7 +13,8 @@
 
 use crate::{linalg, specialize};
 use monopour_ir::{
-    AffineMap, Attr, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
+    AffineMap, Associative, Attr, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter,
+    Type, Value,
 };
 
 /// Reductions of at most so many elements stay whole.
@@ -68,25 +69,11 @@ fn fold(op: Op) -> Option<Fold> {
     let uses = old.uses();
     let [only] = uses[..] else { return None };
     let ty = old.ty();
-    let bits = ty.integer_width().map(|w| w.min(64));
-    let int = |value: i64| bits.map(|_| Attr::int(ty, value));
-    let float = |value: f64| ty.is_float().then(|| Attr::float(ty, value));
-    let least = || bits.map(|w| if w == 64 { i64::MIN } else { -(1 << (w - 1)) });
-    let most = || bits.map(|w| if w == 64 { i64::MAX } else { (1 << (w - 1)) - 1 });
-    let neutral = match fold.name() {
-        // Adding a negative zero changes no value, not even a negative zero.
-        "arith.addf" => float(-0.0),
-        "arith.mulf" => float(1.0),
-        "arith.maximumf" => float(f64::NEG_INFINITY),
-        "arith.minimumf" => float(f64::INFINITY),
-        "arith.addi" | "arith.ori" | "arith.xori" | "arith.maxui" => int(0),
-        "arith.muli" => int(1),
-        "arith.andi" | "arith.minui" => int(-1),
-        "arith.maxsi" => int(least()?),
-        "arith.minsi" => int(most()?),
-        _ => None,
-    }?;
-    (only.op == fold && fold.operand(0) != fold.operand(1)).then_some(Fold { op: fold, neutral })
+    // Parts of NaNs alone would end as infinities.
+    let kind = Associative::of(fold).filter(|kind| !kind.drops_nans)?;
+    let is_number = ty.is_float() || ty.integer_width().is_some();
+    let once = only.op == fold && fold.operand(0) != fold.operand(1);
+    (once && is_number).then(|| Fold { op: fold, neutral: kind.identity(ty) })
 }
 
 /// How many of the first loops make a useful number of parts.

@@ -33,6 +33,7 @@ use monopour_ir::{
 };
 use monopour_program::{CpuTarget, GpuDescription};
 use std::collections::HashMap;
+use tracing::{Level, enabled, trace};
 
 /// What is compiled for.
 #[derive(Clone, Debug)]
@@ -83,7 +84,22 @@ pub fn run(module: &Module, options: &TileOptions) -> Result<TileReport, Diagnos
     finish(&clone, &mut rw);
     crate::whole_slices::run(&clone, &mut rw)?;
     replace_body(module, &clone, &mut rw);
+    log(module);
     Ok(report)
+}
+
+/// The grid and the sizes of each dispatch, as later phases find them.
+fn log(module: &Module) {
+    if !enabled!(target: "tile", Level::TRACE) {
+        return;
+    }
+    for forall in module.op().find_all("scf.forall") {
+        let Some(kernel) = forall.attr(attributes::KERNEL) else { continue };
+        let grid = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
+        let extent = |n: &i64| if *n == DYNAMIC { "?".to_owned() } else { n.to_string() };
+        let grid: Vec<String> = grid.iter().map(extent).collect();
+        trace!(target: "tile", "{}: {} tiles, {kernel}", forall.location(), grid.join("x"));
+    }
 }
 
 /// Numbers the foralls, so that CSE does not compare the bodies of all that have equal operands with each other.
@@ -150,10 +166,10 @@ fn tile_dispatches(
     for (dispatch, way) in dispatches.iter().zip(ways) {
         match way {
             Way::Rows(loops) => rows(dispatch, &loops, options, rw)?,
-            Way::Whole => whole(dispatch, options, rw)?,
+            Way::Whole => whole(dispatch, options, rw, "none of its loops can be tiled")?,
             Way::Cut(index, border) => match &tiled[index].module {
                 Some(body) => isolate::splice(body, dispatch, &border, rw),
-                None => whole(dispatch, options, rw)?,
+                None => whole(dispatch, options, rw, "upstream's transforms refuse to tile it")?,
             },
         }
     }
@@ -260,7 +276,8 @@ impl Tiled {
 }
 
 /// The whole dispatch as one tile of the class that always works.
-fn whole(dispatch: &Dispatch, options: &TileOptions, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+fn whole(dispatch: &Dispatch, options: &TileOptions, rw: &mut Rewriter, why: &str) -> Result<(), Diagnostics> {
+    trace!(target: "tile", "{}: one tile: {why}", dispatch.root.location());
     let kernel = Kernel::generic(1, fallback_invocations(options)).to_attr(dispatch.root.context());
     rows_tile::run(dispatch, &[], kernel, rw).map(|_| ())
 }
@@ -277,7 +294,7 @@ fn rows(
     // The first loops of more than a grid has become one, which needs their extents.
     let merged = (tile.len() + 1).saturating_sub(MAX_GRID_RANK);
     if merged > 1 && loops.extents[..merged].contains(&DYNAMIC) {
-        return whole(dispatch, options, rw);
+        return whole(dispatch, options, rw, "loops of unknown extent would have to be merged into one");
     }
     kernel.tile = if tile.is_empty() { vec![1] } else { tile.clone() };
     rows_tile::run(dispatch, &tile, kernel.to_attr(dispatch.root.context()), rw).map(|_| ())

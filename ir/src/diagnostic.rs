@@ -129,6 +129,11 @@ impl Diagnostic {
         self
     }
 
+    /// Location, message and notes on one line, without code and hint: for logs.
+    pub fn one_line(&self) -> impl fmt::Display {
+        OneLine(self)
+    }
+
     /// Adds a note.
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
@@ -155,6 +160,18 @@ impl fmt::Display for Diagnostic {
             write!(f, "\n  help: {help}")?;
         }
         Ok(())
+    }
+}
+
+/// A diagnostic without its code and hint, on one line.
+struct OneLine<'a>(&'a Diagnostic);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Diagnostic { location, message, notes, .. } = self.0;
+        let location = if location.is_empty() { "<unknown location>" } else { location };
+        write!(f, "{location}: {message}")?;
+        notes.iter().enumerate().try_for_each(|(i, note)| write!(f, "{}{note}", if i == 0 { "; " } else { ", " }))
     }
 }
 

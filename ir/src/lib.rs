@@ -19,6 +19,7 @@ macro_rules! c {
 }
 
 mod affine;
+mod associative;
 mod attrs;
 mod block;
 pub mod bufferizable;
@@ -40,6 +41,7 @@ mod op;
 pub mod opt;
 pub mod parallel;
 mod pass;
+mod recreate;
 mod reshapes;
 mod rewriter;
 mod source_text;
@@ -51,6 +53,7 @@ mod types;
 mod value;
 
 pub use affine::{AffineExpr, AffineExprKind, AffineMap};
+pub use associative::Associative;
 pub use attrs::Attr;
 pub use block::{Block, Region};
 pub use builder::{Builder, InsertionPoint, OpSpec};

@@ -216,8 +216,8 @@ pub struct CopyNote {
     pub reason: String,
     /// Where in the source, `file:line:column`; empty when unknown.
     pub location: String,
-    /// Bytes each time; 0 where each run decides.
-    pub bytes: u64,
+    /// Bytes each time; `None` where each run decides.
+    pub bytes: Option<u64>,
     /// How often in a run; none behind a condition or in a loop of unknown length.
     pub times: Option<u64>,
 }

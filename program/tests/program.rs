@@ -46,7 +46,7 @@ fn sample() -> Program {
         copies: vec![CopyNote {
             reason: "read after write".into(),
             location: "a.mlir:1:2".into(),
-            bytes: 4,
+            bytes: Some(4),
             times: Some(1),
         }],
         allocations: vec![AllocationNote { reason: "its size".into(), location: String::new(), bytes: None }],

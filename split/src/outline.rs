@@ -23,11 +23,9 @@
 use crate::captures::{self, Captures};
 use crate::{error, merge, views};
 use monopour_contract::attributes;
-use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
     Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
 };
-use std::cell::Cell;
 use std::collections::HashMap;
 
 /// Largest rank of a grid: workgroup ids have three components.
@@ -67,19 +65,20 @@ pub fn run_for(module: &Module, most_binding_bytes: u64) -> Result<Stats, Diagno
 }
 
 fn outline_function(func: Op, most_bytes: u64) -> Result<usize, Diagnostics> {
-    let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("scf.forall", |op| op.attr(attributes::KERNEL).is_none() || is_outlined(op));
-    let count = Cell::new(0usize);
+    let around = |op: Op| std::iter::successors(op.parent(), |op| op.parent()).take_while(|op| *op != func);
+    let dispatches: Vec<Op> = func.find_all("scf.forall").into_iter().filter(|op| is_pending(*op)).collect();
+    let outermost = dispatches.into_iter().filter(|op| !around(*op).any(is_pending)).collect::<Vec<_>>();
     let base = func.symbol_name().unwrap_or_default();
-    let mut patterns = PatternSet::new();
-    patterns.add_fn("scf.forall", |op, _, rw| {
-        let name = format!("{base}_dispatch_{}", count.get());
-        outline(rw, func, op, &name, most_bytes).map_err(Declined::Failed)?;
-        count.set(count.get() + 1);
-        Ok(())
-    });
-    convert(func, &target, &patterns, Mode::Partial)?;
-    Ok(count.get())
+    let mut rw = Rewriter::new(func.context());
+    for (number, forall) in outermost.iter().enumerate() {
+        outline(&mut rw, func, *forall, &format!("{base}_dispatch_{number}"), most_bytes)?;
+    }
+    Ok(outermost.len())
+}
+
+/// Whether an op is a dispatch that has no kernel function yet.
+fn is_pending(op: Op) -> bool {
+    op.is("scf.forall") && op.attr(attributes::KERNEL).is_some() && !is_outlined(op)
 }
 
 /// Whether the body is already one call.
@@ -113,7 +112,7 @@ pub(crate) fn grid(forall: Op) -> Option<Vec<Extent>> {
     extents.filter(|extents| extents.len() <= MAX_GRID_RANK)
 }
 
-fn outline(rw: &mut ConversionRewriter, func: Op, forall: Op, name: &str, most_bytes: u64) -> Result<(), Diagnostics> {
+fn outline(rw: &mut Rewriter, func: Op, forall: Op, name: &str, most_bytes: u64) -> Result<(), Diagnostics> {
     let rank = grid(forall).ok_or_else(|| error::dynamic_grid(forall))?.len();
     let captures = captures::collect(forall, most_bytes)?;
     rw.set_point(InsertionPoint::Before(forall));
@@ -190,8 +189,5 @@ fn replace_body(rw: &mut Rewriter, forall: Op, name: &str, operands: &[Value], r
     rw.set_point(InsertionPoint::Before(terminator));
     let callee = Attr::symbol(forall.context(), name);
     rw.create(OpSpec::new("func.call", forall.location()).attr("callee", callee).operands(&args))?;
-    let marker = forall.attr(attributes::KERNEL).expect("only marked foralls are outlined");
-    // Named as modified so that the driver sees that the root changed.
-    rw.set_attr(forall, attributes::KERNEL, marker);
     Ok(())
 }

@@ -28,6 +28,7 @@ use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value};
 use std::collections::HashMap;
+use tracing::trace;
 
 /// Ops whose one result is the same buffer as their first operand.
 pub(crate) const VIEW_LIKE: [&str; 8] = [
@@ -89,6 +90,7 @@ pub fn pooled(host: Op) -> Vec<Pooled> {
             (_, false) => "it is made in a loop or a branch: make it before, and pass it in",
             _ => "it passes through a loop or a branch, so that its owner is known at run time only",
         };
+        trace!(target: "plan", "{}: from the pool: {reason}", op.location());
         let location = op.location().position().map(|(f, l, c)| format!("{f}:{l}:{c}")).unwrap_or_default();
         Pooled { size_bytes: ty.static_size_bytes(), location, reason }
     };
@@ -116,6 +118,10 @@ pub fn run(module: &Module, host: Op) -> Result<Report, Diagnostics> {
         return Ok(Report::default());
     }
     let plan = place(&transients);
+    for (t, offset) in transients.iter().zip(plan.offsets.iter()) {
+        let (place, bytes) = (t.alloc.location(), t.size_bytes);
+        trace!(target: "plan", "{place}: {bytes} bytes at offset {offset}, alive from op {} to {}", t.first, t.last);
+    }
     rewrite(host, block, &transients, &plan)?;
     widen_access(module, host);
     Ok(report(&transients, &plan))

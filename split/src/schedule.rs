@@ -32,7 +32,6 @@ use crate::checks;
 use crate::outline::{Extent, grid};
 use crate::{error, regions, scalars};
 use monopour_contract::{RuntimeFunction, Trap, attributes};
-use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::parallel::module_of;
 use monopour_ir::{
     Attr, Block, Builder, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type,
@@ -69,26 +68,12 @@ pub fn run(module: &Module, host: Op, known_constants: Vec<String>) -> Result<Sc
         cx_value: None,
         buffers: HashMap::new(),
         scalars: HashMap::new(),
-        kernels: HashMap::new(),
+        kernels: module.functions().into_iter().filter_map(KernelInfo::read).collect(),
         indices: out.constants.iter().cloned().zip(0..).collect(),
         out,
     };
-    let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("func.func", is_scheduled);
-    let cell = std::cell::RefCell::new(&mut state);
-    let mut patterns = PatternSet::new();
-    patterns.add_fn("func.func", |op, _, rw| cell.borrow_mut().lower_function(rw, op).map_err(Declined::Failed));
-    cell.borrow_mut().kernels = module.functions().into_iter().filter_map(KernelInfo::read).collect();
-    convert(host, &target, &patterns, Mode::Partial)?;
-    drop(patterns);
+    state.lower_function(&mut Rewriter::new(module.context()), host)?;
     Ok(state.out)
-}
-
-/// A function on `i64` only.
-fn is_scheduled(func: Op) -> bool {
-    func.function_type().is_some_and(|(inputs, results)| {
-        results.is_empty() && inputs.len() == 1 && inputs[0].integer_width() == Some(64)
-    })
 }
 
 fn declare_runtime(module: &Module, host: Op) -> Result<(), Diagnostics> {
@@ -143,7 +128,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    fn lower_function(&mut self, rw: &mut ConversionRewriter, func: Op) -> Result<(), Diagnostics> {
+    fn lower_function(&mut self, rw: &mut Rewriter, func: Op) -> Result<(), Diagnostics> {
         let cx = func.context();
         let i64_ty = Type::integer(cx, 64);
         let loc = func.location();

@@ -4,7 +4,7 @@ use monopour_ir::Diagnostics;
 use monopour_program::CopyNote;
 use monopour_split::copies::Site;
 
-/// Why there is a copy that no phase had to insert.
+/// The reason of a copy that the program itself makes.
 const ASKED_FOR: &str = "the program puts one tensor into another (insert_slice, concat, pad, copy): what is computed where it \
     goes, into a slice of a tensor.empty, is not copied";
 
@@ -14,19 +14,19 @@ pub(super) fn inserted(remarks: &Diagnostics, bytes: &[Option<u64>]) -> Vec<Copy
     let note = |(remark, bytes): (&monopour_ir::Diagnostic, &Option<u64>)| CopyNote {
         reason: remark.to_string(),
         location: remark.location.clone(),
-        bytes: bytes.unwrap_or(0),
+        bytes: *bytes,
         times: None,
     };
     copies.map(note).collect()
 }
 
-/// The copies of a run with the reasons of those that were inserted. What was inserted and folded away, or moved within a kernel's
-/// own memory, is no copy of a run.
+/// The copies of a run with the reasons of those that were inserted. Inserted copies that folded away, or that lie in a kernel's
+/// own memory, are left out.
 pub(super) fn explained(sites: &[Site], mut inserted: Vec<CopyNote>) -> Vec<CopyNote> {
     // Of several notes at one place the one of the same size is meant; then any of a size that is not known.
     let mut reasons: Vec<Option<String>> = vec![None; sites.len()];
-    let exact: fn(&Site, &CopyNote) -> bool = |site, note| site.bytes.unwrap_or(0) == note.bytes;
-    let vague: fn(&Site, &CopyNote) -> bool = |site, note| site.bytes.is_none() || note.bytes == 0;
+    let exact: fn(&Site, &CopyNote) -> bool = |site, note| site.bytes == note.bytes;
+    let vague: fn(&Site, &CopyNote) -> bool = |site, note| site.bytes.is_none() || note.bytes.is_none();
     for fits in [exact, vague] {
         for (site, reason) in sites.iter().zip(&mut reasons).filter(|(_, reason)| reason.is_none()) {
             let found = inserted.iter().position(|note| note.location == site.location && fits(site, note));
@@ -36,7 +36,7 @@ pub(super) fn explained(sites: &[Site], mut inserted: Vec<CopyNote>) -> Vec<Copy
     let note = |(site, reason): (&Site, Option<String>)| CopyNote {
         reason: reason.unwrap_or_else(|| ASKED_FOR.to_owned()),
         location: site.location.clone(),
-        bytes: site.bytes.unwrap_or(0),
+        bytes: site.bytes,
         times: site.times,
     };
     sites.iter().zip(reasons).map(note).collect()

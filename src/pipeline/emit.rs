@@ -1,8 +1,8 @@
-//! The last step: kernels to WGSL, SPIR-V or native code, the host function to native code.
+//! The last phase: kernels to WGSL, SPIR-V or native code, the host function to native code.
 
-use super::State;
-use crate::options::{TargetDescription, target_kind};
-use crate::report::Dump;
+use super::Job;
+use super::stages::{Emitted, Planned, Scheduled, Stage};
+use crate::options::TargetDescription;
 use monopour_codegen_cpu as cpu;
 use monopour_codegen_gpu as gpu;
 use monopour_contract::{KernelChoice, attributes};
@@ -12,76 +12,77 @@ use monopour_program::{
     AllocationNote, CpuKernel, CpuTarget, GpuDescription, GpuKernel, GpuLimits, GpuRequirements, GpuTarget, Kernel,
     MemoryPlan, NativeCode, Target, Transient, Variant,
 };
-use monopour_split::schedule;
+use monopour_split::{plan, schedule};
 use std::collections::HashMap;
 
-/// Emits the scheduled module as a variant.
-pub(super) fn emit_variant(state: &mut State<'_>) -> Result<Variant, Diagnostics> {
-    match state.target {
-        TargetDescription::Gpu(description) => emit_gpu(state, description),
-        TargetDescription::Cpu(target) => emit_cpu(state, target),
-    }
+/// The code of a variant, and the target with what it asks of a device.
+struct Code {
+    target: Target,
+    kernels: Vec<Kernel>,
+    host: NativeCode,
 }
 
-fn emit_gpu(state: &mut State<'_>, description: &GpuDescription) -> Result<Variant, Diagnostics> {
-    let funcs = kernel_functions(state);
-    let choice = |func: &Op| KernelChoice::decode(|entry| func.attr(attributes::KERNEL)?.field(entry)).ok();
-    let assumed = |func: &Op| choice(func)?.subgroup_size;
-    let subgroup_size = funcs.iter().find_map(assumed).map(|size| size as u32);
-    let host_module = schedule::host_only(state.module(), &state.entry);
+/// Emits the scheduled module as a variant.
+pub(super) fn emit(job: &mut Job<'_>, stage: Scheduled) -> Result<Emitted, Diagnostics> {
+    let Code { target, kernels, host } = match job.target {
+        TargetDescription::Gpu(description) => emit_gpu(job, &stage, description)?,
+        TargetDescription::Cpu(target) => emit_cpu(job, &stage, target)?,
+    };
+    let Scheduled { planned: Planned { model, copies, plan, pooled }, schedule } = stage;
+    let variant = Variant {
+        target,
+        kernels,
+        dispatches: schedule.dispatches,
+        host,
+        plan: memory_plan(plan),
+        copies,
+        allocations: pooled.into_iter().map(allocation).collect(),
+    };
+    Ok(Emitted { model, variant, constants: schedule.constants })
+}
+
+fn emit_gpu(job: &mut Job<'_>, stage: &Scheduled, description: &GpuDescription) -> Result<Code, Diagnostics> {
+    let module = stage.module();
+    let funcs = kernel_functions(stage);
+    let host_module = schedule::host_only(module, &stage.planned.model.entry);
     // Host code of a GPU program is a few calls: the architecture's baseline runs everywhere.
     let baseline = cpu::object::baseline();
     let (kernels, host) = if funcs.len() < MANY {
-        (gpu::emit::run_all(state.module(), &funcs)?, cpu::object::emit(&host_module, &baseline)?)
+        (gpu::emit::run_all(module, &funcs)?, cpu::object::emit(&host_module, &baseline)?)
     } else {
-        beside(&host_module, &baseline, || gpu::emit::run_all(state.module(), &funcs))?
+        beside(&host_module, &baseline, || gpu::emit::run_all(module, &funcs))?
     };
     for kernel in &kernels {
-        dump(state, "wgsl", || kernel.wgsl.clone());
-        dump(state, "spirv", || words(&kernel.spirv));
+        job.dump("wgsl", || kernel.wgsl.clone());
+        job.dump("spirv", || words(&kernel.spirv));
     }
-    let listing = listing(state, &host_module, &baseline)?;
-    dump_native(state, listing, &host);
-    let requires = requirements(state, &kernels, subgroup_size);
+    let listing = listing(job, &host_module, &baseline)?;
+    dump_native(job, listing, &host);
+    let requires = requirements(&funcs, &kernels);
     let target = Target::Gpu(GpuTarget { name: description.name.clone(), backend: None, requires });
-    let kernels = kernels.into_iter().map(Kernel::Gpu).collect();
-    Ok(variant(state, target, kernels, host))
+    Ok(Code { target, kernels: kernels.into_iter().map(Kernel::Gpu).collect(), host })
 }
 
 /// The kernels that the schedule names, in its order.
-fn kernel_functions(state: &State<'_>) -> Vec<Op> {
-    let symbols = state.module().symbols();
+fn kernel_functions(stage: &Scheduled) -> Vec<Op> {
+    let symbols = stage.module().symbols();
     let find = |name: &String| *symbols.get(name).expect("the schedule names kernels of the module");
-    state.scheduled.kernels.iter().map(find).collect()
+    stage.schedule.kernels.iter().map(find).collect()
 }
 
-fn emit_cpu(state: &mut State<'_>, target: &CpuTarget) -> Result<Variant, Diagnostics> {
-    let found = cpu::object::kernels(state.module())?;
+fn emit_cpu(job: &mut Job<'_>, stage: &Scheduled, target: &CpuTarget) -> Result<Code, Diagnostics> {
+    let module = stage.module();
+    let found = cpu::object::kernels(module)?;
     let mut found: HashMap<String, CpuKernel> = found.into_iter().map(|k| (k.symbol.clone(), k)).collect();
-    let kernels = state.scheduled.kernels.iter().filter_map(|name| found.remove(name)).map(Kernel::Cpu).collect();
-    let host = cpu::object::emit(state.module(), target)?;
-    let listing = listing(state, state.module(), target)?;
-    dump_native(state, listing, &host);
-    let target = Target::Cpu(target.clone());
-    Ok(variant(state, target, kernels, host))
+    let kernels = stage.schedule.kernels.iter().filter_map(|name| found.remove(name)).map(Kernel::Cpu).collect();
+    let host = cpu::object::emit(module, target)?;
+    let listing = listing(job, module, target)?;
+    dump_native(job, listing, &host);
+    Ok(Code { target: Target::Cpu(target.clone()), kernels, host })
 }
 
-fn variant(state: &mut State<'_>, target: Target, kernels: Vec<Kernel>, host: NativeCode) -> Variant {
-    let note = |pooled: &monopour_split::plan::Pooled| AllocationNote {
-        reason: pooled.reason.to_owned(),
-        location: pooled.location.clone(),
-        bytes: pooled.size_bytes,
-    };
-    let allocations = state.pooled.iter().map(note).collect();
-    Variant {
-        target,
-        kernels,
-        dispatches: std::mem::take(&mut state.scheduled.dispatches),
-        host,
-        plan: memory_plan(state),
-        copies: std::mem::take(&mut state.copies),
-        allocations,
-    }
+fn allocation(pooled: plan::Pooled) -> AllocationNote {
+    AllocationNote { reason: pooled.reason.to_owned(), location: pooled.location, bytes: pooled.size_bytes }
 }
 
 /// The host's native code, made in a thread of its own while `kernels` runs.
@@ -102,24 +103,14 @@ fn beside(
 }
 
 /// The optimised LLVM IR, if it is asked for.
-fn listing(state: &State<'_>, module: &Module, target: &CpuTarget) -> Result<Option<String>, Diagnostics> {
-    let is_wanted = wants(state, "llvm");
+fn listing(job: &Job<'_>, module: &Module, target: &CpuTarget) -> Result<Option<String>, Diagnostics> {
+    let is_wanted = job.wants("llvm");
     is_wanted.then(|| cpu::object::listing(module, target, cpu::object::Listing::OptimizedIr)).transpose()
 }
 
-fn dump_native(state: &mut State<'_>, listing: Option<String>, code: &NativeCode) {
-    dump(state, "llvm", || listing.unwrap_or_default());
-    dump(state, "object", || code.objects.iter().map(|object| bytes(object)).collect());
-}
-
-fn wants(state: &State<'_>, what: &str) -> bool {
-    state.options.dump_after.iter().any(|p| p == what)
-}
-
-fn dump(state: &mut State<'_>, what: &str, text: impl FnOnce() -> String) {
-    if wants(state, what) {
-        state.report.dumps.push(Dump { phase: what.to_owned(), target: target_kind(state.target), text: text() });
-    }
+fn dump_native(job: &mut Job<'_>, listing: Option<String>, code: &NativeCode) {
+    job.dump("llvm", || listing.unwrap_or_default());
+    job.dump("object", || code.objects.iter().map(|object| bytes(object)).collect());
 }
 
 fn words(spirv: &[u32]) -> String {
@@ -130,14 +121,18 @@ fn bytes(object: &[u8]) -> String {
     object.chunks(32).map(|c| c.iter().map(|b| format!("{b:02x}")).collect::<String>() + "\n").collect()
 }
 
-fn requirements(state: &State<'_>, kernels: &[GpuKernel], subgroup_size: Option<u32>) -> GpuRequirements {
+/// The features and limits that the kernels use, as functions and as code.
+fn requirements(funcs: &[Op], kernels: &[GpuKernel]) -> GpuRequirements {
+    let choice = |func: &Op| KernelChoice::decode(|entry| func.attr(attributes::KERNEL)?.field(entry)).ok();
+    let assumed = |func: &Op| choice(func)?.subgroup_size;
+    let subgroup_size = funcs.iter().find_map(assumed).map(|size| size as u32);
     let mut features: Vec<_> = kernels.iter().flat_map(|k| k.features.iter().copied()).collect();
     features.sort_by_key(|f| format!("{f:?}"));
     features.dedup();
     let max = |f: fn(&GpuKernel) -> u32| kernels.iter().map(f).max().unwrap_or(0);
     let limits = GpuLimits {
         max_storage_buffers: max(|k| k.bindings.len() as u32),
-        max_binding_bytes: largest_buffer(state),
+        max_binding_bytes: largest_buffer(funcs),
         max_immediate_bytes: max(GpuKernel::immediate_bytes),
         max_workgroup_invocations: max(|k| k.workgroup_size.iter().product()),
         max_workgroup_size: [max(|k| k.workgroup_size[0]), max(|k| k.workgroup_size[1]), max(|k| k.workgroup_size[2])],
@@ -146,24 +141,24 @@ fn requirements(state: &State<'_>, kernels: &[GpuKernel], subgroup_size: Option<
     GpuRequirements { features, subgroup_size, limits }
 }
 
-/// Bytes of the largest buffer that a kernel binds.
-fn largest_buffer(state: &State<'_>) -> u64 {
-    let types = kernel_functions(state).into_iter().filter_map(|k| k.function_type()).flat_map(|t| t.0);
+/// Bytes of the largest buffer of static size that a kernel binds.
+fn largest_buffer(funcs: &[Op]) -> u64 {
+    let types = funcs.iter().filter_map(|k| k.function_type()).flat_map(|t| t.0);
     types.filter_map(|t| t.static_size_bytes()).max().unwrap_or(0)
 }
 
-fn memory_plan(state: &State<'_>) -> MemoryPlan {
-    let transients = state.plan.transients.iter().enumerate().map(|(i, t)| Transient {
-        name: if t.location.is_empty() { format!("transient{i}") } else { t.location.clone() },
+fn memory_plan(plan: plan::Report) -> MemoryPlan {
+    let transients = plan.transients.into_iter().enumerate().map(|(i, t)| Transient {
+        name: if t.location.is_empty() { format!("transient{i}") } else { t.location },
         offset: t.offset_bytes,
         size_bytes: t.size_bytes,
         first: t.first,
         last: t.last,
     });
     MemoryPlan {
-        arena_bytes: state.plan.arena_bytes,
-        planned_bytes: state.plan.arena_bytes,
-        lower_bound_bytes: state.plan.lower_bound_bytes,
+        arena_bytes: plan.arena_bytes,
+        planned_bytes: plan.arena_bytes,
+        lower_bound_bytes: plan.lower_bound_bytes,
         transients: transients.collect(),
     }
 }

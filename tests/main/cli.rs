@@ -206,3 +206,63 @@ fn unsigned_bytes_and_bf16_come_from_files_and_go_to_files() {
     fails(&folder, &["run", "s.mlir", "--device", "cpu", "--inputs", "."], 1, "expected tensor<4xui8>");
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// Two products, the first of which has a tanh behind it, and an input that is overwritten without being donated.
+const DECISIONS: &str = "\
+func.func @main(%x: tensor<64x32xf32>, %w: tensor<32x16xf32>, %v: tensor<16x16xf32>)
+    -> (tensor<64x16xf32>, tensor<64x32xf32>) {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x16xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %m = linalg.matmul ins(%x, %w : tensor<64x32xf32>, tensor<32x16xf32>) outs(%f : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %t = linalg.tanh ins(%m : tensor<64x16xf32>) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %n = linalg.matmul ins(%t, %v : tensor<64x16xf32>, tensor<16x16xf32>) outs(%f : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %s = tensor.insert_slice %t into %x[0, 0] [64, 16] [1, 1] : tensor<64x16xf32> into tensor<64x32xf32>
+  return %n, %s : tensor<64x16xf32>, tensor<64x32xf32>
+}
+";
+
+/// Status and log lines of a compilation for a GPU.
+fn logged(folder: &Path, filter: Option<&str>) -> (Option<i32>, Vec<String>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_monopour"));
+    command.args(["compile", "d.mlir", "-o", "d.mpr", "--target", "gpu:portable"]).env_remove("MONOPOUR_LOG");
+    filter.map(|filter| command.env("MONOPOUR_LOG", filter));
+    let output = command.current_dir(folder).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines = text.lines().filter(|line| line.starts_with("TRACE ")).map(str::to_owned).collect();
+    (output.status.code(), lines, text)
+}
+
+#[test]
+fn decisions_are_logged_with_their_locations_on_request() {
+    let folder = folder("log");
+    std::fs::write(folder.join("d.mlir"), DECISIONS).unwrap();
+    let (status, lines, text) = logged(&folder, Some("trace"));
+    assert_eq!(status, Some(0), "{text}");
+    for expected in [
+        "fuse: d.mlir:7:8: not fused into the reduction at d.mlir:8:8: it reads each element several times",
+        "fuse: d.mlir:7:8: dispatch 0: producer linalg.matmul at d.mlir:6:8, root linalg.generic at d.mlir:7:8",
+        "tile: d.mlir:8:8: 1x1 tiles, {class = \"contraction\", ",
+        "bufferize: d.mlir:6:8: operand 2 of linalg.matmul in place",
+        "bufferize: d.mlir:9:8: copied 8192 bytes for operand 1 of tensor.insert_slice: it may be in memory that must not \
+         be written; written by tensor.insert_slice at d.mlir:9:8, not writable: an argument of the region at d.mlir:1:1",
+        "dealloc: d.mlir:1:1: @main by static frees: all owners are known",
+        "dealloc: d.mlir:4:8: freed after memref.copy at d.mlir:9:8",
+        "distribute: d.mlir:7:8: @main_dispatch_0 by contraction, 4 lanes",
+        "plan: d.mlir:4:8: 4096 bytes at offset 0, alive from op ",
+    ] {
+        assert!(lines.iter().any(|line| line[6..].starts_with(expected)), "{expected}\nin\n{text}");
+    }
+    assert_eq!(logged(&folder, Some("trace")).1, lines, "the same each time");
+    let (_, some, _) = logged(&folder, Some("tile=trace,plan=trace,bufferize=info"));
+    let is_asked_for = |line: &&String| line.starts_with("TRACE tile: ") || line.starts_with("TRACE plan: ");
+    assert_eq!(some.iter().collect::<Vec<_>>(), lines.iter().filter(is_asked_for).collect::<Vec<_>>());
+    for nothing in [None, Some(""), Some("off")] {
+        let (status, lines, text) = logged(&folder, nothing);
+        assert_eq!((status, lines.len()), (Some(0), 0), "{text}");
+    }
+    let (status, _, text) = logged(&folder, Some("bufferise=trace"));
+    assert_eq!(status, Some(1));
+    assert!(text.starts_with("error[I0034]: MONOPOUR_LOG is 'bufferise=trace': ") && text.contains("help: "), "{text}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

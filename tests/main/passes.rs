@@ -6,7 +6,8 @@ use monopour::pipeline::PHASES;
 fn the_page_of_phases_is_the_table() {
     let rows = PHASES.iter().map(|p| format!("| `{}` | {} |\n", p.name, p.help)).collect::<String>();
     let page = format!(
-        "# Phases\n\nIn this order; `monopour compile MODEL --emit PHASE` prints the IR after one.\n\
+        "# Phases\n\nIn this order; `monopour compile MODEL --emit PHASE` prints the IR after one, and the code that `emit` makes by its name: \
+         `wgsl`, `spirv`, `llvm`, `object`.\n\
          Written from the table in `src/pipeline.rs` (`BLESS=1 cargo test` renews this page).\n\n\
          | phase | what it ensures |\n|---|---|\n{rows}"
     );

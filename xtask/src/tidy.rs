@@ -1,5 +1,6 @@
 //! The house rules that a compiler does not check.
 
+use crate::circles;
 use crate::layering;
 use crate::source::{self, Source};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
     }
     let mut codes: BTreeMap<String, String> = BTreeMap::new();
     let mut tests = String::new();
+    let mut rust_files = Vec::new();
     for path in tracked_files(root)? {
         let Ok(text) = fs::read_to_string(root.join(&path)) else {
             // Binary, or deleted and not yet committed.
@@ -39,8 +41,10 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
             for (line, code) in codes_in(&parsed).into_iter().filter(|_| is_source) {
                 codes.entry(code).or_insert_with(|| format!("{path}:{line}"));
             }
+            rust_files.push((path, text));
         }
     }
+    out.extend(circles::check(&circles::crates(&rust_files)));
     out.extend(check_pages(&codes, &pages(root)?));
     out.extend(
         codes
@@ -49,6 +53,14 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
             .map(|(code, place)| format!("{place}: no test names {code}")),
     );
     Ok(out)
+}
+
+/// The largest circle between the files of each crate.
+pub fn largest_circles(root: &Path) -> Result<Vec<String>, String> {
+    let rust = tracked_files(root)?.into_iter().filter(|path| path.ends_with(".rs"));
+    let text = |path: &String| fs::read_to_string(root.join(path)).ok();
+    let files: Vec<_> = rust.filter_map(|path| Some((text(&path)?, path))).map(|(text, path)| (path, text)).collect();
+    Ok(circles::report(&circles::crates(&files)))
 }
 
 /// The part of a file that is tests.

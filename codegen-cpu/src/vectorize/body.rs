@@ -2,7 +2,7 @@
 
 use super::emit::{Emit, Position, Width};
 use super::nest::Nest;
-use monopour_ir::{Op, OpSpec, Type, Value};
+use monopour_ir::{Op, Type, Value};
 use std::collections::HashMap;
 
 /// Where in the iteration space a copy of the body stands.
@@ -61,12 +61,7 @@ fn emit_op(e: &mut Emit, op: Op, place: Place<'_>, values: &Values) -> Vec<Value
     let operands: Vec<Value> = operands.into_iter().map(|v| e.splat(v, width)).collect();
     let over = |ty: Type| if width == 1 { ty } else { Type::vector(&[width], ty) };
     let types: Vec<Type> = op.results().iter().map(|r| over(r.ty())).collect();
-    let attrs = op.attrs();
-    let mut spec = OpSpec::new(op.name(), e.loc).operands(&operands).results(&types);
-    for (name, value) in &attrs {
-        spec = spec.attr(name, *value);
-    }
-    e.create(spec).results()
+    e.recreate(op, &operands, &types).results()
 }
 
 /// `linalg.index`: along the vector loop, one after the other.

@@ -63,6 +63,13 @@ impl Emit {
         self.b.create(spec).expect("invariant: an op of matching types builds")
     }
 
+    /// The same op without regions, with other operands and result types.
+    pub(super) fn recreate(&mut self, op: Op, operands: &[Value], types: &[Type]) -> Op {
+        let attrs = op.attrs();
+        let spec = OpSpec::new(op.name(), self.loc).operands(operands).results(types);
+        self.create(attrs.iter().fold(spec, |spec, (name, value)| spec.attr(name, *value)))
+    }
+
     /// The op `name` with one result.
     pub(super) fn op(&mut self, name: &str, operands: &[Value], ty: Type) -> Value {
         self.create(OpSpec::new(name, self.loc).operands(operands).results(&[ty])).result(0)

@@ -17,7 +17,7 @@ use super::combine::{self, Combiner};
 use super::emit::{Emit, Position, Width};
 use super::form::{Declined, Form};
 use super::nest::Nest;
-use monopour_ir::{OpSpec, Value};
+use monopour_ir::Value;
 use monopour_program::CpuTarget;
 
 /// The form.
@@ -143,13 +143,7 @@ impl Sum<'_> {
     }
 
     fn combine(&self, e: &mut Emit, output: usize, a: Value, b: Value) -> Value {
-        let op = self.combiners[output].op;
-        let attrs = op.attrs();
-        let mut spec = OpSpec::new(op.name(), e.loc).operands(&[a, b]).results(&[a.ty()]);
-        for (name, value) in &attrs {
-            spec = spec.attr(name, *value);
-        }
-        e.create(spec).result(0)
+        e.recreate(self.combiners[output].op, &[a, b], &[a.ty()]).result(0)
     }
 
     /// All lanes of the partial vectors, and the scalar, as one.

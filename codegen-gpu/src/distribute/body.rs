@@ -7,7 +7,7 @@
 use super::code::Code;
 use super::evaluate::Evaluator;
 use crate::error;
-use monopour_ir::{Diagnostics, InsertionPoint, Op, OpSpec, Type, Value, WalkOrder};
+use monopour_ir::{Diagnostics, InsertionPoint, Op, Type, Value, WalkOrder};
 use std::collections::HashMap;
 
 /// Copies one op of a linalg body for `lanes` elements at once.
@@ -44,13 +44,8 @@ pub(super) fn copy_op(
         .enumerate()
         .map(|(i, v)| if keep_first && i == 0 { v } else { code.broadcast(v, lanes) })
         .collect();
-    let attrs = op.attrs();
     let types: Vec<Type> = op.results().iter().map(|r| code.vector_type(r.ty(), lanes)).collect();
-    let mut spec = OpSpec::new(op.name(), op.location()).operands(&operands).results(&types);
-    for (name, value) in &attrs {
-        spec = spec.attr(name, *value);
-    }
-    let copy = code.create(spec)?;
+    let copy = code.rw.recreate(op, &operands, &types)?;
     map.extend(op.results().into_iter().zip(copy.results()));
     Ok(())
 }

@@ -26,6 +26,7 @@ use super::code::Code;
 use super::evaluate::{Evaluator, Reach, is_vectorizable};
 use super::fitted::FittedChoice;
 use super::groups;
+use super::iterations;
 use super::locals::Scratch;
 use super::model::{Base, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
@@ -39,8 +40,6 @@ use std::collections::HashMap;
 
 /// Most accumulators (in elements) of one invocation; more only spill.
 const MAX_ACCUMULATORS: i64 = 512;
-/// Software adapters leave a kernel's loops, silently, after 65,535 iterations of all of them together.
-const MOST_ITERATIONS: i64 = 60_000;
 
 /// A reduction with everything decided.
 struct Plan<'m> {
@@ -129,7 +128,7 @@ fn plan<'m>(body: &Evaluator<'m>, kernel: &FittedChoice, device: &GpuDescription
     let writer = after.last().unwrap_or(op);
     let lanes = column_lanes(evaluator, writer, &columns, shared_lanes, widest);
     let tile = geometry(kernel, shared_lanes, &rows, &columns, lanes)?;
-    let most_iterations = if device.is_cpu_adapter() { MOST_ITERATIONS } else { i64::MAX };
+    let most_iterations = if device.is_cpu_adapter() { iterations::MOST } else { i64::MAX };
     let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, kernel, tile, lanes, widest, most_iterations };
     let choice = setting.choose();
     let mut stages: Vec<Option<Stage>> = vec![None; choice.sides.len()];

@@ -11,8 +11,9 @@ use monopour_contract::attributes;
 use monopour_ir::{Attr, Block, Diagnostics, Op, Rewriter};
 use monopour_program::GpuDescription;
 
-/// Fewer than the adapter takes: conditions and rounding cost some.
-const MOST: f64 = 60_000.0;
+/// Iterations of all loops of an invocation together. Software adapters leave the loops, silently, after 65,535: conditions and
+/// rounding cost some.
+pub(super) const MOST: i64 = 60_000;
 /// Assumed length of a loop of unknown length.
 const USUAL: f64 = 400_000.0;
 /// Copies of a body that one loop and those around it may have together, where all lengths are known and where one is not.
@@ -38,7 +39,7 @@ pub(super) fn limit(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Res
     loop {
         let counts: Vec<f64> = (0..loops.len()).map(|l| count(&loops, l)).collect();
         let total: f64 = counts.iter().sum();
-        if total <= MOST {
+        if total <= MOST as f64 {
             break;
         }
         let can_grow = |l: &usize| {

@@ -57,9 +57,9 @@ use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, conv
 use monopour_ir::parallel::{MANY, map_parts, part_of};
 use monopour_ir::{Attr, Diagnostics, Module, Op, Rewriter, run_passes};
 use monopour_program::GpuDescription;
-use std::cell::RefCell;
 use std::collections::HashMap;
 use strategy::Site;
+use tracing::trace;
 
 /// Kernels of one part.
 const GROUP: usize = 4;
@@ -93,6 +93,18 @@ pub struct KernelReport {
     pub lanes: u32,
 }
 
+impl KernelReport {
+    fn log(&self, symbols: &HashMap<String, Op>) {
+        let Self { name, strategy, declined, lanes } = self;
+        let Some(kernel) = symbols.get(name) else { return };
+        if declined.is_empty() {
+            trace!(target: "distribute", "{}: @{name} by {strategy}, {lanes} lanes", kernel.location());
+        } else {
+            trace!(target: "distribute", "{}: @{name} by {strategy}, {lanes} lanes: {declined}", kernel.location());
+        }
+    }
+}
+
 /// Distributes every kernel function of `module` that is not distributed yet.
 ///
 /// # Errors
@@ -108,6 +120,7 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
     // The calls know what to pass only when the kernels say what they take.
     let borders: HashMap<&str, &Border> = done.iter().map(|(entry, border)| (entry.name.as_str(), border)).collect();
     let symbols = module.symbols();
+    done.iter().for_each(|(entry, _)| entry.log(&symbols));
     let border_of = |call: Op| borders.get(call.attr("callee")?.as_symbol()?).copied();
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op("func.call", |op| border_of(op).is_none() || !boundary::is_outlined(&symbols, op));
@@ -157,16 +170,8 @@ fn kernels(
     for kernel in &pending {
         run_passes(*kernel, "func.func(scf-forall-to-for,linalg-generalize-named-ops,canonicalize,cse)")?;
     }
-    let done = RefCell::new(vec![]);
-    let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("func.func", |op| !is_pending(op));
-    let mut patterns = PatternSet::new();
-    patterns.add_fn("func.func", |op, _, rw| {
-        done.borrow_mut().push(kernel(rw, grids, op, device).map_err(Declined::Failed)?);
-        Ok(())
-    });
-    convert(module.op(), &target, &patterns, Mode::Partial)?;
-    drop(patterns);
+    let mut rw = Rewriter::new(module.context());
+    let done = pending.iter().map(|func| kernel(&mut rw, grids, *func, device)).collect::<Result<Vec<_>, _>>()?;
     for kernel in &pending {
         doubles::run(*kernel, device)?;
         run_passes(*kernel, "func.func(canonicalize,cse,loop-invariant-code-motion,cse)")?;
@@ -175,7 +180,7 @@ fn kernels(
         iterations::limit(&mut rw, *kernel, device)?;
         types::check(*kernel, device)?;
     }
-    Ok(done.into_inner())
+    Ok(done)
 }
 
 /// Whether a function is a kernel that is not distributed.

@@ -25,6 +25,7 @@ mod write;
 use super::code::Code;
 use super::evaluate::{Evaluator, is_vectorizable};
 use super::fitted::FittedChoice;
+use super::iterations;
 use super::locals::Scratch;
 use super::model::{Base, Model, Size, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
@@ -46,8 +47,6 @@ const LOOP_UNROLL: i64 = 4;
 const MAX_LOOP_UNROLL: i64 = 64;
 /// Vectors per pass where the number of passes is not known; each is guarded.
 const DYNAMIC_UNROLL: i64 = 8;
-/// Software adapters give up, without a word, after 65,535 passes of all loops of an invocation together.
-const MAX_ITERATIONS: i64 = 60_000;
 /// Rows that one team works on at once.
 const MAX_ROWS: i64 = 8;
 
@@ -391,7 +390,7 @@ fn fits_registers(chunks: i64, live: i64, rows: i64, lanes: u32, device: &GpuDes
 /// Vectors per pass of the loops over a row, of which there are `sweeps` for each of `passes` rows.
 fn unroll(passes: i64, sweeps: i64, chunks: Option<i64>, device: &GpuDescription) -> Result<i64, Declined> {
     let Some(chunks) = chunks else { return Ok(DYNAMIC_UNROLL) };
-    let fits = |unroll: i64| !device.is_cpu_adapter() || passes * (1 + sweeps * (chunks / unroll)) <= MAX_ITERATIONS;
+    let fits = |unroll: i64| !device.is_cpu_adapter() || passes * (1 + sweeps * (chunks / unroll)) <= iterations::MOST;
     let mut unroll = LOOP_UNROLL;
     while !fits(unroll) {
         unroll *= 2;

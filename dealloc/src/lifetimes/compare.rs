@@ -7,35 +7,25 @@ use crate::indicators::if_owned;
 
 type Made = Result<Value, Diagnostics>;
 
-pub(super) fn constant(rw: &mut Rewriter, loc: Location, value: bool) -> Made {
-    let cx = rw.context();
-    let spec = OpSpec::new("arith.constant", loc).results(&[bit(rw)]).attr("value", Attr::bool(cx, value));
-    Ok(rw.create(spec)?.result(0))
-}
-
 pub(super) fn bit(rw: &Rewriter) -> Type {
     Type::integer(rw.context(), 1)
-}
-
-fn binary(rw: &mut Rewriter, loc: Location, name: &str, a: Value, b: Value) -> Made {
-    Ok(rw.create(OpSpec::new(name, loc).operands(&[a, b]).results(&[a.ty()]))?.result(0))
 }
 
 /// Both of two; the second where the first always holds.
 pub(super) fn and(rw: &mut Rewriter, loc: Location, a: Option<Value>, b: Value) -> Made {
     match a {
         None => Ok(b),
-        Some(a) => binary(rw, loc, "arith.andi", a, b),
+        Some(a) => rw.binary("arith.andi", a, b, loc),
     }
 }
 
 pub(super) fn or(rw: &mut Rewriter, loc: Location, a: Value, b: Value) -> Made {
-    binary(rw, loc, "arith.ori", a, b)
+    rw.binary("arith.ori", a, b, loc)
 }
 
 pub(super) fn not(rw: &mut Rewriter, loc: Location, a: Value) -> Made {
-    let always = constant(rw, loc, true)?;
-    binary(rw, loc, "arith.xori", a, always)
+    let always = rw.const_bool(true, loc);
+    rw.binary("arith.xori", a, always, loc)
 }
 
 /// The buffer that a memref is a part of, as an allocation returned it.

@@ -8,6 +8,7 @@ use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
 use monopour_analysis::lifetimes::{Action, Flow, Lifetimes, Own, Place, Set, Take, Version};
 use monopour_contract::attributes;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, Rewriter, Value};
+use tracing::trace;
 
 use super::collect::Collected;
 use super::{Decided, Summary, compare};
@@ -109,7 +110,7 @@ impl<'a> Insert<'a> {
             for result in op.results().into_iter().filter(|r| !r.uses().is_empty()) {
                 // It says whether something is still to be freed.
                 self.rw.set_point(InsertionPoint::Before(op));
-                let nothing = compare::constant(&mut self.rw, op.location(), false)?;
+                let nothing = self.rw.const_bool(false, op.location());
                 self.rw.replace_all_uses(result, nothing);
             }
             let around = op.parent();
@@ -210,6 +211,9 @@ impl<'a> Insert<'a> {
 
     fn release(&mut self, before: Op, value: ValueId, own: Own, to: &[Take]) -> Result<(), Diagnostics> {
         let (loc, memref) = (before.location(), self.value(value));
+        let made = || memref.defining_op().map_or(self.collected.function.location(), Op::location);
+        let condition = if own == Own::Yes { "" } else { ", if it is owned there" };
+        trace!(target: "dealloc", "{}: freed before {} at {loc}{condition}", made(), before.name());
         self.stats.deallocs += 1;
         let mut left = self.unless_always(loc, own)?;
         for take in to {
@@ -238,8 +242,8 @@ impl<'a> Insert<'a> {
     /// An indicator as a value, at the insertion point.
     fn indicator(&mut self, loc: Location, own: Own) -> Result<Value, Diagnostics> {
         match own {
-            Own::No => compare::constant(&mut self.rw, loc, false),
-            Own::Yes => compare::constant(&mut self.rw, loc, true),
+            Own::No => Ok(self.rw.const_bool(false, loc)),
+            Own::Yes => Ok(self.rw.const_bool(true, loc)),
             Own::Indicator(version) => {
                 let found = self.indicators[version as usize];
                 Ok(found.unwrap_or_else(|| {

@@ -2,9 +2,8 @@
 
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
 
-use super::{Dealloc, EQUAL, NOT_EQUAL, binary, compare, free_if, pointer_of};
+use super::{Dealloc, EQUAL, NOT_EQUAL, compare, free_if, pointer_of};
 use crate::indicators::if_owned;
-use crate::state::constant;
 
 /// The lists that the loops read and write.
 #[derive(Clone, Copy)]
@@ -162,8 +161,8 @@ fn load(loc: Location, list: Value, at: Value, rw: &mut Rewriter) -> Result<Valu
 pub(super) fn compare_all(loc: Location, lists: Lists, earlier: Earlier, rw: &mut Rewriter) -> Result<(), Diagnostics> {
     let zero = rw.const_index(0, loc);
     let one = rw.const_index(1, loc);
-    let always = constant(rw, loc, true);
-    let never = constant(rw, loc, false);
+    let always = rw.const_bool(true, loc);
+    let never = rw.const_bool(false, loc);
     let length = |list: Value, rw: &mut Rewriter| {
         let spec = OpSpec::new("memref.dim", loc).operands(&[list, zero]).results(&[zero.ty()]);
         rw.create(spec).map(|op| op.result(0))
@@ -180,7 +179,7 @@ pub(super) fn compare_all(loc: Location, lists: Lists, earlier: Earlier, rw: &mu
             let same = compare(EQUAL, loc, other, pointer, rw)?;
             let note = |rw: &mut Rewriter| {
                 let before = load(loc, lists.owned, j, rw)?;
-                let now = binary("arith.ori", loc, before, condition, rw)?;
+                let now = rw.binary("arith.ori", before, condition, loc)?;
                 store(loc, now, lists.owned, j, rw).map(|()| vec![])
             };
             let at = body_end(j);
@@ -196,7 +195,7 @@ pub(super) fn compare_all(loc: Location, lists: Lists, earlier: Earlier, rw: &mu
             both_differ(loc, (other, pointer), so_far, owns, rw)
         })?;
         let frees = match goes {
-            Some(goes) => binary("arith.andi", loc, goes, condition, rw)?,
+            Some(goes) => rw.binary("arith.andi", goes, condition, loc)?,
             None => condition,
         };
         store(loc, frees, lists.frees, i, rw).map(|()| None)
@@ -214,12 +213,12 @@ fn both_differ(
 ) -> Result<Option<Value>, Diagnostics> {
     let mut differs = compare(NOT_EQUAL, loc, other, pointer, rw)?;
     if let Some(owns) = owns {
-        let always = constant(rw, loc, true);
-        let is_idle = binary("arith.xori", loc, owns, always, rw)?;
-        differs = binary("arith.ori", loc, differs, is_idle, rw)?;
+        let always = rw.const_bool(true, loc);
+        let is_idle = rw.binary("arith.xori", owns, always, loc)?;
+        differs = rw.binary("arith.ori", differs, is_idle, loc)?;
     }
     match so_far {
-        Some(so_far) => binary("arith.andi", loc, so_far, differs, rw).map(Some),
+        Some(so_far) => rw.binary("arith.andi", so_far, differs, loc).map(Some),
         None => Ok(Some(differs)),
     }
 }

@@ -5,8 +5,7 @@
 
 use monopour_ir::{Diagnostics, Op, Rewriter, Value};
 
-use super::{Dealloc, EQUAL, binary, compare, free_if, general, pointer_of};
-use crate::state::constant;
+use super::{Dealloc, EQUAL, compare, free_if, general, pointer_of};
 
 /// Pairs of pointers that are compared one by one: at most so many that the code stays shorter than that of the loops.
 const MAX_PAIRS: usize = 64;
@@ -26,8 +25,8 @@ pub(super) fn lower(op: Op, parts: &Dealloc, rw: &mut Rewriter) -> Result<Vec<Va
     for memref in &parts.retained {
         retained.push(pointer_of(op, *memref, rw)?);
     }
-    let never = constant(rw, loc, false);
-    let always = constant(rw, loc, true);
+    let never = rw.const_bool(false, loc);
+    let always = rw.const_bool(true, loc);
     let mut results = vec![never; retained.len()];
     let mut frees = Vec::with_capacity(count);
     for (i, pointer) in pointers.iter().enumerate() {
@@ -35,18 +34,18 @@ pub(super) fn lower(op: Op, parts: &Dealloc, rw: &mut Rewriter) -> Result<Vec<Va
         let mut is_kept = never;
         for (result, other) in results.iter_mut().zip(&retained) {
             let same = compare(EQUAL, loc, *pointer, *other, rw)?;
-            let owns = binary("arith.andi", loc, same, condition, rw)?;
-            *result = binary("arith.ori", loc, *result, owns, rw)?;
-            is_kept = binary("arith.ori", loc, is_kept, same, rw)?;
+            let owns = rw.binary("arith.andi", same, condition, loc)?;
+            *result = rw.binary("arith.ori", *result, owns, loc)?;
+            is_kept = rw.binary("arith.ori", is_kept, same, loc)?;
         }
         // An owner that comes after an alias without ownership frees the memory still.
         for (earlier, owns) in pointers[..i].iter().zip(&parts.conditions) {
             let same = compare(EQUAL, loc, *pointer, *earlier, rw)?;
-            let frees = binary("arith.andi", loc, same, *owns, rw)?;
-            is_kept = binary("arith.ori", loc, is_kept, frees, rw)?;
+            let frees = rw.binary("arith.andi", same, *owns, loc)?;
+            is_kept = rw.binary("arith.ori", is_kept, frees, loc)?;
         }
-        let goes = binary("arith.xori", loc, is_kept, always, rw)?;
-        frees.push(binary("arith.andi", loc, goes, condition, rw)?);
+        let goes = rw.binary("arith.xori", is_kept, always, loc)?;
+        frees.push(rw.binary("arith.andi", goes, condition, loc)?);
     }
     for (free, memref) in frees.into_iter().zip(&parts.memrefs) {
         free_if(op, free, *memref, rw)?;

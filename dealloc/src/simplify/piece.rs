@@ -9,7 +9,7 @@ use super::index::Index;
 use super::origins::{Origin, Origins};
 use crate::lower::Dealloc;
 use crate::ownership::{is_false, is_true};
-use crate::state::{constant, dealloc_spec};
+use crate::state::dealloc_spec;
 
 /// Memrefs with their indicators, and what is retained, by the number of the result of the whole.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ pub(super) fn simplify(op: Op, origins: &mut Origins, rw: &mut Rewriter) -> Resu
             Some(value) => *value,
             None => {
                 rw.set_point(InsertionPoint::Before(op));
-                constant(rw, op.location(), false)
+                rw.const_bool(false, op.location())
             }
         });
     }
@@ -105,7 +105,7 @@ impl Work<'_> {
         }
         self.rw.set_point(InsertionPoint::Before(self.op));
         for number in always {
-            let set = constant(self.rw, self.op.location(), true);
+            let set = self.rw.const_bool(true, self.op.location());
             results.insert(number, set);
         }
         for (number, first) in duplicates {
@@ -120,7 +120,7 @@ impl Work<'_> {
         let result = self.op.result(number);
         if !result.is_unused() {
             self.rw.set_point(InsertionPoint::Before(self.op));
-            let set = constant(self.rw, self.op.location(), true);
+            let set = self.rw.const_bool(true, self.op.location());
             self.rw.replace_all_uses(result, set);
             self.has_replaced = true;
         }

@@ -82,7 +82,7 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
 }
 
 fn check_phase(name: &str) -> Result<(), Failure> {
-    let known = PHASES.iter().map(|p| p.name).chain(PRODUCTS).collect::<Vec<_>>();
+    let known = PHASES.iter().filter(|p| p.leaves_ir()).map(|p| p.name).chain(PRODUCTS).collect::<Vec<_>>();
     if known.contains(&name) {
         return Ok(());
     }

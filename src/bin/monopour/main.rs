@@ -11,6 +11,8 @@ mod explain;
 mod failure;
 mod inputs;
 mod inspect;
+#[cfg(feature = "compiler")]
+mod log;
 mod model;
 mod names;
 #[cfg(feature = "compiler")]
@@ -34,9 +36,15 @@ use failure::Failure;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+const AFTER_HELP: &str = "\
+MODEL is .mlir, .mlirbc, or a compiled artifact .mpr.
+
+MONOPOUR_LOG=PHASE=trace,...  print what phases decide, and where: fuse, tile, bufferize, dealloc, distribute, plan
+MONOPOUR_CACHE_DIR=DIR        keep the driver's pipeline cache there; empty: keep none";
+
 /// Compiles tensor programs and runs them on GPUs and CPUs.
 #[derive(Parser)]
-#[command(name = "monopour", version, after_help = "MODEL is .mlir, .mlirbc, or a compiled artifact .mpr.")]
+#[command(name = "monopour", version, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -71,6 +79,10 @@ fn main() -> ExitCode {
     // mlir-opt's flags are not clap's: `opt` gets its arguments as they are, `--help` included.
     #[cfg(feature = "compiler")]
     {
+        if let Err(failure) = log::install() {
+            eprintln!("{failure}");
+            return ExitCode::from(failure.status());
+        }
         let args: Vec<OsString> = std::env::args_os().skip(1).collect();
         if args.first().is_some_and(|command| command == "opt") {
             return ExitCode::from(u8::try_from(opt::run(&args[1..])).unwrap_or(1));

@@ -35,9 +35,9 @@ pub fn options(args: &SourceArgs, targets: &[TargetDescription]) -> CompileOptio
     }
 }
 
-/// Steps of a compilation for so many targets: its phases, and emission.
+/// Steps of a compilation for so many targets: its phases.
 pub fn steps(targets: usize) -> usize {
-    targets * (monopour::pipeline::PHASES.len() + 1)
+    targets * monopour::pipeline::PHASES.len()
 }
 
 /// The target that fits an open device.

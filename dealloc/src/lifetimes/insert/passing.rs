@@ -3,7 +3,7 @@
 use monopour_analysis::index::{Id, OpId};
 use monopour_analysis::lifetimes::{Action, Kind, Own, Place, Set};
 use monopour_ir::control_flow::successor_operands;
-use monopour_ir::{Attr, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value};
+use monopour_ir::{Attr, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Type, Value};
 
 use super::Insert;
 use crate::frees::{copy_of, size_text};
@@ -37,7 +37,7 @@ impl Insert<'_> {
                 operands.push(self.indicator(op.location(), passed.get(slot).copied().unwrap_or(Own::No))?);
             }
         }
-        let new = self.anew(op, &operands, results.len(), true)?;
+        let new = self.anew(op, &operands, results.len())?;
         let memrefs: Vec<Value> = op_memrefs(&new.results());
         let count = new.num_results() - results.len();
         for (extra, slot) in results.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Insert<'_> {
             return Ok(());
         }
         self.rw.set_point(InsertionPoint::Before(op));
-        let new = self.anew(op, &op.operands(), positions.len(), false)?;
+        let new = self.anew(op, &op.operands(), positions.len())?;
         let (memrefs, count) = (op_memrefs(&new.results()), new.num_results() - positions.len());
         for (extra, slot) in positions.into_iter().enumerate() {
             self.is_beside(memrefs[slot], new.result(count + extra));
@@ -78,38 +78,19 @@ impl Insert<'_> {
     }
 
     /// The same operation with other operands and more results, which are `i1`.
-    fn anew(&mut self, op: Op, operands: &[Value], more: usize, has_regions: bool) -> Result<Op, Diagnostics> {
+    fn anew(&mut self, op: Op, operands: &[Value], more: usize) -> Result<Op, Diagnostics> {
         let mut results: Vec<Type> = op.results().iter().map(|r| r.ty()).collect();
         results.extend(std::iter::repeat_n(compare::bit(&self.rw), more));
-        let attrs = op.attrs();
-        let mut spec = OpSpec::new(op.name(), op.location()).operands(operands).results(&results);
-        for (name, value) in &attrs {
-            let value = if name == "operandSegmentSizes" { self.with_more(op, *value, operands.len()) } else { *value };
-            spec = spec.attr(name, value);
-        }
-        for _ in op.regions().iter().filter(|_| has_regions) {
-            spec = spec.region(Region::new());
-        }
-        let new = self.rw.create(spec)?;
-        for (to, from) in new.regions().into_iter().zip(op.regions()) {
-            self.rw.take_region(to, from);
-        }
+        let new = self.rw.recreate_with(op, operands, &results, |name, value| match name {
+            "operandSegmentSizes" => with_more(op, value, operands.len()),
+            _ => value,
+        })?;
         for (old, new) in op.results().into_iter().zip(new.results()) {
             self.collected.replace(old, new);
         }
         let kept: Vec<Value> = new.results()[..op.num_results()].to_vec();
         self.rw.replace_op(op, &kept);
         Ok(new)
-    }
-
-    /// The sizes of operand segments, of which the last takes what there are more.
-    fn with_more(&self, op: Op, segments: Attr, operands: usize) -> Attr {
-        let mut sizes: Vec<i32> =
-            segments.as_ints().unwrap_or_default().into_iter().filter_map(|n| i32::try_from(n).ok()).collect();
-        if let Some(last) = sizes.last_mut() {
-            *last += i32::try_from(operands - op.num_operands()).unwrap_or(0);
-        }
-        Attr::dense_i32(self.rw.context(), &sizes)
     }
 
     fn is_beside(&mut self, memref: Value, indicator: Value) {
@@ -153,8 +134,8 @@ impl Insert<'_> {
         let positions: Vec<usize> = (0..op.num_operands()).filter(|i| op.operand(*i).ty().is_memref()).collect();
         if let Some(summary) = self.summary.clone() {
             let mut operands = op.operands();
-            for (own, (told, _)) in passed.iter().zip(&summary.results) {
-                if matches!(told, Own::Indicator(_)) {
+            for (own, (returned, _)) in passed.iter().zip(&summary.results) {
+                if matches!(returned, Own::Indicator(_)) {
                     operands.push(self.indicator(op.location(), *own)?);
                 }
             }
@@ -267,4 +248,14 @@ fn is_plain(action: &Action) -> bool {
 
 fn op_memrefs(values: &[Value]) -> Vec<Value> {
     values.iter().copied().filter(|v| v.ty().is_memref()).collect()
+}
+
+/// The sizes of operand segments for so many operands: the last segment takes those that `op` has not.
+fn with_more(op: Op, segments: Attr, operands: usize) -> Attr {
+    let mut sizes: Vec<i32> =
+        segments.as_ints().unwrap_or_default().into_iter().filter_map(|n| i32::try_from(n).ok()).collect();
+    if let Some(last) = sizes.last_mut() {
+        *last += i32::try_from(operands - op.num_operands()).unwrap_or(0);
+    }
+    Attr::dense_i32(op.context(), &sizes)
 }

@@ -1,0 +1,59 @@
+//! Ops that rewrites create again and again: like another op, binary ones, constants.
+
+use crate::{Attr, Diagnostics, Location, Op, OpSpec, Region, Rewriter, Type, Value};
+
+impl Rewriter {
+    /// The same op with other operands and result types, at the insertion point: its attributes, its successors, and its
+    /// regions, which it takes.
+    ///
+    /// # Errors
+    /// MLIR's, for an op that does not build.
+    pub fn recreate(&mut self, op: Op, operands: &[Value], results: &[Type]) -> Result<Op, Diagnostics> {
+        self.recreate_with(op, operands, results, |_, value| value)
+    }
+
+    /// As [`Rewriter::recreate`], with the attributes that `attr` makes of the old ones.
+    ///
+    /// # Errors
+    /// As [`Rewriter::recreate`].
+    pub fn recreate_with(
+        &mut self,
+        op: Op,
+        operands: &[Value],
+        results: &[Type],
+        attr: impl Fn(&str, Attr) -> Attr,
+    ) -> Result<Op, Diagnostics> {
+        let attrs = op.attrs();
+        let mut spec = OpSpec::new(op.name(), op.location()).operands(operands).results(results);
+        for (name, value) in &attrs {
+            spec = spec.attr(name, attr(name, *value));
+        }
+        for _ in op.regions() {
+            spec = spec.region(Region::new());
+        }
+        for successor in op.successors() {
+            spec = spec.successor(successor);
+        }
+        let new = self.create(spec)?;
+        for (to, from) in new.regions().into_iter().zip(op.regions()) {
+            self.take_region(to, from);
+        }
+        Ok(new)
+    }
+
+    /// A binary op whose result has the type of its operands.
+    ///
+    /// # Errors
+    /// MLIR's, for an op that does not build.
+    pub fn binary(&mut self, name: &str, a: Value, b: Value, loc: Location) -> Result<Value, Diagnostics> {
+        Ok(self.create(OpSpec::new(name, loc).operands(&[a, b]).results(&[a.ty()]))?.result(0))
+    }
+
+    /// `arith.constant` of an `i1`.
+    pub fn const_bool(&mut self, value: bool, loc: Location) -> Value {
+        let cx = self.context();
+        let spec =
+            OpSpec::new("arith.constant", loc).results(&[Type::integer(cx, 1)]).attr("value", Attr::bool(cx, value));
+        self.create(spec).expect("arith.constant of a matching type always builds").result(0)
+    }
+}

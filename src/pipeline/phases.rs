@@ -1,0 +1,120 @@
+//! The phases, in order: each takes the stage before it and gives the next.
+
+use super::stages::{Model, OnMemrefs, OnTensors, Outlined, Planned, Scheduled, Source, Tiled};
+use super::{Job, copies, signature};
+use crate::options::TargetDescription;
+use monopour_bufferize::{Options, eliminate_empty_tensors, run_one_shot};
+use monopour_frontend as frontend;
+use monopour_ir::{CANONICALIZE, Context, Diagnostics, Module, run_passes};
+use monopour_program::CopyNote;
+use monopour_split as split;
+use std::path::Path;
+
+pub(super) use super::emit::emit;
+
+pub(super) fn import(job: &mut Job<'_>, source: Source<'_>) -> Result<OnTensors, Diagnostics> {
+    let options = frontend::import::ImportOptions {
+        entry: job.options.entry.clone(),
+        weights: job.options.weights.clone(),
+        donate: job.options.donate.clone(),
+    };
+    let imported = frontend::import::run(job.cx, source.bytes, source.file, &options)?;
+    let host = imported.module.symbol(&imported.entry).expect("the entry is a function of the module");
+    let signature = signature::of(host, imported.sizes)?;
+    let model = Model { module: imported.module, entry: imported.entry, signature, weights: imported.weights };
+    Ok(OnTensors { model })
+}
+
+pub(super) fn fuse(_: &mut Job<'_>, stage: OnTensors) -> Result<OnTensors, Diagnostics> {
+    frontend::fuse::run(&stage.model.module)?;
+    Ok(stage)
+}
+
+pub(super) fn tile(job: &mut Job<'_>, OnTensors { model }: OnTensors) -> Result<Tiled, Diagnostics> {
+    let schedule = job.options.schedule.as_ref().map(|path| read_schedule(job.cx, path)).transpose()?;
+    let options = frontend::TileOptions { target: job.target.clone(), schedule };
+    if let TargetDescription::Gpu(description) = job.target {
+        frontend::windows::run(&model.module, description)?;
+    }
+    let tiled = frontend::tile::run(&model.module, &options)?;
+    for script in tiled.scripts {
+        job.dump("transforms", || script);
+    }
+    Ok(Tiled { model })
+}
+
+fn read_schedule(cx: Context, path: &Path) -> Result<Module, Diagnostics> {
+    let source = super::read(path)?;
+    Module::parse(cx, &source, &path.display().to_string())
+}
+
+pub(super) fn place(job: &mut Job<'_>, stage: Tiled) -> Result<Tiled, Diagnostics> {
+    frontend::place::run(&stage.model.module, job.target)?;
+    Ok(stage)
+}
+
+pub(super) fn bufferize(job: &mut Job<'_>, Tiled { model }: Tiled) -> Result<OnMemrefs, Diagnostics> {
+    let root = model.module.op();
+    let options = Options { use_encoding_for_memory_space: job.is_gpu(), ..Options::pipeline() };
+    eliminate_empty_tensors(root, &options)?;
+    let stats = run_one_shot(root, &options)?;
+    job.report.in_place += stats.in_place as usize;
+    job.report.out_of_place += stats.out_of_place as usize;
+    let inserted = note_copies(job, stats.remarks, &stats.remark_bytes);
+    // Subviews of one slice become one value, and a copy of a slice to itself folds away.
+    run_passes(root, &format!("builtin.module({CANONICALIZE},cse,{CANONICALIZE})"))?;
+    Ok(OnMemrefs { model, inserted })
+}
+
+/// Every copy that a phase inserted, with its reason; a new buffer without contents is none.
+fn note_copies(job: &mut Job<'_>, remarks: Diagnostics, bytes: &[Option<u64>]) -> Vec<CopyNote> {
+    let inserted = copies::inserted(&remarks, bytes);
+    job.report.remarks.0.extend(remarks.0);
+    inserted
+}
+
+pub(super) fn dealloc(job: &mut Job<'_>, mut stage: OnMemrefs) -> Result<OnMemrefs, Diagnostics> {
+    let root = stage.model.module.op();
+    let options = monopour_dealloc::Options { extensions: true, ..Default::default() };
+    let stats = monopour_dealloc::run_ownership(root, &options)?;
+    stage.inserted.extend(note_copies(job, stats.remarks, &stats.remark_bytes));
+    if !job.is_gpu() {
+        monopour_dealloc::promote::run(root)?;
+    }
+    Ok(stage)
+}
+
+pub(super) fn outline(job: &mut Job<'_>, stage: OnMemrefs) -> Result<Outlined, Diagnostics> {
+    let OnMemrefs { model, inserted } = stage;
+    let most_binding_bytes = match job.target {
+        TargetDescription::Gpu(description) => description.limits.max_binding_bytes,
+        TargetDescription::Cpu(_) => u64::MAX,
+    };
+    split::outline::run_for(&model.module, most_binding_bytes)?;
+    let kernel_copies = split::copies::of_kernels(&model.module);
+    Ok(Outlined { model, inserted, kernel_copies })
+}
+
+pub(super) fn distribute(job: &mut Job<'_>, stage: Outlined) -> Result<Outlined, Diagnostics> {
+    if let TargetDescription::Gpu(description) = job.target {
+        let module = &stage.model.module;
+        let report = monopour_codegen_gpu::distribute::run(module, description)?;
+        job.report.remarks.0.extend(report.remarks(module).0);
+    }
+    Ok(stage)
+}
+
+pub(super) fn plan(job: &mut Job<'_>, stage: Outlined) -> Result<Planned, Diagnostics> {
+    let Outlined { model, inserted, kernel_copies } = stage;
+    let plan = split::plan::run(&model.module, model.host())?;
+    let pooled = split::plan::pooled(model.host());
+    let sites = split::copies::of_host(&model.module, model.host(), &kernel_copies, job.is_gpu());
+    let copies = copies::explained(&sites, inserted);
+    Ok(Planned { model, copies, plan, pooled })
+}
+
+pub(super) fn schedule(job: &mut Job<'_>, planned: Planned) -> Result<Scheduled, Diagnostics> {
+    let model = &planned.model;
+    let schedule = split::schedule::run(&model.module, model.host(), job.known_constants.to_vec())?;
+    Ok(Scheduled { planned, schedule })
+}

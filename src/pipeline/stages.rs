@@ -1,0 +1,106 @@
+//! What the phases hand to each other: one type for each form that a variant takes on its way.
+//!
+//! ```text
+//! Source -import-> OnTensors -tile-> Tiled -bufferize-> OnMemrefs -outline-> Outlined -plan-> Planned
+//!        -schedule-> Scheduled -emit-> Emitted
+//! ```
+
+use monopour_frontend::WeightTable;
+use monopour_ir::{Module, Op};
+use monopour_program::{CopyNote, Signature, Variant};
+use monopour_split as split;
+
+/// MLIR text or bytecode; `file` is its name in diagnostics, and weights are looked for beside it.
+pub(super) struct Source<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) file: &'a str,
+}
+
+/// The module, and the facts about the model that hold from import on.
+pub(super) struct Model {
+    pub(super) module: Module,
+    /// Name of the entry function.
+    pub(super) entry: String,
+    pub(super) signature: Signature,
+    pub(super) weights: WeightTable,
+}
+
+impl Model {
+    /// The function that the host runs.
+    pub(super) fn host(&self) -> Op {
+        self.module.symbol(&self.entry).expect("phases keep the entry function")
+    }
+}
+
+/// Linalg on tensors.
+pub(super) struct OnTensors {
+    pub(super) model: Model,
+}
+
+/// One `scf.forall` over tiles per dispatch, on tensors.
+pub(super) struct Tiled {
+    pub(super) model: Model,
+}
+
+/// Tiles on memrefs.
+pub(super) struct OnMemrefs {
+    pub(super) model: Model,
+    /// The copies that bufferization and deallocation inserted.
+    pub(super) inserted: Vec<CopyNote>,
+}
+
+/// A host function that calls kernels.
+pub(super) struct Outlined {
+    pub(super) model: Model,
+    pub(super) inserted: Vec<CopyNote>,
+    /// The copies in each kernel.
+    pub(super) kernel_copies: split::copies::KernelCopies,
+}
+
+/// As before, with the transients in one arena.
+pub(super) struct Planned {
+    pub(super) model: Model,
+    /// The copies of a run, with their reasons.
+    pub(super) copies: Vec<CopyNote>,
+    pub(super) plan: split::plan::Report,
+    /// The allocations outside of the arena.
+    pub(super) pooled: Vec<split::plan::Pooled>,
+}
+
+/// A host function of runtime calls.
+pub(super) struct Scheduled {
+    pub(super) planned: Planned,
+    pub(super) schedule: split::schedule::Scheduled,
+}
+
+/// The finished variant, beside the module that holds its constants.
+pub(super) struct Emitted {
+    pub(super) model: Model,
+    pub(super) variant: Variant,
+    /// Symbols of the constants, by their index.
+    pub(super) constants: Vec<String>,
+}
+
+/// A stage that holds a module.
+pub(super) trait Stage {
+    /// The module as the phase left it.
+    fn module(&self) -> &Module;
+}
+
+macro_rules! stages {
+    ($($stage:ident),*) => {
+        $(impl Stage for $stage {
+            fn module(&self) -> &Module {
+                &self.model.module
+            }
+        })*
+    };
+}
+
+stages!(OnTensors, Tiled, OnMemrefs, Outlined, Planned, Emitted);
+
+impl Stage for Scheduled {
+    fn module(&self) -> &Module {
+        &self.planned.model.module
+    }
+}
