@@ -1,11 +1,11 @@
 //! The choice of the vector loop, and of the accumulators that lie in registers.
 
 use super::combine;
-use super::form::Declined;
 use super::nest::{Access, Nest};
 use super::pack;
 use monopour_ir::Type;
 use monopour_program::CpuTarget;
+use std::fmt;
 
 /// Registers that a product's accumulators may take: of 32 or 16, what operands leave.
 const ACCUMULATORS: [i64; 2] = [28, 12];
@@ -53,6 +53,32 @@ impl Choice {
         }
         widths.push(1);
         widths
+    }
+}
+
+/// The reason why an op is left to scalar loops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Declined {
+    /// The vector loop is that of another form.
+    NotAsked,
+    /// A register holds one element of the widest type.
+    NarrowRegisters,
+    /// No loop is long enough and fits the outputs.
+    NoVectorLoop,
+    /// Every operand along the best loop would be gathered.
+    Gathers,
+}
+
+impl fmt::Display for Declined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Declined::NotAsked => "the vector loop asks for another form",
+            Declined::NarrowRegisters => "a register holds one element of the widest type",
+            Declined::NoVectorLoop => {
+                "no loop is long enough and contiguous in the outputs, or sums them by one associative op"
+            }
+            Declined::Gathers => "along every loop all operands would be gathered element by element",
+        })
     }
 }
 

@@ -32,11 +32,28 @@ mod pointwise;
 mod sums;
 
 use crate::abi;
+use choose::{Choice, Declined};
 use emit::Emit;
+use form::Form;
 use monopour_ir::{Diagnostics, Module, Op, Rewriter, run_passes};
 use monopour_program::CpuTarget;
 use nest::Nest;
 use std::collections::HashSet;
+
+/// All forms, in order.
+const FORMS: [&dyn Form; 2] = [&sums::Sums, &pointwise::Pointwise];
+
+/// The first form that takes the op, with its choice; else why not.
+fn plan(nest: &Nest, cpu: &CpuTarget) -> Result<(&'static dyn Form, Choice), Declined> {
+    let mut declined = Declined::NotAsked;
+    for form in FORMS {
+        match form.plan(nest, cpu) {
+            Ok(choice) => return Ok((form, choice)),
+            Err(why) => declined = why,
+        }
+    }
+    Err(declined)
+}
 
 /// Rewrites the linalg ops of all kernels.
 ///
@@ -62,7 +79,7 @@ pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
 /// Replaces `op` by loops, if it sums (or not), and if a form takes it; returns the ops that are gone.
 fn vectorize(op: Op, sums: bool, cpu: &CpuTarget, rewriter: &mut Rewriter) -> Vec<Op> {
     let Some(mut nest) = Nest::of(op).filter(|n| n.reductions().is_empty() != sums) else { return vec![] };
-    let Ok((form, choice)) = form::plan(&nest, cpu) else { return vec![] };
+    let Ok((form, choice)) = plan(&nest, cpu) else { return vec![] };
     let along = nest.loops[choice.dim].reduction;
     // Outputs that are updated block by block are neither filled nor finished in between.
     let blocked = choice.pack.is_some_and(|p| p.block.is_some());

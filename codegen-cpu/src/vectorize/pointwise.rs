@@ -8,9 +8,9 @@
 //! ```
 
 use super::body::{self, Place, Values};
-use super::choose::{Choice, choose};
+use super::choose::{Choice, Declined, choose};
 use super::emit::{Bound, Emit, Position, Segment, Width};
-use super::form::{Declined, Form};
+use super::form::Form;
 use super::nest::{Loop, Nest, Operand};
 use super::pack;
 use monopour_ir::Value;

@@ -12,10 +12,10 @@
 //! Which lane gets which element follows from the shape and the target alone, so that the result does not depend on threads.
 
 use super::body::{self, Place, Values};
-use super::choose::{Choice, choose};
+use super::choose::{Choice, Declined, choose};
 use super::combine::{self, Combiner};
 use super::emit::{Emit, Position, Width};
-use super::form::{Declined, Form};
+use super::form::Form;
 use super::nest::Nest;
 use monopour_ir::Value;
 use monopour_program::CpuTarget;
