@@ -12,6 +12,7 @@ use std::collections::HashMap;
 
 use monopour_analysis::calls::Summary;
 use monopour_analysis::components::components;
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Op, WalkOrder};
 
 use crate::options::Options;
@@ -170,7 +171,7 @@ pub(crate) fn writable_arguments(function: Op, options: &Options) -> Vec<bool> {
     let attr = |index: usize, name: &str| attrs.get(index).and_then(|a: &Attr| a.get(name));
     let is_writable = |index: usize| match attr(index, "bufferization.writable") {
         Some(writable) => writable.as_bool() == Some(true),
-        None => !is_entry || attr(index, "monopour.donate").is_some(),
+        None => !is_entry || attr(index, attributes::DONATE).is_some(),
     };
     (0..inputs.len()).map(is_writable).collect()
 }

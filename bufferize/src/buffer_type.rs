@@ -13,13 +13,14 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, HandleMap, Location, Op, Type, Value};
 
 use crate::blocks::{dominators_first, terminators};
 use crate::boundary::Callees;
 use crate::effects::{AliasModel, RelationModel};
 use crate::failures::{failed_to_bufferize, location_of};
-use crate::memref_types::{UNKNOWN_SPACE, boundary_type, dynamic_layout, identity, is_memref_element, memory_space};
+use crate::memref_types::{boundary_type, dynamic_layout, identity, is_memref_element, memory_space};
 use crate::op_model::OpModels;
 use crate::options::{FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
 use crate::scope::{has_tensors, is_apart};
@@ -99,7 +100,9 @@ impl<'a> BufferTypes<'a> {
     /// B0121.
     pub(crate) fn check_space(&self, tensor: Value) -> Result<(), Diagnostics> {
         let space = || self.of(tensor).as_memref().and_then(|memref| memref.memory_space);
-        if !self.options.must_infer_memory_space || space().is_none_or(|s| s.as_string() != Some(UNKNOWN_SPACE)) {
+        if !self.options.must_infer_memory_space
+            || space().is_none_or(|s| s.as_string() != Some(attributes::UNKNOWN_SPACE))
+        {
             return Ok(());
         }
         let location = location_of(tensor).unwrap_or_else(|| Location::unknown(tensor.ty().context()));

@@ -1,12 +1,10 @@
 //! Memref types: those of tensor types under the options, of slices, and what can be cast to what.
 
+use monopour_contract::attributes;
 use monopour_ir::{Attr, DYNAMIC, MemRefType, Type, bufferizable};
 
 use crate::effects::{Index, SliceModel};
 use crate::options::{FunctionBoundaryTypeConversion, Options};
-
-/// Stands for a memory space that nothing is known about, in predictions only.
-pub(crate) const UNKNOWN_SPACE: &str = "monopour.unknown";
 
 /// Whether memrefs can hold an element type: dialects may say so of their types, and only MLIR knows.
 pub(crate) fn is_memref_element(element: Type) -> bool {
@@ -17,7 +15,7 @@ pub(crate) fn is_memref_element(element: Type) -> bool {
 /// The memory space of a tensor type under the options.
 pub(crate) fn memory_space(options: &Options, tensor: Type) -> Option<Attr> {
     if options.must_infer_memory_space {
-        return Some(Attr::string(tensor.context(), UNKNOWN_SPACE));
+        return Some(Attr::string(tensor.context(), attributes::UNKNOWN_SPACE));
     }
     tensor.as_tensor().and_then(|t| t.encoding).filter(|_| options.use_encoding_for_memory_space)
 }

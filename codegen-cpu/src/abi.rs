@@ -6,15 +6,12 @@
 //! Requires: buffers, then scalars, then tile ids, as many as `monopour.grid_rank` says (without it: the trailing index arguments).
 
 use crate::error;
+use monopour_contract::attributes;
 use monopour_ir::{
     Attr, Block, Builder, Context, Diagnostic, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region,
     Rewriter, Type, Value,
 };
 
-/// Marks a kernel.
-const KERNEL_ATTR: &str = "monopour.kernel";
-/// Number of tile ids of a kernel.
-const GRID_RANK_ATTR: &str = "monopour.grid_rank";
 /// Dimensions of a task grid.
 const MAX_IDS: usize = 3;
 
@@ -31,7 +28,7 @@ pub struct KernelSignature {
 
 /// Whether a function is a kernel.
 pub fn is_kernel(func: Op) -> bool {
-    func.attr(KERNEL_ATTR).is_some()
+    func.attr(attributes::KERNEL).is_some()
 }
 
 /// Reads and checks the signature of a kernel.
@@ -47,7 +44,7 @@ pub fn kernel_signature(func: Op) -> Result<KernelSignature, Diagnostic> {
     }
     let args = inputs.iter().take_while(|t| t.is_memref()).count();
     let rest = &inputs[args..];
-    let ids = match func.attr(GRID_RANK_ATTR).and_then(|a| a.as_int()) {
+    let ids = match func.attr(attributes::GRID_RANK).and_then(|a| a.as_int()) {
         Some(rank) => usize::try_from(rank).ok().filter(|rank| *rank <= rest.len()),
         None => Some(rest.iter().rev().take_while(|t| t.is_index()).count()),
     };

@@ -5,6 +5,7 @@
 //! A copy between contiguous memrefs stays: it becomes `memcpy`.
 
 use crate::abi;
+use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
     Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value,
@@ -44,7 +45,7 @@ pub(crate) fn count(kernel: Op) -> (u32, u64) {
     }
     for copy in kernel.find_all("memref.copy") {
         if let (Some(_), Some(to)) = (base_of(copy.operand(0)), base_of(copy.operand(1))) {
-            let known = copy.attr("monopour.copied_bytes").and_then(|a| u64::try_from(a.as_int()?).ok());
+            let known = copy.attr(attributes::COPIED_BYTES).and_then(|a| u64::try_from(a.as_int()?).ok());
             let bytes = known.or_else(|| to.ty().static_size_bytes()).unwrap_or(0);
             total = (total.0 + 1, total.1 + bytes);
         }

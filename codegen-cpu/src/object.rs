@@ -3,20 +3,16 @@
 //! Requires: the scheduled host function `func.func @entry(%cx: i64)`; on a CPU target also the kernels, functions with the
 //! attribute `monopour.kernel` over memrefs and tile ids.
 //! Ensures: the first object defines `void entry(int64_t cx)`, one of them per kernel `void kernel(void *const *args, const int64_t *ids)`;
-//! undefined symbols are `monopour_rt_*`, `memcpy`, `memmove` and `memset` only. Same input, same bytes. The module is not changed.
+//! undefined symbols are [`RuntimeFunction`]s and [`LibraryFunction`]s only. Same input, same bytes. The module is not changed.
 //! Limits: x86_64 and aarch64 (C0006); nothing that needs a math library (C0004, C0005).
 
 use crate::parts::{self, Parts};
 use crate::{abi, error, to_llvm};
+use monopour_contract::{LibraryFunction, RuntimeFunction};
 use monopour_ir::parallel::map_parts;
 use monopour_ir::{Diagnostic, Diagnostics, LlvmOutput, LlvmTarget, Module, Op, emit_llvm};
 use monopour_program::{CpuKernel, CpuTarget, NativeCode};
 use object::{Object, ObjectSymbol};
-
-/// What LLVM itself may call, besides the runtime's functions.
-const LIBRARY_SYMBOLS: [&str; 3] = ["memcpy", "memmove", "memset"];
-/// Prefix of the runtime's functions.
-pub(crate) const RUNTIME_PREFIX: &str = "monopour_rt_";
 
 /// A textual form of the code, for people.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -140,7 +136,8 @@ fn check_symbols(bytes: &[u8]) -> Result<(), Diagnostics> {
     let file = object::File::parse(bytes)
         .map_err(|e| Diagnostic::global("I0005", format!("llvm wrote an object that cannot be read: {e}")))?;
     let mut unknown: Vec<&str> = file.symbols().filter(|s| s.is_undefined()).filter_map(|s| s.name().ok()).collect();
-    unknown.retain(|name| !name.is_empty() && !name.starts_with(RUNTIME_PREFIX) && !LIBRARY_SYMBOLS.contains(name));
+    let is_offered = |name: &str| RuntimeFunction::parse(name).is_some() || LibraryFunction::parse(name).is_some();
+    unknown.retain(|name| !name.is_empty() && !is_offered(name));
     unknown.sort_unstable();
     unknown.dedup();
     if unknown.is_empty() {

@@ -6,7 +6,8 @@
 //! Limits: an op that no lowering takes (C0001), a call to outside (C0008).
 
 use crate::abi::{self, KernelSignature};
-use crate::{brain, copies, error, local_memory, loop_order, math, object::RUNTIME_PREFIX, vectorize};
+use crate::{brain, copies, error, local_memory, loop_order, math, vectorize};
+use monopour_contract::RuntimeFunction;
 use monopour_ir::{
     Diagnostics, Module, Op, Rewriter, WalkOrder, apply_named_sequence, open_dynamic_expansions, run_passes,
 };
@@ -75,7 +76,7 @@ fn check_calls(module: &Module) -> Result<(), Diagnostics> {
     for call in module.op().find_all("func.call") {
         let callee = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
         let defined = symbols.get(&callee).is_some_and(|f| f.body().is_some());
-        if !defined && !callee.starts_with(RUNTIME_PREFIX) {
+        if !defined && RuntimeFunction::parse(&callee).is_none() {
             return Err(error::foreign_call(call, &callee).into());
         }
     }

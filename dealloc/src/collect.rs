@@ -5,6 +5,7 @@
 
 use monopour_analysis::index::{BlockId, Id, OpId, ValueId};
 use monopour_analysis::ownership::{Forward, ForwardTo, MemrefKind, OwnershipError, OwnershipFacts};
+use monopour_contract::attributes;
 use monopour_ir::control_flow::Traits;
 use monopour_ir::{Block, HandleMap, Op, Value, WalkOrder};
 
@@ -48,21 +49,18 @@ pub(crate) fn is_dispatch(op: Op) -> bool {
             .and_then(|m| m.as_array())
             .is_some_and(|m| m.iter().any(|a| a.to_string().starts_with("#gpu.")))
     };
-    op.is("scf.forall") && (op.attr("monopour.kernel").is_some() || mapped())
+    op.is("scf.forall") && (op.attr(attributes::KERNEL).is_some() || mapped())
 }
 
 /// Whether a function hands the argument over to its callee.
 pub(crate) fn is_donated(function: Op, index: usize) -> bool {
     let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
-    attrs.get(index).is_some_and(|a| a.get("monopour.donate").is_some())
+    attrs.get(index).is_some_and(|a| a.get(attributes::DONATE).is_some())
 }
-
-/// On a call, the numbers of the operands that it hands over to its callee, which frees them or returns them.
-pub(crate) const DONATED: &str = "monopour.donate";
 
 /// Whether a call hands the operand over to its callee.
 pub(crate) fn hands_over(call: Op, index: usize) -> bool {
-    let numbers = || call.attr(DONATED).and_then(|a| a.as_ints()).unwrap_or_default();
+    let numbers = || call.attr(attributes::DONATE).and_then(|a| a.as_ints()).unwrap_or_default();
     call.is("func.call") && numbers().iter().any(|number| usize::try_from(*number) == Ok(index))
 }
 

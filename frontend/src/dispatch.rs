@@ -1,37 +1,9 @@
 //! A dispatch as data: its ops with their roles, and what they compute together.
 
-use crate::fuse::{DISPATCH, MEMBER, ROLE};
 use crate::{linalg, products, rows};
+use monopour_contract::{KernelClass, attributes};
 use monopour_ir::{Module, Op, Value, WalkOrder};
 use std::collections::BTreeMap;
-
-/// The kind of computation of a dispatch; decides which strategies distribution tries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Class {
-    /// Pointwise ops.
-    Elementwise,
-    /// Sums of products over shared loops: [`products::contraction_loops`].
-    Contraction,
-    /// Reductions along rows, and pointwise ops on the same rows: [`rows`].
-    Row,
-    /// Sums of products over windows: [`products::convolution_loops`].
-    Convolution,
-    /// Anything else.
-    Generic,
-}
-
-impl Class {
-    /// The name in `monopour.kernel`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Class::Elementwise => "elementwise",
-            Class::Contraction => "contraction",
-            Class::Row => "row",
-            Class::Convolution => "convolution",
-            Class::Generic => "generic",
-        }
-    }
-}
 
 /// The role of an op in its dispatch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,19 +87,20 @@ impl Dispatch {
         // A dispatch that nothing reads still has its root's results.
         if used.is_empty() { self.root.results() } else { used }
     }
-    /// The class of the dispatch.
-    pub fn class(&self) -> Class {
+    /// The class of the dispatch: [`products::contraction_loops`], [`products::convolution_loops`], [`rows`], or ops that are
+    /// pointwise.
+    pub fn class(&self) -> KernelClass {
         let main = self.main();
         if products::contraction_loops(main).is_some() {
-            Class::Contraction
+            KernelClass::Contraction
         } else if products::convolution_loops(main).is_some() {
-            Class::Convolution
+            KernelClass::Convolution
         } else if self.row_loops().is_some() {
-            Class::Row
+            KernelClass::Row
         } else if main.is("linalg.fill") || linalg::is_elementwise(main) {
-            Class::Elementwise
+            KernelClass::Elementwise
         } else {
-            Class::Generic
+            KernelClass::Generic
         }
     }
 }
@@ -137,9 +110,9 @@ pub(crate) fn collect(module: &Module) -> Vec<Dispatch> {
     let mut found: BTreeMap<i64, Vec<(i64, Op, Role)>> = BTreeMap::new();
     for op in module.op().nested(WalkOrder::Pre) {
         let int = |name: &str| op.attr(name).and_then(|a| a.as_int());
-        let role = op.attr(ROLE).and_then(|a| a.as_string().and_then(Role::parse));
-        if let (Some(number), Some(role), None) = (int(DISPATCH), role, op.ancestor("scf.forall")) {
-            found.entry(number).or_default().push((int(MEMBER).unwrap_or(0), op, role));
+        let role = op.attr(attributes::ROLE).and_then(|a| a.as_string().and_then(Role::parse));
+        if let (Some(number), Some(role), None) = (int(attributes::DISPATCH), role, op.ancestor("scf.forall")) {
+            found.entry(number).or_default().push((int(attributes::MEMBER).unwrap_or(0), op, role));
         }
     }
     let complete = found.into_iter().filter_map(|(number, mut ops)| {

@@ -36,13 +36,6 @@ use monopour_ir::{
 };
 use tracing::{Level, enabled, trace};
 
-/// Number of the dispatch that a linalg op belongs to.
-pub(crate) const DISPATCH: &str = "monopour.dispatch";
-/// What an op is in its dispatch: `root`, `producer`, `member` or `init`.
-pub(crate) const ROLE: &str = "monopour.role";
-/// Position of an op among those of its dispatch.
-pub(crate) const MEMBER: &str = "monopour.member";
-
 /// Fuses, and forms the dispatches.
 ///
 /// # Errors

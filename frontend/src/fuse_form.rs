@@ -3,9 +3,9 @@
 
 use crate::block_graph::BlockGraph;
 use crate::dispatch::Role;
-use crate::fuse::{DISPATCH, MEMBER, ROLE};
 use crate::rows_form::{self, Group};
 use crate::{linalg, products};
+use monopour_contract::attributes;
 use monopour_ir::{
     Attr, Block, Context, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder,
 };
@@ -34,9 +34,9 @@ pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics>
         trace!(target: "fuse", "{}: dispatch {number}: {}", root.location(), described(&dispatch));
         let mut position = 0;
         let mut mark = |op: Op, role: Role| {
-            rw.set_attr(op, DISPATCH, Attr::i64(cx, number));
-            rw.set_attr(op, ROLE, Attr::string(cx, role.as_str()));
-            rw.set_attr(op, MEMBER, Attr::i64(cx, position));
+            rw.set_attr(op, attributes::DISPATCH, Attr::i64(cx, number));
+            rw.set_attr(op, attributes::ROLE, Attr::string(cx, role.as_str()));
+            rw.set_attr(op, attributes::MEMBER, Attr::i64(cx, position));
             position += 1;
         };
         for (op, role) in dispatch {

@@ -10,9 +10,9 @@
 //!
 //! Requires: dispatches of [`crate::tile`]'s own. Limits: first loops of static trip counts.
 
-use crate::fuse::DISPATCH;
 use crate::kernel::MAX_GRID_RANK;
 use crate::rows_slice::affine;
+use monopour_contract::attributes;
 use monopour_ir::{
     Attr, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder,
 };
@@ -25,8 +25,8 @@ pub(crate) fn merge(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostic
     for forall in module.op().find_all("scf.forall") {
         let counts = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
         let merged = (counts.len() + 1).saturating_sub(MAX_GRID_RANK);
-        let ours = || forall.nested(WalkOrder::Pre).iter().any(|op| op.attr(DISPATCH).is_some());
-        if merged > 1 && forall.attr("monopour.kernel").is_some() && counts[..merged].iter().all(|c| *c >= 0) && ours()
+        let ours = || forall.nested(WalkOrder::Pre).iter().any(|op| op.attr(attributes::DISPATCH).is_some());
+        if merged > 1 && forall.attr(attributes::KERNEL).is_some() && counts[..merged].iter().all(|c| *c >= 0) && ours()
         {
             merge_one(forall, &counts, merged, rw)?;
         }
@@ -61,7 +61,7 @@ fn merge_one(forall: Op, counts: &[i64], merged: usize, rw: &mut Rewriter) -> Re
         .attr("staticUpperBound", Attr::dense_i64(cx, &bounds))
         .attr("staticStep", Attr::dense_i64(cx, &vec![1; bounds.len()]))
         .region(region);
-    for name in ["operandSegmentSizes", "monopour.kernel"] {
+    for name in ["operandSegmentSizes", attributes::KERNEL] {
         if let Some(value) = forall.attr(name) {
             spec = spec.attr(name, value);
         }

@@ -18,7 +18,7 @@
 //! argument, weights too. Dispatches that differ in nothing but these values have equal [`Isolated::key`]s.
 
 use crate::dispatch::Dispatch;
-use crate::fuse::DISPATCH;
+use monopour_contract::attributes;
 use monopour_ir::{
     Attr, Block, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, StructuralKey, Type,
     Value, WalkOrder,
@@ -77,7 +77,7 @@ impl Isolated {
 
     /// What the dispatch computes, whatever its number, and whatever it reads.
     pub fn key(&self) -> StructuralKey {
-        StructuralKey::of(self.module.op(), &[DISPATCH])
+        StructuralKey::of(self.module.op(), &[attributes::DISPATCH])
     }
 }
 

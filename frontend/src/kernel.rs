@@ -3,9 +3,10 @@
 //! The numbers are measured ones. On software adapters (subgroups of 8 lanes, run one after another) what counts is the order in
 //! which a subgroup touches memory and the number of load instructions; workgroup memory and barriers cost more than they save.
 
-use crate::dispatch::{Class, Dispatch};
+use crate::dispatch::Dispatch;
 use crate::linalg::{self, Loops, known};
 use crate::products;
+use monopour_contract::{KernelChoice, KernelClass, Sharing};
 use monopour_ir::{Attr, Context, DYNAMIC, Op, Type};
 use monopour_program::GpuDescription;
 
@@ -16,90 +17,57 @@ pub(crate) const MAX_GRID_RANK: usize = 3;
 /// Columns of a product that leave most lanes idle.
 const FEW_COLUMNS: i64 = 4;
 
-/// Where invocations find the operands that they share.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Share {
-    /// Each loads its own.
-    None,
-    /// In registers of the subgroup, by shuffles.
-    Subgroup,
-    /// In workgroup memory, between barriers.
-    Workgroup,
-}
-
-impl Share {
-    fn as_str(self) -> &'static str {
-        match self {
-            Share::None => "none",
-            Share::Subgroup => "subgroup",
-            Share::Workgroup => "workgroup",
-        }
-    }
-}
-
-/// The choice for one dispatch.
+/// The kernel of one dispatch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Kernel {
-    pub class: Class,
     /// Per loop of the root: the tile size, or 0 for a loop that is not cut.
     pub tile: Vec<i64>,
-    pub workgroup_size: [i32; 3],
-    pub register_tile: Vec<i64>,
-    pub reduction_step: i64,
-    pub vector_width: i64,
-    pub share: Share,
-    pub subgroup_size: Option<i64>,
+    /// The choice that later phases read; its tile is that of the grid.
+    choice: KernelChoice,
 }
 
 impl Kernel {
+    /// A kernel of this choice over tiles of these loops.
+    pub fn new(tile: Vec<i64>, choice: KernelChoice) -> Self {
+        Self { choice: KernelChoice { tile: grid_tile(&tile), ..choice }, tile }
+    }
     /// The fallback loop nest over tiles of one element in `rank` grid dimensions.
     pub fn generic(rank: usize, invocations: i32) -> Self {
-        Self {
-            class: Class::Generic,
-            tile: vec![1; rank],
+        let choice = KernelChoice {
             workgroup_size: [invocations, 1, 1],
             register_tile: vec![1],
             reduction_step: 1,
-            vector_width: 1,
-            share: Share::None,
-            subgroup_size: None,
-        }
-    }
-    /// Tile sizes of the loops that the grid runs over; the first ones as one where there are more than a grid has.
-    pub fn grid_tile(&self) -> Vec<i64> {
-        let cut: Vec<i64> = self.tile.iter().copied().filter(|t| *t > 0).collect();
-        let merged = (cut.len() + 1).saturating_sub(MAX_GRID_RANK);
-        if merged < 2 { cut } else { [&[cut[..merged].iter().product()], &cut[merged..]].concat() }
+            ..KernelChoice::default()
+        };
+        Self::new(vec![1; rank], choice)
     }
     /// `monopour.kernel`.
     pub fn to_attr(&self, cx: Context) -> Attr {
-        let mut entries = vec![
-            ("class", Attr::string(cx, self.class.as_str())),
-            ("reduction_step", Attr::i64(cx, self.reduction_step)),
-            ("register_tile", Attr::dense_i64(cx, &self.register_tile)),
-            ("share", Attr::string(cx, self.share.as_str())),
-            ("tile", Attr::dense_i64(cx, &self.grid_tile())),
-            ("vector_width", Attr::i64(cx, self.vector_width)),
-            ("workgroup_size", Attr::dense_i32(cx, &self.workgroup_size)),
-        ];
-        if let Some(size) = self.subgroup_size {
-            entries.push(("subgroup_size", Attr::i64(cx, size)));
-        }
-        Attr::dict(cx, &entries)
+        Attr::from_fields(cx, &self.choice.encode())
     }
+}
+
+/// Tile sizes of the loops that the grid runs over; the first ones as one where there are more than a grid has.
+fn grid_tile(tile: &[i64]) -> Vec<i64> {
+    let cut: Vec<i64> = tile.iter().copied().filter(|t| *t > 0).collect();
+    let merged = (cut.len() + 1).saturating_sub(MAX_GRID_RANK);
+    if merged < 2 { cut } else { [&[cut[..merged].iter().product()], &cut[merged..]].concat() }
 }
 
 /// Chooses for a GPU.
 pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
-    let mut kernel = match dispatch.class() {
-        Class::Contraction => gpu_contraction(dispatch, loops, gpu),
-        Class::Convolution => gpu_convolution(dispatch, loops, gpu),
-        Class::Row => return gpu_rows(dispatch, loops, gpu),
-        Class::Elementwise => gpu_elementwise(dispatch, loops, gpu),
-        Class::Generic => gpu_generic(loops, gpu),
+    let (mut tile, choice) = match dispatch.class() {
+        KernelClass::Contraction => gpu_contraction(dispatch, loops, gpu),
+        KernelClass::Convolution => gpu_convolution(dispatch, loops, gpu),
+        KernelClass::Row => gpu_rows(dispatch, loops, gpu),
+        KernelClass::Elementwise => gpu_elementwise(dispatch, loops, gpu),
+        KernelClass::Generic => gpu_generic(loops, gpu),
     };
-    fit_grid(&mut kernel.tile, loops);
-    kernel
+    // The forall of rows merges its loops itself.
+    if choice.class != KernelClass::Row {
+        fit_grid(&mut tile, loops);
+    }
+    Kernel::new(tile, choice)
 }
 
 /// The subgroup size, where it is known and operands are best shared by shuffles.
@@ -107,9 +75,9 @@ fn shuffled_subgroup(gpu: &GpuDescription) -> Option<i64> {
     (gpu.is_cpu_adapter() && gpu.exact_subgroup_size() == Some(8)).then_some(8)
 }
 
-/// Where operands are shared without shuffles: barriers cost more than they save on software adapters.
-fn unshuffled(gpu: &GpuDescription) -> Share {
-    if gpu.is_cpu_adapter() { Share::None } else { Share::Workgroup }
+/// The memory in which operands are shared without shuffles: barriers cost more than they save on software adapters.
+fn unshuffled(gpu: &GpuDescription) -> Sharing {
+    if gpu.is_cpu_adapter() { Sharing::None } else { Sharing::Workgroup }
 }
 
 /// The widest access of at most `wanted` elements that divides one of the extents.
@@ -118,7 +86,7 @@ fn common_width(wanted: i64, extents: &[i64]) -> i64 {
     [wanted, 4, 2, 1].into_iter().find(|w| divides(*w)).unwrap_or(1)
 }
 
-fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
+fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
     let op = dispatch.contraction().expect("invariant: the class says that there is one");
     let roles = products::contraction_loops(op).expect("invariant: a contraction");
     let all = linalg::loops(op).map(|l| l.extents).unwrap_or_default();
@@ -142,31 +110,32 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         tile
     };
     if shuffled_subgroup(gpu).is_some() {
-        return Kernel {
-            class: Class::Contraction,
-            tile: sized(16, 64),
+        let choice = KernelChoice {
+            class: KernelClass::Contraction,
             workgroup_size: [8, 1, 1],
             register_tile: vec![16, 8],
             reduction_step: 8,
             vector_width: common_width(8, &contiguous),
-            share: Share::Subgroup,
+            sharing: Sharing::Subgroup,
             subgroup_size: Some(8),
+            ..KernelChoice::default()
         };
+        return (sized(16, 64), choice);
     }
-    Kernel {
-        class: Class::Contraction,
-        tile: sized(64, 64),
+    let choice = KernelChoice {
+        class: KernelClass::Contraction,
         workgroup_size: [16, 16, 1],
         register_tile: vec![4, 4],
         reduction_step: 16,
         vector_width: common_width(4, &contiguous),
-        share: unshuffled(gpu),
-        subgroup_size: None,
-    }
+        sharing: unshuffled(gpu),
+        ..KernelChoice::default()
+    };
+    (sized(64, 64), choice)
 }
 
 /// Part of an image row, and a block of channels.
-fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
+fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
     let op = dispatch.main();
     let roles = products::convolution_loops(op).expect("invariant: the class says that it is one");
     let (channels, shuffled) = ([&roles.channels[..], &roles.depth[..]].concat(), shuffled_subgroup(gpu).is_some());
@@ -179,20 +148,21 @@ fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     set(roles.image.last(), if shuffled { 14 } else { 32 });
     set(channels.last(), 64);
     let run = channels.last().map_or(1, |d| loops.extents[*d]);
-    Kernel {
-        class: Class::Convolution,
-        tile,
+    let choice = KernelChoice {
+        class: KernelClass::Convolution,
         workgroup_size: if shuffled { [8, 1, 1] } else { [16, 16, 1] },
         register_tile: if shuffled { vec![14, 8] } else { vec![2, 4] },
         reduction_step: if shuffled { 8 } else { 16 },
         vector_width: common_width(if shuffled { 8 } else { 4 }, &[run]),
-        share: if shuffled { Share::Subgroup } else { unshuffled(gpu) },
+        sharing: if shuffled { Sharing::Subgroup } else { unshuffled(gpu) },
         subgroup_size: shuffled.then_some(8),
-    }
+        ..KernelChoice::default()
+    };
+    (tile, choice)
 }
 
 /// Whole rows: a subgroup for each where its size is known, else a workgroup.
-fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
+fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
     let rank = dispatch.row_loops().expect("invariant: the class says that they are rows");
     let rows = known(loops.extents[..rank].iter().map(|e| known(*e)).product());
     let length: i64 = dispatch.inner_extents().iter().map(|e| known(*e)).product();
@@ -217,34 +187,34 @@ fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel 
         *last = (subgroups * together).clamp(1, known(*extent));
     }
     let inner = dispatch.inner_extents().last().copied().unwrap_or(1);
-    Kernel {
-        class: Class::Row,
-        tile,
+    let choice = KernelChoice {
+        class: KernelClass::Row,
         workgroup_size: [i32::try_from(invocations).unwrap_or(64), 1, 1],
         register_tile: vec![together],
         reduction_step: 1,
         vector_width: common_width(if software { 8 } else { 4 }, &[inner]),
-        share: if shuffles { Share::Subgroup } else { Share::None },
+        sharing: if shuffles { Sharing::Subgroup } else { Sharing::None },
         subgroup_size: subgroup.filter(|_| shuffles),
-    }
+        ..KernelChoice::default()
+    };
+    (tile, choice)
 }
 
-fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
+fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
     // One subgroup walks a long contiguous range on a software adapter; hardware hides latency by many invocations.
     let (invocations, widest, target) =
         if gpu.is_cpu_adapter() { (8, 8, task_elements(loops, 16_384)) } else { (256, 4, 1_024) };
     let tile = contiguous_tile(loops, target);
     let width = elementwise_width(dispatch.root, loops, &tile, widest);
-    Kernel {
-        class: Class::Elementwise,
-        tile,
+    let choice = KernelChoice {
+        class: KernelClass::Elementwise,
         workgroup_size: [invocations, 1, 1],
         register_tile: vec![width],
         reduction_step: 1,
         vector_width: width,
-        share: Share::None,
-        subgroup_size: None,
-    }
+        ..KernelChoice::default()
+    };
+    (tile, choice)
 }
 
 /// Lanes of one access: every run of contiguous elements of a tile must begin and end at a multiple of it.
@@ -259,19 +229,18 @@ fn elementwise_width(root: Op, loops: &Loops, tile: &[i64], widest: i64) -> i64 
     [widest, 4, 2, 1].into_iter().find(|w| extent % w == 0 && run % w == 0).unwrap_or(1)
 }
 
-fn gpu_generic(loops: &Loops, gpu: &GpuDescription) -> Kernel {
+fn gpu_generic(loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
     let target = if gpu.is_cpu_adapter() { task_elements(loops, 1_024) } else { 256 };
-    Kernel {
-        class: Class::Generic,
-        tile: contiguous_tile(loops, target),
+    let choice = KernelChoice {
+        class: KernelClass::Generic,
         workgroup_size: [64, 1, 1],
         register_tile: vec![1],
         reduction_step: 1,
         // A bound: distribution takes what is aligned, for reductions down columns and windows over channels.
         vector_width: if gpu.is_cpu_adapter() { 8 } else { 4 },
-        share: Share::None,
-        subgroup_size: None,
-    }
+        ..KernelChoice::default()
+    };
+    (contiguous_tile(loops, target), choice)
 }
 
 /// Elements per tile: at most `most`, but at least about sixteen tiles while they stay worth starting.

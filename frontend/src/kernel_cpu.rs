@@ -2,10 +2,11 @@
 //!
 //! Extents are static, so that a tile that divides them leaves no remainder inside a task; where none does, the loop is not cut.
 
-use crate::dispatch::{Class, Dispatch};
-use crate::kernel::{self, Kernel, Share};
+use crate::dispatch::Dispatch;
+use crate::kernel::{self, Kernel};
 use crate::linalg::{self, Loops};
 use crate::{pack, products};
+use monopour_contract::{KernelChoice, KernelClass};
 use monopour_ir::{DYNAMIC, Op, Type};
 use monopour_program::CpuTarget;
 
@@ -42,24 +43,18 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
     let lanes = lanes(dispatch.root, cpu);
     let class = dispatch.class();
     let (tile, register_tile, inner) = match class {
-        Class::Contraction if is_scripted(dispatch) && is_static(dispatch) => contraction(dispatch, loops, lanes, cpu),
-        Class::Contraction => (product(dispatch, loops), vec![1], Inner::Plain),
-        Class::Convolution => (convolution(dispatch, loops), vec![1], Inner::Plain),
-        Class::Row => (rows(dispatch, loops), vec![1], Inner::Plain),
-        Class::Elementwise => (contiguous(loops, TASK_ELEMENTS), vec![1], Inner::Plain),
-        Class::Generic => (contiguous(loops, LINE_ELEMENTS), vec![1], Inner::Plain),
+        KernelClass::Contraction if is_scripted(dispatch) && is_static(dispatch) => {
+            contraction(dispatch, loops, lanes, cpu)
+        }
+        KernelClass::Contraction => (product(dispatch, loops), vec![1], Inner::Plain),
+        KernelClass::Convolution => (convolution(dispatch, loops), vec![1], Inner::Plain),
+        KernelClass::Row => (rows(dispatch, loops), vec![1], Inner::Plain),
+        KernelClass::Elementwise => (contiguous(loops, TASK_ELEMENTS), vec![1], Inner::Plain),
+        KernelClass::Generic => (contiguous(loops, LINE_ELEMENTS), vec![1], Inner::Plain),
     };
-    let kernel = Kernel {
-        class,
-        tile,
-        workgroup_size: [1, 1, 1],
-        register_tile,
-        reduction_step: 1,
-        vector_width: lanes,
-        share: Share::None,
-        subgroup_size: None,
-    };
-    (kernel, inner)
+    let choice =
+        KernelChoice { class, register_tile, reduction_step: 1, vector_width: lanes, ..KernelChoice::default() };
+    (Kernel::new(tile, choice), inner)
 }
 
 /// Elements of the result's type in one vector register.
@@ -195,7 +190,7 @@ fn register_tile(m: i64, task_columns: i64, lanes: i64, cpu: &CpuTarget) -> (i64
     ((rows * spare).min(m), columns)
 }
 
-/// How many elements of a loop of `extent` iterations are one vector: a power of two of registers, at most `most`, such that what
+/// Elements of one vector in a loop of `extent` iterations: a power of two of registers, at most `most`, such that what
 /// is left over fits a register or is such a power itself. Vectors of other widths fall apart into single elements in LLVM.
 fn whole_vectors(extent: i64, lanes: i64, most: i64) -> i64 {
     let fits = |rest: i64| rest <= lanes || (rest % lanes == 0 && (rest / lanes).count_ones() == 1);

@@ -12,6 +12,7 @@
 //! Requires: what [`crate::tile`] ensures.
 
 use crate::tile::TargetDescription;
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Context, Diagnostic, Diagnostics, Module, Op, Rewriter, Type, Value, WalkOrder};
 
 /// Places the whole program on the target.
@@ -29,7 +30,7 @@ fn place_on_gpu(module: &Module) -> Result<(), Diagnostics> {
     let cx = module.context();
     let mut rw = Rewriter::new(cx);
     for forall in module.op().find_all("scf.forall") {
-        if forall.attr("monopour.kernel").is_some() {
+        if forall.attr(attributes::KERNEL).is_some() {
             let mapping = block_mapping(forall, cx)?;
             rw.set_attr(forall, "mapping", mapping);
         }

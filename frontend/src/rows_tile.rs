@@ -23,6 +23,7 @@ use crate::dispatch::Dispatch;
 use crate::kernel::MAX_GRID_RANK;
 use crate::rows_slice::{Cut, Slicer};
 use crate::{grid, linalg};
+use monopour_contract::attributes;
 use monopour_ir::{
     Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
 };
@@ -63,7 +64,7 @@ pub(crate) fn run(dispatch: &Dispatch, tile: &[i64], kernel: Attr, rw: &mut Rewr
         .attr("staticLowerBound", Attr::dense_i64(cx, &vec![0; grid]))
         .attr("staticUpperBound", Attr::dense_i64(cx, &counts))
         .attr("staticStep", Attr::dense_i64(cx, &vec![1; grid]))
-        .attr("monopour.kernel", kernel)
+        .attr(attributes::KERNEL, kernel)
         .region(region);
     rw.set_point(InsertionPoint::Before(root));
     let forall = rw.create(spec)?;

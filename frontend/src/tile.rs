@@ -18,13 +18,14 @@
 //! Each dispatch is cut in a function of its own (`isolate.rs`), because upstream's transforms look at all that is around it; one
 //! that upstream refuses is one tile. Dispatches of equal structure are cut once.
 
-use crate::dispatch::{self, Class, Dispatch, Role};
-use crate::fuse::{DISPATCH, MEMBER, ROLE, unshare};
+use crate::dispatch::{self, Dispatch, Role};
+use crate::fuse::unshare;
 use crate::isolate::{Border, Isolated};
 use crate::kernel::{self, Kernel, MAX_GRID_RANK};
 use crate::kernel_cpu::{self, Inner};
-use crate::transforms::{self, Plan, SEQUENCE, VECTORIZE};
+use crate::transforms::{self, Plan, SEQUENCE};
 use crate::{grid, isolate, linalg, pack, rows_tile};
+use monopour_contract::{KernelClass, attributes};
 use monopour_ir::parallel::{MANY, map_parts};
 use monopour_ir::{
     Attr, CANONICALIZE, Context, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, StructuralKey, Value,
@@ -93,7 +94,7 @@ fn log(module: &Module) {
         return;
     }
     for forall in module.op().find_all("scf.forall") {
-        let Some(kernel) = forall.attr("monopour.kernel") else { continue };
+        let Some(kernel) = forall.attr(attributes::KERNEL) else { continue };
         let grid = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
         let extent = |n: &i64| if *n == DYNAMIC { "?".to_owned() } else { n.to_string() };
         let grid: Vec<String> = grid.iter().map(extent).collect();
@@ -104,7 +105,7 @@ fn log(module: &Module) {
 /// Numbers the foralls, so that CSE does not compare the bodies of all that have equal operands with each other.
 fn tell_apart(module: &Module, rw: &mut Rewriter) {
     for (number, forall) in module.op().find_all("scf.forall").into_iter().enumerate() {
-        rw.set_attr(forall, DISPATCH, Attr::i64(module.context(), number as i64));
+        rw.set_attr(forall, attributes::DISPATCH, Attr::i64(module.context(), number as i64));
     }
 }
 
@@ -122,8 +123,8 @@ fn apply_schedule(module: &Module, schedule: &Module) -> Result<(), Diagnostics>
 fn adopt(module: &Module, options: &TileOptions, rw: &mut Rewriter) {
     for forall in module.op().find_all("scf.forall") {
         let nested = forall.ancestor("scf.forall").is_some();
-        if !nested && forall.attr("monopour.kernel").is_none() {
-            rw.set_attr(forall, "monopour.kernel", generic_kernel(forall, options).to_attr(module.context()));
+        if !nested && forall.attr(attributes::KERNEL).is_none() {
+            rw.set_attr(forall, attributes::KERNEL, generic_kernel(forall, options).to_attr(module.context()));
         }
     }
 }
@@ -149,7 +150,7 @@ fn tile_dispatches(
     let mut ways = vec![];
     for dispatch in &dispatches {
         ways.push(match linalg::loops(dispatch.root) {
-            Some(loops) if dispatch.class() == Class::Row => Way::Rows(loops),
+            Some(loops) if dispatch.class() == KernelClass::Row => Way::Rows(loops),
             Some(loops) if loops.tileable.contains(&true) => {
                 let isolated = Isolated::of(dispatch, rw)?;
                 Way::Cut(
@@ -318,9 +319,9 @@ fn mark_vectors(module: &Module, rw: &mut Rewriter) -> bool {
     let mut found = false;
     for op in module.op().nested(WalkOrder::Pre).into_iter().filter(|op| linalg::is_structured(*op)) {
         let is_static = |v: &Value| !v.ty().shape().is_some_and(|shape| shape.contains(&DYNAMIC));
-        let ours = op.attr(DISPATCH).is_some();
+        let ours = op.attr(attributes::DISPATCH).is_some();
         if ours && op.operands().iter().all(is_static) && kernel_cpu::can_vectorize(op) {
-            rw.set_attr(op, VECTORIZE, Attr::unit(module.context()));
+            rw.set_attr(op, attributes::VECTORIZE, Attr::unit(module.context()));
             found = true;
         }
     }
@@ -343,7 +344,7 @@ fn apply_text(module: &Module, text: &str) -> Result<(), Diagnostics> {
 fn finish(module: &Module, rw: &mut Rewriter) {
     unshare(module, rw);
     for op in module.op().nested(WalkOrder::Pre) {
-        for name in [DISPATCH, ROLE, MEMBER, VECTORIZE] {
+        for name in [attributes::DISPATCH, attributes::ROLE, attributes::MEMBER, attributes::VECTORIZE] {
             if op.attr(name).is_some() {
                 rw.remove_attr(op, name);
             }

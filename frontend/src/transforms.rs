@@ -1,16 +1,13 @@
 //! The text of the transform scripts that tile a module: generated, printable, applied like a user's own.
 
-use crate::fuse::{DISPATCH, ROLE};
 use crate::kernel::Kernel;
 use crate::kernel_cpu::Inner;
+use monopour_contract::attributes::{DISPATCH, KERNEL, ROLE, VECTORIZE};
 use monopour_ir::Context;
 use std::fmt::Write;
 
 /// Name of the sequence that is applied.
 pub(crate) const SEQUENCE: &str = "__transform_main";
-
-/// Marks an op that becomes vectors.
-pub(crate) const VECTORIZE: &str = "monopour.vectorize";
 
 const FOLD_SLICES: &str = "tensor.fold_tensor_subset_ops_into_vector_transfers";
 const OP: &str = "!transform.any_op";
@@ -24,7 +21,7 @@ pub(crate) struct Plan {
     pub fused: Vec<&'static str>,
     /// Sizes and strategy.
     pub kernel: Kernel,
-    /// What follows inside a tile.
+    /// The schedule inside a tile.
     pub inner: Inner,
     /// Per loop of the root: the extent inside a tile; `None` where the last tile is smaller.
     pub task: Vec<Option<i64>>,
@@ -132,7 +129,7 @@ impl Dispatch<'_> {
         }
         let kernel = self.plan.kernel.to_attr(self.cx);
         self.line(&format!("%kernel = transform.param.constant {kernel} -> !transform.any_param"));
-        self.line(&format!("transform.annotate {forall} \"monopour.kernel\" = %kernel : {OP}, !transform.any_param"));
+        self.line(&format!("transform.annotate {forall} \"{KERNEL}\" = %kernel : {OP}, !transform.any_param"));
         forall
     }
 

@@ -18,8 +18,8 @@
 //! so does one of dynamic shapes; distribution rejects what the device cannot bind.
 
 use crate::dispatch::{self, Dispatch};
-use crate::fuse::DISPATCH;
 use crate::linalg;
+use monopour_contract::attributes;
 use monopour_ir::{
     AffineExpr, AffineExprKind, AffineMap, Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec,
     Rewriter, Type, Value,
@@ -226,7 +226,7 @@ impl Windows {
             for (op, l) in &self.ops {
                 self.copy(rw, *op, *l, &mut part)?;
                 let copy = part.results[&op.result(0)].defining_op().expect("invariant: an op's result");
-                rw.set_attr(copy, DISPATCH, Attr::i64(rw.context(), *next));
+                rw.set_attr(copy, attributes::DISPATCH, Attr::i64(rw.context(), *next));
             }
             let results = part.results;
             for (result, place) in &targets {

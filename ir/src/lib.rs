@@ -29,6 +29,7 @@ mod contract;
 pub mod control_flow;
 pub mod conversion;
 mod diagnostic;
+mod fields;
 #[cfg(feature = "floor")]
 mod floor;
 mod handle_map;

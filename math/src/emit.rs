@@ -1,6 +1,7 @@
 //! Arithmetic on values of one shape, scalar or vector, written short.
 
 use crate::Compiler;
+use monopour_contract::attributes;
 use monopour_ir::conversion::ConversionRewriter;
 use monopour_ir::{Attr, Context, Location, Op, OpSpec, Type, Value};
 
@@ -18,9 +19,6 @@ pub(crate) enum Compare {
     /// Not equal, or NaN.
     Ne = 13,
 }
-
-/// Marks a logarithm whose argument is no denormal, so that it is left to upstream's polynomial.
-pub const NORMAL: &str = "monopour.normal";
 
 /// Writes the value of a function of `operands`.
 pub(crate) type Expand = fn(&mut Emit<'_>, &[Value]) -> Value;
@@ -99,10 +97,10 @@ impl Emit<'_> {
         self.op(name, operands, operands[0].ty())
     }
 
-    /// As [`Emit::same`], marked as [`NORMAL`].
+    /// As [`Emit::same`], marked as [`attributes::NORMAL`].
     pub(crate) fn normal(&mut self, name: &str, operand: Value) -> Value {
         let spec = OpSpec::new(name, self.loc).operands(&[operand]).results(&[operand.ty()]);
-        let spec = spec.attr(NORMAL, Attr::unit(self.cx()));
+        let spec = spec.attr(attributes::NORMAL, Attr::unit(self.cx()));
         self.rewriter.create(spec).expect("op of matching types builds").result(0)
     }
 

@@ -17,7 +17,6 @@ mod rounding;
 mod trigonometry;
 
 pub use double::DOUBLE;
-pub use emit::NORMAL;
 pub use functions::SINGLE;
 pub use instructions::{FUSED, INFINITE};
 pub use remainder::REMAINDER;
@@ -25,6 +24,7 @@ pub use rounding::{ROUND, ROUNDING};
 pub use trigonometry::CIRCULAR;
 
 use emit::{Emit, Expand};
+use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert};
 use monopour_ir::{Diagnostics, Op};
 use std::collections::BTreeMap;
@@ -52,11 +52,11 @@ impl Function {
     pub fn takes(&self, op: Op) -> bool {
         op.is(self.name)
             && op.operand(0).ty().element().float_width().is_some_and(|w| self.bits.contains(&w))
-            && op.attr(NORMAL).is_none()
+            && op.attr(attributes::NORMAL).is_none()
     }
 }
 
-/// What compiles the arithmetic.
+/// The compiler of the arithmetic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compiler {
     /// Takes it as it is.

@@ -1,8 +1,9 @@
 //! Errors of loading and running a program.
 
+use monopour_contract::Trap;
 use std::fmt;
 
-/// What can go wrong between a program and its results.
+/// An error of loading or running a program.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
@@ -10,7 +11,7 @@ pub enum Error {
     NoAdapter,
     /// R0002: no device has this name or index.
     NoSuchDevice {
-        /// What was asked for.
+        /// The name or index that was asked for.
         asked: String,
         /// The names of the devices that are there.
         present: Vec<String>,
@@ -31,7 +32,7 @@ pub enum Error {
     },
     /// R0005: native code that the loader cannot take.
     NativeCode {
-        /// What is wrong with it.
+        /// The defect.
         what: String,
     },
     /// R0006: native code asks for a symbol that the runtime does not offer.
@@ -41,7 +42,7 @@ pub enum Error {
     },
     /// R0007: an input is missing, unknown or given twice.
     Inputs {
-        /// Which.
+        /// The input and its fault.
         what: String,
     },
     /// R0008: an input has another type than the program's signature says.
@@ -57,9 +58,9 @@ pub enum Error {
     InputSize {
         /// The size that is wrong.
         size: String,
-        /// What it is.
+        /// The size that was found.
         found: i64,
-        /// What it has to be.
+        /// The size that is required.
         expected: i64,
         /// The size that it has to be equal to; `None` where the program knows but one.
         other: Option<String>,
@@ -80,7 +81,7 @@ pub enum Error {
     },
     /// R0011: the device rejects a kernel or a command.
     Rejected {
-        /// What was being done.
+        /// The operation.
         doing: String,
         /// The device API's words.
         message: String,
@@ -99,30 +100,30 @@ pub enum Error {
     Access {
         /// The kernel.
         kernel: String,
-        /// Which argument and why.
+        /// The argument and its fault.
         what: String,
     },
     /// R0015: a limit of the device is exceeded.
     Limit {
         /// The kernel or operation.
         subject: String,
-        /// Which limit.
+        /// The limit's name.
         limit: &'static str,
-        /// What is needed.
+        /// The amount that is needed.
         needed: u64,
-        /// What the device offers.
+        /// The amount that the device offers.
         offered: u64,
     },
     /// R0016: a tensor that was donated, or that belongs to another device.
     Tensor {
-        /// Which, and why it cannot be used.
+        /// The tensor, and why it cannot be used.
         what: String,
     },
     /// R0019: a check of the program failed.
     Trap {
-        /// Which check.
+        /// The check's code, a [`Trap`].
         code: i64,
-        /// What the program says about it; may be empty.
+        /// The program's message; may be empty.
         message: String,
     },
     /// A P code: the program itself is wrong.
@@ -154,7 +155,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Advice for the user.
     pub fn help(&self) -> &'static str {
         match self {
             Error::NoAdapter => "install a Vulkan, Metal or DX12 driver, or run with `--device cpu`",
@@ -253,13 +254,13 @@ impl fmt::Display for Error {
     }
 }
 
-/// What a failed check found.
+/// The text of a trap without a message.
 fn trap_text(code: i64) -> &'static str {
-    match code {
-        1 => "an index lies outside of its tensor",
-        2 => "sizes of tensors do not fit together",
-        4 => "a size is negative, or a tensor larger than any memory",
-        _ => "a check of the program failed",
+    match Trap::parse(code) {
+        Some(Trap::Index) => "an index lies outside of its tensor",
+        Some(Trap::Shape) => "sizes of tensors do not fit together",
+        Some(Trap::Size) => "a size is negative, or a tensor larger than any memory",
+        Some(Trap::Assertion) | None => "a check of the program failed",
     }
 }
 

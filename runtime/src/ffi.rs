@@ -4,6 +4,7 @@
 use std::alloc::Layout;
 use std::sync::Arc;
 
+use monopour_contract::{LibraryFunction, RuntimeFunction, RuntimeTable};
 use monopour_program::ConstantData;
 
 use crate::error::Error;
@@ -15,123 +16,128 @@ use crate::pool::{GRANULARITY, Physical};
 fn enter<R: Default>(cx: i64, f: impl FnOnce(&mut dyn HostCalls) -> Result<R, Error>) -> R {
     let cx = cx as *mut HostContext<'_>;
     // SAFETY: native code passes on the first argument that `HostFunction::call` gave it: a context that outlives the call,
-    // is borrowed by nobody else meanwhile, and is used on this thread only, as host code makes no threads.
+    // is not borrowed elsewhere meanwhile, and is used on this thread only, as host code makes no threads.
     let cx = unsafe { &mut *cx };
     cx.call(f)
 }
 
-extern "C" fn monopour_rt_input(cx: i64, index: i64) -> i64 {
+extern "C" fn input(cx: i64, index: i64) -> i64 {
     enter(cx, |calls| calls.input(index))
 }
 
-extern "C" fn monopour_rt_constant(cx: i64, index: i64) -> i64 {
+extern "C" fn constant(cx: i64, index: i64) -> i64 {
     enter(cx, |calls| calls.constant(index))
 }
 
-extern "C" fn monopour_rt_alloc(cx: i64, bytes: i64) -> i64 {
+extern "C" fn alloc(cx: i64, bytes: i64) -> i64 {
     enter(cx, |calls| calls.alloc(bytes))
 }
 
-extern "C" fn monopour_rt_arena(cx: i64, bytes: i64) -> i64 {
+extern "C" fn arena(cx: i64, bytes: i64) -> i64 {
     enter(cx, |calls| calls.arena(bytes))
 }
 
-extern "C" fn monopour_rt_free(cx: i64, handle: i64) {
+extern "C" fn free(cx: i64, handle: i64) {
     enter(cx, |calls| calls.free(handle));
 }
 
-extern "C" fn monopour_rt_result(cx: i64, index: i64, handle: i64) {
+extern "C" fn result(cx: i64, index: i64, handle: i64) {
     enter(cx, |calls| calls.result(index, handle));
 }
 
-extern "C" fn monopour_rt_arg(cx: i64, handle: i64, offset: i64, bytes: i64) {
+extern "C" fn arg(cx: i64, handle: i64, offset: i64, bytes: i64) {
     enter(cx, |calls| calls.arg(handle, offset, bytes));
 }
 
-extern "C" fn monopour_rt_dispatch(cx: i64, kernel: i64, x: i64, y: i64, z: i64) {
+extern "C" fn dispatch(cx: i64, kernel: i64, x: i64, y: i64, z: i64) {
     enter(cx, |calls| calls.dispatch(kernel, [x, y, z]));
 }
 
-extern "C" fn monopour_rt_copy(cx: i64, src: i64, src_offset: i64, dst: i64, dst_offset: i64, bytes: i64) {
+extern "C" fn copy(cx: i64, src: i64, src_offset: i64, dst: i64, dst_offset: i64, bytes: i64) {
     enter(cx, |calls| calls.copy((src, src_offset), (dst, dst_offset), bytes));
 }
 
-extern "C" fn monopour_rt_fill(cx: i64, dst: i64, offset: i64, bytes: i64, pattern: i64) {
+extern "C" fn fill(cx: i64, dst: i64, offset: i64, bytes: i64, pattern: i64) {
     enter(cx, |calls| calls.fill((dst, offset), bytes, pattern as u32));
 }
 
-extern "C" fn monopour_rt_input_scalar(cx: i64, index: i64) -> i64 {
+extern "C" fn input_scalar(cx: i64, index: i64) -> i64 {
     enter(cx, |calls| calls.input_scalar(index))
 }
 
-extern "C" fn monopour_rt_input_dim(cx: i64, index: i64, dim: i64) -> i64 {
+extern "C" fn input_dim(cx: i64, index: i64, dim: i64) -> i64 {
     enter(cx, |calls| calls.input_dim(index, dim))
 }
 
-extern "C" fn monopour_rt_result_scalar(cx: i64, index: i64, bits: i64) {
+extern "C" fn result_scalar(cx: i64, index: i64, bits: i64) {
     enter(cx, |calls| calls.result_scalar(index, bits));
 }
 
-extern "C" fn monopour_rt_result_dim(cx: i64, index: i64, dim: i64, extent: i64) {
+extern "C" fn result_dim(cx: i64, index: i64, dim: i64, extent: i64) {
     enter(cx, |calls| calls.result_dim(index, dim, extent));
 }
 
-extern "C" fn monopour_rt_scalar(cx: i64, bits: i64) {
+extern "C" fn scalar(cx: i64, bits: i64) {
     enter(cx, |calls| calls.scalar(bits));
 }
 
-extern "C" fn monopour_rt_read(cx: i64, handle: i64, offset: i64, bytes: i64) -> i64 {
+extern "C" fn read(cx: i64, handle: i64, offset: i64, bytes: i64) -> i64 {
     enter(cx, |calls| calls.read(handle, offset, bytes))
 }
 
-extern "C" fn monopour_rt_write(cx: i64, handle: i64, offset: i64, bytes: i64, bits: i64) {
+extern "C" fn write(cx: i64, handle: i64, offset: i64, bytes: i64, bits: i64) {
     enter(cx, |calls| calls.write(handle, offset, bytes, bits));
 }
 
-extern "C" fn monopour_rt_message(cx: i64, bytes: i64) {
+extern "C" fn message(cx: i64, bytes: i64) {
     enter(cx, |calls| calls.message(bytes));
 }
 
-extern "C" fn monopour_rt_trap(cx: i64, code: i64) {
+extern "C" fn trap(cx: i64, code: i64) {
     enter(cx, |calls| calls.trap(code));
 }
 
 /// Whether no call has failed: what ends a loop that counts on a value from a failed call.
-extern "C" fn monopour_rt_ok(cx: i64) -> i64 {
+extern "C" fn ok(cx: i64) -> i64 {
     let cx = cx as *const HostContext<'_>;
     // SAFETY: as in `enter`.
     let cx = unsafe { &*cx };
     i64::from(cx.is_ok())
 }
 
-/// The closed table of what native code may call.
+/// The implementation of every function of the runtime.
+const TABLE: RuntimeTable = RuntimeTable {
+    input,
+    result,
+    constant,
+    alloc,
+    arena,
+    free,
+    arg,
+    dispatch,
+    copy,
+    fill,
+    input_scalar,
+    input_dim,
+    result_scalar,
+    result_dim,
+    scalar,
+    read,
+    write,
+    message,
+    trap,
+    ok,
+};
+
+/// The address of a function that native code may call.
 pub(crate) fn resolve(symbol: &str) -> Option<usize> {
-    Some(match symbol {
-        "monopour_rt_input" => monopour_rt_input as *const () as usize,
-        "monopour_rt_constant" => monopour_rt_constant as *const () as usize,
-        "monopour_rt_alloc" => monopour_rt_alloc as *const () as usize,
-        "monopour_rt_arena" => monopour_rt_arena as *const () as usize,
-        "monopour_rt_free" => monopour_rt_free as *const () as usize,
-        "monopour_rt_result" => monopour_rt_result as *const () as usize,
-        "monopour_rt_arg" => monopour_rt_arg as *const () as usize,
-        "monopour_rt_dispatch" => monopour_rt_dispatch as *const () as usize,
-        "monopour_rt_copy" => monopour_rt_copy as *const () as usize,
-        "monopour_rt_fill" => monopour_rt_fill as *const () as usize,
-        "monopour_rt_input_scalar" => monopour_rt_input_scalar as *const () as usize,
-        "monopour_rt_input_dim" => monopour_rt_input_dim as *const () as usize,
-        "monopour_rt_result_scalar" => monopour_rt_result_scalar as *const () as usize,
-        "monopour_rt_result_dim" => monopour_rt_result_dim as *const () as usize,
-        "monopour_rt_scalar" => monopour_rt_scalar as *const () as usize,
-        "monopour_rt_read" => monopour_rt_read as *const () as usize,
-        "monopour_rt_write" => monopour_rt_write as *const () as usize,
-        "monopour_rt_message" => monopour_rt_message as *const () as usize,
-        "monopour_rt_trap" => monopour_rt_trap as *const () as usize,
-        "monopour_rt_ok" => monopour_rt_ok as *const () as usize,
-        // LLVM makes calls to these three out of plain loops.
-        "memcpy" => libc::memcpy as *const () as usize,
-        "memmove" => libc::memmove as *const () as usize,
-        "memset" => libc::memset as *const () as usize,
-        _ => return None,
+    if let Some(function) = RuntimeFunction::parse(symbol) {
+        return Some(TABLE.address(function));
+    }
+    Some(match LibraryFunction::parse(symbol)? {
+        LibraryFunction::Memcpy => libc::memcpy as *const () as usize,
+        LibraryFunction::Memmove => libc::memmove as *const () as usize,
+        LibraryFunction::Memset => libc::memset as *const () as usize,
     })
 }
 

@@ -14,18 +14,8 @@
 use crate::buffers::{Num, number};
 use crate::schedule::State;
 use crate::{regions, scalars};
+use monopour_contract::{RuntimeFunction, Trap};
 use monopour_ir::{Builder, Diagnostics, Location, Op, OpSpec, Type, Value};
-
-/// Why a run ends; what `monopour_rt_trap` takes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Trap {
-    /// An index outside of its tensor.
-    Index = 1,
-    /// A `cf.assert`, whose message was said before.
-    Assertion = 3,
-    /// A size that is negative, or a tensor that no memory holds.
-    Size = 4,
-}
 
 /// Longest message that is kept, in bytes.
 const MAX_MESSAGE: usize = 512;
@@ -49,10 +39,10 @@ pub(crate) fn trap_when(
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
             let word = number(b, i64::from_le_bytes(word), loc);
-            state.call(b, loc, "monopour_rt_message", &[word])?;
+            state.call(b, loc, RuntimeFunction::Message, &[word])?;
         }
-        let code = number(b, trap as i64, loc);
-        state.call(b, loc, "monopour_rt_trap", &[code]).map(|_| ())
+        let code = number(b, trap.code(), loc);
+        state.call(b, loc, RuntimeFunction::Trap, &[code]).map(|_| ())
     })
 }
 

@@ -1,4 +1,4 @@
-//! Which copies a run makes: those that the host function asks for, and those inside of kernels.
+//! Copies of a run: those that the host function asks for, and those inside of kernels.
 //!
 //! ```text
 //! memref.copy %x, %y                    one copy of its bytes; on a GPU two, if both lie in the arena
@@ -10,13 +10,10 @@
 //! Ensures: a run counts each of them as often as it comes by.
 
 use crate::plan::is_arena_view;
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Block, DYNAMIC, Module, Op, Rewriter, Type, Value, WalkOrder};
 use std::collections::HashMap;
 
-/// On a copy in a kernel: what all tiles of a dispatch copy together.
-pub const COPIED_BYTES_ATTR: &str = "monopour.copied_bytes";
-/// On a kernel: the number of its list of copies, which a copy of the kernel has as well.
-const SITES_ATTR: &str = "monopour.copy_sites";
 /// The copy command of a GPU's API moves words.
 const WORD_BYTES: u64 = 4;
 
@@ -27,7 +24,7 @@ pub struct Site {
     pub location: String,
     /// Bytes each time; none where each run decides.
     pub bytes: Option<u64>,
-    /// How often in a run; none where each run decides.
+    /// Executions in a run; none where each run decides.
     pub times: Option<u64>,
 }
 
@@ -39,7 +36,7 @@ pub fn of_kernels(module: &Module) -> KernelCopies {
     let tiles = tiles_of_dispatches(module);
     let mut rw = Rewriter::new(module.context());
     let mut found = KernelCopies::new();
-    for kernel in module.functions().into_iter().filter(|f| f.attr(crate::GRID_RANK_ATTR).is_some()) {
+    for kernel in module.functions().into_iter().filter(|f| f.attr(attributes::GRID_RANK).is_some()) {
         let name = kernel.symbol_name().unwrap_or_default();
         let tiles = tiles.get(&name).copied().flatten();
         let mut sites = vec![];
@@ -49,12 +46,12 @@ pub fn of_kernels(module: &Module) -> KernelCopies {
             }
             let bytes = bytes_of_all_tiles(kernel, copy, tiles);
             let number = bytes.and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(0);
-            rw.set_attr(copy, COPIED_BYTES_ATTR, Attr::i64(copy.context(), number));
+            rw.set_attr(copy, attributes::COPIED_BYTES, Attr::i64(copy.context(), number));
             sites.push(Site { location: copy.location().to_string(), bytes, times: Some(1) });
         }
         if !sites.is_empty() {
             let number = i64::try_from(found.len()).unwrap_or(i64::MAX);
-            rw.set_attr(kernel, SITES_ATTR, Attr::i64(kernel.context(), number));
+            rw.set_attr(kernel, attributes::COPY_SITES, Attr::i64(kernel.context(), number));
             found.push(sites);
         }
     }
@@ -67,7 +64,7 @@ pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) 
     let symbols = module.symbols();
     let of_kernel = |call: Op| {
         let kernel = symbols.get(call.attr("callee")?.as_symbol()?)?;
-        kernels.get(usize::try_from(kernel.attr(SITES_ATTR)?.as_int()?).ok()?)
+        kernels.get(usize::try_from(kernel.attr(attributes::COPY_SITES)?.as_int()?).ok()?)
     };
     host.walk(WalkOrder::Pre, |op| match op.name() {
         "memref.copy" if op.operand(0).ty().memref_space() == op.operand(1).ty().memref_space() => {
@@ -87,7 +84,7 @@ pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) 
     sites
 }
 
-/// How often the host comes by an operation; none behind a condition, and in a loop of unknown length.
+/// Executions of an operation of the host function; none behind a condition, and in a loop of unknown length.
 fn runs(op: Op, host: Op) -> Option<u64> {
     let mut times = 1u64;
     for around in std::iter::successors(op.parent(), |op| op.parent()).take_while(|op| *op != host) {
@@ -146,7 +143,7 @@ fn bytes_of_all_tiles(kernel: Op, copy: Op, tiles: Option<u64>) -> Option<u64> {
     let sizes = |value: Value| views(value).skip(1).filter_map(|v| v.ty().static_size_bytes()).collect::<Vec<_>>();
     let whole = copy.operands().into_iter().flat_map(sizes).min();
     let tile = copy.operands().into_iter().filter_map(|v| v.ty().static_size_bytes()).min();
-    // What a loop in the kernel copies comes by more often.
+    // A copy in a loop of the kernel runs several times.
     let once = copy.block().and_then(Block::parent_op) == Some(kernel);
     let parts = tile.zip(tiles).filter(|_| once).and_then(|(tile, tiles)| tile.checked_mul(tiles));
     let direct = copy.operands().into_iter().filter(|v| v.as_block_arg().is_some());

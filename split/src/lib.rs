@@ -19,14 +19,3 @@ mod scalars;
 pub mod schedule;
 mod sink;
 mod views;
-
-/// The attribute that marks a dispatch (an `scf.forall`) and then its kernel function.
-pub const KERNEL_ATTR: &str = "monopour.kernel";
-/// Number of tile ids, the last arguments of a kernel function.
-pub const GRID_RANK_ATTR: &str = "monopour.grid_rank";
-/// Marks a kernel that numbers its workgroups through: `id.x + id.y * grid.x`. Its grid is folded when it is dispatched.
-pub const LINEAR_GRID_ATTR: &str = "monopour.linear_grid";
-/// Argument attribute of a kernel: `"read"`, `"write"` or `"read_write"`.
-pub const ACCESS_ATTR: &str = "monopour.access";
-/// Marks the one allocation of the arena.
-pub const ARENA_ATTR: &str = "monopour.arena";

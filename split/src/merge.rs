@@ -17,7 +17,7 @@
 //! Ensures: kernels differ in body, types, attributes or grid, which a GPU's kernel knows. Names, locations and what is passed
 //! make no difference. The first one of each kind stays.
 
-use crate::KERNEL_ATTR;
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Module, Op, Rewriter, StructuralKey};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -27,7 +27,7 @@ pub(crate) fn run(module: &Module) -> usize {
     let calls = calls(module);
     let mut kept: HashMap<(StructuralKey, Option<Grid>), String> = HashMap::new();
     let mut rw = Rewriter::new(module.context());
-    for kernel in module.functions().into_iter().filter(|f| f.attr(KERNEL_ATTR).is_some()) {
+    for kernel in module.functions().into_iter().filter(|f| f.attr(attributes::KERNEL).is_some()) {
         let name = kernel.symbol_name().unwrap_or_default();
         let call = calls.get(&name).copied();
         match kept.entry((StructuralKey::of(kernel, &["sym_name"]), call.and_then(grid))) {

@@ -21,7 +21,8 @@
 //! Limits: captured values other than memrefs and scalars (S0001), grids of more than three dimensions (S0002).
 
 use crate::captures::{self, Captures};
-use crate::{GRID_RANK_ATTR, KERNEL_ATTR, error, merge, views};
+use crate::{error, merge, views};
+use monopour_contract::attributes;
 use monopour_ir::{
     Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
 };
@@ -30,7 +31,7 @@ use std::collections::HashMap;
 /// Largest rank of a grid: workgroup ids have three components.
 const MAX_GRID_RANK: usize = 3;
 
-/// What outlining did.
+/// The result of outlining.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Dispatches found.
@@ -77,7 +78,7 @@ fn outline_function(func: Op, most_bytes: u64) -> Result<usize, Diagnostics> {
 
 /// Whether an op is a dispatch that has no kernel function yet.
 fn is_pending(op: Op) -> bool {
-    op.is("scf.forall") && op.attr(KERNEL_ATTR).is_some() && !is_outlined(op)
+    op.is("scf.forall") && op.attr(attributes::KERNEL).is_some() && !is_outlined(op)
 }
 
 /// Whether the body is already one call.
@@ -160,10 +161,10 @@ fn build_kernel(
         .attr("sym_name", Attr::string(cx, name))
         .attr("function_type", Attr::ty(Type::function(cx, &types, &[])))
         .attr("sym_visibility", Attr::string(cx, "private"))
-        .attr(GRID_RANK_ATTR, Attr::i64(cx, rank as i64))
+        .attr(attributes::GRID_RANK, Attr::i64(cx, rank as i64))
         .region(region);
-    if let Some(kernel) = forall.attr(KERNEL_ATTR) {
-        spec = spec.attr(KERNEL_ATTR, kernel);
+    if let Some(kernel) = forall.attr(attributes::KERNEL) {
+        spec = spec.attr(attributes::KERNEL, kernel);
     }
     rw.set_point(InsertionPoint::Before(func));
     rw.create(spec)?;

@@ -20,10 +20,11 @@
 //! argument there and others elsewhere is two kernels.
 //! Source: offset packing by [`monopour_analysis::plan`].
 
-use crate::{ACCESS_ATTR, ARENA_ATTR, error};
+use crate::error;
 use monopour_analysis::index::{BufferId, IndexVec};
 use monopour_analysis::liveness::Interval;
 use monopour_analysis::plan::{ALIGNMENT_BYTES, MemoryPlan, Request};
+use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value};
 use std::collections::HashMap;
@@ -74,13 +75,13 @@ pub struct Pooled {
     pub size_bytes: Option<u64>,
     /// Where in the source the tensor comes from, `file:line:column`; empty when unknown.
     pub location: String,
-    /// Why it is not in the arena.
+    /// The reason why it is not in the arena.
     pub reason: &'static str,
 }
 
 /// The allocations of a planned host function that are neither in the arena nor returned where they are made.
 pub fn pooled(host: Op) -> Vec<Pooled> {
-    let allocs = host.find_all("memref.alloc").into_iter().filter(|op| op.attr(ARENA_ATTR).is_none());
+    let allocs = host.find_all("memref.alloc").into_iter().filter(|op| op.attr(attributes::ARENA).is_none());
     let kept = allocs.filter(|op| !op.result(0).uses().iter().any(|u| u.op.is("func.return")));
     let note = |op: Op| {
         let ty = op.result(0).ty();
@@ -140,7 +141,7 @@ fn collect(block: Block) -> Vec<Transient> {
         if !positions.contains_key(&dealloc.op) || alloc.num_operands() != 0 || size_bytes == 0 {
             continue;
         }
-        // What passes through control flow is a handle: it cannot be an offset of the arena, which has one owner and one access.
+        // A buffer that passes through control flow is a handle: it cannot be an offset of the arena, which has one owner and one access.
         let Some((first, last)) = live_range(value, dealloc.op, &positions) else { continue };
         let location = alloc.location().position().map(|(f, l, c)| format!("{f}:{l}:{c}")).unwrap_or_default();
         out.push(Transient { alloc, dealloc: dealloc.op, size_bytes, first, last, location });
@@ -243,7 +244,7 @@ fn create_arena(host: Op, block: Block, transients: &[Transient], bytes: u64) ->
         .results(&[ty])
         .attr("operandSegmentSizes", Attr::dense_i32(cx, &[0, 0]))
         .attr("alignment", Attr::i64(cx, ALIGNMENT_BYTES as i64))
-        .attr(ARENA_ATTR, Attr::unit(cx));
+        .attr(attributes::ARENA, Attr::unit(cx));
     let arena = rw.create(alloc)?.result(0);
     let end = block.terminator().expect("the host function has a terminator");
     rw.set_point(InsertionPoint::Before(end));
@@ -254,7 +255,7 @@ fn create_arena(host: Op, block: Block, transients: &[Transient], bytes: u64) ->
 /// Whether a value is a view of the arena.
 pub(crate) fn is_arena_view(mut value: Value) -> bool {
     while let Some(op) = value.defining_op() {
-        if op.attr(ARENA_ATTR).is_some() {
+        if op.attr(attributes::ARENA).is_some() {
             return true;
         }
         if op.is("memref.alloc") {
@@ -267,7 +268,7 @@ pub(crate) fn is_arena_view(mut value: Value) -> bool {
     false
 }
 
-/// Which arguments that a kernel only reads a call passes from the arena.
+/// Arguments that a kernel only reads, and that a call passes from the arena.
 type InArena = Vec<bool>;
 
 /// Calls of one kernel that pass the same arguments from the arena.
@@ -285,7 +286,7 @@ fn widen_access(module: &Module, host: Op) {
         let kernel = call.attr("callee").and_then(|c| symbols.get(c.as_symbol()?)).copied();
         let Some(kernel) = kernel else { continue };
         let Some(attrs) = kernel.attr("arg_attrs").and_then(|a| a.as_array()) else { continue };
-        let is_read = |i: usize| attrs[i].get(ACCESS_ATTR).is_some_and(|a| a.as_string() == Some("read"));
+        let is_read = |i: usize| attrs[i].get(attributes::ACCESS).is_some_and(|a| a.as_string() == Some("read"));
         let is_in_arena = |i: usize| i < call.num_operands() && is_read(i) && is_arena_view(call.operand(i));
         let in_arena: InArena = (0..attrs.len()).map(is_in_arena).collect();
         let place = *places.entry(kernel).or_insert_with(|| {
@@ -322,7 +323,7 @@ fn copy(kernel: Op, name: &str, number: usize, rw: &mut Rewriter) -> (Op, String
 
 fn widen(kernel: Op, in_arena: &InArena, rw: &mut Rewriter) {
     let cx = kernel.context();
-    let read_write = Attr::dict(cx, &[(ACCESS_ATTR, Attr::string(cx, "read_write"))]);
+    let read_write = Attr::dict(cx, &[(attributes::ACCESS, Attr::string(cx, "read_write"))]);
     let attrs = kernel.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
     let widened = attrs.iter().zip(in_arena);
     let widened: Vec<Attr> = widened.map(|(old, arena)| if *arena { read_write } else { *old }).collect();

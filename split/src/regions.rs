@@ -3,6 +3,7 @@
 use crate::buffers::Buffer;
 use crate::scalars;
 use crate::schedule::State;
+use monopour_contract::RuntimeFunction;
 use monopour_ir::{Block, Builder, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Type, Value};
 
 /// Types of the numbers that carry values of `types`.
@@ -91,7 +92,7 @@ pub(crate) fn terminate(state: &mut State, b: &mut Builder, op: Op) -> Result<()
     let loc = op.location();
     let mut operands = flatten(state, b, op, &op.operands())?;
     if op.is("scf.condition") {
-        let ok = state.call(b, loc, "monopour_rt_ok", &[])?.result(0);
+        let ok = state.call(b, loc, RuntimeFunction::Ok, &[])?.result(0);
         let ok = scalars::from_bits(b, loc, ok, operands[0].ty())?;
         let spec = OpSpec::new("arith.andi", loc).operands(&[operands[0], ok]).results(&[ok.ty()]);
         operands[0] = b.create(spec)?.result(0);

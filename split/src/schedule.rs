@@ -22,15 +22,16 @@
 //! ```
 //! Requires: planned; every dispatch is a forall with one call.
 //! Handles of inputs and constants are asked for where they are first used (`sink.rs`).
-//! Ensures: only `func.call` of [`RUNTIME_FUNCTIONS`], `scf.{for,if,while}` and scalar ops remain in the host function. A memref
+//! Ensures: only `func.call` of [`RuntimeFunction`], `scf.{for,if,while}` and scalar ops remain in the host function. A memref
 //! is a handle (the logical id of an allocation), an offset in bytes, and the sizes and strides that its type leaves open, each
 //! an `i64`: so it passes through loops and branches. A read or write of an element waits for the device.
 //! Limits: host ops that no rule takes (S0003); a result that does not begin its buffer (S0004).
 
 use crate::buffers::{Buffer, Num, number, width};
-use crate::checks::{self, Trap};
+use crate::checks;
 use crate::outline::{Extent, grid};
-use crate::{ARENA_ATTR, GRID_RANK_ATTR, LINEAR_GRID_ATTR, error, regions, scalars};
+use crate::{error, regions, scalars};
+use monopour_contract::{RuntimeFunction, Trap, attributes};
 use monopour_ir::parallel::module_of;
 use monopour_ir::{
     Attr, Block, Builder, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type,
@@ -38,37 +39,10 @@ use monopour_ir::{
 };
 use std::collections::HashMap;
 
-/// The runtime's functions: name, number of `i64` arguments (the context first), whether they return an `i64`.
-pub const RUNTIME_FUNCTIONS: [(&str, usize, bool); 20] = [
-    ("monopour_rt_input", 2, true),
-    ("monopour_rt_result", 3, false),
-    ("monopour_rt_constant", 2, true),
-    ("monopour_rt_alloc", 2, true),
-    ("monopour_rt_arena", 2, true),
-    ("monopour_rt_free", 2, false),
-    ("monopour_rt_arg", 4, false),
-    ("monopour_rt_dispatch", 5, false),
-    ("monopour_rt_copy", 6, false),
-    ("monopour_rt_fill", 5, false),
-    ("monopour_rt_input_scalar", 2, true),
-    ("monopour_rt_input_dim", 3, true),
-    ("monopour_rt_result_scalar", 3, false),
-    ("monopour_rt_result_dim", 4, false),
-    ("monopour_rt_scalar", 2, false),
-    ("monopour_rt_read", 4, true),
-    ("monopour_rt_write", 5, false),
-    ("monopour_rt_message", 2, false),
-    ("monopour_rt_trap", 2, false),
-    ("monopour_rt_ok", 1, true),
-];
 /// Workgroups in a row of a folded grid, which every device offers.
 const GRID_ROW: i64 = monopour_program::GRID_ROW as i64;
-/// Marks a kernel of a GPU that reads its tile ids from the device.
-const DISTRIBUTED_ATTR: &str = "monopour.workgroup_size";
-/// Marks a view whose stated size nobody reads: it stands for everything from its base on.
-const WHOLE_ATTR: &str = "monopour.whole";
 
-/// What the host function refers to by index.
+/// Objects that the host function refers to by index.
 #[derive(Clone, Debug, Default)]
 pub struct Scheduled {
     /// Kernel functions, by kernel index.
@@ -106,12 +80,13 @@ fn declare_runtime(module: &Module, host: Op) -> Result<(), Diagnostics> {
     let cx = module.context();
     let i64_ty = Type::integer(cx, 64);
     let mut b = Builder::new(cx, InsertionPoint::Start(module.body()));
-    for (name, arity, returns) in RUNTIME_FUNCTIONS {
+    for function in RuntimeFunction::ALL {
+        let name = function.name();
         if module.symbol(name).is_some() {
             continue;
         }
-        let results: &[Type] = if returns { &[i64_ty] } else { &[] };
-        let ty = Type::function(cx, &vec![i64_ty; arity], results);
+        let results = vec![i64_ty; usize::from(function.result().is_some())];
+        let ty = Type::function(cx, &vec![i64_ty; function.arguments().len()], &results);
         let spec = OpSpec::new("func.func", host.location())
             .attr("sym_name", Attr::string(cx, name))
             .attr("function_type", Attr::ty(ty))
@@ -122,7 +97,7 @@ fn declare_runtime(module: &Module, host: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// What a call of a kernel must know.
+/// Attributes of a kernel that its calls depend on.
 #[derive(Clone, Copy, Default)]
 struct KernelInfo {
     /// Trailing arguments that are tile ids: none once a kernel reads its ids itself.
@@ -134,14 +109,14 @@ struct KernelInfo {
 impl KernelInfo {
     fn read(func: Op) -> Option<(String, KernelInfo)> {
         let int = |name: &str| func.attr(name).and_then(|a| a.as_int());
-        let rank = int(GRID_RANK_ATTR).filter(|_| func.attr(DISTRIBUTED_ATTR).is_none());
+        let rank = int(attributes::GRID_RANK).filter(|_| func.attr(attributes::WORKGROUP_SIZE).is_none());
         let ids = usize::try_from(rank.unwrap_or(0)).unwrap_or(0);
-        func.attr(crate::KERNEL_ATTR)?;
-        Some((func.symbol_name()?, KernelInfo { ids, most: int(LINEAR_GRID_ATTR) }))
+        func.attr(attributes::KERNEL)?;
+        Some((func.symbol_name()?, KernelInfo { ids, most: int(attributes::LINEAR_GRID) }))
     }
 }
 
-/// What was lowered so far.
+/// Values that were lowered so far.
 pub(crate) struct State {
     cx_value: Option<Value>,
     buffers: HashMap<Value, Buffer>,
@@ -189,33 +164,32 @@ impl State {
         &mut self,
         b: &mut Builder,
         loc: Location,
-        name: &str,
+        function: RuntimeFunction,
         args: &[Value],
     ) -> Result<Op, Diagnostics> {
         let cx = b.context();
         let mut operands = vec![self.cx_value.expect("set at the start of the function")];
         operands.extend_from_slice(args);
-        let returns = RUNTIME_FUNCTIONS.iter().any(|f| f.0 == name && f.2);
-        let results: &[Type] = if returns { &[Type::integer(cx, 64)] } else { &[] };
-        b.create(
-            OpSpec::new("func.call", loc).attr("callee", Attr::symbol(cx, name)).operands(&operands).results(results),
-        )
+        debug_assert_eq!(operands.len(), function.arguments().len(), "invariant: {function:?} is called as declared");
+        let results = vec![Type::integer(cx, 64); usize::from(function.result().is_some())];
+        let callee = Attr::symbol(cx, function.name());
+        b.create(OpSpec::new("func.call", loc).attr("callee", callee).operands(&operands).results(&results))
     }
 
     fn input(&mut self, b: &mut Builder, func: Op, index: usize, arg: Value) -> Result<(), Diagnostics> {
         let loc = func.location();
         let i = number(b, index as i64, loc);
         let Some(memref) = arg.ty().as_memref() else {
-            let bits = self.call(b, loc, "monopour_rt_input_scalar", &[i])?.result(0);
+            let bits = self.call(b, loc, RuntimeFunction::InputScalar, &[i])?.result(0);
             let value = scalars::from_bits(b, loc, bits, arg.ty())?;
             self.scalars.insert(arg, value);
             return Ok(());
         };
-        let handle = self.call(b, loc, "monopour_rt_input", &[i])?.result(0);
+        let handle = self.call(b, loc, RuntimeFunction::Input, &[i])?.result(0);
         let mut sizes = vec![];
         for (dim, _) in memref.shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
             let dim = number(b, dim as i64, loc);
-            sizes.push(Num::Value(self.call(b, loc, "monopour_rt_input_dim", &[i, dim])?.result(0)));
+            sizes.push(Num::Value(self.call(b, loc, RuntimeFunction::InputDim, &[i, dim])?.result(0)));
         }
         let buffer = Buffer::fresh(b, loc, handle, &memref, &sizes)?;
         self.buffers.insert(arg, buffer);
@@ -278,8 +252,9 @@ impl State {
         let mut buffer = Buffer::fresh(b, loc, self.cx_value.expect("set"), &memref, &sizes)?;
         checks::sizes(self, b, loc, &buffer.sizes)?;
         let bytes = buffer.bytes(b, op, ty)?.value(b, loc);
-        let name = if op.attr(ARENA_ATTR).is_some() { "monopour_rt_arena" } else { "monopour_rt_alloc" };
-        buffer.handle = self.call(b, loc, name, &[bytes])?.result(0);
+        let is_arena = op.attr(attributes::ARENA).is_some();
+        let function = if is_arena { RuntimeFunction::Arena } else { RuntimeFunction::Alloc };
+        buffer.handle = self.call(b, loc, function, &[bytes])?.result(0);
         self.buffers.insert(op.result(0), buffer);
         Ok(())
     }
@@ -291,7 +266,7 @@ impl State {
         let name = op.attr("name").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
         let index = index_of(&mut self.indices, &mut self.out.constants, name);
         let index = number(b, index, loc);
-        let handle = self.call(b, loc, "monopour_rt_constant", &[index])?.result(0);
+        let handle = self.call(b, loc, RuntimeFunction::Constant, &[index])?.result(0);
         let buffer = Buffer::fresh(b, loc, handle, &memref, &[])?;
         self.buffers.insert(op.result(0), buffer);
         Ok(())
@@ -303,7 +278,7 @@ impl State {
             return Ok(());
         }
         let handle = self.buffer(op, op.operand(0))?.handle;
-        self.call(b, op.location(), "monopour_rt_free", &[handle])?;
+        self.call(b, op.location(), RuntimeFunction::Free, &[handle])?;
         Ok(())
     }
 
@@ -360,7 +335,7 @@ impl State {
         let sizes = mixed(self, "static_sizes")?;
         let strides = mixed(self, "static_strides")?;
         // A base of rank 0 stands for everything from there on; the GPU's kernels take it as a vector of unknown length.
-        let whole = sizes.is_empty() || op.attr(WHOLE_ATTR).is_some();
+        let whole = sizes.is_empty() || op.attr(attributes::WHOLE).is_some();
         self.buffers.insert(op.result(0), Buffer { offset, sizes, strides, whole, ..base });
         Ok(())
     }
@@ -434,7 +409,7 @@ impl State {
 
     fn load(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
         let place = self.element(b, op, 0)?;
-        let bits = self.call(b, op.location(), "monopour_rt_read", &place)?.result(0);
+        let bits = self.call(b, op.location(), RuntimeFunction::Read, &place)?.result(0);
         let value = scalars::from_bits(b, op.location(), bits, op.result(0).ty())?;
         self.scalars.insert(op.result(0), value);
         Ok(())
@@ -444,7 +419,7 @@ impl State {
         let [handle, start, bytes] = self.element(b, op, 1)?;
         let value = self.scalar(op, op.operand(0))?;
         let bits = scalars::to_bits(b, op.location(), value)?;
-        self.call(b, op.location(), "monopour_rt_write", &[handle, start, bytes, bits])?;
+        self.call(b, op.location(), RuntimeFunction::Write, &[handle, start, bytes, bits])?;
         Ok(())
     }
 
@@ -466,7 +441,7 @@ impl State {
             target.start(b, op, to.ty())?.value(b, loc),
             bytes.value(b, loc),
         ];
-        self.call(b, loc, "monopour_rt_copy", &args)?;
+        self.call(b, loc, RuntimeFunction::Copy, &args)?;
         Ok(())
     }
 
@@ -486,14 +461,14 @@ impl State {
             if !arg.ty().is_memref() {
                 let value = self.scalar(call, arg)?;
                 let bits = scalars::to_bits(b, loc, value)?;
-                self.call(b, loc, "monopour_rt_scalar", &[bits])?;
+                self.call(b, loc, RuntimeFunction::Scalar, &[bits])?;
                 continue;
             }
             let buffer = self.buffer(call, arg)?;
             let start = buffer.start(b, call, arg.ty())?;
             let bytes = if buffer.whole { Num::Const(-1) } else { buffer.bytes(b, call, arg.ty())? };
             let (start, bytes) = (start.value(b, loc), bytes.value(b, loc));
-            self.call(b, loc, "monopour_rt_arg", &[buffer.handle, start, bytes])?;
+            self.call(b, loc, RuntimeFunction::Arg, &[buffer.handle, start, bytes])?;
         }
         let kernel = index_of(&mut self.indices, &mut self.out.kernels, name);
         self.out.dispatches.resize(self.out.kernels.len(), 0);
@@ -511,7 +486,7 @@ impl State {
             extents = fold(b, loc, extents, most)?;
         }
         args.extend(extents.map(|n| n.value(b, loc)));
-        self.call(b, loc, "monopour_rt_dispatch", &args)?;
+        self.call(b, loc, RuntimeFunction::Dispatch, &args)?;
         Ok(())
     }
 
@@ -522,7 +497,7 @@ impl State {
             let Some(memref) = value.ty().as_memref() else {
                 let value = self.scalar(op, value)?;
                 let bits = scalars::to_bits(b, loc, value)?;
-                self.call(b, loc, "monopour_rt_result_scalar", &[index, bits])?;
+                self.call(b, loc, RuntimeFunction::ResultScalar, &[index, bits])?;
                 continue;
             };
             let buffer = self.buffer(op, value)?;
@@ -533,9 +508,9 @@ impl State {
             for (dim, size) in memref.shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
                 debug_assert!(*size == DYNAMIC, "filtered");
                 let (dim_value, extent) = (number(b, dim as i64, loc), buffer.sizes[dim].value(b, loc));
-                self.call(b, loc, "monopour_rt_result_dim", &[index, dim_value, extent])?;
+                self.call(b, loc, RuntimeFunction::ResultDim, &[index, dim_value, extent])?;
             }
-            self.call(b, loc, "monopour_rt_result", &[index, buffer.handle])?;
+            self.call(b, loc, RuntimeFunction::Result, &[index, buffer.handle])?;
         }
         b.create(OpSpec::new("func.return", loc))?;
         Ok(())
@@ -593,7 +568,7 @@ fn index_of(indices: &mut HashMap<String, i64>, names: &mut Vec<String>, name: S
 pub fn host_only(module: &Module, host_name: &str) -> Module {
     let keep = |op: &Op| {
         let name = op.symbol_name().unwrap_or_default();
-        name == host_name || RUNTIME_FUNCTIONS.iter().any(|f| f.0 == name)
+        name == host_name || RuntimeFunction::parse(&name).is_some()
     };
     let kept: Vec<Op> = module.body().ops().into_iter().filter(keep).collect();
     module_of(module, &kept)

@@ -12,11 +12,12 @@
 //! value with each of these calls: with a weight per layer that is quadratic in the layers.
 //! Requires: a scheduled host function. Ensures: the same calls in each block; those that moved have no effects.
 
+use monopour_contract::RuntimeFunction;
 use monopour_ir::{Block, Op, Rewriter, Value};
 use std::collections::HashMap;
 
-/// The runtime's functions that say which handle something has, and do nothing else.
-const HANDLES: [&str; 2] = ["monopour_rt_input", "monopour_rt_constant"];
+/// The runtime's functions that return the handle of a buffer and have no effects.
+const HANDLES: [RuntimeFunction; 2] = [RuntimeFunction::Input, RuntimeFunction::Constant];
 
 /// Moves the calls of `block` and of the blocks in it.
 pub(crate) fn run(block: Block, rw: &mut Rewriter) {
@@ -27,7 +28,7 @@ pub(crate) fn run(block: Block, rw: &mut Rewriter) {
     }
     for op in ops.iter().copied().filter(|op| is_handle(*op)) {
         let first = first_use(op, &places).map(|place| ops[place]);
-        // What its index is made of goes along.
+        // The constant of its index moves along.
         let index = op.operand(1).defining_op().filter(|c| c.is("arith.constant") && c.result(0).only_use().is_some());
         if let Some(first) = first {
             index.into_iter().chain([op]).for_each(|moved| rw.move_before(moved, first));
@@ -37,7 +38,7 @@ pub(crate) fn run(block: Block, rw: &mut Rewriter) {
 
 fn is_handle(op: Op) -> bool {
     let callee = op.is("func.call").then(|| op.attr("callee")).flatten();
-    callee.is_some_and(|c| c.as_symbol().is_some_and(|name| HANDLES.contains(&name)))
+    callee.is_some_and(|c| c.as_symbol().is_some_and(|name| HANDLES.iter().any(|f| f.name() == name)))
 }
 
 /// Position of the first op of the block that uses the result, itself or in what it holds.

@@ -1,6 +1,6 @@
 //! Views and copies that stay on the host.
 
-use crate::KERNEL_ATTR;
+use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{
     Attr, Block, CANONICALIZE, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Region, Rewriter, Type,
@@ -10,7 +10,7 @@ use monopour_ir::{
 /// Ops that [`expand`] is there for.
 const EXPANDED: [&str; 6] =
     ["affine.apply", "affine.max", "affine.min", "memref.collapse_shape", "memref.expand_shape", "memref.subview"];
-/// How a copy is spread over a GPU's invocations: one row per workgroup.
+/// Distribution of a copy over a GPU's invocations: one row per workgroup.
 const COPY_KERNEL: &str = "{class = \"elementwise\", reduction_step = 1 : i64, register_tile = array<i64: 1>, \
     share = \"none\", tile = array<i64: 1>, vector_width = 1 : i64, workgroup_size = array<i64: 64, 1, 1>}";
 
@@ -94,7 +94,7 @@ fn dispatch(rw: &mut Rewriter, copy: Op) -> Result<(), Diagnostics> {
         .attr("staticLowerBound", Attr::dense_i64(cx, &[0]))
         .attr("staticUpperBound", Attr::dense_i64(cx, &[upper]))
         .attr("staticStep", Attr::dense_i64(cx, &[1]))
-        .attr(KERNEL_ATTR, kernel)
+        .attr(attributes::KERNEL, kernel)
         .region(region);
     if space.is_some() {
         let block_x = Attr::parse(cx, "#gpu.block<x>").expect("invariant: the gpu dialect is loaded");

@@ -5,13 +5,14 @@ use super::stages::{Emitted, Planned, Scheduled, Stage};
 use crate::options::TargetDescription;
 use monopour_codegen_cpu as cpu;
 use monopour_codegen_gpu as gpu;
+use monopour_contract::{KernelChoice, attributes};
 use monopour_ir::parallel::{MANY, map_parts};
 use monopour_ir::{Diagnostics, Module, Op};
 use monopour_program::{
     AllocationNote, CpuKernel, CpuTarget, GpuDescription, GpuKernel, GpuLimits, GpuRequirements, GpuTarget, Kernel,
     MemoryPlan, NativeCode, Target, Transient, Variant,
 };
-use monopour_split::{KERNEL_ATTR, plan, schedule};
+use monopour_split::{plan, schedule};
 use std::collections::HashMap;
 
 /// The code of a variant, and the target with what it asks of a device.
@@ -122,7 +123,8 @@ fn bytes(object: &[u8]) -> String {
 
 /// The features and limits that the kernels use, as functions and as code.
 fn requirements(funcs: &[Op], kernels: &[GpuKernel]) -> GpuRequirements {
-    let assumed = |func: &Op| func.attr(KERNEL_ATTR)?.get("subgroup_size")?.as_int();
+    let choice = |func: &Op| KernelChoice::decode(|entry| func.attr(attributes::KERNEL)?.field(entry)).ok();
+    let assumed = |func: &Op| choice(func)?.subgroup_size;
     let subgroup_size = funcs.iter().find_map(assumed).map(|size| size as u32);
     let mut features: Vec<_> = kernels.iter().flat_map(|k| k.features.iter().copied()).collect();
     features.sort_by_key(|f| format!("{f:?}"));

@@ -1,5 +1,6 @@
 //! The boundary of a program, read from the entry function's type and attributes.
 
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Diagnostic, Diagnostics, Op, Type};
 use monopour_program::{DType, DYNAMIC, Signature, SizeRules, TensorDesc};
 
@@ -31,14 +32,14 @@ fn tensor(entry: Op, position: String, ty: Type, attrs: Option<Attr>) -> Result<
     };
     let size = |extent: i64| u64::try_from(extent).unwrap_or(DYNAMIC);
     // The import leaves no sign in a type; an unsigned one is noted here.
-    let unsigned = named("monopour.dtype").and_then(|d| d.as_string().and_then(DType::parse));
+    let unsigned = named(attributes::DTYPE).and_then(|d| d.as_string().and_then(DType::parse));
     let dtype = unsigned.or_else(|| DType::parse(&ty.element().to_string())).ok_or_else(unsupported)?;
     let shape = ty.as_tensor().map(|tensor| tensor.shape.into_iter().map(size).collect());
     Ok(TensorDesc {
-        name: named("monopour.name").and_then(|n| n.as_string().map(str::to_owned)).unwrap_or(position),
+        name: named(attributes::NAME).and_then(|n| n.as_string().map(str::to_owned)).unwrap_or(position),
         dtype,
         scalar: shape.is_none(),
         shape: shape.unwrap_or_default(),
-        donated: named("monopour.donate").is_some(),
+        donated: named(attributes::DONATE).is_some(),
     })
 }

@@ -1,4 +1,4 @@
-//! Which crate may depend on which, and where `unsafe` may stand.
+//! The dependencies that a crate may have, and the files that may hold `unsafe`.
 
 use serde_json::Value;
 
@@ -25,26 +25,37 @@ const fn layer(
 
 /// The table. Development dependencies are not bound by it.
 pub const LAYERS: &[Layer] = &[
+    layer("monopour-contract", "contract/", &[], &[]),
     layer("monopour-program", "program/", &[], &["src/map.rs"]),
     layer("monopour-analysis", "analysis/", &[], &[]),
-    layer("monopour-ir", "ir/", &["melior", "mlir-sys"], &["*"]),
-    layer("monopour-frontend", "frontend/", &["monopour-ir", "monopour-program"], &[]),
-    layer("monopour-bufferize", "bufferize/", &["monopour-ir", "monopour-analysis"], &[]),
-    layer("monopour-dealloc", "dealloc/", &["monopour-ir", "monopour-analysis"], &[]),
-    layer("monopour-split", "split/", &["monopour-ir", "monopour-analysis", "monopour-program"], &[]),
-    layer("monopour-math", "math/", &["monopour-ir"], &[]),
-    layer("monopour-codegen-gpu", "codegen-gpu/", &["monopour-ir", "monopour-math", "monopour-program", "naga"], &[]),
+    layer("monopour-ir", "ir/", &["monopour-contract", "melior", "mlir-sys"], &["*"]),
+    layer("monopour-frontend", "frontend/", &["monopour-contract", "monopour-ir", "monopour-program"], &[]),
+    layer("monopour-bufferize", "bufferize/", &["monopour-contract", "monopour-ir", "monopour-analysis"], &[]),
+    layer("monopour-dealloc", "dealloc/", &["monopour-contract", "monopour-ir", "monopour-analysis"], &[]),
+    layer(
+        "monopour-split",
+        "split/",
+        &["monopour-contract", "monopour-ir", "monopour-analysis", "monopour-program"],
+        &[],
+    ),
+    layer("monopour-math", "math/", &["monopour-contract", "monopour-ir"], &[]),
+    layer(
+        "monopour-codegen-gpu",
+        "codegen-gpu/",
+        &["monopour-contract", "monopour-ir", "monopour-math", "monopour-program", "naga"],
+        &[],
+    ),
     layer(
         "monopour-codegen-cpu",
         "codegen-cpu/",
-        &["monopour-ir", "monopour-math", "monopour-program", "mlir-sys"],
+        &["monopour-contract", "monopour-ir", "monopour-math", "monopour-program", "mlir-sys"],
         // The test harness runs the code that was compiled.
         &["src/object.rs", "tests/harness.rs"],
     ),
     layer(
         "monopour-runtime",
         "runtime/",
-        &["monopour-program", "wgpu"],
+        &["monopour-contract", "monopour-program", "wgpu"],
         &["src/native.rs", "src/ffi.rs", "src/hal.rs"],
     ),
     layer("monopour-testkit", "testkit/", &["*"], &[]),

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo run -p monopour-xtask -- COMMAND
 
-  tidy     check layering, `unsafe`, circles, file headers, error pages, file sizes and unbound TODOs
+  tidy     check layering, `unsafe`, circles, file headers, names of the contract, error pages, file sizes and unbound TODOs
   circles  print the largest circle between the files of each crate, and why it is one";
 
 fn main() -> ExitCode {

@@ -35,6 +35,7 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
         if path.ends_with(".rs") {
             let parsed = source::parse(&text);
             out.extend(check_rust(&path, &text, &parsed));
+            out.extend(check_names(&path, &text, &parsed));
             // Fixtures of tests hold codes that no source gives.
             let is_source = path.contains("src/") && !path.starts_with("xtask/");
             for (line, code) in codes_in(&parsed).into_iter().filter(|_| is_source) {
@@ -133,6 +134,25 @@ fn check_rust(path: &str, text: &str, parsed: &Source) -> Vec<String> {
     out
 }
 
+/// Names of the contract as literals outside of it. Tests and `testkit` hold IR text.
+fn check_names(path: &str, text: &str, parsed: &Source) -> Vec<String> {
+    if path.starts_with("contract/") || path.starts_with("testkit/") {
+        return vec![];
+    }
+    let code = &text[..text.len() - test_part(path, text).len()];
+    let lines = code.lines().count();
+    let literals = parsed.strings.iter().filter(|(line, literal)| *line <= lines && is_contract_name(literal));
+    literals
+        .map(|(line, literal)| format!("{path}:{line}: `{literal}` as a literal, take it from monopour-contract"))
+        .collect()
+}
+
+/// The name of an attribute of ours, or of a function of the runtime.
+fn is_contract_name(literal: &str) -> bool {
+    let rest = ["monopour.", "monopour_rt_"].iter().find_map(|prefix| literal.strip_prefix(prefix));
+    rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+}
+
 fn is_unbound_todo(comment: &str) -> bool {
     let words = ["TODO", "FIXME", "XXX"];
     let Some(rest) = words.iter().find_map(|w| comment.split_once(w)).map(|(_, rest)| rest) else { return false };
@@ -211,6 +231,21 @@ mod tests {
         assert_eq!(findings("a.rs", "//! A.\n// TODO: later\n").len(), 1);
         assert!(findings("a.rs", "//! A.\n// TODO(#12): later\n").is_empty());
         assert_eq!(findings("a.rs", "//! A.\nfn f() { todo!() }\n").len(), 1);
+    }
+
+    #[test]
+    fn names_of_the_contract_stand_in_it_alone() {
+        let found = |path: &str, text: &str| check_names(path, text, &source::parse(text));
+        let text = "//! A `monopour.kernel`.\nf(\"monopour.kernel\", \"see monopour.kernel\", \"monopour.toml.in\", \"monopour.\");\n\
+            g(\"monopour_rt_ok\");\n#[cfg(test)]\nmod tests { f(\"monopour.kernel\") }\n";
+        let expected = [
+            "split/src/a.rs:2: `monopour.kernel` as a literal, take it from monopour-contract",
+            "split/src/a.rs:3: `monopour_rt_ok` as a literal, take it from monopour-contract",
+        ];
+        assert_eq!(found("split/src/a.rs", text), expected);
+        for path in ["contract/src/a.rs", "testkit/src/a.rs", "split/tests/a.rs", "tests/main/a.rs"] {
+            assert!(found(path, text).is_empty(), "{path}");
+        }
     }
 
     #[test]

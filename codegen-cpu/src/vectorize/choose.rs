@@ -1,6 +1,7 @@
-//! Which loop becomes vectors, and how many accumulators lie in registers.
+//! The choice of the vector loop, and of the accumulators that lie in registers.
 
 use super::combine;
+use super::form::Declined;
 use super::nest::{Access, Nest};
 use super::pack;
 use monopour_ir::Type;
@@ -33,7 +34,7 @@ pub(super) struct Choice {
 /// A copy of an input, a panel at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pack {
-    /// Which input.
+    /// Number of the input.
     pub(super) input: usize,
     /// A loop that sums, cut into blocks of so many iterations where panels would be too large; then the outputs are updated once
     /// per block.
@@ -55,11 +56,11 @@ impl Choice {
     }
 }
 
-/// Chooses; `None` where nothing is gained.
-pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Option<Choice> {
+/// Chooses, or says why vectors gain nothing.
+pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
     let lanes = (i64::from(cpu.vector_bits) / widest_bits(nest)).max(1);
     if lanes < 2 {
-        return None;
+        return Err(Declined::NarrowRegisters);
     }
     let (dim, pack) = vector_loop(nest, lanes)?;
     let sums = !nest.reductions().is_empty();
@@ -72,7 +73,7 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Option<Choice> {
     } else {
         choice.registers = fitting(POINTWISE, extent, lanes);
     }
-    Some(choice)
+    Ok(choice)
 }
 
 /// The largest power of two of registers, at most `most`, that the extent fills.
@@ -126,7 +127,7 @@ fn widest_bits(nest: &Nest) -> i64 {
 
 /// The loop that the fewest operands are strided in; of equal ones a parallel one, then the last. And what is packed for it: an
 /// input that is strided in no other way is as good as contiguous.
-fn vector_loop(nest: &Nest, lanes: i64) -> Option<(usize, Option<Pack>)> {
+fn vector_loop(nest: &Nest, lanes: i64) -> Result<(usize, Option<Pack>), Declined> {
     let strided = |d: usize| nest.inputs.iter().filter(|o| o.access(d) == Access::Strided).count();
     let pack = |d: usize| if nest.loops[d].reduction { None } else { pack::candidate(nest, d, lanes) };
     let candidates = (0..nest.loops.len()).filter(|d| is_candidate(nest, *d));
@@ -134,10 +135,11 @@ fn vector_loop(nest: &Nest, lanes: i64) -> Option<(usize, Option<Pack>)> {
         let strided = strided(*d) - usize::from(pack.is_some());
         (strided, nest.loops[*d].reduction, pack.is_some(), std::cmp::Reverse(*d))
     };
-    let (best, pack) = candidates.map(|d| (d, pack(d))).min_by_key(cost)?;
+    let (best, pack) = candidates.map(|d| (d, pack(d))).min_by_key(cost).ok_or(Declined::NoVectorLoop)?;
     // Lanes that are put together one by one cost what scalars cost.
     let reads = nest.inputs.iter().filter(|o| o.uses(best)).count();
-    (pack.is_some() || strided(best) == 0 || strided(best) < reads).then_some((best, pack))
+    let pays = pack.is_some() || strided(best) == 0 || strided(best) < reads;
+    if pays { Ok((best, pack)) } else { Err(Declined::Gathers) }
 }
 
 fn is_candidate(nest: &Nest, dim: usize) -> bool {

@@ -24,6 +24,7 @@ mod body;
 mod choose;
 mod combine;
 mod emit;
+mod form;
 mod merge;
 mod nest;
 mod pack;
@@ -58,20 +59,16 @@ pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Replaces `op` by loops, if it sums (or not), and if vectors pay; returns the ops that are gone.
+/// Replaces `op` by loops, if it sums (or not), and if a form takes it; returns the ops that are gone.
 fn vectorize(op: Op, sums: bool, cpu: &CpuTarget, rewriter: &mut Rewriter) -> Vec<Op> {
     let Some(mut nest) = Nest::of(op).filter(|n| n.reductions().is_empty() != sums) else { return vec![] };
-    let Some(choice) = choose::choose(&nest, cpu) else { return vec![] };
+    let Ok((form, choice)) = form::plan(&nest, cpu) else { return vec![] };
     let along = nest.loops[choice.dim].reduction;
     // Outputs that are updated block by block are neither filled nor finished in between.
     let blocked = choice.pack.is_some_and(|p| p.block.is_some());
     let merged = if blocked { merge::none(&nest) } else { merge::around(&mut nest, !along) };
     let mut e = Emit::before(merged.last);
-    if along {
-        sums::emit(&mut e, &nest, &choice);
-    } else {
-        pointwise::emit(&mut e, &nest, &choice);
-    }
+    form.write(&mut e, &nest, &choice);
     for op in &merged.ops {
         rewriter.erase(*op);
     }

@@ -8,14 +8,30 @@
 //! ```
 
 use super::body::{self, Place, Values};
-use super::choose::Choice;
+use super::choose::{Choice, choose};
 use super::emit::{Bound, Emit, Position, Segment, Width};
+use super::form::{Declined, Form};
 use super::nest::{Loop, Nest, Operand};
 use super::pack;
 use monopour_ir::Value;
+use monopour_program::CpuTarget;
+
+/// The form.
+pub(super) struct Pointwise;
+
+impl Form for Pointwise {
+    fn plan(&self, nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
+        let choice = choose(nest, cpu)?;
+        if nest.loops[choice.dim].reduction { Err(Declined::NotAsked) } else { Ok(choice) }
+    }
+
+    fn write(&self, e: &mut Emit, nest: &Nest, choice: &Choice) {
+        emit(e, nest, choice);
+    }
+}
 
 /// Writes the loops.
-pub(super) fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
+fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
     let mut order: Vec<usize> = (0..nest.loops.len())
         .filter(|d| !nest.loops[*d].reduction && *d != choice.dim && choice.rows.is_none_or(|(rows, _)| rows != *d))
         .collect();
@@ -28,7 +44,7 @@ pub(super) fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
 
 struct Plan<'a> {
     choice: &'a Choice,
-    /// Where an input that is packed goes.
+    /// The panel that an input is packed into.
     panel: Option<Operand>,
 }
 

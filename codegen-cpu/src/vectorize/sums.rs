@@ -12,14 +12,33 @@
 //! Which lane gets which element follows from the shape and the target alone, so that the result does not depend on threads.
 
 use super::body::{self, Place, Values};
-use super::choose::Choice;
+use super::choose::{Choice, choose};
 use super::combine::{self, Combiner};
 use super::emit::{Emit, Position, Width};
+use super::form::{Declined, Form};
 use super::nest::Nest;
 use monopour_ir::Value;
+use monopour_program::CpuTarget;
+
+/// The form.
+pub(super) struct Sums;
+
+impl Form for Sums {
+    fn plan(&self, nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
+        if nest.reductions().is_empty() {
+            return Err(Declined::NotAsked);
+        }
+        let choice = choose(nest, cpu)?;
+        if nest.loops[choice.dim].reduction { Ok(choice) } else { Err(Declined::NotAsked) }
+    }
+
+    fn write(&self, e: &mut Emit, nest: &Nest, choice: &Choice) {
+        emit(e, nest, choice);
+    }
+}
 
 /// Writes the loops.
-pub(super) fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
+fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
     let combiners = combine::of(nest).expect("invariant: the choice asked for combiners");
     let mut order: Vec<usize> = (0..nest.loops.len()).filter(|d| !nest.loops[*d].reduction).collect();
     order.reverse();
@@ -86,7 +105,7 @@ impl Sum<'_> {
         let mut sizes = vec![registers * lanes, lanes, 1];
         sizes.dedup();
         for segment in e.segments(&self.nest.loops[dim], &sizes) {
-            // Which parts of the state a step updates.
+            // The parts of the state that a step updates.
             let slots: Vec<usize> = match segment.step {
                 1 => vec![per_output - 1],
                 step => (0..(step / lanes) as usize).collect(),
@@ -108,7 +127,7 @@ impl Sum<'_> {
         state
     }
 
-    /// What each output's accumulator is combined with.
+    /// The terms that each output's accumulator is combined with.
     fn terms(&self, e: &mut Emit, at: &[Position], width: Width) -> Vec<Value> {
         let mut values = Values::new();
         for (i, input) in self.nest.inputs.iter().enumerate() {

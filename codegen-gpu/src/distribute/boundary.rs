@@ -4,12 +4,13 @@ use super::grid::Grid;
 use super::model::{Base, Model, Operand, Source};
 use super::parts::{self, Parts};
 use crate::error;
+use monopour_contract::attributes;
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::{GpuDescription, GpuFeature, GpuKernel, MAX_NUMBER_BYTES};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Which arguments of a kernel are what: buffers come first, then scalars, then the tile ids.
+/// The kinds of a kernel's arguments: buffers first, then scalars, then the tile ids.
 #[derive(Clone, Debug)]
 pub(super) struct Signature {
     pub(super) buffers: usize,
@@ -23,7 +24,7 @@ impl Signature {
         let buffers = args.iter().position(|a| !a.ty().is_memref()).unwrap_or(args.len());
         let indices = args.iter().rev().take_while(|a| a.ty().is_index()).count();
         let rank =
-            func.attr("monopour.grid_rank").and_then(|a| a.as_int()).map(|r| usize::try_from(r).unwrap_or(usize::MAX));
+            func.attr(attributes::GRID_RANK).and_then(|a| a.as_int()).map(|r| usize::try_from(r).unwrap_or(usize::MAX));
         let rank = rank.unwrap_or(indices);
         let scalar = |ty: Type| ty.is_index() || ty.integer_width().is_some() || ty.is_float();
         if rank > indices || !args[buffers..].iter().all(|a| scalar(a.ty())) {
@@ -33,7 +34,7 @@ impl Signature {
     }
 }
 
-/// What the caller of a kernel must do.
+/// The interface of a distributed kernel, for its callers.
 #[derive(Clone, Debug)]
 pub(super) struct Border {
     pub(super) signature: Signature,
@@ -109,7 +110,7 @@ pub(super) fn place_arguments(rw: &mut Rewriter, func: Op, device: &GpuDescripti
     let needed = GpuKernel { scalars, ..GpuKernel::default() }.number_bytes();
     let offered = if device.has(GpuFeature::Immediates) { device.limits.max_immediate_bytes } else { 0 };
     if needed > offered {
-        rw.set_attr(func, crate::emit::NUMBER_BUFFER_ATTR, Attr::unit(func.context()));
+        rw.set_attr(func, attributes::NUMBER_BUFFER, Attr::unit(func.context()));
     }
     if needed > MAX_NUMBER_BYTES {
         return Err(error::over_limit(func, "bytes of scalars", needed.into(), MAX_NUMBER_BYTES.into()));
@@ -125,7 +126,7 @@ pub(super) fn set_access(rw: &mut Rewriter, func: Op) {
         if !arg.ty().is_memref() {
             return Attr::dict(cx, &[]);
         }
-        Attr::dict(cx, &[("monopour.access", Attr::string(cx, access(arg)))])
+        Attr::dict(cx, &[(attributes::ACCESS, Attr::string(cx, access(arg)))])
     };
     let attrs: Vec<Attr> = args.into_iter().map(entry).collect();
     rw.set_attr(func, "arg_attrs", Attr::array(cx, &attrs));
@@ -157,20 +158,20 @@ pub(super) fn count_copies(rw: &mut Rewriter, func: Op, model: &Model) {
     for op in model.ops.iter().filter(|op| op.op.is("memref.copy")) {
         if let (Some(_), Some(to)) = (argument(&op.operands[0]), argument(&op.operands[1])) {
             copies += 1;
-            let known = op.op.attr("monopour.copied_bytes").and_then(|a| u64::try_from(a.as_int()?).ok());
+            let known = op.op.attr(attributes::COPIED_BYTES).and_then(|a| u64::try_from(a.as_int()?).ok());
             bytes += known.unwrap_or_else(|| whole_bytes(to));
         }
     }
     if copies > 0 {
-        rw.set_attr(func, "monopour.copies", Attr::i64(func.context(), copies));
-        rw.set_attr(func, "monopour.copied_bytes", Attr::i64(func.context(), bytes as i64));
+        rw.set_attr(func, attributes::COPIES, Attr::i64(func.context(), copies));
+        rw.set_attr(func, attributes::COPIED_BYTES, Attr::i64(func.context(), bytes as i64));
     }
 }
 
 /// Whether a call still has the form of an outlined kernel.
 pub(super) fn is_outlined(symbols: &HashMap<String, Op>, call: Op) -> bool {
     let callee = call.attr("callee").and_then(|c| symbols.get(c.as_symbol()?).copied());
-    let kernel = callee.filter(|f| f.attr("monopour.kernel").is_some());
+    let kernel = callee.filter(|f| f.attr(attributes::KERNEL).is_some());
     let types: Vec<Type> = call.operands().into_iter().map(Value::ty).collect();
     // A dynamic extent in place of a tile id leaves the types as they were; the id of a single tile may be a constant.
     let ids = call.parent().and_then(Op::body).map(|b| b.args()).unwrap_or_default();
@@ -228,7 +229,7 @@ fn flatten(rw: &mut Rewriter, call: Op, value: Value, unknown: bool) -> Result<V
     }
     let cx = call.context();
     if unknown {
-        // Everything from the base on: nobody reads the size that is stated here.
+        // All elements from the base on: the size that is stated here is not read.
         let size = rw.const_index(1, call.location());
         let spec = OpSpec::new("memref.reinterpret_cast", call.location())
             .operands(&[value, size])
@@ -237,7 +238,7 @@ fn flatten(rw: &mut Rewriter, call: Op, value: Value, unknown: bool) -> Result<V
             .attr("static_offsets", Attr::dense_i64(cx, &[0]))
             .attr("static_sizes", Attr::dense_i64(cx, &[DYNAMIC]))
             .attr("static_strides", Attr::dense_i64(cx, &[1]))
-            .attr("monopour.whole", Attr::unit(cx));
+            .attr(attributes::WHOLE, Attr::unit(cx));
         return Ok(rw.create(spec)?.result(0));
     }
     let spec = if rank == 0 {

@@ -22,24 +22,29 @@ mod sides;
 mod stage;
 mod write;
 
-use super::attrs::KernelAttr;
+use super::code::Code;
 use super::evaluate::{Evaluator, Reach, is_vectorizable};
-use super::groups::Group;
+use super::fitted::FittedChoice;
+use super::groups;
 use super::iterations;
+use super::locals::Scratch;
 use super::model::{Base, Source, TileOp};
+use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use axes::{Axes, Extent, Input};
-use monopour_ir::Type;
+use monopour_contract::KernelClass;
+use monopour_ir::{Diagnostics, Type};
 use monopour_program::GpuDescription;
 use sides::{Access, Choice, Setting, Side};
 use stage::Stage;
 use std::collections::HashMap;
-pub(super) use write::write;
 
 /// Most accumulators (in elements) of one invocation; more only spill.
 const MAX_ACCUMULATORS: i64 = 512;
 
 /// A reduction with everything decided.
-pub(super) struct Plan<'m> {
+struct Plan<'m> {
+    /// Contraction or convolution, for the report.
+    class: KernelClass,
     /// Ops before, the op with reductions, ops after.
     before: Vec<&'m TileOp>,
     op: &'m TileOp,
@@ -49,13 +54,13 @@ pub(super) struct Plan<'m> {
     columns: Extent,
     choice: Choice,
     /// Lanes of accesses along the columns.
-    pub(super) lanes: u32,
+    lanes: u32,
     tile: Tile,
     /// Per side of the choice.
     stages: Vec<Option<Stage>>,
 }
 
-/// How the tile lies over the invocations.
+/// The layout of the tile over the invocations.
 #[derive(Clone, Copy, Debug)]
 struct Tile {
     /// Invocations along the columns, which are the lanes of a subgroup if operands are shared.
@@ -72,53 +77,69 @@ struct Tile {
     shared: Option<u32>,
 }
 
-/// Decides, or says why another strategy must do it. The lanes of the evaluator's points lie along the columns afterwards.
-pub(super) fn plan<'m>(
-    evaluator: &mut Evaluator<'m>,
-    groups: &[Group],
-    attr: &KernelAttr,
-    device: &GpuDescription,
-) -> Result<Plan<'m>, String> {
-    let [group] = groups else { return Err("the body's ops cannot share their iterations".into()) };
-    let model = evaluator.model;
+/// The strategy.
+pub(super) struct Contraction;
+
+impl Strategy for Contraction {
+    fn plan<'m>(
+        &self,
+        body: &Evaluator<'m>,
+        kernel: &FittedChoice,
+        device: &GpuDescription,
+    ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
+        match kernel.class {
+            KernelClass::Contraction | KernelClass::Convolution => {}
+            _ => return Err(Declined::NotAsked),
+        }
+        Ok(Box::new(plan(body, kernel, device)?))
+    }
+}
+
+/// Decides, or says why another strategy must do it.
+fn plan<'m>(body: &Evaluator<'m>, kernel: &FittedChoice, device: &GpuDescription) -> Result<Plan<'m>, Declined> {
+    let model = body.model;
+    if !model.is_straight() {
+        return Err(Declined::ControlFlow);
+    }
+    let groups = groups::split(model);
+    let [group] = &groups[..] else { return Err(Declined::SeparateGroups) };
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
     let mut reductions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
     let (Some((at, op)), None) = (reductions.next(), reductions.next()) else {
-        return Err("the body has not exactly one reduction".into());
+        return Err(Declined::NotOneReduction);
     };
     let (before, after) = (ops[..at].to_vec(), ops[at + 1..].to_vec());
     if op.outputs().len() != 1 || !ops.iter().all(|op| is_plain(op)) {
-        return Err("a body has more than one result, or is not plain arithmetic".into());
+        return Err(Declined::NotPlain);
     }
-    let written: Vec<Base> =
-        before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(evaluator, o.source)).collect();
-    let inputs = axes::inputs(evaluator, op, &written)?;
-    let shared_lanes = attr.shared_lanes.filter(|_| inputs.iter().all(|i| shuffles(evaluator, i)));
-    let neighbours = shared_lanes.map_or(attr.invocations(), i64::from);
+    let written: Vec<Base> = before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(body, o.source)).collect();
+    let inputs = axes::inputs(body, op, &written)?;
+    let shared_lanes = kernel.shared_lanes.filter(|_| inputs.iter().all(|i| shuffles(body, i)));
+    let neighbours = shared_lanes.map_or(kernel.invocations(), i64::from);
     let axes = axes::axes(op, &inputs, neighbours)?;
-    evaluator.along = axes.column;
+    let evaluator = &Evaluator { along: axes.column, ..body.clone() };
     let (rows, columns) = (axes.extent(axes.row), axes.extent(axes.column));
     let widest = match ops.iter().all(|op| is_vectorizable(op)) {
         // Workgroup memory has no wider vectors.
-        true if attr.staged => attr.vector_width.min(4),
-        true => attr.vector_width,
+        true if kernel.staged => kernel.vector_width.min(4),
+        true => kernel.vector_width,
         false => 1,
     };
     let writer = after.last().unwrap_or(op);
     let lanes = column_lanes(evaluator, writer, &columns, shared_lanes, widest);
-    let tile = geometry(attr, shared_lanes, &rows, &columns, lanes)?;
+    let tile = geometry(kernel, shared_lanes, &rows, &columns, lanes)?;
     let most_iterations = if device.is_cpu_adapter() { iterations::MOST } else { i64::MAX };
-    let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, attr, tile, lanes, widest, most_iterations };
+    let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, kernel, tile, lanes, widest, most_iterations };
     let choice = setting.choose();
     let mut stages: Vec<Option<Stage>> = vec![None; choice.sides.len()];
-    if attr.staged && (tile.row_passes, tile.column_passes) == (1, 1) {
+    if kernel.staged && (tile.row_passes, tile.column_passes) == (1, 1) {
         stages = choice.sides.iter().map(|s| stage::stage(s, &tile, lanes, choice.step)).collect();
         let bytes = |s: &Stage| s.elements as u64 * element_bytes(evaluator, s.side.slice);
         if stages.iter().flatten().map(bytes).sum::<u64>() > u64::from(device.limits.max_workgroup_storage_bytes) {
             stages = vec![None; choice.sides.len()];
         }
     }
-    Ok(Plan { before, op, after, axes, rows, columns, choice, lanes, tile, stages })
+    Ok(Plan { class: kernel.class, before, op, after, axes, rows, columns, choice, lanes, tile, stages })
 }
 
 /// Bytes of an element in workgroup memory.
@@ -160,20 +181,20 @@ fn column_lanes(evaluator: &Evaluator<'_>, writer: &TileOp, columns: &Extent, sh
 }
 
 fn geometry(
-    attr: &KernelAttr,
+    kernel: &FittedChoice,
     shared: Option<u32>,
     rows: &Extent,
     columns: &Extent,
     lanes: u32,
-) -> Result<Tile, String> {
-    let (Some(m), Some(n)) = (rows.bound(), columns.bound()) else { return Err("the tile has no known bound".into()) };
-    let invocations = attr.invocations();
+) -> Result<Tile, Declined> {
+    let (Some(m), Some(n)) = (rows.bound(), columns.bound()) else { return Err(Declined::UnboundedTile) };
+    let invocations = kernel.invocations();
     let lanes = i64::from(lanes);
     let (m, n) = (m.max(1), n.max(1));
     // The last two are those of the rows and of the columns.
-    let asked = |back: usize| attr.register_tile.len().checked_sub(back).map(|i| attr.register_tile[i]);
+    let asked = |back: usize| kernel.register_tile.len().checked_sub(back).map(|i| kernel.register_tile[i]);
     let wanted = |back: usize, default: i64| {
-        if attr.register_tile.len() < 2 { default } else { asked(back).filter(|t| *t > 0).unwrap_or(default) }
+        if kernel.register_tile.len() < 2 { default } else { asked(back).filter(|t| *t > 0).unwrap_or(default) }
     };
     let threads_n = match shared {
         Some(size) => i64::from(size),
@@ -186,7 +207,7 @@ fn geometry(
     let rows = wanted(2, if shared.is_some() { 16 } else { 4 }).min(m).clamp(1, MAX_ACCUMULATORS);
     let column_groups = ceil_div(wanted(1, 8), lanes).min(ceil_div(n, threads_n * lanes)).max(1);
     if rows * column_groups * lanes > MAX_ACCUMULATORS {
-        return Err("the register tile is too large".into());
+        return Err(Declined::RegisterTile);
     }
     Ok(Tile {
         threads_n,
@@ -203,9 +224,26 @@ fn ceil_div(a: i64, b: i64) -> i64 {
     (a + b - 1) / b
 }
 
+impl<'m> KernelPlan<'m> for Plan<'m> {
+    fn strategy(&self) -> &'static str {
+        self.class.as_str()
+    }
+
+    fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+        let mut evaluator = Evaluator { along: self.axes.column, ..site.body.clone() };
+        evaluator.lanes = self.argument_lanes(&evaluator);
+        write::write(code, &evaluator, self, site.kernel)?;
+        Ok(vec![])
+    }
+}
+
 impl Plan<'_> {
     /// The lane count of each argument; 1 where two accesses of it differ.
-    pub(super) fn argument_lanes(&self, evaluator: &Evaluator<'_>) -> HashMap<Base, u32> {
+    fn argument_lanes(&self, evaluator: &Evaluator<'_>) -> HashMap<Base, u32> {
         let mut out: HashMap<Base, u32> = HashMap::new();
         let mut merge = |slice: usize, lanes: u32| {
             let base = evaluator.model.slices[slice].base;

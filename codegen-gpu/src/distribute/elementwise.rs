@@ -4,17 +4,71 @@
 //! After: `scf.for %i = 0 to ceil(total / invocations)`: invocation `l` computes element (or vector) `%i * invocations + l`.
 //! Ensures: groups are separated by barriers; an intermediate of one group never reaches memory unless a later group reads it.
 
-use super::attrs::KernelAttr;
 use super::code::Code;
 use super::evaluate::{Evaluator, Point, Reach, is_vectorizable};
-use super::groups::Group;
+use super::fitted::FittedChoice;
+use super::groups::{self, Group};
+use super::locals::{self, Scratch};
 use super::model::{Base, Size, Source, TileOp};
+use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use monopour_ir::{Diagnostics, Value};
+use monopour_program::GpuDescription;
 use std::collections::HashMap;
+
+/// The strategy: takes every straight body.
+pub(super) struct Elementwise;
+
+impl Strategy for Elementwise {
+    fn plan<'m>(
+        &self,
+        body: &Evaluator<'m>,
+        kernel: &FittedChoice,
+        _: &GpuDescription,
+    ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
+        let model = body.model;
+        if !model.is_straight() {
+            return Err(Declined::NotAsked);
+        }
+        let groups = groups::split(model);
+        let lanes = choose_lanes(body, &groups, kernel);
+        let pointwise = groups.len() == 1 && model.ops.iter().all(|op| op.outer.is_some() && op.inner().is_empty());
+        Ok(Box::new(Plan { lanes, pointwise, in_memory: locals::in_memory(model, &groups, &[]), groups }))
+    }
+}
+
+/// Groups of ops, each spread over the invocations.
+struct Plan {
+    groups: Vec<Group>,
+    /// Whether the body is one group of pointwise ops.
+    pointwise: bool,
+    lanes: u32,
+    /// Local buffers that need memory.
+    in_memory: Vec<Base>,
+}
+
+impl<'m> KernelPlan<'m> for Plan {
+    fn strategy(&self) -> &'static str {
+        if self.pointwise { "elementwise" } else { "fallback" }
+    }
+
+    fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+        let mut evaluator = Evaluator { lanes: argument_lanes(site.body, self.lanes), ..site.body.clone() };
+        let scratch = locals::allocate(code, site.func, &mut evaluator, &self.in_memory, site.place)?;
+        let linear = code.linear_id(site.kernel.workgroup_size);
+        // A local buffer that needs no memory has none.
+        let keep = |base: Base| evaluator.buffers.contains_key(&base);
+        write_groups(code, &evaluator, &self.groups, site.kernel, (linear, self.lanes), &keep)?;
+        Ok(scratch)
+    }
+}
 
 /// The widest vectors that all ops of a single group can work in; 1 if there are several groups, or sequential loops over
 /// anything but columns.
-pub(super) fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], attr: &KernelAttr) -> u32 {
+fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], kernel: &FittedChoice) -> u32 {
     let [group] = groups else { return 1 };
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
     let in_vectors = !group.serial && ops.iter().all(|op| is_vectorizable(op));
@@ -24,7 +78,7 @@ pub(super) fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], attr: &K
             && ops.iter().any(|op| writes_wide(evaluator, op, lanes))
             && ops.iter().all(|op| op.inner().is_empty() || reduces_columns(evaluator, op, lanes))
     };
-    [8, 4, 2].into_iter().find(|lanes| *lanes <= attr.vector_width && fits(*lanes)).unwrap_or(1)
+    [8, 4, 2].into_iter().find(|lanes| *lanes <= kernel.vector_width && fits(*lanes)).unwrap_or(1)
 }
 
 /// Whether the lanes are neighbouring results whose inputs are neighbours, too: a reduction down the columns of its input.
@@ -43,9 +97,9 @@ fn writes_wide(evaluator: &Evaluator<'_>, op: &TileOp, lanes: u32) -> bool {
 }
 
 /// The lane count of each argument: `lanes` if every access of it is wide, else 1.
-pub(super) fn argument_lanes(evaluator: &Evaluator<'_>, ops: &[&TileOp], lanes: u32) -> HashMap<Base, u32> {
+fn argument_lanes(evaluator: &Evaluator<'_>, lanes: u32) -> HashMap<Base, u32> {
     let mut out: HashMap<Base, u32> = HashMap::new();
-    for op in ops {
+    for op in &evaluator.model.ops {
         for operand in &op.operands {
             let Source::Slice(s) = operand.source else { continue };
             let base = evaluator.model.slices[s].base;
@@ -57,26 +111,12 @@ pub(super) fn argument_lanes(evaluator: &Evaluator<'_>, ops: &[&TileOp], lanes: 
     out
 }
 
-/// Writes all groups of a straight body.
-pub(super) fn write(
-    code: &mut Code,
-    evaluator: &Evaluator<'_>,
-    groups: &[Group],
-    attr: &KernelAttr,
-    lanes: u32,
-) -> Result<(), Diagnostics> {
-    let linear = code.linear_id(attr.workgroup_size);
-    // A local buffer that needs no memory has none.
-    let keep = |base: Base| evaluator.buffers.contains_key(&base);
-    write_groups(code, evaluator, groups, attr, (linear, lanes), &keep)
-}
-
 /// Writes the groups of a run: `by` is the invocation's number and the lanes that it works in.
 pub(super) fn write_groups(
     code: &mut Code,
     evaluator: &Evaluator<'_>,
     groups: &[Group],
-    attr: &KernelAttr,
+    kernel: &FittedChoice,
     by: (Value, u32),
     keep: &dyn Fn(Base) -> bool,
 ) -> Result<(), Diagnostics> {
@@ -90,7 +130,7 @@ pub(super) fn write_groups(
         if group.serial {
             serial(code, evaluator, &evaluator.model.ops[group.ops[0]], by.0)?;
         } else {
-            spread(code, evaluator, group, attr, by, keep)?;
+            spread(code, evaluator, group, kernel, by, keep)?;
         }
     }
     Ok(())
@@ -100,7 +140,7 @@ fn spread(
     code: &mut Code,
     evaluator: &Evaluator<'_>,
     group: &Group,
-    attr: &KernelAttr,
+    kernel: &FittedChoice,
     (linear, lanes): (Value, u32),
     keep: &dyn Fn(Base) -> bool,
 ) -> Result<(), Diagnostics> {
@@ -118,7 +158,7 @@ fn spread(
     if total.constant_int() == Some(0) {
         return Ok(());
     }
-    let invocations = attr.invocations();
+    let invocations = kernel.invocations();
     let rounds = code.ceil_div_const(total, invocations);
     code.repeat(rounds, |code, round| {
         let start = code.mul_const(round, invocations);

@@ -21,11 +21,12 @@ pub(super) struct Point {
 }
 
 /// Writes the code of tile ops.
+#[derive(Clone)]
 pub(super) struct Evaluator<'a> {
     pub(super) model: &'a Model,
     /// Buffer of each base.
     pub(super) buffers: HashMap<Base, Value>,
-    /// Where the workgroup's part of a shared buffer begins; 0 where it is missing.
+    /// First element of the workgroup's part of a shared buffer; 0 where it is missing.
     pub(super) origins: HashMap<Base, Value>,
     /// Lane count of each base's accesses; 1 where it is missing.
     pub(super) lanes: HashMap<Base, u32>,
@@ -33,7 +34,7 @@ pub(super) struct Evaluator<'a> {
     pub(super) along: Option<usize>,
 }
 
-/// How the lanes of one access lie in memory.
+/// Memory layout of the lanes of one access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reach {
     /// One element for all lanes.
@@ -44,7 +45,14 @@ pub(super) enum Reach {
     Strided(i64),
 }
 
-impl Evaluator<'_> {
+impl<'a> Evaluator<'a> {
+    /// An evaluator of a body whose arguments are these; scalar accesses, until a plan says more.
+    pub(super) fn new(model: &'a Model, arguments: &[Value]) -> Self {
+        let buffers = arguments.iter().enumerate().filter(|(_, v)| v.ty().is_memref());
+        let buffers = buffers.map(|(i, v)| (Base::Argument(i), *v)).collect();
+        Self { model, buffers, origins: HashMap::new(), lanes: HashMap::new(), along: None }
+    }
+
     /// Computes all results of `op` at `point`, and holds them.
     pub(super) fn evaluate(&self, code: &mut Code, op: &TileOp, point: &mut Point) -> Result<(), Diagnostics> {
         let outer =
@@ -218,7 +226,7 @@ impl Evaluator<'_> {
         index
     }
 
-    /// How the lanes of a point of `op` reach into a slice.
+    /// Memory layout of the lanes of a point of `op` in a slice.
     pub(super) fn reach(&self, op: &TileOp, operand: &Operand, slice: usize, lanes: u32) -> Reach {
         let along = op.outer.as_ref().and_then(|o| o.get(self.along.unwrap_or(o.len().wrapping_sub(1))).copied());
         let (Some(along), Some((strides, constant))) = (along, &operand.linear) else { return Reach::Uniform };

@@ -9,11 +9,12 @@
 use super::boundary::Signature;
 use super::code::Code;
 use crate::error;
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, Module, Op, Rewriter, Value};
 use monopour_program::{GRID_ROW, GpuDescription};
 use std::collections::HashMap;
 
-/// How a kernel learns which tile is its own.
+/// The source of a workgroup's tile ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     /// Extents of the dispatch, outermost first; [`DYNAMIC`] where only the host knows.
@@ -128,7 +129,7 @@ impl Grid {
         }
         replace(code.rw, &ids, &found);
         let most = self.most.unwrap_or((GRID_ROW * GRID_ROW) as i64);
-        code.rw.set_attr(func, "monopour.linear_grid", Attr::i64(func.context(), most));
+        code.rw.set_attr(func, attributes::LINEAR_GRID, Attr::i64(func.context(), most));
         Ok((block, worker))
     }
 

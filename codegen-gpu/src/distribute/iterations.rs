@@ -7,13 +7,14 @@
 //! Limits: more iterations than unrolling can take away (G0008).
 
 use crate::error;
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Block, Diagnostics, Op, Rewriter};
 use monopour_program::GpuDescription;
 
 /// Iterations of all loops of an invocation together. Software adapters leave the loops, silently, after 65,535: conditions and
 /// rounding cost some.
 pub(super) const MOST: i64 = 60_000;
-/// What a loop of unknown length is taken for.
+/// Assumed length of a loop of unknown length.
 const USUAL: f64 = 400_000.0;
 /// Copies of a body that one loop and those around it may have together, where all lengths are known and where one is not.
 const COPIES: [u32; 2] = [64, 8];
@@ -56,7 +57,7 @@ pub(super) fn limit(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Res
         }
     }
     for l in loops.iter().filter(|l| l.copies > 1) {
-        rw.set_attr(l.op, "monopour.unroll", Attr::i64(func.context(), l.copies.into()));
+        rw.set_attr(l.op, attributes::UNROLL, Attr::i64(func.context(), l.copies.into()));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where local buffers lie: in registers, in workgroup memory, or in scratch.
+//! Memory of local buffers: registers, workgroup memory, or scratch.
 //!
 //! Before: `memref.alloc() : memref<128x128xf32>` in a kernel, written by one group of ops and read by another.
 //! After: an element of `memref.alloca() : memref<16384xf32, workgroup>`; where the device has not so much, the workgroup's part
@@ -9,7 +9,7 @@ use super::boundary::Border;
 use super::code::{Code, facts};
 use super::evaluate::Evaluator;
 use super::groups::Group;
-use super::model::{Base, Local};
+use super::model::{Base, Local, Model};
 use crate::error;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::GpuDescription;
@@ -57,8 +57,14 @@ pub(super) fn most_workgroups(func: Op, device: &GpuDescription) -> Option<i64> 
     }
 }
 
+/// The local buffers that need memory; `accessed` are named by single accesses.
+pub(super) fn in_memory(model: &Model, groups: &[Group], accessed: &[Base]) -> Vec<Base> {
+    let needs = |i: &usize| needs_memory(&model.locals[*i], Base::Local(*i), groups, accessed);
+    (0..model.locals.len()).filter(needs).map(Base::Local).collect()
+}
+
 /// A local buffer that needs memory: values in it pass from one group to another, or from one iteration to the next.
-pub(super) fn needs_memory(local: &Local, base: Base, groups: &[Group], accessed: &[Base]) -> bool {
+fn needs_memory(local: &Local, base: Base, groups: &[Group], accessed: &[Base]) -> bool {
     let users: Vec<&Group> = groups.iter().filter(|g| g.touches(base)).collect();
     let outlives = |g: &Group| local.op.block() != Some(g.block);
     users.len() > 1 || accessed.contains(&base) || users.iter().any(|g| g.serial || g.gathers(base) || outlives(g))
@@ -99,7 +105,7 @@ pub(super) fn allocate(
     Ok(scratch)
 }
 
-/// Where a kernel's code lies, and who runs it.
+/// The place of a kernel's code, and the workgroups that run it.
 pub(super) struct Place<'a> {
     pub(super) device: &'a GpuDescription,
     /// The end of the tile's code.

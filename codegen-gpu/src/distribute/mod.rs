@@ -19,10 +19,11 @@
 //! Limits: bodies that are not tile programs (G0003), a malformed attribute (G0004), intermediates whose size the host cannot
 //! compute (G0005), types that the device lacks (G0002), too many buffers, scalars, invocations or workgroups for it (G0008).
 //!
-//! Strategies: `rows` for reductions along rows and chains of them; `contraction` for matrix products and convolutions with their initialisation and elementwise successors; `elementwise` for
-//! pointwise bodies, in vectors; `fallback`, scalar loop nests, for everything else. A strategy that declines leaves its reason in the [`Report`].
+//! Strategies (`strategy` lists them in order): `contraction` for matrix products and convolutions with their initialisation and
+//! elementwise successors; `rows` for reductions along rows and chains of them; `steps` for bodies with control flow; `elementwise`
+//! for pointwise bodies, in vectors, and, as scalar loop nests, for everything else. A strategy plans without a change, or declines;
+//! the reason of the one that the kernel's class asks for is in the [`Report`].
 
-mod attrs;
 mod body;
 mod boundary;
 mod code;
@@ -30,6 +31,7 @@ mod contraction;
 mod doubles;
 mod elementwise;
 mod evaluate;
+mod fitted;
 mod grid;
 mod groups;
 mod indices;
@@ -39,27 +41,30 @@ mod model;
 mod parts;
 mod rows;
 mod steps;
+mod strategy;
 mod types;
 
 use crate::error;
-use attrs::KernelAttr;
 use boundary::{Border, Signature};
 use code::Code;
 use evaluate::Evaluator;
+use fitted::FittedChoice;
 use grid::Grid;
 use locals::{Place, Scratch};
-use model::{Base, Model};
+use model::Model;
+use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::parallel::{MANY, map_parts, part_of};
-use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, Rewriter, run_passes};
+use monopour_ir::{Attr, Diagnostics, Module, Op, Rewriter, run_passes};
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
+use strategy::Site;
 use tracing::trace;
 
 /// Kernels of one part.
 const GROUP: usize = 4;
 
-/// What became of each kernel.
+/// The strategies of all kernels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// In module order.
@@ -75,14 +80,14 @@ impl Report {
     }
 }
 
-/// What became of one kernel.
+/// The strategy of one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelReport {
     /// The function.
     pub name: String,
-    /// `contraction`, `convolution`, `elementwise` or `fallback`.
+    /// `contraction`, `convolution`, `rows`, `elementwise` or `fallback`.
     pub strategy: &'static str,
-    /// Why the strategy that the kernel's class asks for was not taken; empty if it was.
+    /// The reason why the strategy that the kernel's class asks for was not taken; empty if it was.
     pub declined: String,
     /// Elements per access of the results.
     pub lanes: u32,
@@ -181,8 +186,8 @@ fn kernels(
 /// Whether a function is a kernel that is not distributed.
 fn is_pending(func: Op) -> bool {
     func.is("func.func")
-        && func.attr("monopour.kernel").is_some()
-        && func.attr("monopour.workgroup_size").is_none()
+        && func.attr(attributes::KERNEL).is_some()
+        && func.attr(attributes::WORKGROUP_SIZE).is_none()
         && func.body().is_some()
 }
 
@@ -192,7 +197,7 @@ fn kernel(
     func: Op,
     device: &GpuDescription,
 ) -> Result<(KernelReport, Border), Diagnostics> {
-    let attr = KernelAttr::read(func, device)?;
+    let kernel = FittedChoice::read(func, device)?;
     let signature = Signature::read(func)?;
     let args = func.body().map(|b| b.args()).unwrap_or_default();
     let unknown: Vec<bool> = args[..signature.buffers].iter().map(|a| boundary::is_base(*a)).collect();
@@ -210,7 +215,7 @@ fn kernel(
     let mut code = Code::before(rw, end);
     let place =
         Place { device, worker, end, at_once: grid.at_once(), buffers: signature.buffers, passed: signature.ids.start };
-    let (entry, scratch) = write(&mut code, func, &model, &attr, &place)?;
+    let (entry, scratch) = write(&mut code, func, &model, &kernel, &place)?;
     if grid.most.is_some() {
         // The next tile takes the same memory.
         code.barrier()?;
@@ -222,71 +227,27 @@ fn kernel(
     let parts = parts::split(&mut code, func, device)?;
     boundary::set_function_type(code.rw, func);
     boundary::place_arguments(code.rw, func, device)?;
-    let size: Vec<i32> = attr.workgroup_size.iter().map(|s| *s as i32).collect();
-    code.rw.set_attr(func, "monopour.workgroup_size", Attr::dense_i32(func.context(), &size));
+    let size: Vec<i32> = kernel.workgroup_size.iter().map(|s| *s as i32).collect();
+    code.rw.set_attr(func, attributes::WORKGROUP_SIZE, Attr::dense_i32(func.context(), &size));
     Ok((entry, Border { signature, grid, unknown, scratch, parts }))
 }
 
-/// Picks the strategy and writes the kernel's code; returns what became of it, and the scratch that it takes.
+/// Plans the kernel's code and writes it; returns the report, and the scratch that it takes.
 fn write(
     code: &mut Code,
     func: Op,
     model: &Model,
-    attr: &KernelAttr,
+    kernel: &FittedChoice,
     place: &Place<'_>,
 ) -> Result<(KernelReport, Vec<Scratch>), Diagnostics> {
-    let arguments = func.body().map(|b| b.args()).unwrap_or_default();
-    let buffers = arguments.into_iter().enumerate().filter(|(_, v)| v.ty().is_memref());
-    let buffers = buffers.map(|(i, v)| (Base::Argument(i), v)).collect();
-    let mut evaluator = Evaluator { model, buffers, origins: HashMap::new(), lanes: HashMap::new(), along: None };
-    let name = func.symbol_name().unwrap_or_default();
-    let report = |strategy, lanes, declined| KernelReport { name, strategy, declined, lanes };
-    let mut declined = String::new();
-    let groups = if model.is_straight() { groups::split(model) } else { steps::groups(model) };
-    if !model.is_straight() {
-        if let "contraction" | "convolution" | "row" = attr.class.as_str() {
-            declined = "the body has control flow or single accesses".into();
-        }
-    } else if let "contraction" | "convolution" = attr.class.as_str() {
-        match contraction::plan(&mut evaluator, &groups, attr, place.device) {
-            Ok(plan) => {
-                evaluator.lanes = plan.argument_lanes(&evaluator);
-                contraction::write(code, &evaluator, &plan, attr)?;
-                let strategy = if attr.class == "convolution" { "convolution" } else { "contraction" };
-                return Ok((report(strategy, plan.lanes, declined), vec![]));
-            }
-            Err(why) => {
-                evaluator.along = None;
-                declined = why;
-            }
-        }
-    }
-    if model.is_straight() && attr.class == "row" {
-        match rows::plan(&evaluator, attr, place.device) {
-            Ok(plan) => {
-                evaluator.lanes = plan.argument_lanes(&evaluator);
-                rows::write(code, func, &evaluator, &plan, attr)?;
-                return Ok((report("rows", plan.lanes, declined), vec![]));
-            }
-            Err(why) => declined = why,
-        }
-    }
-    let accessed = steps::accessed(model);
-    let needs = |i: &usize| locals::needs_memory(&model.locals[*i], Base::Local(*i), &groups, &accessed);
-    let bases: Vec<Base> = (0..model.locals.len()).filter(needs).map(Base::Local).collect();
-    if !model.is_straight() {
-        let scratch = locals::allocate(code, func, &mut evaluator, &bases, place)?;
-        let first = func.body().and_then(|b| b.first_op()).expect("invariant: the body has a terminator");
-        let linear = Code::before(code.rw, first).linear_id(attr.workgroup_size);
-        steps::Writer { evaluator: &evaluator, attr, linear, pending: false }.steps(code, &model.steps)?;
-        code.at(InsertionPoint::Before(place.end));
-        return Ok((report("fallback", 1, declined), scratch));
-    }
-    let lanes = elementwise::choose_lanes(&evaluator, &groups, attr);
-    let ops: Vec<_> = model.ops.iter().collect();
-    evaluator.lanes = elementwise::argument_lanes(&evaluator, &ops, lanes);
-    let scratch = locals::allocate(code, func, &mut evaluator, &bases, place)?;
-    elementwise::write(code, &evaluator, &groups, attr, lanes)?;
-    let pointwise = groups.len() == 1 && model.ops.iter().all(|op| op.outer.is_some() && op.inner().is_empty());
-    Ok((report(if pointwise { "elementwise" } else { "fallback" }, lanes, declined), scratch))
+    let body = Evaluator::new(model, &func.body().map(|b| b.args()).unwrap_or_default());
+    let (plan, declined) = strategy::plan(&body, kernel, place.device);
+    let scratch = plan.write(code, &Site { func, body: &body, kernel, place })?;
+    let report = KernelReport {
+        name: func.symbol_name().unwrap_or_default(),
+        strategy: plan.strategy(),
+        declined: declined.map(|why| why.to_string()).unwrap_or_default(),
+        lanes: plan.lanes(),
+    };
+    Ok((report, scratch))
 }

@@ -22,15 +22,19 @@ mod exchange;
 mod forms;
 mod write;
 
-use super::attrs::KernelAttr;
+use super::code::Code;
 use super::evaluate::{Evaluator, is_vectorizable};
+use super::fitted::FittedChoice;
 use super::iterations;
+use super::locals::Scratch;
 use super::model::{Base, Model, Size, TileOp};
+use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use combine::Combine;
 use forms::{Form, Forms, same_sizes, stripped};
+use monopour_contract::KernelClass;
+use monopour_ir::Diagnostics;
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
-pub(super) use write::write;
 
 /// Registers of one lane that rows may take, in elements, and in vectors, each of which is code without a loop.
 /// Software adapters spill at the speed of their cache, but take milliseconds to compile an access.
@@ -41,13 +45,13 @@ const MAX_SINGLE_UNROLLED: i64 = 8;
 /// Vectors per pass of a loop: enough to hide latency.
 const LOOP_UNROLL: i64 = 4;
 const MAX_LOOP_UNROLL: i64 = 64;
-/// Where the number of passes is not known. Each vector asks whether it exists.
+/// Vectors per pass where the number of passes is not known; each is guarded.
 const DYNAMIC_UNROLL: i64 = 8;
 /// Rows that one team works on at once.
 const MAX_ROWS: i64 = 8;
 
 /// A row kernel with everything decided.
-pub(super) struct Plan<'m> {
+struct Plan<'m> {
     steps: Vec<Step<'m>>,
     sweeps: Vec<Sweep>,
     forms: Forms,
@@ -58,7 +62,7 @@ pub(super) struct Plan<'m> {
     /// Elements of a row, where static.
     columns: Option<i64>,
     /// Lanes of an access along the row.
-    pub(super) lanes: u32,
+    lanes: u32,
     team: Team,
     /// Rows of one team per pass, and passes.
     rows_per_team: i64,
@@ -92,7 +96,7 @@ struct Team {
     workgroup_memory: bool,
 }
 
-/// What an op does to a row.
+/// Iteration space of an op in terms of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// Elementwise on `[R, N]`.
@@ -126,13 +130,29 @@ struct Sweep {
     body: Vec<usize>,
 }
 
+/// The strategy.
+pub(super) struct Rows;
+
+impl Strategy for Rows {
+    fn plan<'m>(
+        &self,
+        body: &Evaluator<'m>,
+        kernel: &FittedChoice,
+        device: &GpuDescription,
+    ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
+        if kernel.class != KernelClass::Row {
+            return Err(Declined::NotAsked);
+        }
+        Ok(Box::new(plan(body, kernel, device)?))
+    }
+}
+
 /// Decides, or says why another strategy must do it.
-pub(super) fn plan<'m>(
-    evaluator: &Evaluator<'m>,
-    attr: &KernelAttr,
-    device: &GpuDescription,
-) -> Result<Plan<'m>, String> {
+fn plan<'m>(evaluator: &Evaluator<'m>, kernel: &FittedChoice, device: &GpuDescription) -> Result<Plan<'m>, Declined> {
     let model: &'m Model = evaluator.model;
+    if !model.is_straight() {
+        return Err(Declined::ControlFlow);
+    }
     let (rows, columns) = space(model)?;
     let mut forms = Forms::default();
     let mut steps = Vec::new();
@@ -144,32 +164,26 @@ pub(super) fn plan<'m>(
     let axes = forms.merge_columns(&columns, indexed);
     let extent = axes.iter().try_fold(1i64, |n, a| a.extent.map(|e| n * e));
     if axes.len() > 1 && extent.is_none() {
-        return Err("a row of several dimensions has a dynamic extent".into());
+        return Err(Declined::DynamicRow);
     }
     if forms.rows_are_strided() {
-        return Err("the rows are not contiguous, but their columns are".into());
+        return Err(Declined::StridedRows);
     }
-    let lanes = choose_lanes(evaluator, &steps, &forms, &axes, attr);
+    let lanes = choose_lanes(evaluator, &steps, &forms, &axes, kernel);
     let sweeps = sweeps(&steps);
     let widths: Vec<Option<u64>> = forms.written(&steps, Kind::Reduce).map(|f| f.element_bytes).collect();
-    let team = team(attr, extent, lanes, widths.iter().all(|w| *w == Some(4)))?;
+    let team = team(kernel, extent, lanes, widths.iter().all(|w| *w == Some(4)))?;
     let row_bound = rows.iter().try_fold(1i64, |n, r| r.facts.bound.map(|b| n * b.max(1)));
-    let row_bound = row_bound.ok_or("the tile has no known number of rows")?;
-    let wanted = attr.register_tile.first().copied().unwrap_or(1).clamp(1, MAX_ROWS);
+    let row_bound = row_bound.ok_or(Declined::UnboundedRows)?;
+    let wanted = kernel.register_tile.first().copied().unwrap_or(1).clamp(1, MAX_ROWS);
     let chunks = extent.map(|e| ceil_div(e, team.size * i64::from(lanes)));
     let (live, local) = forms.live_across(&steps, &sweeps);
-    let (elements, unrolled) = if device.is_cpu_adapter() { CPU_ADAPTER } else { HARDWARE };
-    let fits = |rows: i64| {
-        chunks.is_some_and(|c| match live {
-            0 => c <= MAX_SINGLE_UNROLLED,
-            _ => c * live * rows * i64::from(lanes) <= elements && c * live * rows <= unrolled,
-        })
-    };
+    let fits = |rows: i64| chunks.is_some_and(|c| fits_registers(c, live, rows, lanes, device));
     let most = wanted.min(ceil_div(row_bound, team.count));
     let rows_per_team = (1..=most).rev().find(|r| fits(*r)).unwrap_or(most.min(2));
     let resident = fits(rows_per_team);
     if !resident && local {
-        return Err("an intermediate row has no memory and does not fit in registers".into());
+        return Err(Declined::RowNotResident);
     }
     let passes = ceil_div(row_bound, team.count * rows_per_team);
     let looped = if resident { 0 } else { sweeps.iter().filter(|s| !s.body.is_empty()).count() as i64 };
@@ -188,16 +202,32 @@ pub(super) fn plan<'m>(
         resident,
         idle_teams_skip: !team.workgroup_memory && device.is_cpu_adapter(),
     };
-    let needed = plan.workgroup_bytes(attr);
+    let needed = plan.workgroup_bytes(kernel);
     if needed > u64::from(device.limits.max_workgroup_storage_bytes) {
-        return Err(format!("partial results need {needed} bytes of workgroup memory"));
+        return Err(Declined::WorkgroupMemory(needed));
     }
     Ok(plan)
 }
 
+impl<'m> KernelPlan<'m> for Plan<'m> {
+    fn strategy(&self) -> &'static str {
+        "rows"
+    }
+
+    fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+        let evaluator = Evaluator { lanes: self.argument_lanes(site.body), ..site.body.clone() };
+        write::write(code, site.func, &evaluator, self, site.kernel)?;
+        Ok(vec![])
+    }
+}
+
 impl Plan<'_> {
     /// The lane count of each argument; 1 where an access of it is not wide.
-    pub(super) fn argument_lanes(&self, evaluator: &Evaluator<'_>) -> HashMap<Base, u32> {
+    fn argument_lanes(&self, evaluator: &Evaluator<'_>) -> HashMap<Base, u32> {
         let mut out: HashMap<Base, u32> = HashMap::new();
         for form in &self.forms.all {
             let wide = matches!(form.base, Base::Argument(_)) && form.is_wide(evaluator, &self.axes, self.lanes);
@@ -214,13 +244,13 @@ impl Plan<'_> {
     }
 
     /// Workgroup memory for partial results: what the sweep with the most of them needs, every value counted as four bytes at least.
-    fn workgroup_bytes(&self, attr: &KernelAttr) -> u64 {
+    fn workgroup_bytes(&self, kernel: &FittedChoice) -> u64 {
         if !self.team.workgroup_memory || self.team.size == 1 {
             return 0;
         }
         let bytes = |(step, output): (usize, usize)| {
             let form = &self.forms.all[self.steps[step].writes[output]];
-            form.element_bytes.unwrap_or(4).max(4) * self.rows_per_team as u64 * attr.invocations() as u64
+            form.element_bytes.unwrap_or(4).max(4) * self.rows_per_team as u64 * kernel.invocations() as u64
         };
         self.sweeps.iter().map(|s| self.reductions(s).into_iter().map(bytes).sum::<u64>()).max().unwrap_or(0)
     }
@@ -231,17 +261,17 @@ fn ceil_div(a: i64, b: i64) -> i64 {
 }
 
 /// Extents of the rows and of the columns, from the first reduction.
-fn space(model: &Model) -> Result<(Vec<Size>, Vec<Size>), String> {
+fn space(model: &Model) -> Result<(Vec<Size>, Vec<Size>), Declined> {
     let first = model.ops.iter().find(|op| op.outer.is_some() && !op.inner().is_empty());
-    let first = first.ok_or("the body has no reduction")?;
+    let first = first.ok_or(Declined::NoReduction)?;
     let rows = first.outer.iter().flatten().map(|l| first.sizes[*l]).collect::<Vec<_>>();
     let columns: Vec<Size> = first.inner().into_iter().map(|l| first.sizes[l]).collect();
     let (rows, columns) = (stripped(&rows), stripped(&columns));
     if columns.is_empty() {
-        return Err("a row has one element".into());
+        return Err(Declined::UnitRow);
     }
     if columns.iter().any(|c| c.exact() == Some(0)) {
-        return Err("a row has no element".into());
+        return Err(Declined::EmptyRow);
     }
     Ok((rows, columns))
 }
@@ -253,13 +283,13 @@ fn step<'m>(
     rows: &[Size],
     columns: &[Size],
     forms: &mut Forms,
-) -> Result<Step<'m>, String> {
-    let outer = op.outer.as_ref().ok_or("an output is not indexed by distinct loops")?;
+) -> Result<Step<'m>, Declined> {
+    let outer = op.outer.as_ref().ok_or(Declined::OutputNotIndexed)?;
     let plain = |o: &monopour_ir::Op| {
         matches!(o.dialect(), "arith" | "math") || matches!(o.name(), "linalg.index" | "linalg.yield")
     };
     if !op.body.is_none_or(|b| b.ops().iter().all(plain)) {
-        return Err("a body does more than arithmetic".into());
+        return Err(Declined::NotArithmetic);
     }
     let real =
         |loops: &[usize]| -> Vec<usize> { loops.iter().copied().filter(|l| op.sizes[*l].exact() != Some(1)).collect() };
@@ -268,7 +298,7 @@ fn step<'m>(
     let whole: Vec<Size> = rows.iter().chain(columns).copied().collect();
     let (kind, row_loops, column_loops) = if !op.inner().is_empty() {
         if !same_sizes(&sizes(&outer), rows) || !same_sizes(&sizes(&inner), columns) {
-            return Err("two reductions have different extents".into());
+            return Err(Declined::DifferentReductions);
         }
         (Kind::Reduce, outer, inner)
     } else if same_sizes(&sizes(&outer), &whole) {
@@ -276,12 +306,10 @@ fn step<'m>(
     } else if same_sizes(&sizes(&outer), rows) {
         (Kind::Narrow, outer, vec![])
     } else {
-        return Err("an op's extents are neither those of the rows nor those of the reductions' results".into());
+        return Err(Declined::ForeignExtents);
     };
     let combines = match kind {
-        Kind::Reduce => {
-            combine::of_reduction(op).ok_or("a reduction's body is not one associative op on each result")?
-        }
+        Kind::Reduce => combine::of_reduction(op).ok_or(Declined::NotAssociative)?,
         _ => vec![],
     };
     let mut reads = Vec::new();
@@ -291,7 +319,7 @@ fn step<'m>(
         reads.push(form);
     }
     let writes: Option<Vec<usize>> = reads[op.num_inputs..].iter().copied().collect();
-    let writes = writes.ok_or("an output is not a buffer")?;
+    let writes = writes.ok_or(Declined::OutputNotBuffer)?;
     for (i, read) in reads.iter_mut().enumerate().skip(op.num_inputs) {
         if !op.reads(i) {
             *read = None;
@@ -301,18 +329,18 @@ fn step<'m>(
 }
 
 /// Every buffer that is written is accessed through one form, and local ones are written before they are read.
-fn check_memory(steps: &[Step<'_>], forms: &Forms) -> Result<(), String> {
+fn check_memory(steps: &[Step<'_>], forms: &Forms) -> Result<(), Declined> {
     for written in steps.iter().flat_map(|s| &s.writes) {
         let base = forms.all[*written].base;
         if forms.all.iter().enumerate().any(|(i, f)| f.base == base && i != *written) {
-            return Err("a buffer that is written is accessed in two ways".into());
+            return Err(Declined::MixedAccess);
         }
     }
     let mut known: Vec<usize> = vec![];
     for step in steps {
         let local = |f: &usize| matches!(forms.all[*f].base, Base::Local(_));
         if step.reads.iter().flatten().any(|f| local(f) && !known.contains(f)) {
-            return Err("a local buffer is read before it is written".into());
+            return Err(Declined::ReadBeforeWrite);
         }
         known.extend(&step.writes);
     }
@@ -320,7 +348,13 @@ fn check_memory(steps: &[Step<'_>], forms: &Forms) -> Result<(), String> {
 }
 
 /// The widest vectors that all ops can work in, if an operand is aligned to them.
-fn choose_lanes(evaluator: &Evaluator<'_>, steps: &[Step<'_>], forms: &Forms, axes: &[Axis], attr: &KernelAttr) -> u32 {
+fn choose_lanes(
+    evaluator: &Evaluator<'_>,
+    steps: &[Step<'_>],
+    forms: &Forms,
+    axes: &[Axis],
+    kernel: &FittedChoice,
+) -> u32 {
     let divisor = axes.last().map_or(1, |a| a.extent.unwrap_or(a.size.facts.divisor));
     let four_bytes = |f: &Form| f.element.float_width() == Some(32) || f.element.integer_width() == Some(32);
     if !steps.iter().all(|s| is_vectorizable(s.op)) || !forms.all.iter().all(four_bytes) {
@@ -328,31 +362,40 @@ fn choose_lanes(evaluator: &Evaluator<'_>, steps: &[Step<'_>], forms: &Forms, ax
     }
     let fits =
         |lanes: u32| divisor % i64::from(lanes) == 0 && forms.all.iter().any(|f| f.is_wide(evaluator, axes, lanes));
-    [8, 4, 2].into_iter().find(|l| *l <= attr.vector_width && fits(*l)).unwrap_or(1)
+    [8, 4, 2].into_iter().find(|l| *l <= kernel.vector_width && fits(*l)).unwrap_or(1)
 }
 
 /// As many invocations per row as have something to do.
-fn team(attr: &KernelAttr, columns: Option<i64>, lanes: u32, shuffles: bool) -> Result<Team, String> {
-    let invocations = attr.invocations();
-    let subgroup = attr.shared_lanes.filter(|_| shuffles).map(i64::from);
+fn team(kernel: &FittedChoice, columns: Option<i64>, lanes: u32, shuffles: bool) -> Result<Team, Declined> {
+    let invocations = kernel.invocations();
+    let subgroup = kernel.shared_lanes.filter(|_| shuffles).map(i64::from);
     let most = subgroup.unwrap_or(1 << invocations.trailing_zeros());
     if invocations % most != 0 {
-        return Err("the workgroup is not made of whole teams".into());
+        return Err(Declined::PartialTeams);
     }
     let useful = columns.map_or(most, |c| ceil_div(c, i64::from(lanes))) as u64;
     let size = most.min(useful.next_power_of_two() as i64);
     Ok(Team { size, count: invocations / size, workgroup_memory: subgroup.is_none() && size > 1 })
 }
 
+/// Whether `rows` rows of so many vectors stay in the registers of a lane, each as often as values of it are live across sweeps.
+fn fits_registers(chunks: i64, live: i64, rows: i64, lanes: u32, device: &GpuDescription) -> bool {
+    let (elements, unrolled) = if device.is_cpu_adapter() { CPU_ADAPTER } else { HARDWARE };
+    match live {
+        0 => chunks <= MAX_SINGLE_UNROLLED,
+        _ => chunks * live * rows * i64::from(lanes) <= elements && chunks * live * rows <= unrolled,
+    }
+}
+
 /// Vectors per pass of the loops over a row, of which there are `sweeps` for each of `passes` rows.
-fn unroll(passes: i64, sweeps: i64, chunks: Option<i64>, device: &GpuDescription) -> Result<i64, String> {
+fn unroll(passes: i64, sweeps: i64, chunks: Option<i64>, device: &GpuDescription) -> Result<i64, Declined> {
     let Some(chunks) = chunks else { return Ok(DYNAMIC_UNROLL) };
     let fits = |unroll: i64| !device.is_cpu_adapter() || passes * (1 + sweeps * (chunks / unroll)) <= iterations::MOST;
     let mut unroll = LOOP_UNROLL;
     while !fits(unroll) {
         unroll *= 2;
         if unroll > MAX_LOOP_UNROLL {
-            return Err("the rows are too long for the loops of the device".into());
+            return Err(Declined::LongRows);
         }
     }
     Ok(unroll)

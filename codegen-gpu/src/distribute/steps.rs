@@ -5,17 +5,65 @@
 //! one of them, and a barrier stands wherever one step needs what another one did.
 //! Requires: conditions and bounds that are equal for the whole workgroup, as everything is that does not come from a tile op.
 
-use super::attrs::KernelAttr;
 use super::code::Code;
 use super::evaluate::Evaluator;
+use super::fitted::FittedChoice;
 use super::groups::{self, Group};
+use super::locals::{self, Scratch};
 use super::model::{Base, Model, Step};
+use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use super::{body, elementwise};
 use crate::error;
 use monopour_ir::{Diagnostics, InsertionPoint, Op, Value};
+use monopour_program::GpuDescription;
+
+/// The strategy: takes bodies with control flow or single accesses.
+pub(super) struct Stepwise;
+
+impl Strategy for Stepwise {
+    fn plan<'m>(
+        &self,
+        body: &Evaluator<'m>,
+        _: &FittedChoice,
+        _: &GpuDescription,
+    ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
+        let model = body.model;
+        if model.is_straight() {
+            return Err(Declined::NotAsked);
+        }
+        Ok(Box::new(Plan { in_memory: locals::in_memory(model, &groups(model), &accessed(model)) }))
+    }
+}
+
+/// A body whose steps are written one after the other.
+struct Plan {
+    /// Local buffers that need memory.
+    in_memory: Vec<Base>,
+}
+
+impl<'m> KernelPlan<'m> for Plan {
+    fn strategy(&self) -> &'static str {
+        "fallback"
+    }
+
+    fn lanes(&self) -> u32 {
+        1
+    }
+
+    fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+        let mut evaluator = site.body.clone();
+        let scratch = locals::allocate(code, site.func, &mut evaluator, &self.in_memory, site.place)?;
+        let first = site.func.body().and_then(|b| b.first_op()).expect("invariant: the body has a terminator");
+        let linear = Code::before(code.rw, first).linear_id(site.kernel.workgroup_size);
+        let mut writer = Writer { evaluator: &evaluator, kernel: site.kernel, linear, pending: false };
+        writer.steps(code, &evaluator.model.steps)?;
+        code.at(InsertionPoint::Before(site.place.end));
+        Ok(scratch)
+    }
+}
 
 /// The groups of all runs, in program order.
-pub(super) fn groups(model: &Model) -> Vec<Group> {
+fn groups(model: &Model) -> Vec<Group> {
     let mut out = Vec::new();
     visit(&model.steps, &mut |step| {
         if let Step::Run(run) = step {
@@ -26,7 +74,7 @@ pub(super) fn groups(model: &Model) -> Vec<Group> {
 }
 
 /// The buffers that single accesses name.
-pub(super) fn accessed(model: &Model) -> Vec<Base> {
+fn accessed(model: &Model) -> Vec<Base> {
     let mut out = Vec::new();
     visit(&model.steps, &mut |step| {
         if let Step::Access(op) = step {
@@ -55,17 +103,17 @@ fn access_of(op: Op) -> Option<(Value, bool)> {
 }
 
 /// Writes the code of all steps.
-pub(super) struct Writer<'a, 'm> {
-    pub(super) evaluator: &'a Evaluator<'m>,
-    pub(super) attr: &'a KernelAttr,
+struct Writer<'a, 'm> {
+    evaluator: &'a Evaluator<'m>,
+    kernel: &'a FittedChoice,
     /// The invocation's number in its workgroup.
-    pub(super) linear: Value,
-    /// Whether something was done that a barrier must separate from what comes next.
-    pub(super) pending: bool,
+    linear: Value,
+    /// Whether a barrier must stand between the steps so far and the next one.
+    pending: bool,
 }
 
 impl Writer<'_, '_> {
-    pub(super) fn steps(&mut self, code: &mut Code, steps: &[Step]) -> Result<(), Diagnostics> {
+    fn steps(&mut self, code: &mut Code, steps: &[Step]) -> Result<(), Diagnostics> {
         for step in steps {
             match step {
                 Step::Run(run) => {
@@ -74,7 +122,7 @@ impl Writer<'_, '_> {
                     self.barrier(code)?;
                     let groups = groups::split_run(self.evaluator.model, run.clone());
                     let keep = |base: Base| self.evaluator.buffers.contains_key(&base);
-                    elementwise::write_groups(code, self.evaluator, &groups, self.attr, (self.linear, 1), &keep)?;
+                    elementwise::write_groups(code, self.evaluator, &groups, self.kernel, (self.linear, 1), &keep)?;
                     self.pending = true;
                 }
                 Step::Access(op) => self.access(code, *op)?,

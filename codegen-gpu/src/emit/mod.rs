@@ -36,10 +36,11 @@ mod wide;
 
 use crate::error;
 use module::Kernel;
+use monopour_contract::attributes;
 use monopour_ir::{Block, Diagnostics, Module, Op, Value};
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 use naga::back::{spv, wgsl};
-pub(crate) use scalars::{NUMBER_BUFFER_ATTR, size_bytes as scalar_bytes};
+pub(crate) use scalars::size_bytes as scalar_bytes;
 pub(crate) use wide::{is_double, works_on_bits};
 
 /// Translates one distributed kernel function of `module`.
@@ -91,25 +92,28 @@ fn translate(module: &Module, kernel_func: Op) -> Result<(GpuKernel, naga::Modul
         workgroup_size,
         bindings,
         features,
-        copies: count("monopour.copies") as u32,
-        copied_bytes: count("monopour.copied_bytes") as u64,
+        copies: count(attributes::COPIES) as u32,
+        copied_bytes: count(attributes::COPIED_BYTES) as u64,
         scalars,
     };
     Ok((kernel, naga))
 }
 
 fn workgroup_size(func: Op) -> Result<[u32; 3], Diagnostics> {
-    let size = func.attr("monopour.workgroup_size").and_then(|a| a.as_ints());
+    let size = func.attr(attributes::WORKGROUP_SIZE).and_then(|a| a.as_ints());
     match size.as_deref() {
         Some(&[x, y, z]) if x > 0 && y > 0 && z > 0 => Ok([x as u32, y as u32, z as u32]),
-        _ => Err(error::bad_kernel_attr(func, "'monopour.workgroup_size' is not three positive integers")),
+        _ => {
+            let why = format!("'{}' is not three positive integers", attributes::WORKGROUP_SIZE);
+            Err(error::bad_kernel_attr(func, &why))
+        }
     }
 }
 
-/// How each argument is accessed, from the attribute `monopour.access` of the argument; `read_write` where it is missing.
+/// Access mode of an argument, from the attribute `monopour.access` of the argument; `read_write` where it is missing.
 fn access_of(func: Op, index: usize) -> Access {
     let attrs = func.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
-    let access = attrs.get(index).and_then(|a| a.get("monopour.access"));
+    let access = attrs.get(index).and_then(|a| a.get(attributes::ACCESS));
     match access.as_ref().and_then(|a| a.as_string()) {
         Some("read") => Access::Read,
         Some("write") => Access::Write,

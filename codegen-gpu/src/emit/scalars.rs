@@ -3,12 +3,10 @@
 use super::module::{Ex, Kernel, Lowered, Shape};
 use super::{narrow, types};
 use crate::error;
+use monopour_contract::attributes;
 use monopour_ir::{Block, Diagnostics, Op, Type};
 use monopour_program::GpuFeature;
 use naga::{AddressSpace, BinaryOperator as B, Expression, Scalar, ScalarKind, StructMember, TypeInner};
-
-/// Marks a kernel whose scalars do not fit the device's immediates: they lie in a uniform buffer.
-pub(crate) const NUMBER_BUFFER_ATTR: &str = "monopour.number_buffer";
 
 /// Bytes of a scalar among the numbers.
 pub(crate) fn size_bytes(ty: Type) -> u8 {
@@ -23,7 +21,7 @@ pub(super) fn bind(kernel: &mut Kernel, func: Op, body: Block, binding: u32) -> 
     if scalars.is_empty() {
         return Ok(vec![]);
     }
-    let place = if func.attr(NUMBER_BUFFER_ATTR).is_some() {
+    let place = if func.attr(attributes::NUMBER_BUFFER).is_some() {
         (AddressSpace::Uniform, Some(binding))
     } else {
         kernel.features.insert(GpuFeature::Immediates);

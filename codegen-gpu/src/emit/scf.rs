@@ -3,6 +3,7 @@
 use super::module::{Ex, Kernel, Lowered};
 use super::{emit_block, types};
 use crate::error;
+use monopour_contract::attributes;
 use monopour_ir::{Block, Diagnostics, Op, Value};
 use naga::{BinaryOperator as B, Statement};
 
@@ -78,7 +79,7 @@ fn emit_for(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     write(kernel, &carried, &op.operands()[3..]);
 
     // Copies of the body that one iteration takes.
-    let copies = op.attr("monopour.unroll").and_then(|a| a.as_int()).unwrap_or(1).clamp(1, 64);
+    let copies = op.attr(attributes::UNROLL).and_then(|a| a.as_int()).unwrap_or(1).clamp(1, 64);
     kernel.open_block();
     for copy in 1..=copies {
         read_own(kernel, &counter);

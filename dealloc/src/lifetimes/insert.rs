@@ -6,13 +6,13 @@ use std::collections::{BTreeSet, HashMap};
 
 use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
 use monopour_analysis::lifetimes::{Action, Flow, Lifetimes, Own, Place, Set, Take, Version};
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, Rewriter, Value};
 use tracing::trace;
 
 use super::collect::Collected;
 use super::{Decided, Summary, compare};
 use crate::Stats;
-use crate::collect::DONATED;
 
 pub(super) fn run(decided: Decided, stats: &mut Stats) -> Result<(), Diagnostics> {
     let Decided { collected, lifetimes, summary } = decided;
@@ -99,7 +99,7 @@ impl<'a> Insert<'a> {
     fn mark_calls(&mut self) {
         for (id, operands) in std::mem::take(&mut self.collected.handed_over) {
             let numbers = Attr::dense_i32(self.rw.context(), &operands);
-            self.rw.set_attr(self.op_of(id), DONATED, numbers);
+            self.rw.set_attr(self.op_of(id), attributes::DONATE, numbers);
         }
     }
 

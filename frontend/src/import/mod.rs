@@ -27,6 +27,7 @@ mod weights;
 
 pub use weights::{Weight, WeightTable};
 
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Context, Diagnostic, Diagnostics, Module, Op, Rewriter, run_passes};
 use monopour_program::SizeRules;
 use std::path::PathBuf;
@@ -115,7 +116,7 @@ fn donate(entry: Op, names: &[String]) -> Result<(), Diagnostics> {
     let mut dicts: Vec<Vec<(String, Attr)>> =
         (0..inputs.len()).map(|i| given.get(i).and_then(|d| d.as_dict()).unwrap_or_default()).collect();
     let name_of = |i: usize, dict: &[(String, Attr)]| {
-        let named = dict.iter().find(|(key, _)| key == "monopour.name");
+        let named = dict.iter().find(|(key, _)| key == attributes::NAME);
         named.and_then(|(_, n)| n.as_string().map(str::to_owned)).unwrap_or_else(|| format!("arg{i}"))
     };
     for name in names {
@@ -126,8 +127,8 @@ fn donate(entry: Op, names: &[String]) -> Result<(), Diagnostics> {
             let help = format!("the arguments are {all}; numbers cannot be donated");
             return Err(Diagnostic::error("F0015", entry.location(), message).with_help(help).into());
         };
-        if !dicts[found].iter().any(|(key, _)| key == "monopour.donate") {
-            dicts[found].push(("monopour.donate".to_owned(), Attr::unit(cx)));
+        if !dicts[found].iter().any(|(key, _)| key == attributes::DONATE) {
+            dicts[found].push((attributes::DONATE.to_owned(), Attr::unit(cx)));
         }
     }
     if !names.is_empty() {

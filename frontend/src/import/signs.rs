@@ -11,6 +11,7 @@
 //! the boundary how to show the bits.
 //! Requires: no calls. Ensures: no integer type with a sign is left; `monopour.dtype` names the unsigned type of an argument or result.
 
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Diagnostics, Module, Op, Rewriter, Type, Value, WalkOrder};
 
 /// Casts that change nothing but a sign.
@@ -99,9 +100,9 @@ fn note(rw: &mut Rewriter, entry: Op, list: &str, types: &[Type]) {
     let given = entry.attr(list).and_then(|a| a.as_array()).unwrap_or_default();
     let dicts = names.iter().enumerate().map(|(i, name)| {
         let mut entries = given.get(i).and_then(|d| d.as_dict()).unwrap_or_default();
-        entries.retain(|(key, _)| key != "monopour.dtype");
+        entries.retain(|(key, _)| key != attributes::DTYPE);
         if name.starts_with("ui") {
-            entries.push(("monopour.dtype".to_owned(), Attr::string(cx, name)));
+            entries.push((attributes::DTYPE.to_owned(), Attr::string(cx, name)));
         }
         Attr::dict(cx, &entries.iter().map(|(key, value)| (key.as_str(), *value)).collect::<Vec<_>>())
     });

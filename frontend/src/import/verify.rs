@@ -1,6 +1,7 @@
 //! Says what of a model is not supported: every op, type and shape, each with its location.
 
 use crate::linalg;
+use monopour_contract::attributes;
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Type, WalkOrder};
 use std::collections::HashSet;
 
@@ -84,7 +85,7 @@ fn check_names(entry: Op, kind: &str, count: usize, attrs: Option<Attr>, found: 
     let dicts = attrs.and_then(|a| a.as_array()).unwrap_or_default();
     let mut seen: HashSet<String> = HashSet::new();
     for i in 0..count {
-        let name = dicts.get(i).and_then(|dict| dict.get("monopour.name"));
+        let name = dicts.get(i).and_then(|dict| dict.get(attributes::NAME));
         let text = name.map_or_else(|| Some(format!("{prefix}{i}")), |name| name.as_string().map(str::to_owned));
         let message = match (text, name) {
             (Some(text), _) if !seen.contains(&text) => {
@@ -99,7 +100,7 @@ fn check_names(entry: Op, kind: &str, count: usize, attrs: Option<Attr>, found: 
             }
             (None, name) => {
                 let name = name.map_or(String::new(), |name| name.to_string());
-                format!("monopour.name of {kind} {i} is {name}, expected a string")
+                format!("{} of {kind} {i} is {name}, expected a string", attributes::NAME)
             }
         };
         let help = "give each argument and each result a name of its own";

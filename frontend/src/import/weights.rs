@@ -1,5 +1,6 @@
 //! Values of `dense_resource` constants that carry no blob: mapped from a safetensors file, never copied.
 
+use monopour_contract::attributes;
 use monopour_ir::{Attr, Diagnostic, Diagnostics, Location, Module, Op, Type};
 use monopour_program::{ConstantData, DType, Map};
 use safetensors::tensor::{Dtype, TensorInfo};
@@ -94,7 +95,7 @@ fn weights_path(module: &Module, model: &str, given: Option<&Path>) -> Option<Pa
     if let Some(path) = given {
         return Some(path.to_owned());
     }
-    let attr = module.op().attr("monopour.weights")?;
+    let attr = module.op().attr(attributes::WEIGHTS)?;
     Some(Path::new(model).parent().unwrap_or(Path::new("")).join(attr.as_string()?))
 }
 

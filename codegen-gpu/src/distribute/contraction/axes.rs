@@ -7,12 +7,13 @@
 use super::super::code::Code;
 use super::super::evaluate::Evaluator;
 use super::super::model::{Base, Size, Source, TileOp};
+use super::super::strategy::Declined;
 use monopour_ir::Value;
 
 /// Columns below this leave most lanes idle; another coordinate is better then.
 const FEW_COLUMNS: i64 = 4;
 
-/// How many iterations a loop has.
+/// Trip count of a loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Extent {
     Known(i64),
@@ -88,31 +89,31 @@ impl Axes {
 }
 
 /// The inputs that are read; they lie in memory that the tile does not write.
-pub(super) fn inputs(evaluator: &Evaluator<'_>, op: &TileOp, written: &[Base]) -> Result<Vec<Input>, String> {
+pub(super) fn inputs(evaluator: &Evaluator<'_>, op: &TileOp, written: &[Base]) -> Result<Vec<Input>, Declined> {
     let mut out = Vec::new();
     for (operand, o) in op.operands.iter().enumerate().take(op.num_inputs).filter(|(i, _)| op.reads(*i)) {
         let Source::Slice(slice) = o.source else { continue };
         let base = evaluator.model.slices[slice].base;
         if !matches!(base, Base::Argument(_)) || written.contains(&base) {
-            return Err("an input is computed in the same tile".into());
+            return Err(Declined::InputComputed);
         }
         let Some((strides, constant)) = o.linear.clone() else {
-            return Err("an input is not indexed by sums of loops".into());
+            return Err(Declined::InputNotLinear);
         };
         out.push(Input { operand, slice, strides, constant });
     }
     if out.is_empty() {
-        return Err("no input lies in memory".into());
+        return Err(Declined::NoInput);
     }
     Ok(out)
 }
 
 /// Sorts the loops of an op. `lanes` is the number of neighbours that work on columns.
-pub(super) fn axes(op: &TileOp, inputs: &[Input], lanes: i64) -> Result<Axes, String> {
-    let outer = op.outer.clone().ok_or("the result is not indexed by loops")?;
+pub(super) fn axes(op: &TileOp, inputs: &[Input], lanes: i64) -> Result<Axes, Declined> {
+    let outer = op.outer.clone().ok_or(Declined::ResultNotIndexed)?;
     let inner = op.inner();
     if inner.is_empty() || inner.iter().any(|l| op.parallel[*l]) {
-        return Err("its inner loops are not reductions".into());
+        return Err(Declined::InnerNotReduction);
     }
     let extents: Vec<Extent> = outer.iter().map(|l| Extent::of(&op.sizes[*l])).collect();
     let mut rest: Vec<usize> = (0..outer.len()).filter(|c| extents[*c].exact() != Some(1)).collect();

@@ -1,8 +1,8 @@
 //! How each input is loaded, and which reduction is stepped through: the choice with the least cost of loads.
 
-use super::super::attrs::KernelAttr;
 use super::super::code::{facts, gcd};
 use super::super::evaluate::{Evaluator, Reach};
+use super::super::fitted::FittedChoice;
 use super::super::model::TileOp;
 use super::axes::{Axes, Extent, Input};
 use super::{Tile, ceil_div};
@@ -66,7 +66,7 @@ pub(super) struct Setting<'a, 'm> {
     pub(super) op: &'a TileOp,
     pub(super) axes: &'a Axes,
     pub(super) inputs: &'a [Input],
-    pub(super) attr: &'a KernelAttr,
+    pub(super) kernel: &'a FittedChoice,
     pub(super) tile: Tile,
     /// Elements per accumulator.
     pub(super) lanes: u32,
@@ -82,7 +82,7 @@ const LONGEST_STEP: i64 = 256;
 impl Setting<'_, '_> {
     /// The cheapest choice; the innermost of equal ones. Passes are longer than asked for where there would be too many of them.
     pub(super) fn choose(&self) -> Choice {
-        let mut step = self.attr.reduction_step;
+        let mut step = self.kernel.reduction_step;
         loop {
             let choices = (0..self.axes.reductions.len()).map(|k| self.choice(k, step));
             let best = choices.rev().min_by_key(|c| self.cost(c)).expect("invariant: there is a reduction");

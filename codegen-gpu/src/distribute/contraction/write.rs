@@ -1,8 +1,8 @@
 //! Writes a planned reduction: places, the nest of loops, the epilogue, the stores.
 
-use super::super::attrs::KernelAttr;
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Point};
+use super::super::fitted::FittedChoice;
 use super::super::model::{Base, Source, TileOp};
 use super::load::{self, Loaded, Spot, Stream};
 use super::stage::{self, Fill};
@@ -10,7 +10,7 @@ use super::{Extent, Plan};
 use monopour_ir::{Diagnostics, Value};
 use std::collections::HashMap;
 
-/// Where an invocation stands in the tile.
+/// Position of an invocation in the tile.
 pub(super) struct Place {
     /// The invocation in its workgroup, and how many there are.
     pub(super) linear: Value,
@@ -30,13 +30,13 @@ pub(super) struct Place {
 }
 
 /// Writes the kernel.
-pub(in crate::distribute) fn write(
+pub(super) fn write(
     code: &mut Code,
     evaluator: &Evaluator<'_>,
     plan: &Plan<'_>,
-    attr: &KernelAttr,
+    kernel: &FittedChoice,
 ) -> Result<(), Diagnostics> {
-    let linear = code.linear_id(attr.workgroup_size);
+    let linear = code.linear_id(kernel.workgroup_size);
     let threads_n = code.c(plan.tile.threads_n);
     let whole = plan.tile.threads_m == 1;
     let lane = if whole { linear } else { code.rem(linear, threads_n) };
@@ -45,7 +45,7 @@ pub(in crate::distribute) fn write(
     let mut coordinates = vec![zero; plan.axes.extents.len()];
     let copies = plan.stages.iter().map(|s| s.as_ref().map(|s| stage::buffer(code, evaluator, s)).transpose());
     let copies = copies.collect::<Result<Vec<_>, _>>()?;
-    let who = Who { linear, invocations: attr.invocations(), lane, group, copies };
+    let who = Who { linear, invocations: kernel.invocations(), lane, group, copies };
     serial(code, evaluator, plan, &who, 0, &mut coordinates)
 }
 
@@ -195,7 +195,7 @@ fn initial(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, point: &
     Ok(code.broadcast(value, plan.lanes))
 }
 
-/// What the loops over the reductions need.
+/// Context of the loops over the reductions.
 struct Nest<'p, 'm> {
     evaluator: &'p Evaluator<'m>,
     plan: &'p Plan<'m>,

@@ -1,7 +1,7 @@
 //! Adds up the partial results of the lanes of a team: a butterfly of subgroup shuffles, or a tree in workgroup memory.
 
-use super::super::attrs::KernelAttr;
 use super::super::code::Code;
+use super::super::fitted::FittedChoice;
 use super::super::locals::workgroup_buffer;
 use super::Team;
 use super::combine::Combine;
@@ -26,7 +26,7 @@ impl Exchange {
         team: Team,
         linear: Value,
         lane: Value,
-        attr: &KernelAttr,
+        kernel: &FittedChoice,
         needed: &[Vec<Type>],
     ) -> Result<Self, Diagnostics> {
         let mut buffers: Vec<(Type, Value)> = Vec::new();
@@ -35,11 +35,11 @@ impl Exchange {
             for ty in types {
                 match free.iter().position(|f| f == ty) {
                     Some(at) => drop(free.remove(at)),
-                    None => buffers.push((*ty, workgroup_buffer(code, func, *ty, attr.invocations())?)),
+                    None => buffers.push((*ty, workgroup_buffer(code, func, *ty, kernel.invocations())?)),
                 }
             }
         }
-        Ok(Self { team, subgroup: attr.shared_lanes.unwrap_or(1), linear, lane, buffers })
+        Ok(Self { team, subgroup: kernel.shared_lanes.unwrap_or(1), linear, lane, buffers })
     }
 
     /// The combination of every team's values, in all its lanes.

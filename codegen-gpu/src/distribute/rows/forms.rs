@@ -1,4 +1,4 @@
-//! How operands lie in memory, in terms of rows and columns.
+//! Memory layout of operands, in terms of rows and columns.
 //!
 //! Two operands of one form read the same element at the same row and column, whatever the ops' own loops are: a value that
 //! one op wrote is another op's operand without memory in between.
@@ -6,6 +6,7 @@
 use super::super::code::{facts, gcd};
 use super::super::evaluate::Evaluator;
 use super::super::model::{Base, Model, Operand, Size, Source};
+use super::super::strategy::Declined;
 use super::{Axis, Kind, Step, Sweep};
 use monopour_ir::{Type, Value};
 
@@ -37,9 +38,9 @@ impl Form {
         row_loops: &[usize],
         column_loops: &[usize],
         columns: usize,
-    ) -> Result<Option<Self>, String> {
+    ) -> Result<Option<Self>, Declined> {
         let Source::Slice(slice) = operand.source else { return Ok(None) };
-        let (strides, constant) = operand.linear.as_ref().ok_or("an operand's index is not linear")?;
+        let (strides, constant) = operand.linear.as_ref().ok_or(Declined::OperandNotLinear)?;
         let at = &model.slices[slice];
         let mut along_columns: Vec<i64> = column_loops.iter().map(|l| strides[*l]).collect();
         along_columns.resize(columns, 0);

@@ -1,15 +1,15 @@
 //! Writes a planned row kernel: rows over the teams, sweeps over a row, stores.
 
-use super::super::attrs::KernelAttr;
 use super::super::code::Code;
 use super::super::evaluate::Evaluator;
+use super::super::fitted::FittedChoice;
 use super::super::model::Base;
 use super::exchange::Exchange;
 use super::{Kind, Plan, Sweep};
 use monopour_ir::{Diagnostics, Op, Value};
 use std::collections::HashMap;
 
-/// What a row kernel's code is written with.
+/// Context of a row kernel's code.
 struct Writer<'a, 'm> {
     evaluator: &'a Evaluator<'m>,
     plan: &'a Plan<'m>,
@@ -51,14 +51,14 @@ struct State {
 type Partial = (usize, usize, usize);
 
 /// Writes the kernel.
-pub(in crate::distribute) fn write(
+pub(super) fn write(
     code: &mut Code,
     func: Op,
     evaluator: &Evaluator<'_>,
     plan: &Plan<'_>,
-    attr: &KernelAttr,
+    kernel: &FittedChoice,
 ) -> Result<(), Diagnostics> {
-    let linear = code.linear_id(attr.workgroup_size);
+    let linear = code.linear_id(kernel.workgroup_size);
     let size = code.c(plan.team.size);
     let whole = plan.team.count == 1;
     let lane = if whole { linear } else { code.rem(linear, size) };
@@ -73,7 +73,7 @@ pub(in crate::distribute) fn write(
             each.map(|(i, o)| plan.steps[i].combines[o].element).collect()
         })
         .collect();
-    let exchange = Exchange::new(code, func, plan.team, linear, lane, attr, &needed)?;
+    let exchange = Exchange::new(code, func, plan.team, linear, lane, kernel, &needed)?;
     let writer = Writer { evaluator, plan, exchange, lane, columns };
     let mut total = code.c(1);
     for row in &plan.rows {

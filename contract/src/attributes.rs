@@ -1,0 +1,80 @@
+//! Names of the discardable attributes of ours: on what they stand, and their value.
+
+/// Declares the names, and the list of them.
+macro_rules! names {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal;)*) => {
+        $($(#[$doc])* pub const $constant: &str = $name;)*
+        /// All names.
+        pub const ALL: &[&str] = &[$($name),*];
+    };
+}
+
+names! {
+    /// Module: path of the safetensors file or folder that holds the weights. Read by import.
+    WEIGHTS = "monopour.weights";
+    /// Argument or result of the entry function: its name, a string.
+    NAME = "monopour.name";
+    /// Argument or result of the entry function: the element type that the program states, where the signless one of the IR
+    /// does not tell it.
+    DTYPE = "monopour.dtype";
+    /// Argument of a function: a unit, the callee may overwrite, free or return it. Call: numbers of such operands.
+    DONATE = "monopour.donate";
+
+    /// Linalg op: the number of its dispatch. From fusion to tiling.
+    DISPATCH = "monopour.dispatch";
+    /// Linalg op: its role in its dispatch, `root`, `producer`, `member` or `init`.
+    ROLE = "monopour.role";
+    /// Linalg op: its position among the ops of its dispatch.
+    MEMBER = "monopour.member";
+    /// Op of a tile: a transform script makes vectors of it.
+    VECTORIZE = "monopour.vectorize";
+    /// `scf.forall` of a dispatch, then its kernel function: the choice of tiling, a dictionary
+    /// ([`KernelChoice`](crate::KernelChoice)).
+    KERNEL = "monopour.kernel";
+
+    /// Memory space of a tensor in predictions, where the space is not known. A string attribute, not a name.
+    UNKNOWN_SPACE = "monopour.unknown";
+
+    /// Kernel function: the number of its tile ids, which are its last arguments.
+    GRID_RANK = "monopour.grid_rank";
+    /// Kernel function: its workgroups are numbered through, `id.x + id.y * grid.x`, and at most so many work at once. The
+    /// grid is folded when it is dispatched.
+    LINEAR_GRID = "monopour.linear_grid";
+    /// Argument of a kernel function: `"read"`, `"write"` or `"read_write"`.
+    ACCESS = "monopour.access";
+    /// The one allocation of the arena.
+    ARENA = "monopour.arena";
+    /// Copy in a kernel: bytes that all tiles of a dispatch copy together. Kernel function of a GPU: bytes of all its copies.
+    COPIED_BYTES = "monopour.copied_bytes";
+    /// Kernel function: the number of its list of copies.
+    COPY_SITES = "monopour.copy_sites";
+
+    /// Kernel function of a GPU that was distributed: invocations of a workgroup, `array<i32: x, y, z>`.
+    WORKGROUP_SIZE = "monopour.workgroup_size";
+    /// View passed to a kernel: it stands for all elements from its base on, and its size is not read.
+    WHOLE = "monopour.whole";
+    /// Kernel function of a GPU: the number of its copies.
+    COPIES = "monopour.copies";
+    /// `scf.for` of a GPU kernel: the number of copies of its body in the loop that is emitted.
+    UNROLL = "monopour.unroll";
+    /// Kernel function of a GPU: scalars lie in a uniform buffer, because the device's immediates cannot hold them.
+    NUMBER_BUFFER = "monopour.number_buffer";
+
+    /// Logarithm: its argument is no denormal, so that upstream's polynomial is exact enough.
+    NORMAL = "monopour.normal";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_distinct_and_in_the_namespace() {
+        assert_eq!(ALL.iter().collect::<HashSet<_>>().len(), ALL.len());
+        for name in ALL {
+            let rest = name.strip_prefix("monopour.").expect("the namespace");
+            assert!(rest.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{name}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The contract between phases and runtime, stated once and as plain data: no IR, no LLVM, no device.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`attributes`] | names of the discardable attributes that phases set for later ones |
+//! | [`kernel`] | the attribute `monopour.kernel`: class, tile sizes and sharing of a dispatch, with its codec |
+//! | [`field`] | values of a dictionary attribute |
+//! | [`runtime`] | the functions that host code calls, their signatures and addresses, and the codes of traps |
+
+pub mod attributes;
+pub mod field;
+pub mod kernel;
+pub mod runtime;
+
+pub use field::Field;
+pub use kernel::{KernelChoice, KernelClass, Sharing};
+pub use runtime::{LibraryFunction, RuntimeFunction, RuntimeTable, Trap};
