@@ -214,7 +214,7 @@ impl FactsBuilder {
         for op in facts.ops.ids() {
             check_subset(&facts, op)?;
         }
-        let never = |value: &ValueId| facts.values[*value].info.definition == Definition::Never;
+        let never = |value: &ValueId| facts.values[*value].info.buffer.definition == Definition::Never;
         if let Some(value) = facts.values.ids().find(|value| never(value) && !facts.sources.of(*value).is_empty()) {
             return Err(FactsError::UndefinedAlias(value));
         }

@@ -1,5 +1,5 @@
-//! What a caller has to know about a function: which arguments it reads and writes, which results may be an argument's
-//! buffer, which results may share a buffer with each other, and which may be memory that nobody may write.
+//! Summaries of functions for their callers: which arguments a function reads and writes, which results may be an argument's
+//! buffer, which results may share a buffer with each other, and which may be read-only memory.
 //!
 //! Decided functions are summarised callees first; a call's operands then get their facts from the summary.
 //! A function that is not analysed gets [`Summary::unknown`].
@@ -30,7 +30,7 @@ pub struct ArgumentSummary {
     pub aliasing_results: Vec<u32>,
 }
 
-/// What is known about a function.
+/// The summary of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// By argument.
@@ -236,7 +236,7 @@ fn read_only_results(
 ) -> Vec<u32> {
     let arguments: HashSet<ValueId> = arguments.iter().copied().flatten().collect();
     let read_only = |(value, info): (ValueId, &crate::facts::Value)| {
-        (!info.info.writable && !arguments.contains(&value)).then(|| decisions.alias_class(value))
+        (!info.info.buffer.writable && !arguments.contains(&value)).then(|| decisions.alias_class(value))
     };
     let classes: HashSet<ValueId> = facts.values().iter_enumerated().filter_map(read_only).collect();
     let mut results: Vec<u32> =
@@ -248,7 +248,7 @@ fn read_only_results(
 
 /// Functions that call each other, as [`fixpoint`] asks about them.
 pub trait Recursion {
-    /// What goes wrong where one cannot be decided.
+    /// The error of a function that cannot be decided.
     type Error;
     /// Takes note of what is known about the function at a position from now on.
     fn set(&mut self, position: usize, known: &Summary);
@@ -275,7 +275,7 @@ pub fn fixpoint<R: Recursion>(starts: Vec<Summary>, functions: &mut R) -> Result
         starts.iter().enumerate().for_each(|(position, start)| functions.set(position, start));
         let mut summaries = starts.clone();
         let Some(refuted) = iterate(&starts, &mut summaries, functions)? else { return Ok(summaries) };
-        // What followed from the guess goes with it.
+        // Consequences of the guess go with it.
         refutations += 1;
         if refutations < MOST_REFUTATIONS {
             refuted.results.into_iter().for_each(|result| starts[refuted.position].give_up(result));
@@ -415,7 +415,7 @@ mod tests {
         }
     }
 
-    /// What is known in the end, and how often a function was decided.
+    /// The summaries in the end, and how often a function was decided.
     fn decided(starts: Vec<Summary>, body: impl Fn(usize, &[Summary]) -> String) -> (Vec<Summary>, usize) {
         let mut bodies = Bodies { body, known: vec![], decided: 0 };
         let summaries = fixpoint(starts, &mut bodies).expect("nothing fails");

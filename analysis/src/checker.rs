@@ -42,7 +42,7 @@ const QUIET_PART: u64 = 2;
 /// How many operations one execution runs at most: nested loops multiply.
 const MOST_OPS: u32 = 20_000;
 
-/// What decisions do wrong.
+/// A defect of decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
@@ -128,7 +128,7 @@ struct Machine<'a> {
     terms: Terms,
     memory: Memory,
     cells: IndexVec<ValueId, Option<Cell>>,
-    /// What flowed to an argument or result and will be bound to it.
+    /// Contents that flowed to an argument or result and will be bound to it.
     pending: IndexVec<ValueId, Option<Cell>>,
     /// Values that the operand flows to: arguments and results of region operations.
     targets: &'a IndexVec<OperandId, Vec<ValueId>>,
@@ -179,7 +179,7 @@ impl<'a> Machine<'a> {
             return cell.clone();
         }
         let contents = self.terms.unique();
-        let location = self.fresh(contents, self.facts.values()[value].info.writable);
+        let location = self.fresh(contents, self.facts.values()[value].info.buffer.writable);
         let cell = Cell { contents, location };
         self.cells[value] = Some(cell.clone());
         cell
@@ -432,7 +432,7 @@ impl<'a> Machine<'a> {
             }
             let mut actual = memory.read(&mut self.terms, &cell.location);
             let mut expected = cell.contents;
-            // What an insertion overwrites need not be there.
+            // The slice that an insertion overwrites need not be there.
             if let Some((destination, slice)) = self.inserted(op)
                 && destination == *id
             {
@@ -509,7 +509,7 @@ impl<'a> Machine<'a> {
             .flat_map(|(id, cell)| self.facts.aliasing_values(*id).iter().map(move |alias| (*alias, cell.clone())))
             .filter(|(alias, _)| alias.value == result)
             .collect();
-        // What certainly is an operand's buffer is not perhaps another one's.
+        // A value that certainly is an operand's buffer is not perhaps another one's.
         let certain = own.iter().any(|(alias, _)| alias.definite);
         own.retain(|(alias, _)| alias.definite || !certain);
         let choice = self.paths.choose(Point::Source(result), own.len());
@@ -518,9 +518,9 @@ impl<'a> Machine<'a> {
             Some((_, cell)) => cell.clone(),
             None => {
                 let info = self.facts.values()[result].info;
-                let undefined = info.definition == Definition::Never;
+                let undefined = info.buffer.definition == Definition::Never;
                 let contents = if undefined { UNDEFINED } else { self.terms.computed(op, output, inputs.to_vec()) };
-                Cell { contents, location: self.fresh(contents, info.writable) }
+                Cell { contents, location: self.fresh(contents, info.buffer.writable) }
             }
         }
     }

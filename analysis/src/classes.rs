@@ -24,7 +24,7 @@ use crate::facts::Facts;
 use crate::forest::Range;
 use crate::index::{IndexVec, OpId, OperandId, ValueId};
 use crate::intervals::Intervals;
-use crate::one_shot::{ConflictTest, Options, Reason};
+use crate::placement::{ConflictTest, Options, Reason};
 use crate::subsets::Subsets;
 use crate::trees::{NONE, Root, Trees};
 
@@ -138,7 +138,7 @@ impl<'a> Classes<'a> {
         let list: Vec<_> = self.facts.uses(value).iter().filter(is_read).copied().collect();
         let mut reads = Members { list, index: None };
         self.index_long(&mut reads, true);
-        let frozen = Some(value).filter(|&value| !self.facts.values()[value].info.writable);
+        let frozen = Some(value).filter(|&value| !self.facts.values()[value].info.buffer.writable);
         Class { reads, frozen, ..Class::default() }
     }
 
@@ -312,7 +312,7 @@ impl<'a> Classes<'a> {
         let classes = || joined.iter().map(|&class| &self.classes[class]);
         let shared = own.filter(|&write| self.is_shared_by_iterations(write));
         let write = shared.or_else(|| classes().find_map(|class| class.shared));
-        // What a loop carries is another class, so reads in its body do not count here: assume that there are some.
+        // A loop-carried value is in another class, so reads in its body do not count here: assume that there are some.
         let carried = shared.filter(|&write| self.facts.has_body(self.facts.operands()[write].op));
         let read = carried.or_else(|| classes().find_map(|class| class.reads.list.first().copied()));
         match (read, write) {

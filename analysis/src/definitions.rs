@@ -21,7 +21,7 @@ pub(crate) enum DefiningResult {
     Several,
 }
 
-/// What conflicts ask about the definitions behind a value.
+/// Summary of the definitions behind a value, for conflicts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     /// There is a definition.
@@ -90,7 +90,7 @@ impl Definitions {
     }
 
     fn summarise(&mut self, facts: &Facts, structure: &Structure, op: OpId, result: ValueId) {
-        let is_definition = match facts.values()[result].info.definition {
+        let is_definition = match facts.values()[result].info.buffer.definition {
             Definition::Always => true,
             Definition::Never => false,
             Definition::Inferred => self.infers_definition(facts, op, result),

@@ -1,10 +1,10 @@
-//! What follows from placements: which values certainly are the same buffer, and what each copy has to hold.
+//! Consequences of placements: which values certainly are the same buffer, and what each copy has to hold.
 
 use crate::alias_sets::AliasSets;
 use crate::facts::{Facts, Relation, Source};
 use crate::index::{IndexVec, OperandId, ValueId};
-use crate::one_shot::{Copy, Placement};
 use crate::order::dominance_post_order;
+use crate::placement::{Copy, Placement};
 
 /// The equivalence class of each value, by a representative.
 ///
@@ -33,7 +33,7 @@ fn join_result(facts: &Facts, placements: &IndexVec<OperandId, Placement>, sets:
     // Several possible sources, all of them the same buffer.
     let Some(first) = sources.first() else { return };
     let first = facts.operands()[first.operand].value;
-    if facts.values()[result].info.allocates {
+    if facts.values()[result].info.buffer.allocates {
         return;
     }
     let same = sources.iter().all(|source| {
@@ -63,14 +63,14 @@ pub(crate) fn holds_by_identity(relation: Relation) -> bool {
     }
 }
 
-/// What to copy for a use that is out of place; `is_defined`: some definition reaches its value.
+/// The copy for a use that is out of place; `is_defined`: some definition reaches its value.
 pub(crate) fn copy_for(facts: &Facts, operand: OperandId, is_defined: bool) -> Copy {
     let used = &facts.operands()[operand];
     let aliases = facts.aliasing_values(operand);
     // A slice that must not share memory with its container: copy the slice, it is smaller.
     let result = match aliases {
         [alias] if !used.writes && facts.sources(alias.value).len() == 1 => {
-            // What has no rank cannot be copied.
+            // An unranked tensor cannot be copied.
             Some(alias.value).filter(|&v| facts.defining_op(v).is_some() && facts.values()[v].info.ranked)
         }
         _ => None,

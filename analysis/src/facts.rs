@@ -1,4 +1,4 @@
-//! What is known about one function on tensors: values, operations, regions, uses, and how each use touches memory.
+//! Facts about one function on tensors: values, operations, regions, uses, and how each use touches memory.
 //!
 //! Facts are plain tables, built once by [`FactsBuilder`](crate::builder::FactsBuilder) and never changed.
 //! They say what *would* happen if an operand were updated in place; which operands are is a decision
@@ -14,6 +14,7 @@
 //!   what a block dominates ([`Facts::dominates`]);
 //! * aliasing is listed forwards, by operand; the reverse edges ([`Facts::sources`]) are its exact inverse.
 
+pub use crate::effects::{Affine, Alias, BufferInfo, Definition, Reads, RegionInfo, Relation, Slice, Subset, Use};
 use crate::index::{BlockId, IndexVec, Lists, OpId, OperandId, RegionId, SliceId, ValueId};
 
 /// Index into the caller's table of names and locations.
@@ -28,27 +29,11 @@ pub enum ValueDef {
     Argument(BlockId),
 }
 
-/// Whether a value fixes the contents of its buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Definition {
-    /// By the general rule: no aliasing operand, or one that writes, or contents made inside the operation.
-    #[default]
-    Inferred,
-    /// Always, whatever its operands do.
-    Always,
-    /// Never: the contents are undefined (`tensor.empty`).
-    Never,
-}
-
-/// What the caller says about a value.
+/// Properties of a value, given by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueInfo {
-    /// The buffer may be stored to. False for constants and for inputs that are not donated.
-    pub writable: bool,
-    /// Whether the value is a definition.
-    pub definition: Definition,
-    /// The result is a fresh buffer (`bufferizes_to_allocation`).
-    pub allocates: bool,
+    /// Its buffer.
+    pub buffer: BufferInfo,
     /// The rank is known. An unranked tensor cannot be copied.
     pub ranked: bool,
     /// Size of the contents, when static.
@@ -59,14 +44,7 @@ pub struct ValueInfo {
 
 impl Default for ValueInfo {
     fn default() -> Self {
-        Self {
-            writable: true,
-            definition: Definition::Inferred,
-            allocates: false,
-            ranked: true,
-            size_bytes: None,
-            label: 0,
-        }
+        Self { buffer: BufferInfo::default(), ranked: true, size_bytes: None, label: 0 }
     }
 }
 
@@ -75,7 +53,7 @@ impl Default for ValueInfo {
 pub struct Value {
     /// Where it comes from.
     pub def: ValueDef,
-    /// What the caller says about it.
+    /// Its properties, given by the caller.
     pub info: ValueInfo,
 }
 
@@ -95,25 +73,12 @@ pub struct Op {
     pub subset: Option<Subset>,
 }
 
-/// A region.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RegionInfo {
-    /// May run several times for one execution of its operation.
-    pub repetitive: bool,
-    /// May run at the same time as itself.
-    pub parallel: bool,
-    /// A graph region: its operations are not ordered (`scf.forall.in_parallel`).
-    pub graph: bool,
-    /// How often it runs, when known. A cost, never used for safety.
-    pub trip_count: Option<u64>,
-}
-
 /// A region and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// The operation it belongs to; none for the root region (the function body).
     pub op: Option<OpId>,
-    /// What the caller says about it.
+    /// Its properties, given by the caller.
     pub info: RegionInfo,
 }
 
@@ -122,33 +87,6 @@ pub struct Region {
 pub struct Block {
     /// The region it stands in.
     pub region: RegionId,
-}
-
-/// Whether an operand's contents may be loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reads {
-    /// Never.
-    #[default]
-    No,
-    /// Possibly.
-    Yes,
-    /// Possibly, if anything reads this value (`scf.for`: an init is read if its iteration argument is).
-    IfRead(ValueId),
-}
-
-/// What the caller says about an operand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Use {
-    /// The contents may be loaded (`bufferizes_to_memory_read`).
-    pub reads: Reads,
-    /// The buffer may be stored to (`bufferizes_to_memory_write`).
-    pub writes: bool,
-    /// Cannot be copied: in place before anything else is decided. Terminators' operands, and the destination of a
-    /// `tensor.parallel_insert_slice`, whose write nobody would see in a copy.
-    pub must_in_place: bool,
-    /// The operation reads and writes this operand position by position.
-    /// Among all operands of the operation with this flag, each load of a position precedes each store to it.
-    pub elementwise: bool,
 }
 
 /// An operand: one tensor slot of an operation.
@@ -170,58 +108,6 @@ pub struct Operand {
     pub counts_as_read: bool,
 }
 
-/// How the buffers of an operand in place and of its aliasing value relate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// Same base, offset, sizes and strides.
-    Equivalent,
-    /// Equivalent if these pairs of values are (`scf.for`: iteration argument and yielded value).
-    EquivalentIf {
-        /// The first pair.
-        first: (ValueId, ValueId),
-        /// A second pair (`scf.while` has two).
-        second: Option<(ValueId, ValueId)>,
-    },
-    /// They may share memory.
-    Unknown,
-}
-
-/// One value whose buffer may be the buffer of an operand that is in place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Alias {
-    /// The aliasing value: a result or block argument, of this operation or another.
-    pub value: ValueId,
-    /// How the buffers relate.
-    pub relation: Relation,
-    /// The value is always this operand's buffer (not one of several).
-    pub definite: bool,
-    /// The types differ and the operation is not a cast.
-    pub retypes: bool,
-}
-
-impl Alias {
-    /// The value certainly is the operand's buffer, of the same type.
-    pub const fn equivalent(value: ValueId) -> Self {
-        Self { value, relation: Relation::Equivalent, definite: true, retypes: false }
-    }
-
-    /// The value may be the operand's buffer or that of another operand, of the same type (`arith.select`).
-    pub const fn maybe_equivalent(value: ValueId) -> Self {
-        Self { value, relation: Relation::Equivalent, definite: false, retypes: false }
-    }
-
-    /// The value shares memory with the operand in an unknown way (a slice, a call).
-    pub const fn unknown(value: ValueId) -> Self {
-        Self { value, relation: Relation::Unknown, definite: true, retypes: true }
-    }
-
-    /// The value is the operand's buffer if the two values of `pair` are equivalent (`scf.for`).
-    pub const fn equivalent_if(value: ValueId, pair: (ValueId, ValueId)) -> Self {
-        let relation = Relation::EquivalentIf { first: pair, second: None };
-        Self { value, relation, definite: true, retypes: false }
-    }
-}
-
 /// One edge backwards: a value may be the buffer of this operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
@@ -233,79 +119,6 @@ pub struct Source {
     pub definite: bool,
     /// See [`Alias::retypes`].
     pub retypes: bool,
-}
-
-/// A number in a slice: `constant + sum(coefficient * symbol)`, symbols strictly increasing.
-///
-/// Two equal forms are equal numbers; symbols are the caller's SSA index values.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Affine {
-    /// The constant part.
-    pub constant: i64,
-    /// Symbols with their coefficients, none zero.
-    pub terms: Vec<(u32, i64)>,
-}
-
-impl Affine {
-    /// A constant.
-    pub const fn constant(constant: i64) -> Self {
-        Self { constant, terms: Vec::new() }
-    }
-
-    /// One symbol.
-    pub fn symbol(symbol: u32) -> Self {
-        Self { constant: 0, terms: vec![(symbol, 1)] }
-    }
-
-    /// The same number with sorted, merged, non-zero terms.
-    /// Terms whose merged coefficient does not fit are left apart, which only hides an equality.
-    pub fn normalised(mut self) -> Self {
-        self.terms.sort_unstable();
-        let mut merged: Vec<(u32, i64)> = Vec::with_capacity(self.terms.len());
-        for (symbol, coefficient) in self.terms {
-            match merged.last_mut() {
-                Some(last) if last.0 == symbol && last.1.checked_add(coefficient).is_some() => last.1 += coefficient,
-                _ => merged.push((symbol, coefficient)),
-            }
-        }
-        merged.retain(|&(_, coefficient)| coefficient != 0);
-        self.terms = merged;
-        self
-    }
-}
-
-/// A hyper-rectangle of a tensor. Equal slices (after normalisation) get one [`SliceId`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Slice {
-    /// First index, by dimension.
-    pub offsets: Vec<Affine>,
-    /// Number of elements, by dimension.
-    pub sizes: Vec<Affine>,
-    /// Distance between elements, by dimension.
-    pub strides: Vec<Affine>,
-}
-
-/// How an operation reads or overwrites a part of a tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subset {
-    /// `result` is the slice of the tensor of `container`.
-    Extraction {
-        /// The tensor that is read from.
-        container: OperandId,
-        /// The slice as a value.
-        result: ValueId,
-        /// Which slice.
-        slice: SliceId,
-    },
-    /// The slice of `destination` is overwritten with `source`.
-    Insertion {
-        /// The new contents, if they are a tensor (`vector.transfer_write` has a vector).
-        source: Option<OperandId>,
-        /// The tensor that is written to.
-        destination: OperandId,
-        /// Which slice; none: the whole destination.
-        slice: Option<SliceId>,
-    },
 }
 
 /// The interval of positions of an operation and everything nested in it.
@@ -548,6 +361,22 @@ impl Facts {
     /// Pairs of values that may share memory, whatever is decided.
     pub fn shared_values(&self) -> &[(ValueId, ValueId)] {
         &self.shared
+    }
+
+    /// Whether the edge leads from a slice to its container.
+    pub(crate) fn is_extraction(&self, edge: &Source) -> bool {
+        let op = self.operands[edge.operand].op;
+        matches!(self.ops[op].subset, Some(Subset::Extraction { container, .. }) if container == edge.operand)
+    }
+
+    /// The container and slice that a value was extracted from.
+    pub(crate) fn extracted(&self, value: ValueId) -> Option<(ValueId, SliceId)> {
+        match self.ops[self.defining_op(value)?].subset {
+            Some(Subset::Extraction { container, result, slice }) if result == value => {
+                Some((self.operands[container].value, slice))
+            }
+            _ => None,
+        }
     }
 
     /// Whether the operand is the destination of an insertion that has no result (`tensor.parallel_insert_slice`).

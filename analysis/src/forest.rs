@@ -3,8 +3,6 @@
 //! Nodes are added parents first. Node 0 is the root of everything.
 //! Each node keeps a jump pointer as in skew-binary lists, so that climbing to a depth takes O(log n).
 
-use crate::revisits::slice_depth;
-
 /// A node of a [`Forest`].
 pub(crate) type Node = u32;
 
@@ -23,7 +21,7 @@ pub(crate) struct Forest {
 pub(crate) struct Range {
     pub first: u32,
     pub last: u32,
-    /// Larger the deeper the node is; see [`crate::revisits::slice_depth`].
+    /// Larger the deeper the node is; see [`slice_depth`].
     pub depth: u32,
 }
 
@@ -95,4 +93,9 @@ impl Forest {
         }
         ranges
     }
+}
+
+/// The depth of a slice, by that of its node. A value as a whole is one deeper.
+pub(crate) const fn slice_depth(depth: u32) -> u32 {
+    2 * depth
 }

@@ -2,11 +2,13 @@
 
 use crate::blocks::{Graph, NONE, dominators};
 use crate::builder::FactsBuilder;
-use crate::facts::{Affine, Alias, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use, ValueInfo};
+use crate::facts::{
+    Affine, Alias, BufferInfo, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use, ValueInfo,
+};
 use crate::index::{BlockId, OpId, OperandId, SliceId, ValueId};
 use crate::random::Random;
 
-/// What a generated function may contain.
+/// Features of a generated function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// How many operations, about.
@@ -30,7 +32,11 @@ pub(crate) fn function(seed: u64, shape: Shape) -> Facts {
     let block = generator.b.block(root);
     let mut scope = Vec::new();
     for index in 0..1 + generator.random.below(2) {
-        let info = ValueInfo { writable: generator.random.percent(60), label: index, ..ValueInfo::default() };
+        let info = ValueInfo {
+            buffer: BufferInfo { writable: generator.random.percent(60), ..BufferInfo::default() },
+            label: index,
+            ..ValueInfo::default()
+        };
         scope.push(generator.b.argument(block, info));
     }
     generator.body(block, &mut scope, 0);
@@ -101,7 +107,10 @@ impl Generator {
         let op = self.b.op(block, 0);
         let constant = self.random.percent(30);
         let definition = if constant { Definition::Inferred } else { Definition::Never };
-        let info = ValueInfo { writable: !constant, definition, allocates: !constant, ..ValueInfo::default() };
+        let info = ValueInfo {
+            buffer: BufferInfo { writable: !constant, definition, allocates: !constant },
+            ..ValueInfo::default()
+        };
         scope.push(self.b.result(op, info));
     }
 

@@ -6,8 +6,9 @@
 //!
 //! The way through the modules:
 //!
+//! * [`effects`]: what an op does to the memory of its tensors, generic over the value.
 //! * [`facts`] and [`builder`]: what is known about one function on tensors.
-//! * [`one_shot`]: which operands are updated in place, and why the others are not.
+//! * [`one_shot`]: which operands are updated in place, and why the others are not (`placement` and `decisions` are its terms).
 //! * [`checker`]: an independent judge of such decisions.
 //! * [`ownership`]: where each allocation of a function on memrefs is freed.
 //! * [`lifetimes`]: the same in any control-flow graph.
@@ -26,8 +27,10 @@ mod classes;
 pub mod components;
 mod cursor;
 mod cycles;
+mod decisions;
 mod definitions;
 mod dominance;
+pub mod effects;
 mod equivalence;
 pub mod explain;
 pub mod facts;
@@ -42,6 +45,7 @@ mod numbering;
 pub mod one_shot;
 mod order;
 pub mod ownership;
+mod placement;
 pub mod plan;
 pub mod print;
 pub mod random;

@@ -124,9 +124,9 @@ pub struct Lifetimes {
     pub results: Vec<Own>,
     /// Arguments of the function that each result may be.
     pub result_aliases: Vec<Vec<ValueId>>,
-    /// Offers that can be accepted: the memref holds for certain, and nothing uses its memory behind the operation, but what
+    /// Transfers that are possible: the memref owns its buffer for certain, and nothing uses its memory behind the operation, but what
     /// the operation itself makes of it.
-    pub given: BTreeSet<(OpId, ValueId)>,
+    pub transferred: BTreeSet<(OpId, ValueId)>,
     /// How much was looked at: operations, and memrefs that hold something where blocks begin and meet.
     pub steps: u64,
     /// Results that may be the same memory, the smaller number first.

@@ -14,7 +14,7 @@
 
 use crate::facts::{Facts, ValueDef};
 use crate::index::{IndexVec, OpId, OperandId, RegionId};
-use crate::one_shot::Heuristic;
+use crate::placement::Heuristic;
 use crate::random::MersenneTwister;
 
 /// The operands in the order in which a heuristic visits them.
@@ -28,7 +28,7 @@ pub fn visiting_order(facts: &Facts, heuristic: Heuristic) -> Vec<OperandId> {
     ops.into_iter().flat_map(|op| facts.operands_of(op).iter().copied()).collect()
 }
 
-/// What is nested in an operation, then the operation; otherwise first to last, in the order of the text.
+/// Nested operations before the operation around them; otherwise first to last, in the order of the text.
 pub(crate) fn post_order(facts: &Facts) -> Vec<OpId> {
     walk(facts, false)
 }
@@ -61,7 +61,7 @@ fn push_ops(facts: &Facts, stack: &mut Vec<(OpId, bool)>, regions: &[RegionId], 
     }
 }
 
-/// What is nested in an operation, then the operation; otherwise by position, so that definitions come before uses.
+/// Nested operations before the operation around them; otherwise by position, so that definitions come before uses.
 pub(crate) fn dominance_post_order(facts: &Facts) -> Vec<OpId> {
     let mut ops = Vec::with_capacity(facts.ops().len());
     let mut open: Vec<OpId> = Vec::new();

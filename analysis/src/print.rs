@@ -31,7 +31,7 @@ struct Printer<'a> {
     out: String,
 }
 
-/// What is still to be printed; explicit, because nesting may be deep.
+/// The items still to be printed; explicit, because nesting may be deep.
 enum Step {
     Region(RegionId, usize),
     Block(BlockId, bool, usize),
@@ -132,10 +132,10 @@ impl<'a> Printer<'a> {
     fn definition(&mut self, value: ValueId) -> fmt::Result {
         let info = self.facts.values()[value].info;
         let mut words = Vec::new();
-        words.extend((!info.writable).then(|| "frozen".to_owned()));
-        words.extend(info.allocates.then(|| "alloc".to_owned()));
+        words.extend((!info.buffer.writable).then(|| "frozen".to_owned()));
+        words.extend(info.buffer.allocates.then(|| "alloc".to_owned()));
         words.extend((!info.ranked).then(|| "unranked".to_owned()));
-        match info.definition {
+        match info.buffer.definition {
             Definition::Inferred => {}
             Definition::Always => words.push("always".to_owned()),
             Definition::Never => words.push("never".to_owned()),

@@ -11,10 +11,9 @@ use crate::dominance::{Structure, is_unordered_for, regions_are_exclusive};
 use crate::equivalence::holds_by_identity;
 use crate::facts::{Facts, Relation, Source, Subset};
 use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
-use crate::one_shot::{ConflictTest, Options, Reason};
-use crate::subsets::is_extraction;
+use crate::placement::{ConflictTest, Options, Reason};
 
-/// What a slice covers: a tensor value and a part of it (none: all of it).
+/// The extent of a slice: a tensor value and a part of it (none: all of it).
 type Key = (ValueId, Option<SliceId>);
 
 /// Alias classes with the literal test.
@@ -189,7 +188,7 @@ impl<'a> PairwiseClasses<'a> {
 
     /// Whether every walk backwards from the first value leads to the second, over edges that keep buffer and type.
     fn reaches_equivalent(&self, from: ValueId, to: ValueId) -> bool {
-        let extracted = |value| crate::subsets::extracted(self.facts, value);
+        let extracted = |value| self.facts.extracted(value);
         let (mut seen, mut work) = (HashSet::new(), vec![from]);
         while let Some(value) = work.pop() {
             let same_slice = extracted(value).is_some() && extracted(value) == extracted(to);
@@ -235,9 +234,9 @@ impl<'a> PairwiseClasses<'a> {
                 continue;
             }
             let sources = self.facts.sources(value);
-            // What comes from itself (around a loop of blocks), or is met twice, proves nothing.
+            // A value that comes from itself (around a loop of blocks), or is met twice, proves nothing.
             let is_part = |source: &Source| {
-                source.relation == Relation::Unknown && (key.1.is_none() || !is_extraction(self.facts, source))
+                source.relation == Relation::Unknown && (key.1.is_none() || !self.facts.is_extraction(source))
             };
             let parts = exactly && sources.iter().any(is_part);
             if sources.is_empty() || parts || self.looped[value] || !is_new {
@@ -259,7 +258,7 @@ impl<'a> PairwiseClasses<'a> {
         };
         match (key.1, self.facts.ops()[op].subset) {
             (None, _) => {
-                let extracted = |value| crate::subsets::extracted(self.facts, value);
+                let extracted = |value| self.facts.extracted(value);
                 self.facts.defining_op(key.0).is_some()
                     && (value == key.0 || (extracted(value).is_some() && extracted(value) == extracted(key.0)))
             }
@@ -344,14 +343,14 @@ impl ConflictTest for PairwiseClasses<'_> {
         let reads: Vec<_> = uses.iter().copied().filter(|&id| facts.operands()[id].counts_as_read).collect();
         let is_write = |id: &OperandId| facts.operands()[*id].writes && (self.in_place[*id] || *id == operand);
         let writes: Vec<_> = uses.iter().copied().filter(is_write).collect();
-        let frozen = values.iter().copied().find(|&value| !facts.values()[value].info.writable);
+        let frozen = values.iter().copied().find(|&value| !facts.values()[value].info.buffer.writable);
         if let (Some(&write), Some(value)) = (writes.first(), frozen) {
             return Err(Reason::NotWritable { write, value });
         }
         if self.check_parallel_regions
             && let Some(&write) = writes.iter().find(|&&write| self.shares_parallel_buffer(write))
             && let Some(&read) = reads.first().or_else(|| {
-                // What a loop carries is another class: assume that its body reads it.
+                // A loop-carried value is in another class: assume that its body reads it.
                 let mut shared = writes.iter().filter(|&&write| self.shares_parallel_buffer(write));
                 shared.find(|&&write| facts.has_body(facts.operands()[write].op))
             })
@@ -450,7 +449,7 @@ fn are_exclusive(facts: &Facts, a: OpId, b: OpId) -> bool {
     }
 }
 
-/// What the innermost thing around two operations is.
+/// The innermost op or region around two operations.
 enum Common {
     /// One encloses the other or is the other: `outer`. True if the second one is the outer one.
     Nested { inner_is_same_or_encloses_first: bool, outer: OpId },

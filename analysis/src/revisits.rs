@@ -20,9 +20,8 @@
 use std::collections::HashSet;
 
 use crate::facts::Facts;
-use crate::forest::{Forest, Node, ROOT};
+use crate::forest::{Forest, Node, ROOT, slice_depth};
 use crate::index::{IndexVec, ValueId};
-use crate::subsets::extracted;
 
 /// Steps for each value of the function, in all. Reconvergent ladders would take quadratically many.
 const STEPS: u64 = 16;
@@ -112,17 +111,12 @@ impl Finder<'_> {
 
     /// Where the walk gives up when it reaches the parent again.
     fn second_visit(&self, first: ValueId, second: ValueId) -> u32 {
-        let slice = extracted(self.facts, second);
+        let slice = self.facts.extracted(second);
         let again = match slice {
             Some((container, _)) if first != second => container,
             _ => second,
         };
-        let is_slice = extracted(self.facts, again).is_some();
+        let is_slice = self.facts.extracted(again).is_some();
         slice_depth(self.forest.depth(self.nodes[again])) + u32::from(!is_slice)
     }
-}
-
-/// The depth of a slice, by that of its node. A value as a whole is one deeper.
-pub(crate) const fn slice_depth(depth: u32) -> u32 {
-    2 * depth
 }

@@ -42,7 +42,7 @@ pub(crate) struct Subsets {
     numbers: IndexVec<ValueId, u32>,
     /// The least depth of a slice that each value is taken for.
     least_depths: IndexVec<ValueId, u32>,
-    /// What the operation overwrites, by operation with an insertion.
+    /// The slice that is overwritten, by operation with an insertion.
     overwritten: IndexVec<OpId, Option<Range>>,
     /// The insertion writes back what already stands there.
     rewrites: IndexVec<OpId, bool>,
@@ -60,7 +60,7 @@ impl Subsets {
     pub fn new(facts: &Facts) -> Self {
         let Walk { order: values, looped } = walk(facts);
         let is_part = |edge: &Source| edge.relation == Relation::Unknown;
-        let parts = most_edges(facts, &values, &looped, |edge| is_part(edge) && !is_extraction(facts, edge));
+        let parts = most_edges(facts, &values, &looped, |edge| is_part(edge) && !facts.is_extraction(edge));
         let mut open = looped.clone();
         for &(a, b) in facts.shared_values() {
             (open[a], open[b]) = (true, true);
@@ -108,7 +108,7 @@ impl Subsets {
         this
     }
 
-    /// What trees compare of a value.
+    /// The keys of a value that trees compare.
     pub fn number(&self, value: ValueId) -> Number {
         Number { number: self.numbers[value], least_depth: self.least_depths[value] }
     }
@@ -148,7 +148,7 @@ impl Subsets {
         let leads = |from: ValueId, to: ValueId| self.ranges[to].contains(self.numbers[from]);
         let certainly = |from, to| self.breaks[a] == self.breaks[b] && leads(from, to);
         // Two extractions of one slice are one node: only the reference's walk tells them apart.
-        let alone = |value| extracted(facts, value).is_none();
+        let alone = |value| facts.extracted(value).is_none();
         if a == b || (certainly(a, b) && alone(b)) || (certainly(b, a) && alone(a)) {
             return true;
         }
@@ -160,12 +160,6 @@ impl Subsets {
 /// Whether the edge keeps the buffer as it is, and the type.
 fn keeps_buffer(edge: &Source) -> bool {
     !edge.retypes && holds_by_identity(edge.relation)
-}
-
-/// Whether the edge leads from a slice to its container.
-pub(crate) fn is_extraction(facts: &Facts, edge: &Source) -> bool {
-    let op = facts.operands()[edge.operand].op;
-    matches!(facts.ops()[op].subset, Some(Subset::Extraction { container, .. }) if container == edge.operand)
 }
 
 /// Whether some walk backwards, over edges that keep buffer and type, leads from one value to another one, as far as
@@ -307,7 +301,7 @@ impl Tree {
     }
 
     fn add_node(&mut self, facts: &Facts, value: ValueId) {
-        if let Some((container, slice)) = extracted(facts, value) {
+        if let Some((container, slice)) = facts.extracted(value) {
             let parent = self.nodes[container];
             let forest = &mut self.forest;
             self.nodes[value] = *self.keys.entry((container, slice)).or_insert_with(|| forest.add(parent));
@@ -334,15 +328,5 @@ impl Tree {
             // The whole destination: only results are compared, as arguments may stand for several buffers.
             None => facts.defining_op(destination).map(|_| self.nodes[destination]),
         }
-    }
-}
-
-/// The container and slice that a value was extracted from.
-pub(crate) fn extracted(facts: &Facts, value: ValueId) -> Option<(ValueId, SliceId)> {
-    match facts.ops()[facts.defining_op(value)?].subset {
-        Some(Subset::Extraction { container, result, slice }) if result == value => {
-            Some((facts.operands()[container].value, slice))
-        }
-        _ => None,
     }
 }

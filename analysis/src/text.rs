@@ -65,7 +65,7 @@ impl Names {
     }
 }
 
-/// What is wrong with a text.
+/// An error in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -90,7 +90,7 @@ pub enum Problem {
 pub struct TextError {
     /// The line, from 1; 0 if no line is to blame.
     pub line: u32,
-    /// What is wrong.
+    /// The message.
     pub problem: Problem,
 }
 
@@ -262,10 +262,10 @@ impl Parser {
                     continue;
                 }
                 match c.word()? {
-                    "frozen" => info.writable = false,
-                    "alloc" => info.allocates = true,
-                    "always" => info.definition = Definition::Always,
-                    "never" => info.definition = Definition::Never,
+                    "frozen" => info.buffer.writable = false,
+                    "alloc" => info.buffer.allocates = true,
+                    "always" => info.buffer.definition = Definition::Always,
+                    "never" => info.buffer.definition = Definition::Never,
                     "unranked" => info.ranked = false,
                     _ => return Err(Problem::Expected("a property of a value")),
                 }

@@ -22,9 +22,10 @@ use monopour_analysis::index::{Id, OperandId, ValueId};
 use monopour_analysis::one_shot::{self, InPlaceAnalysis, Reason};
 use monopour_ir::{Attr, Context, Op, Rewriter, Value, ValueNames};
 
-use crate::boundary::{Callees, equivalent_arguments, returns_of};
+use crate::boundary::{Callees, returns_of};
 use crate::one_shot::{Unit, heuristic};
 use crate::options::Options;
+use crate::summaries::equivalent_arguments;
 
 /// Attributes that bufferization understands or writes; none is left on memrefs.
 const ATTRIBUTES: &[&str] = &["bufferization.access", "bufferization.writable", "bufferization.buffer_layout"];
@@ -107,7 +108,7 @@ impl Annotator<'_> {
                 let aliases = facts.aliasing_values(id).iter().map(|alias| alias.value);
                 let joined = std::iter::once(facts.operands()[id].value).chain(aliases);
                 let values: Vec<ValueId> = joined.flat_map(|v| sets.of(v).to_vec()).collect();
-                for value in values.into_iter().filter(|v| !facts.values()[*v].info.writable) {
+                for value in values.into_iter().filter(|v| !facts.values()[*v].info.buffer.writable) {
                     let label = format!("W_{}[NOT-WRITABLE: ", self.read_only);
                     self.mark_value(unit.collected.values[value], &label);
                     self.read_only += 1;

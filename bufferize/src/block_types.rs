@@ -20,46 +20,8 @@ use std::collections::{HashMap, HashSet};
 
 use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Region, Type, Value};
 
+use crate::blocks::dominators_first;
 use crate::buffer_type::BufferTypes;
-use crate::models::forwarded;
-
-/// The blocks of a region, dominators first; blocks that nothing reaches come last.
-pub(crate) fn dominators_first(region: Region) -> Vec<Block> {
-    let blocks = region.blocks();
-    if blocks.len() < 2 {
-        return blocks;
-    }
-    let mut seen = HashSet::with_capacity(blocks.len());
-    let mut order = Vec::with_capacity(blocks.len());
-    for root in blocks {
-        if !seen.insert(root) {
-            continue;
-        }
-        // A reverse post-order, with a stack of its own: a chain of blocks may be as long as the input.
-        let mut left = Vec::new();
-        let mut stack = vec![(root, root.successors())];
-        while let Some((block, successors)) = stack.last_mut() {
-            match successors.pop() {
-                Some(next) if seen.insert(next) => {
-                    let successors = next.successors();
-                    stack.push((next, successors));
-                }
-                Some(_) => {}
-                None => {
-                    left.push(*block);
-                    stack.pop();
-                }
-            }
-        }
-        order.extend(left.into_iter().rev());
-    }
-    order
-}
-
-/// The terminators of a region's blocks.
-pub(crate) fn terminators(region: Region) -> impl Iterator<Item = Op> {
-    region.blocks().into_iter().filter_map(Block::terminator)
-}
 
 impl BufferTypes<'_> {
     /// Predicts everything in a region whose entry arguments are known; `op` is the operation around.
@@ -74,12 +36,12 @@ impl BufferTypes<'_> {
         if arguments.is_empty() {
             return order.into_iter().try_for_each(|block| self.walk(block));
         }
-        // What an earlier walk found may have been for another question.
+        // The types of an earlier walk may have answered another question.
         for argument in &arguments {
             self.forget(*argument);
         }
         for terminator in order.iter().filter_map(|b| b.terminator()) {
-            for (index, argument) in forwarded(terminator) {
+            for (index, argument) in self.passed_to_blocks(terminator) {
                 passed.entry(argument).or_default().push(terminator.operand(index));
             }
         }

@@ -8,16 +8,14 @@
 //! Only functions of one symbol table take part; those of nested ones (a module in a module) are not looked at.
 //! Building the graph is linear in the number of operations; a call finds its callee without comparing names.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use monopour_analysis::calls::{self, Summary};
+use monopour_analysis::calls::Summary;
 use monopour_analysis::components::components;
-use monopour_analysis::one_shot::Decisions;
-use monopour_ir::{Attr, Op, Value, WalkOrder};
+use monopour_ir::{Attr, Op, WalkOrder};
 
-use crate::collect::Collected;
-use crate::op_model::has_tensors;
 use crate::options::Options;
+use crate::scope::{is_apart, top};
 
 /// The functions of a symbol table, and what is known about them.
 #[derive(Clone, Debug, Default)]
@@ -71,11 +69,11 @@ impl Callees {
     pub fn callee(&self, call: Op) -> Option<Op> {
         self.position(call).map(|position| self.functions[position])
     }
-    /// What is known about the function that a `func.call` calls; none if it is not decided.
+    /// The summary of the function that a `func.call` calls; none if it is not decided.
     pub fn summary_of(&self, call: Op) -> Option<&Summary> {
         self.summaries[self.position(call)?].as_ref()
     }
-    /// What is known about a function; none for one that is not decided.
+    /// The summary of a function; none for one that is not decided.
     pub fn summary(&self, name: &str) -> Option<&Summary> {
         self.summaries[*self.by_name.get(name)?].as_ref()
     }
@@ -126,111 +124,12 @@ impl Callees {
             let mut called = members.iter().flat_map(|m| &self.called[*m]);
             let reaches_recursion = is_recursive || called.any(|callee| reaches[*callee]);
             members.iter().for_each(|m| reaches[*m] = reaches_recursion);
-            // What was met last is called by what was met before.
+            // A function that was met later is called by one that was met before.
             members.reverse();
             Component { members, is_recursive, reaches_recursion }
         };
         let found = components(self.functions.len(), |function, at| self.called[function].get(at).copied());
         found.into_iter().map(component).collect()
-    }
-}
-
-/// The functions that stand directly in an op's body.
-pub(crate) fn functions_of(root: Op) -> Vec<Op> {
-    top(root).filter(|op| op.is("func.func")).collect()
-}
-
-/// Whether the op holds a symbol table of its own.
-fn is_symbol_table(op: Op) -> bool {
-    op.is("builtin.module") || (op.attr("sym_name").is_some() && op.function_type().is_none())
-}
-
-/// Whether an op is none of its surroundings' business: with function boundaries, functions are decided for themselves,
-/// and what is in a nested symbol table stays as it is.
-pub(crate) fn is_apart(op: Op, options: &Options) -> bool {
-    options.bufferize_function_boundaries && op.num_regions() > 0 && (op.is("func.func") || is_symbol_table(op))
-}
-
-fn top(root: Op) -> impl Iterator<Item = Op> {
-    root.regions().into_iter().flat_map(|r| r.blocks()).flat_map(|b| b.ops())
-}
-
-/// Whether there are tensors outside of functions and nested symbol tables.
-pub(crate) fn has_loose_tensors(root: Op, options: &Options) -> bool {
-    let loose = top(root).filter(|op| !is_apart(*op, options));
-    let mut ops = Vec::new();
-    loose.for_each(|op| without_apart(op, options, WalkOrder::Pre, &mut ops));
-    ops.into_iter().any(has_tensors)
-}
-
-/// All operations that are bufferized.
-///
-/// With function boundaries, those in nested symbol tables stay as they are, and so do functions that are not directly in
-/// the root: only an unknown operation can hold one, and it may be a symbol table.
-pub(crate) fn ops_in_scope(root: Op, options: &Options, order: WalkOrder) -> Vec<Op> {
-    let mut ops = Vec::new();
-    for op in top(root) {
-        if op.is("func.func") {
-            ops.extend(Some(op).filter(|_| order == WalkOrder::Pre));
-            top(op).for_each(|inner| without_apart(inner, options, order, &mut ops));
-            ops.extend(Some(op).filter(|_| order == WalkOrder::Post));
-        } else {
-            without_apart(op, options, order, &mut ops);
-        }
-    }
-    ops
-}
-
-/// The operations that are bufferized and that `keep` is true of, in pre-order and in post-order.
-pub(crate) fn both_orders(root: Op, options: &Options, keep: impl Fn(&Op) -> bool) -> (Vec<Op>, Vec<Op>) {
-    let (mut pre, mut post, mut found) = (Vec::new(), Vec::new(), Vec::new());
-    for outer in top(root) {
-        let function = Some(outer).filter(|op| op.is("func.func"));
-        let roots = function.map_or_else(|| vec![outer], |f| top(f).collect());
-        pre.extend(function.filter(&keep));
-        for op in roots {
-            found.clear();
-            without_apart(op, options, WalkOrder::Pre, &mut found);
-            found.retain(&keep);
-            pre.extend_from_slice(&found);
-            // Alone, it is in one place in both.
-            if found.len() > 1 {
-                found.clear();
-                without_apart(op, options, WalkOrder::Post, &mut found);
-                found.retain(&keep);
-            }
-            post.extend_from_slice(&found);
-        }
-        post.extend(function.filter(&keep));
-    }
-    (pre, post)
-}
-
-/// Lists an operation and what it holds, but for what is none of its surroundings' business.
-fn without_apart(op: Op, options: &Options, order: WalkOrder, ops: &mut Vec<Op>) {
-    if op.num_regions() == 0 {
-        ops.push(op);
-        return;
-    }
-    if order == WalkOrder::Pre {
-        op.walk_selected(|inner| {
-            let is_inside = !is_apart(inner, options);
-            ops.extend(Some(inner).filter(|_| is_inside));
-            is_inside
-        });
-        return;
-    }
-    let (first, mut has_apart) = (ops.len(), false);
-    op.walk(order, |inner| {
-        has_apart |= is_apart(inner, options);
-        ops.push(inner);
-    });
-    if has_apart {
-        let mut inside = Vec::new();
-        without_apart(op, options, WalkOrder::Pre, &mut inside);
-        let inside: HashSet<Op> = inside.into_iter().collect();
-        let listed = ops.split_off(first);
-        ops.extend(listed.into_iter().filter(|op| inside.contains(op)));
     }
 }
 
@@ -262,7 +161,7 @@ fn has_tensor_signature(function: Op) -> bool {
 /// For each argument of a function whether its buffer may be stored to.
 pub(crate) fn writable_arguments(function: Op, options: &Options) -> Vec<bool> {
     let (inputs, _) = function.function_type().unwrap_or_default();
-    // Without function boundaries the argument stays a tensor that somebody else made.
+    // Without function boundaries the argument stays a tensor of the caller.
     if !options.bufferize_function_boundaries {
         return vec![false; inputs.len()];
     }
@@ -282,17 +181,6 @@ pub(crate) fn returns_of(function: Op) -> Vec<Op> {
     terminators.filter(|op| op.is("func.return")).collect()
 }
 
-/// What callers have to know about a decided function.
-pub(crate) fn summarise(function: Op, collected: &Collected, decisions: &Decisions) -> Summary {
-    let id = |value: Value| collected.value_ids.get(&value).copied();
-    let arguments: Vec<_> = function.body().map(|b| b.args()).unwrap_or_default().into_iter().map(id).collect();
-    let returns: Vec<Vec<_>> =
-        returns_of(function).into_iter().map(|op| op.operands().into_iter().map(id).collect()).collect();
-    let mut summary = calls::summarise(&collected.facts, decisions, &arguments, &returns);
-    declared_access(function, &mut summary);
-    summary
-}
-
 /// The worst case in everything but what results share, and whether they may be written.
 pub(crate) fn weakened(function: Op, summary: &Summary) -> Summary {
     let mut unknown = unknown(function);
@@ -301,7 +189,7 @@ pub(crate) fn weakened(function: Op, summary: &Summary) -> Summary {
     unknown
 }
 
-/// What recursion starts with: nothing happens, and each result is the argument that it could be by its type.
+/// The first summary of a recursive function: nothing happens, and each result is the argument that it could be by its type.
 pub(crate) fn assumed(function: Op) -> Summary {
     let (inputs, results) = function.function_type().unwrap_or_default();
     let mut summary = Summary::nothing(inputs.len(), results.len());
@@ -337,7 +225,7 @@ fn external(function: Op) -> Summary {
 }
 
 /// `bufferization.access` overrides what was found.
-fn declared_access(function: Op, summary: &mut Summary) {
+pub(crate) fn declared_access(function: Op, summary: &mut Summary) {
     let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
     for (argument, attrs) in summary.arguments.iter_mut().zip(attrs) {
         let declared = attrs.get("bufferization.access");
@@ -349,21 +237,4 @@ fn declared_access(function: Op, summary: &mut Summary) {
 
 fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
-}
-
-/// For each operand of a return the first argument that certainly is its buffer.
-pub(crate) fn equivalent_arguments(
-    function: Op,
-    returned: Op,
-    collected: &Collected,
-    decisions: &Decisions,
-) -> Vec<Option<usize>> {
-    let class = |value: &Value| collected.value_ids.get(value).map(|id| decisions.equivalence_class(*id));
-    let mut by_class = HashMap::new();
-    for (index, argument) in function.body().map(|b| b.args()).unwrap_or_default().iter().enumerate() {
-        if let Some(class) = class(argument) {
-            by_class.entry(class).or_insert(index);
-        }
-    }
-    returned.operands().iter().map(|value| by_class.get(&class(value)?).copied()).collect()
 }

@@ -13,16 +13,16 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use monopour_ir::{
-    Attr, Block, DYNAMIC, Diagnostic, Diagnostics, HandleMap, Location, MemRefType, Op, Type, Value, bufferizable,
-};
+use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, HandleMap, Location, Op, Type, Value};
 
-use crate::block_types::{dominators_first, terminators};
-use crate::boundary::{Callees, is_apart};
-use crate::models::upstream::interface_options;
-use crate::op_model::{AliasModel, Index, OpModels, RelationModel, SliceModel, has_tensors};
+use crate::blocks::{dominators_first, terminators};
+use crate::boundary::Callees;
+use crate::effects::{AliasModel, RelationModel};
+use crate::failures::{failed_to_bufferize, location_of};
+use crate::memref_types::{UNKNOWN_SPACE, boundary_type, dynamic_layout, identity, is_memref_element, memory_space};
+use crate::op_model::OpModels;
 use crate::options::{FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
-use crate::rewrite::{failed_to_bufferize, location_of};
+use crate::scope::{has_tensors, is_apart};
 
 /// The predictions so far.
 pub struct BufferTypes<'a> {
@@ -62,7 +62,7 @@ impl<'a> BufferTypes<'a> {
     pub(crate) fn steps(&self) -> u64 {
         self.steps
     }
-    /// What is known about functions.
+    /// The functions and their summaries.
     pub fn callees(&self) -> &'a Callees {
         self.callees
     }
@@ -72,7 +72,7 @@ impl<'a> BufferTypes<'a> {
         if !ty.is_tensor() {
             return ty;
         }
-        // What is made by something that stays on tensors has no prediction.
+        // A result of an op that stays on tensors has no prediction.
         self.types.get(&value).copied().unwrap_or_else(|| self.unknown(ty))
     }
     /// Whether a value has its prediction.
@@ -150,6 +150,10 @@ impl<'a> BufferTypes<'a> {
     pub(crate) fn is_early(&self) -> bool {
         self.is_early
     }
+    /// The operands that a branch passes to its successors, by position, each with the argument that takes it over.
+    pub(crate) fn passed_to_blocks(&self, branch: Op) -> Vec<(usize, Value)> {
+        self.models.get(branch, self.options).map(|model| model.passes_to_blocks(branch)).unwrap_or_default()
+    }
     /// Forgets a prediction.
     pub(crate) fn forget(&mut self, value: Value) {
         self.types.remove(&value);
@@ -224,7 +228,7 @@ impl<'a> BufferTypes<'a> {
         Ok(())
     }
 
-    /// What all returns of a function agree on; elsewhere the given type.
+    /// The types on which all returns of a function agree; elsewhere the given type.
     fn returned_types(&self, function: Op, mut results: Vec<Type>) -> Vec<Type> {
         let returns: Vec<Op> = terminators(function.region(0)).filter(|op| op.is("func.return")).collect();
         for (index, result) in results.iter_mut().enumerate() {
@@ -341,7 +345,7 @@ impl<'a> BufferTypes<'a> {
             }
             "scf.if" => "inconsistent memory space on then/else branches".to_owned(),
             "scf.index_switch" => "inconsistent memory space on switch cases".to_owned(),
-            "scf.for" | "scf.while" => {
+            _ if self.models.get(op, self.options).is_some_and(|model| !model.loop_carried(op).is_empty()) => {
                 format!("'{name}' op init_arg and yielded value bufferize to inconsistent memory spaces")
             }
             "arith.select" => format!("'{name}' op inconsistent memory space on true/false operands"),
@@ -352,141 +356,5 @@ impl<'a> BufferTypes<'a> {
         // The first operation inside that needs the type is the terminator.
         let inside = if name == "func.func" { None } else { op.body().and_then(Block::terminator) };
         self.failed(error, inside.unwrap_or(op))
-    }
-}
-
-/// Stands for a memory space that nothing is known about, in predictions only.
-const UNKNOWN_SPACE: &str = "monopour.unknown";
-
-/// Whether memrefs can hold an element type: dialects may say so of their types, and only MLIR knows.
-fn is_memref_element(element: Type) -> bool {
-    let cx = element.context();
-    cx.with_diagnostics(|| Type::parse(cx, &format!("memref<{element}>"))).0.is_some()
-}
-
-/// The memory space of a tensor type under the options.
-pub(crate) fn memory_space(options: &Options, tensor: Type) -> Option<Attr> {
-    if options.must_infer_memory_space {
-        return Some(Attr::string(tensor.context(), UNKNOWN_SPACE));
-    }
-    tensor.as_tensor().and_then(|t| t.encoding).filter(|_| options.use_encoding_for_memory_space)
-}
-
-/// The row-major memref of a tensor type.
-pub(crate) fn identity(options: &Options, tensor: Type) -> Type {
-    if tensor.is_unranked_tensor() {
-        return Type::unranked_memref(tensor.element(), memory_space(options, tensor));
-    }
-    if tensor.as_tensor().is_none() {
-        // A type of another dialect names its buffer type itself.
-        return bufferizable::buffer_like_type(tensor, &interface_options(options)).unwrap_or(tensor);
-    }
-    Type::memref(&tensor.shape().unwrap_or_default(), tensor.element(), memory_space(options, tensor))
-}
-
-/// The memref type of a function's argument.
-pub(crate) fn boundary_type(options: &Options, tensor: Type) -> Type {
-    let identity = identity(options, tensor);
-    match (options.function_boundary_type_conversion, identity.as_memref()) {
-        (FunctionBoundaryTypeConversion::Identity, _) | (_, None) => identity,
-        (_, Some(memref)) => dynamic_layout(&memref),
-    }
-}
-
-/// The same memref with dynamic strides and offset.
-pub(crate) fn dynamic_layout(memref: &MemRefType) -> Type {
-    let strides = vec![DYNAMIC; memref.shape.len()];
-    Type::strided_memref(&memref.shape, memref.element, DYNAMIC, &strides, memref.memory_space)
-}
-
-/// Whether `memref.cast` from one type to the other cannot fail, and what reads the result as its type says reads the same
-/// elements: nothing dynamic becomes static, and what becomes row-major is row-major.
-pub(crate) fn is_cast_safe(from: Type, to: Type) -> bool {
-    let (Some(a), Some(b)) = (from.as_memref(), to.as_memref()) else { return false };
-    // Strides outside of a dynamic size print as `?` in an identity layout too, but they follow from the sizes.
-    if has_identity_layout(to) && !has_identity_layout(from) && !is_row_major(&a) {
-        return false;
-    }
-    let widens = |x: i64, y: i64| x == y || y == DYNAMIC;
-    a.element == b.element
-        && a.memory_space == b.memory_space
-        && a.shape.len() == b.shape.len()
-        && a.shape.iter().zip(&b.shape).all(|(x, y)| widens(*x, *y))
-        && a.strides.iter().zip(&b.strides).all(|(x, y)| widens(*x, *y))
-        && widens(a.offset, b.offset)
-}
-
-/// Whether the layout is the identity map, as MLIR asks of the source of a reshape: `strided<[1]>` is, `strided<[6, 1]>` not.
-pub(crate) fn has_identity_layout(ty: Type) -> bool {
-    ty.memref_layout().is_some_and(|map| map.is_identity())
-}
-
-/// Whether the strides certainly are those of the sizes. A dimension of size 1 may have any.
-fn is_row_major(memref: &MemRefType) -> bool {
-    let mut expected = 1;
-    for (size, stride) in memref.shape.iter().zip(&memref.strides).rev() {
-        if *size != 1 && (expected == DYNAMIC || *stride != expected) {
-            return false;
-        }
-        expected = times(expected, *size);
-    }
-    true
-}
-
-/// A product of numbers that may be known at run time only; 0 times anything is 0. It wraps, as MLIR's do.
-pub(crate) fn times(a: i64, b: i64) -> i64 {
-    match (a, b) {
-        (0, _) | (_, 0) => 0,
-        (DYNAMIC, _) | (_, DYNAMIC) => DYNAMIC,
-        _ => a.wrapping_mul(b),
-    }
-}
-
-/// The type of `memref.subview` of `source`, its dimensions of size 1 dropped as far as `shape` has fewer.
-pub(crate) fn subview_type(source: &MemRefType, slice: &SliceModel, shape: &[i64]) -> Type {
-    let number = |index: &Index| match index {
-        Index::Static(value) => *value,
-        Index::Dynamic(_) => DYNAMIC,
-    };
-    let plus = |a: i64, b: i64| if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a.wrapping_add(b) };
-    let mut offset = source.offset;
-    for (first, stride) in slice.offsets.iter().zip(&source.strides) {
-        offset = plus(offset, times(number(first), *stride));
-    }
-    let strides: Vec<i64> = slice.strides.iter().zip(&source.strides).map(|(a, b)| times(number(a), *b)).collect();
-    let sizes: Vec<i64> = slice.sizes.iter().map(number).collect();
-    let kept = kept_dims(&sizes, shape);
-    let pick = |all: &[i64]| kept.iter().map(|d| all[*d]).collect::<Vec<_>>();
-    Type::strided_memref(&pick(&sizes), source.element, offset, &pick(&strides), source.memory_space)
-}
-
-/// Which dimensions of `sizes` remain in `shape`: greedily the first that fit, the others have size 1.
-fn kept_dims(sizes: &[i64], shape: &[i64]) -> Vec<usize> {
-    if sizes.len() == shape.len() {
-        return (0..sizes.len()).collect();
-    }
-    let mut kept = Vec::with_capacity(shape.len());
-    for (dim, size) in sizes.iter().enumerate() {
-        let remaining = sizes.len() - dim;
-        let wanted = shape.len() - kept.len();
-        let fits = shape.get(kept.len()).is_some_and(|s| s == size);
-        if fits && (*size != 1 || remaining == wanted || shape.len() > kept.len()) {
-            kept.push(dim);
-        }
-    }
-    kept.truncate(shape.len());
-    kept
-}
-
-#[cfg(test)]
-mod tests {
-    use super::kept_dims;
-
-    #[test]
-    fn dimensions_of_size_one_are_dropped() {
-        assert_eq!(kept_dims(&[1, 8, 1, 4], &[8, 4]), [1, 3]);
-        assert_eq!(kept_dims(&[1, 8, 1], &[1, 8]), [0, 1]);
-        assert_eq!(kept_dims(&[4, 4], &[4, 4]), [0, 1]);
-        assert_eq!(kept_dims(&[1, 1], &[]), [0usize; 0]);
     }
 }

@@ -1,4 +1,4 @@
-//! What rewrites of ops are built of: allocations, copies, casts, views, globals.
+//! Builders for rewrites of ops: allocations, copies, casts, views, globals.
 //!
 //! ```text
 //! alloc          memref.alloc(%n) {alignment = 64 : i64} : memref<?xf32>
@@ -8,33 +8,20 @@
 //!
 //! Ensures: every allocation and every copy is counted.
 
-use std::collections::{HashMap, HashSet};
-
 use monopour_ir::conversion::ConversionRewriter;
-use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value, WalkOrder};
+use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value};
 
-use crate::buffer_type::{is_cast_safe, subview_type};
-use crate::insert_copies::bytes;
-use crate::op_model::{Index, SliceModel};
-use crate::options::Options;
-use crate::rewrite::Rewriting;
-
-/// Constants by value and type, and the names that are taken.
-#[derive(Default)]
-pub(crate) struct Globals {
-    /// By the module that holds it, value and type.
-    by_value: HashMap<(Op, Attr, Type), Attr>,
-    names: HashSet<String>,
-    /// By name without a number: the next number to try.
-    next: HashMap<String, usize>,
-}
+use crate::effects::{Index, SliceModel};
+use crate::memref_types::{is_cast_safe, subview_type};
+use crate::remarks::bytes;
+use crate::rewriting::Rewriting;
 
 impl Rewriting<'_> {
     /// `memref.alloc` of `ty`, its dynamic sizes given; a row-major one, cast, where `ty` has strides or an offset that only
     /// the running program knows.
     ///
     /// # Errors
-    /// B0104 for a layout that a row-major buffer need not have; what MLIR says of the op.
+    /// B0104 for a layout that a row-major buffer need not have; MLIR's diagnostics for the op.
     pub fn alloc(&self, rw: &mut ConversionRewriter, at: Op, ty: Type, sizes: &[Value]) -> Result<Value, Diagnostics> {
         if ty.memref_layout().is_none_or(|map| map.num_symbols() == 0) {
             return self.alloc_as_is(rw, at, ty, sizes);
@@ -71,7 +58,7 @@ impl Rewriting<'_> {
     /// `memref.copy`.
     ///
     /// # Errors
-    /// What MLIR says of the op.
+    /// MLIR's diagnostics for the op.
     pub fn copy(&self, rw: &mut ConversionRewriter, at: Op, from: Value, to: Value) -> Result<(), Diagnostics> {
         rw.create(OpSpec::new("memref.copy", at.location()).operands(&[from, to]))?;
         self.copies.set(self.copies.get() + 1);
@@ -81,7 +68,7 @@ impl Rewriting<'_> {
     /// The dynamic sizes of a memref, by `memref.dim`.
     ///
     /// # Errors
-    /// What MLIR says of the ops.
+    /// MLIR's diagnostics for the ops.
     pub fn dynamic_sizes(&self, rw: &mut ConversionRewriter, at: Op, memref: Value) -> Result<Vec<Value>, Diagnostics> {
         let index = Type::index(rw.context());
         let shape = memref.ty().shape().unwrap_or_default();
@@ -98,7 +85,7 @@ impl Rewriting<'_> {
     /// `value` as a `ty`: itself, a cast that cannot fail, or a copy in a new buffer.
     ///
     /// # Errors
-    /// What MLIR says of the ops.
+    /// MLIR's diagnostics for the ops.
     pub fn cast_or_copy(
         &self,
         rw: &mut ConversionRewriter,
@@ -124,7 +111,7 @@ impl Rewriting<'_> {
     /// `memref.subview` of a slice, with dimensions of size 1 dropped as `shape` has it.
     ///
     /// # Errors
-    /// B0104 for a source without a strided layout, and for a slice that certainly is not in it; what MLIR says of the op.
+    /// B0104 for a source without a strided layout, and for a slice that certainly is not in it; MLIR's diagnostics for the op.
     pub fn subview(
         &self,
         rw: &mut ConversionRewriter,
@@ -176,7 +163,7 @@ impl Rewriting<'_> {
     /// The same op with other operands and result types; it takes the regions of `op`.
     ///
     /// # Errors
-    /// What MLIR says of the op.
+    /// MLIR's diagnostics for the op.
     pub fn recreate(
         &self,
         rw: &mut ConversionRewriter,
@@ -202,7 +189,7 @@ impl Rewriting<'_> {
     /// `memref.get_global` of the symbol `name`, a `ty`.
     ///
     /// # Errors
-    /// What MLIR says of the op.
+    /// MLIR's diagnostics for the op.
     pub fn get_global(&self, rw: &mut ConversionRewriter, at: Op, name: Attr, ty: Type) -> Result<Value, Diagnostics> {
         let get = OpSpec::new("memref.get_global", at.location()).results(&[ty]).attr("name", name);
         Ok(rw.create(get)?.result(0))
@@ -220,7 +207,7 @@ impl Rewriting<'_> {
     /// The symbol of a private constant global with this value; one per module, value and type.
     ///
     /// # Errors
-    /// B0104 where a symbol could not be looked up, or a dynamic shape; what MLIR says of the op.
+    /// B0104 where a symbol could not be looked up, or a dynamic shape; MLIR's diagnostics for the op.
     pub fn global(&self, rw: &mut ConversionRewriter, at: Op, value: Attr, ty: Type) -> Result<Attr, Diagnostics> {
         self.check_static(at, ty)?;
         let cx = rw.context();
@@ -253,44 +240,6 @@ impl Rewriting<'_> {
         let symbol = Attr::symbol(cx, &name);
         globals.by_value.insert((module, value, ty), symbol);
         Ok(symbol)
-    }
-}
-
-impl Globals {
-    /// Knows the names of the module's symbols, and its constants: what may be written (`constant` is missing) is
-    /// nobody's constant, and neither is what lies in another memory space or is aligned in another way.
-    pub(crate) fn new(module: Op, options: &Options) -> Self {
-        let names = module.nested(WalkOrder::Pre).into_iter().filter_map(Op::symbol_name).collect();
-        let mut globals = Self { names, ..Self::default() };
-        for op in module.body().map(|b| b.ops()).unwrap_or_default().into_iter().filter(|op| op.is("memref.global")) {
-            let alignment = op.attr("alignment").and_then(|a| a.as_int()).unwrap_or(0);
-            let fits = u64::try_from(alignment).is_ok_and(|bytes| bytes == options.buffer_alignment_bytes);
-            let value = op.attr("initial_value").filter(|_| fits && op.attr("constant").is_some());
-            if let (Some(value), Some(ty), Some(name)) =
-                (value, op.attr("type").and_then(|a| a.as_type()), op.symbol_name())
-            {
-                let symbol = Attr::symbol(module.context(), &name);
-                globals.by_value.entry((module, value, ty)).or_insert(symbol);
-            }
-        }
-        globals
-    }
-
-    /// `__constant_4x4xf32`, with a number behind it when taken.
-    fn free_name(&mut self, ty: Type) -> String {
-        let dims: Vec<String> = ty.shape().unwrap_or_default().iter().map(i64::to_string).collect();
-        let base = format!("__constant_{}x{}", dims.join("x"), ty.element());
-        if self.names.insert(base.clone()) {
-            return base;
-        }
-        let next = self.next.entry(base.clone()).or_default();
-        loop {
-            let name = format!("{base}_{next}");
-            *next += 1;
-            if self.names.insert(name.clone()) {
-                return name;
-            }
-        }
     }
 }
 

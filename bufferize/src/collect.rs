@@ -13,17 +13,17 @@ use std::rc::Rc;
 
 use monopour_analysis::builder::FactsBuilder;
 use monopour_analysis::facts::{
-    Affine, Alias, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use as UseFact, ValueInfo,
+    Affine, Alias, Definition, Facts, RegionInfo, Slice, Subset, Use as UseFact, ValueInfo,
 };
 use monopour_analysis::index::{BlockId, IndexVec, OpId, OperandId, RegionId, ValueId};
 use monopour_ir::{Block, Diagnostic, Diagnostics, HandleMap, Op, Region, Use, Value, interfaces};
 
-use crate::boundary::{Callees, is_apart, writable_arguments};
+use crate::boundary::{Callees, writable_arguments};
 use crate::op_model::{
-    AliasModel, Index, OpModel, OpModels, ReadModel, RegionModel, RelationModel, ResultModel, SliceModel, SubsetModel,
-    UseModel, has_tensors,
+    AliasModel, BufferInfo, Index, OpModel, OpModels, SliceModel, SubsetModel, UseModel, has_tensors,
 };
 use crate::options::Options;
+use crate::scope::is_apart;
 use crate::shared_memory;
 use crate::slices::Symbols;
 
@@ -156,7 +156,7 @@ pub(crate) fn inserts_into_what_stays(op: Op, index: usize, takes_part: impl Fn(
     op.is("tensor.parallel_insert_slice") && index == 1 && forall().is_some_and(|forall| !takes_part(forall))
 }
 
-/// What stays on tensors may return its operands, and hand them to its regions.
+/// An op that stays on tensors may return its operands, and pass them to its regions.
 fn unknown_aliases(op: Op) -> Vec<AliasModel> {
     let entries = op.regions().into_iter().filter_map(|r| r.entry()).flat_map(|block| block.args());
     let tensors = op.results().into_iter().chain(entries).filter(|r| r.ty().is_tensor());
@@ -167,10 +167,10 @@ fn unknown_aliases(op: Op) -> Vec<AliasModel> {
 ///
 /// (Upstream takes the regions of such operations as running once: LLVM 22 lets an iteration of `scf.parallel` write what
 /// the next one reads.)
-fn region_of_others(op: Op, region: usize) -> RegionModel {
+fn region_of_others(op: Op, region: usize) -> RegionInfo {
     let parallel = matches!(op.name(), "scf.parallel" | "affine.parallel");
     let repetitive = parallel || (interfaces::is_loop_like(op) && interfaces::is_repetitive_region(op, region));
-    RegionModel { repetitive, parallel, ..RegionModel::default() }
+    RegionInfo { repetitive, parallel, ..RegionInfo::default() }
 }
 
 fn unknown_op(op: Op) -> Diagnostic {
@@ -194,17 +194,17 @@ fn several_blocks(op: Op, options: &Options) -> Diagnostic {
 
 /// Whether the slice moves from iteration to iteration over a tensor that all of them share.
 ///
-/// What one iteration wrote to such a slice in place, another one reads as the part around its own slice: that an insertion
+/// The contents that one iteration wrote to such a slice in place, another one reads as the part around its own slice: that an insertion
 /// overwrites what it does not need excuses nothing there, so it is collected as any other use.
 /// (Upstream takes it as excused: LLVM 22 loses the tensor's old contents.)
-fn moves_over_outer(models: &OpModels, op: Op, destination: Value, slice: &SliceModel) -> bool {
+fn moves_over_outer(models: &OpModels, options: &Options, op: Op, destination: Value, slice: &SliceModel) -> bool {
     let numbers = slice.offsets.iter().chain(&slice.sizes).chain(&slice.strides);
     let computed: Vec<Value> =
         numbers.filter_map(|n| if let Index::Dynamic(v) = n { Some(*v) } else { None }).collect();
     let mut around = op.parent();
     while let Some(parent) = around.filter(|p| !p.is("func.func")) {
         let repeats = |model: &Rc<dyn OpModel>| (0..parent.regions().len()).any(|r| model.region(parent, r).repetitive);
-        if models.get(parent).is_some_and(repeats) {
+        if models.get(parent, options).is_some_and(repeats) {
             if is_made_inside(destination, parent) {
                 return false;
             }
@@ -232,7 +232,7 @@ fn is_made_inside(value: Value, parent: Op) -> bool {
     let tensors = || op.operands().into_iter().filter(|v| v.ty().is_tensor());
     match passes_on {
         true => tensors().all(|v| is_made_inside(v, parent)),
-        // What a branch or a loop gives may come from anywhere.
+        // The result of a branch or a loop may come from anywhere.
         false => op.regions().is_empty() || matches!(op.dialect(), "linalg" | "tensor"),
     }
 }
@@ -268,7 +268,10 @@ impl Collector<'_> {
         }
         for (position, (block, id)) in blocks.iter().zip(ids).enumerate() {
             for (index, arg) in block.block.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_tensor()) {
-                let info = ValueInfo { writable: writable(position, index), ..self.info(arg) };
+                let info = ValueInfo {
+                    buffer: BufferInfo { writable: writable(position, index), ..BufferInfo::default() },
+                    ..self.info(arg)
+                };
                 let value = self.builder.argument(id, info);
                 self.name(arg, value);
             }
@@ -281,7 +284,7 @@ impl Collector<'_> {
     fn info(&self, value: Value) -> ValueInfo {
         ValueInfo {
             size_bytes: value.ty().static_size_bytes(),
-            // What cannot be copied says so itself, and the copy is refused where it would be inserted.
+            // A tensor that cannot be copied is reported by itself, and the copy is refused where it would be inserted.
             ranked: true,
             label: u32::try_from(self.values.len()).unwrap_or(u32::MAX),
             ..ValueInfo::default()
@@ -303,31 +306,22 @@ impl Collector<'_> {
         self.ops.push(op);
         let model = self.models.taking_part(op, self.options).cloned();
         for (index, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
-            // What is made elsewhere must not be written.
-            let foreign = ResultModel { writable: false, definition: Definition::Always, allocates: false };
+            // A result of an op that stays on tensors must not be written.
+            let foreign = BufferInfo { writable: false, definition: Definition::Always, allocates: false };
             let known = model.as_ref().map_or(foreign, |m| m.result(op, index));
             let lent = model.as_ref().is_none_or(|m| m.is_result_writable(op, index, self.callees));
-            let info = ValueInfo {
-                writable: known.writable && lent,
-                definition: known.definition,
-                allocates: known.allocates,
-                ..self.info(result)
-            };
+            let buffer = BufferInfo { writable: known.writable && lent, ..known };
+            let info = ValueInfo { buffer, ..self.info(result) };
             let value = self.builder.result(id, info);
             self.name(result, value);
         }
         let mut region_ids = Vec::new();
         for (index, blocks) in listed.regions.iter().enumerate() {
             let known = model.as_ref().map_or_else(|| region_of_others(op, index), |m| m.region(op, index));
-            let info = RegionInfo {
-                repetitive: known.repetitive,
-                parallel: known.parallel,
-                graph: known.graph,
-                trip_count: known.trip_count,
-            };
-            let region_id = self.builder.region(Some(id), info);
+            let writable = model.as_ref().is_some_and(|m| m.are_arguments_writable(op, index));
+            let region_id = self.builder.region(Some(id), known);
             region_ids.push(region_id);
-            self.region(blocks, region_id, &|_, _| known.writable_arguments);
+            self.region(blocks, region_id, &|_, _| writable);
         }
         if let Some(edges) = model.as_ref().and_then(|m| m.region_branches(op)) {
             self.builder.region_branch(id);
@@ -346,11 +340,7 @@ impl Collector<'_> {
             for (index, operand) in op.operands().into_iter().enumerate().filter(|(_, v)| v.ty().is_tensor()) {
                 let Some(&value) = self.value_ids.get(&operand) else { continue };
                 let used = model.as_ref().map_or(UseModel::READ_WRITE, |m| m.use_of(op, index, self.callees));
-                let reads = match used.reads {
-                    ReadModel::No => Reads::No,
-                    ReadModel::Yes => Reads::Yes,
-                    ReadModel::IfRead(v) => self.value_ids.get(&v).map_or(Reads::Yes, |id| Reads::IfRead(*id)),
-                };
+                let reads = used.reads.with_ids(|v| self.value_ids.get(&v).copied());
                 let is_left = |op, index| {
                     inserts_into_what_stays(op, index, |op| self.models.taking_part(op, self.options).is_some())
                 };
@@ -393,7 +383,7 @@ impl Collector<'_> {
 
     fn pass_to_block(&mut self, op: Op, index: usize, argument: Value) {
         let Some(&operand) = self.operand_ids.get(&(op, index)) else { return };
-        self.alias(operand, AliasModel::maybe(argument));
+        self.alias(operand, AliasModel::maybe_equivalent(argument));
         if let Some(&value) = self.value_ids.get(&argument) {
             self.builder.flow(operand, value);
         }
@@ -407,44 +397,31 @@ impl Collector<'_> {
 
     fn alias(&mut self, operand: OperandId, alias: AliasModel) {
         let Some(&value) = self.value_ids.get(&alias.value) else { return };
-        let relation = match alias.relation {
-            RelationModel::Equivalent => Relation::Equivalent,
-            RelationModel::Unknown => Relation::Unknown,
-            RelationModel::EquivalentIf(a, b) => match (self.value_ids.get(&a), self.value_ids.get(&b)) {
-                (Some(a), Some(b)) => Relation::EquivalentIf { first: (*a, *b), second: None },
-                _ => Relation::Unknown,
-            },
-            RelationModel::EquivalentIfBoth((a, b), (c, d)) => {
-                let ids = [a, b, c, d].map(|v| self.value_ids.get(&v).copied());
-                match ids {
-                    [Some(a), Some(b), Some(c), Some(d)] => {
-                        Relation::EquivalentIf { first: (a, b), second: Some((c, d)) }
-                    }
-                    _ => Relation::Unknown,
-                }
-            }
-        };
+        let relation = alias.relation.with_ids(|v| self.value_ids.get(&v).copied());
         self.builder.alias(operand, Alias { value, relation, definite: alias.definite, retypes: alias.retypes });
     }
 
     fn subset(&mut self, id: OpId, op: Op, subset: SubsetModel) {
         match subset {
-            SubsetModel::Extraction { container, slice } => {
+            SubsetModel::Extraction { container, result, slice } => {
                 let slice = self.slice(&slice);
                 let slice = self.builder.slice(slice);
                 let (Some(&container), Some(&result)) =
-                    (self.operand_ids.get(&(op, container)), self.value_ids.get(&op.result(0)))
+                    (self.operand_ids.get(&(op, container)), self.value_ids.get(&result))
                 else {
                     return;
                 };
                 self.builder.subset(id, Subset::Extraction { container, result, slice });
             }
             SubsetModel::Insertion { source, destination, slice } => {
-                if slice.as_ref().is_some_and(|s| moves_over_outer(self.models, op, op.operand(destination), s)) {
+                if slice
+                    .as_ref()
+                    .is_some_and(|s| moves_over_outer(self.models, self.options, op, op.operand(destination), s))
+                {
                     return;
                 }
                 let slice = slice.map(|s| self.slice(&s)).map(|s| self.builder.slice(s));
-                let source = self.operand_ids.get(&(op, source)).copied();
+                let source = source.and_then(|source| self.operand_ids.get(&(op, source)).copied());
                 let Some(&destination) = self.operand_ids.get(&(op, destination)) else { return };
                 self.builder.subset(id, Subset::Insertion { source, destination, slice });
             }
@@ -452,8 +429,7 @@ impl Collector<'_> {
     }
 
     fn slice(&mut self, slice: &SliceModel) -> Slice {
-        let mut numbers =
-            |list: &[crate::op_model::Index]| -> Vec<Affine> { list.iter().map(|i| self.symbols.affine(*i)).collect() };
+        let mut numbers = |list: &[Index]| -> Vec<Affine> { list.iter().map(|i| self.symbols.affine(*i)).collect() };
         Slice { offsets: numbers(&slice.offsets), sizes: numbers(&slice.sizes), strides: numbers(&slice.strides) }
     }
 

@@ -24,7 +24,7 @@ use monopour_ir::{Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Use, Value}
 
 use crate::analysis::Greedy;
 use crate::block_order::BlockOrder;
-use crate::boundary::{Callees, callees_first, summarise};
+use crate::boundary::{Callees, callees_first};
 use crate::collect::{Collected, collect};
 use crate::empty_origins::{EmptyOrigins, Origin};
 use crate::one_shot::{Stats, Unit, analyse_all, decide};
@@ -35,11 +35,12 @@ use crate::shared_outputs;
 use crate::subset_extraction::{
     Edit, extract, insertion_operands, may_cast, move_before_use, needed_values, point_behind, reshape_back, undo,
 };
+use crate::summaries::summarise;
 
 /// How many insertions are tried one by one, each with an analysis of its own, when all together do not pay.
 const MOST_TRIALS: usize = 48;
 
-/// What the pass found and did.
+/// Counts of the pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Eliminated {
     /// Uses of a `tensor.empty` that are gone.

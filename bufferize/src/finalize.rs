@@ -14,10 +14,10 @@
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::{Diagnostic, Diagnostics, Op, OpSpec, Value, WalkOrder};
 
-use crate::buffer_type::is_cast_safe;
-use crate::op_model::has_tensors;
+use crate::memref_types::is_cast_safe;
+use crate::scope::has_tensors;
 
-/// What was done.
+/// Counts of the pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Finalized {
     /// `to_buffer`s that became the buffer behind their `to_tensor`.
@@ -32,7 +32,7 @@ pub fn finalize(root: Op) -> Result<Finalized, Diagnostics> {
     let done = Finalized { folded: fold_bridges(root)? };
     drop_idle_bridges(root)?;
     let left: Vec<Op> = root.nested(WalkOrder::Pre).into_iter().filter(|op| has_tensors(*op)).collect();
-    // A bridge or a function is to blame only where nothing else is: for a tensor that nobody else uses.
+    // A bridge or a function is to blame only where nothing else is: for a tensor without other uses.
     let is_border =
         |op: &Op| op.is("func.func") || op.is("bufferization.to_tensor") || op.is("bufferization.to_buffer");
     let others = left.iter().any(|op| !is_border(op));

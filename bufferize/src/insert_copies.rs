@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Requires: decisions for this function. Ensures: every use that remains is in place.
-//! The copy is of the result where that is a slice, and has no contents where nobody would see them.
+//! The copy is of the result where that is a slice, and has no contents where they are not read.
 //! Tensors that loops hand on are copied, too, where [`crate::loop_copies`] says so.
 
 use monopour_analysis::index::{OperandId, ValueId};
@@ -15,35 +15,19 @@ use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Reason};
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value};
 use tracing::trace;
 
-use crate::buffer_type::memory_space;
 use crate::collect::{Collected, inserts_into_what_stays};
+use crate::failures::location_of;
 use crate::loop_copies::copied_in_loops;
+use crate::memref_types::memory_space;
+use crate::op_model::OpModels;
 use crate::options::Options;
-use crate::rewrite::location_of;
-
-/// Remarks, each with the bytes that are copied: none if known at run time only, 0 for a new buffer without contents.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Remarks {
-    pub(crate) diagnostics: Diagnostics,
-    pub(crate) bytes: Vec<Option<u64>>,
-}
-
-impl Remarks {
-    pub(crate) fn push(&mut self, remark: Diagnostic, bytes: Option<u64>) {
-        trace!(target: "bufferize", "{}", remark.one_line());
-        self.diagnostics.0.push(remark);
-        self.bytes.push(bytes);
-    }
-    pub(crate) fn append(&mut self, other: Self) {
-        self.diagnostics.0.extend(other.diagnostics.0);
-        self.bytes.extend(other.bytes);
-    }
-}
+use crate::remarks::{Remarks, bytes};
 
 /// Inserts the copies of one function and returns a remark for each.
 pub(crate) fn run(
     collected: &Collected,
     decisions: &Decisions,
+    models: &OpModels,
     options: &Options,
     takes_part: impl Fn(Op) -> bool,
 ) -> Result<Remarks, Diagnostics> {
@@ -51,8 +35,8 @@ pub(crate) fn run(
     let mut rw = Rewriter::new(first.context());
     let mut remarks = Remarks::default();
     // Decided on the tensors as they are; the loop below changes them.
-    let escaping = copied_in_loops(collected, decisions, options, &takes_part);
-    // What stays on tensors copies for itself, when it is bufferized.
+    let escaping = copied_in_loops(collected, decisions, models, options, &takes_part);
+    // An op that stays on tensors gets its copies when it is bufferized.
     for (id, used) in collected.operands.iter_enumerated().filter(|(_, used)| takes_part(used.op)) {
         let Some(copy) = decisions.copy(id) else {
             let (op, index) = (used.op, used.index);
@@ -62,7 +46,7 @@ pub(crate) fn run(
         if inserts_into_what_stays(used.op, used.index, &takes_part) {
             continue;
         }
-        // What other dialects have for tensors only they can copy; upstream leaves it to them, too.
+        // Tensor-like types of other dialects are copied by these; upstream leaves it to them, too.
         let ty = used.op.operand(used.index).ty();
         if ty.as_tensor().is_none() && !ty.is_unranked_tensor() {
             continue;
@@ -72,7 +56,7 @@ pub(crate) fn run(
             let size = if copy.contents { copied.ty().static_size_bytes() } else { Some(0) };
             remarks.push(explain(collected, id, reason, copied.ty(), copy.contents), size);
         }
-        // A slice is copied where it is smaller than what it was cut from, unless nobody knows how to copy it.
+        // A slice is copied where it is smaller than what it was cut from, unless it cannot be copied.
         match copy.result.filter(|result| !collected.values[*result].ty().is_unranked_tensor()) {
             Some(result) => copy_result(&mut rw, collected.values[result], copy.contents, options)?,
             None => copy_operand(&mut rw, *used, copy.contents, options)?,
@@ -161,11 +145,6 @@ fn dynamic_sizes(rw: &mut Rewriter, at: Op, tensor: Value) -> Result<Vec<Value>,
     Ok(sizes)
 }
 
-/// Number of bytes, in words.
-pub(crate) fn bytes(ty: Type) -> String {
-    ty.static_size_bytes().map_or_else(|| "a tensor of dynamic size".to_owned(), |n| format!("{n} bytes"))
-}
-
 fn place(op: Op) -> String {
     match op.location().position() {
         Some((file, line, column)) => format!("{} at {file}:{line}:{column}", op.name()),
@@ -173,7 +152,7 @@ fn place(op: Op) -> String {
     }
 }
 
-/// What would let a value's buffer be written.
+/// Help that makes a value's buffer writable.
 fn make_writable(value: Value) -> String {
     let argument = value.as_block_arg().filter(|(block, _)| block.parent_op().is_some_and(|op| op.is("func.func")));
     match argument {

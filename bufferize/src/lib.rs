@@ -1,13 +1,22 @@
 //! One-Shot Bufferize: tensors become memrefs, in place wherever that is certain to be right.
 //!
-//! The way through the modules: [`op_model`] says what an op does to the memory of its tensors (`models/`, one file per dialect);
-//! `collect` turns a function into facts (`shared_memory` those of memrefs that tensors share); `monopour-analysis` decides;
-//! `insert_copies` makes the decisions part of the IR, with `loop_copies` and `loaded_globals` for what decisions do not say;
-//! `buffer_type` and `block_types` predict memref types; `rewrite` replaces the ops, with what `building` makes;
-//! `boundary` knows functions, `annotate` shows decisions, `one_shot` runs all of it.
+//! The modules, lowest first:
 //!
-//! [`eliminate_empty_tensors`] may run before: what is computed to be inserted is computed in its place (`empty_origins`,
-//! `subset_extraction`, `block_order`). [`finalize`] ends partial runs.
+//! * `options`, `failures`, `remarks`: the pass' options, errors as upstream reports them, remarks about copies.
+//! * `effects`: what an op does to memory, in the analysis's terms over values of the IR.
+//! * `scope`, `blocks`, `block_order`: which ops are bufferized, and in which order blocks and ops come.
+//! * `memref_types`, `globals`: types of buffers, constants as globals.
+//! * `boundary`: functions and their callers; `summaries`: what callers know of a decided function.
+//! * [`op_model`]: the trait that describes an op, and the registry; `buffer_type` and `block_types` predict memref types by it,
+//!   `rewriting` and `building` are what its rewrites use.
+//! * `models/`: our op models, one file per dialect, and the registry that holds them.
+//! * `collect`: a function as facts (`slices`: its offsets as normal forms; `shared_memory`: memrefs that tensors share).
+//! * `analysis`, `annotate`: the analysis as a trait, and decisions as attributes.
+//! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
+//! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
+//! * [`eliminate_empty_tensors`] with `empty_origins` and `subset_extraction`, [`empty_tensor_to_alloc_tensor`]: passes before;
+//!   [`finalize`] ends partial runs.
+//!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
 //! [`analyse`] stops before the rewrite and gives facts and decisions of each function;
 //! [`run_with_decisions`] lets a callback change what was decided:
@@ -27,27 +36,36 @@ mod analysis;
 mod annotate;
 mod block_order;
 mod block_types;
+mod blocks;
 mod boundary;
 mod buffer_type;
 mod building;
 mod collect;
+mod effects;
 mod eliminate_empty_tensors;
 mod empty_origins;
 mod empty_tensor_to_alloc_tensor;
+mod failures;
 mod finalize;
+mod globals;
 mod insert_copies;
 mod loaded_globals;
 mod loop_copies;
+mod memref_types;
 mod models;
 mod one_shot;
 pub mod op_model;
 mod options;
 mod own_place;
+mod remarks;
 mod rewrite;
+mod rewriting;
+mod scope;
 mod shared_memory;
 mod shared_outputs;
 mod slices;
 mod subset_extraction;
+mod summaries;
 
 pub use analysis::{Analysis, CopyBeforeWrite, Greedy};
 pub use boundary::Callees;
@@ -60,4 +78,4 @@ pub use one_shot::{
     run_with_models,
 };
 pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
-pub use rewrite::Rewriting;
+pub use rewriting::Rewriting;

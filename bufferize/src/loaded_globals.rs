@@ -19,12 +19,14 @@ use monopour_analysis::index::ValueId;
 use monopour_analysis::one_shot::Decisions;
 use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Rewriter, WalkOrder};
 
-use crate::boundary::{callee_of, functions_of};
+use crate::boundary::callee_of;
 use crate::collect::Collected;
-use crate::insert_copies::{Remarks, bytes, copy_result};
+use crate::insert_copies::copy_result;
 use crate::options::Options;
+use crate::remarks::{Remarks, bytes};
+use crate::scope::functions_of;
 
-/// What running an operation may store to.
+/// The globals that an operation may store to.
 #[derive(Clone, Default)]
 struct Stored {
     globals: HashSet<String>,

@@ -25,13 +25,15 @@ use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis};
 use monopour_ir::{Op, Use, Value};
 
 use crate::collect::Collected;
-use crate::models::{HandedOn, handed_on};
+use crate::effects::{LoopCarried, LoopTerminator};
+use crate::op_model::OpModels;
 use crate::options::Options;
 
 /// The operands of loops' terminators that need a copy. `takes_part`: whether an operation has a model.
 pub(crate) fn copied_in_loops(
     collected: &Collected,
     decisions: &Decisions,
+    models: &OpModels,
     options: &Options,
     takes_part: impl Fn(Op) -> bool,
 ) -> Vec<Use> {
@@ -39,46 +41,51 @@ pub(crate) fn copied_in_loops(
     if options.copy_before_write {
         return vec![];
     }
-    let loops = collected.ops.iter_enumerated().map(|(id, op)| (id, handed_on(*op)));
-    let loops: Vec<_> = loops.filter(|(_, handed)| !handed.is_empty()).collect();
+    let carried = |op: Op| models.get(op, options).map(|model| model.loop_carried(op)).unwrap_or_default();
+    let loops = collected.ops.iter_enumerated().map(|(id, op)| (id, carried(*op)));
+    let loops: Vec<_> = loops.filter(|(_, carried)| !carried.is_empty()).collect();
     if loops.is_empty() {
         return vec![];
     }
     let classes = Classes::new(collected, decisions, takes_part);
     let mut found = Vec::new();
-    for (id, handed) in loops {
+    for (id, carried) in loops {
         let span = collected.facts.span(id);
-        let is_while = collected.ops[id].is("scf.while") && !options.extensions;
         let mut kept: HashSet<(Op, ValueId)> = HashSet::new();
-        for handed in handed {
-            let terminator = handed.terminator;
-            let Some(value) = collected.id(terminator.operand(handed.index)) else { continue };
+        for carried in carried {
+            let terminator = carried.terminator;
+            let Some(value) = collected.id(terminator.operand(carried.index)) else { continue };
             let class = decisions.alias_class(value);
-            let argument = handed.argument.and_then(|a| collected.id(a));
+            let argument = carried.argument.and_then(|a| collected.id(a));
             let own = argument.filter(|a| decisions.alias_class(*a) == class);
-            let (is_condition, is_yield) = match is_while {
-                true => (terminator.is("scf.condition"), terminator.is("scf.yield")),
-                false => (false, false),
-            };
-            let keep = is_condition && hands_on_its_own(collected, decisions, &handed);
-            let escapes = match is_condition {
-                true => !keep,
-                false => classes.escapes(class, span, own, is_yield),
+            let escapes = match carried.from {
+                LoopTerminator::Condition { other_region } if !options.extensions => {
+                    !keeps_its_own(collected, decisions, &carried, other_region)
+                }
+                from => {
+                    let any_argument = from == LoopTerminator::AfterCondition && !options.extensions;
+                    classes.escapes(class, span, own, any_argument)
+                }
             };
             if escapes || !kept.insert((terminator, class)) {
-                found.push(Use { op: terminator, index: handed.index });
+                found.push(Use { op: terminator, index: carried.index });
             }
         }
     }
     found
 }
 
-/// Whether a condition and the yield of the same position both hand on the arguments of their own regions.
-fn hands_on_its_own(collected: &Collected, decisions: &Decisions, handed: &HandedOn) -> bool {
+/// Whether a condition and the yield of the same position both carry the arguments of their own regions.
+fn keeps_its_own(
+    collected: &Collected,
+    decisions: &Decisions,
+    carried: &LoopCarried,
+    other_region: Option<(Value, Value)>,
+) -> bool {
     let same =
         |a: Value, b: Value| collected.id(a).zip(collected.id(b)).is_some_and(|(a, b)| decisions.are_equivalent(a, b));
-    let value = handed.terminator.operand(handed.index);
-    handed.argument.is_some_and(|a| same(a, value)) && handed.other_region.is_some_and(|(a, b)| same(a, b))
+    let value = carried.terminator.operand(carried.index);
+    carried.argument.is_some_and(|a| same(a, value)) && other_region.is_some_and(|(a, b)| same(a, b))
 }
 
 /// Where the values of an alias class are defined, as positions of the operation around the definition; 0: the function.
@@ -116,9 +123,9 @@ impl Classes {
                     owner
                 }
             };
-            // What stays on tensors makes new ones.
+            // Ops that stay on tensors make new tensors.
             let is_ours = maker.is_none_or(|op| takes_part(collected.ops[op]));
-            if !value.info.writable && is_ours {
+            if !value.info.buffer.writable && is_ours {
                 class.read_only = Some((class.read_only.map_or(id, |(other, _)| other), class.read_only.is_some()));
             }
         }

@@ -23,20 +23,20 @@ use monopour_analysis::one_shot::{self, DecideError, Decisions, Heuristic, InPla
 use monopour_ir::{Diagnostic, Diagnostics, Op, Use, WalkOrder};
 
 use crate::analysis::{Analysis, Changed, CopyBeforeWrite, Greedy};
-use crate::boundary::{
-    Callees, Component, assumed, functions_of, has_loose_tensors, ops_in_scope, returns_of, summarise, weakened,
-};
+use crate::boundary::{Callees, Component, assumed, returns_of, weakened};
 use crate::buffer_type::BufferTypes;
 use crate::collect::{Collected, collect};
-use crate::insert_copies::Remarks;
+use crate::effects::{LoopCarried, LoopTerminator};
 use crate::loaded_globals::GlobalStores;
-use crate::models::{HandedOn, handed_on};
 use crate::op_model::OpModels;
 use crate::options::{AnalysisHeuristic, Options};
 use crate::own_place::inserts_in_place;
+use crate::remarks::Remarks;
+use crate::scope::{functions_of, has_loose_tensors, ops_in_scope};
+use crate::summaries::summarise;
 use crate::{annotate, insert_copies, loaded_globals, rewrite, shared_outputs};
 
-/// What was decided and made.
+/// Counts and remarks of the pass.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Operands that use their tensor's own buffer (`num-tensor-in-place`).
@@ -114,7 +114,7 @@ pub fn run_with_analysis(
 /// As [`run_one_shot`], with the decisions that `choose` returns, by the number of the operand in the facts.
 ///
 /// They are carried out as they are: [`monopour_analysis::checker::check`] says whether they are right.
-/// What callers know about such a function follows from its decisions.
+/// The summary of such a function follows from its decisions.
 ///
 /// # Errors
 /// As [`run_one_shot`]; B0109 for decisions on another number of operands than the function has.
@@ -152,13 +152,13 @@ pub(crate) struct Unit {
     pub(crate) has_boundary: bool,
 }
 
-/// What is decided, callees first, and what is known about functions.
+/// The decisions, callees first, and the functions with their summaries.
 pub(crate) struct Analysed {
     pub(crate) units: Vec<Unit>,
     callees: Callees,
 }
 
-/// What every analysis of a function needs.
+/// The context of the analyses of all functions.
 struct Analyser<'a> {
     options: &'a Options,
     models: &'a OpModels,
@@ -192,7 +192,7 @@ pub(crate) fn analyse_all(
         decided.iter().try_for_each(|unit| finish(unit, options, models, stats))?;
         units.extend(decided);
     }
-    // What is outside of functions is analysed, too; upstream copies there, and shows nothing.
+    // Ops outside of functions are analysed, too; upstream copies there, and shows nothing.
     let has_boundaries = options.bufferize_function_boundaries;
     if !has_boundaries || has_loose_tensors(module, options) {
         let mut unit = analyser.unit(module)?;
@@ -370,7 +370,7 @@ fn run(
         // Without an analysis a memref of a tensor is that tensor's buffer, whatever becomes of it, as upstream has it.
         let is_bridge = |op: Op| !is_analysed && op.is("bufferization.to_buffer");
         let takes_part = |op: Op| models.taking_part(op, options).is_some() && !is_bridge(op);
-        remarks.append(insert_copies::run(collected, decisions, options, takes_part)?);
+        remarks.append(insert_copies::run(collected, decisions, models, options, takes_part)?);
     }
     if let Some(mut stores) = GlobalStores::of(module) {
         for Unit { root, collected, decisions, .. } in &units {
@@ -442,7 +442,7 @@ pub(crate) fn settings(options: &Options) -> one_shot::Options {
     }
 }
 
-/// What the options' own analysis decides.
+/// The decisions of the options' own analysis.
 pub(crate) fn decide(collected: &Collected, options: &Options) -> Result<Decisions, Diagnostics> {
     check_forced(collected, options)?;
     one_shot::decide(&collected.facts, &settings(options)).map_err(|error| undecidable(collected, options, &error))
@@ -485,9 +485,9 @@ fn verify_loops(
     if options.allow_return_allocs_from_loops || options.copy_before_write || options.extensions {
         return Ok(());
     }
-    let loops = collected.ops.iter().filter(|op| models.taking_part(**op, options).is_some());
-    for handed in loops.flat_map(|op| handed_on(*op)) {
-        let HandedOn { terminator, index, argument, .. } = handed;
+    let models_of = collected.ops.iter().filter_map(|op| Some((*op, models.taking_part(*op, options)?)));
+    for carried in models_of.flat_map(|(op, model)| model.loop_carried(op)) {
+        let LoopCarried { terminator, index, position, argument, from } = carried;
         let (Some(value), argument) = (collected.id(terminator.operand(index)), argument.and_then(|a| collected.id(a)))
         else {
             continue;
@@ -495,9 +495,8 @@ fn verify_loops(
         if argument.is_some_and(|a| decisions.are_equivalent(a, value)) {
             continue;
         }
-        let is_condition = terminator.is("scf.condition");
+        let is_condition = matches!(from, LoopTerminator::Condition { .. });
         let what = if is_condition { "Condition arg" } else { "Yield operand" };
-        let position = index - usize::from(is_condition);
         let message = format!("{what} #{position} is not equivalent to the corresponding iter bbArg");
         let error = Diagnostic::error("B0106", terminator.location(), message)
             .with_help("yield the tensor that was updated in place, or allow allocations to leave loops");

@@ -1,5 +1,6 @@
 //! Options of One-Shot Bufferize, named as upstream's pass names them.
 
+use monopour_ir::bufferizable::InterfaceOptions;
 use monopour_ir::{Diagnostic, Diagnostics};
 
 /// How a function's signature gets its memref types.
@@ -75,7 +76,7 @@ pub struct Options {
     pub use_encoding_for_memory_space: bool,
     /// `buffer-alignment`, in bytes; 0 leaves it out.
     pub buffer_alignment_bytes: u64,
-    /// What goes beyond upstream: copies of a slice onto itself are left out.
+    /// Behaviour beyond upstream: copies of a slice onto itself are left out.
     pub extensions: bool,
     /// Arguments of public functions are not writable unless they carry `monopour.donate`.
     pub entry_abi: bool,
@@ -108,7 +109,18 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What `compile` uses: function boundaries of identity layout, loops may return allocations, the entry's ABI,
+    /// The options that the interface may ask for.
+    pub(crate) fn for_interface(&self) -> InterfaceOptions {
+        InterfaceOptions {
+            allow_unknown_ops: self.allow_unknown_ops,
+            function_boundaries: self.bufferize_function_boundaries,
+            identity_layouts: self.unknown_type_conversion == UnknownTypeConversion::Identity,
+            must_infer_memory_space: self.must_infer_memory_space,
+            encoding_is_memory_space: self.use_encoding_for_memory_space,
+            alignment: u32::try_from(self.buffer_alignment_bytes).unwrap_or(u32::MAX),
+        }
+    }
+    /// The options of `compile`: function boundaries of identity layout, loops may return allocations, the entry's ABI,
     /// encodings as memory spaces, and the extensions.
     pub fn pipeline() -> Self {
         Self {

@@ -9,51 +9,35 @@
 //!
 //! A result that still has users on tensors becomes a `bufferization.to_tensor` in the place of its op; a tensor that is made
 //! elsewhere becomes a `bufferization.to_buffer` right after it, one for each use. At the end pairs of the two are folded (a cast,
-//! or a copy where the layouts do not fit) and what nobody uses is erased. So in a module where everything takes part none is left,
+//! or a copy where the layouts do not fit) and unused ops are erased. So in a module where everything takes part none is left,
 //! and where something does not (`allow-unknown-ops`, `dialect-filter`, function boundaries) the two are its borders.
 //!
 //! Requires: copies are inserted, every tensor that a model knows has a predicted type.
 //! Ensures: no tensors but those of ops that do not take part; else an error (B0120).
 //! Differs from upstream: an op comes before what its regions hold, so that a region's ops find their types.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashSet;
 
 use monopour_ir::conversion::{
     Adaptor, Bridges, ConversionPattern, ConversionRewriter, ConversionTarget, Declined, Legality, PatternSet,
     convert_bridged,
 };
-use monopour_ir::{
-    Attr, Change, Diagnostic, Diagnostics, HandleMap, InsertionPoint, Location, Op, Region, Type, Value, WalkOrder,
-    interfaces,
-};
+use monopour_ir::{Attr, Change, Diagnostic, Diagnostics, HandleMap, InsertionPoint, Op, Type, WalkOrder, interfaces};
 
-use crate::boundary::{both_orders, ops_in_scope};
 use crate::buffer_type::BufferTypes;
-use crate::building::Globals;
-use crate::insert_copies::Remarks;
-use crate::op_model::{Buffers, OpModel, OpModels, has_tensors};
+use crate::failures::failed_to_bufferize;
+use crate::op_model::{Buffers, OpModel, OpModels};
 use crate::options::Options;
+use crate::remarks::Remarks;
+use crate::rewriting::Rewriting;
+use crate::scope::{both_orders, has_tensors, ops_in_scope};
 
 const TO_TENSOR: &str = "bufferization.to_tensor";
 const TO_BUFFER: &str = "bufferization.to_buffer";
 const BRIDGES: Bridges = Bridges { to_old: TO_TENSOR, to_new: TO_BUFFER };
 
-/// What a rewrite of one op may ask and use.
-pub struct Rewriting<'a> {
-    /// Predicted types.
-    pub types: BufferTypes<'a>,
-    pub(crate) module: Op,
-    pub(crate) options: &'a Options,
-    self_copies: HashSet<Op>,
-    unverified: RefCell<Vec<Op>>,
-    pub(crate) globals: RefCell<Globals>,
-    pub(crate) allocs: Cell<u32>,
-    pub(crate) copies: Cell<u32>,
-    pub(crate) remarks: RefCell<Remarks>,
-}
-
-/// What the rewrite made.
+/// Counts and remarks of the rewrite.
 pub(crate) struct Made {
     pub(crate) allocs: u32,
     pub(crate) copies: u32,
@@ -70,17 +54,7 @@ pub(crate) fn run(
     types: BufferTypes<'_>,
     self_copies: HashSet<Op>,
 ) -> Result<Made, Diagnostics> {
-    let pass = Rewriting {
-        types,
-        module,
-        options,
-        self_copies,
-        unverified: RefCell::default(),
-        globals: RefCell::new(Globals::new(module, options)),
-        allocs: Cell::new(0),
-        copies: Cell::new(0),
-        remarks: RefCell::default(),
-    };
+    let pass = Rewriting::new(module, options, types, self_copies);
     let (ops, work) = Worklist::new(module, options);
     let work = RefCell::new(work);
     let mut target = ConversionTarget::new();
@@ -126,7 +100,7 @@ impl ConversionPattern for Bufferization<'_> {
 
 /// The ops to visit: those of the input in order, and those that rewrites made.
 struct Worklist {
-    /// What is to be visited and not erased meanwhile, with its position in post-order.
+    /// Ops to be visited and not erased meanwhile, with its position in post-order.
     pending: HandleMap<Op, usize>,
     next_rank: usize,
     /// The `to_buffer`s that are ours: for which op, and which of them.
@@ -259,15 +233,6 @@ fn stay_blocks(op: Op, models: &OpModels, options: &Options) -> bool {
     })
 }
 
-/// As upstream says it, behind what is wrong: which op could not be bufferized.
-pub(crate) fn failed_to_bufferize(errors: &mut Diagnostics, location: Location, options: &Options) {
-    const MESSAGE: &str = "failed to bufferize op";
-    if !options.extensions && errors.0.last().is_none_or(|last| last.message != MESSAGE) {
-        let help = "bufferize the rest with allow-unknown-ops, or change the operation as the error before says";
-        errors.0.push(Diagnostic::error("B0120", location, MESSAGE).with_help(help));
-    }
-}
-
 /// Folds `to_buffer(to_tensor m)`, and erases what ended unused: `to_tensor`s, and `to_buffer`s of ours.
 /// Returns whether another op has tensors.
 fn fold_bridges(rw: &mut ConversionRewriter, pass: &Rewriting<'_>, work: &mut Worklist) -> Result<bool, Diagnostics> {
@@ -299,7 +264,7 @@ fn fold_bridges(rw: &mut ConversionRewriter, pass: &Rewriting<'_>, work: &mut Wo
 
 /// An error for the first op that should have been bufferized and still has tensors.
 ///
-/// What has neither users nor effects will fold away, and bridges may stay.
+/// An op with neither users nor effects will fold away, and bridges may stay.
 fn check_nothing_is_left(module: Op, models: &OpModels, options: &Options) -> Result<(), Diagnostics> {
     let stays = |op: Op| {
         !models.is_allowed(op, options)
@@ -328,71 +293,4 @@ fn signature(op: Op, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) {
         rw.convert_block_args(body, &inputs);
         pass.convert_blocks(rw, op.region(0));
     }
-}
-
-impl Rewriting<'_> {
-    /// Gives the arguments of a region's blocks their memref types, but for the entry's; branches to them follow.
-    pub(crate) fn convert_blocks(&self, rw: &mut ConversionRewriter, region: Region) {
-        for block in region.blocks().into_iter().skip(1) {
-            let types: Vec<Type> = block.args().into_iter().map(|a| self.types.of(a)).collect();
-            rw.convert_block_args(block, &types);
-        }
-    }
-    /// The row-major memref of a tensor type.
-    pub fn identity(&self, tensor: Type) -> Type {
-        self.types.identity(tensor)
-    }
-    /// Types of a function's arguments after the rewrite.
-    pub fn argument_types(&self, function: Op) -> Vec<Type> {
-        self.types.signature(function).0
-    }
-    /// Whether the insert's source already is the slice that it overwrites.
-    pub fn is_self_copy(&self, op: Op) -> bool {
-        self.options.extensions && self.self_copies.contains(&op)
-    }
-    /// Whether the pass goes beyond upstream's.
-    pub fn extensions(&self) -> bool {
-        self.options.extensions
-    }
-    /// Whether operations of a dialect may take part: a rewrite that makes one on tensors is asked this.
-    pub fn dialect_takes_part(&self, dialect: &str) -> bool {
-        self.options.dialect_filter.is_empty() || self.options.dialect_filter.iter().any(|d| d == dialect)
-    }
-    /// As [`Self::unsupported`], in upstream's words unless the pass goes beyond upstream's.
-    pub fn refuse(&self, op: Op, upstream: &str, what: &str) -> Diagnostic {
-        let mut refused = self.unsupported(op, what);
-        if !self.options.extensions {
-            upstream.clone_into(&mut refused.message);
-        }
-        refused
-    }
-    /// A diagnostic for a form of an op that is not handled (B0104).
-    pub fn unsupported(&self, op: Op, what: &str) -> Diagnostic {
-        Diagnostic::error("B0104", op.location(), format!("{} with {what} cannot be bufferized", op.name()))
-            .with_help("rewrite it to the plain form of the operation")
-    }
-
-    /// Verifies an op when all is rewritten: whether it has a form on memrefs, nobody but its verifier knows.
-    pub(crate) fn verify_later(&self, op: Op) {
-        self.unverified.borrow_mut().push(op);
-    }
-
-    fn verify_made(&self) -> Result<(), Diagnostics> {
-        let mut errors = Diagnostics::default();
-        for op in self.unverified.take() {
-            let Err(found) = op.verify_with_diagnostics() else { continue };
-            let message = format!("{} has no form on memrefs without results", op.name());
-            let mut error = Diagnostic::error("B0104", op.location(), message)
-                .with_help("rewrite it to linalg or tensor operations, or register an op model");
-            error.notes = found.0.into_iter().map(|d| d.message).collect();
-            errors.0.push(error);
-        }
-        if errors.has_errors() { Err(errors) } else { Ok(()) }
-    }
-}
-
-/// The location of a value: of its op, or of the op around its block.
-pub(crate) fn location_of(value: Value) -> Option<Location> {
-    let op = value.defining_op().or_else(|| value.as_block_arg().and_then(|(b, _)| b.parent_op()));
-    op.map(Op::location)
 }

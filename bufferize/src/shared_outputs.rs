@@ -15,7 +15,7 @@
 use monopour_analysis::facts::Affine;
 use monopour_ir::{Op, Rewriter, Value};
 
-use crate::op_model::{Index, SliceModel};
+use crate::effects::{Index, SliceModel};
 use crate::slices::{Symbols, slice_of};
 
 /// Rewrites the parallel loops of a function.
@@ -43,7 +43,7 @@ fn redirect(rw: &mut Rewriter, shared: Value, init: Value) {
         .collect();
     for used in uses.into_iter().filter(|u| !is_insert(u.op, u.index)) {
         let slice = if used.op.is("tensor.extract_slice") { slice_of(used.op, 1) } else { None };
-        // What only its own iteration writes has not been written yet.
+        // A slice that only its own iteration writes has not been written yet.
         let own = slice.is_some_and(|s| inserted.contains(&key(&mut symbols, &s)));
         if !own && !used.op.is("tensor.dim") {
             rw.set_operand(used.op, used.index, init);

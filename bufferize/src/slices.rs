@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use monopour_analysis::facts::Affine;
 use monopour_ir::{AffineExpr, AffineExprKind, DYNAMIC, HandleMap, Op, Value};
 
-use crate::op_model::{Index, SliceModel};
+use crate::effects::{Index, SliceModel};
 
 /// Longest chain of index arithmetic that is looked through: beyond it a value is a symbol of its own.
 const MAX_DEPTH: usize = 16;

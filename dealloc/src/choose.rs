@@ -1,11 +1,11 @@
-//! Which functions of a module the static engine takes, and in which order the others are decided.
+//! Which functions of a module the static engine handles, and in which order the others are decided.
 //!
-//! `frees` takes functions of structured control flow whose owners are all known, and copies nothing in them.
-//! All others are the business of `lifetimes`; so are the callers of a private function that tells who owns its results.
+//! `frees` handles functions of structured control flow whose owners are all known, and copies nothing in them.
+//! All others are the business of `lifetimes`; so are the callers of a private function with dynamic ownership of its results.
 //! Callees are decided before callers; functions that call each other expect of each other what everybody does.
-//! Then `takes` looks at which private functions can free what they are given, and these are decided once more.
+//! Then `consumed` finds the arguments that private functions can free, and these functions are decided once more.
 
-mod takes;
+mod consumed;
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use monopour_ir::{Diagnostics, Op, WalkOrder};
 use tracing::trace;
 
-use crate::lifetimes::{Summaries, Takes, View};
+use crate::lifetimes::{Consumed, Summaries, View};
 use crate::models::OwnershipModels;
 use crate::{Options, Stats, frees, lifetimes};
 
@@ -26,7 +26,7 @@ enum Decided {
 /// Decides on all functions, then changes them.
 ///
 /// # Errors
-/// What the engines refuse.
+/// The errors of the engines.
 pub(crate) fn run(
     root: Op,
     functions: &[Op],
@@ -39,7 +39,7 @@ pub(crate) fn run(
         functions.iter().map(|f| frees::decide(*f).filter(frees::Decided::is_static)).collect();
     let mut work: Vec<usize> = (0..functions.len()).filter(|f| accepted[*f].is_none()).collect();
     while let Some(function) = work.pop() {
-        if calls.tells(function) {
+        if calls.has_dynamic_ownership(function) {
             for caller in &calls.callers[function] {
                 if accepted[*caller].take().is_some() {
                     work.push(*caller);
@@ -49,23 +49,23 @@ pub(crate) fn run(
     }
     let mut summaries = Summaries::new();
     let mut decided: Vec<Option<Decided>> = functions.iter().map(|_| None).collect();
-    let nothing = Takes::new();
+    let nothing = Consumed::new();
     let allows_unknown = options.allow_unknown_effects;
-    let view = View { models, tells: false, allows_unknown, takes: &nothing, wishes: &nothing };
+    let view = View { models, dynamic_ownership: false, allows_unknown, consumed: &nothing, consumable: &nothing };
     for function in &calls.order {
         if let Some(found) = accepted[*function].take() {
             decided[*function] = Some(Decided::Static(Box::new(found)));
             continue;
         }
-        let view = View { tells: calls.tells(*function), ..view };
+        let view = View { dynamic_ownership: calls.has_dynamic_ownership(*function), ..view };
         let found = lifetimes::decide(functions[*function], &summaries, view)?;
         if let Some(summary) = found.summary() {
             summaries.insert(calls.names[*function].clone(), summary.clone());
         }
         decided[*function] = Some(Decided::General(Box::new(found)));
     }
-    let all = takes::Functions { functions, calls: &calls, summaries: &summaries, view, steps: Cell::new(0) };
-    for (function, found) in takes::decide(&all) {
+    let all = consumed::Functions { functions, calls: &calls, summaries: &summaries, view, steps: Cell::new(0) };
+    for (function, found) in consumed::decide(&all) {
         decided[function] = Some(found);
     }
     stats.steps += all.steps.get();
@@ -94,10 +94,10 @@ struct Calls {
     callees: Vec<Vec<usize>>,
     /// Callees before callers, as far as there is such an order.
     order: Vec<usize>,
-    /// Functions that nobody but known callers calls, and that do not call themselves, through others or not.
+    /// Functions all of whose callers are known, and that do not call themselves, through others or not.
     known: HashSet<usize>,
     /// Those of them that return memrefs.
-    told: HashSet<usize>,
+    dynamic: HashSet<usize>,
 }
 
 impl Calls {
@@ -122,7 +122,7 @@ impl Calls {
         // In modules of modules a name may stand for several functions.
         let is_known =
             |f: &usize| !functions[*f].is_public() && !looping.contains(f) && named.get(&names[*f]) == Some(&1);
-        // A function that is run on alone may have callers that nobody sees.
+        // A function that is run on alone may have unknown callers.
         let mut known: HashSet<usize> = (0..functions.len()).filter(is_known).collect();
         if root.is("func.func") {
             known.clear();
@@ -132,19 +132,19 @@ impl Calls {
                 known.remove(&function);
             }
         }
-        let told = known.iter().copied().filter(|f| gives(&functions[*f])).collect();
+        let dynamic = known.iter().copied().filter(|f| gives(&functions[*f])).collect();
         drop(numbers);
-        Self { names, callers, callees, order, known, told }
+        Self { names, callers, callees, order, known, dynamic }
     }
 
-    /// Whether nobody calls a function but the calls that are counted.
+    /// Whether all calls of a function are counted.
     fn is_known(&self, function: usize) -> bool {
         self.known.contains(&function)
     }
 
-    /// Whether a function's callers can be told who owns its results.
-    fn tells(&self, function: usize) -> bool {
-        self.told.contains(&function)
+    /// Whether indicators can pass the ownership of a function's results to its callers.
+    fn has_dynamic_ownership(&self, function: usize) -> bool {
+        self.dynamic.contains(&function)
     }
 }
 

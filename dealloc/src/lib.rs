@@ -6,6 +6,7 @@
 //! Without, the code is upstream's, `bufferization.dealloc` at the end of each block.
 //! `collect` turns a function into facts, `monopour-analysis` decides; [`promote`] puts small buffers of CPU tasks on the stack.
 //! The passes around deallocation are in [`around`].
+//! `options` and [`models`] are below all of them.
 //! Upstream's form comes from `engine`, which asks an open registry of [`models`] how each operation passes ownership on.
 
 pub mod around;
@@ -21,6 +22,7 @@ mod layout;
 mod lifetimes;
 pub mod lower;
 pub mod models;
+mod options;
 pub mod ownership;
 mod preconditions;
 pub mod promote;
@@ -29,41 +31,12 @@ pub mod state;
 mod to_memref;
 
 pub use expand_realloc::expand_realloc;
+pub use options::{Options, Stats};
 pub use to_memref::convert_bufferization_to_memref;
 
 use callees::Callees;
 use models::OwnershipModels;
 use monopour_ir::{Diagnostics, Op};
-
-/// Options of [`run_ownership`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// `private-function-dynamic-ownership`: private functions say at run time whether they give a result away. With
-    /// `extensions` they always do where it saves a copy.
-    pub private_function_dynamic_ownership: bool,
-    /// What goes beyond upstream: plain frees after the last use; bodies of dispatches are left to later phases.
-    pub extensions: bool,
-    /// With `extensions`: operations of unknown effects are allowed. They are taken to use their memrefs as long as these
-    /// are in scope, and to own what they make.
-    pub allow_unknown_effects: bool,
-}
-
-/// What was inserted.
-#[derive(Clone, Debug, Default)]
-pub struct Stats {
-    /// `memref.dealloc` or `bufferization.dealloc` operations.
-    pub deallocs: u32,
-    /// Copies of memory that is returned without being owned.
-    pub clones: u32,
-    /// Memrefs that got an owner, once per block that sees them (upstream's form only).
-    pub memrefs: u32,
-    /// Memrefs looked at, once for each block and each dealloc: what the time is in proportion to (upstream's form only).
-    pub steps: u64,
-    /// Why each copy is there (D0201).
-    pub remarks: Diagnostics,
-    /// Bytes that each remark's copy moves; none if known at run time only.
-    pub remark_bytes: Vec<Option<u64>>,
-}
 
 /// Inserts deallocations into all functions of an operation, or into a function.
 ///

@@ -1,5 +1,5 @@
 //! Free every buffer after its last use, whatever the control flow: blocks and loops of blocks, the regions of `scf` and `affine`,
-//! programs that free by hand, private functions that return what they were given, or free it for their callers.
+//! programs that free by hand, private functions that return their arguments, or consume them.
 //!
 //! ```text
 //! %a = memref.alloc()                              %a = memref.alloc()
@@ -17,33 +17,19 @@
 mod by_hand;
 mod collect;
 mod compare;
-mod gains;
+mod early_frees;
 mod insert;
 mod regions;
+mod view;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use monopour_analysis::lifetimes::{Lifetimes, Own};
 use monopour_ir::{Diagnostics, Op};
 
 use crate::Stats;
-use crate::models::OwnershipModels;
 use collect::Collected;
-
-/// What a caller of a function has to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Summary {
-    /// For each memref result: whether the caller owns it, and which memref arguments it may be.
-    pub(crate) results: Vec<(Own, Vec<usize>)>,
-    /// Results that may be the same memory.
-    pub(crate) pairs: Vec<(usize, usize)>,
-}
-
-/// What is known of functions by name. One that is not there owns none of its arguments, and gives all results away.
-pub(crate) type Summaries = HashMap<String, Summary>;
-
-/// Memref arguments that functions take over from their callers, by name and number among the memref arguments.
-pub(crate) type Takes = HashMap<String, BTreeSet<usize>>;
+pub(crate) use view::{Consumed, Summaries, Summary, View};
 
 /// The decisions on one function.
 pub(crate) struct Decided {
@@ -53,7 +39,7 @@ pub(crate) struct Decided {
 }
 
 impl Decided {
-    /// What callers have to know; none for what every caller expects.
+    /// The summary for callers; none for the default that every caller expects.
     pub(crate) fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
     }
@@ -63,32 +49,20 @@ impl Decided {
         self.lifetimes.steps
     }
 
-    /// For each call that would take a memref over: the name of the callee, the number of the operand among those that are
-    /// memrefs, and whether the function can let go of it there.
-    pub(crate) fn offers(&self) -> impl Iterator<Item = (&str, usize, bool)> {
-        let given = |op, value| self.lifetimes.given.contains(&(op, value));
-        self.collected.offers.iter().map(move |(op, value, callee, i)| (callee.as_str(), *i, given(*op, *value)))
+    /// For each call that would consume a memref: the name of the callee, the number of the operand among those that are
+    /// memrefs, and whether the function can transfer it there.
+    pub(crate) fn transfers(&self) -> impl Iterator<Item = (&str, usize, bool)> {
+        let transferred = |op, value| self.lifetimes.transferred.contains(&(op, value));
+        self.collected
+            .transferable
+            .iter()
+            .map(move |(op, value, callee, i)| (callee.as_str(), *i, transferred(*op, *value)))
     }
 
-    /// Memref arguments, by number, that are freed before this function allocates or calls something, or are given on.
-    pub(crate) fn gains(&self) -> BTreeSet<usize> {
-        gains::of(&self.collected, &self.lifetimes)
+    /// Memref arguments, by number, that are freed before this function allocates or calls something, or are transferred on.
+    pub(crate) fn early_frees(&self) -> BTreeSet<usize> {
+        early_frees::of(&self.collected, &self.lifetimes)
     }
-}
-
-/// How a function is looked at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct View<'a> {
-    /// What is known of operations beyond their names.
-    pub(crate) models: &'a OwnershipModels,
-    /// Its callers, all known, are told who owns its results.
-    pub(crate) tells: bool,
-    /// Ops of unknown effects are taken to use their memrefs as long as these are in scope, and to own what they make.
-    pub(crate) allows_unknown: bool,
-    /// What functions take over, this one among them.
-    pub(crate) takes: &'a Takes,
-    /// What callees would take over, if all their callers let go of it.
-    pub(crate) wishes: &'a Takes,
 }
 
 /// Decides, touching nothing.
@@ -98,7 +72,7 @@ pub(crate) struct View<'a> {
 pub(crate) fn decide(function: Op, summaries: &Summaries, view: View<'_>) -> Result<Decided, Diagnostics> {
     let collected = collect::collect(function, summaries, view)?;
     let lifetimes = collected.facts.decide();
-    let summary = view.tells.then(|| Summary {
+    let summary = view.dynamic_ownership.then(|| Summary {
         results: lifetimes
             .results
             .iter()
@@ -107,7 +81,7 @@ pub(crate) fn decide(function: Op, summaries: &Summaries, view: View<'_>) -> Res
             .collect(),
         pairs: lifetimes.result_pairs.clone(),
     });
-    // What is always owned is what everybody expects.
+    // Results that are always owned are the default.
     let summary = summary.filter(|s| s.results.iter().any(|(own, _)| *own != Own::Yes));
     Ok(Decided { collected, lifetimes, summary })
 }

@@ -3,7 +3,7 @@
 //! The registry is open: [`OwnershipModels::add`] takes models of other people's operations, and replaces ours.
 //! Asked are the model of the operation's name, if there is one; else, one after the other, all models of interfaces that
 //! describe the operation, in the order of their registration. A memref that none of them gives an owner belongs to whoever
-//! owns the operation's memref operands; without such operands, to nobody.
+//! owns the operation's memref operands; without such operands, it has no owner.
 
 mod branch;
 mod call;
@@ -11,6 +11,7 @@ mod memory_effects;
 mod region_branch;
 mod select;
 mod terminator;
+mod upstream;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -25,7 +26,7 @@ use crate::state::State;
 pub enum ResultMemory {
     /// Each is a fresh buffer of the heap, which `memref.dealloc` frees.
     Fresh,
-    /// Somebody else's, who outlives the function.
+    /// Memory of another owner, which outlives the function.
     Foreign,
     /// That of the operation's memref operands, of any of them.
     Operands,
@@ -47,7 +48,7 @@ pub trait OwnershipModel {
     /// made before the operation `at` of its block. Without one the memref is copied where an owner is needed.
     ///
     /// # Errors
-    /// What MLIR says of the operations.
+    /// MLIR's diagnostics for the operations.
     fn indicator(&self, _op: Op, _at: Op, _state: &mut State<'_>) -> Result<Option<Value>, Diagnostics> {
         Ok(None)
     }
@@ -77,28 +78,6 @@ impl OwnershipModels {
     /// No models.
     pub fn new() -> Self {
         Self::default()
-    }
-    /// What upstream knows: memory effects, regions, calls, branches and terminators by interface; `arith.select`,
-    /// `cf.cond_br`, and the terminators of `scf.forall`, `scf.reduce` and `gpu.launch` by name.
-    pub fn upstream() -> Self {
-        let mut models = Self::new();
-        models.add("arith.select", select::Select);
-        models.add("cf.cond_br", branch::ConditionalBranch);
-        for name in ["scf.forall.in_parallel", "scf.reduce.return", "gpu.terminator"] {
-            models.add(name, terminator::ForwardsNothing);
-        }
-        models.add_interface(memory_effects::MemoryEffects);
-        models.add_interface(region_branch::RegionBranch);
-        models.add_interface(call::Call);
-        models.add_interface(branch::Branch);
-        models.add_interface(terminator::RegionBranchTerminator);
-        models
-    }
-    /// Upstream's, and those of branches that it refuses: `cf.switch`.
-    pub fn extended() -> Self {
-        let mut models = Self::upstream();
-        models.add("cf.switch", branch::ConditionalBranch);
-        models
     }
     /// Adds or replaces the model of an operation.
     pub fn add(&mut self, name: &str, model: impl OwnershipModel + 'static) {

@@ -240,7 +240,7 @@ impl<'a> State<'a> {
         let (loc, ty) = (terminator.location(), value.ty());
         let ownership = match self.ownership(value, block) {
             // The operation may know better, in its own block.
-            Ownership::Unknown => self.told(terminator, value, block)?,
+            Ownership::Unknown => self.model_indicator(terminator, value, block)?,
             known => known,
         };
         if ownership.is_always() {
@@ -262,7 +262,7 @@ impl<'a> State<'a> {
         Ok(new)
     }
 
-    fn told(&mut self, at: Op, value: Value, block: Block) -> Result<Ownership, Diagnostics> {
+    fn model_indicator(&mut self, at: Op, value: Value, block: Block) -> Result<Ownership, Diagnostics> {
         let Some(op) = value.defining_op().filter(|op| op.block() == Some(block)) else {
             return Ok(Ownership::Unknown);
         };

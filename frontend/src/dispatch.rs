@@ -5,7 +5,7 @@ use crate::{linalg, products, rows};
 use monopour_ir::{Module, Op, Value, WalkOrder};
 use std::collections::BTreeMap;
 
-/// What a dispatch computes; decides which strategies distribution tries.
+/// The kind of computation of a dispatch; decides which strategies distribution tries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     /// Pointwise ops.
@@ -33,7 +33,7 @@ impl Class {
     }
 }
 
-/// What an op is in its dispatch.
+/// The role of an op in its dispatch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     /// The last op; the grid runs over its loops.
@@ -98,6 +98,15 @@ impl Dispatch {
         let grouped = self.producer().is_none() && self.contraction().is_none();
         if grouped { self.ops.iter().find_map(|(op, _)| rows::reduced_rows(*op)) } else { None }
     }
+    /// Extents of the loops beyond the rows, of the first op that has any.
+    pub fn inner_extents(&self) -> Vec<i64> {
+        let rows = self.row_loops().unwrap_or(0);
+        let inner = self.ops.iter().filter_map(|(op, _)| {
+            let extents = linalg::loop_extents(*op)?;
+            (op.is("linalg.generic") && extents.len() > rows).then(|| extents[rows..].to_vec())
+        });
+        inner.into_iter().next().unwrap_or_default()
+    }
     /// The values that others use.
     pub fn outputs(&self) -> Vec<Value> {
         let inside = |op: Op| self.ops.iter().any(|(own, _)| *own == op);
@@ -106,7 +115,7 @@ impl Dispatch {
         // A dispatch that nothing reads still has its root's results.
         if used.is_empty() { self.root.results() } else { used }
     }
-    /// What the ops compute together.
+    /// The class of the dispatch.
     pub fn class(&self) -> Class {
         let main = self.main();
         if products::contraction_loops(main).is_some() {

@@ -4,8 +4,8 @@
 //! which a subgroup touches memory and the number of load instructions; workgroup memory and barriers cost more than they save.
 
 use crate::dispatch::{Class, Dispatch};
-use crate::linalg::{self, Loops};
-use crate::{products, rows};
+use crate::linalg::{self, Loops, known};
+use crate::products;
 use monopour_ir::{Attr, Context, DYNAMIC, Op, Type};
 use monopour_program::GpuDescription;
 
@@ -195,10 +195,10 @@ fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
 fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
     let rank = dispatch.row_loops().expect("invariant: the class says that they are rows");
     let rows = known(loops.extents[..rank].iter().map(|e| known(*e)).product());
-    let length: i64 = rows::inner_extents(dispatch).iter().map(|e| known(*e)).product();
+    let length: i64 = dispatch.inner_extents().iter().map(|e| known(*e)).product();
     let subgroup = gpu.exact_subgroup_size().map(i64::from).filter(|s| *s > 1);
     let software = gpu.is_cpu_adapter();
-    // What a row costs to start should be little beside its elements.
+    // The cost of starting a row should be little beside its elements.
     let held = match (software, length) {
         (true, ..=128) => 4,
         (true, ..=1024) => 2,
@@ -216,7 +216,7 @@ fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel 
     if let (Some(last), Some(extent)) = (tile.last_mut(), loops.extents[..rank].last()) {
         *last = (subgroups * together).clamp(1, known(*extent));
     }
-    let inner = rows::inner_extents(dispatch).last().copied().unwrap_or(1);
+    let inner = dispatch.inner_extents().last().copied().unwrap_or(1);
     Kernel {
         class: Class::Row,
         tile,
@@ -272,11 +272,6 @@ fn gpu_generic(loops: &Loops, gpu: &GpuDescription) -> Kernel {
         share: Share::None,
         subgroup_size: None,
     }
-}
-
-/// An extent to plan with: what is not known is taken for middling, and nothing is less than one.
-pub(crate) fn known(extent: i64) -> i64 {
-    if extent == DYNAMIC { 1_024 } else { extent.max(1) }
 }
 
 /// Elements per tile: at most `most`, but at least about sixteen tiles while they stay worth starting.

@@ -5,7 +5,7 @@
 use crate::dispatch::{Class, Dispatch};
 use crate::kernel::{self, Kernel, Share};
 use crate::linalg::{self, Loops};
-use crate::{pack, products, rows};
+use crate::{pack, products};
 use monopour_ir::{DYNAMIC, Op, Type};
 use monopour_program::CpuTarget;
 
@@ -28,7 +28,7 @@ const LINE_ELEMENTS: i64 = 4_096;
 /// Elements of a line of an image.
 const LINE: i64 = 64;
 
-/// What happens inside a task.
+/// The form of the code inside a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Inner {
     /// Nothing: linalg ops stay as they are until code generation makes loops over vectors of them.
@@ -141,11 +141,11 @@ fn is_static(dispatch: &Dispatch) -> bool {
 /// op of a task leaves to the next has a known size.
 fn rows(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
     let rank = dispatch.row_loops().unwrap_or(0);
-    let length: i64 = rows::inner_extents(dispatch).iter().map(|e| kernel::known(*e)).product();
+    let length: i64 = dispatch.inner_extents().iter().map(|e| linalg::known(*e)).product();
     let mut tile = vec![1; rank];
     if let (Some(last), Some(extent)) = (tile.last_mut(), loops.extents[..rank].last()) {
         let wanted = (LINE_ELEMENTS / length.max(1)).max(1);
-        let extent = if *extent == DYNAMIC { 1 } else { kernel::known(*extent) };
+        let extent = if *extent == DYNAMIC { 1 } else { linalg::known(*extent) };
         *last = (1..=(2 * wanted).min(extent)).rev().find(|d| extent % d == 0).unwrap_or(1);
     }
     tile
@@ -155,15 +155,15 @@ fn keep_one_cut(tile: &mut [i64], loops: &Loops) {
     if tile.iter().all(|t| *t == 0) {
         let last = (0..tile.len()).rev().find(|i| loops.tileable[*i]);
         if let Some(i) = last {
-            tile[i] = kernel::known(loops.extents[i]);
+            tile[i] = linalg::known(loops.extents[i]);
         }
     }
 }
 
 fn contraction(dispatch: &Dispatch, loops: &Loops, lanes: i64, cpu: &CpuTarget) -> (Vec<i64>, Vec<i64>, Inner) {
     let op = dispatch.matmul().expect("invariant: the class says that there is one");
-    let (m, n) = (kernel::known(loops.extents[0]), kernel::known(loops.extents[1]));
-    let k = kernel::known(linalg::matmul_reduction(op).unwrap_or(1));
+    let (m, n) = (linalg::known(loops.extents[0]), linalg::known(loops.extents[1]));
+    let k = linalg::known(linalg::matmul_reduction(op).unwrap_or(1));
     let mut tile = vec![0; loops.extents.len()];
     tile[0] = task_tile(m, TASK_ROWS, 8);
     tile[1] = task_tile(n, TASK_COLUMNS, 2 * lanes);

@@ -1,6 +1,6 @@
-//! What the phases ask of a linalg op: its operands by role, its maps, its iterators.
+//! Properties of a linalg op: its operands by role, its maps, its iterators.
 
-use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Op, Value};
+use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, DYNAMIC, Op, Value};
 
 /// Ops of the linalg dialect that are not structured ops on tensors.
 const NOT_STRUCTURED: [&str; 6] = [
@@ -141,4 +141,9 @@ pub(crate) fn matmul_reduction(op: Op) -> Option<i64> {
         None => vec![0, 2],
     };
     positions.iter().position(|d| *d == 2).map(|i| shape[i])
+}
+
+/// An extent to plan with: what is not known is taken for middling, and nothing is less than one.
+pub(crate) fn known(extent: i64) -> i64 {
+    if extent == DYNAMIC { 1_024 } else { extent.max(1) }
 }

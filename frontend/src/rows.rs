@@ -17,11 +17,10 @@
 //! A value `[rows.., inner..]` that nothing outside reads lies where its last reader puts its result: that reader has it as
 //! `outs`. Values `[rows..]` that nothing outside reads are temporaries of a tile.
 
-use crate::dispatch::Dispatch;
 use crate::{linalg, products};
 use monopour_ir::{AffineExprKind, AffineMap, Op};
 
-/// What an op of a row group is.
+/// The kind of an op of a row group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// Loops beyond the rows are reductions.
@@ -51,7 +50,7 @@ pub(crate) fn reduced_rows(op: Op) -> Option<usize> {
     (inputs.iter().any(whole) && !inputs.iter().any(across)).then_some(rows)
 }
 
-/// What the op is in a group of this many row loops.
+/// The kind of the op in a group of this many row loops.
 pub(crate) fn kind(op: Op, rows: usize) -> Option<Kind> {
     let (maps, parallel) = (linalg::indexing_maps(op)?, linalg::parallel_loops(op)?);
     if !op.is("linalg.generic") || parallel.len() < rows || !parallel[..rows].iter().all(|p| *p) {
@@ -88,14 +87,4 @@ pub(crate) fn reads_own_row(map: AffineMap, rows: usize) -> bool {
     results.len() >= rows
         && results.iter().enumerate().take(rows).all(is_row)
         && results[rows..].iter().all(|e| products::dims_of(*e).iter().all(|d| *d >= rows))
-}
-
-/// Extents of the loops beyond the rows, of the first op that has any.
-pub(crate) fn inner_extents(dispatch: &Dispatch) -> Vec<i64> {
-    let rows = dispatch.row_loops().unwrap_or(0);
-    let inner = dispatch.ops.iter().filter_map(|(op, _)| {
-        let extents = linalg::loop_extents(*op)?;
-        (op.is("linalg.generic") && extents.len() > rows).then(|| extents[rows..].to_vec())
-    });
-    inner.into_iter().next().unwrap_or_default()
 }

@@ -4,8 +4,8 @@
 //! Decides only; [`crate::fuse_form`] carries it out.
 
 use crate::block_graph::BlockGraph;
+use crate::linalg;
 use crate::rows::{self, Kind};
-use crate::{kernel, linalg};
 use monopour_ir::{Op, Value, WalkOrder};
 use std::collections::HashSet;
 use tracing::trace;
@@ -102,8 +102,8 @@ impl Space {
     fn takes(&self, op: Op) -> bool {
         let extents = linalg::loop_extents(op).unwrap_or_default();
         let inner = &self.extents[self.rows..];
-        let count: i64 = self.extents[..self.rows].iter().map(|e| kernel::known(*e)).product();
-        let length: i64 = inner.iter().map(|e| kernel::known(*e)).product();
+        let count: i64 = self.extents[..self.rows].iter().map(|e| linalg::known(*e)).product();
+        let length: i64 = inner.iter().map(|e| linalg::known(*e)).product();
         let lone = count < FEW_ROWS && length > MAX_LONE_ROW;
         match rows::kind(op, self.rows) {
             Some(Kind::Rows) => extents == self.extents[..self.rows],

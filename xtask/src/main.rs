@@ -1,6 +1,8 @@
 //! Chores: the layering check, docs, and other repository upkeep.
 
+mod circles;
 mod layering;
+mod modules;
 mod source;
 mod tidy;
 
@@ -10,12 +12,14 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo run -p monopour-xtask -- COMMAND
 
-  tidy    check layering, `unsafe`, file headers, error pages, file sizes and unbound TODOs";
+  tidy     check layering, `unsafe`, circles, file headers, error pages, file sizes and unbound TODOs
+  circles  print the largest circle between the files of each crate, and why it is one";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => finish(tidy::run(root())),
+        ["circles"] => print(tidy::largest_circles(root())),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
@@ -26,6 +30,19 @@ fn main() -> ExitCode {
 /// The repository: the folder above this crate's.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository")
+}
+
+fn print(lines: Result<Vec<String>, String>) -> ExitCode {
+    match lines {
+        Ok(lines) => {
+            lines.iter().for_each(|line| println!("{line}"));
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("circles could not run: {message}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn finish(findings: Result<Vec<String>, String>) -> ExitCode {

@@ -1,10 +1,12 @@
-//! What tidy reads in one Rust file: code, comments and strings apart.
+//! A Rust file as tidy reads it: code, comments and strings apart.
 
 /// A Rust file, taken apart just far enough.
 #[derive(Default, Debug)]
 pub struct Source {
     /// Identifiers and keywords of the code, with their lines.
     pub words: Vec<(usize, String)>,
+    /// The code: words, and every other character but white space by itself.
+    pub tokens: Vec<String>,
     /// Text of string literals, with their lines.
     pub strings: Vec<(usize, String)>,
     /// Text of comments, with their lines.
@@ -49,9 +51,11 @@ impl<'a> Reader<'a> {
         } else if rest.starts_with(|c: char| c.is_alphanumeric() || c == '_') {
             let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             let word = self.take(end);
+            self.source.tokens.push(word.1.clone());
             self.source.words.push(word);
         } else {
-            self.take(rest.chars().next().map_or(1, char::len_utf8));
+            let (_, mark) = self.take(rest.chars().next().map_or(1, char::len_utf8));
+            self.source.tokens.extend(Some(mark).filter(|mark| !mark.trim().is_empty()));
         }
     }
 

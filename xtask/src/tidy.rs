@@ -1,5 +1,6 @@
 //! The house rules that a compiler does not check.
 
+use crate::circles;
 use crate::layering;
 use crate::source::{self, Source};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
     }
     let mut codes: BTreeMap<String, String> = BTreeMap::new();
     let mut tests = String::new();
+    let mut rust_files = Vec::new();
     for path in tracked_files(root)? {
         let Ok(text) = fs::read_to_string(root.join(&path)) else {
             // Binary, or deleted and not yet committed.
@@ -33,13 +35,15 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
         if path.ends_with(".rs") {
             let parsed = source::parse(&text);
             out.extend(check_rust(&path, &text, &parsed));
-            // Fixtures of tests hold codes that nobody gives.
+            // Fixtures of tests hold codes that no source gives.
             let is_source = path.contains("src/") && !path.starts_with("xtask/");
             for (line, code) in codes_in(&parsed).into_iter().filter(|_| is_source) {
                 codes.entry(code).or_insert_with(|| format!("{path}:{line}"));
             }
+            rust_files.push((path, text));
         }
     }
+    out.extend(circles::check(&circles::crates(&rust_files)));
     out.extend(check_pages(&codes, &pages(root)?));
     out.extend(
         codes
@@ -48,6 +52,14 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
             .map(|(code, place)| format!("{place}: no test names {code}")),
     );
     Ok(out)
+}
+
+/// The largest circle between the files of each crate.
+pub fn largest_circles(root: &Path) -> Result<Vec<String>, String> {
+    let rust = tracked_files(root)?.into_iter().filter(|path| path.ends_with(".rs"));
+    let text = |path: &String| fs::read_to_string(root.join(path)).ok();
+    let files: Vec<_> = rust.filter_map(|path| Some((text(&path)?, path))).map(|(text, path)| (path, text)).collect();
+    Ok(circles::report(&circles::crates(&files)))
 }
 
 /// The part of a file that is tests.

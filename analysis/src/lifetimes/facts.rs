@@ -62,9 +62,9 @@ pub struct Flow {
     pub targets: Vec<(Set, Vec<ValueId>)>,
 }
 
-/// An operation that would take over what a memref holds.
+/// A memref that an operation would consume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Offer {
+pub(crate) struct Transferable {
     pub value: ValueId,
     /// What the operation uses besides, the same memref once more if it does.
     pub others: Vec<ValueId>,
@@ -82,7 +82,7 @@ pub struct LifetimeFacts {
     pub(crate) uses: Vec<(OpId, ValueId)>,
     pub(crate) aliases: Vec<(ValueId, ValueId)>,
     pub(crate) frees: Vec<(OpId, ValueId)>,
-    pub(crate) offers: Vec<(OpId, Offer)>,
+    pub(crate) transferable: Vec<(OpId, Transferable)>,
     pub(crate) pinned: Vec<ValueId>,
     pub(crate) edges: Vec<Edge>,
     pub(crate) flows: Vec<Flow>,
@@ -134,11 +134,11 @@ impl LifetimeFacts {
         self.frees.push((op, value));
     }
 
-    /// The operation would take over what the memref holds, and use `others` besides: [`Lifetimes::given`] says if it can.
+    /// The operation would consume the memref, and use `others` besides: [`Lifetimes::transferred`] says if it can.
     ///
-    /// [`Lifetimes::given`]: super::Lifetimes::given
-    pub fn offers(&mut self, op: OpId, value: ValueId, others: Vec<ValueId>) {
-        self.offers.push((op, Offer { value, others }));
+    /// [`Lifetimes::transferred`]: super::Lifetimes::transferred
+    pub fn may_transfer(&mut self, op: OpId, value: ValueId, others: Vec<ValueId>) {
+        self.transferable.push((op, Transferable { value, others }));
     }
 
     /// Somebody may use the memory as long as the memref is in scope.

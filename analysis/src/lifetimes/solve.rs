@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::facts::{Edge, Flow, Kind, LifetimeFacts, Offer, Set};
+use super::facts::{Edge, Flow, Kind, LifetimeFacts, Set, Transferable};
 use super::graph::Order;
 use super::state::State;
 use super::{Action, Lifetimes, Own, Place, Version};
@@ -33,7 +33,7 @@ pub(super) struct Solver<'a> {
     results: Lists<OpId, ValueId>,
     sources: Lists<ValueId, ValueId>,
     frees: Lists<OpId, ValueId>,
-    offers: BTreeMap<OpId, Vec<&'a Offer>>,
+    transferable: BTreeMap<OpId, Vec<&'a Transferable>>,
     /// Number of the flow of an operation.
     pub flow_at: IndexVec<OpId, Option<u32>>,
     /// What is known at the beginning of each block.
@@ -73,8 +73,8 @@ impl<'a> Solver<'a> {
                 }
             }
         }
-        let mut offers: BTreeMap<OpId, Vec<&Offer>> = BTreeMap::new();
-        facts.offers.iter().for_each(|(op, offer)| offers.entry(*op).or_default().push(offer));
+        let mut transferable: BTreeMap<OpId, Vec<&Transferable>> = BTreeMap::new();
+        facts.transferable.iter().for_each(|(op, candidate)| transferable.entry(*op).or_default().push(candidate));
         let results: Vec<_> = facts.memrefs.iter_enumerated().filter_map(|(v, m)| Some((m.op?, v))).collect();
         Self {
             facts,
@@ -82,7 +82,7 @@ impl<'a> Solver<'a> {
             results: Lists::group(facts.ops.len(), &results),
             sources: Lists::group(facts.memrefs.len(), &facts.aliases),
             frees: Lists::group(facts.ops.len(), &facts.frees),
-            offers,
+            transferable,
             flow_at,
             begins: IndexVec::filled(None, facts.blocks.len()),
             brought: vec![None; facts.edges.len()],
@@ -353,8 +353,8 @@ impl<'a> Solver<'a> {
         self.frees.of(op).to_vec()
     }
 
-    pub fn offers_at(&self, op: OpId) -> Vec<&'a Offer> {
-        self.offers.get(&op).cloned().unwrap_or_default()
+    pub fn transferable_at(&self, op: OpId) -> Vec<&'a Transferable> {
+        self.transferable.get(&op).cloned().unwrap_or_default()
     }
 
     /// The number of the indicator that comes beside a memref.

@@ -95,22 +95,22 @@ impl Solver<'_> {
         }
     }
 
-    /// Notes the offers of an operation that can be accepted.
+    /// Notes the memrefs whose ownership can be transferred to an operation that would consume them.
     fn give(&mut self, block: BlockId, op: OpId, state: &State) {
         let (region, position) = (self.facts.blocks[block], i64::from(self.order.positions[op]));
-        for offer in self.offers_at(op) {
-            let value = offer.value;
+        for candidate in self.transferable_at(op) {
+            let value = candidate.value;
             let is_used = |this: &Self, v: ValueId| this.order.is_live_after(block, position, v);
             let may_be = |v: ValueId| state.pairs.contains(value, v) && state.own(v) != Own::Yes;
             let is_needed = is_used(self, value)
                 || state.pairs.of(value).any(|v| may_be(v) && self.may_hold(region, v) && is_used(self, v))
-                || offer.others.iter().any(|v| *v == value || may_be(*v));
+                || candidate.others.iter().any(|v| *v == value || may_be(*v));
             let is_held = self.facts.region_of(value) == region && state.own(value) == Own::Yes;
             if is_held
                 && !is_needed
                 && let Some(found) = &mut self.found
             {
-                found.given.insert((op, value));
+                found.transferred.insert((op, value));
             }
         }
     }

@@ -6,8 +6,8 @@ use monopour_ir::{Diagnostic, Diagnostics, Op, OpSpec};
 use super::no_uses;
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, OpModels, UseModel};
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("arith.constant", Constant);
@@ -19,8 +19,8 @@ struct Constant;
 
 impl OpModel for Constant {
     no_uses!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
-        ResultModel { writable: false, ..ResultModel::default() }
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
+        BufferInfo { writable: false, ..BufferInfo::default() }
     }
     fn rewrite(
         &self,
@@ -74,7 +74,7 @@ impl OpModel for Select {
         UseModel::NONE
     }
     fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-        if operand == 0 { vec![] } else { vec![AliasModel::maybe(op.result(0))] }
+        if operand == 0 { vec![] } else { vec![AliasModel::maybe_equivalent(op.result(0))] }
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         let (on_true, on_false) = (types.of(op.operand(1)), types.of(op.operand(2)));

@@ -6,9 +6,9 @@ use monopour_ir::{Diagnostic, Diagnostics, Op, Type, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, SubsetModel, UseModel};
+use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, OpModels, SubsetModel, UseModel};
 use crate::options::Options;
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("bufferization.alloc_tensor", AllocTensor);
@@ -44,9 +44,9 @@ impl OpModel for AllocTensor {
     fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         vec![]
     }
-    fn result(&self, op: Op, _result: usize) -> ResultModel {
+    fn result(&self, op: Op, _result: usize) -> BufferInfo {
         let definition = if copied_operand(op).is_some() { Definition::Always } else { Definition::Never };
-        ResultModel { definition, allocates: true, ..ResultModel::default() }
+        BufferInfo { definition, allocates: true, ..BufferInfo::default() }
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         let copied = copied_operand(op).map(|i| types.of(op.operand(i)));
@@ -95,7 +95,11 @@ impl OpModel for Materialize {
         if operand == 1 && op.num_results() == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
     fn subset(&self, op: Op) -> Option<SubsetModel> {
-        op.operand(1).ty().is_tensor().then_some(SubsetModel::Insertion { source: 0, destination: 1, slice: None })
+        op.operand(1).ty().is_tensor().then_some(SubsetModel::Insertion {
+            source: Some(0),
+            destination: 1,
+            slice: None,
+        })
     }
     fn rewrite(
         &self,
@@ -133,7 +137,7 @@ impl OpModel for DeallocTensor {
     }
 }
 
-/// A memref seen as a tensor. It is a bridge already: the rewrite looks behind it, and drops it when nobody uses it.
+/// A memref seen as a tensor. It is a bridge already: the rewrite looks behind it, and drops it when it is unused.
 struct ToTensor;
 
 impl OpModel for ToTensor {
@@ -149,8 +153,8 @@ impl OpModel for ToTensor {
         let help = "add 'restrict' if no other tensor is the same memory, or copy the memref before";
         Some(Diagnostic::error("B0122", op.location(), message).with_help(help))
     }
-    fn result(&self, op: Op, _result: usize) -> ResultModel {
-        ResultModel { writable: op.attr("writable").is_some(), ..ResultModel::default() }
+    fn result(&self, op: Op, _result: usize) -> BufferInfo {
+        BufferInfo { writable: op.attr("writable").is_some(), ..BufferInfo::default() }
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         types.set(op.result(0), op.operand(0).ty());

@@ -13,7 +13,7 @@ use monopour_ir::{Op, Value};
 
 use crate::boundary::Callees;
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     for name in BRANCHES {

@@ -14,14 +14,15 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{AffineMap, Attr, Block, InsertionPoint, Op, OpSpec, Region, Value, interfaces};
 
 use crate::boundary::Callees;
-use crate::op_model::{AliasModel, Buffers, OpModel, ResultModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, UseModel};
+use crate::options::Options;
+use crate::rewriting::Rewriting;
 
 /// Reads its operands into new buffers.
 pub(crate) struct Elementwise;
 
 /// Whether the operation is element-wise on ranked tensors.
-pub(crate) fn describes(op: Op) -> bool {
+fn is_elementwise(op: Op) -> bool {
     let ranked = |v: Value| !v.ty().is_tensor() || v.ty().as_tensor().is_some();
     op.num_results() > 0
         && op.result(0).ty().is_tensor()
@@ -31,9 +32,12 @@ pub(crate) fn describes(op: Op) -> bool {
 }
 
 impl OpModel for Elementwise {
+    fn describes(&self, op: Op, options: &Options) -> bool {
+        options.extensions && is_elementwise(op)
+    }
     super::only_reads!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
-        ResultModel { allocates: true, ..ResultModel::default() }
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
+        BufferInfo { allocates: true, ..BufferInfo::default() }
     }
     fn rewrite(
         &self,

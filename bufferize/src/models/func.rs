@@ -4,9 +4,10 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Diagnostics, Op, OpSpec, Value};
 
 use crate::boundary::Callees;
-use crate::buffer_type::{BufferTypes, is_cast_safe};
+use crate::buffer_type::BufferTypes;
+use crate::memref_types::is_cast_safe;
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("func.return", Return);

@@ -1,4 +1,4 @@
-//! Operations that nobody wrote a model for, and that are in destination style (`DestinationStyleOpInterface`).
+//! Operations without a model in destination style (`DestinationStyleOpInterface`).
 //!
 //! ```text
 //! %r = other.op ins(%a : tensor<4xf32>) outs(%b : tensor<4xf32>) -> tensor<4xf32>
@@ -14,15 +14,20 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Op, Value, interfaces};
 
 use crate::boundary::Callees;
-use crate::op_model::{AliasModel, Buffers, OpModel, RegionModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, OpModel, RegionInfo, UseModel};
 use crate::options::Options;
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 
-/// What the interface says of any operation.
+/// The model of the interface.
 pub(crate) struct DestinationStyle;
 
+/// Positions of the destinations that are tensors: one for each result, in order.
+fn destinations(op: Op) -> Vec<usize> {
+    interfaces::dps_inits(op).into_iter().filter(|i| op.operand(*i).ty().is_tensor()).collect()
+}
+
 /// Whether the interface says all there is to know about the operation.
-pub(crate) fn describes(op: Op, options: &Options) -> bool {
+fn is_described(op: Op, options: &Options) -> bool {
     let args = || op.regions().into_iter().flat_map(|r| r.blocks()).flat_map(|b| b.args());
     let plain = |value: Value| {
         // An encoding that is not a memory space gives the tensor another layout: sparse tensors.
@@ -37,12 +42,10 @@ pub(crate) fn describes(op: Op, options: &Options) -> bool {
         && !args().any(|a| a.ty().is_tensor())
 }
 
-/// Positions of the destinations that are tensors: one for each result, in order.
-fn destinations(op: Op) -> Vec<usize> {
-    interfaces::dps_inits(op).into_iter().filter(|i| op.operand(*i).ty().is_tensor()).collect()
-}
-
 impl OpModel for DestinationStyle {
+    fn describes(&self, op: Op, options: &Options) -> bool {
+        options.extensions && is_described(op, options)
+    }
     fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
         if destinations(op).contains(&operand) { UseModel::READ_WRITE } else { UseModel::READ }
     }
@@ -51,8 +54,8 @@ impl OpModel for DestinationStyle {
         position.map(|i| AliasModel::equivalent(op.result(i))).into_iter().collect()
     }
     /// Nothing is known about when a region runs.
-    fn region(&self, _op: Op, _region: usize) -> RegionModel {
-        RegionModel { repetitive: true, parallel: true, ..RegionModel::default() }
+    fn region(&self, _op: Op, _region: usize) -> RegionInfo {
+        RegionInfo { repetitive: true, parallel: true, ..RegionInfo::default() }
     }
     fn rewrite(
         &self,

@@ -5,7 +5,8 @@ use monopour_ir::{Op, Value, interfaces};
 
 use crate::boundary::Callees;
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, SubsetModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::options::Options;
+use crate::rewriting::Rewriting;
 
 /// Named operations all of whose maps are the identity.
 const ELEMENTWISE: &[&str] = &[
@@ -98,7 +99,7 @@ struct Structured;
 impl OpModel for Structured {
     /// `linalg.pack` and the Winograd transforms have no form on memrefs that upstream makes: what is not structured, and
     /// no softmax, is described by its interfaces, if at all.
-    fn describes(&self, op: Op) -> bool {
+    fn describes(&self, op: Op, _options: &Options) -> bool {
         !UNSTRUCTURED.iter().any(|name| op.name().strip_prefix("linalg.") == Some(*name))
     }
     fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
@@ -113,7 +114,7 @@ impl OpModel for Structured {
         result_of(op, operand).map(AliasModel::equivalent).into_iter().collect()
     }
     fn subset(&self, op: Op) -> Option<SubsetModel> {
-        op.is("linalg.copy").then_some(SubsetModel::Insertion { source: 0, destination: 1, slice: None })
+        op.is("linalg.copy").then_some(SubsetModel::Insertion { source: Some(0), destination: 1, slice: None })
     }
     fn rewrite(
         &self,

@@ -7,8 +7,8 @@ use monopour_ir::{Attr, Op, OpSpec, Type};
 
 use super::{no_uses, only_reads};
 use crate::boundary::Callees;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, OpModels, UseModel};
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("ml_program.global", Global);
@@ -64,8 +64,8 @@ struct GlobalLoad;
 
 impl OpModel for GlobalLoad {
     no_uses!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
-        ResultModel { writable: false, ..ResultModel::default() }
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
+        BufferInfo { writable: false, ..BufferInfo::default() }
     }
     fn rewrite(
         &self,

@@ -3,9 +3,9 @@
 mod arith;
 mod bufferization;
 mod cf;
-pub(crate) mod elementwise;
+mod elementwise;
 mod func;
-pub(crate) mod interface;
+mod interface;
 mod linalg;
 mod ml_program;
 mod scf;
@@ -18,38 +18,43 @@ mod tensor;
 mod tensor_create;
 mod tensor_shape;
 mod ub;
-pub(crate) mod upstream;
+mod upstream;
+mod uses;
 mod vector;
 
-pub(crate) use cf::forwarded;
-use monopour_ir::{Op, Value};
+use std::rc::Rc;
 
-use crate::op_model::OpModels;
+use crate::op_model::{GeneralModels, OpModels};
+use elementwise::Elementwise;
+use interface::DestinationStyle;
+use upstream::Upstream;
+pub(crate) use uses::{is_its_operand, no_uses, only_reads, uses};
 
-/// A tensor that a loop's terminator hands on to the next region or iteration.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HandedOn {
-    /// The terminator.
-    pub terminator: Op,
-    /// The position of the tensor among its operands.
-    pub index: usize,
-    /// The argument of the same region whose buffer it may hand on, if there is one.
-    pub argument: Option<Value>,
-    /// `scf.condition`: argument and yielded value of the same position in the other region, if there are both.
-    pub other_region: Option<(Value, Value)>,
+impl Default for OpModels {
+    fn default() -> Self {
+        Self::with_general(GeneralModels {
+            elementwise: Rc::new(Elementwise),
+            by_upstream: Rc::new(Upstream),
+            by_interface: Rc::new(DestinationStyle),
+        })
+    }
 }
 
-/// What a loop's terminators hand on.
-pub(crate) fn handed_on(op: Op) -> Vec<HandedOn> {
-    match op.name() {
-        "scf.for" => scf::handed_on(op),
-        "scf.while" => scf_while::handed_on(op),
-        _ => vec![],
+impl OpModels {
+    /// No models.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// The models of upstream's dialects.
+    pub fn upstream() -> Self {
+        let mut models = Self::new();
+        add_all(&mut models);
+        models
     }
 }
 
 /// Registers every model of this folder.
-pub(crate) fn add_all(models: &mut OpModels) {
+fn add_all(models: &mut OpModels) {
     arith::add(models);
     bufferization::add(models);
     cf::add(models);
@@ -67,34 +72,3 @@ pub(crate) fn add_all(models: &mut OpModels) {
     ub::add(models);
     vector::add(models);
 }
-
-/// Implements the two questions about uses for an op that uses all of its tensors alike.
-macro_rules! uses {
-    ($used:expr, $op:ident => $aliases:expr) => {
-        fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
-            $used
-        }
-        fn aliases(&self, $op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
-            $aliases
-        }
-    };
-}
-/// [`uses`] of an op that has no tensor operands, or looks at their shapes only.
-macro_rules! no_uses {
-    () => {
-        super::uses!(UseModel::NONE, _op => vec![]);
-    };
-}
-/// [`uses`] of an op that loads from its tensors.
-macro_rules! only_reads {
-    () => {
-        super::uses!(UseModel::READ, _op => vec![]);
-    };
-}
-/// [`uses`] of an op whose result is the buffer of its operand.
-macro_rules! is_its_operand {
-    () => {
-        super::uses!(UseModel::NONE, op => vec![AliasModel::equivalent(op.result(0))]);
-    };
-}
-pub(crate) use {is_its_operand, no_uses, only_reads, uses};

@@ -3,11 +3,12 @@
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{DYNAMIC, Diagnostics, Op, OpSpec, Region, Value};
 
-use super::HandedOn;
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, RegionModel, RelationModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::op_model::{
+    AliasModel, Buffers, LoopCarried, LoopTerminator, OpModel, OpModels, ReadModel, RegionInfo, UseModel,
+};
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("scf.for", For);
@@ -24,14 +25,6 @@ fn carried(op: Op, index: usize) -> Option<(Value, Value)> {
     let yielded = body.terminator()?;
     (index + 1 < body.num_args() && index < yielded.num_operands())
         .then(|| (body.arg(index + 1), yielded.operand(index)))
-}
-
-/// See [`super::handed_on`].
-pub(super) fn handed_on(op: Op) -> Vec<HandedOn> {
-    let (Some(body), Some(terminator)) = (op.body(), op.body().and_then(|b| b.terminator())) else { return vec![] };
-    let tensors = (0..op.num_results()).filter(|i| i + 1 < body.num_args() && op.result(*i).ty().is_tensor());
-    let handed = |index: usize| HandedOn { terminator, index, argument: Some(body.arg(index + 1)), other_region: None };
-    tensors.map(handed).collect()
 }
 
 struct For;
@@ -67,8 +60,7 @@ impl OpModel for For {
     fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
         let Some(index) = operand.checked_sub(FOR_CONTROL) else { return vec![] };
         let Some((argument, yielded)) = carried(op, index) else { return vec![] };
-        let relation = RelationModel::EquivalentIf(argument, yielded);
-        vec![AliasModel { relation, ..AliasModel::equivalent(op.result(index)) }]
+        vec![AliasModel::equivalent_if(op.result(index), (argument, yielded))]
     }
     fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
         let Some(index) = operand.checked_sub(FOR_CONTROL) else { return vec![] };
@@ -76,16 +68,23 @@ impl OpModel for For {
         let runs = Self::trip_count(op).is_some_and(|n| n > 0);
         if runs { vec![argument] } else { vec![argument, op.result(index)] }
     }
-    fn region(&self, op: Op, _region: usize) -> RegionModel {
-        RegionModel {
-            repetitive: true,
-            writable_arguments: true,
-            trip_count: Self::trip_count(op),
-            ..RegionModel::default()
-        }
+    fn region(&self, op: Op, _region: usize) -> RegionInfo {
+        RegionInfo { repetitive: true, trip_count: Self::trip_count(op), ..RegionInfo::default() }
+    }
+    fn are_arguments_writable(&self, _op: Op, _region: usize) -> bool {
+        true
     }
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         Some(vec![(0, 0)])
+    }
+    fn loop_carried(&self, op: Op) -> Vec<LoopCarried> {
+        let Some((body, terminator)) = op.body().and_then(|b| Some((b, b.terminator()?))) else { return vec![] };
+        let tensors = (0..op.num_results()).filter(|i| i + 1 < body.num_args() && op.result(*i).ty().is_tensor());
+        let carried = |index: usize| {
+            let argument = Some(body.arg(index + 1));
+            LoopCarried { terminator, index, position: index, argument, from: LoopTerminator::Body }
+        };
+        tensors.map(carried).collect()
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         let Some(body) = op.body() else { return Ok(()) };
@@ -174,10 +173,13 @@ impl OpModel for Forall {
     fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
         shared_output(op, operand).into_iter().collect()
     }
-    fn region(&self, op: Op, _region: usize) -> RegionModel {
+    fn region(&self, op: Op, _region: usize) -> RegionInfo {
         let trips = forall_trips(op);
         let many = trips.is_none_or(|n| n > 1);
-        RegionModel { repetitive: many, parallel: many, writable_arguments: true, trip_count: trips, graph: false }
+        RegionInfo { repetitive: many, parallel: many, trip_count: trips, graph: false }
+    }
+    fn are_arguments_writable(&self, _op: Op, _region: usize) -> bool {
+        true
     }
     fn region_branches(&self, op: Op) -> Option<Vec<(usize, usize)>> {
         Some(if forall_trips(op).is_none_or(|n| n > 1) { vec![(0, 0)] } else { vec![] })
@@ -232,8 +234,8 @@ struct InParallel;
 
 impl OpModel for InParallel {
     super::no_uses!();
-    fn region(&self, _op: Op, _region: usize) -> RegionModel {
-        RegionModel { graph: true, ..RegionModel::default() }
+    fn region(&self, _op: Op, _region: usize) -> RegionInfo {
+        RegionInfo { graph: true, ..RegionInfo::default() }
     }
     fn rewrite(
         &self,

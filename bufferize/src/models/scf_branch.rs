@@ -3,12 +3,12 @@
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Diagnostic, Diagnostics, InsertionPoint, Op, Region, Type, Value};
 
-use crate::block_types::terminators;
+use crate::blocks::terminators;
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, RegionModel, UseModel};
+use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
 use crate::options::Options;
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     for name in BRANCHES {
@@ -28,8 +28,8 @@ impl OpModel for Branch {
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         Some(vec![])
     }
-    fn region(&self, op: Op, _region: usize) -> RegionModel {
-        RegionModel { writable_arguments: op.is(EXECUTE_REGION), ..RegionModel::default() }
+    fn are_arguments_writable(&self, op: Op, _region: usize) -> bool {
+        op.is(EXECUTE_REGION)
     }
     fn refuse(&self, op: Op, options: &Options) -> Option<Diagnostic> {
         if options.extensions || !op.is(EXECUTE_REGION) || yields(op).len() == 1 {
@@ -138,7 +138,7 @@ impl OpModel for Yield {
         let Some(parent) = op.parent().filter(|p| BRANCHES.contains(&p.name())) else { return vec![] };
         let certain = parent.is(EXECUTE_REGION) && yields(parent).len() == 1;
         let result = parent.result(operand);
-        vec![if certain { AliasModel::equivalent(result) } else { AliasModel::maybe(result) }]
+        vec![if certain { AliasModel::equivalent(result) } else { AliasModel::maybe_equivalent(result) }]
     }
     fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
         targets(op, operand)

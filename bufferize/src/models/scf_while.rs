@@ -3,11 +3,12 @@
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Block, Diagnostics, InsertionPoint, Op, Value};
 
-use super::HandedOn;
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, RegionModel, RelationModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::op_model::{
+    AliasModel, Buffers, LoopCarried, LoopTerminator, OpModel, OpModels, RegionInfo, RelationModel, UseModel,
+};
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("scf.while", While);
@@ -31,32 +32,6 @@ fn parts(op: Op) -> Option<Parts> {
     Some(Parts { before, condition: before.terminator()?, after, yielded: after.terminator()? })
 }
 
-/// See [`super::handed_on`].
-pub(super) fn handed_on(op: Op) -> Vec<HandedOn> {
-    let Some(p) = parts(op) else { return vec![] };
-    let own = |block: Block, index: usize, value: Value| {
-        (index < block.num_args()).then(|| block.arg(index)).filter(|a| a.ty() == value.ty())
-    };
-    let mut found = Vec::new();
-    for index in CONDITION..p.condition.num_operands() {
-        let (value, position) = (p.condition.operand(index), index - CONDITION);
-        if value.ty().is_tensor() {
-            let argument = own(p.before, position, value);
-            let after = (position < p.after.num_args().min(p.yielded.num_operands()))
-                .then(|| (p.after.arg(position), p.yielded.operand(position)));
-            found.push(HandedOn { terminator: p.condition, index, argument, other_region: after });
-        }
-    }
-    for index in 0..p.yielded.num_operands() {
-        let value = p.yielded.operand(index);
-        if value.ty().is_tensor() {
-            let argument = own(p.after, index, value);
-            found.push(HandedOn { terminator: p.yielded, index, argument, other_region: None });
-        }
-    }
-    found
-}
-
 struct While;
 
 impl OpModel for While {
@@ -71,17 +46,45 @@ impl OpModel for While {
         };
         let first = (p.before.arg(operand), p.condition.operand(operand + CONDITION));
         let second = (p.after.arg(operand), p.yielded.operand(operand));
-        let relation = RelationModel::EquivalentIfBoth(first, second);
+        let relation = RelationModel::EquivalentIf { first, second: Some(second) };
         vec![AliasModel { relation, ..AliasModel::equivalent(result) }]
     }
     fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
         parts(op).map(|p| p.before.arg(operand)).into_iter().collect()
     }
-    fn region(&self, _op: Op, _region: usize) -> RegionModel {
-        RegionModel { repetitive: true, writable_arguments: true, ..RegionModel::default() }
+    fn region(&self, _op: Op, _region: usize) -> RegionInfo {
+        RegionInfo { repetitive: true, ..RegionInfo::default() }
+    }
+    fn are_arguments_writable(&self, _op: Op, _region: usize) -> bool {
+        true
     }
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         Some(vec![(0, 1), (1, 0)])
+    }
+    fn loop_carried(&self, op: Op) -> Vec<LoopCarried> {
+        let Some(p) = parts(op) else { return vec![] };
+        let own = |block: Block, position: usize, value: Value| {
+            (position < block.num_args()).then(|| block.arg(position)).filter(|a| a.ty() == value.ty())
+        };
+        let of_condition = (CONDITION..p.condition.num_operands()).map(|index| {
+            let position = index - CONDITION;
+            let is_passed_back = position < p.after.num_args().min(p.yielded.num_operands());
+            let other_region = is_passed_back.then(|| (p.after.arg(position), p.yielded.operand(position)));
+            let argument = own(p.before, position, p.condition.operand(index));
+            let from = LoopTerminator::Condition { other_region };
+            LoopCarried { terminator: p.condition, index, position, argument, from }
+        });
+        let of_yield = (0..p.yielded.num_operands()).map(|index| {
+            let argument = own(p.after, index, p.yielded.operand(index));
+            LoopCarried {
+                terminator: p.yielded,
+                index,
+                position: index,
+                argument,
+                from: LoopTerminator::AfterCondition,
+            }
+        });
+        of_condition.chain(of_yield).filter(|c| c.terminator.operand(c.index).ty().is_tensor()).collect()
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         let Some(p) = parts(op) else { return Ok(()) };

@@ -5,8 +5,8 @@ use monopour_ir::{Diagnostics, Op};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, ResultModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, OpModels, ReadModel, UseModel};
+use crate::rewriting::Rewriting;
 
 /// Operations with results of their own, or none.
 const READING: &[&str] = &[
@@ -30,7 +30,7 @@ pub(super) fn add(models: &mut OpModels) {
     models.add("sparse_tensor.assemble", Sparse { passes_on: Passes::Parts });
 }
 
-/// What becomes of the operands.
+/// The relation of the result to the operands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Passes {
     /// They are read.
@@ -63,10 +63,10 @@ impl OpModel for Sparse {
             Passes::Nothing => vec![],
         }
     }
-    fn result(&self, op: Op, _result: usize) -> ResultModel {
+    fn result(&self, op: Op, _result: usize) -> BufferInfo {
         let name = op.name();
         let allocates = ["convert", "concatenate", "new"].iter().any(|n| name.ends_with(n));
-        ResultModel { allocates, ..ResultModel::default() }
+        BufferInfo { allocates, ..BufferInfo::default() }
     }
     fn buffer_types(&self, _op: Op, _types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
         Ok(())

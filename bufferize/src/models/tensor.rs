@@ -4,9 +4,10 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{InsertionPoint, Op, OpSpec, Value};
 
 use crate::boundary::Callees;
-use crate::buffer_type::{BufferTypes, subview_type};
+use crate::buffer_type::BufferTypes;
+use crate::memref_types::subview_type;
 use crate::op_model::{AliasModel, Buffers, Index, OpModel, OpModels, SubsetModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 use crate::slices::slice_of;
 
 pub(super) fn add(models: &mut OpModels) {
@@ -29,7 +30,7 @@ impl OpModel for ExtractSlice {
         vec![AliasModel::unknown(op.result(0))]
     }
     fn subset(&self, op: Op) -> Option<SubsetModel> {
-        Some(SubsetModel::Extraction { container: 0, slice: slice_of(op, 1)? })
+        Some(SubsetModel::Extraction { container: 0, result: op.result(0), slice: slice_of(op, 1)? })
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), monopour_ir::Diagnostics> {
         let shape = op.result(0).ty().shape().unwrap_or_default();
@@ -70,7 +71,7 @@ fn insert_use(op: Op, operand: usize) -> UseModel {
 }
 
 fn insertion(op: Op) -> Option<SubsetModel> {
-    Some(SubsetModel::Insertion { source: 0, destination: 1, slice: Some(slice_of(op, 2)?) })
+    Some(SubsetModel::Insertion { source: Some(0), destination: 1, slice: Some(slice_of(op, 2)?) })
 }
 
 /// A subview of the destination, and a copy into it unless the source already is that subview.
@@ -149,7 +150,7 @@ impl OpModel for ParallelInsertSlice {
     fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
         match operand {
             0 => UseModel::READ,
-            // What it does not overwrite stays, and nobody would see the write in a copy.
+            // The rest of the destination stays, and the write would be lost in a copy.
             // (Upstream takes the rest as not needed: LLVM 22 writes an output in place though a part of it must stay.)
             _ if overwrites_output(op) => UseModel { must_in_place: true, ..UseModel::WRITE },
             _ => UseModel { must_in_place: true, ..UseModel::READ_WRITE },

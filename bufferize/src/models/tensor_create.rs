@@ -8,8 +8,8 @@ use super::sizes::{Sum, as_value, mixed, size_of};
 use super::{no_uses, only_reads};
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, Index, OpModel, OpModels, RegionModel, ResultModel, SliceModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::op_model::{AliasModel, BufferInfo, Buffers, Index, OpModel, OpModels, RegionInfo, SliceModel, UseModel};
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("tensor.empty", Empty);
@@ -22,14 +22,14 @@ pub(super) fn add(models: &mut OpModels) {
 }
 
 /// A fresh buffer with contents.
-const MADE: ResultModel = ResultModel { writable: true, definition: Definition::Inferred, allocates: true };
+const MADE: BufferInfo = BufferInfo { writable: true, definition: Definition::Inferred, allocates: true };
 
 struct Empty;
 
 impl OpModel for Empty {
     no_uses!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
-        ResultModel { definition: Definition::Never, allocates: true, ..ResultModel::default() }
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
+        BufferInfo { definition: Definition::Never, allocates: true, ..BufferInfo::default() }
     }
     fn rewrite(
         &self,
@@ -53,7 +53,7 @@ struct FromElements;
 
 impl OpModel for FromElements {
     no_uses!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         MADE
     }
     fn rewrite(
@@ -148,7 +148,7 @@ struct Splat;
 
 impl OpModel for Splat {
     no_uses!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         MADE
     }
     fn rewrite(
@@ -166,18 +166,17 @@ impl OpModel for Splat {
     }
 }
 
-/// What runs once per position, in any order.
-const PER_POSITION: RegionModel =
-    RegionModel { repetitive: true, parallel: true, graph: false, writable_arguments: false, trip_count: None };
+/// A region that runs once per position, in any order.
+const PER_POSITION: RegionInfo = RegionInfo { repetitive: true, parallel: true, graph: false, trip_count: None };
 
 struct Generate;
 
 impl OpModel for Generate {
     no_uses!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         MADE
     }
-    fn region(&self, _op: Op, _region: usize) -> RegionModel {
+    fn region(&self, _op: Op, _region: usize) -> RegionInfo {
         PER_POSITION
     }
     fn rewrite(
@@ -206,10 +205,10 @@ fn padded(op: Op, source: Type) -> Type {
 
 impl OpModel for Pad {
     only_reads!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         MADE
     }
-    fn region(&self, _op: Op, _region: usize) -> RegionModel {
+    fn region(&self, _op: Op, _region: usize) -> RegionInfo {
         PER_POSITION
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
@@ -273,7 +272,7 @@ struct Concat;
 
 impl OpModel for Concat {
     only_reads!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         MADE
     }
     fn rewrite(

@@ -4,10 +4,11 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, MemRefType, Op, OpSpec, Type, Value};
 
 use crate::boundary::Callees;
-use crate::buffer_type::{BufferTypes, has_identity_layout, times};
+use crate::buffer_type::BufferTypes;
+use crate::memref_types::{has_identity_layout, times};
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
 use crate::options::Options;
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("tensor.cast", Cast);

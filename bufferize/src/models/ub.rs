@@ -6,8 +6,8 @@ use monopour_ir::conversion::{ConversionRewriter, Declined};
 
 use super::no_uses;
 use crate::boundary::Callees;
-use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ResultModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, OpModels, UseModel};
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("ub.poison", Poison);
@@ -17,8 +17,8 @@ struct Poison;
 
 impl OpModel for Poison {
     no_uses!();
-    fn result(&self, _op: Op, _result: usize) -> ResultModel {
-        ResultModel { definition: Definition::Never, allocates: true, ..ResultModel::default() }
+    fn result(&self, _op: Op, _result: usize) -> BufferInfo {
+        BufferInfo { definition: Definition::Never, allocates: true, ..BufferInfo::default() }
     }
     fn rewrite(
         &self,

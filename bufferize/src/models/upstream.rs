@@ -14,28 +14,16 @@ use monopour_ir::{Diagnostics, Op, Type, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
-use crate::op_model::{AliasModel, Buffers, OpModel, ReadModel, RegionModel, RelationModel, ResultModel, UseModel};
-use crate::options::{Options, UnknownTypeConversion};
-use crate::rewrite::Rewriting;
+use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, ReadModel, RegionInfo, RelationModel, UseModel};
+use crate::options::Options;
+use crate::rewriting::Rewriting;
 
-/// What upstream's interface says.
+/// The model of upstream's interface.
 pub(crate) struct Upstream;
 
-/// The options that the interface may ask for.
-pub(crate) fn interface_options(options: &Options) -> InterfaceOptions {
-    InterfaceOptions {
-        allow_unknown_ops: options.allow_unknown_ops,
-        function_boundaries: options.bufferize_function_boundaries,
-        identity_layouts: options.unknown_type_conversion == UnknownTypeConversion::Identity,
-        must_infer_memory_space: options.must_infer_memory_space,
-        encoding_is_memory_space: options.use_encoding_for_memory_space,
-        alignment: u32::try_from(options.buffer_alignment_bytes).unwrap_or(u32::MAX),
-    }
-}
-
-/// What no answer about uses and results depends on.
+/// Options on which no answer about uses and results depends.
 fn any_options() -> InterfaceOptions {
-    interface_options(&Options::default())
+    Options::default().for_interface()
 }
 
 fn own_buffer_type(tensor: Type, options: &InterfaceOptions) -> Type {
@@ -49,6 +37,9 @@ fn is_made_of_operands(op: Op, result: Value) -> bool {
 }
 
 impl OpModel for Upstream {
+    fn describes(&self, op: Op, _options: &Options) -> bool {
+        bufferizable::is_bufferizable(op)
+    }
     fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
         let used = bufferizable::use_of(op, operand, &any_options());
         UseModel {
@@ -68,30 +59,28 @@ impl OpModel for Upstream {
         };
         aliases.map(model).collect()
     }
-    fn result(&self, op: Op, result: usize) -> ResultModel {
+    fn result(&self, op: Op, result: usize) -> BufferInfo {
         let known = bufferizable::result_of(op, result, &any_options());
-        ResultModel {
+        BufferInfo {
             writable: known.writable,
             definition: match known.defines {
                 true => Definition::Always,
-                // What it is made of says whether it has contents.
+                // Its operands say whether it has contents.
                 false if is_made_of_operands(op, op.result(result)) => Definition::Inferred,
                 false => Definition::Never,
             },
             allocates: known.allocates,
         }
     }
-    fn region(&self, op: Op, region: usize) -> RegionModel {
+    fn region(&self, op: Op, region: usize) -> RegionInfo {
         let known = bufferizable::region_of(op, region, &any_options());
-        RegionModel {
-            repetitive: known.repetitive,
-            parallel: known.parallel,
-            writable_arguments: known.writable_arguments,
-            ..RegionModel::default()
-        }
+        RegionInfo { repetitive: known.repetitive, parallel: known.parallel, ..RegionInfo::default() }
+    }
+    fn are_arguments_writable(&self, op: Op, region: usize) -> bool {
+        bufferizable::region_of(op, region, &any_options()).writable_arguments
     }
     fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
-        let options = interface_options(types.options());
+        let options = types.options().for_interface();
         // Upstream's own prediction knows builtin tensors only; other types name their buffers themselves.
         let predict = |value: Value| match value.ty().as_tensor().is_some() || value.ty().is_unranked_tensor() {
             true => bufferizable::buffer_type_of(value, &options),
@@ -119,7 +108,7 @@ impl OpModel for Upstream {
         rw: &mut ConversionRewriter,
         pass: &Rewriting<'_>,
     ) -> Result<(), Declined> {
-        let changes = bufferizable::bufferize(op, &interface_options(pass.options))?;
+        let changes = bufferizable::bufferize(op, &pass.options.for_interface())?;
         rw.note(changes);
         Ok(())
     }

@@ -5,7 +5,7 @@ use monopour_ir::{Op, OpSpec, Region, Value};
 
 use crate::boundary::Callees;
 use crate::op_model::{AliasModel, Buffers, Index, OpModel, OpModels, ReadModel, SliceModel, SubsetModel, UseModel};
-use crate::rewrite::Rewriting;
+use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
     models.add("vector.transfer_read", Load { base: 0 });
@@ -99,7 +99,7 @@ impl OpModel for TransferWrite {
         if operand == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
     fn subset(&self, op: Op) -> Option<SubsetModel> {
-        Some(SubsetModel::Insertion { source: 0, destination: 1, slice: Some(written(op)?) })
+        Some(SubsetModel::Insertion { source: Some(0), destination: 1, slice: Some(written(op)?) })
     }
     fn rewrite(
         &self,

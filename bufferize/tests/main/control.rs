@@ -50,7 +50,7 @@ fn arguments_that_nothing_is_passed_to() {
     bufferize(text, &Options { allow_unknown_ops: true, ..boundaries() }).unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// Sizes of memory that nobody has: MLIR's products wrap, and so must those of a view's strides.
+/// Sizes beyond any memory: MLIR's products wrap, and so must those of a view's strides.
 #[test]
 fn strides_that_overflow() {
     let text = "func.func @f(%t: tensor<?x6xf32>, %i: index) -> tensor<4x6xf32> {
@@ -92,7 +92,7 @@ fn branches_stay_where_their_blocks_stay() {
     let (module, stats) = bufferize(text, &Options::default()).expect("bufferizes");
     let printed = module.op().to_string();
     assert!(printed.contains("cf.br ^bb1(%arg0 : tensor<8xf32>)"), "{printed}");
-    // The argument is a tensor of somebody else.
+    // The argument is a tensor of the caller.
     assert_eq!(stats.copies, 1, "{printed}");
 }
 
@@ -165,7 +165,7 @@ fn loops_stay_in_their_memory_space() {
     );
 }
 
-/// What a condition swaps is copied there; what the yield swaps back is two buffers then.
+/// Tensors that a condition swaps are copied there; the yield then swaps back two buffers.
 #[test]
 fn a_while_loop_copies_what_its_condition_swaps() {
     let text = "func.func @f(%c: i1, %t: tensor<8xf32>, %u: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
@@ -236,7 +236,7 @@ fn questions(text: &str) -> usize {
     let mut insert = None;
     module.op().walk(monopour_ir::WalkOrder::Pre, |op| {
         if op.is("tensor.insert") {
-            insert = models.get(op).cloned();
+            insert = models.get(op, &loops()).cloned();
         }
     });
     let asked = Rc::new(Cell::new(0));

@@ -9,6 +9,7 @@ mod differential;
 mod eliminate;
 mod errors;
 mod execute;
+mod foreign_loop;
 mod growth;
 mod interface;
 mod meaning;

@@ -32,8 +32,8 @@ pub(super) struct Collected {
     pub(super) regions_of: HashMap<OpId, Vec<RegionId>>,
     /// How each operation or terminator passes memrefs between regions.
     pub(super) flows: HashMap<OpId, RegionFlow>,
-    /// Calls that would take over a memref: the name of the callee, and which memref operand it is.
-    pub(super) offers: Vec<(OpId, ValueId, String, usize)>,
+    /// Calls that would consume a memref: the name of the callee, and which memref operand it is.
+    pub(super) transferable: Vec<(OpId, ValueId, String, usize)>,
     /// Calls with the operands that they hand over.
     pub(super) handed_over: BTreeMap<OpId, Vec<i32>>,
     /// Frees of the program that are no part of it any more.
@@ -99,7 +99,7 @@ pub(super) fn collect(function: Op, summaries: &Summaries, view: View<'_>) -> Re
         regions: vec![],
         regions_of: HashMap::new(),
         flows: HashMap::new(),
-        offers: vec![],
+        transferable: vec![],
         handed_over: BTreeMap::new(),
         dropped: vec![],
         unknown: BTreeSet::new(),
@@ -199,12 +199,12 @@ impl Walk<'_> {
     fn arguments(&mut self) {
         let Some(entry) = self.out.blocks.first().copied() else { return };
         let name = self.out.function.symbol_name().unwrap_or_default();
-        let taken = self.view.takes.get(&name);
+        let consumed = self.view.consumed.get(&name);
         let args = entry.args().into_iter().enumerate().filter(|(_, arg)| arg.ty().is_memref());
         for (number, (index, arg)) in args.enumerate() {
             let Some(id) = self.out.roots.get(&arg).copied() else { continue };
-            // A donated input is the function's own, like something that it allocated, and so is one that it takes.
-            let is_own = is_donated(self.out.function, index) || taken.is_some_and(|t| t.contains(&number));
+            // A donated input is the function's own, like something that it allocated, and so is one that it consumes.
+            let is_own = is_donated(self.out.function, index) || consumed.is_some_and(|t| t.contains(&number));
             self.out.facts.set_kind(id, if is_own { Kind::Fresh } else { Kind::Foreign });
         }
     }
@@ -286,8 +286,8 @@ impl Walk<'_> {
 
     fn call(&mut self, op: Op, id: OpId, memrefs: &[ValueId]) {
         let callee = op.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
-        let taken = self.view.takes.get(&callee);
-        self.offer(op, id, &callee);
+        let consumed = self.view.consumed.get(&callee);
+        self.note_transfers(op, id, &callee);
         let Some(summary) = self.summaries.get(&callee) else { return self.kinds(memrefs, Kind::Fresh) };
         let operands = self.memref_operands(op);
         for (result, (own, aliases)) in memrefs.iter().zip(&summary.results) {
@@ -298,7 +298,7 @@ impl Walk<'_> {
             };
             self.out.facts.set_kind(*result, kind);
             // What is taken comes back held by a result, if it does.
-            let sources = aliases.iter().filter(|i| kind != Kind::Fresh && taken.is_none_or(|t| !t.contains(*i)));
+            let sources = aliases.iter().filter(|i| kind != Kind::Fresh && consumed.is_none_or(|t| !t.contains(*i)));
             for source in sources.filter_map(|i| operands.get(*i)) {
                 self.out.facts.alias(*result, *source);
             }
@@ -310,26 +310,26 @@ impl Walk<'_> {
         }
     }
 
-    /// What a callee takes, or would take.
-    fn offer(&mut self, op: Op, id: OpId, callee: &str) {
-        let (taken, wished) = (self.view.takes.get(callee), self.view.wishes.get(callee));
-        if taken.is_none() && wished.is_none() {
+    /// Notes the operands that a callee consumes, or would consume.
+    fn note_transfers(&mut self, op: Op, id: OpId, callee: &str) {
+        let (consumed, consumable) = (self.view.consumed.get(callee), self.view.consumable.get(callee));
+        if consumed.is_none() && consumable.is_none() {
             return;
         }
         let operands: Vec<(i32, Value)> = (0..).zip(op.operands()).filter(|(_, v)| v.ty().is_memref()).collect();
         for (number, (index, operand)) in operands.iter().enumerate() {
             let Some(root) = self.out.root(*operand) else { continue };
-            if taken.is_some_and(|t| t.contains(&number)) {
+            if consumed.is_some_and(|t| t.contains(&number)) {
                 self.out.facts.frees(id, root);
                 self.out.handed_over.entry(id).or_default().push(*index);
             }
             // Of a view the callee would have to free what it is a view of.
             let is_whole = self.out.values[root.index()] == *operand;
-            if wished.is_some_and(|w| w.contains(&number)) && is_whole && !self.extracts {
+            if consumable.is_some_and(|w| w.contains(&number)) && is_whole && !self.extracts {
                 let others = operands.iter().enumerate().filter(|(other, _)| *other != number);
                 let others = others.filter_map(|(_, (_, v))| self.out.root(*v)).collect();
-                self.out.facts.offers(id, root, others);
-                self.out.offers.push((id, root, callee.to_owned(), number));
+                self.out.facts.may_transfer(id, root, others);
+                self.out.transferable.push((id, root, callee.to_owned(), number));
             }
         }
     }
@@ -361,8 +361,8 @@ impl Walk<'_> {
         let regions = self.out.regions_of.get(&id).cloned().unwrap_or_default();
         let flow = regions::flow_of(op);
         let Some(flow) = flow else {
-            let takes = |block: Block| block.args().iter().any(|a| a.ty().is_memref());
-            if !memrefs.is_empty() || op.regions().iter().filter_map(|r| r.entry()).any(takes) {
+            let has_memrefs = |block: Block| block.args().iter().any(|a| a.ty().is_memref());
+            if !memrefs.is_empty() || op.regions().iter().filter_map(|r| r.entry()).any(has_memrefs) {
                 return self.refuse(op, "passes memrefs through its regions");
             }
             let passes =

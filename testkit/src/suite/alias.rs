@@ -1,7 +1,8 @@
 //! Values that want to share a buffer, may share one, and must not.
 
+use super::case::{Case, by};
+use super::contract;
 use super::slices::{extract, insert};
-use super::{Case, contract};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value};
 
@@ -45,7 +46,7 @@ fn same_input_twice(shape: &[usize]) -> Case {
     let mut p = Program::new();
     let x = p.f32(shape);
     let r = p.pointwise(Dtype::F32, &[&x, &x], "%s = arith.mulf %a, %b : f32");
-    Case::new(format!("alias/same_input_twice/{}", super::by(shape)), p, &[&r]).dispatches(1)
+    Case::new(format!("alias/same_input_twice/{}", by(shape)), p, &[&r]).dispatches(1)
 }
 
 fn chain_in_place(shape: &[usize]) -> Case {
@@ -54,21 +55,21 @@ fn chain_in_place(shape: &[usize]) -> Case {
     let a = tanh(&mut p, &x);
     let b = into(&mut p, &a, &a, "%s = arith.negf %a : f32");
     let r = into(&mut p, &b, &b, "%s = math.exp %a : f32");
-    Case::new(format!("alias/chain_in_place/{}", super::by(shape)), p, &[&r]).dispatches(1)
+    Case::new(format!("alias/chain_in_place/{}", by(shape)), p, &[&r]).dispatches(1)
 }
 
 /// The caller keeps its input, so the result is another buffer.
 fn result_is_input(shape: &[usize]) -> Case {
     let mut p = Program::new();
     let x = p.f32(shape);
-    Case::new(format!("alias/result_is_input/{}", super::by(shape)), p, &[&x]).may_copy().within(0.0, 0.0)
+    Case::new(format!("alias/result_is_input/{}", by(shape)), p, &[&x]).may_copy().within(0.0, 0.0)
 }
 
 fn result_twice(shape: &[usize]) -> Case {
     let mut p = Program::new();
     let x = p.f32(shape);
     let r = tanh(&mut p, &x);
-    Case::new(format!("alias/result_twice/{}", super::by(shape)), p, &[&r, &r]).may_copy()
+    Case::new(format!("alias/result_twice/{}", by(shape)), p, &[&r, &r]).may_copy()
 }
 
 /// A value and what is computed from it are both results.

@@ -1,6 +1,6 @@
 //! Attention: two batched products around a softmax, three kernels.
 
-use super::Case;
+use super::case::Case;
 use super::contract::MULTIPLY_ADD;
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value};

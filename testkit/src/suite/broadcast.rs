@@ -1,6 +1,6 @@
 //! Operands with fewer dimensions than the result, and operands whose dimensions come in another order.
 
-use super::{Case, by};
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, list};
 

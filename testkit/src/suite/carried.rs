@@ -1,6 +1,6 @@
 //! What loops and conditions hand on: tensors that grow, and tensors that were chosen among inputs.
 
-use super::{Case, USUAL};
+use super::case::{Case, USUAL};
 use crate::host_tensor::Dtype;
 use crate::text::Input;
 

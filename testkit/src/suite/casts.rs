@@ -1,6 +1,6 @@
 //! Conversions between element types, alone and between other ops.
 
-use super::{Case, by};
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::Program;
 

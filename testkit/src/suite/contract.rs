@@ -1,6 +1,6 @@
 //! Contractions beyond the plain product: batched, transposed, with vectors, of other types, in chains, by index notation.
 
-use super::{Case, by};
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value};
 

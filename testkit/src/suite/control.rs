@@ -1,6 +1,6 @@
 //! Loops, conditions and calls around tensor ops, and arguments and results that are scalars.
 
-use super::{Case, USUAL};
+use super::case::{Case, USUAL};
 use crate::host_tensor::Dtype;
 use crate::text::Input;
 

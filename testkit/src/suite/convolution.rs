@@ -1,6 +1,6 @@
 //! Convolutions and pooling: layouts, strides, dilations, channels of one, what may follow.
 
-use super::{Case, by};
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value};
 

@@ -1,6 +1,6 @@
 //! Dimensions that are known only when the program runs.
 
-use super::Case;
+use super::case::Case;
 use crate::host_tensor::Dtype;
 use crate::text::Input;
 

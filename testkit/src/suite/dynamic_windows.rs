@@ -1,7 +1,7 @@
 //! Convolutions, pooling and tiled products all of whose sizes are known only when the program runs: deep nests of loops, and
 //! kernels that take more numbers than immediates hold.
 
-use super::Case;
+use super::case::Case;
 use crate::host_tensor::Dtype;
 use crate::text::Input;
 

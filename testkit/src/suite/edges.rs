@@ -1,9 +1,9 @@
 //! Extents at the edge: nothing at all, one element, rank zero, many dimensions, more workgroups than a dimension takes.
 
+use super::case::{Case, by};
 use super::contract::MULTIPLY_ADD;
 use super::rows::{row_reduce, softmax};
 use super::slices::{joined, padded};
-use super::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::Program;
 

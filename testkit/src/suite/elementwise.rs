@@ -1,6 +1,6 @@
 //! Chains of elementwise ops in one to three dimensions: one dispatch, however long.
 
-use super::{Case, f32_inputs, function, tensor};
+use super::case::{Case, f32_inputs, function, tensor};
 use crate::approx::Tolerance;
 use std::fmt::Write;
 

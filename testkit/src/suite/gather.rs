@@ -1,6 +1,6 @@
 //! Reads by computed indices: lookups, gathers, one-hot vectors, ramps and masks.
 
-use super::Case;
+use super::case::Case;
 use crate::host_tensor::Dtype;
 use crate::text::Program;
 

@@ -1,6 +1,6 @@
 //! Generics that no strategy knows: the fallback loop nest must get them right.
 
-use super::{Case, f32_inputs, function, tensor};
+use super::case::{Case, f32_inputs, function, tensor};
 use crate::approx::Tolerance;
 
 /// Name, input shapes, result shape, initial value (none: not read), maps, iterators, body.

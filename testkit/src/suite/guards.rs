@@ -1,6 +1,6 @@
 //! What arith and tensor leave undefined and a kernel gives a meaning: indices out of range, divisions that have no result.
 
-use super::{Case, by as sizes};
+use super::case::{Case, by as sizes};
 use crate::host_tensor::Dtype;
 use crate::text::{Input, Program};
 

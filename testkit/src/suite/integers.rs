@@ -1,6 +1,6 @@
 //! Integer ops one by one: i32 above all, i8, i64 and i1; every result is exact.
 
-use super::{Case, by};
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::Program;
 

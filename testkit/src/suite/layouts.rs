@@ -1,6 +1,6 @@
 //! Where elements lie: what a program returns, passes on or reshapes is row-major, however it came about.
 
-use super::{Case, f32_inputs};
+use super::case::{Case, f32_inputs};
 use crate::host_tensor::Dtype;
 use crate::text::Input;
 

@@ -1,6 +1,6 @@
 //! Float functions one by one: every op of arith and math that has a value in every element, in f32, f16 and f64.
 
-use super::{Case, by};
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::Program;
 

@@ -1,6 +1,6 @@
 //! Matrix products with what may follow them, at sizes that fit no tile.
 
-use super::{Case, f32_inputs, function, tensor};
+use super::case::{Case, f32_inputs, function, tensor};
 use crate::approx::Tolerance;
 use std::fmt::Write;
 

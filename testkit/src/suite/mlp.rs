@@ -1,6 +1,6 @@
 //! Perceptrons: a product, a bias and a relu per layer, one dispatch each.
 
-use super::{Case, f32_inputs, function, tensor};
+use super::case::{Case, f32_inputs, function, tensor};
 use crate::approx::Tolerance;
 use std::fmt::Write;
 

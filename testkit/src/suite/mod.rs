@@ -7,6 +7,7 @@ mod alias;
 mod attention;
 mod broadcast;
 mod carried;
+mod case;
 mod casts;
 mod contract;
 mod control;
@@ -33,96 +34,15 @@ mod tensors;
 mod types;
 mod vectors;
 
-use crate::approx::{Tolerance, compare, worst_error};
-use crate::evaluate::evaluate;
-use crate::host_tensor::{Dtype, HostTensor};
+use crate::approx::{compare, worst_error};
+use crate::host_tensor::HostTensor;
 use crate::random::Rng;
-use crate::text::{Input, Program, Value};
-use monopour_ir::{Context, Module};
+pub use case::Case;
+use case::{BRAIN, HALF};
 pub use rows::{layer_norm, softmax};
 use std::collections::BTreeMap;
 
-/// What a result in f32 is held to unless a case says otherwise.
-const USUAL: Tolerance = Tolerance { absolute: 1e-5, relative: 1e-5 };
-/// The same for f16, whose unit in the last place is 2^-11 of a value.
-const HALF: Tolerance = Tolerance { absolute: 2e-3, relative: 2e-3 };
-
-/// The same for bf16: 2^-8 of a value.
-const BRAIN: Tolerance = Tolerance { absolute: 1e-2, relative: 1e-2 };
-
-/// One program of the suite.
-#[derive(Clone, Debug)]
-pub struct Case {
-    /// `family/what/sizes`, unique.
-    pub name: String,
-    /// The program; its entry is `main`.
-    pub text: String,
-    /// Types, shapes and ranges of the inputs.
-    pub inputs: Vec<Input>,
-    /// How close a result must be to the evaluator's.
-    pub tolerance: Tolerance,
-    /// Dispatches of one run, where fusion promises a number.
-    pub dispatches: Option<u32>,
-    /// Copies of one run, where bufferization promises a number.
-    pub copies: Option<u32>,
-    /// Innermost iterations, for choosing what is quick.
-    pub work: u64,
-}
-
-impl Case {
-    /// A case of a program, with no copy and any number of dispatches.
-    fn new(name: impl Into<String>, program: Program, results: &[&Value]) -> Self {
-        let work = program.work();
-        let some = |dtype: Dtype| results.iter().any(|r| r.dtype == dtype);
-        let narrow = if some(Dtype::F16) { HALF } else { USUAL };
-        let tolerance = if some(Dtype::Bf16) { BRAIN } else { narrow };
-        let (text, inputs) = program.finish(results);
-        Self { name: name.into(), text, inputs, tolerance, dispatches: None, copies: Some(0), work }
-    }
-    /// A case of text alone.
-    fn of_text(name: &str, text: &str, inputs: Vec<Input>) -> Self {
-        let work = inputs.iter().map(|i| i.shape.iter().product::<usize>() as u64).sum();
-        Self { name: name.into(), text: text.into(), inputs, tolerance: USUAL, dispatches: None, copies: None, work }
-    }
-    /// Promises a number of dispatches.
-    fn dispatches(self, dispatches: u32) -> Self {
-        Self { dispatches: Some(dispatches), ..self }
-    }
-    /// Promises nothing about copies.
-    fn may_copy(self) -> Self {
-        Self { copies: None, ..self }
-    }
-    /// Another tolerance.
-    fn within(self, absolute: f64, relative: f64) -> Self {
-        Self { tolerance: Tolerance { absolute, relative }, ..self }
-    }
-
-    /// What the name begins with.
-    pub fn family(&self) -> &str {
-        self.name.split('/').next().unwrap_or_default()
-    }
-
-    /// The inputs that go with the case, the same on every machine.
-    pub fn input_values(&self) -> Vec<HostTensor> {
-        let seed =
-            self.name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-        let mut rng = Rng::new(seed);
-        self.inputs.iter().map(|input| input.values(rng.next_u64())).collect()
-    }
-
-    /// What the program means on these inputs.
-    ///
-    /// # Errors
-    /// The parser's or the evaluator's, as text.
-    pub fn reference(&self, inputs: &[HostTensor]) -> Result<Vec<HostTensor>, String> {
-        Context::scope(|cx| {
-            let module = Module::parse(cx, self.text.as_bytes(), &self.name).map_err(|d| d.to_string())?;
-            evaluate(&module, "main", inputs).map_err(|e| e.to_string())
-        })
-    }
-}
-
-/// What one run cost.
+/// The cost of one run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cost {
     /// Kernel launches.
@@ -139,12 +59,12 @@ pub struct Cost {
     pub leaks: u64,
 }
 
-/// What a backend returns for a case.
+/// The results of a backend for a case.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The results.
     pub outputs: Vec<HostTensor>,
-    /// What it cost, where the backend counts.
+    /// Its cost, where the backend counts.
     pub cost: Option<Cost>,
 }
 
@@ -166,7 +86,7 @@ pub trait Backend {
     }
 }
 
-/// What a run of the suite came to.
+/// The outcome of a run of the suite.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Cases that did what they must, counted once per backend.
@@ -335,36 +255,4 @@ fn check(case: &Case, run: &Run, expected: &[HostTensor], submits: u64) -> Resul
         ..Cost::default()
     };
     if cost == allowed { Ok(worst) } else { Err(format!("it cost {cost:?}, expected {allowed:?}")) }
-}
-
-/// `2x3x4`.
-fn by(shape: &[usize]) -> String {
-    if shape.is_empty() {
-        return "scalar".to_owned();
-    }
-    shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x")
-}
-
-/// `tensor<4x5xf32>`.
-fn tensor(shape: &[usize]) -> String {
-    crate::text::tensor(Dtype::F32, shape)
-}
-
-/// A function `main` of f32 tensors `%0, %1, ..` whose body returns one value of type `result`.
-fn function(inputs: &[Vec<usize>], result: &[usize], body: &str) -> String {
-    let args: Vec<_> = inputs.iter().enumerate().map(|(i, s)| format!("%{i}: {}", tensor(s))).collect();
-    format!("func.func @main({}) -> {} {{\n{body}}}\n", args.join(", "), tensor(result))
-}
-
-fn f32_of(shape: &[usize]) -> Input {
-    Input::new(Dtype::F32, shape)
-}
-
-/// This number as an index.
-fn index_of(value: f64) -> Input {
-    Input::new(Dtype::Index, &[]).within(value, value + 1.0)
-}
-
-fn f32_inputs(shapes: &[Vec<usize>]) -> Vec<Input> {
-    shapes.iter().map(|s| Input::new(Dtype::F32, s)).collect()
 }

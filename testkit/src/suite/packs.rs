@@ -1,6 +1,6 @@
 //! `linalg.pack` and `linalg.unpack`: tiled layouts and back, with padding and other orders.
 
-use super::{Case, by};
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, list};
 

@@ -1,6 +1,6 @@
 //! Ops that say where a value lies, and control flow of a special kind: what an importer writes as well.
 
-use super::{Case, f32_of, index_of};
+use super::case::{Case, f32_of, index_of};
 use crate::text::Input;
 
 pub(super) fn cases() -> Vec<Case> {

@@ -1,6 +1,6 @@
 //! Reductions: every kind along rows, columns, the middle and everything, with producers and consumers.
 
-use super::{Case, by};
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value};
 

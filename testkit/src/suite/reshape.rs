@@ -1,6 +1,6 @@
 //! Other shapes of the same elements: views where nothing forbids it, with ops before and behind.
 
-use super::{Case, by};
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value, list};
 

@@ -1,6 +1,6 @@
 //! Programs that take a row as a whole, several times: softmax, layer norm and their kin, one kernel each.
 
-use super::{Case, by};
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value};
 

@@ -1,6 +1,6 @@
 //! Parts of tensors: slices out of and into others, concatenation, padding, single elements.
 
-use super::{Case, by};
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value, list};
 

@@ -1,7 +1,7 @@
 //! Ops of the tensor dialect that become others at import: gathers and scatters, reshapes by data, bit casts, pads that take
 //! away, and reshapes whose sizes are known only when the program runs.
 
-use super::Case;
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::Input;
 
@@ -153,7 +153,7 @@ fn nothing_left(ty: &str, low: &str, high: &str) -> Case {
         shape.iter().zip(sides(low)).zip(sides(high)).map(|((d, l), h)| (d + l + h) as usize).collect();
     let text = padded(ty, low, high, "", &crate::text::tensor(Dtype::F32, &to));
     let shape: Vec<usize> = shape.iter().map(|d| *d as usize).collect();
-    case(&format!("nothing_left/{}/{low}/{high}", super::by(&shape)), &text, vec![f32s(&shape)]).may_copy()
+    case(&format!("nothing_left/{}/{low}/{high}", by(&shape)), &text, vec![f32s(&shape)]).may_copy()
 }
 
 fn crop_dynamic(pad: i64) -> Case {

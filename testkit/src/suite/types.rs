@@ -1,6 +1,6 @@
 //! Element types of 16 bits, and signs of integer types at the boundary: storing, computing, converting, reducing.
 
-use super::{Case, by};
+use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Input, Program};
 

@@ -1,6 +1,6 @@
 //! Vectors and buffers in a model: transfers with elementwise ops between them, a tensor's buffer that is a tensor again.
 
-use super::{Case, f32_of, index_of};
+use super::case::{Case, f32_of, index_of};
 use crate::host_tensor::Dtype;
 use crate::text::Input;
 

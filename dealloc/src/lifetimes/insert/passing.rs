@@ -134,8 +134,8 @@ impl Insert<'_> {
         let positions: Vec<usize> = (0..op.num_operands()).filter(|i| op.operand(*i).ty().is_memref()).collect();
         if let Some(summary) = self.summary.clone() {
             let mut operands = op.operands();
-            for (own, (told, _)) in passed.iter().zip(&summary.results) {
-                if matches!(told, Own::Indicator(_)) {
+            for (own, (returned, _)) in passed.iter().zip(&summary.results) {
+                if matches!(returned, Own::Indicator(_)) {
                     operands.push(self.indicator(op.location(), *own)?);
                 }
             }

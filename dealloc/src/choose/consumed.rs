@@ -1,4 +1,4 @@
-//! Decide which private functions take over buffers that none of their callers uses any more.
+//! Decide which private functions consume arguments that none of their callers uses any more.
 //!
 //! ```text
 //! func.func @main(%x: f32) {                       func.func @main(%x: f32) {
@@ -14,10 +14,11 @@
 //! ```
 //!
 //! Requires: functions that only known calls name, and that do not call themselves.
-//! A function *wishes* for an argument that it would free before it allocates or calls something, or that a callee wishes for.
-//! It *takes* what it wishes for if all of its callers can let go of it: they hold the buffer, and nothing else uses it then.
-//! A call says by `monopour.donate` which operands it hands over.
-//! Callees wish before callers; callers let go before callees, so that what is taken may be given on.
+//! An argument is *consumable* if the function would free it before it allocates or calls something, or pass it to a callee for
+//! which it is consumable.
+//! It is *consumed* if all callers can transfer it: they own the buffer, and nothing else uses it then.
+//! A call names the operands that it transfers by `monopour.donate`.
+//! Callees are looked at before callers for the first, after them for the second: a consumed argument may be transferred on.
 //! Time: up to three more decisions for a function that takes part, none for any other.
 //! Limits: an argument that is a view of the buffer in one of the calls; callers that make numbers of addresses.
 
@@ -28,31 +29,31 @@ use monopour_ir::Op;
 
 use super::{Calls, Decided};
 use crate::collect::is_donated;
-use crate::lifetimes::{self, Summaries, Takes, View};
+use crate::lifetimes::{self, Consumed, Summaries, View};
 
 /// All that is decided on.
 pub(super) struct Functions<'a> {
     pub(super) functions: &'a [Op],
     pub(super) calls: &'a Calls,
     pub(super) summaries: &'a Summaries,
-    /// Of any function, if nothing is taken.
+    /// Of any function, if nothing is consumed.
     pub(super) view: View<'a>,
     /// How much was looked at for decisions that may come to nothing.
     pub(super) steps: Cell<u64>,
 }
 
-/// Decisions with what is taken over, for each function that takes part.
+/// Decisions with consumed arguments, for each function that takes part.
 pub(super) fn decide(all: &Functions<'_>) -> Vec<(usize, Decided)> {
-    let wishes = wishes(all);
-    if wishes.is_empty() {
+    let consumable = consumable(all);
+    if consumable.is_empty() {
         return vec![];
     }
-    let takes = takes(all, &wishes);
-    if takes.is_empty() {
+    let consumed = consumed(all, &consumable);
+    if consumed.is_empty() {
         return vec![];
     }
-    // What is decided anew may rest on others that are, too.
-    again(all, &takes).unwrap_or_default()
+    // Decisions made again may rest on each other.
+    again(all, &consumed).unwrap_or_default()
 }
 
 impl Functions<'_> {
@@ -60,22 +61,23 @@ impl Functions<'_> {
         &self,
         function: usize,
         summaries: &Summaries,
-        takes: &Takes,
-        wishes: &Takes,
+        consumed: &Consumed,
+        consumable: &Consumed,
     ) -> Option<lifetimes::Decided> {
-        let view = View { tells: self.calls.tells(function), takes, wishes, ..self.view };
+        let view =
+            View { dynamic_ownership: self.calls.has_dynamic_ownership(function), consumed, consumable, ..self.view };
         let found = lifetimes::decide(self.functions[function], summaries, view).ok()?;
         self.steps.set(self.steps.get() + found.steps());
         Some(found)
     }
 
-    fn calls_some_of(&self, function: usize, names: &Takes) -> bool {
+    fn calls_some_of(&self, function: usize, names: &Consumed) -> bool {
         self.calls.callees[function].iter().any(|callee| names.contains_key(&self.calls.names[*callee]))
     }
 }
 
-/// The number of memref arguments of a function that may take them.
-fn takable(all: &Functions<'_>, function: usize) -> usize {
+/// The number of memref arguments of a function that may consume them.
+fn num_consumable(all: &Functions<'_>, function: usize) -> usize {
     let op = all.functions[function];
     if !all.calls.is_known(function) || all.calls.callers[function].is_empty() {
         return 0;
@@ -87,61 +89,61 @@ fn takable(all: &Functions<'_>, function: usize) -> usize {
     inputs.iter().filter(|ty| ty.is_memref()).count()
 }
 
-/// What functions would free early.
-fn wishes(all: &Functions<'_>) -> Takes {
-    let mut wishes = Takes::new();
+/// The consumable arguments of all functions.
+fn consumable(all: &Functions<'_>) -> Consumed {
+    let mut consumable = Consumed::new();
     for function in &all.calls.order {
-        let count = takable(all, *function);
+        let count = num_consumable(all, *function);
         if count == 0 {
             continue;
         }
         let name = &all.calls.names[*function];
-        let everything = Takes::from([(name.clone(), (0..count).collect::<BTreeSet<usize>>())]);
-        let found = all.look(*function, all.summaries, &everything, &wishes);
-        let gains = found.map(|found| found.gains()).unwrap_or_default();
-        if !gains.is_empty() {
-            wishes.insert(name.clone(), gains);
+        let everything = Consumed::from([(name.clone(), (0..count).collect::<BTreeSet<usize>>())]);
+        let found = all.look(*function, all.summaries, &everything, &consumable);
+        let early = found.map(|found| found.early_frees()).unwrap_or_default();
+        if !early.is_empty() {
+            consumable.insert(name.clone(), early);
         }
     }
-    wishes
+    consumable
 }
 
-/// What all callers can let go of, of what is wished for.
-fn takes(all: &Functions<'_>, wishes: &Takes) -> Takes {
-    let mut takes = Takes::new();
-    let mut given: HashMap<(String, usize), usize> = HashMap::new();
+/// The consumable arguments that all callers can transfer.
+fn consumed(all: &Functions<'_>, consumable: &Consumed) -> Consumed {
+    let mut consumed = Consumed::new();
+    let mut transferred: HashMap<(String, usize), usize> = HashMap::new();
     for function in all.calls.order.iter().rev() {
         let name = &all.calls.names[*function];
         let calls = all.calls.callers[*function].len();
-        let mut taken = wishes.get(name).cloned().unwrap_or_default();
-        taken.retain(|number| given.get(&(name.clone(), *number)) == Some(&calls));
-        if !taken.is_empty() {
-            takes.insert(name.clone(), taken);
+        let mut arguments = consumable.get(name).cloned().unwrap_or_default();
+        arguments.retain(|number| transferred.get(&(name.clone(), *number)) == Some(&calls));
+        if !arguments.is_empty() {
+            consumed.insert(name.clone(), arguments);
         }
-        if !all.calls_some_of(*function, wishes) {
+        if !all.calls_some_of(*function, consumable) {
             continue;
         }
-        let Some(found) = all.look(*function, all.summaries, &takes, wishes) else { continue };
-        for (callee, number, _) in found.offers().filter(|(.., is_given)| *is_given) {
-            *given.entry((callee.to_owned(), number)).or_default() += 1;
+        let Some(found) = all.look(*function, all.summaries, &consumed, consumable) else { continue };
+        for (callee, number, _) in found.transfers().filter(|(.., is_transferred)| *is_transferred) {
+            *transferred.entry((callee.to_owned(), number)).or_default() += 1;
         }
     }
-    takes
+    consumed
 }
 
-/// Decides again; none if that takes away what a callee counts on.
-fn again(all: &Functions<'_>, takes: &Takes) -> Option<Vec<(usize, Decided)>> {
+/// Decides again; none if a callee loses an argument that it consumes.
+fn again(all: &Functions<'_>, consumed: &Consumed) -> Option<Vec<(usize, Decided)>> {
     let mut summaries = all.summaries.clone();
     let mut changed = vec![false; all.functions.len()];
     let mut found = Vec::new();
     for function in &all.calls.order {
         let name = &all.calls.names[*function];
-        let is_told_anew = all.calls.callees[*function].iter().any(|callee| changed[*callee]);
-        if !takes.contains_key(name) && !is_told_anew && !all.calls_some_of(*function, takes) {
+        let has_new_summary = all.calls.callees[*function].iter().any(|callee| changed[*callee]);
+        if !consumed.contains_key(name) && !has_new_summary && !all.calls_some_of(*function, consumed) {
             continue;
         }
-        let decided = all.look(*function, &summaries, takes, takes)?;
-        if !decided.offers().all(|(.., is_given)| is_given) {
+        let decided = all.look(*function, &summaries, consumed, consumed)?;
+        if !decided.transfers().all(|(.., is_transferred)| is_transferred) {
             return None;
         }
         changed[*function] = decided.summary() != summaries.get(name);

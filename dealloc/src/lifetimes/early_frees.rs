@@ -1,4 +1,4 @@
-//! Which arguments a function would free early enough to matter, were they its own.
+//! The arguments that a function would free before it allocates, if it consumed them.
 //!
 //! ```text
 //! func.func private @f(%p: memref<8xf32>) {
@@ -27,9 +27,13 @@ pub(super) fn of(collected: &Collected, lifetimes: &Lifetimes) -> BTreeSet<usize
         Action::Release { value, .. } => Some(*value),
         Action::Consume { .. } => None,
     });
-    // What a callee would free early.
-    let given = collected.offers.iter().map(|(op, value, ..)| (*op, *value)).filter(|o| lifetimes.given.contains(o));
-    let early: Vec<ValueId> = released.chain(given.map(|(_, value)| value)).collect();
+    // Arguments that a callee would free early.
+    let transferred = collected
+        .transferable
+        .iter()
+        .map(|(op, value, ..)| (*op, *value))
+        .filter(|o| lifetimes.transferred.contains(o));
+    let early: Vec<ValueId> = released.chain(transferred.map(|(_, value)| value)).collect();
     let origins = collected.facts.origins().of(&early);
     let args = collected.blocks.first().map_or(vec![], |b| b.args()).into_iter().filter(|a| a.ty().is_memref());
     let is_early = |arg: &Value| collected.root(*arg).is_some_and(|root| origins.contains(&root));
@@ -64,7 +68,7 @@ impl<'a> Later<'a> {
         for (op, region) in collected.regions_of.iter().flat_map(|(op, all)| all.iter().map(move |r| (*op, *r))) {
             this.around[region.index()] = Some(op);
         }
-        // What is in an operation comes behind it in the order of a walk.
+        // Nested operations come behind the operation around them in the order of a walk.
         for id in ids.rev() {
             let is_inside = |region: &RegionId| {
                 collected.regions[region.index()].iter().any(|block| this.last[block.index()].is_some())

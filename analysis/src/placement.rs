@@ -1,0 +1,160 @@
+//! The options of the in-place analysis, and its decision on one operand with the reason for it.
+
+use std::fmt;
+
+use crate::alias_sets::AliasSets;
+use crate::index::{OperandId, ValueId};
+
+/// In which order uses are visited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Heuristic {
+    /// Operations last to first, an operation before what is nested in it.
+    #[default]
+    BottomUp,
+    /// First what each region's terminator gives out, and what that was made from; then the rest, last to first.
+    BottomUpFromTerminators,
+    /// Operations first to last, what is nested in an operation before it.
+    TopDown,
+    /// A shuffle from a seed: any order must give right programs, only the copies may differ.
+    /// The reference's shuffle, from the low 32 bits.
+    Fuzzer(u64),
+}
+
+/// How to decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The order of visits.
+    pub heuristic: Heuristic,
+    /// Every use that writes is copied, unless it must be in place; no other use is, but for those that would then see
+    /// such a write (the reference analyses nothing, and lets them).
+    pub copy_before_write: bool,
+    /// Give each iteration of a parallel region its own copy of what it writes and reads.
+    pub check_parallel_regions: bool,
+    /// Take operations of a graph region (`scf.forall.in_parallel`) as unordered, so that reads there never see writes
+    /// there. The reference does, and then runs them in order: two insertions that exchange two slices of one output
+    /// lose one. Off, they are ordered as anywhere else, except that destinations of such insertions may share a tensor.
+    pub unordered_graph_regions: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            heuristic: Heuristic::BottomUp,
+            copy_before_write: false,
+            check_parallel_regions: true,
+            unordered_graph_regions: false,
+        }
+    }
+}
+
+/// The decision on one operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// The operation uses the buffer of the value itself.
+    InPlace,
+    /// The operation uses a copy.
+    OutOfPlace,
+}
+
+/// Why a use is out of place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The write would store to a buffer that may be this value's, which is not writable.
+    NotWritable {
+        /// The write: the use itself, or one that would come to share the buffer.
+        write: OperandId,
+        /// The value that is not writable.
+        value: ValueId,
+    },
+    /// Parallel iterations would share the buffer that the write stores to, and something reads it.
+    SharedByParallelIterations {
+        /// The read.
+        read: OperandId,
+        /// The write.
+        write: OperandId,
+    },
+    /// The read would see the contents that the write stores.
+    ReadAfterWrite {
+        /// The read.
+        read: OperandId,
+        /// The write.
+        write: OperandId,
+        /// A value that fixed the contents which the read expects.
+        definition: ValueId,
+    },
+    /// Nothing was analysed: every write is copied.
+    CopyBeforeWrite,
+}
+
+/// The copy for a use that is out of place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Copy this result of the operation instead of its operand (a slice is smaller than its container).
+    pub result: Option<ValueId>,
+    /// Whether the contents are needed; if not, a fresh buffer will do.
+    pub contents: bool,
+}
+
+/// Facts that cannot be decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecideError {
+    /// An operand that cannot be copied cannot be in place either.
+    MustBeInPlace {
+        /// The operand.
+        operand: OperandId,
+        /// Why it cannot.
+        reason: Reason,
+    },
+    /// A use needs a copy of a tensor of unknown rank.
+    UnrankedCopy {
+        /// The operand.
+        operand: OperandId,
+        /// Why it cannot be in place.
+        reason: Reason,
+    },
+}
+
+impl DecideError {
+    /// The operand that it is about.
+    pub const fn operand(&self) -> OperandId {
+        match self {
+            Self::MustBeInPlace { operand, .. } | Self::UnrankedCopy { operand, .. } => *operand,
+        }
+    }
+
+    /// Why the operand cannot be in place.
+    pub const fn reason(&self) -> Reason {
+        match self {
+            Self::MustBeInPlace { reason, .. } | Self::UnrankedCopy { reason, .. } => *reason,
+        }
+    }
+}
+
+impl fmt::Display for DecideError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MustBeInPlace { operand, .. } => {
+                write!(f, "operand {operand} must be in place and cannot be")
+            }
+            Self::UnrankedCopy { operand, .. } => {
+                write!(f, "operand {operand} needs a copy of an unranked tensor")
+            }
+        }
+    }
+}
+
+impl std::error::Error for DecideError {}
+
+/// Something that can say whether a use may be in place, given those that already are.
+pub(crate) trait ConflictTest {
+    /// Why the use cannot join the uses in place.
+    fn test(&mut self, operand: OperandId) -> Result<(), Reason>;
+    /// Two values may share memory whatever is decided. Called before anything is accepted.
+    fn join(&mut self, a: ValueId, b: ValueId);
+    /// Put the use in place.
+    fn accept(&mut self, operand: OperandId);
+    /// The values that may share memory, and the steps taken.
+    fn finish(self) -> (AliasSets, u64);
+}

@@ -1,0 +1,55 @@
+//! The constants of a module, as private globals: one per value and type.
+
+use std::collections::{HashMap, HashSet};
+
+use monopour_ir::{Attr, Op, Type, WalkOrder};
+
+use crate::options::Options;
+
+/// Constants by value and type, and the names that are taken.
+#[derive(Default)]
+pub(crate) struct Globals {
+    /// By the module that holds it, value and type.
+    pub(crate) by_value: HashMap<(Op, Attr, Type), Attr>,
+    names: HashSet<String>,
+    /// By name without a number: the next number to try.
+    next: HashMap<String, usize>,
+}
+
+impl Globals {
+    /// Knows the names of the module's symbols, and its constants: what may be written (`constant` is missing) is
+    /// no constant, and neither is what lies in another memory space or is aligned in another way.
+    pub(crate) fn new(module: Op, options: &Options) -> Self {
+        let names = module.nested(WalkOrder::Pre).into_iter().filter_map(Op::symbol_name).collect();
+        let mut globals = Self { names, ..Self::default() };
+        for op in module.body().map(|b| b.ops()).unwrap_or_default().into_iter().filter(|op| op.is("memref.global")) {
+            let alignment = op.attr("alignment").and_then(|a| a.as_int()).unwrap_or(0);
+            let fits = u64::try_from(alignment).is_ok_and(|bytes| bytes == options.buffer_alignment_bytes);
+            let value = op.attr("initial_value").filter(|_| fits && op.attr("constant").is_some());
+            if let (Some(value), Some(ty), Some(name)) =
+                (value, op.attr("type").and_then(|a| a.as_type()), op.symbol_name())
+            {
+                let symbol = Attr::symbol(module.context(), &name);
+                globals.by_value.entry((module, value, ty)).or_insert(symbol);
+            }
+        }
+        globals
+    }
+
+    /// `__constant_4x4xf32`, with a number behind it when taken.
+    pub(crate) fn free_name(&mut self, ty: Type) -> String {
+        let dims: Vec<String> = ty.shape().unwrap_or_default().iter().map(i64::to_string).collect();
+        let base = format!("__constant_{}x{}", dims.join("x"), ty.element());
+        if self.names.insert(base.clone()) {
+            return base;
+        }
+        let next = self.next.entry(base.clone()).or_default();
+        loop {
+            let name = format!("{base}_{next}");
+            *next += 1;
+            if self.names.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
+}

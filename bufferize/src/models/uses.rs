@@ -1,0 +1,32 @@
+//! Macros for op models whose tensors are all used alike.
+
+/// Implements the two questions about uses for an op that uses all of its tensors alike.
+macro_rules! uses {
+    ($used:expr, $op:ident => $aliases:expr) => {
+        fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+            $used
+        }
+        fn aliases(&self, $op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+            $aliases
+        }
+    };
+}
+/// [`uses`] of an op that has no tensor operands, or looks at their shapes only.
+macro_rules! no_uses {
+    () => {
+        super::uses!(UseModel::NONE, _op => vec![]);
+    };
+}
+/// [`uses`] of an op that loads from its tensors.
+macro_rules! only_reads {
+    () => {
+        super::uses!(UseModel::READ, _op => vec![]);
+    };
+}
+/// [`uses`] of an op whose result is the buffer of its operand.
+macro_rules! is_its_operand {
+    () => {
+        super::uses!(UseModel::NONE, op => vec![AliasModel::equivalent(op.result(0))]);
+    };
+}
+pub(crate) use {is_its_operand, no_uses, only_reads, uses};

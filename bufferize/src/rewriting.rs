@@ -1,0 +1,104 @@
+//! The state of the rewrite that op models see: predicted types, options, and counts of what was made.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+
+use monopour_ir::conversion::ConversionRewriter;
+use monopour_ir::{Diagnostic, Diagnostics, Op, Region, Type};
+
+use crate::buffer_type::BufferTypes;
+use crate::globals::Globals;
+use crate::options::Options;
+use crate::remarks::Remarks;
+
+/// The context of the rewrite of one op.
+pub struct Rewriting<'a> {
+    /// Predicted types.
+    pub types: BufferTypes<'a>,
+    pub(crate) module: Op,
+    pub(crate) options: &'a Options,
+    self_copies: HashSet<Op>,
+    unverified: RefCell<Vec<Op>>,
+    pub(crate) globals: RefCell<Globals>,
+    pub(crate) allocs: Cell<u32>,
+    pub(crate) copies: Cell<u32>,
+    pub(crate) remarks: RefCell<Remarks>,
+}
+
+impl<'a> Rewriting<'a> {
+    /// `self_copies`: inserts whose source already is the slice that they overwrite.
+    pub(crate) fn new(module: Op, options: &'a Options, types: BufferTypes<'a>, self_copies: HashSet<Op>) -> Self {
+        Self {
+            types,
+            module,
+            options,
+            self_copies,
+            unverified: RefCell::default(),
+            globals: RefCell::new(Globals::new(module, options)),
+            allocs: Cell::new(0),
+            copies: Cell::new(0),
+            remarks: RefCell::default(),
+        }
+    }
+}
+
+impl Rewriting<'_> {
+    /// Gives the arguments of a region's blocks their memref types, but for the entry's; branches to them follow.
+    pub(crate) fn convert_blocks(&self, rw: &mut ConversionRewriter, region: Region) {
+        for block in region.blocks().into_iter().skip(1) {
+            let types: Vec<Type> = block.args().into_iter().map(|a| self.types.of(a)).collect();
+            rw.convert_block_args(block, &types);
+        }
+    }
+    /// The row-major memref of a tensor type.
+    pub fn identity(&self, tensor: Type) -> Type {
+        self.types.identity(tensor)
+    }
+    /// Types of a function's arguments after the rewrite.
+    pub fn argument_types(&self, function: Op) -> Vec<Type> {
+        self.types.signature(function).0
+    }
+    /// Whether the insert's source already is the slice that it overwrites.
+    pub fn is_self_copy(&self, op: Op) -> bool {
+        self.options.extensions && self.self_copies.contains(&op)
+    }
+    /// Whether the pass goes beyond upstream's.
+    pub fn extensions(&self) -> bool {
+        self.options.extensions
+    }
+    /// Whether operations of a dialect may take part: a rewrite that makes one on tensors is asked this.
+    pub fn dialect_takes_part(&self, dialect: &str) -> bool {
+        self.options.dialect_filter.is_empty() || self.options.dialect_filter.iter().any(|d| d == dialect)
+    }
+    /// As [`Self::unsupported`], in upstream's words unless the pass goes beyond upstream's.
+    pub fn refuse(&self, op: Op, upstream: &str, what: &str) -> Diagnostic {
+        let mut refused = self.unsupported(op, what);
+        if !self.options.extensions {
+            upstream.clone_into(&mut refused.message);
+        }
+        refused
+    }
+    /// A diagnostic for a form of an op that is not handled (B0104).
+    pub fn unsupported(&self, op: Op, what: &str) -> Diagnostic {
+        Diagnostic::error("B0104", op.location(), format!("{} with {what} cannot be bufferized", op.name()))
+            .with_help("rewrite it to the plain form of the operation")
+    }
+
+    /// Verifies an op when all is rewritten: whether it has a form on memrefs, only its verifier knows.
+    pub(crate) fn verify_later(&self, op: Op) {
+        self.unverified.borrow_mut().push(op);
+    }
+
+    pub(crate) fn verify_made(&self) -> Result<(), Diagnostics> {
+        let mut errors = Diagnostics::default();
+        for op in self.unverified.take() {
+            let Err(found) = op.verify_with_diagnostics() else { continue };
+            let message = format!("{} has no form on memrefs without results", op.name());
+            let mut error = Diagnostic::error("B0104", op.location(), message)
+                .with_help("rewrite it to linalg or tensor operations, or register an op model");
+            error.notes = found.0.into_iter().map(|d| d.message).collect();
+            errors.0.push(error);
+        }
+        if errors.has_errors() { Err(errors) } else { Ok(()) }
+    }
+}

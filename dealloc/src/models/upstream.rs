@@ -1,0 +1,34 @@
+//! The registry of upstream's operations and interfaces.
+
+use super::OwnershipModels;
+use super::branch::{Branch, ConditionalBranch};
+use super::call::Call;
+use super::memory_effects::MemoryEffects;
+use super::region_branch::RegionBranch;
+use super::select::Select;
+use super::terminator::{ForwardsNothing, RegionBranchTerminator};
+
+impl OwnershipModels {
+    /// Upstream's models: memory effects, regions, calls, branches and terminators by interface; `arith.select`,
+    /// `cf.cond_br`, and the terminators of `scf.forall`, `scf.reduce` and `gpu.launch` by name.
+    pub fn upstream() -> Self {
+        let mut models = Self::new();
+        models.add("arith.select", Select);
+        models.add("cf.cond_br", ConditionalBranch);
+        for name in ["scf.forall.in_parallel", "scf.reduce.return", "gpu.terminator"] {
+            models.add(name, ForwardsNothing);
+        }
+        models.add_interface(MemoryEffects);
+        models.add_interface(RegionBranch);
+        models.add_interface(Call);
+        models.add_interface(Branch);
+        models.add_interface(RegionBranchTerminator);
+        models
+    }
+    /// Upstream's, and those of branches that it refuses: `cf.switch`.
+    pub fn extended() -> Self {
+        let mut models = Self::upstream();
+        models.add("cf.switch", ConditionalBranch);
+        models
+    }
+}
