@@ -2,7 +2,7 @@
 
 use monopour_ir::Diagnostics;
 
-/// Options of [`run_ownership`].
+/// Options of [`run_ownership`](crate::run_ownership).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// `private-function-dynamic-ownership`: private functions say at run time whether they give a result away. With
