@@ -270,7 +270,7 @@ fn small(name: &str, n: usize, samples: usize) -> Result<(f64, f64), String> {
     Ok((ours, upstream))
 }
 
-fn parse(cx: Context, name: &str, n: usize) -> Result<Module, String> {
+fn parse<'c>(cx: Context<'c>, name: &str, n: usize) -> Result<Module<'c>, String> {
     let shape = shape(name).ok_or_else(|| format!("{name} is not a shape"))?;
     Module::parse(cx, (shape.text)(n).as_bytes(), name).map_err(|d| d.to_string())
 }

@@ -37,7 +37,7 @@ const FUNCTION_OPS: usize = 1_000;
 struct Shape {
     name: &'static str,
     /// Adds ops, about as many as are asked for; what they result in. Types of the arguments: `index` twice.
-    body: fn(&mut Emit<'_>, usize) -> Value,
+    body: for<'c> fn(&mut Emit<'c, '_>, usize) -> Value<'c>,
     is_structured: bool,
     /// Largest allowed ratio of our CPU time and that of upstream's mode without rollback.
     max_ratio: f64,
@@ -173,7 +173,7 @@ fn repeat(shape: &str, ops: &str, side: &str, times: &str) -> Result<(String, Ve
     Ok(Default::default())
 }
 
-fn prepare(shape: &str, ops: &str) -> Result<(&'static Shape, Module), String> {
+fn prepare<'c>(shape: &str, ops: &str) -> Result<(&'static Shape, Module<'c>), String> {
     let shape = SHAPES.iter().find(|s| s.name == shape).ok_or_else(|| format!("{shape} is not a shape"))?;
     let ops: usize = ops.parse().map_err(|_| format!("{ops} is not a number"))?;
     Ok((shape, build(Context::new(), shape, ops)?))
@@ -197,7 +197,7 @@ fn convert(shape: &Shape, module: Op, side: &str) -> Result<(), String> {
 }
 
 /// A module of functions of [`FUNCTION_OPS`] ops each, built in memory.
-fn build(cx: Context, shape: &Shape, ops: usize) -> Result<Module, String> {
+fn build<'c>(cx: Context<'c>, shape: &Shape, ops: usize) -> Result<Module<'c>, String> {
     let module = Module::parse(cx, b"", "bench.mlir").map_err(|d| d.to_string())?;
     let location = module.op().location();
     let index = Type::index(cx);
@@ -220,29 +220,29 @@ fn build(cx: Context, shape: &Shape, ops: usize) -> Result<Module, String> {
 }
 
 /// Writes the body of a function.
-struct Emit<'a> {
-    cx: Context,
-    builder: Builder,
-    region: &'a Region,
-    args: [Value; 2],
+struct Emit<'c, 'a> {
+    cx: Context<'c>,
+    builder: Builder<'c>,
+    region: &'a Region<'c>,
+    args: [Value<'c>; 2],
 }
 
-impl Emit<'_> {
-    fn op(&mut self, name: &str, operands: &[Value], types: &[Type]) -> Op {
+impl<'c> Emit<'c, '_> {
+    fn op(&mut self, name: &str, operands: &[Value<'c>], types: &[Type<'c>]) -> Op<'c> {
         self.spec(OpSpec::new(name, monopour_ir::Location::unknown(self.cx)).operands(operands).results(types))
     }
-    fn spec(&mut self, spec: OpSpec<'_>) -> Op {
+    fn spec(&mut self, spec: OpSpec<'c, '_>) -> Op<'c> {
         self.builder.create(spec).expect("the op of a bench builds")
     }
-    fn binary(&mut self, name: &str, lhs: Value, rhs: Value) -> Value {
+    fn binary(&mut self, name: &str, lhs: Value<'c>, rhs: Value<'c>) -> Value<'c> {
         self.op(name, &[lhs, rhs], &[lhs.ty()]).result(0)
     }
-    fn compare(&mut self, lhs: Value, rhs: Value) -> Value {
+    fn compare(&mut self, lhs: Value<'c>, rhs: Value<'c>) -> Value<'c> {
         let (i1, i64_ty) = (Type::integer(self.cx, 1), Type::integer(self.cx, 64));
         let spec = OpSpec::new("arith.cmpi", monopour_ir::Location::unknown(self.cx)).operands(&[lhs, rhs]);
         self.spec(spec.results(&[i1]).attr("predicate", Attr::int(i64_ty, 2))).result(0)
     }
-    fn block(&mut self, args: &[Type]) -> Block {
+    fn block(&mut self, args: &[Type<'c>]) -> Block<'c> {
         let location = monopour_ir::Location::unknown(self.cx);
         let args: Vec<_> = args.iter().map(|ty| (*ty, location)).collect();
         let block = Block::new(&args);
@@ -252,7 +252,7 @@ impl Emit<'_> {
 }
 
 /// Every op changes its type.
-fn index_arithmetic(emit: &mut Emit<'_>, ops: usize) -> Value {
+fn index_arithmetic<'c>(emit: &mut Emit<'c, '_>, ops: usize) -> Value<'c> {
     let [mut x, mut y] = emit.args;
     for k in 0..ops {
         let next = emit.binary(["arith.addi", "arith.muli", "arith.subi", "arith.xori"][k % 4], x, y);
@@ -262,7 +262,7 @@ fn index_arithmetic(emit: &mut Emit<'_>, ops: usize) -> Value {
 }
 
 /// One op in four changes its type, one in eight is a constant.
-fn mixed_arithmetic(emit: &mut Emit<'_>, ops: usize) -> Value {
+fn mixed_arithmetic<'c>(emit: &mut Emit<'c, '_>, ops: usize) -> Value<'c> {
     let [mut i, _] = emit.args;
     let (i32_ty, f32_ty) = (Type::integer(emit.cx, 32), Type::f32(emit.cx));
     let mut n = emit.op("arith.index_cast", &[i], &[i32_ty]).result(0);
@@ -283,7 +283,7 @@ fn mixed_arithmetic(emit: &mut Emit<'_>, ops: usize) -> Value {
 }
 
 /// A chain of blocks of four ops, each with arguments that change their types.
-fn branches(emit: &mut Emit<'_>, ops: usize) -> Value {
+fn branches<'c>(emit: &mut Emit<'c, '_>, ops: usize) -> Value<'c> {
     let [mut x, mut y] = emit.args;
     let index = Type::index(emit.cx);
     for _ in 0..ops / 5 {
@@ -303,7 +303,7 @@ fn branches(emit: &mut Emit<'_>, ops: usize) -> Value {
 }
 
 /// Loops that hold an `if` each.
-fn loops_and_ifs(emit: &mut Emit<'_>, ops: usize) -> Value {
+fn loops_and_ifs<'c>(emit: &mut Emit<'c, '_>, ops: usize) -> Value<'c> {
     let [mut x, y] = emit.args;
     let location = monopour_ir::Location::unknown(emit.cx);
     let index = Type::index(emit.cx);

@@ -294,7 +294,7 @@ fn median(case: &Case, n: usize, side: &str, samples: usize) -> Result<Measured,
     measure::median(&["--child", case.pass, case.shape, &n.to_string(), side], samples)
 }
 
-fn prepare(pass: &str, shape: &str, n: &str) -> Result<(&'static Case, Module), String> {
+fn prepare<'c>(pass: &str, shape: &str, n: &str) -> Result<(&'static Case, Module<'c>), String> {
     let n = n.parse().map_err(|_| format!("{n} is not a number"))?;
     let case = CASES.iter().find(|c| c.pass == pass && c.shape == shape).ok_or("no such case")?;
     let module = Module::parse(Context::new(), (case.text)(n).as_bytes(), shape).map_err(|d| d.to_string())?;

@@ -44,7 +44,7 @@ macro_rules! phases {
         pub const PHASES: &[Phase] =
             &[$(Phase { name: stringify!($phase), help: $help, contract: $contract }),*];
 
-        fn run_phases(job: &mut Job<'_>, stage: Source<'_>) -> Result<Emitted, Diagnostics> {
+        fn run_phases<'c>(job: &mut Job<'c, '_>, stage: Source<'_>) -> Result<Emitted<'c>, Diagnostics> {
             $(
                 let phase = Phase { name: stringify!($phase), help: $help, contract: $contract };
                 let stage = job.run(&phase, stage, phases::$phase)?;
@@ -77,8 +77,8 @@ pub struct Compiled {
 }
 
 /// The compilation of one variant: the same for all phases but for the report, which grows.
-struct Job<'a> {
-    cx: Context,
+struct Job<'c, 'a> {
+    cx: Context<'c>,
     options: &'a CompileOptions,
     target: &'a TargetDescription,
     /// Symbols that have a constant index from the variants before.
@@ -141,7 +141,7 @@ struct VariantParts {
     variant: Variant,
 }
 
-fn compile_variant(mut job: Job<'_>, source: Source<'_>) -> Result<VariantParts, Diagnostics> {
+fn compile_variant(mut job: Job<'_, '_>, source: Source<'_>) -> Result<VariantParts, Diagnostics> {
     job.cx.allow_unregistered_dialects(true);
     let Emitted { model, variant, constants: symbols } = run_phases(&mut job, source)?;
     let weights = |name: &str| model.weights.get(name).map(Weight::data);
@@ -149,8 +149,8 @@ fn compile_variant(mut job: Job<'_>, source: Source<'_>) -> Result<VariantParts,
     Ok(VariantParts { entry: model.entry, signature: model.signature, constants, symbols, variant })
 }
 
-impl Job<'_> {
-    fn run<I, O: Stage>(
+impl<'c> Job<'c, '_> {
+    fn run<I, O: Stage<'c>>(
         &mut self,
         phase: &Phase,
         stage: I,
@@ -170,7 +170,7 @@ impl Job<'_> {
     }
 
     /// Verifies a phase's contract and dumps the IR that it left, as the options say.
-    fn check(&mut self, phase: &Phase, module: &Module) -> Result<(), Diagnostics> {
+    fn check(&mut self, phase: &Phase, module: &Module<'c>) -> Result<(), Diagnostics> {
         let Some(contract) = phase.contract else { return Ok(()) };
         if self.options.verify || cfg!(debug_assertions) {
             contract(self.target).verify(phase.name, module.op())?;

@@ -24,23 +24,23 @@ const Y: usize = 2;
 impl OpModel for Axpy {
     /// It loads both tensors and stores to `y`; each element is loaded before it is stored (`elementwise`),
     /// so both may be one buffer.
-    fn use_of(&self, _op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         let used = if operand == X { UseModel::READ } else { UseModel::READ_WRITE };
         UseModel { elementwise: true, ..used }
     }
 
     /// The result is the buffer of `y`.
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         if operand == Y { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
 
     /// The same operation on memrefs, without a result.
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         rw.create(OpSpec::new("acme.axpy", op.location()).operands(buffers.operands()))?;
         rw.replace_op(op, &[buffers.operand(Y)]);

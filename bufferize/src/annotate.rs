@@ -59,16 +59,16 @@ pub(crate) fn run(root: Op, units: &[Unit], callees: &Callees, options: &Options
     }
 }
 
-struct Annotator<'a> {
-    cx: Context,
-    rw: Rewriter,
+struct Annotator<'c, 'a> {
+    cx: Context<'c>,
+    rw: Rewriter<'c>,
     options: &'a Options,
     conflicts: u64,
     read_only: u64,
 }
 
-impl Annotator<'_> {
-    fn operands(&mut self, unit: &Unit) {
+impl<'c> Annotator<'c, '_> {
+    fn operands(&mut self, unit: &Unit<'c>) {
         for op in unit.collected.ops.iter().filter(|op| op.operands().iter().any(|v| v.ty().is_tensor())) {
             let word = |i: usize| match unit.collected.operand_ids.get(&(*op, i)) {
                 None => "none",
@@ -81,7 +81,7 @@ impl Annotator<'_> {
     }
 
     /// Goes through the operands as the analysis did: joins sets, and marks conflicts against the sets as they were.
-    fn visit(&mut self, unit: &Unit) -> Sets {
+    fn visit(&mut self, unit: &Unit<'c>) -> Sets {
         let facts = &unit.collected.facts;
         let mut sets = Sets::new(facts);
         if !(self.options.dump_alias_sets || self.options.print_conflicts) {
@@ -101,7 +101,7 @@ impl Annotator<'_> {
         sets
     }
 
-    fn conflict(&mut self, unit: &Unit, sets: &Sets, id: OperandId, reason: Reason) {
+    fn conflict(&mut self, unit: &Unit<'c>, sets: &Sets, id: OperandId, reason: Reason) {
         let facts = &unit.collected.facts;
         match reason {
             Reason::NotWritable { .. } => {
@@ -128,7 +128,7 @@ impl Annotator<'_> {
         }
     }
 
-    fn mark_value(&mut self, value: Value, label: &str) {
+    fn mark_value(&mut self, value: Value<'c>, label: &str) {
         let (op, place) = match (value.defining_op(), value.as_block_arg()) {
             (Some(op), _) => (Some(op), format!("result {}", value.result_index().unwrap_or(0))),
             (None, Some((block, index))) => (block.parent_op(), format!("bbArg {index}")),
@@ -139,21 +139,21 @@ impl Annotator<'_> {
         }
     }
 
-    fn alias_sets(&mut self, unit: &Unit, sets: &Sets, names: &ValueNames) {
+    fn alias_sets(&mut self, unit: &Unit<'c>, sets: &Sets, names: &ValueNames) {
         let cx = self.cx;
-        let set_of = |value: &Value| {
+        let set_of = |value: &Value<'c>| {
             let id = *unit.collected.value_ids.get(value)?;
             let members = sets.of(id).iter().map(|v| Attr::string(cx, &names.of(unit.collected.values[*v])));
             Some(Attr::array(cx, &members.collect::<Vec<_>>()))
         };
-        let sets_of = |values: &[Value]| values.iter().filter_map(set_of).collect::<Vec<_>>();
+        let sets_of = |values: &[Value<'c>]| values.iter().filter_map(set_of).collect::<Vec<_>>();
         for op in unit.collected.ops.iter().copied().chain(std::iter::once(unit.root)) {
             let results = sets_of(&op.results());
             if !results.is_empty() {
                 self.rw.set_attr(op, "__opresult_alias_set_attr__", Attr::array(cx, &results));
             }
             let mut has_tensors = false;
-            let mut block = |args: &[Value]| {
+            let mut block = |args: &[Value<'c>]| {
                 let args = sets_of(args);
                 has_tensors |= !args.is_empty();
                 Attr::array(cx, &args)
@@ -170,7 +170,7 @@ impl Annotator<'_> {
     }
 
     /// The arguments that are returned as they are. A result that two returns do not agree on has none in later ones.
-    fn returns(&mut self, unit: &Unit) {
+    fn returns(&mut self, unit: &Unit<'c>) {
         let mut agreed: Vec<Option<Option<usize>>> = Vec::new();
         for returned in returns_of(unit.root) {
             let mut equivalent = equivalent_arguments(unit.root, returned, &unit.collected, &unit.decisions);
@@ -190,7 +190,7 @@ impl Annotator<'_> {
         }
     }
 
-    fn access(&mut self, function: Op, summary: &Summary) {
+    fn access(&mut self, function: Op<'c>, summary: &Summary) {
         let (inputs, _) = function.function_type().unwrap_or_default();
         let words: Vec<Option<Attr>> = inputs
             .iter()
@@ -257,7 +257,7 @@ pub(crate) fn strip(function: Op) {
     edit_arguments(&mut rw, function, |_, entries| entries.retain(|(name, _)| !ATTRIBUTES.contains(&name.as_str())));
 }
 
-fn edit_arguments(rw: &mut Rewriter, function: Op, edit: impl Fn(usize, &mut Vec<(String, Attr)>)) {
+fn edit_arguments<'c>(rw: &mut Rewriter<'c>, function: Op<'c>, edit: impl Fn(usize, &mut Vec<(String, Attr<'c>)>)) {
     let cx = function.context();
     let count = function.function_type().map_or(0, |(inputs, _)| inputs.len());
     let old = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();

@@ -12,17 +12,17 @@ const GAP: u64 = 1 << 32;
 
 /// Numbers of the operations of the blocks that were asked about.
 #[derive(Default)]
-pub(crate) struct BlockOrder {
-    numbers: HandleMap<Op, u64>,
-    taken: HandleMap<Block, BTreeSet<u64>>,
+pub(crate) struct BlockOrder<'c> {
+    numbers: HandleMap<Op<'c>, u64>,
+    taken: HandleMap<Block<'c>, BTreeSet<u64>>,
     /// How many numbers were given out: the work that was done.
     #[cfg(test)]
     pub(crate) steps: usize,
 }
 
-impl BlockOrder {
+impl<'c> BlockOrder<'c> {
     /// Whether `a` comes before `b`, an operation of the same block.
-    pub(crate) fn is_before(&mut self, a: Op, b: Op) -> bool {
+    pub(crate) fn is_before(&mut self, a: Op<'c>, b: Op<'c>) -> bool {
         match (self.numbers.get(&a), self.numbers.get(&b)) {
             (Some(a), Some(b)) => a < b,
             _ => {
@@ -34,7 +34,7 @@ impl BlockOrder {
     }
 
     /// Notes that `op` is going to be right before `anchor`, an operation of the same block; called before the move.
-    pub(crate) fn move_before(&mut self, op: Op, anchor: Op) {
+    pub(crate) fn move_before(&mut self, op: Op<'c>, anchor: Op<'c>) {
         let Some(block) = anchor.block() else { return };
         let (Some(old), Some(upper)) = (self.numbers.get(&op).copied(), self.numbers.get(&anchor).copied()) else {
             self.forget();
@@ -58,7 +58,7 @@ impl BlockOrder {
         self.taken.clear();
     }
 
-    fn number(&mut self, block: Block) {
+    fn number(&mut self, block: Block<'c>) {
         let taken = self.taken.entry(block).or_default();
         taken.clear();
         let mut number = 0;

@@ -23,12 +23,12 @@ use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Region, Type, Value};
 use crate::blocks::dominators_first;
 use crate::buffer_type::BufferTypes;
 
-impl BufferTypes<'_> {
+impl<'c> BufferTypes<'c, '_> {
     /// Predicts everything in a region whose entry arguments are known; `op` is the operation around.
     ///
     /// # Errors
     /// As [`Self::walk`]; B0110 for an argument that is passed nothing but itself.
-    pub fn walk_region(&mut self, op: Op, region: Region) -> Result<(), Diagnostics> {
+    pub fn walk_region(&mut self, op: Op<'c>, region: Region<'c>) -> Result<(), Diagnostics> {
         let order = dominators_first(region);
         let mut passed: HashMap<Value, Vec<Value>> = HashMap::new();
         let arguments: Vec<Value> =
@@ -73,15 +73,15 @@ impl BufferTypes<'_> {
     /// Gives an argument the type of what it is passed; whether that is new.
     fn join(
         &mut self,
-        op: Op,
-        argument: Value,
-        passed: &HashMap<Value, Vec<Value>>,
-        is_later: impl Fn(Block) -> bool,
+        op: Op<'c>,
+        argument: Value<'c>,
+        passed: &HashMap<Value<'c>, Vec<Value<'c>>>,
+        is_later: impl Fn(Block<'c>) -> bool,
     ) -> Result<bool, Diagnostics> {
         let old: Option<Type> = self.is_known(argument).then(|| self.of(argument));
         let mut ty = old;
         for value in passed.get(&argument).into_iter().flatten() {
-            let waits = |b: Block| {
+            let waits = |b: Block<'c>| {
                 is_later(b)
                     || (value.as_block_arg().is_some() && b.region() == argument.block().and_then(Block::region))
             };
@@ -100,7 +100,7 @@ impl BufferTypes<'_> {
         Ok(ty != old)
     }
 
-    fn no_type(&self, op: Op) -> Diagnostics {
+    fn no_type(&self, op: Op<'c>) -> Diagnostics {
         let text = "could not infer buffer type of block argument";
         let message = match self.is_upstream() {
             true => format!("'{}' op {text}", op.name()),

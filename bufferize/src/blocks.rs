@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use monopour_ir::{Block, Op, Region};
 
 /// The blocks of a region, dominators first; blocks that nothing reaches come last.
-pub(crate) fn dominators_first(region: Region) -> Vec<Block> {
+pub(crate) fn dominators_first<'c>(region: Region<'c>) -> Vec<Block<'c>> {
     let blocks = region.blocks();
     if blocks.len() < 2 {
         return blocks;
@@ -38,6 +38,6 @@ pub(crate) fn dominators_first(region: Region) -> Vec<Block> {
 }
 
 /// The terminators of a region's blocks.
-pub(crate) fn terminators(region: Region) -> impl Iterator<Item = Op> {
+pub(crate) fn terminators<'c>(region: Region<'c>) -> impl Iterator<Item = Op<'c>> {
     region.blocks().into_iter().filter_map(Block::terminator)
 }

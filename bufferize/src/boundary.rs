@@ -20,15 +20,15 @@ use crate::scope::{is_apart, top};
 
 /// The functions of a symbol table, and what is known about them.
 #[derive(Clone, Debug, Default)]
-pub struct Callees {
-    functions: Vec<Op>,
+pub struct Callees<'c> {
+    functions: Vec<Op<'c>>,
     by_name: HashMap<String, usize>,
-    by_call: HashMap<Op, usize>,
+    by_call: HashMap<Op<'c>, usize>,
     /// For each function the functions that it calls, with tensors in their signature.
     called: Vec<Vec<usize>>,
     summaries: Vec<Option<Summary>>,
     /// Operations that make a function on tensors a value, or call such a value.
-    function_values: Vec<Op>,
+    function_values: Vec<Op<'c>>,
 }
 
 /// Functions that are decided together.
@@ -42,9 +42,9 @@ pub(crate) struct Component {
     pub(crate) reaches_recursion: bool,
 }
 
-impl Callees {
+impl<'c> Callees<'c> {
     /// The call graph of these functions, none of which is decided.
-    pub(crate) fn new(functions: &[Op]) -> Self {
+    pub(crate) fn new(functions: &[Op<'c>]) -> Self {
         let functions = functions.to_vec();
         let by_name = functions.iter().enumerate().filter_map(|(i, f)| Some((f.symbol_name()?, i))).collect();
         let summaries = functions.iter().map(|f| f.body().is_none().then(|| external(*f))).collect();
@@ -67,11 +67,11 @@ impl Callees {
     }
 
     /// The function that a `func.call` calls.
-    pub fn callee(&self, call: Op) -> Option<Op> {
+    pub fn callee(&self, call: Op<'c>) -> Option<Op<'c>> {
         self.position(call).map(|position| self.functions[position])
     }
     /// The summary of the function that a `func.call` calls; none if it is not decided.
-    pub fn summary_of(&self, call: Op) -> Option<&Summary> {
+    pub fn summary_of(&self, call: Op<'c>) -> Option<&Summary> {
         self.summaries[self.position(call)?].as_ref()
     }
     /// The summary of a function; none for one that is not decided.
@@ -79,39 +79,39 @@ impl Callees {
         self.summaries[*self.by_name.get(name)?].as_ref()
     }
     /// The function of a name.
-    pub fn function(&self, name: &str) -> Option<Op> {
+    pub fn function(&self, name: &str) -> Option<Op<'c>> {
         self.by_name.get(name).map(|position| self.functions[*position])
     }
-    fn position(&self, call: Op) -> Option<usize> {
+    fn position(&self, call: Op<'c>) -> Option<usize> {
         // A call that was made later is not in the table.
         self.by_call.get(&call).or_else(|| self.by_name.get(&callee_of(call)?)).copied()
     }
-    fn notice(&mut self, op: Op) {
+    fn notice(&mut self, op: Op<'c>) {
         self.function_values.extend(Some(op).filter(|op| is_function_value(*op)));
     }
     /// Looks for functions that are values outside of functions, too.
-    pub(crate) fn notice_outside(&mut self, root: Op, options: &Options) {
+    pub(crate) fn notice_outside(&mut self, root: Op<'c>, options: &Options) {
         let outside: Vec<Op> = top(root).filter(|op| !is_apart(*op, options)).collect();
         outside.into_iter().for_each(|op| op.walk(WalkOrder::Pre, |inner| self.notice(inner)));
     }
     /// Operations that make a function on tensors a value, or call such a value.
-    pub(crate) fn function_values(&self) -> &[Op] {
+    pub(crate) fn function_values(&self) -> &[Op<'c>] {
         &self.function_values
     }
     /// Forgets what is known about functions.
     pub(crate) fn forget(&mut self) {
         self.summaries.fill(None);
     }
-    pub(crate) fn functions(&self) -> &[Op] {
+    pub(crate) fn functions(&self) -> &[Op<'c>] {
         &self.functions
     }
-    pub(crate) fn at(&self, position: usize) -> Op {
+    pub(crate) fn at(&self, position: usize) -> Op<'c> {
         self.functions[position]
     }
     pub(crate) fn set_summary(&mut self, position: usize, summary: Summary) {
         self.summaries[position] = Some(summary);
     }
-    pub(crate) fn insert(&mut self, function: Op, summary: Summary) {
+    pub(crate) fn insert(&mut self, function: Op<'c>, summary: Summary) {
         if let Some(position) = function.symbol_name().and_then(|name| self.by_name.get(&name).copied()) {
             self.set_summary(position, summary);
         }
@@ -135,7 +135,7 @@ impl Callees {
 }
 
 /// Functions with callees before callers; those that call each other one after the other.
-pub(crate) fn callees_first(functions: &[Op]) -> Vec<Op> {
+pub(crate) fn callees_first<'c>(functions: &[Op<'c>]) -> Vec<Op<'c>> {
     let callees = Callees::new(functions);
     callees.components().into_iter().flat_map(|c| c.members).map(|member| callees.at(member)).collect()
 }
@@ -177,7 +177,7 @@ pub(crate) fn writable_arguments(function: Op, options: &Options) -> Vec<bool> {
 }
 
 /// The returns of a function.
-pub(crate) fn returns_of(function: Op) -> Vec<Op> {
+pub(crate) fn returns_of<'c>(function: Op<'c>) -> Vec<Op<'c>> {
     let terminators = function.region(0).blocks().into_iter().filter_map(|b| b.terminator());
     terminators.filter(|op| op.is("func.return")).collect()
 }
@@ -230,7 +230,7 @@ pub(crate) fn declared_access(function: Op, summary: &mut Summary) {
     let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
     for (argument, attrs) in summary.arguments.iter_mut().zip(attrs) {
         let declared = attrs.get("bufferization.access");
-        if let Some(access) = declared.as_ref().and_then(Attr::as_string) {
+        if let Some(access) = declared.and_then(Attr::as_string) {
             (argument.reads, argument.writes) = (access.starts_with("read"), access.ends_with("write"));
         }
     }

@@ -26,23 +26,23 @@ use crate::options::{FunctionBoundaryTypeConversion, Options, UnknownTypeConvers
 use crate::scope::{has_tensors, is_apart};
 
 /// The predictions so far.
-pub struct BufferTypes<'a> {
+pub struct BufferTypes<'c, 'a> {
     models: &'a OpModels,
     options: &'a Options,
-    callees: &'a Callees,
-    types: HandleMap<Value, Type>,
-    signatures: HashMap<Op, (Vec<Type>, Vec<Type>)>,
+    callees: &'a Callees<'c>,
+    types: HandleMap<Value<'c>, Type<'c>>,
+    signatures: HashMap<Op<'c>, (Vec<Type<'c>>, Vec<Type<'c>>)>,
     /// Whether memrefs can hold an element type.
-    elements: HashMap<Type, bool>,
+    elements: HashMap<Type<'c>, bool>,
     /// Whether what is walked is asked for before it is rewritten; see [`Self::early`].
     is_early: bool,
     steps: u64,
     /// Functions whose results were asked for before they were known: recursion.
-    assumed: RefCell<HashSet<Op>>,
+    assumed: RefCell<HashSet<Op<'c>>>,
 }
 
-impl<'a> BufferTypes<'a> {
-    pub(crate) fn new(models: &'a OpModels, options: &'a Options, callees: &'a Callees) -> Self {
+impl<'c, 'a> BufferTypes<'c, 'a> {
+    pub(crate) fn new(models: &'a OpModels, options: &'a Options, callees: &'a Callees<'c>) -> Self {
         Self {
             models,
             options,
@@ -64,11 +64,11 @@ impl<'a> BufferTypes<'a> {
         self.steps
     }
     /// The functions and their summaries.
-    pub fn callees(&self) -> &'a Callees {
+    pub fn callees(&self) -> &'a Callees<'c> {
         self.callees
     }
     /// The predicted type of a tensor value; the type itself of any other value.
-    pub fn of(&self, value: Value) -> Type {
+    pub fn of(&self, value: Value<'c>) -> Type<'c> {
         let ty = value.ty();
         if !ty.is_tensor() {
             return ty;
@@ -77,7 +77,7 @@ impl<'a> BufferTypes<'a> {
         self.types.get(&value).copied().unwrap_or_else(|| self.unknown(ty))
     }
     /// Whether a value has its prediction.
-    pub(crate) fn is_known(&self, value: Value) -> bool {
+    pub(crate) fn is_known(&self, value: Value<'c>) -> bool {
         self.types.contains_key(&value)
     }
     /// Whether diagnostics have upstream's wording.
@@ -85,7 +85,7 @@ impl<'a> BufferTypes<'a> {
         !self.options.extensions
     }
     /// An error, and the operation whose rewrite it stops as upstream reports it.
-    pub(crate) fn failed(&self, error: Diagnostic, at: Op) -> Diagnostics {
+    pub(crate) fn failed(&self, error: Diagnostic, at: Op<'c>) -> Diagnostics {
         let mut errors = Diagnostics::from(error);
         failed_to_bufferize(&mut errors, at.location(), self.options);
         errors
@@ -98,7 +98,7 @@ impl<'a> BufferTypes<'a> {
     ///
     /// # Errors
     /// B0121.
-    pub(crate) fn check_space(&self, tensor: Value) -> Result<(), Diagnostics> {
+    pub(crate) fn check_space(&self, tensor: Value<'c>) -> Result<(), Diagnostics> {
         let space = || self.of(tensor).as_memref().and_then(|memref| memref.memory_space);
         if !self.options.must_infer_memory_space
             || space().is_none_or(|s| s.as_string() != Some(attributes::UNKNOWN_SPACE))
@@ -110,14 +110,14 @@ impl<'a> BufferTypes<'a> {
         Err(Diagnostic::error("B0121", location, "could not infer memory space").with_help(help).into())
     }
     /// Records a prediction.
-    pub fn set(&mut self, value: Value, ty: Type) {
+    pub fn set(&mut self, value: Value<'c>, ty: Type<'c>) {
         self.types.insert(value, ty);
     }
     /// The memory space of a tensor type under the options.
-    pub fn memory_space(&self, tensor: Type) -> Option<Attr> {
+    pub fn memory_space(&self, tensor: Type<'c>) -> Option<Attr<'c>> {
         memory_space(self.options, tensor)
     }
-    fn unknown(&self, tensor: Type) -> Type {
+    fn unknown(&self, tensor: Type<'c>) -> Type<'c> {
         let identity = self.identity(tensor);
         match (self.options.unknown_type_conversion, identity.as_memref()) {
             (UnknownTypeConversion::FullyDynamic, Some(memref)) => dynamic_layout(&memref),
@@ -125,14 +125,14 @@ impl<'a> BufferTypes<'a> {
         }
     }
     /// The row-major memref of a tensor type, in the tensor's memory space.
-    pub fn identity(&self, tensor: Type) -> Type {
+    pub fn identity(&self, tensor: Type<'c>) -> Type<'c> {
         identity(self.options, tensor)
     }
 
     /// The memref of a new buffer: row-major.
     ///
     /// Upstream knows that only of what is rewritten already, and takes any layout for the rest.
-    fn fresh(&self, tensor: Type) -> Type {
+    fn fresh(&self, tensor: Type<'c>) -> Type<'c> {
         if self.is_early { self.unknown(tensor) } else { self.identity(tensor) }
     }
     /// Walks what upstream asks for before it is rewritten: regions of a branch behind the first, whose yield is rewritten
@@ -154,16 +154,16 @@ impl<'a> BufferTypes<'a> {
         self.is_early
     }
     /// The operands that a branch passes to its successors, by position, each with the argument that takes it over.
-    pub(crate) fn passed_to_blocks(&self, branch: Op) -> Vec<(usize, Value)> {
+    pub(crate) fn passed_to_blocks(&self, branch: Op<'c>) -> Vec<(usize, Value<'c>)> {
         self.models.get(branch, self.options).map(|model| model.passes_to_blocks(branch)).unwrap_or_default()
     }
     /// Forgets a prediction.
-    pub(crate) fn forget(&mut self, value: Value) {
+    pub(crate) fn forget(&mut self, value: Value<'c>) {
         self.types.remove(&value);
     }
 
     /// Types of a function's arguments and results.
-    pub fn signature(&self, function: Op) -> (Vec<Type>, Vec<Type>) {
+    pub fn signature(&self, function: Op<'c>) -> (Vec<Type<'c>>, Vec<Type<'c>>) {
         self.signatures.get(&function).cloned().unwrap_or_else(|| {
             let (inputs, results) = function.function_type().unwrap_or_default();
             let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
@@ -176,7 +176,7 @@ impl<'a> BufferTypes<'a> {
     }
 
     /// The memref with a declared layout; none where that does not fit.
-    fn with_layout(&self, tensor: Type, layout: Attr) -> Option<Type> {
+    fn with_layout(&self, tensor: Type<'c>, layout: Attr<'c>) -> Option<Type<'c>> {
         let shape: Vec<String> = tensor
             .as_tensor()?
             .shape
@@ -192,7 +192,7 @@ impl<'a> BufferTypes<'a> {
     }
 
     /// The type of a call's result.
-    pub(crate) fn callee_result(&self, call: Op, index: usize, tensor: Type) -> Type {
+    pub(crate) fn callee_result(&self, call: Op<'c>, index: usize, tensor: Type<'c>) -> Type<'c> {
         let callee = self.callees.callee(call);
         let Some(callee) = callee else { return self.boundary(tensor) };
         if !self.signatures.contains_key(&callee) {
@@ -201,7 +201,7 @@ impl<'a> BufferTypes<'a> {
         self.signature(callee).1.get(index).copied().unwrap_or_else(|| self.boundary(tensor))
     }
 
-    fn boundary(&self, ty: Type) -> Type {
+    fn boundary(&self, ty: Type<'c>) -> Type<'c> {
         if ty.is_tensor() { boundary_type(self.options, ty) } else { ty }
     }
 
@@ -209,7 +209,7 @@ impl<'a> BufferTypes<'a> {
     ///
     /// # Errors
     /// As [`Self::walk`].
-    pub(crate) fn function(&mut self, function: Op) -> Result<(), Diagnostics> {
+    pub(crate) fn function(&mut self, function: Op<'c>) -> Result<(), Diagnostics> {
         let Some(body) = function.body() else { return Ok(()) };
         if self.options.bufferize_function_boundaries {
             let (inputs, _) = self.signature(function);
@@ -232,7 +232,7 @@ impl<'a> BufferTypes<'a> {
     }
 
     /// The types on which all returns of a function agree; elsewhere the given type.
-    fn returned_types(&self, function: Op, mut results: Vec<Type>) -> Vec<Type> {
+    fn returned_types(&self, function: Op<'c>, mut results: Vec<Type<'c>>) -> Vec<Type<'c>> {
         let returns: Vec<Op> = terminators(function.region(0)).filter(|op| op.is("func.return")).collect();
         for (index, result) in results.iter_mut().enumerate() {
             let types = returns.iter().filter(|op| index < op.num_operands()).map(|op| self.of(op.operand(index)));
@@ -248,7 +248,11 @@ impl<'a> BufferTypes<'a> {
     ///
     /// # Errors
     /// None; the signature is that of [`crate::op_model::OpModel::buffer_types`].
-    pub fn set_from_aliases(&mut self, op: Op, aliases: &dyn Fn(usize) -> Vec<AliasModel>) -> Result<(), Diagnostics> {
+    pub fn set_from_aliases(
+        &mut self,
+        op: Op<'c>,
+        aliases: &dyn Fn(usize) -> Vec<AliasModel<'c>>,
+    ) -> Result<(), Diagnostics> {
         let mut found: HashMap<Value, Type> = HashMap::new();
         for (index, operand) in op.operands().into_iter().enumerate().filter(|(_, v)| v.ty().is_tensor()) {
             for alias in aliases(index).into_iter().filter(|a| a.relation == RelationModel::Equivalent) {
@@ -263,7 +267,7 @@ impl<'a> BufferTypes<'a> {
     }
 
     /// Refuses tensors of what no memref can hold.
-    fn check_elements(&mut self, op: Op) -> Result<(), Diagnostics> {
+    fn check_elements(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         for ty in op.results().into_iter().map(|r| r.ty()).filter(|ty| ty.is_tensor()) {
             let element = ty.element();
             let is_plain = element.is_float() || element.is_index() || element.integer_width().is_some();
@@ -283,7 +287,7 @@ impl<'a> BufferTypes<'a> {
     ///
     /// # Errors
     /// B0108 when two values of one buffer are in different memory spaces.
-    pub fn walk(&mut self, block: Block) -> Result<(), Diagnostics> {
+    pub fn walk(&mut self, block: Block<'c>) -> Result<(), Diagnostics> {
         for op in block.ops().into_iter().filter(|op| !is_apart(*op, self.options)) {
             self.steps += 1;
             match self.models.taking_part(op, self.options).cloned() {
@@ -306,7 +310,12 @@ impl<'a> BufferTypes<'a> {
     ///
     /// # Errors
     /// As [`Self::walk`] and [`Self::unify`].
-    pub fn fixpoint(&mut self, op: Op, blocks: &[Block], passed: &[(Value, Value)]) -> Result<(), Diagnostics> {
+    pub fn fixpoint(
+        &mut self,
+        op: Op<'c>,
+        blocks: &[Block<'c>],
+        passed: &[(Value<'c>, Value<'c>)],
+    ) -> Result<(), Diagnostics> {
         loop {
             for block in blocks {
                 self.walk(*block)?;
@@ -329,7 +338,7 @@ impl<'a> BufferTypes<'a> {
     ///
     /// # Errors
     /// B0108 when they are in different memory spaces.
-    pub fn unify(&self, op: Op, a: Type, b: Type) -> Result<Type, Diagnostics> {
+    pub fn unify(&self, op: Op<'c>, a: Type<'c>, b: Type<'c>) -> Result<Type<'c>, Diagnostics> {
         if a == b {
             return Ok(a);
         }
@@ -340,7 +349,7 @@ impl<'a> BufferTypes<'a> {
         Ok(dynamic_layout(&first))
     }
 
-    fn different_spaces(&self, op: Op, a: Type, b: Type) -> Diagnostics {
+    fn different_spaces(&self, op: Op<'c>, a: Type<'c>, b: Type<'c>) -> Diagnostics {
         let name = op.name();
         let message = match name {
             _ if !self.is_upstream() => {

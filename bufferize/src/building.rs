@@ -16,13 +16,19 @@ use crate::memref_types::{is_cast_safe, subview_type};
 use crate::remarks::bytes;
 use crate::rewriting::Rewriting;
 
-impl Rewriting<'_> {
+impl<'c> Rewriting<'c, '_> {
     /// `memref.alloc` of `ty`, its dynamic sizes given; a row-major one, cast, where `ty` has strides or an offset that only
     /// the running program knows.
     ///
     /// # Errors
     /// B0104 for a layout that a row-major buffer need not have; MLIR's diagnostics for the op.
-    pub fn alloc(&self, rw: &mut ConversionRewriter, at: Op, ty: Type, sizes: &[Value]) -> Result<Value, Diagnostics> {
+    pub fn alloc(
+        &self,
+        rw: &mut ConversionRewriter<'c>,
+        at: Op<'c>,
+        ty: Type<'c>,
+        sizes: &[Value<'c>],
+    ) -> Result<Value<'c>, Diagnostics> {
         if ty.memref_layout().is_none_or(|map| map.num_symbols() == 0) {
             return self.alloc_as_is(rw, at, ty, sizes);
         }
@@ -37,11 +43,11 @@ impl Rewriting<'_> {
 
     fn alloc_as_is(
         &self,
-        rw: &mut ConversionRewriter,
-        at: Op,
-        ty: Type,
-        sizes: &[Value],
-    ) -> Result<Value, Diagnostics> {
+        rw: &mut ConversionRewriter<'c>,
+        at: Op<'c>,
+        ty: Type<'c>,
+        sizes: &[Value<'c>],
+    ) -> Result<Value<'c>, Diagnostics> {
         let cx = rw.context();
         let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
         let mut spec = OpSpec::new("memref.alloc", at.location()).operands(sizes).results(&[ty]);
@@ -59,7 +65,13 @@ impl Rewriting<'_> {
     ///
     /// # Errors
     /// MLIR's diagnostics for the op.
-    pub fn copy(&self, rw: &mut ConversionRewriter, at: Op, from: Value, to: Value) -> Result<(), Diagnostics> {
+    pub fn copy(
+        &self,
+        rw: &mut ConversionRewriter<'c>,
+        at: Op<'c>,
+        from: Value<'c>,
+        to: Value<'c>,
+    ) -> Result<(), Diagnostics> {
         rw.create(OpSpec::new("memref.copy", at.location()).operands(&[from, to]))?;
         self.copies.set(self.copies.get() + 1);
         Ok(())
@@ -69,7 +81,12 @@ impl Rewriting<'_> {
     ///
     /// # Errors
     /// MLIR's diagnostics for the ops.
-    pub fn dynamic_sizes(&self, rw: &mut ConversionRewriter, at: Op, memref: Value) -> Result<Vec<Value>, Diagnostics> {
+    pub fn dynamic_sizes(
+        &self,
+        rw: &mut ConversionRewriter<'c>,
+        at: Op<'c>,
+        memref: Value<'c>,
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let index = Type::index(rw.context());
         let shape = memref.ty().shape().unwrap_or_default();
         let mut sizes = Vec::new();
@@ -88,11 +105,11 @@ impl Rewriting<'_> {
     /// MLIR's diagnostics for the ops.
     pub fn cast_or_copy(
         &self,
-        rw: &mut ConversionRewriter,
-        at: Op,
-        value: Value,
-        ty: Type,
-    ) -> Result<Value, Diagnostics> {
+        rw: &mut ConversionRewriter<'c>,
+        at: Op<'c>,
+        value: Value<'c>,
+        ty: Type<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
         if value.ty() == ty || !value.ty().is_memref() || !ty.is_memref() {
             return Ok(value);
         }
@@ -114,12 +131,12 @@ impl Rewriting<'_> {
     /// B0104 for a source without a strided layout, and for a slice that certainly is not in it; MLIR's diagnostics for the op.
     pub fn subview(
         &self,
-        rw: &mut ConversionRewriter,
-        at: Op,
-        source: Value,
-        slice: &SliceModel,
+        rw: &mut ConversionRewriter<'c>,
+        at: Op<'c>,
+        source: Value<'c>,
+        slice: &SliceModel<'c>,
         shape: &[i64],
-    ) -> Result<Value, Diagnostics> {
+    ) -> Result<Value<'c>, Diagnostics> {
         let cx = rw.context();
         let Some(memref) = source.ty().as_memref() else {
             return Err(self.unsupported(at, "a source without strides").into());
@@ -166,11 +183,11 @@ impl Rewriting<'_> {
     /// MLIR's diagnostics for the op.
     pub fn recreate(
         &self,
-        rw: &mut ConversionRewriter,
-        op: Op,
-        operands: &[Value],
-        results: &[Type],
-    ) -> Result<Op, Diagnostics> {
+        rw: &mut ConversionRewriter<'c>,
+        op: Op<'c>,
+        operands: &[Value<'c>],
+        results: &[Type<'c>],
+    ) -> Result<Op<'c>, Diagnostics> {
         let attrs = op.attrs();
         let mut spec = OpSpec::new(op.name(), op.location()).operands(operands).results(results);
         for (name, value) in &attrs {
@@ -190,13 +207,19 @@ impl Rewriting<'_> {
     ///
     /// # Errors
     /// MLIR's diagnostics for the op.
-    pub fn get_global(&self, rw: &mut ConversionRewriter, at: Op, name: Attr, ty: Type) -> Result<Value, Diagnostics> {
+    pub fn get_global(
+        &self,
+        rw: &mut ConversionRewriter<'c>,
+        at: Op<'c>,
+        name: Attr<'c>,
+        ty: Type<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
         let get = OpSpec::new("memref.get_global", at.location()).results(&[ty]).attr("name", name);
         Ok(rw.create(get)?.result(0))
     }
 
     /// Refuses a global whose type does not say its size (B0104). Constants may have such types: an external resource fits any.
-    pub(crate) fn check_static(&self, at: Op, ty: Type) -> Result<(), Diagnostics> {
+    pub(crate) fn check_static(&self, at: Op<'c>, ty: Type<'c>) -> Result<(), Diagnostics> {
         if ty.shape().is_none_or(|shape| shape.iter().all(|size| *size >= 0)) {
             return Ok(());
         }
@@ -208,7 +231,13 @@ impl Rewriting<'_> {
     ///
     /// # Errors
     /// B0104 where a symbol could not be looked up, or a dynamic shape; MLIR's diagnostics for the op.
-    pub fn global(&self, rw: &mut ConversionRewriter, at: Op, value: Attr, ty: Type) -> Result<Attr, Diagnostics> {
+    pub fn global(
+        &self,
+        rw: &mut ConversionRewriter<'c>,
+        at: Op<'c>,
+        value: Attr<'c>,
+        ty: Type<'c>,
+    ) -> Result<Attr<'c>, Diagnostics> {
         self.check_static(at, ty)?;
         let cx = rw.context();
         let around = std::iter::successors(at.parent(), |op| op.parent());

@@ -28,29 +28,29 @@ use crate::shared_memory;
 use crate::slices::Symbols;
 
 /// The facts of a function, and what their ids stand for.
-pub(crate) struct Collected {
+pub(crate) struct Collected<'c> {
     pub(crate) facts: Facts,
-    pub(crate) values: IndexVec<ValueId, Value>,
-    pub(crate) value_ids: HandleMap<Value, ValueId>,
-    pub(crate) operands: IndexVec<OperandId, Use>,
-    pub(crate) operand_ids: HandleMap<(Op, usize), OperandId>,
-    pub(crate) ops: IndexVec<OpId, Op>,
+    pub(crate) values: IndexVec<ValueId, Value<'c>>,
+    pub(crate) value_ids: HandleMap<Value<'c>, ValueId>,
+    pub(crate) operands: IndexVec<OperandId, Use<'c>>,
+    pub(crate) operand_ids: HandleMap<(Op<'c>, usize), OperandId>,
+    pub(crate) ops: IndexVec<OpId, Op<'c>>,
 }
 
-impl Collected {
+impl<'c> Collected<'c> {
     /// The id of a tensor of the function.
-    pub(crate) fn id(&self, value: Value) -> Option<ValueId> {
+    pub(crate) fn id(&self, value: Value<'c>) -> Option<ValueId> {
         self.value_ids.get(&value).copied()
     }
 }
 
 /// Collects the facts of a function with a body.
-pub(crate) fn collect(
-    function: Op,
+pub(crate) fn collect<'c>(
+    function: Op<'c>,
     models: &OpModels,
-    callees: &Callees,
+    callees: &Callees<'c>,
     options: &Options,
-) -> Result<Collected, Diagnostics> {
+) -> Result<Collected<'c>, Diagnostics> {
     let blocks = Listing::of(function, models, options)?;
     let mut collector = Collector {
         models,
@@ -80,14 +80,14 @@ pub(crate) fn collect(
 }
 
 /// An operation with tensors, or around one, with the blocks of each of its regions.
-struct Listed {
-    op: Op,
-    regions: Vec<Vec<ListedBlock>>,
+struct Listed<'c> {
+    op: Op<'c>,
+    regions: Vec<Vec<ListedBlock<'c>>>,
 }
 
-struct ListedBlock {
-    block: Block,
-    ops: Vec<Listed>,
+struct ListedBlock<'c> {
+    block: Block<'c>,
+    ops: Vec<Listed<'c>>,
 }
 
 /// The walk that lists operations.
@@ -99,17 +99,21 @@ struct Listing<'a> {
 
 impl<'a> Listing<'a> {
     /// The blocks of a function's body.
-    fn of(function: Op, models: &'a OpModels, options: &'a Options) -> Result<Vec<ListedBlock>, Diagnostics> {
+    fn of<'c>(
+        function: Op<'c>,
+        models: &'a OpModels,
+        options: &'a Options,
+    ) -> Result<Vec<ListedBlock<'c>>, Diagnostics> {
         let mut this = Self { models, options, errors: Diagnostics::default() };
         let blocks = this.region(function.region(0));
         if this.errors.has_errors() { Err(this.errors) } else { Ok(blocks) }
     }
 
-    fn region(&mut self, region: Region) -> Vec<ListedBlock> {
+    fn region<'c>(&mut self, region: Region<'c>) -> Vec<ListedBlock<'c>> {
         region.blocks().into_iter().map(|block| ListedBlock { block, ops: self.block(block) }).collect()
     }
 
-    fn block(&mut self, block: Block) -> Vec<Listed> {
+    fn block<'c>(&mut self, block: Block<'c>) -> Vec<Listed<'c>> {
         let mut listed = Vec::new();
         let mut next = block.first_op();
         while let Some(op) = next {
@@ -151,13 +155,13 @@ impl<'a> Listing<'a> {
 ///
 /// Whoever bufferizes the loop says which buffer that is, and copies for it: here it must not be written, and is written all the
 /// same, through a `to_buffer`.
-pub(crate) fn inserts_into_what_stays(op: Op, index: usize, takes_part: impl Fn(Op) -> bool) -> bool {
+pub(crate) fn inserts_into_what_stays<'c>(op: Op<'c>, index: usize, takes_part: impl Fn(Op<'c>) -> bool) -> bool {
     let forall = || op.parent().and_then(Op::parent);
     op.is("tensor.parallel_insert_slice") && index == 1 && forall().is_some_and(|forall| !takes_part(forall))
 }
 
 /// An op that stays on tensors may return its operands, and pass them to its regions.
-fn unknown_aliases(op: Op) -> Vec<AliasModel> {
+fn unknown_aliases<'c>(op: Op<'c>) -> Vec<AliasModel<'c>> {
     let entries = op.regions().into_iter().filter_map(|r| r.entry()).flat_map(|block| block.args());
     let tensors = op.results().into_iter().chain(entries).filter(|r| r.ty().is_tensor());
     tensors.map(|r| AliasModel { definite: false, ..AliasModel::unknown(r) }).collect()
@@ -237,24 +241,24 @@ fn is_made_inside(value: Value, parent: Op) -> bool {
     }
 }
 
-struct Collector<'a> {
+struct Collector<'c, 'a> {
     models: &'a OpModels,
-    callees: &'a Callees,
+    callees: &'a Callees<'c>,
     options: &'a Options,
     builder: FactsBuilder,
-    values: IndexVec<ValueId, Value>,
-    value_ids: HandleMap<Value, ValueId>,
-    operands: IndexVec<OperandId, Use>,
-    operand_ids: HandleMap<(Op, usize), OperandId>,
-    ops: IndexVec<OpId, Op>,
-    symbols: Symbols,
+    values: IndexVec<ValueId, Value<'c>>,
+    value_ids: HandleMap<Value<'c>, ValueId>,
+    operands: IndexVec<OperandId, Use<'c>>,
+    operand_ids: HandleMap<(Op<'c>, usize), OperandId>,
+    ops: IndexVec<OpId, Op<'c>>,
+    symbols: Symbols<'c>,
 }
 
-impl Collector<'_> {
+impl<'c> Collector<'c, '_> {
     /// Operations, results, regions and arguments: everything that an alias can name must have its id first.
     ///
     /// `writable` is asked with the positions of a block and of its argument.
-    fn region(&mut self, blocks: &[ListedBlock], id: RegionId, writable: &dyn Fn(usize, usize) -> bool) {
+    fn region(&mut self, blocks: &[ListedBlock<'c>], id: RegionId, writable: &dyn Fn(usize, usize) -> bool) {
         let ids: Vec<BlockId> = blocks.iter().map(|_| self.builder.block(id)).collect();
         if blocks.len() > 1 {
             let id_of: HashMap<Block, BlockId> = blocks.iter().zip(&ids).map(|(b, id)| (b.block, *id)).collect();
@@ -281,7 +285,7 @@ impl Collector<'_> {
         }
     }
 
-    fn info(&self, value: Value) -> ValueInfo {
+    fn info(&self, value: Value<'c>) -> ValueInfo {
         ValueInfo {
             size_bytes: value.ty().static_size_bytes(),
             // A tensor that cannot be copied is reported by itself, and the copy is refused where it would be inserted.
@@ -291,12 +295,12 @@ impl Collector<'_> {
         }
     }
 
-    fn name(&mut self, value: Value, id: ValueId) {
+    fn name(&mut self, value: Value<'c>, id: ValueId) {
         self.values.push(value);
         self.value_ids.insert(value, id);
     }
 
-    fn op(&mut self, listed: &Listed, block: BlockId) {
+    fn op(&mut self, listed: &Listed<'c>, block: BlockId) {
         let op = listed.op;
         let label = u32::try_from(self.ops.len()).unwrap_or(u32::MAX);
         let id = self.builder.op(block, label);
@@ -381,7 +385,7 @@ impl Collector<'_> {
         }
     }
 
-    fn pass_to_block(&mut self, op: Op, index: usize, argument: Value) {
+    fn pass_to_block(&mut self, op: Op<'c>, index: usize, argument: Value<'c>) {
         let Some(&operand) = self.operand_ids.get(&(op, index)) else { return };
         self.alias(operand, AliasModel::maybe_equivalent(argument));
         if let Some(&value) = self.value_ids.get(&argument) {
@@ -389,19 +393,19 @@ impl Collector<'_> {
         }
     }
 
-    fn share(&mut self, a: Value, b: Value) {
+    fn share(&mut self, a: Value<'c>, b: Value<'c>) {
         if let (Some(&a), Some(&b)) = (self.value_ids.get(&a), self.value_ids.get(&b)) {
             self.builder.share(a, b);
         }
     }
 
-    fn alias(&mut self, operand: OperandId, alias: AliasModel) {
+    fn alias(&mut self, operand: OperandId, alias: AliasModel<'c>) {
         let Some(&value) = self.value_ids.get(&alias.value) else { return };
         let relation = alias.relation.with_ids(|v| self.value_ids.get(&v).copied());
         self.builder.alias(operand, Alias { value, relation, definite: alias.definite, retypes: alias.retypes });
     }
 
-    fn subset(&mut self, id: OpId, op: Op, subset: SubsetModel) {
+    fn subset(&mut self, id: OpId, op: Op<'c>, subset: SubsetModel<'c>) {
         match subset {
             SubsetModel::Extraction { container, result, slice } => {
                 let slice = self.slice(&slice);
@@ -428,12 +432,13 @@ impl Collector<'_> {
         }
     }
 
-    fn slice(&mut self, slice: &SliceModel) -> Slice {
-        let mut numbers = |list: &[Index]| -> Vec<Affine> { list.iter().map(|i| self.symbols.affine(*i)).collect() };
+    fn slice(&mut self, slice: &SliceModel<'c>) -> Slice {
+        let mut numbers =
+            |list: &[Index<'c>]| -> Vec<Affine> { list.iter().map(|i| self.symbols.affine(*i)).collect() };
         Slice { offsets: numbers(&slice.offsets), sizes: numbers(&slice.sizes), strides: numbers(&slice.strides) }
     }
 
-    fn finish(self, function: Op) -> Result<Collected, Diagnostics> {
+    fn finish(self, function: Op<'c>) -> Result<Collected<'c>, Diagnostics> {
         let facts = self.builder.finish().map_err(|error| {
             let message = format!("the facts about this function do not fit together: {error}");
             Diagnostics::from(

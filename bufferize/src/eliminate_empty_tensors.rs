@@ -102,12 +102,17 @@ fn as_upstream(root: Op, models: &OpModels, options: &Options, done: &mut Elimin
 }
 
 /// A function's facts and decisions.
-struct Analysed {
-    collected: Collected,
+struct Analysed<'c> {
+    collected: Collected<'c>,
     decisions: Decisions,
 }
 
-fn analyse(function: Op, models: &OpModels, callees: &Callees, options: &Options) -> Result<Analysed, Diagnostics> {
+fn analyse<'c>(
+    function: Op<'c>,
+    models: &OpModels,
+    callees: &Callees<'c>,
+    options: &Options,
+) -> Result<Analysed<'c>, Diagnostics> {
     let collected = collect(function, models, callees, options)?;
     let decisions = decide(&collected, options)?;
     Ok(Analysed { collected, decisions })
@@ -158,12 +163,12 @@ fn cost(analysed: &Analysed) -> usize {
 }
 
 /// An insertion, and the uses of new tensors that its source is made in.
-struct Candidate {
-    insertion: Op,
-    uses: Vec<(Use, Origin)>,
+struct Candidate<'c> {
+    insertion: Op<'c>,
+    uses: Vec<(Use<'c>, Origin<'c>)>,
 }
 
-fn candidates(analysed: &Analysed) -> Vec<Candidate> {
+fn candidates<'c>(analysed: &Analysed<'c>) -> Vec<Candidate<'c>> {
     let Analysed { collected, decisions } = analysed;
     let mut origins = EmptyOrigins::new(collected, decisions, true);
     let mut taken = HashSet::new();
@@ -181,10 +186,10 @@ fn candidates(analysed: &Analysed) -> Vec<Candidate> {
 }
 
 /// Applies the candidates that save copies.
-fn improve(
-    function: Op,
-    before: &Analysed,
-    analyse: &dyn Fn() -> Result<Analysed, Diagnostics>,
+fn improve<'c>(
+    function: Op<'c>,
+    before: &Analysed<'c>,
+    analyse: &dyn Fn() -> Result<Analysed<'c>, Diagnostics>,
 ) -> Result<usize, Diagnostics> {
     let candidates = candidates(before);
     if candidates.is_empty() {
@@ -229,7 +234,7 @@ fn applied(edits: &[Edit]) -> usize {
 }
 
 /// Erases the tensors that nothing uses any more.
-fn finish(rw: &mut Rewriter, edits: Vec<Edit>) -> usize {
+fn finish<'c>(rw: &mut Rewriter<'c>, edits: Vec<Edit<'c>>) -> usize {
     let mut erased = HashSet::new();
     let mut count = 0;
     for edit in edits {
@@ -244,11 +249,11 @@ fn finish(rw: &mut Rewriter, edits: Vec<Edit>) -> usize {
 }
 
 /// Replaces the uses by the part that the insertion overwrites; all of them, or none.
-fn apply(
-    rw: &mut Rewriter,
-    order: &mut BlockOrder,
-    candidate: &Candidate,
-    edits: &mut Vec<Edit>,
+fn apply<'c>(
+    rw: &mut Rewriter<'c>,
+    order: &mut BlockOrder<'c>,
+    candidate: &Candidate<'c>,
+    edits: &mut Vec<Edit<'c>>,
 ) -> Result<(), Diagnostics> {
     let mut own = Vec::new();
     for (used, origin) in &candidate.uses {
@@ -265,12 +270,12 @@ fn apply(
 }
 
 /// Replaces one use, at the insertion point; false, with edits to take back, where the types do not fit.
-fn replace(
-    rw: &mut Rewriter,
-    insertion: Op,
-    used: Use,
-    origin: &Origin,
-    edits: &mut Vec<Edit>,
+fn replace<'c>(
+    rw: &mut Rewriter<'c>,
+    insertion: Op<'c>,
+    used: Use<'c>,
+    origin: &Origin<'c>,
+    edits: &mut Vec<Edit<'c>>,
 ) -> Result<bool, Diagnostics> {
     let old = used.op.operand(used.index);
     let Some(mut value) = extract(rw, insertion, edits)? else { return Ok(false) };
@@ -293,13 +298,13 @@ fn replace(
 }
 
 /// `value` in the type of `like`; none if no cast can do that.
-fn cast(
-    rw: &mut Rewriter,
-    value: Value,
-    like: Value,
-    used: Use,
-    edits: &mut Vec<Edit>,
-) -> Result<Option<Value>, Diagnostics> {
+fn cast<'c>(
+    rw: &mut Rewriter<'c>,
+    value: Value<'c>,
+    like: Value<'c>,
+    used: Use<'c>,
+    edits: &mut Vec<Edit<'c>>,
+) -> Result<Option<Value<'c>>, Diagnostics> {
     if value.ty() == like.ty() {
         return Ok(Some(value));
     }

@@ -15,43 +15,43 @@ use crate::collect::Collected;
 
 /// A use of a new tensor, and the reshapes between it and the value that was asked about, the last one first.
 #[derive(Clone)]
-pub(crate) struct Origin {
+pub(crate) struct Origin<'c> {
     pub(crate) operand: OperandId,
-    pub(crate) reshapes: Option<Rc<Reshapes>>,
+    pub(crate) reshapes: Option<Rc<Reshapes<'c>>>,
 }
 
 /// A list of reshapes that shares its tail.
-pub(crate) struct Reshapes {
-    pub(crate) op: Op,
-    pub(crate) before: Option<Rc<Reshapes>>,
+pub(crate) struct Reshapes<'c> {
+    pub(crate) op: Op<'c>,
+    pub(crate) before: Option<Rc<Reshapes<'c>>>,
 }
 
-type Origins = Rc<[Origin]>;
+type Origins<'c> = Rc<[Origin<'c>]>;
 
 /// Answers of one function.
-pub(crate) struct EmptyOrigins<'a> {
-    collected: &'a Collected,
+pub(crate) struct EmptyOrigins<'c, 'a> {
+    collected: &'a Collected<'c>,
     decisions: &'a Decisions,
     /// Every way back has to end in a new tensor, without a copy; reshapes are followed.
     certain: bool,
-    known: HashMap<ValueId, Known>,
+    known: HashMap<ValueId, Known<'c>>,
 }
 
-enum Known {
+enum Known<'c> {
     /// Its sources are being looked at: a value that comes from itself.
     Started,
     /// None if a way back ends elsewhere, and no way may.
-    Done(Option<Origins>),
+    Done(Option<Origins<'c>>),
 }
 
-impl<'a> EmptyOrigins<'a> {
+impl<'c, 'a> EmptyOrigins<'c, 'a> {
     /// `certain`: all ways back count and must end in new tensors; else those that do count.
-    pub(crate) fn new(collected: &'a Collected, decisions: &'a Decisions, certain: bool) -> Self {
+    pub(crate) fn new(collected: &'a Collected<'c>, decisions: &'a Decisions, certain: bool) -> Self {
         Self { collected, decisions, certain, known: HashMap::new() }
     }
 
     /// The uses of new tensors that `value` is computed in; a new tensor itself is computed in none.
-    pub(crate) fn of(&mut self, value: ValueId) -> Option<Origins> {
+    pub(crate) fn of(&mut self, value: ValueId) -> Option<Origins<'c>> {
         let mut stack = vec![value];
         while let Some(at) = stack.last().copied() {
             match self.known.get(&at) {
@@ -80,7 +80,7 @@ impl<'a> EmptyOrigins<'a> {
         }
     }
 
-    fn combine(&self, value: ValueId) -> Option<Origins> {
+    fn combine(&self, value: ValueId) -> Option<Origins<'c>> {
         let sources = self.collected.facts.sources(value);
         let mut found: Vec<Origin> = Vec::new();
         let mut shared = None;
@@ -106,7 +106,7 @@ impl<'a> EmptyOrigins<'a> {
         shared.or_else(|| Some(found.into()))
     }
 
-    fn through(&self, source: &Source, origin: &Origin) -> Origin {
+    fn through(&self, source: &Source, origin: &Origin<'c>) -> Origin<'c> {
         let op = self.collected.operands[source.operand].op;
         let reshapes = if source.retypes {
             Some(Rc::new(Reshapes { op, before: origin.reshapes.clone() }))

@@ -14,7 +14,7 @@ pub(crate) fn failed_to_bufferize(errors: &mut Diagnostics, location: Location, 
 }
 
 /// The location of a value: of its op, or of the op around its block.
-pub(crate) fn location_of(value: Value) -> Option<Location> {
+pub(crate) fn location_of<'c>(value: Value<'c>) -> Option<Location<'c>> {
     let op = value.defining_op().or_else(|| value.as_block_arg().and_then(|(b, _)| b.parent_op()));
     op.map(Op::location)
 }

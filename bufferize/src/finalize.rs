@@ -61,7 +61,7 @@ fn fold_bridges(root: Op) -> Result<u32, Diagnostics> {
 }
 
 /// The memref that a `to_buffer` leads back to, if it may stand for the result.
-fn foldable(op: Op) -> Option<Value> {
+fn foldable<'c>(op: Op<'c>) -> Option<Value<'c>> {
     let tensor = op.operand(0).defining_op().filter(|t| t.is("bufferization.to_tensor"))?;
     let (memref, wanted) = (tensor.operand(0), op.result(0).ty());
     let to_unranked = wanted.is_memref() && wanted.shape().is_none();

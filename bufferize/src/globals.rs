@@ -8,18 +8,18 @@ use crate::options::Options;
 
 /// Constants by value and type, and the names that are taken.
 #[derive(Default)]
-pub(crate) struct Globals {
+pub(crate) struct Globals<'c> {
     /// By the module that holds it, value and type.
-    pub(crate) by_value: HashMap<(Op, Attr, Type), Attr>,
+    pub(crate) by_value: HashMap<(Op<'c>, Attr<'c>, Type<'c>), Attr<'c>>,
     names: HashSet<String>,
     /// By name without a number: the next number to try.
     next: HashMap<String, usize>,
 }
 
-impl Globals {
+impl<'c> Globals<'c> {
     /// Knows the names of the module's symbols, and its constants: what may be written (`constant` is missing) is
     /// no constant, and neither is what lies in another memory space or is aligned in another way.
-    pub(crate) fn new(module: Op, options: &Options) -> Self {
+    pub(crate) fn new(module: Op<'c>, options: &Options) -> Self {
         let names = module.nested(WalkOrder::Pre).into_iter().filter_map(Op::symbol_name).collect();
         let mut globals = Self { names, ..Self::default() };
         for op in module.body().map(|b| b.ops()).unwrap_or_default().into_iter().filter(|op| op.is("memref.global")) {
@@ -37,7 +37,7 @@ impl Globals {
     }
 
     /// `__constant_4x4xf32`, with a number behind it when taken.
-    pub(crate) fn free_name(&mut self, ty: Type) -> String {
+    pub(crate) fn free_name(&mut self, ty: Type<'c>) -> String {
         let dims: Vec<String> = ty.shape().unwrap_or_default().iter().map(i64::to_string).collect();
         let base = format!("__constant_{}x{}", dims.join("x"), ty.element());
         if self.names.insert(base.clone()) {

@@ -24,12 +24,12 @@ use crate::options::Options;
 use crate::remarks::{Remarks, bytes};
 
 /// Inserts the copies of one function and returns a remark for each.
-pub(crate) fn run(
-    collected: &Collected,
+pub(crate) fn run<'c>(
+    collected: &Collected<'c>,
     decisions: &Decisions,
     models: &OpModels,
     options: &Options,
-    takes_part: impl Fn(Op) -> bool,
+    takes_part: impl Fn(Op<'c>) -> bool,
 ) -> Result<Remarks, Diagnostics> {
     let Some(first) = collected.ops.iter().next() else { return Ok(Remarks::default()) };
     let mut rw = Rewriter::new(first.context());
@@ -72,7 +72,12 @@ pub(crate) fn run(
     Ok(remarks)
 }
 
-fn copy_operand(rw: &mut Rewriter, used: Use, contents: bool, options: &Options) -> Result<(), Diagnostics> {
+fn copy_operand<'c>(
+    rw: &mut Rewriter<'c>,
+    used: Use<'c>,
+    contents: bool,
+    options: &Options,
+) -> Result<(), Diagnostics> {
     if !options.extensions && used.op.parent().is_some_and(|p| p.is("vector.mask")) {
         let location = used.op.parent().map_or(used.op.location(), Op::location);
         let help = "write into a tensor that nobody reads afterwards, or copy it before the mask";
@@ -88,9 +93,9 @@ fn copy_operand(rw: &mut Rewriter, used: Use, contents: bool, options: &Options)
 }
 
 /// Copies a result for all of its uses.
-pub(crate) fn copy_result(
-    rw: &mut Rewriter,
-    result: Value,
+pub(crate) fn copy_result<'c>(
+    rw: &mut Rewriter<'c>,
+    result: Value<'c>,
     contents: bool,
     options: &Options,
 ) -> Result<(), Diagnostics> {
@@ -106,7 +111,13 @@ pub(crate) fn copy_result(
 }
 
 /// `bufferization.alloc_tensor`, as a copy or with undefined contents.
-fn allocate(rw: &mut Rewriter, at: Op, tensor: Value, contents: bool, options: &Options) -> Result<Value, Diagnostics> {
+fn allocate<'c>(
+    rw: &mut Rewriter<'c>,
+    at: Op<'c>,
+    tensor: Value<'c>,
+    contents: bool,
+    options: &Options,
+) -> Result<Value<'c>, Diagnostics> {
     let cx = rw.context();
     if tensor.ty().is_unranked_tensor() {
         let help = "cast it to a ranked tensor before";
@@ -130,7 +141,7 @@ fn allocate(rw: &mut Rewriter, at: Op, tensor: Value, contents: bool, options: &
 }
 
 /// The dynamic sizes of a tensor, from the op that made it where that knows them.
-fn dynamic_sizes(rw: &mut Rewriter, at: Op, tensor: Value) -> Result<Vec<Value>, Diagnostics> {
+fn dynamic_sizes<'c>(rw: &mut Rewriter<'c>, at: Op<'c>, tensor: Value<'c>) -> Result<Vec<Value<'c>>, Diagnostics> {
     if let Some(empty) = tensor.defining_op().filter(|op| op.is("tensor.empty")) {
         return Ok(empty.operands());
     }

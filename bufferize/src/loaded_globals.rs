@@ -40,16 +40,16 @@ impl Stored {
 }
 
 /// The stores of a module.
-pub(crate) struct GlobalStores {
-    functions: HashMap<String, Op>,
+pub(crate) struct GlobalStores<'c> {
+    functions: HashMap<String, Op<'c>>,
     /// Every global that some operation of the module stores to.
     all: HashSet<String>,
     reached: HashMap<String, Stored>,
 }
 
-impl GlobalStores {
+impl<'c> GlobalStores<'c> {
     /// The stores of a module; none if nothing is stored.
-    pub(crate) fn of(module: Op) -> Option<Self> {
+    pub(crate) fn of(module: Op<'c>) -> Option<Self> {
         let all: HashSet<String> =
             module.find_all("ml_program.global_store").into_iter().filter_map(global_of).collect();
         let named = functions_of(module).into_iter().filter_map(|f| Some((f.symbol_name()?, f)));
@@ -57,7 +57,7 @@ impl GlobalStores {
     }
 
     /// Whether the operation itself, or a function that it calls, may store to the global.
-    fn may_store(&mut self, op: Op, global: &str) -> bool {
+    fn may_store(&mut self, op: Op<'c>, global: &str) -> bool {
         if op.is("ml_program.global_store") {
             return global_of(op).is_none_or(|stored| stored == global);
         }
@@ -118,12 +118,12 @@ fn global_of(op: Op) -> Option<String> {
 }
 
 /// Inserts the copies of one function, or of what is outside of functions.
-pub(crate) fn copy(
-    root: Op,
-    collected: &Collected,
+pub(crate) fn copy<'c>(
+    root: Op<'c>,
+    collected: &Collected<'c>,
     decisions: &Decisions,
     options: &Options,
-    stores: &mut GlobalStores,
+    stores: &mut GlobalStores<'c>,
 ) -> Result<Remarks, Diagnostics> {
     let mut remarks = Remarks::default();
     let loads: Vec<Op> = collected.ops.iter().filter(|op| op.is("ml_program.global_load")).copied().collect();
@@ -161,7 +161,7 @@ pub(crate) fn copy(
 }
 
 /// The operation of the block that is the operation, or around it.
-fn place(op: Op, block: Block) -> Option<Op> {
+fn place<'c>(op: Op<'c>, block: Block<'c>) -> Option<Op<'c>> {
     let mut at = Some(op);
     while let Some(op) = at.filter(|op| op.block() != Some(block)) {
         at = op.parent();

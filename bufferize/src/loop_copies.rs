@@ -30,18 +30,18 @@ use crate::op_model::OpModels;
 use crate::options::Options;
 
 /// The operands of loops' terminators that need a copy. `takes_part`: whether an operation has a model.
-pub(crate) fn copied_in_loops(
-    collected: &Collected,
+pub(crate) fn copied_in_loops<'c>(
+    collected: &Collected<'c>,
     decisions: &Decisions,
     models: &OpModels,
     options: &Options,
-    takes_part: impl Fn(Op) -> bool,
-) -> Vec<Use> {
+    takes_part: impl Fn(Op<'c>) -> bool,
+) -> Vec<Use<'c>> {
     // Without an analysis nothing is known to be the same buffer; the loop's initial values are copies.
     if options.copy_before_write {
         return vec![];
     }
-    let carried = |op: Op| models.get(op, options).map(|model| model.loop_carried(op)).unwrap_or_default();
+    let carried = |op: Op<'c>| models.get(op, options).map(|model| model.loop_carried(op)).unwrap_or_default();
     let loops = collected.ops.iter_enumerated().map(|(id, op)| (id, carried(*op)));
     let loops: Vec<_> = loops.filter(|(_, carried)| !carried.is_empty()).collect();
     if loops.is_empty() {
@@ -104,7 +104,7 @@ struct Classes {
 }
 
 impl Classes {
-    fn new(collected: &Collected, decisions: &Decisions, takes_part: impl Fn(Op) -> bool) -> Self {
+    fn new<'c>(collected: &Collected<'c>, decisions: &Decisions, takes_part: impl Fn(Op<'c>) -> bool) -> Self {
         let facts = &collected.facts;
         let around = |op| facts.parent_of(op).map_or(0, |parent| facts.span(parent).first + 1);
         let mut by_value: HashMap<ValueId, Class> = HashMap::new();

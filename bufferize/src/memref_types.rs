@@ -13,7 +13,7 @@ pub(crate) fn is_memref_element(element: Type) -> bool {
 }
 
 /// The memory space of a tensor type under the options.
-pub(crate) fn memory_space(options: &Options, tensor: Type) -> Option<Attr> {
+pub(crate) fn memory_space<'c>(options: &Options, tensor: Type<'c>) -> Option<Attr<'c>> {
     if options.must_infer_memory_space {
         return Some(Attr::string(tensor.context(), attributes::UNKNOWN_SPACE));
     }
@@ -21,7 +21,7 @@ pub(crate) fn memory_space(options: &Options, tensor: Type) -> Option<Attr> {
 }
 
 /// The row-major memref of a tensor type.
-pub(crate) fn identity(options: &Options, tensor: Type) -> Type {
+pub(crate) fn identity<'c>(options: &Options, tensor: Type<'c>) -> Type<'c> {
     if tensor.is_unranked_tensor() {
         return Type::unranked_memref(tensor.element(), memory_space(options, tensor));
     }
@@ -33,7 +33,7 @@ pub(crate) fn identity(options: &Options, tensor: Type) -> Type {
 }
 
 /// The memref type of a function's argument.
-pub(crate) fn boundary_type(options: &Options, tensor: Type) -> Type {
+pub(crate) fn boundary_type<'c>(options: &Options, tensor: Type<'c>) -> Type<'c> {
     let identity = identity(options, tensor);
     match (options.function_boundary_type_conversion, identity.as_memref()) {
         (FunctionBoundaryTypeConversion::Identity, _) | (_, None) => identity,
@@ -42,7 +42,7 @@ pub(crate) fn boundary_type(options: &Options, tensor: Type) -> Type {
 }
 
 /// The same memref with dynamic strides and offset.
-pub(crate) fn dynamic_layout(memref: &MemRefType) -> Type {
+pub(crate) fn dynamic_layout<'c>(memref: &MemRefType<'c>) -> Type<'c> {
     let strides = vec![DYNAMIC; memref.shape.len()];
     Type::strided_memref(&memref.shape, memref.element, DYNAMIC, &strides, memref.memory_space)
 }
@@ -91,8 +91,8 @@ pub(crate) fn times(a: i64, b: i64) -> i64 {
 }
 
 /// The type of `memref.subview` of `source`, its dimensions of size 1 dropped as far as `shape` has fewer.
-pub(crate) fn subview_type(source: &MemRefType, slice: &SliceModel, shape: &[i64]) -> Type {
-    let number = |index: &Index| match index {
+pub(crate) fn subview_type<'c>(source: &MemRefType<'c>, slice: &SliceModel<'c>, shape: &[i64]) -> Type<'c> {
+    let number = |index: &Index<'c>| match index {
         Index::Static(value) => *value,
         Index::Dynamic(_) => DYNAMIC,
     };

@@ -142,9 +142,9 @@ pub fn analyse(module: Op, options: &Options) -> Result<Vec<FunctionAnalysis>, D
 }
 
 /// One function, decided; without function boundaries, all of the module.
-pub(crate) struct Unit {
-    pub(crate) root: Op,
-    pub(crate) collected: Collected,
+pub(crate) struct Unit<'c> {
+    pub(crate) root: Op<'c>,
+    pub(crate) collected: Collected<'c>,
     pub(crate) decisions: Decisions,
     /// Not one of those that are not analysed, but copied before each write.
     pub(crate) is_analysed: bool,
@@ -153,26 +153,26 @@ pub(crate) struct Unit {
 }
 
 /// The decisions, callees first, and the functions with their summaries.
-pub(crate) struct Analysed {
-    pub(crate) units: Vec<Unit>,
-    callees: Callees,
+pub(crate) struct Analysed<'c> {
+    pub(crate) units: Vec<Unit<'c>>,
+    callees: Callees<'c>,
 }
 
 /// The context of the analyses of all functions.
-struct Analyser<'a> {
+struct Analyser<'c, 'a> {
     options: &'a Options,
     models: &'a OpModels,
     analysis: &'a mut dyn Analysis,
-    callees: Callees,
+    callees: Callees<'c>,
 }
 
-pub(crate) fn analyse_all(
-    module: Op,
+pub(crate) fn analyse_all<'c>(
+    module: Op<'c>,
     options: &Options,
     models: &OpModels,
     analysis: &mut dyn Analysis,
     stats: &mut Stats,
-) -> Result<Analysed, Diagnostics> {
+) -> Result<Analysed<'c>, Diagnostics> {
     // By value semantics; upstream lets iterations see what others wrote.
     if options.extensions {
         shared_outputs::run(module);
@@ -217,9 +217,9 @@ fn finish(unit: &Unit, options: &Options, models: &OpModels, stats: &mut Stats) 
     if unit.is_analysed { verify_loops(collected, decisions, options, models) } else { Ok(()) }
 }
 
-impl Analyser<'_> {
+impl<'c> Analyser<'c, '_> {
     /// Decides functions that call each other, and records what callers have to know.
-    fn component(&mut self, component: &Component) -> Result<Vec<Unit>, Diagnostics> {
+    fn component(&mut self, component: &Component) -> Result<Vec<Unit<'c>>, Diagnostics> {
         let members: Vec<usize> =
             component.members.iter().copied().filter(|m| self.callees.at(*m).body().is_some()).collect();
         if !component.is_recursive {
@@ -246,19 +246,19 @@ impl Analyser<'_> {
     /// Whether callers know more about a function than its type.
     ///
     /// Upstream knows nothing about functions on or behind a cycle of calls, nor about those that it does not analyse.
-    fn is_known(&self, function: Op, component: &Component) -> bool {
+    fn is_known(&self, function: Op<'c>, component: &Component) -> bool {
         self.options.extensions || !(component.reaches_recursion || self.is_copied(function))
     }
 
     /// Whether the function is not analysed.
-    fn is_copied(&self, function: Op) -> bool {
+    fn is_copied(&self, function: Op<'c>) -> bool {
         let filter = &self.options.no_analysis_func_filter;
         self.options.copy_before_write
             || (!filter.is_empty() && function.symbol_name().is_some_and(|name| filter.contains(&name)))
     }
 
     /// Decides one function with what is known so far, and summarises it.
-    fn member(&mut self, member: usize, component: &Component) -> Result<(Unit, Summary), Diagnostics> {
+    fn member(&mut self, member: usize, component: &Component) -> Result<(Unit<'c>, Summary), Diagnostics> {
         let function = self.callees.at(member);
         let mut unit = self.unit(function)?;
         unit.has_boundary = self.is_known(function, component);
@@ -269,7 +269,7 @@ impl Analyser<'_> {
         Ok((unit, summary))
     }
 
-    fn unit(&mut self, root: Op) -> Result<Unit, Diagnostics> {
+    fn unit(&mut self, root: Op<'c>) -> Result<Unit<'c>, Diagnostics> {
         let is_copied = self.is_copied(root);
         if !self.options.extensions && !is_copied && root.is("func.func") && returns_of(root).is_empty() {
             return Err(no_return(root));
@@ -288,14 +288,14 @@ impl Analyser<'_> {
 }
 
 /// The functions of a recursive component, with what was decided last.
-struct Cycle<'a, 'b> {
-    analyser: &'a mut Analyser<'b>,
+struct Cycle<'c, 'a, 'b> {
+    analyser: &'a mut Analyser<'c, 'b>,
     component: &'a Component,
     members: Vec<usize>,
-    units: Vec<Option<Unit>>,
+    units: Vec<Option<Unit<'c>>>,
 }
 
-impl Recursion for Cycle<'_, '_> {
+impl Recursion for Cycle<'_, '_, '_> {
     type Error = Diagnostics;
     fn set(&mut self, position: usize, known: &Summary) {
         self.analyser.callees.set_summary(self.members[position], known.clone());
@@ -403,14 +403,14 @@ fn run(
 }
 
 /// The decisions with the operands out of place that the rewrite copies for their layout; none if there are none.
-fn relocated(
-    collected: &Collected,
+fn relocated<'c>(
+    collected: &Collected<'c>,
     decisions: &Decisions,
     models: &OpModels,
     options: &Options,
-    types: &BufferTypes<'_>,
+    types: &BufferTypes<'c, '_>,
 ) -> Option<Decisions> {
-    let moves = |used: &Use| {
+    let moves = |used: &Use<'c>| {
         models.taking_part(used.op, options).is_some_and(|m| m.copies_for_layout(used.op, used.index, types))
     };
     let moved: Vec<_> = collected.operands.iter_enumerated().filter(|(_, u)| moves(u)).map(|(id, _)| id).collect();

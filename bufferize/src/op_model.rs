@@ -32,20 +32,20 @@ pub use crate::scope::has_tensors;
 
 /// The operands of an operation after the rewrite: memrefs where it has tensors.
 #[derive(Clone, Debug)]
-pub struct Buffers<'a> {
-    values: &'a [Value],
+pub struct Buffers<'c, 'a> {
+    values: &'a [Value<'c>],
 }
 
-impl<'a> Buffers<'a> {
-    pub(crate) fn new(values: &'a [Value]) -> Self {
+impl<'c, 'a> Buffers<'c, 'a> {
+    pub(crate) fn new(values: &'a [Value<'c>]) -> Self {
         Self { values }
     }
     /// Operand by position.
-    pub fn operand(&self, index: usize) -> Value {
+    pub fn operand(&self, index: usize) -> Value<'c> {
         self.values[index]
     }
     /// All operands.
-    pub fn operands(&self) -> &'a [Value] {
+    pub fn operands(&self) -> &'a [Value<'c>] {
         self.values
     }
 }
@@ -59,9 +59,9 @@ pub trait OpModel {
         true
     }
     /// The use of an operand.
-    fn use_of(&self, op: Op, operand: usize, callees: &Callees) -> UseModel;
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, callees: &Callees<'c>) -> UseModel<'c>;
     /// The values whose buffer may be the operand's, when it is in place.
-    fn aliases(&self, op: Op, operand: usize, callees: &Callees) -> Vec<AliasModel>;
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, callees: &Callees<'c>) -> Vec<AliasModel<'c>>;
     /// Properties of the buffer of a result.
     fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         BufferInfo::default()
@@ -75,11 +75,11 @@ pub trait OpModel {
         true
     }
     /// The arguments of regions and the results of the operation around it that take over an operand's contents.
-    fn flows(&self, _op: Op, _operand: usize) -> Vec<Value> {
+    fn flows<'c>(&self, _op: Op<'c>, _operand: usize) -> Vec<Value<'c>> {
         vec![]
     }
     /// Whether the rewrite copies an operand, because its layout does not fit: results are no longer its buffer then.
-    fn copies_for_layout(&self, _op: Op, _operand: usize, _types: &BufferTypes<'_>) -> bool {
+    fn copies_for_layout<'c>(&self, _op: Op<'c>, _operand: usize, _types: &BufferTypes<'c, '_>) -> bool {
         false
     }
     /// Properties of a region.
@@ -95,7 +95,7 @@ pub trait OpModel {
         None
     }
     /// The tensors that the terminators of its regions carry to the next region or iteration: loops.
-    fn loop_carried(&self, _op: Op) -> Vec<LoopCarried> {
+    fn loop_carried<'c>(&self, _op: Op<'c>) -> Vec<LoopCarried<'c>> {
         vec![]
     }
     /// An error for a form of the operation that cannot be bufferized, whatever is decided.
@@ -109,7 +109,7 @@ pub trait OpModel {
     /// The operands that a branch passes to its successors, by position, each with the argument that takes it over.
     ///
     /// Each may be its argument's buffer, and its contents flow there; [`Self::aliases`] need not repeat it.
-    fn passes_to_blocks(&self, _op: Op) -> Vec<(usize, Value)> {
+    fn passes_to_blocks<'c>(&self, _op: Op<'c>) -> Vec<(usize, Value<'c>)> {
         vec![]
     }
     /// Whether the operation stays on tensors where the arguments of the blocks around it do: branches.
@@ -117,14 +117,14 @@ pub trait OpModel {
         false
     }
     /// How it reads or overwrites a part of a tensor.
-    fn subset(&self, _op: Op) -> Option<SubsetModel> {
+    fn subset<'c>(&self, _op: Op<'c>) -> Option<SubsetModel<'c>> {
         None
     }
     /// Predicts the memref types of the results and of what its regions hold.
     ///
     /// # Errors
     /// When a type cannot be predicted.
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let callees = types.callees();
         types.set_from_aliases(op, &|operand| self.aliases(op, operand, callees))
     }
@@ -136,12 +136,12 @@ pub trait OpModel {
     ///
     /// # Errors
     /// `Declined` as the conversion driver defines it.
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined>;
 }
 

@@ -19,7 +19,7 @@ use crate::collect::Collected;
 ///
 /// Some slice was extracted in place from the same buffer with the same offsets, sizes and strides,
 /// and the source certainly is that slice's buffer, whichever way it came.
-pub(crate) fn inserts_in_place(collected: &Collected, decisions: &Decisions) -> HashSet<Op> {
+pub(crate) fn inserts_in_place<'c>(collected: &Collected<'c>, decisions: &Decisions) -> HashSet<Op<'c>> {
     let facts = &collected.facts;
     let class = |operand| decisions.equivalence_class(facts.operands()[operand].value);
     let mut places = Places { facts, decisions, slices: HashMap::new(), known: HashMap::new() };
@@ -48,20 +48,21 @@ pub(crate) fn inserts_in_place(collected: &Collected, decisions: &Decisions) -> 
 }
 
 /// Tensors that are to be materialised in the buffer that they certainly already are.
-fn materialised_in_place(collected: &Collected, decisions: &Decisions) -> Vec<Op> {
-    let class = |value: &Value| collected.value_ids.get(value).map(|v| decisions.equivalence_class(*v));
-    let is_buffer = |op: &Op| op.is("bufferization.to_tensor");
+fn materialised_in_place<'c>(collected: &Collected<'c>, decisions: &Decisions) -> Vec<Op<'c>> {
+    let class = |value: &Value<'c>| collected.value_ids.get(value).map(|v| decisions.equivalence_class(*v));
+    let is_buffer = |op: &Op<'c>| op.is("bufferization.to_tensor");
     let buffers: HashMap<_, _> = collected
         .ops
         .iter()
         .filter(|op| is_buffer(op))
         .filter_map(|op| Some((class(&op.result(0))?, op.operand(0))))
         .collect();
-    let is_there = |op: &Op| {
+    let is_there = |op: &Op<'c>| {
         let in_place = collected.operand_ids.get(&(*op, 0)).is_some_and(|id| decisions.is_in_place(*id));
         in_place && class(&op.operand(0)).and_then(|c| buffers.get(&c)) == Some(&op.operand(1))
     };
-    let materialised = |op: &&Op| op.is("bufferization.materialize_in_destination") && op.operand(1).ty().is_memref();
+    let materialised =
+        |op: &&Op<'c>| op.is("bufferization.materialize_in_destination") && op.operand(1).ty().is_memref();
     collected.ops.iter().filter(materialised).filter(|op| is_there(op)).copied().collect()
 }
 

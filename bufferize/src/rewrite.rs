@@ -47,12 +47,12 @@ pub(crate) struct Made {
 }
 
 /// Rewrites the module. `self_copies`: inserts whose source already is the slice that they overwrite.
-pub(crate) fn run(
-    module: Op,
+pub(crate) fn run<'c>(
+    module: Op<'c>,
     models: &OpModels,
     options: &Options,
-    types: BufferTypes<'_>,
-    self_copies: HashSet<Op>,
+    types: BufferTypes<'c, '_>,
+    self_copies: HashSet<Op<'c>>,
 ) -> Result<Made, Diagnostics> {
     let pass = Rewriting::new(module, options, types, self_copies);
     let (ops, work) = Worklist::new(module, options);
@@ -78,17 +78,17 @@ pub(crate) fn run(
 }
 
 /// The one pattern, for every op: what its model makes of it.
-struct Bufferization<'a> {
+struct Bufferization<'c, 'a> {
     models: &'a OpModels,
-    pass: &'a Rewriting<'a>,
-    work: &'a RefCell<Worklist>,
+    pass: &'a Rewriting<'c, 'a>,
+    work: &'a RefCell<Worklist<'c>>,
 }
 
-impl ConversionPattern for Bufferization<'_> {
+impl<'c> ConversionPattern<'c> for Bufferization<'c, '_> {
     fn root(&self) -> &str {
         "*"
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op<'c>, adaptor: &Adaptor<'c, '_>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
         let name = op.name();
         let rank = self.work.borrow_mut().pending.remove(&op).unwrap_or_default();
         visit(op, adaptor, self.models, rw, self.pass)?;
@@ -99,25 +99,25 @@ impl ConversionPattern for Bufferization<'_> {
 }
 
 /// The ops to visit: those of the input in order, and those that rewrites made.
-struct Worklist {
+struct Worklist<'c> {
     /// Ops to be visited and not erased meanwhile, with its position in post-order.
-    pending: HandleMap<Op, usize>,
+    pending: HandleMap<Op<'c>, usize>,
     next_rank: usize,
     /// The `to_buffer`s that are ours: for which op, and which of them.
-    made_buffers: HandleMap<Op, (usize, usize)>,
+    made_buffers: HandleMap<Op<'c>, (usize, usize)>,
     made: usize,
     /// Visits, and changes of the IR.
     steps: u64,
 }
 
-impl Worklist {
-    fn new(module: Op, options: &Options) -> (Vec<Op>, Self) {
+impl<'c> Worklist<'c> {
+    fn new(module: Op<'c>, options: &Options) -> (Vec<Op<'c>>, Self) {
         let (pre, post) = both_orders(module, options, |op| has_tensors(*op) || has_tensor_signature(*op));
         let pending: HandleMap<Op, usize> = post.into_iter().enumerate().map(|(rank, op)| (op, rank)).collect();
         (pre, Self { next_rank: pending.len(), pending, made_buffers: HandleMap::default(), made: 0, steps: 0 })
     }
     /// Notes what the rewrite of the op of this rank and name did.
-    fn absorb(&mut self, journal: &[Change], rank: usize, name: &str) {
+    fn absorb(&mut self, journal: &[Change<'c>], rank: usize, name: &str) {
         self.steps += 1 + journal.len() as u64;
         let mut created = Vec::new();
         for change in journal.iter().copied() {
@@ -145,7 +145,7 @@ impl Worklist {
 
     /// Puts the `to_buffer`s that remain in upstream's order: those of one value stand behind it, the last that was asked for
     /// first, and upstream asks in post-order.
-    fn order_buffers(&mut self, rw: &mut ConversionRewriter) {
+    fn order_buffers(&mut self, rw: &mut ConversionRewriter<'c>) {
         for change in rw.take_journal() {
             if let Change::Erased(op) = change {
                 self.made_buffers.remove(&op);
@@ -170,12 +170,12 @@ fn stays() -> Declined {
 }
 
 /// Rewrites one op, if it takes part and has tensors still.
-fn visit(
-    op: Op,
-    adaptor: &Adaptor<'_>,
+fn visit<'c>(
+    op: Op<'c>,
+    adaptor: &Adaptor<'c, '_>,
     models: &OpModels,
-    rw: &mut ConversionRewriter,
-    pass: &Rewriting<'_>,
+    rw: &mut ConversionRewriter<'c>,
+    pass: &Rewriting<'c, '_>,
 ) -> Result<(), Declined> {
     if op.is("func.func") {
         if pass.options.bufferize_function_boundaries {
@@ -202,12 +202,12 @@ fn visit(
     })
 }
 
-fn rewrite_op(
-    op: Op,
-    adaptor: &Adaptor<'_>,
+fn rewrite_op<'c>(
+    op: Op<'c>,
+    adaptor: &Adaptor<'c, '_>,
     model: &dyn OpModel,
-    rw: &mut ConversionRewriter,
-    pass: &Rewriting<'_>,
+    rw: &mut ConversionRewriter<'c>,
+    pass: &Rewriting<'c, '_>,
 ) -> Result<(), Declined> {
     for result in op.results().into_iter().filter(|r| r.ty().is_tensor()) {
         pass.types.check_space(result)?;
@@ -235,7 +235,11 @@ fn stay_blocks(op: Op, models: &OpModels, options: &Options) -> bool {
 
 /// Folds `to_buffer(to_tensor m)`, and erases what ended unused: `to_tensor`s, and `to_buffer`s of ours.
 /// Returns whether another op has tensors.
-fn fold_bridges(rw: &mut ConversionRewriter, pass: &Rewriting<'_>, work: &mut Worklist) -> Result<bool, Diagnostics> {
+fn fold_bridges<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    pass: &Rewriting<'c, '_>,
+    work: &mut Worklist<'c>,
+) -> Result<bool, Diagnostics> {
     let (mut to_tensors, mut to_buffers, mut has_left) = (vec![], vec![], false);
     for op in ops_in_scope(pass.module, pass.options, WalkOrder::Pre).into_iter().filter(|op| has_tensors(*op)) {
         match op.name() {
@@ -285,7 +289,7 @@ fn has_tensor_signature(op: Op) -> bool {
 }
 
 /// A function's type, and the arguments of its body.
-fn signature(op: Op, rw: &mut ConversionRewriter, pass: &Rewriting<'_>) {
+fn signature<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>, pass: &Rewriting<'c, '_>) {
     let (inputs, results) = pass.types.signature(op);
     let ty = Type::function(rw.context(), &inputs, &results);
     rw.set_attr(op, "function_type", Attr::ty(ty));

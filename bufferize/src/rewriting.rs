@@ -12,22 +12,27 @@ use crate::options::Options;
 use crate::remarks::Remarks;
 
 /// The context of the rewrite of one op.
-pub struct Rewriting<'a> {
+pub struct Rewriting<'c, 'a> {
     /// Predicted types.
-    pub types: BufferTypes<'a>,
-    pub(crate) module: Op,
+    pub types: BufferTypes<'c, 'a>,
+    pub(crate) module: Op<'c>,
     pub(crate) options: &'a Options,
-    self_copies: HashSet<Op>,
-    unverified: RefCell<Vec<Op>>,
-    pub(crate) globals: RefCell<Globals>,
+    self_copies: HashSet<Op<'c>>,
+    unverified: RefCell<Vec<Op<'c>>>,
+    pub(crate) globals: RefCell<Globals<'c>>,
     pub(crate) allocs: Cell<u32>,
     pub(crate) copies: Cell<u32>,
     pub(crate) remarks: RefCell<Remarks>,
 }
 
-impl<'a> Rewriting<'a> {
+impl<'c, 'a> Rewriting<'c, 'a> {
     /// `self_copies`: inserts whose source already is the slice that they overwrite.
-    pub(crate) fn new(module: Op, options: &'a Options, types: BufferTypes<'a>, self_copies: HashSet<Op>) -> Self {
+    pub(crate) fn new(
+        module: Op<'c>,
+        options: &'a Options,
+        types: BufferTypes<'c, 'a>,
+        self_copies: HashSet<Op<'c>>,
+    ) -> Self {
         Self {
             types,
             module,
@@ -42,24 +47,24 @@ impl<'a> Rewriting<'a> {
     }
 }
 
-impl Rewriting<'_> {
+impl<'c> Rewriting<'c, '_> {
     /// Gives the arguments of a region's blocks their memref types, but for the entry's; branches to them follow.
-    pub(crate) fn convert_blocks(&self, rw: &mut ConversionRewriter, region: Region) {
+    pub(crate) fn convert_blocks(&self, rw: &mut ConversionRewriter<'c>, region: Region<'c>) {
         for block in region.blocks().into_iter().skip(1) {
             let types: Vec<Type> = block.args().into_iter().map(|a| self.types.of(a)).collect();
             rw.convert_block_args(block, &types);
         }
     }
     /// The row-major memref of a tensor type.
-    pub fn identity(&self, tensor: Type) -> Type {
+    pub fn identity(&self, tensor: Type<'c>) -> Type<'c> {
         self.types.identity(tensor)
     }
     /// Types of a function's arguments after the rewrite.
-    pub fn argument_types(&self, function: Op) -> Vec<Type> {
+    pub fn argument_types(&self, function: Op<'c>) -> Vec<Type<'c>> {
         self.types.signature(function).0
     }
     /// Whether the insert's source already is the slice that it overwrites.
-    pub fn is_self_copy(&self, op: Op) -> bool {
+    pub fn is_self_copy(&self, op: Op<'c>) -> bool {
         self.options.extensions && self.self_copies.contains(&op)
     }
     /// Whether the pass goes beyond upstream's.
@@ -71,7 +76,7 @@ impl Rewriting<'_> {
         self.options.dialect_filter.is_empty() || self.options.dialect_filter.iter().any(|d| d == dialect)
     }
     /// As [`Self::unsupported`], in upstream's words unless the pass goes beyond upstream's.
-    pub fn refuse(&self, op: Op, upstream: &str, what: &str) -> Diagnostic {
+    pub fn refuse(&self, op: Op<'c>, upstream: &str, what: &str) -> Diagnostic {
         let mut refused = self.unsupported(op, what);
         if !self.options.extensions {
             upstream.clone_into(&mut refused.message);
@@ -79,13 +84,13 @@ impl Rewriting<'_> {
         refused
     }
     /// A diagnostic for a form of an op that is not handled (B0104).
-    pub fn unsupported(&self, op: Op, what: &str) -> Diagnostic {
+    pub fn unsupported(&self, op: Op<'c>, what: &str) -> Diagnostic {
         Diagnostic::error("B0104", op.location(), format!("{} with {what} cannot be bufferized", op.name()))
             .with_help("rewrite it to the plain form of the operation")
     }
 
     /// Verifies an op when all is rewritten: whether it has a form on memrefs, only its verifier knows.
-    pub(crate) fn verify_later(&self, op: Op) {
+    pub(crate) fn verify_later(&self, op: Op<'c>) {
         self.unverified.borrow_mut().push(op);
     }
 

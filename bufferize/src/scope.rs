@@ -23,7 +23,7 @@ fn is_global_tensor(op: Op) -> bool {
 }
 
 /// The functions that stand directly in an op's body.
-pub(crate) fn functions_of(root: Op) -> Vec<Op> {
+pub(crate) fn functions_of<'c>(root: Op<'c>) -> Vec<Op<'c>> {
     top(root).filter(|op| op.is("func.func")).collect()
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn is_apart(op: Op, options: &Options) -> bool {
     options.bufferize_function_boundaries && op.num_regions() > 0 && (op.is("func.func") || is_symbol_table(op))
 }
 
-pub(crate) fn top(root: Op) -> impl Iterator<Item = Op> {
+pub(crate) fn top<'c>(root: Op<'c>) -> impl Iterator<Item = Op<'c>> {
     root.regions().into_iter().flat_map(|r| r.blocks()).flat_map(|b| b.ops())
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn has_loose_tensors(root: Op, options: &Options) -> bool {
 ///
 /// With function boundaries, those in nested symbol tables stay as they are, and so do functions that are not directly in
 /// the root: only an unknown operation can hold one, and it may be a symbol table.
-pub(crate) fn ops_in_scope(root: Op, options: &Options, order: WalkOrder) -> Vec<Op> {
+pub(crate) fn ops_in_scope<'c>(root: Op<'c>, options: &Options, order: WalkOrder) -> Vec<Op<'c>> {
     let mut ops = Vec::new();
     for op in top(root) {
         if op.is("func.func") {
@@ -69,7 +69,11 @@ pub(crate) fn ops_in_scope(root: Op, options: &Options, order: WalkOrder) -> Vec
 }
 
 /// The operations that are bufferized and that `keep` is true of, in pre-order and in post-order.
-pub(crate) fn both_orders(root: Op, options: &Options, keep: impl Fn(&Op) -> bool) -> (Vec<Op>, Vec<Op>) {
+pub(crate) fn both_orders<'c>(
+    root: Op<'c>,
+    options: &Options,
+    keep: impl Fn(&Op<'c>) -> bool,
+) -> (Vec<Op<'c>>, Vec<Op<'c>>) {
     let (mut pre, mut post, mut found) = (Vec::new(), Vec::new(), Vec::new());
     for outer in top(root) {
         let function = Some(outer).filter(|op| op.is("func.func"));
@@ -94,7 +98,7 @@ pub(crate) fn both_orders(root: Op, options: &Options, keep: impl Fn(&Op) -> boo
 }
 
 /// Lists an operation and what it holds, but for what is none of its surroundings' business.
-fn without_apart(op: Op, options: &Options, order: WalkOrder, ops: &mut Vec<Op>) {
+fn without_apart<'c>(op: Op<'c>, options: &Options, order: WalkOrder, ops: &mut Vec<Op<'c>>) {
     if op.num_regions() == 0 {
         ops.push(op);
         return;

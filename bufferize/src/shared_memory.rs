@@ -20,15 +20,15 @@ use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Value, WalkOrder};
 
 /// Where a memref comes from.
 #[derive(Clone, PartialEq, Eq)]
-enum Memory {
-    Allocation(Value),
+enum Memory<'c> {
+    Allocation(Value<'c>),
     Global(String),
     Argument,
     Unknown,
 }
 
-impl Memory {
-    fn of(memref: Value) -> Self {
+impl<'c> Memory<'c> {
+    fn of(memref: Value<'c>) -> Self {
         let mut value = memref;
         while let Some(op) = value.defining_op() {
             match op.name() {
@@ -51,7 +51,8 @@ impl Memory {
                 _ => return Self::Unknown,
             }
         }
-        let is_entry = |block: Block| block.parent_op().is_some_and(|p| p.is("func.func") && p.body() == Some(block));
+        let is_entry =
+            |block: Block<'c>| block.parent_op().is_some_and(|p| p.is("func.func") && p.body() == Some(block));
         if value.as_block_arg().is_some_and(|(block, _)| is_entry(block)) { Self::Argument } else { Self::Unknown }
     }
 
@@ -71,7 +72,7 @@ impl Memory {
 ///
 /// # Errors
 /// B0122 where such memory is written between the place where it is seen as a tensor and the tensor's last use.
-pub(crate) fn pairs(root: Op) -> Result<Vec<(Value, Value)>, Diagnostics> {
+pub(crate) fn pairs<'c>(root: Op<'c>) -> Result<Vec<(Value<'c>, Value<'c>)>, Diagnostics> {
     if root.is("func.func") {
         return pairs_of(root);
     }
@@ -82,7 +83,7 @@ pub(crate) fn pairs(root: Op) -> Result<Vec<(Value, Value)>, Diagnostics> {
     Ok(pairs)
 }
 
-fn pairs_of(function: Op) -> Result<Vec<(Value, Value)>, Diagnostics> {
+fn pairs_of<'c>(function: Op<'c>) -> Result<Vec<(Value<'c>, Value<'c>)>, Diagnostics> {
     let seen: Vec<Op> = function.find_all("bufferization.to_tensor").into_iter().filter(|op| is_shared(*op)).collect();
     if seen.is_empty() {
         return Ok(vec![]);
@@ -124,7 +125,7 @@ fn check_writes(function: Op, seen: &[Op], memories: &[Memory]) -> Result<(), Di
 }
 
 /// The memory that an operation may write through its memref operands.
-fn written_memories(op: Op) -> Vec<Memory> {
+fn written_memories<'c>(op: Op<'c>) -> Vec<Memory<'c>> {
     let memrefs: Vec<Value> = op.operands().into_iter().filter(|v| v.ty().is_memref()).collect();
     if memrefs.is_empty() || op.is("bufferization.to_tensor") || interfaces::is_memory_effect_free(op) {
         return vec![];
@@ -144,7 +145,7 @@ fn written_memories(op: Op) -> Vec<Memory> {
 }
 
 /// Every operation that uses the tensor, or a tensor that may be made of it.
-fn users_of(tensor: Value) -> Vec<Op> {
+fn users_of<'c>(tensor: Value<'c>) -> Vec<Op<'c>> {
     let (mut users, mut done, mut open) = (vec![], HashSet::new(), vec![tensor]);
     while let Some(value) = open.pop() {
         for used in value.uses() {
@@ -164,9 +165,9 @@ fn users_of(tensor: Value) -> Vec<Op> {
 }
 
 /// Whether a write certainly comes before the memory is seen as a tensor, or after the last use of that.
-fn is_apart(write: Op, seen: Op, memory: &Memory, users: &[Op]) -> bool {
+fn is_apart<'c>(write: Op<'c>, seen: Op<'c>, memory: &Memory<'c>, users: &[Op<'c>]) -> bool {
     let Some(block) = seen.block() else { return false };
-    let in_block = |op: Op| {
+    let in_block = |op: Op<'c>| {
         let mut at = Some(op);
         while let Some(op) = at {
             if op.block() == Some(block) {

@@ -31,10 +31,10 @@ pub(crate) fn run(function: Op) {
     }
 }
 
-fn redirect(rw: &mut Rewriter, shared: Value, init: Value) {
+fn redirect<'c>(rw: &mut Rewriter<'c>, shared: Value<'c>, init: Value<'c>) {
     let mut symbols = Symbols::default();
     let uses = shared.uses();
-    let is_insert = |op: Op, index: usize| op.is("tensor.parallel_insert_slice") && index == 1;
+    let is_insert = |op: Op<'c>, index: usize| op.is("tensor.parallel_insert_slice") && index == 1;
     let inserted: Vec<_> = uses
         .iter()
         .filter(|u| is_insert(u.op, u.index))
@@ -53,8 +53,8 @@ fn redirect(rw: &mut Rewriter, shared: Value, init: Value) {
 
 type Key = [Vec<Affine>; 3];
 
-fn key(symbols: &mut Symbols, slice: &SliceModel) -> Key {
+fn key<'c>(symbols: &mut Symbols<'c>, slice: &SliceModel<'c>) -> Key {
     let mut numbers =
-        |list: &[Index]| -> Vec<Affine> { list.iter().map(|i| symbols.affine(*i).normalised()).collect() };
+        |list: &[Index<'c>]| -> Vec<Affine> { list.iter().map(|i| symbols.affine(*i).normalised()).collect() };
     [numbers(&slice.offsets), numbers(&slice.sizes), numbers(&slice.strides)]
 }

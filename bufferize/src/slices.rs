@@ -12,8 +12,8 @@ const MAX_DEPTH: usize = 16;
 
 /// Numbers for SSA index values and for terms that are not affine.
 #[derive(Default)]
-pub(crate) struct Symbols {
-    values: HandleMap<Value, u32>,
+pub(crate) struct Symbols<'c> {
+    values: HandleMap<Value<'c>, u32>,
     terms: HashMap<Term, u32>,
     next: u32,
 }
@@ -25,9 +25,9 @@ enum Term {
     MinMax(String, Vec<Affine>),
 }
 
-impl Symbols {
+impl<'c> Symbols<'c> {
     /// The normal form of an index.
-    pub(crate) fn affine(&mut self, index: Index) -> Affine {
+    pub(crate) fn affine(&mut self, index: Index<'c>) -> Affine {
         match index {
             Index::Static(value) => Affine::constant(value),
             Index::Dynamic(value) => self.value(value, 0),
@@ -39,7 +39,7 @@ impl Symbols {
         self.next - 1
     }
 
-    fn opaque(&mut self, value: Value) -> Affine {
+    fn opaque(&mut self, value: Value<'c>) -> Affine {
         let next = self.next;
         let id = *self.values.entry(value).or_insert(next);
         if id == next {
@@ -57,7 +57,7 @@ impl Symbols {
         Affine::symbol(id)
     }
 
-    fn value(&mut self, value: Value, depth: usize) -> Affine {
+    fn value(&mut self, value: Value<'c>, depth: usize) -> Affine {
         if let Some(constant) = value.constant_int() {
             return Affine::constant(constant);
         }
@@ -75,18 +75,18 @@ impl Symbols {
         known.unwrap_or_else(|| self.opaque(value))
     }
 
-    fn pair(&mut self, op: Op, depth: usize) -> Option<(Affine, Affine)> {
+    fn pair(&mut self, op: Op<'c>, depth: usize) -> Option<(Affine, Affine)> {
         Some((self.value(op.operand(0), depth + 1), self.value(op.operand(1), depth + 1)))
     }
 
-    fn applied(&mut self, op: Op, depth: usize) -> Option<Vec<Affine>> {
+    fn applied(&mut self, op: Op<'c>, depth: usize) -> Option<Vec<Affine>> {
         let map = op.attr("map")?.as_affine_map()?;
         let operands: Vec<Affine> = op.operands().into_iter().map(|v| self.value(v, depth + 1)).collect();
         let dims = map.num_dims();
         map.results().into_iter().map(|e| self.expr(e, &operands, dims)).collect()
     }
 
-    fn expr(&mut self, expr: AffineExpr, operands: &[Affine], dims: usize) -> Option<Affine> {
+    fn expr(&mut self, expr: AffineExpr<'c>, operands: &[Affine], dims: usize) -> Option<Affine> {
         match expr.kind() {
             AffineExprKind::Dim(p) => operands.get(p).cloned(),
             AffineExprKind::Symbol(p) => operands.get(dims + p).cloned(),
@@ -102,8 +102,8 @@ impl Symbols {
     fn binary(
         &mut self,
         name: &'static str,
-        a: AffineExpr,
-        b: AffineExpr,
+        a: AffineExpr<'c>,
+        b: AffineExpr<'c>,
         operands: &[Affine],
         dims: usize,
     ) -> Option<Affine> {
@@ -135,10 +135,10 @@ fn product(a: Affine, b: Affine) -> Option<Affine> {
 
 /// The slice of an op with `static_offsets`, `static_sizes`, `static_strides` and operand segments, the first of which is
 /// `first`; none if the op is malformed.
-pub(crate) fn slice_of(op: Op, first_segment: usize) -> Option<SliceModel> {
+pub(crate) fn slice_of<'c>(op: Op<'c>, first_segment: usize) -> Option<SliceModel<'c>> {
     let segments = op.attr("operandSegmentSizes")?.as_ints()?;
     let mut at = usize::try_from(segments.iter().take(first_segment).sum::<i64>()).ok()?;
-    let mut read = |name: &str| -> Option<Vec<Index>> {
+    let mut read = |name: &str| -> Option<Vec<Index<'c>>> {
         op.attr(name)?
             .as_ints()?
             .into_iter()

@@ -20,31 +20,31 @@ use crate::block_order::BlockOrder;
 const MOST_MOVES: usize = 64;
 
 /// What was done to the IR, in order.
-pub(crate) enum Edit {
+pub(crate) enum Edit<'c> {
     /// An operand was replaced.
     Use {
         /// The operand.
-        used: Use,
+        used: Use<'c>,
         /// What it was.
-        old: Value,
+        old: Value<'c>,
         /// For which insertion.
-        insertion: Op,
+        insertion: Op<'c>,
     },
     /// An operation was made.
-    Made(Op),
+    Made(Op<'c>),
     /// An operation was moved up from before this one.
     Moved {
         /// The operation.
-        op: Op,
+        op: Op<'c>,
         /// What came after it.
-        next: Op,
+        next: Op<'c>,
     },
     /// The unit attribute `restrict` was taken from an operation: another one has it now.
-    Released(Op),
+    Released(Op<'c>),
 }
 
 /// Takes changes back, the last one first.
-pub(crate) fn undo(rw: &mut Rewriter, order: &mut BlockOrder, edits: Vec<Edit>) {
+pub(crate) fn undo<'c>(rw: &mut Rewriter<'c>, order: &mut BlockOrder<'c>, edits: Vec<Edit<'c>>) {
     for edit in edits.into_iter().rev() {
         match edit {
             Edit::Use { used, old, .. } => rw.set_operand(used.op, used.index, old),
@@ -70,7 +70,7 @@ pub(crate) fn insertion_operands(op: Op) -> Option<(usize, usize)> {
 }
 
 /// The operands that the part is made from.
-pub(crate) fn needed_values(insertion: Op) -> Vec<Value> {
+pub(crate) fn needed_values<'c>(insertion: Op<'c>) -> Vec<Value<'c>> {
     let skipped = usize::from(!insertion.is("linalg.copy"));
     let all = insertion.operands();
     // Of a copy only the destination; of others everything but the source, which comes first.
@@ -81,7 +81,11 @@ pub(crate) fn needed_values(insertion: Op) -> Vec<Value> {
 ///
 /// # Errors
 /// What MLIR says of the operation.
-pub(crate) fn extract(rw: &mut Rewriter, insertion: Op, edits: &mut Vec<Edit>) -> Result<Option<Value>, Diagnostics> {
+pub(crate) fn extract<'c>(
+    rw: &mut Rewriter<'c>,
+    insertion: Op<'c>,
+    edits: &mut Vec<Edit<'c>>,
+) -> Result<Option<Value<'c>>, Diagnostics> {
     match insertion.name() {
         "linalg.copy" => Ok(Some(insertion.operand(1))),
         "bufferization.materialize_in_destination" => whole(rw, insertion, edits),
@@ -93,7 +97,11 @@ pub(crate) fn extract(rw: &mut Rewriter, insertion: Op, edits: &mut Vec<Edit>) -
     }
 }
 
-fn whole(rw: &mut Rewriter, insertion: Op, edits: &mut Vec<Edit>) -> Result<Option<Value>, Diagnostics> {
+fn whole<'c>(
+    rw: &mut Rewriter<'c>,
+    insertion: Op<'c>,
+    edits: &mut Vec<Edit<'c>>,
+) -> Result<Option<Value<'c>>, Diagnostics> {
     let destination = insertion.operand(1);
     if destination.ty().is_tensor() {
         return Ok(Some(destination));
@@ -115,7 +123,7 @@ fn whole(rw: &mut Rewriter, insertion: Op, edits: &mut Vec<Edit>) -> Result<Opti
     Ok(Some(tensor.result(0)))
 }
 
-fn slice(rw: &mut Rewriter, insertion: Op, edits: &mut Vec<Edit>) -> Result<Value, Diagnostics> {
+fn slice<'c>(rw: &mut Rewriter<'c>, insertion: Op<'c>, edits: &mut Vec<Edit<'c>>) -> Result<Value<'c>, Diagnostics> {
     let mut segments = insertion.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
     segments.remove(0);
     let segments: Vec<i32> = segments.into_iter().map(|n| i32::try_from(n).unwrap_or(0)).collect();
@@ -134,8 +142,13 @@ fn slice(rw: &mut Rewriter, insertion: Op, edits: &mut Vec<Edit>) -> Result<Valu
 }
 
 /// Where the part can be made for `used`, which is a use of the result of `empty`: where that is, or right behind a needed value.
-pub(crate) fn point_behind(order: &mut BlockOrder, empty: Op, used: Use, needed: &[Value]) -> Option<InsertionPoint> {
-    let behind = |value: &Value| match (value.defining_op(), value.block()) {
+pub(crate) fn point_behind<'c>(
+    order: &mut BlockOrder<'c>,
+    empty: Op<'c>,
+    used: Use<'c>,
+    needed: &[Value<'c>],
+) -> Option<InsertionPoint<'c>> {
+    let behind = |value: &Value<'c>| match (value.defining_op(), value.block()) {
         (Some(op), _) => op.next().map(InsertionPoint::Before),
         (None, Some(block)) => block.first_op().map(InsertionPoint::Before),
         (None, None) => None,
@@ -150,12 +163,12 @@ pub(crate) fn point_behind(order: &mut BlockOrder, empty: Op, used: Use, needed:
 /// Moves what the needed values are computed from before the operation; whether all are there now.
 ///
 /// Nothing is moved if something cannot be.
-pub(crate) fn move_before_use(
-    rw: &mut Rewriter,
-    order: &mut BlockOrder,
-    user: Op,
-    needed: &[Value],
-    edits: &mut Vec<Edit>,
+pub(crate) fn move_before_use<'c>(
+    rw: &mut Rewriter<'c>,
+    order: &mut BlockOrder<'c>,
+    user: Op<'c>,
+    needed: &[Value<'c>],
+    edits: &mut Vec<Edit<'c>>,
 ) -> bool {
     let mut moves = Vec::new();
     if !needed.iter().all(|v| plan_moves(order, *v, user, &mut moves)) {
@@ -175,7 +188,7 @@ pub(crate) fn move_before_use(
 }
 
 /// Whether `value` is there right before `at`.
-fn is_there(order: &mut BlockOrder, value: Value, at: Op) -> bool {
+fn is_there<'c>(order: &mut BlockOrder<'c>, value: Value<'c>, at: Op<'c>) -> bool {
     match (value.defining_op(), value.block()) {
         (Some(op), _) => op != at && dominates(order, op, at),
         (None, Some(block)) => encloses(block, at).is_some_and(|inner| {
@@ -186,7 +199,7 @@ fn is_there(order: &mut BlockOrder, value: Value, at: Op) -> bool {
 }
 
 /// Whether `first` is executed before `second`, on every way to `second`; false for the op itself and what is in it.
-fn dominates(order: &mut BlockOrder, first: Op, second: Op) -> bool {
+fn dominates<'c>(order: &mut BlockOrder<'c>, first: Op<'c>, second: Op<'c>) -> bool {
     let Some(block) = first.block() else { return false };
     let Some(anchor) = encloses(block, second) else { return false };
     match anchor.block() {
@@ -197,7 +210,7 @@ fn dominates(order: &mut BlockOrder, first: Op, second: Op) -> bool {
 }
 
 /// The operation in the region of `block` that is `inner` or holds it.
-fn encloses(block: Block, inner: Op) -> Option<Op> {
+fn encloses<'c>(block: Block<'c>, inner: Op<'c>) -> Option<Op<'c>> {
     let region = block.region();
     let mut at = inner;
     while at.block().and_then(|b| b.region()) != region {
@@ -223,7 +236,7 @@ fn block_dominates(block: Block, to: Block) -> bool {
 }
 
 /// The operation in the block of `op` that is `inner` or holds it.
-fn ancestor_in_block_of(inner: Op, op: Op) -> Option<Op> {
+fn ancestor_in_block_of<'c>(inner: Op<'c>, op: Op<'c>) -> Option<Op<'c>> {
     let mut at = inner;
     while at.block() != op.block() {
         at = at.parent()?;
@@ -232,7 +245,7 @@ fn ancestor_in_block_of(inner: Op, op: Op) -> Option<Op> {
 }
 
 /// Whether `value` is there before `user`, once the operations in `moves` have been moved; appends to them, in order.
-fn plan_moves(order: &mut BlockOrder, value: Value, user: Op, moves: &mut Vec<Op>) -> bool {
+fn plan_moves<'c>(order: &mut BlockOrder<'c>, value: Value<'c>, user: Op<'c>, moves: &mut Vec<Op<'c>>) -> bool {
     let Some(op) = value.defining_op().filter(|op| !moves.contains(op)) else {
         return value.defining_op().is_some() || is_there(order, value, user);
     };
@@ -254,12 +267,12 @@ fn plan_moves(order: &mut BlockOrder, value: Value, user: Op, moves: &mut Vec<Op
 ///
 /// # Errors
 /// What MLIR says of the operation.
-pub(crate) fn reshape_back(
-    rw: &mut Rewriter,
-    reshape: Op,
-    value: Value,
-    edits: &mut Vec<Edit>,
-) -> Result<Option<Value>, Diagnostics> {
+pub(crate) fn reshape_back<'c>(
+    rw: &mut Rewriter<'c>,
+    reshape: Op<'c>,
+    value: Value<'c>,
+    edits: &mut Vec<Edit<'c>>,
+) -> Result<Option<Value<'c>>, Diagnostics> {
     let (from, to) = (reshape.result(0).ty(), reshape.operand(0).ty());
     let (Some(shape), Some(groups)) = (to.shape(), reshape.attr("reassociation")) else { return Ok(None) };
     let made = if reshape.is("tensor.expand_shape") {

@@ -17,11 +17,11 @@ const MAX_IDS: usize = 3;
 
 /// The buffers, scalars and tile ids that a kernel takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct KernelSignature {
+pub struct KernelSignature<'c> {
     /// Leading memref arguments.
     pub args: usize,
     /// Types of the scalars behind them.
-    pub scalars: Vec<Type>,
+    pub scalars: Vec<Type<'c>>,
     /// Trailing `index` arguments.
     pub ids: usize,
 }
@@ -35,7 +35,7 @@ pub fn is_kernel(func: Op) -> bool {
 ///
 /// # Errors
 /// C0002.
-pub fn kernel_signature(func: Op) -> Result<KernelSignature, Diagnostic> {
+pub fn kernel_signature<'c>(func: Op<'c>) -> Result<KernelSignature<'c>, Diagnostic> {
     let Some((inputs, results)) = func.function_type() else {
         return Err(error::kernel_signature(func, "is not a function"));
     };
@@ -96,17 +96,17 @@ pub(crate) fn add_entries(module: &Module, kernels: &[(String, KernelSignature)]
     Ok(())
 }
 
-fn linkage(cx: Context, which: &str) -> Attr {
+fn linkage<'c>(cx: Context<'c>, which: &str) -> Attr<'c> {
     Attr::parse(cx, &format!("#llvm.linkage<{which}>")).expect("linkage attribute parses")
 }
 
-fn entry_function(
-    cx: Context,
+fn entry_function<'c>(
+    cx: Context<'c>,
     name: &str,
     body: &str,
-    signature: &KernelSignature,
-    loc: Location,
-) -> Result<Op, Diagnostics> {
+    signature: &KernelSignature<'c>,
+    loc: Location<'c>,
+) -> Result<Op<'c>, Diagnostics> {
     let ptr = Type::parse(cx, "!llvm.ptr").expect("pointer type parses");
     let i64 = Type::integer(cx, 64);
     let block = Block::new(&[(ptr, loc), (ptr, loc)]);
@@ -142,7 +142,13 @@ fn entry_function(
 }
 
 /// Loads element `index` of the array of `ty` at `base`.
-fn load_element(b: &mut Builder, base: Value, ty: Type, index: usize, loc: Location) -> Result<Value, Diagnostics> {
+fn load_element<'c>(
+    b: &mut Builder<'c>,
+    base: Value<'c>,
+    ty: Type<'c>,
+    index: usize,
+    loc: Location<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let cx = b.context();
     let address = b.create(
         OpSpec::new("llvm.getelementptr", loc)
@@ -155,7 +161,7 @@ fn load_element(b: &mut Builder, base: Value, ty: Type, index: usize, loc: Locat
 }
 
 /// The low bits of a slot as a `ty`.
-fn scalar(b: &mut Builder, slot: Value, ty: Type, loc: Location) -> Result<Value, Diagnostics> {
+fn scalar<'c>(b: &mut Builder<'c>, slot: Value<'c>, ty: Type<'c>, loc: Location<'c>) -> Result<Value<'c>, Diagnostics> {
     let cx = b.context();
     let bits = scalar_bits(ty).expect("invariant: the signature was checked");
     let mut value = slot;
@@ -171,6 +177,6 @@ fn scalar(b: &mut Builder, slot: Value, ty: Type, loc: Location) -> Result<Value
     Ok(value)
 }
 
-fn no_overflow(cx: Context) -> Attr {
+fn no_overflow<'c>(cx: Context<'c>) -> Attr<'c> {
     Attr::parse(cx, "#llvm.overflow<none>").expect("overflow attribute parses")
 }

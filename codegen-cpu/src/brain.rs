@@ -60,7 +60,7 @@ fn round_each(module: &Module) {
 }
 
 /// The same type over `i16`.
-fn plain(ty: Type) -> Option<Type> {
+fn plain<'c>(ty: Type<'c>) -> Option<Type<'c>> {
     let text = ty.to_string();
     text.contains("bf16").then(|| Type::parse(ty.context(), &text.replace("bf16", "i16")))?
 }
@@ -89,7 +89,7 @@ fn retype(module: &Module) -> Result<(), Diagnostics> {
 }
 
 /// A type, or a constant, that names bf16.
-fn retyped(attr: &Attr) -> Option<Attr> {
+fn retyped<'c>(attr: &Attr<'c>) -> Option<Attr<'c>> {
     if let Some(ty) = attr.as_type() {
         return plain(ty).map(Attr::ty);
     }

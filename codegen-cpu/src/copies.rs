@@ -31,8 +31,8 @@ pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
 
 /// Copies from one argument of a kernel to another, and their bytes per dispatch: what `monopour.copied_bytes` says of a copy, else
 /// those of the whole destination.
-pub(crate) fn count(kernel: Op) -> (u32, u64) {
-    let base_of = |mut value: Value| loop {
+pub(crate) fn count<'c>(kernel: Op<'c>) -> (u32, u64) {
+    let base_of = |mut value: Value<'c>| loop {
         match value.defining_op() {
             Some(op) if op.num_operands() > 0 && op.operand(0).ty().is_memref() => value = op.operand(0),
             Some(_) => return None,
@@ -53,7 +53,7 @@ pub(crate) fn count(kernel: Op) -> (u32, u64) {
     total
 }
 
-fn lower(rw: &mut Rewriter, copy: Op) -> Result<(), Diagnostics> {
+fn lower<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>) -> Result<(), Diagnostics> {
     let loc = copy.location();
     let (source, target) = (copy.operand(0), copy.operand(1));
     rw.set_point(InsertionPoint::Before(copy));
@@ -78,13 +78,13 @@ fn lower(rw: &mut Rewriter, copy: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-fn extent_value(
-    rw: &mut Rewriter,
-    memref: Value,
+fn extent_value<'c>(
+    rw: &mut Rewriter<'c>,
+    memref: Value<'c>,
     dim: usize,
     extent: i64,
-    loc: Location,
-) -> Result<Value, Diagnostics> {
+    loc: Location<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     if extent != DYNAMIC {
         return Ok(rw.const_index(extent, loc));
     }

@@ -47,11 +47,11 @@ fn promote(kernel: Op) -> Result<(), Diagnostics> {
     to_stack(kernel, entry)
 }
 
-fn to_stack(kernel: Op, entry: Block) -> Result<(), Diagnostics> {
+fn to_stack<'c>(kernel: Op<'c>, entry: Block<'c>) -> Result<(), Diagnostics> {
     let is_slot = move |op: Op| {
         op.block() == Some(entry) && op.attr("alignment").and_then(|a| a.as_int()).is_some_and(|a| a >= ALIGNMENT)
     };
-    let slot = move |op: Op, _: &Adaptor<'_>, rw: &mut ConversionRewriter| {
+    let slot = move |op: Op<'c>, _: &Adaptor<'c, '_>, rw: &mut ConversionRewriter<'c>| {
         // A buffer whose lifetime ends in a loop may have one home for all iterations: the next one writes before it reads.
         rw.set_point(InsertionPoint::Start(entry));
         let cx = op.context();

@@ -29,15 +29,15 @@ pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
 }
 
 /// The iteration space of an op that sums.
-struct Loops {
-    types: Vec<Attr>,
-    maps: Vec<Attr>,
+struct Loops<'c> {
+    types: Vec<Attr<'c>>,
+    maps: Vec<Attr<'c>>,
     /// Dimension of each result of each map.
     positions: Vec<Vec<usize>>,
 }
 
-impl Loops {
-    fn of(op: Op) -> Option<Self> {
+impl<'c> Loops<'c> {
+    fn of(op: Op<'c>) -> Option<Self> {
         let types = op.attr("iterator_types")?.as_array()?;
         let maps = op.attr("indexing_maps")?.as_array()?;
         let positions: Option<Vec<_>> = maps.iter().map(|m| m.as_affine_map()?.dim_positions()).collect();
@@ -65,7 +65,7 @@ impl Loops {
     }
 
     /// The maps with their dimensions in the order `order`: only the list of names before the arrow changes.
-    fn permuted_maps(&self, order: &[usize]) -> Attr {
+    fn permuted_maps(&self, order: &[usize]) -> Attr<'c> {
         let names: Vec<String> = order.iter().map(|d| format!("d{d}")).collect();
         let cx = self.maps[0].value_type().context();
         let permuted = self.positions.iter().map(|results| {

@@ -19,15 +19,15 @@ use std::collections::{BTreeSet, HashMap};
 const GROUP_OPS: usize = 500;
 
 /// A module as one part, or as several.
-pub(crate) enum Parts {
+pub(crate) enum Parts<'c> {
     /// Not worth a second part.
     Whole,
     /// What is left without the kernels, and the groups of kernels as bytecode.
-    Split(Module, Vec<Vec<u8>>),
+    Split(Module<'c>, Vec<Vec<u8>>),
 }
 
 /// Splits `module`.
-pub(crate) fn split(module: &Module) -> Parts {
+pub(crate) fn split<'c>(module: &Module<'c>) -> Parts<'c> {
     let groups = groups(module);
     if groups.len() < 2 {
         return Parts::Whole;
@@ -39,7 +39,7 @@ pub(crate) fn split(module: &Module) -> Parts {
 }
 
 /// The kernels in groups of about [`GROUP_OPS`], in their order.
-fn groups(module: &Module) -> Vec<Vec<Op>> {
+fn groups<'c>(module: &Module<'c>) -> Vec<Vec<Op<'c>>> {
     let mut groups: Vec<Vec<Op>> = vec![];
     let mut ops = GROUP_OPS;
     for kernel in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
@@ -54,7 +54,7 @@ fn groups(module: &Module) -> Vec<Vec<Op>> {
 }
 
 /// Ops and the symbols that they name, directly or not.
-fn with_references(ops: &[Op], symbols: &HashMap<String, Op>) -> Vec<Op> {
+fn with_references<'c>(ops: &[Op<'c>], symbols: &HashMap<String, Op<'c>>) -> Vec<Op<'c>> {
     let mut all = ops.to_vec();
     let mut seen: BTreeSet<String> = ops.iter().filter_map(|op| op.symbol_name()).collect();
     let mut next = 0;

@@ -35,7 +35,7 @@ const DIALECTS: [&str; 13] =
 ///
 /// # Errors
 /// C0001 to C0004, C0008.
-pub fn run(module: &Module, target: &CpuTarget) -> Result<Module, Diagnostics> {
+pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Diagnostics> {
     let kernels = collect_kernels(module)?;
     check_all(module, |op| DIALECTS.contains(&op.dialect()) && !op.is("scf.forall") && !op.is("scf.parallel"))?;
     check_calls(module)?;
@@ -62,7 +62,7 @@ pub fn run(module: &Module, target: &CpuTarget) -> Result<Module, Diagnostics> {
     Ok(lowered)
 }
 
-fn collect_kernels(module: &Module) -> Result<Vec<(String, KernelSignature)>, Diagnostics> {
+fn collect_kernels<'c>(module: &Module<'c>) -> Result<Vec<(String, KernelSignature<'c>)>, Diagnostics> {
     let mut kernels = Vec::new();
     for func in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
         kernels.push((func.symbol_name().unwrap_or_default(), abi::kernel_signature(func)?));
@@ -106,7 +106,7 @@ fn strip_argument_attrs(module: &Module) {
 }
 
 /// Reports every op that `can_lower` does not accept.
-fn check_all(module: &Module, can_lower: impl Fn(Op) -> bool) -> Result<(), Diagnostics> {
+fn check_all<'c>(module: &Module<'c>, can_lower: impl Fn(Op<'c>) -> bool) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     module.op().walk(WalkOrder::Pre, |op| {
         if !can_lower(op) {

@@ -20,7 +20,7 @@ pub struct Queue;
 
 impl OwnershipModel for Queue {
     /// Upstream's form: the block owns the result, and frees it at its end unless it hands it on.
-    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+    fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         if let Some(block) = op.block() {
             let always = state.constant(block, true);
             state.set(op.result(0), block, Ownership::Unique(always));
@@ -38,7 +38,7 @@ pub struct Slot;
 
 impl OwnershipModel for Slot {
     /// Nothing to say: a result that gets no owner here belongs to whoever owns the operands.
-    fn process(&self, op: Op, _state: &mut State<'_>) -> Result<Op, Diagnostics> {
+    fn process<'c>(&self, op: Op<'c>, _state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         Ok(op)
     }
     fn result_memory(&self, _op: Op) -> Option<ResultMemory> {

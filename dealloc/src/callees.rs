@@ -7,15 +7,15 @@ use monopour_ir::{Attr, Op, WalkOrder};
 
 /// The private functions with a body that nothing but calls names, by symbol.
 #[derive(Debug, Default)]
-pub(crate) struct Callees {
+pub(crate) struct Callees<'c> {
     /// By the operation whose symbols they are.
-    by_table: HashMap<Op, HashMap<String, Op>>,
-    dynamic: HashSet<Op>,
+    by_table: HashMap<Op<'c>, HashMap<String, Op<'c>>>,
+    dynamic: HashSet<Op<'c>>,
 }
 
-impl Callees {
+impl<'c> Callees<'c> {
     /// Those around and in an operation.
-    pub(crate) fn dynamic_in(root: Op) -> Self {
+    pub(crate) fn dynamic_in(root: Op<'c>) -> Self {
         let top = std::iter::successors(Some(root), |op| op.parent()).last().unwrap_or(root);
         let mut found = Self::default();
         let mut named: HashMap<Op, HashSet<String>> = HashMap::new();
@@ -49,7 +49,7 @@ impl Callees {
         found
     }
     /// The function that a call names, if it is near.
-    pub(crate) fn callee_of(&self, call: Op) -> Option<Op> {
+    pub(crate) fn callee_of(&self, call: Op<'c>) -> Option<Op<'c>> {
         let symbol = callee(call)?;
         let name = symbol.as_symbol()?;
         let mut table = call.parent();
@@ -62,7 +62,7 @@ impl Callees {
         None
     }
     /// Whether calls of the function get an indicator for each memref that it returns.
-    pub(crate) fn passes_indicators(&self, function: Op) -> bool {
+    pub(crate) fn passes_indicators(&self, function: Op<'c>) -> bool {
         self.dynamic.contains(&function)
     }
 }

@@ -18,9 +18,9 @@ use crate::models::OwnershipModels;
 use crate::{Options, Stats, frees, lifetimes};
 
 /// The decisions on one function, by one engine or the other.
-enum Decided {
-    Static(Box<frees::Decided>),
-    General(Box<lifetimes::Decided>),
+enum Decided<'c> {
+    Static(Box<frees::Decided<'c>>),
+    General(Box<lifetimes::Decided<'c>>),
 }
 
 /// Decides on all functions, then changes them.

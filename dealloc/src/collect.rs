@@ -33,11 +33,11 @@ const FOREIGN: &[&str] = &["memref.alloca", "memref.get_global", "bufferization.
 const REGION_OPS: &[&str] = &["scf.if", "scf.for", "scf.forall", "scf.while"];
 
 /// The facts of a function, and what their ids stand for.
-pub(crate) struct Collected {
+pub(crate) struct Collected<'c> {
     pub(crate) facts: OwnershipFacts,
-    pub(crate) values: Vec<Value>,
-    pub(crate) ops: Vec<Op>,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) values: Vec<Value<'c>>,
+    pub(crate) ops: Vec<Op<'c>>,
+    pub(crate) blocks: Vec<Block<'c>>,
     /// (memref, what may be its memory), by views, operands and forwards.
     pub(crate) aliases: Vec<(ValueId, ValueId)>,
 }
@@ -116,7 +116,7 @@ pub(crate) fn has_memrefs(op: Op) -> bool {
 }
 
 /// Collects a covered function.
-pub(crate) fn collect(function: Op) -> Result<Collected, OwnershipError> {
+pub(crate) fn collect<'c>(function: Op<'c>) -> Result<Collected<'c>, OwnershipError> {
     let mut walk = Walk {
         out: Collected { facts: OwnershipFacts::new(), values: vec![], ops: vec![], blocks: vec![], aliases: vec![] },
         ids: HandleMap::default(),
@@ -133,13 +133,13 @@ pub(crate) fn collect(function: Op) -> Result<Collected, OwnershipError> {
     Ok(walk.out)
 }
 
-struct Walk {
-    out: Collected,
-    ids: HandleMap<Value, ValueId>,
+struct Walk<'c> {
+    out: Collected<'c>,
+    ids: HandleMap<Value<'c>, ValueId>,
 }
 
-impl Walk {
-    fn name(&mut self, value: Value, id: ValueId) {
+impl<'c> Walk<'c> {
+    fn name(&mut self, value: Value<'c>, id: ValueId) {
         debug_assert_eq!(id.index(), self.out.values.len(), "values are named in order");
         self.out.values.push(value);
         self.ids.insert(value, id);
@@ -150,12 +150,12 @@ impl Walk {
         self.out.aliases.push((source, value));
     }
 
-    fn block(&mut self, block: Block, parent: Option<OpId>) -> BlockId {
+    fn block(&mut self, block: Block<'c>, parent: Option<OpId>) -> BlockId {
         self.out.blocks.push(block);
         self.out.facts.block(parent)
     }
 
-    fn ops(&mut self, block: Block, id: BlockId) -> Result<(), OwnershipError> {
+    fn ops(&mut self, block: Block<'c>, id: BlockId) -> Result<(), OwnershipError> {
         for op in block.ops() {
             let op_id = self.out.facts.op(id);
             self.out.ops.push(op);
@@ -164,7 +164,7 @@ impl Walk {
         Ok(())
     }
 
-    fn op(&mut self, op: Op, id: OpId) -> Result<(), OwnershipError> {
+    fn op(&mut self, op: Op<'c>, id: OpId) -> Result<(), OwnershipError> {
         let kind = match op.name() {
             name if ALLOCATIONS.contains(&name) => MemrefKind::Allocation,
             name if FOREIGN.contains(&name) => MemrefKind::Foreign,
@@ -202,7 +202,7 @@ impl Walk {
     }
 
     /// Iteration arguments of a loop.
-    fn arguments(&mut self, op: Op, block: Block, id: BlockId) {
+    fn arguments(&mut self, op: Op<'c>, block: Block<'c>, id: BlockId) {
         for (index, arg) in block.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_memref()) {
             let kind = if op.is("scf.while") { MemrefKind::Allocation } else { MemrefKind::RegionArgument };
             let value = self.out.facts.argument(id, kind);
@@ -220,7 +220,7 @@ impl Walk {
     }
 
     /// What a terminator forwards.
-    fn forwards(&mut self, op: Op, id: OpId) {
+    fn forwards(&mut self, op: Op<'c>, id: OpId) {
         let Some(parent) = op.parent().filter(|_| op.is_terminator()) else { return };
         for (index, operand) in op.operands().into_iter().enumerate() {
             let Some(value) = self.ids.get(&operand).copied() else { continue };
@@ -249,7 +249,7 @@ impl Walk {
     }
 
     /// Everything that a dispatch uses from outside.
-    fn captured(&mut self, dispatch: Op, id: OpId) {
+    fn captured(&mut self, dispatch: Op<'c>, id: OpId) {
         let mut seen = Vec::new();
         for op in dispatch.nested(WalkOrder::Pre) {
             for operand in op.operands() {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use monopour_ir::{Block, HandleMap, Op, Region, Value, WalkOrder};
 
 /// The blocks of a region, each after those that dominate it; blocks that nothing leads to come last.
-pub fn in_dominance_order(region: Region) -> Vec<Block> {
+pub fn in_dominance_order<'c>(region: Region<'c>) -> Vec<Block<'c>> {
     let blocks = region.blocks();
     if blocks.len() < 2 {
         return blocks;
@@ -24,7 +24,7 @@ pub fn in_dominance_order(region: Region) -> Vec<Block> {
 }
 
 /// The branches that lead back to a block that leads to them, each with the number of the successor.
-pub fn back_edges(region: Region) -> Vec<(Op, usize)> {
+pub fn back_edges<'c>(region: Region<'c>) -> Vec<(Op<'c>, usize)> {
     let blocks = region.blocks();
     // One block may still be a loop of its own.
     if blocks.len() < 2 && blocks.first().is_none_or(|b| b.successors().is_empty()) {
@@ -39,18 +39,18 @@ pub fn back_edges(region: Region) -> Vec<(Op, usize)> {
 
 /// A depth-first search, which visits each block and each edge once.
 #[derive(Default)]
-struct Search {
+struct Search<'c> {
     /// Whether the search is still below the block; absent if it was not met.
-    open: HandleMap<Block, bool>,
+    open: HandleMap<Block<'c>, bool>,
     /// Blocks in the order in which they were left, by the block from which they were found.
-    trees: Vec<Vec<Block>>,
-    back_edges: Vec<(Op, usize)>,
+    trees: Vec<Vec<Block<'c>>>,
+    back_edges: Vec<(Op<'c>, usize)>,
     /// Edges that were looked at.
     steps: u64,
 }
 
-impl Search {
-    fn run(&mut self, root: Block) {
+impl<'c> Search<'c> {
+    fn run(&mut self, root: Block<'c>) {
         if self.open.contains_key(&root) {
             return;
         }
@@ -84,17 +84,17 @@ impl Search {
 ///
 /// Values are kept by number, because passes replace the ops that define them: see [`Liveness::replace`].
 #[derive(Debug, Default)]
-pub struct Liveness {
-    values: Vec<Value>,
-    numbers: HandleMap<Value, usize>,
-    live_in: HandleMap<Block, Vec<usize>>,
+pub struct Liveness<'c> {
+    values: Vec<Value<'c>>,
+    numbers: HandleMap<Value<'c>, usize>,
+    live_in: HandleMap<Block<'c>, Vec<usize>>,
     /// Blocks that were looked at, once for each memref that is looked for in them.
     pub(crate) steps: u64,
 }
 
-impl Liveness {
+impl<'c> Liveness<'c> {
     /// Of all regions in a function that have several blocks. Takes time in proportion to what it finds.
-    pub fn of(function: Op) -> Self {
+    pub fn of(function: Op<'c>) -> Self {
         let mut found = Collect::default();
         function.walk(WalkOrder::Pre, |op| found.definitions(op));
         if !found.is_flat {
@@ -105,11 +105,11 @@ impl Liveness {
         Self { values: found.values, numbers: found.numbers, live_in, steps: found.steps }
     }
     /// The memrefs that live on into a block of a region with several: arguments of blocks first, then results, in the order of the text.
-    pub fn live_in(&self, block: Block) -> Vec<Value> {
+    pub fn live_in(&self, block: Block<'c>) -> Vec<Value<'c>> {
         self.live_in.get(&block).map_or(vec![], |numbers| numbers.iter().map(|n| self.values[*n]).collect())
     }
     /// Says that a value stands for another that is about to go.
-    pub fn replace(&mut self, old: Value, new: Value) {
+    pub fn replace(&mut self, old: Value<'c>, new: Value<'c>) {
         if let Some(number) = self.numbers.remove(&old) {
             self.values[number] = new;
             self.numbers.insert(new, number);
@@ -117,22 +117,22 @@ impl Liveness {
     }
 }
 
-struct Collect {
+struct Collect<'c> {
     /// No region has several blocks.
     is_flat: bool,
-    values: Vec<Value>,
+    values: Vec<Value<'c>>,
     /// Results behind arguments, each in the order of the text.
     order: Vec<(bool, usize)>,
-    numbers: HandleMap<Value, usize>,
-    predecessors: HandleMap<Block, Vec<Block>>,
+    numbers: HandleMap<Value<'c>, usize>,
+    predecessors: HandleMap<Block<'c>, Vec<Block<'c>>>,
     /// Blocks of regions that have several.
-    several: HashSet<Block>,
-    live_in: HandleMap<Block, Vec<usize>>,
-    seen: HashSet<(usize, Block)>,
+    several: HashSet<Block<'c>>,
+    live_in: HandleMap<Block<'c>, Vec<usize>>,
+    seen: HashSet<(usize, Block<'c>)>,
     steps: u64,
 }
 
-impl Default for Collect {
+impl Default for Collect<'_> {
     fn default() -> Self {
         Self {
             is_flat: true,
@@ -148,8 +148,8 @@ impl Default for Collect {
     }
 }
 
-impl Collect {
-    fn definitions(&mut self, op: Op) {
+impl<'c> Collect<'c> {
+    fn definitions(&mut self, op: Op<'c>) {
         for result in op.results().into_iter().filter(|v| v.ty().is_memref()) {
             self.number(result, true);
         }
@@ -172,14 +172,14 @@ impl Collect {
         }
     }
 
-    fn number(&mut self, value: Value, is_result: bool) {
+    fn number(&mut self, value: Value<'c>, is_result: bool) {
         let number = self.values.len();
         self.values.push(value);
         self.order.push((is_result, number));
         self.numbers.insert(value, number);
     }
 
-    fn uses(&mut self, op: Op) {
+    fn uses(&mut self, op: Op<'c>) {
         for value in op.operands().into_iter().filter(|v| v.ty().is_memref()) {
             let Some(number) = self.numbers.get(&value).copied() else { continue };
             let (defined_in, mut at) = (value.block(), op.block());
@@ -194,7 +194,7 @@ impl Collect {
         }
     }
 
-    fn flow_up(&mut self, number: usize, used_in: Block, defined_in: Option<Block>) {
+    fn flow_up(&mut self, number: usize, used_in: Block<'c>, defined_in: Option<Block<'c>>) {
         let mut work = vec![used_in];
         while let Some(block) = work.pop() {
             self.steps += 1;

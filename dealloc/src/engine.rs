@@ -40,13 +40,13 @@ pub(crate) fn run(
     Ok(())
 }
 
-struct Engine<'a> {
+struct Engine<'c, 'a> {
     models: &'a OwnershipModels,
-    state: State<'a>,
+    state: State<'c, 'a>,
 }
 
-impl Engine<'_> {
-    fn region(&mut self, region: Region, is_function: bool) -> Result<(), Diagnostics> {
+impl<'c> Engine<'c, '_> {
+    fn region(&mut self, region: Region<'c>, is_function: bool) -> Result<(), Diagnostics> {
         let entry = region.entry();
         for block in in_dominance_order(region) {
             self.live_ins(block);
@@ -63,7 +63,7 @@ impl Engine<'_> {
     }
 
     /// What lives on from another block of the region is owned as it was where it was defined.
-    fn live_ins(&mut self, block: Block) {
+    fn live_ins(&mut self, block: Block<'c>) {
         for value in self.state.live_in(block) {
             let Some(defined_in) = value.block().filter(|d| d.region() == block.region()) else { continue };
             let ownership = self.state.ownership(value, defined_in);
@@ -78,7 +78,7 @@ impl Engine<'_> {
     }
 
     /// Arguments come with an indicator; those of functions belong to the caller.
-    fn arguments(&mut self, block: Block, is_of_function: bool) {
+    fn arguments(&mut self, block: Block<'c>, is_of_function: bool) {
         for arg in block.args().into_iter().filter(|a| a.ty().is_memref()) {
             let indicator = if is_of_function {
                 self.state.constant(block, false)
@@ -93,7 +93,7 @@ impl Engine<'_> {
     }
 
     /// A result that no model gave an owner may be any of the operands.
-    fn rest(&mut self, op: Op, block: Block) {
+    fn rest(&mut self, op: Op<'c>, block: Block<'c>) {
         let results = op.results();
         for result in results.into_iter().filter(|r| r.ty().is_memref()) {
             if self.state.ownership(result, block) != Ownership::Uninitialized {
@@ -112,7 +112,7 @@ impl Engine<'_> {
     }
 
     /// A function that tells its callers who owns what returns the indicators behind its results.
-    fn update_signature(&mut self, function: Op) {
+    fn update_signature(&mut self, function: Op<'c>) {
         if self.state.promises_results(function) {
             return;
         }

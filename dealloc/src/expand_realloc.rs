@@ -40,16 +40,16 @@ pub fn expand_realloc(root: Op, emit_deallocs: bool) -> Result<u32, Diagnostics>
 
 /// A size in elements: known, or a value.
 #[derive(Clone, Copy)]
-struct Size {
+struct Size<'c> {
     fixed: i64,
-    value: Value,
+    value: Value<'c>,
 }
 
-fn expand(op: Op, emit_deallocs: bool, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn expand<'c>(op: Op<'c>, emit_deallocs: bool, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc, old, at) = (op.context(), op.location(), op.operand(0), InsertionPoint::Before(op));
     let ty = op.result(0).ty();
     rw.set_point(at);
-    let extent = |ty: Type| ty.shape().and_then(|shape| shape.first().copied()).unwrap_or(DYNAMIC);
+    let extent = |ty: Type<'c>| ty.shape().and_then(|shape| shape.first().copied()).unwrap_or(DYNAMIC);
     let (from, to) = (extent(old.ty()), extent(ty));
     if from != DYNAMIC && to != DYNAMIC && from >= to {
         let wanted = Size { fixed: to, value: old };
@@ -69,15 +69,21 @@ fn expand(op: Op, emit_deallocs: bool, rw: &mut Rewriter) -> Result<Value, Diagn
         .results(&[Type::integer(cx, 1)])
         .attr("predicate", Attr::i64(cx, UNSIGNED_LESS));
     let grows = rw.create(spec)?.result(0);
-    let larger = |rw: &mut Rewriter| grown(op, current, wanted, emit_deallocs, rw).map(|v| vec![v]);
-    let front = |rw: &mut Rewriter| shrunk(op, wanted, rw).map(|v| vec![v]);
+    let larger = |rw: &mut Rewriter<'c>| grown(op, current, wanted, emit_deallocs, rw).map(|v| vec![v]);
+    let front = |rw: &mut Rewriter<'c>| shrunk(op, wanted, rw).map(|v| vec![v]);
     Ok(if_owned(rw, at, loc, grows, &[ty], larger, front)?.result(0))
 }
 
 /// `ult` among the predicates of `arith.cmpi`.
 const UNSIGNED_LESS: i64 = 6;
 
-fn grown(op: Op, current: Size, wanted: Size, emit_deallocs: bool, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn grown<'c>(
+    op: Op<'c>,
+    current: Size<'c>,
+    wanted: Size<'c>,
+    emit_deallocs: bool,
+    rw: &mut Rewriter<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc, old, ty) = (op.context(), op.location(), op.operand(0), op.result(0).ty());
     let sizes: Vec<Value> = if wanted.fixed == DYNAMIC { vec![wanted.value] } else { vec![] };
     let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
@@ -98,12 +104,19 @@ fn grown(op: Op, current: Size, wanted: Size, emit_deallocs: bool, rw: &mut Rewr
     Ok(new)
 }
 
-fn shrunk(op: Op, wanted: Size, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn shrunk<'c>(op: Op<'c>, wanted: Size<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     part_of("memref.reinterpret_cast", op, op.operand(0), op.result(0).ty(), wanted, rw)
 }
 
 /// The first elements of a memref.
-fn part_of(name: &str, op: Op, of: Value, ty: Type, size: Size, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn part_of<'c>(
+    name: &str,
+    op: Op<'c>,
+    of: Value<'c>,
+    ty: Type<'c>,
+    size: Size<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let cx = op.context();
     let mut spec = OpSpec::new(name, op.location()).operands(&[of]);
     if size.fixed == DYNAMIC {

@@ -24,14 +24,14 @@ use crate::indicators::{Give, Indicators, gives, if_owned};
 use crate::layout::copy_in_layout;
 
 /// The decisions on one function.
-pub(crate) struct Decided {
-    function: Op,
-    collected: Collected,
+pub(crate) struct Decided<'c> {
+    function: Op<'c>,
+    collected: Collected<'c>,
     owners: Owners,
 }
 
 /// Decides, touching nothing; none for a function that is not covered.
-pub(crate) fn decide(function: Op) -> Option<Decided> {
+pub(crate) fn decide<'c>(function: Op<'c>) -> Option<Decided<'c>> {
     if !covers(function) {
         return None;
     }
@@ -44,7 +44,7 @@ pub(crate) fn decide(function: Op) -> Option<Decided> {
     Some(Decided { function, collected, owners })
 }
 
-impl Decided {
+impl Decided<'_> {
     /// Whether all is known, and nothing has to be copied but for callers of public functions: a copy inside of a function
     /// is another buffer for whoever writes it.
     pub(crate) fn is_static(&self) -> bool {
@@ -61,7 +61,7 @@ impl Decided {
 }
 
 /// Inserts what was decided.
-pub(crate) fn insert(decided: Decided, stats: &mut Stats) -> Result<(), Diagnostics> {
+pub(crate) fn insert<'c>(decided: Decided<'c>, stats: &mut Stats) -> Result<(), Diagnostics> {
     let Decided { function, mut collected, owners } = decided;
     let mut rw = Rewriter::new(function.context());
     let indicators = Indicators::add(&mut rw, &mut collected, &owners)?;
@@ -100,7 +100,7 @@ pub(crate) fn insert(decided: Decided, stats: &mut Stats) -> Result<(), Diagnost
                 rw.create(OpSpec::new("memref.dealloc", loc).operands(&[value]))?;
             }
             Some(indicator) => {
-                let free_it = |rw: &mut Rewriter| {
+                let free_it = |rw: &mut Rewriter<'c>| {
                     rw.create(OpSpec::new("memref.dealloc", loc).operands(&[value])).map(|_| vec![])
                 };
                 if_owned(&mut rw, point, loc, indicator, &[], free_it, |_| Ok(vec![]))?;
@@ -115,7 +115,7 @@ pub(crate) fn insert(decided: Decided, stats: &mut Stats) -> Result<(), Diagnost
 }
 
 /// The first iteration of an `scf.while` owns what it gets: an allocation that nothing uses afterwards, else a copy.
-fn give_to_loop(rw: &mut Rewriter, op: Op, stats: &mut Stats) -> Result<(), Diagnostics> {
+fn give_to_loop<'c>(rw: &mut Rewriter<'c>, op: Op<'c>, stats: &mut Stats) -> Result<(), Diagnostics> {
     for index in (0..op.num_operands()).filter(|i| op.operand(*i).ty().is_memref()) {
         let value = op.operand(index);
         if let Some(dealloc) = last_owner(op, value) {
@@ -135,7 +135,7 @@ fn give_to_loop(rw: &mut Rewriter, op: Op, stats: &mut Stats) -> Result<(), Diag
 }
 
 /// The dealloc of an allocation whose last use is this loop.
-fn last_owner(op: Op, value: Value) -> Option<Op> {
+fn last_owner<'c>(op: Op<'c>, value: Value<'c>) -> Option<Op<'c>> {
     value.defining_op().filter(|d| d.is("memref.alloc") && d.block() == op.block())?;
     let uses = value.uses();
     let has_views = uses.iter().any(|u| u.op.results().iter().any(|r| r.ty().is_memref()) && u.op != op);
@@ -159,10 +159,10 @@ pub(crate) fn size_text(ty: Type) -> String {
 }
 
 /// Returns a copy where the memory is not the function's to give away.
-fn own_result(
-    rw: &mut Rewriter,
-    collected: &Collected,
-    indicators: &Indicators,
+fn own_result<'c>(
+    rw: &mut Rewriter<'c>,
+    collected: &Collected<'c>,
+    indicators: &Indicators<'c>,
     transfer: &Transfer,
     give: Give,
     stats: &mut Stats,
@@ -193,7 +193,7 @@ fn own_result(
 /// The row-major type of a copy; none if a copy cannot take the place of what has this type.
 ///
 /// A dynamic stride is not cast to a number, though MLIR allows it: a row-major copy has another one.
-pub(crate) fn copied_type(ty: Type) -> Option<Type> {
+pub(crate) fn copied_type<'c>(ty: Type<'c>) -> Option<Type<'c>> {
     let memref = ty.as_memref()?;
     let fresh = Type::memref(&memref.shape, memref.element, memref.memory_space);
     let made = fresh.as_memref()?;
@@ -206,7 +206,7 @@ pub(crate) fn copied_type(ty: Type) -> Option<Type> {
 ///
 /// # Errors
 /// D0105 for a layout that a copy does not have; what MLIR says of the operations.
-pub(crate) fn copy_of(rw: &mut Rewriter, at: Op, value: Value) -> Result<Value, Diagnostics> {
+pub(crate) fn copy_of<'c>(rw: &mut Rewriter<'c>, at: Op<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
     let cx = rw.context();
     let ty = value.ty();
     let Some(fresh) = copied_type(ty) else {

@@ -21,14 +21,14 @@ use crate::collect::Collected;
 use crate::frees::copy_of;
 
 /// Indicators by value; `collected` follows when ops are made anew.
-pub(crate) struct Indicators {
-    by_value: HashMap<ValueId, Value>,
+pub(crate) struct Indicators<'c> {
+    by_value: HashMap<ValueId, Value<'c>>,
     /// Whether each transfer gives ownership along, in the order of transfers.
     gives: Vec<Give>,
     /// Values whose ownership goes along with a terminator's operand.
     given: HashSet<ValueId>,
     /// What may be memory that its block frees at its end.
-    freed: HashSet<(Block, ValueId)>,
+    freed: HashSet<(Block<'c>, ValueId)>,
 }
 
 /// Whether a terminator's operand comes with ownership.
@@ -107,11 +107,11 @@ fn is_inside(inner: Option<Block>, outer: Option<Block>) -> bool {
 }
 
 /// Everything that may be memory which its block frees at its end, by block.
-fn freed_unless_forwarded(
-    collected: &Collected,
+fn freed_unless_forwarded<'c>(
+    collected: &Collected<'c>,
     owners: &Owners,
     given: &HashSet<ValueId>,
-) -> HashSet<(Block, ValueId)> {
+) -> HashSet<(Block<'c>, ValueId)> {
     let mut found = HashSet::new();
     for free in owners.frees.iter().filter(|f| f.condition == Condition::UnlessForwarded && !given.contains(&f.value)) {
         let Place::End(block) = free.place else { continue };
@@ -145,7 +145,7 @@ fn closure(start: Vec<ValueId>, next: impl Fn(ValueId) -> Vec<ValueId>) -> Vec<V
 }
 
 /// What a chain of views of one memref starts from.
-pub(crate) fn base_of(value: Value) -> Value {
+pub(crate) fn base_of<'c>(value: Value<'c>) -> Value<'c> {
     let mut value = value;
     while let Some(op) = value
         .defining_op()
@@ -156,9 +156,13 @@ pub(crate) fn base_of(value: Value) -> Value {
     value
 }
 
-impl Indicators {
+impl<'c> Indicators<'c> {
     /// Adds an `i1` for every result and argument whose ownership is known at run time only.
-    pub(crate) fn add(rw: &mut Rewriter, collected: &mut Collected, owners: &Owners) -> Result<Self, Diagnostics> {
+    pub(crate) fn add(
+        rw: &mut Rewriter<'c>,
+        collected: &mut Collected<'c>,
+        owners: &Owners,
+    ) -> Result<Self, Diagnostics> {
         let (gives, given) = gives(collected, owners);
         let freed = freed_unless_forwarded(collected, owners, &given);
         let mut this = Self { by_value: HashMap::new(), gives, given, freed };
@@ -188,19 +192,19 @@ impl Indicators {
     }
 
     /// The indicator of a value whose ownership is known at run time only.
-    pub(crate) fn of(&self, value: ValueId) -> Option<Value> {
+    pub(crate) fn of(&self, value: ValueId) -> Option<Value<'c>> {
         self.by_value.get(&value).copied()
     }
 
     /// The op anew, with one `i1` more for each slot.
     fn extend(
         &mut self,
-        rw: &mut Rewriter,
-        collected: &mut Collected,
-        op: Op,
+        rw: &mut Rewriter<'c>,
+        collected: &mut Collected<'c>,
+        op: Op<'c>,
         slots: &[usize],
-        ids: &HandleMap<Value, ValueId>,
-    ) -> Result<Op, Diagnostics> {
+        ids: &HandleMap<Value<'c>, ValueId>,
+    ) -> Result<Op<'c>, Diagnostics> {
         let loc = op.location();
         rw.set_point(InsertionPoint::Before(op));
         let bit = Type::integer(rw.context(), 1);
@@ -235,7 +239,7 @@ impl Indicators {
     }
 
     /// Terminators say what they give away; what they should give and do not own they copy.
-    fn terminate(&self, rw: &mut Rewriter, collected: &Collected, owners: &Owners) -> Result<(), Diagnostics> {
+    fn terminate(&self, rw: &mut Rewriter<'c>, collected: &Collected<'c>, owners: &Owners) -> Result<(), Diagnostics> {
         for (position, transfer) in owners.transfers.iter().enumerate() {
             let ForwardTo::Value(target) = transfer.forward.to else { continue };
             // A loop's slot has a result and an argument; the terminator names the slot once.
@@ -272,11 +276,11 @@ impl Indicators {
     /// The value if it comes with ownership, else a copy of it.
     pub(crate) fn owned(
         &self,
-        rw: &mut Rewriter,
-        terminator: Op,
-        value: Value,
+        rw: &mut Rewriter<'c>,
+        terminator: Op<'c>,
+        value: Value<'c>,
         give: Give,
-    ) -> Result<Value, Diagnostics> {
+    ) -> Result<Value<'c>, Diagnostics> {
         let (loc, point) = (terminator.location(), InsertionPoint::Before(terminator));
         rw.set_point(point);
         let indicator = match give {
@@ -285,7 +289,7 @@ impl Indicators {
             Give::If(root) => self.of(root),
         };
         let Some(indicator) = indicator else { return copy_of(rw, terminator, value) };
-        let copy = |rw: &mut Rewriter| Ok(vec![copy_of(rw, terminator, value)?]);
+        let copy = |rw: &mut Rewriter<'c>| Ok(vec![copy_of(rw, terminator, value)?]);
         Ok(if_owned(rw, point, loc, indicator, &[value.ty()], |_| Ok(vec![value]), copy)?.result(0))
     }
 }
@@ -302,15 +306,15 @@ fn slots_of(op: Op, owners: &Owners, ids: &HandleMap<Value, ValueId>) -> Vec<usi
 }
 
 /// `scf.if` at the insertion point; the branches yield what `then` and `otherwise` return.
-pub(crate) fn if_owned(
-    rw: &mut Rewriter,
-    at: InsertionPoint,
-    loc: Location,
-    indicator: Value,
-    results: &[Type],
-    then: impl FnOnce(&mut Rewriter) -> Result<Vec<Value>, Diagnostics>,
-    otherwise: impl FnOnce(&mut Rewriter) -> Result<Vec<Value>, Diagnostics>,
-) -> Result<Op, Diagnostics> {
+pub(crate) fn if_owned<'c>(
+    rw: &mut Rewriter<'c>,
+    at: InsertionPoint<'c>,
+    loc: Location<'c>,
+    indicator: Value<'c>,
+    results: &[Type<'c>],
+    then: impl FnOnce(&mut Rewriter<'c>) -> Result<Vec<Value<'c>>, Diagnostics>,
+    otherwise: impl FnOnce(&mut Rewriter<'c>) -> Result<Vec<Value<'c>>, Diagnostics>,
+) -> Result<Op<'c>, Diagnostics> {
     let (first, second) = (Region::new(), Region::new());
     let blocks = (Block::new(&[]), Block::new(&[]));
     first.append(blocks.0);

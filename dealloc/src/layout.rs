@@ -11,7 +11,12 @@
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value};
 
 /// A copy of a ranked memref, of its very type, at the insertion point.
-pub(crate) fn copy_in_layout(rw: &mut Rewriter, at: Op, value: Value, ty: &MemRefType) -> Result<Value, Diagnostics> {
+pub(crate) fn copy_in_layout<'c>(
+    rw: &mut Rewriter<'c>,
+    at: Op<'c>,
+    value: Value<'c>,
+    ty: &MemRefType<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc, rank) = (rw.context(), at.location(), ty.shape.len());
     let index = Type::index(cx);
     let mut results = vec![Type::memref(&[], ty.element, ty.memory_space), index];
@@ -36,11 +41,11 @@ pub(crate) fn copy_in_layout(rw: &mut Rewriter, at: Op, value: Value, ty: &MemRe
             .attr("alignment", Attr::i64(cx, 64))
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0])),
     )?;
-    let dynamic = |known: &[i64], values: &[Value]| -> Vec<Value> {
+    let dynamic = |known: &[i64], values: &[Value<'c>]| -> Vec<Value<'c>> {
         known.iter().zip(values).filter(|(k, _)| **k == DYNAMIC).map(|(_, v)| *v).collect()
     };
     let parts = [dynamic(&[ty.offset], &[offset]), dynamic(&ty.shape, sizes), dynamic(&ty.strides, strides)];
-    let count = |values: &[Value]| i32::try_from(values.len()).unwrap_or(i32::MAX);
+    let count = |values: &[Value<'c>]| i32::try_from(values.len()).unwrap_or(i32::MAX);
     let segments = [1, count(&parts[0]), count(&parts[1]), count(&parts[2])];
     let view = rw.create(
         OpSpec::new("memref.reinterpret_cast", loc)

@@ -32,13 +32,13 @@ use collect::Collected;
 pub(crate) use view::{Consumed, Summaries, Summary, View};
 
 /// The decisions on one function.
-pub(crate) struct Decided {
-    collected: Collected,
+pub(crate) struct Decided<'c> {
+    collected: Collected<'c>,
     lifetimes: Lifetimes,
     summary: Option<Summary>,
 }
 
-impl Decided {
+impl Decided<'_> {
     /// The summary for callers; none for the default that every caller expects.
     pub(crate) fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
@@ -69,7 +69,7 @@ impl Decided {
 ///
 /// # Errors
 /// D0101 to D0103.
-pub(crate) fn decide(function: Op, summaries: &Summaries, view: View<'_>) -> Result<Decided, Diagnostics> {
+pub(crate) fn decide<'c>(function: Op<'c>, summaries: &Summaries, view: View<'_>) -> Result<Decided<'c>, Diagnostics> {
     let collected = collect::collect(function, summaries, view)?;
     let lifetimes = collected.facts.decide();
     let summary = view.dynamic_ownership.then(|| Summary {

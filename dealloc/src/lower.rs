@@ -53,7 +53,7 @@ pub fn lower_deallocations(root: Op, options: &LowerOptions) -> Result<u32, Diag
 }
 
 /// Adds the pattern of `bufferization.dealloc`.
-pub(crate) fn add_pattern<'p>(patterns: &mut PatternSet<'p>, helpers: &'p Helpers) {
+pub(crate) fn add_pattern<'c, 'p>(patterns: &mut PatternSet<'c, 'p>, helpers: &'p Helpers<'c>) {
     patterns.add_fn("bufferization.dealloc", move |op, _, rw| {
         let parts = Dealloc::of(op);
         let results = match (parts.memrefs.len(), parts.retained.len()) {
@@ -76,14 +76,14 @@ pub(crate) fn add_pattern<'p>(patterns: &mut PatternSet<'p>, helpers: &'p Helper
 }
 
 /// The parts of a `bufferization.dealloc`.
-pub(crate) struct Dealloc {
-    pub(crate) memrefs: Vec<Value>,
-    pub(crate) conditions: Vec<Value>,
-    pub(crate) retained: Vec<Value>,
+pub(crate) struct Dealloc<'c> {
+    pub(crate) memrefs: Vec<Value<'c>>,
+    pub(crate) conditions: Vec<Value<'c>>,
+    pub(crate) retained: Vec<Value<'c>>,
 }
 
-impl Dealloc {
-    pub(crate) fn of(op: Op) -> Self {
+impl<'c> Dealloc<'c> {
+    pub(crate) fn of(op: Op<'c>) -> Self {
         let mut retained = op.operands();
         // One result for each retained memref, one condition for each other.
         let rest = retained.len() - op.num_results();
@@ -94,7 +94,7 @@ impl Dealloc {
 }
 
 /// One memref is compared with each that is retained.
-fn one(op: Op, parts: &Dealloc, rw: &mut Rewriter) -> Result<Vec<Value>, Diagnostics> {
+fn one<'c>(op: Op<'c>, parts: &Dealloc<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Value<'c>>, Diagnostics> {
     let loc = op.location();
     let pointer = pointer_of(op, parts.memrefs[0], rw)?;
     let mut differs = Vec::with_capacity(parts.retained.len());
@@ -123,14 +123,20 @@ const EQUAL: i64 = 0;
 const NOT_EQUAL: i64 = 1;
 
 /// Where a memref's memory begins, as a number.
-fn pointer_of(op: Op, memref: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn pointer_of<'c>(op: Op<'c>, memref: Value<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let spec = OpSpec::new("memref.extract_aligned_pointer_as_index", op.location())
         .operands(&[memref])
         .results(&[Type::index(op.context())]);
     Ok(rw.create(spec)?.result(0))
 }
 
-fn compare(predicate: i64, loc: Location, a: Value, b: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn compare<'c>(
+    predicate: i64,
+    loc: Location<'c>,
+    a: Value<'c>,
+    b: Value<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let cx = rw.context();
     let spec = OpSpec::new("arith.cmpi", loc)
         .operands(&[a, b])
@@ -140,9 +146,10 @@ fn compare(predicate: i64, loc: Location, a: Value, b: Value, rw: &mut Rewriter)
 }
 
 /// `scf.if` around a `memref.dealloc`, before the operation.
-fn free_if(op: Op, condition: Value, memref: Value, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+fn free_if<'c>(op: Op<'c>, condition: Value<'c>, memref: Value<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
-    let free = |rw: &mut Rewriter| rw.create(OpSpec::new("memref.dealloc", loc).operands(&[memref])).map(|_| vec![]);
+    let free =
+        |rw: &mut Rewriter<'c>| rw.create(OpSpec::new("memref.dealloc", loc).operands(&[memref])).map(|_| vec![]);
     if_owned(rw, InsertionPoint::Before(op), loc, condition, &[], free, |_| Ok(vec![]))?;
     Ok(())
 }

@@ -43,13 +43,18 @@ pub trait OwnershipModel {
     ///
     /// # Errors
     /// For what cannot be given an owner.
-    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics>;
+    fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics>;
     /// One indicator for a memref result whose owner is one of several ([`Ownership::Unknown`](crate::ownership::Ownership)),
     /// made before the operation `at` of its block. Without one the memref is copied where an owner is needed.
     ///
     /// # Errors
     /// MLIR's diagnostics for the operations.
-    fn indicator(&self, _op: Op, _at: Op, _state: &mut State<'_>) -> Result<Option<Value>, Diagnostics> {
+    fn indicator<'c>(
+        &self,
+        _op: Op<'c>,
+        _at: Op<'c>,
+        _state: &mut State<'c, '_>,
+    ) -> Result<Option<Value<'c>>, Diagnostics> {
         Ok(None)
     }
     /// With `extensions`: whose memory the memref results are; none if the model does not know.
@@ -101,7 +106,7 @@ impl OwnershipModels {
         models.find_map(|model| model.result_memory(op))
     }
     /// Lets every model that describes the operation process it; the operation that stands in its place.
-    pub(crate) fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+    pub(crate) fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         if let Some(model) = self.by_name(op) {
             return model.process(op, state);
         }

@@ -4,17 +4,17 @@ use monopour_ir::Value;
 
 /// Whether a block frees a memref that is not passed on. From one memref to another in the order of what is known least.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Ownership {
+pub enum Ownership<'c> {
     /// Nothing was said yet.
     #[default]
     Uninitialized,
     /// The block does where this `i1`, the indicator, is set.
-    Unique(Value),
+    Unique(Value<'c>),
     /// One of several indicators says so, and nobody knows which.
     Unknown,
 }
 
-impl Ownership {
+impl<'c> Ownership<'c> {
     /// The ownership of what is one of two memrefs.
     pub fn join(self, other: Self) -> Self {
         match (self, other) {
@@ -24,7 +24,7 @@ impl Ownership {
         }
     }
     /// The indicator, where there is one.
-    pub fn indicator(self) -> Option<Value> {
+    pub fn indicator(self) -> Option<Value<'c>> {
         match self {
             Self::Unique(indicator) => Some(indicator),
             _ => None,

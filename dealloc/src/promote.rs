@@ -168,7 +168,7 @@ fn hoist(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
 }
 
 /// Replaces a buffer by a slice of the same sizes in another layout; views of it follow.
-fn retype(rw: &mut Rewriter, old: Value, new: Value) {
+fn retype<'c>(rw: &mut Rewriter<'c>, old: Value<'c>, new: Value<'c>) {
     rw.replace_all_uses(old, new);
     let views = new.uses().into_iter().filter(|u| u.op.is("memref.subview") && u.index == 0);
     for view in views {
@@ -179,7 +179,7 @@ fn retype(rw: &mut Rewriter, old: Value, new: Value) {
 }
 
 /// The type of a subview in terms of its source, if it drops no dimension.
-fn subview_type(view: Op) -> Option<Type> {
+fn subview_type<'c>(view: Op<'c>) -> Option<Type<'c>> {
     let source = view.operand(0).ty().as_memref()?;
     let result = view.result(0).ty().as_memref()?;
     let steps = view.attr("static_strides")?.as_ints()?;
@@ -195,7 +195,7 @@ fn count(values: &[Value]) -> i32 {
     i32::try_from(values.len()).unwrap_or(i32::MAX)
 }
 
-fn erase_deallocs(rw: &mut Rewriter, alloc: Op) {
+fn erase_deallocs<'c>(rw: &mut Rewriter<'c>, alloc: Op<'c>) {
     for used in alloc.result(0).uses().into_iter().filter(|u| u.op.is("memref.dealloc")) {
         rw.erase(used.op);
     }
@@ -252,12 +252,12 @@ fn promote(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
 }
 
 /// The first elements of `stack` as the buffer that `alloc` makes.
-pub(crate) fn dense_view(
-    rw: &mut Rewriter,
-    alloc: Op,
-    stack: Value,
-    memref: &MemRefType,
-) -> Result<Value, Diagnostics> {
+pub(crate) fn dense_view<'c>(
+    rw: &mut Rewriter<'c>,
+    alloc: Op<'c>,
+    stack: Value<'c>,
+    memref: &MemRefType<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc, index) = (alloc.context(), alloc.location(), Type::index(alloc.context()));
     let mut dynamic = alloc.operands().into_iter();
     let sizes: Vec<Option<Value>> =

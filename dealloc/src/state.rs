@@ -14,55 +14,55 @@ use crate::{Options, Stats};
 
 /// What is known in one block.
 #[derive(Default)]
-struct Scope {
-    ownership: HandleMap<Value, Ownership>,
+struct Scope<'c> {
+    ownership: HandleMap<Value<'c>, Ownership<'c>>,
     /// Freed at the end unless handed on, in this order.
-    candidates: Vec<Value>,
+    candidates: Vec<Value<'c>>,
     /// The constants that are not set and set, once they are made.
-    constants: [Option<Value>; 2],
+    constants: [Option<Value<'c>>; 2],
 }
 
 /// What may be freed at the end of a block: base buffers, each with its indicator.
 #[derive(Clone, Debug, Default)]
-pub struct Freeable {
+pub struct Freeable<'c> {
     /// Base buffers, because a view cannot be freed.
-    pub bases: Vec<Value>,
+    pub bases: Vec<Value<'c>>,
     /// Whether each is owned.
-    pub conditions: Vec<Value>,
+    pub conditions: Vec<Value<'c>>,
 }
 
 /// The indicators of what a dealloc retained.
 #[derive(Clone, Debug, Default)]
-pub struct Retained {
+pub struct Retained<'c> {
     /// Of the memrefs that a terminator hands on, in order.
-    pub forwarded: Vec<Value>,
+    pub forwarded: Vec<Value<'c>>,
     /// Of each memref that was retained, those handed on first.
-    pub retained: Vec<(Value, Value)>,
+    pub retained: Vec<(Value<'c>, Value<'c>)>,
 }
 
 /// The state of one function.
-pub struct State<'a> {
-    rw: Rewriter,
+pub struct State<'c, 'a> {
+    rw: Rewriter<'c>,
     models: &'a OwnershipModels,
     options: &'a Options,
-    callees: &'a Callees,
+    callees: &'a Callees<'c>,
     stats: &'a mut Stats,
-    liveness: Liveness,
-    scopes: HandleMap<Block, Scope>,
+    liveness: Liveness<'c>,
+    scopes: HandleMap<Block<'c>, Scope<'c>>,
 }
 
-impl std::fmt::Debug for State<'_> {
+impl std::fmt::Debug for State<'_, '_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("State").field("options", self.options).finish_non_exhaustive()
     }
 }
 
-impl<'a> State<'a> {
+impl<'c, 'a> State<'c, 'a> {
     pub(crate) fn new(
-        function: Op,
+        function: Op<'c>,
         models: &'a OwnershipModels,
         options: &'a Options,
-        callees: &'a Callees,
+        callees: &'a Callees<'c>,
         stats: &'a mut Stats,
     ) -> Self {
         let (rw, liveness) = (Rewriter::new(function.context()), Liveness::of(function));
@@ -74,23 +74,23 @@ impl<'a> State<'a> {
         self.options
     }
     /// For changes of operations; set its insertion point before you create with it, or use [`Self::create_before`].
-    pub fn rewriter(&mut self) -> &mut Rewriter {
+    pub fn rewriter(&mut self) -> &mut Rewriter<'c> {
         &mut self.rw
     }
     /// Creates an operation right before another.
     ///
     /// # Errors
     /// As [`OpSpec::build`].
-    pub fn create_before(&mut self, at: Op, spec: OpSpec<'_>) -> Result<Op, Diagnostics> {
+    pub fn create_before(&mut self, at: Op<'c>, spec: OpSpec<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         self.rw.set_point(InsertionPoint::Before(at));
         self.rw.create(spec)
     }
     /// `i1`.
-    pub fn bit(&self) -> Type {
+    pub fn bit(&self) -> Type<'c> {
         Type::integer(self.rw.context(), 1)
     }
     /// The constant indicator, at the start of a block; one for all that ask.
-    pub fn constant(&mut self, block: Block, is_set: bool) -> Value {
+    pub fn constant(&mut self, block: Block<'c>, is_set: bool) -> Value<'c> {
         let slot = usize::from(is_set);
         if let Some(known) = self.scopes.entry(block).or_default().constants[slot] {
             return known;
@@ -103,7 +103,7 @@ impl<'a> State<'a> {
     }
 
     /// Who owns a memref, as a block sees it. What is captured from outside the region is not owned.
-    pub fn ownership(&mut self, value: Value, block: Block) -> Ownership {
+    pub fn ownership(&mut self, value: Value<'c>, block: Block<'c>) -> Ownership<'c> {
         if let Some(known) = self.scopes.get(&block).and_then(|scope| scope.ownership.get(&value)) {
             return *known;
         }
@@ -111,33 +111,33 @@ impl<'a> State<'a> {
         if is_captured { Ownership::Unique(self.constant(block, false)) } else { Ownership::Uninitialized }
     }
     /// Says who owns a memref, as a block sees it.
-    pub fn set(&mut self, value: Value, block: Block, ownership: Ownership) {
+    pub fn set(&mut self, value: Value<'c>, block: Block<'c>, ownership: Ownership<'c>) {
         self.stats.steps += 1;
         if self.scopes.entry(block).or_default().ownership.insert(value, ownership).is_none() {
             self.stats.memrefs += 1;
         }
     }
     /// From now on the dealloc before a terminator tells who owns a memref in its block.
-    pub(crate) fn take_over(&mut self, terminator: Op, value: Value, indicator: Value) {
+    pub(crate) fn take_over(&mut self, terminator: Op<'c>, value: Value<'c>, indicator: Value<'c>) {
         if let Some(block) = terminator.block() {
             self.set(value, block, Ownership::Unique(indicator));
         }
     }
     /// Lets the end of the block free a memref that it owns and does not hand on.
-    pub fn add_candidate(&mut self, value: Value, block: Block) {
+    pub fn add_candidate(&mut self, value: Value<'c>, block: Block<'c>) {
         self.scopes.entry(block).or_default().candidates.push(value);
     }
     /// Memrefs that live on into a block.
-    pub(crate) fn live_in(&self, block: Block) -> Vec<Value> {
+    pub(crate) fn live_in(&self, block: Block<'c>) -> Vec<Value<'c>> {
         self.liveness.live_in(block)
     }
 
     /// Whether callers of a function own all memrefs that it returns, without being told at run time.
-    pub fn promises_results(&self, function: Op) -> bool {
+    pub fn promises_results(&self, function: Op<'c>) -> bool {
         Traits::of(function).is_function() && !self.callees.passes_indicators(function)
     }
     /// Whether a call gets an indicator behind its results for each memref among them.
-    pub fn callee_passes_indicators(&self, call: Op) -> bool {
+    pub fn callee_passes_indicators(&self, call: Op<'c>) -> bool {
         self.callees.callee_of(call).is_some_and(|callee| self.callees.passes_indicators(callee))
     }
 
@@ -145,7 +145,7 @@ impl<'a> State<'a> {
     ///
     /// # Errors
     /// What MLIR says of the operation.
-    pub fn append_results(&mut self, op: Op, count: usize) -> Result<Op, Diagnostics> {
+    pub fn append_results(&mut self, op: Op<'c>, count: usize) -> Result<Op<'c>, Diagnostics> {
         if count == 0 {
             return Ok(op);
         }
@@ -166,7 +166,7 @@ impl<'a> State<'a> {
     ///
     /// # Errors
     /// D0111 for a candidate of which nobody can say whether it is owned.
-    pub fn freeable(&mut self, terminator: Op) -> Result<Freeable, Diagnostics> {
+    pub fn freeable(&mut self, terminator: Op<'c>) -> Result<Freeable<'c>, Diagnostics> {
         let Some(block) = terminator.block() else { return Ok(Freeable::default()) };
         let mut found = Freeable::default();
         for value in self.scopes.entry(block).or_default().candidates.clone() {
@@ -184,10 +184,10 @@ impl<'a> State<'a> {
     /// D0110 for a branch that does not say what it hands on.
     pub fn dealloc(
         &mut self,
-        terminator: Op,
-        freeable: &Freeable,
+        terminator: Op<'c>,
+        freeable: &Freeable<'c>,
         successor: Option<usize>,
-    ) -> Result<Retained, Diagnostics> {
+    ) -> Result<Retained<'c>, Diagnostics> {
         let Some(number) = successor else { return self.dealloc_but(terminator, freeable, &[], &[]) };
         let operands = successor_operands(terminator, number).ok_or_else(|| unpassable(terminator))?;
         let memrefs: Vec<Value> = operands.of(terminator).into_iter().filter(|v| v.ty().is_memref()).collect();
@@ -198,7 +198,7 @@ impl<'a> State<'a> {
     ///
     /// # Errors
     /// As [`Self::freeable`].
-    pub fn free_rest(&mut self, terminator: Op, forwarded: &[Value]) -> Result<Vec<Value>, Diagnostics> {
+    pub fn free_rest(&mut self, terminator: Op<'c>, forwarded: &[Value<'c>]) -> Result<Vec<Value<'c>>, Diagnostics> {
         let freeable = self.freeable(terminator)?;
         let retained = self.dealloc_but(terminator, &freeable, forwarded, &[])?;
         for (value, indicator) in retained.retained {
@@ -209,11 +209,11 @@ impl<'a> State<'a> {
 
     fn dealloc_but(
         &mut self,
-        at: Op,
-        freeable: &Freeable,
-        forwarded: &[Value],
-        live: &[Value],
-    ) -> Result<Retained, Diagnostics> {
+        at: Op<'c>,
+        freeable: &Freeable<'c>,
+        forwarded: &[Value<'c>],
+        live: &[Value<'c>],
+    ) -> Result<Retained<'c>, Diagnostics> {
         let values: Vec<Value> = forwarded.iter().chain(live).copied().collect();
         let Some(block) = at.block().filter(|_| !(freeable.bases.is_empty() && values.is_empty())) else {
             return Ok(Retained::default());
@@ -235,7 +235,7 @@ impl<'a> State<'a> {
     ///
     /// # Errors
     /// What MLIR says of the operations.
-    pub fn owned(&mut self, terminator: Op, value: Value) -> Result<Value, Diagnostics> {
+    pub fn owned(&mut self, terminator: Op<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let Some(block) = terminator.block() else { return Ok(value) };
         let (loc, ty) = (terminator.location(), value.ty());
         let ownership = match self.ownership(value, block) {
@@ -252,7 +252,7 @@ impl<'a> State<'a> {
         let new = match ownership.indicator() {
             None => clone_of(&mut self.rw, loc, value)?,
             Some(indicator) => {
-                let clone = |rw: &mut Rewriter| clone_of(rw, loc, value).map(|v| vec![v]);
+                let clone = |rw: &mut Rewriter<'c>| clone_of(rw, loc, value).map(|v| vec![v]);
                 if_owned(&mut self.rw, at, loc, indicator, &[ty], |_| Ok(vec![value]), clone)?.result(0)
             }
         };
@@ -262,7 +262,12 @@ impl<'a> State<'a> {
         Ok(new)
     }
 
-    fn model_indicator(&mut self, at: Op, value: Value, block: Block) -> Result<Ownership, Diagnostics> {
+    fn model_indicator(
+        &mut self,
+        at: Op<'c>,
+        value: Value<'c>,
+        block: Block<'c>,
+    ) -> Result<Ownership<'c>, Diagnostics> {
         let Some(op) = value.defining_op().filter(|op| op.block() == Some(block)) else {
             return Ok(Ownership::Unknown);
         };
@@ -271,7 +276,7 @@ impl<'a> State<'a> {
     }
 
     /// The base buffer of a memref, whatever its offset.
-    fn base(&mut self, at: Op, value: Value) -> Result<Value, Diagnostics> {
+    fn base(&mut self, at: Op<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let (loc, ty) = (at.location(), value.ty());
         let index = Type::index(self.rw.context());
         let scalar = Type::memref(&[], ty.element(), ty.memref_space());
@@ -293,7 +298,7 @@ impl<'a> State<'a> {
         self.metadata(at, ranked, &[scalar, index])
     }
 
-    fn metadata(&mut self, at: Op, memref: Value, results: &[Type]) -> Result<Value, Diagnostics> {
+    fn metadata(&mut self, at: Op<'c>, memref: Value<'c>, results: &[Type<'c>]) -> Result<Value<'c>, Diagnostics> {
         let spec = OpSpec::new("memref.extract_strided_metadata", at.location()).operands(&[memref]).results(results);
         Ok(self.create_before(at, spec)?.result(0))
     }
@@ -306,13 +311,13 @@ pub(crate) fn has_memrefs(op: Op) -> bool {
 }
 
 /// `bufferization.dealloc`.
-pub(crate) fn dealloc_spec<'s>(
-    loc: Location,
-    memrefs: &[Value],
-    conditions: &[Value],
-    retained: &[Value],
-    bit: Type,
-) -> OpSpec<'s> {
+pub(crate) fn dealloc_spec<'c, 's>(
+    loc: Location<'c>,
+    memrefs: &[Value<'c>],
+    conditions: &[Value<'c>],
+    retained: &[Value<'c>],
+    bit: Type<'c>,
+) -> OpSpec<'c, 's> {
     let length = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let segments = [length(memrefs.len()), length(conditions.len()), length(retained.len())];
     OpSpec::new("bufferization.dealloc", loc)
@@ -323,7 +328,7 @@ pub(crate) fn dealloc_spec<'s>(
         .attr("operandSegmentSizes", Attr::dense_i32(bit.context(), &segments))
 }
 
-fn clone_of(rw: &mut Rewriter, loc: Location, value: Value) -> Result<Value, Diagnostics> {
+fn clone_of<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
     Ok(rw.create(OpSpec::new("bufferization.clone", loc).operands(&[value]).results(&[value.ty()]))?.result(0))
 }
 

@@ -55,7 +55,7 @@ fn is_convertible(op: Op) -> bool {
 }
 
 /// A new buffer with the contents of a clone's operand.
-fn copied(op: Op, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn copied<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let (loc, from, ty) = (op.location(), op.operand(0), op.result(0).ty());
     let new = match ty.shape() {
         Some(shape) => ranked(op, &shape, rw)?,
@@ -65,7 +65,7 @@ fn copied(op: Op, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
     Ok(new)
 }
 
-fn ranked(op: Op, shape: &[i64], rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn ranked<'c>(op: Op<'c>, shape: &[i64], rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let (loc, from, ty) = (op.location(), op.operand(0), op.result(0).ty());
     let mut sizes = Vec::new();
     for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
@@ -81,7 +81,7 @@ fn ranked(op: Op, shape: &[i64], rw: &mut Rewriter) -> Result<Value, Diagnostics
 }
 
 /// All elements in a row, seen under the shape of the operand, which is collected by a loop over its rank.
-fn unranked(op: Op, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn unranked<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc, from, ty) = (op.context(), op.location(), op.operand(0), op.result(0).ty());
     let index = Type::index(cx);
     let zero = rw.const_index(0, loc);
@@ -106,12 +106,18 @@ fn unranked(op: Op, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
     Ok(rw.create(spec)?.result(0))
 }
 
-fn size_of(op: Op, memref: Value, dim: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn size_of<'c>(op: Op<'c>, memref: Value<'c>, dim: Value<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let spec = OpSpec::new("memref.dim", op.location()).operands(&[memref, dim]).results(&[Type::index(op.context())]);
     Ok(rw.create(spec)?.result(0))
 }
 
-fn allocate(name: &str, op: Op, sizes: &[Value], ty: Type, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn allocate<'c>(
+    name: &str,
+    op: Op<'c>,
+    sizes: &[Value<'c>],
+    ty: Type<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
     let spec = OpSpec::new(name, op.location())
         .operands(sizes)

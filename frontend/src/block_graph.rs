@@ -8,9 +8,9 @@ use monopour_ir::{Block, Op, Rewriter, Value, WalkOrder, interfaces};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A block's ops in program order, and on which of them each depends, by position.
-pub(crate) struct BlockGraph {
-    ops: Vec<Op>,
-    position: HashMap<Op, usize>,
+pub(crate) struct BlockGraph<'c> {
+    ops: Vec<Op<'c>>,
+    position: HashMap<Op<'c>, usize>,
     depends: Vec<Vec<usize>>,
     readers: Vec<Vec<usize>>,
     /// The united ops that an op is one of.
@@ -18,9 +18,9 @@ pub(crate) struct BlockGraph {
     units: Vec<Vec<usize>>,
 }
 
-impl BlockGraph {
+impl<'c> BlockGraph<'c> {
     /// Of a block, nothing united.
-    pub fn new(block: Block) -> Self {
+    pub fn new(block: Block<'c>) -> Self {
         let ops = block.ops();
         let position: HashMap<Op, usize> = ops.iter().enumerate().map(|(i, op)| (*op, i)).collect();
         let mut readers = vec![vec![]; ops.len()];
@@ -47,17 +47,17 @@ impl BlockGraph {
     }
 
     /// All ops, in program order.
-    pub fn ops(&self) -> &[Op] {
+    pub fn ops(&self) -> &[Op<'c>] {
         &self.ops
     }
 
     /// Where an op stands; `None` for one of another block.
-    pub fn position(&self, op: Op) -> Option<usize> {
+    pub fn position(&self, op: Op<'c>) -> Option<usize> {
         self.position.get(&op).copied()
     }
 
     /// From here on these run as one.
-    pub fn unite(&mut self, ops: &[Op]) {
+    pub fn unite(&mut self, ops: &[Op<'c>]) {
         let unit: Vec<usize> = ops.iter().filter_map(|op| self.position(*op)).collect();
         self.unit.extend(unit.iter().map(|i| (*i, self.units.len())));
         self.units.push(unit);
@@ -68,7 +68,7 @@ impl BlockGraph {
     }
 
     /// Whether these could run as one: none depends on another through an op that is not one of them.
-    pub fn is_convex(&self, members: &HashSet<Op>) -> bool {
+    pub fn is_convex(&self, members: &HashSet<Op<'c>>) -> bool {
         let inside: HashSet<usize> = members.iter().filter_map(|op| self.position(*op)).collect();
         let mut seen: HashSet<usize> = HashSet::new();
         let mut next: Vec<usize> = inside.iter().flat_map(|i| &self.readers[*i]).copied().collect();
@@ -87,7 +87,7 @@ impl BlockGraph {
 
     /// Moves the ops so that united ones stand together, each after all that the unit depends on; others keep their order where
     /// they can.
-    pub fn order(&self, rw: &mut Rewriter) {
+    pub fn order(&self, rw: &mut Rewriter<'c>) {
         let order = self.sorted();
         let Some((last, rest)) = self.ops.split_last() else { return };
         if order.iter().copied().eq(0..self.ops.len()) || order.last() != Some(&rest.len()) {

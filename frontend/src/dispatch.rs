@@ -35,34 +35,34 @@ impl Role {
 
 /// The ops of one dispatch.
 #[derive(Clone, Debug)]
-pub(crate) struct Dispatch {
+pub(crate) struct Dispatch<'c> {
     /// Its number, in program order.
     pub number: i64,
     /// The last op.
-    pub root: Op,
+    pub root: Op<'c>,
     /// All ops in program order, the root last.
-    pub ops: Vec<(Op, Role)>,
+    pub ops: Vec<(Op<'c>, Role)>,
 }
 
-impl Dispatch {
+impl<'c> Dispatch<'c> {
     /// The first op of a role.
-    pub fn find(&self, role: Role) -> Option<Op> {
+    pub fn find(&self, role: Role) -> Option<Op<'c>> {
         self.ops.iter().find(|(_, r)| *r == role).map(|(op, _)| *op)
     }
     /// The reduction that the root reads and overwrites, where that is another op.
-    pub fn producer(&self) -> Option<Op> {
+    pub fn producer(&self) -> Option<Op<'c>> {
         self.find(Role::Producer)
     }
     /// The op that the dispatch is about: the producer, else the root.
-    pub fn main(&self) -> Op {
+    pub fn main(&self) -> Op<'c> {
         self.producer().unwrap_or(self.root)
     }
     /// The contraction of the dispatch.
-    pub fn contraction(&self) -> Option<Op> {
+    pub fn contraction(&self) -> Option<Op<'c>> {
         Some(self.main()).filter(|op| products::contraction_loops(*op).is_some())
     }
     /// The matrix product of the dispatch: a contraction that is a `linalg.matmul`.
-    pub fn matmul(&self) -> Option<Op> {
+    pub fn matmul(&self) -> Option<Op<'c>> {
         Some(self.main()).filter(|op| op.is("linalg.matmul"))
     }
     /// Number of leading loops that the ops of a row group share.
@@ -80,8 +80,8 @@ impl Dispatch {
         inner.into_iter().next().unwrap_or_default()
     }
     /// The values that others use.
-    pub fn outputs(&self) -> Vec<Value> {
-        let inside = |op: Op| self.ops.iter().any(|(own, _)| *own == op);
+    pub fn outputs(&self) -> Vec<Value<'c>> {
+        let inside = |op: Op<'c>| self.ops.iter().any(|(own, _)| *own == op);
         let all = self.ops.iter().flat_map(|(op, _)| op.results());
         let used: Vec<Value> = all.filter(|v| v.uses().iter().any(|u| !inside(u.op))).collect();
         // A dispatch that nothing reads still has its root's results.
@@ -106,7 +106,7 @@ impl Dispatch {
 }
 
 /// The dispatches that no forall holds yet, in order.
-pub(crate) fn collect(module: &Module) -> Vec<Dispatch> {
+pub(crate) fn collect<'c>(module: &Module<'c>) -> Vec<Dispatch<'c>> {
     let mut found: BTreeMap<i64, Vec<(i64, Op, Role)>> = BTreeMap::new();
     for op in module.op().nested(WalkOrder::Pre) {
         let int = |name: &str| op.attr(name).and_then(|a| a.as_int());

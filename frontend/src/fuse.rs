@@ -77,10 +77,10 @@ fn count_ops(module: &Module) -> usize {
 }
 
 /// An op one of whose loops never runs leaves its destinations as they are.
-fn drop_empty_loops(module: &Module, rw: &mut Rewriter) {
+fn drop_empty_loops<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     let ops = module.op().nested(WalkOrder::Pre).into_iter().filter(|op| linalg::is_structured(*op));
     for op in ops.collect::<Vec<_>>() {
-        let empty = |v: &Value| v.ty().shape().is_some_and(|shape| shape.contains(&0));
+        let empty = |v: &Value<'c>| v.ty().shape().is_some_and(|shape| shape.contains(&0));
         if op.num_results() > 0 && op.operands().iter().any(empty) {
             let destinations = op.operands().split_off(linalg::num_inputs(op));
             rw.replace_op(op, &destinations);
@@ -89,7 +89,7 @@ fn drop_empty_loops(module: &Module, rw: &mut Rewriter) {
 }
 
 /// A transpose or broadcast with several readers gets a copy for each, so that all of them can fold it.
-fn duplicate_data_movement(module: &Module, rw: &mut Rewriter) {
+fn duplicate_data_movement<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     for op in module.op().find_all("linalg.generic") {
         if linalg::is_data_movement(op) && linalg::num_inputs(op) > 0 {
             duplicate_per_use(op, rw);
@@ -97,7 +97,7 @@ fn duplicate_data_movement(module: &Module, rw: &mut Rewriter) {
     }
 }
 
-fn duplicate_per_use(op: Op, rw: &mut Rewriter) {
+fn duplicate_per_use<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) {
     for use_ in op.result(0).uses().into_iter().skip(1) {
         rw.set_point(InsertionPoint::Before(op));
         let copy = rw.clone_op(op, |v| v);
@@ -110,7 +110,7 @@ fn duplicate_per_use(op: Op, rw: &mut Rewriter) {
 const ANCHOR: &str = "bufferization.dealloc_tensor";
 
 /// Gives a second reader to each producer that computes something and is read by a reduction more than once per element.
-fn guard_reductions(module: &Module, rw: &mut Rewriter) -> Result<usize, Diagnostics> {
+fn guard_reductions<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
     let mut count = 0;
     for op in module.op().find_all("linalg.generic") {
         if linalg::parallel_loops(op).is_none_or(|p| p.iter().all(|parallel| *parallel)) {
@@ -118,7 +118,7 @@ fn guard_reductions(module: &Module, rw: &mut Rewriter) -> Result<usize, Diagnos
         }
         let maps = linalg::indexing_maps(op).unwrap_or_default();
         for (value, map) in op.operands().iter().zip(&maps[..linalg::num_inputs(op)]) {
-            let computes = |p: &Op| p.is("linalg.generic") && !linalg::is_data_movement(*p);
+            let computes = |p: &Op<'c>| p.is("linalg.generic") && !linalg::is_data_movement(*p);
             if !AffineMap::is_permutation(*map) && value.defining_op().as_ref().is_some_and(computes) {
                 rw.set_point(InsertionPoint::Before(op));
                 let producer = value.defining_op().map_or(op.location(), Op::location);
@@ -131,12 +131,12 @@ fn guard_reductions(module: &Module, rw: &mut Rewriter) -> Result<usize, Diagnos
     Ok(count)
 }
 
-fn find_anchors(module: &Module, count: usize) -> Vec<Op> {
+fn find_anchors<'c>(module: &Module<'c>, count: usize) -> Vec<Op<'c>> {
     if count == 0 { vec![] } else { module.op().find_all(ANCHOR) }
 }
 
 /// Every use of a `fill` or `tensor.empty` gets its own: a shared one is read after it was overwritten, which costs a copy.
-pub(crate) fn unshare(module: &Module, rw: &mut Rewriter) {
+pub(crate) fn unshare<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     // Fills first: the copies of a fill share its `tensor.empty`.
     for name in ["linalg.fill", "tensor.empty"] {
         for op in module.op().find_all(name) {

@@ -13,13 +13,13 @@ use std::collections::{HashMap, HashSet};
 use tracing::trace;
 
 /// Ops of one dispatch in program order, but the fills.
-type Formed = Vec<(Op, Role)>;
+type Formed<'c> = Vec<(Op<'c>, Role)>;
 
 /// Forms the dispatches, and marks the ops.
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+pub(crate) fn run<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     let mut formed: HashMap<Op, Formed> = HashMap::new();
     for block in blocks(module) {
         for dispatch in form_block(block, rw)? {
@@ -33,7 +33,7 @@ pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics>
         let Some(dispatch) = formed.remove(&root) else { continue };
         trace!(target: "fuse", "{}: dispatch {number}: {}", root.location(), described(&dispatch));
         let mut position = 0;
-        let mut mark = |op: Op, role: Role| {
+        let mut mark = |op: Op<'c>, role: Role| {
             rw.set_attr(op, attributes::DISPATCH, Attr::i64(cx, number));
             rw.set_attr(op, attributes::ROLE, Attr::string(cx, role.as_str()));
             rw.set_attr(op, attributes::MEMBER, Attr::i64(cx, position));
@@ -55,17 +55,18 @@ fn described(dispatch: &Formed) -> String {
 }
 
 /// The blocks that hold linalg ops outside of any forall, in order.
-fn blocks(module: &Module) -> Vec<Block> {
+fn blocks<'c>(module: &Module<'c>) -> Vec<Block<'c>> {
     let mut seen = HashSet::new();
     let ops = module.op().nested(WalkOrder::Pre).into_iter();
     let ops = ops.filter(|op| linalg::is_structured(*op) && op.ancestor("scf.forall").is_none());
     ops.filter_map(Op::block).filter(|b| b.first_op().is_some_and(|first| seen.insert(first))).collect()
 }
 
-fn form_block(block: Block, rw: &mut Rewriter) -> Result<Vec<Formed>, Diagnostics> {
+fn form_block<'c>(block: Block<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Formed<'c>>, Diagnostics> {
     let mut graph = BlockGraph::new(block);
     let mut taken: HashSet<Op> = HashSet::new();
-    let is_product = |op: Op| products::contraction_loops(op).is_some() || products::convolution_loops(op).is_some();
+    let is_product =
+        |op: Op<'c>| products::contraction_loops(op).is_some() || products::convolution_loops(op).is_some();
     let mut epilogues = find_epilogues(&graph, &mut taken, is_product);
     taken.extend(graph.ops().iter().copied().filter(|op| !linalg::is_structured(*op) || is_product(*op)));
     let groups = rows_form::run(&mut graph, &taken);
@@ -79,16 +80,20 @@ fn form_block(block: Block, rw: &mut Rewriter) -> Result<Vec<Formed>, Diagnostic
 }
 
 /// An op that overwrites a reduction's result, and by which operand it reads it.
-type Epilogue = (Op, usize);
+type Epilogue<'c> = (Op<'c>, usize);
 
 /// From the end, so that the last of several readers is met first.
-fn find_epilogues(graph: &BlockGraph, taken: &mut HashSet<Op>, accepts: impl Fn(Op) -> bool) -> Vec<Epilogue> {
+fn find_epilogues<'c>(
+    graph: &BlockGraph<'c>,
+    taken: &mut HashSet<Op<'c>>,
+    accepts: impl Fn(Op<'c>) -> bool,
+) -> Vec<Epilogue<'c>> {
     let mut found = vec![];
     for op in graph.ops().iter().rev().filter(|op| linalg::is_structured(**op)) {
         if taken.contains(op) {
             continue;
         }
-        let here = |p: Op| accepts(p) && graph.position(p).is_some();
+        let here = |p: Op<'c>| accepts(p) && graph.position(p).is_some();
         if let Some(input) = overwritten_input(*op, |p| here(p) && !taken.contains(&p)) {
             taken.extend(op.operand(input).defining_op());
             taken.insert(*op);
@@ -98,12 +103,12 @@ fn find_epilogues(graph: &BlockGraph, taken: &mut HashSet<Op>, accepts: impl Fn(
     found
 }
 
-fn carry_out(
-    graph: &BlockGraph,
-    groups: &[Group],
-    epilogues: &[Epilogue],
-    rw: &mut Rewriter,
-) -> Result<Vec<Formed>, Diagnostics> {
+fn carry_out<'c>(
+    graph: &BlockGraph<'c>,
+    groups: &[Group<'c>],
+    epilogues: &[Epilogue<'c>],
+    rw: &mut Rewriter<'c>,
+) -> Result<Vec<Formed<'c>>, Diagnostics> {
     let mut formed = vec![];
     let mut done: HashSet<Op> = HashSet::new();
     for group in groups {
@@ -122,7 +127,7 @@ fn carry_out(
         done.extend([*op, producer]);
         formed.push(vec![(producer, Role::Producer), (chain_destination(*op, *input, rw)?, Role::Root)]);
     }
-    let fills = |op: &Op| op.is("linalg.fill") && is_init(*op);
+    let fills = |op: &Op<'c>| op.is("linalg.fill") && is_init(*op);
     let alone = graph.ops().iter().filter(|op| !done.contains(op) && linalg::is_structured(**op) && !fills(op));
     formed.extend(alone.map(|op| vec![(*op, Role::Root)]));
     Ok(formed)
@@ -136,7 +141,7 @@ fn is_init(fill: Op) -> bool {
 }
 
 /// The fills under an op that nothing else reads.
-fn inits_of(op: Op) -> Vec<Op> {
+fn inits_of<'c>(op: Op<'c>) -> Vec<Op<'c>> {
     let destinations = op.operands().split_off(linalg::num_inputs(op));
     let fills = destinations.into_iter().filter_map(Value::defining_op);
     fills.filter(|fill| fill.is("linalg.fill") && !op.is("linalg.fill") && is_init(*fill)).collect()
@@ -144,7 +149,7 @@ fn inits_of(op: Op) -> Vec<Op> {
 
 /// The input of an elementwise op that it can overwrite: the result of an accepted op that nothing else reads, read with the
 /// map and type of the op's own result, whose old destination it does not look at.
-fn overwritten_input(op: Op, accepts: impl Fn(Op) -> bool) -> Option<usize> {
+fn overwritten_input<'c>(op: Op<'c>, accepts: impl Fn(Op<'c>) -> bool) -> Option<usize> {
     if !linalg::is_elementwise(op) || op.num_results() != 1 {
         return None;
     }
@@ -174,7 +179,7 @@ fn writes_in_order(op: Op) -> bool {
 }
 
 /// Rewrites `op` to take `input` as its destination and read it there.
-fn chain_destination(op: Op, input: usize, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
+fn chain_destination<'c>(op: Op<'c>, input: usize, rw: &mut Rewriter<'c>) -> Result<Op<'c>, Diagnostics> {
     let cx = op.context();
     let inputs = linalg::num_inputs(op);
     let destination = op.operand(input);
@@ -194,7 +199,13 @@ fn chain_destination(op: Op, input: usize, rw: &mut Rewriter) -> Result<Op, Diag
     Ok(new)
 }
 
-fn generic_spec<'a>(op: Op, cx: Context, operands: &[Value], maps: &[Attr], region: Region) -> OpSpec<'a> {
+fn generic_spec<'c, 'a>(
+    op: Op<'c>,
+    cx: Context<'c>,
+    operands: &[Value<'c>],
+    maps: &[Attr<'c>],
+    region: Region<'c>,
+) -> OpSpec<'c, 'a> {
     let inputs = i32::try_from(operands.len() - 1).expect("invariant: fewer operands than i32 holds");
     let iterators = op.attr("iterator_types").expect("invariant: a generic has iterators");
     OpSpec::new("linalg.generic", op.location())

@@ -21,7 +21,7 @@ use monopour_ir::{
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub(crate) fn merge(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+pub(crate) fn merge<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     for forall in module.op().find_all("scf.forall") {
         let counts = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
         let merged = (counts.len() + 1).saturating_sub(MAX_GRID_RANK);
@@ -34,7 +34,7 @@ pub(crate) fn merge(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostic
     Ok(())
 }
 
-fn merge_one(forall: Op, counts: &[i64], merged: usize, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+fn merge_one<'c>(forall: Op<'c>, counts: &[i64], merged: usize, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     let (cx, loc) = (forall.context(), forall.location());
     let body = forall.body().expect("invariant: scf.forall has a body");
     let ids = decompose(body.arg(0), &counts[..merged], InsertionPoint::Start(body), loc, rw)?;
@@ -72,13 +72,13 @@ fn merge_one(forall: Op, counts: &[i64], merged: usize, rw: &mut Rewriter) -> Re
 }
 
 /// The ids of loops of these trip counts, from the number of their iteration in row-major order.
-pub(crate) fn decompose(
-    number: Value,
+pub(crate) fn decompose<'c>(
+    number: Value<'c>,
     counts: &[i64],
-    point: InsertionPoint,
-    loc: Location,
-    rw: &mut Rewriter,
-) -> Result<Vec<Value>, Diagnostics> {
+    point: InsertionPoint<'c>,
+    loc: Location<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Vec<Value<'c>>, Diagnostics> {
     rw.set_point(point);
     let mut stride: i64 = counts.iter().product();
     let mut ids = vec![];

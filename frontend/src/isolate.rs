@@ -26,27 +26,27 @@ use monopour_ir::{
 use std::collections::{HashMap, HashSet};
 
 /// A dispatch in a module that holds nothing else.
-pub(crate) struct Isolated {
+pub(crate) struct Isolated<'c> {
     /// The module with the one function.
-    pub module: Module,
+    pub module: Module<'c>,
     /// What the function's arguments and results stand for.
-    pub border: Border,
+    pub border: Border<'c>,
 }
 
 /// What a dispatch reads from outside, and what it gives.
-pub(crate) struct Border {
+pub(crate) struct Border<'c> {
     /// For each argument an operand, of the dispatch's ops or of those that come along, that stands for it. Another value takes
     /// its place when the dispatch that defines it is cut, but the operand stays.
-    captured: Vec<(Op, usize)>,
-    outputs: Vec<Value>,
+    captured: Vec<(Op<'c>, usize)>,
+    outputs: Vec<Value<'c>>,
 }
 
-impl Isolated {
+impl<'c> Isolated<'c> {
     /// Copies a dispatch out.
     ///
     /// # Errors
     /// None of its own; what MLIR's op builders report.
-    pub fn of(dispatch: &Dispatch, rw: &mut Rewriter) -> Result<Self, Diagnostics> {
+    pub fn of(dispatch: &Dispatch<'c>, rw: &mut Rewriter<'c>) -> Result<Self, Diagnostics> {
         let cx = rw.context();
         let loc = Location::unknown(cx);
         let Capture { uses, ops: along, .. } = Capture::of(dispatch);
@@ -63,7 +63,7 @@ impl Isolated {
         rw.create(OpSpec::new("func.return", loc).operands(&returned))?;
         let region = Region::new();
         region.append(block);
-        let types = |values: &[Value]| values.iter().map(|v| v.ty()).collect::<Vec<_>>();
+        let types = |values: &[Value<'c>]| values.iter().map(|v| v.ty()).collect::<Vec<_>>();
         let module = Module::empty(cx);
         rw.set_point(InsertionPoint::End(module.body()));
         let ty = Type::function(cx, &types(&captured), &types(outputs));
@@ -81,29 +81,29 @@ impl Isolated {
     }
 }
 
-impl Border {
-    fn captured(&self) -> Vec<Value> {
+impl<'c> Border<'c> {
+    fn captured(&self) -> Vec<Value<'c>> {
         self.captured.iter().map(|(op, index)| op.operand(*index)).collect()
     }
 }
 
 /// What a dispatch uses from outside.
 #[derive(Default)]
-struct Capture {
+struct Capture<'c> {
     /// The first use of each value.
-    uses: Vec<(Op, usize)>,
+    uses: Vec<(Op<'c>, usize)>,
     /// Ops that come along, each after what it uses.
-    ops: Vec<Op>,
-    seen: HashSet<Value>,
+    ops: Vec<Op<'c>>,
+    seen: HashSet<Value<'c>>,
 }
 
-impl Capture {
-    fn of(dispatch: &Dispatch) -> Self {
+impl<'c> Capture<'c> {
+    fn of(dispatch: &Dispatch<'c>) -> Self {
         let mut out = Self::default();
-        let inside = |op: Op| dispatch.ops.iter().any(|(own, _)| op.is_inside(*own));
+        let inside = |op: Op<'c>| dispatch.ops.iter().any(|(own, _)| op.is_inside(*own));
         for (op, _) in &dispatch.ops {
             for nested in op.nested(WalkOrder::Pre) {
-                let outside = |v: &Value| match v.defining_op() {
+                let outside = |v: &Value<'c>| match v.defining_op() {
                     Some(def) => !inside(def),
                     None => !v.block().and_then(Block::parent_op).is_some_and(inside),
                 };
@@ -115,11 +115,11 @@ impl Capture {
         out
     }
 
-    fn add(&mut self, user: Op, index: usize, value: Value) {
+    fn add(&mut self, user: Op<'c>, index: usize, value: Value<'c>) {
         if !self.seen.insert(value) {
             return;
         }
-        let scalar = |op: &Op| matches!(op.name(), "arith.constant" | "ub.poison") && !value.ty().is_tensor();
+        let scalar = |op: &Op<'c>| matches!(op.name(), "arith.constant" | "ub.poison") && !value.ty().is_tensor();
         match value.defining_op().filter(|op| scalar(op) || op.is("tensor.empty")) {
             Some(op) => {
                 op.operands().into_iter().enumerate().for_each(|(i, operand)| self.add(op, i, operand));
@@ -131,7 +131,7 @@ impl Capture {
 }
 
 /// Puts a copy of a tiled function's body in the place of a dispatch, whose border is given.
-pub(crate) fn splice(tiled: &Module, dispatch: &Dispatch, border: &Border, rw: &mut Rewriter) {
+pub(crate) fn splice<'c>(tiled: &Module<'c>, dispatch: &Dispatch<'c>, border: &Border<'c>, rw: &mut Rewriter<'c>) {
     let func = tiled.functions().into_iter().next().expect("invariant: Isolated::of made a function");
     let body = func.body().expect("invariant: Isolated::of made a body");
     let mut map: HashMap<Value, Value> = body.args().into_iter().zip(border.captured()).collect();
@@ -149,7 +149,7 @@ pub(crate) fn splice(tiled: &Module, dispatch: &Dispatch, border: &Border, rw: &
     }
 }
 
-fn copy(op: Op, map: &mut HashMap<Value, Value>, rw: &mut Rewriter) {
+fn copy<'c>(op: Op<'c>, map: &mut HashMap<Value<'c>, Value<'c>>, rw: &mut Rewriter<'c>) {
     let new = rw.clone_op(op, |v| map.get(&v).copied().unwrap_or(v));
     rw.insert(new);
     map.extend(op.results().into_iter().zip(new.results()));

@@ -42,7 +42,7 @@ impl Kernel {
         Self::new(vec![1; rank], choice)
     }
     /// `monopour.kernel`.
-    pub fn to_attr(&self, cx: Context) -> Attr {
+    pub fn to_attr<'c>(&self, cx: Context<'c>) -> Attr<'c> {
         Attr::from_fields(cx, &self.choice.encode())
     }
 }

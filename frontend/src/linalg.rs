@@ -28,12 +28,12 @@ pub(crate) fn num_inputs(op: Op) -> usize {
 }
 
 /// Destination operand of a result.
-pub(crate) fn destination(op: Op, result: usize) -> Value {
+pub(crate) fn destination<'c>(op: Op<'c>, result: usize) -> Value<'c> {
     op.operand(num_inputs(op) + result)
 }
 
 /// Indexing maps of a generic, or of a named op that carries them.
-pub(crate) fn indexing_maps(op: Op) -> Option<Vec<AffineMap>> {
+pub(crate) fn indexing_maps<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
     op.attr("indexing_maps")?.as_array()?.iter().map(|a| a.as_affine_map()).collect()
 }
 

@@ -24,7 +24,7 @@ const MAX_PANEL_BYTES: u64 = 64 << 10;
 const MIN_READERS: i64 = 4;
 
 /// Packs the panels of these products, all of which are in loops over register tiles.
-pub(crate) fn run(products: Vec<Op>, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+pub(crate) fn run<'c>(products: Vec<Op<'c>>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     for product in products {
         if let Some((slice, tiles)) = panel(product) {
             hoist(slice, tiles, rw);
@@ -46,7 +46,7 @@ pub(crate) fn is_transposed(product: Op) -> bool {
 }
 
 /// The slice that a product reads on its right, and the loop over row tiles that does not change it.
-fn panel(product: Op) -> Option<(Op, Op)> {
+fn panel<'c>(product: Op<'c>) -> Option<(Op<'c>, Op<'c>)> {
     let slice = product.operand(1).defining_op().filter(|op| op.is("tensor.extract_slice"))?;
     let tiles = product.parent().filter(|op| op.is("scf.for"))?;
     let trips = trip_count(tiles)?;
@@ -70,7 +70,7 @@ fn is_invariant(op: Op, tiles: Op) -> bool {
     })
 }
 
-fn hoist(op: Op, tiles: Op, rw: &mut Rewriter) {
+fn hoist<'c>(op: Op<'c>, tiles: Op<'c>, rw: &mut Rewriter<'c>) {
     if !op.is_inside(tiles) {
         return;
     }
@@ -81,7 +81,7 @@ fn hoist(op: Op, tiles: Op, rw: &mut Rewriter) {
 }
 
 /// The loop that copies the panel, a row of the reduction at a time, before the loop over row tiles.
-fn pack(slice: Op, transposed: bool, tiles: Op) -> Result<Value, Diagnostics> {
+fn pack<'c>(slice: Op<'c>, transposed: bool, tiles: Op<'c>) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc) = (slice.context(), slice.location());
     let source = slice.result(0);
     let element = source.ty().element();
@@ -111,7 +111,7 @@ fn pack(slice: Op, transposed: bool, tiles: Op) -> Result<Value, Diagnostics> {
 }
 
 /// A transfer of one whole row along dimension `dim`.
-fn transfer<'a>(spec: OpSpec<'a>, cx: Context, dim: usize, segments: [i32; 4]) -> OpSpec<'a> {
+fn transfer<'c, 'a>(spec: OpSpec<'c, 'a>, cx: Context<'c>, dim: usize, segments: [i32; 4]) -> OpSpec<'c, 'a> {
     spec.attr("permutation_map", AffineMap::select(cx, 2, &[dim]).to_attr())
         .attr("in_bounds", Attr::array(cx, &[Attr::bool(cx, true)]))
         .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))

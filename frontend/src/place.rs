@@ -43,7 +43,7 @@ fn place_on_gpu(module: &Module) -> Result<(), Diagnostics> {
 }
 
 /// The innermost dimension runs along x.
-fn block_mapping(forall: Op, cx: Context) -> Result<Attr, Diagnostics> {
+fn block_mapping<'c>(forall: Op<'c>, cx: Context<'c>) -> Result<Attr<'c>, Diagnostics> {
     let rank = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).map_or(0, |bounds| bounds.len());
     if rank > 3 {
         let message = format!("a dispatch has {rank} grid dimensions, a GPU at most 3");
@@ -56,7 +56,7 @@ fn block_mapping(forall: Op, cx: Context) -> Result<Attr, Diagnostics> {
     Ok(Attr::array(cx, &blocks.expect("invariant: the gpu dialect is loaded")))
 }
 
-fn place_types(op: Op, space: Attr, rw: &mut Rewriter) {
+fn place_types<'c>(op: Op<'c>, space: Attr<'c>, rw: &mut Rewriter<'c>) {
     let args = op.regions().into_iter().flat_map(|r| r.blocks()).flat_map(|b| b.args());
     let values: Vec<Value> = op.results().into_iter().chain(args).collect();
     for value in values {
@@ -68,15 +68,16 @@ fn place_types(op: Op, space: Attr, rw: &mut Rewriter) {
         place_constant(op, rw);
     }
     if let (true, Some((inputs, results))) = (op.is("func.func"), op.function_type()) {
-        let place =
-            |types: Vec<Type>| -> Vec<Type> { types.into_iter().map(|t| placed(t, space).unwrap_or(t)).collect() };
+        let place = |types: Vec<Type<'c>>| -> Vec<Type<'c>> {
+            types.into_iter().map(|t| placed(t, space).unwrap_or(t)).collect()
+        };
         let ty = Type::function(op.context(), &place(inputs), &place(results));
         rw.set_attr(op, "function_type", Attr::ty(ty));
     }
 }
 
 /// The attribute of a constant has the constant's type.
-fn place_constant(op: Op, rw: &mut Rewriter) {
+fn place_constant<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) {
     let ty = op.result(0).ty();
     let value = op.attr("value").filter(|_| ty.is_tensor());
     if let Some(value) = value.and_then(|v| v.elements_with_type(ty)) {
@@ -84,7 +85,7 @@ fn place_constant(op: Op, rw: &mut Rewriter) {
     }
 }
 
-fn placed(ty: Type, space: Attr) -> Option<Type> {
+fn placed<'c>(ty: Type<'c>, space: Attr<'c>) -> Option<Type<'c>> {
     let tensor = ty.as_tensor()?;
     tensor.encoding.is_none().then(|| Type::tensor(&tensor.shape, tensor.element, Some(space)))
 }

@@ -133,7 +133,7 @@ pub(crate) fn dims_of(expr: AffineExpr) -> Vec<usize> {
 }
 
 /// The maps of a generic of two inputs and one result whose body is `out + a * b`; the result's is a projected permutation.
-fn product_maps(op: Op) -> Option<Vec<AffineMap>> {
+fn product_maps<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
     let two_to_one = op.is("linalg.generic") && op.num_results() == 1 && linalg::num_inputs(op) == 2;
     let maps = linalg::indexing_maps(op).filter(|_| two_to_one && is_multiply_add(op))?;
     maps[2].is_projected_permutation().then_some(maps)
@@ -155,7 +155,7 @@ pub(crate) fn is_multiply_add(op: Op) -> bool {
 }
 
 /// Renumbers the loops of reductions with one result.
-pub(crate) fn normalize(module: &Module, rw: &mut Rewriter) {
+pub(crate) fn normalize<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     for op in module.op().find_all("linalg.generic") {
         if let Some(order) = new_order(op) {
             renumber(op, &order, rw);
@@ -182,7 +182,7 @@ fn new_order(op: Op) -> Option<Vec<usize>> {
     (!order.iter().enumerate().all(|(new, old)| new == *old)).then_some(order)
 }
 
-fn renumber(op: Op, order: &[usize], rw: &mut Rewriter) {
+fn renumber<'c>(op: Op<'c>, order: &[usize], rw: &mut Rewriter<'c>) {
     let cx = op.context();
     let position = |old: usize| order.iter().position(|o| *o == old).unwrap_or(old);
     let positions: Vec<usize> = (0..order.len()).map(position).collect();

@@ -16,15 +16,15 @@ const FEW_ROWS: i64 = 8;
 
 /// A group, as decided.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub(crate) struct Group<'c> {
     /// In program order; the last one is the root.
-    pub members: Vec<Op>,
+    pub members: Vec<Op<'c>>,
     /// Values that their last reader overwrites: the reader, and which of its operands.
-    pub chained: Vec<(Op, usize)>,
+    pub chained: Vec<(Op<'c>, usize)>,
 }
 
 /// The groups of a block, in program order of their reductions; `taken` are ops of other dispatches.
-pub(crate) fn run(graph: &mut BlockGraph, taken: &HashSet<Op>) -> Vec<Group> {
+pub(crate) fn run<'c>(graph: &mut BlockGraph<'c>, taken: &HashSet<Op<'c>>) -> Vec<Group<'c>> {
     let mut taken = taken.clone();
     let mut groups = vec![];
     for op in graph.ops().to_vec() {
@@ -41,7 +41,7 @@ pub(crate) fn run(graph: &mut BlockGraph, taken: &HashSet<Op>) -> Vec<Group> {
     groups
 }
 
-fn grow(graph: &BlockGraph, seed: Op, rows: usize, taken: &HashSet<Op>) -> Group {
+fn grow<'c>(graph: &BlockGraph<'c>, seed: Op<'c>, rows: usize, taken: &HashSet<Op<'c>>) -> Group<'c> {
     let space = Space { rows, extents: linalg::loop_extents(seed).unwrap_or_default() };
     let mut members: HashSet<Op> = HashSet::from([seed]);
     let mut refused: HashSet<Op> = taken.clone();
@@ -86,7 +86,7 @@ fn runs_as_one(graph: &BlockGraph, members: &HashSet<Op>, rows: usize) -> Result
     homes(&in_order(graph, members), members, rows).map(|_| ()).ok_or("its value has no place in the group's results")
 }
 
-fn in_order(graph: &BlockGraph, members: &HashSet<Op>) -> Vec<Op> {
+fn in_order<'c>(graph: &BlockGraph<'c>, members: &HashSet<Op<'c>>) -> Vec<Op<'c>> {
     let mut ordered: Vec<Op> = members.iter().copied().collect();
     ordered.sort_by_key(|op| graph.position(*op));
     ordered
@@ -115,7 +115,7 @@ impl Space {
 }
 
 /// Ops that read a value of the group or whose value it reads, and reductions of what it reads: in program order.
-fn candidates(graph: &BlockGraph, members: &HashSet<Op>) -> Vec<Op> {
+fn candidates<'c>(graph: &BlockGraph<'c>, members: &HashSet<Op<'c>>) -> Vec<Op<'c>> {
     let mut found: HashSet<usize> = HashSet::new();
     for op in members {
         let readers = op.results().into_iter().flat_map(|r| r.uses());
@@ -152,7 +152,7 @@ fn joins(op: Op, rows: usize, members: &HashSet<Op>) -> bool {
 }
 
 /// The chained destinations of a group; `None` where a value as long as the rows has no place.
-fn homes(ordered: &[Op], members: &HashSet<Op>, rows: usize) -> Option<Vec<(Op, usize)>> {
+fn homes<'c>(ordered: &[Op<'c>], members: &HashSet<Op<'c>>, rows: usize) -> Option<Vec<(Op<'c>, usize)>> {
     let mut chained: Vec<(Op, usize)> = vec![];
     for op in ordered {
         for value in op.results() {

@@ -10,30 +10,30 @@ use std::collections::HashMap;
 
 /// An index: known, or a value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Index {
+pub(crate) enum Index<'c> {
     Static(i64),
-    Dynamic(Value),
+    Dynamic(Value<'c>),
 }
 
 /// One cut row loop.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cut {
-    id: Value,
+pub(crate) struct Cut<'c> {
+    id: Value<'c>,
     size: i64,
-    extent: Index,
-    count: (i64, Option<Value>),
+    extent: Index<'c>,
+    count: (i64, Option<Value<'c>>),
 }
 
-impl Cut {
+impl<'c> Cut<'c> {
     /// A loop as long as dimension `dim` of `value`, in tiles of `size`, the number of which is `id`; what is computed outside
     /// the forall goes before `anchor`.
     pub fn new(
-        id: Value,
-        value: Value,
+        id: Value<'c>,
+        value: Value<'c>,
         dim: usize,
         size: i64,
-        anchor: Op,
-        rw: &mut Rewriter,
+        anchor: Op<'c>,
+        rw: &mut Rewriter<'c>,
     ) -> Result<Self, Diagnostics> {
         let extent = extent(value, dim, anchor, rw)?;
         let count = match extent {
@@ -48,17 +48,17 @@ impl Cut {
         Ok(Self { id, size, extent, count })
     }
     /// The same loop, counted by another value.
-    pub fn counted_by(self, id: Value) -> Self {
+    pub fn counted_by(self, id: Value<'c>) -> Self {
         Self { id, ..self }
     }
     /// Number of tiles.
-    pub fn count(&self) -> (i64, Option<Value>) {
+    pub fn count(&self) -> (i64, Option<Value<'c>>) {
         self.count
     }
 }
 
 /// The extent of a dimension; a dynamic one is asked for before `anchor`.
-fn extent(value: Value, dim: usize, anchor: Op, rw: &mut Rewriter) -> Result<Index, Diagnostics> {
+fn extent<'c>(value: Value<'c>, dim: usize, anchor: Op<'c>, rw: &mut Rewriter<'c>) -> Result<Index<'c>, Diagnostics> {
     let known = value.ty().shape().and_then(|s| s.get(dim).copied()).unwrap_or(DYNAMIC);
     if known != DYNAMIC {
         return Ok(Index::Static(known));
@@ -70,13 +70,13 @@ fn extent(value: Value, dim: usize, anchor: Op, rw: &mut Rewriter) -> Result<Ind
     Ok(Index::Dynamic(rw.create(spec)?.result(0)))
 }
 
-pub(crate) fn affine(
+pub(crate) fn affine<'c>(
     name: &str,
     map: &str,
-    operands: &[Value],
-    loc: Location,
-    rw: &mut Rewriter,
-) -> Result<Value, Diagnostics> {
+    operands: &[Value<'c>],
+    loc: Location<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let cx = rw.context();
     let map = Attr::parse(cx, map).expect("invariant: a map of constants parses");
     let spec = OpSpec::new(name, loc).operands(operands).attr("map", map).results(&[Type::index(cx)]);
@@ -85,35 +85,35 @@ pub(crate) fn affine(
 
 /// Offsets and sizes of a slice, one per dimension.
 #[derive(Clone, Debug, Default)]
-struct Slice {
-    offsets: Vec<Index>,
-    sizes: Vec<Index>,
+struct Slice<'c> {
+    offsets: Vec<Index<'c>>,
+    sizes: Vec<Index<'c>>,
 }
 
 /// Makes the slices of one tile.
-pub(crate) struct Slicer {
-    root: Op,
-    cuts: Vec<Cut>,
-    body: Block,
+pub(crate) struct Slicer<'c> {
+    root: Op<'c>,
+    cuts: Vec<Cut<'c>>,
+    body: Block<'c>,
     /// Offset and size of each cut loop, once asked for.
-    tile: Vec<(Index, Index)>,
+    tile: Vec<(Index<'c>, Index<'c>)>,
     /// The tensor that each shared output starts as.
-    inits: HashMap<Value, Value>,
+    inits: HashMap<Value<'c>, Value<'c>>,
     /// How each shared output is cut.
-    cut_outputs: HashMap<Value, Slice>,
+    cut_outputs: HashMap<Value<'c>, Slice<'c>>,
 }
 
-impl Slicer {
+impl<'c> Slicer<'c> {
     /// For the ops before `root`, in `body`; `inits` are the tensors that the shared outputs start as.
-    pub fn new(root: Op, cuts: Vec<Cut>, body: Block, inits: HashMap<Value, Value>) -> Self {
+    pub fn new(root: Op<'c>, cuts: Vec<Cut<'c>>, body: Block<'c>, inits: HashMap<Value<'c>, Value<'c>>) -> Self {
         Self { root, cuts, body, tile: vec![], inits, cut_outputs: HashMap::new() }
     }
 
-    fn inside(&self, rw: &mut Rewriter) {
+    fn inside(&self, rw: &mut Rewriter<'c>) {
         rw.set_point(InsertionPoint::End(self.body));
     }
 
-    fn tile(&mut self, rw: &mut Rewriter) -> Result<Vec<(Index, Index)>, Diagnostics> {
+    fn tile(&mut self, rw: &mut Rewriter<'c>) -> Result<Vec<(Index<'c>, Index<'c>)>, Diagnostics> {
         if self.tile.is_empty() {
             self.inside(rw);
             for cut in &self.cuts {
@@ -124,7 +124,13 @@ impl Slicer {
     }
 
     /// The slice of `value`, operand `index` of an op, at the tile's rows; `None` where it has none of them.
-    fn of(&mut self, op: Op, index: usize, value: Value, rw: &mut Rewriter) -> Result<Option<Slice>, Diagnostics> {
+    fn of(
+        &mut self,
+        op: Op<'c>,
+        index: usize,
+        value: Value<'c>,
+        rw: &mut Rewriter<'c>,
+    ) -> Result<Option<Slice<'c>>, Diagnostics> {
         let Some(shape) = value.ty().shape() else { return Ok(None) };
         if self.cuts.is_empty() {
             return Ok(None);
@@ -147,11 +153,11 @@ impl Slicer {
     }
 
     /// Which row loop each dimension of an operand is.
-    fn row_of_dims(&self, op: Op, index: usize, rank: usize) -> Vec<Option<usize>> {
+    fn row_of_dims(&self, op: Op<'c>, index: usize, rank: usize) -> Vec<Option<usize>> {
         let cut = |d: usize| Some(d).filter(|d| *d < self.cuts.len());
         match linalg::indexing_maps(op) {
             Some(maps) => {
-                let dim = |e: monopour_ir::AffineExpr| match e.kind() {
+                let dim = |e: monopour_ir::AffineExpr<'c>| match e.kind() {
                     AffineExprKind::Dim(d) => cut(d),
                     _ => None,
                 };
@@ -163,7 +169,7 @@ impl Slicer {
     }
 
     /// An input at the tile's rows.
-    pub fn read(&mut self, op: Op, index: usize, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    pub fn read(&mut self, op: Op<'c>, index: usize, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
         let value = op.operand(index);
         match self.of(op, index, value, rw)? {
             Some(slice) => self.extract(value, &slice, rw),
@@ -172,7 +178,13 @@ impl Slicer {
     }
 
     /// The part of a shared output that stands for the destination `index` of an op.
-    pub fn slice(&mut self, op: Op, index: usize, output: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    pub fn slice(
+        &mut self,
+        op: Op<'c>,
+        index: usize,
+        output: Value<'c>,
+        rw: &mut Rewriter<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
         let slice = match self.of(op, index, output, rw)? {
             Some(slice) => slice,
             None => self.whole(output, rw)?,
@@ -182,7 +194,7 @@ impl Slicer {
         Ok(value)
     }
 
-    fn whole(&self, output: Value, rw: &mut Rewriter) -> Result<Slice, Diagnostics> {
+    fn whole(&self, output: Value<'c>, rw: &mut Rewriter<'c>) -> Result<Slice<'c>, Diagnostics> {
         let init = self.inits[&output];
         let rank = output.ty().shape().map_or(0, |s| s.len());
         let sizes = (0..rank).map(|dim| extent(init, dim, self.root, rw)).collect::<Result<Vec<_>, _>>()?;
@@ -190,7 +202,7 @@ impl Slicer {
     }
 
     /// A temporary instead of the destination `index` of an op; a slice of it, where it has values.
-    pub fn temporary(&mut self, op: Op, index: usize, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    pub fn temporary(&mut self, op: Op<'c>, index: usize, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
         let value = op.operand(index);
         let Some(empty) = value.defining_op().filter(|def| def.is("tensor.empty")) else {
             return self.read(op, index, rw);
@@ -223,7 +235,12 @@ impl Slicer {
         self.extract(room, &part, rw)
     }
 
-    fn extract(&mut self, value: Value, slice: &Slice, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+    fn extract(
+        &mut self,
+        value: Value<'c>,
+        slice: &Slice<'c>,
+        rw: &mut Rewriter<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
         self.inside(rw);
         let cx = rw.context();
         let (shape, _) = split(&slice.sizes);
@@ -235,10 +252,10 @@ impl Slicer {
     /// The insertion of a result into the shared output that it is a part of.
     pub fn insertion(
         &mut self,
-        value: Value,
-        output: Value,
-        rw: &mut Rewriter,
-    ) -> Result<OpSpec<'static>, Diagnostics> {
+        value: Value<'c>,
+        output: Value<'c>,
+        rw: &mut Rewriter<'c>,
+    ) -> Result<OpSpec<'c, 'static>, Diagnostics> {
         let slice = match self.cut_outputs.get(&output) {
             Some(slice) => slice.clone(),
             None => self.whole(output, rw)?,
@@ -248,7 +265,12 @@ impl Slicer {
     }
 
     /// The op on these operands, with the types of its destinations; its loop counters count from the tile's rows.
-    pub fn clone_onto(&mut self, op: Op, operands: &[Value], rw: &mut Rewriter) -> Result<Op, Diagnostics> {
+    pub fn clone_onto(
+        &mut self,
+        op: Op<'c>,
+        operands: &[Value<'c>],
+        rw: &mut Rewriter<'c>,
+    ) -> Result<Op<'c>, Diagnostics> {
         let tile = self.tile(rw)?;
         self.inside(rw);
         let copy = rw.clone_op(op, |v| v);
@@ -277,7 +299,11 @@ impl Slicer {
     }
 }
 
-fn offset_and_size(cut: &Cut, loc: Location, rw: &mut Rewriter) -> Result<(Index, Index), Diagnostics> {
+fn offset_and_size<'c>(
+    cut: &Cut<'c>,
+    loc: Location<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<(Index<'c>, Index<'c>), Diagnostics> {
     let t = cut.size;
     if cut.count.0 == 1 {
         return Ok((Index::Static(0), cut.extent));
@@ -301,7 +327,7 @@ fn offset_and_size(cut: &Cut, loc: Location, rw: &mut Rewriter) -> Result<(Index
 }
 
 /// The static form of indices, and the values of those that are not.
-fn split(indices: &[Index]) -> (Vec<i64>, Vec<Value>) {
+fn split<'c>(indices: &[Index<'c>]) -> (Vec<i64>, Vec<Value<'c>>) {
     let fixed = indices.iter().map(|i| match i {
         Index::Static(v) => *v,
         Index::Dynamic(_) => DYNAMIC,
@@ -314,10 +340,10 @@ fn split(indices: &[Index]) -> (Vec<i64>, Vec<Value>) {
 }
 
 /// Offsets, sizes and unit strides, after operands in these segments.
-fn subset<'a>(spec: OpSpec<'a>, slice: &Slice, segments: &[i32], cx: Context) -> OpSpec<'a> {
+fn subset<'c, 'a>(spec: OpSpec<'c, 'a>, slice: &Slice<'c>, segments: &[i32], cx: Context<'c>) -> OpSpec<'c, 'a> {
     let (offsets, dynamic_offsets) = split(&slice.offsets);
     let (sizes, dynamic_sizes) = split(&slice.sizes);
-    let len = |v: &Vec<Value>| i32::try_from(v.len()).expect("invariant: fewer operands than i32 holds");
+    let len = |v: &Vec<Value<'c>>| i32::try_from(v.len()).expect("invariant: fewer operands than i32 holds");
     let segments = [segments, &[len(&dynamic_offsets), len(&dynamic_sizes), 0]].concat();
     spec.operands(&dynamic_offsets)
         .operands(&dynamic_sizes)

@@ -30,13 +30,18 @@ use monopour_ir::{
 use std::collections::HashMap;
 
 /// A trip count: static, or the marker of a dynamic one and its value.
-type Bound = (i64, Option<Value>);
+type Bound<'c> = (i64, Option<Value<'c>>);
 
 /// Puts the dispatch into a forall of tiles of these sizes, one per row loop; each op keeps its markers.
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub(crate) fn run(dispatch: &Dispatch, tile: &[i64], kernel: Attr, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
+pub(crate) fn run<'c>(
+    dispatch: &Dispatch<'c>,
+    tile: &[i64],
+    kernel: Attr<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Op<'c>, Diagnostics> {
     let root = dispatch.root;
     let (cx, loc) = (root.context(), root.location());
     let outputs = dispatch.outputs();
@@ -78,7 +83,7 @@ pub(crate) fn run(dispatch: &Dispatch, tile: &[i64], kernel: Attr, rw: &mut Rewr
 }
 
 /// The destination at the start of the chain of destinations that a value ends.
-fn base(dispatch: &Dispatch, value: Value) -> Value {
+fn base<'c>(dispatch: &Dispatch<'c>, value: Value<'c>) -> Value<'c> {
     let mut value = value;
     while let (Some(def), Some(result)) = (value.defining_op(), value.result_index()) {
         if !dispatch.ops.iter().any(|(op, _)| *op == def) {
@@ -89,7 +94,12 @@ fn base(dispatch: &Dispatch, value: Value) -> Value {
     value
 }
 
-fn cuts(dispatch: &Dispatch, tile: &[i64], body: Block, rw: &mut Rewriter) -> Result<Vec<Cut>, Diagnostics> {
+fn cuts<'c>(
+    dispatch: &Dispatch<'c>,
+    tile: &[i64],
+    body: Block<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Vec<Cut<'c>>, Diagnostics> {
     let mut cuts = vec![];
     for (row, size) in tile.iter().enumerate() {
         // Some op has an operand whose dimension this loop is.
@@ -105,7 +115,11 @@ fn cuts(dispatch: &Dispatch, tile: &[i64], body: Block, rw: &mut Rewriter) -> Re
 }
 
 /// The tiles by the tile ids of the grid, and the grid's trip counts: static, or a value.
-fn onto_grid(cuts: Vec<Cut>, body: Block, rw: &mut Rewriter) -> Result<(Vec<Cut>, Vec<Bound>), Diagnostics> {
+fn onto_grid<'c>(
+    cuts: Vec<Cut<'c>>,
+    body: Block<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<(Vec<Cut<'c>>, Vec<Bound<'c>>), Diagnostics> {
     let merged = (cuts.len() + 1).saturating_sub(MAX_GRID_RANK);
     if cuts.is_empty() {
         return Ok((cuts, vec![(1, None)]));
@@ -128,17 +142,17 @@ fn onto_grid(cuts: Vec<Cut>, body: Block, rw: &mut Rewriter) -> Result<(Vec<Cut>
 }
 
 /// Copies the ops into the body, on slices; returns the outputs' values there, each with the shared output.
-fn fill_body(
-    dispatch: &Dispatch,
-    outputs: &[Value],
-    body: Block,
-    slicer: &mut Slicer,
-    rw: &mut Rewriter,
-) -> Result<Vec<(Value, Value)>, Diagnostics> {
+fn fill_body<'c>(
+    dispatch: &Dispatch<'c>,
+    outputs: &[Value<'c>],
+    body: Block<'c>,
+    slicer: &mut Slicer<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Vec<(Value<'c>, Value<'c>)>, Diagnostics> {
     let shared = body.args().split_off(body.num_args() - outputs.len());
     let mut inner: HashMap<Value, Value> = HashMap::new();
     // The shared output in which the chain that starts at a destination of an op ends.
-    let chain_of = |op: Op, result: usize| {
+    let chain_of = |op: Op<'c>, result: usize| {
         let mut end = op.result(result);
         loop {
             if let Some(i) = outputs.iter().position(|o| *o == end) {
@@ -171,11 +185,11 @@ fn fill_body(
     Ok(outputs.iter().map(|o| inner[o]).zip(shared).collect())
 }
 
-fn terminate(
-    results: &[(Value, Value)],
-    body: Block,
-    slicer: &mut Slicer,
-    rw: &mut Rewriter,
+fn terminate<'c>(
+    results: &[(Value<'c>, Value<'c>)],
+    body: Block<'c>,
+    slicer: &mut Slicer<'c>,
+    rw: &mut Rewriter<'c>,
 ) -> Result<(), Diagnostics> {
     let inner = Block::new(&[]);
     let mut inserts = vec![];

@@ -36,21 +36,21 @@ pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
 }
 
 /// What a generic really is.
-enum Named {
+enum Named<'c> {
     /// `linalg.fill` of this scalar.
-    Fill(Value),
+    Fill(Value<'c>),
     /// `linalg.matmul` of these operands, under these maps.
-    Matmul { lhs: (Value, [usize; 2]), rhs: (Value, [usize; 2]) },
+    Matmul { lhs: (Value<'c>, [usize; 2]), rhs: (Value<'c>, [usize; 2]) },
 }
 
-fn recognize(op: Op) -> Option<Named> {
+fn recognize<'c>(op: Op<'c>) -> Option<Named<'c>> {
     if !op.is("linalg.generic") || op.num_results() != 1 {
         return None;
     }
     recognize_fill(op).map(Named::Fill).or_else(|| recognize_matmul(op))
 }
 
-fn recognize_fill(op: Op) -> Option<Value> {
+fn recognize_fill<'c>(op: Op<'c>) -> Option<Value<'c>> {
     let maps = linalg::indexing_maps(op)?;
     let body = op.body()?;
     if linalg::num_inputs(op) != 0 || !maps[0].is_identity() || body.ops().len() != 1 {
@@ -60,7 +60,7 @@ fn recognize_fill(op: Op) -> Option<Value> {
     (value.block() != Some(body)).then_some(value)
 }
 
-fn recognize_matmul(op: Op) -> Option<Named> {
+fn recognize_matmul<'c>(op: Op<'c>) -> Option<Named<'c>> {
     if linalg::num_inputs(op) != 2 || !(is_f32(op) && products::is_multiply_add(op)) {
         return None;
     }
@@ -72,7 +72,7 @@ fn recognize_matmul(op: Op) -> Option<Named> {
         return None;
     }
     // Loops renamed to (rows, columns, reduction) = (0, 1, 2).
-    let rename = |map: &AffineMap| -> Option<[usize; 2]> {
+    let rename = |map: &AffineMap<'c>| -> Option<[usize; 2]> {
         let dims = map.dim_positions()?;
         let renamed: Vec<usize> = dims.iter().map(|d| result.iter().position(|r| r == d).unwrap_or(2)).collect();
         <[usize; 2]>::try_from(renamed).ok()
@@ -94,7 +94,7 @@ fn is_f32(op: Op) -> bool {
     op.operands().iter().all(|v| v.ty().element() == f32)
 }
 
-fn replace(op: Op, named: &Named, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+fn replace<'c>(op: Op<'c>, named: &Named<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let new = match named {
         Named::Fill(value) => fill(*value, linalg::destination(op, 0), op.location(), rw)?,
         Named::Matmul { lhs, rhs } => create_matmul(op, *lhs, *rhs, rw)?,
@@ -104,7 +104,12 @@ fn replace(op: Op, named: &Named, rw: &mut ConversionRewriter) -> Result<(), Dia
 }
 
 /// `linalg.fill` of `out` with `value`.
-pub(crate) fn fill(value: Value, out: Value, loc: Location, rw: &mut Rewriter) -> Result<Op, Diagnostics> {
+pub(crate) fn fill<'c>(
+    value: Value<'c>,
+    out: Value<'c>,
+    loc: Location<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Op<'c>, Diagnostics> {
     let cx = rw.context();
     let body = Block::new(&[(value.ty(), loc), (value.ty(), loc)]);
     append_op(body, OpSpec::new("linalg.yield", loc).operands(&[body.arg(0)]), cx)?;
@@ -118,12 +123,12 @@ pub(crate) fn fill(value: Value, out: Value, loc: Location, rw: &mut Rewriter) -
     rw.create(spec)
 }
 
-fn create_matmul(
-    op: Op,
-    lhs: (Value, [usize; 2]),
-    rhs: (Value, [usize; 2]),
-    rw: &mut Rewriter,
-) -> Result<Op, Diagnostics> {
+fn create_matmul<'c>(
+    op: Op<'c>,
+    lhs: (Value<'c>, [usize; 2]),
+    rhs: (Value<'c>, [usize; 2]),
+    rw: &mut Rewriter<'c>,
+) -> Result<Op<'c>, Diagnostics> {
     let cx = op.context();
     let (loc, out, f32) = (op.location(), linalg::destination(op, 0), Type::f32(cx));
     let body = Block::new(&[(f32, loc); 3]);
@@ -142,10 +147,10 @@ fn create_matmul(
     rw.create(spec)
 }
 
-fn append(block: Block, spec: OpSpec<'_>, cx: Context) -> Result<Value, Diagnostics> {
+fn append<'c>(block: Block<'c>, spec: OpSpec<'c, '_>, cx: Context<'c>) -> Result<Value<'c>, Diagnostics> {
     Ok(append_op(block, spec, cx)?.result(0))
 }
 
-fn append_op(block: Block, spec: OpSpec<'_>, cx: Context) -> Result<Op, Diagnostics> {
+fn append_op<'c>(block: Block<'c>, spec: OpSpec<'c, '_>, cx: Context<'c>) -> Result<Op<'c>, Diagnostics> {
     Builder::new(cx, InsertionPoint::End(block)).create(spec)
 }

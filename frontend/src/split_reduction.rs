@@ -28,11 +28,11 @@ const PARTS: [i64; 2] = [16, 1_024];
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+pub(crate) fn run<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     for op in module.op().find_all("linalg.generic") {
         let (Some(extents), Some(fold)) = (long_reduction(op), fold(op)) else { continue };
         let leading = leading_loops(&extents);
-        let identity = |m: &AffineMap| m.is_identity();
+        let identity = |m: &AffineMap<'c>| m.is_identity();
         let maps = linalg::indexing_maps(op).unwrap_or_default();
         if let Some(leading) = leading {
             let inputs = op.operands()[..linalg::num_inputs(op)].to_vec();
@@ -47,9 +47,9 @@ pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics>
 }
 
 /// The op by which a reduction takes the next element in, and the value that changes nothing.
-struct Fold {
-    op: Op,
-    neutral: Attr,
+struct Fold<'c> {
+    op: Op<'c>,
+    neutral: Attr<'c>,
 }
 
 /// Trip counts of a reduction to one element that is worth splitting.
@@ -62,7 +62,7 @@ fn long_reduction(op: Op) -> Option<Vec<i64>> {
     (none_parallel && single && !counted && total > MAX_WHOLE).then_some(extents)
 }
 
-fn fold(op: Op) -> Option<Fold> {
+fn fold<'c>(op: Op<'c>) -> Option<Fold<'c>> {
     let body = op.body()?;
     let old = body.arg(body.num_args() - 1);
     let fold = body.terminator()?.operand(0).defining_op()?;
@@ -84,14 +84,14 @@ fn leading_loops(extents: &[i64]) -> Option<usize> {
 }
 
 /// Both reductions: the first loops run side by side in the first one.
-fn split(
-    op: Op,
-    fold: &Fold,
-    inputs: &[Value],
+fn split<'c>(
+    op: Op<'c>,
+    fold: &Fold<'c>,
+    inputs: &[Value<'c>],
     extents: &[i64],
     leading: usize,
-    rw: &mut Rewriter,
-) -> Result<Value, Diagnostics> {
+    rw: &mut Rewriter<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc) = (op.context(), op.location());
     let element = op.result(0).ty().element();
     let ty = Type::tensor(&extents[..leading], element, None);
@@ -120,7 +120,7 @@ fn split(
     combine(op, fold, partial.result(0), linalg::destination(op, 0), rw)
 }
 
-fn iterators(op: Op, parallel: &[bool]) -> Attr {
+fn iterators<'c>(op: Op<'c>, parallel: &[bool]) -> Attr<'c> {
     let kind = |p: &bool| {
         let text = if *p { "#linalg.iterator_type<parallel>" } else { "#linalg.iterator_type<reduction>" };
         Attr::parse(op.context(), text).expect("invariant: the linalg dialect is loaded")
@@ -129,7 +129,13 @@ fn iterators(op: Op, parallel: &[bool]) -> Attr {
 }
 
 /// The reduction of all elements of `parts` onto `destination`.
-fn combine(op: Op, fold: &Fold, parts: Value, destination: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn combine<'c>(
+    op: Op<'c>,
+    fold: &Fold<'c>,
+    parts: Value<'c>,
+    destination: Value<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc) = (op.context(), op.location());
     let element = destination.ty().element();
     let rank = parts.ty().shape().map_or(0, |s| s.len());
@@ -155,7 +161,12 @@ fn combine(op: Op, fold: &Fold, parts: Value, destination: Value, rw: &mut Rewri
 }
 
 /// As [`split`], of inputs that are read in order: as rows of equal length, and what is left over.
-fn split_flat(op: Op, fold: &Fold, extents: &[i64], rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn split_flat<'c>(
+    op: Op<'c>,
+    fold: &Fold<'c>,
+    extents: &[i64],
+    rw: &mut Rewriter<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let total: i64 = extents.iter().product();
     let wanted = (total / PART).clamp(PARTS[0], PARTS[1]);
     let even = (wanted / 2..=wanted * 2).filter(|p| total % p == 0).min_by_key(|p| (p - wanted).abs());
@@ -197,7 +208,7 @@ fn split_flat(op: Op, fold: &Fold, extents: &[i64], rw: &mut Rewriter) -> Result
     Ok(rest.result(0))
 }
 
-fn flatten(value: Value, total: i64, op: Op, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn flatten<'c>(value: Value<'c>, total: i64, op: Op<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let rank = value.ty().shape().map_or(1, |s| s.len());
     if rank == 1 {
         return Ok(value);
@@ -211,7 +222,13 @@ fn flatten(value: Value, total: i64, op: Op, rw: &mut Rewriter) -> Result<Value,
     Ok(rw.create(spec.attr("reassociation", groups))?.result(0))
 }
 
-fn slice(value: Value, offset: i64, size: i64, op: Op, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn slice<'c>(
+    value: Value<'c>,
+    offset: i64,
+    size: i64,
+    op: Op<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let cx = op.context();
     rw.set_point(InsertionPoint::Before(op));
     let ty = Type::tensor(&[size], value.ty().element(), None);

@@ -46,12 +46,12 @@ pub enum TargetDescription {
 
 /// Options of [`run`].
 #[derive(Debug)]
-pub struct TileOptions {
+pub struct TileOptions<'c> {
     /// What is compiled for.
     pub target: TargetDescription,
     /// A transform script of the user's, with the sequence `__transform_main`, applied instead of the generated one. Dispatches
     /// that it leaves alone are tiled by the generated one.
-    pub schedule: Option<Module>,
+    pub schedule: Option<Module<'c>>,
 }
 
 /// What [`run`] did.
@@ -103,7 +103,7 @@ fn log(module: &Module) {
 }
 
 /// Numbers the foralls, so that CSE does not compare the bodies of all that have equal operands with each other.
-fn tell_apart(module: &Module, rw: &mut Rewriter) {
+fn tell_apart<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     for (number, forall) in module.op().find_all("scf.forall").into_iter().enumerate() {
         rw.set_attr(forall, attributes::DISPATCH, Attr::i64(module.context(), number as i64));
     }
@@ -120,7 +120,7 @@ fn apply_schedule(module: &Module, schedule: &Module) -> Result<(), Diagnostics>
 }
 
 /// A user's forall without `monopour.kernel` becomes a dispatch of the class that always works.
-fn adopt(module: &Module, options: &TileOptions, rw: &mut Rewriter) {
+fn adopt<'c>(module: &Module<'c>, options: &TileOptions<'c>, rw: &mut Rewriter<'c>) {
     for forall in module.op().find_all("scf.forall") {
         let nested = forall.ancestor("scf.forall").is_some();
         if !nested && forall.attr(attributes::KERNEL).is_none() {
@@ -139,11 +139,11 @@ fn fallback_invocations(options: &TileOptions) -> i32 {
     if matches!(options.target, TargetDescription::Gpu(_)) { 64 } else { 1 }
 }
 
-fn tile_dispatches(
-    module: &Module,
-    options: &TileOptions,
+fn tile_dispatches<'c>(
+    module: &Module<'c>,
+    options: &TileOptions<'c>,
     report: &mut TileReport,
-    rw: &mut Rewriter,
+    rw: &mut Rewriter<'c>,
 ) -> Result<(), Diagnostics> {
     let dispatches = dispatch::collect(module);
     let mut distinct = Distinct::default();
@@ -180,25 +180,25 @@ fn tile_dispatches(
 }
 
 /// How a dispatch is cut.
-enum Way {
+enum Way<'c> {
     /// Into rows.
     Rows(linalg::Loops),
     /// By upstream's transforms: the number of its structure.
-    Cut(usize, Border),
+    Cut(usize, Border<'c>),
     /// Not at all.
     Whole,
 }
 
 /// Functions of one dispatch each: dispatches of equal structure are one.
 #[derive(Default)]
-struct Distinct {
+struct Distinct<'c> {
     numbers: HashMap<StructuralKey, usize>,
-    functions: Vec<(Module, Plan)>,
+    functions: Vec<(Module<'c>, Plan)>,
 }
 
-impl Distinct {
+impl<'c> Distinct<'c> {
     /// The number of the dispatch's structure.
-    fn add(&mut self, key: StructuralKey, module: Module, plan: impl FnOnce() -> Plan) -> usize {
+    fn add(&mut self, key: StructuralKey, module: Module<'c>, plan: impl FnOnce() -> Plan) -> usize {
         *self.numbers.entry(key).or_insert_with(|| {
             self.functions.push((module, plan()));
             self.functions.len() - 1
@@ -206,7 +206,7 @@ impl Distinct {
     }
 
     /// Cuts each function, on all cores where there are many.
-    fn cut(self, cx: Context, rw: &mut Rewriter) -> Result<Vec<Tiled>, Diagnostics> {
+    fn cut(self, cx: Context<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Tiled<'c>>, Diagnostics> {
         if self.functions.len() < MANY {
             return self.functions.into_iter().map(|(module, plan)| Tiled::of(module, &plan, rw)).collect();
         }
@@ -230,22 +230,27 @@ impl Distinct {
 
 /// A function of one dispatch, cut into tiles.
 #[derive(Default)]
-struct Tiled {
+struct Tiled<'c> {
     /// `None` where upstream refuses to cut.
-    module: Option<Module>,
+    module: Option<Module<'c>>,
     scripts: Vec<String>,
     payload_ops: usize,
 }
 
-impl Tiled {
+impl<'c> Tiled<'c> {
     /// Cuts the one dispatch of `module` into tiles, and vectorises them where upstream can.
-    fn of(module: Module, plan: &Plan, rw: &mut Rewriter) -> Result<Self, Diagnostics> {
+    fn of(module: Module<'c>, plan: &Plan, rw: &mut Rewriter<'c>) -> Result<Self, Diagnostics> {
         let mut tiled = Self::default();
         tiled.module = tiled.cut(module, plan, rw)?;
         Ok(tiled)
     }
 
-    fn cut(&mut self, module: Module, plan: &Plan, rw: &mut Rewriter) -> Result<Option<Module>, Diagnostics> {
+    fn cut(
+        &mut self,
+        module: Module<'c>,
+        plan: &Plan,
+        rw: &mut Rewriter<'c>,
+    ) -> Result<Option<Module<'c>>, Diagnostics> {
         let plans = std::slice::from_ref(plan);
         if !self.apply(&module, transforms::tiling(module.context(), plans)) {
             return Ok(None);
@@ -265,7 +270,7 @@ impl Tiled {
     }
 
     /// Applies a script, and keeps its text; false where upstream refuses.
-    fn apply(&mut self, module: &Module, script: String) -> bool {
+    fn apply(&mut self, module: &Module<'c>, script: String) -> bool {
         module.op().walk(WalkOrder::Pre, |_| self.payload_ops += 1);
         let done = apply_text(module, &script).is_ok();
         if done {
@@ -276,18 +281,23 @@ impl Tiled {
 }
 
 /// The whole dispatch as one tile of the class that always works.
-fn whole(dispatch: &Dispatch, options: &TileOptions, rw: &mut Rewriter, why: &str) -> Result<(), Diagnostics> {
+fn whole<'c>(
+    dispatch: &Dispatch<'c>,
+    options: &TileOptions<'c>,
+    rw: &mut Rewriter<'c>,
+    why: &str,
+) -> Result<(), Diagnostics> {
     trace!(target: "tile", "{}: one tile: {why}", dispatch.root.location());
     let kernel = Kernel::generic(1, fallback_invocations(options)).to_attr(dispatch.root.context());
     rows_tile::run(dispatch, &[], kernel, rw).map(|_| ())
 }
 
 /// A row group as tiles of rows.
-fn rows(
-    dispatch: &Dispatch,
+fn rows<'c>(
+    dispatch: &Dispatch<'c>,
     loops: &linalg::Loops,
-    options: &TileOptions,
-    rw: &mut Rewriter,
+    options: &TileOptions<'c>,
+    rw: &mut Rewriter<'c>,
 ) -> Result<(), Diagnostics> {
     let (mut kernel, _) = choose(dispatch, loops, options);
     let tile = std::mem::take(&mut kernel.tile);
@@ -315,10 +325,10 @@ fn plan(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Pl
 }
 
 /// Marks the ops of tiles that become vectors: static shapes, elements that lie in vectors as in memory. Whether there are any.
-fn mark_vectors(module: &Module, rw: &mut Rewriter) -> bool {
+fn mark_vectors<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> bool {
     let mut found = false;
     for op in module.op().nested(WalkOrder::Pre).into_iter().filter(|op| linalg::is_structured(*op)) {
-        let is_static = |v: &Value| !v.ty().shape().is_some_and(|shape| shape.contains(&DYNAMIC));
+        let is_static = |v: &Value<'c>| !v.ty().shape().is_some_and(|shape| shape.contains(&DYNAMIC));
         let ours = op.attr(attributes::DISPATCH).is_some();
         if ours && op.operands().iter().all(is_static) && kernel_cpu::can_vectorize(op) {
             rw.set_attr(op, attributes::VECTORIZE, Attr::unit(module.context()));
@@ -341,7 +351,7 @@ fn apply_text(module: &Module, text: &str) -> Result<(), Diagnostics> {
 }
 
 /// Markers go, and shared destinations are split again after the last cse.
-fn finish(module: &Module, rw: &mut Rewriter) {
+fn finish<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     unshare(module, rw);
     for op in module.op().nested(WalkOrder::Pre) {
         for name in [attributes::DISPATCH, attributes::ROLE, attributes::MEMBER, attributes::VECTORIZE] {
@@ -352,7 +362,7 @@ fn finish(module: &Module, rw: &mut Rewriter) {
     }
 }
 
-fn replace_body(module: &Module, tiled: &Module, rw: &mut Rewriter) {
+fn replace_body<'c>(module: &Module<'c>, tiled: &Module<'c>, rw: &mut Rewriter<'c>) {
     for op in module.body().ops() {
         rw.erase(op);
     }

@@ -39,7 +39,7 @@ pub(crate) fn vectorizing(cx: Context, plans: &[Plan]) -> String {
     script(cx, plans, |dispatch| dispatch.vectorize())
 }
 
-fn script(cx: Context, plans: &[Plan], write: impl Fn(&mut Dispatch<'_>)) -> String {
+fn script<'c>(cx: Context<'c>, plans: &[Plan], write: impl Fn(&mut Dispatch<'c, '_>)) -> String {
     let mut out = String::from("module attributes {transform.with_named_sequence} {\n");
     for plan in plans {
         let n = plan.number;
@@ -57,14 +57,14 @@ fn script(cx: Context, plans: &[Plan], write: impl Fn(&mut Dispatch<'_>)) -> Str
 }
 
 /// Writes the body of one sequence.
-struct Dispatch<'a> {
+struct Dispatch<'c, 'a> {
     out: &'a mut String,
-    cx: Context,
+    cx: Context<'c>,
     plan: &'a Plan,
     next: usize,
 }
 
-impl Dispatch<'_> {
+impl Dispatch<'_, '_> {
     fn tile(&mut self) {
         let forall = self.tile_to_grid();
         let task = self.plan.task.clone();

@@ -20,7 +20,7 @@ use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, OpSpec, Rewriter, V
 ///
 /// # Errors
 /// MLIR's diagnostics when a slice cannot be built.
-pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+pub(crate) fn run<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     for forall in module.op().find_all("scf.forall") {
         let body = forall.body().expect("invariant: scf.forall has a body");
         let ids = body.num_args() - forall.num_results();
@@ -31,7 +31,7 @@ pub(crate) fn run(module: &Module, rw: &mut Rewriter) -> Result<(), Diagnostics>
     Ok(())
 }
 
-fn restore(output: Value, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+fn restore<'c>(output: Value<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     let inside: Vec<_> = output.uses().into_iter().filter(|u| !u.op.is("tensor.parallel_insert_slice")).collect();
     let bare = inside.iter().find(|u| !(u.op.is("tensor.extract_slice") && u.index == 0)).copied();
     let shape = output.ty().shape().filter(|s| s.iter().all(|d| *d >= 0));

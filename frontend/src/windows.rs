@@ -50,26 +50,26 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<(), Diagnostics> 
 }
 
 /// How one dispatch is split.
-struct Windows {
+struct Windows<'c> {
     /// The ops in order, each with the loop that is split.
-    ops: Vec<(Op, usize)>,
+    ops: Vec<(Op<'c>, usize)>,
     extent: i64,
     /// Iterations of one part.
     part: i64,
 }
 
 /// One part while it is written.
-struct Part<'a> {
+struct Part<'c, 'a> {
     /// First iteration, and how many.
     at: (i64, i64),
-    windows: HashMap<(Value, usize), Value>,
+    windows: HashMap<(Value<'c>, usize), Value<'c>>,
     /// What the part's ops compute, by the results of the whole ones.
-    results: HashMap<Value, Value>,
+    results: HashMap<Value<'c>, Value<'c>>,
     /// What a tensor holds after the parts so far.
-    current: &'a HashMap<Value, Value>,
+    current: &'a HashMap<Value<'c>, Value<'c>>,
 }
 
-fn maps_of(op: Op) -> Option<Vec<AffineMap>> {
+fn maps_of<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
     if op.is("linalg.fill") {
         let rank = op.result(0).ty().shape()?.len();
         return Some(vec![AffineMap::select(op.context(), rank, &[]), AffineMap::identity(op.context(), rank)]);
@@ -119,12 +119,12 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-impl Windows {
+impl<'c> Windows<'c> {
     /// `None` if the dispatch can be bound as it is, or cannot be split.
-    fn plan(dispatch: &Dispatch, most_bytes: u64) -> Option<Self> {
+    fn plan(dispatch: &Dispatch<'c>, most_bytes: u64) -> Option<Self> {
         let ops: Vec<Op> = dispatch.ops.iter().map(|(op, _)| *op).collect();
-        let is_large = |v: Value| v.ty().static_size_bytes().is_some_and(|b| b > most_bytes);
-        let bound = |op: &Op| op.operands().into_iter().filter(|v| !is_inside(*v, &ops));
+        let is_large = |v: Value<'c>| v.ty().static_size_bytes().is_some_and(|b| b > most_bytes);
+        let bound = |op: &Op<'c>| op.operands().into_iter().filter(|v| !is_inside(*v, &ops));
         if !ops.iter().flat_map(bound).any(is_large) {
             return None;
         }
@@ -133,7 +133,7 @@ impl Windows {
     }
 
     /// The split along loop `l` of the root.
-    fn along(ops: &[Op], root: Op, l: usize, most_bytes: u64) -> Option<Self> {
+    fn along(ops: &[Op<'c>], root: Op<'c>, l: usize, most_bytes: u64) -> Option<Self> {
         let mut loops: HashMap<Op, usize> = HashMap::from([(root, l)]);
         let (mut extent, mut part, mut step) = (None, i64::MAX, 1u64);
         for op in ops.iter().rev() {
@@ -179,7 +179,7 @@ impl Windows {
     }
 
     /// The results that something outside reads, each with the tensor whose place it takes; no two take one place.
-    fn targets(&self) -> Option<Vec<(Value, Value)>> {
+    fn targets(&self) -> Option<Vec<(Value<'c>, Value<'c>)>> {
         let ops: Vec<Op> = self.ops.iter().map(|(op, _)| *op).collect();
         let mut out: Vec<(Value, Value)> = vec![];
         for result in ops.iter().flat_map(|op| op.results()) {
@@ -212,7 +212,7 @@ impl Windows {
         Err(Diagnostic::error("F0031", root.location(), message).with_help(help).into())
     }
 
-    fn split(&self, rw: &mut Rewriter, next: &mut i64) -> Result<(), Diagnostics> {
+    fn split(&self, rw: &mut Rewriter<'c>, next: &mut i64) -> Result<(), Diagnostics> {
         let anchor = self.ops.last().expect("invariant: a dispatch has a root").0;
         let targets = self.targets().expect("invariant: planned");
         // What a tensor holds after the parts so far.
@@ -250,7 +250,7 @@ impl Windows {
         Ok(())
     }
 
-    fn result_dimension(&self, result: Value) -> usize {
+    fn result_dimension(&self, result: Value<'c>) -> usize {
         let found = self.ops.iter().find(|(op, _)| Some(*op) == result.defining_op()).and_then(|(op, l)| {
             let map = maps_of(*op)?.get(linalg::num_inputs(*op) + result.result_index()?).copied()?;
             dimension(&map, *l).ok()?
@@ -261,12 +261,12 @@ impl Windows {
     /// The part of a tensor from outside that an op reads or overwrites.
     fn window(
         &self,
-        rw: &mut Rewriter,
-        op: Op,
-        value: Value,
+        rw: &mut Rewriter<'c>,
+        op: Op<'c>,
+        value: Value<'c>,
         d: usize,
-        part: &mut Part<'_>,
-    ) -> Result<Value, Diagnostics> {
+        part: &mut Part<'c, '_>,
+    ) -> Result<Value<'c>, Diagnostics> {
         if let Some(known) = part.windows.get(&(value, d)) {
             return Ok(*known);
         }
@@ -288,7 +288,7 @@ impl Windows {
     }
 
     /// One op on its windows.
-    fn copy(&self, rw: &mut Rewriter, op: Op, l: usize, part: &mut Part<'_>) -> Result<(), Diagnostics> {
+    fn copy(&self, rw: &mut Rewriter<'c>, op: Op<'c>, l: usize, part: &mut Part<'c, '_>) -> Result<(), Diagnostics> {
         let maps = maps_of(op).expect("invariant: planned");
         let mut operands = vec![];
         for (value, indexing) in op.operands().into_iter().zip(maps) {
@@ -321,7 +321,7 @@ fn is_inside(value: Value, ops: &[Op]) -> bool {
 }
 
 /// The tensor from outside that a result overwrites, at first or second hand.
-fn place_of(result: Value, ops: &[Op]) -> Option<Value> {
+fn place_of<'c>(result: Value<'c>, ops: &[Op<'c>]) -> Option<Value<'c>> {
     let mut value = result;
     while is_inside(value, ops) {
         value = linalg::destination(value.defining_op()?, value.result_index()?);
@@ -329,14 +329,20 @@ fn place_of(result: Value, ops: &[Op]) -> Option<Value> {
     Some(value)
 }
 
-fn window_type(ty: Type, d: usize, size: i64) -> Type {
+fn window_type<'c>(ty: Type<'c>, d: usize, size: i64) -> Type<'c> {
     let tensor = ty.as_tensor().expect("invariant: linalg ops before tiling are on tensors");
     let mut shape = tensor.shape;
     shape[d] = size;
     Type::tensor(&shape, tensor.element, tensor.encoding)
 }
 
-fn slice_spec(name: &'static str, at: Op, whole: Type, d: usize, window: (i64, i64)) -> OpSpec<'static> {
+fn slice_spec<'c>(
+    name: &'static str,
+    at: Op<'c>,
+    whole: Type<'c>,
+    d: usize,
+    window: (i64, i64),
+) -> OpSpec<'c, 'static> {
     let shape = whole.shape().unwrap_or_default();
     let cx = at.context();
     let (mut offsets, mut sizes) = (vec![0; shape.len()], shape.clone());
@@ -348,7 +354,7 @@ fn slice_spec(name: &'static str, at: Op, whole: Type, d: usize, window: (i64, i
 }
 
 /// Bodies that ask for the loop's counter get that of the whole.
-fn shift_indices(rw: &mut Rewriter, op: Op, l: usize, first: i64) {
+fn shift_indices<'c>(rw: &mut Rewriter<'c>, op: Op<'c>, l: usize, first: i64) {
     for index in op.find_all("linalg.index") {
         if first == 0 || index.attr("dim").and_then(|a| a.as_int()) != i64::try_from(l).ok() {
             continue;

@@ -1,31 +1,22 @@
 //! Affine maps and expressions.
 
+use crate::handle::handle;
 use crate::{Attr, Context, string};
-use mlir_sys::{MlirAffineExpr, MlirAffineMap};
 use std::fmt;
 
-/// A uniqued affine map.
-#[derive(Clone, Copy, Debug)]
-pub struct AffineMap {
-    pub(crate) raw: MlirAffineMap,
+handle! {
+    /// A uniqued affine map.
+    AffineMap(melior::ir::AffineMap<'c>), MlirAffineMap
 }
 
-impl PartialEq for AffineMap {
-    fn eq(&self, other: &Self) -> bool {
-        self.raw.ptr == other.raw.ptr
-    }
-}
-impl Eq for AffineMap {}
-
-/// A uniqued affine expression.
-#[derive(Clone, Copy, Debug)]
-pub struct AffineExpr {
-    pub(crate) raw: MlirAffineExpr,
+handle! {
+    /// A uniqued affine expression.
+    AffineExpr(melior::ir::AffineExpr<'c>), MlirAffineExpr
 }
 
 /// The shape of an affine expression.
 #[derive(Clone, Copy, Debug)]
-pub enum AffineExprKind {
+pub enum AffineExprKind<'c> {
     /// Dimension by position.
     Dim(usize),
     /// Symbol by position.
@@ -33,55 +24,55 @@ pub enum AffineExprKind {
     /// Constant.
     Constant(i64),
     /// Sum.
-    Add(AffineExpr, AffineExpr),
+    Add(AffineExpr<'c>, AffineExpr<'c>),
     /// Product.
-    Mul(AffineExpr, AffineExpr),
+    Mul(AffineExpr<'c>, AffineExpr<'c>),
     /// Remainder, non-negative.
-    Mod(AffineExpr, AffineExpr),
+    Mod(AffineExpr<'c>, AffineExpr<'c>),
     /// Quotient rounded down.
-    FloorDiv(AffineExpr, AffineExpr),
+    FloorDiv(AffineExpr<'c>, AffineExpr<'c>),
     /// Quotient rounded up.
-    CeilDiv(AffineExpr, AffineExpr),
+    CeilDiv(AffineExpr<'c>, AffineExpr<'c>),
 }
 
-impl AffineMap {
+impl<'c> AffineMap<'c> {
     /// `(d0, ..) -> (d0, ..)`.
-    pub fn identity(cx: Context, rank: usize) -> Self {
-        Self { raw: c!(mlirAffineMapMultiDimIdentityGet(cx.raw.0, rank as isize)) }
+    pub fn identity(cx: Context<'c>, rank: usize) -> Self {
+        melior::ir::AffineMap::multi_dim_identity(cx.to_melior(), rank).into()
     }
     /// `(d0, ..) -> (d_p0, d_p1, ..)` over `dims` dimensions: a projected permutation or broadcast.
-    pub fn select(cx: Context, dims: usize, positions: &[usize]) -> Self {
-        let mut exprs: Vec<_> = positions.iter().map(|p| c!(mlirAffineDimExprGet(cx.raw.0, *p as isize))).collect();
-        Self { raw: c!(mlirAffineMapGet(cx.raw.0, dims as isize, 0, exprs.len() as isize, exprs.as_mut_ptr())) }
+    pub fn select(cx: Context<'c>, dims: usize, positions: &[usize]) -> Self {
+        let mut exprs: Vec<_> = positions.iter().map(|p| c!(mlirAffineDimExprGet(cx.raw(), *p as isize))).collect();
+        Self::from_raw(c!(mlirAffineMapGet(cx.raw(), dims as isize, 0, exprs.len() as isize, exprs.as_mut_ptr())))
     }
     /// The map as an attribute.
-    pub fn to_attr(self) -> Attr {
-        Attr::from_raw(c!(mlirAffineMapAttrGet(self.raw)))
+    pub fn to_attr(self) -> Attr<'c> {
+        Attr::from_raw(c!(mlirAffineMapAttrGet(self.raw())))
     }
     /// Number of dimensions.
     pub fn num_dims(self) -> usize {
-        c!(mlirAffineMapGetNumDims(self.raw)) as usize
+        c!(mlirAffineMapGetNumDims(self.raw())) as usize
     }
     /// Number of symbols.
     pub fn num_symbols(self) -> usize {
-        c!(mlirAffineMapGetNumSymbols(self.raw)) as usize
+        c!(mlirAffineMapGetNumSymbols(self.raw())) as usize
     }
     /// Result expressions.
-    pub fn results(self) -> Vec<AffineExpr> {
-        let n = c!(mlirAffineMapGetNumResults(self.raw));
-        (0..n).map(|i| AffineExpr { raw: c!(mlirAffineMapGetResult(self.raw, i)) }).collect()
+    pub fn results(self) -> Vec<AffineExpr<'c>> {
+        let n = c!(mlirAffineMapGetNumResults(self.raw()));
+        (0..n).map(|i| AffineExpr::from_raw(c!(mlirAffineMapGetResult(self.raw(), i)))).collect()
     }
     /// Whether this is the identity.
     pub fn is_identity(self) -> bool {
-        c!(mlirAffineMapIsIdentity(self.raw))
+        c!(mlirAffineMapIsIdentity(self.raw()))
     }
     /// Whether every result is a distinct dimension.
     pub fn is_projected_permutation(self) -> bool {
-        c!(mlirAffineMapIsProjectedPermutation(self.raw))
+        c!(mlirAffineMapIsProjectedPermutation(self.raw()))
     }
     /// Whether this permutes all dimensions.
     pub fn is_permutation(self) -> bool {
-        c!(mlirAffineMapIsPermutation(self.raw))
+        c!(mlirAffineMapIsPermutation(self.raw()))
     }
     /// For a map whose results are all plain dimensions: their positions.
     pub fn dim_positions(self) -> Option<Vec<usize>> {
@@ -95,11 +86,11 @@ impl AffineMap {
     }
     /// `self` after `inner`: its results, with each dimension replaced by the result of `inner` at that position.
     pub fn compose(self, inner: Self) -> Self {
-        let cx = c!(mlirAffineMapGetContext(self.raw));
+        let cx = c!(mlirAffineMapGetContext(self.raw()));
         let mut exprs: Vec<_> =
-            self.results().into_iter().map(|e| c!(mlirAffineExprCompose(e.raw, inner.raw))).collect();
+            self.results().into_iter().map(|e| c!(mlirAffineExprCompose(e.raw(), inner.raw()))).collect();
         let (dims, symbols) = (inner.num_dims() as isize, inner.num_symbols() as isize);
-        Self { raw: c!(mlirAffineMapGet(cx, dims, symbols, exprs.len() as isize, exprs.as_mut_ptr())) }
+        Self::from_raw(c!(mlirAffineMapGet(cx, dims, symbols, exprs.len() as isize, exprs.as_mut_ptr())))
     }
     /// Evaluates all results.
     pub fn eval(self, dims: &[i64], symbols: &[i64]) -> Vec<i64> {
@@ -107,10 +98,10 @@ impl AffineMap {
     }
 }
 
-impl AffineExpr {
+impl<'c> AffineExpr<'c> {
     /// What kind of expression this is.
-    pub fn kind(self) -> AffineExprKind {
-        let raw = self.raw;
+    pub fn kind(self) -> AffineExprKind<'c> {
+        let raw = self.raw();
         if c!(mlirAffineExprIsADim(raw)) {
             return AffineExprKind::Dim(c!(mlirAffineDimExprGetPosition(raw)) as usize);
         }
@@ -120,8 +111,8 @@ impl AffineExpr {
         if c!(mlirAffineExprIsAConstant(raw)) {
             return AffineExprKind::Constant(c!(mlirAffineConstantExprGetValue(raw)));
         }
-        let l = AffineExpr { raw: c!(mlirAffineBinaryOpExprGetLHS(raw)) };
-        let r = AffineExpr { raw: c!(mlirAffineBinaryOpExprGetRHS(raw)) };
+        let l = AffineExpr::from_raw(c!(mlirAffineBinaryOpExprGetLHS(raw)));
+        let r = AffineExpr::from_raw(c!(mlirAffineBinaryOpExprGetRHS(raw)));
         if c!(mlirAffineExprIsAAdd(raw)) {
             AffineExprKind::Add(l, r)
         } else if c!(mlirAffineExprIsAMul(raw)) {
@@ -153,8 +144,8 @@ impl AffineExpr {
     }
 }
 
-impl fmt::Display for AffineMap {
+impl fmt::Display for AffineMap<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&string::collect(|cb, user| c!(mlirAffineMapPrint(self.raw, cb, user))))
+        f.write_str(&string::collect(|cb, user| c!(mlirAffineMapPrint(self.raw(), cb, user))))
     }
 }

@@ -60,7 +60,7 @@ impl Associative {
     }
 
     /// The element of a float, integer or index type that changes nothing.
-    pub fn identity(&self, ty: Type) -> Attr {
+    pub fn identity<'c>(&self, ty: Type<'c>) -> Attr<'c> {
         if ty.is_float() { Attr::float(ty, self.float()) } else { Attr::int(ty, self.int(ty.integer_width())) }
     }
 

@@ -1,153 +1,126 @@
 //! Blocks and regions.
 
+use crate::handle::handle;
 use crate::{Location, Op, Type, Value};
 use mlir_sys::{MlirBlock, MlirRegion};
 use smallvec::SmallVec;
-use std::hash::{Hash, Hasher};
 
-/// A basic block.
-#[derive(Clone, Copy, Debug)]
-#[repr(transparent)]
-pub struct Block {
-    pub(crate) raw: MlirBlock,
+handle! {
+    /// A basic block.
+    Block(melior::ir::BlockRef<'c, 'c>), MlirBlock
 }
 
-/// A region of an op.
-#[derive(Clone, Copy, Debug)]
-#[repr(transparent)]
-pub struct Region {
-    pub(crate) raw: MlirRegion,
+handle! {
+    /// A region of an op.
+    Region(melior::ir::RegionRef<'c, 'c>), MlirRegion
 }
 
-impl PartialEq for Block {
-    fn eq(&self, other: &Self) -> bool {
-        self.raw.ptr == other.raw.ptr
-    }
-}
-impl Eq for Block {}
-impl Hash for Block {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.raw.ptr.hash(state);
-    }
-}
-impl PartialEq for Region {
-    fn eq(&self, other: &Self) -> bool {
-        self.raw.ptr == other.raw.ptr
-    }
-}
-impl Eq for Region {}
-impl Hash for Region {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.raw.ptr.hash(state);
-    }
-}
-
-impl Block {
+impl<'c> Block<'c> {
     /// A detached block with arguments of these types; a region must take it.
-    pub fn new(args: &[(Type, Location)]) -> Self {
+    pub fn new(args: &[(Type<'c>, Location<'c>)]) -> Self {
         let raw = c!(mlirBlockCreate(0, std::ptr::null(), std::ptr::null()));
         for (ty, location) in args {
-            c!(mlirBlockAddArgument(raw, ty.raw, location.raw));
+            c!(mlirBlockAddArgument(raw, ty.raw(), location.raw()));
         }
-        Self { raw }
+        Self::from_raw(raw)
     }
     /// Arguments.
-    pub fn args(self) -> Vec<Value> {
-        let value = |i| Value { raw: c!(mlirBlockGetArgument(self.raw, i as isize)) };
+    pub fn args(self) -> Vec<Value<'c>> {
+        let value = |i| Value::from_raw(c!(mlirBlockGetArgument(self.raw(), i as isize)));
         (0..self.num_args()).map(value).collect()
     }
     /// As [`Self::args`]; a few need no heap.
-    pub fn arg_values(self) -> SmallVec<[Value; 8]> {
+    pub fn arg_values(self) -> SmallVec<[Value<'c>; 8]> {
         // SAFETY: defined in the shim; the block is live (crate invariant), and the list has that much room.
-        Value::list(|room, out| unsafe { monopour_shim_arguments(self.raw, room, out) })
+        Value::list(|room, out| unsafe { monopour_shim_arguments(self.raw(), room, out) })
     }
     /// Arguments, one after the other and without a list.
-    pub(crate) fn arg_list(self) -> impl Iterator<Item = Value> {
-        (0..self.num_args()).map(move |i| Value { raw: c!(mlirBlockGetArgument(self.raw, i as isize)) })
+    pub(crate) fn arg_list(self) -> impl Iterator<Item = Value<'c>> {
+        (0..self.num_args()).map(move |i| Value::from_raw(c!(mlirBlockGetArgument(self.raw(), i as isize))))
     }
     /// Number of arguments.
     pub fn num_args(self) -> usize {
-        c!(mlirBlockGetNumArguments(self.raw)) as usize
+        c!(mlirBlockGetNumArguments(self.raw())) as usize
     }
     /// Argument by position.
-    pub fn arg(self, index: usize) -> Value {
+    pub fn arg(self, index: usize) -> Value<'c> {
         assert!(index < self.num_args(), "block argument {index} exists");
-        Value { raw: c!(mlirBlockGetArgument(self.raw, index as isize)) }
+        Value::from_raw(c!(mlirBlockGetArgument(self.raw(), index as isize)))
     }
     /// Ops in order, the terminator included.
-    pub fn ops(self) -> Vec<Op> {
+    pub fn ops(self) -> Vec<Op<'c>> {
         let mut out = Vec::new();
-        let mut raw = c!(mlirBlockGetFirstOperation(self.raw));
+        let mut raw = c!(mlirBlockGetFirstOperation(self.raw()));
         while !raw.ptr.is_null() {
-            out.push(Op { raw });
+            out.push(Op::from_raw(raw));
             raw = c!(mlirOperationGetNextInBlock(raw));
         }
         out
     }
     /// First op.
-    pub fn first_op(self) -> Option<Op> {
-        Op::non_null(c!(mlirBlockGetFirstOperation(self.raw)))
+    pub fn first_op(self) -> Option<Op<'c>> {
+        Op::non_null(c!(mlirBlockGetFirstOperation(self.raw())))
     }
     /// Terminator, if the last op is one.
-    pub fn terminator(self) -> Option<Op> {
-        Op::non_null(c!(mlirBlockGetTerminator(self.raw)))
+    pub fn terminator(self) -> Option<Op<'c>> {
+        Op::non_null(c!(mlirBlockGetTerminator(self.raw())))
     }
     /// Last op, a terminator or not.
-    pub fn last_op(self) -> Option<Op> {
+    pub fn last_op(self) -> Option<Op<'c>> {
         // SAFETY: defined in the shim; the block is live (crate invariant).
-        Op::non_null(unsafe { monopour_shim_last_op(self.raw) })
+        Op::non_null(unsafe { monopour_shim_last_op(self.raw()) })
     }
     /// Region that holds the block.
-    pub fn region(self) -> Option<Region> {
-        let raw = c!(mlirBlockGetParentRegion(self.raw));
-        (!raw.ptr.is_null()).then_some(Region { raw })
+    pub fn region(self) -> Option<Region<'c>> {
+        let raw = c!(mlirBlockGetParentRegion(self.raw()));
+        (!raw.ptr.is_null()).then_some(Region::from_raw(raw))
     }
     /// Op that holds the block's region.
-    pub fn parent_op(self) -> Option<Op> {
-        Op::non_null(c!(mlirBlockGetParentOperation(self.raw)))
+    pub fn parent_op(self) -> Option<Op<'c>> {
+        Op::non_null(c!(mlirBlockGetParentOperation(self.raw())))
     }
     /// Successor blocks.
-    pub fn successors(self) -> Vec<Block> {
-        let n = c!(mlirBlockGetNumSuccessors(self.raw));
-        (0..n).map(|i| Block { raw: c!(mlirBlockGetSuccessor(self.raw, i)) }).collect()
+    pub fn successors(self) -> Vec<Block<'c>> {
+        let n = c!(mlirBlockGetNumSuccessors(self.raw()));
+        (0..n).map(|i| Block::from_raw(c!(mlirBlockGetSuccessor(self.raw(), i)))).collect()
     }
 }
 
-impl Region {
+impl<'c> Region<'c> {
     /// A detached region; an op must take it.
     pub fn new() -> Self {
-        Self { raw: c!(mlirRegionCreate()) }
+        Self::from_raw(c!(mlirRegionCreate()))
     }
     /// Blocks in order.
-    pub fn blocks(self) -> Vec<Block> {
+    pub fn blocks(self) -> Vec<Block<'c>> {
         self.block_list().collect()
     }
     /// Blocks in order, without a list. None may be moved meanwhile.
-    pub(crate) fn block_list(self) -> impl Iterator<Item = Block> {
+    pub(crate) fn block_list(self) -> impl Iterator<Item = Block<'c>> {
         let next = |block: &Block| {
-            let raw = c!(mlirBlockGetNextInRegion(block.raw));
-            (!raw.ptr.is_null()).then_some(Block { raw })
+            let raw = c!(mlirBlockGetNextInRegion(block.raw()));
+            (!raw.ptr.is_null()).then_some(Block::from_raw(raw))
         };
         std::iter::successors(self.entry(), next)
     }
     /// Entry block.
-    pub fn entry(self) -> Option<Block> {
-        let raw = c!(mlirRegionGetFirstBlock(self.raw));
-        (!raw.ptr.is_null()).then_some(Block { raw })
+    pub fn entry(self) -> Option<Block<'c>> {
+        let raw = c!(mlirRegionGetFirstBlock(self.raw()));
+        (!raw.ptr.is_null()).then_some(Block::from_raw(raw))
     }
     /// Last block.
-    pub fn last(self) -> Option<Block> {
+    pub fn last(self) -> Option<Block<'c>> {
         // SAFETY: defined in the shim; the region is live (crate invariant).
-        let raw = unsafe { monopour_shim_last_block(self.raw) };
-        (!raw.ptr.is_null()).then_some(Block { raw })
+        let raw = unsafe { monopour_shim_last_block(self.raw()) };
+        (!raw.ptr.is_null()).then_some(Block::from_raw(raw))
     }
     /// Appends a detached block.
-    pub fn append(self, block: Block) {
-        c!(mlirRegionAppendOwnedBlock(self.raw, block.raw));
+    pub fn append(self, block: Block<'c>) {
+        c!(mlirRegionAppendOwnedBlock(self.raw(), block.raw()));
     }
 }
 
-impl Default for Region {
+impl Default for Region<'_> {
     fn default() -> Self {
         Self::new()
     }

@@ -40,9 +40,9 @@ pub struct InterfaceUse {
 
 /// A value whose buffer may be an operand's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct InterfaceAlias {
+pub struct InterfaceAlias<'c> {
     /// The value.
-    pub value: Value,
+    pub value: Value<'c>,
     /// The same buffer, offset, sizes and strides.
     pub equivalent: bool,
     /// Always this operand's.
@@ -108,13 +108,13 @@ unsafe extern "C" {
 extern "C" fn push_alias(value: MlirValue, equivalent: bool, definite: bool, retypes: bool, user: *mut c_void) {
     // SAFETY: `user` is the vector that the query passes down, alive during the call.
     let out = unsafe { &mut *user.cast::<Vec<InterfaceAlias>>() };
-    out.push(InterfaceAlias { value: Value { raw: value }, equivalent, definite, retypes });
+    out.push(InterfaceAlias { value: Value::from_raw(value), equivalent, definite, retypes });
 }
 
 extern "C" fn push_change(kind: c_int, op: MlirOperation, user: *mut c_void) {
     // SAFETY: `user` is the vector that the call passes down, alive during the call.
     let out = unsafe { &mut *user.cast::<Vec<Change>>() };
-    let op = Op { raw: op };
+    let op = Op::from_raw(op);
     out.push(match kind {
         0 => Change::Created(op),
         1 => Change::Modified(op),
@@ -126,20 +126,20 @@ extern "C" fn push_change(kind: c_int, op: MlirOperation, user: *mut c_void) {
 /// Whether bufferization takes the type for a tensor's (`TensorLikeType`).
 pub(crate) fn is_tensor(ty: Type) -> bool {
     // SAFETY: defined in the shim; the type is live (crate invariant).
-    unsafe { monopour_shim_is_tensor(ty.raw) }
+    unsafe { monopour_shim_is_tensor(ty.raw()) }
 }
 
 /// The buffer type that a tensor-like type names for itself.
-pub fn buffer_like_type(ty: Type, options: &InterfaceOptions) -> Option<Type> {
+pub fn buffer_like_type<'c>(ty: Type<'c>, options: &InterfaceOptions) -> Option<Type<'c>> {
     // SAFETY: defined in the shim; the type is live (crate invariant).
-    let raw = unsafe { monopour_shim_buffer_like_type(ty.raw, options) };
+    let raw = unsafe { monopour_shim_buffer_like_type(ty.raw(), options) };
     (!raw.ptr.is_null()).then(|| Type::from_raw(raw))
 }
 
 /// Whether the op implements `BufferizableOpInterface`.
 pub fn is_bufferizable(op: Op) -> bool {
     // SAFETY: defined in the shim; the op is live (crate invariant).
-    unsafe { monopour_shim_is_bufferizable(op.raw) }
+    unsafe { monopour_shim_is_bufferizable(op.raw()) }
 }
 
 fn check(op: Op, index: usize, count: usize) -> c_uint {
@@ -152,7 +152,7 @@ fn check(op: Op, index: usize, count: usize) -> c_uint {
 pub fn use_of(op: Op, operand: usize, options: &InterfaceOptions) -> InterfaceUse {
     let operand = check(op, operand, op.num_operands());
     // SAFETY: defined in the shim; the op has the interface and the operand.
-    let bits = unsafe { monopour_shim_use_of(op.raw, operand, options) };
+    let bits = unsafe { monopour_shim_use_of(op.raw(), operand, options) };
     InterfaceUse {
         reads: bits & 1 != 0,
         writes: bits & 2 != 0,
@@ -162,12 +162,12 @@ pub fn use_of(op: Op, operand: usize, options: &InterfaceOptions) -> InterfaceUs
 }
 
 /// The values whose buffer may be an operand's. Panics unless [`is_bufferizable`].
-pub fn aliasing_values(op: Op, operand: usize, options: &InterfaceOptions) -> Vec<InterfaceAlias> {
+pub fn aliasing_values<'c>(op: Op<'c>, operand: usize, options: &InterfaceOptions) -> Vec<InterfaceAlias<'c>> {
     let operand = check(op, operand, op.num_operands());
     let mut out = Vec::new();
     let user: *mut Vec<InterfaceAlias> = &raw mut out;
     // SAFETY: defined in the shim; the op has the interface and the operand, and the vector lives during the call.
-    unsafe { monopour_shim_aliasing_values(op.raw, operand, options, push_alias, user.cast()) };
+    unsafe { monopour_shim_aliasing_values(op.raw(), operand, options, push_alias, user.cast()) };
     out
 }
 
@@ -175,7 +175,7 @@ pub fn aliasing_values(op: Op, operand: usize, options: &InterfaceOptions) -> Ve
 pub fn result_of(op: Op, result: usize, options: &InterfaceOptions) -> InterfaceResult {
     let result = check(op, result, op.num_results());
     // SAFETY: defined in the shim; the op has the interface and the result.
-    let bits = unsafe { monopour_shim_result_of(op.raw, result, options) };
+    let bits = unsafe { monopour_shim_result_of(op.raw(), result, options) };
     InterfaceResult { writable: bits & 1 != 0, defines: bits & 2 != 0, allocates: bits & 4 != 0 }
 }
 
@@ -183,7 +183,7 @@ pub fn result_of(op: Op, result: usize, options: &InterfaceOptions) -> Interface
 pub fn region_of(op: Op, region: usize, options: &InterfaceOptions) -> InterfaceRegion {
     let region = check(op, region, op.regions().len());
     // SAFETY: defined in the shim; the op has the interface and the region.
-    let bits = unsafe { monopour_shim_region_of(op.raw, region, options) };
+    let bits = unsafe { monopour_shim_region_of(op.raw(), region, options) };
     InterfaceRegion { repetitive: bits & 1 != 0, parallel: bits & 2 != 0, writable_arguments: bits & 4 != 0 }
 }
 
@@ -191,10 +191,10 @@ pub fn region_of(op: Op, region: usize, options: &InterfaceOptions) -> Interface
 ///
 /// # Errors
 /// Upstream's diagnostics.
-pub fn buffer_type_of(value: Value, options: &InterfaceOptions) -> Result<Type, Diagnostics> {
+pub fn buffer_type_of<'c>(value: Value<'c>, options: &InterfaceOptions) -> Result<Type<'c>, Diagnostics> {
     let context = value.ty().context();
     // SAFETY: defined in the shim; the value is live (crate invariant).
-    let (raw, diagnostics) = context.with_diagnostics(|| unsafe { monopour_shim_buffer_type_of(value.raw, options) });
+    let (raw, diagnostics) = context.with_diagnostics(|| unsafe { monopour_shim_buffer_type_of(value.raw(), options) });
     if raw.ptr.is_null() { Err(diagnostics) } else { Ok(Type::from_raw(raw)) }
 }
 
@@ -202,12 +202,13 @@ pub fn buffer_type_of(value: Value, options: &InterfaceOptions) -> Result<Type, 
 ///
 /// # Errors
 /// Upstream's diagnostics. The IR may have changed then. Panics unless [`is_bufferizable`].
-pub fn bufferize(op: Op, options: &InterfaceOptions) -> Result<Vec<Change>, Diagnostics> {
+pub fn bufferize<'c>(op: Op<'c>, options: &InterfaceOptions) -> Result<Vec<Change<'c>>, Diagnostics> {
     assert!(is_bufferizable(op), "{} implements BufferizableOpInterface", op.name());
     let mut out = Vec::new();
     let user: *mut Vec<Change> = &raw mut out;
     // SAFETY: defined in the shim; the op has the interface, and the vector lives during the call.
-    let (done, diagnostics) =
-        op.context().with_diagnostics(|| unsafe { monopour_shim_bufferize(op.raw, options, push_change, user.cast()) });
+    let (done, diagnostics) = op
+        .context()
+        .with_diagnostics(|| unsafe { monopour_shim_bufferize(op.raw(), options, push_change, user.cast()) });
     if done { Ok(out) } else { Err(diagnostics) }
 }

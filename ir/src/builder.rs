@@ -6,29 +6,29 @@ use smallvec::SmallVec;
 
 /// What a new op consists of.
 #[derive(Clone, Debug)]
-pub struct OpSpec<'a> {
+pub struct OpSpec<'c, 'a> {
     name: &'a str,
-    loc: Location,
-    operands: SmallVec<[Value; 4]>,
-    results: Option<SmallVec<[Type; 2]>>,
-    attrs: Vec<(&'a str, Attr)>,
-    regions: Vec<Region>,
-    successors: Vec<Block>,
+    loc: Location<'c>,
+    operands: SmallVec<[Value<'c>; 4]>,
+    results: Option<SmallVec<[Type<'c>; 2]>>,
+    attrs: Vec<(&'a str, Attr<'c>)>,
+    regions: Vec<Region<'c>>,
+    successors: Vec<Block<'c>>,
 }
 
-impl<'a> OpSpec<'a> {
+impl<'c, 'a> OpSpec<'c, 'a> {
     /// An op of this name without operands, results, attributes or regions.
-    pub fn new(name: &'a str, loc: Location) -> Self {
+    pub fn new(name: &'a str, loc: Location<'c>) -> Self {
         let (operands, results) = (SmallVec::new(), Some(SmallVec::new()));
         Self { name, loc, operands, results, attrs: vec![], regions: vec![], successors: vec![] }
     }
     /// Appends operands.
-    pub fn operands(mut self, operands: &[Value]) -> Self {
+    pub fn operands(mut self, operands: &[Value<'c>]) -> Self {
         self.operands.extend_from_slice(operands);
         self
     }
     /// Appends result types.
-    pub fn results(mut self, types: &[Type]) -> Self {
+    pub fn results(mut self, types: &[Type<'c>]) -> Self {
         self.results.get_or_insert_default().extend_from_slice(types);
         self
     }
@@ -38,17 +38,17 @@ impl<'a> OpSpec<'a> {
         self
     }
     /// Sets an attribute, inherent or discardable.
-    pub fn attr(mut self, name: &'a str, value: Attr) -> Self {
+    pub fn attr(mut self, name: &'a str, value: Attr<'c>) -> Self {
         self.attrs.push((name, value));
         self
     }
     /// Appends a region; the op takes it.
-    pub fn region(mut self, region: Region) -> Self {
+    pub fn region(mut self, region: Region<'c>) -> Self {
         self.regions.push(region);
         self
     }
     /// Appends a successor.
-    pub fn successor(mut self, block: Block) -> Self {
+    pub fn successor(mut self, block: Block<'c>) -> Self {
         self.successors.push(block);
         self
     }
@@ -57,7 +57,7 @@ impl<'a> OpSpec<'a> {
     ///
     /// # Errors
     /// MLIR's diagnostics when the result types cannot be inferred.
-    pub fn build(self, cx: Context) -> Result<Op, Diagnostics> {
+    pub fn build(self, cx: Context<'c>) -> Result<Op<'c>, Diagnostics> {
         if self.results.is_some() {
             // Only inferring results can fail, and a handler of diagnostics would cost more than the op itself.
             return Ok(self.build_as_given());
@@ -66,15 +66,15 @@ impl<'a> OpSpec<'a> {
         op.ok_or(diagnostics)
     }
 
-    fn build_as_given(&self) -> Op {
+    fn build_as_given(&self) -> Op<'c> {
         let results = self.results.as_deref().unwrap_or_default();
         let names: SmallVec<[_; 4]> = self.attrs.iter().map(|(name, _)| string::to_ref(name)).collect();
-        let values: SmallVec<[_; 4]> = self.attrs.iter().map(|(_, value)| value.raw).collect();
+        let values: SmallVec<[_; 4]> = self.attrs.iter().map(|(_, value)| value.raw()).collect();
         // SAFETY: defined in the shim; all handles are live (crate invariant), and the handles of this crate are laid out like theirs.
         let raw = unsafe {
             monopour_shim_create(
                 string::to_ref(self.name),
-                self.loc.raw,
+                self.loc.raw(),
                 self.operands.len() as isize,
                 self.operands.as_ptr().cast(),
                 results.len() as isize,
@@ -88,15 +88,15 @@ impl<'a> OpSpec<'a> {
                 self.regions.as_ptr().cast(),
             )
         };
-        Op { raw }
+        Op::from_raw(raw)
     }
 
-    fn build_inferring(self, cx: Context) -> Option<Op> {
-        let operands: Vec<_> = self.operands.iter().map(|v| v.raw).collect();
+    fn build_inferring(self, cx: Context<'c>) -> Option<Op<'c>> {
+        let operands: Vec<_> = self.operands.iter().map(|v| v.raw()).collect();
         let attrs: Vec<_> = self.attrs.iter().map(|(n, a)| named(cx, n, *a)).collect();
-        let regions: Vec<_> = self.regions.iter().map(|r| r.raw).collect();
-        let successors: Vec<_> = self.successors.iter().map(|b| b.raw).collect();
-        let mut state = c!(mlirOperationStateGet(string::to_ref(self.name), self.loc.raw));
+        let regions: Vec<_> = self.regions.iter().map(|r| r.raw()).collect();
+        let successors: Vec<_> = self.successors.iter().map(|b| b.raw()).collect();
+        let mut state = c!(mlirOperationStateGet(string::to_ref(self.name), self.loc.raw()));
         let s = &raw mut state;
         c!(mlirOperationStateAddOperands(s, operands.len() as isize, operands.as_ptr()));
         c!(mlirOperationStateAddAttributes(s, attrs.len() as isize, attrs.as_ptr()));
@@ -128,80 +128,80 @@ unsafe extern "C" {
 
 /// Where new ops go.
 #[derive(Clone, Copy, Debug)]
-pub enum InsertionPoint {
+pub enum InsertionPoint<'c> {
     /// Before this op.
-    Before(Op),
+    Before(Op<'c>),
     /// After this op.
-    After(Op),
+    After(Op<'c>),
     /// At the start of a block.
-    Start(Block),
+    Start(Block<'c>),
     /// At the end of a block.
-    End(Block),
+    End(Block<'c>),
 }
 
 /// Inserts new ops one after the other at a point.
 #[derive(Clone, Copy, Debug)]
-pub struct Builder {
-    cx: Context,
-    point: InsertionPoint,
+pub struct Builder<'c> {
+    cx: Context<'c>,
+    point: InsertionPoint<'c>,
 }
 
-impl Builder {
+impl<'c> Builder<'c> {
     /// A builder that inserts at `point`.
-    pub fn new(cx: Context, point: InsertionPoint) -> Self {
+    pub fn new(cx: Context<'c>, point: InsertionPoint<'c>) -> Self {
         Self { cx, point }
     }
     /// A builder that inserts before `op`.
-    pub fn before(op: Op) -> Self {
+    pub fn before(op: Op<'c>) -> Self {
         Self::new(op.context(), InsertionPoint::Before(op))
     }
     /// The context.
-    pub fn context(&self) -> Context {
+    pub fn context(&self) -> Context<'c> {
         self.cx
     }
     /// The insertion point.
-    pub fn point(&self) -> InsertionPoint {
+    pub fn point(&self) -> InsertionPoint<'c> {
         self.point
     }
     /// Moves the insertion point.
-    pub fn set_point(&mut self, point: InsertionPoint) {
+    pub fn set_point(&mut self, point: InsertionPoint<'c>) {
         self.point = point;
     }
     /// Creates and inserts an op.
     ///
     /// # Errors
     /// As [`OpSpec::build`].
-    pub fn create(&mut self, spec: OpSpec<'_>) -> Result<Op, Diagnostics> {
+    pub fn create(&mut self, spec: OpSpec<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         let op = spec.build(self.cx)?;
         self.insert(op);
         Ok(op)
     }
     /// Inserts a detached op.
-    pub fn insert(&mut self, op: Op) {
+    pub fn insert(&mut self, op: Op<'c>) {
         match self.point {
             InsertionPoint::Before(at) => {
                 let block = at.block().expect("insertion anchor is in a block");
-                c!(mlirBlockInsertOwnedOperationBefore(block.raw, at.raw, op.raw));
+                c!(mlirBlockInsertOwnedOperationBefore(block.raw(), at.raw(), op.raw()));
             }
             InsertionPoint::After(at) => {
                 let block = at.block().expect("insertion anchor is in a block");
-                c!(mlirBlockInsertOwnedOperationAfter(block.raw, at.raw, op.raw));
+                c!(mlirBlockInsertOwnedOperationAfter(block.raw(), at.raw(), op.raw()));
                 self.point = InsertionPoint::After(op);
             }
             InsertionPoint::Start(block) => {
-                c!(mlirBlockInsertOwnedOperation(block.raw, 0, op.raw));
+                c!(mlirBlockInsertOwnedOperation(block.raw(), 0, op.raw()));
                 self.point = InsertionPoint::After(op);
             }
-            InsertionPoint::End(block) => c!(mlirBlockAppendOwnedOperation(block.raw, op.raw)),
+            InsertionPoint::End(block) => c!(mlirBlockAppendOwnedOperation(block.raw(), op.raw())),
         }
     }
     /// `arith.constant` of an index.
-    pub fn const_index(&mut self, value: i64, loc: Location) -> Value {
+    pub fn const_index(&mut self, value: i64, loc: Location<'c>) -> Value<'c> {
         let ty = Type::index(self.cx);
         self.constant(Attr::index(self.cx, value), ty, loc)
     }
     /// `arith.constant` of an attribute of type `ty`.
-    pub fn constant(&mut self, value: Attr, ty: Type, loc: Location) -> Value {
+    pub fn constant(&mut self, value: Attr<'c>, ty: Type<'c>, loc: Location<'c>) -> Value<'c> {
         let spec = OpSpec::new("arith.constant", loc).results(&[ty]).attr("value", value);
         self.create(spec).expect("arith.constant of a matching type always builds").result(0)
     }

@@ -1,60 +1,107 @@
 //! The MLIR context with all dialects and passes registered.
 
+use crate::HandleMap;
 use crate::diagnostic::{Diagnostics, Handler};
+use melior::ContextRef;
+use melior::dialect::DialectRegistry;
+use melior::utility::{register_all_dialects, register_all_llvm_translations, register_all_passes};
 use mlir_sys::MlirContext;
+use std::cell::{Cell, RefCell};
 use std::sync::Once;
 
 static REGISTER_PASSES: Once = Once::new();
 
-/// An MLIR context. Cheap to share by reference; freed only by [`Context::scope`] (see the crate invariant).
+/// A reference to an MLIR context: `Copy`, and bound to the context that [`Context::scope`] frees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Context {
-    pub(crate) raw: RawContext,
-}
+pub struct Context<'c>(ContextRef<'c>);
 
-/// The context pointer, comparable.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RawContext(pub(crate) MlirContext);
-
-impl PartialEq for RawContext {
-    fn eq(&self, other: &Self) -> bool {
-        c!(mlirContextEqual(self.0, other.0))
-    }
-}
-impl Eq for RawContext {}
-
-impl Default for Context {
+impl Default for Context<'static> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Context {
-    /// A context with every upstream dialect, extension and pass, single-threaded so that equal input gives equal output.
-    /// Unregistered ops are allowed because the schedule phase and user programs may carry them.
+impl Context<'static> {
+    /// A context that is never freed, with every upstream dialect, extension and pass; see [`Context::scope`] for one that is.
     pub fn new() -> Self {
-        REGISTER_PASSES.call_once(|| {
-            c!(mlirRegisterAllPasses());
-        });
-        let registry = c!(mlirDialectRegistryCreate());
-        c!(mlirRegisterAllDialects(registry));
-        let raw = c!(mlirContextCreateWithRegistry(registry, false));
-        c!(mlirDialectRegistryDestroy(registry));
-        c!(mlirRegisterAllLLVMTranslations(raw));
-        c!(mlirContextLoadAllAvailableDialects(raw));
-        Self { raw: RawContext(raw) }
+        let context: &'static melior::Context = Box::leak(Box::new(create()));
+        Self::from_raw(context.to_raw())
     }
+}
 
+/// Single-threaded, so that equal input gives equal output.
+fn create() -> melior::Context {
+    REGISTER_PASSES.call_once(register_all_passes);
+    let registry = DialectRegistry::new();
+    register_all_dialects(&registry);
+    let context = melior::Context::new_with_registry(&registry, false);
+    register_all_llvm_translations(&context);
+    context.load_all_available_dialects();
+    context
+}
+
+impl<'c> Context<'c> {
     /// Gives `body` a context of its own, and frees it and all that belongs to it afterwards.
     ///
-    /// No handle of the context ([`crate::Op`], [`crate::Type`], [`crate::Attr`], ...) may leave `body`, not even in its
-    /// result: plain data may. If `body` panics, the context is not freed.
-    pub fn scope<T>(body: impl FnOnce(Context) -> T) -> T {
-        let cx = Self::new();
-        let result = body(cx);
-        crate::pass::forget(cx.raw.0);
-        c!(mlirContextDestroy(cx.raw.0));
+    /// No handle of the context leaves `body`:
+    ///
+    /// ```compile_fail
+    /// use monopour_ir::{Context, Type};
+    /// let ty = Context::scope(|cx| Type::index(cx));
+    /// ```
+    ///
+    /// Nor does a name that the context keeps, or a module:
+    ///
+    /// ```compile_fail
+    /// use monopour_ir::{Context, Module};
+    /// let name = Context::scope(|cx| Module::empty(cx).op().name());
+    /// ```
+    /// ```compile_fail
+    /// use monopour_ir::{Context, Module};
+    /// let module = Context::scope(|cx| Module::empty(cx));
+    /// ```
+    ///
+    /// If `body` panics, the context is not freed.
+    pub fn scope<T>(body: impl for<'s> FnOnce(Context<'s>) -> T) -> T {
+        let context = std::mem::ManuallyDrop::new(create());
+        let result = body(Context::from_raw(context.to_raw()));
+        crate::pass::forget(context.to_raw());
+        drop(std::mem::ManuallyDrop::into_inner(context));
         result
+    }
+
+    pub(crate) fn from_raw(raw: MlirContext) -> Self {
+        // SAFETY: the context is live for `'c` (crate invariant).
+        Self(unsafe { ContextRef::from_raw(raw) })
+    }
+
+    pub(crate) fn raw(self) -> MlirContext {
+        // SAFETY: the context is borrowed for this expression only.
+        unsafe { self.0.to_ref() }.to_raw()
+    }
+
+    /// melior's context, for its constructors.
+    pub fn to_melior(self) -> &'c melior::Context {
+        thread_local! {
+            /// melior lends a context from where a reference to it lies: one stays per address, for ever.
+            static KEPT: RefCell<HandleMap<usize, &'static ContextRef<'static>>> = RefCell::default();
+            /// The one that was asked for last.
+            static LAST: Cell<Option<(usize, &'static ContextRef<'static>)>> = const { Cell::new(None) };
+        }
+        let raw = self.raw();
+        let address = raw.ptr as usize;
+        let kept = match LAST.get() {
+            Some((last, kept)) if last == address => kept,
+            _ => {
+                // SAFETY: the reference is lent for `'c` only, below.
+                let keep = || &*Box::leak(Box::new(unsafe { ContextRef::from_raw(raw) }));
+                let kept = KEPT.with_borrow_mut(|kept| *kept.entry(address).or_insert_with(keep));
+                LAST.set(Some((address, kept)));
+                kept
+            }
+        };
+        // SAFETY: the reference stays where it is, and the context is live for `'c`.
+        unsafe { kept.to_ref() }
     }
 
     /// Registers passes that must come before upstream's, then upstream's; false if those were registered already.
@@ -63,28 +110,19 @@ impl Context {
         REGISTER_PASSES.call_once(|| {
             first = true;
             ours();
-            c!(mlirRegisterAllPasses());
+            register_all_passes();
         });
         first
     }
 
-    pub(crate) fn from_raw(raw: MlirContext) -> Self {
-        Self { raw: RawContext(raw) }
-    }
-
-    /// The raw C handle, for `codegen-cpu`, the other crate that may call LLVM.
-    pub fn to_raw(self) -> MlirContext {
-        self.raw.0
-    }
-
     /// Lets ops of unknown dialects be parsed and created.
     pub fn allow_unregistered_dialects(&self, allow: bool) {
-        c!(mlirContextSetAllowUnregisteredDialects(self.raw.0, allow));
+        c!(mlirContextSetAllowUnregisteredDialects(self.raw(), allow));
     }
 
     /// Whether an op of this name is registered.
     pub fn is_registered(&self, op_name: &str) -> bool {
-        c!(mlirContextIsRegisteredOperation(self.raw.0, crate::string::to_ref(op_name)))
+        c!(mlirContextIsRegisteredOperation(self.raw(), crate::string::to_ref(op_name)))
     }
 
     /// Runs `body` and returns, besides its result, every diagnostic that MLIR emitted meanwhile.

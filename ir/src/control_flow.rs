@@ -55,7 +55,7 @@ impl Traits {
     /// Of an op.
     pub fn of(op: Op) -> Self {
         // SAFETY: defined in the shim; the op is live (crate invariant).
-        Self(unsafe { monopour_shim_traits(op.raw) })
+        Self(unsafe { monopour_shim_traits(op.raw()) })
     }
     /// `CallOpInterface`.
     pub fn is_call(self) -> bool {
@@ -117,7 +117,7 @@ impl OperandRange {
         Self { first: first as usize, count: count as usize }
     }
     /// The operands.
-    pub fn of(self, op: Op) -> Vec<Value> {
+    pub fn of<'c>(self, op: Op<'c>) -> Vec<Value<'c>> {
         (self.first..self.first + self.count).map(|i| op.operand(i)).collect()
     }
 }
@@ -125,14 +125,14 @@ impl OperandRange {
 extern "C" fn push_pair(from: MlirValue, to: MlirValue, user: *mut c_void) {
     // SAFETY: `user` is the vector that the query passes down, alive during the call.
     let out = unsafe { &mut *user.cast::<Vec<(Value, Value)>>() };
-    out.push((Value { raw: from }, Value { raw: to }));
+    out.push((Value::from_raw(from), Value::from_raw(to)));
 }
 
 /// What an op hands to the region that it enters first; `None` for an op that does not say how control flows.
 pub fn entry_operands(op: Op) -> Option<OperandRange> {
     let (mut first, mut count) = (0, 0);
     // SAFETY: defined in the shim; the op is live (crate invariant).
-    let known = unsafe { monopour_shim_entry_operands(op.raw, &raw mut first, &raw mut count) };
+    let known = unsafe { monopour_shim_entry_operands(op.raw(), &raw mut first, &raw mut count) };
     known.then(|| OperandRange::new(first, count))
 }
 
@@ -140,17 +140,17 @@ pub fn entry_operands(op: Op) -> Option<OperandRange> {
 pub fn forwarded_operands(terminator: Op) -> Option<OperandRange> {
     let (mut first, mut count) = (0, 0);
     // SAFETY: defined in the shim; the op is live (crate invariant).
-    let known = unsafe { monopour_shim_forwarded_operands(terminator.raw, &raw mut first, &raw mut count) };
+    let known = unsafe { monopour_shim_forwarded_operands(terminator.raw(), &raw mut first, &raw mut count) };
     known.then(|| OperandRange::new(first, count))
 }
 
 /// Each value that the op, or a terminator in it, hands on, with the region argument or result that takes it over;
 /// `None` for an op that does not say how control flows.
-pub fn region_flows(op: Op) -> Option<Vec<(Value, Value)>> {
+pub fn region_flows<'c>(op: Op<'c>) -> Option<Vec<(Value<'c>, Value<'c>)>> {
     let mut out = Vec::new();
     let user: *mut Vec<(Value, Value)> = &raw mut out;
     // SAFETY: defined in the shim; the vector lives during the call.
-    let known = unsafe { monopour_shim_region_flows(op.raw, push_pair, user.cast()) };
+    let known = unsafe { monopour_shim_region_flows(op.raw(), push_pair, user.cast()) };
     known.then_some(out)
 }
 
@@ -160,26 +160,26 @@ pub fn successor_operands(branch: Op, successor: usize) -> Option<OperandRange> 
     let number = c_uint::try_from(successor).ok().filter(|_| successor < branch.successors().len())?;
     // SAFETY: defined in the shim; the op is live (crate invariant) and has the successor.
     let known = unsafe {
-        monopour_shim_successor_operands(branch.raw, number, &raw mut first, &raw mut count, &raw mut produced)
+        monopour_shim_successor_operands(branch.raw(), number, &raw mut first, &raw mut count, &raw mut produced)
     };
     (known && produced == 0).then(|| OperandRange::new(first, count))
 }
 
 /// The symbol that a call names; `None` for what is no call, and where a value is called.
-pub fn callee(op: Op) -> Option<Attr> {
+pub fn callee<'c>(op: Op<'c>) -> Option<Attr<'c>> {
     // SAFETY: defined in the shim; the op is live (crate invariant).
-    Attr::non_null(unsafe { monopour_shim_callee(op.raw) })
+    Attr::non_null(unsafe { monopour_shim_callee(op.raw()) })
 }
 
 /// The memref that the op makes a view of; `None` for other ops.
-pub fn view_source(op: Op) -> Option<Value> {
+pub fn view_source<'c>(op: Op<'c>) -> Option<Value<'c>> {
     // SAFETY: defined in the shim; the op is live (crate invariant).
-    let raw = unsafe { monopour_shim_view_source(op.raw) };
-    (!raw.ptr.is_null()).then_some(Value { raw })
+    let raw = unsafe { monopour_shim_view_source(op.raw()) };
+    (!raw.ptr.is_null()).then_some(Value::from_raw(raw))
 }
 
 /// What a memref is a view of, all the way.
-pub fn viewed(mut value: Value) -> Value {
+pub fn viewed<'c>(mut value: Value<'c>) -> Value<'c> {
     while let Some(source) = value.defining_op().and_then(view_source) {
         value = source;
     }
@@ -187,24 +187,24 @@ pub fn viewed(mut value: Value) -> Value {
 }
 
 /// Each operand with a value of the op that may be its memory; `None` for an op that does not say so.
-pub fn view_flows(op: Op) -> Option<Vec<(Value, Value)>> {
+pub fn view_flows<'c>(op: Op<'c>) -> Option<Vec<(Value<'c>, Value<'c>)>> {
     let mut out = Vec::new();
     let user: *mut Vec<(Value, Value)> = &raw mut out;
     // SAFETY: defined in the shim; the vector lives during the call.
-    let known = unsafe { monopour_shim_view_flows(op.raw, push_pair, user.cast()) };
+    let known = unsafe { monopour_shim_view_flows(op.raw(), push_pair, user.cast()) };
     known.then_some(out)
 }
 
 /// Whether an op with [`view_flows`] says that a value of its may be memory of its own.
 pub fn may_be_terminal_buffer(op: Op, value: Value) -> bool {
     // SAFETY: defined in the shim; the handles are live (crate invariant).
-    unsafe { monopour_shim_may_be_terminal_buffer(op.raw, value.raw) }
+    unsafe { monopour_shim_may_be_terminal_buffer(op.raw(), value.raw()) }
 }
 
 /// Whether the op allocates the value's memory for as long as the scope around it lasts (`memref.alloca`).
 pub fn allocates_in_scope(op: Op, value: Value) -> bool {
     // SAFETY: defined in the shim; the handles are live (crate invariant).
-    unsafe { monopour_shim_allocates_in_scope(op.raw, value.raw) }
+    unsafe { monopour_shim_allocates_in_scope(op.raw(), value.raw()) }
 }
 
 /// Folds constants, uniques them per region, and drops what is dead in an op, whose regions are isolated: what any greedy
@@ -212,27 +212,27 @@ pub fn allocates_in_scope(op: Op, value: Value) -> bool {
 /// False if it stopped before it came to an end.
 pub fn fold(op: Op) -> bool {
     // SAFETY: defined in the shim; the op is live (crate invariant).
-    unsafe { monopour_shim_fold(op.raw) }
+    unsafe { monopour_shim_fold(op.raw()) }
 }
 
-impl Rewriter {
+impl<'c> Rewriter<'c> {
     /// Replaces what a terminator hands to the op around its region; false where it does not say what that is.
-    pub fn set_forwarded_operands(&mut self, terminator: Op, values: &[Value]) -> bool {
+    pub fn set_forwarded_operands(&mut self, terminator: Op<'c>, values: &[Value<'c>]) -> bool {
         let Some(old) = forwarded_operands(terminator) else { return false };
         old.of(terminator).into_iter().for_each(|value| self.release(value));
-        let raw: Vec<MlirValue> = values.iter().map(|v| v.raw).collect();
+        let raw: Vec<MlirValue> = values.iter().map(|v| v.raw()).collect();
         self.note([Change::Modified(terminator)]);
         // SAFETY: defined in the shim; the handles are live (crate invariant).
-        unsafe { monopour_shim_set_forwarded_operands(terminator.raw, raw.len() as isize, raw.as_ptr()) }
+        unsafe { monopour_shim_set_forwarded_operands(terminator.raw(), raw.len() as isize, raw.as_ptr()) }
     }
     /// Replaces what a branch hands to one of its successors; false where it does not say what that is.
-    pub fn set_successor_operands(&mut self, branch: Op, successor: usize, values: &[Value]) -> bool {
+    pub fn set_successor_operands(&mut self, branch: Op<'c>, successor: usize, values: &[Value<'c>]) -> bool {
         let Some(old) = successor_operands(branch, successor) else { return false };
         old.of(branch).into_iter().for_each(|value| self.release(value));
-        let raw: Vec<MlirValue> = values.iter().map(|v| v.raw).collect();
+        let raw: Vec<MlirValue> = values.iter().map(|v| v.raw()).collect();
         let number = c_uint::try_from(successor).expect("successors fit 32 bits");
         self.note([Change::Modified(branch)]);
         // SAFETY: defined in the shim; the handles are live (crate invariant), and the op has the successor.
-        unsafe { monopour_shim_set_successor_operands(branch.raw, number, raw.len() as isize, raw.as_ptr()) }
+        unsafe { monopour_shim_set_successor_operands(branch.raw(), number, raw.len() as isize, raw.as_ptr()) }
     }
 }

@@ -48,4 +48,4 @@ pub use target::{ConversionTarget, Legality};
 pub use type_converter::{Materialization, TypeConversion, TypeConverter};
 pub use worklist::WorklistOrder;
 
-type OpMap<V> = crate::HandleMap<crate::Op, V>;
+type OpMap<'c, V> = crate::HandleMap<crate::Op<'c>, V>;

@@ -1,62 +1,62 @@
 //! Diagnostics: what is wrong, where, and what to do about it.
 
+use crate::handle::handle;
 use crate::{Attr, Context, string};
-use mlir_sys::{MlirDiagnostic, MlirDiagnosticHandlerID, MlirLocation, MlirLogicalResult};
+use mlir_sys::{MlirDiagnostic, MlirDiagnosticHandlerID, MlirLogicalResult};
 use std::ffi::c_void;
 use std::fmt;
 
-/// A source location of the IR.
-#[derive(Clone, Copy, Debug)]
-pub struct Location {
-    pub(crate) raw: MlirLocation,
+handle! {
+    /// A source location of the IR.
+    Location(melior::ir::Location<'c>), MlirLocation
 }
 
-impl Location {
+impl<'c> Location<'c> {
     /// The location that says nothing.
-    pub fn unknown(cx: Context) -> Self {
-        Self { raw: c!(mlirLocationUnknownGet(cx.raw.0)) }
+    pub fn unknown(cx: Context<'c>) -> Self {
+        melior::ir::Location::unknown(cx.to_melior()).into()
     }
 
     /// A position in a file (1-based).
-    pub fn file(cx: Context, file: &str, line: u32, column: u32) -> Self {
-        Self { raw: c!(mlirLocationFileLineColGet(cx.raw.0, string::to_ref(file), line, column)) }
+    pub fn file(cx: Context<'c>, file: &str, line: u32, column: u32) -> Self {
+        melior::ir::Location::new(cx.to_melior(), file, line as usize, column as usize).into()
     }
 
     /// File, line and column if this is, or wraps, a file location.
     pub fn position(&self) -> Option<(String, u32, u32)> {
-        if c!(mlirLocationIsAFileLineColRange(self.raw)) {
-            let file = c!(mlirLocationFileLineColRangeGetFilename(self.raw));
+        if c!(mlirLocationIsAFileLineColRange(self.raw())) {
+            let file = c!(mlirLocationFileLineColRangeGetFilename(self.raw()));
             let name = string::from_ref(c!(mlirIdentifierStr(file))).to_owned();
-            let line = c!(mlirLocationFileLineColRangeGetStartLine(self.raw));
-            let column = c!(mlirLocationFileLineColRangeGetStartColumn(self.raw));
+            let line = c!(mlirLocationFileLineColRangeGetStartLine(self.raw()));
+            let column = c!(mlirLocationFileLineColRangeGetStartColumn(self.raw()));
             return Some((name, line as u32, column as u32));
         }
-        if c!(mlirLocationIsAName(self.raw)) {
-            return Self { raw: c!(mlirLocationNameGetChildLoc(self.raw)) }.position();
+        if c!(mlirLocationIsAName(self.raw())) {
+            return Self::from_raw(c!(mlirLocationNameGetChildLoc(self.raw()))).position();
         }
-        if c!(mlirLocationIsACallSite(self.raw)) {
-            return Self { raw: c!(mlirLocationCallSiteGetCallee(self.raw)) }.position();
+        if c!(mlirLocationIsACallSite(self.raw())) {
+            return Self::from_raw(c!(mlirLocationCallSiteGetCallee(self.raw()))).position();
         }
-        if c!(mlirLocationIsAFused(self.raw)) {
+        if c!(mlirLocationIsAFused(self.raw())) {
             return self.fused().into_iter().find_map(|l| l.position());
         }
         None
     }
 
-    fn fused(&self) -> Vec<Location> {
-        let n = c!(mlirLocationFusedGetNumLocations(self.raw)) as usize;
-        let mut raw = vec![self.raw; n];
-        c!(mlirLocationFusedGetLocations(self.raw, raw.as_mut_ptr()));
-        raw.into_iter().map(|raw| Location { raw }).collect()
+    fn fused(&self) -> Vec<Location<'c>> {
+        let n = c!(mlirLocationFusedGetNumLocations(self.raw())) as usize;
+        let mut raw = vec![self.raw(); n];
+        c!(mlirLocationFusedGetLocations(self.raw(), raw.as_mut_ptr()));
+        raw.into_iter().map(Location::from_raw).collect()
     }
 
     /// The location as an attribute (`loc(...)`).
-    pub fn to_attr(self) -> Attr {
-        Attr::from_raw(c!(mlirLocationGetAttribute(self.raw)))
+    pub fn to_attr(self) -> Attr<'c> {
+        Attr::from_raw(c!(mlirLocationGetAttribute(self.raw())))
     }
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for Location<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.position() {
             Some((file, line, column)) => write!(f, "{file}:{line}:{column}"),
@@ -212,23 +212,23 @@ impl fmt::Display for Diagnostics {
 }
 
 /// Collects MLIR's own diagnostics while it is attached.
-pub(crate) struct Handler {
-    cx: Context,
+pub(crate) struct Handler<'c> {
+    cx: Context<'c>,
     id: MlirDiagnosticHandlerID,
     #[allow(clippy::box_collection, reason = "MLIR holds the vector's address while this handler moves")]
     collected: Box<Vec<Diagnostic>>,
 }
 
-impl Handler {
-    pub(crate) fn attach(cx: Context) -> Self {
+impl<'c> Handler<'c> {
+    pub(crate) fn attach(cx: Context<'c>) -> Self {
         let mut collected: Box<Vec<Diagnostic>> = Box::default();
         let user: *mut Vec<Diagnostic> = &raw mut *collected;
-        let id = c!(mlirContextAttachDiagnosticHandler(cx.raw.0, Some(on_diagnostic), user.cast(), None));
+        let id = c!(mlirContextAttachDiagnosticHandler(cx.raw(), Some(on_diagnostic), user.cast(), None));
         Self { cx, id, collected }
     }
 
     pub(crate) fn finish(self) -> Diagnostics {
-        c!(mlirContextDetachDiagnosticHandler(self.cx.raw.0, self.id));
+        c!(mlirContextDetachDiagnosticHandler(self.cx.raw(), self.id));
         Diagnostics(*self.collected)
     }
 }
@@ -236,7 +236,7 @@ impl Handler {
 extern "C" fn on_diagnostic(diagnostic: MlirDiagnostic, user: *mut c_void) -> MlirLogicalResult {
     // SAFETY: `user` is the vector that `attach` boxed; it lives until `finish` detaches this handler.
     let out = unsafe { &mut *user.cast::<Vec<Diagnostic>>() };
-    let location = Location { raw: c!(mlirDiagnosticGetLocation(diagnostic)) };
+    let location = Location::from_raw(c!(mlirDiagnosticGetLocation(diagnostic)));
     let message = string::collect(|cb, user| c!(mlirDiagnosticPrint(diagnostic, cb, user)));
     let severity = match c!(mlirDiagnosticGetSeverity(diagnostic)) {
         mlir_sys::MlirDiagnosticSeverity_MlirDiagnosticError => Severity::Error,
@@ -247,7 +247,7 @@ extern "C" fn on_diagnostic(diagnostic: MlirDiagnostic, user: *mut c_void) -> Ml
     let mut mine = Diagnostic::new("I0001", severity, location, message);
     for i in 0..c!(mlirDiagnosticGetNumNotes(diagnostic)) {
         let note = c!(mlirDiagnosticGetNote(diagnostic, i));
-        let place = Location { raw: c!(mlirDiagnosticGetLocation(note)) };
+        let place = Location::from_raw(c!(mlirDiagnosticGetLocation(note)));
         let text = string::collect(|cb, user| c!(mlirDiagnosticPrint(note, cb, user)));
         mine.notes.push(format!("{text} at {place}"));
     }

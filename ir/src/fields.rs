@@ -3,9 +3,9 @@
 use crate::{Attr, Context};
 use monopour_contract::Field;
 
-impl Attr {
+impl<'c> Attr<'c> {
     /// A dictionary of these entries.
-    pub fn from_fields(cx: Context, fields: &[(&str, Field)]) -> Self {
+    pub fn from_fields(cx: Context<'c>, fields: &[(&str, Field)]) -> Self {
         let attr = |field: &Field| match field {
             Field::Text(text) => Attr::string(cx, text),
             Field::Int(value) => Attr::i64(cx, *value),

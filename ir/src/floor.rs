@@ -7,7 +7,7 @@ use mlir_sys::MlirOperation;
 /// There is no driver and no cast; each op is made, put in the place of another, and erased, in one walk.
 pub fn convert_without_driver(module: Op, is_structured: bool) {
     // SAFETY: defined in the shim; the module is live (crate invariant).
-    unsafe { monopour_shim_floor(module.raw, is_structured) };
+    unsafe { monopour_shim_floor(module.raw(), is_structured) };
 }
 
 unsafe extern "C" {

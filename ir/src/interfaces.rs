@@ -19,11 +19,11 @@ pub enum EffectKind {
 
 /// One memory effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Effect {
+pub struct Effect<'c> {
     /// What happens.
     pub kind: EffectKind,
     /// To which operand's or result's memory; `None` where the op names none.
-    pub value: Option<Value>,
+    pub value: Option<Value<'c>>,
 }
 
 type EachIndex = extern "C" fn(usize, *mut c_void);
@@ -77,7 +77,7 @@ extern "C" fn push_effect(kind: c_int, value: MlirValue, user: *mut c_void) {
         2 => EffectKind::Allocate,
         _ => EffectKind::Free,
     };
-    out.push(Effect { kind, value: (!value.ptr.is_null()).then_some(Value { raw: value }) });
+    out.push(Effect { kind, value: (!value.ptr.is_null()).then_some(Value::from_raw(value)) });
 }
 
 /// Declares a yes-or-no query of the shim.
@@ -86,7 +86,7 @@ macro_rules! query {
         $(#[$doc])*
         pub fn $name(op: Op) -> bool {
             // SAFETY: defined in the shim; the op is live (crate invariant).
-            unsafe { $shim(op.raw) }
+            unsafe { $shim(op.raw()) }
         }
     };
 }
@@ -101,22 +101,22 @@ pub fn dps_inits_if_any(op: Op) -> Option<Vec<usize>> {
     let mut out = Vec::new();
     let user: *mut Vec<usize> = &raw mut out;
     // SAFETY: defined in the shim; the vector lives during the call.
-    let known = unsafe { monopour_shim_dps_inits(op.raw, push_index, user.cast()) };
+    let known = unsafe { monopour_shim_dps_inits(op.raw(), push_index, user.cast()) };
     known.then_some(out)
 }
 
 /// The op's own memory effects, those of its regions not included; `None` where the op does not say.
-pub fn memory_effects(op: Op) -> Option<Vec<Effect>> {
+pub fn memory_effects<'c>(op: Op<'c>) -> Option<Vec<Effect<'c>>> {
     let mut out = Vec::new();
     let user: *mut Vec<Effect> = &raw mut out;
     // SAFETY: defined in the shim; the vector lives during the call.
-    let known = unsafe { monopour_shim_memory_effects(op.raw, push_effect, user.cast()) };
+    let known = unsafe { monopour_shim_memory_effects(op.raw(), push_effect, user.cast()) };
     known.then_some(out)
 }
 
 /// The indexing maps of a structured linalg op, named or generic, one per operand; `None` for any other op.
-pub fn indexing_maps(op: Op) -> Option<Vec<AffineMap>> {
-    let raw = c!(mlirLinalgGetIndexingMapsAttribute(op.raw));
+pub fn indexing_maps<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
+    let raw = c!(mlirLinalgGetIndexingMapsAttribute(op.raw()));
     if raw.ptr.is_null() {
         return None;
     }
@@ -171,12 +171,12 @@ query! {
 /// Bits that a scalar, or a vector of scalars, takes by the data layout around the op; `None` for other types.
 pub fn type_bits(op: Op, ty: Type) -> Option<u64> {
     // SAFETY: defined in the shim; the handles are live (crate invariant).
-    let bits = unsafe { monopour_shim_type_bits(op.raw, ty.raw) };
+    let bits = unsafe { monopour_shim_type_bits(op.raw(), ty.raw()) };
     (bits > 0).then_some(bits)
 }
 
 /// Whether control may flow from the op's region back into it. False for an op that does not say how control flows.
 pub fn is_repetitive_region(op: Op, region: usize) -> bool {
     // SAFETY: defined in the shim; the op is live (crate invariant).
-    region < op.regions().len() && unsafe { monopour_shim_is_repetitive_region(op.raw, region as c_uint) }
+    region < op.regions().len() && unsafe { monopour_shim_is_repetitive_region(op.raw(), region as c_uint) }
 }

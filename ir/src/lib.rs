@@ -1,10 +1,11 @@
 //! The only door to MLIR: contexts, modules, typed views of the IR, a rewriter with a journal, passes, diagnostics.
 //!
-//! Handles ([`Op`], [`Value`], [`Block`], [`Region`], [`Type`], [`Attr`]) are small, `Copy`, and compare by identity.
-//! **Invariant of the whole crate:** a handle is used only while its context lives and, for IR objects, only until the
-//! object is erased. [`Type`] and [`Attr`] are uniqued and live as long as their context. IR objects are erased only through
-//! [`Rewriter`], which passes use last; a pass that erases keeps no handle to what it erased.
-//! A context made by [`Context::new`] is never freed for that reason; [`Context::scope`] frees one after its last use.
+//! Handles ([`Op`], [`Value`], [`Block`], [`Region`], [`Type`], [`Attr`]) are those of melior with one lifetime, `'c`, that of
+//! their context: small, `Copy`, compared by identity, and convertible both ways (`to_melior`, `From`).
+//! **Invariant of the whole crate:** no handle, name or module leaves its context, which the compiler checks, and an op is
+//! used only until it is erased, which debug builds check: a use after that is a panic that names the op.
+//! [`Type`] and [`Attr`] are uniqued and live as long as their context. Ops are erased only through [`Rewriter`], and with the
+//! [`Module`] that owns them. A context made by [`Context::new`] is never freed; [`Context::scope`] frees one after its last use.
 
 #![allow(unsafe_code, reason = "this crate is the FFI boundary to MLIR's C API; see the crate invariant")]
 
@@ -29,9 +30,11 @@ mod contract;
 pub mod control_flow;
 pub mod conversion;
 mod diagnostic;
+mod erased;
 mod fields;
 #[cfg(feature = "floor")]
 mod floor;
+mod handle;
 mod handle_map;
 pub mod interfaces;
 mod llvm;

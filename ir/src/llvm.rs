@@ -54,7 +54,7 @@ unsafe extern "C" {
 pub fn approximate_math(root: Op) -> Result<(), Diagnostics> {
     let (converged, diagnostics) = root.context().with_diagnostics(|| {
         // SAFETY: defined in the shim; `root` is a live op (crate invariant).
-        unsafe { monopour_shim_approximate_math(root.raw) }
+        unsafe { monopour_shim_approximate_math(root.raw()) }
     });
     if converged {
         return Ok(());
@@ -83,7 +83,7 @@ pub fn emit_llvm(module: Op, target: &LlvmTarget, output: LlvmOutput) -> Result<
         // SAFETY: defined in the shim; the strings, and the vectors under the callbacks, live during the call.
         unsafe {
             monopour_shim_emit(
-                module.raw,
+                module.raw(),
                 string::to_ref(&target.triple),
                 string::to_ref(&target.cpu),
                 string::to_ref(&target.features),

@@ -1,7 +1,8 @@
 //! Modules: parsing from text and bytecode.
 
 use crate::source_text::{self, Refusal};
-use crate::{Block, Context, Diagnostic, Diagnostics, Location, Op, OpSpec, Region, string};
+use crate::{Block, Context, Diagnostic, Diagnostics, Location, Op, OpSpec, Region, erased, string};
+use melior::ir::operation::{Operation, OperationLike};
 use mlir_sys::{MlirContext, MlirOperation, MlirStringRef};
 use std::collections::HashMap;
 
@@ -10,8 +11,8 @@ pub(crate) const BYTECODE: &[u8] = b"ML\xefR";
 
 /// A module that owns its IR.
 #[derive(Debug)]
-pub struct Module {
-    op: Op,
+pub struct Module<'c> {
+    op: Operation<'c>,
 }
 
 unsafe extern "C" {
@@ -23,20 +24,20 @@ unsafe extern "C" {
     ) -> MlirOperation;
 }
 
-impl Module {
+impl<'c> Module<'c> {
     /// An empty module.
-    pub fn empty(cx: Context) -> Self {
+    pub fn empty(cx: Context<'c>) -> Self {
         let region = Region::new();
         region.append(Block::new(&[]));
         let op = OpSpec::new("builtin.module", Location::unknown(cx)).region(region).build(cx);
-        Self { op: op.expect("builtin.module always builds") }
+        Self::owning(op.expect("builtin.module always builds"))
     }
 
     /// Parses MLIR text or bytecode; `file` is the name that locations carry. The module is verified.
     ///
     /// # Errors
     /// I0001 with the parser's and verifier's messages; I0002 for text that is refused before it is parsed (NUL bytes, absurd nesting and lengths).
-    pub fn parse(cx: Context, source: &[u8], file: &str) -> Result<Self, Diagnostics> {
+    pub fn parse(cx: Context<'c>, source: &[u8], file: &str) -> Result<Self, Diagnostics> {
         Self::read(cx, source, file, true)
     }
 
@@ -44,21 +45,21 @@ impl Module {
     ///
     /// # Errors
     /// I0001.
-    pub fn from_bytecode(cx: Context, bytes: &[u8]) -> Result<Self, Diagnostics> {
+    pub fn from_bytecode(cx: Context<'c>, bytes: &[u8]) -> Result<Self, Diagnostics> {
         Self::read(cx, bytes, "<bytecode>", cfg!(debug_assertions))
     }
 
-    fn read(cx: Context, source: &[u8], file: &str, verify: bool) -> Result<Self, Diagnostics> {
+    fn read(cx: Context<'c>, source: &[u8], file: &str, verify: bool) -> Result<Self, Diagnostics> {
         if !source.starts_with(BYTECODE) {
             source_text::check(source, false).map_err(|refusal| refusal_diagnostic(file, &refusal))?;
         }
         let text = MlirStringRef { data: source.as_ptr().cast(), length: source.len() };
         let (raw, mut diagnostics) = cx.with_diagnostics(|| {
             // SAFETY: defined in the shim; both strings live during the call.
-            unsafe { monopour_shim_parse_module(cx.raw.0, text, string::to_ref(file), verify) }
+            unsafe { monopour_shim_parse_module(cx.raw(), text, string::to_ref(file), verify) }
         });
         match Op::non_null(raw) {
-            Some(op) => Ok(Self { op }),
+            Some(op) => Ok(Self::owning(op)),
             None => {
                 if !diagnostics.has_errors() {
                     diagnostics.0.push(Diagnostic::global("I0001", format!("{file} is not an MLIR module")));
@@ -69,38 +70,43 @@ impl Module {
     }
 
     /// The module op.
-    pub fn op(&self) -> Op {
-        self.op
+    pub fn op(&self) -> Op<'c> {
+        Op::from_raw(self.op.to_raw())
     }
     /// Its body block.
-    pub fn body(&self) -> Block {
-        self.op.body().expect("a module has a body")
+    pub fn body(&self) -> Block<'c> {
+        self.op().body().expect("a module has a body")
     }
     /// The context.
-    pub fn context(&self) -> Context {
-        self.op.context()
+    pub fn context(&self) -> Context<'c> {
+        Context::from_raw(c!(mlirOperationGetContext(self.op.to_raw())))
     }
     /// Top-level op with this symbol name.
-    pub fn symbol(&self, name: &str) -> Option<Op> {
+    pub fn symbol(&self, name: &str) -> Option<Op<'c>> {
         self.body().ops().into_iter().find(|op| op.symbol_name().as_deref() == Some(name))
     }
     /// Top-level ops by symbol name: for more look-ups than a few.
-    pub fn symbols(&self) -> HashMap<String, Op> {
+    pub fn symbols(&self) -> HashMap<String, Op<'c>> {
         self.body().ops().into_iter().filter_map(|op| Some((op.symbol_name()?, op))).collect()
     }
     /// All top-level `func.func`.
-    pub fn functions(&self) -> Vec<Op> {
+    pub fn functions(&self) -> Vec<Op<'c>> {
         self.body().ops().into_iter().filter(|op| op.is("func.func")).collect()
     }
     /// A deep copy.
     pub fn duplicate(&self) -> Self {
-        Self { op: Op { raw: c!(mlirOperationClone(self.op.raw)) } }
+        Self { op: self.op.clone() }
+    }
+    /// Takes a detached op.
+    fn owning(op: Op<'c>) -> Self {
+        // SAFETY: the op hangs in no block, and no other owner knows it.
+        Self { op: unsafe { Operation::from_raw(op.raw()) } }
     }
 }
 
-impl Drop for Module {
+impl Drop for Module<'_> {
     fn drop(&mut self) {
-        c!(mlirOperationDestroy(self.op.raw));
+        erased::erasing(self.op());
     }
 }
 

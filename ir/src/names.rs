@@ -16,11 +16,11 @@ impl ValueNames {
     /// Numbers the values in an operation.
     pub fn new(op: Op) -> Self {
         let flags = c!(mlirOpPrintingFlagsCreate());
-        Self { state: c!(mlirAsmStateCreateForOperation(op.raw, flags)), flags }
+        Self { state: c!(mlirAsmStateCreateForOperation(op.raw(), flags)), flags }
     }
     /// The name of a value of the operation.
     pub fn of(&self, value: Value) -> String {
-        string::collect(|callback, user| c!(mlirValuePrintAsOperand(value.raw, self.state, callback, user)))
+        string::collect(|callback, user| c!(mlirValuePrintAsOperand(value.raw(), self.state, callback, user)))
     }
 }
 

@@ -1,17 +1,15 @@
 //! Operations: reading, walking, printing.
 
+use crate::handle::handle;
 use crate::{Attr, Block, Context, Location, Region, Type, Value, string};
 use mlir_sys::{MlirOperation, MlirWalkResult};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 
-/// An operation.
-#[derive(Clone, Copy, Debug)]
-#[repr(transparent)]
-pub struct Op {
-    pub(crate) raw: MlirOperation,
+handle! {
+    /// An operation.
+    Op(melior::ir::OperationRef<'c, 'c>), MlirOperation
 }
 
 /// How a walk goes on from an op.
@@ -29,34 +27,22 @@ pub(crate) enum Descent {
 }
 
 /// What a walk asks that knows the name of each op.
-pub(crate) trait NameVisitor {
+pub(crate) trait NameVisitor<'c> {
     /// How to go on from an op, with [`Op::name_address`].
-    fn visit(&mut self, op: Op, name: usize) -> Descent;
+    fn visit(&mut self, op: Op<'c>, name: usize) -> Descent;
     /// Ops, in pre-order, of names for which the answer was [`Descent::Listed`]: they come before the next one that is visited.
-    fn list(&mut self, ops: &[Op]);
+    fn list(&mut self, ops: &[Op<'c>]);
 }
 
 /// A visitor that lists nothing.
 struct Each<F>(F);
 
-impl<F: FnMut(Op, usize) -> Descent> NameVisitor for Each<F> {
-    fn visit(&mut self, op: Op, name: usize) -> Descent {
+impl<'c, F: FnMut(Op<'c>, usize) -> Descent> NameVisitor<'c> for Each<F> {
+    fn visit(&mut self, op: Op<'c>, name: usize) -> Descent {
         (self.0)(op, name)
     }
-    fn list(&mut self, ops: &[Op]) {
+    fn list(&mut self, ops: &[Op<'c>]) {
         debug_assert!(ops.is_empty(), "no name is listed");
-    }
-}
-
-impl PartialEq for Op {
-    fn eq(&self, other: &Self) -> bool {
-        self.raw.ptr == other.raw.ptr
-    }
-}
-impl Eq for Op {}
-impl Hash for Op {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.raw.ptr.hash(state);
     }
 }
 
@@ -80,140 +66,129 @@ pub struct PrintOptions {
     pub assume_verified: bool,
 }
 
-impl Op {
-    pub(crate) fn non_null(raw: MlirOperation) -> Option<Self> {
-        (!raw.ptr.is_null()).then_some(Self { raw })
-    }
-    /// The raw C handle, for `codegen-cpu`.
-    pub fn to_raw(self) -> MlirOperation {
-        self.raw
-    }
+impl<'c> Op<'c> {
     /// The context.
-    pub fn context(self) -> Context {
-        Context::from_raw(c!(mlirOperationGetContext(self.raw)))
+    pub fn context(self) -> Context<'c> {
+        Context::from_raw(c!(mlirOperationGetContext(self.raw())))
     }
     /// Full name, `linalg.matmul`.
-    pub fn name(&self) -> &'static str {
-        // Identifiers are uniqued in the context, which is never freed.
-        string::from_ref(c!(mlirIdentifierStr(c!(mlirOperationGetName(self.raw)))))
-    }
-    /// Where MLIR keeps the op.
-    pub(crate) fn address(self) -> usize {
-        self.raw.ptr as usize
+    pub fn name(self) -> &'c str {
+        // Identifiers are uniqued in the context.
+        string::from_ref(c!(mlirIdentifierStr(c!(mlirOperationGetName(self.raw())))))
     }
     /// Where MLIR keeps the name: one address per name and context, so comparing names is comparing addresses.
     pub(crate) fn name_address(self) -> usize {
-        c!(mlirOperationGetName(self.raw)).ptr as usize
+        c!(mlirOperationGetName(self.raw())).ptr as usize
     }
     /// As [`Self::name_address`], of an op without regions.
     pub(crate) fn name_if_flat(self) -> Option<usize> {
         // SAFETY: defined in the shim; the op is live (crate invariant).
-        let name = unsafe { monopour_shim_name_if_flat(self.raw) };
+        let name = unsafe { monopour_shim_name_if_flat(self.raw()) };
         (!name.is_null()).then_some(name as usize)
     }
     /// Whether the op has this name.
     pub fn is(self, name: &str) -> bool {
         // Asked more often than anything else: bytes, not text that is checked first.
-        string::bytes_of(c!(mlirIdentifierStr(c!(mlirOperationGetName(self.raw))))) == name.as_bytes()
+        string::bytes_of(c!(mlirIdentifierStr(c!(mlirOperationGetName(self.raw()))))) == name.as_bytes()
     }
     /// Dialect prefix, `linalg`.
-    pub fn dialect(&self) -> &'static str {
+    pub fn dialect(self) -> &'c str {
         self.name().split_once('.').map_or("builtin", |(d, _)| d)
     }
     /// Source location.
-    pub fn location(self) -> Location {
-        Location { raw: c!(mlirOperationGetLocation(self.raw)) }
+    pub fn location(self) -> Location<'c> {
+        Location::from_raw(c!(mlirOperationGetLocation(self.raw())))
     }
     /// Number of operands.
     pub fn num_operands(self) -> usize {
-        c!(mlirOperationGetNumOperands(self.raw)) as usize
+        c!(mlirOperationGetNumOperands(self.raw())) as usize
     }
     /// Operand by position.
-    pub fn operand(self, index: usize) -> Value {
+    pub fn operand(self, index: usize) -> Value<'c> {
         // SAFETY: defined in the shim; the op is live (crate invariant).
-        let raw = unsafe { monopour_shim_operand(self.raw, index) };
+        let raw = unsafe { monopour_shim_operand(self.raw(), index) };
         assert!(!raw.ptr.is_null(), "operand {index} of {} exists", self.name());
-        Value { raw }
+        Value::from_raw(raw)
     }
     /// All operands.
-    pub fn operands(self) -> Vec<Value> {
-        let value = |i| Value { raw: c!(mlirOperationGetOperand(self.raw, i as isize)) };
+    pub fn operands(self) -> Vec<Value<'c>> {
+        let value = |i| Value::from_raw(c!(mlirOperationGetOperand(self.raw(), i as isize)));
         (0..self.num_operands()).map(value).collect()
     }
     /// All operands, read by one call; a few need no heap.
-    pub fn operand_values(self) -> SmallVec<[Value; 8]> {
+    pub fn operand_values(self) -> SmallVec<[Value<'c>; 8]> {
         // SAFETY: defined in the shim; the op is live (crate invariant), and the list has that much room.
-        Value::list(|room, out| unsafe { monopour_shim_operands(self.raw, room, out) })
+        Value::list(|room, out| unsafe { monopour_shim_operands(self.raw(), room, out) })
     }
     /// All operands, one after the other and without a list.
-    pub(crate) fn operand_list(self) -> impl Iterator<Item = Value> {
-        (0..self.num_operands()).map(move |i| Value { raw: c!(mlirOperationGetOperand(self.raw, i as isize)) })
+    pub(crate) fn operand_list(self) -> impl Iterator<Item = Value<'c>> {
+        (0..self.num_operands()).map(move |i| Value::from_raw(c!(mlirOperationGetOperand(self.raw(), i as isize))))
     }
     /// Number of results.
     pub fn num_results(self) -> usize {
-        c!(mlirOperationGetNumResults(self.raw)) as usize
+        c!(mlirOperationGetNumResults(self.raw())) as usize
     }
     /// All results, one after the other and without a list.
-    pub(crate) fn result_list(self) -> impl Iterator<Item = Value> {
-        (0..self.num_results()).map(move |i| Value { raw: c!(mlirOperationGetResult(self.raw, i as isize)) })
+    pub(crate) fn result_list(self) -> impl Iterator<Item = Value<'c>> {
+        (0..self.num_results()).map(move |i| Value::from_raw(c!(mlirOperationGetResult(self.raw(), i as isize))))
     }
     /// Result by position.
-    pub fn result(self, index: usize) -> Value {
+    pub fn result(self, index: usize) -> Value<'c> {
         self.get_result(index).unwrap_or_else(|| panic!("result {index} of {} exists", self.name()))
     }
     /// Result by position, if there is one.
-    pub fn get_result(self, index: usize) -> Option<Value> {
+    pub fn get_result(self, index: usize) -> Option<Value<'c>> {
         // SAFETY: defined in the shim; the op is live (crate invariant).
-        let raw = unsafe { monopour_shim_result(self.raw, index) };
-        (!raw.ptr.is_null()).then_some(Value { raw })
+        let raw = unsafe { monopour_shim_result(self.raw(), index) };
+        (!raw.ptr.is_null()).then_some(Value::from_raw(raw))
     }
     /// All results.
-    pub fn results(self) -> Vec<Value> {
-        let value = |i| Value { raw: c!(mlirOperationGetResult(self.raw, i as isize)) };
+    pub fn results(self) -> Vec<Value<'c>> {
+        let value = |i| Value::from_raw(c!(mlirOperationGetResult(self.raw(), i as isize)));
         (0..self.num_results()).map(value).collect()
     }
     /// Regions in order.
-    pub fn regions(self) -> Vec<Region> {
-        let n = c!(mlirOperationGetNumRegions(self.raw));
-        (0..n).map(|i| Region { raw: c!(mlirOperationGetRegion(self.raw, i)) }).collect()
+    pub fn regions(self) -> Vec<Region<'c>> {
+        let n = c!(mlirOperationGetNumRegions(self.raw()));
+        (0..n).map(|i| Region::from_raw(c!(mlirOperationGetRegion(self.raw(), i)))).collect()
     }
     /// Region by position.
-    pub fn region(self, index: usize) -> Region {
+    pub fn region(self, index: usize) -> Region<'c> {
         // SAFETY: defined in the shim; the op is live (crate invariant).
-        let raw = unsafe { monopour_shim_region(self.raw, index) };
+        let raw = unsafe { monopour_shim_region(self.raw(), index) };
         assert!(!raw.ptr.is_null(), "region {index} of {} exists", self.name());
-        Region { raw }
+        Region::from_raw(raw)
     }
     /// Number of regions.
     pub fn num_regions(self) -> usize {
-        c!(mlirOperationGetNumRegions(self.raw)) as usize
+        c!(mlirOperationGetNumRegions(self.raw())) as usize
     }
     /// Entry block of the first region.
-    pub fn body(self) -> Option<Block> {
+    pub fn body(self) -> Option<Block<'c>> {
         if self.num_regions() == 0 { None } else { self.region(0).entry() }
     }
     /// Successor blocks of a terminator.
-    pub fn successors(self) -> Vec<Block> {
-        let n = c!(mlirOperationGetNumSuccessors(self.raw));
-        (0..n).map(|i| Block { raw: c!(mlirOperationGetSuccessor(self.raw, i)) }).collect()
+    pub fn successors(self) -> Vec<Block<'c>> {
+        let n = c!(mlirOperationGetNumSuccessors(self.raw()));
+        (0..n).map(|i| Block::from_raw(c!(mlirOperationGetSuccessor(self.raw(), i)))).collect()
     }
     /// Successor block by position.
-    pub fn successor(self, index: usize) -> Block {
-        let count = c!(mlirOperationGetNumSuccessors(self.raw)) as usize;
+    pub fn successor(self, index: usize) -> Block<'c> {
+        let count = c!(mlirOperationGetNumSuccessors(self.raw())) as usize;
         assert!(index < count, "successor {index} of {} exists", self.name());
-        Block { raw: c!(mlirOperationGetSuccessor(self.raw, index as isize)) }
+        Block::from_raw(c!(mlirOperationGetSuccessor(self.raw(), index as isize)))
     }
     /// Block that holds the op.
-    pub fn block(self) -> Option<Block> {
-        let raw = c!(mlirOperationGetBlock(self.raw));
-        (!raw.ptr.is_null()).then_some(Block { raw })
+    pub fn block(self) -> Option<Block<'c>> {
+        let raw = c!(mlirOperationGetBlock(self.raw()));
+        (!raw.ptr.is_null()).then_some(Block::from_raw(raw))
     }
     /// Op whose region holds this one.
-    pub fn parent(self) -> Option<Op> {
-        Self::non_null(c!(mlirOperationGetParentOperation(self.raw)))
+    pub fn parent(self) -> Option<Op<'c>> {
+        Self::non_null(c!(mlirOperationGetParentOperation(self.raw())))
     }
     /// Nearest enclosing op of this name (not the op itself).
-    pub fn ancestor(self, name: &str) -> Option<Op> {
+    pub fn ancestor(self, name: &str) -> Option<Op<'c>> {
         let mut op = self.parent();
         while let Some(o) = op {
             if o.is(name) {
@@ -224,7 +199,7 @@ impl Op {
         None
     }
     /// Whether `self` is `other` or is nested in it.
-    pub fn is_inside(self, other: Op) -> bool {
+    pub fn is_inside(self, other: Op<'c>) -> bool {
         let mut op = Some(self);
         while let Some(o) = op {
             if o == other {
@@ -235,38 +210,38 @@ impl Op {
         false
     }
     /// Next op of the block.
-    pub fn next(self) -> Option<Op> {
-        Self::non_null(c!(mlirOperationGetNextInBlock(self.raw)))
+    pub fn next(self) -> Option<Op<'c>> {
+        Self::non_null(c!(mlirOperationGetNextInBlock(self.raw())))
     }
     /// Whether this op comes before `other`; both must be in one block.
     pub fn is_before_in_block(self, other: Op) -> bool {
-        c!(mlirOperationIsBeforeInBlock(self.raw, other.raw))
+        c!(mlirOperationIsBeforeInBlock(self.raw(), other.raw()))
     }
     /// Attribute by name, inherent ones included.
-    pub fn attr(self, name: &str) -> Option<Attr> {
-        Attr::non_null(c!(mlirOperationGetAttributeByName(self.raw, string::to_ref(name))))
+    pub fn attr(self, name: &str) -> Option<Attr<'c>> {
+        Attr::non_null(c!(mlirOperationGetAttributeByName(self.raw(), string::to_ref(name))))
     }
     /// All attributes, inherent ones included, sorted by name.
-    pub fn attrs(self) -> Vec<(String, Attr)> {
+    pub fn attrs(self) -> Vec<(String, Attr<'c>)> {
         self.attr_dictionary().as_dict().unwrap_or_default()
     }
     /// All attributes, inherent ones included, as the one dictionary of that content.
-    pub(crate) fn attr_dictionary(self) -> Attr {
+    pub(crate) fn attr_dictionary(self) -> Attr<'c> {
         // SAFETY: defined in the shim; the op is live (crate invariant).
-        Attr::from_raw(unsafe { monopour_shim_attributes(self.raw) })
+        Attr::from_raw(unsafe { monopour_shim_attributes(self.raw()) })
     }
     /// Attributes that the op's kind does not define, in the order of their names; most ops have none, and then this costs next to nothing.
-    pub fn discardable_attrs(self) -> Vec<(&'static str, Attr)> {
+    pub fn discardable_attrs(self) -> Vec<(&'c str, Attr<'c>)> {
         let entry = |i| {
-            let entry = c!(mlirOperationGetDiscardableAttribute(self.raw, i));
+            let entry = c!(mlirOperationGetDiscardableAttribute(self.raw(), i));
             // Identifiers are uniqued in the context, as in [`Op::name`].
             (string::from_ref(c!(mlirIdentifierStr(entry.name))), Attr::from_raw(entry.attribute))
         };
         // SAFETY: defined in the shim; the op is live (crate invariant).
-        if !unsafe { monopour_shim_has_attributes(self.raw) } {
+        if !unsafe { monopour_shim_has_attributes(self.raw()) } {
             return vec![];
         }
-        (0..c!(mlirOperationGetNumDiscardableAttributes(self.raw))).map(entry).collect()
+        (0..c!(mlirOperationGetNumDiscardableAttributes(self.raw()))).map(entry).collect()
     }
     /// `sym_name`.
     pub fn symbol_name(self) -> Option<String> {
@@ -277,7 +252,7 @@ impl Op {
         self.attr("sym_visibility").is_none_or(|v| v.as_string() == Some("public"))
     }
     /// Type of a function-like op.
-    pub fn function_type(self) -> Option<(Vec<Type>, Vec<Type>)> {
+    pub fn function_type(self) -> Option<(Vec<Type<'c>>, Vec<Type<'c>>)> {
         self.attr("function_type")?.as_type()?.as_function()
     }
     /// Whether the op is a terminator of its block.
@@ -286,7 +261,7 @@ impl Op {
     }
     /// Runs MLIR's verifier; diagnostics go to the attached handler.
     pub fn verify(self) -> bool {
-        c!(mlirOperationVerify(self.raw))
+        c!(mlirOperationVerify(self.raw()))
     }
     /// Verifies and returns what the verifier said.
     ///
@@ -298,28 +273,28 @@ impl Op {
     }
 
     /// Visits this op and everything nested in it.
-    pub fn walk(self, order: WalkOrder, mut visit: impl FnMut(Op)) {
-        let mut visit: &mut dyn FnMut(Op) = &mut visit;
+    pub fn walk(self, order: WalkOrder, mut visit: impl FnMut(Op<'c>)) {
+        let mut visit: &mut dyn FnMut(Op<'c>) = &mut visit;
         let order = match order {
             WalkOrder::Pre => mlir_sys::MlirWalkOrder_MlirWalkPreOrder,
             WalkOrder::Post => mlir_sys::MlirWalkOrder_MlirWalkPostOrder,
         };
         let user: *mut c_void = (&raw mut visit).cast();
-        c!(mlirOperationWalk(self.raw, Some(on_walk), user, order));
+        c!(mlirOperationWalk(self.raw(), Some(on_walk), user, order));
     }
     /// Visits this op and what is nested in it, in pre-order; what an op holds only where the visitor says true.
-    pub fn walk_selected(self, mut visit: impl FnMut(Op) -> bool) {
+    pub fn walk_selected(self, mut visit: impl FnMut(Op<'c>) -> bool) {
         self.walk_names(|op, _| if visit(op) { Descent::Into } else { Descent::Over });
     }
     /// Visits this op and what is nested in it, in pre-order, with [`Self::name_address`] of each, and goes on as the visitor says.
-    pub(crate) fn walk_names(self, visit: impl FnMut(Op, usize) -> Descent) {
+    pub(crate) fn walk_names(self, visit: impl FnMut(Op<'c>, usize) -> Descent) {
         self.walk_listing(&mut Each(visit));
     }
     /// As [`Self::walk_names`]; ops of names that the visitor need not be asked about are listed, many at a time.
-    pub(crate) fn walk_listing<V: NameVisitor>(self, visitor: &mut V) {
+    pub(crate) fn walk_listing<V: NameVisitor<'c>>(self, visitor: &mut V) {
         let user: *mut c_void = (&raw mut *visitor).cast();
         // SAFETY: defined in the shim; the op is live (crate invariant), and the visitor lives during the call.
-        unsafe { monopour_shim_walk_names(self.raw, on_name::<V>, on_listed::<V>, user) };
+        unsafe { monopour_shim_walk_names(self.raw(), on_name::<V>, on_listed::<V>, user) };
     }
     /// Verifies this op without what it holds.
     ///
@@ -327,11 +302,11 @@ impl Op {
     /// The verifier's diagnostics (I0001).
     pub fn verify_shallow(self) -> Result<(), crate::Diagnostics> {
         // SAFETY: defined in the shim; the op is live (crate invariant).
-        let (ok, diagnostics) = self.context().with_diagnostics(|| unsafe { monopour_shim_verify_shallow(self.raw) });
+        let (ok, diagnostics) = self.context().with_diagnostics(|| unsafe { monopour_shim_verify_shallow(self.raw()) });
         if ok { Ok(()) } else { Err(diagnostics) }
     }
     /// All nested ops (this one included) of a name, in pre-order.
-    pub fn find_all(self, name: &str) -> Vec<Op> {
+    pub fn find_all(self, name: &str) -> Vec<Op<'c>> {
         let mut out = Vec::new();
         self.walk(WalkOrder::Pre, |op| {
             if op.is(name) {
@@ -341,7 +316,7 @@ impl Op {
         out
     }
     /// All nested ops (this one included), in the given order.
-    pub fn nested(self, order: WalkOrder) -> Vec<Op> {
+    pub fn nested(self, order: WalkOrder) -> Vec<Op<'c>> {
         let mut out = Vec::new();
         self.walk(order, |op| out.push(op));
         out
@@ -359,13 +334,13 @@ impl Op {
         if options.assume_verified {
             c!(mlirOpPrintingFlagsAssumeVerified(flags));
         }
-        let text = string::collect(|cb, user| c!(mlirOperationPrintWithFlags(self.raw, flags, cb, user)));
+        let text = string::collect(|cb, user| c!(mlirOperationPrintWithFlags(self.raw(), flags, cb, user)));
         c!(mlirOpPrintingFlagsDestroy(flags));
         text
     }
     /// MLIR bytecode of the op.
     pub fn to_bytecode(self) -> Vec<u8> {
-        string::collect_bytes(|cb, user| c!(mlirOperationWriteBytecode(self.raw, cb, user)))
+        string::collect_bytes(|cb, user| c!(mlirOperationWriteBytecode(self.raw(), cb, user)))
     }
 }
 
@@ -396,24 +371,26 @@ unsafe extern "C" {
 extern "C" fn on_walk(op: MlirOperation, user: *mut c_void) -> MlirWalkResult {
     // SAFETY: `user` is the `&mut dyn FnMut` that `walk` passes down.
     let visit = unsafe { &mut *user.cast::<&mut dyn FnMut(Op)>() };
-    visit(Op { raw: op });
+    visit(Op::from_raw(op));
     mlir_sys::MlirWalkResult_MlirWalkResultAdvance
 }
 
-extern "C" fn on_name<V: NameVisitor>(op: MlirOperation, name: *const c_void, user: *mut c_void) -> Descent {
+extern "C" fn on_name<'c, V: NameVisitor<'c>>(op: MlirOperation, name: *const c_void, user: *mut c_void) -> Descent {
     // SAFETY: `user` is the visitor that `walk_listing` passes down.
     let visitor = unsafe { &mut *user.cast::<V>() };
-    visitor.visit(Op { raw: op }, name as usize)
+    visitor.visit(Op::from_raw(op), name as usize)
 }
 
-extern "C" fn on_listed<V: NameVisitor>(ops: *const MlirOperation, count: isize, user: *mut c_void) {
+extern "C" fn on_listed<'c, V: NameVisitor<'c>>(ops: *const MlirOperation, count: isize, user: *mut c_void) {
     // SAFETY: `user` is the visitor that `walk_listing` passes down.
     let visitor = unsafe { &mut *user.cast::<V>() };
     // SAFETY: an op is laid out like its handle, and the shim lists as many.
-    visitor.list(unsafe { std::slice::from_raw_parts(ops.cast::<Op>(), count as usize) });
+    let ops = unsafe { std::slice::from_raw_parts(ops.cast::<Op>(), count as usize) };
+    ops.iter().for_each(|op| crate::erased::made(op.address()));
+    visitor.list(ops);
 }
 
-impl fmt::Display for Op {
+impl fmt::Display for Op<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.print(&PrintOptions::default()))
     }

@@ -328,7 +328,7 @@ extern "C" fn may_be_parsed(source: MlirStringRef, file: MlirStringRef) -> bool 
 
 /// Called back by the shim for each run of an override.
 extern "C" fn run_pass(index: usize, op: MlirOperation, values: *const MlirStringRef) -> bool {
-    let op = Op { raw: op };
+    let op = Op::from_raw(op);
     let pass =
         PASSES.get().and_then(|passes| passes.get(index)).expect("the shim calls back with an index that it was given");
     let texts: &[MlirStringRef] = match pass.options.is_empty() {
@@ -370,7 +370,7 @@ fn emit(op: Op, diagnostic: &Diagnostic) {
     let location = parse_location(cx, &diagnostic.location).unwrap_or_else(|| op.location());
     let notes: &[String] = if diagnostic.code == "I0001" { &diagnostic.notes } else { &[] };
     let split: Vec<(Location, &str)> = notes.iter().map(|note| split_note(cx, note)).collect();
-    let places: Vec<_> = split.iter().map(|n| n.0.raw).collect();
+    let places: Vec<_> = split.iter().map(|n| n.0.raw()).collect();
     let texts: Vec<_> = split.iter().map(|n| string::to_ref(n.1)).collect();
     let severity = match diagnostic.severity {
         Severity::Error => 0,
@@ -380,19 +380,19 @@ fn emit(op: Op, diagnostic: &Diagnostic) {
     let message = string::to_ref(&diagnostic.message);
     // SAFETY: defined in the shim; all arrays have `texts.len()` elements and live during the call.
     unsafe {
-        monopour_shim_emit_diagnostic(location.raw, severity, message, places.as_ptr(), texts.as_ptr(), texts.len())
+        monopour_shim_emit_diagnostic(location.raw(), severity, message, places.as_ptr(), texts.as_ptr(), texts.len())
     };
 }
 
 /// Reads `file:line:column`.
-fn parse_location(cx: Context, text: &str) -> Option<Location> {
+fn parse_location<'c>(cx: Context<'c>, text: &str) -> Option<Location<'c>> {
     let (rest, column) = text.rsplit_once(':')?;
     let (file, line) = rest.rsplit_once(':')?;
     Some(Location::file(cx, file, line.parse().ok()?, column.parse().ok()?))
 }
 
 /// Splits `text at file:line:column`, as captured notes are written.
-fn split_note(cx: Context, note: &str) -> (Location, &str) {
+fn split_note<'c, 'a>(cx: Context<'c>, note: &'a str) -> (Location<'c>, &'a str) {
     match note.rsplit_once(" at ") {
         Some((text, place)) => (parse_location(cx, place).unwrap_or_else(|| Location::unknown(cx)), text),
         None => (Location::unknown(cx), note),

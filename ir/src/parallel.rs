@@ -26,13 +26,15 @@ pub fn part_of(module: &Module, ops: &[Op]) -> Vec<u8> {
 }
 
 /// Copies of `ops` in a module of their own.
-pub fn module_of(module: &Module, ops: &[Op]) -> Module {
+pub fn module_of<'c>(module: &Module<'c>, ops: &[Op<'c>]) -> Module<'c> {
     let part = Module::empty(module.context());
-    let mut rw = Rewriter::new(module.context());
-    rw.set_point(InsertionPoint::End(part.body()));
-    for op in ops {
-        let copy = rw.clone_op(*op, |v| v);
-        rw.insert(copy);
+    {
+        let mut rw = Rewriter::new(module.context());
+        rw.set_point(InsertionPoint::End(part.body()));
+        for op in ops {
+            let copy = rw.clone_op(*op, |v| v);
+            rw.insert(copy);
+        }
     }
     part
 }
@@ -76,11 +78,11 @@ pub fn map_parts<H, T: Send>(
     })
 }
 
-fn work_on<T>(
-    cx: Context,
+fn work_on<'c, T>(
+    cx: Context<'c>,
     next: &AtomicUsize,
     parts: &[Vec<u8>],
-    work: &impl Fn(usize, &Module) -> Result<T, Diagnostics>,
+    work: &impl Fn(usize, &Module<'c>) -> Result<T, Diagnostics>,
     results: &mpsc::Sender<(usize, Result<T, Diagnostics>)>,
 ) {
     cx.allow_unregistered_dialects(true);

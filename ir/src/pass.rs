@@ -30,12 +30,12 @@ pub fn run_passes(op: Op, pipeline: &str) -> Result<(), Diagnostics> {
 }
 
 fn run(op: Op, pipeline: &str) -> Result<bool, String> {
-    let key = Key { cx: op.context().raw.0.ptr as usize, anchor: op.name().to_owned(), pipeline: pipeline.to_owned() };
+    let key = Key { cx: op.context().raw().ptr as usize, anchor: op.name().to_owned(), pipeline: pipeline.to_owned() };
     let used = MANAGERS.with_borrow_mut(|managers| managers.get_mut(&key).map(std::mem::take));
     // Out of the map while it runs: a pass may run another.
     let (is_first, kept) = (used.is_none(), used.flatten());
     let manager = kept.map_or_else(|| create(op, pipeline), Ok)?;
-    let succeeded = c!(mlirPassManagerRunOnOp(manager, op.raw)).value != 0;
+    let succeeded = c!(mlirPassManagerRunOnOp(manager, op.raw())).value != 0;
     // One that runs once would only take memory that others could use.
     let (keep, free) = if is_first { (None, Some(manager)) } else { (Some(manager), None) };
     let other = MANAGERS.with_borrow_mut(|managers| managers.insert(key, keep).flatten());
@@ -46,7 +46,7 @@ fn run(op: Op, pipeline: &str) -> Result<bool, String> {
 }
 
 fn create(op: Op, pipeline: &str) -> Result<MlirPassManager, String> {
-    let manager = c!(mlirPassManagerCreateOnOperation(op.context().raw.0, string::to_ref(op.name())));
+    let manager = c!(mlirPassManagerCreateOnOperation(op.context().raw(), string::to_ref(op.name())));
     c!(mlirPassManagerEnableVerifier(manager, cfg!(debug_assertions)));
     let passes = c!(mlirPassManagerGetAsOpPassManager(manager));
     let mut parsed = mlir_sys::MlirLogicalResult { value: 0 };

@@ -2,13 +2,18 @@
 
 use crate::{Attr, Diagnostics, Location, Op, OpSpec, Region, Rewriter, Type, Value};
 
-impl Rewriter {
+impl<'c> Rewriter<'c> {
     /// The same op with other operands and result types, at the insertion point: its attributes, its successors, and its
     /// regions, which it takes.
     ///
     /// # Errors
     /// MLIR's, for an op that does not build.
-    pub fn recreate(&mut self, op: Op, operands: &[Value], results: &[Type]) -> Result<Op, Diagnostics> {
+    pub fn recreate(
+        &mut self,
+        op: Op<'c>,
+        operands: &[Value<'c>],
+        results: &[Type<'c>],
+    ) -> Result<Op<'c>, Diagnostics> {
         self.recreate_with(op, operands, results, |_, value| value)
     }
 
@@ -18,11 +23,11 @@ impl Rewriter {
     /// As [`Rewriter::recreate`].
     pub fn recreate_with(
         &mut self,
-        op: Op,
-        operands: &[Value],
-        results: &[Type],
-        attr: impl Fn(&str, Attr) -> Attr,
-    ) -> Result<Op, Diagnostics> {
+        op: Op<'c>,
+        operands: &[Value<'c>],
+        results: &[Type<'c>],
+        attr: impl Fn(&str, Attr<'c>) -> Attr<'c>,
+    ) -> Result<Op<'c>, Diagnostics> {
         let attrs = op.attrs();
         let mut spec = OpSpec::new(op.name(), op.location()).operands(operands).results(results);
         for (name, value) in &attrs {
@@ -45,12 +50,18 @@ impl Rewriter {
     ///
     /// # Errors
     /// MLIR's, for an op that does not build.
-    pub fn binary(&mut self, name: &str, a: Value, b: Value, loc: Location) -> Result<Value, Diagnostics> {
+    pub fn binary(
+        &mut self,
+        name: &str,
+        a: Value<'c>,
+        b: Value<'c>,
+        loc: Location<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
         Ok(self.create(OpSpec::new(name, loc).operands(&[a, b]).results(&[a.ty()]))?.result(0))
     }
 
     /// `arith.constant` of an `i1`.
-    pub fn const_bool(&mut self, value: bool, loc: Location) -> Value {
+    pub fn const_bool(&mut self, value: bool, loc: Location<'c>) -> Value<'c> {
         let cx = self.context();
         let spec =
             OpSpec::new("arith.constant", loc).results(&[Type::integer(cx, 1)]).attr("value", Attr::bool(cx, value));

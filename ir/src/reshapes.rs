@@ -40,7 +40,7 @@ fn groups(op: Op) -> Vec<Vec<usize>> {
     groups.into_iter().map(dims).collect()
 }
 
-fn open(rw: &mut Rewriter, op: Op) -> Result<(), Diagnostics> {
+fn open<'c>(rw: &mut Rewriter<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let (cx, loc) = (op.context(), op.location());
     let index = Type::index(cx);
     let source = op.operand(0).ty().as_memref().expect("invariant: expand_shape is of a ranked memref");
@@ -70,12 +70,9 @@ fn open(rw: &mut Rewriter, op: Op) -> Result<(), Diagnostics> {
     }
     let unit = rw.const_index(1, loc);
     let strides: Vec<Value> = strides.into_iter().map(|stride| stride.unwrap_or(unit)).collect();
-    let unknown = |known: &[i64], values: &[Value]| -> Vec<Value> {
-        known.iter().zip(values).filter(|(k, _)| **k == DYNAMIC).map(|(_, v)| *v).collect()
-    };
     let offset = unknown(&[result.offset], &parts[1..2]);
     let (sizes, strides) = (unknown(&result.shape, &sizes), unknown(&result.strides, &strides));
-    let count = |values: &[Value]| i32::try_from(values.len()).unwrap_or(i32::MAX);
+    let count = |values: &[Value<'c>]| i32::try_from(values.len()).unwrap_or(i32::MAX);
     let segments = [1, count(&offset), count(&sizes), count(&strides)];
     let spec = OpSpec::new("memref.reinterpret_cast", loc)
         .operands(&[parts[0]])
@@ -90,4 +87,9 @@ fn open(rw: &mut Rewriter, op: Op) -> Result<(), Diagnostics> {
     let open = rw.create(spec)?.result(0);
     rw.replace_op(op, &[open]);
     Ok(())
+}
+
+/// The values of what is known at run time only.
+fn unknown<'c>(known: &[i64], values: &[Value<'c>]) -> Vec<Value<'c>> {
+    known.iter().zip(values).filter(|(k, _)| **k == DYNAMIC).map(|(_, v)| *v).collect()
 }

@@ -24,14 +24,14 @@ impl StructuralKey {
     }
 }
 
-struct Writer<'a> {
+struct Writer<'c, 'a> {
     tokens: Vec<usize>,
-    numbers: HandleMap<Value, usize>,
+    numbers: HandleMap<Value<'c>, usize>,
     without: &'a [&'a str],
 }
 
-impl Writer<'_> {
-    fn op(&mut self, op: Op) {
+impl<'c> Writer<'c, '_> {
+    fn op(&mut self, op: Op<'c>) {
         debug_assert!(op.dialect() != "llvm", "its properties are not all attributes");
         let counts = [op.name_address(), op.num_operands(), op.num_results(), op.num_regions()];
         self.tokens.extend(counts);
@@ -47,7 +47,7 @@ impl Writer<'_> {
         self.tokens.extend(successors.into_iter().map(position));
     }
 
-    fn attributes(&mut self, op: Op) {
+    fn attributes(&mut self, op: Op<'c>) {
         if self.without.iter().all(|name| op.attr(name).is_none()) {
             self.tokens.push(address(op.attr_dictionary()));
             return;
@@ -59,7 +59,7 @@ impl Writer<'_> {
         self.tokens.push(0);
     }
 
-    fn operand(&mut self, value: Value) {
+    fn operand(&mut self, value: Value<'c>) {
         match self.numbers.get(&value) {
             Some(number) => self.tokens.push(*number),
             None => self.define(value),
@@ -67,13 +67,13 @@ impl Writer<'_> {
     }
 
     /// The first sight of a value.
-    fn define(&mut self, value: Value) {
+    fn define(&mut self, value: Value<'c>) {
         let number = self.numbers.len();
         self.numbers.insert(value, number);
         self.tokens.extend([number, type_address(value.ty())]);
     }
 
-    fn region(&mut self, region: Region) {
+    fn region(&mut self, region: Region<'c>) {
         let blocks = region.blocks();
         self.tokens.push(blocks.len());
         for block in &blocks {
@@ -94,9 +94,9 @@ fn position(block: Block) -> usize {
 }
 
 fn address(attr: Attr) -> usize {
-    attr.raw.ptr.cast::<c_void>() as usize
+    attr.raw().ptr.cast::<c_void>() as usize
 }
 
 fn type_address(ty: Type) -> usize {
-    ty.raw.ptr.cast::<c_void>() as usize
+    ty.raw().ptr.cast::<c_void>() as usize
 }

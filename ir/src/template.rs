@@ -15,34 +15,34 @@ use std::ffi::{c_int, c_void};
 
 /// The name, properties and attributes of ops to come. A detached op, which lives as long as this.
 #[derive(Debug)]
-pub struct OpTemplate {
-    op: Op,
+pub struct OpTemplate<'c> {
+    op: Op<'c>,
     name: usize,
 }
 
 /// What differs between ops of one [`OpTemplate`].
 #[derive(Clone, Copy, Default, Debug)]
-pub struct OpParts<'a> {
+pub struct OpParts<'c, 'a> {
     /// Operands.
-    pub operands: &'a [Value],
+    pub operands: &'a [Value<'c>],
     /// Result types.
-    pub results: &'a [Type],
+    pub results: &'a [Type<'c>],
     /// Successors.
-    pub successors: &'a [Block],
+    pub successors: &'a [Block<'c>],
 }
 
-impl Drop for OpTemplate {
+impl Drop for OpTemplate<'_> {
     fn drop(&mut self) {
-        c!(mlirOperationDestroy(self.op.raw));
+        c!(mlirOperationDestroy(self.op.raw()));
     }
 }
 
-impl OpTemplate {
+impl<'c> OpTemplate<'c> {
     /// Ops of the spec's name with its attributes. Its operands, types and successors are not taken over.
     ///
     /// # Errors
     /// As [`OpSpec::build`].
-    pub fn new(cx: Context, spec: OpSpec<'_>) -> Result<Self, Diagnostics> {
+    pub fn new(cx: Context<'c>, spec: OpSpec<'c, '_>) -> Result<Self, Diagnostics> {
         let op = spec.build(cx)?;
         Ok(Self { op, name: op.name_address() })
     }
@@ -50,30 +50,30 @@ impl OpTemplate {
     ///
     /// # Errors
     /// What MLIR says of a value that does not fit.
-    pub fn with_property(self, name: &str, value: Attr) -> Result<Self, Diagnostics> {
+    pub fn with_property(self, name: &str, value: Attr<'c>) -> Result<Self, Diagnostics> {
         Rewriter::new(self.op.context()).set_property(self.op, name, value)?;
         Ok(self)
     }
     /// What ops are made like.
-    pub(crate) fn op(&self) -> Op {
+    pub(crate) fn op(&self) -> Op<'c> {
         self.op
     }
 }
 
-impl Builder {
+impl<'c> Builder<'c> {
     /// Creates and inserts an op like a template.
-    pub fn create_like(&mut self, template: &OpTemplate, location: Location, parts: OpParts<'_>) -> Op {
+    pub fn create_like(&mut self, template: &OpTemplate<'c>, location: Location<'c>, parts: OpParts<'c, '_>) -> Op<'c> {
         let (place, anchor) = match self.point() {
-            InsertionPoint::Before(at) => (BEFORE, at.raw.ptr),
-            InsertionPoint::After(at) => (AFTER, at.raw.ptr),
-            InsertionPoint::Start(block) => (START, block.raw.ptr),
-            InsertionPoint::End(block) => (END, block.raw.ptr),
+            InsertionPoint::Before(at) => (BEFORE, at.raw().ptr),
+            InsertionPoint::After(at) => (AFTER, at.raw().ptr),
+            InsertionPoint::Start(block) => (START, block.raw().ptr),
+            InsertionPoint::End(block) => (END, block.raw().ptr),
         };
         // SAFETY: defined in the shim; all handles are live (crate invariant), and the handles of this crate are laid out like theirs.
         let raw = unsafe {
             monopour_shim_create_like(
-                template.op.raw,
-                location.raw,
+                template.op.raw(),
+                location.raw(),
                 parts.operands.len() as isize,
                 parts.operands.as_ptr().cast(),
                 parts.results.len() as isize,
@@ -84,7 +84,7 @@ impl Builder {
                 anchor,
             )
         };
-        let op = Op { raw };
+        let op = Op::from_raw(raw);
         if place == AFTER || place == START {
             self.set_point(InsertionPoint::After(op));
         }
@@ -92,18 +92,18 @@ impl Builder {
     }
 }
 
-impl Rewriter {
+impl<'c> Rewriter<'c> {
     /// Creates an op like a template at the insertion point.
     ///
     /// # Panics
     /// Without an insertion point.
-    pub fn create_like(&mut self, template: &OpTemplate, location: Location, parts: OpParts<'_>) -> Op {
+    pub fn create_like(&mut self, template: &OpTemplate<'c>, location: Location<'c>, parts: OpParts<'c, '_>) -> Op<'c> {
         let op = self.builder_mut().create_like(template, location, parts);
         self.note_like(op, template);
         op
     }
     /// Notes an op that was created like a template.
-    pub(crate) fn note_like(&mut self, op: Op, template: &OpTemplate) {
+    pub(crate) fn note_like(&mut self, op: Op<'c>, template: &OpTemplate<'c>) {
         if let Some(watch) = self.watch_mut() {
             if watch.casts.name_address() == template.name {
                 watch.casts.note_foreign(op);

@@ -12,7 +12,7 @@ pub fn apply_named_sequence(payload: Op, script: &Module, name: &str) -> Result<
     };
     let (ok, diagnostics) = payload.context().with_diagnostics(|| {
         let options = c!(mlirTransformOptionsCreate());
-        let result = c!(mlirTransformApplyNamedSequence(payload.raw, sequence.raw, script.op().raw, options));
+        let result = c!(mlirTransformApplyNamedSequence(payload.raw(), sequence.raw(), script.op().raw(), options));
         c!(mlirTransformOptionsDestroy(options));
         result.value != 0
     });

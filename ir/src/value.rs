@@ -1,40 +1,26 @@
 //! SSA values and their uses.
 
+use crate::handle::handle;
 use crate::{Block, Op, Type};
 use mlir_sys::{MlirOpOperand, MlirValue};
 use smallvec::SmallVec;
-use std::hash::{Hash, Hasher};
 use std::mem::MaybeUninit;
 
-/// An SSA value: an op result or a block argument.
-#[derive(Clone, Copy, Debug)]
-#[repr(transparent)]
-pub struct Value {
-    pub(crate) raw: MlirValue,
-}
-
-impl PartialEq for Value {
-    fn eq(&self, other: &Self) -> bool {
-        self.raw.ptr == other.raw.ptr
-    }
-}
-impl Eq for Value {}
-impl Hash for Value {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.raw.ptr.hash(state);
-    }
+handle! {
+    /// An SSA value: an op result or a block argument.
+    Value(melior::ir::Value<'c, 'c>), MlirValue
 }
 
 /// One operand slot that reads a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Use {
+pub struct Use<'c> {
     /// The op that has the operand.
-    pub op: Op,
+    pub op: Op<'c>,
     /// Position among its operands.
     pub index: usize,
 }
 
-impl Value {
+impl<'c> Value<'c> {
     /// What a function of the shim lists: it is given room for so many values, writes no more, and says how many there are.
     pub(crate) fn list(read: impl Fn(isize, *mut MlirValue) -> isize) -> SmallVec<[Self; 8]> {
         let mut few = MaybeUninit::<[Self; 8]>::uninit();
@@ -51,38 +37,38 @@ impl Value {
         out
     }
     /// The type.
-    pub fn ty(self) -> Type {
-        Type::from_raw(c!(mlirValueGetType(self.raw)))
+    pub fn ty(self) -> Type<'c> {
+        Type::from_raw(c!(mlirValueGetType(self.raw())))
     }
     /// The op whose result this is.
-    pub fn defining_op(self) -> Option<Op> {
-        c!(mlirValueIsAOpResult(self.raw)).then(|| Op { raw: c!(mlirOpResultGetOwner(self.raw)) })
+    pub fn defining_op(self) -> Option<Op<'c>> {
+        c!(mlirValueIsAOpResult(self.raw())).then(|| Op::from_raw(c!(mlirOpResultGetOwner(self.raw()))))
     }
     /// Position among the results of its op.
     pub fn result_index(self) -> Option<usize> {
-        c!(mlirValueIsAOpResult(self.raw)).then(|| c!(mlirOpResultGetResultNumber(self.raw)) as usize)
+        c!(mlirValueIsAOpResult(self.raw())).then(|| c!(mlirOpResultGetResultNumber(self.raw())) as usize)
     }
     /// Block and position, for a block argument.
-    pub fn as_block_arg(self) -> Option<(Block, usize)> {
-        if !c!(mlirValueIsABlockArgument(self.raw)) {
+    pub fn as_block_arg(self) -> Option<(Block<'c>, usize)> {
+        if !c!(mlirValueIsABlockArgument(self.raw())) {
             return None;
         }
-        let block = Block { raw: c!(mlirBlockArgumentGetOwner(self.raw)) };
-        Some((block, c!(mlirBlockArgumentGetArgNumber(self.raw)) as usize))
+        let block = Block::from_raw(c!(mlirBlockArgumentGetOwner(self.raw())));
+        Some((block, c!(mlirBlockArgumentGetArgNumber(self.raw())) as usize))
     }
     /// The block in which the value is defined.
-    pub fn block(self) -> Option<Block> {
+    pub fn block(self) -> Option<Block<'c>> {
         match self.defining_op() {
             Some(op) => op.block(),
             None => self.as_block_arg().map(|(b, _)| b),
         }
     }
     /// All uses, oldest first (MLIR keeps them newest first).
-    pub fn uses(self) -> Vec<Use> {
+    pub fn uses(self) -> Vec<Use<'c>> {
         let mut out = Vec::new();
-        let mut operand: MlirOpOperand = c!(mlirValueGetFirstUse(self.raw));
+        let mut operand: MlirOpOperand = c!(mlirValueGetFirstUse(self.raw()));
         while !c!(mlirOpOperandIsNull(operand)) {
-            let op = Op { raw: c!(mlirOpOperandGetOwner(operand)) };
+            let op = Op::from_raw(c!(mlirOpOperandGetOwner(operand)));
             out.push(Use { op, index: c!(mlirOpOperandGetOperandNumber(operand)) as usize });
             operand = c!(mlirOpOperandGetNextUse(operand));
         }
@@ -90,17 +76,17 @@ impl Value {
         out
     }
     /// The use, where there is exactly one. The others are not looked at.
-    pub fn only_use(self) -> Option<Use> {
-        let operand: MlirOpOperand = c!(mlirValueGetFirstUse(self.raw));
+    pub fn only_use(self) -> Option<Use<'c>> {
+        let operand: MlirOpOperand = c!(mlirValueGetFirstUse(self.raw()));
         if c!(mlirOpOperandIsNull(operand)) || !c!(mlirOpOperandIsNull(c!(mlirOpOperandGetNextUse(operand)))) {
             return None;
         }
-        let op = Op { raw: c!(mlirOpOperandGetOwner(operand)) };
+        let op = Op::from_raw(c!(mlirOpOperandGetOwner(operand)));
         Some(Use { op, index: c!(mlirOpOperandGetOperandNumber(operand)) as usize })
     }
     /// Whether nothing uses the value.
     pub fn is_unused(self) -> bool {
-        c!(mlirOpOperandIsNull(c!(mlirValueGetFirstUse(self.raw))))
+        c!(mlirOpOperandIsNull(c!(mlirValueGetFirstUse(self.raw()))))
     }
     /// The integer of an `arith.constant` that defines this value.
     pub fn constant_int(self) -> Option<i64> {

@@ -23,6 +23,39 @@ fn parses_text_walks_and_prints() {
     assert_eq!(add.operand(0).ty().as_tensor().expect("tensor").shape, [4]);
 }
 
+/// What `f` panics with, in debug builds.
+#[cfg(debug_assertions)]
+fn panic_of<T: std::fmt::Debug>(f: impl FnOnce() -> T) -> String {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).expect_err("panics");
+    panic.downcast_ref::<String>().expect("has a message").clone()
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn a_use_after_erase_names_the_op() {
+    let module = Module::parse(Context::new(), ADD.as_bytes(), "add.mlir").expect("parses");
+    let (function, add) = (module.op().find_all("func.func")[0], module.op().find_all("arith.addf")[0]);
+    let mut rw = monopour_ir::Rewriter::new(module.context());
+    rw.erase(function);
+    assert_eq!(panic_of(|| function.num_results()), "'func.func' is used after it was erased");
+    assert_eq!(panic_of(|| add.num_results()), "'arith.addf' is used after it was erased");
+    // Identity may be asked for.
+    assert_ne!(function, add);
+    let root = module.op();
+    drop(module);
+    assert_eq!(panic_of(|| root.name()), "'builtin.module' is used after it was erased");
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn an_op_at_the_address_of_an_erased_one_is_live() {
+    let cx = Context::new();
+    for _ in 0..64 {
+        let module = Module::parse(cx, ADD.as_bytes(), "add.mlir").expect("parses");
+        assert_eq!(module.op().nested(WalkOrder::Pre).len(), 4);
+    }
+}
+
 #[test]
 fn bytecode_gives_the_same_module() {
     let cx = Context::new();

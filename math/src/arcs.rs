@@ -8,7 +8,7 @@ use std::f64::consts::{FRAC_PI_2, PI};
 const TERMS: u32 = 13;
 
 /// `atan a` for `a` of 0 and above, infinity included.
-fn angle(e: &mut Emit<'_>, a: Value) -> Value {
+fn angle<'c>(e: &mut Emit<'c, '_>, a: Value<'c>) -> Value<'c> {
     let one = e.c(1.0);
     let steep = e.compare(Compare::Gt, a, one);
     let inverse = e.div(one, a);
@@ -28,7 +28,7 @@ fn angle(e: &mut Emit<'_>, a: Value) -> Value {
 }
 
 /// `tan(v / 2)` of `tan v`.
-fn half_angle(e: &mut Emit<'_>, tangent: Value) -> Value {
+fn half_angle<'c>(e: &mut Emit<'c, '_>, tangent: Value<'c>) -> Value<'c> {
     let square = e.mul(tangent, tangent);
     let above = e.plus(square, 1.0);
     let root = e.same("math.sqrt", &[above]);
@@ -36,13 +36,13 @@ fn half_angle(e: &mut Emit<'_>, tangent: Value) -> Value {
     e.div(tangent, denominator)
 }
 
-pub(crate) fn atan(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn atan<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let a = e.abs(operands[0]);
     let value = angle(e, a);
     e.copysign(value, operands[0])
 }
 
-pub(crate) fn atan2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn atan2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let (y, x) = (operands[0], operands[1]);
     let (b, a) = (e.abs(y), e.abs(x));
     let (zero, one) = (e.c(0.0), e.c(1.0));
@@ -61,19 +61,19 @@ pub(crate) fn atan2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 /// `sqrt(1 - x^2)`, without cancellation near 1; NaN beyond.
-fn cofunction(e: &mut Emit<'_>, x: Value) -> Value {
+fn cofunction<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> Value<'c> {
     let one = e.c(1.0);
     let (below, above) = (e.sub(one, x), e.add(one, x));
     let square = e.mul(below, above);
     e.same("math.sqrt", &[square])
 }
 
-pub(crate) fn asin(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn asin<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let cosine = cofunction(e, operands[0]);
     e.same("math.atan2", &[operands[0], cosine])
 }
 
-pub(crate) fn acos(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn acos<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let sine = cofunction(e, operands[0]);
     e.same("math.atan2", &[sine, operands[0]])
 }

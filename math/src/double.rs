@@ -47,13 +47,13 @@ fn factorials(first: u32, step: u32, count: u32, sign: f64) -> Vec<f64> {
 }
 
 /// `e^r - 1` for `|r|` up to 0.7.
-pub(crate) fn small_expm1(e: &mut Emit<'_>, r: Value) -> Value {
+pub(crate) fn small_expm1<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> Value<'c> {
     let p = e.polynomial(r, &factorials(2, 1, 16, 1.0));
     let square = e.mul(r, r);
     e.same("math.fma", &[square, p, r])
 }
 
-fn exp(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn exp<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let (low, high) = (e.c(-746.0), e.c(710.0));
     let x = e.same("arith.maximumf", &[operands[0], low]);
     let x = e.same("arith.minimumf", &[x, high]);
@@ -71,7 +71,7 @@ fn exp(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 /// `x 2^n` in two steps, because 2^1024 and 2^-1074 have no exponent field.
-fn scale_by_power(e: &mut Emit<'_>, x: Value, n: Value) -> Value {
+fn scale_by_power<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, n: Value<'c>) -> Value<'c> {
     // A NaN has no exponent, and nothing to scale; `maxnumf` would do, but GPUs are free to keep the NaN.
     let least = e.c(-1100.0);
     let above = e.compare(Compare::Gt, n, least);
@@ -84,7 +84,7 @@ fn scale_by_power(e: &mut Emit<'_>, x: Value, n: Value) -> Value {
     e.mul(scaled, second)
 }
 
-fn exp2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn exp2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let (low, high) = (e.c(-1100.0), e.c(1100.0));
     let x = e.same("arith.maximumf", &[operands[0], low]);
     let x = e.same("arith.minimumf", &[x, high]);
@@ -96,7 +96,7 @@ fn exp2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     scale_by_power(e, power, n)
 }
 
-fn expm1(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn expm1<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let near = small_expm1(e, x);
     let power = e.same("math.exp", &[x]);
@@ -110,7 +110,7 @@ fn expm1(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 /// `m` in `[sqrt(1/2), sqrt 2)` and the integral `n` with `x = m 2^n`, for positive finite `x`.
-fn split(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
+fn split<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> (Value<'c>, Value<'c>) {
     let denormal = e.compare_c(Compare::Lt, x, f64::MIN_POSITIVE);
     let larger = e.scale(x, 2f64.powi(54));
     let x = e.select(denormal, larger, x);
@@ -125,7 +125,7 @@ fn split(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
 }
 
 /// `ln m` for `m` in `[sqrt(1/2), sqrt 2]`, given `f = m - 1`.
-fn small_log(e: &mut Emit<'_>, f: Value) -> Value {
+fn small_log<'c>(e: &mut Emit<'c, '_>, f: Value<'c>) -> Value<'c> {
     let below = e.plus(f, 2.0);
     let s = e.div(f, below);
     let square = e.mul(s, s);
@@ -139,7 +139,7 @@ fn small_log(e: &mut Emit<'_>, f: Value) -> Value {
 }
 
 /// Zero, infinity, NaN and what is negative have logarithms of their own.
-fn special_log(e: &mut Emit<'_>, x: Value, value: Value) -> Value {
+fn special_log<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, value: Value<'c>) -> Value<'c> {
     let infinite = e.compare_c(Compare::Eq, x, f64::INFINITY);
     let value = e.select(infinite, x, value);
     let zero = e.compare_c(Compare::Eq, x, 0.0);
@@ -150,7 +150,7 @@ fn special_log(e: &mut Emit<'_>, x: Value, value: Value) -> Value {
     e.select(regular, value, nan)
 }
 
-fn log(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn log<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let (m, n) = split(e, x);
     let f = e.plus(m, -1.0);
@@ -162,7 +162,7 @@ fn log(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     special_log(e, x, value)
 }
 
-fn log2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn log2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let (m, n) = split(e, x);
     let f = e.plus(m, -1.0);
@@ -172,12 +172,12 @@ fn log2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     special_log(e, x, value)
 }
 
-fn log10(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn log10<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let log = e.same("math.log", operands);
     e.scale(log, LOG10_E)
 }
 
-fn log1p(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn log1p<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let near = small_log(e, x);
     let above = e.plus(x, 1.0);
@@ -189,7 +189,7 @@ fn log1p(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.select(tiny, x, value)
 }
 
-fn tanh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn tanh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let a = e.abs(x);
     let most = e.c(20.0);
@@ -201,11 +201,11 @@ fn tanh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.copysign(value, x)
 }
 
-fn sinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn sinh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     functions::hyperbolic_sine(e, operands[0], 40.0)
 }
 
-fn cosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn cosh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let a = e.abs(operands[0]);
     let power = e.same("math.exp", &[a]);
     let half = e.scale(power, 0.5);
@@ -218,7 +218,7 @@ fn cosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 /// The argument minus a multiple of pi / 2, and which quadrant that was (0, 1, 2 or 3).
-fn reduce(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
+fn reduce<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> (Value<'c>, Value<'c>) {
     let turns = e.scale(x, FRAC_2_PI);
     let k = e.same("math.roundeven", &[turns]);
     let mut r = x;
@@ -233,7 +233,7 @@ fn reduce(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
     (r, e.sub(k, base))
 }
 
-fn both(e: &mut Emit<'_>, r: Value) -> (Value, Value) {
+fn both<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> (Value<'c>, Value<'c>) {
     let square = e.mul(r, r);
     let p = e.polynomial(square, &factorials(3, 2, 8, -1.0));
     let cube = e.mul(square, r);
@@ -247,7 +247,7 @@ fn both(e: &mut Emit<'_>, r: Value) -> (Value, Value) {
     (s, c)
 }
 
-fn sin(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn sin<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let (r, quadrant) = reduce(e, x);
     let (s, c) = both(e, r);
@@ -258,14 +258,14 @@ fn sin(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.select(tiny, x, value)
 }
 
-fn cos(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn cos<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let (r, quadrant) = reduce(e, operands[0]);
     let (s, c) = both(e, r);
     let (minus_s, minus_c) = (e.neg(s), e.neg(c));
     crate::trigonometry::by_quadrant(e, quadrant, [c, minus_s, minus_c, s])
 }
 
-fn tan(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn tan<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let s = e.same("math.sin", operands);
     let c = e.same("math.cos", operands);
     e.div(s, c)

@@ -21,138 +21,138 @@ pub(crate) enum Compare {
 }
 
 /// Writes the value of a function of `operands`.
-pub(crate) type Expand = fn(&mut Emit<'_>, &[Value]) -> Value;
+pub(crate) type Expand = for<'c> fn(&mut Emit<'c, '_>, &[Value<'c>]) -> Value<'c>;
 
 /// Emits ops before the op that is expanded. Every value has the shape of its result.
-pub(crate) struct Emit<'a> {
-    rewriter: &'a mut ConversionRewriter,
-    loc: Location,
+pub(crate) struct Emit<'c, 'a> {
+    rewriter: &'a mut ConversionRewriter<'c>,
+    loc: Location<'c>,
     compiler: Compiler,
     /// Type of the function's result.
-    pub(crate) ty: Type,
+    pub(crate) ty: Type<'c>,
 }
 
-impl<'a> Emit<'a> {
-    pub(crate) fn before(op: Op, rewriter: &'a mut ConversionRewriter, compiler: Compiler) -> Self {
+impl<'c, 'a> Emit<'c, 'a> {
+    pub(crate) fn before(op: Op<'c>, rewriter: &'a mut ConversionRewriter<'c>, compiler: Compiler) -> Self {
         Self { rewriter, loc: op.location(), ty: op.result(0).ty(), compiler }
     }
 }
 
-impl Emit<'_> {
-    fn cx(&self) -> Context {
+impl<'c> Emit<'c, '_> {
+    fn cx(&self) -> Context<'c> {
         self.ty.context()
     }
 
     /// The op `name` on `operands`, of type `ty`.
-    fn op(&mut self, name: &str, operands: &[Value], ty: Type) -> Value {
+    fn op(&mut self, name: &str, operands: &[Value<'c>], ty: Type<'c>) -> Value<'c> {
         let spec = OpSpec::new(name, self.loc).operands(operands).results(&[ty]);
         self.rewriter.create(spec).expect("op of matching types builds").result(0)
     }
 
     /// The type of this shape over `element`.
-    pub(crate) fn over(&self, element: Type) -> Type {
+    pub(crate) fn over(&self, element: Type<'c>) -> Type<'c> {
         self.ty.as_vector().map_or(element, |v| Type::vector(&v.shape, element))
     }
 
     /// Over f64.
-    pub(crate) fn f64(&self) -> Type {
+    pub(crate) fn f64(&self) -> Type<'c> {
         self.over(Type::f64(self.cx()))
     }
 
-    fn i32(&self) -> Type {
+    fn i32(&self) -> Type<'c> {
         self.over(Type::integer(self.cx(), 32))
     }
 
-    fn splat(&mut self, attr: Attr, ty: Type) -> Value {
+    fn splat(&mut self, attr: Attr<'c>, ty: Type<'c>) -> Value<'c> {
         let spec = OpSpec::new("arith.constant", self.loc).results(&[ty.element()]).attr("value", attr);
         let scalar = self.rewriter.create(spec).expect("constant of its own type builds").result(0);
         if ty.is_vector() { self.op("vector.broadcast", &[scalar], ty) } else { scalar }
     }
 
     /// A constant of float type `ty`.
-    pub(crate) fn constant(&mut self, value: f64, ty: Type) -> Value {
+    pub(crate) fn constant(&mut self, value: f64, ty: Type<'c>) -> Value<'c> {
         self.splat(Attr::float(ty.element(), value), ty)
     }
 
     /// A constant of the result's type.
-    pub(crate) fn c(&mut self, value: f64) -> Value {
+    pub(crate) fn c(&mut self, value: f64) -> Value<'c> {
         self.constant(value, self.ty)
     }
 
-    fn i64(&self) -> Type {
+    fn i64(&self) -> Type<'c> {
         self.over(Type::integer(self.cx(), 64))
     }
 
-    fn int(&mut self, value: i64) -> Value {
+    fn int(&mut self, value: i64) -> Value<'c> {
         let ty = self.i32();
         self.int_of(value, ty)
     }
 
-    fn int_of(&mut self, value: i64, ty: Type) -> Value {
+    fn int_of(&mut self, value: i64, ty: Type<'c>) -> Value<'c> {
         self.splat(Attr::int(ty.element(), value), ty)
     }
 
     /// An op of `arith` or `math` whose result has the type of its first operand.
-    pub(crate) fn same(&mut self, name: &str, operands: &[Value]) -> Value {
+    pub(crate) fn same(&mut self, name: &str, operands: &[Value<'c>]) -> Value<'c> {
         self.op(name, operands, operands[0].ty())
     }
 
     /// As [`Emit::same`], marked as [`attributes::NORMAL`].
-    pub(crate) fn normal(&mut self, name: &str, operand: Value) -> Value {
+    pub(crate) fn normal(&mut self, name: &str, operand: Value<'c>) -> Value<'c> {
         let spec = OpSpec::new(name, self.loc).operands(&[operand]).results(&[operand.ty()]);
         let spec = spec.attr(attributes::NORMAL, Attr::unit(self.cx()));
         self.rewriter.create(spec).expect("op of matching types builds").result(0)
     }
 
     /// `a + b`.
-    pub(crate) fn add(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn add(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         self.same("arith.addf", &[a, b])
     }
 
     /// `a - b`.
-    pub(crate) fn sub(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn sub(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         self.same("arith.subf", &[a, b])
     }
 
     /// `a * b`.
-    pub(crate) fn mul(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn mul(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         self.same("arith.mulf", &[a, b])
     }
 
     /// `a / b`.
-    pub(crate) fn div(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn div(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         self.same("arith.divf", &[a, b])
     }
 
     /// `a * k`.
-    pub(crate) fn scale(&mut self, a: Value, k: f64) -> Value {
+    pub(crate) fn scale(&mut self, a: Value<'c>, k: f64) -> Value<'c> {
         let k = self.constant(k, a.ty());
         self.mul(a, k)
     }
 
     /// `a + k`.
-    pub(crate) fn plus(&mut self, a: Value, k: f64) -> Value {
+    pub(crate) fn plus(&mut self, a: Value<'c>, k: f64) -> Value<'c> {
         let k = self.constant(k, a.ty());
         self.add(a, k)
     }
 
     /// `-a`.
-    pub(crate) fn neg(&mut self, a: Value) -> Value {
+    pub(crate) fn neg(&mut self, a: Value<'c>) -> Value<'c> {
         self.same("arith.negf", &[a])
     }
 
     /// `|a|`.
-    pub(crate) fn abs(&mut self, a: Value) -> Value {
+    pub(crate) fn abs(&mut self, a: Value<'c>) -> Value<'c> {
         self.same("math.absf", &[a])
     }
 
     /// The magnitude of `a` with the sign of `b`.
-    pub(crate) fn copysign(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn copysign(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         self.same("math.copysign", &[a, b])
     }
 
     /// Compares; the predicate is false on NaN, but for [`Compare::Ne`].
-    pub(crate) fn compare(&mut self, predicate: Compare, a: Value, b: Value) -> Value {
+    pub(crate) fn compare(&mut self, predicate: Compare, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         let ty = self.over(Type::integer(self.cx(), 1));
         let attr = Attr::i64(self.cx(), predicate as i64);
         let spec = OpSpec::new("arith.cmpf", self.loc).operands(&[a, b]).results(&[ty]).attr("predicate", attr);
@@ -160,28 +160,28 @@ impl Emit<'_> {
     }
 
     /// Compares with a constant.
-    pub(crate) fn compare_c(&mut self, predicate: Compare, a: Value, k: f64) -> Value {
+    pub(crate) fn compare_c(&mut self, predicate: Compare, a: Value<'c>, k: f64) -> Value<'c> {
         let k = self.constant(k, a.ty());
         self.compare(predicate, a, k)
     }
 
     /// Both conditions.
-    pub(crate) fn and(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn and(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         self.same("arith.andi", &[a, b])
     }
 
     /// Either condition.
-    pub(crate) fn or(&mut self, a: Value, b: Value) -> Value {
+    pub(crate) fn or(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         self.same("arith.ori", &[a, b])
     }
 
     /// `condition ? a : b`, lane by lane.
-    pub(crate) fn select(&mut self, condition: Value, a: Value, b: Value) -> Value {
+    pub(crate) fn select(&mut self, condition: Value<'c>, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         self.op("arith.select", &[condition, a, b], a.ty())
     }
 
     /// Whether the sign bit of the f32 or f64 `a` is set.
-    pub(crate) fn sign_bit(&mut self, a: Value) -> Value {
+    pub(crate) fn sign_bit(&mut self, a: Value<'c>) -> Value<'c> {
         let bits = if a.ty().element().float_width() == Some(64) { self.i64() } else { self.i32() };
         let zero = self.int_of(0, bits);
         let bits = self.op("arith.bitcast", &[a], bits);
@@ -193,7 +193,7 @@ impl Emit<'_> {
     }
 
     /// `c0 + x (c1 + x (..))`.
-    pub(crate) fn polynomial(&mut self, x: Value, coefficients: &[f64]) -> Value {
+    pub(crate) fn polynomial(&mut self, x: Value<'c>, coefficients: &[f64]) -> Value<'c> {
         let (last, rest) = coefficients.split_last().expect("a polynomial has a coefficient");
         let mut sum = self.constant(*last, x.ty());
         for c in rest.iter().rev() {
@@ -204,19 +204,19 @@ impl Emit<'_> {
     }
 
     /// f32 to f64.
-    pub(crate) fn extend(&mut self, a: Value) -> Value {
+    pub(crate) fn extend(&mut self, a: Value<'c>) -> Value<'c> {
         let ty = self.f64();
         self.op("arith.extf", &[a], ty)
     }
 
     /// f64 to f32.
-    pub(crate) fn truncate(&mut self, a: Value) -> Value {
+    pub(crate) fn truncate(&mut self, a: Value<'c>) -> Value<'c> {
         self.op("arith.truncf", &[a], self.ty)
     }
 
     /// The f64 `a`, which a [`Compiler::Loose`] cannot take for the sum that it is. `k` is a whole number below 2^52: the last of
     /// its bits is 0, which the compiler does not know.
-    pub(crate) fn settled(&mut self, a: Value, k: Value) -> Value {
+    pub(crate) fn settled(&mut self, a: Value<'c>, k: Value<'c>) -> Value<'c> {
         if self.compiler == Compiler::Exact {
             return a;
         }
@@ -229,7 +229,7 @@ impl Emit<'_> {
     }
 
     /// `2^n` for an integral f32 `n` between -126 and 127.
-    pub(crate) fn power_of_two(&mut self, n: Value) -> Value {
+    pub(crate) fn power_of_two(&mut self, n: Value<'c>) -> Value<'c> {
         let ty = self.i32();
         let n = self.op("arith.fptosi", &[n], ty);
         let (bias, shift) = (self.int(127), self.int(23));
@@ -238,7 +238,7 @@ impl Emit<'_> {
         self.op("arith.bitcast", &[bits], self.ty)
     }
     /// `2^n` for an integral f64 `n` between -1022 and 1023.
-    pub(crate) fn double_power_of_two(&mut self, n: Value) -> Value {
+    pub(crate) fn double_power_of_two(&mut self, n: Value<'c>) -> Value<'c> {
         let (narrow, wide) = (self.i32(), self.i64());
         let n = self.op("arith.fptosi", &[n], narrow);
         let bias = self.int(1023);
@@ -250,7 +250,7 @@ impl Emit<'_> {
     }
 
     /// The f64 `a` without the lower half of its bits: its square is exact.
-    pub(crate) fn upper_half(&mut self, a: Value) -> Value {
+    pub(crate) fn upper_half(&mut self, a: Value<'c>) -> Value<'c> {
         let wide = self.i64();
         let bits = self.op("arith.bitcast", &[a], wide);
         let mask = self.int_of(-1 << 32, wide);
@@ -259,7 +259,7 @@ impl Emit<'_> {
     }
 
     /// Exponent, as f64, and mantissa in `[1, 2)` of a normal positive f64.
-    pub(crate) fn split_double(&mut self, x: Value) -> (Value, Value) {
+    pub(crate) fn split_double(&mut self, x: Value<'c>) -> (Value<'c>, Value<'c>) {
         let (narrow, wide) = (self.i32(), self.i64());
         let bits = self.op("arith.bitcast", &[x], wide);
         let shift = self.int_of(52, wide);

@@ -45,7 +45,7 @@ const TAIL: [f64; 22] = [
 ];
 
 /// `erf x` for magnitudes up to [`NEAR`].
-fn series(e: &mut Emit<'_>, x: Value) -> Value {
+fn series<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> Value<'c> {
     let mut factorial = 1.0;
     let mut coefficients = vec![];
     for n in 0..TERMS {
@@ -58,7 +58,7 @@ fn series(e: &mut Emit<'_>, x: Value) -> Value {
 }
 
 /// `erfc a` from [`NEAR`] on.
-fn tail(e: &mut Emit<'_>, a: Value) -> Value {
+fn tail<'c>(e: &mut Emit<'c, '_>, a: Value<'c>) -> Value<'c> {
     let far = e.c(FAR);
     let x = e.same("arith.minimumf", &[a, far]);
     let shifted = e.plus(x, SHIFT);
@@ -81,7 +81,7 @@ fn tail(e: &mut Emit<'_>, a: Value) -> Value {
     e.div(product, denominator)
 }
 
-pub(crate) fn erf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn erf<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let a = e.abs(x);
     let near = series(e, x);
@@ -93,7 +93,7 @@ pub(crate) fn erf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.select(is_near, near, far)
 }
 
-pub(crate) fn erfc(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn erfc<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let a = e.abs(x);
     let one = e.c(1.0);

@@ -23,7 +23,7 @@ pub const SINGLE: &[Function] = &[
 const LARGE: f64 = 1e9;
 
 /// `2^x = 2^n e^((x - n) ln 2)`: the fraction is exact, so that the error does not grow with the result.
-fn exp2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn exp2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     // Beyond these the result is infinite or zero; NaN passes.
     let (low, high) = (e.c(-160.0), e.c(160.0));
     let x = e.same("arith.maximumf", &[operands[0], low]);
@@ -43,7 +43,7 @@ fn exp2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 /// `|x|^y = 2^(y log2 |x|)`, then the signs and special values of IEEE 754's pow.
-pub(crate) fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn powf<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let (x, y) = (operands[0], operands[1]);
     let a = e.abs(x);
     let log = e.same("math.log2", &[a]);
@@ -79,7 +79,7 @@ pub(crate) fn powf(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 /// The logarithm `name` of `x`, in whose base 2 has the logarithm `two`. Upstream's polynomial takes a denormal for 2^-126.
-fn logarithm(e: &mut Emit<'_>, name: &str, x: Value, two: f64) -> Value {
+fn logarithm<'c>(e: &mut Emit<'c, '_>, name: &str, x: Value<'c>, two: f64) -> Value<'c> {
     // Negative numbers are below, too, and stay negative.
     let denormal = e.compare_c(Compare::Lt, x, f64::from(f32::MIN_POSITIVE));
     let larger = e.scale(x, 2f64.powi(23));
@@ -89,21 +89,21 @@ fn logarithm(e: &mut Emit<'_>, name: &str, x: Value, two: f64) -> Value {
     e.select(denormal, shifted, log)
 }
 
-fn log(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn log<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     logarithm(e, "math.log", operands[0], LN_2)
 }
 
-fn log2(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn log2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     logarithm(e, "math.log2", operands[0], 1.0)
 }
 
-fn log10(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn log10<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let log = e.same("math.log", operands);
     e.scale(log, LOG10_E)
 }
 
 /// A power of a third, corrected by one Newton step.
-pub(crate) fn cbrt(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn cbrt<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let a = e.abs(x);
     let log = e.same("math.log2", &[a]);
@@ -121,12 +121,12 @@ pub(crate) fn cbrt(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.select(ordinary, signed, x)
 }
 
-fn sinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn sinh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     hyperbolic_sine(e, operands[0], 20.0)
 }
 
 /// `(m + m / (m + 1)) / 2` of `m = e^|x| - 1`; from `far` on `e^|x| / 2`.
-pub(crate) fn hyperbolic_sine(e: &mut Emit<'_>, x: Value, far: f64) -> Value {
+pub(crate) fn hyperbolic_sine<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, far: f64) -> Value<'c> {
     let a = e.abs(x);
     let m = e.same("math.expm1", &[a]);
     let above = e.plus(m, 1.0);
@@ -140,7 +140,7 @@ pub(crate) fn hyperbolic_sine(e: &mut Emit<'_>, x: Value, far: f64) -> Value {
 }
 
 /// `e^a / 2`, which near the end of the range is finite where `e^a` is not.
-pub(crate) fn half_exp(e: &mut Emit<'_>, a: Value) -> Value {
+pub(crate) fn half_exp<'c>(e: &mut Emit<'c, '_>, a: Value<'c>) -> Value<'c> {
     let half = e.scale(a, 0.5);
     let root = e.same("math.exp", &[half]);
     let half_root = e.scale(root, 0.5);
@@ -148,12 +148,12 @@ pub(crate) fn half_exp(e: &mut Emit<'_>, a: Value) -> Value {
 }
 
 /// `ln(a) + ln 2`, the inverse hyperbolic sine and cosine of a large number.
-fn log_of_double(e: &mut Emit<'_>, a: Value) -> Value {
+fn log_of_double<'c>(e: &mut Emit<'c, '_>, a: Value<'c>) -> Value<'c> {
     let log = e.same("math.log", &[a]);
     e.plus(log, LN_2)
 }
 
-pub(crate) fn asinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn asinh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let a = e.abs(x);
     let square = e.mul(a, a);
@@ -169,7 +169,7 @@ pub(crate) fn asinh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.copysign(value, x)
 }
 
-pub(crate) fn acosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn acosh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let t = e.plus(x, -1.0);
     let above = e.plus(t, 2.0);
@@ -185,7 +185,7 @@ pub(crate) fn acosh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.select(outside, nan, value)
 }
 
-pub(crate) fn atanh(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+pub(crate) fn atanh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let a = e.abs(x);
     let one = e.c(1.0);

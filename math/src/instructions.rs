@@ -12,12 +12,12 @@ pub const FUSED: &[Function] = &[Function::new("math.fma", ALL, split_fma)];
 /// The test that upstream has no lowering of.
 pub const INFINITE: &[Function] = &[Function::new("math.isinf", ALL, is_infinite)];
 
-fn split_fma(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn split_fma<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let product = e.mul(operands[0], operands[1]);
     e.add(product, operands[2])
 }
 
-fn is_infinite(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn is_infinite<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let size = e.abs(operands[0]);
     e.compare_c(Compare::Eq, size, f64::INFINITY)
 }

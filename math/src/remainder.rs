@@ -15,7 +15,7 @@ const BITS: i32 = 28;
 /// Steps: a quotient of two f32 is below 2^278.
 const STEPS: i32 = 10;
 
-fn remainder(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn remainder<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let (x, y) = (operands[0], operands[1]);
     let (a, b) = (e.abs(x), e.abs(y));
     let (mut rest, divisor) = (e.extend(a), e.extend(b));

@@ -23,7 +23,7 @@ pub const ROUNDING: &[Function] = &[
 ];
 
 /// The magnitude of `x` rounded to even, and whether `x` is small enough to have a fraction.
-fn magnitude(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
+fn magnitude<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> (Value<'c>, Value<'c>) {
     let integral = if x.ty().element().float_width() == Some(64) { 2f64.powi(52) } else { 2f64.powi(23) };
     let a = e.abs(x);
     let has_fraction = e.compare_c(Compare::Lt, a, integral);
@@ -32,18 +32,18 @@ fn magnitude(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
 }
 
 /// `rounded` with the sign of `x` where `x` has a fraction, else `x`.
-fn finish(e: &mut Emit<'_>, x: Value, rounded: Value, has_fraction: Value) -> Value {
+fn finish<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, rounded: Value<'c>, has_fraction: Value<'c>) -> Value<'c> {
     let signed = e.copysign(rounded, x);
     e.select(has_fraction, signed, x)
 }
 
-fn round_even(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn round_even<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let (even, has_fraction) = magnitude(e, x);
     finish(e, x, even, has_fraction)
 }
 
-fn trunc(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn trunc<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let (even, has_fraction) = magnitude(e, x);
     let a = e.abs(x);
@@ -53,7 +53,7 @@ fn trunc(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     finish(e, x, down, has_fraction)
 }
 
-fn floor(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn floor<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let even = round_even(e, operands);
     let above = e.compare(Compare::Gt, even, x);
@@ -65,7 +65,7 @@ fn floor(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.select(zero, signed, down)
 }
 
-fn ceil(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn ceil<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let even = round_even(e, operands);
     let below = e.compare(Compare::Lt, even, x);
@@ -78,7 +78,7 @@ fn ceil(e: &mut Emit<'_>, operands: &[Value]) -> Value {
 }
 
 /// Half away from zero.
-fn round(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn round<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let a = e.abs(operands[0]);
     let whole = e.same("math.trunc", &[a]);
     let fraction = e.sub(a, whole);

@@ -32,7 +32,7 @@ const ATAN: [f64; 5] = [
 const TINY: f64 = 1.0 / 4096.0;
 
 /// The argument minus a multiple of pi / 2, in f32, and which quadrant that was (0, 1, 2 or 3, in f64).
-fn reduce(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
+fn reduce<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> (Value<'c>, Value<'c>) {
     let wide = e.extend(x);
     let turns = e.scale(wide, std::f64::consts::FRAC_2_PI);
     let k = e.same("math.roundeven", &[turns]);
@@ -47,14 +47,14 @@ fn reduce(e: &mut Emit<'_>, x: Value) -> (Value, Value) {
     (e.truncate(r), e.sub(k, base))
 }
 
-fn sin_polynomial(e: &mut Emit<'_>, r: Value) -> Value {
+fn sin_polynomial<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> Value<'c> {
     let square = e.mul(r, r);
     let p = e.polynomial(square, &SIN);
     let cube = e.mul(square, r);
     e.same("math.fma", &[cube, p, r])
 }
 
-fn cos_polynomial(e: &mut Emit<'_>, r: Value) -> Value {
+fn cos_polynomial<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> Value<'c> {
     let square = e.mul(r, r);
     let p = e.polynomial(square, &COS);
     let fourth = e.mul(square, square);
@@ -64,7 +64,7 @@ fn cos_polynomial(e: &mut Emit<'_>, r: Value) -> Value {
 }
 
 /// `even` in quadrants 0 and 2, `odd` in 1 and 3, within [-1, 1] even where a huge argument leaves no accuracy.
-pub(crate) fn by_quadrant(e: &mut Emit<'_>, quadrant: Value, values: [Value; 4]) -> Value {
+pub(crate) fn by_quadrant<'c>(e: &mut Emit<'c, '_>, quadrant: Value<'c>, values: [Value<'c>; 4]) -> Value<'c> {
     let mut result = values[0];
     for (i, value) in values.into_iter().enumerate().skip(1) {
         let here = e.compare_c(Compare::Eq, quadrant, i as f64);
@@ -75,7 +75,7 @@ pub(crate) fn by_quadrant(e: &mut Emit<'_>, quadrant: Value, values: [Value; 4])
     e.same("arith.maximumf", &[capped, minus_one])
 }
 
-fn sin(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn sin<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let (r, quadrant) = reduce(e, x);
     let (s, c) = (sin_polynomial(e, r), cos_polynomial(e, r));
@@ -86,20 +86,20 @@ fn sin(e: &mut Emit<'_>, operands: &[Value]) -> Value {
     e.select(tiny, x, value)
 }
 
-fn cos(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn cos<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let (r, quadrant) = reduce(e, operands[0]);
     let (s, c) = (sin_polynomial(e, r), cos_polynomial(e, r));
     let (minus_s, minus_c) = (e.neg(s), e.neg(c));
     by_quadrant(e, quadrant, [c, minus_s, minus_c, s])
 }
 
-fn tan(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn tan<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let s = e.same("math.sin", operands);
     let c = e.same("math.cos", operands);
     e.div(s, c)
 }
 
-fn atan(e: &mut Emit<'_>, operands: &[Value]) -> Value {
+fn atan<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let a = e.abs(x);
     // tan(3 pi / 8) and tan(pi / 8) bound the three ranges.

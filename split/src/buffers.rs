@@ -5,16 +5,16 @@ use monopour_ir::{Attr, Builder, DYNAMIC, Diagnostics, Location, MemRefType, Op,
 
 /// An `i64` of host code, known or computed.
 #[derive(Clone, Copy)]
-pub(crate) enum Num {
+pub(crate) enum Num<'c> {
     /// Known.
     Const(i64),
     /// Computed.
-    Value(Value),
+    Value(Value<'c>),
 }
 
-impl Num {
+impl<'c> Num<'c> {
     /// The number as a value.
-    pub(crate) fn value(self, b: &mut Builder, loc: Location) -> Value {
+    pub(crate) fn value(self, b: &mut Builder<'c>, loc: Location<'c>) -> Value<'c> {
         match self {
             Num::Const(value) => number(b, value, loc),
             Num::Value(value) => value,
@@ -22,7 +22,7 @@ impl Num {
     }
 
     /// A sum.
-    pub(crate) fn plus(self, other: Num, b: &mut Builder, loc: Location) -> Result<Num, Diagnostics> {
+    pub(crate) fn plus(self, other: Num<'c>, b: &mut Builder<'c>, loc: Location<'c>) -> Result<Num<'c>, Diagnostics> {
         match (self, other) {
             (Num::Const(0), n) | (n, Num::Const(0)) => Ok(n),
             (Num::Const(l), Num::Const(r)) => Ok(Num::Const(l.wrapping_add(r))),
@@ -31,7 +31,7 @@ impl Num {
     }
 
     /// A product.
-    pub(crate) fn times(self, other: Num, b: &mut Builder, loc: Location) -> Result<Num, Diagnostics> {
+    pub(crate) fn times(self, other: Num<'c>, b: &mut Builder<'c>, loc: Location<'c>) -> Result<Num<'c>, Diagnostics> {
         match (self, other) {
             (Num::Const(1), n) | (n, Num::Const(1)) => Ok(n),
             (Num::Const(0), _) | (_, Num::Const(0)) => Ok(Num::Const(0)),
@@ -41,7 +41,7 @@ impl Num {
     }
 
     /// The lesser of numbers that are not negative.
-    pub(crate) fn min(self, other: Num, b: &mut Builder, loc: Location) -> Result<Num, Diagnostics> {
+    pub(crate) fn min(self, other: Num<'c>, b: &mut Builder<'c>, loc: Location<'c>) -> Result<Num<'c>, Diagnostics> {
         match (self, other) {
             (Num::Const(l), Num::Const(r)) => Ok(Num::Const(l.min(r))),
             (l, r) => binary(b, "arith.minui", l, r, loc),
@@ -49,7 +49,7 @@ impl Num {
     }
 
     /// The greater of numbers that are not negative.
-    pub(crate) fn max(self, other: Num, b: &mut Builder, loc: Location) -> Result<Num, Diagnostics> {
+    pub(crate) fn max(self, other: Num<'c>, b: &mut Builder<'c>, loc: Location<'c>) -> Result<Num<'c>, Diagnostics> {
         match (self, other) {
             (Num::Const(l), Num::Const(r)) => Ok(Num::Const(l.max(r))),
             (l, r) => binary(b, "arith.maxui", l, r, loc),
@@ -57,7 +57,12 @@ impl Num {
     }
 
     /// A quotient of numbers that are not negative, rounded up.
-    pub(crate) fn ceil_div(self, other: Num, b: &mut Builder, loc: Location) -> Result<Num, Diagnostics> {
+    pub(crate) fn ceil_div(
+        self,
+        other: Num<'c>,
+        b: &mut Builder<'c>,
+        loc: Location<'c>,
+    ) -> Result<Num<'c>, Diagnostics> {
         match (self, other) {
             (n, Num::Const(1)) => Ok(n),
             (Num::Const(l), Num::Const(r)) if r > 0 => Ok(Num::Const(l.div_euclid(r) + i64::from(l.rem_euclid(r) > 0))),
@@ -66,41 +71,47 @@ impl Num {
     }
 }
 
-fn binary(b: &mut Builder, name: &str, l: Num, r: Num, loc: Location) -> Result<Num, Diagnostics> {
+fn binary<'c>(
+    b: &mut Builder<'c>,
+    name: &str,
+    l: Num<'c>,
+    r: Num<'c>,
+    loc: Location<'c>,
+) -> Result<Num<'c>, Diagnostics> {
     let operands = [l.value(b, loc), r.value(b, loc)];
     let ty = Type::integer(b.context(), 64);
     Ok(Num::Value(b.create(OpSpec::new(name, loc).operands(&operands).results(&[ty]))?.result(0)))
 }
 
 /// A constant `i64`.
-pub(crate) fn number(b: &mut Builder, value: i64, loc: Location) -> Value {
+pub(crate) fn number<'c>(b: &mut Builder<'c>, value: i64, loc: Location<'c>) -> Value<'c> {
     let ty = Type::integer(b.context(), 64);
     b.constant(Attr::int(ty, value), ty, loc)
 }
 
 /// A buffer on the host: a handle, and where in it the elements of a value lie.
 #[derive(Clone)]
-pub(crate) struct Buffer {
-    pub(crate) handle: Value,
+pub(crate) struct Buffer<'c> {
+    pub(crate) handle: Value<'c>,
     /// Bytes before the base.
-    pub(crate) base: Num,
+    pub(crate) base: Num<'c>,
     /// Elements from the base to the first one.
-    pub(crate) offset: Num,
-    pub(crate) sizes: Vec<Num>,
-    pub(crate) strides: Vec<Num>,
+    pub(crate) offset: Num<'c>,
+    pub(crate) sizes: Vec<Num<'c>>,
+    pub(crate) strides: Vec<Num<'c>>,
     /// A base whose extent nobody states: everything from there on.
     pub(crate) whole: bool,
 }
 
-impl Buffer {
+impl<'c> Buffer<'c> {
     /// A buffer that begins with its handle and lies as `memref` says, with `sizes` for what that leaves open.
     pub(crate) fn fresh(
-        b: &mut Builder,
-        loc: Location,
-        handle: Value,
-        memref: &MemRefType,
-        sizes: &[Num],
-    ) -> Result<Buffer, Diagnostics> {
+        b: &mut Builder<'c>,
+        loc: Location<'c>,
+        handle: Value<'c>,
+        memref: &MemRefType<'c>,
+        sizes: &[Num<'c>],
+    ) -> Result<Buffer<'c>, Diagnostics> {
         let mut open = sizes.iter().copied();
         let known =
             |size: &i64| if *size == DYNAMIC { open.next().unwrap_or(Num::Const(0)) } else { Num::Const(*size) };
@@ -116,29 +127,29 @@ impl Buffer {
     }
 
     /// Number of elements.
-    pub(crate) fn elements(&self, b: &mut Builder, loc: Location) -> Result<Num, Diagnostics> {
+    pub(crate) fn elements(&self, b: &mut Builder<'c>, loc: Location<'c>) -> Result<Num<'c>, Diagnostics> {
         self.sizes.iter().try_fold(Num::Const(1), |product, size| product.times(*size, b, loc))
     }
 
     /// Bytes of the elements, which lie without gaps.
-    pub(crate) fn bytes(&self, b: &mut Builder, op: Op, ty: Type) -> Result<Num, Diagnostics> {
+    pub(crate) fn bytes(&self, b: &mut Builder<'c>, op: Op<'c>, ty: Type<'c>) -> Result<Num<'c>, Diagnostics> {
         self.elements(b, op.location())?.times(Num::Const(width(op, ty)?), b, op.location())
     }
 
     /// Bytes from the handle to the first element.
-    pub(crate) fn start(&self, b: &mut Builder, op: Op, ty: Type) -> Result<Num, Diagnostics> {
+    pub(crate) fn start(&self, b: &mut Builder<'c>, op: Op<'c>, ty: Type<'c>) -> Result<Num<'c>, Diagnostics> {
         let loc = op.location();
         let offset = self.offset.times(Num::Const(width(op, ty)?), b, loc)?;
         self.base.plus(offset, b, loc)
     }
 
     /// The numbers that a value of type `ty` carries through control flow: handle, base, and what the type leaves open.
-    pub(crate) fn flatten(&self, b: &mut Builder, loc: Location, memref: &MemRefType) -> Vec<Value> {
+    pub(crate) fn flatten(&self, b: &mut Builder<'c>, loc: Location<'c>, memref: &MemRefType<'c>) -> Vec<Value<'c>> {
         let mut out = vec![self.handle, self.base.value(b, loc)];
         if memref.offset == DYNAMIC {
             out.push(self.offset.value(b, loc));
         }
-        let open = |known: &[i64], nums: &[Num]| -> Vec<Num> {
+        let open = |known: &[i64], nums: &[Num<'c>]| -> Vec<Num<'c>> {
             known.iter().zip(nums).filter(|(k, _)| **k == DYNAMIC).map(|(_, n)| *n).collect()
         };
         let sizes = open(&memref.shape, &self.sizes);
@@ -154,7 +165,7 @@ impl Buffer {
     }
 
     /// The reverse of [`Buffer::flatten`].
-    pub(crate) fn unflatten(values: &[Value], memref: &MemRefType) -> Buffer {
+    pub(crate) fn unflatten(values: &[Value<'c>], memref: &MemRefType<'c>) -> Buffer<'c> {
         let mut rest = values[2..].iter().copied();
         let mut known = |n: &i64| match *n {
             DYNAMIC => Num::Value(rest.next().expect("invariant: flatten made one per open number")),

@@ -17,16 +17,16 @@ const SUNK: [&str; 7] = [
 
 /// What a body uses from outside, by how it gets into the kernel.
 #[derive(Default)]
-pub(crate) struct Captures {
+pub(crate) struct Captures<'c> {
     /// Whole buffers, in the order of their first use.
-    pub(crate) memrefs: Vec<Value>,
+    pub(crate) memrefs: Vec<Value<'c>>,
     /// Values that host code computes.
-    pub(crate) scalars: Vec<Value>,
+    pub(crate) scalars: Vec<Value<'c>>,
     /// Constants, which are cloned.
-    pub(crate) constants: Vec<Op>,
+    pub(crate) constants: Vec<Op<'c>>,
     /// Views, which are cloned, each after what it is a view of.
-    pub(crate) views: Vec<Op>,
-    seen: HashSet<Value>,
+    pub(crate) views: Vec<Op<'c>>,
+    seen: HashSet<Value<'c>>,
     /// Most bytes of a buffer that a device binds whole.
     most_bytes: u64,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Captures {
 ///
 /// # Errors
 /// S0001 for a value that no kernel argument can carry.
-pub(crate) fn collect(forall: Op, most_bytes: u64) -> Result<Captures, Diagnostics> {
+pub(crate) fn collect<'c>(forall: Op<'c>, most_bytes: u64) -> Result<Captures<'c>, Diagnostics> {
     let mut out = Captures { most_bytes, ..Captures::default() };
     for op in forall.nested(WalkOrder::Pre).into_iter().filter(|op| *op != forall) {
         for value in op.operands().into_iter().filter(|v| !is_defined_inside(*v, forall)) {
@@ -50,8 +50,8 @@ fn is_defined_inside(value: Value, forall: Op) -> bool {
     owner.is_some_and(|o| o.is_inside(forall))
 }
 
-impl Captures {
-    fn capture(&mut self, user: Op, value: Value) -> Result<(), Diagnostics> {
+impl<'c> Captures<'c> {
+    fn capture(&mut self, user: Op<'c>, value: Value<'c>) -> Result<(), Diagnostics> {
         if !self.seen.insert(value) {
             return Ok(());
         }
@@ -93,30 +93,30 @@ fn is_scalar(ty: Type) -> bool {
 }
 
 /// A buffer of unknown sizes or strides, taken apart in front of the dispatch.
-struct Split {
-    value: Value,
+struct Split<'c> {
+    value: Value<'c>,
     /// Its base, of rank 0.
-    base: Value,
+    base: Value<'c>,
     /// Offset, sizes, strides; what its type says is no value.
-    offset: Option<Value>,
-    sizes: Vec<Option<Value>>,
-    strides: Vec<Option<Value>>,
+    offset: Option<Value<'c>>,
+    sizes: Vec<Option<Value<'c>>>,
+    strides: Vec<Option<Value<'c>>>,
 }
 
 /// The operands of the call.
-pub(crate) struct Passed {
-    buffers: Vec<Value>,
-    scalars: Vec<Value>,
-    splits: Vec<Split>,
+pub(crate) struct Passed<'c> {
+    buffers: Vec<Value<'c>>,
+    scalars: Vec<Value<'c>>,
+    splits: Vec<Split<'c>>,
 }
 
-impl Passed {
+impl<'c> Passed<'c> {
     /// Buffers, then scalars.
-    pub(crate) fn operands(&self) -> Vec<Value> {
+    pub(crate) fn operands(&self) -> Vec<Value<'c>> {
         [&self.buffers[..], &self.scalars].concat()
     }
 
-    fn scalar(&mut self, value: Value) {
+    fn scalar(&mut self, value: Value<'c>) {
         if !self.scalars.contains(&value) {
             self.scalars.push(value);
         }
@@ -127,7 +127,11 @@ impl Passed {
 ///
 /// # Errors
 /// MLIR's, none on verified IR.
-pub(crate) fn pass(rw: &mut Rewriter, forall: Op, captures: &Captures) -> Result<Passed, Diagnostics> {
+pub(crate) fn pass<'c>(
+    rw: &mut Rewriter<'c>,
+    forall: Op<'c>,
+    captures: &Captures<'c>,
+) -> Result<Passed<'c>, Diagnostics> {
     let mut passed = Passed { buffers: vec![], scalars: vec![], splits: vec![] };
     for value in &captures.memrefs {
         let ty = value.ty();
@@ -150,15 +154,20 @@ pub(crate) fn pass(rw: &mut Rewriter, forall: Op, captures: &Captures) -> Result
     Ok(passed)
 }
 
-fn split(rw: &mut Rewriter, forall: Op, value: Value, memref: &MemRefType) -> Result<Split, Diagnostics> {
+fn split<'c>(
+    rw: &mut Rewriter<'c>,
+    forall: Op<'c>,
+    value: Value<'c>,
+    memref: &MemRefType<'c>,
+) -> Result<Split<'c>, Diagnostics> {
     let index = Type::index(forall.context());
     let rank = memref.shape.len();
     let mut results = vec![Type::memref(&[], memref.element, memref.memory_space)];
     results.extend(std::iter::repeat_n(index, 1 + 2 * rank));
     let spec = OpSpec::new("memref.extract_strided_metadata", forall.location()).operands(&[value]).results(&results);
     let parts = rw.create(spec)?.results();
-    let unless = |known: i64, part: Value| (known == DYNAMIC).then_some(part);
-    let each = |known: &[i64], parts: &[Value]| known.iter().zip(parts).map(|(k, p)| unless(*k, *p)).collect();
+    let unless = |known: i64, part: Value<'c>| (known == DYNAMIC).then_some(part);
+    let each = |known: &[i64], parts: &[Value<'c>]| known.iter().zip(parts).map(|(k, p)| unless(*k, *p)).collect();
     Ok(Split {
         value,
         base: parts[0],
@@ -172,16 +181,20 @@ fn split(rw: &mut Rewriter, forall: Op, value: Value, memref: &MemRefType) -> Re
 ///
 /// # Errors
 /// MLIR's, none on verified IR.
-pub(crate) fn rebuild(rw: &mut Rewriter, passed: &Passed, map: &mut HashMap<Value, Value>) -> Result<(), Diagnostics> {
+pub(crate) fn rebuild<'c>(
+    rw: &mut Rewriter<'c>,
+    passed: &Passed<'c>,
+    map: &mut HashMap<Value<'c>, Value<'c>>,
+) -> Result<(), Diagnostics> {
     for split in &passed.splits {
         let cx = rw.context();
         let ty = split.value.ty();
         let memref = ty.as_memref().expect("invariant: collected as a memref");
-        let inside = |parts: &[Option<Value>]| -> Vec<Value> {
+        let inside = |parts: &[Option<Value<'c>>]| -> Vec<Value<'c>> {
             parts.iter().flatten().map(|v| map.get(v).copied().unwrap_or(*v)).collect()
         };
         let (offset, sizes, strides) = (inside(&[split.offset]), inside(&split.sizes), inside(&split.strides));
-        let count = |parts: &[Value]| i32::try_from(parts.len()).unwrap_or(i32::MAX);
+        let count = |parts: &[Value<'c>]| i32::try_from(parts.len()).unwrap_or(i32::MAX);
         let segments = [1, count(&offset), count(&sizes), count(&strides)];
         let base = map.get(&split.base).copied().unwrap_or(split.base);
         let loc = split.value.defining_op().map_or(monopour_ir::Location::unknown(cx), Op::location);

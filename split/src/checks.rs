@@ -26,11 +26,11 @@ const SIZE_LIMIT: i64 = 1 << 47;
 ///
 /// # Errors
 /// MLIR's, none on verified IR.
-pub(crate) fn trap_when(
-    state: &mut State,
-    b: &mut Builder,
-    loc: Location,
-    failed: Value,
+pub(crate) fn trap_when<'c>(
+    state: &mut State<'c>,
+    b: &mut Builder<'c>,
+    loc: Location<'c>,
+    failed: Value<'c>,
     trap: Trap,
     message: &str,
 ) -> Result<(), Diagnostics> {
@@ -50,7 +50,7 @@ pub(crate) fn trap_when(
 ///
 /// # Errors
 /// S0003 for a condition that host code does not have.
-pub(crate) fn assert(state: &mut State, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+pub(crate) fn assert<'c>(state: &mut State<'c>, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let condition = state.scalar(op, op.operand(0))?;
     let holds = scalars::to_bits(b, loc, condition)?;
@@ -73,7 +73,12 @@ fn shortened(message: &str) -> &str {
 ///
 /// # Errors
 /// MLIR's, none on verified IR.
-pub(crate) fn sizes(state: &mut State, b: &mut Builder, loc: Location, sizes: &[Num]) -> Result<(), Diagnostics> {
+pub(crate) fn sizes<'c>(
+    state: &mut State<'c>,
+    b: &mut Builder<'c>,
+    loc: Location<'c>,
+    sizes: &[Num<'c>],
+) -> Result<(), Diagnostics> {
     if sizes.iter().all(|size| matches!(size, Num::Const(_))) {
         return Ok(());
     }
@@ -97,14 +102,14 @@ pub(crate) fn sizes(state: &mut State, b: &mut Builder, loc: Location, sizes: &[
     trap_when(state, b, loc, failed, Trap::Size, "")
 }
 
-fn combine(
-    b: &mut Builder,
-    loc: Location,
+fn combine<'c>(
+    b: &mut Builder<'c>,
+    loc: Location<'c>,
     name: &str,
-    before: Option<Value>,
-    next: Value,
-    ty: Type,
-) -> Result<Value, Diagnostics> {
+    before: Option<Value<'c>>,
+    next: Value<'c>,
+    ty: Type<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let Some(before) = before else { return Ok(next) };
     Ok(b.create(OpSpec::new(name, loc).operands(&[before, next]).results(&[ty]))?.result(0))
 }

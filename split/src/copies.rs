@@ -121,13 +121,13 @@ fn tiles_of_dispatches(module: &Module) -> HashMap<String, Option<u64>> {
 }
 
 /// The argument that a value is a view of.
-fn argument(kernel: Op, value: Value) -> Option<Value> {
+fn argument<'c>(kernel: Op<'c>, value: Value<'c>) -> Option<Value<'c>> {
     let base = views(value).last()?;
     base.as_block_arg().filter(|(block, _)| Some(*block) == kernel.body()).map(|_| base)
 }
 
 /// A value, what it is a view of, and so on.
-fn views(value: Value) -> impl Iterator<Item = Value> {
+fn views<'c>(value: Value<'c>) -> impl Iterator<Item = Value<'c>> {
     std::iter::successors(Some(value), |value| {
         let source = value.defining_op()?.operands().first().copied()?;
         source.ty().is_memref().then_some(source)

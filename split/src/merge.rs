@@ -53,7 +53,7 @@ fn grid(call: Op) -> Option<Grid> {
 }
 
 /// The call of each kernel.
-fn calls(module: &Module) -> HashMap<String, Op> {
+fn calls<'c>(module: &Module<'c>) -> HashMap<String, Op<'c>> {
     let calls = module.op().find_all("func.call").into_iter();
     calls.filter_map(|call| Some((call.attr("callee")?.as_symbol()?.to_owned(), call))).collect()
 }

@@ -64,8 +64,8 @@ pub fn run_for(module: &Module, most_binding_bytes: u64) -> Result<Stats, Diagno
     Ok(stats)
 }
 
-fn outline_function(func: Op, most_bytes: u64) -> Result<usize, Diagnostics> {
-    let around = |op: Op| std::iter::successors(op.parent(), |op| op.parent()).take_while(|op| *op != func);
+fn outline_function<'c>(func: Op<'c>, most_bytes: u64) -> Result<usize, Diagnostics> {
+    let around = |op: Op<'c>| std::iter::successors(op.parent(), |op| op.parent()).take_while(|op| *op != func);
     let dispatches: Vec<Op> = func.find_all("scf.forall").into_iter().filter(|op| is_pending(*op)).collect();
     let outermost = dispatches.into_iter().filter(|op| !around(*op).any(is_pending)).collect::<Vec<_>>();
     let base = func.symbol_name().unwrap_or_default();
@@ -89,15 +89,15 @@ fn is_outlined(forall: Op) -> bool {
 
 /// One extent of a grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum Extent<'c> {
     /// Known.
     Static(i64),
     /// An index.
-    Dynamic(Value),
+    Dynamic(Value<'c>),
 }
 
 /// Upper bounds of a normalised forall.
-pub(crate) fn grid(forall: Op) -> Option<Vec<Extent>> {
+pub(crate) fn grid<'c>(forall: Op<'c>) -> Option<Vec<Extent<'c>>> {
     let all = |name: &str, value: i64| Some(forall.attr(name)?.as_ints()?.iter().all(|v| *v == value));
     if !all("staticLowerBound", 0)? || !all("staticStep", 1)? || forall.num_results() > 0 {
         return None;
@@ -112,7 +112,13 @@ pub(crate) fn grid(forall: Op) -> Option<Vec<Extent>> {
     extents.filter(|extents| extents.len() <= MAX_GRID_RANK)
 }
 
-fn outline(rw: &mut Rewriter, func: Op, forall: Op, name: &str, most_bytes: u64) -> Result<(), Diagnostics> {
+fn outline<'c>(
+    rw: &mut Rewriter<'c>,
+    func: Op<'c>,
+    forall: Op<'c>,
+    name: &str,
+    most_bytes: u64,
+) -> Result<(), Diagnostics> {
     let rank = grid(forall).ok_or_else(|| error::dynamic_grid(forall))?.len();
     let captures = captures::collect(forall, most_bytes)?;
     rw.set_point(InsertionPoint::Before(forall));
@@ -121,13 +127,13 @@ fn outline(rw: &mut Rewriter, func: Op, forall: Op, name: &str, most_bytes: u64)
     replace_body(rw, forall, name, &passed.operands(), rank)
 }
 
-fn build_kernel(
-    rw: &mut Rewriter,
-    func: Op,
-    forall: Op,
+fn build_kernel<'c>(
+    rw: &mut Rewriter<'c>,
+    func: Op<'c>,
+    forall: Op<'c>,
     (name, rank): (&str, usize),
-    captures: &Captures,
-    passed: &captures::Passed,
+    captures: &Captures<'c>,
+    passed: &captures::Passed<'c>,
 ) -> Result<(), Diagnostics> {
     let cx = forall.context();
     let loc = forall.location();
@@ -171,13 +177,19 @@ fn build_kernel(
     Ok(())
 }
 
-pub(crate) fn clone_into(rw: &mut Rewriter, op: Op, map: &mut HashMap<Value, Value>) {
+pub(crate) fn clone_into<'c>(rw: &mut Rewriter<'c>, op: Op<'c>, map: &mut HashMap<Value<'c>, Value<'c>>) {
     let copy = rw.clone_op(op, |v| map.get(&v).copied().unwrap_or(v));
     rw.insert(copy);
     map.extend(op.results().into_iter().zip(copy.results()));
 }
 
-fn replace_body(rw: &mut Rewriter, forall: Op, name: &str, operands: &[Value], rank: usize) -> Result<(), Diagnostics> {
+fn replace_body<'c>(
+    rw: &mut Rewriter<'c>,
+    forall: Op<'c>,
+    name: &str,
+    operands: &[Value<'c>],
+    rank: usize,
+) -> Result<(), Diagnostics> {
     let body = forall.body().expect("a forall has a body");
     let mut old: Vec<Op> = body.ops();
     let terminator = old.pop().expect("a forall body has a terminator");

@@ -98,9 +98,9 @@ pub fn pooled(host: Op) -> Vec<Pooled> {
 }
 
 /// An allocation with its one unconditional dealloc in the same block.
-struct Transient {
-    alloc: Op,
-    dealloc: Op,
+struct Transient<'c> {
+    alloc: Op<'c>,
+    dealloc: Op<'c>,
     size_bytes: u64,
     first: u32,
     last: u32,
@@ -128,7 +128,7 @@ pub fn run(module: &Module, host: Op) -> Result<Report, Diagnostics> {
 }
 
 /// READ: allocations of static size that one dealloc of the same block frees.
-fn collect(block: Block) -> Vec<Transient> {
+fn collect<'c>(block: Block<'c>) -> Vec<Transient<'c>> {
     let ops = block.ops();
     let positions: HashMap<Op, u32> = ops.iter().enumerate().map(|(i, op)| (*op, i as u32)).collect();
     let mut out = Vec::new();
@@ -175,7 +175,7 @@ fn live_range(value: Value, dealloc: Op, positions: &HashMap<Op, u32>) -> Option
 }
 
 /// The op of the host block that is, or contains, `op`.
-fn ancestor_in(op: Op, positions: &HashMap<Op, u32>) -> Option<Op> {
+fn ancestor_in<'c>(op: Op<'c>, positions: &HashMap<Op<'c>, u32>) -> Option<Op<'c>> {
     let mut at = Some(op);
     while let Some(o) = at {
         if positions.contains_key(&o) {
@@ -232,7 +232,12 @@ fn rewrite(host: Op, block: Block, transients: &[Transient], plan: &MemoryPlan) 
     Ok(())
 }
 
-fn create_arena(host: Op, block: Block, transients: &[Transient], bytes: u64) -> Result<Value, Diagnostics> {
+fn create_arena<'c>(
+    host: Op<'c>,
+    block: Block<'c>,
+    transients: &[Transient<'c>],
+    bytes: u64,
+) -> Result<Value<'c>, Diagnostics> {
     let cx = host.context();
     let like = transients[0].alloc.result(0).ty();
     let space = like.as_memref().and_then(|m| m.memory_space);
@@ -272,7 +277,7 @@ pub(crate) fn is_arena_view(mut value: Value) -> bool {
 type InArena = Vec<bool>;
 
 /// Calls of one kernel that pass the same arguments from the arena.
-type Way = (InArena, Vec<Op>);
+type Way<'c> = (InArena, Vec<Op<'c>>);
 
 /// Arguments that are bound to the arena are bound for writing. Where the calls of one kernel differ in which these are, each way
 /// gets a kernel of its own: what is not in the arena is bound as the kernel uses it, so that one buffer may be passed twice.
@@ -312,7 +317,7 @@ fn widen_access(module: &Module, host: Op) {
 }
 
 /// A copy of a kernel under a name of its own, behind it.
-fn copy(kernel: Op, name: &str, number: usize, rw: &mut Rewriter) -> (Op, String) {
+fn copy<'c>(kernel: Op<'c>, name: &str, number: usize, rw: &mut Rewriter<'c>) -> (Op<'c>, String) {
     let name = format!("{name}_binding_{number}");
     rw.set_point(InsertionPoint::After(kernel));
     let copy = rw.clone_op(kernel, |v| v);
@@ -321,7 +326,7 @@ fn copy(kernel: Op, name: &str, number: usize, rw: &mut Rewriter) -> (Op, String
     (copy, name)
 }
 
-fn widen(kernel: Op, in_arena: &InArena, rw: &mut Rewriter) {
+fn widen<'c>(kernel: Op<'c>, in_arena: &InArena, rw: &mut Rewriter<'c>) {
     let cx = kernel.context();
     let read_write = Attr::dict(cx, &[(attributes::ACCESS, Attr::string(cx, "read_write"))]);
     let attrs = kernel.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();

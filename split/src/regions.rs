@@ -7,7 +7,7 @@ use monopour_contract::RuntimeFunction;
 use monopour_ir::{Block, Builder, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Type, Value};
 
 /// Types of the numbers that carry values of `types`.
-fn flat_types(b: &Builder, types: &[Type]) -> Vec<Type> {
+fn flat_types<'c>(b: &Builder<'c>, types: &[Type<'c>]) -> Vec<Type<'c>> {
     let i64_ty = Type::integer(b.context(), 64);
     let each = types.iter().flat_map(|ty| match ty.as_memref() {
         Some(memref) => vec![i64_ty; Buffer::flat_len(&memref)],
@@ -17,7 +17,12 @@ fn flat_types(b: &Builder, types: &[Type]) -> Vec<Type> {
 }
 
 /// The numbers that carry `values`.
-fn flatten(state: &State, b: &mut Builder, op: Op, values: &[Value]) -> Result<Vec<Value>, Diagnostics> {
+fn flatten<'c>(
+    state: &State<'c>,
+    b: &mut Builder<'c>,
+    op: Op<'c>,
+    values: &[Value<'c>],
+) -> Result<Vec<Value<'c>>, Diagnostics> {
     let mut out = vec![];
     for value in values {
         match value.ty().as_memref() {
@@ -32,7 +37,7 @@ fn flatten(state: &State, b: &mut Builder, op: Op, values: &[Value]) -> Result<V
 }
 
 /// Says that `new` carry `old`.
-fn bind(state: &mut State, old: &[Value], new: &[Value]) {
+fn bind<'c>(state: &mut State<'c>, old: &[Value<'c>], new: &[Value<'c>]) {
     let mut at = 0;
     for value in old {
         match value.ty().as_memref() {
@@ -49,12 +54,12 @@ fn bind(state: &mut State, old: &[Value], new: &[Value]) {
     }
 }
 
-fn types_of(values: &[Value]) -> Vec<Type> {
+fn types_of<'c>(values: &[Value<'c>]) -> Vec<Type<'c>> {
     values.iter().map(|v| v.ty()).collect()
 }
 
 /// A block with arguments that carry those of `old`.
-fn block_like(b: &Builder, loc: Location, old: Block) -> Block {
+fn block_like<'c>(b: &Builder<'c>, loc: Location<'c>, old: Block<'c>) -> Block<'c> {
     let types = flat_types(b, &types_of(&old.args()));
     Block::new(&types.into_iter().map(|t| (t, loc)).collect::<Vec<_>>())
 }
@@ -63,7 +68,7 @@ fn block_like(b: &Builder, loc: Location, old: Block) -> Block {
 ///
 /// # Errors
 /// S0003 and S0004 of what it holds.
-pub(crate) fn lower(state: &mut State, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+pub(crate) fn lower<'c>(state: &mut State<'c>, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let operands = flatten(state, b, op, &op.operands())?;
     let results = flat_types(b, &types_of(&op.results()));
@@ -88,7 +93,7 @@ pub(crate) fn lower(state: &mut State, b: &mut Builder, op: Op) -> Result<(), Di
 ///
 /// # Errors
 /// S0003, S0004 for values that host code cannot carry.
-pub(crate) fn terminate(state: &mut State, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+pub(crate) fn terminate<'c>(state: &mut State<'c>, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let mut operands = flatten(state, b, op, &op.operands())?;
     if op.is("scf.condition") {
@@ -105,11 +110,11 @@ pub(crate) fn terminate(state: &mut State, b: &mut Builder, op: Op) -> Result<()
 ///
 /// # Errors
 /// Those of `then`.
-pub(crate) fn when(
-    b: &mut Builder,
-    loc: Location,
-    condition: Value,
-    then: impl FnOnce(&mut Builder) -> Result<(), Diagnostics>,
+pub(crate) fn when<'c>(
+    b: &mut Builder<'c>,
+    loc: Location<'c>,
+    condition: Value<'c>,
+    then: impl FnOnce(&mut Builder<'c>) -> Result<(), Diagnostics>,
 ) -> Result<(), Diagnostics> {
     let block = Block::new(&[]);
     let region = Region::new();

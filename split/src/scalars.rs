@@ -6,7 +6,12 @@ use monopour_ir::{Attr, Builder, Diagnostics, Location, OpSpec, Type, Value};
 ///
 /// # Errors
 /// MLIR's, none for integers of up to 64 bits, floats and index.
-pub(crate) fn from_bits(b: &mut Builder, loc: Location, bits: Value, ty: Type) -> Result<Value, Diagnostics> {
+pub(crate) fn from_bits<'c>(
+    b: &mut Builder<'c>,
+    loc: Location<'c>,
+    bits: Value<'c>,
+    ty: Type<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let cx = b.context();
     if ty.is_index() {
         return unary(b, loc, "arith.index_cast", bits, ty);
@@ -26,7 +31,7 @@ pub(crate) fn from_bits(b: &mut Builder, loc: Location, bits: Value, ty: Type) -
 ///
 /// # Errors
 /// As [`from_bits`].
-pub(crate) fn to_bits(b: &mut Builder, loc: Location, value: Value) -> Result<Value, Diagnostics> {
+pub(crate) fn to_bits<'c>(b: &mut Builder<'c>, loc: Location<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
     let cx = b.context();
     let (ty, i64_ty) = (value.ty(), Type::integer(cx, 64));
     if ty.is_index() {
@@ -46,13 +51,13 @@ pub(crate) fn to_bits(b: &mut Builder, loc: Location, value: Value) -> Result<Va
 ///
 /// # Errors
 /// MLIR's, none for two integers of one type.
-pub(crate) fn compare(
-    b: &mut Builder,
-    loc: Location,
+pub(crate) fn compare<'c>(
+    b: &mut Builder<'c>,
+    loc: Location<'c>,
     predicate: &str,
-    left: Value,
-    right: Value,
-) -> Result<Value, Diagnostics> {
+    left: Value<'c>,
+    right: Value<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let cx = b.context();
     let predicate = match predicate {
         "eq" => 0,
@@ -72,7 +77,12 @@ pub(crate) fn compare(
 ///
 /// # Errors
 /// As [`from_bits`].
-pub(crate) fn at_least(b: &mut Builder, loc: Location, value: Value, limit: f64) -> Result<Value, Diagnostics> {
+pub(crate) fn at_least<'c>(
+    b: &mut Builder<'c>,
+    loc: Location<'c>,
+    value: Value<'c>,
+    limit: f64,
+) -> Result<Value<'c>, Diagnostics> {
     /// `oge` of `arith.cmpf`.
     const AT_LEAST: i64 = 3;
     let cx = b.context();
@@ -85,6 +95,12 @@ pub(crate) fn at_least(b: &mut Builder, loc: Location, value: Value, limit: f64)
     Ok(b.create(spec)?.result(0))
 }
 
-fn unary(b: &mut Builder, loc: Location, name: &str, value: Value, ty: Type) -> Result<Value, Diagnostics> {
+fn unary<'c>(
+    b: &mut Builder<'c>,
+    loc: Location<'c>,
+    name: &str,
+    value: Value<'c>,
+    ty: Type<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     Ok(b.create(OpSpec::new(name, loc).operands(&[value]).results(&[ty]))?.result(0))
 }

@@ -117,18 +117,18 @@ impl KernelInfo {
 }
 
 /// Values that were lowered so far.
-pub(crate) struct State {
-    cx_value: Option<Value>,
-    buffers: HashMap<Value, Buffer>,
-    scalars: HashMap<Value, Value>,
+pub(crate) struct State<'c> {
+    cx_value: Option<Value<'c>>,
+    buffers: HashMap<Value<'c>, Buffer<'c>>,
+    scalars: HashMap<Value<'c>, Value<'c>>,
     kernels: HashMap<String, KernelInfo>,
     /// Of kernels and of constants, which are symbols of one module.
     indices: HashMap<String, i64>,
     out: Scheduled,
 }
 
-impl State {
-    fn lower_function(&mut self, rw: &mut Rewriter, func: Op) -> Result<(), Diagnostics> {
+impl<'c> State<'c> {
+    fn lower_function(&mut self, rw: &mut Rewriter<'c>, func: Op<'c>) -> Result<(), Diagnostics> {
         let cx = func.context();
         let i64_ty = Type::integer(cx, 64);
         let loc = func.location();
@@ -155,18 +155,18 @@ impl State {
     }
 
     /// Lowers every op of a block to the insertion point.
-    pub(crate) fn lower_block(&mut self, b: &mut Builder, block: Block) -> Result<(), Diagnostics> {
+    pub(crate) fn lower_block(&mut self, b: &mut Builder<'c>, block: Block<'c>) -> Result<(), Diagnostics> {
         block.ops().into_iter().try_for_each(|op| self.lower(b, op))
     }
 
     /// Calls a function of the runtime.
     pub(crate) fn call(
         &mut self,
-        b: &mut Builder,
-        loc: Location,
+        b: &mut Builder<'c>,
+        loc: Location<'c>,
         function: RuntimeFunction,
-        args: &[Value],
-    ) -> Result<Op, Diagnostics> {
+        args: &[Value<'c>],
+    ) -> Result<Op<'c>, Diagnostics> {
         let cx = b.context();
         let mut operands = vec![self.cx_value.expect("set at the start of the function")];
         operands.extend_from_slice(args);
@@ -176,7 +176,7 @@ impl State {
         b.create(OpSpec::new("func.call", loc).attr("callee", callee).operands(&operands).results(&results))
     }
 
-    fn input(&mut self, b: &mut Builder, func: Op, index: usize, arg: Value) -> Result<(), Diagnostics> {
+    fn input(&mut self, b: &mut Builder<'c>, func: Op<'c>, index: usize, arg: Value<'c>) -> Result<(), Diagnostics> {
         let loc = func.location();
         let i = number(b, index as i64, loc);
         let Some(memref) = arg.ty().as_memref() else {
@@ -196,7 +196,7 @@ impl State {
         Ok(())
     }
 
-    fn lower(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn lower(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         match op.name() {
             "memref.alloc" => self.alloc(b, op),
             "memref.get_global" => self.constant(b, op),
@@ -227,7 +227,7 @@ impl State {
     }
 
     /// An op on scalars, as it is.
-    fn scalar_op(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn scalar_op(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let mut missing = None;
         for operand in op.operands() {
             if !self.scalars.contains_key(&operand) {
@@ -244,7 +244,7 @@ impl State {
         Ok(())
     }
 
-    fn alloc(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn alloc(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let (loc, ty) = (op.location(), op.result(0).ty());
         let memref = ty.as_memref().filter(|_| crate::views::lies_without_gaps(ty));
         let memref = memref.ok_or_else(|| error::not_contiguous(op, &ty.to_string()))?;
@@ -259,7 +259,7 @@ impl State {
         Ok(())
     }
 
-    fn constant(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn constant(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let (loc, ty) = (op.location(), op.result(0).ty());
         let memref = ty.as_memref().filter(|_| ty.static_size_bytes().is_some());
         let memref = memref.ok_or_else(|| error::not_contiguous(op, &ty.to_string()))?;
@@ -272,7 +272,7 @@ impl State {
         Ok(())
     }
 
-    fn dealloc(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn dealloc(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         // The runtime keeps the arena from run to run.
         if crate::plan::is_arena_view(op.operand(0)) {
             return Ok(());
@@ -283,7 +283,7 @@ impl State {
     }
 
     /// A view that host code did not expand: at a known offset, of known sizes, or the same memory under another type.
-    fn view(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn view(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let mut buffer = self.buffer(op, op.operand(0))?;
         let ty = op.result(0).ty();
         let memref = ty.as_memref().ok_or_else(|| error::not_schedulable(op))?;
@@ -306,7 +306,7 @@ impl State {
         Ok(())
     }
 
-    fn metadata(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn metadata(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let loc = op.location();
         let buffer = self.buffer(op, op.operand(0))?;
         let base = Buffer { offset: Num::Const(0), sizes: vec![], strides: vec![], whole: true, ..buffer.clone() };
@@ -320,10 +320,10 @@ impl State {
         Ok(())
     }
 
-    fn reinterpret(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn reinterpret(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let base = self.buffer(op, op.operand(0))?;
         let mut dynamic = op.operands().into_iter().skip(1);
-        let mut mixed = |state: &mut Self, name: &str| -> Result<Vec<Num>, Diagnostics> {
+        let mut mixed = |state: &mut Self, name: &str| -> Result<Vec<Num<'c>>, Diagnostics> {
             let known = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
             let each = known.into_iter().map(|n| match (n, n == DYNAMIC) {
                 (_, true) => dynamic.next().map_or(Ok(Num::Const(0)), |v| state.num(b, op, v)),
@@ -340,7 +340,7 @@ impl State {
         Ok(())
     }
 
-    fn select(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn select(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let memref = op.result(0).ty().as_memref().ok_or_else(|| error::not_schedulable(op))?;
         let condition = self.scalar(op, op.operand(0))?;
         let (loc, i64_ty) = (op.location(), Type::integer(b.context(), 64));
@@ -356,14 +356,14 @@ impl State {
     }
 
     /// No buffer at all: nothing may read it.
-    fn poison(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn poison(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let memref = op.result(0).ty().as_memref().ok_or_else(|| error::not_schedulable(op))?;
         let zeros = vec![number(b, 0, op.location()); Buffer::flat_len(&memref)];
         self.buffers.insert(op.result(0), Buffer::unflatten(&zeros, &memref));
         Ok(())
     }
 
-    fn dim(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn dim(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let loc = op.location();
         let sizes = self.buffer(op, op.operand(0))?.sizes;
         let at = self.num(b, op, op.operand(1))?;
@@ -388,7 +388,7 @@ impl State {
     }
 
     /// Handle, byte offset and width of the element that a load or store names; checks its indices.
-    fn element(&mut self, b: &mut Builder, op: Op, at: usize) -> Result<[Value; 3], Diagnostics> {
+    fn element(&mut self, b: &mut Builder<'c>, op: Op<'c>, at: usize) -> Result<[Value<'c>; 3], Diagnostics> {
         let (loc, ty) = (op.location(), op.operand(at).ty());
         let buffer = self.buffer(op, op.operand(at))?;
         let mut offset = buffer.offset;
@@ -407,7 +407,7 @@ impl State {
         Ok([buffer.handle, start, number(b, width(op, ty)?, loc)])
     }
 
-    fn load(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn load(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let place = self.element(b, op, 0)?;
         let bits = self.call(b, op.location(), RuntimeFunction::Read, &place)?.result(0);
         let value = scalars::from_bits(b, op.location(), bits, op.result(0).ty())?;
@@ -415,7 +415,7 @@ impl State {
         Ok(())
     }
 
-    fn store(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn store(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let [handle, start, bytes] = self.element(b, op, 1)?;
         let value = self.scalar(op, op.operand(0))?;
         let bits = scalars::to_bits(b, op.location(), value)?;
@@ -423,7 +423,7 @@ impl State {
         Ok(())
     }
 
-    fn copy(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn copy(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let loc = op.location();
         let (from, to) = (op.operand(0), op.operand(1));
         if !crate::views::lies_without_gaps(from.ty()) || !crate::views::lies_without_gaps(to.ty()) {
@@ -445,7 +445,7 @@ impl State {
         Ok(())
     }
 
-    fn dispatch(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn dispatch(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let grid = grid(op).ok_or_else(|| error::dynamic_grid(op))?;
         let call = op.body().and_then(Block::first_op).filter(|c| c.is("func.call"));
         let call = call.ok_or_else(|| error::not_schedulable(op))?;
@@ -490,7 +490,7 @@ impl State {
         Ok(())
     }
 
-    fn results(&mut self, b: &mut Builder, op: Op) -> Result<(), Diagnostics> {
+    fn results(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let loc = op.location();
         for (i, value) in op.operands().into_iter().enumerate() {
             let index = number(b, i as i64, loc);
@@ -501,7 +501,7 @@ impl State {
                 continue;
             };
             let buffer = self.buffer(op, value)?;
-            let begins = |n: Num| !matches!(n, Num::Const(n) if n != 0);
+            let begins = |n: Num<'c>| !matches!(n, Num::Const(n) if n != 0);
             if !begins(buffer.offset) || !begins(buffer.base) {
                 return Err(error::not_contiguous(op, &value.ty().to_string()).into());
             }
@@ -517,28 +517,28 @@ impl State {
     }
 
     /// The buffer of a memref.
-    pub(crate) fn buffer(&self, op: Op, value: Value) -> Result<Buffer, Diagnostics> {
+    pub(crate) fn buffer(&self, op: Op<'c>, value: Value<'c>) -> Result<Buffer<'c>, Diagnostics> {
         let known = self.buffers.get(&value).cloned();
         known.ok_or_else(|| error::not_contiguous(op, &value.ty().to_string()).into())
     }
 
     /// Says what a memref is.
-    pub(crate) fn set_buffer(&mut self, value: Value, buffer: Buffer) {
+    pub(crate) fn set_buffer(&mut self, value: Value<'c>, buffer: Buffer<'c>) {
         self.buffers.insert(value, buffer);
     }
 
     /// The new value of a scalar.
-    pub(crate) fn scalar(&self, op: Op, value: Value) -> Result<Value, Diagnostics> {
+    pub(crate) fn scalar(&self, op: Op<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         self.scalars.get(&value).copied().ok_or_else(|| error::not_schedulable(op).into())
     }
 
     /// Says what a scalar is.
-    pub(crate) fn set_scalar(&mut self, value: Value, new: Value) {
+    pub(crate) fn set_scalar(&mut self, value: Value<'c>, new: Value<'c>) {
         self.scalars.insert(value, new);
     }
 
     /// An index or integer as a number.
-    fn num(&self, b: &mut Builder, op: Op, value: Value) -> Result<Num, Diagnostics> {
+    fn num(&self, b: &mut Builder<'c>, op: Op<'c>, value: Value<'c>) -> Result<Num<'c>, Diagnostics> {
         if let Some(known) = value.constant_int() {
             return Ok(Num::Const(known));
         }
@@ -549,7 +549,12 @@ impl State {
 
 /// The grid of a kernel that numbers its workgroups through: rows of equal length, at most [`GRID_ROW`] long, and `most`
 /// workgroups in all, each of which takes one tile after the other.
-fn fold(b: &mut Builder, loc: Location, [x, y, z]: [Num; 3], most: i64) -> Result<[Num; 3], Diagnostics> {
+fn fold<'c>(
+    b: &mut Builder<'c>,
+    loc: Location<'c>,
+    [x, y, z]: [Num<'c>; 3],
+    most: i64,
+) -> Result<[Num<'c>; 3], Diagnostics> {
     let all = x.times(y, b, loc)?.times(z, b, loc)?.min(Num::Const(most), b, loc)?;
     let rows = all.ceil_div(Num::Const(GRID_ROW), b, loc)?;
     // No workgroups are no rows, which nothing can be divided by.
@@ -565,8 +570,8 @@ fn index_of(indices: &mut HashMap<String, i64>, names: &mut Vec<String>, name: S
 }
 
 /// A copy of the host function and of what it calls of the runtime: what a GPU variant's native code is made of.
-pub fn host_only(module: &Module, host_name: &str) -> Module {
-    let keep = |op: &Op| {
+pub fn host_only<'c>(module: &Module<'c>, host_name: &str) -> Module<'c> {
+    let keep = |op: &Op<'c>| {
         let name = op.symbol_name().unwrap_or_default();
         name == host_name || RuntimeFunction::parse(&name).is_some()
     };

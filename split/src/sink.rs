@@ -20,7 +20,7 @@ use std::collections::HashMap;
 const HANDLES: [RuntimeFunction; 2] = [RuntimeFunction::Input, RuntimeFunction::Constant];
 
 /// Moves the calls of `block` and of the blocks in it.
-pub(crate) fn run(block: Block, rw: &mut Rewriter) {
+pub(crate) fn run<'c>(block: Block<'c>, rw: &mut Rewriter<'c>) {
     let ops = block.ops();
     let places: HashMap<Op, usize> = ops.iter().copied().zip(0..).collect();
     for op in &ops {

@@ -69,7 +69,7 @@ pub(crate) fn dispatch_copies(func: Op) -> Result<(), Diagnostics> {
 }
 
 /// One task per slice along the first dimension.
-fn dispatch(rw: &mut Rewriter, copy: Op) -> Result<(), Diagnostics> {
+fn dispatch<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>) -> Result<(), Diagnostics> {
     let (cx, loc) = (copy.context(), copy.location());
     let index = Type::index(cx);
     let shape = copy.operand(0).ty().shape().unwrap_or_default();
@@ -110,7 +110,7 @@ fn dispatch(rw: &mut Rewriter, copy: Op) -> Result<(), Diagnostics> {
 }
 
 /// The slice at `at` along the first of several dimensions.
-fn row(rw: &mut Rewriter, copy: Op, value: Value, at: Value) -> Result<Value, Diagnostics> {
+fn row<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>, value: Value<'c>, at: Value<'c>) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc) = (copy.context(), copy.location());
     let memref = value.ty().as_memref().expect("invariant: copies are of memrefs");
     let rank = memref.shape.len();

@@ -27,7 +27,7 @@ func.func @main(%x: memref<8xf32>) -> memref<8xf32> {
 }
 "#;
 
-fn phases(text: &str) -> Result<(Module, plan::Report, schedule::Scheduled), Diagnostics> {
+fn phases<'c>(text: &str) -> Result<(Module<'c>, plan::Report, schedule::Scheduled), Diagnostics> {
     let cx = Context::new();
     let module = Module::parse(cx, text.as_bytes(), "test.mlir")?;
     outline::run(&module)?;

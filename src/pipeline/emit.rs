@@ -23,7 +23,7 @@ struct Code {
 }
 
 /// Emits the scheduled module as a variant.
-pub(super) fn emit(job: &mut Job<'_>, stage: Scheduled) -> Result<Emitted, Diagnostics> {
+pub(super) fn emit<'c>(job: &mut Job<'c, '_>, stage: Scheduled<'c>) -> Result<Emitted<'c>, Diagnostics> {
     let Code { target, kernels, host } = match job.target {
         TargetDescription::Gpu(description) => emit_gpu(job, &stage, description)?,
         TargetDescription::Cpu(target) => emit_cpu(job, &stage, target)?,
@@ -41,7 +41,11 @@ pub(super) fn emit(job: &mut Job<'_>, stage: Scheduled) -> Result<Emitted, Diagn
     Ok(Emitted { model, variant, constants: schedule.constants })
 }
 
-fn emit_gpu(job: &mut Job<'_>, stage: &Scheduled, description: &GpuDescription) -> Result<Code, Diagnostics> {
+fn emit_gpu<'c>(
+    job: &mut Job<'c, '_>,
+    stage: &Scheduled<'c>,
+    description: &GpuDescription,
+) -> Result<Code, Diagnostics> {
     let module = stage.module();
     let funcs = kernel_functions(stage);
     let host_module = schedule::host_only(module, &stage.planned.model.entry);
@@ -64,13 +68,13 @@ fn emit_gpu(job: &mut Job<'_>, stage: &Scheduled, description: &GpuDescription) 
 }
 
 /// The kernels that the schedule names, in its order.
-fn kernel_functions(stage: &Scheduled) -> Vec<Op> {
+fn kernel_functions<'c>(stage: &Scheduled<'c>) -> Vec<Op<'c>> {
     let symbols = stage.module().symbols();
     let find = |name: &String| *symbols.get(name).expect("the schedule names kernels of the module");
     stage.schedule.kernels.iter().map(find).collect()
 }
 
-fn emit_cpu(job: &mut Job<'_>, stage: &Scheduled, target: &CpuTarget) -> Result<Code, Diagnostics> {
+fn emit_cpu<'c>(job: &mut Job<'c, '_>, stage: &Scheduled<'c>, target: &CpuTarget) -> Result<Code, Diagnostics> {
     let module = stage.module();
     let found = cpu::object::kernels(module)?;
     let mut found: HashMap<String, CpuKernel> = found.into_iter().map(|k| (k.symbol.clone(), k)).collect();
@@ -103,12 +107,12 @@ fn beside(
 }
 
 /// The optimised LLVM IR, if it is asked for.
-fn listing(job: &Job<'_>, module: &Module, target: &CpuTarget) -> Result<Option<String>, Diagnostics> {
+fn listing(job: &Job<'_, '_>, module: &Module, target: &CpuTarget) -> Result<Option<String>, Diagnostics> {
     let is_wanted = job.wants("llvm");
     is_wanted.then(|| cpu::object::listing(module, target, cpu::object::Listing::OptimizedIr)).transpose()
 }
 
-fn dump_native(job: &mut Job<'_>, listing: Option<String>, code: &NativeCode) {
+fn dump_native(job: &mut Job<'_, '_>, listing: Option<String>, code: &NativeCode) {
     job.dump("llvm", || listing.unwrap_or_default());
     job.dump("object", || code.objects.iter().map(|object| bytes(object)).collect());
 }

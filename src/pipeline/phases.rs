@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(super) use super::emit::emit;
 
-pub(super) fn import(job: &mut Job<'_>, source: Source<'_>) -> Result<OnTensors, Diagnostics> {
+pub(super) fn import<'c>(job: &mut Job<'c, '_>, source: Source<'_>) -> Result<OnTensors<'c>, Diagnostics> {
     let options = frontend::import::ImportOptions {
         entry: job.options.entry.clone(),
         weights: job.options.weights.clone(),
@@ -25,12 +25,12 @@ pub(super) fn import(job: &mut Job<'_>, source: Source<'_>) -> Result<OnTensors,
     Ok(OnTensors { model })
 }
 
-pub(super) fn fuse(_: &mut Job<'_>, stage: OnTensors) -> Result<OnTensors, Diagnostics> {
+pub(super) fn fuse<'c>(_: &mut Job<'c, '_>, stage: OnTensors<'c>) -> Result<OnTensors<'c>, Diagnostics> {
     frontend::fuse::run(&stage.model.module)?;
     Ok(stage)
 }
 
-pub(super) fn tile(job: &mut Job<'_>, OnTensors { model }: OnTensors) -> Result<Tiled, Diagnostics> {
+pub(super) fn tile<'c>(job: &mut Job<'c, '_>, OnTensors { model }: OnTensors<'c>) -> Result<Tiled<'c>, Diagnostics> {
     let schedule = job.options.schedule.as_ref().map(|path| read_schedule(job.cx, path)).transpose()?;
     let options = frontend::TileOptions { target: job.target.clone(), schedule };
     if let TargetDescription::Gpu(description) = job.target {
@@ -43,17 +43,17 @@ pub(super) fn tile(job: &mut Job<'_>, OnTensors { model }: OnTensors) -> Result<
     Ok(Tiled { model })
 }
 
-fn read_schedule(cx: Context, path: &Path) -> Result<Module, Diagnostics> {
+fn read_schedule<'c>(cx: Context<'c>, path: &Path) -> Result<Module<'c>, Diagnostics> {
     let source = super::read(path)?;
     Module::parse(cx, &source, &path.display().to_string())
 }
 
-pub(super) fn place(job: &mut Job<'_>, stage: Tiled) -> Result<Tiled, Diagnostics> {
+pub(super) fn place<'c>(job: &mut Job<'c, '_>, stage: Tiled<'c>) -> Result<Tiled<'c>, Diagnostics> {
     frontend::place::run(&stage.model.module, job.target)?;
     Ok(stage)
 }
 
-pub(super) fn bufferize(job: &mut Job<'_>, Tiled { model }: Tiled) -> Result<OnMemrefs, Diagnostics> {
+pub(super) fn bufferize<'c>(job: &mut Job<'c, '_>, Tiled { model }: Tiled<'c>) -> Result<OnMemrefs<'c>, Diagnostics> {
     let root = model.module.op();
     let options = Options { use_encoding_for_memory_space: job.is_gpu(), ..Options::pipeline() };
     eliminate_empty_tensors(root, &options)?;
@@ -67,13 +67,13 @@ pub(super) fn bufferize(job: &mut Job<'_>, Tiled { model }: Tiled) -> Result<OnM
 }
 
 /// Every copy that a phase inserted, with its reason; a new buffer without contents is none.
-fn note_copies(job: &mut Job<'_>, remarks: Diagnostics, bytes: &[Option<u64>]) -> Vec<CopyNote> {
+fn note_copies(job: &mut Job<'_, '_>, remarks: Diagnostics, bytes: &[Option<u64>]) -> Vec<CopyNote> {
     let inserted = copies::inserted(&remarks, bytes);
     job.report.remarks.0.extend(remarks.0);
     inserted
 }
 
-pub(super) fn dealloc(job: &mut Job<'_>, mut stage: OnMemrefs) -> Result<OnMemrefs, Diagnostics> {
+pub(super) fn dealloc<'c>(job: &mut Job<'c, '_>, mut stage: OnMemrefs<'c>) -> Result<OnMemrefs<'c>, Diagnostics> {
     let root = stage.model.module.op();
     let options = monopour_dealloc::Options { extensions: true, ..Default::default() };
     let stats = monopour_dealloc::run_ownership(root, &options)?;
@@ -84,7 +84,7 @@ pub(super) fn dealloc(job: &mut Job<'_>, mut stage: OnMemrefs) -> Result<OnMemre
     Ok(stage)
 }
 
-pub(super) fn outline(job: &mut Job<'_>, stage: OnMemrefs) -> Result<Outlined, Diagnostics> {
+pub(super) fn outline<'c>(job: &mut Job<'c, '_>, stage: OnMemrefs<'c>) -> Result<Outlined<'c>, Diagnostics> {
     let OnMemrefs { model, inserted } = stage;
     let most_binding_bytes = match job.target {
         TargetDescription::Gpu(description) => description.limits.max_binding_bytes,
@@ -95,7 +95,7 @@ pub(super) fn outline(job: &mut Job<'_>, stage: OnMemrefs) -> Result<Outlined, D
     Ok(Outlined { model, inserted, kernel_copies })
 }
 
-pub(super) fn distribute(job: &mut Job<'_>, stage: Outlined) -> Result<Outlined, Diagnostics> {
+pub(super) fn distribute<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Result<Outlined<'c>, Diagnostics> {
     if let TargetDescription::Gpu(description) = job.target {
         let module = &stage.model.module;
         let report = monopour_codegen_gpu::distribute::run(module, description)?;
@@ -104,7 +104,7 @@ pub(super) fn distribute(job: &mut Job<'_>, stage: Outlined) -> Result<Outlined,
     Ok(stage)
 }
 
-pub(super) fn plan(job: &mut Job<'_>, stage: Outlined) -> Result<Planned, Diagnostics> {
+pub(super) fn plan<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Result<Planned<'c>, Diagnostics> {
     let Outlined { model, inserted, kernel_copies } = stage;
     let plan = split::plan::run(&model.module, model.host())?;
     let pooled = split::plan::pooled(model.host());
@@ -113,7 +113,7 @@ pub(super) fn plan(job: &mut Job<'_>, stage: Outlined) -> Result<Planned, Diagno
     Ok(Planned { model, copies, plan, pooled })
 }
 
-pub(super) fn schedule(job: &mut Job<'_>, planned: Planned) -> Result<Scheduled, Diagnostics> {
+pub(super) fn schedule<'c>(job: &mut Job<'c, '_>, planned: Planned<'c>) -> Result<Scheduled<'c>, Diagnostics> {
     let model = &planned.model;
     let schedule = split::schedule::run(&model.module, model.host(), job.known_constants.to_vec())?;
     Ok(Scheduled { planned, schedule })

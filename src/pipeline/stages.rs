@@ -17,49 +17,49 @@ pub(super) struct Source<'a> {
 }
 
 /// The module, and the facts about the model that hold from import on.
-pub(super) struct Model {
-    pub(super) module: Module,
+pub(super) struct Model<'c> {
+    pub(super) module: Module<'c>,
     /// Name of the entry function.
     pub(super) entry: String,
     pub(super) signature: Signature,
     pub(super) weights: WeightTable,
 }
 
-impl Model {
+impl<'c> Model<'c> {
     /// The function that the host runs.
-    pub(super) fn host(&self) -> Op {
+    pub(super) fn host(&self) -> Op<'c> {
         self.module.symbol(&self.entry).expect("phases keep the entry function")
     }
 }
 
 /// Linalg on tensors.
-pub(super) struct OnTensors {
-    pub(super) model: Model,
+pub(super) struct OnTensors<'c> {
+    pub(super) model: Model<'c>,
 }
 
 /// One `scf.forall` over tiles per dispatch, on tensors.
-pub(super) struct Tiled {
-    pub(super) model: Model,
+pub(super) struct Tiled<'c> {
+    pub(super) model: Model<'c>,
 }
 
 /// Tiles on memrefs.
-pub(super) struct OnMemrefs {
-    pub(super) model: Model,
+pub(super) struct OnMemrefs<'c> {
+    pub(super) model: Model<'c>,
     /// The copies that bufferization and deallocation inserted.
     pub(super) inserted: Vec<CopyNote>,
 }
 
 /// A host function that calls kernels.
-pub(super) struct Outlined {
-    pub(super) model: Model,
+pub(super) struct Outlined<'c> {
+    pub(super) model: Model<'c>,
     pub(super) inserted: Vec<CopyNote>,
     /// The copies in each kernel.
     pub(super) kernel_copies: split::copies::KernelCopies,
 }
 
 /// As before, with the transients in one arena.
-pub(super) struct Planned {
-    pub(super) model: Model,
+pub(super) struct Planned<'c> {
+    pub(super) model: Model<'c>,
     /// The copies of a run, with their reasons.
     pub(super) copies: Vec<CopyNote>,
     pub(super) plan: split::plan::Report,
@@ -68,29 +68,29 @@ pub(super) struct Planned {
 }
 
 /// A host function of runtime calls.
-pub(super) struct Scheduled {
-    pub(super) planned: Planned,
+pub(super) struct Scheduled<'c> {
+    pub(super) planned: Planned<'c>,
     pub(super) schedule: split::schedule::Scheduled,
 }
 
 /// The finished variant, beside the module that holds its constants.
-pub(super) struct Emitted {
-    pub(super) model: Model,
+pub(super) struct Emitted<'c> {
+    pub(super) model: Model<'c>,
     pub(super) variant: Variant,
     /// Symbols of the constants, by their index.
     pub(super) constants: Vec<String>,
 }
 
 /// A stage that holds a module.
-pub(super) trait Stage {
+pub(super) trait Stage<'c> {
     /// The module as the phase left it.
-    fn module(&self) -> &Module;
+    fn module(&self) -> &Module<'c>;
 }
 
 macro_rules! stages {
     ($($stage:ident),*) => {
-        $(impl Stage for $stage {
-            fn module(&self) -> &Module {
+        $(impl<'c> Stage<'c> for $stage<'c> {
+            fn module(&self) -> &Module<'c> {
                 &self.model.module
             }
         })*
@@ -99,8 +99,8 @@ macro_rules! stages {
 
 stages!(OnTensors, Tiled, OnMemrefs, Outlined, Planned, Emitted);
 
-impl Stage for Scheduled {
-    fn module(&self) -> &Module {
+impl<'c> Stage<'c> for Scheduled<'c> {
+    fn module(&self) -> &Module<'c> {
         &self.planned.model.module
     }
 }

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 
 /// The accesses of a buffer since the last barrier.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-struct Since {
-    stores: Vec<Op>,
-    loads: Vec<Op>,
+struct Since<'c> {
+    stores: Vec<Op<'c>>,
+    loads: Vec<Op<'c>>,
 }
 
 /// By position in the list of shared buffers.
-type State = BTreeMap<usize, Since>;
+type State<'c> = BTreeMap<usize, Since<'c>>;
 
 /// What [`check`] found.
 #[derive(Clone, Debug, Default)]
@@ -43,8 +43,8 @@ pub fn check(module: &Module) -> Found {
 }
 
 /// Local memory of the workgroup, and arguments for which every caller passes an allocation of its own.
-fn shared_buffers(module: &Module, func: Op) -> Vec<Value> {
-    let is_workgroup = |v: &Value| v.ty().memref_space().is_some_and(|s| s.to_string().contains("workgroup"));
+fn shared_buffers<'c>(module: &Module<'c>, func: Op<'c>) -> Vec<Value<'c>> {
+    let is_workgroup = |v: &Value<'c>| v.ty().memref_space().is_some_and(|s| s.to_string().contains("workgroup"));
     let local = func.find_all("memref.alloca").into_iter().map(|op| op.result(0)).filter(is_workgroup);
     let calls: Vec<Op> =
         module.op().find_all("func.call").into_iter().filter(|c| callee(*c) == func.symbol_name()).collect();
@@ -66,14 +66,14 @@ fn is_own(call: Op, value: Value) -> bool {
         && value.uses().iter().all(|u| u.op == call || u.op.is("memref.dealloc"))
 }
 
-struct Walk<'a> {
-    shared: &'a [Value],
+struct Walk<'c, 'a> {
+    shared: &'a [Value<'c>],
     races: Vec<String>,
 }
 
-impl Walk<'_> {
+impl<'c> Walk<'c, '_> {
     /// What holds at the end of a block that is entered with `state`.
-    fn block(&mut self, block: Block, mut state: State) -> State {
+    fn block(&mut self, block: Block<'c>, mut state: State<'c>) -> State<'c> {
         for op in block.ops() {
             match op.name() {
                 "gpu.barrier" => state.clear(),
@@ -93,7 +93,7 @@ impl Walk<'_> {
     }
 
     /// No iteration, one, and one behind another.
-    fn looped(&mut self, op: Op, before: State) -> State {
+    fn looped(&mut self, op: Op<'c>, before: State<'c>) -> State<'c> {
         let mut state = before;
         loop {
             let mut end = state.clone();
@@ -108,7 +108,7 @@ impl Walk<'_> {
         }
     }
 
-    fn access(&mut self, op: Op, buffer: Value, stores: bool, state: &mut State) {
+    fn access(&mut self, op: Op<'c>, buffer: Value<'c>, stores: bool, state: &mut State<'c>) {
         let Some(at) = self.shared.iter().position(|b| *b == buffer) else { return };
         let since = state.entry(at).or_default();
         let others = if stores { &since.loads } else { &since.stores };
@@ -126,7 +126,7 @@ impl Walk<'_> {
 }
 
 /// The index of a load or store.
-fn index_of(op: Op) -> Value {
+fn index_of<'c>(op: Op<'c>) -> Value<'c> {
     op.operand(if op.name().ends_with(".store") { 2 } else { 1 })
 }
 
@@ -147,7 +147,7 @@ fn are_apart(a: Op, b: Op) -> bool {
 }
 
 /// What holds where two paths meet.
-fn join(mut a: State, b: State) -> State {
+fn join<'c>(mut a: State<'c>, b: State<'c>) -> State<'c> {
     for (at, since) in b {
         let entry = a.entry(at).or_default();
         add(&mut entry.stores, since.stores);
@@ -156,7 +156,7 @@ fn join(mut a: State, b: State) -> State {
     a
 }
 
-fn add(to: &mut Vec<Op>, from: Vec<Op>) {
+fn add<'c>(to: &mut Vec<Op<'c>>, from: Vec<Op<'c>>) {
     for op in from {
         if !to.contains(&op) {
             to.push(op);

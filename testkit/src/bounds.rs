@@ -60,23 +60,23 @@ fn corners(grid: &[i64; 3]) -> Vec<[i64; 3]> {
 
 /// One invocation after the other.
 #[derive(Default)]
-struct Machine {
+struct Machine<'c> {
     subgroup_size: i64,
     size: Vec<i64>,
     grid: [i64; 3],
     block: [i64; 3],
     thread: [i64; 3],
     /// Numbers that are known.
-    values: HashMap<Value, i64>,
+    values: HashMap<Value<'c>, i64>,
     outside: Vec<String>,
 }
 
-impl Machine {
-    fn get(&self, value: Value) -> Option<i64> {
+impl<'c> Machine<'c> {
+    fn get(&self, value: Value<'c>) -> Option<i64> {
         self.values.get(&value).copied()
     }
 
-    fn set(&mut self, value: Value, number: Option<i64>) {
+    fn set(&mut self, value: Value<'c>, number: Option<i64>) {
         match number {
             Some(number) => self.values.insert(value, number),
             None => self.values.remove(&value),
@@ -84,7 +84,7 @@ impl Machine {
     }
 
     /// Runs a block and returns what its terminator passes on.
-    fn run(&mut self, block: Block) -> Vec<Option<i64>> {
+    fn run(&mut self, block: Block<'c>) -> Vec<Option<i64>> {
         for op in block.ops() {
             if Some(op) == block.terminator() {
                 return op.operands().into_iter().map(|v| self.get(v)).collect();
@@ -94,7 +94,7 @@ impl Machine {
         vec![]
     }
 
-    fn step(&mut self, op: Op) {
+    fn step(&mut self, op: Op<'c>) {
         match op.name() {
             "scf.if" => self.branch(op),
             "scf.for" => self.repeat(op),
@@ -117,7 +117,7 @@ impl Machine {
         }
     }
 
-    fn branch(&mut self, op: Op) {
+    fn branch(&mut self, op: Op<'c>) {
         let taken: Vec<usize> = match self.get(op.operand(0)) {
             Some(condition) => vec![usize::from(condition == 0)],
             None => vec![0, 1],
@@ -133,7 +133,7 @@ impl Machine {
         }
     }
 
-    fn repeat(&mut self, op: Op) {
+    fn repeat(&mut self, op: Op<'c>) {
         let block = op.region(0).entry().expect("a loop has a body: verified");
         let args = block.args();
         let mut carried: Vec<Option<i64>> = op.operands()[3..].iter().map(|v| self.get(*v)).collect();
@@ -156,7 +156,7 @@ impl Machine {
         }
     }
 
-    fn access(&mut self, op: Op, buffer: Value, index: Value, data: Value) {
+    fn access(&mut self, op: Op<'c>, buffer: Value<'c>, index: Value<'c>, data: Value<'c>) {
         let lanes: i64 = data.ty().shape().map_or(1, |s| s.iter().product());
         if let (Some(at), Some(&[elements])) = (self.get(index), buffer.ty().shape().as_deref()) {
             let text = || format!("{op} at {at}, of invocation {:?} of workgroup {:?}", self.thread, self.block);
@@ -170,7 +170,7 @@ impl Machine {
     }
 
     /// The result of an op on numbers, if it is known.
-    fn number(&self, op: Op) -> Option<i64> {
+    fn number(&self, op: Op<'c>) -> Option<i64> {
         let result = op.results().into_iter().next()?;
         if let Some(constant) = result.constant_int() {
             return Some(constant);

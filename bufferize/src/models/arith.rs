@@ -22,12 +22,12 @@ impl OpModel for Constant {
     fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         BufferInfo { writable: false, ..BufferInfo::default() }
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        _buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let Some(value) = op.attr("value") else { return Err(Declined::no_match("a constant without a value")) };
         let ty = pass.identity(op.result(0).ty());
@@ -45,18 +45,18 @@ struct IndexCast;
 
 impl OpModel for IndexCast {
     super::is_its_operand!();
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let element = op.result(0).ty().element();
         let ty = types.of(op.operand(0)).with_element(element);
         types.set(op.result(0), ty);
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let ty = buffers.operand(0).ty().with_element(op.result(0).ty().element());
         let cast =
@@ -70,13 +70,13 @@ impl OpModel for IndexCast {
 struct Select;
 
 impl OpModel for Select {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel::NONE
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         if operand == 0 { vec![] } else { vec![AliasModel::maybe_equivalent(op.result(0))] }
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let (on_true, on_false) = (types.of(op.operand(1)), types.of(op.operand(2)));
         if !types.extensions() && on_true.memref_space() != on_false.memref_space() {
             let message = "inconsistent memory space on true/false operands";
@@ -87,12 +87,12 @@ impl OpModel for Select {
         types.set(op.result(0), ty);
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         if op.operand(0).ty().is_tensor() {
             let what = "a tensor of conditions";

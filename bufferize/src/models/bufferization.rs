@@ -28,7 +28,7 @@ struct AllocTensor;
 
 impl AllocTensor {
     /// Row-major, in the space that it names; a copy stays in the space of what it copies.
-    fn ty(op: Op, identity: Type, copied: Option<Type>) -> Type {
+    fn ty<'c>(op: Op<'c>, identity: Type<'c>, copied: Option<Type<'c>>) -> Type<'c> {
         let copied = || copied.and_then(|ty| ty.as_memref()).and_then(|memref| memref.memory_space);
         match (op.attr("memory_space").or_else(copied), identity.as_memref()) {
             (Some(space), Some(memref)) => Type::memref(&memref.shape, memref.element, Some(space)),
@@ -38,28 +38,28 @@ impl AllocTensor {
 }
 
 impl OpModel for AllocTensor {
-    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel::reading(copied_operand(op) == Some(operand))
     }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         vec![]
     }
     fn result(&self, op: Op, _result: usize) -> BufferInfo {
         let definition = if copied_operand(op).is_some() { Definition::Always } else { Definition::Never };
         BufferInfo { definition, allocates: true, ..BufferInfo::default() }
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let copied = copied_operand(op).map(|i| types.of(op.operand(i)));
         let ty = Self::ty(op, types.identity(op.result(0).ty()), copied);
         types.set(op.result(0), ty);
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         if op.result(0).is_unused() {
             rw.erase(op);
@@ -87,26 +87,26 @@ impl OpModel for AllocTensor {
 struct Materialize;
 
 impl OpModel for Materialize {
-    fn use_of(&self, _op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         let used = if operand == 0 { UseModel::READ } else { UseModel::WRITE };
         UseModel { must_in_place: true, elementwise: true, ..used }
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         if operand == 1 && op.num_results() == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
-    fn subset(&self, op: Op) -> Option<SubsetModel> {
+    fn subset<'c>(&self, op: Op<'c>) -> Option<SubsetModel<'c>> {
         op.operand(1).ty().is_tensor().then_some(SubsetModel::Insertion {
             source: Some(0),
             destination: 1,
             slice: None,
         })
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         if op.operand(1).ty().is_memref() && op.attr("writable").is_none() {
             return Err(pass.unsupported(op, "a memref destination without 'writable'").into());
@@ -124,12 +124,12 @@ struct DeallocTensor;
 
 impl OpModel for DeallocTensor {
     super::no_uses!();
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         rw.create(monopour_ir::OpSpec::new("memref.dealloc", op.location()).operands(&[buffers.operand(0)]))?;
         rw.replace_op(op, &[]);
@@ -156,16 +156,16 @@ impl OpModel for ToTensor {
     fn result(&self, op: Op, _result: usize) -> BufferInfo {
         BufferInfo { writable: op.attr("writable").is_some(), ..BufferInfo::default() }
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         types.set(op.result(0), op.operand(0).ty());
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        _op: Op,
-        _buffers: &Buffers<'_>,
-        _rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        _op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        _rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         Ok(())
     }
@@ -175,21 +175,21 @@ impl OpModel for ToTensor {
 struct ToBuffer;
 
 impl OpModel for ToBuffer {
-    fn use_of(&self, op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         if op.attr("read_only").is_some() { UseModel::READ } else { UseModel::READ_WRITE }
     }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         vec![]
     }
     fn keeps_tensors(&self, _op: Op) -> bool {
         true
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        _op: Op,
-        _buffers: &Buffers<'_>,
-        _rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        _op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        _rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         Ok(())
     }

@@ -24,7 +24,7 @@ pub(super) fn add(models: &mut OpModels) {
 const BRANCHES: &[&str] = &["cf.br", "cf.cond_br", "cf.switch"];
 
 /// The operands that a branch passes on, by position, each with the block argument that takes it over.
-pub(crate) fn forwarded(op: Op) -> Vec<(usize, Value)> {
+pub(crate) fn forwarded<'c>(op: Op<'c>) -> Vec<(usize, Value<'c>)> {
     if !BRANCHES.contains(&op.name()) {
         return vec![];
     }
@@ -38,18 +38,18 @@ struct Branch;
 
 impl OpModel for Branch {
     super::no_uses!();
-    fn passes_to_blocks(&self, op: Op) -> Vec<(usize, Value)> {
+    fn passes_to_blocks<'c>(&self, op: Op<'c>) -> Vec<(usize, Value<'c>)> {
         forwarded(op)
     }
     fn follows_blocks(&self, _op: Op) -> bool {
         true
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let mut values = buffers.operands().to_vec();
         for (index, argument) in forwarded(op) {

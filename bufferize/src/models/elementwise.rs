@@ -39,12 +39,12 @@ impl OpModel for Elementwise {
     fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         BufferInfo { allocates: true, ..BufferInfo::default() }
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let is_tensor = |i: &usize| op.operand(*i).ty().is_tensor();
         let inputs: Vec<usize> = (0..op.num_operands()).filter(is_tensor).collect();
@@ -80,7 +80,12 @@ impl OpModel for Elementwise {
 }
 
 /// `linalg.generic` over memrefs of one shape, the first `inputs` of which are read; its block is empty.
-fn loop_over(rw: &mut ConversionRewriter, op: Op, memrefs: &[Value], inputs: usize) -> Result<Op, Declined> {
+fn loop_over<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    op: Op<'c>,
+    memrefs: &[Value<'c>],
+    inputs: usize,
+) -> Result<Op<'c>, Declined> {
     let cx = rw.context();
     let rank = op.result(0).ty().shape().unwrap_or_default().len();
     let arguments: Vec<_> = memrefs.iter().map(|m| (m.ty().element(), op.location())).collect();

@@ -18,12 +18,12 @@ struct Return;
 
 impl OpModel for Return {
     super::only_reads!();
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let function = op.parent().and_then(Op::function_type);
         let results = function.map(|(_, results)| results).unwrap_or_default();
@@ -40,14 +40,14 @@ impl OpModel for Return {
 struct Call;
 
 impl OpModel for Call {
-    fn use_of(&self, op: Op, operand: usize, callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, callees: &Callees<'c>) -> UseModel<'c> {
         let Some(known) = callees.summary_of(op).and_then(|s| s.arguments.get(operand)) else {
             return UseModel::READ_WRITE;
         };
         let reads = if known.reads { ReadModel::Yes } else { ReadModel::No };
         UseModel { reads, writes: known.writes, ..UseModel::NONE }
     }
-    fn aliases(&self, op: Op, operand: usize, callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         let alias = |result: usize| AliasModel { definite: false, ..AliasModel::unknown(op.result(result)) };
         let tensors = |i: &usize| *i < op.num_results() && op.result(*i).ty().is_tensor();
         let Some(known) = callees.summary_of(op) else {
@@ -70,23 +70,23 @@ impl OpModel for Call {
     fn is_result_writable(&self, op: Op, result: usize, callees: &Callees) -> bool {
         callees.summary_of(op).is_some_and(|known| !known.read_only_results.contains(&number(result)))
     }
-    fn copies_for_layout(&self, op: Op, operand: usize, types: &BufferTypes<'_>) -> bool {
+    fn copies_for_layout<'c>(&self, op: Op<'c>, operand: usize, types: &BufferTypes<'c, '_>) -> bool {
         let wanted = types.callees().callee(op).and_then(|f| types.signature(f).0.get(operand).copied());
         wanted.is_some_and(|ty| ty.is_memref() && !is_cast_safe(types.of(op.operand(operand)), ty))
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         for (i, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
             let ty = types.callee_result(op, i, result.ty());
             types.set(result, ty);
         }
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let Some(callee) = pass.types.callees().callee(op) else {
             return Err(pass.unsupported(op, "a call of a function of another module").into());

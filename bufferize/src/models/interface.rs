@@ -46,10 +46,10 @@ impl OpModel for DestinationStyle {
     fn describes(&self, op: Op, options: &Options) -> bool {
         options.extensions && is_described(op, options)
     }
-    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         if destinations(op).contains(&operand) { UseModel::READ_WRITE } else { UseModel::READ }
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         let position = destinations(op).into_iter().position(|i| i == operand);
         position.map(|i| AliasModel::equivalent(op.result(i))).into_iter().collect()
     }
@@ -57,12 +57,12 @@ impl OpModel for DestinationStyle {
     fn region(&self, _op: Op, _region: usize) -> RegionInfo {
         RegionInfo { repetitive: true, parallel: true, ..RegionInfo::default() }
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let replacements: Vec<Value> = destinations(op).into_iter().map(|i| buffers.operand(i)).collect();
         let new = pass.recreate(rw, op, buffers.operands(), &[])?;

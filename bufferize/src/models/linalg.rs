@@ -60,7 +60,7 @@ fn first_init(op: Op) -> usize {
     }
 }
 
-fn result_of(op: Op, operand: usize) -> Option<Value> {
+fn result_of<'c>(op: Op<'c>, operand: usize) -> Option<Value<'c>> {
     // Results belong to the destinations that are tensors, in order.
     let inits = (first_init(op)..op.num_operands()).filter(|i| op.operand(*i).ty().is_tensor());
     let position = inits.into_iter().position(|i| i == operand)?;
@@ -102,7 +102,7 @@ impl OpModel for Structured {
     fn describes(&self, op: Op, _options: &Options) -> bool {
         !UNSTRUCTURED.iter().any(|name| op.name().strip_prefix("linalg.") == Some(*name))
     }
-    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel {
             reads: if is_read(op, operand) { ReadModel::Yes } else { ReadModel::No },
             writes: operand >= first_init(op),
@@ -110,18 +110,18 @@ impl OpModel for Structured {
             must_in_place: false,
         }
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         result_of(op, operand).map(AliasModel::equivalent).into_iter().collect()
     }
-    fn subset(&self, op: Op) -> Option<SubsetModel> {
+    fn subset<'c>(&self, op: Op<'c>) -> Option<SubsetModel<'c>> {
         op.is("linalg.copy").then_some(SubsetModel::Insertion { source: Some(0), destination: 1, slice: None })
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let replacements: Vec<Value> = (first_init(op)..op.num_operands())
             .filter(|i| op.operand(*i).ty().is_tensor())

@@ -21,12 +21,12 @@ struct Global;
 
 impl OpModel for Global {
     no_uses!();
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        _buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let Some(tensor) = op.attr("type").and_then(|a| a.as_type()) else {
             return Err(Declined::no_match("a global without a type"));
@@ -36,7 +36,7 @@ impl OpModel for Global {
         };
         // An external value has no form as the value of a memref.
         let known = value.is_dense_elements() || value.is_resource();
-        let fits = |ty: Type| ty.is_tensor() && ty.shape() == tensor.shape() && ty.element() == tensor.element();
+        let fits = |ty: Type<'c>| ty.is_tensor() && ty.shape() == tensor.shape() && ty.element() == tensor.element();
         if known && !fits(value.value_type()) {
             return Err(pass.unsupported(op, "an initial value of another type").into());
         }
@@ -67,12 +67,12 @@ impl OpModel for GlobalLoad {
     fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         BufferInfo { writable: false, ..BufferInfo::default() }
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        _buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let Some(name) = op.attr("global") else { return Err(Declined::no_match("a load without a name")) };
         let buffer = pass.get_global(rw, op, name, pass.identity(op.result(0).ty()))?;
@@ -85,12 +85,12 @@ struct GlobalStore;
 
 impl OpModel for GlobalStore {
     only_reads!();
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let Some(name) = op.attr("global") else { return Err(Declined::no_match("a store without a name")) };
         let buffer = pass.get_global(rw, op, name, pass.identity(op.operand(0).ty()))?;

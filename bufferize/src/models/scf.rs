@@ -20,7 +20,7 @@ pub(super) fn add(models: &mut OpModels) {
 const FOR_CONTROL: usize = 3;
 
 /// The iteration argument and the yielded value of a loop's initial value.
-fn carried(op: Op, index: usize) -> Option<(Value, Value)> {
+fn carried<'c>(op: Op<'c>, index: usize) -> Option<(Value<'c>, Value<'c>)> {
     let body = op.body()?;
     let yielded = body.terminator()?;
     (index + 1 < body.num_args() && index < yielded.num_operands())
@@ -45,7 +45,7 @@ impl For {
 }
 
 impl OpModel for For {
-    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         if operand < FOR_CONTROL {
             return UseModel::NONE;
         }
@@ -57,12 +57,12 @@ impl OpModel for For {
         };
         UseModel { reads, ..UseModel::WRITE }
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         let Some(index) = operand.checked_sub(FOR_CONTROL) else { return vec![] };
         let Some((argument, yielded)) = carried(op, index) else { return vec![] };
         vec![AliasModel::equivalent_if(op.result(index), (argument, yielded))]
     }
-    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+    fn flows<'c>(&self, op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
         let Some(index) = operand.checked_sub(FOR_CONTROL) else { return vec![] };
         let Some((argument, _)) = carried(op, index) else { return vec![] };
         let runs = Self::trip_count(op).is_some_and(|n| n > 0);
@@ -77,7 +77,7 @@ impl OpModel for For {
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         Some(vec![(0, 0)])
     }
-    fn loop_carried(&self, op: Op) -> Vec<LoopCarried> {
+    fn loop_carried<'c>(&self, op: Op<'c>) -> Vec<LoopCarried<'c>> {
         let Some((body, terminator)) = op.body().and_then(|b| Some((b, b.terminator()?))) else { return vec![] };
         let tensors = (0..op.num_results()).filter(|i| i + 1 < body.num_args() && op.result(*i).ty().is_tensor());
         let carried = |index: usize| {
@@ -86,7 +86,7 @@ impl OpModel for For {
         };
         tensors.map(carried).collect()
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let Some(body) = op.body() else { return Ok(()) };
         let tensors: Vec<usize> = (0..op.num_results()).filter(|i| op.result(*i).ty().is_tensor()).collect();
         for &i in &tensors {
@@ -101,12 +101,12 @@ impl OpModel for For {
         }
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let Some(body) = op.body() else { return Err(Declined::no_match("a loop without a body")) };
         let mut operands = buffers.operands()[..FOR_CONTROL].to_vec();
@@ -133,7 +133,7 @@ fn first_output(op: Op) -> usize {
 }
 
 /// The argument of the body that stands for a shared output.
-fn shared_output(op: Op, operand: usize) -> Option<Value> {
+fn shared_output<'c>(op: Op<'c>, operand: usize) -> Option<Value<'c>> {
     let (index, body) = (operand.checked_sub(first_output(op))?, op.body()?);
     Some(body.arg(body.num_args().checked_sub(op.num_results())? + index))
 }
@@ -163,14 +163,14 @@ fn forall_trips(op: Op) -> Option<u64> {
 }
 
 impl OpModel for Forall {
-    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         if operand < first_output(op) { UseModel::NONE } else { UseModel::READ_WRITE }
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         let index = operand.checked_sub(first_output(op));
         index.map(|i| AliasModel::equivalent(op.result(i))).into_iter().collect()
     }
-    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+    fn flows<'c>(&self, op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
         shared_output(op, operand).into_iter().collect()
     }
     fn region(&self, op: Op, _region: usize) -> RegionInfo {
@@ -184,7 +184,7 @@ impl OpModel for Forall {
     fn region_branches(&self, op: Op) -> Option<Vec<(usize, usize)>> {
         Some(if forall_trips(op).is_none_or(|n| n > 1) { vec![(0, 0)] } else { vec![] })
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let Some(body) = op.body() else { return Ok(()) };
         let first = first_output(op);
         for i in 0..op.num_results() {
@@ -194,12 +194,12 @@ impl OpModel for Forall {
         }
         types.walk(body)
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let Some(body) = op.body() else { return Err(Declined::no_match("a forall without a body")) };
         let (first, outputs) = (first_output(op), op.num_results());
@@ -237,12 +237,12 @@ impl OpModel for InParallel {
     fn region(&self, _op: Op, _region: usize) -> RegionInfo {
         RegionInfo { graph: true, ..RegionInfo::default() }
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        _op: Op,
-        _buffers: &Buffers<'_>,
-        _rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        _op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        _rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         Err(Declined::no_match("its inserts are rewritten one by one"))
     }

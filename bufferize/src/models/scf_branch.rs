@@ -42,7 +42,7 @@ impl OpModel for Branch {
     fn has_several_blocks(&self, op: Op) -> bool {
         op.is(EXECUTE_REGION)
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let mut joined: Vec<Option<Type>> = vec![None; op.num_results()];
         for (position, region) in op.regions().into_iter().enumerate() {
             if position > 0 && types.is_upstream() && !types.is_early() {
@@ -62,12 +62,12 @@ impl OpModel for Branch {
         }
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let types: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
         let new = pass.recreate(rw, op, buffers.operands(), &types)?;
@@ -85,7 +85,12 @@ impl OpModel for Branch {
 }
 
 /// Widens the types of an operation's results to those of what a region yields.
-fn join(op: Op, region: Region, joined: &mut [Option<Type>], types: &BufferTypes<'_>) -> Result<(), Diagnostics> {
+fn join<'c>(
+    op: Op<'c>,
+    region: Region<'c>,
+    joined: &mut [Option<Type<'c>>],
+    types: &BufferTypes<'c, '_>,
+) -> Result<(), Diagnostics> {
     for yielded in terminators(region).filter(|t| t.is("scf.yield")) {
         for (ty, value) in joined.iter_mut().zip(yielded.operands()).filter(|(_, v)| v.ty().is_tensor()) {
             let new = types.of(value);
@@ -99,12 +104,12 @@ fn join(op: Op, region: Region, joined: &mut [Option<Type>], types: &BufferTypes
 }
 
 /// The yields of an operation, in all blocks of its regions.
-fn yields(op: Op) -> Vec<Op> {
+fn yields<'c>(op: Op<'c>) -> Vec<Op<'c>> {
     op.regions().into_iter().flat_map(terminators).filter(|t| t.is("scf.yield")).collect()
 }
 
 /// The values that take over a yielded operand: results, and the iteration argument of a loop.
-fn targets(op: Op, operand: usize) -> Vec<Value> {
+fn targets<'c>(op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
     let Some(parent) = op.parent() else { return vec![] };
     let argument = |region: usize, skip: usize| {
         let entry = parent.regions().get(region).and_then(|r| r.entry());
@@ -120,7 +125,7 @@ fn targets(op: Op, operand: usize) -> Vec<Value> {
 }
 
 /// The types that a yield's operands must have: of the results, or of the next iteration's arguments.
-fn wanted_types(parent: Op) -> Vec<Type> {
+fn wanted_types<'c>(parent: Op<'c>) -> Vec<Type<'c>> {
     let values = match parent.is("scf.while") {
         true => parent.body().map(|entry| entry.args()).unwrap_or_default(),
         false => parent.results(),
@@ -131,24 +136,24 @@ fn wanted_types(parent: Op) -> Vec<Type> {
 struct Yield;
 
 impl OpModel for Yield {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel { must_in_place: true, ..UseModel::READ }
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         let Some(parent) = op.parent().filter(|p| BRANCHES.contains(&p.name())) else { return vec![] };
         let certain = parent.is(EXECUTE_REGION) && yields(parent).len() == 1;
         let result = parent.result(operand);
         vec![if certain { AliasModel::equivalent(result) } else { AliasModel::maybe_equivalent(result) }]
     }
-    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+    fn flows<'c>(&self, op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
         targets(op, operand)
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let Some(parent) = op.parent() else { return Err(Declined::no_match("a yield without a parent")) };
         rw.set_point(InsertionPoint::Before(op));

@@ -19,14 +19,14 @@ pub(super) fn add(models: &mut OpModels) {
 const CONDITION: usize = 1;
 
 /// The two blocks of a loop and their terminators.
-struct Parts {
-    before: Block,
-    condition: Op,
-    after: Block,
-    yielded: Op,
+struct Parts<'c> {
+    before: Block<'c>,
+    condition: Op<'c>,
+    after: Block<'c>,
+    yielded: Op<'c>,
 }
 
-fn parts(op: Op) -> Option<Parts> {
+fn parts<'c>(op: Op<'c>) -> Option<Parts<'c>> {
     let regions = op.regions();
     let (before, after) = (regions.first()?.entry()?, regions.get(1)?.entry()?);
     Some(Parts { before, condition: before.terminator()?, after, yielded: after.terminator()? })
@@ -35,10 +35,10 @@ fn parts(op: Op) -> Option<Parts> {
 struct While;
 
 impl OpModel for While {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel::READ_WRITE
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         let Some(p) = parts(op) else { return vec![] };
         // A result of another type, or without an initial value of its position, is another buffer.
         let Some(result) = op.get_result(operand).filter(|r| r.ty() == op.operand(operand).ty()) else {
@@ -49,7 +49,7 @@ impl OpModel for While {
         let relation = RelationModel::EquivalentIf { first, second: Some(second) };
         vec![AliasModel { relation, ..AliasModel::equivalent(result) }]
     }
-    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+    fn flows<'c>(&self, op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
         parts(op).map(|p| p.before.arg(operand)).into_iter().collect()
     }
     fn region(&self, _op: Op, _region: usize) -> RegionInfo {
@@ -61,9 +61,9 @@ impl OpModel for While {
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         Some(vec![(0, 1), (1, 0)])
     }
-    fn loop_carried(&self, op: Op) -> Vec<LoopCarried> {
+    fn loop_carried<'c>(&self, op: Op<'c>) -> Vec<LoopCarried<'c>> {
         let Some(p) = parts(op) else { return vec![] };
-        let own = |block: Block, position: usize, value: Value| {
+        let own = |block: Block<'c>, position: usize, value: Value<'c>| {
             (position < block.num_args()).then(|| block.arg(position)).filter(|a| a.ty() == value.ty())
         };
         let of_condition = (CONDITION..p.condition.num_operands()).map(|index| {
@@ -86,7 +86,7 @@ impl OpModel for While {
         });
         of_condition.chain(of_yield).filter(|c| c.terminator.operand(c.index).ty().is_tensor()).collect()
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let Some(p) = parts(op) else { return Ok(()) };
         for (init, arg) in op.operands().into_iter().zip(p.before.args()).filter(|(i, _)| i.ty().is_tensor()) {
             let ty = types.of(init);
@@ -97,8 +97,9 @@ impl OpModel for While {
             let ty = types.of(p.condition.operand(i + CONDITION));
             types.set(arg, ty);
         }
-        let passed =
-            |args: Vec<Value>, values: Vec<Value>| args.into_iter().zip(values).filter(|(a, _)| a.ty().is_tensor());
+        let passed = |args: Vec<Value<'c>>, values: Vec<Value<'c>>| {
+            args.into_iter().zip(values).filter(|(a, _)| a.ty().is_tensor())
+        };
         let pairs: Vec<_> = passed(p.before.args(), p.yielded.operands())
             .chain(passed(p.after.args(), p.condition.operands().split_off(CONDITION)))
             .collect();
@@ -109,15 +110,15 @@ impl OpModel for While {
         }
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let Some(p) = parts(op) else { return Err(Declined::no_match("a loop without its regions")) };
-        let types_of = |values: Vec<Value>| values.into_iter().map(|v| pass.types.of(v)).collect::<Vec<_>>();
+        let types_of = |values: Vec<Value<'c>>| values.into_iter().map(|v| pass.types.of(v)).collect::<Vec<_>>();
         let (before, after, results) = (types_of(p.before.args()), types_of(p.after.args()), types_of(op.results()));
         let mut operands = Vec::with_capacity(op.num_operands());
         for (value, ty) in buffers.operands().iter().zip(&before) {
@@ -137,23 +138,23 @@ impl OpModel for While {
 struct Condition;
 
 impl OpModel for Condition {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel { must_in_place: true, ..UseModel::READ }
     }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         vec![]
     }
-    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+    fn flows<'c>(&self, op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
         let Some((index, parent)) = operand.checked_sub(CONDITION).zip(op.parent()) else { return vec![] };
         let argument = parts(parent).filter(|p| index < p.after.num_args()).map(|p| p.after.arg(index));
         argument.into_iter().chain(parent.get_result(index)).collect()
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let Some(parent) = op.parent() else { return Err(Declined::no_match("a condition without a loop")) };
         rw.set_point(InsertionPoint::Before(op));

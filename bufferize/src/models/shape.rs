@@ -18,7 +18,7 @@ struct Assuming;
 
 impl OpModel for Assuming {
     no_uses!();
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let Some(body) = op.body() else { return Ok(()) };
         types.walk(body)?;
         let yielded = body.terminator().map(Op::operands).unwrap_or_default();
@@ -28,12 +28,12 @@ impl OpModel for Assuming {
         }
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let results: Vec<Type> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
         let new = pass.recreate(rw, op, buffers.operands(), &results)?;
@@ -45,19 +45,19 @@ impl OpModel for Assuming {
 struct AssumingYield;
 
 impl OpModel for AssumingYield {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel { must_in_place: true, ..UseModel::READ }
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         let parent = op.parent().filter(|p| operand < p.num_results());
         parent.map(|p| AliasModel::equivalent(p.result(operand))).into_iter().collect()
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         rw.set_operands(op, buffers.operands());
         Ok(())

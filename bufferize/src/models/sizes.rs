@@ -9,7 +9,7 @@ use crate::op_model::Index;
 const MAX_TERMS: usize = 16;
 
 /// The numbers of a list of static and dynamic ones, and how many operands it has; constants count as static.
-pub(super) fn mixed(op: Op, attr: &str, first: usize) -> Option<(Vec<Index>, usize)> {
+pub(super) fn mixed<'c>(op: Op<'c>, attr: &str, first: usize) -> Option<(Vec<Index<'c>>, usize)> {
     let mut at = first;
     let numbers = op.attr(attr)?.as_ints()?.into_iter().map(|number| {
         if number != DYNAMIC {
@@ -22,12 +22,12 @@ pub(super) fn mixed(op: Op, attr: &str, first: usize) -> Option<(Vec<Index>, usi
     Some((numbers, at - first))
 }
 
-fn known(value: Value) -> Index {
+fn known<'c>(value: Value<'c>) -> Index<'c> {
     value.constant_int().map_or(Index::Dynamic(value), Index::Static)
 }
 
 /// A number as an SSA value.
-pub(super) fn as_value(rw: &mut ConversionRewriter, op: Op, index: Index) -> Value {
+pub(super) fn as_value<'c>(rw: &mut ConversionRewriter<'c>, op: Op<'c>, index: Index<'c>) -> Value<'c> {
     match index {
         Index::Static(number) => rw.const_index(number, op.location()),
         Index::Dynamic(value) => value,
@@ -35,7 +35,12 @@ pub(super) fn as_value(rw: &mut ConversionRewriter, op: Op, index: Index) -> Val
 }
 
 /// `memref.dim`, or the number where the type has it.
-pub(super) fn size_of(rw: &mut ConversionRewriter, op: Op, memref: Value, dim: usize) -> Result<Index, Diagnostics> {
+pub(super) fn size_of<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    op: Op<'c>,
+    memref: Value<'c>,
+    dim: usize,
+) -> Result<Index<'c>, Diagnostics> {
     match memref.ty().shape().unwrap_or_default().get(dim) {
         Some(size) if *size != DYNAMIC => Ok(Index::Static(*size)),
         _ => {
@@ -49,27 +54,27 @@ pub(super) fn size_of(rw: &mut ConversionRewriter, op: Op, memref: Value, dim: u
 
 /// A sum of index values and a number, made into operations on demand.
 #[derive(Clone, Default)]
-pub(super) struct Sum {
+pub(super) struct Sum<'c> {
     constant: i64,
-    terms: Vec<Value>,
+    terms: Vec<Value<'c>>,
 }
 
-impl Sum {
+impl<'c> Sum<'c> {
     /// The sum of these.
-    pub(super) fn of(indices: &[Index]) -> Self {
+    pub(super) fn of(indices: &[Index<'c>]) -> Self {
         let mut sum = Self::default();
         indices.iter().for_each(|i| sum.push(*i));
         sum
     }
     /// Adds one more.
-    pub(super) fn push(&mut self, index: Index) {
+    pub(super) fn push(&mut self, index: Index<'c>) {
         match index {
             Index::Static(number) => self.constant = self.constant.saturating_add(number),
             Index::Dynamic(value) => self.terms.push(value),
         }
     }
     /// Adds one more to a sum that has been made: upstream names the new term first.
-    pub(super) fn push_composed(&mut self, index: Index) {
+    pub(super) fn push_composed(&mut self, index: Index<'c>) {
         match index {
             Index::Dynamic(value) if self.terms.len() > 1 => self.terms.insert(0, value),
             other => self.push(other),
@@ -79,7 +84,7 @@ impl Sum {
     ///
     /// # Errors
     /// `Declined` where MLIR refuses the operation.
-    pub(super) fn make(&mut self, rw: &mut ConversionRewriter, op: Op) -> Result<Index, Declined> {
+    pub(super) fn make(&mut self, rw: &mut ConversionRewriter<'c>, op: Op<'c>) -> Result<Index<'c>, Declined> {
         match self.terms.as_slice() {
             [] => return Ok(Index::Static(self.constant)),
             [term] if self.constant == 0 => return Ok(Index::Dynamic(*term)),

@@ -46,13 +46,13 @@ struct Sparse {
 }
 
 impl OpModel for Sparse {
-    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         // The buffers that a tensor is taken apart into follow the tensor.
         let writes = op.is("sparse_tensor.disassemble") && operand > 0;
         let reads = if self.passes_on == Passes::Nothing && !writes { ReadModel::Yes } else { ReadModel::No };
         UseModel { reads, writes, ..UseModel::NONE }
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         match self.passes_on {
             Passes::Operand => vec![AliasModel::equivalent(op.result(0))],
             Passes::Parts => vec![AliasModel::unknown(op.result(0))],
@@ -68,15 +68,15 @@ impl OpModel for Sparse {
         let allocates = ["convert", "concatenate", "new"].iter().any(|n| name.ends_with(n));
         BufferInfo { allocates, ..BufferInfo::default() }
     }
-    fn buffer_types(&self, _op: Op, _types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, _op: Op<'c>, _types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        _buffers: &Buffers<'_>,
-        _rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        _rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let upstream = "sparse_tensor ops must be bufferized with the sparsifier";
         Err(pass.refuse(op, upstream, "a sparse tensor").with_help("run the sparsifier before").into())

@@ -23,28 +23,28 @@ pub(super) fn add(models: &mut OpModels) {
 struct ExtractSlice;
 
 impl OpModel for ExtractSlice {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel::NONE
     }
-    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         vec![AliasModel::unknown(op.result(0))]
     }
-    fn subset(&self, op: Op) -> Option<SubsetModel> {
+    fn subset<'c>(&self, op: Op<'c>) -> Option<SubsetModel<'c>> {
         Some(SubsetModel::Extraction { container: 0, result: op.result(0), slice: slice_of(op, 1)? })
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), monopour_ir::Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), monopour_ir::Diagnostics> {
         let shape = op.result(0).ty().shape().unwrap_or_default();
         if let (Some(source), Some(slice)) = (types.of(op.operand(0)).as_memref(), slice_of(op, 1)) {
             types.set(op.result(0), subview_type(&source, &slice, &shape));
         }
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let shape = op.result(0).ty().shape().unwrap_or_default();
         let Some(slice) = slice_of(op, 1) else { return Err(pass.unsupported(op, "malformed offsets").into()) };
@@ -62,7 +62,7 @@ fn overwrites_everything(op: Op) -> bool {
         && slice.sizes.iter().zip(&shape).all(|(size, dim)| *dim >= 0 && *size == Index::Static(*dim))
 }
 
-fn insert_use(op: Op, operand: usize) -> UseModel {
+fn insert_use<'c>(op: Op<'c>, operand: usize) -> UseModel<'c> {
     match operand {
         0 => UseModel::READ,
         _ if overwrites_everything(op) => UseModel::WRITE,
@@ -70,16 +70,16 @@ fn insert_use(op: Op, operand: usize) -> UseModel {
     }
 }
 
-fn insertion(op: Op) -> Option<SubsetModel> {
+fn insertion<'c>(op: Op<'c>) -> Option<SubsetModel<'c>> {
     Some(SubsetModel::Insertion { source: Some(0), destination: 1, slice: Some(slice_of(op, 2)?) })
 }
 
 /// A subview of the destination, and a copy into it unless the source already is that subview.
-fn copy_into_slice(
-    op: Op,
-    buffers: &Buffers<'_>,
-    rw: &mut ConversionRewriter,
-    pass: &Rewriting<'_>,
+fn copy_into_slice<'c>(
+    op: Op<'c>,
+    buffers: &Buffers<'c, '_>,
+    rw: &mut ConversionRewriter<'c>,
+    pass: &Rewriting<'c, '_>,
 ) -> Result<(), Declined> {
     if pass.is_self_copy(op) {
         return Ok(());
@@ -94,21 +94,21 @@ fn copy_into_slice(
 struct InsertSlice;
 
 impl OpModel for InsertSlice {
-    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         insert_use(op, operand)
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         if operand == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
-    fn subset(&self, op: Op) -> Option<SubsetModel> {
+    fn subset<'c>(&self, op: Op<'c>) -> Option<SubsetModel<'c>> {
         insertion(op)
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         copy_into_slice(op, buffers, rw, pass)?;
         rw.replace_op(op, &[buffers.operand(1)]);
@@ -119,7 +119,7 @@ impl OpModel for InsertSlice {
 struct ParallelInsertSlice;
 
 /// The loop around a parallel insert, and which of its outputs is written.
-fn written_output(op: Op) -> Option<(Op, usize)> {
+fn written_output<'c>(op: Op<'c>) -> Option<(Op<'c>, usize)> {
     let (body, index) = op.operand(1).as_block_arg()?;
     let forall = body.parent_op()?;
     let first = body.num_args() - forall.num_results().min(body.num_args());
@@ -147,7 +147,7 @@ fn overwrites_output(op: Op) -> bool {
 }
 
 impl OpModel for ParallelInsertSlice {
-    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         match operand {
             0 => UseModel::READ,
             // The rest of the destination stays, and the write would be lost in a copy.
@@ -156,21 +156,21 @@ impl OpModel for ParallelInsertSlice {
             _ => UseModel { must_in_place: true, ..UseModel::READ_WRITE },
         }
     }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         vec![]
     }
-    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+    fn flows<'c>(&self, op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
         written_output(op).filter(|_| operand == 1).map(|(forall, i)| forall.result(i)).into_iter().collect()
     }
-    fn subset(&self, op: Op) -> Option<SubsetModel> {
+    fn subset<'c>(&self, op: Op<'c>) -> Option<SubsetModel<'c>> {
         insertion(op)
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         // The terminator holds nothing but such inserts; the copy goes before it.
         if let Some(terminator) = op.parent() {
@@ -186,12 +186,12 @@ struct Extract;
 
 impl OpModel for Extract {
     super::only_reads!();
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let spec = OpSpec::new("memref.load", op.location()).operands(buffers.operands()).results(&[op.result(0).ty()]);
         let load = rw.create(spec)?;
@@ -203,18 +203,18 @@ impl OpModel for Extract {
 struct Insert;
 
 impl OpModel for Insert {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel::READ_WRITE
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         if operand == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         rw.create(OpSpec::new("memref.store", op.location()).operands(buffers.operands()))?;
         rw.replace_op(op, &[buffers.operand(1)]);
@@ -229,12 +229,12 @@ struct Dim {
 
 impl OpModel for Dim {
     super::no_uses!();
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let ty = op.result(0).ty();
         let dim = rw.create(OpSpec::new(self.to, op.location()).operands(buffers.operands()).results(&[ty]))?;

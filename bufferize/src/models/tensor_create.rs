@@ -31,12 +31,12 @@ impl OpModel for Empty {
     fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         BufferInfo { definition: Definition::Never, allocates: true, ..BufferInfo::default() }
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        _buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         if op.result(0).is_unused() {
             rw.erase(op);
@@ -56,12 +56,12 @@ impl OpModel for FromElements {
     fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         MADE
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        _buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let tensor = op.result(0).ty();
         let buffer = pass.alloc(rw, op, pass.identity(tensor), &[])?;
@@ -86,14 +86,14 @@ impl OpModel for FromElements {
 /// or the one value `all`. Returns what replaces the operation.
 ///
 /// Where `linalg` does not take part, the map is on tensors, as any other operation of that dialect.
-fn fill(
-    rw: &mut ConversionRewriter,
-    op: Op,
-    pass: &Rewriting<'_>,
-    buffer: Value,
-    generator: Option<Region>,
-    all: Option<Value>,
-) -> Result<Value, Diagnostics> {
+fn fill<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    op: Op<'c>,
+    pass: &Rewriting<'c, '_>,
+    buffer: Value<'c>,
+    generator: Option<Region<'c>>,
+    all: Option<Value<'c>>,
+) -> Result<Value<'c>, Diagnostics> {
     let cx = rw.context();
     let tensor = op.result(0).ty();
     let block = monopour_ir::Block::new(&[(tensor.element(), op.location())]);
@@ -136,7 +136,7 @@ fn fill(
 }
 
 /// Upstream makes some tensors in the default memory space only.
-fn refuse_memory_space(op: Op, pass: &Rewriting<'_>) -> Result<(), Declined> {
+fn refuse_memory_space<'c>(op: Op<'c>, pass: &Rewriting<'c, '_>) -> Result<(), Declined> {
     let elsewhere = pass.identity(op.result(0).ty()).memref_space().is_some();
     if elsewhere && !pass.extensions() {
         return Err(pass.refuse(op, "memory space not implemented yet", "a memory space").into());
@@ -151,12 +151,12 @@ impl OpModel for Splat {
     fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         MADE
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        _buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         refuse_memory_space(op, pass)?;
         let buffer = pass.alloc(rw, op, pass.identity(op.result(0).ty()), &op.operands()[1..])?;
@@ -179,12 +179,12 @@ impl OpModel for Generate {
     fn region(&self, _op: Op, _region: usize) -> RegionInfo {
         PER_POSITION
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        _buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         refuse_memory_space(op, pass)?;
         let buffer = pass.alloc(rw, op, pass.identity(op.result(0).ty()), &op.operands())?;
@@ -198,7 +198,7 @@ impl OpModel for Generate {
 struct Pad;
 
 /// The buffer of a padded tensor: row-major, where the source is.
-fn padded(op: Op, source: Type) -> Type {
+fn padded<'c>(op: Op<'c>, source: Type<'c>) -> Type<'c> {
     let tensor = op.result(0).ty();
     Type::memref(&tensor.shape().unwrap_or_default(), tensor.element(), source.memref_space())
 }
@@ -211,17 +211,17 @@ impl OpModel for Pad {
     fn region(&self, _op: Op, _region: usize) -> RegionInfo {
         PER_POSITION
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let ty = padded(op, types.of(op.operand(0)));
         types.set(op.result(0), ty);
         op.regions().into_iter().flat_map(|r| r.blocks()).try_for_each(|b| types.walk(b))
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let source = buffers.operand(0);
         let low = mixed(op, "static_low", 1);
@@ -251,13 +251,13 @@ impl OpModel for Pad {
 /// Copies a buffer into a part of another one.
 ///
 /// Upstream refuses a part without elements behind the last element: no slice starts there.
-fn copy_into_part(
-    rw: &mut ConversionRewriter,
-    op: Op,
-    pass: &Rewriting<'_>,
-    source: Value,
-    buffer: Value,
-    part: &SliceModel,
+fn copy_into_part<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    op: Op<'c>,
+    pass: &Rewriting<'c, '_>,
+    source: Value<'c>,
+    buffer: Value<'c>,
+    part: &SliceModel<'c>,
 ) -> Result<(), Declined> {
     if pass.extensions() && part.sizes.contains(&Index::Static(0)) {
         return Ok(());
@@ -275,12 +275,12 @@ impl OpModel for Concat {
     fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         MADE
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let tensor = op.result(0).ty();
         let shape = tensor.shape().unwrap_or_default();
@@ -319,12 +319,12 @@ struct Yield;
 
 impl OpModel for Yield {
     only_reads!();
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        _buffers: &Buffers<'_>,
-        _rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        _rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         Err(pass.unsupported(op, "a tensor operand").into())
     }

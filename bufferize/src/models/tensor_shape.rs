@@ -20,7 +20,7 @@ pub(super) fn add(models: &mut OpModels) {
 struct Cast;
 
 /// The buffer of a cast tensor: the new shape, with the layout of the source. What had no rank may have any layout.
-fn cast_type(source: Type, result: Type) -> Type {
+fn cast_type<'c>(source: Type<'c>, result: Type<'c>) -> Type<'c> {
     let space = source.memref_space();
     match (source.shape(), result.shape()) {
         (_, None) => Type::unranked_memref(source.element(), space),
@@ -33,17 +33,17 @@ fn cast_type(source: Type, result: Type) -> Type {
 
 impl OpModel for Cast {
     super::is_its_operand!();
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let ty = cast_type(types.of(op.operand(0)), op.result(0).ty());
         types.set(op.result(0), ty);
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let source: Value = buffers.operand(0);
         let ty = cast_type(source.ty(), op.result(0).ty());
@@ -59,15 +59,15 @@ impl OpModel for Cast {
 }
 
 /// The groups of dimensions of a reshape.
-fn reassociation(op: Op) -> Option<(Attr, Vec<Vec<usize>>)> {
+fn reassociation<'c>(op: Op<'c>) -> Option<(Attr<'c>, Vec<Vec<usize>>)> {
     let attr = op.attr("reassociation")?;
-    let group = |g: &Attr| g.as_ints()?.into_iter().map(|d| usize::try_from(d).ok()).collect::<Option<Vec<_>>>();
+    let group = |g: &Attr<'c>| g.as_ints()?.into_iter().map(|d| usize::try_from(d).ok()).collect::<Option<Vec<_>>>();
     let groups = attr.as_array()?.iter().map(group).collect::<Option<Vec<_>>>()?;
     Some((attr, groups))
 }
 
 /// The type of `memref.expand_shape`: inside a group the last dimension has the stride of the dimension expanded.
-fn expanded(ty: Type, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type> {
+fn expanded<'c>(ty: Type<'c>, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type<'c>> {
     let source = ty.as_memref()?;
     if has_identity_layout(ty) {
         return Some(Type::memref(shape, source.element, source.memory_space));
@@ -86,7 +86,7 @@ fn expanded(ty: Type, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type> {
 struct Expand;
 
 impl Expand {
-    fn ty(op: Op, source: Type) -> Option<(Attr, Type)> {
+    fn ty<'c>(op: Op<'c>, source: Type<'c>) -> Option<(Attr<'c>, Type<'c>)> {
         let (attr, groups) = reassociation(op)?;
         Some((attr, expanded(source, &op.result(0).ty().shape()?, &groups)?))
     }
@@ -98,10 +98,10 @@ impl Expand {
 }
 
 impl OpModel for Expand {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel::NONE
     }
-    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         vec![AliasModel { retypes: true, ..AliasModel::equivalent(op.result(0)) }]
     }
     fn refuse(&self, op: Op, options: &Options) -> Option<Diagnostic> {
@@ -116,18 +116,18 @@ impl OpModel for Expand {
         let help = "write the sizes of the result's type in output_shape";
         Some(Diagnostic::error("B0104", op.location(), message).with_help(help))
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         if let Some((_, ty)) = Self::ty(op, types.of(op.operand(0))) {
             types.set(op.result(0), ty);
         }
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let (Some((groups, ty)), Some(sizes)) = (Self::ty(op, buffers.operand(0).ty()), op.attr("static_output_shape"))
         else {
@@ -158,7 +158,7 @@ fn is_contiguous(source: &MemRefType, group: &[usize], mut stride: i64) -> bool 
 }
 
 /// The type of `memref.collapse_shape`; none if the layout does not certainly allow it.
-fn collapsed(ty: Type, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type> {
+fn collapsed<'c>(ty: Type<'c>, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type<'c>> {
     let source = ty.as_memref()?;
     if has_identity_layout(ty) {
         return Some(Type::memref(shape, source.element, source.memory_space));
@@ -181,7 +181,7 @@ struct Collapse;
 
 impl Collapse {
     /// The attribute with the groups, and the type of the view; none if the source has to be copied first.
-    fn ty(op: Op, source: Type) -> Option<(Attr, Option<Type>)> {
+    fn ty<'c>(op: Op<'c>, source: Type<'c>) -> Option<(Attr<'c>, Option<Type<'c>>)> {
         let (attr, groups) = reassociation(op)?;
         let shape = op.result(0).ty().shape()?;
         if groups.iter().flatten().any(|d| *d >= source.shape().unwrap_or_default().len()) {
@@ -192,22 +192,22 @@ impl Collapse {
 }
 
 /// A row-major memref of the same shape, elements and space.
-fn contiguous(memref: &MemRefType) -> Type {
+fn contiguous<'c>(memref: &MemRefType<'c>) -> Type<'c> {
     Type::memref(&memref.shape, memref.element, memref.memory_space)
 }
 
 impl OpModel for Collapse {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         // It may have to copy.
         UseModel::READ
     }
-    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         vec![AliasModel { retypes: true, ..AliasModel::equivalent(op.result(0)) }]
     }
-    fn copies_for_layout(&self, op: Op, _operand: usize, types: &BufferTypes<'_>) -> bool {
+    fn copies_for_layout<'c>(&self, op: Op<'c>, _operand: usize, types: &BufferTypes<'c, '_>) -> bool {
         Self::ty(op, types.of(op.operand(0))).is_none_or(|(_, ty)| ty.is_none())
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let source = types.of(op.operand(0));
         if let (Some((_, ty)), Some(memref)) = (Self::ty(op, source), source.as_memref()) {
             let shape = op.result(0).ty().shape().unwrap_or_default();
@@ -216,12 +216,12 @@ impl OpModel for Collapse {
         }
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let mut source = buffers.operand(0);
         let (Some((groups, ty)), Some(memref)) = (Self::ty(op, source.ty()), source.ty().as_memref()) else {
@@ -250,7 +250,7 @@ fn needs_copy(source: Type) -> bool {
 }
 
 /// The buffer of a reshaped tensor: row-major, where the source is.
-fn reshaped(source: Type, result: Type) -> Type {
+fn reshaped<'c>(source: Type<'c>, result: Type<'c>) -> Type<'c> {
     match result.shape() {
         Some(shape) => Type::memref(&shape, result.element(), source.memref_space()),
         None => Type::unranked_memref(result.element(), source.memref_space()),
@@ -261,29 +261,29 @@ fn reshaped(source: Type, result: Type) -> Type {
 struct Reshape;
 
 impl OpModel for Reshape {
-    fn use_of(&self, _op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel::reading(operand == 1)
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         if operand == 1 {
             return vec![];
         }
         vec![AliasModel { retypes: true, ..AliasModel::equivalent(op.result(0)) }]
     }
-    fn copies_for_layout(&self, op: Op, operand: usize, types: &BufferTypes<'_>) -> bool {
+    fn copies_for_layout<'c>(&self, op: Op<'c>, operand: usize, types: &BufferTypes<'c, '_>) -> bool {
         operand == 0 && needs_copy(types.of(op.operand(0)))
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let ty = reshaped(types.of(op.operand(0)), op.result(0).ty());
         types.set(op.result(0), ty);
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let mut source = buffers.operand(0);
         if let Some(memref) = source.ty().as_memref().filter(|_| needs_copy(source.ty())) {

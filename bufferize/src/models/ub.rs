@@ -20,12 +20,12 @@ impl OpModel for Poison {
     fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         BufferInfo { definition: Definition::Never, allocates: true, ..BufferInfo::default() }
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        _buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let buffer = pass.alloc(rw, op, pass.identity(op.result(0).ty()), &[])?;
         rw.replace_op(op, &[buffer]);

@@ -26,7 +26,7 @@ fn any_options() -> InterfaceOptions {
     Options::default().for_interface()
 }
 
-fn own_buffer_type(tensor: Type, options: &InterfaceOptions) -> Type {
+fn own_buffer_type<'c>(tensor: Type<'c>, options: &InterfaceOptions) -> Type<'c> {
     bufferizable::buffer_like_type(tensor, options).unwrap_or(tensor)
 }
 
@@ -40,7 +40,7 @@ impl OpModel for Upstream {
     fn describes(&self, op: Op, _options: &Options) -> bool {
         bufferizable::is_bufferizable(op)
     }
-    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         let used = bufferizable::use_of(op, operand, &any_options());
         UseModel {
             reads: if used.reads { ReadModel::Yes } else { ReadModel::No },
@@ -49,9 +49,9 @@ impl OpModel for Upstream {
             elementwise: used.elementwise,
         }
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         let aliases = bufferizable::aliasing_values(op, operand, &any_options()).into_iter();
-        let model = |alias: bufferizable::InterfaceAlias| AliasModel {
+        let model = |alias: bufferizable::InterfaceAlias<'c>| AliasModel {
             value: alias.value,
             relation: if alias.equivalent { RelationModel::Equivalent } else { RelationModel::Unknown },
             definite: alias.definite,
@@ -79,10 +79,10 @@ impl OpModel for Upstream {
     fn are_arguments_writable(&self, op: Op, region: usize) -> bool {
         bufferizable::region_of(op, region, &any_options()).writable_arguments
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let options = types.options().for_interface();
         // Upstream's own prediction knows builtin tensors only; other types name their buffers themselves.
-        let predict = |value: Value| match value.ty().as_tensor().is_some() || value.ty().is_unranked_tensor() {
+        let predict = |value: Value<'c>| match value.ty().as_tensor().is_some() || value.ty().is_unranked_tensor() {
             true => bufferizable::buffer_type_of(value, &options),
             false => Ok(own_buffer_type(value.ty(), &options)),
         };
@@ -101,12 +101,12 @@ impl OpModel for Upstream {
     fn keeps_tensors(&self, _op: Op) -> bool {
         true
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        _buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        _buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let changes = bufferizable::bufferize(op, &pass.options.for_interface())?;
         rw.note(changes);

@@ -3,10 +3,10 @@
 /// Implements the two questions about uses for an op that uses all of its tensors alike.
 macro_rules! uses {
     ($used:expr, $op:ident => $aliases:expr) => {
-        fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+        fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
             $used
         }
-        fn aliases(&self, $op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+        fn aliases<'c>(&self, $op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
             $aliases
         }
     };

@@ -23,18 +23,18 @@ struct Load {
 }
 
 impl OpModel for Load {
-    fn use_of(&self, _op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel::reading(operand == self.base)
     }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         vec![]
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let results: Vec<_> = op.results().iter().map(|r| r.ty()).collect();
         let new = pass.recreate(rw, op, buffers.operands(), &results)?;
@@ -57,7 +57,7 @@ fn is_minor_identity(op: Op) -> bool {
 }
 
 /// The slice that a transfer writes, if it writes all of one.
-fn written(op: Op) -> Option<SliceModel> {
+fn written<'c>(op: Op<'c>) -> Option<SliceModel<'c>> {
     let rank = op.operand(1).ty().shape()?.len();
     let vector = op.operand(0).ty().as_vector()?;
     if op.operand(0).ty().is_scalable_vector()
@@ -67,7 +67,7 @@ fn written(op: Op) -> Option<SliceModel> {
     {
         return None;
     }
-    let index = |v: &Value| v.constant_int().map_or(Index::Dynamic(*v), Index::Static);
+    let index = |v: &Value<'c>| v.constant_int().map_or(Index::Dynamic(*v), Index::Static);
     let offsets = op.operands()[2..].iter().map(index).collect();
     let lanes = vector.shape.iter().map(|n| Index::Static(*n));
     let sizes = std::iter::repeat_n(Index::Static(1), rank - vector.shape.len()).chain(lanes).collect();
@@ -88,25 +88,25 @@ fn writes_everything(op: Op) -> bool {
 }
 
 impl OpModel for TransferWrite {
-    fn use_of(&self, op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         if operand != 1 {
             return UseModel::READ;
         }
         let reads = if writes_everything(op) { ReadModel::No } else { ReadModel::Yes };
         UseModel { reads, ..UseModel::WRITE }
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         if operand == 1 { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
-    fn subset(&self, op: Op) -> Option<SubsetModel> {
+    fn subset<'c>(&self, op: Op<'c>) -> Option<SubsetModel<'c>> {
         Some(SubsetModel::Insertion { source: Some(0), destination: 1, slice: Some(written(op)?) })
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         pass.recreate(rw, op, buffers.operands(), &[])?;
         rw.replace_op(op, &[buffers.operand(1)]);
@@ -118,18 +118,18 @@ impl OpModel for TransferWrite {
 struct Scatter;
 
 impl OpModel for Scatter {
-    fn use_of(&self, _op: Op, operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         if operand == 0 { UseModel::READ_WRITE } else { UseModel::READ }
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         op.results().into_iter().filter(|_| operand == 0).map(AliasModel::equivalent).collect()
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         pass.recreate(rw, op, buffers.operands(), &[])?;
         rw.replace_op(op, &[buffers.operand(0)]);
@@ -142,10 +142,10 @@ struct Mask;
 
 impl OpModel for Mask {
     super::only_reads!();
-    fn buffer_types(
+    fn buffer_types<'c>(
         &self,
-        op: Op,
-        types: &mut crate::buffer_type::BufferTypes<'_>,
+        op: Op<'c>,
+        types: &mut crate::buffer_type::BufferTypes<'c, '_>,
     ) -> Result<(), monopour_ir::Diagnostics> {
         let Some(body) = op.body() else { return Ok(()) };
         types.walk(body)?;
@@ -156,12 +156,12 @@ impl OpModel for Mask {
         }
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let Some(body) = op.body() else { return Err(Declined::no_match("a mask without a body")) };
         // The body is not rewritten yet: a tensor that it yields is the destination of the write in it, defined outside.
@@ -210,19 +210,19 @@ impl OpModel for Mask {
 struct Yield;
 
 impl OpModel for Yield {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel { must_in_place: true, ..UseModel::READ }
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         let parent = op.parent().filter(|p| p.is("vector.mask") && operand < p.num_results());
         parent.map(|p| AliasModel::equivalent(p.result(operand))).into_iter().collect()
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        _pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let kept: Vec<Value> =
             buffers.operands().iter().copied().filter(|v| !v.ty().is_memref() && !v.ty().is_tensor()).collect();

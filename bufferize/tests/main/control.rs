@@ -208,22 +208,22 @@ struct Counting {
 }
 
 impl OpModel for Counting {
-    fn use_of(&self, op: Op, operand: usize, callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, op: Op<'c>, operand: usize, callees: &Callees<'c>) -> UseModel<'c> {
         self.inner.use_of(op, operand, callees)
     }
-    fn aliases(&self, op: Op, operand: usize, callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         self.inner.aliases(op, operand, callees)
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         self.asked.set(self.asked.get() + 1);
         self.inner.buffer_types(op, types)
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         self.inner.rewrite(op, buffers, rw, pass)
     }

@@ -181,14 +181,14 @@ impl Totals {
     }
 }
 
-struct Run {
-    cx: Context,
+struct Run<'c> {
+    cx: Context<'c>,
     comparison: Comparison,
     totals: Totals,
     unexplained: Vec<String>,
 }
 
-impl Run {
+impl<'c> Run<'c> {
     fn compare(&mut self, seeds: Range<u64>) {
         let arguments = self.comparison.arguments(seeds.start);
         let text: String = seeds.clone().map(|seed| self.comparison.module(seed)).collect();
@@ -207,7 +207,7 @@ impl Run {
         }
     }
 
-    fn parse(&self, text: &str) -> Module {
+    fn parse(&self, text: &str) -> Module<'c> {
         Module::parse(self.cx, text.as_bytes(), "random.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
     }
 

@@ -12,20 +12,20 @@ use monopour_ir::{Context, Diagnostics, InsertionPoint, Module, Op, Value};
 struct Loop;
 
 /// The iteration argument of a position, and the value that is yielded for it.
-fn carried(op: Op, index: usize) -> Option<(Value, Value)> {
+fn carried<'c>(op: Op<'c>, index: usize) -> Option<(Value<'c>, Value<'c>)> {
     let body = op.body()?;
     let yielded = body.last_op()?;
     (index < body.num_args() && index < yielded.num_operands()).then(|| (body.arg(index), yielded.operand(index)))
 }
 
 impl OpModel for Loop {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel::READ_WRITE
     }
-    fn aliases(&self, op: Op, operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         carried(op, operand).map(|pair| AliasModel::equivalent_if(op.result(operand), pair)).into_iter().collect()
     }
-    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+    fn flows<'c>(&self, op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
         carried(op, operand).map(|(argument, _)| vec![argument, op.result(operand)]).unwrap_or_default()
     }
     fn region(&self, _op: Op, _region: usize) -> RegionInfo {
@@ -37,7 +37,7 @@ impl OpModel for Loop {
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         Some(vec![(0, 0)])
     }
-    fn loop_carried(&self, op: Op) -> Vec<LoopCarried> {
+    fn loop_carried<'c>(&self, op: Op<'c>) -> Vec<LoopCarried<'c>> {
         let Some((body, terminator)) = op.body().and_then(|body| Some((body, body.last_op()?))) else { return vec![] };
         let tensors = (0..terminator.num_operands()).filter(|i| terminator.operand(*i).ty().is_tensor());
         let carried = |index| {
@@ -46,7 +46,7 @@ impl OpModel for Loop {
         };
         tensors.map(carried).collect()
     }
-    fn buffer_types(&self, op: Op, types: &mut BufferTypes<'_>) -> Result<(), Diagnostics> {
+    fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let Some(body) = op.body() else { return Ok(()) };
         for (argument, init) in body.args().into_iter().zip(op.operands()) {
             let ty = types.of(init);
@@ -60,12 +60,12 @@ impl OpModel for Loop {
         }
         Ok(())
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let types: Vec<_> = op.body().map(|b| b.args()).unwrap_or_default().iter().map(|a| pass.types.of(*a)).collect();
         let mut inits = vec![];
@@ -85,22 +85,22 @@ impl OpModel for Loop {
 struct Yield;
 
 impl OpModel for Yield {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel { must_in_place: true, ..UseModel::READ }
     }
-    fn aliases(&self, _op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         vec![]
     }
-    fn flows(&self, op: Op, operand: usize) -> Vec<Value> {
+    fn flows<'c>(&self, op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
         let Some(parent) = op.parent() else { return vec![] };
         parent.body().map(|body| body.arg(operand)).into_iter().chain(parent.get_result(operand)).collect()
     }
-    fn rewrite(
+    fn rewrite<'c>(
         &self,
-        op: Op,
-        buffers: &Buffers<'_>,
-        rw: &mut ConversionRewriter,
-        pass: &Rewriting<'_>,
+        op: Op<'c>,
+        buffers: &Buffers<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
+        pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         rw.set_point(InsertionPoint::Before(op));
         let mut values = vec![];

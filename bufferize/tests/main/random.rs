@@ -78,7 +78,7 @@ fn the_checker_accepts_decisions_on_random_functions() {
 }
 
 /// Parses in a context that many functions share: one costs more than all that is done in it.
-fn parse_in(cx: Context, text: &str) -> monopour_ir::Module {
+fn parse_in<'c>(cx: Context<'c>, text: &str) -> monopour_ir::Module<'c> {
     monopour_ir::Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 

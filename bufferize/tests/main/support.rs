@@ -13,13 +13,13 @@ pub fn boundaries() -> Options {
     Options { bufferize_function_boundaries: true, ..Options::default() }
 }
 
-pub fn parse(text: &str) -> Module {
+pub fn parse<'c>(text: &str) -> Module<'c> {
     let cx = Context::new();
     Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
 /// Bufferizes and returns the module and what was made; the result verifies.
-pub fn bufferize(text: &str, options: &Options) -> Result<(Module, Stats), Diagnostics> {
+pub fn bufferize<'c>(text: &str, options: &Options) -> Result<(Module<'c>, Stats), Diagnostics> {
     let module = parse(text);
     let stats = run_one_shot(module.op(), options)?;
     if let Err(e) = module.op().verify_with_diagnostics() {
@@ -68,14 +68,20 @@ pub fn option_line(text: &str) -> (String, Options) {
 pub struct WrongModel;
 
 impl OpModel for WrongModel {
-    fn use_of(&self, _op: Op, _operand: usize, _callees: &Callees) -> UseModel {
+    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         UseModel::READ
     }
-    fn aliases(&self, op: Op, _operand: usize, _callees: &Callees) -> Vec<AliasModel> {
+    fn aliases<'c>(&self, op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         let first = op.block().and_then(|b| b.first_op()).expect("a block with an op");
         vec![AliasModel::equivalent(first.result(0))]
     }
-    fn rewrite(&self, _op: Op, _: &Buffers<'_>, _: &mut ConversionRewriter, _: &Rewriting<'_>) -> Result<(), Declined> {
+    fn rewrite<'c>(
+        &self,
+        _op: Op<'c>,
+        _: &Buffers<'c, '_>,
+        _: &mut ConversionRewriter<'c>,
+        _: &Rewriting<'c, '_>,
+    ) -> Result<(), Declined> {
         Err(Declined::no_match("never rewritten"))
     }
 }

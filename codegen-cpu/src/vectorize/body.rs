@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 /// Where in the iteration space a copy of the body stands.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Place<'c, 'a> {
     /// Per loop; of the vector loop, the first lane.
-    pub(super) at: &'a [Position],
+    pub(super) at: &'a [Position<'c>],
     /// The vector loop.
     pub(super) dim: usize,
     /// Its lanes.
@@ -17,10 +17,16 @@ pub(super) struct Place<'a> {
 }
 
 /// Values of the body by those of the op.
-pub(super) type Values = HashMap<Value, Value>;
+pub(super) type Values<'c> = HashMap<Value<'c>, Value<'c>>;
 
 /// Writes the ops of the body that `wanted` depends on; returns the values for `wanted`. `values` holds the arguments.
-pub(super) fn emit(e: &mut Emit, nest: &Nest, place: Place<'_>, values: &mut Values, wanted: &[Value]) -> Vec<Value> {
+pub(super) fn emit<'c>(
+    e: &mut Emit<'c>,
+    nest: &Nest<'c>,
+    place: Place<'c, '_>,
+    values: &mut Values<'c>,
+    wanted: &[Value<'c>],
+) -> Vec<Value<'c>> {
     let needed = needed(nest, wanted);
     for op in nest.body.ops() {
         if !op.is("linalg.yield") && needed.contains(&op) {
@@ -34,11 +40,11 @@ pub(super) fn emit(e: &mut Emit, nest: &Nest, place: Place<'_>, values: &mut Val
 }
 
 /// A value of outside stands for itself.
-pub(super) fn lookup(values: &Values, value: Value) -> Value {
+pub(super) fn lookup<'c>(values: &Values<'c>, value: Value<'c>) -> Value<'c> {
     values.get(&value).copied().unwrap_or(value)
 }
 
-fn needed(nest: &Nest, wanted: &[Value]) -> Vec<Op> {
+fn needed<'c>(nest: &Nest<'c>, wanted: &[Value<'c>]) -> Vec<Op<'c>> {
     let mut work: Vec<Value> = wanted.to_vec();
     let mut out = vec![];
     while let Some(value) = work.pop() {
@@ -51,7 +57,7 @@ fn needed(nest: &Nest, wanted: &[Value]) -> Vec<Op> {
     out
 }
 
-fn emit_op(e: &mut Emit, op: Op, place: Place<'_>, values: &Values) -> Vec<Value> {
+fn emit_op<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>, values: &Values<'c>) -> Vec<Value<'c>> {
     if op.is("linalg.index") {
         return vec![index(e, op, place)];
     }
@@ -59,13 +65,13 @@ fn emit_op(e: &mut Emit, op: Op, place: Place<'_>, values: &Values) -> Vec<Value
     // What is the same in all lanes is computed once.
     let width = if operands.iter().any(|v| v.ty().is_vector()) { place.width } else { 1 };
     let operands: Vec<Value> = operands.into_iter().map(|v| e.splat(v, width)).collect();
-    let over = |ty: Type| if width == 1 { ty } else { Type::vector(&[width], ty) };
+    let over = |ty: Type<'c>| if width == 1 { ty } else { Type::vector(&[width], ty) };
     let types: Vec<Type> = op.results().iter().map(|r| over(r.ty())).collect();
     e.recreate(op, &operands, &types).results()
 }
 
 /// `linalg.index`: along the vector loop, one after the other.
-fn index(e: &mut Emit, op: Op, place: Place<'_>) -> Value {
+fn index<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>) -> Value<'c> {
     let dim = op.attr("dim").and_then(|a| a.as_int()).and_then(|d| usize::try_from(d).ok());
     let dim = dim.expect("invariant: linalg.index has its loop");
     let first = e.position(place.at[dim]);

@@ -5,38 +5,38 @@ use monopour_ir::{Associative, Attr, Op, Type, Value};
 
 /// One output's combining op.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Combiner {
+pub(super) struct Combiner<'c> {
     /// `arith.addf` or the like.
-    pub(super) op: Op,
+    pub(super) op: Op<'c>,
     kind: Associative,
     /// The value that is combined with the accumulator, of the body, or of outside.
-    pub(super) term: Value,
+    pub(super) term: Value<'c>,
 }
 
-impl Combiner {
+impl<'c> Combiner<'c> {
     /// Whether lanes may start from the accumulator itself.
     pub(super) fn is_idempotent(&self) -> bool {
         self.kind.is_idempotent
     }
 
     /// The value that lanes start from otherwise.
-    pub(super) fn neutral(&self) -> Attr {
+    pub(super) fn neutral(&self) -> Attr<'c> {
         self.kind.identity(self.ty())
     }
 
     /// Type of the accumulator.
-    pub(super) fn ty(&self) -> Type {
+    pub(super) fn ty(&self) -> Type<'c> {
         self.op.result(0).ty()
     }
 }
 
 /// The combiners of all outputs; `None` if some output is computed in another way.
-pub(super) fn of(nest: &Nest) -> Option<Vec<Combiner>> {
+pub(super) fn of<'c>(nest: &Nest<'c>) -> Option<Vec<Combiner<'c>>> {
     let yielded = nest.yielded();
     (0..nest.outputs.len()).map(|i| combiner(nest, i, *yielded.get(i)?)).collect()
 }
 
-fn combiner(nest: &Nest, output: usize, yielded: Value) -> Option<Combiner> {
+fn combiner<'c>(nest: &Nest<'c>, output: usize, yielded: Value<'c>) -> Option<Combiner<'c>> {
     let accumulator = nest.output_arg(output);
     let op = yielded.defining_op().filter(|op| op.block() == Some(nest.body))?;
     let kind = Associative::of(op)?;

@@ -8,14 +8,14 @@ pub(super) type Width = i64;
 
 /// A loop's position: a value plus a constant.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Position {
+pub(super) struct Position<'c> {
     /// `None` for 0.
-    pub(super) base: Option<Value>,
+    pub(super) base: Option<Value<'c>>,
     /// What is added.
     pub(super) offset: i64,
 }
 
-impl Position {
+impl Position<'_> {
     /// A constant.
     pub(super) fn at(offset: i64) -> Self {
         Self { base: None, offset }
@@ -29,59 +29,59 @@ impl Position {
 
 /// A part of a loop: iterations `from .. to`, `step` at a time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
-    pub(super) from: Bound,
-    pub(super) to: Bound,
+pub(super) struct Segment<'c> {
+    pub(super) from: Bound<'c>,
+    pub(super) to: Bound<'c>,
     pub(super) step: i64,
 }
 
 /// A constant, or a value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Bound {
+pub(super) enum Bound<'c> {
     Static(i64),
-    Dynamic(Value),
+    Dynamic(Value<'c>),
 }
 
 /// Writes an iteration: from its position and what is carried to what the next one gets.
-pub(super) type Iteration<'a> = &'a mut dyn FnMut(&mut Emit, Position, &[Value]) -> Vec<Value>;
+pub(super) type Iteration<'c, 'a> = &'a mut dyn FnMut(&mut Emit<'c>, Position<'c>, &[Value<'c>]) -> Vec<Value<'c>>;
 
 /// Creates ops one after the other.
-pub(super) struct Emit {
-    pub(super) b: Builder,
-    pub(super) loc: Location,
-    pub(super) cx: Context,
+pub(super) struct Emit<'c> {
+    pub(super) b: Builder<'c>,
+    pub(super) loc: Location<'c>,
+    pub(super) cx: Context<'c>,
 }
 
-impl Emit {
+impl<'c> Emit<'c> {
     /// Creates ops before `op`.
-    pub(super) fn before(op: Op) -> Self {
+    pub(super) fn before(op: Op<'c>) -> Self {
         Self { b: Builder::before(op), loc: op.location(), cx: op.context() }
     }
 
     /// Creates an op.
-    pub(super) fn create(&mut self, spec: OpSpec<'_>) -> Op {
+    pub(super) fn create(&mut self, spec: OpSpec<'c, '_>) -> Op<'c> {
         self.b.create(spec).expect("invariant: an op of matching types builds")
     }
 
     /// The same op without regions, with other operands and result types.
-    pub(super) fn recreate(&mut self, op: Op, operands: &[Value], types: &[Type]) -> Op {
+    pub(super) fn recreate(&mut self, op: Op<'c>, operands: &[Value<'c>], types: &[Type<'c>]) -> Op<'c> {
         let attrs = op.attrs();
         let spec = OpSpec::new(op.name(), self.loc).operands(operands).results(types);
         self.create(attrs.iter().fold(spec, |spec, (name, value)| spec.attr(name, *value)))
     }
 
     /// The op `name` with one result.
-    pub(super) fn op(&mut self, name: &str, operands: &[Value], ty: Type) -> Value {
+    pub(super) fn op(&mut self, name: &str, operands: &[Value<'c>], ty: Type<'c>) -> Value<'c> {
         self.create(OpSpec::new(name, self.loc).operands(operands).results(&[ty])).result(0)
     }
 
     /// An index.
-    pub(super) fn index(&mut self, value: i64) -> Value {
+    pub(super) fn index(&mut self, value: i64) -> Value<'c> {
         self.b.const_index(value, self.loc)
     }
 
     /// The index of a position.
-    pub(super) fn position(&mut self, at: Position) -> Value {
+    pub(super) fn position(&mut self, at: Position<'c>) -> Value<'c> {
         match (at.base, at.offset) {
             (None, offset) => self.index(offset),
             (Some(base), 0) => base,
@@ -92,7 +92,7 @@ impl Emit {
         }
     }
 
-    fn bound(&mut self, bound: Bound) -> Value {
+    fn bound(&mut self, bound: Bound<'c>) -> Value<'c> {
         match bound {
             Bound::Static(v) => self.index(v),
             Bound::Dynamic(v) => v,
@@ -100,7 +100,7 @@ impl Emit {
     }
 
     /// The value of a subscript.
-    fn subscript(&mut self, subscript: &Subscript, at: &[Position]) -> Value {
+    fn subscript(&mut self, subscript: &Subscript, at: &[Position<'c>]) -> Value<'c> {
         let index = Type::index(self.cx);
         let mut constant = subscript.constant;
         let mut sum: Option<Value> = None;
@@ -118,7 +118,7 @@ impl Emit {
         self.position(Position { base: sum, offset: constant })
     }
 
-    fn subscripts(&mut self, operand: &Operand, at: &[Position]) -> Vec<Value> {
+    fn subscripts(&mut self, operand: &Operand<'c>, at: &[Position<'c>]) -> Vec<Value<'c>> {
         let mut at = at.to_vec();
         if let Some(dim) = operand.panel {
             at[dim] = Position::at(0);
@@ -127,7 +127,7 @@ impl Emit {
     }
 
     /// The element, or the `width` elements along `dim`, at a position.
-    pub(super) fn load(&mut self, operand: &Operand, at: &[Position], dim: usize, width: Width) -> Value {
+    pub(super) fn load(&mut self, operand: &Operand<'c>, at: &[Position<'c>], dim: usize, width: Width) -> Value<'c> {
         if !operand.is_memory() {
             return operand.value;
         }
@@ -153,7 +153,7 @@ impl Emit {
     }
 
     /// Writes a scalar or a vector along the last dimension.
-    pub(super) fn store(&mut self, value: Value, operand: &Operand, at: &[Position]) {
+    pub(super) fn store(&mut self, value: Value<'c>, operand: &Operand<'c>, at: &[Position<'c>]) {
         let name = if value.ty().is_vector() { "vector.store" } else { "memref.store" };
         let mut operands = vec![value, operand.value];
         operands.extend(self.subscripts(operand, at));
@@ -161,12 +161,12 @@ impl Emit {
     }
 
     /// Writes into a panel, at a position within it.
-    pub(super) fn store_panel(&mut self, value: Value, panel: &Operand, at: &[Position]) {
+    pub(super) fn store_panel(&mut self, value: Value<'c>, panel: &Operand<'c>, at: &[Position<'c>]) {
         self.store(value, &Operand { panel: None, ..panel.clone() }, at);
     }
 
     /// A position plus another.
-    pub(super) fn sum(&mut self, a: Position, b: Position) -> Position {
+    pub(super) fn sum(&mut self, a: Position<'c>, b: Position<'c>) -> Position<'c> {
         let base = match (a.base, b.base) {
             (Some(x), Some(y)) => Some(self.op("arith.addi", &[x, y], Type::index(self.cx))),
             (x, y) => x.or(y),
@@ -175,14 +175,14 @@ impl Emit {
     }
 
     /// Lanes of `a` and `b`, counted through.
-    pub(super) fn shuffle(&mut self, a: Value, b: Value, mask: &[i64]) -> Value {
+    pub(super) fn shuffle(&mut self, a: Value<'c>, b: Value<'c>, mask: &[i64]) -> Value<'c> {
         let ty = Type::vector(&[mask.len() as i64], a.ty().element());
         let spec = OpSpec::new("vector.shuffle", self.loc).operands(&[a, b]).results(&[ty]);
         self.create(spec.attr("mask", Attr::dense_i64(self.cx, mask))).result(0)
     }
 
     /// A value as `width` lanes.
-    pub(super) fn splat(&mut self, value: Value, width: Width) -> Value {
+    pub(super) fn splat(&mut self, value: Value<'c>, width: Width) -> Value<'c> {
         if width == 1 || value.ty().is_vector() {
             return value;
         }
@@ -190,13 +190,13 @@ impl Emit {
     }
 
     /// A constant, as `width` lanes.
-    pub(super) fn constant(&mut self, value: Attr, ty: Type, width: Width) -> Value {
+    pub(super) fn constant(&mut self, value: Attr<'c>, ty: Type<'c>, width: Width) -> Value<'c> {
         let scalar = self.b.constant(value, ty, self.loc);
         self.splat(scalar, width)
     }
 
     /// Lanes `from .. from + count` of a vector; a scalar for one.
-    pub(super) fn lanes(&mut self, vector: Value, from: i64, count: i64) -> Value {
+    pub(super) fn lanes(&mut self, vector: Value<'c>, from: i64, count: i64) -> Value<'c> {
         let element = vector.ty().element();
         let ints = |v: i64| Attr::array(self.cx, &[Attr::i64(self.cx, v)]);
         let spec = if count == 1 {
@@ -214,7 +214,12 @@ impl Emit {
 
     /// `scf.for` over a segment that carries `inits`; the body returns what the next iteration gets. A segment of one iteration
     /// needs no loop.
-    pub(super) fn for_each(&mut self, segment: Segment, inits: &[Value], body: Iteration<'_>) -> Vec<Value> {
+    pub(super) fn for_each(
+        &mut self,
+        segment: Segment<'c>,
+        inits: &[Value<'c>],
+        body: Iteration<'c, '_>,
+    ) -> Vec<Value<'c>> {
         if let (Bound::Static(from), Bound::Static(to)) = (segment.from, segment.to) {
             if to <= from {
                 return inits.to_vec();
@@ -241,12 +246,12 @@ impl Emit {
     }
 
     /// The whole loop, one iteration at a time.
-    pub(super) fn whole(&mut self, l: &Loop) -> Segment {
+    pub(super) fn whole(&mut self, l: &Loop<'c>) -> Segment<'c> {
         let to = self.extent(l);
         Segment { from: Bound::Static(0), to, step: 1 }
     }
 
-    fn extent(&mut self, l: &Loop) -> Bound {
+    fn extent(&mut self, l: &Loop<'c>) -> Bound<'c> {
         match l.extent {
             Some(extent) => Bound::Static(extent),
             None => {
@@ -258,14 +263,14 @@ impl Emit {
 
     /// A loop in parts: as much as possible in steps of `sizes[0]`, of the rest as much as possible in steps of `sizes[1]`, and so
     /// on; the last size is 1. Steps of a known remainder that are longer than 1 are halved as long as they do not fit.
-    pub(super) fn segments(&mut self, l: &Loop, sizes: &[i64]) -> Vec<Segment> {
+    pub(super) fn segments(&mut self, l: &Loop<'c>, sizes: &[i64]) -> Vec<Segment<'c>> {
         match l.extent {
             Some(extent) => static_segments(extent, sizes),
             None => self.dynamic_segments(l, sizes),
         }
     }
 
-    fn dynamic_segments(&mut self, l: &Loop, sizes: &[i64]) -> Vec<Segment> {
+    fn dynamic_segments(&mut self, l: &Loop<'c>, sizes: &[i64]) -> Vec<Segment<'c>> {
         let Bound::Dynamic(extent) = self.extent(l) else { return vec![] };
         let (mut from, mut out) = (Bound::Static(0), vec![]);
         for size in sizes {
@@ -279,7 +284,7 @@ impl Emit {
     }
 }
 
-fn static_segments(extent: i64, sizes: &[i64]) -> Vec<Segment> {
+fn static_segments<'c>(extent: i64, sizes: &[i64]) -> Vec<Segment<'c>> {
     let (mut from, mut out) = (0, vec![]);
     for size in sizes {
         let to = from + (extent - from) / size * size;

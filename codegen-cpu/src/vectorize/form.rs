@@ -10,5 +10,5 @@ pub(super) trait Form: Sync {
     /// Chooses the vector loop and the register tile, or declines.
     fn plan(&self, nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined>;
     /// Writes the loops.
-    fn write(&self, e: &mut Emit, nest: &Nest, choice: &Choice);
+    fn write<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice);
 }

@@ -14,20 +14,20 @@ use super::nest::{Nest, Operand, Subscript};
 use monopour_ir::{Op, Value};
 
 /// Ops around a sum that go into its loops.
-pub(super) struct Merged {
+pub(super) struct Merged<'c> {
     /// The fill, the ops after the sum, and the sum.
-    pub(super) ops: Vec<Op>,
+    pub(super) ops: Vec<Op<'c>>,
     /// Where the loops go: the last of them.
-    pub(super) last: Op,
+    pub(super) last: Op<'c>,
 }
 
 /// The sum alone.
-pub(super) fn none(nest: &Nest) -> Merged {
+pub(super) fn none<'c>(nest: &Nest<'c>) -> Merged<'c> {
     Merged { ops: vec![nest.op], last: nest.op }
 }
 
 /// Finds the fill before the sum and the pointwise ops after it; adds them to `nest`.
-pub(super) fn around(nest: &mut Nest, epilogues: bool) -> Merged {
+pub(super) fn around<'c>(nest: &mut Nest<'c>, epilogues: bool) -> Merged<'c> {
     let mut merged = none(nest);
     let Some(output) = whole_output(nest).filter(|_| !nest.reductions().is_empty()) else { return merged };
     let reads_fill = nest.inputs.iter().any(|i| !is_apart(i, &output));
@@ -45,14 +45,14 @@ pub(super) fn around(nest: &mut Nest, epilogues: bool) -> Merged {
 }
 
 /// The only output, if its subscripts are distinct loops: then the op writes each element of the memref.
-fn whole_output(nest: &Nest) -> Option<Operand> {
+fn whole_output<'c>(nest: &Nest<'c>) -> Option<Operand<'c>> {
     let [output] = &nest.outputs[..] else { return None };
     let dims: Vec<usize> = output.subscripts.iter().map(Subscript::bare).collect::<Option<_>>()?;
     let distinct = dims.iter().all(|d| dims.iter().filter(|o| *o == d).count() == 1);
     distinct.then(|| output.clone())
 }
 
-fn fill_of(op: Op, target: Value) -> Option<(Op, Value)> {
+fn fill_of<'c>(op: Op<'c>, target: Value<'c>) -> Option<(Op<'c>, Value<'c>)> {
     let nest = Nest::of(op)?;
     let output = whole_output(&nest).filter(|o| o.value == target && o.subscripts.len() == nest.loops.len())?;
     let yielded = *nest.yielded().first()?;
@@ -64,7 +64,7 @@ fn fill_of(op: Op, target: Value) -> Option<(Op, Value)> {
 }
 
 /// `after` with its loops renamed to those of `nest`.
-fn epilogue(nest: &Nest, output: &Operand, mut after: Nest) -> Option<Nest> {
+fn epilogue<'c>(nest: &Nest<'c>, output: &Operand<'c>, mut after: Nest<'c>) -> Option<Nest<'c>> {
     let target = whole_output(&after).filter(|o| o.value == output.value)?;
     let pointwise = after.reductions().is_empty() && after.loops.len() == target.subscripts.len();
     let apart = after.inputs.iter().all(|i| is_apart(i, output));
@@ -101,7 +101,7 @@ fn is_apart(operand: &Operand, output: &Operand) -> bool {
 
 /// The buffer that a memref is a view of: an argument of the kernel, an allocation or a constant. `None` for what a loop carries or
 /// a condition selects.
-fn base(mut value: Value) -> Option<Value> {
+fn base<'c>(mut value: Value<'c>) -> Option<Value<'c>> {
     while let Some(op) = value.defining_op() {
         if matches!(op.name(), "memref.alloc" | "memref.alloca" | "memref.get_global") {
             return Some(value);
@@ -114,7 +114,7 @@ fn base(mut value: Value) -> Option<Value> {
 }
 
 /// The generic after `op`, if nothing between them touches memory.
-fn next(op: Op) -> Option<Op> {
+fn next<'c>(op: Op<'c>) -> Option<Op<'c>> {
     let mut next = op.next()?;
     while is_pure(next) {
         next = next.next()?;
@@ -123,7 +123,7 @@ fn next(op: Op) -> Option<Op> {
 }
 
 /// The generic before `op`, if nothing between them touches memory.
-fn previous(op: Op) -> Option<Op> {
+fn previous<'c>(op: Op<'c>) -> Option<Op<'c>> {
     let ops = op.block()?.ops();
     let at = ops.iter().position(|o| *o == op)?;
     ops[..at].iter().rev().find(|o| !is_pure(**o)).copied().filter(|o| o.is("linalg.generic"))

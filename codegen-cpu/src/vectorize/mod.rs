@@ -77,7 +77,7 @@ pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
 }
 
 /// Replaces `op` by loops, if it sums (or not), and if a form takes it; returns the ops that are gone.
-fn vectorize(op: Op, sums: bool, cpu: &CpuTarget, rewriter: &mut Rewriter) -> Vec<Op> {
+fn vectorize<'c>(op: Op<'c>, sums: bool, cpu: &CpuTarget, rewriter: &mut Rewriter<'c>) -> Vec<Op<'c>> {
     let Some(mut nest) = Nest::of(op).filter(|n| n.reductions().is_empty() != sums) else { return vec![] };
     let Ok((form, choice)) = plan(&nest, cpu) else { return vec![] };
     let along = nest.loops[choice.dim].reduction;

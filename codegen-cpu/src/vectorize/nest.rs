@@ -60,9 +60,9 @@ pub(super) enum Access {
 
 /// A memref, or a scalar, that the op reads or writes.
 #[derive(Clone, Debug)]
-pub(super) struct Operand {
+pub(super) struct Operand<'c> {
     /// The memref or scalar.
-    pub(super) value: Value,
+    pub(super) value: Value<'c>,
     /// Per dimension of the memref; empty for a scalar.
     pub(super) subscripts: Vec<Subscript>,
     /// Whether the last dimension has stride 1.
@@ -71,8 +71,8 @@ pub(super) struct Operand {
     pub(super) panel: Option<usize>,
 }
 
-impl Operand {
-    fn of(value: Value, subscripts: Vec<Subscript>) -> Option<Self> {
+impl<'c> Operand<'c> {
+    fn of(value: Value<'c>, subscripts: Vec<Subscript>) -> Option<Self> {
         if !value.ty().is_memref() {
             return subscripts.is_empty().then_some(Self { value, subscripts, unit_stride: false, panel: None });
         }
@@ -81,7 +81,7 @@ impl Operand {
     }
 
     /// A buffer that holds the elements from the current position of `dim` on.
-    pub(super) fn panel(value: Value, subscripts: Vec<Subscript>, dim: usize) -> Self {
+    pub(super) fn panel(value: Value<'c>, subscripts: Vec<Subscript>, dim: usize) -> Self {
         Self { value, subscripts, unit_stride: true, panel: Some(dim) }
     }
 
@@ -91,7 +91,7 @@ impl Operand {
     }
 
     /// Type of an element.
-    pub(super) fn element(&self) -> Type {
+    pub(super) fn element(&self) -> Type<'c> {
         self.value.ty().element()
     }
 
@@ -114,37 +114,37 @@ impl Operand {
 
 /// One loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Loop {
+pub(super) struct Loop<'c> {
     /// Iterations, where known.
     pub(super) extent: Option<i64>,
     /// Whether it sums.
     pub(super) reduction: bool,
     /// Operand and its dimension that have the loop's extent.
-    pub(super) witness: (Value, usize),
+    pub(super) witness: (Value<'c>, usize),
 }
 
 /// A generic.
 #[derive(Clone, Debug)]
-pub(super) struct Nest {
+pub(super) struct Nest<'c> {
     /// The op.
-    pub(super) op: Op,
+    pub(super) op: Op<'c>,
     /// Outermost first.
-    pub(super) loops: Vec<Loop>,
+    pub(super) loops: Vec<Loop<'c>>,
     /// What it reads.
-    pub(super) inputs: Vec<Operand>,
+    pub(super) inputs: Vec<Operand<'c>>,
     /// What it updates.
-    pub(super) outputs: Vec<Operand>,
+    pub(super) outputs: Vec<Operand<'c>>,
     /// What happens in an iteration.
-    pub(super) body: Block,
+    pub(super) body: Block<'c>,
     /// What the output holds before, where that is one value.
-    pub(super) start: Option<Value>,
+    pub(super) start: Option<Value<'c>>,
     /// Pointwise updates of the output that follow, over the same loops.
-    pub(super) after: Vec<Nest>,
+    pub(super) after: Vec<Nest<'c>>,
 }
 
-impl Nest {
+impl<'c> Nest<'c> {
     /// The data of a generic; `None` where a subscript is no sum of loops, or a body holds more than elementwise scalar ops.
-    pub(super) fn of(op: Op) -> Option<Self> {
+    pub(super) fn of(op: Op<'c>) -> Option<Self> {
         let types = op.attr("iterator_types")?.as_array()?;
         let maps = op.attr("indexing_maps")?.as_array()?;
         let segments = op.attr("operandSegmentSizes")?.as_ints()?;
@@ -171,9 +171,9 @@ impl Nest {
     /// Whether each op of the body has a form on vectors, and each element lies in a vector as it does alone.
     fn is_plain(&self) -> bool {
         let scalar =
-            |ty: Type| ty.is_float() || ty.is_index() || matches!(ty.integer_width(), Some(1 | 8 | 16 | 32 | 64));
-        let stored = |o: &Operand| scalar(o.element()) && o.element().integer_width() != Some(1);
-        let plain = |op: &Op| {
+            |ty: Type<'c>| ty.is_float() || ty.is_index() || matches!(ty.integer_width(), Some(1 | 8 | 16 | 32 | 64));
+        let stored = |o: &Operand<'c>| scalar(o.element()) && o.element().integer_width() != Some(1);
+        let plain = |op: &Op<'c>| {
             let known =
                 matches!(op.dialect(), "arith" | "math") || matches!(op.name(), "linalg.index" | "linalg.yield");
             known && op.regions().is_empty() && op.results().iter().all(|r| scalar(r.ty()))
@@ -187,16 +187,16 @@ impl Nest {
     }
 
     /// The body's argument for an output.
-    pub(super) fn output_arg(&self, output: usize) -> Value {
+    pub(super) fn output_arg(&self, output: usize) -> Value<'c> {
         self.body.arg(self.inputs.len() + output)
     }
 
     /// What the body yields.
-    pub(super) fn yielded(&self) -> Vec<Value> {
+    pub(super) fn yielded(&self) -> Vec<Value<'c>> {
         self.body.terminator().map(Op::operands).unwrap_or_default()
     }
 }
 
-fn witness(operands: &[Operand], dim: usize) -> Option<(Value, usize)> {
+fn witness<'c>(operands: &[Operand<'c>], dim: usize) -> Option<(Value<'c>, usize)> {
     operands.iter().find_map(|o| Some((o.value, o.subscripts.iter().position(|s| s.bare() == Some(dim))?)))
 }

@@ -60,7 +60,7 @@ fn panel_loops(nest: &Nest, operand: &Operand) -> Vec<usize> {
 }
 
 /// The buffer of a nest's panels, in the kernel's entry block.
-pub(super) fn buffer(e: &mut Emit, nest: &Nest, choice: &Choice) -> Option<Operand> {
+pub(super) fn buffer<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) -> Option<Operand<'c>> {
     let pack = choice.pack?;
     let operand = &nest.inputs[pack.input];
     let loops = panel_loops(nest, operand);
@@ -88,12 +88,12 @@ pub(super) fn buffer(e: &mut Emit, nest: &Nest, choice: &Choice) -> Option<Opera
 }
 
 /// Fills the panel for the lanes from `at[dim]` on, and for `length` iterations of the block that begins at its position.
-pub(super) fn fill(
-    e: &mut Emit,
-    nest: &Nest,
+pub(super) fn fill<'c>(
+    e: &mut Emit<'c>,
+    nest: &Nest<'c>,
     choice: &Choice,
-    panel: &Operand,
-    at: &[Position],
+    panel: &Operand<'c>,
+    at: &[Position<'c>],
     (width, length): (Width, i64),
 ) {
     let Some(Pack { input, block }) = choice.pack else { return };
@@ -105,10 +105,10 @@ pub(super) fn fill(
     fill.outer(e, loops.into_iter().filter(|d| Some(*d) != along).collect(), at.to_vec());
 }
 
-struct Fill<'a> {
-    nest: &'a Nest,
-    source: &'a Operand,
-    panel: &'a Operand,
+struct Fill<'c, 'a> {
+    nest: &'a Nest<'c>,
+    source: &'a Operand<'c>,
+    panel: &'a Operand<'c>,
     dim: usize,
     width: Width,
     lanes: i64,
@@ -118,13 +118,13 @@ struct Fill<'a> {
     block: Option<(usize, i64)>,
 }
 
-impl Fill<'_> {
-    fn outer(&self, e: &mut Emit, mut order: Vec<usize>, at: Vec<Position>) {
+impl<'c> Fill<'c, '_> {
+    fn outer(&self, e: &mut Emit<'c>, mut order: Vec<usize>, at: Vec<Position<'c>>) {
         let Some(dim) = order.pop() else { return self.inner(e, at) };
         self.each(e, dim, &[1], &at, &mut |e, at, _| self.outer(e, order.clone(), at));
     }
 
-    fn inner(&self, e: &mut Emit, at: Vec<Position>) {
+    fn inner(&self, e: &mut Emit<'c>, at: Vec<Position<'c>>) {
         let Some(along) = self.along else { return self.single(e, &at) };
         let square = if self.width % self.lanes == 0 { self.lanes } else { 1 };
         let mut sizes = vec![square, 1];
@@ -138,11 +138,11 @@ impl Fill<'_> {
     /// The iterations of a loop, or of the block of it, in steps of `sizes`.
     fn each(
         &self,
-        e: &mut Emit,
+        e: &mut Emit<'c>,
         dim: usize,
         sizes: &[i64],
-        at: &[Position],
-        body: &mut dyn FnMut(&mut Emit, Vec<Position>, i64),
+        at: &[Position<'c>],
+        body: &mut dyn FnMut(&mut Emit<'c>, Vec<Position<'c>>, i64),
     ) {
         let mut l = self.nest.loops[dim];
         let blocked = self.block.filter(|(cut, _)| *cut == dim);
@@ -157,7 +157,7 @@ impl Fill<'_> {
     }
 
     /// The lanes of one row of the panel, one after the other.
-    fn single(&self, e: &mut Emit, at: &[Position]) {
+    fn single(&self, e: &mut Emit<'c>, at: &[Position<'c>]) {
         let lanes = Segment { from: Bound::Static(0), to: Bound::Static(self.width), step: 1 };
         e.for_each(lanes, &[], &mut |e, lane, _| {
             let mut from = at.to_vec();
@@ -171,7 +171,7 @@ impl Fill<'_> {
     }
 
     /// As many rows of the panel as a register has lanes: squares are transposed in registers.
-    fn squares(&self, e: &mut Emit, at: &[Position], along: usize) {
+    fn squares(&self, e: &mut Emit<'c>, at: &[Position<'c>], along: usize) {
         let row = if self.block.is_some_and(|(cut, _)| cut == along) { self.nest.loops.len() } else { along };
         for first in (0..self.width).step_by(self.lanes as usize) {
             let rows = (0..self.lanes).map(|row| {
@@ -191,7 +191,13 @@ impl Fill<'_> {
 }
 
 /// Places at iteration `here` of a loop; of a block, at that iteration after its begin. The last position is that within the block.
-pub(super) fn within(e: &mut Emit, at: &[Position], dim: usize, here: Position, blocked: bool) -> Vec<Position> {
+pub(super) fn within<'c>(
+    e: &mut Emit<'c>,
+    at: &[Position<'c>],
+    dim: usize,
+    here: Position<'c>,
+    blocked: bool,
+) -> Vec<Position<'c>> {
     let mut at = at.to_vec();
     if let (true, Some(relative)) = (blocked, at.len().checked_sub(1)) {
         at[dim] = e.sum(at[dim], here);
@@ -203,7 +209,7 @@ pub(super) fn within(e: &mut Emit, at: &[Position], dim: usize, here: Position, 
 }
 
 /// The columns of a square of as many vectors as each has lanes: squares of half the size change places, then those within them.
-fn transpose(e: &mut Emit, mut rows: Vec<Value>) -> Vec<Value> {
+fn transpose<'c>(e: &mut Emit<'c>, mut rows: Vec<Value<'c>>) -> Vec<Value<'c>> {
     let lanes = rows.len();
     let mut half = lanes / 2;
     while half > 0 {

@@ -25,13 +25,13 @@ impl Form for Pointwise {
         if nest.loops[choice.dim].reduction { Err(Declined::NotAsked) } else { Ok(choice) }
     }
 
-    fn write(&self, e: &mut Emit, nest: &Nest, choice: &Choice) {
+    fn write<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
         emit(e, nest, choice);
     }
 }
 
 /// Writes the loops.
-fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
+fn emit<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
     let mut order: Vec<usize> = (0..nest.loops.len())
         .filter(|d| !nest.loops[*d].reduction && *d != choice.dim && choice.rows.is_none_or(|(rows, _)| rows != *d))
         .collect();
@@ -42,14 +42,14 @@ fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
     outer(e, nest, &Plan { choice, panel }, order, &mut at);
 }
 
-struct Plan<'a> {
+struct Plan<'c, 'a> {
     choice: &'a Choice,
     /// The panel that an input is packed into.
-    panel: Option<Operand>,
+    panel: Option<Operand<'c>>,
 }
 
 /// The loops in `order`, the last first, then the tile.
-fn outer(e: &mut Emit, nest: &Nest, plan: &Plan<'_>, mut order: Vec<usize>, at: &mut [Position]) {
+fn outer<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, mut order: Vec<usize>, at: &mut [Position<'c>]) {
     let Some(dim) = order.pop() else { return vectors(e, nest, plan, at) };
     let segment = e.whole(&nest.loops[dim]);
     e.for_each(segment, &[], &mut |e, here, _| {
@@ -60,7 +60,7 @@ fn outer(e: &mut Emit, nest: &Nest, plan: &Plan<'_>, mut order: Vec<usize>, at: 
 }
 
 /// Vectors outside, rows inside: what the rows share stays in the first-level cache.
-fn vectors(e: &mut Emit, nest: &Nest, plan: &Plan<'_>, at: &mut [Position]) {
+fn vectors<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>]) {
     let choice = plan.choice;
     for segment in e.segments(&nest.loops[choice.dim], &choice.widths(nest)) {
         e.for_each(segment, &[], &mut |e, here, _| {
@@ -72,13 +72,13 @@ fn vectors(e: &mut Emit, nest: &Nest, plan: &Plan<'_>, at: &mut [Position]) {
 }
 
 /// The blocks of a long loop that sums, each with its panel.
-fn blocks(e: &mut Emit, nest: &Nest, plan: &Plan<'_>, at: &mut [Position], width: Width) {
+fn blocks<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], width: Width) {
     let (Some(pack), Some(panel)) = (plan.choice.pack, &plan.panel) else {
         return rows(e, nest, plan.choice, at, width, 0);
     };
     let mut packed = nest.clone();
     packed.inputs[pack.input] = panel.clone();
-    let one = |e: &mut Emit, at: &mut [Position], length: i64| {
+    let one = |e: &mut Emit<'c>, at: &mut [Position<'c>], length: i64| {
         pack::fill(e, nest, plan.choice, panel, at, (width, length));
         rows(e, &packed, plan.choice, at, width, length);
     };
@@ -98,7 +98,7 @@ fn with_rest(l: &Loop, size: i64) -> Vec<i64> {
     [size].into_iter().chain(rest).chain([1]).collect()
 }
 
-fn rows(e: &mut Emit, nest: &Nest, choice: &Choice, at: &mut [Position], width: Width, length: i64) {
+fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Position<'c>], width: Width, length: i64) {
     let Some((dim, count)) = choice.rows else { return tile(e, nest, choice, &[at.to_vec()], width, length) };
     let l = &nest.loops[dim];
     for segment in e.segments(l, &with_rest(l, count)) {
@@ -118,7 +118,7 @@ fn rows(e: &mut Emit, nest: &Nest, choice: &Choice, at: &mut [Position], width: 
 }
 
 /// One register tile: `rows` are the places of its rows.
-fn tile(e: &mut Emit, nest: &Nest, choice: &Choice, rows: &[Vec<Position>], width: Width, length: i64) {
+fn tile<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, rows: &[Vec<Position<'c>>], width: Width, length: i64) {
     let reductions = nest.reductions();
     let slots: Vec<usize> = (0..nest.outputs.len())
         .filter(|output| !reductions.is_empty() || !nest.output_arg(*output).is_unused())
@@ -145,8 +145,8 @@ fn tile(e: &mut Emit, nest: &Nest, choice: &Choice, rows: &[Vec<Position>], widt
     }
 }
 
-struct Tile<'a> {
-    nest: &'a Nest,
+struct Tile<'c, 'a> {
+    nest: &'a Nest<'c>,
     choice: &'a Choice,
     /// The outputs that have an accumulator.
     slots: &'a [usize],
@@ -155,13 +155,19 @@ struct Tile<'a> {
     block: Option<(usize, i64)>,
 }
 
-impl Tile<'_> {
+impl<'c> Tile<'c, '_> {
     /// The loops that sum, outermost first. `state` holds the accumulators of the rows, one row after the other; the results are
     /// all outputs of the rows.
-    fn sum(&self, e: &mut Emit, loops: &[usize], rows: Vec<Vec<Position>>, state: &[Value]) -> Vec<Value> {
+    fn sum(
+        &self,
+        e: &mut Emit<'c>,
+        loops: &[usize],
+        rows: Vec<Vec<Position<'c>>>,
+        state: &[Value<'c>],
+    ) -> Vec<Value<'c>> {
         let Some((dim, inner)) = loops.split_first() else {
             let (mut cache, n) = (vec![], self.slots.len());
-            let row = |(i, at): (usize, &Vec<Position>)| self.row(e, at, &state[i * n..(i + 1) * n], &mut cache);
+            let row = |(i, at): (usize, &Vec<Position<'c>>)| self.row(e, at, &state[i * n..(i + 1) * n], &mut cache);
             return rows.iter().enumerate().flat_map(row).collect();
         };
         let blocked = self.block.filter(|(cut, _)| cut == dim);
@@ -176,7 +182,13 @@ impl Tile<'_> {
     }
 
     /// One copy of the body. `cache` holds what other rows have loaded.
-    fn row(&self, e: &mut Emit, at: &[Position], accumulators: &[Value], cache: &mut Cache) -> Vec<Value> {
+    fn row(
+        &self,
+        e: &mut Emit<'c>,
+        at: &[Position<'c>],
+        accumulators: &[Value<'c>],
+        cache: &mut Cache<'c>,
+    ) -> Vec<Value<'c>> {
         let mut values = Values::new();
         for (i, input) in self.nest.inputs.iter().enumerate() {
             let arg = self.nest.body.arg(i);
@@ -193,7 +205,14 @@ impl Tile<'_> {
     }
 
     /// An input that does not move along the rows is loaded once for all of them.
-    fn load_shared(&self, e: &mut Emit, i: usize, input: &Operand, at: &[Position], cache: &mut Cache) -> Value {
+    fn load_shared(
+        &self,
+        e: &mut Emit<'c>,
+        i: usize,
+        input: &Operand<'c>,
+        at: &[Position<'c>],
+        cache: &mut Cache<'c>,
+    ) -> Value<'c> {
         let shared = self.choice.rows.is_none_or(|(dim, _)| !input.uses(dim));
         if let Some((_, value)) = cache.iter().find(|(input, _)| shared && *input == i) {
             return *value;
@@ -205,7 +224,7 @@ impl Tile<'_> {
         value
     }
 
-    fn store(&self, e: &mut Emit, at: &[Position], values: &[Value]) {
+    fn store(&self, e: &mut Emit<'c>, at: &[Position<'c>], values: &[Value<'c>]) {
         for (output, value) in self.nest.outputs.iter().zip(values) {
             e.store(*value, output, at);
         }
@@ -213,4 +232,4 @@ impl Tile<'_> {
 }
 
 /// Inputs that all rows of a tile share, and their values.
-type Cache = Vec<(usize, Value)>;
+type Cache<'c> = Vec<(usize, Value<'c>)>;

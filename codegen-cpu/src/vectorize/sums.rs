@@ -32,13 +32,13 @@ impl Form for Sums {
         if nest.loops[choice.dim].reduction { Ok(choice) } else { Err(Declined::NotAsked) }
     }
 
-    fn write(&self, e: &mut Emit, nest: &Nest, choice: &Choice) {
+    fn write<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
         emit(e, nest, choice);
     }
 }
 
 /// Writes the loops.
-fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
+fn emit<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
     let combiners = combine::of(nest).expect("invariant: the choice asked for combiners");
     let mut order: Vec<usize> = (0..nest.loops.len()).filter(|d| !nest.loops[*d].reduction).collect();
     order.reverse();
@@ -46,14 +46,14 @@ fn emit(e: &mut Emit, nest: &Nest, choice: &Choice) {
     Sum { nest, choice, combiners }.outer(e, order, &mut at);
 }
 
-struct Sum<'a> {
-    nest: &'a Nest,
+struct Sum<'c, 'a> {
+    nest: &'a Nest<'c>,
     choice: &'a Choice,
-    combiners: Vec<Combiner>,
+    combiners: Vec<Combiner<'c>>,
 }
 
-impl Sum<'_> {
-    fn outer(&self, e: &mut Emit, mut order: Vec<usize>, at: &mut [Position]) {
+impl<'c> Sum<'c, '_> {
+    fn outer(&self, e: &mut Emit<'c>, mut order: Vec<usize>, at: &mut [Position<'c>]) {
         let Some(dim) = order.pop() else { return self.one(e, at) };
         let segment = e.whole(&self.nest.loops[dim]);
         e.for_each(segment, &[], &mut |e, here, _| {
@@ -64,7 +64,7 @@ impl Sum<'_> {
     }
 
     /// One element of each output. The state is, per output, the partial vectors and then the scalar.
-    fn one(&self, e: &mut Emit, at: &[Position]) {
+    fn one(&self, e: &mut Emit<'c>, at: &[Position<'c>]) {
         let (dim, registers) = (self.choice.dim, self.choice.registers);
         let mut state = vec![];
         for (output, combiner) in self.nest.outputs.iter().zip(&self.combiners) {
@@ -87,7 +87,7 @@ impl Sum<'_> {
     }
 
     /// The other loops that sum, outermost first.
-    fn sum(&self, e: &mut Emit, loops: &[usize], at: Vec<Position>, state: &[Value]) -> Vec<Value> {
+    fn sum(&self, e: &mut Emit<'c>, loops: &[usize], at: Vec<Position<'c>>, state: &[Value<'c>]) -> Vec<Value<'c>> {
         let Some((outer, inner)) = loops.split_first() else { return self.along(e, at, state) };
         let segment = e.whole(&self.nest.loops[*outer]);
         e.for_each(segment, state, &mut |e, here, state| {
@@ -98,7 +98,7 @@ impl Sum<'_> {
     }
 
     /// The vector loop.
-    fn along(&self, e: &mut Emit, at: Vec<Position>, state: &[Value]) -> Vec<Value> {
+    fn along(&self, e: &mut Emit<'c>, at: Vec<Position<'c>>, state: &[Value<'c>]) -> Vec<Value<'c>> {
         let (dim, lanes, registers) = (self.choice.dim, self.choice.lanes, self.choice.registers);
         let per_output = registers as usize + 1;
         let mut state = state.to_vec();
@@ -128,7 +128,7 @@ impl Sum<'_> {
     }
 
     /// The terms that each output's accumulator is combined with.
-    fn terms(&self, e: &mut Emit, at: &[Position], width: Width) -> Vec<Value> {
+    fn terms(&self, e: &mut Emit<'c>, at: &[Position<'c>], width: Width) -> Vec<Value<'c>> {
         let mut values = Values::new();
         for (i, input) in self.nest.inputs.iter().enumerate() {
             let arg = self.nest.body.arg(i);
@@ -142,12 +142,12 @@ impl Sum<'_> {
         terms.into_iter().map(|v| e.splat(v, width)).collect()
     }
 
-    fn combine(&self, e: &mut Emit, output: usize, a: Value, b: Value) -> Value {
+    fn combine(&self, e: &mut Emit<'c>, output: usize, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         e.recreate(self.combiners[output].op, &[a, b], &[a.ty()]).result(0)
     }
 
     /// All lanes of the partial vectors, and the scalar, as one.
-    fn gather(&self, e: &mut Emit, output: usize, parts: &[Value]) -> Value {
+    fn gather(&self, e: &mut Emit<'c>, output: usize, parts: &[Value<'c>]) -> Value<'c> {
         let (rest, vectors) = parts.split_last().expect("invariant: the state has a scalar");
         let mut vectors = vectors.to_vec();
         // Pairwise: a tree is shallow, and rounds less.

@@ -11,13 +11,13 @@ use monopour_ir::{Diagnostics, InsertionPoint, Op, Type, Value, WalkOrder};
 use std::collections::HashMap;
 
 /// Copies one op of a linalg body for `lanes` elements at once.
-pub(super) fn copy_op(
-    evaluator: &Evaluator<'_>,
-    code: &mut Code,
-    op: Op,
-    loops: &[Value],
+pub(super) fn copy_op<'c>(
+    evaluator: &Evaluator<'c, '_>,
+    code: &mut Code<'c, '_>,
+    op: Op<'c>,
+    loops: &[Value<'c>],
     lanes: u32,
-    map: &mut HashMap<Value, Value>,
+    map: &mut HashMap<Value<'c>, Value<'c>>,
 ) -> Result<(), Diagnostics> {
     if op.is("linalg.index") {
         map.insert(op.result(0), loop_of(op, loops)?);
@@ -51,7 +51,12 @@ pub(super) fn copy_op(
 }
 
 /// Rewrites what lies in the regions of a copied op.
-fn nested(evaluator: &Evaluator<'_>, code: &mut Code, copy: Op, loops: &[Value]) -> Result<(), Diagnostics> {
+fn nested<'c>(
+    evaluator: &Evaluator<'c, '_>,
+    code: &mut Code<'c, '_>,
+    copy: Op<'c>,
+    loops: &[Value<'c>],
+) -> Result<(), Diagnostics> {
     if copy.regions().is_empty() {
         return Ok(());
     }
@@ -69,30 +74,30 @@ fn nested(evaluator: &Evaluator<'_>, code: &mut Code, copy: Op, loops: &[Value])
     Ok(())
 }
 
-fn loop_of(op: Op, loops: &[Value]) -> Result<Value, Diagnostics> {
+fn loop_of<'c>(op: Op<'c>, loops: &[Value<'c>]) -> Result<Value<'c>, Diagnostics> {
     let dim = op.attr("dim").and_then(|a| a.as_int()).and_then(|d| loops.get(d as usize));
     dim.copied().ok_or_else(|| error::not_a_tile(op, "it names no loop"))
 }
 
 /// The element of the slice that operand 0 of `op` names.
-pub(super) fn load(
-    evaluator: &Evaluator<'_>,
-    code: &mut Code,
-    op: Op,
-    indices: &[Value],
-) -> Result<Value, Diagnostics> {
+pub(super) fn load<'c>(
+    evaluator: &Evaluator<'c, '_>,
+    code: &mut Code<'c, '_>,
+    op: Op<'c>,
+    indices: &[Value<'c>],
+) -> Result<Value<'c>, Diagnostics> {
     let (buffer, index) = element(evaluator, code, op, op.operand(0), indices)?;
     Ok(code.load(buffer, index, 1))
 }
 
 /// Buffer and linear index of an element, clamped into its slice.
-pub(super) fn element(
-    evaluator: &Evaluator<'_>,
-    code: &mut Code,
-    op: Op,
-    memref: Value,
-    indices: &[Value],
-) -> Result<(Value, Value), Diagnostics> {
+pub(super) fn element<'c>(
+    evaluator: &Evaluator<'c, '_>,
+    code: &mut Code<'c, '_>,
+    op: Op<'c>,
+    memref: Value<'c>,
+    indices: &[Value<'c>],
+) -> Result<(Value<'c>, Value<'c>), Diagnostics> {
     let slice = evaluator.model.slice_named(memref).map(|s| &evaluator.model.slices[s]);
     let found = slice.and_then(|s| Some((s, *evaluator.buffers.get(&s.base)?)));
     let (slice, buffer) = found.ok_or_else(|| error::not_a_tile(op, "it accesses no slice of the kernel"))?;

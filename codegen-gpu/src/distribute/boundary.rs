@@ -55,7 +55,7 @@ pub(super) fn is_base(arg: Value) -> bool {
 }
 
 /// The rank-1 type of a buffer.
-fn flat_type(op: Op, ty: Type, unknown: bool) -> Result<Type, Diagnostics> {
+fn flat_type<'c>(op: Op<'c>, ty: Type<'c>, unknown: bool) -> Result<Type<'c>, Diagnostics> {
     let memref = ty.as_memref().filter(MemRefType::is_static_and_contiguous);
     let memref =
         memref.ok_or_else(|| error::not_a_tile(op, &format!("argument type {ty} is not static and contiguous")))?;
@@ -68,9 +68,9 @@ fn flat_type(op: Op, ty: Type, unknown: bool) -> Result<Type, Diagnostics> {
 }
 
 /// Gives every memref argument rank 1 and drops the tile ids, which nothing uses any more.
-pub(super) fn flatten_arguments(
-    rw: &mut Rewriter,
-    func: Op,
+pub(super) fn flatten_arguments<'c>(
+    rw: &mut Rewriter<'c>,
+    func: Op<'c>,
     signature: &Signature,
     unknown: &[bool],
 ) -> Result<(), Diagnostics> {
@@ -87,13 +87,17 @@ pub(super) fn flatten_arguments(
 }
 
 /// States the arguments that the body has in the function's type.
-pub(super) fn set_function_type(rw: &mut Rewriter, func: Op) {
+pub(super) fn set_function_type<'c>(rw: &mut Rewriter<'c>, func: Op<'c>) {
     let types: Vec<Type> = func.body().map(|b| b.args()).unwrap_or_default().into_iter().map(Value::ty).collect();
     rw.set_attr(func, "function_type", Attr::ty(Type::function(func.context(), &types, &[])));
 }
 
 /// The device can bind all arguments; scalars that its immediates cannot hold go into a buffer.
-pub(super) fn place_arguments(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
+pub(super) fn place_arguments<'c>(
+    rw: &mut Rewriter<'c>,
+    func: Op<'c>,
+    device: &GpuDescription,
+) -> Result<(), Diagnostics> {
     let args = func.body().map(|b| b.args()).unwrap_or_default();
     let (buffers, scalars): (Vec<Value>, Vec<Value>) = args.into_iter().partition(|a| a.ty().is_memref());
     let (needed, offered) = (buffers.len() as u64, u64::from(device.limits.max_storage_buffers));
@@ -119,10 +123,10 @@ pub(super) fn place_arguments(rw: &mut Rewriter, func: Op, device: &GpuDescripti
 }
 
 /// Records how the written code accesses each buffer: `read`, `write` or `read_write`.
-pub(super) fn set_access(rw: &mut Rewriter, func: Op) {
+pub(super) fn set_access<'c>(rw: &mut Rewriter<'c>, func: Op<'c>) {
     let cx = func.context();
     let args = func.body().map(|b| b.args()).unwrap_or_default();
-    let entry = |arg: Value| {
+    let entry = |arg: Value<'c>| {
         if !arg.ty().is_memref() {
             return Attr::dict(cx, &[]);
         }
@@ -145,8 +149,8 @@ fn access(arg: Value) -> &'static str {
 
 /// Counts the body's copies between buffers, for the statistics of a run. What comes from a local allocation is no such copy:
 /// it lies in registers or in workgroup memory.
-pub(super) fn count_copies(rw: &mut Rewriter, func: Op, model: &Model) {
-    let argument = |operand: &Operand| match operand.source {
+pub(super) fn count_copies<'c>(rw: &mut Rewriter<'c>, func: Op<'c>, model: &Model<'c>) {
+    let argument = |operand: &Operand<'c>| match operand.source {
         Source::Slice(s) => match model.slices[s].base {
             Base::Argument(i) => Some(i),
             Base::Local(_) => None,
@@ -181,7 +185,7 @@ pub(super) fn is_outlined(symbols: &HashMap<String, Op>, call: Op) -> bool {
 
 /// Drops the tile ids of a call and passes what the kernel has grown; buffers are reshaped, and scratch lives, around the
 /// forall, which stays a single call.
-pub(super) fn lower_call(rw: &mut Rewriter, call: Op, border: &Border) -> Result<(), Diagnostics> {
+pub(super) fn lower_call<'c>(rw: &mut Rewriter<'c>, call: Op<'c>, border: &Border) -> Result<(), Diagnostics> {
     let forall = call
         .parent()
         .filter(|p| p.is("scf.forall"))
@@ -219,7 +223,7 @@ pub(super) fn lower_call(rw: &mut Rewriter, call: Op, border: &Border) -> Result
     Ok(())
 }
 
-fn flatten(rw: &mut Rewriter, call: Op, value: Value, unknown: bool) -> Result<Value, Diagnostics> {
+fn flatten<'c>(rw: &mut Rewriter<'c>, call: Op<'c>, value: Value<'c>, unknown: bool) -> Result<Value<'c>, Diagnostics> {
     let ty = flat_type(call, value.ty(), unknown)?;
     let rank = value.ty().shape().map_or(0, |s| s.len());
     if rank == 1 {

@@ -14,51 +14,51 @@ pub(super) struct Facts {
 }
 
 /// A place in a kernel at which code is written.
-pub(super) struct Code<'r> {
-    pub(super) rw: &'r mut Rewriter,
-    pub(super) loc: Location,
-    pub(super) cx: Context,
-    pub(super) index: Type,
-    point: InsertionPoint,
+pub(super) struct Code<'c, 'r> {
+    pub(super) rw: &'r mut Rewriter<'c>,
+    pub(super) loc: Location<'c>,
+    pub(super) cx: Context<'c>,
+    pub(super) index: Type<'c>,
+    point: InsertionPoint<'c>,
 }
 
-impl<'r> Code<'r> {
-    pub(super) fn before(rw: &'r mut Rewriter, op: Op) -> Self {
+impl<'c, 'r> Code<'c, 'r> {
+    pub(super) fn before(rw: &'r mut Rewriter<'c>, op: Op<'c>) -> Self {
         let cx = op.context();
         let mut code = Self { rw, loc: op.location(), cx, index: Type::index(cx), point: InsertionPoint::Before(op) };
         code.at(InsertionPoint::Before(op));
         code
     }
-    pub(super) fn at(&mut self, point: InsertionPoint) {
+    pub(super) fn at(&mut self, point: InsertionPoint<'c>) {
         self.point = point;
         self.rw.set_point(point);
     }
     /// Where code is written.
-    pub(super) fn point(&self) -> InsertionPoint {
+    pub(super) fn point(&self) -> InsertionPoint<'c> {
         self.point
     }
     /// The block at whose end code is written, in the body of a loop or condition that is being made.
-    pub(super) fn block(&self) -> Option<Block> {
+    pub(super) fn block(&self) -> Option<Block<'c>> {
         match self.point {
             InsertionPoint::End(block) | InsertionPoint::Start(block) => Some(block),
             InsertionPoint::Before(op) | InsertionPoint::After(op) => op.block(),
         }
     }
-    pub(super) fn create(&mut self, spec: OpSpec<'_>) -> Result<Op, Diagnostics> {
+    pub(super) fn create(&mut self, spec: OpSpec<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         self.rw.create(spec)
     }
     /// An op with one result of a known type, which cannot fail to build.
-    pub(super) fn op1(&mut self, name: &str, operands: &[Value], ty: Type) -> Value {
+    pub(super) fn op1(&mut self, name: &str, operands: &[Value<'c>], ty: Type<'c>) -> Value<'c> {
         let spec = OpSpec::new(name, self.loc).operands(operands).results(&[ty]);
         self.rw.create(spec).expect("invariant: operands and result type fit the op").result(0)
     }
 
     // Index arithmetic.
 
-    pub(super) fn c(&mut self, value: i64) -> Value {
+    pub(super) fn c(&mut self, value: i64) -> Value<'c> {
         self.rw.const_index(value, self.loc)
     }
-    pub(super) fn add(&mut self, a: Value, b: Value) -> Value {
+    pub(super) fn add(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         match (a.constant_int(), b.constant_int()) {
             (Some(x), Some(y)) => self.c(x + y),
             (Some(0), _) => b,
@@ -66,7 +66,7 @@ impl<'r> Code<'r> {
             _ => self.op1("arith.addi", &[a, b], self.index),
         }
     }
-    pub(super) fn mul(&mut self, a: Value, b: Value) -> Value {
+    pub(super) fn mul(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         match (a.constant_int(), b.constant_int()) {
             (Some(x), Some(y)) => self.c(x * y),
             (Some(0), _) | (_, Some(1)) => a,
@@ -74,35 +74,35 @@ impl<'r> Code<'r> {
             _ => self.op1("arith.muli", &[a, b], self.index),
         }
     }
-    pub(super) fn add_const(&mut self, a: Value, b: i64) -> Value {
+    pub(super) fn add_const(&mut self, a: Value<'c>, b: i64) -> Value<'c> {
         if b == 0 {
             return a;
         }
         let b = self.c(b);
         self.add(a, b)
     }
-    pub(super) fn mul_const(&mut self, a: Value, b: i64) -> Value {
+    pub(super) fn mul_const(&mut self, a: Value<'c>, b: i64) -> Value<'c> {
         if b == 1 {
             return a;
         }
         let b = self.c(b);
         self.mul(a, b)
     }
-    pub(super) fn min(&mut self, a: Value, b: Value) -> Value {
+    pub(super) fn min(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         match (a.constant_int(), b.constant_int()) {
             (Some(x), Some(y)) => self.c(x.min(y)),
             _ if a == b => a,
             _ => self.op1("arith.minsi", &[a, b], self.index),
         }
     }
-    pub(super) fn max(&mut self, a: Value, b: Value) -> Value {
+    pub(super) fn max(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         match (a.constant_int(), b.constant_int()) {
             (Some(x), Some(y)) => self.c(x.max(y)),
             _ => self.op1("arith.maxsi", &[a, b], self.index),
         }
     }
     /// Quotient of values that are not negative.
-    pub(super) fn div(&mut self, a: Value, b: Value) -> Value {
+    pub(super) fn div(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         match (a.constant_int(), b.constant_int()) {
             (Some(x), Some(y)) if y > 0 => self.c(x / y),
             (_, Some(1)) => a,
@@ -110,7 +110,7 @@ impl<'r> Code<'r> {
         }
     }
     /// Remainder of values that are not negative.
-    pub(super) fn rem(&mut self, a: Value, b: Value) -> Value {
+    pub(super) fn rem(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         match (a.constant_int(), b.constant_int()) {
             (Some(x), Some(y)) if y > 0 => self.c(x % y),
             (_, Some(1)) => self.c(0),
@@ -118,12 +118,12 @@ impl<'r> Code<'r> {
         }
     }
     /// Quotient rounded up, of values that are not negative.
-    pub(super) fn ceil_div_const(&mut self, a: Value, b: i64) -> Value {
+    pub(super) fn ceil_div_const(&mut self, a: Value<'c>, b: i64) -> Value<'c> {
         let sum = self.add_const(a, b - 1);
         let b = self.c(b);
         self.div(sum, b)
     }
-    pub(super) fn less(&mut self, a: Value, b: Value) -> Value {
+    pub(super) fn less(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         // 2 is `slt`.
         let predicate = Attr::i64(self.cx, 2);
         let spec = OpSpec::new("arith.cmpi", self.loc)
@@ -132,7 +132,7 @@ impl<'r> Code<'r> {
             .attr("predicate", predicate);
         self.rw.create(spec).expect("invariant: operands are indices").result(0)
     }
-    pub(super) fn both(&mut self, a: Option<Value>, b: Option<Value>) -> Option<Value> {
+    pub(super) fn both(&mut self, a: Option<Value<'c>>, b: Option<Value<'c>>) -> Option<Value<'c>> {
         match (a, b) {
             (Some(a), Some(b)) => Some(self.op1("arith.andi", &[a, b], Type::integer(self.cx, 1))),
             (a, b) => a.or(b),
@@ -142,14 +142,14 @@ impl<'r> Code<'r> {
     // Ids.
 
     /// `gpu.block_id` or `gpu.thread_id` of dimension 0 (x), 1 or 2.
-    pub(super) fn id(&mut self, name: &str, dimension: usize) -> Value {
+    pub(super) fn id(&mut self, name: &str, dimension: usize) -> Value<'c> {
         let text = format!("#gpu<dim {}>", ["x", "y", "z"][dimension]);
         let attr = Attr::parse(self.cx, &text).expect("invariant: the gpu dialect is loaded");
         let spec = OpSpec::new(name, self.loc).results(&[self.index]).attr("dimension", attr);
         self.rw.create(spec).expect("invariant: an id has no operands").result(0)
     }
     /// Linear id of the invocation in its workgroup, x fastest.
-    pub(super) fn linear_id(&mut self, size: [i64; 3]) -> Value {
+    pub(super) fn linear_id(&mut self, size: [i64; 3]) -> Value<'c> {
         let mut linear = self.c(0);
         let mut stride = 1;
         for (dimension, extent) in size.into_iter().enumerate() {
@@ -168,10 +168,10 @@ impl<'r> Code<'r> {
     /// `scf.for`; `body` gets the induction variable and the carried values, and returns the next ones.
     pub(super) fn for_loop(
         &mut self,
-        bounds: [Value; 3],
-        inits: &[Value],
-        body: impl FnOnce(&mut Self, Value, &[Value]) -> Result<Vec<Value>, Diagnostics>,
-    ) -> Result<Vec<Value>, Diagnostics> {
+        bounds: [Value<'c>; 3],
+        inits: &[Value<'c>],
+        body: impl FnOnce(&mut Self, Value<'c>, &[Value<'c>]) -> Result<Vec<Value<'c>>, Diagnostics>,
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let types: Vec<Type> = inits.iter().map(|v| v.ty()).collect();
         let args: Vec<_> = std::iter::once(self.index).chain(types.iter().copied()).map(|t| (t, self.loc)).collect();
         let block = Block::new(&args);
@@ -192,8 +192,8 @@ impl<'r> Code<'r> {
     /// A loop over `0..count` that carries nothing; no loop for a count of 1.
     pub(super) fn repeat(
         &mut self,
-        count: Value,
-        body: impl FnOnce(&mut Self, Value) -> Result<(), Diagnostics>,
+        count: Value<'c>,
+        body: impl FnOnce(&mut Self, Value<'c>) -> Result<(), Diagnostics>,
     ) -> Result<(), Diagnostics> {
         let (zero, one) = (self.c(0), self.c(1));
         if count.constant_int() == Some(1) {
@@ -205,7 +205,7 @@ impl<'r> Code<'r> {
     /// `scf.if` without results; no condition, no branch.
     pub(super) fn guarded(
         &mut self,
-        condition: Option<Value>,
+        condition: Option<Value<'c>>,
         body: impl FnOnce(&mut Self) -> Result<(), Diagnostics>,
     ) -> Result<(), Diagnostics> {
         let Some(condition) = condition else { return body(self) };
@@ -227,18 +227,18 @@ impl<'r> Code<'r> {
 
     // Vectors and memory.
 
-    pub(super) fn vector_type(&self, element: Type, lanes: u32) -> Type {
+    pub(super) fn vector_type(&self, element: Type<'c>, lanes: u32) -> Type<'c> {
         if lanes == 1 { element } else { Type::vector(&[i64::from(lanes)], element) }
     }
     /// A value with `lanes` lanes: vectors stay, scalars are repeated.
-    pub(super) fn broadcast(&mut self, value: Value, lanes: u32) -> Value {
+    pub(super) fn broadcast(&mut self, value: Value<'c>, lanes: u32) -> Value<'c> {
         if lanes == 1 || value.ty().is_vector() {
             return value;
         }
         let ty = self.vector_type(value.ty(), lanes);
         self.op1("vector.broadcast", &[value], ty)
     }
-    pub(super) fn extract(&mut self, vector: Value, lane: u32) -> Value {
+    pub(super) fn extract(&mut self, vector: Value<'c>, lane: u32) -> Value<'c> {
         if !vector.ty().is_vector() {
             return vector;
         }
@@ -249,7 +249,7 @@ impl<'r> Code<'r> {
             .attr("static_position", position);
         self.rw.create(spec).expect("invariant: the lane exists").result(0)
     }
-    pub(super) fn vector_of(&mut self, elements: &[Value]) -> Value {
+    pub(super) fn vector_of(&mut self, elements: &[Value<'c>]) -> Value<'c> {
         if let &[only] = elements {
             return only;
         }
@@ -257,14 +257,14 @@ impl<'r> Code<'r> {
         self.op1("vector.from_elements", elements, ty)
     }
     /// The value that lane `lane` (a constant) of the subgroup holds.
-    pub(super) fn shuffle(&mut self, value: Value, lane: u32, subgroup_size: u32) -> Value {
+    pub(super) fn shuffle(&mut self, value: Value<'c>, lane: u32, subgroup_size: u32) -> Value<'c> {
         self.shuffle_mode("idx", value, lane, subgroup_size)
     }
     /// The value of the lane whose number differs in the bits of `mask`.
-    pub(super) fn shuffle_xor(&mut self, value: Value, mask: u32, subgroup_size: u32) -> Value {
+    pub(super) fn shuffle_xor(&mut self, value: Value<'c>, mask: u32, subgroup_size: u32) -> Value<'c> {
         self.shuffle_mode("xor", value, mask, subgroup_size)
     }
-    fn shuffle_mode(&mut self, mode: &str, value: Value, lane: u32, subgroup_size: u32) -> Value {
+    fn shuffle_mode(&mut self, mode: &str, value: Value<'c>, lane: u32, subgroup_size: u32) -> Value<'c> {
         let i32_type = Type::integer(self.cx, 32);
         let mut constant = |v: u32| {
             let spec = OpSpec::new("arith.constant", self.loc)
@@ -282,12 +282,12 @@ impl<'r> Code<'r> {
         self.rw.create(spec).expect("invariant: a shuffle takes a value, a lane and a width").result(0)
     }
     /// Loads `lanes` elements at a linear index.
-    pub(super) fn load(&mut self, buffer: Value, index: Value, lanes: u32) -> Value {
+    pub(super) fn load(&mut self, buffer: Value<'c>, index: Value<'c>, lanes: u32) -> Value<'c> {
         let ty = self.vector_type(buffer.ty().element(), lanes);
         self.op1(if lanes == 1 { "memref.load" } else { "vector.load" }, &[buffer, index], ty)
     }
     /// Stores a scalar or a vector at a linear index.
-    pub(super) fn store(&mut self, value: Value, buffer: Value, index: Value) -> Result<(), Diagnostics> {
+    pub(super) fn store(&mut self, value: Value<'c>, buffer: Value<'c>, index: Value<'c>) -> Result<(), Diagnostics> {
         let name = if value.ty().is_vector() { "vector.store" } else { "memref.store" };
         self.create(OpSpec::new(name, self.loc).operands(&[value, buffer, index])).map(|_| ())
     }

@@ -42,16 +42,16 @@ use std::collections::HashMap;
 const MAX_ACCUMULATORS: i64 = 512;
 
 /// A reduction with everything decided.
-struct Plan<'m> {
+struct Plan<'c, 'm> {
     /// Contraction or convolution, for the report.
     class: KernelClass,
     /// Ops before, the op with reductions, ops after.
-    before: Vec<&'m TileOp>,
-    op: &'m TileOp,
-    after: Vec<&'m TileOp>,
-    axes: Axes,
-    rows: Extent,
-    columns: Extent,
+    before: Vec<&'m TileOp<'c>>,
+    op: &'m TileOp<'c>,
+    after: Vec<&'m TileOp<'c>>,
+    axes: Axes<'c>,
+    rows: Extent<'c>,
+    columns: Extent<'c>,
     choice: Choice,
     /// Lanes of accesses along the columns.
     lanes: u32,
@@ -81,12 +81,12 @@ struct Tile {
 pub(super) struct Contraction;
 
 impl Strategy for Contraction {
-    fn plan<'m>(
+    fn plan<'c, 'm>(
         &self,
-        body: &Evaluator<'m>,
+        body: &Evaluator<'c, 'm>,
         kernel: &FittedChoice,
         device: &GpuDescription,
-    ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
+    ) -> Result<Box<dyn KernelPlan<'c, 'm> + 'm>, Declined> {
         match kernel.class {
             KernelClass::Contraction | KernelClass::Convolution => {}
             _ => return Err(Declined::NotAsked),
@@ -96,7 +96,11 @@ impl Strategy for Contraction {
 }
 
 /// Decides, or says why another strategy must do it.
-fn plan<'m>(body: &Evaluator<'m>, kernel: &FittedChoice, device: &GpuDescription) -> Result<Plan<'m>, Declined> {
+fn plan<'c, 'm>(
+    body: &Evaluator<'c, 'm>,
+    kernel: &FittedChoice,
+    device: &GpuDescription,
+) -> Result<Plan<'c, 'm>, Declined> {
     let model = body.model;
     if !model.is_straight() {
         return Err(Declined::ControlFlow);
@@ -143,11 +147,11 @@ fn plan<'m>(body: &Evaluator<'m>, kernel: &FittedChoice, device: &GpuDescription
 }
 
 /// Bytes of an element in workgroup memory.
-fn element_bytes(evaluator: &Evaluator<'_>, slice: usize) -> u64 {
+fn element_bytes(evaluator: &Evaluator<'_, '_>, slice: usize) -> u64 {
     evaluator.model.slices[slice].element.element_size_bytes().unwrap_or(4).max(4)
 }
 
-fn base(evaluator: &Evaluator<'_>, source: Source) -> Option<Base> {
+fn base(evaluator: &Evaluator<'_, '_>, source: Source) -> Option<Base> {
     match source {
         Source::Slice(s) => Some(evaluator.model.slices[s].base),
         Source::Scalar(_) => None,
@@ -161,13 +165,19 @@ fn is_plain(op: &TileOp) -> bool {
 }
 
 /// Whether lanes can hand an input's elements round.
-fn shuffles(evaluator: &Evaluator<'_>, input: &Input) -> bool {
+fn shuffles(evaluator: &Evaluator<'_, '_>, input: &Input) -> bool {
     let element: Type = evaluator.model.slices[input.slice].element;
     element.float_width() == Some(32) || element.integer_width() == Some(32)
 }
 
 /// Lanes along the columns of the result: as many as are aligned, but not so many that lanes of the subgroup stay idle.
-fn column_lanes(evaluator: &Evaluator<'_>, writer: &TileOp, columns: &Extent, shared: Option<u32>, widest: u32) -> u32 {
+fn column_lanes(
+    evaluator: &Evaluator<'_, '_>,
+    writer: &TileOp,
+    columns: &Extent,
+    shared: Option<u32>,
+    widest: u32,
+) -> u32 {
     let bound = columns.bound().unwrap_or(1).max(1) as u32;
     let busy = shared.map_or(u32::MAX, |size| bound.div_ceil(size).next_power_of_two());
     let widest = widest.min(busy);
@@ -224,7 +234,7 @@ fn ceil_div(a: i64, b: i64) -> i64 {
     (a + b - 1) / b
 }
 
-impl<'m> KernelPlan<'m> for Plan<'m> {
+impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {
     fn strategy(&self) -> &'static str {
         self.class.as_str()
     }
@@ -233,7 +243,7 @@ impl<'m> KernelPlan<'m> for Plan<'m> {
         self.lanes
     }
 
-    fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+    fn write(&self, code: &mut Code<'c, '_>, site: &Site<'c, '_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
         let mut evaluator = Evaluator { along: self.axes.column, ..site.body.clone() };
         evaluator.lanes = self.argument_lanes(&evaluator);
         write::write(code, &evaluator, self, site.kernel)?;
@@ -241,9 +251,9 @@ impl<'m> KernelPlan<'m> for Plan<'m> {
     }
 }
 
-impl Plan<'_> {
+impl<'c> Plan<'c, '_> {
     /// The lane count of each argument; 1 where two accesses of it differ.
-    fn argument_lanes(&self, evaluator: &Evaluator<'_>) -> HashMap<Base, u32> {
+    fn argument_lanes(&self, evaluator: &Evaluator<'c, '_>) -> HashMap<Base, u32> {
         let mut out: HashMap<Base, u32> = HashMap::new();
         let mut merge = |slice: usize, lanes: u32| {
             let base = evaluator.model.slices[slice].base;
@@ -269,7 +279,7 @@ impl Plan<'_> {
         let t = &self.tile;
         self.columns.exact() == Some(t.threads_n * t.column_groups * t.column_passes * i64::from(self.lanes))
     }
-    fn stepped(&self) -> Extent {
+    fn stepped(&self) -> Extent<'c> {
         self.axes.reductions[self.choice.stepped].extent
     }
 }

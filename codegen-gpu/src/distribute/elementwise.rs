@@ -19,12 +19,12 @@ use std::collections::HashMap;
 pub(super) struct Elementwise;
 
 impl Strategy for Elementwise {
-    fn plan<'m>(
+    fn plan<'c, 'm>(
         &self,
-        body: &Evaluator<'m>,
+        body: &Evaluator<'c, 'm>,
         kernel: &FittedChoice,
         _: &GpuDescription,
-    ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
+    ) -> Result<Box<dyn KernelPlan<'c, 'm> + 'm>, Declined> {
         let model = body.model;
         if !model.is_straight() {
             return Err(Declined::NotAsked);
@@ -37,8 +37,8 @@ impl Strategy for Elementwise {
 }
 
 /// Groups of ops, each spread over the invocations.
-struct Plan {
-    groups: Vec<Group>,
+struct Plan<'c> {
+    groups: Vec<Group<'c>>,
     /// Whether the body is one group of pointwise ops.
     pointwise: bool,
     lanes: u32,
@@ -46,7 +46,7 @@ struct Plan {
     in_memory: Vec<Base>,
 }
 
-impl<'m> KernelPlan<'m> for Plan {
+impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c> {
     fn strategy(&self) -> &'static str {
         if self.pointwise { "elementwise" } else { "fallback" }
     }
@@ -55,7 +55,7 @@ impl<'m> KernelPlan<'m> for Plan {
         self.lanes
     }
 
-    fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+    fn write(&self, code: &mut Code<'c, '_>, site: &Site<'c, '_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
         let mut evaluator = Evaluator { lanes: argument_lanes(site.body, self.lanes), ..site.body.clone() };
         let scratch = locals::allocate(code, site.func, &mut evaluator, &self.in_memory, site.place)?;
         let linear = code.linear_id(site.kernel.workgroup_size);
@@ -68,7 +68,7 @@ impl<'m> KernelPlan<'m> for Plan {
 
 /// The widest vectors that all ops of a single group can work in; 1 if there are several groups, or sequential loops over
 /// anything but columns.
-fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], kernel: &FittedChoice) -> u32 {
+fn choose_lanes(evaluator: &Evaluator<'_, '_>, groups: &[Group], kernel: &FittedChoice) -> u32 {
     let [group] = groups else { return 1 };
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
     let in_vectors = !group.serial && ops.iter().all(|op| is_vectorizable(op));
@@ -82,14 +82,14 @@ fn choose_lanes(evaluator: &Evaluator<'_>, groups: &[Group], kernel: &FittedChoi
 }
 
 /// Whether the lanes are neighbouring results whose inputs are neighbours, too: a reduction down the columns of its input.
-fn reduces_columns(evaluator: &Evaluator<'_>, op: &TileOp, lanes: u32) -> bool {
+fn reduces_columns(evaluator: &Evaluator<'_, '_>, op: &TileOp, lanes: u32) -> bool {
     op.operands.iter().all(|o| match o.source {
         Source::Slice(s) => !matches!(evaluator.reach(op, o, s, lanes), Reach::Strided(_)),
         Source::Scalar(_) => true,
     })
 }
 
-fn writes_wide(evaluator: &Evaluator<'_>, op: &TileOp, lanes: u32) -> bool {
+fn writes_wide(evaluator: &Evaluator<'_, '_>, op: &TileOp, lanes: u32) -> bool {
     op.outputs().iter().any(|o| match o.source {
         Source::Slice(s) => evaluator.reach(op, o, s, lanes) == Reach::Wide,
         Source::Scalar(_) => false,
@@ -97,7 +97,7 @@ fn writes_wide(evaluator: &Evaluator<'_>, op: &TileOp, lanes: u32) -> bool {
 }
 
 /// The lane count of each argument: `lanes` if every access of it is wide, else 1.
-fn argument_lanes(evaluator: &Evaluator<'_>, lanes: u32) -> HashMap<Base, u32> {
+fn argument_lanes(evaluator: &Evaluator<'_, '_>, lanes: u32) -> HashMap<Base, u32> {
     let mut out: HashMap<Base, u32> = HashMap::new();
     for op in &evaluator.model.ops {
         for operand in &op.operands {
@@ -112,12 +112,12 @@ fn argument_lanes(evaluator: &Evaluator<'_>, lanes: u32) -> HashMap<Base, u32> {
 }
 
 /// Writes the groups of a run: `by` is the invocation's number and the lanes that it works in.
-pub(super) fn write_groups(
-    code: &mut Code,
-    evaluator: &Evaluator<'_>,
-    groups: &[Group],
+pub(super) fn write_groups<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    groups: &[Group<'c>],
     kernel: &FittedChoice,
-    by: (Value, u32),
+    by: (Value<'c>, u32),
     keep: &dyn Fn(Base) -> bool,
 ) -> Result<(), Diagnostics> {
     let mut since_barrier: Vec<&Group> = Vec::new();
@@ -136,12 +136,12 @@ pub(super) fn write_groups(
     Ok(())
 }
 
-fn spread(
-    code: &mut Code,
-    evaluator: &Evaluator<'_>,
-    group: &Group,
+fn spread<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    group: &Group<'c>,
     kernel: &FittedChoice,
-    (linear, lanes): (Value, u32),
+    (linear, lanes): (Value<'c>, u32),
     keep: &dyn Fn(Base) -> bool,
 ) -> Result<(), Diagnostics> {
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
@@ -202,7 +202,7 @@ fn merges(ops: &[&TileOp], sizes: &[Size], d: usize) -> bool {
     })
 }
 
-fn axis_extent(code: &mut Code, sizes: &[Size], axis: &[usize]) -> Value {
+fn axis_extent<'c>(code: &mut Code<'c, '_>, sizes: &[Size<'c>], axis: &[usize]) -> Value<'c> {
     let mut extent = code.c(1);
     for d in axis {
         extent = code.mul(extent, sizes[*d].value);
@@ -211,7 +211,13 @@ fn axis_extent(code: &mut Code, sizes: &[Size], axis: &[usize]) -> Value {
 }
 
 /// Item number to coordinates. The last dimension of an axis carries its whole coordinate, the others stay 0.
-fn coordinates(code: &mut Code, item: Value, extents: &[Value], axes: &[Vec<usize>], lanes: u32) -> Vec<Value> {
+fn coordinates<'c>(
+    code: &mut Code<'c, '_>,
+    item: Value<'c>,
+    extents: &[Value<'c>],
+    axes: &[Vec<usize>],
+    lanes: u32,
+) -> Vec<Value<'c>> {
     let rank = axes.iter().map(Vec::len).sum();
     let zero = code.c(0);
     let mut out = vec![zero; rank];
@@ -231,7 +237,12 @@ fn coordinates(code: &mut Code, item: Value, extents: &[Value], axes: &[Vec<usiz
 }
 
 /// The whole loop nest in invocation 0, for ops whose iterations may write one element several times.
-fn serial(code: &mut Code, evaluator: &Evaluator<'_>, op: &TileOp, linear: Value) -> Result<(), Diagnostics> {
+fn serial<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    op: &TileOp<'c>,
+    linear: Value<'c>,
+) -> Result<(), Diagnostics> {
     let one = code.c(1);
     let first = code.less(linear, one);
     code.guarded(Some(first), |code| evaluator.nest(code, op))

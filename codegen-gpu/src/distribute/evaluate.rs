@@ -12,22 +12,22 @@ use std::collections::HashMap;
 
 /// The element (or `lanes` neighbours along one coordinate, [`Evaluator::along`]) that is being computed.
 #[derive(Clone, Debug)]
-pub(super) struct Point {
+pub(super) struct Point<'c> {
     /// Coordinates in the space of the ops' outputs.
-    pub(super) coordinates: Vec<Value>,
+    pub(super) coordinates: Vec<Value<'c>>,
     pub(super) lanes: u32,
     /// Slices written here: register and whether memory has it yet.
-    pub(super) held: HashMap<usize, Value>,
+    pub(super) held: HashMap<usize, Value<'c>>,
 }
 
 /// Writes the code of tile ops.
 #[derive(Clone)]
-pub(super) struct Evaluator<'a> {
-    pub(super) model: &'a Model,
+pub(super) struct Evaluator<'c, 'a> {
+    pub(super) model: &'a Model<'c>,
     /// Buffer of each base.
-    pub(super) buffers: HashMap<Base, Value>,
+    pub(super) buffers: HashMap<Base, Value<'c>>,
     /// First element of the workgroup's part of a shared buffer; 0 where it is missing.
-    pub(super) origins: HashMap<Base, Value>,
+    pub(super) origins: HashMap<Base, Value<'c>>,
     /// Lane count of each base's accesses; 1 where it is missing.
     pub(super) lanes: HashMap<Base, u32>,
     /// The coordinate that the lanes of a point lie along; `None`: the last one.
@@ -45,16 +45,21 @@ pub(super) enum Reach {
     Strided(i64),
 }
 
-impl<'a> Evaluator<'a> {
+impl<'c, 'a> Evaluator<'c, 'a> {
     /// An evaluator of a body whose arguments are these; scalar accesses, until a plan says more.
-    pub(super) fn new(model: &'a Model, arguments: &[Value]) -> Self {
+    pub(super) fn new(model: &'a Model<'c>, arguments: &[Value<'c>]) -> Self {
         let buffers = arguments.iter().enumerate().filter(|(_, v)| v.ty().is_memref());
         let buffers = buffers.map(|(i, v)| (Base::Argument(i), *v)).collect();
         Self { model, buffers, origins: HashMap::new(), lanes: HashMap::new(), along: None }
     }
 
     /// Computes all results of `op` at `point`, and holds them.
-    pub(super) fn evaluate(&self, code: &mut Code, op: &TileOp, point: &mut Point) -> Result<(), Diagnostics> {
+    pub(super) fn evaluate(
+        &self,
+        code: &mut Code<'c, '_>,
+        op: &TileOp<'c>,
+        point: &mut Point<'c>,
+    ) -> Result<(), Diagnostics> {
         let outer =
             op.outer.as_ref().ok_or_else(|| error::not_a_tile(op.op, "its outputs are not permutations of loops"))?;
         let mut loops: Vec<Option<Value>> = vec![None; op.sizes.len()];
@@ -80,11 +85,11 @@ impl<'a> Evaluator<'a> {
     /// Old values of the outputs of an op with sequential loops.
     fn initial_outputs(
         &self,
-        code: &mut Code,
-        op: &TileOp,
-        loops: &[Option<Value>],
-        point: &Point,
-    ) -> Result<Vec<Value>, Diagnostics> {
+        code: &mut Code<'c, '_>,
+        op: &TileOp<'c>,
+        loops: &[Option<Value<'c>>],
+        point: &Point<'c>,
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let zero = code.c(0);
         let at: Vec<Value> = loops.iter().map(|l| l.unwrap_or(zero)).collect();
         let mut out = Vec::new();
@@ -98,13 +103,13 @@ impl<'a> Evaluator<'a> {
     /// Nested loops over `inner`, carrying the outputs.
     fn reduce(
         &self,
-        code: &mut Code,
-        op: &TileOp,
+        code: &mut Code<'c, '_>,
+        op: &TileOp<'c>,
         inner: &[usize],
-        loops: &mut Vec<Option<Value>>,
-        point: &Point,
-        carried: &[Value],
-    ) -> Result<Vec<Value>, Diagnostics> {
+        loops: &mut Vec<Option<Value<'c>>>,
+        point: &Point<'c>,
+        carried: &[Value<'c>],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let Some((&first, rest)) = inner.split_first() else {
             let current: Vec<Option<Value>> = carried.iter().copied().map(Some).collect();
             let results = self.step(code, op, &all(loops), point, &current)?;
@@ -120,12 +125,12 @@ impl<'a> Evaluator<'a> {
     /// One execution of the op's body. `outputs` are the current values of the outputs where a register carries them.
     fn step(
         &self,
-        code: &mut Code,
-        op: &TileOp,
-        loops: &[Value],
-        point: &Point,
-        outputs: &[Option<Value>],
-    ) -> Result<Vec<Value>, Diagnostics> {
+        code: &mut Code<'c, '_>,
+        op: &TileOp<'c>,
+        loops: &[Value<'c>],
+        point: &Point<'c>,
+        outputs: &[Option<Value<'c>>],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let mut args: Vec<Option<Value>> = Vec::new();
         for (i, operand) in op.operands.iter().enumerate() {
             let carried = i.checked_sub(op.num_inputs).and_then(|o| outputs[o]);
@@ -141,12 +146,12 @@ impl<'a> Evaluator<'a> {
     /// The op's body on the given values of its arguments (`None` for those that it does not read).
     pub(super) fn apply(
         &self,
-        code: &mut Code,
-        op: &TileOp,
-        args: Vec<Option<Value>>,
-        loops: &[Value],
+        code: &mut Code<'c, '_>,
+        op: &TileOp<'c>,
+        args: Vec<Option<Value<'c>>>,
+        loops: &[Value<'c>],
         lanes: u32,
-    ) -> Result<Vec<Value>, Diagnostics> {
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let Some(body) = op.body else { return Ok(vec![args[0].expect("invariant: a copy reads its input")]) };
         let mut map: HashMap<Value, Value> = HashMap::new();
         for (arg, value) in body.args().into_iter().zip(args) {
@@ -166,12 +171,12 @@ impl<'a> Evaluator<'a> {
     /// Value of an operand at the given loop values: from a register if the slice was written here, else from memory.
     pub(super) fn operand(
         &self,
-        code: &mut Code,
-        op: &TileOp,
-        operand: &Operand,
-        loops: &[Value],
-        point: &Point,
-    ) -> Result<Value, Diagnostics> {
+        code: &mut Code<'c, '_>,
+        op: &TileOp<'c>,
+        operand: &Operand<'c>,
+        loops: &[Value<'c>],
+        point: &Point<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
         let s = match operand.source {
             Source::Scalar(value) => return Ok(value),
             Source::Slice(s) => s,
@@ -186,7 +191,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Whether the operand is indexed by the coordinates of the op's first output, in order.
-    pub(super) fn is_pointwise(&self, op: &TileOp, operand: &Operand) -> bool {
+    pub(super) fn is_pointwise(&self, op: &TileOp<'c>, operand: &Operand<'c>) -> bool {
         let Some(outer) = &op.outer else { return false };
         operand.map.len() == outer.len()
             && operand
@@ -197,7 +202,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The first element of a slice, counted from the start of the buffer that holds it.
-    pub(super) fn origin(&self, code: &mut Code, slice: &Slice) -> Value {
+    pub(super) fn origin(&self, code: &mut Code<'c, '_>, slice: &Slice<'c>) -> Value<'c> {
         match self.origins.get(&slice.base) {
             Some(origin) => code.add(*origin, slice.offset),
             None => slice.offset,
@@ -205,7 +210,13 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Position in the buffer, in elements.
-    pub(super) fn linear_index(&self, code: &mut Code, operand: &Operand, slice: usize, loops: &[Value]) -> Value {
+    pub(super) fn linear_index(
+        &self,
+        code: &mut Code<'c, '_>,
+        operand: &Operand<'c>,
+        slice: usize,
+        loops: &[Value<'c>],
+    ) -> Value<'c> {
         let slice = &self.model.slices[slice];
         let mut index = self.origin(code, slice);
         if let Some((strides, constant)) = &operand.linear {
@@ -227,7 +238,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Memory layout of the lanes of a point of `op` in a slice.
-    pub(super) fn reach(&self, op: &TileOp, operand: &Operand, slice: usize, lanes: u32) -> Reach {
+    pub(super) fn reach(&self, op: &TileOp<'c>, operand: &Operand<'c>, slice: usize, lanes: u32) -> Reach {
         let along = op.outer.as_ref().and_then(|o| o.get(self.along.unwrap_or(o.len().wrapping_sub(1))).copied());
         let (Some(along), Some((strides, constant))) = (along, &operand.linear) else { return Reach::Uniform };
         if lanes == 1 || strides[along] == 0 {
@@ -252,7 +263,14 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Loads the lanes of an access; a scalar where all lanes read the same element.
-    pub(super) fn load(&self, code: &mut Code, slice: usize, index: Value, reach: Reach, lanes: u32) -> Value {
+    pub(super) fn load(
+        &self,
+        code: &mut Code<'c, '_>,
+        slice: usize,
+        index: Value<'c>,
+        reach: Reach,
+        lanes: u32,
+    ) -> Value<'c> {
         let base = self.model.slices[slice].base;
         load_from(code, self.buffers[&base], self.lanes.get(&base) == Some(&lanes), index, (reach, lanes))
     }
@@ -260,9 +278,9 @@ impl<'a> Evaluator<'a> {
     /// Stores what `point` holds, in the order of slices; `keep` says which of them.
     pub(super) fn store(
         &self,
-        code: &mut Code,
-        writers: &[&TileOp],
-        point: &Point,
+        code: &mut Code<'c, '_>,
+        writers: &[&TileOp<'c>],
+        point: &Point<'c>,
         keep: impl Fn(Base) -> bool,
     ) -> Result<(), Diagnostics> {
         let mut stored = Vec::new();
@@ -283,12 +301,12 @@ impl<'a> Evaluator<'a> {
 
     fn store_one(
         &self,
-        code: &mut Code,
-        op: &TileOp,
-        output: &Operand,
+        code: &mut Code<'c, '_>,
+        op: &TileOp<'c>,
+        output: &Operand<'c>,
         s: usize,
-        point: &Point,
-        value: Value,
+        point: &Point<'c>,
+        value: Value<'c>,
     ) -> Result<(), Diagnostics> {
         let outer = op.outer.as_ref().expect("invariant: a writer has outer loops");
         let zero = code.c(0);
@@ -315,13 +333,13 @@ impl<'a> Evaluator<'a> {
 }
 
 /// As [`Evaluator::load`], from a buffer; `wide`: its accesses have these lanes.
-pub(super) fn load_from(
-    code: &mut Code,
-    buffer: Value,
+pub(super) fn load_from<'c>(
+    code: &mut Code<'c, '_>,
+    buffer: Value<'c>,
     wide: bool,
-    index: Value,
+    index: Value<'c>,
     (reach, lanes): (Reach, u32),
-) -> Value {
+) -> Value<'c> {
     let stride = match reach {
         Reach::Uniform => return code.load(buffer, index, 1),
         Reach::Wide if wide => return code.load(buffer, index, lanes),
@@ -337,7 +355,7 @@ pub(super) fn load_from(
     code.vector_of(&elements)
 }
 
-fn all(loops: &[Option<Value>]) -> Vec<Value> {
+fn all<'c>(loops: &[Option<Value<'c>>]) -> Vec<Value<'c>> {
     loops.iter().map(|l| l.expect("invariant: every loop has a value here")).collect()
 }
 
@@ -354,13 +372,18 @@ pub(super) fn is_vectorizable(op: &TileOp) -> bool {
     body_fits && body.args().iter().all(|a| memory(a.ty())) && op.operands.iter().all(|o| o.linear.is_some())
 }
 
-impl Evaluator<'_> {
+impl<'c> Evaluator<'c, '_> {
     /// The plain loop nest of an op: every iteration loads, computes and stores.
-    pub(super) fn nest(&self, code: &mut Code, op: &TileOp) -> Result<(), Diagnostics> {
+    pub(super) fn nest(&self, code: &mut Code<'c, '_>, op: &TileOp<'c>) -> Result<(), Diagnostics> {
         self.nest_from(code, op, &mut Vec::new())
     }
 
-    fn nest_from(&self, code: &mut Code, op: &TileOp, loops: &mut Vec<Value>) -> Result<(), Diagnostics> {
+    fn nest_from(
+        &self,
+        code: &mut Code<'c, '_>,
+        op: &TileOp<'c>,
+        loops: &mut Vec<Value<'c>>,
+    ) -> Result<(), Diagnostics> {
         if let Some(size) = op.sizes.get(loops.len()) {
             let count = size.value;
             return code.repeat(count, |code, i| {

@@ -80,12 +80,12 @@ impl Grid {
     }
 
     /// Replaces the tile ids and returns the block that the tile's ops lie in, and the number of the workgroup.
-    pub(super) fn enter(
+    pub(super) fn enter<'c>(
         &self,
-        rw: &mut Rewriter,
-        func: Op,
+        rw: &mut Rewriter<'c>,
+        func: Op<'c>,
         signature: &Signature,
-    ) -> Result<(Block, Value), Diagnostics> {
+    ) -> Result<(Block<'c>, Value<'c>), Diagnostics> {
         let body = func.body().ok_or_else(|| error::not_a_tile(func, "the function has no body"))?;
         let first = body.first_op().ok_or_else(|| error::not_a_tile(func, "the function is empty"))?;
         let ids: Vec<Value> = signature.ids.clone().map(|i| body.arg(i)).collect();
@@ -134,7 +134,11 @@ impl Grid {
     }
 
     /// The empty guard or loop: its block, the number of the tile, the number of the workgroup.
-    fn wrap(&self, code: &mut Code, extents: &[Value]) -> Result<(Block, Value, Value), Diagnostics> {
+    fn wrap<'c>(
+        &self,
+        code: &mut Code<'c, '_>,
+        extents: &[Value<'c>],
+    ) -> Result<(Block<'c>, Value<'c>, Value<'c>), Diagnostics> {
         let mut total = code.c(1);
         for extent in extents {
             total = code.mul(total, *extent);
@@ -169,7 +173,7 @@ impl Grid {
     }
 }
 
-fn replace(rw: &mut Rewriter, ids: &[Value], found: &[Value]) {
+fn replace<'c>(rw: &mut Rewriter<'c>, ids: &[Value<'c>], found: &[Value<'c>]) {
     for (id, value) in ids.iter().zip(found) {
         rw.replace_all_uses(*id, *value);
     }

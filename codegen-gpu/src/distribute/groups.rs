@@ -9,15 +9,15 @@ use std::ops::Range;
 
 /// Ops with one iteration space.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
+pub(super) struct Group<'c> {
     /// Positions in [`Model::ops`], in order.
     pub(super) ops: Vec<usize>,
     /// Extents of the outputs; empty for a serial group.
-    pub(super) sizes: Vec<Size>,
+    pub(super) sizes: Vec<Size<'c>>,
     /// A single op whose output indices are not distinct loops: one invocation runs it.
     pub(super) serial: bool,
     /// The block that the ops lie in.
-    pub(super) block: Block,
+    pub(super) block: Block<'c>,
     touched: Vec<Touch>,
 }
 
@@ -31,12 +31,12 @@ struct Touch {
 }
 
 /// Groups of all ops in program order.
-pub(super) fn split(model: &Model) -> Vec<Group> {
+pub(super) fn split<'c>(model: &Model<'c>) -> Vec<Group<'c>> {
     split_run(model, 0..model.ops.len())
 }
 
 /// Groups of a run of ops in program order.
-pub(super) fn split_run(model: &Model, run: Range<usize>) -> Vec<Group> {
+pub(super) fn split_run<'c>(model: &Model<'c>, run: Range<usize>) -> Vec<Group<'c>> {
     let mut groups: Vec<Group> = Vec::new();
     for i in run {
         let op = &model.ops[i];
@@ -55,7 +55,7 @@ pub(super) fn split_run(model: &Model, run: Range<usize>) -> Vec<Group> {
     groups
 }
 
-impl Group {
+impl<'c> Group<'c> {
     /// Whether any op of the group accesses a buffer.
     pub(super) fn touches(&self, base: Base) -> bool {
         self.touched.iter().any(|t| t.base == base)
@@ -67,7 +67,7 @@ impl Group {
     }
 
     /// Whether the group must wait for what `earlier` has done, or `earlier` must have read what this one overwrites.
-    pub(super) fn depends_on(&self, earlier: &Group) -> bool {
+    pub(super) fn depends_on(&self, earlier: &Group<'c>) -> bool {
         let clash = |a: &Touch, b: &Touch| a.base == b.base && (a.written || b.written);
         self.touched.iter().any(|new| earlier.touched.iter().any(|old| clash(old, new)))
     }

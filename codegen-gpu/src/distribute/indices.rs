@@ -9,7 +9,7 @@ use crate::error;
 use monopour_ir::{AffineExpr, AffineExprKind, Diagnostics, Op, Rewriter, Value, WalkOrder};
 
 /// Writes every `affine.apply`, `affine.min` and `affine.max` out.
-pub(super) fn lower_affine(rw: &mut Rewriter, func: Op) -> Result<(), Diagnostics> {
+pub(super) fn lower_affine<'c>(rw: &mut Rewriter<'c>, func: Op<'c>) -> Result<(), Diagnostics> {
     for op in func.nested(WalkOrder::Pre) {
         if op.dialect() == "affine" {
             let mut code = Code::before(rw, op);
@@ -20,7 +20,7 @@ pub(super) fn lower_affine(rw: &mut Rewriter, func: Op) -> Result<(), Diagnostic
     Ok(())
 }
 
-fn lower(code: &mut Code, op: Op) -> Result<Value, Diagnostics> {
+fn lower<'c>(code: &mut Code<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
     if !matches!(op.name(), "affine.apply" | "affine.min" | "affine.max") {
         return Err(error::not_a_tile(op, "only affine.apply, affine.min and affine.max are index arithmetic"));
     }
@@ -34,9 +34,14 @@ fn lower(code: &mut Code, op: Op) -> Result<Value, Diagnostics> {
 }
 
 /// Evaluates an affine expression. Quotients round and remainders count as affine maps define them, also for negative values.
-pub(super) fn expression(code: &mut Code, e: AffineExpr, dims: &[Value], symbols: &[Value]) -> Value {
+pub(super) fn expression<'c>(
+    code: &mut Code<'c, '_>,
+    e: AffineExpr<'c>,
+    dims: &[Value<'c>],
+    symbols: &[Value<'c>],
+) -> Value<'c> {
     let mut both =
-        |l: AffineExpr, r: AffineExpr| (expression(code, l, dims, symbols), expression(code, r, dims, symbols));
+        |l: AffineExpr<'c>, r: AffineExpr<'c>| (expression(code, l, dims, symbols), expression(code, r, dims, symbols));
     match e.kind() {
         AffineExprKind::Dim(p) => dims[p],
         AffineExprKind::Symbol(p) => symbols[p],
@@ -65,14 +70,14 @@ pub(super) fn expression(code: &mut Code, e: AffineExpr, dims: &[Value], symbols
 }
 
 /// The affine remainder is never negative, that of `arith` has the dividend's sign.
-fn floor_mod(code: &mut Code, a: Value, b: Value) -> Value {
+fn floor_mod<'c>(code: &mut Code<'c, '_>, a: Value<'c>, b: Value<'c>) -> Value<'c> {
     let quotient = code.op1("arith.floordivsi", &[a, b], code.index);
     let product = code.mul(quotient, b);
     code.op1("arith.subi", &[a, product], code.index)
 }
 
 /// Places all constants of a kernel at its start, so that they dominate whatever is written later.
-pub(super) fn hoist_constants(rw: &mut Rewriter, func: Op) {
+pub(super) fn hoist_constants<'c>(rw: &mut Rewriter<'c>, func: Op<'c>) {
     let Some(first) = func.body().and_then(|b| b.first_op()) else { return };
     for op in func.find_all("arith.constant") {
         if op != first {

@@ -21,8 +21,8 @@ const COPIES: [u32; 2] = [64, 8];
 /// Copies of an innermost body, however deep the nest: code must not grow by the number of loops.
 const NEST_COPIES: [u32; 2] = [512, 8];
 
-struct Loop {
-    op: Op,
+struct Loop<'c> {
+    op: Op<'c>,
     parent: Option<usize>,
     /// Iterations, if that is known.
     length: Option<f64>,
@@ -30,7 +30,7 @@ struct Loop {
 }
 
 /// Marks the loops of a distributed kernel that must be unrolled on `device`.
-pub(super) fn limit(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
+pub(super) fn limit<'c>(rw: &mut Rewriter<'c>, func: Op<'c>, device: &GpuDescription) -> Result<(), Diagnostics> {
     let Some(body) = func.body().filter(|_| device.is_cpu_adapter()) else { return Ok(()) };
     let mut loops = Vec::new();
     collect(body, None, &mut loops);
@@ -62,7 +62,7 @@ pub(super) fn limit(rw: &mut Rewriter, func: Op, device: &GpuDescription) -> Res
     Ok(())
 }
 
-fn collect(block: Block, parent: Option<usize>, out: &mut Vec<Loop>) {
+fn collect<'c>(block: Block<'c>, parent: Option<usize>, out: &mut Vec<Loop<'c>>) {
     for op in block.ops() {
         let mut inside = parent;
         if matches!(op.name(), "scf.for" | "scf.while") {

@@ -71,12 +71,12 @@ fn needs_memory(local: &Local, base: Base, groups: &[Group], accessed: &[Base]) 
 }
 
 /// Gives memory to the local buffers in `bases`; what does not fit in workgroup memory becomes scratch.
-pub(super) fn allocate(
-    code: &mut Code,
-    func: Op,
-    evaluator: &mut Evaluator<'_>,
+pub(super) fn allocate<'c>(
+    code: &mut Code<'c, '_>,
+    func: Op<'c>,
+    evaluator: &mut Evaluator<'c, '_>,
     bases: &[Base],
-    place: &Place<'_>,
+    place: &Place<'c, '_>,
 ) -> Result<Vec<Scratch>, Diagnostics> {
     let body = func.body().ok_or_else(|| error::not_a_tile(func, "the function has no body"))?;
     let mut left_bytes = u64::from(place.device.limits.max_workgroup_storage_bytes);
@@ -106,12 +106,12 @@ pub(super) fn allocate(
 }
 
 /// The place of a kernel's code, and the workgroups that run it.
-pub(super) struct Place<'a> {
+pub(super) struct Place<'c, 'a> {
     pub(super) device: &'a GpuDescription,
     /// The end of the tile's code.
-    pub(super) end: Op,
+    pub(super) end: Op<'c>,
     /// The number of the workgroup.
-    pub(super) worker: Value,
+    pub(super) worker: Value<'c>,
     pub(super) at_once: Option<i64>,
     /// Buffers that the kernel has without scratch.
     pub(super) buffers: usize,
@@ -120,14 +120,14 @@ pub(super) struct Place<'a> {
 }
 
 /// Adds the argument for a local buffer; returns it and the elements of one workgroup.
-fn extend(
-    code: &mut Code,
-    func: Op,
-    body: Block,
-    local: &Local,
-    place: &Place<'_>,
+fn extend<'c>(
+    code: &mut Code<'c, '_>,
+    func: Op<'c>,
+    body: Block<'c>,
+    local: &Local<'c>,
+    place: &Place<'c, '_>,
     scratch: &mut Vec<Scratch>,
-) -> Result<(Value, Value), Diagnostics> {
+) -> Result<(Value<'c>, Value<'c>), Diagnostics> {
     let at_once = place.at_once.unwrap_or(WORKGROUPS).max(1);
     let space = Attr::parse(code.cx, "#gpu.address_space<global>");
     let (elements, per_workgroup, extent) = if local.elements >= 0 {
@@ -176,7 +176,11 @@ fn bound(value: Value, body: Block, passed: &dyn Fn(usize) -> Option<Amount>) ->
 }
 
 /// Allocates the scratch of a call in front of its forall.
-pub(super) fn allocate_scratch(rw: &mut Rewriter, call: Op, border: &Border) -> Result<Vec<Value>, Diagnostics> {
+pub(super) fn allocate_scratch<'c>(
+    rw: &mut Rewriter<'c>,
+    call: Op<'c>,
+    border: &Border,
+) -> Result<Vec<Value<'c>>, Diagnostics> {
     let mut out = Vec::new();
     for scratch in &border.scratch {
         let ty = Type::parse(call.context(), &scratch.ty).expect("invariant: a printed type can be parsed");
@@ -193,7 +197,7 @@ pub(super) fn allocate_scratch(rw: &mut Rewriter, call: Op, border: &Border) -> 
     Ok(out)
 }
 
-fn compute(rw: &mut Rewriter, call: Op, amount: &Amount) -> Result<Value, Diagnostics> {
+fn compute<'c>(rw: &mut Rewriter<'c>, call: Op<'c>, amount: &Amount) -> Result<Value<'c>, Diagnostics> {
     Ok(match amount {
         Amount::Constant(c) => rw.const_index(*c, call.location()),
         Amount::Passed(position) => {
@@ -210,7 +214,12 @@ fn compute(rw: &mut Rewriter, call: Op, amount: &Amount) -> Result<Value, Diagno
 }
 
 /// Memory that the invocations of a workgroup share.
-pub(super) fn workgroup_buffer(code: &mut Code, op: Op, element: Type, elements: i64) -> Result<Value, Diagnostics> {
+pub(super) fn workgroup_buffer<'c>(
+    code: &mut Code<'c, '_>,
+    op: Op<'c>,
+    element: Type<'c>,
+    elements: i64,
+) -> Result<Value<'c>, Diagnostics> {
     let space = Attr::parse(code.cx, "#gpu.address_space<workgroup>");
     let ty = Type::memref(&[elements], element, space);
     let spec = OpSpec::new("memref.alloca", op.location())

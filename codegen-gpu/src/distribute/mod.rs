@@ -191,10 +191,10 @@ fn is_pending(func: Op) -> bool {
         && func.body().is_some()
 }
 
-fn kernel(
-    rw: &mut Rewriter,
+fn kernel<'c>(
+    rw: &mut Rewriter<'c>,
     grids: &HashMap<String, Vec<i64>>,
-    func: Op,
+    func: Op<'c>,
     device: &GpuDescription,
 ) -> Result<(KernelReport, Border), Diagnostics> {
     let kernel = FittedChoice::read(func, device)?;
@@ -233,12 +233,12 @@ fn kernel(
 }
 
 /// Plans the kernel's code and writes it; returns the report, and the scratch that it takes.
-fn write(
-    code: &mut Code,
-    func: Op,
-    model: &Model,
+fn write<'c>(
+    code: &mut Code<'c, '_>,
+    func: Op<'c>,
+    model: &Model<'c>,
     kernel: &FittedChoice,
-    place: &Place<'_>,
+    place: &Place<'c, '_>,
 ) -> Result<(KernelReport, Vec<Scratch>), Diagnostics> {
     let body = Evaluator::new(model, &func.body().map(|b| b.args()).unwrap_or_default());
     let (plan, declined) = strategy::plan(&body, kernel, place.device);

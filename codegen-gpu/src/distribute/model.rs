@@ -20,76 +20,76 @@ pub(super) enum Base {
 
 /// An extent that may depend on the tile.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
-    pub(super) value: Value,
+pub(super) struct Size<'c> {
+    pub(super) value: Value<'c>,
     pub(super) facts: Facts,
 }
 
-impl Size {
-    pub(super) fn new(value: Value) -> Self {
+impl<'c> Size<'c> {
+    pub(super) fn new(value: Value<'c>) -> Self {
         Self { value, facts: facts(value) }
     }
     pub(super) fn exact(&self) -> Option<i64> {
         self.value.constant_int()
     }
-    pub(super) fn same(&self, other: &Size) -> bool {
+    pub(super) fn same(&self, other: &Size<'c>) -> bool {
         self.value == other.value || self.exact().is_some_and(|e| other.exact() == Some(e))
     }
 }
 
 /// A strided part of a buffer.
 #[derive(Clone, Debug)]
-pub(super) struct Slice {
+pub(super) struct Slice<'c> {
     pub(super) base: Base,
     /// First element, counted from the start of the buffer.
-    pub(super) offset: Value,
+    pub(super) offset: Value<'c>,
     /// Elements between neighbours; [`monopour_ir::DYNAMIC`] where only [`Slice::stride_values`] says it.
     pub(super) strides: Vec<i64>,
-    pub(super) stride_values: Vec<Value>,
-    pub(super) sizes: Vec<Size>,
-    pub(super) element: Type,
+    pub(super) stride_values: Vec<Value<'c>>,
+    pub(super) sizes: Vec<Size<'c>>,
+    pub(super) element: Type<'c>,
 }
 
 /// A local allocation.
 #[derive(Clone, Debug)]
-pub(super) struct Local {
-    pub(super) op: Op,
+pub(super) struct Local<'c> {
+    pub(super) op: Op<'c>,
     /// Elements at most; [`monopour_ir::DYNAMIC`] where no bound is known.
     pub(super) elements: i64,
     /// Extents as values.
-    pub(super) sizes: Vec<Size>,
-    pub(super) element: Type,
+    pub(super) sizes: Vec<Size<'c>>,
+    pub(super) element: Type<'c>,
 }
 
 /// An operand of a tile op.
 #[derive(Clone, Debug)]
-pub(super) struct Operand {
+pub(super) struct Operand<'c> {
     /// Index into [`Model::slices`], or a scalar.
-    pub(super) source: Source,
+    pub(super) source: Source<'c>,
     /// Indexing expressions over the loops.
-    pub(super) map: Vec<AffineExpr>,
+    pub(super) map: Vec<AffineExpr<'c>>,
     /// For linear maps: elements between neighbours per loop, and the constant part.
     pub(super) linear: Option<(Vec<i64>, i64)>,
 }
 
 /// Where an operand's values come from.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Source {
+pub(super) enum Source<'c> {
     Slice(usize),
-    Scalar(Value),
+    Scalar(Value<'c>),
 }
 
 /// One op of the body.
 #[derive(Clone, Debug)]
-pub(super) struct TileOp {
-    pub(super) op: Op,
-    pub(super) sizes: Vec<Size>,
+pub(super) struct TileOp<'c> {
+    pub(super) op: Op<'c>,
+    pub(super) sizes: Vec<Size<'c>>,
     pub(super) parallel: Vec<bool>,
     /// Inputs, then outputs, in the order of the body's arguments.
-    pub(super) operands: Vec<Operand>,
+    pub(super) operands: Vec<Operand<'c>>,
     pub(super) num_inputs: usize,
     /// The computation; `None` copies input to output.
-    pub(super) body: Option<Block>,
+    pub(super) body: Option<Block<'c>>,
     /// Loops of the first output's indices, outermost first; `None` when two iterations of these may write one element.
     pub(super) outer: Option<Vec<usize>>,
     /// Slices that the body loads from at indices of its own.
@@ -98,17 +98,17 @@ pub(super) struct TileOp {
 
 /// A part of a body that runs before the next one does.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum Step<'c> {
     /// A run of tile ops, by their positions in [`Model::ops`].
     Run(Range<usize>),
     /// A load or store of one element.
-    Access(Op),
+    Access(Op<'c>),
     /// A loop or condition, and the steps of each of its blocks.
-    Region(Op, Vec<Vec<Step>>),
+    Region(Op<'c>, Vec<Vec<Step<'c>>>),
 }
 
-impl TileOp {
-    pub(super) fn outputs(&self) -> &[Operand] {
+impl<'c> TileOp<'c> {
+    pub(super) fn outputs(&self) -> &[Operand<'c>] {
         &self.operands[self.num_inputs..]
     }
     /// Loops that are not in [`TileOp::outer`]: these run one after the other per output element.
@@ -127,20 +127,20 @@ impl TileOp {
 
 /// A kernel body.
 #[derive(Debug, Default)]
-pub(super) struct Model {
-    pub(super) slices: Vec<Slice>,
-    pub(super) locals: Vec<Local>,
-    pub(super) ops: Vec<TileOp>,
+pub(super) struct Model<'c> {
+    pub(super) slices: Vec<Slice<'c>>,
+    pub(super) locals: Vec<Local<'c>>,
+    pub(super) ops: Vec<TileOp<'c>>,
     /// What runs in which order.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<Step<'c>>,
     /// Ops to erase when the code is written, in program order.
-    pub(super) replaced: Vec<Op>,
-    by_value: HashMap<Value, usize>,
+    pub(super) replaced: Vec<Op<'c>>,
+    by_value: HashMap<Value<'c>, usize>,
 }
 
-impl Model {
+impl<'c> Model<'c> {
     /// The slice that a memref of the body names.
-    pub(super) fn slice_named(&self, value: Value) -> Option<usize> {
+    pub(super) fn slice_named(&self, value: Value<'c>) -> Option<usize> {
         self.by_value.get(&value).copied()
     }
     /// Whether the body is one run of tile ops, without control flow or single accesses around them.

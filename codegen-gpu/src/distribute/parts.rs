@@ -36,7 +36,11 @@ fn plan(ty: Type, most_bytes: u64) -> Option<Parts> {
 ///
 /// # Errors
 /// G0008 for an argument that something other than a load or store uses.
-pub(super) fn split(code: &mut Code, func: Op, device: &GpuDescription) -> Result<Vec<Parts>, Diagnostics> {
+pub(super) fn split<'c>(
+    code: &mut Code<'c, '_>,
+    func: Op<'c>,
+    device: &GpuDescription,
+) -> Result<Vec<Parts>, Diagnostics> {
     let Some(body) = func.body() else { return Ok(vec![]) };
     let buffers: Vec<Value> = body.args().into_iter().take_while(|a| a.ty().is_memref()).collect();
     let mut out = vec![Parts::new(); buffers.len()];
@@ -60,14 +64,19 @@ pub(super) fn split(code: &mut Code, func: Op, device: &GpuDescription) -> Resul
 }
 
 /// The type of a part: where it lies in the buffer is its offset.
-fn window_type(whole: Type, part: &Range<i64>) -> Type {
+fn window_type<'c>(whole: Type<'c>, part: &Range<i64>) -> Type<'c> {
     let memref = whole.as_memref().expect("invariant: a buffer is a memref");
     let (extent, offset) = (part.end - part.start, memref.offset + part.start);
     Type::strided_memref(&[extent], memref.element, offset, &[1], memref.memory_space)
 }
 
 /// Replaces a load or store by one of the part that holds the element.
-fn redirect(code: &mut Code, op: Op, buffer: Value, windows: &[(Value, i64)]) -> Result<(), Diagnostics> {
+fn redirect<'c>(
+    code: &mut Code<'c, '_>,
+    op: Op<'c>,
+    buffer: Value<'c>,
+    windows: &[(Value<'c>, i64)],
+) -> Result<(), Diagnostics> {
     let at = match op.name() {
         "memref.load" | "vector.load" => 0,
         "memref.store" | "vector.store" => 1,
@@ -82,15 +91,15 @@ fn redirect(code: &mut Code, op: Op, buffer: Value, windows: &[(Value, i64)]) ->
 }
 
 /// A load or store: the position of its buffer among the operands, and the index.
-struct Access {
-    op: Op,
+struct Access<'c> {
+    op: Op<'c>,
     at: usize,
-    index: Value,
+    index: Value<'c>,
 }
 
-impl Access {
+impl<'c> Access<'c> {
     /// The access in the first window if the index is less than where the second one begins, else in one of the others.
-    fn write(&self, code: &mut Code, windows: &[(Value, i64)]) -> Result<Vec<Value>, Diagnostics> {
+    fn write(&self, code: &mut Code<'c, '_>, windows: &[(Value<'c>, i64)]) -> Result<Vec<Value<'c>>, Diagnostics> {
         let ((window, start), rest) = windows.split_first().expect("invariant: a split buffer has parts");
         let Some((_, next)) = rest.first() else { return Ok(self.in_window(code, *window, *start)) };
         let next = code.c(*next);
@@ -102,7 +111,7 @@ impl Access {
         Ok(code.create(spec)?.results())
     }
 
-    fn in_window(&self, code: &mut Code, window: Value, start: i64) -> Vec<Value> {
+    fn in_window(&self, code: &mut Code<'c, '_>, window: Value<'c>, start: i64) -> Vec<Value<'c>> {
         let index = code.add_const(self.index, -start);
         let copy = code.rw.clone_op(self.op, |v| v);
         code.rw.insert(copy);
@@ -113,10 +122,10 @@ impl Access {
 }
 
 /// A region that yields what `body` returns.
-fn branch(
-    code: &mut Code,
-    body: impl FnOnce(&mut Code) -> Result<Vec<Value>, Diagnostics>,
-) -> Result<Region, Diagnostics> {
+fn branch<'c>(
+    code: &mut Code<'c, '_>,
+    body: impl FnOnce(&mut Code<'c, '_>) -> Result<Vec<Value<'c>>, Diagnostics>,
+) -> Result<Region<'c>, Diagnostics> {
     let block = Block::new(&[]);
     let region = Region::new();
     region.append(block);
@@ -131,7 +140,12 @@ fn branch(
 }
 
 /// What the caller passes for a flat buffer with these parts.
-pub(super) fn windows(rw: &mut Rewriter, call: Op, flat: Value, parts: &Parts) -> Result<Vec<Value>, Diagnostics> {
+pub(super) fn windows<'c>(
+    rw: &mut Rewriter<'c>,
+    call: Op<'c>,
+    flat: Value<'c>,
+    parts: &Parts,
+) -> Result<Vec<Value<'c>>, Diagnostics> {
     if parts.is_empty() {
         return Ok(vec![flat]);
     }

@@ -51,14 +51,14 @@ const DYNAMIC_UNROLL: i64 = 8;
 const MAX_ROWS: i64 = 8;
 
 /// A row kernel with everything decided.
-struct Plan<'m> {
-    steps: Vec<Step<'m>>,
+struct Plan<'c, 'm> {
+    steps: Vec<Step<'c, 'm>>,
     sweeps: Vec<Sweep>,
-    forms: Forms,
+    forms: Forms<'c>,
     /// Extents of the rows' space, unit extents left out.
-    rows: Vec<Size>,
+    rows: Vec<Size<'c>>,
     /// Extents of the columns' axes.
-    axes: Vec<Axis>,
+    axes: Vec<Axis<'c>>,
     /// Elements of a row, where static.
     columns: Option<i64>,
     /// Lanes of an access along the row.
@@ -78,9 +78,9 @@ struct Plan<'m> {
 
 /// Neighbouring column dimensions that every operand walks like one.
 #[derive(Clone, Copy, Debug)]
-struct Axis {
+struct Axis<'c> {
     /// Innermost dimension.
-    size: Size,
+    size: Size<'c>,
     /// Extent, where static.
     extent: Option<i64>,
 }
@@ -108,8 +108,8 @@ enum Kind {
 }
 
 /// One op in its role.
-struct Step<'m> {
-    op: &'m TileOp,
+struct Step<'c, 'm> {
+    op: &'m TileOp<'c>,
     kind: Kind,
     /// The op's loop of each row dimension and of each column dimension.
     row_loops: Vec<usize>,
@@ -119,7 +119,7 @@ struct Step<'m> {
     /// Form per output.
     writes: Vec<usize>,
     /// Per output of a reduction.
-    combines: Vec<Combine>,
+    combines: Vec<Combine<'c>>,
 }
 
 /// Positions in [`Plan::steps`].
@@ -134,12 +134,12 @@ struct Sweep {
 pub(super) struct Rows;
 
 impl Strategy for Rows {
-    fn plan<'m>(
+    fn plan<'c, 'm>(
         &self,
-        body: &Evaluator<'m>,
+        body: &Evaluator<'c, 'm>,
         kernel: &FittedChoice,
         device: &GpuDescription,
-    ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
+    ) -> Result<Box<dyn KernelPlan<'c, 'm> + 'm>, Declined> {
         if kernel.class != KernelClass::Row {
             return Err(Declined::NotAsked);
         }
@@ -148,7 +148,11 @@ impl Strategy for Rows {
 }
 
 /// Decides, or says why another strategy must do it.
-fn plan<'m>(evaluator: &Evaluator<'m>, kernel: &FittedChoice, device: &GpuDescription) -> Result<Plan<'m>, Declined> {
+fn plan<'c, 'm>(
+    evaluator: &Evaluator<'c, 'm>,
+    kernel: &FittedChoice,
+    device: &GpuDescription,
+) -> Result<Plan<'c, 'm>, Declined> {
     let model: &'m Model = evaluator.model;
     if !model.is_straight() {
         return Err(Declined::ControlFlow);
@@ -209,7 +213,7 @@ fn plan<'m>(evaluator: &Evaluator<'m>, kernel: &FittedChoice, device: &GpuDescri
     Ok(plan)
 }
 
-impl<'m> KernelPlan<'m> for Plan<'m> {
+impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {
     fn strategy(&self) -> &'static str {
         "rows"
     }
@@ -218,16 +222,16 @@ impl<'m> KernelPlan<'m> for Plan<'m> {
         self.lanes
     }
 
-    fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+    fn write(&self, code: &mut Code<'c, '_>, site: &Site<'c, '_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
         let evaluator = Evaluator { lanes: self.argument_lanes(site.body), ..site.body.clone() };
         write::write(code, site.func, &evaluator, self, site.kernel)?;
         Ok(vec![])
     }
 }
 
-impl Plan<'_> {
+impl<'c> Plan<'c, '_> {
     /// The lane count of each argument; 1 where an access of it is not wide.
-    fn argument_lanes(&self, evaluator: &Evaluator<'_>) -> HashMap<Base, u32> {
+    fn argument_lanes(&self, evaluator: &Evaluator<'c, '_>) -> HashMap<Base, u32> {
         let mut out: HashMap<Base, u32> = HashMap::new();
         for form in &self.forms.all {
             let wide = matches!(form.base, Base::Argument(_)) && form.is_wide(evaluator, &self.axes, self.lanes);
@@ -261,7 +265,7 @@ fn ceil_div(a: i64, b: i64) -> i64 {
 }
 
 /// Extents of the rows and of the columns, from the first reduction.
-fn space(model: &Model) -> Result<(Vec<Size>, Vec<Size>), Declined> {
+fn space<'c>(model: &Model<'c>) -> Result<(Vec<Size<'c>>, Vec<Size<'c>>), Declined> {
     let first = model.ops.iter().find(|op| op.outer.is_some() && !op.inner().is_empty());
     let first = first.ok_or(Declined::NoReduction)?;
     let rows = first.outer.iter().flatten().map(|l| first.sizes[*l]).collect::<Vec<_>>();
@@ -277,15 +281,15 @@ fn space(model: &Model) -> Result<(Vec<Size>, Vec<Size>), Declined> {
 }
 
 /// The role of an op, or why it has none.
-fn step<'m>(
-    model: &Model,
-    op: &'m TileOp,
-    rows: &[Size],
-    columns: &[Size],
-    forms: &mut Forms,
-) -> Result<Step<'m>, Declined> {
+fn step<'c, 'm>(
+    model: &Model<'c>,
+    op: &'m TileOp<'c>,
+    rows: &[Size<'c>],
+    columns: &[Size<'c>],
+    forms: &mut Forms<'c>,
+) -> Result<Step<'c, 'm>, Declined> {
     let outer = op.outer.as_ref().ok_or(Declined::OutputNotIndexed)?;
-    let plain = |o: &monopour_ir::Op| {
+    let plain = |o: &monopour_ir::Op<'c>| {
         matches!(o.dialect(), "arith" | "math") || matches!(o.name(), "linalg.index" | "linalg.yield")
     };
     if !op.body.is_none_or(|b| b.ops().iter().all(plain)) {
@@ -294,7 +298,7 @@ fn step<'m>(
     let real =
         |loops: &[usize]| -> Vec<usize> { loops.iter().copied().filter(|l| op.sizes[*l].exact() != Some(1)).collect() };
     let (outer, inner) = (real(outer), real(&op.inner()));
-    let sizes = |loops: &[usize]| -> Vec<Size> { loops.iter().map(|l| op.sizes[*l]).collect() };
+    let sizes = |loops: &[usize]| -> Vec<Size<'c>> { loops.iter().map(|l| op.sizes[*l]).collect() };
     let whole: Vec<Size> = rows.iter().chain(columns).copied().collect();
     let (kind, row_loops, column_loops) = if !op.inner().is_empty() {
         if !same_sizes(&sizes(&outer), rows) || !same_sizes(&sizes(&inner), columns) {
@@ -329,7 +333,7 @@ fn step<'m>(
 }
 
 /// Every buffer that is written is accessed through one form, and local ones are written before they are read.
-fn check_memory(steps: &[Step<'_>], forms: &Forms) -> Result<(), Declined> {
+fn check_memory(steps: &[Step<'_, '_>], forms: &Forms) -> Result<(), Declined> {
     for written in steps.iter().flat_map(|s| &s.writes) {
         let base = forms.all[*written].base;
         if forms.all.iter().enumerate().any(|(i, f)| f.base == base && i != *written) {
@@ -349,8 +353,8 @@ fn check_memory(steps: &[Step<'_>], forms: &Forms) -> Result<(), Declined> {
 
 /// The widest vectors that all ops can work in, if an operand is aligned to them.
 fn choose_lanes(
-    evaluator: &Evaluator<'_>,
-    steps: &[Step<'_>],
+    evaluator: &Evaluator<'_, '_>,
+    steps: &[Step<'_, '_>],
     forms: &Forms,
     axes: &[Axis],
     kernel: &FittedChoice,
@@ -402,7 +406,7 @@ fn unroll(passes: i64, sweeps: i64, chunks: Option<i64>, device: &GpuDescription
 }
 
 /// Groups ops in passes over the row.
-fn sweeps(steps: &[Step<'_>]) -> Vec<Sweep> {
+fn sweeps(steps: &[Step<'_, '_>]) -> Vec<Sweep> {
     let mut out = vec![Sweep::default()];
     let (mut pending, mut touched): (Vec<usize>, Vec<usize>) = (vec![], vec![]);
     for (i, step) in steps.iter().enumerate() {

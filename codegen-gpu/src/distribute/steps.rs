@@ -21,12 +21,12 @@ use monopour_program::GpuDescription;
 pub(super) struct Stepwise;
 
 impl Strategy for Stepwise {
-    fn plan<'m>(
+    fn plan<'c, 'm>(
         &self,
-        body: &Evaluator<'m>,
+        body: &Evaluator<'c, 'm>,
         _: &FittedChoice,
         _: &GpuDescription,
-    ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined> {
+    ) -> Result<Box<dyn KernelPlan<'c, 'm> + 'm>, Declined> {
         let model = body.model;
         if model.is_straight() {
             return Err(Declined::NotAsked);
@@ -41,7 +41,7 @@ struct Plan {
     in_memory: Vec<Base>,
 }
 
-impl<'m> KernelPlan<'m> for Plan {
+impl<'c, 'm> KernelPlan<'c, 'm> for Plan {
     fn strategy(&self) -> &'static str {
         "fallback"
     }
@@ -50,7 +50,7 @@ impl<'m> KernelPlan<'m> for Plan {
         1
     }
 
-    fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+    fn write(&self, code: &mut Code<'c, '_>, site: &Site<'c, '_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
         let mut evaluator = site.body.clone();
         let scratch = locals::allocate(code, site.func, &mut evaluator, &self.in_memory, site.place)?;
         let first = site.func.body().and_then(|b| b.first_op()).expect("invariant: the body has a terminator");
@@ -63,7 +63,7 @@ impl<'m> KernelPlan<'m> for Plan {
 }
 
 /// The groups of all runs, in program order.
-fn groups(model: &Model) -> Vec<Group> {
+fn groups<'c>(model: &Model<'c>) -> Vec<Group<'c>> {
     let mut out = Vec::new();
     visit(&model.steps, &mut |step| {
         if let Step::Run(run) = step {
@@ -84,7 +84,7 @@ fn accessed(model: &Model) -> Vec<Base> {
     out
 }
 
-fn visit(steps: &[Step], f: &mut impl FnMut(&Step)) {
+fn visit<'c>(steps: &[Step<'c>], f: &mut impl FnMut(&Step<'c>)) {
     for step in steps {
         f(step);
         if let Step::Region(_, blocks) = step {
@@ -94,7 +94,7 @@ fn visit(steps: &[Step], f: &mut impl FnMut(&Step)) {
 }
 
 /// The memref of a load or store and whether it is stored to.
-fn access_of(op: Op) -> Option<(Value, bool)> {
+fn access_of<'c>(op: Op<'c>) -> Option<(Value<'c>, bool)> {
     match op.name() {
         "memref.load" => Some((op.operand(0), false)),
         "memref.store" => Some((op.operand(1), true)),
@@ -103,17 +103,17 @@ fn access_of(op: Op) -> Option<(Value, bool)> {
 }
 
 /// Writes the code of all steps.
-struct Writer<'a, 'm> {
-    evaluator: &'a Evaluator<'m>,
+struct Writer<'c, 'a, 'm> {
+    evaluator: &'a Evaluator<'c, 'm>,
     kernel: &'a FittedChoice,
     /// The invocation's number in its workgroup.
-    linear: Value,
+    linear: Value<'c>,
     /// Whether a barrier must stand between the steps so far and the next one.
     pending: bool,
 }
 
-impl Writer<'_, '_> {
-    fn steps(&mut self, code: &mut Code, steps: &[Step]) -> Result<(), Diagnostics> {
+impl<'c> Writer<'c, '_, '_> {
+    fn steps(&mut self, code: &mut Code<'c, '_>, steps: &[Step<'c>]) -> Result<(), Diagnostics> {
         for step in steps {
             match step {
                 Step::Run(run) => {
@@ -132,11 +132,11 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    fn barrier(&mut self, code: &mut Code) -> Result<(), Diagnostics> {
+    fn barrier(&mut self, code: &mut Code<'c, '_>) -> Result<(), Diagnostics> {
         if std::mem::take(&mut self.pending) { code.barrier() } else { Ok(()) }
     }
 
-    fn access(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
+    fn access(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         let (memref, stores) = access_of(op).ok_or_else(|| error::not_a_tile(op, "it is no access"))?;
         code.at(InsertionPoint::Before(op));
         self.barrier(code)?;
@@ -155,7 +155,7 @@ impl Writer<'_, '_> {
     }
 
     /// The border of a block is a barrier if there is work on both of its sides.
-    fn region(&mut self, code: &mut Code, op: Op, blocks: &[Vec<Step>]) -> Result<(), Diagnostics> {
+    fn region(&mut self, code: &mut Code<'c, '_>, op: Op<'c>, blocks: &[Vec<Step<'c>>]) -> Result<(), Diagnostics> {
         let before = self.pending || !op.is("scf.if");
         for block in blocks {
             self.pending = before;

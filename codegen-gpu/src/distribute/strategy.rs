@@ -14,30 +14,30 @@ use std::fmt;
 /// A way to spread a body over the invocations of a workgroup.
 pub(super) trait Strategy: Sync {
     /// Decides everything about the code of a body, or declines.
-    fn plan<'m>(
+    fn plan<'c, 'm>(
         &self,
-        body: &Evaluator<'m>,
+        body: &Evaluator<'c, 'm>,
         kernel: &FittedChoice,
         device: &GpuDescription,
-    ) -> Result<Box<dyn KernelPlan<'m> + 'm>, Declined>;
+    ) -> Result<Box<dyn KernelPlan<'c, 'm> + 'm>, Declined>;
 }
 
 /// A body with everything decided.
-pub(super) trait KernelPlan<'m> {
+pub(super) trait KernelPlan<'c, 'm> {
     /// The strategy, for the report.
     fn strategy(&self) -> &'static str;
     /// Elements per access of the results.
     fn lanes(&self) -> u32;
     /// Writes the code at the insertion point; returns the scratch that the kernel takes.
-    fn write(&self, code: &mut Code, site: &Site<'_, 'm>) -> Result<Vec<Scratch>, Diagnostics>;
+    fn write(&self, code: &mut Code<'c, '_>, site: &Site<'c, '_, 'm>) -> Result<Vec<Scratch>, Diagnostics>;
 }
 
 /// The kernel that a plan is written into.
-pub(super) struct Site<'a, 'm> {
-    pub(super) func: Op,
-    pub(super) body: &'a Evaluator<'m>,
+pub(super) struct Site<'c, 'a, 'm> {
+    pub(super) func: Op<'c>,
+    pub(super) body: &'a Evaluator<'c, 'm>,
     pub(super) kernel: &'a FittedChoice,
-    pub(super) place: &'a Place<'a>,
+    pub(super) place: &'a Place<'c, 'a>,
 }
 
 /// All strategies, in order.
@@ -45,11 +45,11 @@ const STRATEGIES: [&dyn Strategy; 4] =
     [&contraction::Contraction, &rows::Rows, &steps::Stepwise, &elementwise::Elementwise];
 
 /// The plan of the first strategy that takes the body; and the reason of the one that the kernel's class asks for, if it declined.
-pub(super) fn plan<'m>(
-    body: &Evaluator<'m>,
+pub(super) fn plan<'c, 'm>(
+    body: &Evaluator<'c, 'm>,
     kernel: &FittedChoice,
     device: &GpuDescription,
-) -> (Box<dyn KernelPlan<'m> + 'm>, Option<Declined>) {
+) -> (Box<dyn KernelPlan<'c, 'm> + 'm>, Option<Declined>) {
     let mut declined = None;
     for strategy in STRATEGIES {
         match strategy.plan(body, kernel, device) {

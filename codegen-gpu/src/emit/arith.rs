@@ -7,7 +7,7 @@ use monopour_ir::{Attr, Diagnostics, Op};
 use monopour_program::GpuFeature;
 use naga::{BinaryOperator as B, Literal, MathFunction as M, Scalar, ScalarKind, UnaryOperator as U};
 
-pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let shape = types::shape(kernel, op, op.result(0).ty())?;
     let lowered = match op.name() {
         "arith.constant" => constant(kernel, op, shape)?,
@@ -26,7 +26,7 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
 }
 
 /// Brings a result of a narrow type back to a value of the type.
-fn wrap(kernel: &mut Kernel, op: Op, value: Lowered, shape: Shape) -> Lowered {
+fn wrap<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, value: Lowered, shape: Shape) -> Lowered {
     const STAY: [&str; 15] = [
         "arith.constant",
         "arith.select",
@@ -57,7 +57,7 @@ fn wrap(kernel: &mut Kernel, op: Op, value: Lowered, shape: Shape) -> Lowered {
 }
 
 /// An operand of an op that takes it for an unsigned number.
-pub(super) fn unsigned_operand(kernel: &mut Kernel, op: Op, index: usize, lanes: u32) -> Lowered {
+pub(super) fn unsigned_operand<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, index: usize, lanes: u32) -> Lowered {
     let value = kernel.operand(op, index);
     match narrow::bits(op.operand(index).ty()) {
         Some(bits) => kernel.map(value, |k, a| narrow::zero_extend(k, a, bits, lanes)),
@@ -65,7 +65,7 @@ pub(super) fn unsigned_operand(kernel: &mut Kernel, op: Op, index: usize, lanes:
     }
 }
 
-fn constant(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagnostics> {
+fn constant<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, shape: Shape) -> Result<Lowered, Diagnostics> {
     let value = op.attr("value").expect("arith.constant has a value");
     if value.is_dense_elements() && !value.is_splat() {
         return dense(kernel, op, shape, &value);
@@ -75,7 +75,7 @@ fn constant(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagno
     Ok(kernel.splat_value(e, shape.lanes))
 }
 
-fn dense(kernel: &mut Kernel, op: Op, shape: Shape, value: &Attr) -> Result<Lowered, Diagnostics> {
+fn dense<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, shape: Shape, value: &Attr<'c>) -> Result<Lowered, Diagnostics> {
     let bytes = value.elements_bytes().filter(|_| {
         let ty = op.result(0).ty();
         shape.scalar.width == 4 && !ty.element().is_index() && narrow::bits(ty).is_none() && !brain::is(ty)
@@ -99,7 +99,7 @@ fn scalar_bits(kernel: &mut Kernel, scalar: Scalar, bits: u32) -> Ex {
     }
 }
 
-fn scalar_constant(kernel: &mut Kernel, scalar: Scalar, value: &Attr) -> Ex {
+fn scalar_constant<'c>(kernel: &mut Kernel<'c>, scalar: Scalar, value: &Attr<'c>) -> Ex {
     let int = value.as_int().unwrap_or(0);
     let float = value.as_float().unwrap_or(0.0);
     match (scalar.kind, scalar.width) {
@@ -130,7 +130,7 @@ pub(super) fn float32(kernel: &mut Kernel, value: f32) -> Ex {
     kernel.bitcast(bits, ScalarKind::Float)
 }
 
-fn select(kernel: &mut Kernel, op: Op, shape: Shape) -> Lowered {
+fn select<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, shape: Shape) -> Lowered {
     let (accept, reject) = (kernel.operand(op, 1), kernel.operand(op, 2));
     let mut condition = kernel.operand(op, 0);
     if !op.operand(0).ty().is_vector() {
@@ -149,7 +149,7 @@ fn select(kernel: &mut Kernel, op: Op, shape: Shape) -> Lowered {
     }
 }
 
-fn binary(kernel: &mut Kernel, op: Op, name: &str, shape: Shape) -> Result<Lowered, Diagnostics> {
+fn binary<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, name: &str, shape: Shape) -> Result<Lowered, Diagnostics> {
     let (a, b) = if name.ends_with("ui") {
         (unsigned_operand(kernel, op, 0, shape.lanes), unsigned_operand(kernel, op, 1, shape.lanes))
     } else {
@@ -230,7 +230,7 @@ fn min_max(name: &str) -> Option<(M, bool)> {
     })
 }
 
-fn on_unsigned(k: &mut Kernel, a: Ex, b: Ex, f: impl FnOnce(&mut Kernel, Ex, Ex) -> Ex) -> Ex {
+fn on_unsigned<'c>(k: &mut Kernel<'c>, a: Ex, b: Ex, f: impl FnOnce(&mut Kernel<'c>, Ex, Ex) -> Ex) -> Ex {
     let (a, b) = (k.bitcast(a, ScalarKind::Uint), k.bitcast(b, ScalarKind::Uint));
     let r = f(k, a, b);
     k.bitcast(r, ScalarKind::Sint)
@@ -317,7 +317,7 @@ pub(super) fn is_nan(k: &mut Kernel, a: Ex, shape: Shape) -> Ex {
     k.binary(B::Greater, bits, infinity)
 }
 
-fn compare(kernel: &mut Kernel, op: Op) -> Result<Lowered, Diagnostics> {
+fn compare<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<Lowered, Diagnostics> {
     let predicate = op.attr("predicate").and_then(|a| a.as_int()).expect("comparisons have a predicate: verified");
     let shape = types::shape(kernel, op, op.operand(0).ty())?;
     let float = op.is("arith.cmpf");

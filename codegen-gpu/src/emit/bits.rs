@@ -11,7 +11,7 @@ use naga::{BinaryOperator as B, MathFunction as M, ScalarKind, UnaryOperator as 
 /// The ops that [`emit`] knows.
 pub(super) const OPS: [&str; 4] = ["math.absi", "math.ctlz", "math.ctpop", "math.cttz"];
 
-pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let shape = types::shape(kernel, op, op.result(0).ty())?;
     let fun = match op.name() {
         "math.absi" => M::Abs,

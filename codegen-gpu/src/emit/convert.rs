@@ -8,7 +8,7 @@ use monopour_ir::{Diagnostics, Op};
 use naga::{BinaryOperator as B, Literal, ScalarKind, UnaryOperator as U};
 
 /// The ops of `arith` that make a number of one type out of one of another.
-pub(super) fn emit(kernel: &mut Kernel, op: Op, to: Shape) -> Result<Lowered, Diagnostics> {
+pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, to: Shape) -> Result<Lowered, Diagnostics> {
     let from = types::shape(kernel, op, op.operand(0).ty())?;
     let unsigned = matches!(op.name(), "arith.extui" | "arith.uitofp" | "arith.index_castui");
     let a = if unsigned { unsigned_operand(kernel, op, 0, from.lanes) } else { kernel.operand(op, 0) };
@@ -64,7 +64,13 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op, to: Shape) -> Result<Lowered, Di
 }
 
 /// f16 to i16 and back; the integer lies in a register of 32 bits.
-fn half_bits(kernel: &mut Kernel, op: Op, a: Lowered, from: Shape, to: Shape) -> Result<Lowered, Diagnostics> {
+fn half_bits<'c>(
+    kernel: &mut Kernel<'c>,
+    op: Op<'c>,
+    a: Lowered,
+    from: Shape,
+    to: Shape,
+) -> Result<Lowered, Diagnostics> {
     match (a, from.scalar.width, to.scalar.width) {
         (Lowered::One(a), 4, 2) if from.lanes == 1 => {
             let word = kernel.bitcast(a, ScalarKind::Uint);

@@ -10,7 +10,7 @@ use naga::{
     SubgroupOperation as S,
 };
 
-pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     match op.name() {
         "gpu.barrier" => {
             kernel.push(Statement::ControlBarrier(Barrier::WORK_GROUP | Barrier::STORAGE));
@@ -23,7 +23,7 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     }
 }
 
-fn id(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+fn id<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let id = match op.name() {
         "gpu.block_id" => component(kernel, op, BuiltIn::WorkGroupId, "workgroup"),
         "gpu.thread_id" => component(kernel, op, BuiltIn::LocalInvocationId, "invocation"),
@@ -45,7 +45,7 @@ fn subgroup_builtin(kernel: &mut Kernel, builtin: BuiltIn, name: &str) -> Ex {
 }
 
 /// `#gpu<dim x>` and so on; x is the fastest.
-fn component(kernel: &mut Kernel, op: Op, builtin: BuiltIn, name: &str) -> Ex {
+fn component<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, builtin: BuiltIn, name: &str) -> Ex {
     let dimension = op.attr("dimension").map(|a| a.to_string()).unwrap_or_default();
     let index = if dimension.contains("dim y") {
         1
@@ -58,7 +58,7 @@ fn component(kernel: &mut Kernel, op: Op, builtin: BuiltIn, name: &str) -> Ex {
     kernel.add(Expression::AccessIndex { base, index })
 }
 
-fn shuffle(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+fn shuffle<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let mode = op.attr("mode").map(|a| a.to_string()).unwrap_or_default();
     let offset = kernel.one(op.operand(1));
     let lane = kernel.bitcast(offset, ScalarKind::Uint);
@@ -79,7 +79,7 @@ fn shuffle(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     gather_value(kernel, op, gather)
 }
 
-fn broadcast(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+fn broadcast<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let mode = if op.num_operands() > 1 {
         let lane = kernel.one(op.operand(1));
         GatherMode::Shuffle(kernel.bitcast(lane, ScalarKind::Uint))
@@ -89,7 +89,7 @@ fn broadcast(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     gather_value(kernel, op, mode)
 }
 
-fn gather_value(kernel: &mut Kernel, op: Op, mode: GatherMode) -> Result<(), Diagnostics> {
+fn gather_value<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, mode: GatherMode) -> Result<(), Diagnostics> {
     let mut shape = types::shape(kernel, op, op.operand(0).ty())?;
     shape.lanes = shape.lanes.min(4);
     let value = kernel.operand(op, 0);
@@ -102,7 +102,7 @@ fn gather_value(kernel: &mut Kernel, op: Op, mode: GatherMode) -> Result<(), Dia
     Ok(())
 }
 
-fn reduce(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+fn reduce<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let text = op.attr("op").map(|a| a.to_string()).unwrap_or_default();
     let operation = match text.trim_start_matches("#gpu<all_reduce_op ").trim_end_matches('>') {
         "add" => S::Add,

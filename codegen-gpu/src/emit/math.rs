@@ -8,7 +8,7 @@ use monopour_ir::{Diagnostics, Op};
 use monopour_program::GpuFeature;
 use naga::{BinaryOperator as B, Literal, MathFunction as M, UnaryOperator as U};
 
-pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let result = types::shape(kernel, op, op.result(0).ty())?;
     let mut operands: Vec<Lowered> = (0..op.num_operands()).map(|i| kernel.operand(op, i)).collect();
     // Predicates have bool results; what they look at is the operand.
@@ -53,7 +53,11 @@ fn is_exact(name: &str) -> bool {
     matches!(name, "math.absf" | "math.ceil" | "math.floor" | "math.trunc" | "math.roundeven")
 }
 
-fn apply(kernel: &mut Kernel, operands: &[Lowered], mut f: impl FnMut(&mut Kernel, &[Ex]) -> Ex) -> Lowered {
+fn apply<'c>(
+    kernel: &mut Kernel<'c>,
+    operands: &[Lowered],
+    mut f: impl FnMut(&mut Kernel<'c>, &[Ex]) -> Ex,
+) -> Lowered {
     let plane = |p: usize| -> Vec<Ex> {
         operands
             .iter()
@@ -125,7 +129,7 @@ fn written_out(name: &str, shape: Shape) -> Option<fn(&mut Kernel, Ex, Shape) ->
 }
 
 /// Functions of several floats: all of f32, and those of f64 that are not computed.
-fn several_operands(kernel: &mut Kernel, op: Op, operands: &[Lowered], shape: Shape) -> Option<Lowered> {
+fn several_operands<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, operands: &[Lowered], shape: Shape) -> Option<Lowered> {
     if shape.scalar.kind != naga::ScalarKind::Float || shape.scalar.width < 4 {
         return None;
     }

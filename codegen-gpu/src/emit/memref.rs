@@ -8,7 +8,7 @@ use monopour_program::{Access, GpuFeature};
 use naga::{AddressSpace, BinaryOperator as B, Expression, Scalar, ScalarKind, StorageAccess, TypeInner};
 
 /// The access that an op makes: buffer operand, its position, lanes.
-fn accessed(op: Op) -> Option<(Value, u32)> {
+fn accessed<'c>(op: Op<'c>) -> Option<(Value<'c>, u32)> {
     match op.name() {
         "memref.load" => Some((op.operand(0), 1)),
         "memref.store" => Some((op.operand(1), 1)),
@@ -68,10 +68,10 @@ impl Form {
 }
 
 /// Declares an argument as a storage buffer.
-pub(super) fn bind(
-    kernel: &mut Kernel,
-    func: Op,
-    arg: Value,
+pub(super) fn bind<'c>(
+    kernel: &mut Kernel<'c>,
+    func: Op<'c>,
+    arg: Value<'c>,
     index: u32,
     form: Form,
     access: Access,
@@ -113,7 +113,7 @@ fn entry_type(kernel: &mut Kernel, scalar: Scalar, lanes: u32) -> naga::Handle<n
     kernel.plane_type(Shape { scalar, lanes })
 }
 
-pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     match op.name() {
         "memref.load" => load(kernel, op, op.operand(0), &op.operands()[1..]),
         "memref.store" => store(kernel, op, op.operand(1), &op.operands()[2..]),
@@ -123,7 +123,12 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
 }
 
 /// `memref.load` and `vector.load`.
-pub(super) fn load(kernel: &mut Kernel, op: Op, buffer: Value, indices: &[Value]) -> Result<(), Diagnostics> {
+pub(super) fn load<'c>(
+    kernel: &mut Kernel<'c>,
+    op: Op<'c>,
+    buffer: Value<'c>,
+    indices: &[Value<'c>],
+) -> Result<(), Diagnostics> {
     let shape = types::shape(kernel, op, op.result(0).ty())?;
     let (buffer, index) = found(kernel, op, buffer, indices)?;
     if let Layout::Packed { bits, .. } = buffer.layout {
@@ -143,7 +148,12 @@ pub(super) fn load(kernel: &mut Kernel, op: Op, buffer: Value, indices: &[Value]
 }
 
 /// `memref.store` and `vector.store`; the value is operand 0.
-pub(super) fn store(kernel: &mut Kernel, op: Op, buffer: Value, indices: &[Value]) -> Result<(), Diagnostics> {
+pub(super) fn store<'c>(
+    kernel: &mut Kernel<'c>,
+    op: Op<'c>,
+    buffer: Value<'c>,
+    indices: &[Value<'c>],
+) -> Result<(), Diagnostics> {
     let shape = types::shape(kernel, op, op.operand(0).ty())?;
     let (buffer, index) = found(kernel, op, buffer, indices)?;
     let value = kernel.operand(op, 0);
@@ -180,7 +190,7 @@ fn found(kernel: &Kernel, op: Op, buffer: Value, indices: &[Value]) -> Result<(B
 }
 
 /// Pointer to the array entry that holds the element at `index`.
-fn entry(kernel: &mut Kernel, op: Op, buffer: Buffer, index: Ex, lanes: u32) -> Result<Ex, Diagnostics> {
+fn entry<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, buffer: Buffer, index: Ex, lanes: u32) -> Result<Ex, Diagnostics> {
     if buffer.lanes != lanes {
         return Err(error::mixed_lanes(op, buffer.lanes, lanes));
     }
@@ -216,7 +226,7 @@ fn pack(kernel: &mut Kernel, planes: [Ex; 2]) -> Ex {
 }
 
 /// Local memory: `#gpu.address_space<workgroup>` is shared by the workgroup, none or private belongs to the invocation.
-fn alloca(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+fn alloca<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let result = op.result(0);
     let memref =
         result.ty().as_memref().filter(|m| m.shape.len() == 1 && m.is_identity() && (1..1 << 24).contains(&m.shape[0]));

@@ -126,7 +126,7 @@ fn is_written(arg: Value) -> bool {
     arg.uses().iter().any(|u| !u.op.name().ends_with(".load"))
 }
 
-fn bind_arguments(kernel: &mut Kernel, func: Op, body: Block) -> Result<Vec<Binding>, Diagnostics> {
+fn bind_arguments<'c>(kernel: &mut Kernel<'c>, func: Op<'c>, body: Block<'c>) -> Result<Vec<Binding>, Diagnostics> {
     let forms = memref::argument_forms(body)?;
     let mut bindings = Vec::new();
     for (i, arg) in body.args().into_iter().enumerate().filter(|(_, arg)| arg.ty().is_memref()) {
@@ -138,7 +138,7 @@ fn bind_arguments(kernel: &mut Kernel, func: Op, body: Block) -> Result<Vec<Bind
 }
 
 /// Emits all ops of a block, its terminator excluded (the owner of the region gives that a meaning).
-fn emit_block(kernel: &mut Kernel, block: Block) -> Result<(), Diagnostics> {
+fn emit_block<'c>(kernel: &mut Kernel<'c>, block: Block<'c>) -> Result<(), Diagnostics> {
     let terminator = block.terminator();
     for op in block.ops() {
         if Some(op) != terminator {
@@ -148,7 +148,7 @@ fn emit_block(kernel: &mut Kernel, block: Block) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-fn emit_op(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+fn emit_op<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     match op.dialect() {
         "arith" => arith::emit(kernel, op),
         "math" if bits::OPS.contains(&op.name()) => bits::emit(kernel, op),

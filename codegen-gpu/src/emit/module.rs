@@ -50,7 +50,7 @@ pub(super) enum Layout {
 }
 
 /// A kernel under construction.
-pub(super) struct Kernel {
+pub(super) struct Kernel<'c> {
     module: Module,
     function: Function,
     /// Open blocks, innermost last.
@@ -58,12 +58,12 @@ pub(super) struct Kernel {
     /// First expression that no emit statement covers yet.
     emit_from: usize,
     builtins: HashMap<BuiltIn, Ex>,
-    values: HashMap<Value, Lowered>,
-    buffers: HashMap<Value, Buffer>,
+    values: HashMap<Value<'c>, Lowered>,
+    buffers: HashMap<Value<'c>, Buffer>,
     pub(super) features: BTreeSet<GpuFeature>,
 }
 
-impl Kernel {
+impl<'c> Kernel<'c> {
     pub(super) fn new() -> Self {
         Self {
             module: Module::default(),
@@ -99,26 +99,26 @@ impl Kernel {
 
     // Values.
 
-    pub(super) fn set(&mut self, value: Value, lowered: Lowered) {
+    pub(super) fn set(&mut self, value: Value<'c>, lowered: Lowered) {
         self.values.insert(value, lowered);
     }
-    pub(super) fn get(&self, value: Value) -> Lowered {
+    pub(super) fn get(&self, value: Value<'c>) -> Lowered {
         *self.values.get(&value).expect("operands are defined before their use: SSA dominance is verified")
     }
     /// A value of at most four lanes.
-    pub(super) fn one(&self, value: Value) -> Ex {
+    pub(super) fn one(&self, value: Value<'c>) -> Ex {
         match self.get(value) {
             Lowered::One(e) => e,
             Lowered::Planes(_) => unreachable!("the op's verifier asks for a scalar here"),
         }
     }
-    pub(super) fn operand(&self, op: Op, index: usize) -> Lowered {
+    pub(super) fn operand(&self, op: Op<'c>, index: usize) -> Lowered {
         self.get(op.operand(index))
     }
-    pub(super) fn set_buffer(&mut self, value: Value, buffer: Buffer) {
+    pub(super) fn set_buffer(&mut self, value: Value<'c>, buffer: Buffer) {
         self.buffers.insert(value, buffer);
     }
-    pub(super) fn buffer(&self, value: Value) -> Option<Buffer> {
+    pub(super) fn buffer(&self, value: Value<'c>) -> Option<Buffer> {
         self.buffers.get(&value).copied()
     }
 

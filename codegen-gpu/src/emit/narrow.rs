@@ -34,7 +34,7 @@ pub(super) fn bit(k: &mut Kernel, a: Ex, lanes: u32) -> Ex {
 }
 
 /// A scalar of at most 32 bits from the word that holds its bits.
-pub(super) fn from_word(k: &mut Kernel, ty: Type, scalar: Scalar, word: Ex) -> Ex {
+pub(super) fn from_word<'c>(k: &mut Kernel<'c>, ty: Type<'c>, scalar: Scalar, word: Ex) -> Ex {
     match (scalar.kind, scalar.width) {
         (ScalarKind::Bool, _) => bit(k, word, 1),
         (ScalarKind::Float, 4) if brain::is(ty) => brain::from_word(k, word, 1),

@@ -9,9 +9,9 @@ use monopour_ir::{Diagnostics, Op};
 use naga::{AtomicFunction, BinaryOperator as B, Expression, Scalar, ScalarKind, Statement, UnaryOperator as U};
 
 /// Loads the elements at `index`.
-pub(super) fn load(
-    kernel: &mut Kernel,
-    op: Op,
+pub(super) fn load<'c>(
+    kernel: &mut Kernel<'c>,
+    op: Op<'c>,
     array: Ex,
     index: Ex,
     bits: u32,
@@ -50,9 +50,9 @@ pub(super) fn load(
 }
 
 /// Stores the elements at `index`.
-pub(super) fn store(
-    kernel: &mut Kernel,
-    op: Op,
+pub(super) fn store<'c>(
+    kernel: &mut Kernel<'c>,
+    op: Op<'c>,
     array: Ex,
     index: Ex,
     bits: u32,

@@ -16,7 +16,12 @@ pub(crate) fn size_bytes(ty: Type) -> u8 {
 
 /// Declares the numbers, and defines every scalar argument as what it reads from them; returns the sizes.
 /// `binding` is the first one that no buffer has.
-pub(super) fn bind(kernel: &mut Kernel, func: Op, body: Block, binding: u32) -> Result<Vec<u8>, Diagnostics> {
+pub(super) fn bind<'c>(
+    kernel: &mut Kernel<'c>,
+    func: Op<'c>,
+    body: Block<'c>,
+    binding: u32,
+) -> Result<Vec<u8>, Diagnostics> {
     let scalars: Vec<_> = body.args().into_iter().filter(|a| !a.ty().is_memref()).collect();
     if scalars.is_empty() {
         return Ok(vec![]);

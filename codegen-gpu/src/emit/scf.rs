@@ -8,12 +8,12 @@ use monopour_ir::{Block, Diagnostics, Op, Value};
 use naga::{BinaryOperator as B, Statement};
 
 /// Local variables that hold one MLIR value, one per plane.
-struct Slot {
-    value: Value,
+struct Slot<'c> {
+    value: Value<'c>,
     planes: Vec<Ex>,
 }
 
-pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     match op.name() {
         "scf.for" => emit_for(kernel, op),
         "scf.if" => emit_if(kernel, op),
@@ -23,7 +23,7 @@ pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
 }
 
 /// One slot per value, of the value's type.
-fn slots(kernel: &mut Kernel, op: Op, values: &[Value]) -> Result<Vec<Slot>, Diagnostics> {
+fn slots<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, values: &[Value<'c>]) -> Result<Vec<Slot<'c>>, Diagnostics> {
     values
         .iter()
         .map(|value| {
@@ -35,7 +35,7 @@ fn slots(kernel: &mut Kernel, op: Op, values: &[Value]) -> Result<Vec<Slot>, Dia
         .collect()
 }
 
-fn write(kernel: &mut Kernel, slots: &[Slot], values: &[Value]) {
+fn write<'c>(kernel: &mut Kernel<'c>, slots: &[Slot<'c>], values: &[Value<'c>]) {
     for (slot, value) in slots.iter().zip(values) {
         let planes = match kernel.get(*value) {
             Lowered::One(e) => vec![e],
@@ -48,7 +48,7 @@ fn write(kernel: &mut Kernel, slots: &[Slot], values: &[Value]) {
 }
 
 /// Loads every slot as `values[i]`.
-fn read(kernel: &mut Kernel, slots: &[Slot], values: &[Value]) {
+fn read<'c>(kernel: &mut Kernel<'c>, slots: &[Slot<'c>], values: &[Value<'c>]) {
     for (slot, value) in slots.iter().zip(values) {
         let loaded: Vec<Ex> = slot.planes.iter().map(|p| kernel.load(*p)).collect();
         let lowered = if loaded.len() == 2 { Lowered::Planes([loaded[0], loaded[1]]) } else { Lowered::One(loaded[0]) };
@@ -56,20 +56,20 @@ fn read(kernel: &mut Kernel, slots: &[Slot], values: &[Value]) {
     }
 }
 
-fn read_own(kernel: &mut Kernel, slots: &[Slot]) {
+fn read_own<'c>(kernel: &mut Kernel<'c>, slots: &[Slot<'c>]) {
     let values: Vec<Value> = slots.iter().map(|s| s.value).collect();
     read(kernel, slots, &values);
 }
 
-fn block_of(op: Op, region: usize) -> Block {
+fn block_of<'c>(op: Op<'c>, region: usize) -> Block<'c> {
     op.region(region).entry().expect("the region has a block: verified")
 }
 
-fn terminator(block: Block) -> Op {
+fn terminator<'c>(block: Block<'c>) -> Op<'c> {
     block.terminator().expect("the block has a terminator: verified")
 }
 
-fn emit_for(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+fn emit_for<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let body = block_of(op, 0);
     let args = body.args();
     let (upper, step) = (kernel.one(op.operand(1)), kernel.one(op.operand(2)));
@@ -104,7 +104,7 @@ fn emit_for(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
 }
 
 /// The next value of a loop's counter.
-fn advance(kernel: &mut Kernel, counter: &Slot, step: Ex) {
+fn advance<'c>(kernel: &mut Kernel<'c>, counter: &Slot<'c>, step: Ex) {
     let current = kernel.load(counter.planes[0]);
     let next = kernel.binary(B::Add, current, step);
     kernel.store(counter.planes[0], next);
@@ -116,7 +116,7 @@ fn break_unless(kernel: &mut Kernel, condition: Ex) {
     kernel.push(Statement::If { condition, accept: naga::Block::new(), reject });
 }
 
-fn emit_if(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+fn emit_if<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let condition = kernel.one(op.operand(0));
     let results = slots(kernel, op, &op.results())?;
     let mut branches = Vec::new();
@@ -137,7 +137,7 @@ fn emit_if(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-fn emit_while(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+fn emit_while<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let (before, after) = (block_of(op, 0), block_of(op, 1));
     let carried = slots(kernel, op, &before.args())?;
     let forwarded = slots(kernel, op, &op.results())?;

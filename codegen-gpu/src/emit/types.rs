@@ -7,7 +7,7 @@ use monopour_program::GpuFeature;
 use naga::{Scalar, ScalarKind};
 
 /// The naga scalar of an element type; records the feature that it needs.
-pub(super) fn scalar(kernel: &mut Kernel, op: Op, ty: Type) -> Result<Scalar, Diagnostics> {
+pub(super) fn scalar<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, ty: Type<'c>) -> Result<Scalar, Diagnostics> {
     if ty.is_index() {
         return Ok(Scalar::I32);
     }
@@ -32,7 +32,7 @@ pub(super) fn scalar(kernel: &mut Kernel, op: Op, ty: Type) -> Result<Scalar, Di
 }
 
 /// Scalar and lane count of a value's type.
-pub(super) fn shape(kernel: &mut Kernel, op: Op, ty: Type) -> Result<Shape, Diagnostics> {
+pub(super) fn shape<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, ty: Type<'c>) -> Result<Shape, Diagnostics> {
     let Some(vector) = ty.as_vector() else {
         return Ok(Shape { scalar: scalar(kernel, op, ty)?, lanes: 1 });
     };

@@ -6,7 +6,7 @@ use crate::error;
 use monopour_ir::{Diagnostics, Op, Value};
 use naga::{Expression, MathFunction as M};
 
-pub(super) fn emit(kernel: &mut Kernel, op: Op) -> Result<(), Diagnostics> {
+pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     match op.name() {
         "vector.load" => return memref::load(kernel, op, op.operand(0), &op.operands()[1..]),
         "vector.store" => return memref::store(kernel, op, op.operand(1), &op.operands()[2..]),
@@ -67,7 +67,7 @@ fn lane(kernel: &mut Kernel, value: Lowered, index: u32) -> Ex {
 }
 
 /// All lanes of an operand.
-pub(super) fn lanes(kernel: &mut Kernel, op: Op, value: Value) -> Result<Vec<Ex>, Diagnostics> {
+pub(super) fn lanes<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, value: Value<'c>) -> Result<Vec<Ex>, Diagnostics> {
     let shape = types::shape(kernel, op, value.ty())?;
     let lowered = kernel.get(value);
     if shape.lanes == 1 {
@@ -84,20 +84,20 @@ fn position(op: Op) -> Option<u32> {
     }
 }
 
-fn extract_op(kernel: &mut Kernel, op: Op) -> Result<Ex, Diagnostics> {
+fn extract_op<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<Ex, Diagnostics> {
     let index = position(op).ok_or_else(|| error::unsupported_op(op))?;
     let value = kernel.operand(op, 0);
     Ok(lane(kernel, value, index))
 }
 
-fn insert(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagnostics> {
+fn insert<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, shape: Shape) -> Result<Lowered, Diagnostics> {
     let index = position(op).ok_or_else(|| error::unsupported_op(op))?;
     let mut all = lanes(kernel, op, op.operand(1))?;
     all[index as usize] = kernel.one(op.operand(0));
     Ok(compose(kernel, shape, &all))
 }
 
-fn shuffle(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagnostics> {
+fn shuffle<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, shape: Shape) -> Result<Lowered, Diagnostics> {
     let mask = op.attr("mask").and_then(|a| a.as_ints()).ok_or_else(|| error::unsupported_op(op))?;
     let mut all = lanes(kernel, op, op.operand(0))?;
     all.extend(lanes(kernel, op, op.operand(1))?);
@@ -106,7 +106,7 @@ fn shuffle(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagnos
     Ok(compose(kernel, shape, &picked))
 }
 
-fn bitcast(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagnostics> {
+fn bitcast<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, shape: Shape) -> Result<Lowered, Diagnostics> {
     let from = types::shape(kernel, op, op.operand(0).ty())?;
     if from.lanes != shape.lanes || brain::is(op.operand(0).ty()) != brain::is(op.result(0).ty()) {
         return Err(error::unsupported_op(op));
@@ -115,7 +115,7 @@ fn bitcast(kernel: &mut Kernel, op: Op, shape: Shape) -> Result<Lowered, Diagnos
     Ok(kernel.map(a, |k, a| if from.scalar.kind == shape.scalar.kind { a } else { k.bitcast(a, shape.scalar.kind) }))
 }
 
-fn fma(kernel: &mut Kernel, op: Op) -> Lowered {
+fn fma<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Lowered {
     match (kernel.operand(op, 0), kernel.operand(op, 1), kernel.operand(op, 2)) {
         (Lowered::Planes(a), Lowered::Planes(b), Lowered::Planes(c)) => {
             Lowered::Planes([kernel.math(M::Fma, &[a[0], b[0], c[0]]), kernel.math(M::Fma, &[a[1], b[1], c[1]])])

@@ -24,21 +24,21 @@ const MAX_BLOCKS: usize = 256;
 
 /// A copy, what is allocated for it, and what frees its source.
 #[derive(Clone, Copy)]
-pub(crate) struct Site {
-    pub copy: Op,
-    pub alloc: Op,
-    pub free: Option<Op>,
+pub(crate) struct Site<'c> {
+    pub copy: Op<'c>,
+    pub alloc: Op<'c>,
+    pub free: Option<Op<'c>>,
 }
 
 /// Where a site stands: one region, no cycles.
-struct Blocks<'a> {
-    places: &'a Places,
-    copy: Op,
-    at: Block,
+struct Blocks<'c, 'a> {
+    places: &'a Places<'c>,
+    copy: Op<'c>,
+    at: Block<'c>,
 }
 
-impl<'a> Blocks<'a> {
-    fn new(places: &'a Places, site: Site) -> Option<Self> {
+impl<'c, 'a> Blocks<'c, 'a> {
+    fn new(places: &'a Places<'c>, site: Site<'c>) -> Option<Self> {
         let at = site.copy.block()?;
         let region = at.region()?;
         let others = [Some(site.copy), Some(site.alloc), site.free];
@@ -51,19 +51,19 @@ impl<'a> Blocks<'a> {
     }
 
     /// The op of the region that is or holds this one.
-    fn lifted(&self, op: Op) -> Option<Op> {
+    fn lifted(&self, op: Op<'c>) -> Option<Op<'c>> {
         let region = self.at.region();
         std::iter::successors(Some(op), |op| op.parent()).find(|o| o.block().and_then(Block::region) == region)
     }
 
     /// Whether every way to `op` passes the copy.
-    fn is_after(&self, op: Op) -> bool {
+    fn is_after(&self, op: Op<'c>) -> bool {
         let Some((op, block)) = self.lifted(op).and_then(|op| Some((op, op.block()?))) else { return false };
         if block == self.at { self.copy.is_before_in_block(op) } else { self.places.dominates(self.at, block) }
     }
 
     /// Whether no way leads from `from` to `op`.
-    fn is_before(&self, op: Op, from: Op) -> bool {
+    fn is_before(&self, op: Op<'c>, from: Op<'c>) -> bool {
         let Some((op, block)) = self.lifted(op).and_then(|op| Some((op, op.block()?))) else { return false };
         match from.block() {
             Some(at) if at == block => op.is_before_in_block(from),
@@ -72,7 +72,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    fn copy_follows(&self, alloc: Op) -> bool {
+    fn copy_follows(&self, alloc: Op<'c>) -> bool {
         alloc.block().is_some_and(|block| self.places.post_dominates(self.at, block))
     }
 }
@@ -96,7 +96,12 @@ fn is_reachable(from: Block, to: Block) -> bool {
 }
 
 /// Whether the source may take the place of the target, whose allocation is the site's.
-pub(crate) fn can_reuse_source(places: &Places, classes: &mut Classes, site: Site, source: Value) -> bool {
+pub(crate) fn can_reuse_source<'c>(
+    places: &Places<'c>,
+    classes: &mut Classes<'c>,
+    site: Site<'c>,
+    source: Value<'c>,
+) -> bool {
     let Some(blocks) = Blocks::new(places, site) else { return false };
     let (target, Some(free)) = (site.copy.operand(1), site.free) else { return false };
     let frees_always = blocks.is_after(free) && free.block().is_some_and(|b| places.post_dominates(b, blocks.at));
@@ -111,7 +116,12 @@ pub(crate) fn can_reuse_source(places: &Places, classes: &mut Classes, site: Sit
 }
 
 /// Whether the target may take the place of the source, whose allocation is the site's.
-pub(crate) fn can_reuse_target(places: &Places, classes: &mut Classes, site: Site, target: Value) -> bool {
+pub(crate) fn can_reuse_target<'c>(
+    places: &Places<'c>,
+    classes: &mut Classes<'c>,
+    site: Site<'c>,
+    target: Value<'c>,
+) -> bool {
     let Some(blocks) = Blocks::new(places, site) else { return false };
     let source = site.copy.operand(0);
     let Some(made) = site.alloc.block() else { return false };
@@ -129,7 +139,13 @@ pub(crate) fn can_reuse_target(places: &Places, classes: &mut Classes, site: Sit
 }
 
 /// Whether all ops that may touch the memory, other than `gone`, are where they should be.
-fn all_touch(places: &Places, classes: &mut Classes, value: Value, gone: &[Op], is_right: impl Fn(Op) -> bool) -> bool {
+fn all_touch<'c>(
+    places: &Places<'c>,
+    classes: &mut Classes<'c>,
+    value: Value<'c>,
+    gone: &[Op<'c>],
+    is_right: impl Fn(Op<'c>) -> bool,
+) -> bool {
     let touches = classes.touches(value, MAX_TOUCHES);
     touches.is_some_and(|all| all.into_iter().map(|n| places.op(n)).all(|op| gone.contains(&op) || is_right(op)))
 }

@@ -25,9 +25,9 @@ pub(crate) const MEASURES: &[&str] = &["memref.dim", "memref.rank"];
 const STORES: &[&str] = &["memref.store", "affine.store", "vector.store", "vector.transfer_write", "llvm.store"];
 
 /// The aliases of the buffers of one function.
-pub(crate) struct Aliases {
-    values: Vec<Value>,
-    ids: HandleMap<Value, usize>,
+pub(crate) struct Aliases<'c> {
+    values: Vec<Value<'c>>,
+    ids: HandleMap<Value<'c>, usize>,
     next: Vec<Vec<usize>>,
     /// Components of the graph, successors first; and the one of each value.
     groups: Vec<Vec<usize>>,
@@ -36,21 +36,21 @@ pub(crate) struct Aliases {
 }
 
 /// A fact about each value, gathered over its aliases.
-pub(crate) struct Sums<'a, T> {
-    aliases: &'a Aliases,
+pub(crate) struct Sums<'c, 'a, T> {
+    aliases: &'a Aliases<'c>,
     of_group: Vec<T>,
 }
 
-impl<T> Sums<'_, T> {
+impl<'c, T> Sums<'c, '_, T> {
     /// The fact about a value; `None` for one that is neither a memref nor an address.
-    pub fn of(&self, value: Value) -> Option<&T> {
+    pub fn of(&self, value: Value<'c>) -> Option<&T> {
         self.aliases.ids.get(&value).map(|id| &self.of_group[self.aliases.group[*id]])
     }
 }
 
-impl Aliases {
+impl<'c> Aliases<'c> {
     /// Looks at everything in `function`.
-    pub fn new(function: Op) -> Self {
+    pub fn new(function: Op<'c>) -> Self {
         let mut this = Self {
             values: vec![],
             ids: HandleMap::default(),
@@ -85,7 +85,7 @@ impl Aliases {
         this
     }
 
-    fn id(&mut self, value: Value) -> usize {
+    fn id(&mut self, value: Value<'c>) -> usize {
         if let Some(id) = self.ids.get(&value) {
             return *id;
         }
@@ -97,7 +97,7 @@ impl Aliases {
     }
 
     /// Gathers `own` of each value over all that may be its memory. `join` must not mind order or repetition.
-    pub fn sum<T: Clone>(&self, own: impl Fn(Value) -> T, join: impl Fn(&mut T, &T)) -> Sums<'_, T> {
+    pub fn sum<T: Clone>(&self, own: impl Fn(Value<'c>) -> T, join: impl Fn(&mut T, &T)) -> Sums<'c, '_, T> {
         let mut of_group: Vec<T> = Vec::with_capacity(self.groups.len());
         for (group, members) in self.groups.iter().enumerate() {
             let mut all = own(self.values[members[0]]);
@@ -117,7 +117,7 @@ impl Aliases {
     }
 
     /// All memrefs and addresses.
-    pub fn values(&self) -> &[Value] {
+    pub fn values(&self) -> &[Value<'c>] {
         &self.values
     }
 
@@ -134,7 +134,7 @@ impl Aliases {
 }
 
 /// What the op hands to blocks, or lets flow between its regions and results.
-fn forwards(op: Op) -> Vec<(Value, Value)> {
+fn forwards<'c>(op: Op<'c>) -> Vec<(Value<'c>, Value<'c>)> {
     let mut out = region_flows(op).unwrap_or_default();
     for (index, block) in op.successors().into_iter().enumerate() {
         let operands = successor_operands(op, index).map(|range| range.of(op)).unwrap_or_default();
@@ -144,7 +144,7 @@ fn forwards(op: Op) -> Vec<(Value, Value)> {
 }
 
 /// The results that are the memory, or hold the address, of `value` by this use. Branches are in [`forwards`].
-fn made_by(used: Use, value: Value) -> Vec<Value> {
+fn made_by<'c>(used: Use<'c>, value: Value<'c>) -> Vec<Value<'c>> {
     let op = used.op;
     if op.is_terminator() {
         // An op that does not say what its regions give may give all of it.
@@ -172,7 +172,7 @@ fn made_by(used: Use, value: Value) -> Vec<Value> {
     }
     let effects = if Traits::of(op).is_call() { None } else { memory_effects(op) };
     let Some(effects) = effects else { return unknown(op) };
-    let is_made = |r: &Value| effects.iter().any(|e| e.kind == EffectKind::Allocate && e.value == Some(*r));
+    let is_made = |r: &Value<'c>| effects.iter().any(|e| e.kind == EffectKind::Allocate && e.value == Some(*r));
     if op.dialect() == "memref" {
         // An index is an offset or a size here; a realloc may give its operand back.
         let hands_on = used.index == 0 && (op.is("memref.realloc") || effects.is_empty());
@@ -180,7 +180,7 @@ fn made_by(used: Use, value: Value) -> Vec<Value> {
     }
     if value.ty().is_memref() && effects.iter().any(|e| e.value == Some(value)) {
         // What is read from memory is data; a tensor of it may be the memory itself.
-        let may_be = |r: &Value| (r.ty().is_memref() || r.ty().is_tensor()) && !is_made(r);
+        let may_be = |r: &Value<'c>| (r.ty().is_memref() || r.ty().is_tensor()) && !is_made(r);
         return op.results().into_iter().filter(may_be).collect();
     }
     if !value.ty().is_memref() && !is_pure(op) {
@@ -198,7 +198,7 @@ pub(crate) fn is_escape(used: Use) -> bool {
 }
 
 /// What an unknown op may hand on: everything, also to the blocks that it holds.
-fn unknown(op: Op) -> Vec<Value> {
+fn unknown<'c>(op: Op<'c>) -> Vec<Value<'c>> {
     // Named ops on elements have regions whose arguments are elements.
     let args =
         op.regions().into_iter().filter(|_| op.dialect() != "linalg").flat_map(|r| r.blocks()).flat_map(|b| b.args());

@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
 
 /// The functions of a module, and what calls each.
-pub(crate) struct Calls {
+pub(crate) struct Calls<'c> {
     /// `func.func` ops with a body, in order.
-    pub functions: Vec<Op>,
-    of: HashMap<String, Vec<Op>>,
+    pub functions: Vec<Op<'c>>,
+    of: HashMap<String, Vec<Op<'c>>>,
     /// Names that something else than a call uses.
     taken: Vec<String>,
 }
 
-impl Calls {
+impl<'c> Calls<'c> {
     /// Walks the module once.
-    pub fn new(module: Op) -> Self {
+    pub fn new(module: Op<'c>) -> Self {
         let mut this = Self { functions: vec![], of: HashMap::new(), taken: vec![] };
         module.walk(WalkOrder::Pre, |op| {
             if op.is("func.func") && op.body().is_some() {
@@ -38,17 +38,17 @@ impl Calls {
     }
 
     /// The calls of a function, in order.
-    pub fn of(&self, function: Op) -> &[Op] {
+    pub fn of(&self, function: Op<'c>) -> &[Op<'c>] {
         function.symbol_name().and_then(|name| self.of.get(&name)).map_or(&[], Vec::as_slice)
     }
 
     /// Whether every use of the function is a call that is known here.
-    pub fn are_all(&self, function: Op) -> bool {
+    pub fn are_all(&self, function: Op<'c>) -> bool {
         function.symbol_name().is_some_and(|name| self.taken.binary_search(&name).is_err())
     }
 
     /// Says that a function is called by these ops now.
-    pub fn set(&mut self, function: Op, calls: Vec<Op>) {
+    pub fn set(&mut self, function: Op<'c>, calls: Vec<Op<'c>>) {
         self.of.extend(function.symbol_name().map(|name| (name, calls)));
     }
 }
@@ -69,14 +69,19 @@ fn names_in(attr: Attr, found: &mut Vec<String>) {
 }
 
 /// The ops that return from a function.
-pub(crate) fn returns(function: Op) -> Vec<Op> {
+pub(crate) fn returns<'c>(function: Op<'c>) -> Vec<Op<'c>> {
     let blocks = function.region(0).blocks();
     blocks.into_iter().filter_map(|b| b.terminator()).filter(|t| t.is("func.return")).collect()
 }
 
 /// Removes the results that `keep` does not name from a function and what returns from it.
 /// `args`: further arguments, which the body has already, with their attributes.
-pub(crate) fn change_signature(rw: &mut Rewriter, function: Op, keep: &[usize], args: &[(Type, Attr)]) {
+pub(crate) fn change_signature<'c>(
+    rw: &mut Rewriter<'c>,
+    function: Op<'c>,
+    keep: &[usize],
+    args: &[(Type<'c>, Attr<'c>)],
+) {
     let Some((mut inputs, results)) = function.function_type() else { return };
     let cx = rw.context();
     let entry = |name: &str, index: usize| {
@@ -107,7 +112,12 @@ pub(crate) fn change_signature(rw: &mut Rewriter, function: Op, keep: &[usize], 
 ///
 /// # Errors
 /// What MLIR says of the call.
-pub(crate) fn change_call(rw: &mut Rewriter, call: Op, operands: &[Value], keep: &[usize]) -> Result<Op, Diagnostics> {
+pub(crate) fn change_call<'c>(
+    rw: &mut Rewriter<'c>,
+    call: Op<'c>,
+    operands: &[Value<'c>],
+    keep: &[usize],
+) -> Result<Op<'c>, Diagnostics> {
     let types: Vec<Type> = keep.iter().map(|i| call.result(*i).ty()).collect();
     let attrs = call.attrs();
     rw.set_point(InsertionPoint::Before(call));

@@ -22,8 +22,8 @@ enum Kind {
 }
 
 /// The classes of one function.
-pub(crate) struct Classes {
-    ids: HandleMap<Value, usize>,
+pub(crate) struct Classes<'c> {
+    ids: HandleMap<Value<'c>, usize>,
     parent: Vec<usize>,
     kind: Vec<Kind>,
     /// Numbers of the ops that touch memory of the class, by root.
@@ -34,9 +34,9 @@ pub(crate) struct Classes {
     arguments_may_alias: bool,
 }
 
-impl Classes {
+impl<'c> Classes<'c> {
     /// Joins what [`Aliases`] connects.
-    pub fn new(function: Op, aliases: &Aliases, places: &Places, arguments_may_alias: bool) -> Self {
+    pub fn new(function: Op<'c>, aliases: &Aliases<'c>, places: &Places<'c>, arguments_may_alias: bool) -> Self {
         let values = aliases.values();
         let count = values.len();
         let mut this = Self {
@@ -107,7 +107,7 @@ impl Classes {
     }
 
     /// Whether two memrefs may share memory by what the function does.
-    pub fn are_joined(&mut self, a: Value, b: Value) -> bool {
+    pub fn are_joined(&mut self, a: Value<'c>, b: Value<'c>) -> bool {
         match (self.ids.get(&a).copied(), self.ids.get(&b).copied()) {
             (Some(a), Some(b)) => self.root(a) == self.root(b),
             _ => true,
@@ -115,14 +115,14 @@ impl Classes {
     }
 
     /// Says that two memrefs are one now.
-    pub fn unite(&mut self, a: Value, b: Value) {
+    pub fn unite(&mut self, a: Value<'c>, b: Value<'c>) {
         if let (Some(a), Some(b)) = (self.ids.get(&a).copied(), self.ids.get(&b).copied()) {
             self.join(a, b);
         }
     }
 
     /// Forgets an op that is gone.
-    pub fn forget(&mut self, number: usize, values: &[Value]) {
+    pub fn forget(&mut self, number: usize, values: &[Value<'c>]) {
         for value in values {
             if let Some(id) = self.ids.get(value).copied() {
                 let root = self.root(id);
@@ -134,7 +134,7 @@ impl Classes {
     }
 
     /// The numbers of all ops that may touch the memory; `None` where there are more than `limit`.
-    pub fn touches(&mut self, value: Value, limit: usize) -> Option<Vec<usize>> {
+    pub fn touches(&mut self, value: Value<'c>, limit: usize) -> Option<Vec<usize>> {
         let root = self.ids.get(&value).copied().map(|id| self.root(id))?;
         let lists = [Some(&self.touches[root]), self.beside(root)];
         let count: usize = lists.iter().flatten().map(|set| set.len()).sum();
@@ -151,7 +151,7 @@ impl Classes {
     }
 
     /// Whether an op with a number between these two may touch the memory; without an end, any later op.
-    pub fn is_touched(&mut self, value: Value, after: usize, before: Option<usize>) -> bool {
+    pub fn is_touched(&mut self, value: Value<'c>, after: usize, before: Option<usize>) -> bool {
         let Some(id) = self.ids.get(&value).copied() else { return true };
         let root = self.root(id);
         let end = before.map_or(Unbounded, Excluded);

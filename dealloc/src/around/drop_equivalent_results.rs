@@ -56,20 +56,20 @@ pub fn drop_equivalent_results(module: Op, extensions: bool) -> Result<u32, Diag
 }
 
 /// For each result how it follows from the arguments; none where it has to be returned.
-fn equivalents(function: Op, extensions: bool) -> Vec<Option<Recipe>> {
+fn equivalents<'c>(function: Op<'c>, extensions: bool) -> Vec<Option<Recipe<'c>>> {
     let (returns, results) = (returns(function), function.function_type().map(|t| t.1.len()).unwrap_or_default());
     let Some(entry) = function.body() else { return vec![None; results] };
     (0..results).map(|index| equivalent(&returns, index, entry, extensions)).collect()
 }
 
-fn equivalent(returns: &[Op], index: usize, entry: Block, extensions: bool) -> Option<Recipe> {
+fn equivalent<'c>(returns: &[Op<'c>], index: usize, entry: Block<'c>, extensions: bool) -> Option<Recipe<'c>> {
     let (first, others) = returns.split_first()?;
     let found = recipe(first.operand(index), entry)?;
     let is_memref = first.operand(index).ty().is_memref();
     let base = uncast(first.operand(index));
     let is_argument = base.as_block_arg().is_some_and(|(block, _)| block == entry);
     let is_known = is_argument || (extensions && is_memref);
-    let is_same = |op: &Op| {
+    let is_same = |op: &Op<'c>| {
         let value = op.operand(index);
         value == first.operand(index) || (is_argument && uncast(value) == base)
     };
@@ -77,14 +77,18 @@ fn equivalent(returns: &[Op], index: usize, entry: Block, extensions: bool) -> O
 }
 
 /// What a value is behind casts.
-fn uncast(mut value: Value) -> Value {
+fn uncast<'c>(mut value: Value<'c>) -> Value<'c> {
     while let Some(op) = value.defining_op().filter(|op| op.is("memref.cast")) {
         value = op.operand(0);
     }
     value
 }
 
-fn rewrite_call(rw: &mut Rewriter, call: Op, recipes: &[Option<Recipe>]) -> Result<Op, Diagnostics> {
+fn rewrite_call<'c>(
+    rw: &mut Rewriter<'c>,
+    call: Op<'c>,
+    recipes: &[Option<Recipe<'c>>],
+) -> Result<Op<'c>, Diagnostics> {
     let operands = call.operands();
     let keep: Vec<usize> = (0..recipes.len()).filter(|i| recipes[*i].is_none()).collect();
     let new = change_call(rw, call, &operands, &keep)?;
@@ -105,7 +109,12 @@ fn rewrite_call(rw: &mut Rewriter, call: Op, recipes: &[Option<Recipe>]) -> Resu
 }
 
 /// The operand with the type of the result.
-fn cast(rw: &mut Rewriter, call: Op, operand: Value, result: Value) -> Result<Value, Diagnostics> {
+fn cast<'c>(
+    rw: &mut Rewriter<'c>,
+    call: Op<'c>,
+    operand: Value<'c>,
+    result: Value<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     if operand.ty() == result.ty() {
         return Ok(operand);
     }

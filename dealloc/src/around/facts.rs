@@ -9,16 +9,16 @@ use crate::collect::hands_over;
 
 /// The ops that may free a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Frees {
+pub(crate) enum Frees<'c> {
     /// Nothing frees it.
     Never,
     /// This op alone.
-    By(Op),
+    By(Op<'c>),
     /// Several.
     Several,
 }
 
-impl Frees {
+impl Frees<'_> {
     fn join(self, other: Self) -> Self {
         match (self, other) {
             (Self::Never, known) | (known, Self::Never) => known,
@@ -30,7 +30,7 @@ impl Frees {
 
 /// What holds of a value and of all that may be its memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reach {
+pub(crate) struct Reach<'c> {
     /// The last block that is certainly run before all memrefs are defined.
     pub dominator: Option<usize>,
     /// The smallest number of a definition ([`Places::definition`]).
@@ -38,13 +38,13 @@ pub(crate) struct Reach {
     /// The largest number of an op that uses one, other than to free it.
     pub last_use: Option<usize>,
     /// What frees it.
-    pub frees: Frees,
+    pub frees: Frees<'c>,
     /// Whether one is returned, or stored in memory.
     pub escapes: bool,
 }
 
 /// Gathers [`Reach`] for all memrefs of a function.
-pub(crate) fn reaches<'a>(aliases: &'a Aliases, places: &Places) -> Sums<'a, Reach> {
+pub(crate) fn reaches<'c, 'a>(aliases: &'a Aliases<'c>, places: &Places<'c>) -> Sums<'c, 'a, Reach<'c>> {
     aliases.sum(
         |value| own(places, value),
         |all, more| {
@@ -60,7 +60,7 @@ pub(crate) fn reaches<'a>(aliases: &'a Aliases, places: &Places) -> Sums<'a, Rea
     )
 }
 
-fn own(places: &Places, value: Value) -> Reach {
+fn own<'c>(places: &Places<'c>, value: Value<'c>) -> Reach<'c> {
     let mut reach = Reach {
         dominator: value.ty().is_memref().then(|| places.node_of(value)),
         first_definition: places.definition(value),
@@ -89,14 +89,14 @@ pub(crate) fn is_free(used: Use, value: Value) -> bool {
 }
 
 /// The ops of a function that make a buffer on the heap, with the buffer: in the order of the function.
-pub(crate) fn allocations(function: Op) -> Vec<(Op, Value)> {
+pub(crate) fn allocations<'c>(function: Op<'c>) -> Vec<(Op<'c>, Value<'c>)> {
     let mut found = Vec::new();
     function.walk(monopour_ir::WalkOrder::Pre, |op| {
         if op.is("memref.alloca") || op.num_results() == 0 {
             return;
         }
         let effects = memory_effects(op).unwrap_or_default();
-        let made = |r: &Value| {
+        let made = |r: &Value<'c>| {
             r.ty().is_memref() && effects.iter().any(|e| e.kind == EffectKind::Allocate && e.value == Some(*r))
         };
         let buffers: Vec<Value> = op.results().into_iter().filter(made).collect();

@@ -50,7 +50,7 @@ pub fn hoist_buffers(root: Op, extensions: bool) -> u32 {
 }
 
 /// The ops of these names in a function, in order.
-fn named(function: Op, names: &[&str]) -> Vec<Op> {
+fn named<'c>(function: Op<'c>, names: &[&str]) -> Vec<Op<'c>> {
     let mut found = Vec::new();
     function.walk(monopour_ir::WalkOrder::Pre, |op| {
         if names.contains(&op.name()) {
@@ -61,7 +61,7 @@ fn named(function: Op, names: &[&str]) -> Vec<Op> {
 }
 
 /// The op before which the allocation goes; `None` if it stays in its block.
-fn dominating_place(places: &Places, alloc: Op, reach: &Reach) -> Option<Op> {
+fn dominating_place<'c>(places: &Places<'c>, alloc: Op<'c>, reach: &Reach<'c>) -> Option<Op<'c>> {
     let from = places.node(alloc.block()?);
     let mut to = places.common_dominator(from, reach.dominator?);
     for size in alloc.operands() {
@@ -112,9 +112,9 @@ fn is_freed_in_its_block(alloc: Op, free: Op) -> bool {
 
 /// The outermost loop out of which the buffer can go: it flows to no argument and no result of a loop, and its sizes are
 /// known before.
-fn outermost_loop(places: &Places, alloc: Op, reach: &Reach) -> Option<Op> {
-    let sizes: Vec<usize> = alloc.operands().into_iter().map(|v: Value| places.definition(v)).collect();
-    let fits = |around: &Op| {
+fn outermost_loop<'c>(places: &Places<'c>, alloc: Op<'c>, reach: &Reach<'c>) -> Option<Op<'c>> {
+    let sizes: Vec<usize> = alloc.operands().into_iter().map(|v: Value<'c>| places.definition(v)).collect();
+    let fits = |around: &Op<'c>| {
         let number = places.number(*around);
         is_loop(*around) && reach.first_definition > number && sizes.iter().all(|s| *s < number)
     };

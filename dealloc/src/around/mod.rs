@@ -29,7 +29,7 @@ use monopour_ir::Op;
 use monopour_ir::control_flow::Traits;
 
 /// The functions with a body in `root`, or `root` if it is one.
-fn functions(root: Op) -> Vec<Op> {
+fn functions<'c>(root: Op<'c>) -> Vec<Op<'c>> {
     let mut found = Vec::new();
     root.walk_selected(|op| {
         let is_function = Traits::of(op).is_function();

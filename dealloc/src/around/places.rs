@@ -10,8 +10,8 @@ use monopour_ir::{Block, HandleMap, Op, Region, Value};
 use super::graph::Forest;
 
 /// What is known of a block.
-struct Node {
-    block: Block,
+struct Node<'c> {
+    block: Block<'c>,
     /// The nearest block at or above this one out of which an allocation must not move: behind it are a loop, threads,
     /// or another function.
     limit: usize,
@@ -19,21 +19,21 @@ struct Node {
 }
 
 /// Numbers and dominators of one function.
-pub(crate) struct Places {
-    function: Op,
-    numbers: HandleMap<Op, usize>,
-    ops: Vec<Op>,
-    ids: HandleMap<Block, usize>,
-    nodes: Vec<Node>,
+pub(crate) struct Places<'c> {
+    function: Op<'c>,
+    numbers: HandleMap<Op<'c>, usize>,
+    ops: Vec<Op<'c>>,
+    ids: HandleMap<Block<'c>, usize>,
+    nodes: Vec<Node<'c>>,
     tree: Forest,
     /// Post-dominators, per region below a node for what comes after it.
-    exits: HandleMap<Block, usize>,
+    exits: HandleMap<Block<'c>, usize>,
     exit_tree: Forest,
 }
 
-impl Places {
+impl<'c> Places<'c> {
     /// Walks `function` once.
-    pub fn new(function: Op) -> Self {
+    pub fn new(function: Op<'c>) -> Self {
         let mut this = Self {
             function,
             numbers: HandleMap::default(),
@@ -48,7 +48,7 @@ impl Places {
         this
     }
 
-    fn enter(&mut self, op: Op) {
+    fn enter(&mut self, op: Op<'c>) {
         let number = self.ops.len();
         self.ops.push(op);
         self.numbers.insert(op, number);
@@ -61,7 +61,7 @@ impl Places {
     }
 
     /// Puts the blocks of a region into the tree, dominators first.
-    fn region(&mut self, op: Op, index: usize, region: Region) {
+    fn region(&mut self, op: Op<'c>, index: usize, region: Region<'c>) {
         let blocks = region.blocks();
         let Some(entry) = blocks.first() else { return };
         let local: HandleMap<Block, usize> = blocks.iter().enumerate().map(|(i, b)| (*b, i)).collect();
@@ -97,7 +97,7 @@ impl Places {
     }
 
     /// Puts the blocks of a region into the tree of post-dominators.
-    fn exits_of(&mut self, blocks: &[Block], next: &[Vec<usize>]) {
+    fn exits_of(&mut self, blocks: &[Block<'c>], next: &[Vec<usize>]) {
         // Node 0 is behind all blocks that go nowhere else.
         let mut before = vec![vec![]; next.len() + 1];
         for (block, successors) in next.iter().enumerate() {
@@ -114,30 +114,30 @@ impl Places {
     }
 
     /// Whether every way to `b` passes `a`.
-    pub fn dominates(&self, a: Block, b: Block) -> bool {
+    pub fn dominates(&self, a: Block<'c>, b: Block<'c>) -> bool {
         let (a, b) = (self.ids[&a], self.ids[&b]);
         self.tree.common_ancestor(a, b) == a
     }
 
     /// Whether every way on from `b` that ends passes `a`, a block of the same region.
-    pub fn post_dominates(&self, a: Block, b: Block) -> bool {
+    pub fn post_dominates(&self, a: Block<'c>, b: Block<'c>) -> bool {
         let (a, b) = (self.exits[&a], self.exits[&b]);
         self.exit_tree.common_ancestor(a, b) == a
     }
 
     /// The number of an op: ops around it and before it have smaller ones.
-    pub fn number(&self, op: Op) -> usize {
+    pub fn number(&self, op: Op<'c>) -> usize {
         self.numbers[&op]
     }
 
     /// The op of a number.
-    pub fn op(&self, number: usize) -> Op {
+    pub fn op(&self, number: usize) -> Op<'c> {
         self.ops[number]
     }
 
     /// The number of the op that makes a value. For an argument of a region that of the op around it, and for one of a later block
     /// that of the block's first op.
-    pub fn definition(&self, value: Value) -> usize {
+    pub fn definition(&self, value: Value<'c>) -> usize {
         let owner = || {
             let block = value.block()?;
             if block.region().and_then(Region::entry) == Some(block) { block.parent_op() } else { block.first_op() }
@@ -146,17 +146,17 @@ impl Places {
     }
 
     /// The block in the tree in which a value is defined; the function's entry for values from outside.
-    pub fn node_of(&self, value: Value) -> usize {
+    pub fn node_of(&self, value: Value<'c>) -> usize {
         value.block().and_then(|b| self.ids.get(&b).copied()).unwrap_or(0)
     }
 
     /// The block of an op of the function's body.
-    pub fn node(&self, block: Block) -> usize {
+    pub fn node(&self, block: Block<'c>) -> usize {
         self.ids[&block]
     }
 
     /// The block of a node.
-    pub fn block(&self, node: usize) -> Block {
+    pub fn block(&self, node: usize) -> Block<'c> {
         self.nodes[node].block
     }
 
@@ -176,12 +176,12 @@ impl Places {
     }
 
     /// Whether the block is reached again from itself through branches.
-    pub fn is_on_cycle(&self, block: Block) -> bool {
+    pub fn is_on_cycle(&self, block: Block<'c>) -> bool {
         self.nodes[self.ids[&block]].is_on_cycle
     }
 
     /// The op of `block` that is `op` or is around it; `None` if it is not in the block.
-    pub fn ancestor_in(&self, block: Block, op: Op) -> Option<Op> {
+    pub fn ancestor_in(&self, block: Block<'c>, op: Op<'c>) -> Option<Op<'c>> {
         std::iter::successors(Some(op), |op| op.parent())
             .take_while(|o| *o != self.function)
             .find(|o| o.block() == Some(block))

@@ -44,9 +44,9 @@ impl Default for PromoteOptions {
 }
 
 /// What is done about one buffer.
-struct Promotion {
-    alloc: Op,
-    frees: Vec<Op>,
+struct Promotion<'c> {
+    alloc: Op<'c>,
+    frees: Vec<Op<'c>>,
     /// The sizes that the stack holds; none where the sizes are the allocation's own.
     bound: Option<Vec<i64>>,
 }
@@ -76,10 +76,10 @@ pub fn promote_buffers_to_stack(root: Op, options: &PromoteOptions) -> Result<u3
 }
 
 /// What frees each buffer and nothing else, by the allocation.
-struct FreedBy(HandleMap<Op, Vec<Op>>);
+struct FreedBy<'c>(HandleMap<Op<'c>, Vec<Op<'c>>>);
 
-impl FreedBy {
-    fn new(function: Op, options: &PromoteOptions) -> Self {
+impl<'c> FreedBy<'c> {
+    fn new(function: Op<'c>, options: &PromoteOptions) -> Self {
         let mut all = Self(HandleMap::default());
         for free in function.find_all("memref.dealloc").into_iter().filter(|_| options.extensions) {
             if let Some(alloc) = viewed(free.operand(0)).defining_op() {
@@ -90,13 +90,13 @@ impl FreedBy {
     }
 }
 
-fn promotion(
-    places: &Places,
-    alloc: Op,
-    reach: &Reach,
-    freed: &FreedBy,
+fn promotion<'c>(
+    places: &Places<'c>,
+    alloc: Op<'c>,
+    reach: &Reach<'c>,
+    freed: &FreedBy<'c>,
     options: &PromoteOptions,
-) -> Option<Promotion> {
+) -> Option<Promotion<'c>> {
     let scope = scope_around(alloc)?;
     // Nothing may be an argument or a result of the scope, or go elsewhere.
     if reach.escapes || reach.first_definition <= places.number(scope) || places.is_on_cycle(alloc.block()?) {
@@ -136,7 +136,7 @@ fn frees_are_all(alloc: Op, frees: &[Op]) -> bool {
 }
 
 /// The op around the allocation that gives stack back, if nothing between them repeats or is not known.
-fn scope_around(alloc: Op) -> Option<Op> {
+fn scope_around<'c>(alloc: Op<'c>) -> Option<Op<'c>> {
     let mut inner = alloc;
     let mut around = alloc.parent();
     while let Some(op) = around {
@@ -184,7 +184,7 @@ fn bytes(alloc: Op, shape: &[i64], strides: &[i64]) -> Option<u64> {
     reach?.checked_mul(bits.div_ceil(8))
 }
 
-fn promote(rw: &mut Rewriter, promotion: Promotion) -> Result<(), Diagnostics> {
+fn promote<'c>(rw: &mut Rewriter<'c>, promotion: Promotion<'c>) -> Result<(), Diagnostics> {
     let Promotion { alloc, frees, bound } = promotion;
     frees.into_iter().for_each(|free| rw.erase(free));
     let (cx, ty) = (alloc.context(), alloc.result(0).ty());

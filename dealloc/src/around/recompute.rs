@@ -10,13 +10,13 @@ const MAX_OPS: usize = 32;
 
 /// Ops that make a value from arguments of a function, in order.
 #[derive(Clone, Debug)]
-pub(crate) struct Recipe {
-    ops: Vec<Op>,
-    value: Value,
+pub(crate) struct Recipe<'c> {
+    ops: Vec<Op<'c>>,
+    value: Value<'c>,
 }
 
 /// How `value` follows from arguments of the function whose entry block this is; `None` where it depends on more.
-pub(crate) fn recipe(value: Value, entry: Block) -> Option<Recipe> {
+pub(crate) fn recipe<'c>(value: Value<'c>, entry: Block<'c>) -> Option<Recipe<'c>> {
     let (mut ops, mut seen) = (Vec::new(), HashSet::new());
     // Each entry: a value, and whether what it needs stands in the list already.
     let mut open = vec![(value, false)];
@@ -44,16 +44,16 @@ pub(crate) fn recipe(value: Value, entry: Block) -> Option<Recipe> {
     Some(Recipe { ops, value })
 }
 
-impl Recipe {
+impl<'c> Recipe<'c> {
     /// The value itself.
-    pub fn value(&self) -> Value {
+    pub fn value(&self) -> Value<'c> {
         self.value
     }
 
     /// Makes the value at the insertion point from what a call passes.
-    pub fn replay(&self, rw: &mut Rewriter, args: &[Value]) -> Value {
+    pub fn replay(&self, rw: &mut Rewriter<'c>, args: &[Value<'c>]) -> Value<'c> {
         let mut made: Vec<(Value, Value)> = Vec::new();
-        let find = |made: &[(Value, Value)], v: Value| match v.as_block_arg() {
+        let find = |made: &[(Value<'c>, Value<'c>)], v: Value<'c>| match v.as_block_arg() {
             Some((_, index)) => args[index],
             None => made.iter().find(|(from, _)| *from == v).map_or(v, |(_, to)| *to),
         };

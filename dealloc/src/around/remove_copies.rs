@@ -58,10 +58,10 @@ pub struct CopyRemovalStats {
 
 /// A copy with what it copies.
 #[derive(Clone, Copy)]
-struct Copy {
-    op: Op,
-    source: Value,
-    target: Value,
+struct Copy<'c> {
+    op: Op<'c>,
+    source: Value<'c>,
+    target: Value<'c>,
 }
 
 /// Removes copies together with the buffers that they copy from or to.
@@ -103,7 +103,7 @@ pub fn remove_copies(root: Op, options: &CopyRemovalOptions) -> Result<CopyRemov
 }
 
 /// Copies between two buffers of one type, in order.
-fn copies_of(function: Op) -> Vec<Op> {
+fn copies_of<'c>(function: Op<'c>) -> Vec<Op<'c>> {
     let mut found = Vec::new();
     function.walk(monopour_ir::WalkOrder::Pre, |op| {
         let is_copy = COPIES.contains(&op.name()) && op.num_operands() == 2 && op.num_results() == 0;
@@ -116,14 +116,14 @@ fn copies_of(function: Op) -> Vec<Op> {
 
 /// The uses that are asked for, by value: what has become one buffer may have many.
 #[derive(Default)]
-struct Uses {
-    frees: HashMap<Value, Vec<Op>>,
+struct Uses<'c> {
+    frees: HashMap<Value<'c>, Vec<Op<'c>>>,
     /// Values whose alignment is assumed.
-    aligned: HashSet<Value>,
+    aligned: HashSet<Value<'c>>,
 }
 
-impl Uses {
-    fn new(function: Op) -> Self {
+impl<'c> Uses<'c> {
+    fn new(function: Op<'c>) -> Self {
         let mut this = Self::default();
         function.walk(monopour_ir::WalkOrder::Pre, |op| {
             if op.is("memref.assume_alignment") {
@@ -139,7 +139,7 @@ impl Uses {
     }
 
     /// The op that frees the buffer, if one alone does under this name.
-    fn only_free(&self, value: Value) -> Option<Op> {
+    fn only_free(&self, value: Value<'c>) -> Option<Op<'c>> {
         match self.frees.get(&value).map(Vec::as_slice) {
             Some([free]) if free.is("memref.dealloc") => Some(*free),
             _ => None,
@@ -147,7 +147,7 @@ impl Uses {
     }
 
     /// Says that a value stands for what another one was; what freed that one is gone.
-    fn merge(&mut self, gone: Value, stays: Value) {
+    fn merge(&mut self, gone: Value<'c>, stays: Value<'c>) {
         let frees = self.frees.remove(&gone);
         self.frees.insert(stays, frees.unwrap_or_default());
         if self.aligned.remove(&gone) {
@@ -156,25 +156,25 @@ impl Uses {
     }
 }
 
-struct Pass<'a> {
-    places: &'a Places,
-    classes: Classes,
-    rw: Rewriter,
-    uses: Uses,
+struct Pass<'c, 'a> {
+    places: &'a Places<'c>,
+    classes: Classes<'c>,
+    rw: Rewriter<'c>,
+    uses: Uses<'c>,
     options: &'a CopyRemovalOptions,
     /// Sources that nothing frees and nothing lets out.
-    kept: HashSet<Value>,
+    kept: HashSet<Value<'c>>,
     /// Allocations that were moved, with the numbers of what they stand before.
-    moved: HashMap<Op, usize>,
+    moved: HashMap<Op<'c>, usize>,
 }
 
-impl Pass<'_> {
-    fn number(&self, op: Op) -> usize {
+impl<'c> Pass<'c, '_> {
+    fn number(&self, op: Op<'c>) -> usize {
         self.moved.get(&op).copied().unwrap_or_else(|| self.places.number(op))
     }
 
     /// The source takes the target's place, and lives on as it.
-    fn reuse_source(&mut self, copy: Copy) -> bool {
+    fn reuse_source(&mut self, copy: Copy<'c>) -> bool {
         let (Some(alloc), Some(free)) = (allocation(copy.target), self.uses.only_free(copy.source)) else {
             return false;
         };
@@ -190,7 +190,7 @@ impl Pass<'_> {
         true
     }
 
-    fn can_reuse_source(&mut self, copy: Copy, alloc: Op, free: Op) -> bool {
+    fn can_reuse_source(&mut self, copy: Copy<'c>, alloc: Op<'c>, free: Op<'c>) -> bool {
         let site = Site { copy: copy.op, alloc, free: Some(free) };
         if alloc.block() != copy.op.block() || !is_freed_behind(copy, free) {
             return self.options.extensions && can_reuse_source(self.places, &mut self.classes, site, copy.source);
@@ -203,12 +203,12 @@ impl Pass<'_> {
         {
             return false;
         }
-        let is_early = |op: Op| source_made.is_some_and(|source| self.number(op) < source);
+        let is_early = |op: Op<'c>| source_made.is_some_and(|source| self.number(op) < source);
         !copy.target.uses().iter().any(|u| is_early(u.op))
     }
 
     /// The target takes the source's place, and is written in place of it.
-    fn reuse_target(&mut self, copy: Copy) -> bool {
+    fn reuse_target(&mut self, copy: Copy<'c>) -> bool {
         let Some(alloc) = allocation(copy.source) else { return false };
         let free = self.uses.only_free(copy.source);
         let is_kept = self.options.extensions && self.kept.contains(&copy.source);
@@ -233,7 +233,7 @@ impl Pass<'_> {
         true
     }
 
-    fn can_reuse_target(&mut self, copy: Copy, alloc: Op, free: Option<Op>, moves: bool) -> bool {
+    fn can_reuse_target(&mut self, copy: Copy<'c>, alloc: Op<'c>, free: Option<Op<'c>>, moves: bool) -> bool {
         if alloc.block() != copy.op.block() || free.is_some_and(|free| !is_freed_behind(copy, free)) {
             let site = Site { copy: copy.op, alloc, free };
             return self.options.extensions && can_reuse_target(self.places, &mut self.classes, site, copy.target);
@@ -247,7 +247,7 @@ impl Pass<'_> {
     }
 
     /// The allocation of the target, if it stands behind that of the source and can be made before it.
-    fn moves_up(&self, copy: Copy, source: Op) -> Option<Op> {
+    fn moves_up(&self, copy: Copy<'c>, source: Op<'c>) -> Option<Op<'c>> {
         let made = self.number(source);
         let target = allocation(copy.target).filter(|op| self.options.extensions && op.block() == source.block())?;
         let can_move = target.operands().iter().all(|v| v.defining_op().is_none_or(|op| self.number(op) < made));
@@ -255,7 +255,7 @@ impl Pass<'_> {
     }
 
     /// Takes what is erased out of the classes, and lets the two buffers be one.
-    fn drop_touches(&mut self, copy: Copy, free: Option<Op>) {
+    fn drop_touches(&mut self, copy: Copy<'c>, free: Option<Op<'c>>) {
         for op in free.into_iter().chain([copy.op]) {
             self.classes.forget(self.places.number(op), &[copy.source, copy.target]);
         }
@@ -263,8 +263,8 @@ impl Pass<'_> {
     }
 
     /// The buffer that stays has the larger alignment of the two.
-    fn align(&mut self, stays: Value, goes: Op) {
-        let bytes = |op: Op| op.attr("alignment").and_then(|a| a.as_int());
+    fn align(&mut self, stays: Value<'c>, goes: Op<'c>) {
+        let bytes = |op: Op<'c>| op.attr("alignment").and_then(|a| a.as_int());
         let Some(alloc) = allocation(stays) else { return };
         if let Some(wanted) = bytes(goes).filter(|wanted| bytes(alloc).is_none_or(|has| has < *wanted)) {
             let attr = Attr::i64(self.rw.context(), wanted);
@@ -273,7 +273,7 @@ impl Pass<'_> {
     }
 }
 
-fn allocation(value: Value) -> Option<Op> {
+fn allocation<'c>(value: Value<'c>) -> Option<Op<'c>> {
     value.defining_op().filter(|op| op.is("memref.alloc"))
 }
 

@@ -50,15 +50,15 @@ pub struct OutParamStats {
 }
 
 /// A result that becomes an argument.
-struct Param {
+struct Param<'c> {
     index: usize,
-    ty: Type,
+    ty: Type<'c>,
     /// The allocation that every return gives.
-    alloc: Option<Op>,
+    alloc: Option<Op<'c>>,
     /// Whether the allocation becomes the argument.
     is_hoisted: bool,
     /// How the dynamic sizes follow from the arguments; none where they do not.
-    sizes: Option<Vec<Recipe>>,
+    sizes: Option<Vec<Recipe<'c>>>,
 }
 
 /// Changes functions and their calls.
@@ -95,7 +95,7 @@ pub fn results_to_out_params(module: Op, options: &OutParamOptions) -> Result<Ou
     Ok(stats)
 }
 
-fn params(function: Op, options: &OutParamOptions) -> Result<Vec<Param>, Diagnostic> {
+fn params<'c>(function: Op<'c>, options: &OutParamOptions) -> Result<Vec<Param<'c>>, Diagnostic> {
     let (Some((_, results)), Some(entry)) = (function.function_type(), function.body()) else { return Ok(vec![]) };
     let (returns, places) = (returns(function), Places::new(function));
     let mut out: Vec<Param> = Vec::new();
@@ -115,7 +115,7 @@ fn params(function: Op, options: &OutParamOptions) -> Result<Vec<Param>, Diagnos
             options.hoist_static_allocs
         };
         // One buffer is one argument, and each round of a loop needs its own.
-        let is_free = |a: &Op| {
+        let is_free = |a: &Op<'c>| {
             a.result(0).ty() == ty
                 && !out.iter().any(|p| p.is_hoisted && p.alloc == Some(*a))
                 && a.block().is_some_and(|b| !places.is_on_cycle(b))
@@ -168,7 +168,7 @@ fn has_known_layout(ty: Type) -> bool {
 }
 
 /// The allocation that every return gives for a result, behind casts.
-fn only_alloc(returns: &[Op], index: usize) -> Option<Op> {
+fn only_alloc<'c>(returns: &[Op<'c>], index: usize) -> Option<Op<'c>> {
     let (first, others) = returns.split_first()?;
     let value = first.operand(index);
     let is_same = others.iter().all(|op| op.operand(index) == value);
@@ -176,7 +176,7 @@ fn only_alloc(returns: &[Op], index: usize) -> Option<Op> {
 }
 
 /// The allocation behind casts of it.
-fn behind_casts(mut value: Value) -> Option<Op> {
+fn behind_casts<'c>(mut value: Value<'c>) -> Option<Op<'c>> {
     while let Some(op) = value.defining_op().filter(|op| op.is("memref.cast")) {
         value = op.operand(0);
     }
@@ -184,7 +184,7 @@ fn behind_casts(mut value: Value) -> Option<Op> {
 }
 
 /// How the dynamic sizes of the caller's buffer follow from arguments of the function.
-fn sizes(alloc: Op, ty: Type, entry: Block, options: &OutParamOptions) -> Option<Vec<Recipe>> {
+fn sizes<'c>(alloc: Op<'c>, ty: Type<'c>, entry: Block<'c>, options: &OutParamOptions) -> Option<Vec<Recipe<'c>>> {
     if !options.hoist_dynamic_allocs && !options.extensions {
         return None;
     }
@@ -193,7 +193,7 @@ fn sizes(alloc: Op, ty: Type, entry: Block, options: &OutParamOptions) -> Option
     let count = ty.shape()?.iter().filter(|s| **s == DYNAMIC).count();
     let dynamic = alloc.operands().into_iter().take(count).filter(|_| is_same_shape);
     let found: Option<Vec<Recipe>> = dynamic.map(|size| recipe(size, entry)).collect();
-    let is_argument = |r: &Recipe| r.value().as_block_arg().is_some();
+    let is_argument = |r: &Recipe<'c>| r.value().as_block_arg().is_some();
     found.filter(|f| f.len() == count && (options.extensions || f.iter().all(is_argument)))
 }
 
@@ -207,7 +207,12 @@ fn refusals(call: Op, params: &[Param], options: &OutParamOptions) -> Vec<Diagno
     params.iter().filter(has_no_size).take(1).map(refuse).collect()
 }
 
-fn rewrite_call(rw: &mut Rewriter, call: Op, params: &[Param], options: &OutParamOptions) -> Result<Op, Diagnostics> {
+fn rewrite_call<'c>(
+    rw: &mut Rewriter<'c>,
+    call: Op<'c>,
+    params: &[Param<'c>],
+    options: &OutParamOptions,
+) -> Result<Op<'c>, Diagnostics> {
     let given = call.operands();
     let mut operands = given.clone();
     for param in params {
@@ -223,13 +228,13 @@ fn rewrite_call(rw: &mut Rewriter, call: Op, params: &[Param], options: &OutPara
 }
 
 /// The caller's buffer, with the type of the result.
-fn make_buffer(
-    rw: &mut Rewriter,
-    call: Op,
-    param: &Param,
-    given: &[Value],
+fn make_buffer<'c>(
+    rw: &mut Rewriter<'c>,
+    call: Op<'c>,
+    param: &Param<'c>,
+    given: &[Value<'c>],
     options: &OutParamOptions,
-) -> Result<Value, Diagnostics> {
+) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc) = (rw.context(), call.location());
     let Some(memref) = param.ty.as_memref() else { return Ok(call.result(param.index)) };
     let sizes: Vec<Value> = param.sizes.iter().flatten().map(|size| size.replay(rw, given)).collect();
@@ -250,10 +255,10 @@ fn make_buffer(
     Ok(rw.create(OpSpec::new("memref.cast", loc).operands(&[buffer]).results(&[param.ty]))?.result(0))
 }
 
-fn rewrite_function(
-    rw: &mut Rewriter,
-    function: Op,
-    params: &[Param],
+fn rewrite_function<'c>(
+    rw: &mut Rewriter<'c>,
+    function: Op<'c>,
+    params: &[Param<'c>],
     options: &OutParamOptions,
     stats: &mut OutParamStats,
 ) -> Result<(), Diagnostics> {

@@ -48,7 +48,7 @@ pub fn shorten_lifetimes(root: Op) -> u32 {
 }
 
 /// The last op of the allocation's block in which the buffer is used.
-fn last_use(places: &Places, alloc: Op, reach: &Reach) -> Option<Op> {
+fn last_use<'c>(places: &Places<'c>, alloc: Op<'c>, reach: &Reach<'c>) -> Option<Op<'c>> {
     let last = places.ancestor_in(alloc.block()?, places.op(reach.last_use?))?;
     (!last.is_terminator()).then_some(last)
 }

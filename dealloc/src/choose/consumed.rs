@@ -32,8 +32,8 @@ use crate::collect::is_donated;
 use crate::lifetimes::{self, Consumed, Summaries, View};
 
 /// All that is decided on.
-pub(super) struct Functions<'a> {
-    pub(super) functions: &'a [Op],
+pub(super) struct Functions<'c, 'a> {
+    pub(super) functions: &'a [Op<'c>],
     pub(super) calls: &'a Calls,
     pub(super) summaries: &'a Summaries,
     /// Of any function, if nothing is consumed.
@@ -43,7 +43,7 @@ pub(super) struct Functions<'a> {
 }
 
 /// Decisions with consumed arguments, for each function that takes part.
-pub(super) fn decide(all: &Functions<'_>) -> Vec<(usize, Decided)> {
+pub(super) fn decide<'c>(all: &Functions<'c, '_>) -> Vec<(usize, Decided<'c>)> {
     let consumable = consumable(all);
     if consumable.is_empty() {
         return vec![];
@@ -56,14 +56,14 @@ pub(super) fn decide(all: &Functions<'_>) -> Vec<(usize, Decided)> {
     again(all, &consumed).unwrap_or_default()
 }
 
-impl Functions<'_> {
+impl<'c> Functions<'c, '_> {
     fn look(
         &self,
         function: usize,
         summaries: &Summaries,
         consumed: &Consumed,
         consumable: &Consumed,
-    ) -> Option<lifetimes::Decided> {
+    ) -> Option<lifetimes::Decided<'c>> {
         let view =
             View { dynamic_ownership: self.calls.has_dynamic_ownership(function), consumed, consumable, ..self.view };
         let found = lifetimes::decide(self.functions[function], summaries, view).ok()?;
@@ -77,7 +77,7 @@ impl Functions<'_> {
 }
 
 /// The number of memref arguments of a function that may consume them.
-fn num_consumable(all: &Functions<'_>, function: usize) -> usize {
+fn num_consumable(all: &Functions<'_, '_>, function: usize) -> usize {
     let op = all.functions[function];
     if !all.calls.is_known(function) || all.calls.callers[function].is_empty() {
         return 0;
@@ -90,7 +90,7 @@ fn num_consumable(all: &Functions<'_>, function: usize) -> usize {
 }
 
 /// The consumable arguments of all functions.
-fn consumable(all: &Functions<'_>) -> Consumed {
+fn consumable(all: &Functions<'_, '_>) -> Consumed {
     let mut consumable = Consumed::new();
     for function in &all.calls.order {
         let count = num_consumable(all, *function);
@@ -109,7 +109,7 @@ fn consumable(all: &Functions<'_>) -> Consumed {
 }
 
 /// The consumable arguments that all callers can transfer.
-fn consumed(all: &Functions<'_>, consumable: &Consumed) -> Consumed {
+fn consumed(all: &Functions<'_, '_>, consumable: &Consumed) -> Consumed {
     let mut consumed = Consumed::new();
     let mut transferred: HashMap<(String, usize), usize> = HashMap::new();
     for function in all.calls.order.iter().rev() {
@@ -132,7 +132,7 @@ fn consumed(all: &Functions<'_>, consumable: &Consumed) -> Consumed {
 }
 
 /// Decides again; none if a callee loses an argument that it consumes.
-fn again(all: &Functions<'_>, consumed: &Consumed) -> Option<Vec<(usize, Decided)>> {
+fn again<'c>(all: &Functions<'c, '_>, consumed: &Consumed) -> Option<Vec<(usize, Decided<'c>)>> {
     let mut summaries = all.summaries.clone();
     let mut changed = vec![false; all.functions.len()];
     let mut found = Vec::new();

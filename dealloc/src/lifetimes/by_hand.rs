@@ -40,9 +40,9 @@ enum Fate {
 }
 
 /// A free by hand.
-struct Free {
+struct Free<'c> {
     at: OpId,
-    op: Op,
+    op: Op<'c>,
     freed: Vec<ValueId>,
     /// What it may free.
     origins: BTreeSet<ValueId>,
@@ -95,7 +95,7 @@ fn foreign_arguments(collected: &Collected) -> BTreeSet<ValueId> {
 }
 
 /// All frees, as they would be each on its own.
-fn frees(collected: &Collected) -> Vec<Free> {
+fn frees<'c>(collected: &Collected<'c>) -> Vec<Free<'c>> {
     let mut found = Vec::new();
     let ids = (0..collected.ops.len()).map(OpId::from_index);
     let mut ids = ids.filter(|id| is_free(collected.ops[id.index()])).peekable();
@@ -192,7 +192,7 @@ fn drop_alike(frees: &mut [Free]) {
 }
 
 /// Numbers of some frees, by what they may free.
-fn by_origin(frees: &[Free], is_meant: impl Fn(&Free) -> bool) -> HashMap<ValueId, Vec<usize>> {
+fn by_origin<'c>(frees: &[Free<'c>], is_meant: impl Fn(&Free<'c>) -> bool) -> HashMap<ValueId, Vec<usize>> {
     let mut found: HashMap<ValueId, Vec<usize>> = HashMap::new();
     for (number, free) in frees.iter().enumerate().filter(|(_, free)| is_meant(free)) {
         free.origins.iter().for_each(|v| found.entry(*v).or_default().push(number));

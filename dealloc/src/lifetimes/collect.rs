@@ -20,18 +20,18 @@ const FOREIGN: &[&str] = &["memref.alloca", "memref.get_global", "bufferization.
 const ARITHMETIC: &[&str] = &["arith", "index", "llvm", "builtin", "ptr", "math"];
 
 /// The facts of a function, and what their ids stand for.
-pub(super) struct Collected {
-    pub(super) function: Op,
+pub(super) struct Collected<'c> {
+    pub(super) function: Op<'c>,
     pub(super) facts: LifetimeFacts,
-    pub(super) values: Vec<Value>,
-    pub(super) ops: Vec<Op>,
-    pub(super) blocks: Vec<Block>,
+    pub(super) values: Vec<Value<'c>>,
+    pub(super) ops: Vec<Op<'c>>,
+    pub(super) blocks: Vec<Block<'c>>,
     /// The blocks of each region.
     pub(super) regions: Vec<Vec<BlockId>>,
     /// Regions of each operation that has some.
     pub(super) regions_of: HashMap<OpId, Vec<RegionId>>,
     /// How each operation or terminator passes memrefs between regions.
-    pub(super) flows: HashMap<OpId, RegionFlow>,
+    pub(super) flows: HashMap<OpId, RegionFlow<'c>>,
     /// Calls that would consume a memref: the name of the callee, and which memref operand it is.
     pub(super) transferable: Vec<(OpId, ValueId, String, usize)>,
     /// Calls with the operands that they hand over.
@@ -41,12 +41,12 @@ pub(super) struct Collected {
     /// Memrefs of operations of unknown effects, which may own them.
     pub(super) unknown: BTreeSet<ValueId>,
     /// Operations that free by hand make a memref anew.
-    roots: HandleMap<Value, ValueId>,
+    roots: HandleMap<Value<'c>, ValueId>,
 }
 
-impl Collected {
+impl<'c> Collected<'c> {
     /// The memref that a value is, or is a view of.
-    pub(super) fn root(&self, value: Value) -> Option<ValueId> {
+    pub(super) fn root(&self, value: Value<'c>) -> Option<ValueId> {
         let mut value = value;
         loop {
             if let Some(id) = self.roots.get(&value) {
@@ -57,7 +57,7 @@ impl Collected {
     }
 
     /// A value has become another one.
-    pub(super) fn replace(&mut self, old: Value, new: Value) {
+    pub(super) fn replace(&mut self, old: Value<'c>, new: Value<'c>) {
         if let Some(root) = self.roots.remove(&old) {
             self.roots.insert(new, root);
             self.values[root.index()] = new;
@@ -77,7 +77,7 @@ fn extracts_pointer(op: &Op) -> bool {
 }
 
 /// What a view shows.
-fn shown(value: Value) -> Option<Value> {
+fn shown<'c>(value: Value<'c>) -> Option<Value<'c>> {
     let op = value.defining_op()?;
     if let Some(source) = view_source(op) {
         return Some(source).filter(|v| v.ty().is_memref());
@@ -89,7 +89,11 @@ fn shown(value: Value) -> Option<Value> {
     op.operands().into_iter().find(|v| v.ty().is_memref())
 }
 
-pub(super) fn collect(function: Op, summaries: &Summaries, view: View<'_>) -> Result<Collected, Diagnostics> {
+pub(super) fn collect<'c>(
+    function: Op<'c>,
+    summaries: &Summaries,
+    view: View<'_>,
+) -> Result<Collected<'c>, Diagnostics> {
     let out = Collected {
         function,
         facts: LifetimeFacts::new(),
@@ -127,20 +131,20 @@ pub(super) fn collect(function: Op, summaries: &Summaries, view: View<'_>) -> Re
     if walk.errors.has_errors() { Err(walk.errors) } else { Ok(walk.out) }
 }
 
-struct Walk<'a> {
-    out: Collected,
+struct Walk<'c, 'a> {
+    out: Collected<'c>,
     summaries: &'a Summaries,
     view: View<'a>,
     /// Whether an address is a number somewhere: what is reached by it is not followed into calls.
     extracts: bool,
-    op_ids: HandleMap<Op, OpId>,
-    block_ids: HandleMap<Block, BlockId>,
+    op_ids: HandleMap<Op<'c>, OpId>,
+    block_ids: HandleMap<Block<'c>, BlockId>,
     errors: Diagnostics,
 }
 
-impl Walk<'_> {
+impl<'c> Walk<'c, '_> {
     /// Names blocks, operations and memrefs.
-    fn region(&mut self, op: Op, region: Region, parent: Option<OpId>) {
+    fn region(&mut self, op: Op<'c>, region: Region<'c>, parent: Option<OpId>) {
         let id = self.out.facts.region(parent);
         self.out.regions.push(vec![]);
         if let Some(parent) = parent {
@@ -157,7 +161,7 @@ impl Walk<'_> {
                 self.name(arg, value);
             }
         }
-        let ends = |b: &Block| b.ops().last().is_none_or(|op| op.is_terminator() || !op.successors().is_empty());
+        let ends = |b: &Block<'c>| b.ops().last().is_none_or(|op| op.is_terminator() || !op.successors().is_empty());
         if !blocks.iter().all(ends) {
             self.refuse(op, "has blocks without terminators");
         }
@@ -168,7 +172,7 @@ impl Walk<'_> {
         }
     }
 
-    fn declare(&mut self, op: Op, block: BlockId) {
+    fn declare(&mut self, op: Op<'c>, block: BlockId) {
         let id = self.out.facts.op(block);
         self.out.ops.push(op);
         self.op_ids.insert(op, id);
@@ -183,13 +187,13 @@ impl Walk<'_> {
         }
     }
 
-    fn name(&mut self, value: Value, id: ValueId) {
+    fn name(&mut self, value: Value<'c>, id: ValueId) {
         debug_assert_eq!(id.index(), self.out.values.len(), "memrefs are named in order");
         self.out.values.push(value);
         self.out.roots.insert(value, id);
     }
 
-    fn refuse(&mut self, op: Op, what: &str) {
+    fn refuse(&mut self, op: Op<'c>, what: &str) {
         let message = format!("{} {what}, and nothing says who owns it", op.name());
         let error = Diagnostic::error("D0103", op.location(), message)
             .with_help("allocate with memref.alloc, and make views with memref operations");
@@ -209,7 +213,7 @@ impl Walk<'_> {
         }
     }
 
-    fn op(&mut self, op: Op, id: OpId) {
+    fn op(&mut self, op: Op<'c>, id: OpId) {
         // What the program frees is used there only if it goes on doing so.
         if !by_hand::is_free(op) {
             self.uses(op, id);
@@ -247,7 +251,7 @@ impl Walk<'_> {
     }
 
     /// What an operation makes that is not known by its name.
-    fn results(&mut self, op: Op, memrefs: &[ValueId]) {
+    fn results(&mut self, op: Op<'c>, memrefs: &[ValueId]) {
         match self.view.models.result_memory(op) {
             Some(ResultMemory::Fresh) => self.kinds(memrefs, Kind::Fresh),
             Some(ResultMemory::Foreign) => self.kinds(memrefs, Kind::Foreign),
@@ -260,11 +264,11 @@ impl Walk<'_> {
         }
     }
 
-    fn memref_operands(&self, op: Op) -> Vec<ValueId> {
+    fn memref_operands(&self, op: Op<'c>) -> Vec<ValueId> {
         op.operands().into_iter().filter(|v| v.ty().is_memref()).filter_map(|v| self.out.root(v)).collect()
     }
 
-    fn uses(&mut self, op: Op, id: OpId) {
+    fn uses(&mut self, op: Op<'c>, id: OpId) {
         let inner = if is_dispatch(op) { op.nested(WalkOrder::Pre) } else { vec![op] };
         let operands: BTreeSet<ValueId> = inner.into_iter().flat_map(|op| self.memref_operands(op)).collect();
         for operand in operands {
@@ -276,7 +280,7 @@ impl Walk<'_> {
         memrefs.iter().for_each(|v| self.out.facts.set_kind(*v, kind));
     }
 
-    fn alias_all(&mut self, op: Op, memrefs: &[ValueId]) {
+    fn alias_all(&mut self, op: Op<'c>, memrefs: &[ValueId]) {
         self.kinds(memrefs, Kind::Alias);
         let operands = self.memref_operands(op);
         for result in memrefs {
@@ -284,7 +288,7 @@ impl Walk<'_> {
         }
     }
 
-    fn call(&mut self, op: Op, id: OpId, memrefs: &[ValueId]) {
+    fn call(&mut self, op: Op<'c>, id: OpId, memrefs: &[ValueId]) {
         let callee = op.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
         let consumed = self.view.consumed.get(&callee);
         self.note_transfers(op, id, &callee);
@@ -311,7 +315,7 @@ impl Walk<'_> {
     }
 
     /// Notes the operands that a callee consumes, or would consume.
-    fn note_transfers(&mut self, op: Op, id: OpId, callee: &str) {
+    fn note_transfers(&mut self, op: Op<'c>, id: OpId, callee: &str) {
         let (consumed, consumable) = (self.view.consumed.get(callee), self.view.consumable.get(callee));
         if consumed.is_none() && consumable.is_none() {
             return;
@@ -334,7 +338,7 @@ impl Walk<'_> {
         }
     }
 
-    fn edges(&mut self, op: Op, id: OpId) {
+    fn edges(&mut self, op: Op<'c>, id: OpId) {
         for (index, (block, number)) in op.successors().into_iter().zip(0_u32..).enumerate() {
             let to = self.block_ids[&block];
             let operands = successor_operands(op, index).map(|range| range.of(op));
@@ -357,11 +361,11 @@ impl Walk<'_> {
     }
 
     /// An operation with regions, or a terminator that leaves one.
-    fn flow(&mut self, op: Op, id: OpId, memrefs: &[ValueId]) {
+    fn flow(&mut self, op: Op<'c>, id: OpId, memrefs: &[ValueId]) {
         let regions = self.out.regions_of.get(&id).cloned().unwrap_or_default();
         let flow = regions::flow_of(op);
         let Some(flow) = flow else {
-            let has_memrefs = |block: Block| block.args().iter().any(|a| a.ty().is_memref());
+            let has_memrefs = |block: Block<'c>| block.args().iter().any(|a| a.ty().is_memref());
             if !memrefs.is_empty() || op.regions().iter().filter_map(|r| r.entry()).any(has_memrefs) {
                 return self.refuse(op, "passes memrefs through its regions");
             }
@@ -408,7 +412,7 @@ impl Walk<'_> {
                     }
                     self.out.facts.uses(id, root);
                     escapes |= user.is_terminator() || !user.regions().is_empty() || user.is("memref.store");
-                    let is_pointer = |v: &Value| !v.ty().is_memref() && !v.ty().is_float();
+                    let is_pointer = |v: &Value<'c>| !v.ty().is_memref() && !v.ty().is_float();
                     if ARITHMETIC.contains(&user.dialect()) {
                         escapes |= user.results().iter().any(|r| r.ty().is_memref());
                         work.extend(user.results().into_iter().filter(is_pointer));

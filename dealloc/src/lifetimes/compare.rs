@@ -5,31 +5,31 @@ use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewri
 
 use crate::indicators::if_owned;
 
-type Made = Result<Value, Diagnostics>;
+type Made<'c> = Result<Value<'c>, Diagnostics>;
 
-pub(super) fn bit(rw: &Rewriter) -> Type {
+pub(super) fn bit<'c>(rw: &Rewriter<'c>) -> Type<'c> {
     Type::integer(rw.context(), 1)
 }
 
 /// Both of two; the second where the first always holds.
-pub(super) fn and(rw: &mut Rewriter, loc: Location, a: Option<Value>, b: Value) -> Made {
+pub(super) fn and<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Option<Value<'c>>, b: Value<'c>) -> Made<'c> {
     match a {
         None => Ok(b),
         Some(a) => rw.binary("arith.andi", a, b, loc),
     }
 }
 
-pub(super) fn or(rw: &mut Rewriter, loc: Location, a: Value, b: Value) -> Made {
+pub(super) fn or<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Value<'c>, b: Value<'c>) -> Made<'c> {
     rw.binary("arith.ori", a, b, loc)
 }
 
-pub(super) fn not(rw: &mut Rewriter, loc: Location, a: Value) -> Made {
+pub(super) fn not<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Value<'c>) -> Made<'c> {
     let always = rw.const_bool(true, loc);
     rw.binary("arith.xori", a, always, loc)
 }
 
 /// The buffer that a memref is a part of, as an allocation returned it.
-fn base(rw: &mut Rewriter, loc: Location, value: Value) -> Made {
+fn base<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, value: Value<'c>) -> Made<'c> {
     let ty = value.ty();
     let index = Type::index(rw.context());
     let Some(memref) = ty.as_memref() else {
@@ -57,12 +57,12 @@ fn base(rw: &mut Rewriter, loc: Location, value: Value) -> Made {
     Ok(rw.create(spec)?.result(0))
 }
 
-fn allocation(value: Value) -> Option<Op> {
+fn allocation<'c>(value: Value<'c>) -> Option<Op<'c>> {
     viewed(value).defining_op().filter(|op| op.is("memref.alloc"))
 }
 
 /// The condition by which a memref is the buffer of an allocation, where one of two allocations was selected; whether it must hold.
-fn condition(selected: Value, buffer: Value) -> Option<(Value, bool)> {
+fn condition<'c>(selected: Value<'c>, buffer: Value<'c>) -> Option<(Value<'c>, bool)> {
     let select = viewed(selected).defining_op().filter(|op| op.is("arith.select"))?;
     let of = [allocation(select.operand(1))?, allocation(select.operand(2))?];
     let at = of.iter().position(|alloc| Some(*alloc) == allocation(buffer))?;
@@ -70,12 +70,12 @@ fn condition(selected: Value, buffer: Value) -> Option<(Value, bool)> {
 }
 
 /// Whether two memrefs are (parts of) one buffer: by what selected one of them where that is known, else by their addresses.
-pub(super) fn same(rw: &mut Rewriter, loc: Location, a: Value, b: Value) -> Made {
+pub(super) fn same<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Value<'c>, b: Value<'c>) -> Made<'c> {
     if let Some((condition, holds)) = condition(a, b).or_else(|| condition(b, a)) {
         return if holds { Ok(condition) } else { not(rw, loc, condition) };
     }
     let index = Type::index(rw.context());
-    let mut pointer = |value| -> Made {
+    let mut pointer = |value| -> Made<'c> {
         let base = base(rw, loc, value)?;
         let spec = OpSpec::new("memref.extract_aligned_pointer_as_index", loc).operands(&[base]).results(&[index]);
         Ok(rw.create(spec)?.result(0))
@@ -87,9 +87,14 @@ pub(super) fn same(rw: &mut Rewriter, loc: Location, a: Value, b: Value) -> Made
 }
 
 /// Frees the buffer of a memref before an operation, if the indicator says so.
-pub(super) fn free(rw: &mut Rewriter, before: Op, value: Value, indicator: Option<Value>) -> Result<(), Diagnostics> {
+pub(super) fn free<'c>(
+    rw: &mut Rewriter<'c>,
+    before: Op<'c>,
+    value: Value<'c>,
+    indicator: Option<Value<'c>>,
+) -> Result<(), Diagnostics> {
     let (loc, point) = (before.location(), InsertionPoint::Before(before));
-    let free = |rw: &mut Rewriter| {
+    let free = |rw: &mut Rewriter<'c>| {
         let base = base(rw, loc, value)?;
         rw.create(OpSpec::new("memref.dealloc", loc).operands(&[base]))
     };

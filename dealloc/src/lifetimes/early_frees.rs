@@ -41,8 +41,8 @@ pub(super) fn of(collected: &Collected, lifetimes: &Lifetimes) -> BTreeSet<usize
 }
 
 /// Where something that may take memory comes later.
-struct Later<'a> {
-    collected: &'a Collected,
+struct Later<'c, 'a> {
+    collected: &'a Collected<'c>,
     /// Whether an operation allocates or calls, or something in it does.
     takes_memory: Vec<bool>,
     /// The operation around each region.
@@ -53,10 +53,10 @@ struct Later<'a> {
     behind: Vec<bool>,
 }
 
-impl<'a> Later<'a> {
-    fn new(collected: &'a Collected) -> Self {
+impl<'c, 'a> Later<'c, 'a> {
+    fn new(collected: &'a Collected<'c>) -> Self {
         let ids = (0..collected.ops.len()).map(OpId::from_index);
-        let names = |op: &Op| ALLOCATIONS.contains(&op.name()) || op.is("func.call") || op.is("func.call_indirect");
+        let names = |op: &Op<'c>| ALLOCATIONS.contains(&op.name()) || op.is("func.call") || op.is("func.call_indirect");
         let blocks = collected.blocks.len();
         let mut this = Self {
             collected,

@@ -24,9 +24,9 @@ pub(super) fn run(decided: Decided, stats: &mut Stats) -> Result<(), Diagnostics
     insert.erase_dropped()
 }
 
-struct Insert<'a> {
-    rw: Rewriter,
-    collected: Collected,
+struct Insert<'c, 'a> {
+    rw: Rewriter<'c>,
+    collected: Collected<'c>,
     lifetimes: Lifetimes,
     summary: Option<Summary>,
     stats: &'a mut Stats,
@@ -34,7 +34,7 @@ struct Insert<'a> {
     /// The operations of each block.
     ops_of: Vec<Vec<OpId>>,
     /// The value of each indicator, once it is there.
-    indicators: Vec<Option<Value>>,
+    indicators: Vec<Option<Value<'c>>>,
     /// For what is passed to a region's arguments, or to an op's results: the positions that come with an indicator.
     slots: HashMap<RegionId, Vec<usize>>,
     result_slots: HashMap<OpId, Vec<usize>>,
@@ -46,8 +46,8 @@ struct Insert<'a> {
     arguments: Vec<usize>,
 }
 
-impl<'a> Insert<'a> {
-    fn new(collected: Collected, mut lifetimes: Lifetimes, summary: Option<Summary>, stats: &'a mut Stats) -> Self {
+impl<'c, 'a> Insert<'c, 'a> {
+    fn new(collected: Collected<'c>, mut lifetimes: Lifetimes, summary: Option<Summary>, stats: &'a mut Stats) -> Self {
         let mut actions: HashMap<Place, Vec<Action>> = HashMap::new();
         for (place, action) in std::mem::take(&mut lifetimes.actions) {
             actions.entry(place).or_default().push(action);
@@ -121,8 +121,8 @@ impl<'a> Insert<'a> {
     }
 
     /// An `scf.if` that was there for frees only, and what was there for it only.
-    fn erase_empty(&mut self, op: Option<Op>) {
-        let is_empty = |op: &Op| {
+    fn erase_empty(&mut self, op: Option<Op<'c>>) {
+        let is_empty = |op: &Op<'c>| {
             let mut blocks = op.regions().into_iter().flat_map(|region| region.blocks());
             op.is("scf.if") && op.num_results() == 0 && blocks.all(|block| block.ops().len() == 1)
         };
@@ -133,11 +133,11 @@ impl<'a> Insert<'a> {
         }
     }
 
-    fn op_of(&self, id: OpId) -> Op {
+    fn op_of(&self, id: OpId) -> Op<'c> {
         self.collected.ops[id.index()]
     }
 
-    fn value(&self, id: ValueId) -> Value {
+    fn value(&self, id: ValueId) -> Value<'c> {
         self.collected.values[id.index()]
     }
 
@@ -190,7 +190,7 @@ impl<'a> Insert<'a> {
     }
 
     /// The actions of a place, right before an operation.
-    fn act(&mut self, place: Place, before: Op) -> Result<(), Diagnostics> {
+    fn act(&mut self, place: Place, before: Op<'c>) -> Result<(), Diagnostics> {
         for action in self.actions.remove(&place).unwrap_or_default() {
             self.rw.set_point(InsertionPoint::Before(before));
             match action {
@@ -209,7 +209,7 @@ impl<'a> Insert<'a> {
         Ok(())
     }
 
-    fn release(&mut self, before: Op, value: ValueId, own: Own, to: &[Take]) -> Result<(), Diagnostics> {
+    fn release(&mut self, before: Op<'c>, value: ValueId, own: Own, to: &[Take]) -> Result<(), Diagnostics> {
         let (loc, memref) = (before.location(), self.value(value));
         let made = || memref.defining_op().map_or(self.collected.function.location(), Op::location);
         let condition = if own == Own::Yes { "" } else { ", if it is owned there" };
@@ -235,12 +235,12 @@ impl<'a> Insert<'a> {
     }
 
     /// An indicator as a value; none for one that is always set.
-    fn unless_always(&mut self, loc: Location, own: Own) -> Result<Option<Value>, Diagnostics> {
+    fn unless_always(&mut self, loc: Location<'c>, own: Own) -> Result<Option<Value<'c>>, Diagnostics> {
         if own == Own::Yes { Ok(None) } else { self.indicator(loc, own).map(Some) }
     }
 
     /// An indicator as a value, at the insertion point.
-    fn indicator(&mut self, loc: Location, own: Own) -> Result<Value, Diagnostics> {
+    fn indicator(&mut self, loc: Location<'c>, own: Own) -> Result<Value<'c>, Diagnostics> {
         match own {
             Own::No => Ok(self.rw.const_bool(false, loc)),
             Own::Yes => Ok(self.rw.const_bool(true, loc)),

@@ -4,42 +4,42 @@ use monopour_ir::{Op, Value};
 
 /// What memrefs are passed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum Target<'c> {
     /// The region of an operation with this number.
-    Region(Op, usize),
+    Region(Op<'c>, usize),
     /// The results of an operation.
-    Results(Op),
+    Results(Op<'c>),
     /// The caller of the function.
     Caller,
 }
 
 /// What an operation passes into its regions, or a terminator out of one: memrefs only.
 #[derive(Clone, Debug)]
-pub(super) struct RegionFlow {
-    pub(super) sources: Vec<Value>,
+pub(super) struct RegionFlow<'c> {
+    pub(super) sources: Vec<Value<'c>>,
     /// For each target, what the sources become there.
-    pub(super) targets: Vec<(Target, Vec<Value>)>,
+    pub(super) targets: Vec<(Target<'c>, Vec<Value<'c>>)>,
 }
 
-fn memrefs(values: Vec<Value>) -> Vec<Value> {
+fn memrefs<'c>(values: Vec<Value<'c>>) -> Vec<Value<'c>> {
     values.into_iter().filter(|v| v.ty().is_memref()).collect()
 }
 
-fn arguments(op: Op, region: usize) -> (Target, Vec<Value>) {
+fn arguments<'c>(op: Op<'c>, region: usize) -> (Target<'c>, Vec<Value<'c>>) {
     let args = op.regions().get(region).and_then(|r| r.entry()).map_or(vec![], |b| b.args());
     (Target::Region(op, region), memrefs(args))
 }
 
-fn results(op: Op) -> (Target, Vec<Value>) {
+fn results<'c>(op: Op<'c>) -> (Target<'c>, Vec<Value<'c>>) {
     (Target::Results(op), memrefs(op.results()))
 }
 
 /// How an operation enters its regions, or a terminator leaves one; none for what is not known.
-pub(super) fn flow_of(op: Op) -> Option<RegionFlow> {
+pub(super) fn flow_of<'c>(op: Op<'c>) -> Option<RegionFlow<'c>> {
     if op.is_terminator() { leaving(op) } else { entering(op) }
 }
 
-fn entering(op: Op) -> Option<RegionFlow> {
+fn entering<'c>(op: Op<'c>) -> Option<RegionFlow<'c>> {
     let (sources, targets) = match op.name() {
         "scf.if" | "scf.index_switch" | "scf.execute_region" | "affine.if" | "memref.alloca_scope" => {
             (vec![], (0..op.num_regions()).map(|r| arguments(op, r)).collect())
@@ -58,7 +58,7 @@ fn bounds_of(op: Op) -> Option<usize> {
     usize::try_from(segments.first()? + segments.get(1)?).ok()
 }
 
-fn leaving(op: Op) -> Option<RegionFlow> {
+fn leaving<'c>(op: Op<'c>) -> Option<RegionFlow<'c>> {
     let parent = op.parent()?;
     let (sources, targets) = match (op.name(), parent.name()) {
         ("func.return", _) => (op.operands(), vec![(Target::Caller, vec![])]),

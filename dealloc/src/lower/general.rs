@@ -7,16 +7,16 @@ use crate::indicators::if_owned;
 
 /// The lists that the loops read and write.
 #[derive(Clone, Copy)]
-pub(super) struct Lists {
+pub(super) struct Lists<'c> {
     /// Pointers of what may be freed, and their indicators.
-    pub(super) pointers: Value,
-    pub(super) conditions: Value,
+    pub(super) pointers: Value<'c>,
+    pub(super) conditions: Value<'c>,
     /// Pointers of what is retained.
-    pub(super) retained: Value,
+    pub(super) retained: Value<'c>,
     /// Which memrefs are to be freed.
-    pub(super) frees: Value,
+    pub(super) frees: Value<'c>,
     /// The indicators of what is retained.
-    pub(super) owned: Value,
+    pub(super) owned: Value<'c>,
 }
 
 /// Whether a memref is kept that equals an earlier one.
@@ -29,7 +29,12 @@ pub(super) enum Earlier {
 }
 
 /// Upstream's form: five lists on the heap, and a call.
-pub(super) fn lower(op: Op, parts: &Dealloc, helper: &str, rw: &mut Rewriter) -> Result<Vec<Value>, Diagnostics> {
+pub(super) fn lower<'c>(
+    op: Op<'c>,
+    parts: &Dealloc<'c>,
+    helper: &str,
+    rw: &mut Rewriter<'c>,
+) -> Result<Vec<Value<'c>>, Diagnostics> {
     let (cx, loc) = (op.context(), op.location());
     let (index, bit) = (Type::index(cx), Type::integer(cx, 1));
     let (count, kept) = (parts.memrefs.len(), parts.retained.len());
@@ -54,7 +59,11 @@ pub(super) fn lower(op: Op, parts: &Dealloc, helper: &str, rw: &mut Rewriter) ->
 }
 
 /// The same without a call, with lists in the scope around the operation.
-pub(super) fn lower_on_stack(op: Op, parts: &Dealloc, rw: &mut Rewriter) -> Result<Vec<Value>, Diagnostics> {
+pub(super) fn lower_on_stack<'c>(
+    op: Op<'c>,
+    parts: &Dealloc<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Vec<Value<'c>>, Diagnostics> {
     let (cx, loc) = (op.context(), op.location());
     let (index, bit) = (Type::index(cx), Type::integer(cx, 1));
     let (count, kept) = (parts.memrefs.len(), parts.retained.len());
@@ -76,7 +85,7 @@ pub(super) fn lower_on_stack(op: Op, parts: &Dealloc, rw: &mut Rewriter) -> Resu
 }
 
 /// The entry block of the op around which a stack allocation lasts.
-fn scope_of(op: Op) -> Option<Block> {
+fn scope_of<'c>(op: Op<'c>) -> Option<Block<'c>> {
     const SCOPES: &[&str] = &["scf.forall", "scf.parallel", "gpu.launch", "memref.alloca_scope", "async.execute"];
     let mut at = op.parent();
     while let Some(around) = at {
@@ -88,7 +97,13 @@ fn scope_of(op: Op) -> Option<Block> {
     None
 }
 
-fn list(name: &str, loc: Location, count: usize, element: Type, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn list<'c>(
+    name: &str,
+    loc: Location<'c>,
+    count: usize,
+    element: Type<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let length = i64::try_from(count).unwrap_or(i64::MAX);
     let spec = OpSpec::new(name, loc)
         .results(&[Type::memref(&[length], element, None)])
@@ -96,12 +111,17 @@ fn list(name: &str, loc: Location, count: usize, element: Type, rw: &mut Rewrite
     Ok(rw.create(spec)?.result(0))
 }
 
-fn dynamic(loc: Location, memref: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn dynamic<'c>(loc: Location<'c>, memref: Value<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let ty = memref.ty().memref_of_shape(&[monopour_ir::DYNAMIC]);
     Ok(rw.create(OpSpec::new("memref.cast", loc).operands(&[memref]).results(&[ty]))?.result(0))
 }
 
-fn fill(op: Op, parts: &Dealloc, to: (Value, Value, Value), rw: &mut Rewriter) -> Result<(), Diagnostics> {
+fn fill<'c>(
+    op: Op<'c>,
+    parts: &Dealloc<'c>,
+    to: (Value<'c>, Value<'c>, Value<'c>),
+    rw: &mut Rewriter<'c>,
+) -> Result<(), Diagnostics> {
     let (pointers, conditions, retained) = to;
     for (i, memref) in parts.memrefs.iter().enumerate() {
         let pointer = pointer_of(op, *memref, rw)?;
@@ -118,13 +138,13 @@ fn fill(op: Op, parts: &Dealloc, to: (Value, Value, Value), rw: &mut Rewriter) -
 }
 
 /// Frees what the loops found, and reads the indicators of what is retained.
-fn free_listed(
-    op: Op,
-    parts: &Dealloc,
-    frees: Value,
-    owned: Value,
-    rw: &mut Rewriter,
-) -> Result<Vec<Value>, Diagnostics> {
+fn free_listed<'c>(
+    op: Op<'c>,
+    parts: &Dealloc<'c>,
+    frees: Value<'c>,
+    owned: Value<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Vec<Value<'c>>, Diagnostics> {
     let loc = op.location();
     for (i, memref) in parts.memrefs.iter().enumerate() {
         let frees = load_at(loc, frees, i, rw)?;
@@ -137,33 +157,55 @@ fn number(position: usize) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }
 
-fn store_at(loc: Location, value: Value, list: Value, at: usize, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+fn store_at<'c>(
+    loc: Location<'c>,
+    value: Value<'c>,
+    list: Value<'c>,
+    at: usize,
+    rw: &mut Rewriter<'c>,
+) -> Result<(), Diagnostics> {
     let at = rw.const_index(number(at), loc);
     store(loc, value, list, at, rw)
 }
 
-fn store(loc: Location, value: Value, list: Value, at: Value, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+fn store<'c>(
+    loc: Location<'c>,
+    value: Value<'c>,
+    list: Value<'c>,
+    at: Value<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<(), Diagnostics> {
     rw.create(OpSpec::new("memref.store", loc).operands(&[value, list, at]))?;
     Ok(())
 }
 
-fn load_at(loc: Location, list: Value, at: usize, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn load_at<'c>(loc: Location<'c>, list: Value<'c>, at: usize, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let at = rw.const_index(number(at), loc);
     load(loc, list, at, rw)
 }
 
-fn load(loc: Location, list: Value, at: Value, rw: &mut Rewriter) -> Result<Value, Diagnostics> {
+fn load<'c>(
+    loc: Location<'c>,
+    list: Value<'c>,
+    at: Value<'c>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let spec = OpSpec::new("memref.load", loc).operands(&[list, at]).results(&[list.ty().element()]);
     Ok(rw.create(spec)?.result(0))
 }
 
 /// The loops that compare each pointer with all retained ones and with those before it.
-pub(super) fn compare_all(loc: Location, lists: Lists, earlier: Earlier, rw: &mut Rewriter) -> Result<(), Diagnostics> {
+pub(super) fn compare_all<'c>(
+    loc: Location<'c>,
+    lists: Lists<'c>,
+    earlier: Earlier,
+    rw: &mut Rewriter<'c>,
+) -> Result<(), Diagnostics> {
     let zero = rw.const_index(0, loc);
     let one = rw.const_index(1, loc);
     let always = rw.const_bool(true, loc);
     let never = rw.const_bool(false, loc);
-    let length = |list: Value, rw: &mut Rewriter| {
+    let length = |list: Value<'c>, rw: &mut Rewriter<'c>| {
         let spec = OpSpec::new("memref.dim", loc).operands(&[list, zero]).results(&[zero.ty()]);
         rw.create(spec).map(|op| op.result(0))
     };
@@ -177,7 +219,7 @@ pub(super) fn compare_all(loc: Location, lists: Lists, earlier: Earlier, rw: &mu
         let is_new = each(to_kept, Some(always), rw, |j, so_far, rw| {
             let other = load(loc, lists.retained, j, rw)?;
             let same = compare(EQUAL, loc, other, pointer, rw)?;
-            let note = |rw: &mut Rewriter| {
+            let note = |rw: &mut Rewriter<'c>| {
                 let before = load(loc, lists.owned, j, rw)?;
                 let now = rw.binary("arith.ori", before, condition, loc)?;
                 store(loc, now, lists.owned, j, rw).map(|()| vec![])
@@ -204,13 +246,13 @@ pub(super) fn compare_all(loc: Location, lists: Lists, earlier: Earlier, rw: &mu
 }
 
 /// Whether the pointers differ, or the other has no owner, and all before did.
-fn both_differ(
-    loc: Location,
-    (other, pointer): (Value, Value),
-    so_far: Option<Value>,
-    owns: Option<Value>,
-    rw: &mut Rewriter,
-) -> Result<Option<Value>, Diagnostics> {
+fn both_differ<'c>(
+    loc: Location<'c>,
+    (other, pointer): (Value<'c>, Value<'c>),
+    so_far: Option<Value<'c>>,
+    owns: Option<Value<'c>>,
+    rw: &mut Rewriter<'c>,
+) -> Result<Option<Value<'c>>, Diagnostics> {
     let mut differs = compare(NOT_EQUAL, loc, other, pointer, rw)?;
     if let Some(owns) = owns {
         let always = rw.const_bool(true, loc);
@@ -225,26 +267,26 @@ fn both_differ(
 
 /// The bounds of a loop.
 #[derive(Clone, Copy)]
-struct Range {
-    loc: Location,
-    from: Value,
-    to: Value,
-    step: Value,
+struct Range<'c> {
+    loc: Location<'c>,
+    from: Value<'c>,
+    to: Value<'c>,
+    step: Value<'c>,
 }
 
 /// The end of the block whose argument a loop's index is.
-fn body_end(index: Value) -> InsertionPoint {
+fn body_end<'c>(index: Value<'c>) -> InsertionPoint<'c> {
     let (block, _) = index.as_block_arg().expect("invariant: a loop's index is an argument of its body");
     InsertionPoint::End(block)
 }
 
 /// `scf.for` at the insertion point, which stays behind it.
-fn each(
-    range: Range,
-    init: Option<Value>,
-    rw: &mut Rewriter,
-    body: impl FnOnce(Value, Option<Value>, &mut Rewriter) -> Result<Option<Value>, Diagnostics>,
-) -> Result<Option<Value>, Diagnostics> {
+fn each<'c>(
+    range: Range<'c>,
+    init: Option<Value<'c>>,
+    rw: &mut Rewriter<'c>,
+    body: impl FnOnce(Value<'c>, Option<Value<'c>>, &mut Rewriter<'c>) -> Result<Option<Value<'c>>, Diagnostics>,
+) -> Result<Option<Value<'c>>, Diagnostics> {
     let Range { loc, from, to, step } = range;
     let index = Type::index(rw.context());
     let mut args = vec![(index, loc)];

@@ -12,17 +12,17 @@ const NAME: &str = "dealloc_helper";
 
 /// The helper functions of the modules, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Helpers {
-    by_module: HashMap<Op, String>,
+pub(crate) struct Helpers<'c> {
+    by_module: HashMap<Op<'c>, String>,
     uses_registers: bool,
 }
 
-impl Helpers {
+impl<'c> Helpers<'c> {
     /// Makes those that the deallocs in an operation need.
     ///
     /// # Errors
     /// D0112 where a dealloc has no module to put one into.
-    pub(crate) fn needed_in(root: Op, uses_registers: bool) -> Result<Self, Diagnostics> {
+    pub(crate) fn needed_in(root: Op<'c>, uses_registers: bool) -> Result<Self, Diagnostics> {
         let mut helpers = Self { by_module: HashMap::new(), uses_registers };
         if uses_registers {
             return Ok(helpers);
@@ -42,7 +42,7 @@ impl Helpers {
         Ok(helpers)
     }
     /// The helper function for a dealloc.
-    pub(super) fn of(&self, op: Op) -> Option<&str> {
+    pub(super) fn of(&self, op: Op<'c>) -> Option<&str> {
         module_of(op).and_then(|module| self.by_module.get(&module)).map(String::as_str)
     }
     /// Whether none is used.
@@ -51,7 +51,7 @@ impl Helpers {
     }
 }
 
-fn module_of(op: Op) -> Option<Op> {
+fn module_of<'c>(op: Op<'c>) -> Option<Op<'c>> {
     op.ancestor("builtin.module")
 }
 

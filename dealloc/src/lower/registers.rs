@@ -10,7 +10,7 @@ use super::{Dealloc, EQUAL, compare, free_if, general, pointer_of};
 /// Pairs of pointers that are compared one by one: at most so many that the code stays shorter than that of the loops.
 const MAX_PAIRS: usize = 64;
 
-pub(super) fn lower(op: Op, parts: &Dealloc, rw: &mut Rewriter) -> Result<Vec<Value>, Diagnostics> {
+pub(super) fn lower<'c>(op: Op<'c>, parts: &Dealloc<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Value<'c>>, Diagnostics> {
     let count = parts.memrefs.len();
     let pairs = count * parts.retained.len() + count * (count - 1) / 2;
     if pairs > MAX_PAIRS {

@@ -25,7 +25,7 @@ impl OwnershipModel for Branch {
         traits.is_branch()
     }
 
-    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+    fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         let freeable = state.freeable(op)?;
         let indicators = state.dealloc(op, &freeable, Some(0))?;
         for (value, indicator) in &indicators.retained {
@@ -37,7 +37,12 @@ impl OwnershipModel for Branch {
 }
 
 /// Hands indicators to a successor, behind what it gets already.
-fn pass_on(op: Op, successor: usize, indicators: &[Value], state: &mut State<'_>) -> Result<(), Diagnostics> {
+fn pass_on<'c>(
+    op: Op<'c>,
+    successor: usize,
+    indicators: &[Value<'c>],
+    state: &mut State<'c, '_>,
+) -> Result<(), Diagnostics> {
     if indicators.is_empty() {
         return Ok(());
     }
@@ -51,7 +56,7 @@ fn pass_on(op: Op, successor: usize, indicators: &[Value], state: &mut State<'_>
 pub(super) struct ConditionalBranch;
 
 impl OwnershipModel for ConditionalBranch {
-    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+    fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         let freeable = state.freeable(op)?;
         let count = op.successors().len();
         let mut taken = Vec::with_capacity(count);
@@ -90,7 +95,12 @@ impl OwnershipModel for ConditionalBranch {
 }
 
 /// Whether a successor is taken. `earlier`: the same of the successors before it.
-fn condition(op: Op, successor: usize, earlier: &[Value], state: &mut State<'_>) -> Result<Value, Diagnostics> {
+fn condition<'c>(
+    op: Op<'c>,
+    successor: usize,
+    earlier: &[Value<'c>],
+    state: &mut State<'c, '_>,
+) -> Result<Value<'c>, Diagnostics> {
     if op.is("cf.cond_br") {
         return if successor == 0 { Ok(op.operand(0)) } else { not(op, op.operand(0), state) };
     }
@@ -116,12 +126,17 @@ fn condition(op: Op, successor: usize, earlier: &[Value], state: &mut State<'_>)
     }
 }
 
-fn integers(cases: Attr) -> Vec<Attr> {
+fn integers<'c>(cases: Attr<'c>) -> Vec<Attr<'c>> {
     let ty = cases.value_type().element();
     cases.as_ints().unwrap_or_default().into_iter().map(|case| Attr::int(ty, case)).collect()
 }
 
-fn equals(op: Op, flag: Value, case: Attr, state: &mut State<'_>) -> Result<Value, Diagnostics> {
+fn equals<'c>(
+    op: Op<'c>,
+    flag: Value<'c>,
+    case: Attr<'c>,
+    state: &mut State<'c, '_>,
+) -> Result<Value<'c>, Diagnostics> {
     let loc = op.location();
     let number =
         state.create_before(op, OpSpec::new("arith.constant", loc).results(&[flag.ty()]).attr("value", case))?;
@@ -132,23 +147,34 @@ fn equals(op: Op, flag: Value, case: Attr, state: &mut State<'_>) -> Result<Valu
     Ok(state.create_before(op, spec)?.result(0))
 }
 
-fn not(op: Op, condition: Value, state: &mut State<'_>) -> Result<Value, Diagnostics> {
+fn not<'c>(op: Op<'c>, condition: Value<'c>, state: &mut State<'c, '_>) -> Result<Value<'c>, Diagnostics> {
     let block = op.block().ok_or_else(|| unpassable(op))?;
     let always = state.constant(block, true);
     binary("arith.xori", op, condition, always, state)
 }
 
-fn and(op: Op, a: Value, b: Value, state: &mut State<'_>) -> Result<Value, Diagnostics> {
+fn and<'c>(op: Op<'c>, a: Value<'c>, b: Value<'c>, state: &mut State<'c, '_>) -> Result<Value<'c>, Diagnostics> {
     binary("arith.andi", op, a, b, state)
 }
 
-fn binary(name: &str, op: Op, a: Value, b: Value, state: &mut State<'_>) -> Result<Value, Diagnostics> {
+fn binary<'c>(
+    name: &str,
+    op: Op<'c>,
+    a: Value<'c>,
+    b: Value<'c>,
+    state: &mut State<'c, '_>,
+) -> Result<Value<'c>, Diagnostics> {
     let spec = OpSpec::new(name, op.location()).operands(&[a, b]).results(&[a.ty()]);
     Ok(state.create_before(op, spec)?.result(0))
 }
 
 /// The indicator of what several successors may retain: that of the one that is taken.
-fn merged(op: Op, of_value: &[(usize, Value)], taken: &[Value], state: &mut State<'_>) -> Result<Value, Diagnostics> {
+fn merged<'c>(
+    op: Op<'c>,
+    of_value: &[(usize, Value<'c>)],
+    taken: &[Value<'c>],
+    state: &mut State<'c, '_>,
+) -> Result<Value<'c>, Diagnostics> {
     let mut later = of_value.iter().rev();
     let Some((_, mut indicator)) = later.next().copied() else { return Err(unpassable(op).into()) };
     for (successor, own) in later {

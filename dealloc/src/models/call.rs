@@ -15,7 +15,7 @@ impl OwnershipModel for Call {
         traits.is_call()
     }
 
-    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+    fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         let Some(block) = op.block() else { return Ok(op) };
         let count = op.num_results();
         let memrefs: Vec<usize> = (0..count).filter(|i| op.result(*i).ty().is_memref()).collect();

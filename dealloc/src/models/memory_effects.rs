@@ -17,7 +17,7 @@ impl OwnershipModel for MemoryEffects {
         traits.has_memory_effects() && has_memrefs(op)
     }
 
-    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+    fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         let Some(block) = op.block() else { return Ok(op) };
         for effect in memory_effects(op).unwrap_or_default() {
             let Some(value) = effect.value.filter(|v| v.ty().is_memref()) else { continue };
@@ -52,7 +52,7 @@ impl OwnershipModel for MemoryEffects {
 }
 
 /// What is freed by hand is not freed by the block as well: asked at run time, because an alias may have been freed.
-fn assert_not_owned(op: Op, ownership: Ownership, state: &mut State<'_>) -> Result<(), Diagnostics> {
+fn assert_not_owned<'c>(op: Op<'c>, ownership: Ownership<'c>, state: &mut State<'c, '_>) -> Result<(), Diagnostics> {
     let (Some(indicator), Some(block)) = (ownership.indicator(), op.block()) else { return Ok(()) };
     let always = state.constant(block, true);
     let spec = OpSpec::new("arith.xori", op.location()).operands(&[indicator, always]).results(&[always.ty()]);

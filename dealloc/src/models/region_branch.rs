@@ -15,7 +15,7 @@ impl OwnershipModel for RegionBranch {
         traits.is_region_branch()
     }
 
-    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+    fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         let Some(block) = op.block() else { return Ok(op) };
         pass_in(op, state);
         let count = op.num_results();
@@ -30,7 +30,7 @@ impl OwnershipModel for RegionBranch {
 }
 
 /// Regions never own what they are passed from outside: whoever has it there keeps it.
-fn pass_in(op: Op, state: &mut State<'_>) {
+fn pass_in<'c>(op: Op<'c>, state: &mut State<'c, '_>) {
     let (Some(entry), Some(block)) = (entry_operands(op), op.block()) else { return };
     let count = entry.of(op).iter().filter(|v| v.ty().is_memref()).count();
     if count == 0 {

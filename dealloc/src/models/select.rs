@@ -11,11 +11,16 @@ pub(super) struct Select;
 
 impl OwnershipModel for Select {
     /// The result may be either operand, until [`Self::indicator`] is asked.
-    fn process(&self, op: Op, _state: &mut State<'_>) -> Result<Op, Diagnostics> {
+    fn process<'c>(&self, op: Op<'c>, _state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         Ok(op)
     }
 
-    fn indicator(&self, op: Op, at: Op, state: &mut State<'_>) -> Result<Option<Value>, Diagnostics> {
+    fn indicator<'c>(
+        &self,
+        op: Op<'c>,
+        at: Op<'c>,
+        state: &mut State<'c, '_>,
+    ) -> Result<Option<Value<'c>>, Diagnostics> {
         let Some(block) = at.block() else { return Ok(None) };
         let sides = (state.ownership(op.operand(1), block), state.ownership(op.operand(2), block));
         let (Ownership::Unique(on_true), Ownership::Unique(on_false)) = sides else { return Ok(None) };

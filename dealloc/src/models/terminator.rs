@@ -14,7 +14,7 @@ impl OwnershipModel for RegionBranchTerminator {
         traits.is_region_branch_terminator()
     }
 
-    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+    fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         let promises = op.parent().is_some_and(|parent| state.promises_results(parent));
         if promises {
             for index in (0..op.num_operands()).filter(|i| op.operand(*i).ty().is_memref()) {
@@ -37,7 +37,7 @@ impl OwnershipModel for RegionBranchTerminator {
 pub(super) struct ForwardsNothing;
 
 impl OwnershipModel for ForwardsNothing {
-    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+    fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         state.free_rest(op, &[])?;
         Ok(op)
     }

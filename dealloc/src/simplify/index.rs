@@ -9,28 +9,28 @@ use super::origins::{Kind, Origin};
 
 /// Counts over a list of memrefs.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(super) struct Index<'c> {
     members: usize,
     unknown: usize,
     with_arguments: usize,
     by_place: HashMap<u32, Vec<usize>>,
     unknown_members: Vec<usize>,
     argument_members: Vec<usize>,
-    by_root: HandleMap<Value, Vec<usize>>,
+    by_root: HandleMap<Value<'c>, Vec<usize>>,
     by_single: HashMap<u32, Vec<usize>>,
     /// How many members are allocated in a block, or in what it holds.
-    inside: HandleMap<Block, usize>,
+    inside: HandleMap<Block<'c>, usize>,
     /// How many of unknown origin are arguments of a block.
-    unknown_arguments: HandleMap<Block, usize>,
-    arguments_of: HashMap<(u32, Block), usize>,
+    unknown_arguments: HandleMap<Block<'c>, usize>,
+    arguments_of: HashMap<(u32, Block<'c>), usize>,
     /// Members that are an allocation themselves, and its block.
-    allocated: HashMap<u32, (usize, Block)>,
+    allocated: HashMap<u32, (usize, Block<'c>)>,
     /// Blocks, places and members that were looked at.
     pub(super) steps: Cell<u64>,
 }
 
-impl Index {
-    pub(super) fn of(list: &[Origin]) -> Self {
+impl<'c> Index<'c> {
+    pub(super) fn of(list: &[Origin<'c>]) -> Self {
         let mut index = Self { members: list.len(), ..Self::default() };
         for (i, origin) in list.iter().enumerate() {
             match origin.kind {
@@ -75,14 +75,14 @@ impl Index {
     ///
     /// Differ for sure: allocations and what comes from other allocations or from arguments of functions only; and what is
     /// allocated in a block and arguments of a block around it, which were there before.
-    pub(super) fn may_hold(&self, origin: &Origin, is_member: bool) -> bool {
+    pub(super) fn may_hold(&self, origin: &Origin<'c>, is_member: bool) -> bool {
         let own = usize::from(is_member);
         self.count(1);
         if origin.kind == Kind::Unknown {
             let distinct = origin.argument_of.map_or(0, |block| self.inside.get(&block).copied().unwrap_or(0));
             return self.members - own > distinct;
         }
-        let earlier = |count: &dyn Fn(Block) -> usize| {
+        let earlier = |count: &dyn Fn(Block<'c>) -> usize| {
             let blocks = origin.allocated_in.into_iter().flat_map(around).inspect(|_| self.count(1));
             blocks.map(count).sum::<usize>()
         };
@@ -105,7 +105,7 @@ impl Index {
     }
 
     /// Members that are this very allocation, if it lies in the block or in what it holds.
-    fn allocated_inside(&self, place: u32, block: Block) -> usize {
+    fn allocated_inside(&self, place: u32, block: Block<'c>) -> usize {
         match self.allocated.get(&place) {
             Some((count, inner)) if around(*inner).any(|outer| outer == block) => *count,
             _ => 0,
@@ -113,13 +113,13 @@ impl Index {
     }
 
     /// The members that are the same allocation as a memref, provided that all others differ from it for sure.
-    pub(super) fn same_if_rest_differs(&self, origin: &Origin, list: &[Origin]) -> Vec<usize> {
+    pub(super) fn same_if_rest_differs(&self, origin: &Origin<'c>, list: &[Origin<'c>]) -> Vec<usize> {
         let same = self.same(origin);
         if same.is_empty() {
             return same;
         }
         let others =
-            |all: usize, counts: &dyn Fn(&Origin) -> bool| all - same.iter().filter(|i| counts(&list[**i])).count();
+            |all: usize, counts: &dyn Fn(&Origin<'c>) -> bool| all - same.iter().filter(|i| counts(&list[**i])).count();
         let is_clear = match origin.kind {
             Kind::Unknown => same.len() == self.members,
             kind => {
@@ -136,7 +136,7 @@ impl Index {
     }
 
     /// The members that are the same allocation as a memref for sure.
-    pub(super) fn same(&self, origin: &Origin) -> Vec<usize> {
+    pub(super) fn same(&self, origin: &Origin<'c>) -> Vec<usize> {
         let by_single = origin.single().and_then(|single| self.by_single.get(&single));
         let mut same: Vec<usize> =
             self.by_root.get(&origin.root).into_iter().chain(by_single).flatten().copied().collect();
@@ -146,7 +146,7 @@ impl Index {
     }
 
     /// The members that a memref may be: those that differ for sure left out, in order.
-    pub(super) fn possible(&self, origin: &Origin, list: &[Origin]) -> Vec<usize> {
+    pub(super) fn possible(&self, origin: &Origin<'c>, list: &[Origin<'c>]) -> Vec<usize> {
         let mut found: Vec<usize> = if origin.kind == Kind::Unknown {
             (0..self.members).collect()
         } else {
@@ -170,6 +170,6 @@ fn are_distinct(inner: &Origin, outer: &Origin) -> bool {
 }
 
 /// A block and those around it.
-fn around(block: Block) -> impl Iterator<Item = Block> {
+fn around<'c>(block: Block<'c>) -> impl Iterator<Item = Block<'c>> {
     std::iter::successors(Some(block), |b| b.parent_op().and_then(monopour_ir::Op::block))
 }

@@ -29,19 +29,19 @@ pub(super) enum Kind {
 
 /// Where one memref comes from.
 #[derive(Clone, Debug)]
-pub(super) struct Origin {
+pub(super) struct Origin<'c> {
     /// The memref that it is a view of, however deep.
-    pub(super) root: Value,
+    pub(super) root: Value<'c>,
     pub(super) kind: Kind,
     /// The places, sorted, by number.
     pub(super) places: Rc<[u32]>,
     /// The block that the root is allocated in.
-    pub(super) allocated_in: Option<Block>,
+    pub(super) allocated_in: Option<Block<'c>>,
     /// The block whose argument the root is.
-    pub(super) argument_of: Option<Block>,
+    pub(super) argument_of: Option<Block<'c>>,
 }
 
-impl Origin {
+impl Origin<'_> {
     /// The only place, if there is one.
     pub(super) fn single(&self) -> Option<u32> {
         if self.places.len() == 1 { Some(self.places[0]) } else { None }
@@ -50,21 +50,21 @@ impl Origin {
 
 /// The origins of all memrefs in an operation.
 #[derive(Debug, Default)]
-pub(super) struct Origins {
-    numbers: HandleMap<Value, u32>,
-    values: Vec<Value>,
+pub(super) struct Origins<'c> {
+    numbers: HandleMap<Value<'c>, u32>,
+    values: Vec<Value<'c>>,
     sources: Vec<Vec<u32>>,
     is_place: Vec<bool>,
     /// By value, once it is known.
     places: Vec<Option<(Kind, Rc<[u32]>)>>,
-    allocated: HandleMap<Value, bool>,
+    allocated: HandleMap<Value<'c>, bool>,
     /// What was looked at, by queries too.
     pub(super) steps: u64,
 }
 
-impl Origins {
+impl<'c> Origins<'c> {
     /// Of everything in an operation.
-    pub(super) fn of(root: Op) -> Self {
+    pub(super) fn of(root: Op<'c>) -> Self {
         let mut origins = Self::default();
         root.walk(WalkOrder::Pre, |op| origins.flows(op));
         origins.resolve();
@@ -72,7 +72,7 @@ impl Origins {
     }
 
     /// Where a memref comes from.
-    pub(super) fn get(&mut self, value: Value) -> Origin {
+    pub(super) fn get(&mut self, value: Value<'c>) -> Origin<'c> {
         let mut root = value;
         while let Some(source) = root.defining_op().and_then(viewed) {
             root = source;
@@ -84,9 +84,9 @@ impl Origins {
         Origin { root, kind, places, allocated_in, argument_of: root.as_block_arg().map(|(block, _)| block) }
     }
 
-    fn is_allocated(&mut self, value: Value) -> bool {
+    fn is_allocated(&mut self, value: Value<'c>) -> bool {
         *self.allocated.entry(value).or_insert_with(|| {
-            let allocates = |op: Op| {
+            let allocates = |op: Op<'c>| {
                 memory_effects(op)
                     .is_some_and(|all| all.iter().any(|e| e.kind == EffectKind::Allocate && e.value == Some(value)))
             };
@@ -94,7 +94,7 @@ impl Origins {
         })
     }
 
-    fn number(&mut self, value: Value) -> u32 {
+    fn number(&mut self, value: Value<'c>) -> u32 {
         *self.numbers.entry(value).or_insert_with(|| {
             self.values.push(value);
             self.sources.push(vec![]);
@@ -103,21 +103,21 @@ impl Origins {
         })
     }
 
-    fn flow(&mut self, from: Value, to: Value) {
+    fn flow(&mut self, from: Value<'c>, to: Value<'c>) {
         if from.ty().is_memref() && to.ty().is_memref() {
             let (from, to) = (self.number(from), self.number(to));
             self.sources[to as usize].push(from);
         }
     }
 
-    fn place(&mut self, value: Value) {
+    fn place(&mut self, value: Value<'c>) {
         if value.ty().is_memref() {
             let number = self.number(value);
             self.is_place[number as usize] = true;
         }
     }
 
-    fn flows(&mut self, op: Op) {
+    fn flows(&mut self, op: Op<'c>) {
         let traits = Traits::of(op);
         if let Some(flows) = view_flows(op) {
             flows.into_iter().for_each(|(from, to)| self.flow(from, to));
@@ -196,7 +196,7 @@ impl Origins {
         }
     }
 
-    fn kind_of(&mut self, place: Value) -> Kind {
+    fn kind_of(&mut self, place: Value<'c>) -> Kind {
         let is_argument = place.as_block_arg().is_some_and(|(block, _)| {
             let function = block.parent_op().filter(|op| Traits::of(*op).is_function());
             function.and_then(Op::body) == Some(block)
@@ -220,12 +220,12 @@ fn worse(a: Kind, b: Kind) -> Kind {
 }
 
 /// The memref that the first result of an operation is a view of.
-fn viewed(op: Op) -> Option<Value> {
+fn viewed<'c>(op: Op<'c>) -> Option<Value<'c>> {
     if op.is("memref.extract_strided_metadata") { Some(op.operand(0)) } else { view_source(op) }
 }
 
 /// The results of an operation, and the arguments that its regions begin with.
-fn made_by(op: Op) -> Vec<Value> {
+fn made_by<'c>(op: Op<'c>) -> Vec<Value<'c>> {
     let entries = op.regions().into_iter().filter_map(|region| region.entry());
     op.results().into_iter().chain(entries.flat_map(Block::args)).collect()
 }

@@ -13,13 +13,13 @@ use crate::state::dealloc_spec;
 
 /// Memrefs with their indicators, and what is retained, by the number of the result of the whole.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Piece {
-    memrefs: Vec<(Value, Value)>,
-    retained: Vec<(Value, usize)>,
+pub(super) struct Piece<'c> {
+    memrefs: Vec<(Value<'c>, Value<'c>)>,
+    retained: Vec<(Value<'c>, usize)>,
 }
 
 /// Simplifies one dealloc; whether it changed.
-pub(super) fn simplify(op: Op, origins: &mut Origins, rw: &mut Rewriter) -> Result<bool, Diagnostics> {
+pub(super) fn simplify<'c>(op: Op<'c>, origins: &mut Origins<'c>, rw: &mut Rewriter<'c>) -> Result<bool, Diagnostics> {
     let parts = Dealloc::of(op);
     let whole = Piece {
         memrefs: parts.memrefs.into_iter().zip(parts.conditions).collect(),
@@ -49,22 +49,22 @@ pub(super) fn simplify(op: Op, origins: &mut Origins, rw: &mut Rewriter) -> Resu
 }
 
 /// The indicators of retained memrefs, by the number of the result; those that are left out are not set.
-type Results = HashMap<usize, Value>;
+type Results<'c> = HashMap<usize, Value<'c>>;
 
-struct Work<'a> {
-    op: Op,
-    origins: &'a mut Origins,
-    rw: &'a mut Rewriter,
-    unused: Vec<Op>,
+struct Work<'c, 'a> {
+    op: Op<'c>,
+    origins: &'a mut Origins<'c>,
+    rw: &'a mut Rewriter<'c>,
+    unused: Vec<Op<'c>>,
     has_changed: bool,
     /// Indicators were found to be set, and nothing else.
     has_replaced: bool,
 }
 
-impl Work<'_> {
+impl<'c> Work<'c, '_> {
     /// Simplifies a piece until nothing changes and makes a dealloc of what is left. `is_whole`: nothing has been split off yet,
     /// so that an unchanged piece is the operation itself, for which there is no result.
-    fn finish(&mut self, mut piece: Piece, is_whole: bool) -> Result<Option<Results>, Diagnostics> {
+    fn finish(&mut self, mut piece: Piece<'c>, is_whole: bool) -> Result<Option<Results<'c>>, Diagnostics> {
         let mut joined: Vec<Vec<(usize, Value)>> = vec![];
         let mut always: Vec<usize> = vec![];
         let mut split: Vec<Results> = vec![];
@@ -126,12 +126,12 @@ impl Work<'_> {
         }
     }
 
-    fn origins_of(&mut self, values: impl Iterator<Item = Value>) -> Vec<Origin> {
+    fn origins_of(&mut self, values: impl Iterator<Item = Value<'c>>) -> Vec<Origin<'c>> {
         values.map(|value| self.origins.get(value)).collect()
     }
 
     /// Drops memrefs that are a retained one for sure and differ from the other retained ones; their indicators go there.
-    fn drop_contained(&mut self, piece: &mut Piece, joined: &mut Vec<Vec<(usize, Value)>>) {
+    fn drop_contained(&mut self, piece: &mut Piece<'c>, joined: &mut Vec<Vec<(usize, Value<'c>)>>) {
         let mut seen = HashSet::new();
         if piece.retained.is_empty() || piece.retained.iter().any(|(value, _)| !seen.insert(*value)) {
             return;
@@ -149,7 +149,7 @@ impl Work<'_> {
     }
 
     /// Drops retained memrefs that none of those to be freed may be.
-    fn drop_unrelated(&mut self, piece: &mut Piece) {
+    fn drop_unrelated(&mut self, piece: &mut Piece<'c>) {
         if piece.retained.is_empty() {
             return;
         }
@@ -159,7 +159,7 @@ impl Work<'_> {
     }
 
     /// Takes out the memrefs that may be none of the others, each with what it may be of the retained ones.
-    fn split_off(&mut self, piece: &mut Piece) -> Vec<Piece> {
+    fn split_off(&mut self, piece: &mut Piece<'c>) -> Vec<Piece<'c>> {
         if piece.memrefs.len() < 2 {
             return vec![];
         }
@@ -187,7 +187,7 @@ impl Work<'_> {
     }
 
     /// A retained memref that is one which is owned in any case is owned. Where all are, drops those that own them.
-    fn drop_owned(&mut self, piece: &mut Piece, always: &mut Vec<usize>) {
+    fn drop_owned(&mut self, piece: &mut Piece<'c>, always: &mut Vec<usize>) {
         if piece.retained.is_empty() || !piece.memrefs.iter().any(|(_, condition)| is_true(*condition)) {
             return;
         }
@@ -218,7 +218,11 @@ impl Work<'_> {
     }
 
     /// What upstream's canonicalization does; whether it changed something that the lengths of the lists do not show.
-    fn canonicalize(&mut self, piece: &mut Piece, duplicates: &mut Vec<(usize, usize)>) -> Result<bool, Diagnostics> {
+    fn canonicalize(
+        &mut self,
+        piece: &mut Piece<'c>,
+        duplicates: &mut Vec<(usize, usize)>,
+    ) -> Result<bool, Diagnostics> {
         self.merge_memrefs(piece)?;
         merge_retained(piece, duplicates);
         piece.memrefs.retain(|(_, condition)| !is_false(*condition));
@@ -237,7 +241,8 @@ impl Work<'_> {
         let op = self.op;
         let unused = &mut self.unused;
         piece.memrefs.retain(|(memref, _)| {
-            let is_idle = |a: &Op| memory_effects(*a).is_some_and(|all| all.len() == 1) && is_only_user(op, *memref);
+            let is_idle =
+                |a: &Op<'c>| memory_effects(*a).is_some_and(|all| all.len() == 1) && is_only_user(op, *memref);
             let allocation = allocation_of(*memref).filter(is_idle);
             unused.extend(allocation);
             allocation.is_none()
@@ -246,7 +251,7 @@ impl Work<'_> {
     }
 
     /// One entry for each memref, under any of its indicators.
-    fn merge_memrefs(&mut self, piece: &mut Piece) -> Result<(), Diagnostics> {
+    fn merge_memrefs(&mut self, piece: &mut Piece<'c>) -> Result<(), Diagnostics> {
         let mut positions: HashMap<Value, usize> = HashMap::new();
         let mut merged: Vec<(Value, Value)> = Vec::with_capacity(piece.memrefs.len());
         for (memref, condition) in &piece.memrefs {
@@ -262,7 +267,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn emit(&mut self, piece: &Piece) -> Result<Results, Diagnostics> {
+    fn emit(&mut self, piece: &Piece<'c>) -> Result<Results<'c>, Diagnostics> {
         if piece.memrefs.is_empty() {
             return Ok(Results::new());
         }
@@ -274,7 +279,7 @@ impl Work<'_> {
         Ok(piece.retained.iter().map(|(_, number)| *number).zip(new.results()).collect())
     }
 
-    fn or_into(&mut self, results: &mut Results, number: usize, indicator: Value) -> Result<(), Diagnostics> {
+    fn or_into(&mut self, results: &mut Results<'c>, number: usize, indicator: Value<'c>) -> Result<(), Diagnostics> {
         let either = match results.get(&number) {
             Some(known) => self.or(*known, indicator)?,
             None => indicator,
@@ -283,7 +288,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn or(&mut self, a: Value, b: Value) -> Result<Value, Diagnostics> {
+    fn or(&mut self, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         if a == b || is_false(b) || is_true(a) {
             return Ok(a);
         }
@@ -312,8 +317,8 @@ fn merge_retained(piece: &mut Piece, duplicates: &mut Vec<(usize, usize)>) {
 }
 
 /// The operation that allocates a memref.
-fn allocation_of(memref: Value) -> Option<Op> {
-    let allocates = |op: &Op| {
+fn allocation_of<'c>(memref: Value<'c>) -> Option<Op<'c>> {
+    let allocates = |op: &Op<'c>| {
         memory_effects(*op)
             .is_some_and(|all| all.iter().any(|e| e.kind == EffectKind::Allocate && e.value == Some(memref)))
     };

@@ -92,7 +92,7 @@ fn upstreams_preconditions() {
 fn a_model_that_forgets_the_owner() {
     struct Forgetful;
     impl OwnershipModel for Forgetful {
-        fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+        fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
             state.add_candidate(op.result(0), op.block().expect("in a block"));
             Ok(op)
         }
@@ -114,7 +114,7 @@ fn a_model_that_forgets_the_owner() {
 /// Allocates.
 struct Made;
 impl OwnershipModel for Made {
-    fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+    fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         let block = op.block().expect("in a block");
         let always = state.constant(block, op.next().is_some_and(|next| next.is("t.make")));
         state.set(op.result(0), block, Ownership::Unique(always));
@@ -197,7 +197,7 @@ fn too_large_for_the_stack() {
 fn a_branch_without_operands_of_its_own() {
     struct Silent;
     impl OwnershipModel for Silent {
-        fn process(&self, op: Op, state: &mut State<'_>) -> Result<Op, Diagnostics> {
+        fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
             let freeable = state.freeable(op)?;
             state.dealloc(op, &freeable, Some(0))?;
             Ok(op)

@@ -23,10 +23,10 @@ enum State {
     Freed,
 }
 
-struct Machine<'a> {
-    module: &'a Module,
+struct Machine<'c, 'a> {
+    module: &'a Module<'c>,
     buffers: Vec<State>,
-    values: HashMap<Value, Val>,
+    values: HashMap<Value<'c>, Val>,
     /// Source of choices: one digit for each branch or loop met.
     choices: u64,
 }
@@ -35,7 +35,7 @@ fn number(v: bool) -> Val {
     Val::Number(i64::from(v))
 }
 
-impl Machine<'_> {
+impl<'c> Machine<'c, '_> {
     fn choose(&mut self, below: u64) -> i64 {
         let choice = self.choices % below;
         self.choices /= below;
@@ -45,14 +45,14 @@ impl Machine<'_> {
         self.buffers.push(state);
         Val::Buffer(self.buffers.len() - 1)
     }
-    fn buffer(&self, v: Value) -> Result<usize, String> {
+    fn buffer(&self, v: Value<'c>) -> Result<usize, String> {
         match self.values.get(&v) {
             Some(Val::Buffer(b)) => Ok(*b),
             other => Err(format!("a memref is {other:?}")),
         }
     }
     /// A number that the program computes, or any.
-    fn number(&mut self, v: Value) -> i64 {
+    fn number(&mut self, v: Value<'c>) -> i64 {
         match self.values.get(&v) {
             Some(Val::Number(n)) => *n,
             _ => {
@@ -62,10 +62,10 @@ impl Machine<'_> {
             }
         }
     }
-    fn alive(&self, op: Op, b: usize) -> Result<(), String> {
+    fn alive(&self, op: Op<'c>, b: usize) -> Result<(), String> {
         if self.buffers[b] == State::Freed { Err(format!("{op} uses a freed buffer")) } else { Ok(()) }
     }
-    fn free(&mut self, op: Op, b: usize) -> Result<(), String> {
+    fn free(&mut self, op: Op<'c>, b: usize) -> Result<(), String> {
         match self.buffers[b] {
             State::Alive => {
                 self.buffers[b] = State::Freed;
@@ -76,7 +76,7 @@ impl Machine<'_> {
     }
 
     /// Runs a block and returns what its terminator forwards.
-    fn block(&mut self, block: Block) -> Result<Vec<Val>, String> {
+    fn block(&mut self, block: Block<'c>) -> Result<Vec<Val>, String> {
         for op in block.ops() {
             if op.is_terminator() {
                 let mut out = Vec::new();
@@ -96,7 +96,7 @@ impl Machine<'_> {
         Ok(vec![])
     }
 
-    fn op(&mut self, op: Op) -> Result<(), String> {
+    fn op(&mut self, op: Op<'c>) -> Result<(), String> {
         for v in op.operands() {
             // A pointer is compared where it does not count any more, too.
             let looks =
@@ -167,7 +167,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn for_loop(&mut self, op: Op) -> Result<Vec<Val>, String> {
+    fn for_loop(&mut self, op: Op<'c>) -> Result<Vec<Val>, String> {
         let body = op.body().expect("a body");
         let mut carried = Vec::new();
         for v in &op.operands()[3..] {
@@ -191,7 +191,7 @@ impl Machine<'_> {
         Ok(carried)
     }
 
-    fn while_loop(&mut self, op: Op) -> Result<Vec<Val>, String> {
+    fn while_loop(&mut self, op: Op<'c>) -> Result<Vec<Val>, String> {
         let (before, after) = (op.region(0).entry().expect("a body"), op.region(1).entry().expect("a body"));
         let mut carried = Vec::new();
         for v in op.operands() {
@@ -213,7 +213,7 @@ impl Machine<'_> {
         unreachable!("the loop ends")
     }
 
-    fn conditional_dealloc(&mut self, op: Op) -> Result<Vec<Val>, String> {
+    fn conditional_dealloc(&mut self, op: Op<'c>) -> Result<Vec<Val>, String> {
         let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).expect("segments");
         let n = segments[0] as usize;
         let operands = op.operands();
@@ -239,7 +239,7 @@ impl Machine<'_> {
         Ok(results.into_iter().map(number).collect())
     }
 
-    fn call(&mut self, op: Op) -> Result<Vec<Val>, String> {
+    fn call(&mut self, op: Op<'c>) -> Result<Vec<Val>, String> {
         let name = op.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).expect("a callee");
         let callee = self.module.symbol(&name).expect("a function");
         let body = callee.body().expect("a body");

@@ -23,11 +23,11 @@ struct Totals {
     frees: usize,
 }
 
-fn parse(cx: Context, text: &str) -> Module {
+fn parse<'c>(cx: Context<'c>, text: &str) -> Module<'c> {
     Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-fn deallocated(cx: Context, text: &str) -> Result<Module, String> {
+fn deallocated<'c>(cx: Context<'c>, text: &str) -> Result<Module<'c>, String> {
     let module = parse(cx, text);
     run_ownership(module.op(), &EXTENSIONS).map_err(|e| e.to_string())?;
     module.op().verify_with_diagnostics().map_err(|e| format!("{e}\n{}", module.op()))?;
@@ -152,7 +152,7 @@ enum Mutation {
 }
 
 /// The module with one `memref.dealloc` changed; none if there is no such change.
-fn mutated(module: &Module, number: usize, mutation: Mutation) -> Option<Module> {
+fn mutated<'c>(module: &Module<'c>, number: usize, mutation: Mutation) -> Option<Module<'c>> {
     let module = module.duplicate();
     let mut rw = Rewriter::new(module.context());
     let dealloc = module.op().nested(WalkOrder::Pre).into_iter().filter(|op| op.is("memref.dealloc")).nth(number)?;

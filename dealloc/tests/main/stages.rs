@@ -27,16 +27,16 @@ struct Checked {
 }
 
 /// A program that upstream's form is made of, and what the stages before did with it.
-struct Chain {
+struct Chain<'c> {
     seed: u64,
-    before: Program,
+    before: Program<'c>,
     /// What the first stage made of the program's results, by choice; none where they share a buffer.
     owned: Vec<Option<Run>>,
 }
 
-impl Chain {
+impl<'c> Chain<'c> {
     /// Runs what a stage made with every choice; how often that was.
-    fn check(&mut self, stage: &str, made: &Module) -> u32 {
+    fn check(&mut self, stage: &str, made: &Module<'c>) -> u32 {
         let seed = self.seed;
         let verified = made.op().verify_with_diagnostics();
         assert!(verified.is_ok(), "seed {seed}, {stage}: {verified:?}\n{}", made.op());

@@ -8,13 +8,13 @@ pub const EXTENSIONS: Options =
 pub const UPSTREAM: Options =
     Options { extensions: false, private_function_dynamic_ownership: false, allow_unknown_effects: false };
 
-pub fn parse(text: &str) -> Module {
+pub fn parse<'c>(text: &str) -> Module<'c> {
     let cx = Context::new();
     cx.allow_unregistered_dialects(true);
     Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-pub fn dealloc(text: &str, options: &Options) -> Result<(Module, Stats), Diagnostics> {
+pub fn dealloc<'c>(text: &str, options: &Options) -> Result<(Module<'c>, Stats), Diagnostics> {
     let module = parse(text);
     let stats = run_ownership(module.op(), options)?;
     if let Err(e) = module.op().verify_with_diagnostics() {

@@ -70,28 +70,28 @@ fn is_division(op: Op) -> bool {
 }
 
 /// Where the check of an op can stand.
-fn place(op: Op) -> Op {
+fn place<'c>(op: Op<'c>) -> Op<'c> {
     op.parent().filter(|p| p.is("scf.forall.in_parallel")).unwrap_or(op)
 }
 
-struct Checks<'a> {
-    guard: Guard,
+struct Checks<'c, 'a> {
+    guard: Guard<'c>,
     /// What is checked before a run.
     rules: &'a SizeRules,
     /// What must hold for the next op.
-    conditions: Vec<Value>,
+    conditions: Vec<Value<'c>>,
 }
 
 /// A number that is known or computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Size {
+enum Size<'c> {
     Known(i64),
-    Value(Value),
+    Value(Value<'c>),
 }
 
-impl Checks<'_> {
+impl<'c> Checks<'c, '_> {
     /// The conditions of an op, and what is wrong where they do not hold.
-    fn op(&mut self, op: Op) -> Result<&'static str, Diagnostics> {
+    fn op(&mut self, op: Op<'c>) -> Result<&'static str, Diagnostics> {
         let loc = op.location();
         match op.name() {
             "tensor.extract_slice" => self.slice(op, op.operand(0), 1)?,
@@ -133,7 +133,7 @@ impl Checks<'_> {
     }
 
     /// One `cf.assert` of all conditions.
-    fn assert(&mut self, op: Op, what: &str) -> Result<(), Diagnostics> {
+    fn assert(&mut self, op: Op<'c>, what: &str) -> Result<(), Diagnostics> {
         let (cx, loc) = (op.context(), op.location());
         let mut all: Option<Value> = None;
         for condition in std::mem::take(&mut self.conditions) {
@@ -149,7 +149,7 @@ impl Checks<'_> {
         self.guard.rw.create(spec).map(|_| ())
     }
 
-    fn value(&mut self, loc: Location, size: Size) -> Result<Value, Diagnostics> {
+    fn value(&mut self, loc: Location<'c>, size: Size<'c>) -> Result<Value<'c>, Diagnostics> {
         match size {
             Size::Known(size) => {
                 let index = Type::index(self.guard.rw.context());
@@ -159,33 +159,45 @@ impl Checks<'_> {
         }
     }
 
-    fn size(&mut self, loc: Location, tensor: Value, dim: usize) -> Result<Size, Diagnostics> {
+    fn size(&mut self, loc: Location<'c>, tensor: Value<'c>, dim: usize) -> Result<Size<'c>, Diagnostics> {
         let known = tensor.ty().shape().and_then(|shape| shape.get(dim).copied()).unwrap_or(DYNAMIC);
         if known == DYNAMIC { self.guard.size(loc, tensor, dim).map(Size::Value) } else { Ok(Size::Known(known)) }
     }
 
-    fn require(&mut self, loc: Location, predicate: i64, left: Size, right: Size) -> Result<(), Diagnostics> {
+    fn require(
+        &mut self,
+        loc: Location<'c>,
+        predicate: i64,
+        left: Size<'c>,
+        right: Size<'c>,
+    ) -> Result<(), Diagnostics> {
         let (left, right) = (self.value(loc, left)?, self.value(loc, right)?);
         let condition = self.guard.compare(loc, predicate, left, right)?;
         self.conditions.push(condition);
         Ok(())
     }
 
-    fn equal(&mut self, loc: Location, left: Size, right: Size) -> Result<(), Diagnostics> {
+    fn equal(&mut self, loc: Location<'c>, left: Size<'c>, right: Size<'c>) -> Result<(), Diagnostics> {
         if left == right || matches!((left, right), (Size::Known(_), Size::Known(_))) {
             return Ok(());
         }
         self.require(loc, guards::EQUAL, left, right)
     }
 
-    fn is_size(&mut self, loc: Location, value: Value) -> Result<(), Diagnostics> {
+    fn is_size(&mut self, loc: Location<'c>, value: Value<'c>) -> Result<(), Diagnostics> {
         if ranges::is_size(value) {
             return Ok(());
         }
         self.require(loc, AT_LEAST, Size::Value(value), Size::Known(0))
     }
 
-    fn arith(&mut self, loc: Location, name: &str, left: Size, right: Size) -> Result<Size, Diagnostics> {
+    fn arith(
+        &mut self,
+        loc: Location<'c>,
+        name: &str,
+        left: Size<'c>,
+        right: Size<'c>,
+    ) -> Result<Size<'c>, Diagnostics> {
         let known = match (left, right, name) {
             (Size::Known(l), Size::Known(r), "arith.addi") => l.checked_add(r),
             (Size::Known(l), Size::Known(r), "arith.subi") => l.checked_sub(r),
@@ -200,7 +212,7 @@ impl Checks<'_> {
     }
 
     /// The mixed list of numbers of an op, whose values begin at operand `next`.
-    fn mixed(op: Op, name: &str, next: &mut usize) -> Vec<Size> {
+    fn mixed(op: Op<'c>, name: &str, next: &mut usize) -> Vec<Size<'c>> {
         let known = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
         let each = known.into_iter().map(|size| {
             if size != DYNAMIC {
@@ -213,7 +225,7 @@ impl Checks<'_> {
     }
 
     /// Offsets, sizes and strides of a slice of `tensor`.
-    fn slice(&mut self, op: Op, tensor: Value, mut next: usize) -> Result<(), Diagnostics> {
+    fn slice(&mut self, op: Op<'c>, tensor: Value<'c>, mut next: usize) -> Result<(), Diagnostics> {
         let loc = op.location();
         let lists = ["static_offsets", "static_sizes", "static_strides"];
         let [offsets, sizes, strides] = lists.map(|name| Self::mixed(op, name, &mut next));
@@ -225,7 +237,7 @@ impl Checks<'_> {
     }
 
     /// The indices of an element, which are the operands from `first` on.
-    fn element(&mut self, op: Op, tensor: Value, first: usize) -> Result<(), Diagnostics> {
+    fn element(&mut self, op: Op<'c>, tensor: Value<'c>, first: usize) -> Result<(), Diagnostics> {
         let loc = op.location();
         for (dim, index) in op.operands().into_iter().skip(first).enumerate() {
             let size = self.size(loc, tensor, dim)?;
@@ -239,7 +251,7 @@ impl Checks<'_> {
     }
 
     /// What is inserted has the sizes of the slice; of lower rank, those that are not one.
-    fn inserted(&mut self, op: Op) -> Result<(), Diagnostics> {
+    fn inserted(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         let (loc, part) = (op.location(), op.operand(0));
         let shape = part.ty().shape().unwrap_or_default();
         let mut next = 2 + list_len(op, "static_offsets");
@@ -258,13 +270,13 @@ impl Checks<'_> {
 
     fn interval(
         &mut self,
-        loc: Location,
-        extent: Size,
-        offset: Size,
-        size: Size,
-        stride: Size,
+        loc: Location<'c>,
+        extent: Size<'c>,
+        offset: Size<'c>,
+        size: Size<'c>,
+        stride: Size<'c>,
     ) -> Result<(), Diagnostics> {
-        let known = |s: Size| matches!(s, Size::Known(_));
+        let known = |s: Size<'c>| matches!(s, Size::Known(_));
         if [extent, offset, size, stride].into_iter().all(known) {
             return Ok(());
         }
@@ -287,14 +299,14 @@ impl Checks<'_> {
         self.within(loc, size, Size::Value(fitting))
     }
 
-    fn within(&mut self, loc: Location, value: Size, limit: Size) -> Result<(), Diagnostics> {
+    fn within(&mut self, loc: Location<'c>, value: Size<'c>, limit: Size<'c>) -> Result<(), Diagnostics> {
         if value == Size::Known(0) || matches!((value, limit), (Size::Known(v), Size::Known(l)) if 0 <= v && v <= l) {
             return Ok(());
         }
         self.require(loc, guards::UNSIGNED_AT_MOST, value, limit)
     }
 
-    fn expand(&mut self, op: Op) -> Result<(), Diagnostics> {
+    fn expand(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         let (loc, mut next) = (op.location(), 1);
         let sizes = Self::mixed(op, "static_output_shape", &mut next);
         let groups = op.attr("reassociation").and_then(|a| a.as_array()).unwrap_or_default();
@@ -312,7 +324,7 @@ impl Checks<'_> {
 
     /// The product of `sizes`, none of which is negative, is `whole`. Each is at most `whole` unless there is no element, so that
     /// a product that wraps is not taken for the right one.
-    fn product(&mut self, loc: Location, sizes: &[Size], whole: Size) -> Result<(), Diagnostics> {
+    fn product(&mut self, loc: Location<'c>, sizes: &[Size<'c>], whole: Size<'c>) -> Result<(), Diagnostics> {
         let index = Type::index(self.guard.rw.context());
         let mut product = Size::Known(1);
         for size in sizes {
@@ -338,7 +350,7 @@ impl Checks<'_> {
         self.equal(loc, product, whole)
     }
 
-    fn concat(&mut self, op: Op) -> Result<(), Diagnostics> {
+    fn concat(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         let loc = op.location();
         let along = op.attr("dim").and_then(|a| a.as_int()).and_then(|d| usize::try_from(d).ok());
         let rank = op.result(0).ty().shape().map_or(0, |shape| shape.len());
@@ -353,7 +365,7 @@ impl Checks<'_> {
     }
 
     /// A loop whose step is zero never ends.
-    fn step(&mut self, op: Op) -> Result<(), Diagnostics> {
+    fn step(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         let (loc, step) = (op.location(), op.operand(2));
         if step.constant_int().is_some_and(|step| step > 0) {
             return Ok(());
@@ -366,7 +378,7 @@ impl Checks<'_> {
         Ok(())
     }
 
-    fn division(&mut self, op: Op) -> Result<(), Diagnostics> {
+    fn division(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         if guards::is_safe_divisor(op) {
             return Ok(());
         }
@@ -381,7 +393,7 @@ impl Checks<'_> {
     }
 
     /// Not the smallest number by -1: the smallest is the one but zero that is its own negative.
-    fn no_overflow(&mut self, op: Op) -> Result<(), Diagnostics> {
+    fn no_overflow(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         let (loc, dividend, divisor) = (op.location(), op.operand(0), op.operand(1));
         let (ty, bool_ty) = (divisor.ty(), Type::integer(op.context(), 1));
         let (zero, minus_one) = (self.guard.constant(loc, ty, 0)?, self.guard.constant(loc, ty, -1)?);
@@ -396,10 +408,10 @@ impl Checks<'_> {
     }
 
     /// Every loop has one number of iterations, and no map leaves its operand.
-    fn structured(&mut self, op: Op) -> Result<(), Diagnostics> {
+    fn structured(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         let loc = op.location();
         let maps = indexing_maps(op).unwrap_or_default();
-        let is_open = |v: &Value| v.ty().shape().is_some_and(|shape| shape.contains(&DYNAMIC));
+        let is_open = |v: &Value<'c>| v.ty().shape().is_some_and(|shape| shape.contains(&DYNAMIC));
         if !op.operands().iter().any(is_open) {
             return Ok(());
         }
@@ -421,22 +433,22 @@ impl Checks<'_> {
     }
 
     /// Whether a dimension has the size of a loop because both are sizes of inputs that are equal in every run.
-    fn is_same(&self, extent: Extent, (operand, dim): (Value, usize)) -> bool {
+    fn is_same(&self, extent: Extent<'c>, (operand, dim): (Value<'c>, usize)) -> bool {
         let (Some(one), Some(other)) = (origin(extent.of.0, extent.of.1), origin(operand, dim)) else { return false };
-        let known = |size: Size| if let Size::Known(known) = size { Some(known) } else { None };
+        let known = |size: Size<'c>| if let Size::Known(known) = size { Some(known) } else { None };
         one == other
             || self.rules.equal.iter().any(|class| class.contains(&one) && class.contains(&other))
             || known(extent.size).is_some_and(|size| self.rules.fixed.contains(&(other, size)))
     }
 
     /// Iterations of the loops: what some type says, else what the first operand has. `None` where a loop has no operand.
-    fn extents(&mut self, op: Op, maps: &[AffineMap]) -> Result<Option<Vec<Extent>>, Diagnostics> {
+    fn extents(&mut self, op: Op<'c>, maps: &[AffineMap<'c>]) -> Result<Option<Vec<Extent<'c>>>, Diagnostics> {
         let loc = op.location();
         let loops = maps.first().map_or(0, |map| map.num_dims());
         let mut extents = vec![];
         for at in 0..loops {
             let places = maps.iter().zip(op.operands()).filter_map(|(map, operand)| {
-                let is_here = |e: &AffineExpr| matches!(e.kind(), AffineExprKind::Dim(d) if d == at);
+                let is_here = |e: &AffineExpr<'c>| matches!(e.kind(), AffineExprKind::Dim(d) if d == at);
                 let dim = map.results().iter().position(is_here)?;
                 Some((operand, dim, operand.ty().shape()?.get(dim).copied()?))
             });
@@ -452,15 +464,15 @@ impl Checks<'_> {
     /// The largest and the smallest value of an expression over loops name an element, where the loops have iterations.
     fn window(
         &mut self,
-        loc: Location,
-        expr: AffineExpr,
-        extents: &[Extent],
-        operand: Value,
+        loc: Location<'c>,
+        expr: AffineExpr<'c>,
+        extents: &[Extent<'c>],
+        operand: Value<'c>,
         dim: usize,
     ) -> Result<(), Diagnostics> {
         let size = self.size(loc, operand, dim)?;
         let Some((low, high)) = self.reach(loc, expr, extents)? else { return Ok(()) };
-        let is_known = |s: Size| matches!(s, Size::Known(_));
+        let is_known = |s: Size<'c>| matches!(s, Size::Known(_));
         if is_known(low) && is_known(high) && is_known(size) {
             return Ok(());
         }
@@ -482,11 +494,11 @@ impl Checks<'_> {
     /// Smallest and largest value of an expression; `None` for one that multiplies or divides by what is not known.
     fn reach(
         &mut self,
-        loc: Location,
-        expr: AffineExpr,
-        extents: &[Extent],
-    ) -> Result<Option<(Size, Size)>, Diagnostics> {
-        let constant = |e: AffineExpr| if let AffineExprKind::Constant(c) = e.kind() { Some(c) } else { None };
+        loc: Location<'c>,
+        expr: AffineExpr<'c>,
+        extents: &[Extent<'c>],
+    ) -> Result<Option<(Size<'c>, Size<'c>)>, Diagnostics> {
+        let constant = |e: AffineExpr<'c>| if let AffineExprKind::Constant(c) = e.kind() { Some(c) } else { None };
         match expr.kind() {
             AffineExprKind::Dim(at) => {
                 let last = self.arith(loc, "arith.subi", extents[at].size, Size::Known(1))?;
@@ -517,9 +529,9 @@ impl Checks<'_> {
 
 /// Iterations of a loop, and the dimension that they were read from.
 #[derive(Clone, Copy)]
-struct Extent {
-    size: Size,
-    of: (Value, usize),
+struct Extent<'c> {
+    size: Size<'c>,
+    of: (Value<'c>, usize),
 }
 
 /// How many operands a mixed list has.

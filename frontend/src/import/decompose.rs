@@ -75,7 +75,7 @@ fn drop_empty(module: &Module) {
     }
 }
 
-fn composed(module: &Module) -> Vec<Op> {
+fn composed<'c>(module: &Module<'c>) -> Vec<Op<'c>> {
     COMPOSED.into_iter().flat_map(|name| module.op().find_all(name)).collect()
 }
 
@@ -100,7 +100,7 @@ fn own_patterns(module: &Module) -> Result<(), Diagnostics> {
 }
 
 /// `tensor.splat` as `linalg.fill`.
-fn fill(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+fn fill<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let (cx, loc, ty, value) = (op.context(), op.location(), op.result(0).ty(), op.operand(0));
     let empty = rw.create(OpSpec::new("tensor.empty", loc).operands(&op.operands()[1..]).results(&[ty]))?;
     let body = Block::new(&[(value.ty(), loc), (value.ty(), loc)]);
@@ -120,7 +120,12 @@ fn fill(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
 }
 
 /// Mixed static and dynamic bounds of a forall, as values.
-fn bounds(op: Op, rw: &mut Rewriter, name: &str, dynamic: &mut impl Iterator<Item = Value>) -> Vec<Value> {
+fn bounds<'c>(
+    op: Op<'c>,
+    rw: &mut Rewriter<'c>,
+    name: &str,
+    dynamic: &mut impl Iterator<Item = Value<'c>>,
+) -> Vec<Value<'c>> {
     let fixed = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
     let value = |bound: i64| match bound {
         DYNAMIC => dynamic.next().expect("invariant: a verified forall has a value per dynamic bound"),
@@ -131,14 +136,14 @@ fn bounds(op: Op, rw: &mut Rewriter, name: &str, dynamic: &mut impl Iterator<Ite
 
 /// An iteration sees the shared outputs as the forall was given them, whatever others have inserted meanwhile: only the slice that
 /// it inserts itself may be read where it is written.
-fn read_as_given(forall: Op, body: Block, rw: &mut Rewriter) {
+fn read_as_given<'c>(forall: Op<'c>, body: Block<'c>, rw: &mut Rewriter<'c>) {
     let shared = forall.num_results();
     let (inits, args) = (forall.operands(), body.args());
     for (init, arg) in inits.into_iter().rev().zip(args.into_iter().rev()).take(shared) {
         let (inserts, reads): (Vec<_>, Vec<_>) =
             arg.uses().into_iter().partition(|u| u.op.is("tensor.parallel_insert_slice") && u.index == 1);
         let is_own =
-            |op: Op| op.is("tensor.extract_slice") && inserts.iter().any(|insert| is_same_slice(op, insert.op));
+            |op: Op<'c>| op.is("tensor.extract_slice") && inserts.iter().any(|insert| is_same_slice(op, insert.op));
         for used in reads.into_iter().filter(|u| !is_own(u.op) && !u.op.is("tensor.dim")) {
             rw.set_operand(used.op, used.index, init);
         }
@@ -153,7 +158,7 @@ fn is_same_slice(extract: Op, insert: Op) -> bool {
 }
 
 /// A forall of the model's own as a nest of `scf.for` that hands the shared outputs on.
-fn loops(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+fn loops<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let index = Type::index(op.context());
     let shared = op.num_results();

@@ -30,7 +30,7 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-type Expand = fn(&mut At<'_>, Op) -> Result<Value, Diagnostics>;
+type Expand = for<'c> fn(&mut At<'c, '_>, Op<'c>) -> Result<Value<'c>, Diagnostics>;
 
 fn expansion(op: Op) -> Option<Expand> {
     let (from, to) = (op.operand(0).ty(), op.result(0).ty());
@@ -53,35 +53,35 @@ fn expansion(op: Op) -> Option<Expand> {
 }
 
 /// Creates ops at one place.
-struct At<'r> {
-    rw: &'r mut Rewriter,
-    loc: Location,
+struct At<'c, 'r> {
+    rw: &'r mut Rewriter<'c>,
+    loc: Location<'c>,
 }
 
-impl At<'_> {
-    fn op(&mut self, name: &str, operands: &[Value], ty: Type) -> Result<Value, Diagnostics> {
+impl<'c> At<'c, '_> {
+    fn op(&mut self, name: &str, operands: &[Value<'c>], ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
         Ok(self.rw.create(OpSpec::new(name, self.loc).operands(operands).results(&[ty]))?.result(0))
     }
     /// An op whose result has the type of its first operand.
-    fn same(&mut self, name: &str, operands: &[Value]) -> Result<Value, Diagnostics> {
+    fn same(&mut self, name: &str, operands: &[Value<'c>]) -> Result<Value<'c>, Diagnostics> {
         self.op(name, operands, operands[0].ty())
     }
-    fn constant(&mut self, value: Attr, ty: Type) -> Result<Value, Diagnostics> {
+    fn constant(&mut self, value: Attr<'c>, ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
         Ok(self.rw.create(OpSpec::new("arith.constant", self.loc).results(&[ty]).attr("value", value))?.result(0))
     }
-    fn int(&mut self, value: i64, ty: Type) -> Result<Value, Diagnostics> {
+    fn int(&mut self, value: i64, ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
         self.constant(Attr::int(ty, value), ty)
     }
-    fn float(&mut self, value: f64, ty: Type) -> Result<Value, Diagnostics> {
+    fn float(&mut self, value: f64, ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
         self.constant(Attr::float(ty, value), ty)
     }
     /// `arith.cmpi` or `arith.cmpf` by the number of its predicate.
-    fn compare(&mut self, name: &str, predicate: i64, a: Value, b: Value) -> Result<Value, Diagnostics> {
+    fn compare(&mut self, name: &str, predicate: i64, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let cx = a.ty().context();
         let spec = OpSpec::new(name, self.loc).operands(&[a, b]).results(&[Type::integer(cx, 1)]);
         Ok(self.rw.create(spec.attr("predicate", Attr::i64(cx, predicate)))?.result(0))
     }
-    fn select(&mut self, condition: Value, a: Value, b: Value) -> Result<Value, Diagnostics> {
+    fn select(&mut self, condition: Value<'c>, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         self.op("arith.select", &[condition, a, b], a.ty())
     }
 }
@@ -98,7 +98,7 @@ mod is {
 }
 
 /// `base` to the power of a magnitude, which is read as unsigned.
-fn power(at: &mut At<'_>, base: Value, magnitude: Value) -> Result<Value, Diagnostics> {
+fn power<'c>(at: &mut At<'c, '_>, base: Value<'c>, magnitude: Value<'c>) -> Result<Value<'c>, Diagnostics> {
     let ty = magnitude.ty();
     let bits = ty.integer_width().unwrap_or(64);
     let multiply = if base.ty().is_float() { "arith.mulf" } else { "arith.muli" };
@@ -119,7 +119,7 @@ fn power(at: &mut At<'_>, base: Value, magnitude: Value) -> Result<Value, Diagno
 }
 
 /// `base` to the power of a known number: no more products than its bits ask for.
-fn known_power(at: &mut At<'_>, base: Value, exponent: u64) -> Result<Value, Diagnostics> {
+fn known_power<'c>(at: &mut At<'c, '_>, base: Value<'c>, exponent: u64) -> Result<Value<'c>, Diagnostics> {
     let multiply = if base.ty().is_float() { "arith.mulf" } else { "arith.muli" };
     let (mut result, mut square, mut rest) = (None, base, exponent);
     while rest != 0 {
@@ -142,14 +142,14 @@ fn known_power(at: &mut At<'_>, base: Value, exponent: u64) -> Result<Value, Dia
 }
 
 /// The magnitude of an exponent, and whether it is negative.
-fn magnitude(at: &mut At<'_>, exponent: Value) -> Result<(Value, Value), Diagnostics> {
+fn magnitude<'c>(at: &mut At<'c, '_>, exponent: Value<'c>) -> Result<(Value<'c>, Value<'c>), Diagnostics> {
     let zero = at.int(0, exponent.ty())?;
     let negative = at.compare("arith.cmpi", is::SLT, exponent, zero)?;
     let opposite = at.same("arith.subi", &[zero, exponent])?;
     Ok((at.select(negative, opposite, exponent)?, negative))
 }
 
-fn integer_power(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
+fn integer_power<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
     let (base, exponent) = (op.operand(0), op.operand(1));
     if let Some(known) = exponent.constant_int().and_then(|e| u64::try_from(e).ok()) {
         return known_power(at, base, known);
@@ -164,7 +164,7 @@ fn integer_power(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
     at.select(negative, fraction, product)
 }
 
-fn float_power(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
+fn float_power<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
     let (base, exponent) = (op.operand(0), op.operand(1));
     let one = at.float(1.0, base.ty())?;
     if let Some(known) = exponent.constant_int() {
@@ -178,7 +178,7 @@ fn float_power(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
 }
 
 /// The same op in f32, its result rounded.
-fn in_single(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
+fn in_single<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
     let (single, to) = (Type::f32(op.context()), op.result(0).ty());
     let mut operands = vec![];
     for operand in op.operands() {
@@ -194,14 +194,14 @@ fn in_single(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
     at.op("arith.truncf", &[value], to)
 }
 
-fn in_two_steps(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
+fn in_two_steps<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
     let single = at.op("arith.extf", &[op.operand(0)], Type::f32(op.context()))?;
     at.op("arith.extf", &[single], op.result(0).ty())
 }
 
 /// f64 to 16 bits through an f32 that is rounded to odd: it has more than two bits beyond the result's, and its last one says
 /// that something was left over, so the second rounding decides as one rounding of the f64 would.
-fn rounded_once(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
+fn rounded_once<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
     let (x, cx) = (op.operand(0), op.context());
     let (single, word) = (Type::f32(cx), Type::integer(cx, 32));
     let nearest = at.op("arith.truncf", &[x], single)?;
@@ -219,7 +219,7 @@ fn rounded_once(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
     at.op("arith.truncf", &[single], op.result(0).ty())
 }
 
-fn is_normal(at: &mut At<'_>, op: Op) -> Result<Value, Diagnostics> {
+fn is_normal<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
     let x = op.operand(0);
     let least = match x.ty().float_width() {
         Some(64) => f64::MIN_POSITIVE,

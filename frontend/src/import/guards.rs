@@ -60,18 +60,24 @@ pub(super) fn is_safe_divisor(op: Op) -> bool {
 }
 
 /// Creates ops at the insertion point.
-pub(super) struct Guard {
-    pub(super) rw: Rewriter,
+pub(super) struct Guard<'c> {
+    pub(super) rw: Rewriter<'c>,
 }
 
-impl Guard {
+impl<'c> Guard<'c> {
     /// An op with one result.
-    pub(super) fn op(&mut self, name: &str, loc: Location, operands: &[Value], ty: Type) -> Result<Value, Diagnostics> {
+    pub(super) fn op(
+        &mut self,
+        name: &str,
+        loc: Location<'c>,
+        operands: &[Value<'c>],
+        ty: Type<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
         Ok(self.rw.create(OpSpec::new(name, loc).operands(operands).results(&[ty]))?.result(0))
     }
 
     /// A constant of an integer type, index or a float type.
-    pub(super) fn constant(&mut self, loc: Location, ty: Type, value: i64) -> Result<Value, Diagnostics> {
+    pub(super) fn constant(&mut self, loc: Location<'c>, ty: Type<'c>, value: i64) -> Result<Value<'c>, Diagnostics> {
         let attr = if ty.is_float() { Attr::float(ty, value as f64) } else { Attr::int(ty, value) };
         let spec = OpSpec::new("arith.constant", loc).attr("value", attr).results(&[ty]);
         Ok(self.rw.create(spec)?.result(0))
@@ -80,11 +86,11 @@ impl Guard {
     /// `arith.cmpi` by the number of its predicate.
     pub(super) fn compare(
         &mut self,
-        loc: Location,
+        loc: Location<'c>,
         predicate: i64,
-        left: Value,
-        right: Value,
-    ) -> Result<Value, Diagnostics> {
+        left: Value<'c>,
+        right: Value<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
         let cx = self.rw.context();
         let spec = OpSpec::new("arith.cmpi", loc)
             .attr("predicate", Attr::i64(cx, predicate))
@@ -94,7 +100,7 @@ impl Guard {
     }
 
     /// Size of a dimension.
-    pub(super) fn size(&mut self, loc: Location, tensor: Value, dim: usize) -> Result<Value, Diagnostics> {
+    pub(super) fn size(&mut self, loc: Location<'c>, tensor: Value<'c>, dim: usize) -> Result<Value<'c>, Diagnostics> {
         let known = tensor.ty().shape().and_then(|shape| shape.get(dim).copied()).filter(|size| *size != DYNAMIC);
         let index = Type::index(self.rw.context());
         if let Some(known) = known {
@@ -104,7 +110,7 @@ impl Guard {
         self.op("tensor.dim", loc, &[tensor, at], index)
     }
 
-    fn extract(&mut self, kernel: Op, op: Op) -> Result<(), Diagnostics> {
+    fn extract(&mut self, kernel: Op<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let tensor = op.operand(0);
         let shape = tensor.ty().shape().unwrap_or_default();
         let loc = op.location();
@@ -114,7 +120,7 @@ impl Guard {
             self.rw.replace_op(op, &[zero]);
             return Ok(());
         }
-        let inside = |(at, index): (usize, Value)| in_range(tensor, shape[at], at, index);
+        let inside = |(at, index): (usize, Value<'c>)| in_range(tensor, shape[at], at, index);
         let indices: Vec<Value> = op.operands().split_off(1);
         if indices.iter().copied().enumerate().all(inside) {
             return Ok(());
@@ -145,7 +151,12 @@ impl Guard {
     }
 
     /// Whether a tensor has no element: of sizes that each run decides.
-    fn is_empty(&mut self, loc: Location, shape: &[i64], sizes: &[Value]) -> Result<Option<Value>, Diagnostics> {
+    fn is_empty(
+        &mut self,
+        loc: Location<'c>,
+        shape: &[i64],
+        sizes: &[Value<'c>],
+    ) -> Result<Option<Value<'c>>, Diagnostics> {
         let index = Type::index(self.rw.context());
         let bool_ty = Type::integer(self.rw.context(), 1);
         let mut empty = None;
@@ -161,7 +172,13 @@ impl Guard {
     }
 
     /// The last index of a dimension; 0 where the tensor has no element, as its buffer is never smaller than one.
-    fn last(&mut self, loc: Location, known: i64, size: Value, empty: Option<Value>) -> Result<Value, Diagnostics> {
+    fn last(
+        &mut self,
+        loc: Location<'c>,
+        known: i64,
+        size: Value<'c>,
+        empty: Option<Value<'c>>,
+    ) -> Result<Value<'c>, Diagnostics> {
         let index = Type::index(self.rw.context());
         let last = if known == DYNAMIC {
             let one = self.constant(loc, index, 1)?;
@@ -175,7 +192,7 @@ impl Guard {
     }
 
     /// The nearest index from 0 to `last`. A number that has more bits than an index of a GPU is clamped before it loses them.
-    fn clamp(&mut self, loc: Location, index: Value, last: Value) -> Result<Value, Diagnostics> {
+    fn clamp(&mut self, loc: Location<'c>, index: Value<'c>, last: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let ty = index.ty();
         let cast = index.defining_op().filter(|op| matches!(op.name(), "arith.index_cast" | "arith.index_castui"));
         let Some(cast) = cast.filter(|cast| loses_bits(*cast)) else {
@@ -191,14 +208,14 @@ impl Guard {
         self.op(cast.name(), loc, &[clamped], ty)
     }
 
-    fn clamp_signed(&mut self, loc: Location, index: Value, last: Value) -> Result<Value, Diagnostics> {
+    fn clamp_signed(&mut self, loc: Location<'c>, index: Value<'c>, last: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let zero = self.constant(loc, index.ty(), 0)?;
         let below = self.op("arith.minsi", loc, &[index, last], index.ty())?;
         self.op("arith.maxsi", loc, &[below, zero], index.ty())
     }
 
     /// Gives a division a result for every divisor.
-    pub(super) fn division(&mut self, op: Op) -> Result<(), Diagnostics> {
+    pub(super) fn division(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         if is_safe_divisor(op) || !(op.result(0).ty().is_index() || op.result(0).ty().integer_width().is_some()) {
             return Ok(());
         }
@@ -228,7 +245,7 @@ impl Guard {
     }
 
     /// The divisor of `op`, or 1 where that would be 0 or, of a signed op, -1.
-    pub(super) fn safe_divisor(&mut self, op: Op) -> Result<Value, Diagnostics> {
+    pub(super) fn safe_divisor(&mut self, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
         let (loc, divisor) = (op.location(), op.operand(1));
         let ty = divisor.ty();
         let one = self.constant(loc, ty, 1)?;

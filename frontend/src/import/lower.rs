@@ -65,14 +65,14 @@ fn has_open_divisor(expr: AffineExpr) -> bool {
     }
 }
 
-type Lowering = fn(&mut Guard, Op) -> Result<(), Diagnostics>;
+type Lowering = for<'c> fn(&mut Guard<'c>, Op<'c>) -> Result<(), Diagnostics>;
 
 /// A linalg op in the making: loops, inputs with their maps, the destination with its.
-struct Generic<'a> {
+struct Generic<'c, 'a> {
     parallel: usize,
     reductions: usize,
-    inputs: &'a [(Value, String)],
-    output: (Value, String),
+    inputs: &'a [(Value<'c>, String)],
+    output: (Value<'c>, String),
 }
 
 /// `d0, d1` for the dimensions of a range.
@@ -80,18 +80,18 @@ fn dims(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|d| format!("d{d}")).collect()
 }
 
-impl Generic<'_> {
+impl<'c> Generic<'c, '_> {
     /// Makes the op; `body` makes the value that it yields from its arguments.
     fn build(
         self,
-        guard: &mut Guard,
-        loc: Location,
-        body: impl FnOnce(&mut Guard, &[Value]) -> Result<Value, Diagnostics>,
-    ) -> Result<Value, Diagnostics> {
+        guard: &mut Guard<'c>,
+        loc: Location<'c>,
+        body: impl FnOnce(&mut Guard<'c>, &[Value<'c>]) -> Result<Value<'c>, Diagnostics>,
+    ) -> Result<Value<'c>, Diagnostics> {
         let cx = guard.rw.context();
         let loops = dims(0..self.parallel + self.reductions).join(", ");
         let operands: Vec<&(Value, String)> = self.inputs.iter().chain([&self.output]).collect();
-        let map = |(_, results): &&(Value, String)| {
+        let map = |(_, results): &&(Value<'c>, String)| {
             let text = format!("affine_map<({loops}) -> ({results})>");
             Attr::parse(cx, &text).expect("invariant: the text is a map")
         };
@@ -121,19 +121,25 @@ impl Generic<'_> {
     }
 }
 
-impl Guard {
-    fn counter(&mut self, loc: Location, dim: usize) -> Result<Value, Diagnostics> {
+impl<'c> Guard<'c> {
+    fn counter(&mut self, loc: Location<'c>, dim: usize) -> Result<Value<'c>, Diagnostics> {
         let cx = self.rw.context();
         let spec = OpSpec::new("linalg.index", loc).attr("dim", Attr::i64(cx, dim as i64)).results(&[Type::index(cx)]);
         Ok(self.rw.create(spec)?.result(0))
     }
 
-    fn empty(&mut self, loc: Location, ty: Type, sizes: &[Value]) -> Result<Value, Diagnostics> {
+    fn empty(&mut self, loc: Location<'c>, ty: Type<'c>, sizes: &[Value<'c>]) -> Result<Value<'c>, Diagnostics> {
         self.op("tensor.empty", loc, sizes, ty)
     }
 
     /// Element `part` of the index vector that the loops from `first` on name.
-    fn coordinate(&mut self, loc: Location, at: Value, first: usize, part: usize) -> Result<Value, Diagnostics> {
+    fn coordinate(
+        &mut self,
+        loc: Location<'c>,
+        at: Value<'c>,
+        first: usize,
+        part: usize,
+    ) -> Result<Value<'c>, Diagnostics> {
         let rank = at.ty().shape().map_or(0, |shape| shape.len());
         let mut operands = vec![at];
         for dim in 0..rank.saturating_sub(1) {
@@ -144,7 +150,7 @@ impl Guard {
         self.op("tensor.extract", loc, &operands, at.ty().element())
     }
 
-    fn cast_to(&mut self, loc: Location, value: Value, ty: Type) -> Result<Value, Diagnostics> {
+    fn cast_to(&mut self, loc: Location<'c>, value: Value<'c>, ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
         if value.ty() == ty { Ok(value) } else { self.op("arith.index_cast", loc, &[value], ty) }
     }
 }
@@ -168,11 +174,11 @@ fn slice_dims(rank: usize, named: &[i64], slice_rank: usize, first: usize) -> Ve
     (0..rank).map(place).collect()
 }
 
-fn gather(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+fn gather<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let (loc, source, at) = (op.location(), op.operand(0), op.operand(1));
     let ty = op.result(0).ty();
     let index = Type::index(op.context());
-    let rank = |v: Value| v.ty().shape().map_or(0, |shape| shape.len());
+    let rank = |v: Value<'c>| v.ty().shape().map_or(0, |shape| shape.len());
     let (named, batch) = (list(op, "gather_dims"), rank(at) - 1);
     let shape = ty.shape().unwrap_or_default();
     let places = slice_dims(rank(source), &named, shape.len() - batch, batch);
@@ -208,9 +214,9 @@ fn gather(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-fn scatter(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+fn scatter<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let (loc, updates, into, at) = (op.location(), op.operand(0), op.operand(1), op.operand(2));
-    let rank = |v: Value| v.ty().shape().map_or(0, |shape| shape.len());
+    let rank = |v: Value<'c>| v.ty().shape().map_or(0, |shape| shape.len());
     let (named, batch, into_rank) = (list(op, "scatter_dims"), rank(at) - 1, rank(into));
     let places = slice_dims(into_rank, &named, rank(updates) - batch, 0);
     let mut from = dims(into_rank..into_rank + batch);
@@ -240,7 +246,7 @@ fn scatter(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-fn bitcast(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+fn bitcast<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let (loc, from, ty) = (op.location(), op.operand(0), op.result(0).ty());
     let shape = ty.shape().unwrap_or_default();
     if from.ty().element() == ty.element() {
@@ -261,7 +267,7 @@ fn bitcast(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-fn reshape(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+fn reshape<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let (cx, loc, ty) = (op.context(), op.location(), op.result(0).ty());
     let index = Type::index(cx);
     let shape = ty.shape().unwrap_or_default();
@@ -299,7 +305,7 @@ fn reshape(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
 }
 
 /// All elements of a tensor in one dimension.
-fn flattened(guard: &mut Guard, op: Op, tensor: Value) -> Result<Value, Diagnostics> {
+fn flattened<'c>(guard: &mut Guard<'c>, op: Op<'c>, tensor: Value<'c>) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc, ty) = (op.context(), op.location(), tensor.ty());
     let shape = ty.shape().unwrap_or_default();
     let size = if shape.contains(&DYNAMIC) { DYNAMIC } else { shape.iter().product() };
@@ -321,13 +327,18 @@ fn flattened(guard: &mut Guard, op: Op, tensor: Value) -> Result<Value, Diagnost
     }
 }
 
-fn cast_flat(guard: &mut Guard, loc: Location, flat: Value, size: i64) -> Result<Value, Diagnostics> {
+fn cast_flat<'c>(
+    guard: &mut Guard<'c>,
+    loc: Location<'c>,
+    flat: Value<'c>,
+    size: i64,
+) -> Result<Value<'c>, Diagnostics> {
     let ty = Type::tensor(&[size], flat.ty().element(), None);
     if flat.ty() == ty { Ok(flat) } else { guard.op("tensor.cast", loc, &[flat], ty) }
 }
 
 /// A pad that may be negative takes elements away first.
-fn crop(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+fn crop<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let (cx, loc, source) = (op.context(), op.location(), op.operand(0));
     let (low, high) = (list(op, "static_low"), list(op, "static_high"));
     let segments = list(op, "operandSegmentSizes");
@@ -355,13 +366,14 @@ fn crop(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
     }
     let shape: Vec<i64> = parts.sizes.iter().map(|v| v.constant_int().unwrap_or(DYNAMIC)).collect();
     let cut_ty = Type::tensor(&shape, source.ty().element(), None);
-    let open =
-        |values: &[Value]| -> Vec<Value> { values.iter().copied().filter(|v| v.constant_int().is_none()).collect() };
-    let known = |values: &[Value]| -> Attr {
+    let open = |values: &[Value<'c>]| -> Vec<Value<'c>> {
+        values.iter().copied().filter(|v| v.constant_int().is_none()).collect()
+    };
+    let known = |values: &[Value<'c>]| -> Attr<'c> {
         Attr::dense_i64(cx, &values.iter().map(|v| v.constant_int().unwrap_or(DYNAMIC)).collect::<Vec<_>>())
     };
     let (offsets, sizes) = (open(&parts.offsets), open(&parts.sizes));
-    let count = |values: &[Value]| i32::try_from(values.len()).unwrap_or(i32::MAX);
+    let count = |values: &[Value<'c>]| i32::try_from(values.len()).unwrap_or(i32::MAX);
     let spec = OpSpec::new("tensor.extract_slice", loc)
         .operands(&[source])
         .operands(&offsets)
@@ -405,21 +417,21 @@ fn crop(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
 
 /// The slice that is left of a tensor, and the pads around it, none of them negative.
 #[derive(Default)]
-struct Crop {
-    offsets: Vec<Value>,
-    sizes: Vec<Value>,
-    low: Vec<Value>,
-    high: Vec<Value>,
+struct Crop<'c> {
+    offsets: Vec<Value<'c>>,
+    sizes: Vec<Value<'c>>,
+    low: Vec<Value<'c>>,
+    high: Vec<Value<'c>>,
 }
 
-impl Crop {
+impl<'c> Crop<'c> {
     fn dimension(
         &mut self,
-        guard: &mut Guard,
-        loc: Location,
-        source: Value,
+        guard: &mut Guard<'c>,
+        loc: Location<'c>,
+        source: Value<'c>,
         dim: usize,
-        (low, high): (Value, Value),
+        (low, high): (Value<'c>, Value<'c>),
     ) -> Result<(), Diagnostics> {
         let size = guard.size(loc, source, dim)?;
         let zero = guard.constant(loc, size.ty(), 0)?;
@@ -447,7 +459,7 @@ impl Crop {
         Ok(())
     }
 
-    fn push(&mut self, (offset, size): (Value, Value), (low, high): (Value, Value)) {
+    fn push(&mut self, (offset, size): (Value<'c>, Value<'c>), (low, high): (Value<'c>, Value<'c>)) {
         self.offsets.push(offset);
         self.sizes.push(size);
         self.low.push(low);
@@ -455,15 +467,21 @@ impl Crop {
     }
 }
 
-impl Guard {
+impl<'c> Guard<'c> {
     /// The lesser of a number and zero.
-    fn least(&mut self, loc: Location, value: Value) -> Result<Value, Diagnostics> {
+    fn least(&mut self, loc: Location<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let zero = self.constant(loc, value.ty(), 0)?;
         self.arith(loc, "arith.minsi", value, zero)
     }
 
     /// A sum, difference, minimum or maximum of indices; of known ones, known.
-    fn arith(&mut self, loc: Location, name: &str, left: Value, right: Value) -> Result<Value, Diagnostics> {
+    fn arith(
+        &mut self,
+        loc: Location<'c>,
+        name: &str,
+        left: Value<'c>,
+        right: Value<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
         let known = left.constant_int().zip(right.constant_int()).and_then(|(l, r)| match name {
             "arith.addi" => l.checked_add(r),
             "arith.subi" => l.checked_sub(r),

@@ -46,9 +46,9 @@ pub struct ImportOptions {
 
 /// A model, ready for [`crate::fuse`].
 #[derive(Debug)]
-pub struct Imported {
+pub struct Imported<'c> {
     /// The module: one public function, and nothing else but attributes.
-    pub module: Module,
+    pub module: Module<'c>,
     /// Name of the entry function.
     pub entry: String,
     /// Values of the `dense_resource` constants that have no blob in the module.
@@ -61,7 +61,12 @@ pub struct Imported {
 ///
 /// # Errors
 /// I0001 and I0002 for what does not parse or verify, F codes for what is not supported.
-pub fn run(cx: Context, source: &[u8], file: &str, options: &ImportOptions) -> Result<Imported, Diagnostics> {
+pub fn run<'c>(
+    cx: Context<'c>,
+    source: &[u8],
+    file: &str,
+    options: &ImportOptions,
+) -> Result<Imported<'c>, Diagnostics> {
     let module = Module::parse(cx, source, file)?;
     let entry = find_entry(&module, options.entry.as_deref())?;
     isolate(&module, entry)?;
@@ -84,7 +89,7 @@ pub fn run(cx: Context, source: &[u8], file: &str, options: &ImportOptions) -> R
     Ok(Imported { module, entry: name, weights, sizes })
 }
 
-fn find_entry(module: &Module, wanted: Option<&str>) -> Result<Op, Diagnostics> {
+fn find_entry<'c>(module: &Module<'c>, wanted: Option<&str>) -> Result<Op<'c>, Diagnostics> {
     let functions = module.functions();
     let public: Vec<Op> = functions.iter().copied().filter(|f| f.is_public()).collect();
     let names = public.iter().filter_map(|f| f.symbol_name()).collect::<Vec<_>>().join(", ");
@@ -109,7 +114,7 @@ fn find_entry(module: &Module, wanted: Option<&str>) -> Result<Op, Diagnostics> 
 }
 
 /// Marks arguments as donated, by their names.
-fn donate(entry: Op, names: &[String]) -> Result<(), Diagnostics> {
+fn donate<'c>(entry: Op<'c>, names: &[String]) -> Result<(), Diagnostics> {
     let cx = entry.context();
     let (inputs, _) = entry.function_type().expect("a function has a type");
     let given = entry.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
@@ -132,7 +137,7 @@ fn donate(entry: Op, names: &[String]) -> Result<(), Diagnostics> {
         }
     }
     if !names.is_empty() {
-        let dict = |entries: &Vec<(String, Attr)>| {
+        let dict = |entries: &Vec<(String, Attr<'c>)>| {
             Attr::dict(cx, &entries.iter().map(|(key, value)| (key.as_str(), *value)).collect::<Vec<_>>())
         };
         let dicts: Vec<Attr> = dicts.iter().map(dict).collect();

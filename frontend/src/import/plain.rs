@@ -47,7 +47,7 @@ fn segments(op: Op) -> Vec<usize> {
     sizes.into_iter().map(|size| usize::try_from(size).unwrap_or(0)).collect()
 }
 
-fn allocated(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+fn allocated<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let sizes = segments(op).first().copied().unwrap_or(0);
     let copied = segments(op).get(1).is_some_and(|count| *count == 1).then(|| op.operand(sizes));
     let value = match copied {
@@ -61,7 +61,7 @@ fn allocated(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-fn materialized(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+fn materialized<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let (mut value, ty) = (op.operand(0), op.result(0).ty());
     if value.ty() != ty {
         let cast = OpSpec::new("tensor.cast", op.location()).operands(&[value]).results(&[ty]);
@@ -72,21 +72,21 @@ fn materialized(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> 
 }
 
 /// The tensor whose buffer becomes a tensor again, if nobody can have written the buffer in between.
-fn seen_through(op: Op) -> Option<Value> {
+fn seen_through<'c>(op: Op<'c>) -> Option<Value<'c>> {
     let buffer = op.operand(0);
     let made = buffer.defining_op().filter(|made| made.is("bufferization.to_buffer"))?;
     let is_only_read = buffer.uses().into_iter().all(|user| user.op.is("bufferization.to_tensor"));
     (is_only_read && made.operand(0).ty() == op.result(0).ty()).then(|| made.operand(0))
 }
 
-fn seen(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+fn seen<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let tensor = seen_through(op).expect("invariant: it is illegal where it can be seen through");
     rw.replace_op(op, &[tensor]);
     Ok(())
 }
 
 /// One condition per case, each in the `else` of the one before; the default in the last.
-fn switch(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+fn switch<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let (cx, loc) = (op.context(), op.location());
     let cases = op.attr("cases").and_then(|a| a.as_ints()).unwrap_or_default();
     let types: Vec<Type> = op.results().into_iter().map(Value::ty).collect();
@@ -130,7 +130,7 @@ fn switch(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
 }
 
 /// A region of one block in the place of its op.
-fn inline(op: Op, rw: &mut ConversionRewriter, region: Region) {
+fn inline<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>, region: Region<'c>) {
     let ops = region.blocks().into_iter().next().map(Block::ops).unwrap_or_default();
     let Some((terminator, body)) = ops.split_last() else { return };
     let values = terminator.operands();
@@ -139,7 +139,7 @@ fn inline(op: Op, rw: &mut ConversionRewriter, region: Region) {
 }
 
 /// Whatever order the iterations run in is one of those that the op allows.
-fn parallel(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
+fn parallel<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let index = Type::index(op.context());
     let rank = segments(op).first().copied().unwrap_or(0);
@@ -186,10 +186,10 @@ fn parallel(op: Op, rw: &mut ConversionRewriter) -> Result<(), Diagnostics> {
 }
 
 /// Ends the bodies of nested loops: each yields what the loop in it gives, the innermost `results`.
-pub(super) fn yield_outwards(
-    rw: &mut ConversionRewriter,
-    nest: &[(Block, Op)],
-    mut results: Vec<Value>,
+pub(super) fn yield_outwards<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    nest: &[(Block<'c>, Op<'c>)],
+    mut results: Vec<Value<'c>>,
 ) -> Result<(), Diagnostics> {
     for (block, around) in nest.iter().rev() {
         rw.set_point(InsertionPoint::End(*block));

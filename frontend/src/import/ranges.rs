@@ -74,7 +74,7 @@ fn holds(value: Value, depth: usize, any: &str, all: &str, test: &dyn Fn(Range) 
 }
 
 /// The loop whose counter a value is, with the linalg op that has it.
-pub(super) fn counter(value: Value) -> Option<(Op, usize)> {
+pub(super) fn counter<'c>(value: Value<'c>) -> Option<(Op<'c>, usize)> {
     let op = value.defining_op().filter(|op| op.is("linalg.index"))?;
     let dim = usize::try_from(op.attr("dim")?.as_int()?).ok()?;
     let mut owner = op.parent()?;

@@ -55,7 +55,7 @@ pub(super) fn erase(module: &Module, entry: Op) -> Result<(), Diagnostics> {
 }
 
 /// The same type with signless integers, if that is another one.
-fn signless(ty: Type) -> Option<Type> {
+fn signless<'c>(ty: Type<'c>) -> Option<Type<'c>> {
     let element = ty.element();
     let cx = ty.context();
     let plain = Type::integer(cx, element.integer_width()?);
@@ -68,7 +68,7 @@ fn signless(ty: Type) -> Option<Type> {
     }
 }
 
-fn erase_constant(rw: &mut Rewriter, op: Op) {
+fn erase_constant<'c>(rw: &mut Rewriter<'c>, op: Op<'c>) {
     let Some(value) = op.attr("value") else { return };
     let Some(ty) = signless(value.value_type()) else { return };
     if let Some(plain) = value.elements_with_type(ty) {
@@ -77,9 +77,9 @@ fn erase_constant(rw: &mut Rewriter, op: Op) {
 }
 
 /// Whether the entry's type changed; the unsigned ones are noted at their argument or result.
-fn erase_signature(rw: &mut Rewriter, entry: Op) -> bool {
+fn erase_signature<'c>(rw: &mut Rewriter<'c>, entry: Op<'c>) -> bool {
     let (inputs, results) = entry.function_type().expect("a function has a type");
-    let plain = |types: &[Type]| types.iter().map(|ty| signless(*ty).unwrap_or(*ty)).collect::<Vec<_>>();
+    let plain = |types: &[Type<'c>]| types.iter().map(|ty| signless(*ty).unwrap_or(*ty)).collect::<Vec<_>>();
     let (plain_inputs, plain_results) = (plain(&inputs), plain(&results));
     if plain_inputs == inputs && plain_results == results {
         return false;
@@ -91,7 +91,7 @@ fn erase_signature(rw: &mut Rewriter, entry: Op) -> bool {
     true
 }
 
-fn note(rw: &mut Rewriter, entry: Op, list: &str, types: &[Type]) {
+fn note<'c>(rw: &mut Rewriter<'c>, entry: Op<'c>, list: &str, types: &[Type<'c>]) {
     let cx = entry.context();
     let names: Vec<String> = types.iter().map(|ty| ty.element().to_string()).collect();
     if !names.iter().any(|name| name.starts_with("ui")) {

@@ -24,12 +24,12 @@ use std::collections::{BTreeMap, HashMap};
 
 /// A size.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Key {
+enum Key<'c> {
     Constant(i64),
     /// Of a dimension that each run decides.
-    Dim(Value, usize),
+    Dim(Value<'c>, usize),
     /// The number itself.
-    Number(Value),
+    Number(Value<'c>),
 }
 
 /// What the entry function asks of its inputs.
@@ -54,7 +54,7 @@ pub(super) fn rules(entry: Op) -> SizeRules {
 }
 
 /// Sizes of a tensor, or an integer as the size that it may be; none of anything else.
-fn extents(value: Value) -> Vec<Key> {
+fn extents<'c>(value: Value<'c>) -> Vec<Key<'c>> {
     let ty = value.ty();
     if ty.is_tensor() {
         let shape = ty.shape().unwrap_or_default().into_iter().enumerate();
@@ -64,25 +64,25 @@ fn extents(value: Value) -> Vec<Key> {
     if is_number { vec![number(value)] } else { vec![] }
 }
 
-fn number(value: Value) -> Key {
+fn number<'c>(value: Value<'c>) -> Key<'c> {
     value.constant_int().map_or(Key::Number(value), Key::Constant)
 }
 
 /// The sizes of a tensor that each run decides.
-fn dynamic(value: Value) -> impl Iterator<Item = Key> {
+fn dynamic<'c>(value: Value<'c>) -> impl Iterator<Item = Key<'c>> {
     extents(value).into_iter().filter(|key| matches!(key, Key::Dim(..)))
 }
 
 /// Classes of equal sizes. The root of a class is a constant if it has one, else its oldest member.
 #[derive(Clone, Default)]
-struct Sizes {
-    nodes: HashMap<Key, usize>,
-    keys: Vec<Key>,
+struct Sizes<'c> {
+    nodes: HashMap<Key<'c>, usize>,
+    keys: Vec<Key<'c>>,
     parents: Vec<usize>,
 }
 
-impl Sizes {
-    fn node(&mut self, key: Key) -> usize {
+impl<'c> Sizes<'c> {
+    fn node(&mut self, key: Key<'c>) -> usize {
         let next = self.keys.len();
         let node = *self.nodes.entry(key).or_insert(next);
         if node == next {
@@ -92,7 +92,7 @@ impl Sizes {
         node
     }
 
-    fn root(&mut self, key: Key) -> usize {
+    fn root(&mut self, key: Key<'c>) -> usize {
         let mut node = self.node(key);
         while self.parents[node] != node {
             self.parents[node] = self.parents[self.parents[node]];
@@ -101,26 +101,26 @@ impl Sizes {
         node
     }
 
-    fn join(&mut self, a: Key, b: Key) {
+    fn join(&mut self, a: Key<'c>, b: Key<'c>) {
         let (a, b) = (self.root(a), self.root(b));
         let rank = |node: usize| (!matches!(self.keys[node], Key::Constant(_)), node);
         let (root, child) = if rank(a) <= rank(b) { (a, b) } else { (b, a) };
         self.parents[child] = root;
     }
 
-    fn join_all(&mut self, a: impl IntoIterator<Item = Key>, b: impl IntoIterator<Item = Key>) {
+    fn join_all(&mut self, a: impl IntoIterator<Item = Key<'c>>, b: impl IntoIterator<Item = Key<'c>>) {
         a.into_iter().zip(b).for_each(|(a, b)| self.join(a, b));
     }
 
     /// Two values of one rank have the same sizes.
-    fn tie(&mut self, a: Value, b: Value) {
+    fn tie(&mut self, a: Value<'c>, b: Value<'c>) {
         let (a, b) = (extents(a), extents(b));
         if a.len() == b.len() {
             self.join_all(a, b);
         }
     }
 
-    fn rules(&mut self, inputs: &[(InputSize, Key)]) -> SizeRules {
+    fn rules(&mut self, inputs: &[(InputSize, Key<'c>)]) -> SizeRules {
         let constants: Vec<Key> = self.keys.iter().copied().filter(|key| matches!(key, Key::Constant(_))).collect();
         let mut fixed_by: BTreeMap<usize, Vec<i64>> = BTreeMap::new();
         for key in constants {
@@ -146,11 +146,11 @@ impl Sizes {
         rules
     }
 
-    fn block(&mut self, block: Block) {
+    fn block(&mut self, block: Block<'c>) {
         block.ops().into_iter().for_each(|op| self.op(op));
     }
 
-    fn op(&mut self, op: Op) {
+    fn op(&mut self, op: Op<'c>) {
         if let Some(maps) = indexing_maps(op) {
             let mut loops: HashMap<usize, Key> = HashMap::new();
             for (map, operand) in maps.into_iter().zip(op.operands()) {
@@ -174,7 +174,7 @@ impl Sizes {
             }
             "arith.index_cast" | "arith.extsi" => {
                 // A narrowing cast may change the number.
-                let width = |value: Value| value.ty().integer_width().unwrap_or(64);
+                let width = |value: Value<'c>| value.ty().integer_width().unwrap_or(64);
                 if width(op.operand(0)) <= width(op.result(0)) {
                     self.tie(op.operand(0), op.result(0));
                 }
@@ -219,7 +219,7 @@ impl Sizes {
     }
 
     /// A group of dimensions of which all but one have one element is that one.
-    fn reshape(&mut self, op: Op, collapsed: Value, expanded: Value) {
+    fn reshape(&mut self, op: Op<'c>, collapsed: Value<'c>, expanded: Value<'c>) {
         let groups = op.attr("reassociation").and_then(|a| a.as_array()).unwrap_or_default();
         let expanded = extents(expanded);
         for (key, group) in extents(collapsed).into_iter().zip(groups) {
@@ -231,7 +231,7 @@ impl Sizes {
         }
     }
 
-    fn pad(&mut self, op: Op) {
+    fn pad(&mut self, op: Op<'c>) {
         let sides = ["static_low", "static_high"].map(|name| op.attr(name).and_then(|a| a.as_ints()));
         let [Some(low), Some(high)] = sides else { return };
         let both = extents(op.operand(0)).into_iter().zip(extents(op.result(0)));
@@ -240,16 +240,16 @@ impl Sizes {
         }
     }
 
-    fn concat(&mut self, op: Op) {
+    fn concat(&mut self, op: Op<'c>) {
         let Some(along) = op.attr("dim").and_then(|a| a.as_int()).and_then(|d| usize::try_from(d).ok()) else { return };
-        let across = |value: Value| extents(value).into_iter().enumerate().filter(move |(i, _)| *i != along);
-        let keys = |value: Value| across(value).map(|(_, key)| key).collect::<Vec<_>>();
+        let across = |value: Value<'c>| extents(value).into_iter().enumerate().filter(move |(i, _)| *i != along);
+        let keys = |value: Value<'c>| across(value).map(|(_, key)| key).collect::<Vec<_>>();
         for operand in op.operands() {
             self.join_all(keys(op.result(0)), keys(operand));
         }
     }
 
-    fn execute_region(&mut self, op: Op) {
+    fn execute_region(&mut self, op: Op<'c>) {
         // Of several blocks some may not run.
         let [block] = op.region(0).blocks()[..] else { return };
         self.block(block);
@@ -258,14 +258,14 @@ impl Sizes {
     }
 
     /// What a size of an inner scope is outside of it: a member of its class that is known here.
-    fn outside(&self, inner: &mut Sizes, key: Key) -> Option<Key> {
+    fn outside(&self, inner: &mut Sizes<'c>, key: Key<'c>) -> Option<Key<'c>> {
         let root = inner.root(key);
         let found = inner.keys[root];
         (matches!(found, Key::Constant(_)) || root < self.keys.len()).then_some(found)
     }
 
     /// A result has the size that both branches give it.
-    fn branches(&mut self, op: Op) {
+    fn branches(&mut self, op: Op<'c>) {
         let mut sides: Vec<Vec<Option<Key>>> = vec![];
         for block in op.regions().into_iter().filter_map(|region| region.entry()) {
             let mut inner = self.clone();
@@ -286,7 +286,11 @@ impl Sizes {
 
     /// Which of the carried sizes stay what they are at first, as pairs of a body argument's and the initial one.
     /// `last` walks the body, and gives the sizes that it hands to the next iteration.
-    fn kept(&self, carried: Vec<(Key, Key)>, last: impl Fn(&mut Sizes) -> Vec<Key>) -> Vec<(usize, Key, Key)> {
+    fn kept(
+        &self,
+        carried: Vec<(Key<'c>, Key<'c>)>,
+        last: impl Fn(&mut Sizes<'c>) -> Vec<Key<'c>>,
+    ) -> Vec<(usize, Key<'c>, Key<'c>)> {
         let mut kept: Vec<(usize, Key, Key)> = (0..).zip(carried).map(|(i, (arg, init))| (i, arg, init)).collect();
         // All are taken to stay until one is seen to change, which may be what another stands on.
         loop {
@@ -301,7 +305,7 @@ impl Sizes {
         }
     }
 
-    fn counted_loop(&mut self, op: Op) {
+    fn counted_loop(&mut self, op: Op<'c>) {
         let Some(body) = op.body() else { return };
         let args = body.args().into_iter().skip(1).flat_map(extents);
         let inits: Vec<Key> = op.operands().into_iter().skip(3).flat_map(extents).collect();
@@ -314,7 +318,7 @@ impl Sizes {
         kept.into_iter().for_each(|(i, _, init)| self.join(init, results[i]));
     }
 
-    fn while_loop(&mut self, op: Op) {
+    fn while_loop(&mut self, op: Op<'c>) {
         let regions = op.regions();
         let blocks: Vec<Block> = regions.into_iter().filter_map(|region| region.entry()).collect();
         let [before, after] = blocks[..] else { return };
@@ -340,12 +344,12 @@ impl Sizes {
     }
 }
 
-fn numbers(values: &[Value]) -> Vec<Key> {
+fn numbers<'c>(values: &[Value<'c>]) -> Vec<Key<'c>> {
     values.iter().map(|value| number(*value)).collect()
 }
 
 /// The sizes of a slice that each run decides; the offsets stand in front of them, behind `tensors` operands.
-fn slice_sizes(op: Op, tensors: usize) -> Vec<Key> {
+fn slice_sizes<'c>(op: Op<'c>, tensors: usize) -> Vec<Key<'c>> {
     let count = |name: &str| {
         let fixed = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
         fixed.into_iter().filter(|n| *n == DYNAMIC).count()

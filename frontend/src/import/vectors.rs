@@ -55,11 +55,11 @@ pub(super) fn run(module: &Module, entry: Op) -> Result<(), Diagnostics> {
     module.op().verify_with_diagnostics()
 }
 
-fn arguments(op: Op) -> impl Iterator<Item = Value> {
+fn arguments<'c>(op: Op<'c>) -> impl Iterator<Item = Value<'c>> {
     op.regions().into_iter().flat_map(|r| r.blocks()).flat_map(|b| b.args())
 }
 
-fn values(op: Op) -> impl Iterator<Item = Value> {
+fn values<'c>(op: Op<'c>) -> impl Iterator<Item = Value<'c>> {
     op.operands().into_iter().chain(op.results()).chain(arguments(op))
 }
 
@@ -67,7 +67,7 @@ fn is_vector(value: Value) -> bool {
     value.ty().is_vector()
 }
 
-fn tensor_of(ty: Type) -> Type {
+fn tensor_of<'c>(ty: Type<'c>) -> Type<'c> {
     Type::tensor(&ty.shape().unwrap_or_default(), ty.element(), None)
 }
 
@@ -86,17 +86,17 @@ fn is_known(op: Op) -> bool {
 }
 
 /// Where a transfer begins, and which of the tensor's dimensions the vector's are.
-struct Transfer {
-    tensor: Value,
-    first: Vec<Value>,
+struct Transfer<'c> {
+    tensor: Value<'c>,
+    first: Vec<Value<'c>>,
     along: Vec<usize>,
     /// By dimension of the vector.
     in_bounds: Vec<bool>,
 }
 
-impl Transfer {
+impl<'c> Transfer<'c> {
     /// `tensor`: which operand the tensor is; the segments say how many indices follow.
-    fn of(op: Op, tensor: usize) -> Option<Self> {
+    fn of(op: Op<'c>, tensor: usize) -> Option<Self> {
         let segments = op.attr("operandSegmentSizes")?.as_ints()?;
         if segments.last() != Some(&0) || !op.operand(tensor).ty().is_tensor() {
             return None;
@@ -110,7 +110,7 @@ impl Transfer {
     }
 
     /// A slice of one element along the dimensions that the vector does not have.
-    fn sizes(&self, guard: &mut Guard, op: Op, of_vector: &[Value]) -> Result<Vec<Value>, Diagnostics> {
+    fn sizes(&self, guard: &mut Guard<'c>, op: Op<'c>, of_vector: &[Value<'c>]) -> Result<Vec<Value<'c>>, Diagnostics> {
         let one = guard.constant(op.location(), Type::index(op.context()), 1)?;
         let mut sizes = vec![one; self.first.len()];
         for (dim, size) in self.along.iter().zip(of_vector) {
@@ -120,11 +120,11 @@ impl Transfer {
     }
 }
 
-fn constants(guard: &mut Guard, op: Op, numbers: &[i64]) -> Result<Vec<Value>, Diagnostics> {
+fn constants<'c>(guard: &mut Guard<'c>, op: Op<'c>, numbers: &[i64]) -> Result<Vec<Value<'c>>, Diagnostics> {
     numbers.iter().map(|n| guard.constant(op.location(), Type::index(op.context()), *n)).collect()
 }
 
-fn read(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+fn read<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let transfer = Transfer::of(op, 0).expect("checked: the transfer is known");
     let ty = op.result(0).ty();
     let result = if transfer.in_bounds.iter().all(|known| *known) && transfer.along.is_sorted() {
@@ -139,7 +139,12 @@ fn read(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
 }
 
 /// Element by element, with the padding where the tensor has none.
-fn generated(guard: &mut Guard, op: Op, transfer: &Transfer, ty: Type) -> Result<Value, Diagnostics> {
+fn generated<'c>(
+    guard: &mut Guard<'c>,
+    op: Op<'c>,
+    transfer: &Transfer<'c>,
+    ty: Type<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc) = (op.context(), op.location());
     let index = Type::index(cx);
     let mut sizes = vec![];
@@ -172,7 +177,7 @@ fn generated(guard: &mut Guard, op: Op, transfer: &Transfer, ty: Type) -> Result
 }
 
 /// Of a vector that may leave the tensor, the part that is in it.
-fn write(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
+fn write<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let index = Type::index(op.context());
     let mut transfer = Transfer::of(op, 1).expect("checked: the transfer is known");
@@ -202,20 +207,20 @@ fn write(guard: &mut Guard, op: Op) -> Result<(), Diagnostics> {
 }
 
 /// A slicing op without gaps; what is known of the offsets and sizes is in its attributes.
-fn slice(
-    guard: &mut Guard,
-    op: Op,
+fn slice<'c>(
+    guard: &mut Guard<'c>,
+    op: Op<'c>,
     name: &str,
-    (tensors, offsets, sizes): (&[Value], &[Value], &[Value]),
-    ty: Type,
-) -> Result<Value, Diagnostics> {
+    (tensors, offsets, sizes): (&[Value<'c>], &[Value<'c>], &[Value<'c>]),
+    ty: Type<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let cx = op.context();
-    let open = |values: &[Value]| values.iter().copied().filter(|v| v.constant_int().is_none()).collect::<Vec<_>>();
-    let known = |values: &[Value]| {
+    let open = |values: &[Value<'c>]| values.iter().copied().filter(|v| v.constant_int().is_none()).collect::<Vec<_>>();
+    let known = |values: &[Value<'c>]| {
         Attr::dense_i64(cx, &values.iter().map(|v| v.constant_int().unwrap_or(DYNAMIC)).collect::<Vec<_>>())
     };
     let (open_offsets, open_sizes) = (open(offsets), open(sizes));
-    let count = |values: &[Value]| i32::try_from(values.len()).unwrap_or(i32::MAX);
+    let count = |values: &[Value<'c>]| i32::try_from(values.len()).unwrap_or(i32::MAX);
     let mut segments = vec![1; tensors.len()];
     segments.extend([count(&open_offsets), count(&open_sizes), 0]);
     let spec = OpSpec::new(name, op.location())

@@ -85,7 +85,7 @@ pub(super) fn bind(module: &Module, model: &str, given: Option<&Path>) -> Result
     if found.has_errors() { Err(found) } else { Ok(table) }
 }
 
-fn wanted(module: &Module) -> Vec<(Op, Attr)> {
+fn wanted<'c>(module: &Module<'c>) -> Vec<(Op<'c>, Attr<'c>)> {
     let constants = module.op().find_all("arith.constant").into_iter();
     let valued = constants.filter_map(|op| op.attr("value").map(|value| (op, value)));
     valued.filter(|(_, value)| value.is_resource() && value.resource_bytes().is_none()).collect()

@@ -4,7 +4,7 @@ use crate::support::{bufferized, compile_module, cpu, dispatches, kernel_text, l
 use monopour_ir::{Context, DYNAMIC, Module};
 
 /// Compiles for each target; expects these classes, and no copy.
-fn check(text: &str, expected: &[&str]) -> Vec<Module> {
+fn check<'c>(text: &str, expected: &[&str]) -> Vec<Module<'c>> {
     let targets = [lavapipe(), portable(), cpu("x86-64-v4")];
     let compiled = targets.map(|target| {
         let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("parses");

@@ -198,7 +198,7 @@ fn write_weights(path: &Path, shape: &[usize]) -> Vec<u8> {
 const WEIGHTED: &str = "module attributes {monopour.weights = \"w.safetensors\"} {\n  func.func @main() -> tensor<2x3xf32> {\n    \
                         %0 = arith.constant dense_resource<w0> : tensor<2x3xf32>\n    return %0 : tensor<2x3xf32>\n  }\n}";
 
-fn import_at(dir: &Path, text: &str) -> Result<import::Imported, Diagnostics> {
+fn import_at<'c>(dir: &Path, text: &str) -> Result<import::Imported<'c>, Diagnostics> {
     let file = dir.join("model.mlir");
     import::run(Context::new(), text.as_bytes(), &file.display().to_string(), &ImportOptions::default())
 }
@@ -238,7 +238,11 @@ fn f0008_unreadable_weights() {
     check(import_at(&dir, WEIGHTED), "F0008", "w.safetensors");
 }
 
-fn tile_with(text: &str, schedule: &str, target: monopour_frontend::TargetDescription) -> Result<Module, Diagnostics> {
+fn tile_with<'c>(
+    text: &str,
+    schedule: &str,
+    target: monopour_frontend::TargetDescription,
+) -> Result<Module<'c>, Diagnostics> {
     let module = import_text(text).expect("imports").module;
     fuse::run(&module)?;
     let schedule = Module::parse(module.context(), schedule.as_bytes(), "schedule.mlir").expect("parses");

@@ -20,17 +20,17 @@ pub fn cpu(name: &str) -> TargetDescription {
     TargetDescription::Cpu(CpuTarget::parse(name).expect("a known CPU"))
 }
 
-pub fn import_text(text: &str) -> Result<import::Imported, Diagnostics> {
+pub fn import_text<'c>(text: &str) -> Result<import::Imported<'c>, Diagnostics> {
     import::run(Context::new(), text.as_bytes(), "test.mlir", &ImportOptions::default())
 }
 
 /// All phases; each phase's output must parse again.
-pub fn compile(text: &str, target: &TargetDescription) -> Module {
+pub fn compile<'c>(text: &str, target: &TargetDescription) -> Module<'c> {
     compile_module(import_text(text).expect("imports").module, target)
 }
 
 /// All phases but the import.
-pub fn compile_module(module: Module, target: &TargetDescription) -> Module {
+pub fn compile_module<'c>(module: Module<'c>, target: &TargetDescription) -> Module<'c> {
     run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg))").expect("converts");
     reparses(&module);
     fuse::run(&module).expect("fuses");
@@ -50,7 +50,7 @@ pub fn reparses(module: &Module) {
 }
 
 /// The dispatches, in order.
-pub fn dispatches(module: &Module) -> Vec<Op> {
+pub fn dispatches<'c>(module: &Module<'c>) -> Vec<Op<'c>> {
     let foralls = module.op().find_all("scf.forall").into_iter();
     foralls.filter(|f| f.attr("monopour.kernel").is_some()).collect()
 }
@@ -77,7 +77,7 @@ pub fn bufferized(module: &Module) -> (usize, usize, String) {
 }
 
 /// Compiles, and expects this many dispatches, as many allocations, and no copy.
-pub fn check(text: &str, target: &TargetDescription, expected: usize) -> Module {
+pub fn check<'c>(text: &str, target: &TargetDescription, expected: usize) -> Module<'c> {
     let module = compile(text, target);
     assert_eq!(dispatches(&module).len(), expected, "dispatches in\n{}", module.op());
     let structured = ["linalg.fill", "linalg.matmul", "linalg.generic"];

@@ -18,32 +18,32 @@ use std::ffi::c_void;
 pub(crate) const CAST: &str = "builtin.unrealized_conversion_cast";
 
 /// One value as several types: shared like casts of one value to one type.
-type Many = (Value, Vec<Type>);
+type Many<'c> = (Value<'c>, Vec<Type<'c>>);
 
 /// The driver's casts of one conversion.
 #[derive(Debug)]
-pub(crate) struct Casts {
-    cx: Context,
+pub(crate) struct Casts<'c> {
+    cx: Context<'c>,
     /// A detached op of the casts' name; what the operands of pooled casts are set to.
-    nothing: Op,
-    no_value: Value,
+    nothing: Op<'c>,
+    no_value: Value<'c>,
     name: usize,
-    shared: HandleMap<(Value, Type), Op>,
-    many: HashMap<Many, Op>,
+    shared: HandleMap<(Value<'c>, Type<'c>), Op<'c>>,
+    many: HashMap<Many<'c>, Op<'c>>,
     /// Casts that join several values, or none: each stands where the value that it is was defined, so none is shared.
     joins: usize,
     /// No cast joins several values, or makes several of one.
     is_simple: bool,
     /// Casts of the input and of patterns: ops like any other.
-    foreign: HandleMap<Op, ()>,
+    foreign: HandleMap<Op<'c>, ()>,
     /// Casts that lost a use, to be looked at after the pattern. None of them is ever destroyed before the end.
-    released: Vec<Op>,
-    pool: Vec<Op>,
+    released: Vec<Op<'c>>,
+    pool: Vec<Op<'c>>,
     /// Taken out by the running pattern, which may still hold their results; for the pool after it.
-    resting: Vec<Op>,
-    retired: Vec<Op>,
+    resting: Vec<Op<'c>>,
+    retired: Vec<Op<'c>>,
     /// What the running pattern's casts were replaced by, in order: a result that it reads all the same stands for this.
-    replaced: Vec<(Value, Value)>,
+    replaced: Vec<(Value<'c>, Value<'c>)>,
     created: usize,
     max_live: usize,
 }
@@ -59,17 +59,17 @@ unsafe extern "C" {
     ) -> mlir_sys::MlirValue;
 }
 
-impl Drop for Casts {
+impl Drop for Casts<'_> {
     fn drop(&mut self) {
         for op in self.pool.drain(..).chain(self.resting.drain(..)).chain(self.retired.drain(..)) {
-            c!(mlirOperationDestroy(op.raw));
+            c!(mlirOperationDestroy(op.raw()));
         }
-        c!(mlirOperationDestroy(self.nothing.raw));
+        c!(mlirOperationDestroy(self.nothing.raw()));
     }
 }
 
-impl Casts {
-    pub(crate) fn new(cx: Context) -> Self {
+impl<'c> Casts<'c> {
+    pub(crate) fn new(cx: Context<'c>) -> Self {
         let spec = OpSpec::new(CAST, crate::Location::unknown(cx)).results(&[Type::index(cx)]);
         let nothing = spec.build(cx).expect("a cast of nothing builds");
         Self {
@@ -97,13 +97,13 @@ impl Casts {
         self.name = 0;
     }
     /// A cast that was in the input, or that a pattern created.
-    pub(crate) fn note_foreign(&mut self, op: Op) {
+    pub(crate) fn note_foreign(&mut self, op: Op<'c>) {
         self.foreign.insert(op, ());
     }
     /// An op that is about to go: the driver's next cast may have its address.
-    pub(crate) fn forget_foreign(&mut self, op: Op) {
-        if !self.foreign.is_empty() {
-            self.foreign.remove(&op);
+    pub(crate) fn forget_foreign(&mut self, op: Op<'c>) {
+        if !self.foreign.is_empty() && self.foreign.remove(&op).is_some() {
+            self.released.retain(|released| *released != op);
         }
     }
     /// Whether all casts are the driver's, of one value to one type.
@@ -119,7 +119,7 @@ impl Casts {
         if self.live() == 0 { std::ptr::null() } else { self.name as *const c_void }
     }
     /// What casts in the pool cast.
-    pub(crate) fn nothing(&self) -> Value {
+    pub(crate) fn nothing(&self) -> Value<'c> {
         self.no_value
     }
     /// Whether only casts of one value to one type were ever made: none of those reads another.
@@ -127,20 +127,20 @@ impl Casts {
         self.is_simple
     }
     /// Whether this is a cast, of the driver's or of the input.
-    pub(crate) fn is_cast(&self, op: Op) -> bool {
+    pub(crate) fn is_cast(&self, op: Op<'c>) -> bool {
         op.name_address() == self.name
     }
     /// Whether this is a cast of the driver's.
-    pub(crate) fn is_own(&self, op: Op) -> bool {
+    pub(crate) fn is_own(&self, op: Op<'c>) -> bool {
         op.name_address() == self.name && (self.foreign.is_empty() || !self.foreign.contains_key(&op))
     }
     /// The cast that defines a value, if one does: one call for what is asked of every operand.
-    fn cast_definition(&self, value: Value) -> Option<Op> {
+    fn cast_definition(&self, value: Value<'c>) -> Option<Op<'c>> {
         // SAFETY: defined in the shim; the value is live (crate invariant), and the name is only compared.
-        Op::non_null(unsafe { monopour_shim_definition_named(value.raw, self.name as *const c_void) })
+        Op::non_null(unsafe { monopour_shim_definition_named(value.raw(), self.name as *const c_void) })
     }
     /// As [`Self::cast_definition`], for casts of the driver's.
-    fn own_definition(&self, value: Value) -> Option<Op> {
+    fn own_definition(&self, value: Value<'c>) -> Option<Op<'c>> {
         if self.live() == 0 {
             return None;
         }
@@ -157,7 +157,7 @@ impl Casts {
     }
 
     /// What was cast to this value, the newest; several values where the cast joins them.
-    pub(crate) fn behind(&self, value: Value, out: &mut Vec<Value>) {
+    pub(crate) fn behind(&self, value: Value<'c>, out: &mut Vec<Value<'c>>) {
         let mut value = value;
         while let Some(op) = self.own_definition(value) {
             if op.num_results() != 1 {
@@ -172,7 +172,7 @@ impl Casts {
         out.push(value);
     }
     /// As [`Self::behind`], only through casts of one value.
-    pub(crate) fn behind_one(&self, mut value: Value) -> Value {
+    pub(crate) fn behind_one(&self, mut value: Value<'c>) -> Value<'c> {
         while let Some(op) = self.own_definition(value) {
             if op.num_results() != 1 || op.num_operands() != 1 {
                 break;
@@ -183,14 +183,14 @@ impl Casts {
     }
 
     /// The value that was cast to exactly these several.
-    pub(crate) fn split_of(&self, values: &[Value]) -> Option<Value> {
+    pub(crate) fn split_of(&self, values: &[Value<'c>]) -> Option<Value<'c>> {
         let op = self.own_definition(*values.first()?)?;
         let is_all = values.len() > 1 && op.num_operands() == 1 && op.results() == values;
         is_all.then(|| op.operand(0))
     }
     /// As many values as asked for that were joined to this one: at once, else by joins of joins, one level after the other.
     /// By their number, not by their types: which of them have been replaced yet must not matter.
-    pub(crate) fn parts(&self, value: Value, count: usize) -> Option<Vec<Value>> {
+    pub(crate) fn parts(&self, value: Value<'c>, count: usize) -> Option<Vec<Value<'c>>> {
         let mut level = vec![self.behind_one(value)];
         loop {
             let mut next = Vec::new();
@@ -211,26 +211,26 @@ impl Casts {
     }
 
     /// The cast of `source` to `ty`, if there is one.
-    pub(crate) fn find(&self, source: Value, ty: Type) -> Option<Op> {
+    pub(crate) fn find(&self, source: Value<'c>, ty: Type<'c>) -> Option<Op<'c>> {
         self.shared.get(&(source, ty)).copied()
     }
-    pub(crate) fn find_many(&self, source: Value, types: &[Type]) -> Option<Op> {
+    pub(crate) fn find_many(&self, source: Value<'c>, types: &[Type<'c>]) -> Option<Op<'c>> {
         if self.many.is_empty() { None } else { self.many.get(&(source, types.to_vec())).copied() }
     }
 
     /// A cast from the pool, or a new one for it.
-    pub(crate) fn take_spare(&mut self) -> Op {
+    pub(crate) fn take_spare(&mut self) -> Op<'c> {
         self.pool.pop().unwrap_or_else(|| {
             let spec = OpSpec::new(CAST, crate::Location::unknown(self.cx)).operands(&[self.no_value]);
             spec.results(&[Type::index(self.cx)]).build(self.cx).expect("a cast between two types builds")
         })
     }
     /// Gives it back.
-    pub(crate) fn put_spare(&mut self, cast: Op) {
+    pub(crate) fn put_spare(&mut self, cast: Op<'c>) {
         self.pool.push(cast);
     }
     /// A cast from the pool has become one of `source` to `ty`. Where nothing uses it yet, it may never be used.
-    pub(crate) fn note_made(&mut self, cast: Op, source: Value, ty: Type, is_used: bool) {
+    pub(crate) fn note_made(&mut self, cast: Op<'c>, source: Value<'c>, ty: Type<'c>, is_used: bool) {
         self.shared.insert((source, ty), cast);
         if !is_used {
             self.released.push(cast);
@@ -238,7 +238,7 @@ impl Casts {
         self.count(cast);
     }
     /// A detached cast of one value to several types, or none.
-    pub(crate) fn make_many(&mut self, source: Value, types: &[Type]) -> Op {
+    pub(crate) fn make_many(&mut self, source: Value<'c>, types: &[Type<'c>]) -> Op<'c> {
         let spec = OpSpec::new(CAST, location_of(source, self.cx)).operands(&[source]).results(types);
         let op = spec.build(self.cx).expect("a cast between types builds");
         self.many.insert((source, types.to_vec()), op);
@@ -249,7 +249,7 @@ impl Casts {
         op
     }
     /// A detached cast of several values, or none, to one type. `like`: what they stand for.
-    pub(crate) fn make_join(&mut self, sources: &[Value], ty: Type, like: Value) -> Op {
+    pub(crate) fn make_join(&mut self, sources: &[Value<'c>], ty: Type<'c>, like: Value<'c>) -> Op<'c> {
         let spec = OpSpec::new(CAST, location_of(like, self.cx)).operands(sources).results(&[ty]);
         let op = spec.build(self.cx).expect("a cast between types builds");
         self.joins += 1;
@@ -259,7 +259,7 @@ impl Casts {
         self.count(op);
         op
     }
-    fn count(&mut self, op: Op) {
+    fn count(&mut self, op: Op<'c>) {
         // It may lie where a cast of the input lay that is gone.
         if !self.foreign.is_empty() {
             self.foreign.remove(&op);
@@ -269,7 +269,7 @@ impl Casts {
     }
 
     /// Says that a value lost a use.
-    pub(crate) fn release(&mut self, value: Value) {
+    pub(crate) fn release(&mut self, value: Value<'c>) {
         if self.live() == 0 {
             return;
         }
@@ -278,14 +278,18 @@ impl Casts {
         }
     }
     /// As [`Self::release`], of a cast that is known to define the value.
-    pub(crate) fn release_cast(&mut self, op: Op) {
+    pub(crate) fn release_cast(&mut self, op: Op<'c>) {
         self.released.push(op);
     }
-    pub(crate) fn take_released(&mut self) -> Vec<Op> {
+    /// Casts of the input that go with the op around them are not looked at after the pattern.
+    pub(crate) fn forget_released_in(&mut self, op: Op<'c>) {
+        self.released.retain(|released| !released.is_inside(op));
+    }
+    pub(crate) fn take_released(&mut self) -> Vec<Op<'c>> {
         std::mem::take(&mut self.released)
     }
     /// Gives the emptied list back, for its memory.
-    pub(crate) fn reuse_released(&mut self, mut list: Vec<Op>) {
+    pub(crate) fn reuse_released(&mut self, mut list: Vec<Op<'c>>) {
         list.clear();
         if self.released.is_empty() {
             self.released = list;
@@ -293,7 +297,7 @@ impl Casts {
     }
 
     /// The table no longer knows the cast under what it casts; call before its operands or types change.
-    pub(crate) fn forget(&mut self, op: Op) {
+    pub(crate) fn forget(&mut self, op: Op<'c>) {
         if op.num_operands() != 1 {
             self.joins -= 1;
             return;
@@ -312,7 +316,7 @@ impl Casts {
         }
     }
     /// Knows a forgotten cast again by its operands of now. Values that make it needless, where there are some.
-    pub(crate) fn adopt(&mut self, op: Op) -> Option<Vec<Value>> {
+    pub(crate) fn adopt(&mut self, op: Op<'c>) -> Option<Vec<Value<'c>>> {
         if op.num_operands() != 1 {
             self.joins += 1;
             return None;
@@ -332,24 +336,24 @@ impl Casts {
         (known != op).then(|| known.results())
     }
     /// The result of a cast that is about to go stands for this value.
-    pub(crate) fn note_replaced(&mut self, result: Value, value: Value) {
+    pub(crate) fn note_replaced(&mut self, result: Value<'c>, value: Value<'c>) {
         self.replaced.push((result, value));
     }
     /// Whether the pattern that ran left no cast to look at.
     pub(crate) fn is_settled(&self) -> bool {
         self.released.is_empty() && self.replaced.is_empty() && self.resting.is_empty()
     }
-    pub(crate) fn take_replaced(&mut self) -> Vec<(Value, Value)> {
+    pub(crate) fn take_replaced(&mut self) -> Vec<(Value<'c>, Value<'c>)> {
         std::mem::take(&mut self.replaced)
     }
     /// After a pattern: casts that it took out may be used again. Gives the emptied list back, for its memory.
-    pub(crate) fn end_pattern(&mut self, mut replaced: Vec<(Value, Value)>) {
+    pub(crate) fn end_pattern(&mut self, mut replaced: Vec<(Value<'c>, Value<'c>)>) {
         self.pool.append(&mut self.resting);
         replaced.clear();
         self.replaced = replaced;
     }
     /// What [`super::plain::retire_idle`] took out of the IR.
-    pub(super) fn note_retired(&mut self, op: Op, retired: super::plain::Retired) {
+    pub(super) fn note_retired(&mut self, op: Op<'c>, retired: super::plain::Retired<'c>) {
         if self.shared.get(&retired.key) == Some(&op) {
             self.shared.remove(&retired.key);
         }
@@ -358,21 +362,21 @@ impl Casts {
         self.released.extend(retired.before);
     }
     /// Takes an unused cast, or one whose users are about to go, out of the IR.
-    pub(crate) fn retire(&mut self, op: Op) {
+    pub(crate) fn retire(&mut self, op: Op<'c>) {
         self.forget(op);
         if let (1, 1) = (op.num_operands(), op.num_results()) {
             // A pattern that marks all users of a value has marked this one too: it is not used again.
             let mut is_marked = false;
             // SAFETY: defined in the shim; the ops are live (crate invariant), and the cast has an operand.
-            let source = unsafe { monopour_shim_take_out_cast(op.raw, self.no_value.raw, &raw mut is_marked) };
+            let source = unsafe { monopour_shim_take_out_cast(op.raw(), self.no_value.raw(), &raw mut is_marked) };
             let list = if is_marked { &mut self.retired } else { &mut self.resting };
             list.push(op);
-            self.release(Value { raw: source });
+            self.release(Value::from_raw(source));
             return;
         }
-        c!(mlirOperationRemoveFromParent(op.raw));
+        c!(mlirOperationRemoveFromParent(op.raw()));
         let sources = op.operands();
-        c!(mlirOperationSetOperands(op.raw, 0, std::ptr::null()));
+        c!(mlirOperationSetOperands(op.raw(), 0, std::ptr::null()));
         self.retired.push(op);
         for source in sources {
             self.release(source);
@@ -380,13 +384,13 @@ impl Casts {
     }
 }
 
-fn location_of(value: Value, cx: Context) -> crate::Location {
+fn location_of<'c>(value: Value<'c>, cx: Context<'c>) -> crate::Location<'c> {
     let op = value.defining_op().or_else(|| value.as_block_arg().and_then(|(block, _)| block.parent_op()));
     op.map_or_else(|| crate::Location::unknown(cx), Op::location)
 }
 
 /// Where a cast of the value goes: right behind its definition.
-pub(crate) fn behind_definition(value: Value) -> InsertionPoint {
+pub(crate) fn behind_definition<'c>(value: Value<'c>) -> InsertionPoint<'c> {
     match (value.defining_op(), value.as_block_arg()) {
         (Some(def), _) => InsertionPoint::After(def),
         (None, Some((block, _))) => InsertionPoint::Start(block),

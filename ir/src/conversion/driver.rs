@@ -29,10 +29,10 @@ const MAX_MATERIALIZATION_ROUNDS: u32 = 16;
 /// # Errors
 /// I0010 for each illegal op that no pattern converted, I0011 for patterns that undo each other, I0012 for a pattern that breaks its contract,
 /// I0013 for each cast left in full mode, and what a pattern failed with.
-pub fn convert(
-    root: Op,
-    target: &ConversionTarget<'_>,
-    patterns: &PatternSet<'_>,
+pub fn convert<'c>(
+    root: Op<'c>,
+    target: &ConversionTarget<'c, '_>,
+    patterns: &PatternSet<'c, '_>,
     mode: Mode,
 ) -> Result<ConversionStats, Diagnostics> {
     convert_with(root, target, patterns, mode, ConversionOptions::default())
@@ -42,10 +42,10 @@ pub fn convert(
 ///
 /// # Errors
 /// As [`convert`].
-pub fn convert_with(
-    root: Op,
-    target: &ConversionTarget<'_>,
-    patterns: &PatternSet<'_>,
+pub fn convert_with<'c>(
+    root: Op<'c>,
+    target: &ConversionTarget<'c, '_>,
+    patterns: &PatternSet<'c, '_>,
     mode: Mode,
     options: ConversionOptions<'_>,
 ) -> Result<ConversionStats, Diagnostics> {
@@ -59,12 +59,12 @@ pub fn convert_with(
 ///
 /// # Errors
 /// As [`convert`].
-pub fn convert_bridged(
-    root: Op,
-    ops: Vec<Op>,
+pub fn convert_bridged<'c>(
+    root: Op<'c>,
+    ops: Vec<Op<'c>>,
     bridges: Bridges,
-    target: &ConversionTarget<'_>,
-    patterns: &PatternSet<'_>,
+    target: &ConversionTarget<'c, '_>,
+    patterns: &PatternSet<'c, '_>,
 ) -> Result<ConversionStats, Diagnostics> {
     let rw = ConversionRewriter::bridging(root, bridges);
     let mut driver = Driver::new(root, rw, target, patterns, Mode::Partial, ConversionOptions::default());
@@ -82,11 +82,11 @@ pub(super) struct Ended {
 }
 
 /// As [`convert`] in partial mode; also gives the ops that are visited, before the conversion, and says which of them failed.
-pub(super) fn convert_and_blame(
-    root: Op,
-    target: &ConversionTarget<'_>,
-    patterns: &PatternSet<'_>,
-) -> Result<(Vec<Op>, Ended), Diagnostics> {
+pub(super) fn convert_and_blame<'c>(
+    root: Op<'c>,
+    target: &ConversionTarget<'c, '_>,
+    patterns: &PatternSet<'c, '_>,
+) -> Result<(Vec<Op<'c>>, Ended), Diagnostics> {
     let mut driver = Driver::over_all(root, target, patterns, Mode::Partial, ConversionOptions::default());
     driver.look_in(vec![root]);
     driver.collect();
@@ -94,46 +94,46 @@ pub(super) fn convert_and_blame(
     Ok((visited, driver.run()?))
 }
 
-struct Driver<'a, 'o> {
-    root: Option<Op>,
-    target: &'a ConversionTarget<'a>,
-    patterns: &'a PatternSet<'a>,
+struct Driver<'c, 'a, 'o> {
+    root: Option<Op<'c>>,
+    target: &'a ConversionTarget<'c, 'a>,
+    patterns: &'a PatternSet<'c, 'a>,
     mode: Mode,
     options: ConversionOptions<'o>,
-    kinds: Kinds<'a>,
-    rw: ConversionRewriter,
-    work: Worklist,
+    kinds: Kinds<'c, 'a>,
+    rw: ConversionRewriter<'c>,
+    work: Worklist<'c>,
     /// Where nobody has looked for illegal ops, the first one last. What was erased since is not in the table.
-    ahead: Vec<Op>,
-    is_ahead: OpMap<()>,
+    ahead: Vec<Op<'c>>,
+    is_ahead: OpMap<'c, ()>,
     /// The visit that runs is one of the walk, so that its op is none of those ahead.
     is_root_listed: bool,
-    log: Log,
+    log: Log<'c>,
     applied: usize,
     /// Somebody looks on, besides the hook of the options.
     is_observed: bool,
     /// So that something is to be done after each pattern, even if nothing follows from it.
     is_watched: bool,
-    failures: OpMap<Failure>,
+    failures: OpMap<'c, Failure<'c>>,
     /// Ops that made legal what they hold when the driver last came by: nobody has looked at that.
-    closed: OpMap<()>,
+    closed: OpMap<'c, ()>,
     /// Memory that is used again for every op.
-    operands: Vec<OperandFacts>,
-    values: Vec<Value>,
+    operands: Vec<OperandFacts<'c>>,
+    values: Vec<Value<'c>>,
     ends: Vec<usize>,
-    batch: Vec<Visit>,
-    order: Vec<Option<(Op, bool)>>,
-    survivors: Vec<(Op, bool)>,
-    gone: Vec<Op>,
-    unverified: Vec<Op>,
+    batch: Vec<Visit<'c>>,
+    order: Vec<Option<(Op<'c>, bool)>>,
+    survivors: Vec<(Op<'c>, bool)>,
+    gone: Vec<Op<'c>>,
+    unverified: Vec<Op<'c>>,
 }
 
-impl<'a, 'o> Driver<'a, 'o> {
+impl<'c, 'a, 'o> Driver<'c, 'a, 'o> {
     /// Over everything in `root` that is illegal or may be.
     fn over_all(
-        root: Op,
-        target: &'a ConversionTarget<'a>,
-        patterns: &'a PatternSet<'a>,
+        root: Op<'c>,
+        target: &'a ConversionTarget<'c, 'a>,
+        patterns: &'a PatternSet<'c, 'a>,
         mode: Mode,
         options: ConversionOptions<'o>,
     ) -> Self {
@@ -146,7 +146,7 @@ impl<'a, 'o> Driver<'a, 'o> {
         this
     }
     /// Where to look for illegal ops, in this order.
-    fn look_in(&mut self, mut ops: Vec<Op>) {
+    fn look_in(&mut self, mut ops: Vec<Op<'c>>) {
         self.is_ahead = ops.iter().map(|op| (*op, ())).collect();
         ops.reverse();
         self.ahead = ops;
@@ -162,10 +162,10 @@ impl<'a, 'o> Driver<'a, 'o> {
         true
     }
     fn new(
-        root: Op,
-        rw: ConversionRewriter,
-        target: &'a ConversionTarget<'a>,
-        patterns: &'a PatternSet<'a>,
+        root: Op<'c>,
+        rw: ConversionRewriter<'c>,
+        target: &'a ConversionTarget<'c, 'a>,
+        patterns: &'a PatternSet<'c, 'a>,
         mode: Mode,
         options: ConversionOptions<'o>,
     ) -> Self {
@@ -231,7 +231,7 @@ impl<'a, 'o> Driver<'a, 'o> {
         }
     }
 
-    fn visit(&mut self, visit: Visit) -> Result<(), Diagnostics> {
+    fn visit(&mut self, visit: Visit<'c>) -> Result<(), Diagnostics> {
         if !self.failures.is_empty() {
             self.failures.remove(&visit.op);
         }
@@ -246,7 +246,7 @@ impl<'a, 'o> Driver<'a, 'o> {
         self.legalize(visit, kind)
     }
 
-    fn legalize(&mut self, visit: Visit, kind: u32) -> Result<(), Diagnostics> {
+    fn legalize(&mut self, visit: Visit<'c>, kind: u32) -> Result<(), Diagnostics> {
         let op = visit.op;
         let chain = visit.origin.map_or(0, |o| self.log.get(o).chain + 1);
         if chain > MAX_CHAIN {
@@ -282,7 +282,12 @@ impl<'a, 'o> Driver<'a, 'o> {
     }
 
     /// Tries one pattern; why it declined, or `None` when it converted the op.
-    fn apply(&mut self, at: &Application, op: Op, before: Option<&String>) -> Result<Option<String>, Diagnostics> {
+    fn apply(
+        &mut self,
+        at: &Application<'c>,
+        op: Op<'c>,
+        before: Option<&String>,
+    ) -> Result<Option<String>, Diagnostics> {
         let pattern = self.patterns.get(at.pattern);
         if !self.ends.is_empty() && !pattern.accepts_one_to_many() {
             return Ok(Some("an operand became several values, or none, which the pattern does not accept".to_owned()));
@@ -308,14 +313,14 @@ impl<'a, 'o> Driver<'a, 'o> {
     }
     /// What a pattern did that its contract forbids.
     #[cold]
-    fn broken(&self, at: &Application, what: &str) -> Diagnostics {
+    fn broken(&self, at: &Application<'c>, what: &str) -> Diagnostics {
         let message = format!("pattern '{}' {what} '{}'", self.patterns.get(at.pattern).name(), at.op_name);
         Diagnostic::error("I0012", at.location, message).into()
     }
 
     /// Whether the IR is what it was before the op's operands were read and a pattern declined.
     /// The casts that were made for the operands, and those that the pattern asked for, go; the operands are read again.
-    fn is_as_before(&mut self, op: Op, before: &str) -> bool {
+    fn is_as_before(&mut self, op: Op<'c>, before: &str) -> bool {
         self.rw.settle();
         let kind = self.kinds.of(op);
         let reads_adaptor = self.kinds.get(kind).reads_adaptor;
@@ -350,7 +355,7 @@ impl<'a, 'o> Driver<'a, 'o> {
         Ok(())
     }
     /// Whether some ops took the place of the cast.
-    fn materialize_cast(&mut self, cast: Op, converter: &TypeConverter<'_>) -> Result<bool, Diagnostics> {
+    fn materialize_cast(&mut self, cast: Op<'c>, converter: &TypeConverter<'c, '_>) -> Result<bool, Diagnostics> {
         let (inputs, results) = (cast.operands(), cast.results());
         let types: Vec<_> = results.iter().map(|r| r.ty()).collect();
         let to_old = !types.iter().all(|ty| converter.is_legal(*ty));
@@ -366,7 +371,7 @@ impl<'a, 'o> Driver<'a, 'o> {
         // What they follow from is no op of the input in particular.
         let made_ops = self.survivors.iter().map(|(op, _)| Visit { op: *op, origin: None, input: u32::MAX });
         self.batch.extend(made_ops);
-        let fits = |made: &Vec<Value>| made.iter().map(|v| v.ty()).eq(types.iter().copied());
+        let fits = |made: &Vec<Value<'c>>| made.iter().map(|v| v.ty()).eq(types.iter().copied());
         // The cast itself is no answer.
         let made = made.filter(|made| fits(made) && !made.iter().any(|value| results.contains(value)));
         if let Some(made) = &made {
@@ -380,7 +385,7 @@ impl<'a, 'o> Driver<'a, 'o> {
         let Some(root) = self.root.filter(|_| cfg!(debug_assertions) && self.patterns.is_confined()) else {
             return Ok(());
         };
-        let is_missed = |op: &Op| {
+        let is_missed = |op: &Op<'c>| {
             self.target.legality(*op) == Legality::Illegal
                 && !self.failures.contains_key(op)
                 && !self.rw.state().casts.is_own(*op)
@@ -402,17 +407,17 @@ impl<'a, 'o> Driver<'a, 'o> {
 }
 
 /// Lists what is illegal or may be, in pre-order, and the ops that make legal what they hold. Casts of the input are noted on the way.
-struct Collector<'c, 'a> {
+struct Collector<'c, 'w, 'a> {
     /// What the op that is walked over holds is not its part.
     is_around: bool,
-    kinds: &'c mut Kinds<'a>,
-    rw: &'c mut ConversionRewriter,
-    closed: &'c mut OpMap<()>,
-    walk: &'c mut Vec<Op>,
+    kinds: &'w mut Kinds<'c, 'a>,
+    rw: &'w mut ConversionRewriter<'c>,
+    closed: &'w mut OpMap<'c, ()>,
+    walk: &'w mut Vec<Op<'c>>,
 }
 
-impl NameVisitor for Collector<'_, '_> {
-    fn visit(&mut self, op: Op, name: usize) -> Descent {
+impl<'c> NameVisitor<'c> for Collector<'c, '_, '_> {
+    fn visit(&mut self, op: Op<'c>, name: usize) -> Descent {
         let kind = self.kinds.of_name(name, op);
         let kind = self.kinds.get(kind);
         let is_cast = name == self.rw.state().casts.name_address();
@@ -440,7 +445,7 @@ impl NameVisitor for Collector<'_, '_> {
             false => Descent::Listed,
         }
     }
-    fn list(&mut self, ops: &[Op]) {
+    fn list(&mut self, ops: &[Op<'c>]) {
         self.walk.extend_from_slice(ops);
     }
 }

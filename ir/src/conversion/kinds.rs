@@ -8,18 +8,18 @@ use crate::{HandleMap, Op};
 const RECENT: usize = 64;
 
 /// The rules and patterns for ops of one name.
-pub(super) struct Kind<'a> {
-    pub(super) name: &'static str,
+pub(super) struct Kind<'c, 'a> {
+    pub(super) name: &'c str,
     is_always_legal: bool,
-    rule: &'a Rule<'a>,
-    recursive: Option<&'a (dyn Fn(Op) -> bool + 'a)>,
+    rule: &'a Rule<'c, 'a>,
+    recursive: Option<&'a (dyn Fn(Op<'c>) -> bool + 'a)>,
     /// Patterns in the order in which they are tried.
     pub(super) patterns: Vec<u32>,
     /// Whether one of them reads the operands in their new types.
     pub(super) reads_adaptor: bool,
 }
 
-impl Kind<'_> {
+impl<'c> Kind<'c, '_> {
     /// Legal wherever it stands: nothing needs to be asked of the op.
     pub(super) fn is_always_legal(&self) -> bool {
         self.is_always_legal
@@ -28,36 +28,36 @@ impl Kind<'_> {
     pub(super) fn may_be_recursively_legal(&self) -> bool {
         self.recursive.is_some()
     }
-    pub(super) fn legality(&self, op: Op) -> Legality {
+    pub(super) fn legality(&self, op: Op<'c>) -> Legality {
         legality_by(self.rule, op)
     }
-    pub(super) fn is_recursively_legal(&self, op: Op) -> bool {
+    pub(super) fn is_recursively_legal(&self, op: Op<'c>) -> bool {
         self.recursive.is_some_and(|holds| self.legality(op) == Legality::Legal && holds(op))
     }
 }
 
 /// Kinds by the address of the name: MLIR keeps each name once per context.
-pub(super) struct Kinds<'a> {
-    target: &'a ConversionTarget<'a>,
-    patterns: &'a PatternSet<'a>,
+pub(super) struct Kinds<'c, 'a> {
+    target: &'a ConversionTarget<'c, 'a>,
+    patterns: &'a PatternSet<'c, 'a>,
     by_name: HandleMap<usize, u32>,
-    kinds: Vec<Kind<'a>>,
+    kinds: Vec<Kind<'c, 'a>>,
     /// Answers by a few bits of the address: there are few names, and each is asked for often.
     recent: [(usize, u32); RECENT],
 }
 
-impl<'a> Kinds<'a> {
-    pub(super) fn new(target: &'a ConversionTarget<'a>, patterns: &'a PatternSet<'a>) -> Self {
+impl<'c, 'a> Kinds<'c, 'a> {
+    pub(super) fn new(target: &'a ConversionTarget<'c, 'a>, patterns: &'a PatternSet<'c, 'a>) -> Self {
         Self { target, patterns, by_name: HandleMap::default(), kinds: vec![], recent: [(0, 0); RECENT] }
     }
     /// The number of the op's kind.
     #[inline]
-    pub(super) fn of(&mut self, op: Op) -> u32 {
+    pub(super) fn of(&mut self, op: Op<'c>) -> u32 {
         self.of_name(op.name_address(), op)
     }
     /// As [`Self::of`], with the address of the name.
     #[inline]
-    pub(super) fn of_name(&mut self, address: usize, op: Op) -> u32 {
+    pub(super) fn of_name(&mut self, address: usize, op: Op<'c>) -> u32 {
         let slot = (address >> 4) % RECENT;
         if self.recent[slot].0 != address {
             self.recent[slot] = (address, self.find(address, op));
@@ -65,7 +65,7 @@ impl<'a> Kinds<'a> {
         self.recent[slot].1
     }
     #[cold]
-    fn find(&mut self, address: usize, op: Op) -> u32 {
+    fn find(&mut self, address: usize, op: Op<'c>) -> u32 {
         if let Some(known) = self.by_name.get(&address) {
             return *known;
         }
@@ -86,7 +86,7 @@ impl<'a> Kinds<'a> {
         number
     }
     #[inline]
-    pub(super) fn get(&self, kind: u32) -> &Kind<'a> {
+    pub(super) fn get(&self, kind: u32) -> &Kind<'c, 'a> {
         &self.kinds[kind as usize]
     }
 }

@@ -3,7 +3,7 @@
 use super::PatternEvent;
 use std::cell::RefCell;
 
-type Observer = Box<dyn FnMut(&PatternEvent<'_>)>;
+type Observer = Box<dyn FnMut(&PatternEvent<'_, '_>)>;
 
 thread_local! {
     static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
@@ -11,7 +11,7 @@ thread_local! {
 
 /// Calls `observer` after each successful pattern of every conversion that `body` runs on this thread. The IR is valid then, but
 /// for what patterns change together.
-pub fn observe_conversions<T>(observer: impl FnMut(&PatternEvent<'_>) + 'static, body: impl FnOnce() -> T) -> T {
+pub fn observe_conversions<T>(observer: impl FnMut(&PatternEvent<'_, '_>) + 'static, body: impl FnOnce() -> T) -> T {
     let before = OBSERVER.replace(Some(Box::new(observer)));
     let _restore = Restore(before);
     body()
@@ -31,7 +31,7 @@ pub(super) fn is_observed() -> bool {
     OBSERVER.with_borrow(Option::is_some)
 }
 
-pub(super) fn tell(event: &PatternEvent<'_>) {
+pub(super) fn tell(event: &PatternEvent<'_, '_>) {
     // Taken out meanwhile: the observer may run a conversion itself.
     let Some(mut observer) = OBSERVER.take() else { return };
     observer(event);

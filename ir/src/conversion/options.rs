@@ -27,18 +27,18 @@ pub struct ConversionStats {
 
 /// One successful pattern application, as [`ConversionOptions::after_each_pattern`] sees it.
 #[derive(Debug)]
-pub struct PatternEvent<'a> {
+pub struct PatternEvent<'c, 'a> {
     /// The pattern.
     pub pattern: &'a str,
     /// Name of the op that it was applied to.
     pub op_name: &'a str,
     /// What is being converted, unless a pattern replaced it as a whole.
-    pub root: Option<Op>,
+    pub root: Option<Op<'c>>,
     /// Casts of the driver's that are in the IR now.
     pub live_casts: usize,
 }
 
-impl PatternEvent<'_> {
+impl PatternEvent<'_, '_> {
     /// Prints the whole IR to standard error, under a line that names the pattern: `--dump-after-each-pattern`.
     ///
     /// What two patterns change together (a loop and its yield, a function and its calls) is no IR that a parser takes between
@@ -58,7 +58,7 @@ impl PatternEvent<'_> {
 #[derive(Default)]
 pub struct ConversionOptions<'a> {
     /// Called after each successful pattern; the IR is valid then, but for what patterns change together.
-    pub after_each_pattern: Option<&'a mut dyn FnMut(&PatternEvent<'_>)>,
+    pub after_each_pattern: Option<&'a mut dyn FnMut(&PatternEvent<'_, '_>)>,
     /// Verify the root after each pattern and stop at the first that breaks it (I0012). Quadratic: for tests and debugging.
     /// In debug builds, what a pattern made or changed and its users are verified anyway.
     pub verify_each: bool,

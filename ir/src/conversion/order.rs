@@ -15,9 +15,9 @@ use crate::{Block, Builder, HandleMap, InsertionPoint, Op, Value};
 
 /// Casts of one value by the op or block that defines it.
 #[derive(Default)]
-struct Behind {
-    ops: HandleMap<Op, Vec<Op>>,
-    blocks: HandleMap<Block, Vec<Op>>,
+struct Behind<'c> {
+    ops: HandleMap<Op<'c>, Vec<Op<'c>>>,
+    blocks: HandleMap<Block<'c>, Vec<Op<'c>>>,
 }
 
 /// Orders casts, given in the order of the IR.
@@ -50,13 +50,18 @@ pub(super) fn order_casts(rw: &ConversionRewriter, casts: &[Op]) {
 }
 
 /// Moves the casts of one definition to a point, each followed by the casts of it; where that ends.
-fn place(rw: &ConversionRewriter, behind: &mut Behind, mut casts: Vec<Op>, mut at: InsertionPoint) -> InsertionPoint {
+fn place<'c>(
+    rw: &ConversionRewriter<'c>,
+    behind: &mut Behind<'c>,
+    mut casts: Vec<Op<'c>>,
+    mut at: InsertionPoint<'c>,
+) -> InsertionPoint<'c> {
     casts.sort_by_cached_key(|cast| {
         let types: Vec<String> = cast.results().iter().map(|r| r.ty().to_string()).collect();
         (position(cast.operand(0)), types)
     });
     for cast in casts {
-        c!(mlirOperationRemoveFromParent(cast.raw));
+        c!(mlirOperationRemoveFromParent(cast.raw()));
         Builder::new(rw.context(), at).insert(cast);
         let of_it = behind.ops.remove(&cast).unwrap_or_default();
         at = place(rw, behind, of_it, InsertionPoint::After(cast));

@@ -10,27 +10,27 @@ use std::fmt;
 ///
 /// With a type converter, they have the types that it gives them. Without, each is the newest value that stands for the operand.
 #[derive(Clone, Copy, Debug)]
-pub struct Adaptor<'a> {
-    values: &'a [Value],
+pub struct Adaptor<'c, 'a> {
+    values: &'a [Value<'c>],
     /// Where the values of each operand end; empty where each operand has one.
     ends: &'a [usize],
 }
 
-impl<'a> Adaptor<'a> {
-    pub(super) fn new(values: &'a [Value], ends: &'a [usize]) -> Self {
+impl<'c, 'a> Adaptor<'c, 'a> {
+    pub(super) fn new(values: &'a [Value<'c>], ends: &'a [usize]) -> Self {
         Self { values, ends }
     }
     /// The value of an operand, seen through the driver's casts.
     ///
     /// # Panics
     /// Where several values stand for the operand: only a pattern that [accepts](ConversionPattern::accepts_one_to_many) those meets them.
-    pub fn operand(&self, index: usize) -> Value {
+    pub fn operand(&self, index: usize) -> Value<'c> {
         let values = self.operand_values(index);
         assert!(values.len() == 1, "one value stands for operand {index}: the pattern does not accept several");
         values[0]
     }
     /// The values of an operand: one, several, or none.
-    pub fn operand_values(&self, index: usize) -> &'a [Value] {
+    pub fn operand_values(&self, index: usize) -> &'a [Value<'c>] {
         if self.ends.is_empty() {
             return &self.values[index..=index];
         }
@@ -38,7 +38,7 @@ impl<'a> Adaptor<'a> {
         &self.values[start..self.ends[index]]
     }
     /// The values of all operands, in order.
-    pub fn operands(&self) -> &'a [Value] {
+    pub fn operands(&self) -> &'a [Value<'c>] {
         self.values
     }
     /// Whether one value stands for each operand.
@@ -76,7 +76,7 @@ impl From<Diagnostic> for Declined {
 }
 
 /// Rewrites one kind of illegal op.
-pub trait ConversionPattern {
+pub trait ConversionPattern<'c> {
     /// Name of the ops that it rewrites, or `*` for any.
     fn root(&self) -> &str;
     /// Patterns of a higher benefit are tried first, those of equal benefit in the order of registration.
@@ -103,7 +103,7 @@ pub trait ConversionPattern {
     ///
     /// # Errors
     /// [`Declined::NoMatch`] with the IR untouched, or [`Declined::Failed`].
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined>;
+    fn rewrite(&self, op: Op<'c>, adaptor: &Adaptor<'c, '_>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined>;
 }
 
 struct FnPattern<F> {
@@ -112,7 +112,9 @@ struct FnPattern<F> {
     accepts_one_to_many: bool,
 }
 
-impl<F: Fn(Op, &Adaptor<'_>, &mut ConversionRewriter) -> Result<(), Declined>> ConversionPattern for FnPattern<F> {
+impl<'c, F: Fn(Op<'c>, &Adaptor<'c, '_>, &mut ConversionRewriter<'c>) -> Result<(), Declined>> ConversionPattern<'c>
+    for FnPattern<F>
+{
     fn root(&self) -> &str {
         &self.root
     }
@@ -122,7 +124,7 @@ impl<F: Fn(Op, &Adaptor<'_>, &mut ConversionRewriter) -> Result<(), Declined>> C
     fn accepts_one_to_many(&self) -> bool {
         self.accepts_one_to_many
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op<'c>, adaptor: &Adaptor<'c, '_>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
         (self.rewrite)(op, adaptor, rw)
     }
 }
@@ -133,7 +135,7 @@ struct OpPattern<F> {
     rewrite: F,
 }
 
-impl<F: Fn(Op, &mut ConversionRewriter) -> Result<(), Declined>> ConversionPattern for OpPattern<F> {
+impl<'c, F: Fn(Op<'c>, &mut ConversionRewriter<'c>) -> Result<(), Declined>> ConversionPattern<'c> for OpPattern<F> {
     fn root(&self) -> &str {
         &self.root
     }
@@ -146,37 +148,37 @@ impl<F: Fn(Op, &mut ConversionRewriter) -> Result<(), Declined>> ConversionPatte
     fn reads_adaptor(&self) -> bool {
         false
     }
-    fn rewrite(&self, op: Op, _: &Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op<'c>, _: &Adaptor<'c, '_>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
         (self.rewrite)(op, rw)
     }
 }
 
 /// Patterns by root, and the type converter that they share.
 #[derive(Default)]
-pub struct PatternSet<'p> {
-    patterns: Vec<Box<dyn ConversionPattern + 'p>>,
+pub struct PatternSet<'c, 'p> {
+    patterns: Vec<Box<dyn ConversionPattern<'c> + 'p>>,
     by_root: HashMap<String, Vec<u32>>,
-    converter: Option<&'p TypeConverter<'p>>,
+    converter: Option<&'p TypeConverter<'c, 'p>>,
     is_confined: bool,
 }
 
-impl fmt::Debug for PatternSet<'_> {
+impl fmt::Debug for PatternSet<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.patterns.iter().map(|p| p.name())).finish()
     }
 }
 
-impl<'p> PatternSet<'p> {
+impl<'c, 'p> PatternSet<'c, 'p> {
     /// No patterns.
     pub fn new() -> Self {
         Self::default()
     }
     /// No patterns; adaptors of those to come have operands in the types that the converter gives.
-    pub fn with_converter(converter: &'p TypeConverter<'p>) -> Self {
+    pub fn with_converter(converter: &'p TypeConverter<'c, 'p>) -> Self {
         Self { converter: Some(converter), ..Self::default() }
     }
     /// The type converter, if there is one.
-    pub fn converter(&self) -> Option<&'p TypeConverter<'p>> {
+    pub fn converter(&self) -> Option<&'p TypeConverter<'c, 'p>> {
         self.converter
     }
     /// Promises that each pattern reads and changes only what lies in the same op of the root's blocks as its own op: in the same
@@ -190,7 +192,7 @@ impl<'p> PatternSet<'p> {
         self.is_confined
     }
     /// Adds a pattern.
-    pub fn add(&mut self, pattern: impl ConversionPattern + 'p) -> &mut Self {
+    pub fn add(&mut self, pattern: impl ConversionPattern<'c> + 'p) -> &mut Self {
         let of_root = self.by_root.entry(pattern.root().to_owned()).or_default();
         of_root.push(u32::try_from(self.patterns.len()).expect("patterns fit 32 bits"));
         self.patterns.push(Box::new(pattern));
@@ -201,25 +203,25 @@ impl<'p> PatternSet<'p> {
     /// Adds a function as a pattern of benefit 1.
     pub fn add_fn<F>(&mut self, root: &str, rewrite: F) -> &mut Self
     where
-        F: Fn(Op, &Adaptor<'_>, &mut ConversionRewriter) -> Result<(), Declined> + 'p,
+        F: Fn(Op<'c>, &Adaptor<'c, '_>, &mut ConversionRewriter<'c>) -> Result<(), Declined> + 'p,
     {
         self.add(FnPattern { root: root.to_owned(), rewrite, accepts_one_to_many: false })
     }
     /// As [`Self::add_fn`], for a function that reads [`Adaptor::operand_values`].
     pub fn add_one_to_many_fn<F>(&mut self, root: &str, rewrite: F) -> &mut Self
     where
-        F: Fn(Op, &Adaptor<'_>, &mut ConversionRewriter) -> Result<(), Declined> + 'p,
+        F: Fn(Op<'c>, &Adaptor<'c, '_>, &mut ConversionRewriter<'c>) -> Result<(), Declined> + 'p,
     {
         self.add(FnPattern { root: root.to_owned(), rewrite, accepts_one_to_many: true })
     }
     /// As [`Self::add_fn`], for a function that reads the op's own operands, in their old types, and no adaptor.
     pub fn add_op_fn<F>(&mut self, root: &str, rewrite: F) -> &mut Self
     where
-        F: Fn(Op, &mut ConversionRewriter) -> Result<(), Declined> + 'p,
+        F: Fn(Op<'c>, &mut ConversionRewriter<'c>) -> Result<(), Declined> + 'p,
     {
         self.add(OpPattern { root: root.to_owned(), rewrite })
     }
-    pub(super) fn get(&self, index: u32) -> &(dyn ConversionPattern + 'p) {
+    pub(super) fn get(&self, index: u32) -> &(dyn ConversionPattern<'c> + 'p) {
         &*self.patterns[index as usize]
     }
     /// The patterns for ops of this name, in the order in which they are tried.

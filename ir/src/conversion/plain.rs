@@ -4,6 +4,7 @@
 //! [`Casts::is_plain`](super::casts::Casts::is_plain) first.
 
 use super::casts::Casts;
+use crate::erased::Pending;
 use crate::{Block, Op, Region, Type, Value};
 use mlir_sys::{MlirBlock, MlirOperation, MlirRegion, MlirType, MlirValue};
 use std::ffi::{c_int, c_void};
@@ -11,27 +12,27 @@ use std::ffi::{c_int, c_void};
 /// An operand, and what stands behind the driver's casts.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct OperandFacts {
-    pub(super) value: Value,
-    pub(super) ty: Type,
+pub(super) struct OperandFacts<'c> {
+    pub(super) value: Value<'c>,
+    pub(super) ty: Type<'c>,
     source: MlirValue,
     source_ty: MlirType,
 }
 
-impl OperandFacts {
+impl<'c> OperandFacts<'c> {
     /// What was cast, and its type; `None` where several values were joined.
-    pub(super) fn source(&self) -> Option<(Value, Type)> {
-        (!self.source.ptr.is_null()).then(|| (Value { raw: self.source }, Type::from_raw(self.source_ty)))
+    pub(super) fn source(&self) -> Option<(Value<'c>, Type<'c>)> {
+        (!self.source.ptr.is_null()).then(|| (Value::from_raw(self.source), Type::from_raw(self.source_ty)))
     }
 }
 
 /// Reads all operands of an op into a list.
-pub(super) fn read_operands(op: Op, casts: &Casts, out: &mut Vec<OperandFacts>) {
+pub(super) fn read_operands<'c>(op: Op<'c>, casts: &Casts<'c>, out: &mut Vec<OperandFacts<'c>>) {
     out.clear();
     loop {
         // SAFETY: defined in the shim; the op is live (crate invariant), and the list has that much room.
         let count = unsafe {
-            monopour_shim_read_operands(op.raw, casts.name_if_live(), out.capacity() as isize, out.as_mut_ptr())
+            monopour_shim_read_operands(op.raw(), casts.name_if_live(), out.capacity() as isize, out.as_mut_ptr())
         };
         if count as usize <= out.capacity() {
             // SAFETY: so many were written.
@@ -57,7 +58,7 @@ pub(super) enum Replaced {
 pub(super) fn replace(op: Op, values: &[Value], casts: &Casts) -> Replaced {
     // SAFETY: defined in the shim; all handles are live (crate invariant), and those of this crate are laid out like theirs.
     let done = unsafe {
-        monopour_shim_replace_plainly(op.raw, values.len() as isize, values.as_ptr().cast(), casts.name_if_live())
+        monopour_shim_replace_plainly(op.raw(), values.len() as isize, values.as_ptr().cast(), casts.name_if_live())
     };
     match done {
         1 => Replaced::All,
@@ -84,20 +85,26 @@ const MAX_OPERANDS: usize = 16;
 
 /// Erases an unused op that holds no block and that is, or lies in, the running pattern's own; where it was. Casts that its operands
 /// come from are released.
-pub(crate) fn erase(op: Op, root: Op, casts: &mut Casts) -> Option<Surroundings> {
+pub(crate) fn erase<'c>(op: Op<'c>, root: Op<'c>, casts: &mut Casts<'c>) -> Option<Surroundings> {
     let mut around = Surroundings::NONE;
     let cast_name = casts.name_if_live();
+    let pending = Pending::new(op);
     let mut erase = |read: &mut [MlirOperation]| {
         let (room, read) = (read.len() as isize, read.as_mut_ptr());
         // SAFETY: defined in the shim; the op is live (crate invariant), the root is only compared, and the list has that much room.
-        unsafe { monopour_shim_erase_plainly(op.raw, root.raw, cast_name, room, read, &raw mut around) }
+        unsafe { monopour_shim_erase_plainly(op.raw(), root.raw_to_compare(), cast_name, room, read, &raw mut around) }
     };
     if cast_name.is_null() {
-        return (erase(&mut []) >= 0).then_some(around);
+        if erase(&mut []) < 0 {
+            return None;
+        }
+        pending.note_gone();
+        return Some(around);
     }
     let mut read = [Surroundings::NONE.op; MAX_OPERANDS];
     let count = usize::try_from(erase(&mut read)).ok()?;
-    read[..count].iter().for_each(|raw| casts.release_cast(Op { raw: *raw }));
+    pending.note_gone();
+    read[..count].iter().for_each(|raw| casts.release_cast(Op::from_raw(*raw)));
     Some(around)
 }
 
@@ -106,27 +113,34 @@ pub(crate) fn erase(op: Op, root: Op, casts: &mut Casts) -> Option<Surroundings>
 pub(crate) fn replace_and_erase(op: Op, root: Op, values: &[Value]) -> Option<Surroundings> {
     let mut around = Surroundings::NONE;
     let (count, values) = (values.len() as isize, values.as_ptr().cast());
+    let pending = Pending::new(op);
     // SAFETY: defined in the shim; all handles are live (crate invariant) and laid out like theirs, and the root is only compared.
-    let is_done = unsafe { monopour_shim_replace_and_erase(op.raw, root.raw, count, values, &raw mut around) };
-    is_done.then_some(around)
+    let is_done =
+        unsafe { monopour_shim_replace_and_erase(op.raw(), root.raw_to_compare(), count, values, &raw mut around) };
+    if !is_done {
+        return None;
+    }
+    pending.note_gone();
+    Some(around)
 }
 
 /// An op like another takes the place of one without results, with its location and its operands behind those that are given, where no
 /// cast is live, under the conditions of [`erase`]; the new op, and what the old one stood before.
-pub(crate) fn turn_into(
-    op: Op,
-    root: Op,
-    like: Op,
-    lead: &[Value],
-    successors: &[Block],
-) -> Option<(Op, Surroundings)> {
+pub(crate) fn turn_into<'c>(
+    op: Op<'c>,
+    root: Op<'c>,
+    like: Op<'c>,
+    lead: &[Value<'c>],
+    successors: &[Block<'c>],
+) -> Option<(Op<'c>, Surroundings)> {
     let mut around = Surroundings::NONE;
+    let pending = Pending::new(op);
     // SAFETY: defined in the shim; all handles are live (crate invariant) and laid out like theirs, and the root is only compared.
     let made = unsafe {
         monopour_shim_turn_into(
-            op.raw,
-            root.raw,
-            like.raw,
+            op.raw(),
+            root.raw_to_compare(),
+            like.raw(),
             lead.len() as isize,
             lead.as_ptr().cast(),
             successors.len() as isize,
@@ -134,42 +148,44 @@ pub(crate) fn turn_into(
             &raw mut around,
         )
     };
-    Op::non_null(made).map(|made| (made, around))
+    let made = Op::non_null(made)?;
+    pending.note_gone();
+    Some((made, around))
 }
 
 /// Makes a cast in the pool one of a value to a type, right behind the definition of the value: the op, or the block whose argument it is.
-pub(super) fn place_cast(cast: Op, source: Value, ty: Type) -> (Value, Surroundings) {
+pub(super) fn place_cast<'c>(cast: Op<'c>, source: Value<'c>, ty: Type<'c>) -> (Value<'c>, Surroundings) {
     let mut definition = Surroundings::NONE;
     // SAFETY: defined in the shim; all handles are live (crate invariant), and the cast is detached.
-    let raw = unsafe { monopour_shim_place_cast(cast.raw, source.raw, ty.raw, &raw mut definition) };
+    let raw = unsafe { monopour_shim_place_cast(cast.raw(), source.raw(), ty.raw(), &raw mut definition) };
     assert!(!raw.ptr.is_null(), "what is cast is defined in a block");
-    (Value { raw }, definition)
+    (Value::from_raw(raw), definition)
 }
 
 /// What became of a cast that may be idle.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Idle {
+pub(super) enum Idle<'c> {
     /// It is still read, or was taken out before.
     No,
     /// Nobody knows: it casts several values, or one to its own type.
     Perhaps,
     /// It was taken out of the IR.
-    Retired(Retired),
+    Retired(Retired<'c>),
 }
 
 /// A cast that was taken out of the IR.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Retired {
+pub(super) struct Retired<'c> {
     /// What it cast, and to what.
-    pub(super) key: (Value, Type),
+    pub(super) key: (Value<'c>, Type<'c>),
     /// The cast that defines what it cast.
-    pub(super) before: Option<Op>,
+    pub(super) before: Option<Op<'c>>,
     /// A pattern has put attributes on it.
     pub(super) is_marked: bool,
 }
 
 /// Takes a cast of one value that nothing reads out of the IR.
-pub(super) fn retire_idle(cast: Op, casts: &Casts) -> Idle {
+pub(super) fn retire_idle<'c>(cast: Op<'c>, casts: &Casts<'c>) -> Idle<'c> {
     let mut source = MlirValue { ptr: std::ptr::null() };
     let mut ty = MlirType { ptr: std::ptr::null() };
     let mut before = Surroundings::NONE.op;
@@ -177,9 +193,9 @@ pub(super) fn retire_idle(cast: Op, casts: &Casts) -> Idle {
     // SAFETY: defined in the shim; no cast is destroyed before the end of the conversion.
     let state = unsafe {
         monopour_shim_retire_idle_cast(
-            cast.raw,
+            cast.raw(),
             casts.name_address() as *const c_void,
-            casts.nothing().raw,
+            casts.nothing().raw(),
             &raw mut source,
             &raw mut ty,
             &raw mut before,
@@ -189,7 +205,7 @@ pub(super) fn retire_idle(cast: Op, casts: &Casts) -> Idle {
     match state {
         0 => Idle::No,
         1 => {
-            let key = (Value { raw: source }, Type::from_raw(ty));
+            let key = (Value::from_raw(source), Type::from_raw(ty));
             Idle::Retired(Retired { key, before: Op::non_null(before), is_marked })
         }
         _ => Idle::Perhaps,
@@ -211,7 +227,7 @@ pub(super) enum Retyped {
 pub(super) fn retype(value: Value, ty: Type, cast: Op, casts: &Casts) -> Retyped {
     let name = casts.name_address() as *const c_void;
     // SAFETY: defined in the shim; all handles are live (crate invariant), and the cast is detached.
-    match unsafe { monopour_shim_retype_plainly(value.raw, ty.raw, name, cast.raw) } {
+    match unsafe { monopour_shim_retype_plainly(value.raw(), ty.raw(), name, cast.raw()) } {
         0 => Retyped::No,
         1 => Retyped::Unused,
         _ => Retyped::Cast,
@@ -221,36 +237,36 @@ pub(super) fn retype(value: Value, ty: Type, cast: Op, casts: &Casts) -> Retyped
 /// Whether every branch of a region says what it hands over, one value for each argument.
 pub(super) fn branches_are_plain(region: Region) -> bool {
     // SAFETY: defined in the shim; the region is live (crate invariant).
-    unsafe { monopour_shim_branches_are_plain(region.raw) }
+    unsafe { monopour_shim_branches_are_plain(region.raw()) }
 }
 
 /// What a branch hands over in another type than the argument has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mismatch {
-    pub(super) branch: Op,
+pub(super) struct Mismatch<'c> {
+    pub(super) branch: Op<'c>,
     /// Position among the branch's operands.
     pub(super) index: usize,
-    pub(super) value: Value,
+    pub(super) value: Value<'c>,
     /// Of the argument.
-    pub(super) ty: Type,
+    pub(super) ty: Type<'c>,
 }
 
 /// All that branches of a region hand over in other types than the arguments have.
-pub(super) fn branch_mismatches(region: Region) -> Vec<Mismatch> {
+pub(super) fn branch_mismatches<'c>(region: Region<'c>) -> Vec<Mismatch<'c>> {
     extern "C" fn push(branch: MlirOperation, index: isize, value: MlirValue, ty: MlirType, user: *mut c_void) {
         // SAFETY: `user` is the list that is passed down below.
         let out = unsafe { &mut *user.cast::<Vec<Mismatch>>() };
-        let (branch, value, ty) = (Op { raw: branch }, Value { raw: value }, Type::from_raw(ty));
+        let (branch, value, ty) = (Op::from_raw(branch), Value::from_raw(value), Type::from_raw(ty));
         out.push(Mismatch { branch, index: index as usize, value, ty });
     }
     let mut out: Vec<Mismatch> = Vec::new();
     // SAFETY: defined in the shim; the region is live (crate invariant), and the list lives during the call.
-    unsafe { monopour_shim_branch_mismatches(region.raw, push, (&raw mut out).cast()) };
+    unsafe { monopour_shim_branch_mismatches(region.raw(), push, (&raw mut out).cast()) };
     out
 }
 
 /// Moves all blocks of regions before a block, and lists them behind those in the list. The op around them, a null handle if there is none.
-pub(crate) fn inline_regions(regions: &[Region], before: Block, moved: &mut Vec<Block>) -> Op {
+pub(crate) fn inline_regions<'c>(regions: &[Region<'c>], before: Block<'c>, moved: &mut Vec<Block<'c>>) -> Op<'c> {
     let mut around = Surroundings::NONE.op;
     loop {
         let room = moved.spare_capacity_mut();
@@ -258,11 +274,12 @@ pub(crate) fn inline_regions(regions: &[Region], before: Block, moved: &mut Vec<
         let (count, first, room_for) = (regions.len() as isize, regions.as_ptr().cast(), room as isize);
         // SAFETY: defined in the shim; all are live (crate invariant) and laid out like their handles, the block is in a region, and the
         // list has that much room.
-        let blocks = unsafe { monopour_shim_inline_regions(count, first, before.raw, room_for, list, &raw mut around) };
+        let blocks =
+            unsafe { monopour_shim_inline_regions(count, first, before.raw(), room_for, list, &raw mut around) };
         if blocks as usize <= room {
             // SAFETY: so many were written.
             unsafe { moved.set_len(moved.len() + blocks as usize) };
-            return Op { raw: around };
+            return Op::from_raw(around);
         }
         moved.reserve(blocks as usize);
     }

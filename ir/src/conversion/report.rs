@@ -10,47 +10,47 @@ const SHOWN_STEPS: usize = 8;
 
 /// One pattern application, kept to explain chains where something follows from it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Application {
+pub(super) struct Application<'c> {
     pub(super) pattern: u32,
-    pub(super) op_name: &'static str,
+    pub(super) op_name: &'c str,
     pub(super) origin: Option<u32>,
     pub(super) chain: u32,
     /// Of the op, before the pattern.
-    pub(super) location: Location,
+    pub(super) location: Location<'c>,
 }
 
-impl Application {
-    pub(super) fn describe(&self, patterns: &PatternSet<'_>) -> String {
+impl<'c> Application<'c> {
+    pub(super) fn describe(&self, patterns: &PatternSet<'c, '_>) -> String {
         format!("pattern '{}' on '{}'", patterns.get(self.pattern).name(), self.op_name)
     }
 }
 
 /// An op that every pattern declined, and why; without a pattern where none could be asked.
 #[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) visit: Visit,
+pub(super) struct Failure<'c> {
+    pub(super) visit: Visit<'c>,
     pub(super) order: usize,
     pub(super) declined: Vec<(Option<u32>, String)>,
 }
 
 /// The applications that others follow from.
 #[derive(Debug, Default)]
-pub(super) struct Log(Vec<Application>);
+pub(super) struct Log<'c>(Vec<Application<'c>>);
 
-impl Log {
-    pub(super) fn get(&self, index: u32) -> &Application {
+impl<'c> Log<'c> {
+    pub(super) fn get(&self, index: u32) -> &Application<'c> {
         &self.0[index as usize]
     }
     /// The number of the application that is pushed next.
     pub(super) fn upcoming(&self) -> Option<u32> {
         u32::try_from(self.0.len()).ok()
     }
-    pub(super) fn push(&mut self, application: Application) {
+    pub(super) fn push(&mut self, application: Application<'c>) {
         self.0.push(application);
     }
 
     /// The diagnostic for patterns that go on for ever: the steps that repeat.
-    pub(super) fn cycle(&self, visit: Visit, patterns: &PatternSet<'_>) -> Diagnostic {
+    pub(super) fn cycle(&self, visit: Visit<'c>, patterns: &PatternSet<'c, '_>) -> Diagnostic {
         let chain: Vec<Application> =
             std::iter::successors(visit.origin, |o| self.get(*o).origin).map(|o| *self.get(o)).collect();
         let message = format!(
@@ -59,7 +59,7 @@ impl Log {
             chain.len()
         );
         let mut out = Diagnostic::error("I0011", visit.op.location(), message);
-        let same = |a: &Application, b: &Application| (a.pattern, a.op_name) == (b.pattern, b.op_name);
+        let same = |a: &Application<'c>, b: &Application<'c>| (a.pattern, a.op_name) == (b.pattern, b.op_name);
         // The latest steps, up to where they repeat those before.
         let period = (1..=chain.len() / 2).find(|p| (0..*p).all(|i| same(&chain[i], &chain[i + p])));
         for step in chain.iter().take(period.unwrap_or(SHOWN_STEPS).min(SHOWN_STEPS)) {
@@ -78,7 +78,7 @@ impl Log {
     }
 
     /// Adds the patterns that led to an op, the latest first.
-    fn explain_chain(&self, mut out: Diagnostic, mut origin: Option<u32>, patterns: &PatternSet<'_>) -> Diagnostic {
+    fn explain_chain(&self, mut out: Diagnostic, mut origin: Option<u32>, patterns: &PatternSet<'c, '_>) -> Diagnostic {
         for _ in 0..SHOWN_STEPS {
             let Some(index) = origin else { return out };
             out = out.with_note(format!("created or changed by {}", self.get(index).describe(patterns)));
@@ -89,18 +89,18 @@ impl Log {
 }
 
 /// A diagnostic for each op that no pattern converted and that may not remain.
-pub(super) fn failures(
-    failures: &OpMap<Failure>,
-    target: &ConversionTarget<'_>,
+pub(super) fn failures<'c>(
+    failures: &OpMap<'c, Failure<'c>>,
+    target: &ConversionTarget<'c, '_>,
     mode: Mode,
-    patterns: &PatternSet<'_>,
-    log: &Log,
+    patterns: &PatternSet<'c, '_>,
+    log: &Log<'c>,
 ) -> Vec<Diagnostic> {
     in_order(failures).into_iter().filter_map(|f| explain(f, target, mode, patterns, log)).collect()
 }
 
 /// The ops of the input, by their positions in the walk, that became something illegal or stayed so.
-pub(super) fn failed_inputs(failures: &OpMap<Failure>, target: &ConversionTarget<'_>) -> Vec<u32> {
+pub(super) fn failed_inputs<'c>(failures: &OpMap<'c, Failure<'c>>, target: &ConversionTarget<'c, '_>) -> Vec<u32> {
     let mut inputs: Vec<u32> =
         failures.values().filter(|f| target.legality(f.visit.op) == Legality::Illegal).map(|f| f.visit.input).collect();
     inputs.sort_unstable();
@@ -109,23 +109,23 @@ pub(super) fn failed_inputs(failures: &OpMap<Failure>, target: &ConversionTarget
 }
 
 /// The ops of the input, by their positions in the walk, that stay as they are because nothing is known of them and no pattern converts them.
-pub(super) fn kept_inputs(failures: &OpMap<Failure>, target: &ConversionTarget<'_>) -> Vec<u32> {
-    let is_kept = |f: &&Failure| f.visit.origin.is_none() && target.legality(f.visit.op) == Legality::Unknown;
+pub(super) fn kept_inputs<'c>(failures: &OpMap<'c, Failure<'c>>, target: &ConversionTarget<'c, '_>) -> Vec<u32> {
+    let is_kept = |f: &&Failure<'c>| f.visit.origin.is_none() && target.legality(f.visit.op) == Legality::Unknown;
     failures.values().filter(is_kept).map(|f| f.visit.input).collect()
 }
 
-fn in_order(failures: &OpMap<Failure>) -> Vec<&Failure> {
+fn in_order<'c, 'a>(failures: &'a OpMap<'c, Failure<'c>>) -> Vec<&'a Failure<'c>> {
     let mut all: Vec<_> = failures.values().collect();
     all.sort_by_key(|f| f.order);
     all
 }
 
-fn explain(
-    failure: &Failure,
-    target: &ConversionTarget<'_>,
+fn explain<'c>(
+    failure: &Failure<'c>,
+    target: &ConversionTarget<'c, '_>,
     mode: Mode,
-    patterns: &PatternSet<'_>,
-    log: &Log,
+    patterns: &PatternSet<'c, '_>,
+    log: &Log<'c>,
 ) -> Option<Diagnostic> {
     let op = failure.visit.op;
     if target.recursively_legal_around(op).is_some() {

@@ -28,31 +28,31 @@ pub struct Bridges {
 
 /// A [`Rewriter`] that bridges types with casts. See the module documentation of [`crate::conversion`].
 #[derive(Debug)]
-pub struct ConversionRewriter {
+pub struct ConversionRewriter<'c> {
     bridges: Option<Bridges>,
-    rewriter: Rewriter,
+    rewriter: Rewriter<'c>,
 }
 
-impl Deref for ConversionRewriter {
-    type Target = Rewriter;
-    fn deref(&self) -> &Rewriter {
+impl<'c> Deref for ConversionRewriter<'c> {
+    type Target = Rewriter<'c>;
+    fn deref(&self) -> &Rewriter<'c> {
         &self.rewriter
     }
 }
 
-impl DerefMut for ConversionRewriter {
-    fn deref_mut(&mut self) -> &mut Rewriter {
+impl<'c> DerefMut for ConversionRewriter<'c> {
+    fn deref_mut(&mut self) -> &mut Rewriter<'c> {
         &mut self.rewriter
     }
 }
 
-impl ConversionRewriter {
-    pub(super) fn new(root: Op) -> Self {
+impl<'c> ConversionRewriter<'c> {
+    pub(super) fn new(root: Op<'c>) -> Self {
         Self { bridges: None, rewriter: Rewriter::watching(root) }
     }
 
     /// A rewriter of the driver's that makes no casts.
-    pub(super) fn bridging(root: Op, bridges: Bridges) -> Self {
+    pub(super) fn bridging(root: Op<'c>, bridges: Bridges) -> Self {
         let mut rewriter = Rewriter::watching(root);
         if let Some(watch) = rewriter.watch_mut() {
             watch.casts.make_none();
@@ -64,22 +64,22 @@ impl ConversionRewriter {
     }
 
     /// A rewriter of its own, without the driver: values of old and new types meet in ops of these names.
-    pub fn with_bridges(cx: Context, bridges: Bridges) -> Self {
+    pub fn with_bridges(cx: Context<'c>, bridges: Bridges) -> Self {
         Self { bridges: Some(bridges), rewriter: Rewriter::new(cx) }
     }
 
-    pub(super) fn state(&self) -> &Watch {
+    pub(super) fn state(&self) -> &Watch<'c> {
         self.rewriter.watch().expect("a rewriter of the driver's watches")
     }
-    pub(super) fn state_mut(&mut self) -> &mut Watch {
+    pub(super) fn state_mut(&mut self) -> &mut Watch<'c> {
         self.rewriter.watch_mut().expect("a rewriter of the driver's watches")
     }
-    fn casts(&self) -> &Casts {
+    fn casts(&self) -> &Casts<'c> {
         &self.state().casts
     }
 
     /// The value in its newest type: what stands behind the driver's casts.
-    pub fn converted(&mut self, value: Value) -> Value {
+    pub fn converted(&mut self, value: Value<'c>) -> Value<'c> {
         match self.bridges {
             Some(bridges) => value.defining_op().filter(|op| op.is(bridges.to_old)).map_or(value, |op| op.operand(0)),
             None => self.casts().behind_one(value),
@@ -87,7 +87,7 @@ impl ConversionRewriter {
     }
 
     /// `value` as a `ty`: itself, what it was cast from, or a cast right after its definition, shared with earlier requests.
-    pub fn cast(&mut self, value: Value, ty: Type) -> Value {
+    pub fn cast(&mut self, value: Value<'c>, ty: Type<'c>) -> Value<'c> {
         if value.ty() == ty {
             return value;
         }
@@ -107,7 +107,7 @@ impl ConversionRewriter {
     }
 
     /// One value as values of these types: what it was cast from where that fits, else casts.
-    pub fn cast_to_many(&mut self, value: Value, types: &[Type]) -> Vec<Value> {
+    pub fn cast_to_many(&mut self, value: Value<'c>, types: &[Type<'c>]) -> Vec<Value<'c>> {
         if let [ty] = types {
             return vec![self.cast(value, *ty)];
         }
@@ -124,12 +124,12 @@ impl ConversionRewriter {
         op.results()
     }
 
-    fn cast_each(&mut self, values: &[Value], types: &[Type]) -> Vec<Value> {
+    fn cast_each(&mut self, values: &[Value<'c>], types: &[Type<'c>]) -> Vec<Value<'c>> {
         values.iter().zip(types).map(|(value, ty)| self.cast(*value, *ty)).collect()
     }
 
     /// Several values, or none, as one of an old type. `at` is what they stand for: the cast goes where that is defined.
-    fn join(&mut self, values: &[Value], ty: Type, at: Value) -> Value {
+    fn join(&mut self, values: &[Value<'c>], ty: Type<'c>, at: Value<'c>) -> Value<'c> {
         let op = self.state_mut().casts.make_join(values, ty, at);
         // In a block, behind all new arguments; else all of them are defined before the op that they stand for goes.
         self.rewriter.insert_cast(op, at);
@@ -137,7 +137,7 @@ impl ConversionRewriter {
     }
 
     /// Replaces the op's results and erases it. A replacement may have another type than the result.
-    pub fn replace_op(&mut self, op: Op, values: &[Value]) {
+    pub fn replace_op(&mut self, op: Op<'c>, values: &[Value<'c>]) {
         if self.bridges.is_none() && self.rewriter.replace_and_erase(op, values) {
             return;
         }
@@ -154,7 +154,7 @@ impl ConversionRewriter {
     }
 
     /// As [`Self::replace_op`], with any number of values for each result.
-    pub fn replace_op_with_many(&mut self, op: Op, values: &[Vec<Value>]) {
+    pub fn replace_op_with_many(&mut self, op: Op<'c>, values: &[Vec<Value<'c>>]) {
         if !self.is_one_per_result(op, values.len()) {
             return;
         }
@@ -165,7 +165,7 @@ impl ConversionRewriter {
     }
 
     /// Whether there is a replacement per result; else the pattern breaks its contract, and nothing is replaced.
-    fn is_one_per_result(&mut self, op: Op, count: usize) -> bool {
+    fn is_one_per_result(&mut self, op: Op<'c>, count: usize) -> bool {
         let expected = op.num_results();
         if count != expected {
             let plural = if expected == 1 { "" } else { "s" };
@@ -177,7 +177,7 @@ impl ConversionRewriter {
     }
 
     /// Replaces all uses of `old` by `new`, which may have another type.
-    pub fn replace_all_uses(&mut self, old: Value, new: Value) {
+    pub fn replace_all_uses(&mut self, old: Value<'c>, new: Value<'c>) {
         if let Some(bridges) = self.bridges {
             return self.bridge_all_uses(bridges, old, new);
         }
@@ -192,7 +192,7 @@ impl ConversionRewriter {
     }
 
     /// Replaces all uses of `old` by several values, or none: what still reads it reads a cast that joins them.
-    pub fn replace_all_uses_with_many(&mut self, old: Value, new: &[Value]) {
+    pub fn replace_all_uses_with_many(&mut self, old: Value<'c>, new: &[Value<'c>]) {
         if let [new] = new {
             return self.replace_all_uses(old, *new);
         }
@@ -215,14 +215,14 @@ impl ConversionRewriter {
         }
     }
     /// Puts parts in the place of a cast to as many values.
-    fn fit_cast(&mut self, cast: Op, parts: &[Value]) {
+    fn fit_cast(&mut self, cast: Op<'c>, parts: &[Value<'c>]) {
         let types: Vec<Type> = cast.results().iter().map(|r| r.ty()).collect();
         let values = self.cast_each(parts, &types);
         self.replace_cast(cast, &values);
     }
 
     /// Casts of the old value become casts of the new one, or go where the types are the same: casts never stack.
-    fn recast_users(&mut self, old: Value, new: Value) {
+    fn recast_users(&mut self, old: Value<'c>, new: Value<'c>) {
         for cast in self.cast_users(old) {
             if cast.num_operands() != 1 {
                 self.rejoin(cast, old, new);
@@ -239,17 +239,17 @@ impl ConversionRewriter {
         }
     }
     /// A cast that joins several values reads another in the place of one of them, in whatever type that has.
-    fn rejoin(&mut self, join: Op, old: Value, new: Value) {
+    fn rejoin(&mut self, join: Op<'c>, old: Value<'c>, new: Value<'c>) {
         let new = self.casts().behind_one(new);
         for i in (0..join.num_operands()).filter(|i| join.operand(*i) == old) {
-            c!(mlirOperationSetOperand(join.raw, i as isize, new.raw));
+            c!(mlirOperationSetOperand(join.raw(), i as isize, new.raw()));
         }
         self.rewriter.release(old);
         self.state_mut().redirections += 1;
         self.refit(join);
     }
     /// After a cast joins other values: it may be needless now, or what it was cast to may fit its parts.
-    fn refit(&mut self, join: Op) {
+    fn refit(&mut self, join: Op<'c>) {
         let whole = self.casts().split_of(&join.operands());
         if let Some(whole) = whole.filter(|whole| whole.ty() == join.result(0).ty()) {
             return self.replace_all_uses(join.result(0), whole);
@@ -266,12 +266,12 @@ impl ConversionRewriter {
             }
         }
     }
-    pub(super) fn replace_cast(&mut self, cast: Op, values: &[Value]) {
+    pub(super) fn replace_cast(&mut self, cast: Op<'c>, values: &[Value<'c>]) {
         if let [value] = values
             && self.casts().are_all_one_to_one()
         {
             let result = cast.result(0);
-            c!(mlirValueReplaceAllUsesOfWith(result.raw, value.raw));
+            c!(mlirValueReplaceAllUsesOfWith(result.raw(), value.raw()));
             self.state_mut().redirections += 1;
             self.state_mut().casts.note_replaced(result, *value);
             if self.retire_plainly(cast) != Some(true) {
@@ -288,14 +288,14 @@ impl ConversionRewriter {
     }
 
     /// The driver's casts of a value.
-    fn cast_users(&self, value: Value) -> SmallVec<[Op; 4]> {
+    fn cast_users(&self, value: Value<'c>) -> SmallVec<[Op<'c>; 4]> {
         let mut out = SmallVec::new();
         if self.casts().live() == 0 {
             return out;
         }
-        let mut operand = c!(mlirValueGetFirstUse(value.raw));
+        let mut operand = c!(mlirValueGetFirstUse(value.raw()));
         while !c!(mlirOpOperandIsNull(operand)) {
-            let op = Op { raw: c!(mlirOpOperandGetOwner(operand)) };
+            let op = Op::from_raw(c!(mlirOpOperandGetOwner(operand)));
             if self.casts().is_own(op) {
                 out.push(op);
             }
@@ -306,7 +306,7 @@ impl ConversionRewriter {
     }
 
     /// Changes the types of a block's arguments in place, one type per argument; uses in old types read casts.
-    pub fn convert_block_args(&mut self, block: Block, types: &[Type]) {
+    pub fn convert_block_args(&mut self, block: Block<'c>, types: &[Type<'c>]) {
         assert_eq!(block.num_args(), types.len(), "one type per block argument");
         if let Some(bridges) = self.bridges {
             // Each goes to the start of the block, so the last comes first.
@@ -326,7 +326,11 @@ impl ConversionRewriter {
     ///
     /// # Errors
     /// [`super::Declined::NoMatch`], with nothing changed, where a branch does not say what it hands over, or makes the argument itself.
-    pub fn convert_block_signature(&mut self, block: Block, types: &[Vec<Type>]) -> Result<(), super::Declined> {
+    pub fn convert_block_signature(
+        &mut self,
+        block: Block<'c>,
+        types: &[Vec<Type<'c>>],
+    ) -> Result<(), super::Declined> {
         signature::convert_block(self, block, types)
     }
 
@@ -336,14 +340,14 @@ impl ConversionRewriter {
     /// As [`Self::convert_block_signature`], or a type that the converter does not know.
     pub fn convert_region_types(
         &mut self,
-        region: Region,
-        converter: &TypeConverter<'_>,
+        region: Region<'c>,
+        converter: &TypeConverter<'c, '_>,
     ) -> Result<(), super::Declined> {
         signature::convert_region(self, region, converter)
     }
 
     /// Replaces uses; a value of the old type is made of the new one where the old one is defined.
-    fn bridge_all_uses(&mut self, bridges: Bridges, old: Value, new: Value) {
+    fn bridge_all_uses(&mut self, bridges: Bridges, old: Value<'c>, new: Value<'c>) {
         if old == new || old.is_unused() {
             return;
         }
@@ -358,7 +362,7 @@ impl ConversionRewriter {
     }
 
     /// Retypes a block argument; what uses it reads it in its old type.
-    fn bridge_value(&mut self, bridges: Bridges, arg: Value, ty: Type) {
+    fn bridge_value(&mut self, bridges: Bridges, arg: Value<'c>, ty: Type<'c>) {
         let (old_ty, uses) = (arg.ty(), arg.uses());
         self.rewriter.set_type(arg, ty);
         let Some((block, _)) = arg.as_block_arg().filter(|_| !uses.is_empty()) else { return };
@@ -370,7 +374,7 @@ impl ConversionRewriter {
     }
 
     /// Retypes a value in place. Its casts to other types stay casts of it; one to the new type goes.
-    pub(super) fn retype(&mut self, value: Value, ty: Type) {
+    pub(super) fn retype(&mut self, value: Value<'c>, ty: Type<'c>) {
         let old_ty = value.ty();
         let casts = self.cast_users(value);
         self.rewriter.set_type(value, ty);
@@ -382,7 +386,7 @@ impl ConversionRewriter {
                 // Only one operand of a cast of one value reads it; the table already knows it under this key.
                 for i in 0..cast.num_operands() {
                     if cast.operand(i) == stand_in {
-                        c!(mlirOperationSetOperand(cast.raw, i as isize, value.raw));
+                        c!(mlirOperationSetOperand(cast.raw(), i as isize, value.raw()));
                     }
                 }
             }
@@ -434,7 +438,7 @@ impl ConversionRewriter {
     }
 
     /// Where a cast of a type to itself is read, what is cast is read instead; whether it is such a cast.
-    fn see_through(&mut self, cast: Op) -> bool {
+    fn see_through(&mut self, cast: Op<'c>) -> bool {
         let is_identity =
             cast.num_operands() == 1 && cast.num_results() == 1 && cast.operand(0).ty() == cast.result(0).ty();
         if is_identity {
@@ -444,7 +448,7 @@ impl ConversionRewriter {
     }
 
     /// Live casts in the order of the IR: most often all are below `root`, but a value from elsewhere is cast where it is defined.
-    pub(super) fn live_casts(&self, root: Option<Op>) -> Vec<Op> {
+    pub(super) fn live_casts(&self, root: Option<Op<'c>>) -> Vec<Op<'c>> {
         let live = self.casts().live();
         if live == 0 {
             return vec![];
@@ -452,7 +456,7 @@ impl ConversionRewriter {
         let found = root.map_or_else(Vec::new, |root| self.casts_below(root));
         if found.len() < live { self.casts_below(self.state().top) } else { found }
     }
-    fn casts_below(&self, root: Op) -> Vec<Op> {
+    fn casts_below(&self, root: Op<'c>) -> Vec<Op<'c>> {
         let mut out = Vec::new();
         root.walk(crate::WalkOrder::Pre, |op| {
             if self.casts().is_own(op) {
@@ -467,15 +471,15 @@ impl ConversionRewriter {
         self.journal().is_empty() && self.state().redirections == 0 && self.state().violations.is_empty()
     }
     /// Whether the op was erased or changed.
-    pub(super) fn touched(&self, op: Op) -> bool {
+    pub(super) fn touched(&self, op: Op<'c>) -> bool {
         self.journal().iter().rev().any(|c| matches!(c, Change::Erased(o) | Change::Modified(o) if *o == op))
     }
     /// Whether an op holds nothing but what other ops held before the pattern.
-    pub(super) fn holds_what_was_there(&self, op: Op) -> bool {
+    pub(super) fn holds_what_was_there(&self, op: Op<'c>) -> bool {
         self.state().taken_into.iter().filter(|o| **o == op).count() == op.num_regions()
     }
     /// Begins with an op: nothing has been done for it.
-    pub(super) fn begin(&mut self, op: Op) {
+    pub(super) fn begin(&mut self, op: Op<'c>) {
         let watch = self.state_mut();
         watch.root = Some(op);
         watch.adopted.clear();
@@ -486,7 +490,7 @@ impl ConversionRewriter {
 }
 
 /// A detached op from a value to another type.
-fn bridge(name: &str, source: Value, ty: Type) -> Op {
+fn bridge<'c>(name: &str, source: Value<'c>, ty: Type<'c>) -> Op<'c> {
     let cx = source.ty().context();
     let loc = source.defining_op().or_else(|| source.as_block_arg().and_then(|(b, _)| b.parent_op()));
     let loc = loc.map_or_else(|| Location::unknown(cx), Op::location);

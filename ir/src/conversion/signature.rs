@@ -15,15 +15,15 @@ use super::{ConversionRewriter, Declined, TypeConverter, plain};
 use crate::{Block, Op, Region, Type, Value, control_flow};
 
 /// What a branch hands to one of its successors; `None` where it does not say, or makes some of it itself.
-fn successor_operands(branch: Op, successor: usize) -> Option<Vec<Value>> {
+fn successor_operands<'c>(branch: Op<'c>, successor: usize) -> Option<Vec<Value<'c>>> {
     control_flow::successor_operands(branch, successor).map(|operands| operands.of(branch))
 }
 
 /// The branches to a block, each with the number of the successor that the block is.
-fn branches_to(block: Block) -> Vec<(Op, usize)> {
+fn branches_to<'c>(block: Block<'c>) -> Vec<(Op<'c>, usize)> {
     let mut out: Vec<(Op, usize)> = Vec::new();
-    for i in 0..c!(mlirBlockGetNumPredecessors(block.raw)) {
-        let from = Block { raw: c!(mlirBlockGetPredecessor(block.raw, i)) };
+    for i in 0..c!(mlirBlockGetNumPredecessors(block.raw())) {
+        let from = Block::from_raw(c!(mlirBlockGetPredecessor(block.raw(), i)));
         // An op that nobody registered is not known to be a terminator.
         let last = || from.ops().last().copied();
         let branch = from.terminator().or_else(last).expect("a block that branches has an op");
@@ -36,7 +36,11 @@ fn branches_to(block: Block) -> Vec<(Op, usize)> {
     out
 }
 
-pub(super) fn convert_block(rw: &mut ConversionRewriter, block: Block, types: &[Vec<Type>]) -> Result<(), Declined> {
+pub(super) fn convert_block<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    block: Block<'c>,
+    types: &[Vec<Type<'c>>],
+) -> Result<(), Declined> {
     let args = block.args();
     assert_eq!(args.len(), types.len(), "a list of types per block argument");
     if args.iter().zip(types).all(|(arg, types)| types[..] == [arg.ty()]) {
@@ -67,7 +71,7 @@ fn check_branches(block: Block) -> Result<(), Declined> {
 }
 
 /// Argument by argument: retyped in place, or replaced by several.
-fn convert_args(rw: &mut ConversionRewriter, block: Block, args: &[Value], types: &[Vec<Type>]) {
+fn convert_args<'c>(rw: &mut ConversionRewriter<'c>, block: Block<'c>, args: &[Value<'c>], types: &[Vec<Type<'c>>]) {
     let mut at = 0;
     for (arg, types) in args.iter().zip(types) {
         if let [ty] = types[..] {
@@ -87,7 +91,11 @@ fn convert_args(rw: &mut ConversionRewriter, block: Block, args: &[Value], types
 }
 
 /// Changes all arguments, where each becomes one, and then what the branches hand over; whether it could. Else nothing is changed.
-fn convert_region_plainly(rw: &mut ConversionRewriter, region: Region, converter: &TypeConverter<'_>) -> bool {
+fn convert_region_plainly<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    region: Region<'c>,
+    converter: &TypeConverter<'c, '_>,
+) -> bool {
     if !rw.is_plain() || !plain::branches_are_plain(region) {
         return false;
     }
@@ -111,17 +119,17 @@ fn convert_region_plainly(rw: &mut ConversionRewriter, region: Region, converter
     }
     for mismatch in plain::branch_mismatches(region) {
         let value = rw.cast(mismatch.value, mismatch.ty);
-        c!(mlirOperationSetOperand(mismatch.branch.raw, mismatch.index as isize, value.raw));
+        c!(mlirOperationSetOperand(mismatch.branch.raw(), mismatch.index as isize, value.raw()));
         rw.release(mismatch.value);
         rw.note_modified(mismatch.branch);
     }
     true
 }
 
-pub(super) fn convert_region(
-    rw: &mut ConversionRewriter,
-    region: Region,
-    converter: &TypeConverter<'_>,
+pub(super) fn convert_region<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    region: Region<'c>,
+    converter: &TypeConverter<'c, '_>,
 ) -> Result<(), Declined> {
     if convert_region_plainly(rw, region, converter) {
         return Ok(());

@@ -7,13 +7,13 @@ use std::collections::HashSet;
 
 /// One conversion of several: at best, one change of the type system.
 #[derive(Clone, Copy, Debug)]
-pub struct Stage<'a> {
+pub struct Stage<'c, 'a> {
     /// Name for diagnostics.
     pub name: &'a str,
     /// What may remain.
-    pub target: &'a ConversionTarget<'a>,
+    pub target: &'a ConversionTarget<'c, 'a>,
     /// How the rest is converted.
-    pub patterns: &'a PatternSet<'a>,
+    pub patterns: &'a PatternSet<'c, 'a>,
     /// What must be gone.
     pub mode: Mode,
 }
@@ -23,9 +23,9 @@ pub struct Stage<'a> {
 ///
 /// # Errors
 /// Those of the first stage that fails, with a note that names it; later stages are not run.
-pub fn convert_in_stages(
-    root: Op,
-    stages: &[Stage<'_>],
+pub fn convert_in_stages<'c>(
+    root: Op<'c>,
+    stages: &[Stage<'c, '_>],
     mut options: impl FnMut() -> ConversionOptions<'static>,
 ) -> Result<Vec<ConversionStats>, Diagnostics> {
     let mut out = Vec::with_capacity(stages.len());
@@ -51,29 +51,29 @@ pub fn convert_in_stages(
 ///
 /// # Panics
 /// If the op is nested in another.
-pub fn on_clone<T>(root: Op, convert: impl FnOnce(Op) -> Result<T, Diagnostics>) -> Result<T, Diagnostics> {
+pub fn on_clone<'c, T>(root: Op<'c>, convert: impl FnOnce(Op<'c>) -> Result<T, Diagnostics>) -> Result<T, Diagnostics> {
     assert!(root.block().is_none(), "'{}' is a top-level op", root.name());
     let clone = Clone::of(root);
     let result = convert(clone.0)?;
     for name in root.attrs().into_iter().map(|(name, _)| name).filter(|name| clone.0.attr(name).is_none()) {
-        c!(mlirOperationRemoveAttributeByName(root.raw, crate::string::to_ref(&name)));
+        c!(mlirOperationRemoveAttributeByName(root.raw(), crate::string::to_ref(&name)));
     }
     for (name, value) in clone.0.attrs() {
-        c!(mlirOperationSetAttributeByName(root.raw, crate::string::to_ref(&name), value.raw));
+        c!(mlirOperationSetAttributeByName(root.raw(), crate::string::to_ref(&name), value.raw()));
     }
     for (to, from) in root.regions().into_iter().zip(clone.0.regions()) {
-        c!(mlirRegionTakeBody(to.raw, from.raw));
+        c!(mlirRegionTakeBody(to.raw(), from.raw()));
     }
     Ok(result)
 }
 
 /// What a conversion would do.
 #[derive(Clone, Debug)]
-pub struct ConversionAnalysis {
+pub struct ConversionAnalysis<'c> {
     /// Ops that may not remain, or of which nothing is known, and that would be converted.
-    pub convertible: Vec<Op>,
+    pub convertible: Vec<Op<'c>>,
     /// Ops that would stay illegal, or become something illegal.
-    pub blocked: Vec<Op>,
+    pub blocked: Vec<Op<'c>>,
     /// Why they are blocked.
     pub diagnostics: Diagnostics,
 }
@@ -82,11 +82,11 @@ pub struct ConversionAnalysis {
 ///
 /// # Errors
 /// Patterns that break their contract, go on for ever, or fail.
-pub fn analyze_conversion(
-    root: Op,
-    target: &ConversionTarget<'_>,
-    patterns: &PatternSet<'_>,
-) -> Result<ConversionAnalysis, Diagnostics> {
+pub fn analyze_conversion<'c>(
+    root: Op<'c>,
+    target: &ConversionTarget<'c, '_>,
+    patterns: &PatternSet<'c, '_>,
+) -> Result<ConversionAnalysis<'c>, Diagnostics> {
     let clone = Clone::of(root);
     let originals = root.nested(WalkOrder::Pre);
     let copies = clone.0.nested(WalkOrder::Pre);
@@ -108,16 +108,18 @@ pub fn analyze_conversion(
 }
 
 /// A detached copy, gone with its owner.
-struct Clone(Op);
+struct Clone<'c>(Op<'c>);
 
-impl Clone {
-    fn of(op: Op) -> Self {
-        Self(Op { raw: c!(mlirOperationClone(op.raw)) })
+impl<'c> Clone<'c> {
+    fn of(op: Op<'c>) -> Self {
+        Self(Op::from_raw(c!(mlirOperationClone(op.raw()))))
     }
 }
 
-impl Drop for Clone {
+impl Drop for Clone<'_> {
     fn drop(&mut self) {
-        c!(mlirOperationDestroy(self.0.raw));
+        let raw = self.0.raw();
+        crate::erased::erasing(self.0);
+        c!(mlirOperationDestroy(raw));
     }
 }

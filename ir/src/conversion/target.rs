@@ -15,31 +15,31 @@ pub enum Legality {
     Unknown,
 }
 
-type Predicate<'t> = Box<dyn Fn(Op) -> bool + 't>;
+type Predicate<'c, 't> = Box<dyn Fn(Op<'c>) -> bool + 't>;
 
 /// What is said of a name.
-pub(super) enum Rule<'t> {
+pub(super) enum Rule<'c, 't> {
     Always(Legality),
-    Dynamic(Predicate<'t>),
-    Asked(Box<dyn Fn(Op) -> Legality + 't>),
+    Dynamic(Predicate<'c, 't>),
+    Asked(Box<dyn Fn(Op<'c>) -> Legality + 't>),
 }
 
 /// Legal and illegal ops and dialects. A rule for an op wins over one for its dialect; the last rule for a name wins.
-pub struct ConversionTarget<'t> {
-    ops: HashMap<String, Rule<'t>>,
-    dialects: HashMap<String, Rule<'t>>,
-    unknown: Rule<'t>,
+pub struct ConversionTarget<'c, 't> {
+    ops: HashMap<String, Rule<'c, 't>>,
+    dialects: HashMap<String, Rule<'c, 't>>,
+    unknown: Rule<'c, 't>,
     /// Ops that, where they are legal and the predicate holds, make all that they hold legal.
-    recursive: HashMap<String, Predicate<'t>>,
+    recursive: HashMap<String, Predicate<'c, 't>>,
 }
 
-impl Default for ConversionTarget<'_> {
+impl Default for ConversionTarget<'_, '_> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for ConversionTarget<'_> {
+impl fmt::Debug for ConversionTarget<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut names: Vec<_> = self.ops.keys().chain(self.dialects.keys()).collect();
         names.sort();
@@ -47,7 +47,7 @@ impl fmt::Debug for ConversionTarget<'_> {
     }
 }
 
-impl<'t> ConversionTarget<'t> {
+impl<'c, 't> ConversionTarget<'c, 't> {
     /// A target that leaves every op alone until told otherwise.
     pub fn new() -> Self {
         Self {
@@ -68,7 +68,7 @@ impl<'t> ConversionTarget<'t> {
         self
     }
     /// Ops of the dialect may remain where the predicate holds, and must go elsewhere.
-    pub fn dynamically_legal_dialect(&mut self, dialect: &str, is_legal: impl Fn(Op) -> bool + 't) -> &mut Self {
+    pub fn dynamically_legal_dialect(&mut self, dialect: &str, is_legal: impl Fn(Op<'c>) -> bool + 't) -> &mut Self {
         self.dialects.insert(dialect.to_owned(), Rule::Dynamic(Box::new(is_legal)));
         self
     }
@@ -83,7 +83,7 @@ impl<'t> ConversionTarget<'t> {
         self
     }
     /// The op may remain where the predicate holds, and must go elsewhere. The predicate reads the op and what it holds only.
-    pub fn dynamically_legal_op(&mut self, name: &str, is_legal: impl Fn(Op) -> bool + 't) -> &mut Self {
+    pub fn dynamically_legal_op(&mut self, name: &str, is_legal: impl Fn(Op<'c>) -> bool + 't) -> &mut Self {
         self.ops.insert(name.to_owned(), Rule::Dynamic(Box::new(is_legal)));
         self
     }
@@ -92,7 +92,7 @@ impl<'t> ConversionTarget<'t> {
         self.recursively_legal_op_if(name, |_| true)
     }
     /// Where an op of this name is legal and the predicate holds, everything in it is legal, too.
-    pub fn recursively_legal_op_if(&mut self, name: &str, holds: impl Fn(Op) -> bool + 't) -> &mut Self {
+    pub fn recursively_legal_op_if(&mut self, name: &str, holds: impl Fn(Op<'c>) -> bool + 't) -> &mut Self {
         self.recursive.insert(name.to_owned(), Box::new(holds));
         self
     }
@@ -102,23 +102,23 @@ impl<'t> ConversionTarget<'t> {
         self
     }
     /// Ops that no rule names may remain where the predicate holds, and must go elsewhere.
-    pub fn unknown_dynamically_legal(&mut self, is_legal: impl Fn(Op) -> bool + 't) -> &mut Self {
+    pub fn unknown_dynamically_legal(&mut self, is_legal: impl Fn(Op<'c>) -> bool + 't) -> &mut Self {
         self.unknown = Rule::Dynamic(Box::new(is_legal));
         self
     }
 
     /// Of ops that no rule names, the caller says what they are.
-    pub fn unknown_is(&mut self, legality: impl Fn(Op) -> Legality + 't) -> &mut Self {
+    pub fn unknown_is(&mut self, legality: impl Fn(Op<'c>) -> Legality + 't) -> &mut Self {
         self.unknown = Rule::Asked(Box::new(legality));
         self
     }
 
     /// What the target says of this op, those around it not considered.
-    pub fn legality(&self, op: Op) -> Legality {
+    pub fn legality(&self, op: Op<'c>) -> Legality {
         legality_by(self.rule(op.name()), op)
     }
     /// Whether the op is legal together with everything in it.
-    pub fn is_recursively_legal(&self, op: Op) -> bool {
+    pub fn is_recursively_legal(&self, op: Op<'c>) -> bool {
         self.recursive_rule(op.name()).is_some_and(|holds| self.legality(op) == Legality::Legal && holds(op))
     }
     /// Whether some op may make legal what it holds.
@@ -127,26 +127,26 @@ impl<'t> ConversionTarget<'t> {
     }
     /// The op around this one that makes it legal, if there is one.
     #[inline]
-    pub(super) fn recursively_legal_around(&self, op: Op) -> Option<Op> {
+    pub(super) fn recursively_legal_around(&self, op: Op<'c>) -> Option<Op<'c>> {
         if self.recursive.is_empty() { None } else { self.find_around(op) }
     }
-    fn find_around(&self, op: Op) -> Option<Op> {
+    fn find_around(&self, op: Op<'c>) -> Option<Op<'c>> {
         let mut around = op.parent();
         while let Some(op) = around.filter(|op| !self.is_recursively_legal(*op)) {
             around = op.parent();
         }
         around
     }
-    pub(super) fn rule(&self, op_name: &str) -> &Rule<'t> {
+    pub(super) fn rule(&self, op_name: &str) -> &Rule<'c, 't> {
         let dialect = || op_name.split_once('.').map_or("builtin", |(dialect, _)| dialect);
         self.ops.get(op_name).or_else(|| self.dialects.get(dialect())).unwrap_or(&self.unknown)
     }
-    pub(super) fn recursive_rule(&self, op_name: &str) -> Option<&(dyn Fn(Op) -> bool + 't)> {
+    pub(super) fn recursive_rule(&self, op_name: &str) -> Option<&(dyn Fn(Op<'c>) -> bool + 't)> {
         self.recursive.get(op_name).map(|holds| &**holds)
     }
 }
 
-pub(super) fn legality_by(rule: &Rule<'_>, op: Op) -> Legality {
+pub(super) fn legality_by<'c>(rule: &Rule<'c, '_>, op: Op<'c>) -> Legality {
     match rule {
         Rule::Always(legality) => *legality,
         Rule::Dynamic(is_legal) if is_legal(op) => Legality::Legal,

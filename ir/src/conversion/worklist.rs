@@ -10,7 +10,9 @@ use mlir_sys::MlirOperation;
 use std::collections::HashMap;
 
 /// What stands in the walk in the place of an op that is gone. No other use is made of it.
-const GONE: Op = Op { raw: MlirOperation { ptr: std::ptr::null_mut() } };
+fn gone<'c>() -> Op<'c> {
+    Op::from_raw(MlirOperation { ptr: std::ptr::null_mut() })
+}
 
 /// How many ops of the walk are looked through right behind the one that was found last, before others are.
 const AT_ONCE: usize = 2;
@@ -34,8 +36,8 @@ pub enum WorklistOrder {
 
 /// One visit of an op.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Visit {
-    pub(super) op: Op,
+pub(super) struct Visit<'c> {
+    pub(super) op: Op<'c>,
     /// The application that made or changed the op.
     pub(super) origin: Option<u32>,
     /// The op of the input that all this began with, by its position in the walk.
@@ -43,25 +45,25 @@ pub(super) struct Visit {
 }
 
 #[derive(Debug)]
-pub(super) struct Worklist {
-    walk: Vec<Op>,
+pub(super) struct Worklist<'c> {
+    walk: Vec<Op<'c>>,
     next: usize,
     /// Ops of the input in the walks before this one.
     before: usize,
     /// Where ops stand in the walk, from the first time that this matters. Entries before `next` have been visited.
-    positions: Option<OpMap<usize>>,
+    positions: Option<OpMap<'c, usize>>,
     /// Behind the position that was found last.
     hint: usize,
-    stack: Vec<(Visit, usize)>,
+    stack: Vec<(Visit<'c>, usize)>,
     /// The number of the latest visit of an op on the stack.
-    queued: OpMap<usize>,
+    queued: OpMap<'c, usize>,
     pushed: usize,
     order: WorklistOrder,
     random: u64,
 }
 
-impl Worklist {
-    pub(super) fn new(walk: Vec<Op>, order: WorklistOrder) -> Self {
+impl<'c> Worklist<'c> {
+    pub(super) fn new(walk: Vec<Op<'c>>, order: WorklistOrder) -> Self {
         let random = match order {
             WorklistOrder::Shuffled(seed) => seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             _ => 1,
@@ -71,18 +73,18 @@ impl Worklist {
     }
 
     /// What the walk has yet to reach.
-    pub(super) fn ahead(&self) -> Vec<Op> {
-        self.walk[self.next..].iter().copied().filter(|op| *op != GONE).collect()
+    pub(super) fn ahead(&self) -> Vec<Op<'c>> {
+        self.walk[self.next..].iter().copied().filter(|op| *op != gone()).collect()
     }
     /// Begins another walk after one that is done. `list` is given an empty list to fill.
-    pub(super) fn walk_on(&mut self, list: impl FnOnce(&mut Vec<Op>)) {
+    pub(super) fn walk_on(&mut self, list: impl FnOnce(&mut Vec<Op<'c>>)) {
         self.before += self.walk.len();
         self.walk.clear();
         list(&mut self.walk);
         (self.next, self.hint, self.positions) = (0, 0, None);
     }
     /// What to visit now.
-    pub(super) fn pop(&mut self) -> Option<Visit> {
+    pub(super) fn pop(&mut self) -> Option<Visit<'c>> {
         while let Some((visit, number)) = self.stack.pop() {
             if self.queued.get(&visit.op) == Some(&number) {
                 self.queued.remove(&visit.op);
@@ -93,7 +95,7 @@ impl Worklist {
             let input = u32::try_from(self.before + self.next).expect("ops fit 32 bits");
             let op = self.walk[self.next];
             self.next += 1;
-            if op != GONE {
+            if op != gone() {
                 return Some(Visit { op, origin: None, input });
             }
         }
@@ -101,7 +103,7 @@ impl Worklist {
     }
 
     /// Adds what one pattern made or changed, in the order of the changes. What the walk has yet to reach waits for it.
-    pub(super) fn push(&mut self, batch: &mut Vec<Visit>) {
+    pub(super) fn push(&mut self, batch: &mut Vec<Visit<'c>>) {
         match self.order {
             WorklistOrder::DepthFirst => batch.reverse(),
             WorklistOrder::LastFirst => {}
@@ -116,7 +118,7 @@ impl Worklist {
             self.stack.push((visit, self.pushed));
         }
     }
-    fn shuffle(&mut self, batch: &mut [Visit]) {
+    fn shuffle(&mut self, batch: &mut [Visit<'c>]) {
         for i in (1..batch.len()).rev() {
             // Xorshift.
             self.random ^= self.random << 13;
@@ -127,17 +129,17 @@ impl Worklist {
     }
 
     /// Whether the walk has yet to reach the op.
-    pub(super) fn is_ahead(&mut self, op: Op) -> bool {
+    pub(super) fn is_ahead(&mut self, op: Op<'c>) -> bool {
         self.position(op).is_some()
     }
     /// Forgets an op that is gone; whether the walk would have come by it. `is_root`: its own visit is the one that runs.
-    pub(super) fn forget(&mut self, op: Op, is_root: bool) -> bool {
+    pub(super) fn forget(&mut self, op: Op<'c>, is_root: bool) -> bool {
         if !self.queued.is_empty() {
             self.queued.remove(&op);
         }
         let position = if is_root { None } else { self.position(op) };
         if let Some(position) = position {
-            self.walk[position] = GONE;
+            self.walk[position] = gone();
             self.positions.as_mut().and_then(|positions| positions.remove(&op));
         }
         position.is_some()
@@ -145,17 +147,17 @@ impl Worklist {
     /// As [`Self::forget`] of an op that the walk comes by soon, while nothing is queued and no index would have to follow; whether that
     /// is so.
     #[inline]
-    pub(super) fn forget_near(&mut self, op: Op) -> bool {
+    pub(super) fn forget_near(&mut self, op: Op<'c>) -> bool {
         if !self.queued.is_empty() || self.positions.is_some() {
             return false;
         }
         let end = self.walk.len().min(self.next + VERY_NEAR);
         let slot = self.walk[self.next..end].iter_mut().find(|at| **at == op);
-        slot.map(|slot| *slot = GONE).is_some()
+        slot.map(|slot| *slot = gone()).is_some()
     }
     /// Where the walk has yet to come by the op. Patterns touch what is near, often in the order of the walk (a region that gets
     /// another op around it), so it is looked for right behind the last one found, near the visit that runs, and then a little further.
-    fn position(&mut self, op: Op) -> Option<usize> {
+    fn position(&mut self, op: Op<'c>) -> Option<usize> {
         if self.positions.is_none() {
             let behind = |start: usize, count: usize| {
                 let end = self.walk.len().min(start + count);
@@ -172,11 +174,11 @@ impl Worklist {
         let next = self.next;
         self.positions().get(&op).copied().filter(|position| *position >= next)
     }
-    fn positions(&mut self) -> &mut OpMap<usize> {
+    fn positions(&mut self) -> &mut OpMap<'c, usize> {
         let (walk, next) = (&self.walk, self.next);
         self.positions.get_or_insert_with(|| {
             let rest = walk.iter().enumerate().skip(next);
-            rest.filter(|(_, op)| **op != GONE).map(|(position, op)| (*op, position)).collect()
+            rest.filter(|(_, op)| **op != gone()).map(|(position, op)| (*op, position)).collect()
         })
     }
 }
@@ -188,8 +190,8 @@ mod tests {
     use mlir_sys::MlirOperation;
 
     /// Handles that are compared and never read.
-    fn op(address: usize) -> Op {
-        Op { raw: MlirOperation { ptr: std::ptr::without_provenance_mut(address) } }
+    fn op<'c>(address: usize) -> Op<'c> {
+        Op::from_raw(MlirOperation { ptr: std::ptr::without_provenance_mut(address) })
     }
 
     #[test]

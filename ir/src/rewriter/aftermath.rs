@@ -8,7 +8,7 @@ const NAMES: usize = 64;
 /// The changes of the running pattern of which it is known that nothing is to be done for them: ops were made that are legal whatever
 /// they are, legal ops or the pattern's own changed, and ops went.
 #[derive(Debug)]
-pub(crate) struct Aftermath {
+pub(crate) struct Aftermath<'c> {
     /// How many changes these are.
     known: usize,
     is_root_changed: bool,
@@ -16,10 +16,10 @@ pub(crate) struct Aftermath {
     /// Where MLIR keeps names of which every op is legal.
     legal_names: [usize; NAMES],
     /// An op of such a name: most often the function, which each of its patterns changes.
-    legal_op: Option<Op>,
+    legal_op: Option<Op<'c>>,
 }
 
-impl Aftermath {
+impl<'c> Aftermath<'c> {
     pub(super) fn new() -> Self {
         Self { known: 0, is_root_changed: false, is_root_gone: false, legal_names: [0; NAMES], legal_op: None }
     }
@@ -32,7 +32,7 @@ impl Aftermath {
         self.legal_names[slot(name)] = name;
     }
     /// As [`Self::note_legal_name`], of the op's name.
-    pub(crate) fn note_legal_op(&mut self, op: Op) {
+    pub(crate) fn note_legal_op(&mut self, op: Op<'c>) {
         self.legal_op = Some(op);
     }
     /// An op without regions was made.
@@ -41,7 +41,7 @@ impl Aftermath {
         self.known += usize::from(self.legal_names[slot(name)] == name);
     }
     #[inline]
-    pub(super) fn note_changed(&mut self, op: Op, root: Option<Op>) {
+    pub(super) fn note_changed(&mut self, op: Op<'c>, root: Option<Op<'c>>) {
         if self.legal_op == Some(op) {
             self.known += 1;
         } else if root == Some(op) {
@@ -50,7 +50,7 @@ impl Aftermath {
         }
     }
     #[inline]
-    pub(super) fn note_gone(&mut self, op: Op, root: Option<Op>) {
+    pub(super) fn note_gone(&mut self, op: Op<'c>, root: Option<Op<'c>>) {
         self.known += 1;
         self.is_root_gone |= root == Some(op);
         // Another op may take its address.

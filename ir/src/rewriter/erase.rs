@@ -2,15 +2,15 @@
 
 use super::Rewriter;
 use crate::conversion::plain::{self, Surroundings};
-use crate::{Block, Change, InsertionPoint, Op, OpParts, OpTemplate, Value};
+use crate::{Block, Change, InsertionPoint, Op, OpParts, OpTemplate, Value, erased};
 use smallvec::SmallVec;
 
-impl Rewriter {
+impl<'c> Rewriter<'c> {
     /// Erases an op (and what it contains). Its results must be unused.
     ///
     /// A conversion pattern that erases an op which is neither its own nor of its own making, or is still used, breaks its
     /// contract: nothing is erased then, and the driver says so (I0012).
-    pub fn erase(&mut self, op: Op) {
+    pub fn erase(&mut self, op: Op<'c>) {
         if self.erase_plainly(op) {
             return;
         }
@@ -30,23 +30,28 @@ impl Rewriter {
                     None => self.let_go(o),
                 }
             }
+            if let Some(watch) = &mut self.watch {
+                watch.casts.forget_released_in(op);
+            }
         }
         self.step_over(op);
-        c!(mlirOperationDestroy(op.raw));
+        let raw = op.raw();
+        erased::erasing(op);
+        c!(mlirOperationDestroy(raw));
     }
     /// Erases by one call what most patterns erase; whether it did.
-    fn erase_plainly(&mut self, op: Op) -> bool {
+    fn erase_plainly(&mut self, op: Op<'c>) -> bool {
         let Some(watch) = self.watch.as_mut().filter(|watch| watch.casts.is_plain()) else { return false };
         let erased = watch.root.and_then(|root| plain::erase(op, root, &mut watch.casts));
         let Some(around) = erased else { return false };
         self.note_erased(op, around);
         true
     }
-    fn note_erased(&mut self, op: Op, around: Surroundings) {
+    fn note_erased(&mut self, op: Op<'c>, around: Surroundings) {
         if self.is_point_at(op) {
             // What is created next comes where the op was.
             let next = Op::non_null(around.op).map(InsertionPoint::Before);
-            self.set_point(next.unwrap_or(InsertionPoint::End(Block { raw: around.block })));
+            self.set_point(next.unwrap_or(InsertionPoint::End(Block::from_raw(around.block))));
         }
         if let Some(watch) = &mut self.watch {
             watch.aftermath.note_gone(op, watch.root);
@@ -54,12 +59,12 @@ impl Rewriter {
         self.journal.push(Change::Erased(op));
     }
     /// The running pattern's op, where all casts are plain and none is live.
-    fn root_without_casts(&self) -> Option<Op> {
+    fn root_without_casts(&self) -> Option<Op<'c>> {
         let watch = self.watch.as_ref().filter(|watch| watch.casts.is_plain() && watch.casts.live() == 0)?;
         watch.root
     }
     /// Replaces an op's results by values of the same types and erases it by one call; whether it did.
-    pub(crate) fn replace_and_erase(&mut self, op: Op, values: &[Value]) -> bool {
+    pub(crate) fn replace_and_erase(&mut self, op: Op<'c>, values: &[Value<'c>]) -> bool {
         let around = self.root_without_casts().and_then(|root| plain::replace_and_erase(op, root, values));
         let Some(around) = around else { return false };
         if let Some(watch) = &mut self.watch {
@@ -74,7 +79,13 @@ impl Rewriter {
     ///
     /// # Panics
     /// Where the op is in no block.
-    pub fn turn_into(&mut self, op: Op, template: &OpTemplate, lead: &[Value], successors: &[Block]) -> Op {
+    pub fn turn_into(
+        &mut self,
+        op: Op<'c>,
+        template: &OpTemplate<'c>,
+        lead: &[Value<'c>],
+        successors: &[Block<'c>],
+    ) -> Op<'c> {
         let root = self.root_without_casts();
         if let Some((made, around)) = root.and_then(|root| plain::turn_into(op, root, template.op(), lead, successors))
         {
@@ -84,7 +95,13 @@ impl Rewriter {
         }
         self.turn_stepwise(op, template, lead, successors)
     }
-    fn turn_stepwise(&mut self, op: Op, template: &OpTemplate, lead: &[Value], successors: &[Block]) -> Op {
+    fn turn_stepwise(
+        &mut self,
+        op: Op<'c>,
+        template: &OpTemplate<'c>,
+        lead: &[Value<'c>],
+        successors: &[Block<'c>],
+    ) -> Op<'c> {
         assert_eq!(op.num_results(), 0, "{} has no results", op.name());
         if self.watch.is_some() && !self.may_erase(op) {
             return op;
@@ -101,7 +118,7 @@ impl Rewriter {
         self.erase(op);
         made
     }
-    fn let_go(&mut self, op: Op) {
+    fn let_go(&mut self, op: Op<'c>) {
         if let Some(watch) = &mut self.watch {
             watch.casts.forget_foreign(op);
             for value in op.operand_list() {
@@ -112,7 +129,7 @@ impl Rewriter {
         self.journal.push(Change::Erased(op));
     }
     /// Whether the running pattern may erase the op; else notes why not. Casts of the driver's are taken out here.
-    fn may_erase(&mut self, op: Op) -> bool {
+    fn may_erase(&mut self, op: Op<'c>) -> bool {
         let Some(watch) = self.watch.as_deref_mut() else { return true };
         if watch.casts.is_own(op) {
             // What uses it keeps it; else it goes after the pattern.
@@ -143,7 +160,7 @@ impl Rewriter {
             return true;
         }
         let Some(root) = watch.root else { return true };
-        let is_own = |op: Op| {
+        let is_own = |op: Op<'c>| {
             op == root
                 || self.journal.iter().rev().any(|change| *change == Change::Created(op))
                 || op.block().is_some_and(|block| watch.adopted.contains(&block))
@@ -167,7 +184,7 @@ impl Rewriter {
         false
     }
     /// Where the insertion point is at an op that is about to go, or in it: what is created next comes where the op was.
-    pub(super) fn step_over(&mut self, op: Op) {
+    pub(super) fn step_over(&mut self, op: Op<'c>) {
         // The point of another rewriter than the driver's may be at an op that is long gone.
         let may_be_inside = self.watch.is_some() && op.num_regions() > 0;
         let is_at = match self.point() {

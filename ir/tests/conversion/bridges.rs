@@ -7,12 +7,12 @@ use monopour_ir::{Op, Type};
 
 const BRIDGES: Bridges = Bridges { to_old: "t.to_old", to_new: "t.to_new" };
 
-fn wide(op: Op) -> Type {
+fn wide<'c>(op: Op<'c>) -> Type<'c> {
     Type::integer(op.context(), 64)
 }
 
 /// `t.a` becomes `n.a`, an `i64`; `t.b` becomes `n.b` that reads `i64`.
-fn patterns<'p>() -> PatternSet<'p> {
+fn patterns<'c, 'p>() -> PatternSet<'c, 'p> {
     let mut patterns = PatternSet::new();
     patterns.add_fn("t.a", |op, _, rw| {
         let new = create(rw, "n.a", op, &[], &[wide(op)])?;
@@ -28,7 +28,7 @@ fn patterns<'p>() -> PatternSet<'p> {
     patterns
 }
 
-fn target<'t>() -> ConversionTarget<'t> {
+fn target<'c, 't>() -> ConversionTarget<'c, 't> {
     let mut target = ConversionTarget::new();
     target.unknown_is(|op| if op.name().starts_with("t.") { Legality::Unknown } else { Legality::Legal });
     target

@@ -8,12 +8,12 @@ use monopour_ir::conversion::{
 use monopour_ir::{Module, Op, Type};
 use std::cell::Cell;
 
-fn wide(op: Op) -> Type {
+fn wide<'c>(op: Op<'c>) -> Type<'c> {
     Type::integer(op.context(), 64)
 }
 
 /// `from` becomes `to` with results of this type.
-fn retype<'p>(patterns: &mut PatternSet<'p>, from: &'p str, to: &'p str, ty: &'p str) {
+fn retype<'p>(patterns: &mut PatternSet<'_, 'p>, from: &'p str, to: &'p str, ty: &'p str) {
     patterns.add_fn(from, move |op, adaptor, rw| {
         let types = vec![Type::parse(op.context(), ty).expect("a type"); op.num_results()];
         let new = create(rw, to, op, adaptor.operands(), &types)?;
@@ -23,7 +23,7 @@ fn retype<'p>(patterns: &mut PatternSet<'p>, from: &'p str, to: &'p str, ty: &'p
 }
 
 /// A value becomes two: `t.pair` gives `n.lo` and `n.hi`.
-fn split(patterns: &mut PatternSet<'_>) {
+fn split(patterns: &mut PatternSet<'_, '_>) {
     patterns.add_fn("t.pair", |op, _, rw| {
         let parts = [create(rw, "n.lo", op, &[], &[wide(op)])?, create(rw, "n.hi", op, &[], &[wide(op)])?];
         rw.replace_op_with_many(op, &[parts.iter().map(|part| part.result(0)).collect()]);
@@ -32,7 +32,7 @@ fn split(patterns: &mut PatternSet<'_>) {
 }
 
 /// `t.use` becomes `n.use` of whatever stands for its operands.
-fn use_all(patterns: &mut PatternSet<'_>) {
+fn use_all(patterns: &mut PatternSet<'_, '_>) {
     patterns.add_one_to_many_fn("t.use", |op, adaptor, rw| {
         create(rw, "n.use", op, adaptor.operands(), &[])?;
         rw.erase(op);
@@ -181,14 +181,14 @@ fn a_pattern_that_erases_casts_erases_what_nobody_uses() {
 }
 
 /// `t.a` gives a value to a row of users that are converted by patterns of their own.
-fn fan_out(users: usize) -> Module {
+fn fan_out<'c>(users: usize) -> Module<'c> {
     let mut text = "%0 = \"t.a\"() : () -> index\n".to_owned();
     text += &"\"t.b\"(%0) : (index) -> ()\n".repeat(users);
     parse(&text)
 }
 
 /// Each op reads the result of the one before.
-fn chain(length: usize) -> Module {
+fn chain<'c>(length: usize) -> Module<'c> {
     let mut text = "%0 = \"t.a\"() : () -> index\n".to_owned();
     for i in 1..length {
         text += &format!("%{i} = \"t.c\"(%{}) : (index) -> index\n", i - 1);
@@ -198,7 +198,7 @@ fn chain(length: usize) -> Module {
 }
 
 /// Loops in loops, each with a value of its own to carry.
-fn nest(depth: usize) -> Module {
+fn nest<'c>(depth: usize) -> Module<'c> {
     let mut text = "func.func @f(%lb: i32) {\n%x0 = \"t.a\"() : () -> index\n".to_owned();
     for i in 0..depth {
         text += &format!(
@@ -226,7 +226,7 @@ fn live_casts(module: &Module) -> (usize, usize) {
     }
     structured(&mut patterns, &converter);
     let most = Cell::new(0);
-    let mut hook = |event: &PatternEvent<'_>| {
+    let mut hook = |event: &PatternEvent<'_, '_>| {
         // What is counted is what is there.
         let there = event.root.expect("a module").find_all(CAST).len();
         assert_eq!(event.live_casts, there);

@@ -8,7 +8,7 @@ use monopour_ir::conversion::{
 use monopour_ir::{Attr, Builder, Diagnostic, OpSpec, Type};
 
 /// The ops that must go.
-fn target() -> ConversionTarget<'static> {
+fn target<'c>() -> ConversionTarget<'c, 'static> {
     let mut target = ConversionTarget::new();
     target.illegal_op("t.a").illegal_op("t.b").illegal_op("t.c");
     target
@@ -16,7 +16,7 @@ fn target() -> ConversionTarget<'static> {
 
 /// The conversion stops with these diagnostics, in place and on a clone.
 #[track_caller]
-pub(crate) fn stops(text: &str, patterns: &PatternSet<'_>, expected: &str) {
+pub(crate) fn stops(text: &str, patterns: &PatternSet<'_, '_>, expected: &str) {
     let module = parse(text);
     let before = snapshot(&module);
     let options = ConversionOptions { verify_each: true, fingerprint: true, ..Default::default() };

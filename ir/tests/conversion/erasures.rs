@@ -6,7 +6,7 @@ use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert, on_cl
 use monopour_ir::{Module, Op, Region};
 
 /// The ops that must go.
-fn target() -> ConversionTarget<'static> {
+fn target<'c>() -> ConversionTarget<'c, 'static> {
     let mut target = ConversionTarget::new();
     target.illegal_op("t.a").illegal_op("t.b").illegal_op("t.late");
     target
@@ -14,7 +14,7 @@ fn target() -> ConversionTarget<'static> {
 
 /// `t.a` erases what the function picks and then itself: refused, with nothing of it erased.
 #[track_caller]
-fn may_not_erase(text: &str, pick: impl Fn(Op) -> Op, what: &str, at: &str) {
+fn may_not_erase<'c>(text: &str, pick: impl Fn(Op<'c>) -> Op<'c>, what: &str, at: &str) {
     let module = parse(text);
     let before = snapshot(&module);
     let mut patterns = PatternSet::new();
@@ -27,7 +27,7 @@ fn may_not_erase(text: &str, pick: impl Fn(Op) -> Op, what: &str, at: &str) {
     let target = target();
     on_clone(module.op(), |clone| convert(clone, &target, &patterns, Mode::Partial)).expect_err("cannot be converted");
     assert_eq!(snapshot(&module), before);
-    let count = |module: &Module| module.op().nested(monopour_ir::WalkOrder::Pre).len();
+    let count = |module: &Module<'c>| module.op().nested(monopour_ir::WalkOrder::Pre).len();
     let ops = count(&module);
     let expected =
         format!("error[I0012]: pattern 'convert t.a' erases {what}, while it rewrites 't.a'\n  --> test.mlir:{at}");
@@ -36,7 +36,7 @@ fn may_not_erase(text: &str, pick: impl Fn(Op) -> Op, what: &str, at: &str) {
     assert!(count(&module) >= ops - 1);
 }
 
-fn nth(op: Op, n: usize) -> Op {
+fn nth<'c>(op: Op<'c>, n: usize) -> Op<'c> {
     op.block().expect("in a block").ops()[n]
 }
 
@@ -283,9 +283,8 @@ fn erased_and_replaced_ops_are_never_visible_to_later_patterns() {
     }
     let module = parse(&text);
     let mut patterns = PatternSet::new();
-    let wide = |op: Op| monopour_ir::Type::integer(op.context(), 64);
     patterns.add_fn("t.a", move |op, _, rw| {
-        let new = create(rw, "n.a", op, &[], &[wide(op)])?;
+        let new = create(rw, "n.a", op, &[], &[monopour_ir::Type::integer(op.context(), 64)])?;
         rw.replace_op(op, &new.results());
         Ok(())
     });
@@ -302,7 +301,7 @@ fn erased_and_replaced_ops_are_never_visible_to_later_patterns() {
         // What stands before the op has been converted, casts aside.
         let before = op.block().expect("a block").ops().into_iter().take_while(|other| *other != op);
         assert!(before.into_iter().all(|other| !["t.a", "t.b"].contains(&other.name())));
-        let new = create(rw, "n.b", op, adaptor.operands(), &[wide(op)])?;
+        let new = create(rw, "n.b", op, adaptor.operands(), &[monopour_ir::Type::integer(op.context(), 64)])?;
         rw.replace_op(op, &new.results());
         Ok(())
     });

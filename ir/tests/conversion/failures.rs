@@ -4,7 +4,7 @@ use super::{Rename, check, make, parse, rename};
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet};
 use monopour_ir::{Attr, Diagnostic, Diagnostics};
 
-fn fails(text: &str, target: &ConversionTarget<'_>, patterns: &PatternSet<'_>, mode: Mode) -> Diagnostics {
+fn fails<'c>(text: &str, target: &ConversionTarget<'c, '_>, patterns: &PatternSet<'c, '_>, mode: Mode) -> Diagnostics {
     let module = parse(text);
     let errors = check(&module, target, patterns, mode).expect_err("cannot be converted");
     module.op().verify_with_diagnostics().expect("what is left is valid");

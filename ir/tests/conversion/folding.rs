@@ -7,17 +7,23 @@ use monopour_ir::conversion::{
 };
 use monopour_ir::{Attr, Module, Op, OpSpec, Type, Value};
 
-fn int(op: Op, width: u32) -> Type {
+fn int<'c>(op: Op<'c>, width: u32) -> Type<'c> {
     Type::integer(op.context(), width)
 }
 
-fn create(rw: &mut ConversionRewriter, name: &str, at: Op, operands: &[Value], widths: &[u32]) -> Result<Op, Declined> {
+fn create<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    name: &str,
+    at: Op<'c>,
+    operands: &[Value<'c>],
+    widths: &[u32],
+) -> Result<Op<'c>, Declined> {
     let types: Vec<Type> = widths.iter().map(|width| int(at, *width)).collect();
     Ok(rw.create(OpSpec::new(name, at.location()).operands(operands).results(&types))?)
 }
 
 /// i64 to a pair of i32; all else stays.
-fn halves() -> TypeConverter<'static> {
+fn halves<'c>() -> TypeConverter<'c, 'static> {
     let mut converter = TypeConverter::new();
     converter.keep_others().add(|ty| {
         let half = Type::integer(ty.context(), 32);

@@ -5,12 +5,12 @@ use super::{check, parse, rename};
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, TypeConversion, TypeConverter, convert};
 use monopour_ir::{Attr, Block, Op, OpSpec, Region, Type};
 
-fn wide(op: Op) -> Type {
+fn wide<'c>(op: Op<'c>) -> Type<'c> {
     Type::integer(op.context(), 64)
 }
 
 /// `from` becomes `to` with results of this type.
-fn retype<'p>(patterns: &mut PatternSet<'p>, from: &'p str, to: &'p str, ty: &'p str) {
+fn retype<'p>(patterns: &mut PatternSet<'_, 'p>, from: &'p str, to: &'p str, ty: &'p str) {
     patterns.add_fn(from, move |op, adaptor, rw| {
         let types = vec![Type::parse(op.context(), ty).expect("a type"); op.num_results()];
         let new = create(rw, to, op, adaptor.operands(), &types)?;
@@ -206,7 +206,7 @@ fn a_copy_of_a_region_with_casts_in_it_is_cleaned_up_like_the_region() {
 }
 
 /// `i128` becomes two `i32`, whatever it is made of.
-fn halves(module: &monopour_ir::Module) -> TypeConverter<'static> {
+fn halves<'c>(module: &monopour_ir::Module<'c>) -> TypeConverter<'c, 'c> {
     let cx = module.context();
     let mut converter = TypeConverter::new();
     converter.keep_others().add(move |ty| {

@@ -25,10 +25,10 @@ pub(crate) fn body_text(module: &Module) -> String {
 
 /// Converts in partial mode with all checks; the diagnostics, after which what is left must be valid.
 #[track_caller]
-pub(crate) fn fails_with(
-    module: &Module,
-    target: &ConversionTarget<'_>,
-    patterns: &PatternSet<'_>,
+pub(crate) fn fails_with<'c>(
+    module: &Module<'c>,
+    target: &ConversionTarget<'c, '_>,
+    patterns: &PatternSet<'c, '_>,
     expected: &str,
 ) -> Diagnostics {
     let options = ConversionOptions { verify_each: true, fingerprint: true, ..Default::default() };
@@ -41,10 +41,10 @@ pub(crate) fn fails_with(
 
 /// Converts in full mode, verified after every pattern; no cast is left, and all casts were within the bound.
 #[track_caller]
-pub(crate) fn converts_fully(
-    module: &Module,
-    target: &ConversionTarget<'_>,
-    patterns: &PatternSet<'_>,
+pub(crate) fn converts_fully<'c>(
+    module: &Module<'c>,
+    target: &ConversionTarget<'c, '_>,
+    patterns: &PatternSet<'c, '_>,
 ) -> ConversionStats {
     let stats = super::check(module, target, patterns, Mode::Full).expect("converts");
     assert_eq!((stats.casts_left, module.op().find_all(CAST).len()), (0, 0));
@@ -52,7 +52,7 @@ pub(crate) fn converts_fully(
 }
 
 /// `index` becomes `i64`, `complex<f32>` two `f32`, `none` nothing; the rest stays.
-pub(crate) fn converter(cx: Context) -> TypeConverter<'static> {
+pub(crate) fn converter<'c>(cx: Context<'c>) -> TypeConverter<'c, 'c> {
     let mut converter = TypeConverter::new();
     let of = |text: &str| Type::parse(cx, text).expect("a type");
     let (index, complex, none) = (of("index"), of("complex<f32>"), of("none"));
@@ -69,33 +69,42 @@ pub(crate) fn converter(cx: Context) -> TypeConverter<'static> {
     converter
 }
 
-pub(crate) fn create(
-    rw: &mut ConversionRewriter,
+pub(crate) fn create<'c>(
+    rw: &mut ConversionRewriter<'c>,
     name: &str,
-    like: Op,
-    operands: &[Value],
-    types: &[Type],
-) -> Result<Op, Declined> {
+    like: Op<'c>,
+    operands: &[Value<'c>],
+    types: &[Type<'c>],
+) -> Result<Op<'c>, Declined> {
     Ok(rw.create(OpSpec::new(name, like.location()).operands(operands).results(types))?)
 }
 
 /// The types that the converter gives a list of types.
-fn types_for(converter: &TypeConverter<'_>, types: &[Type]) -> Result<Vec<Type>, Declined> {
+fn types_for<'c>(converter: &TypeConverter<'c, '_>, types: &[Type<'c>]) -> Result<Vec<Type<'c>>, Declined> {
     converter.convert_all(types).ok_or_else(|| Declined::no_match("a type has no conversion"))
 }
 
-fn types_of(values: &[Value]) -> Vec<Type> {
+fn types_of<'c>(values: &[Value<'c>]) -> Vec<Type<'c>> {
     values.iter().map(|value| value.ty()).collect()
 }
 
 /// Values of converted types for values of any.
-fn cast_all(rw: &mut ConversionRewriter, converter: &TypeConverter<'_>, values: &[Value]) -> Vec<Value> {
-    let convert = |value: &Value| converter.convert(value.ty()).expect("asked before");
+fn cast_all<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    converter: &TypeConverter<'c, '_>,
+    values: &[Value<'c>],
+) -> Vec<Value<'c>> {
+    let convert = |value: &Value<'c>| converter.convert(value.ty()).expect("asked before");
     values.iter().flat_map(|value| rw.cast_to_many(*value, &convert(value))).collect()
 }
 
 /// Replaces the results of `op` by those of `new`, as many for each as the converter says.
-pub(crate) fn replace_grouped(rw: &mut ConversionRewriter, converter: &TypeConverter<'_>, op: Op, new: Op) {
+pub(crate) fn replace_grouped<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    converter: &TypeConverter<'c, '_>,
+    op: Op<'c>,
+    new: Op<'c>,
+) {
     let mut rest = new.results().into_iter();
     let counts = op.results().into_iter().map(|r| converter.convert(r.ty()).expect("asked before").len());
     let groups: Vec<Vec<Value>> = counts.map(|count| rest.by_ref().take(count).collect()).collect();
@@ -103,9 +112,9 @@ pub(crate) fn replace_grouped(rw: &mut ConversionRewriter, converter: &TypeConve
 }
 
 /// `from` becomes `to` with all operands and results in converted types.
-pub(crate) fn retarget<'p>(
-    patterns: &mut PatternSet<'p>,
-    converter: &'p TypeConverter<'p>,
+pub(crate) fn retarget<'c, 'p>(
+    patterns: &mut PatternSet<'c, 'p>,
+    converter: &'p TypeConverter<'c, 'p>,
     from: &'p str,
     to: &'p str,
 ) {
@@ -118,7 +127,7 @@ pub(crate) fn retarget<'p>(
 }
 
 /// Structured ops with the types of the converter: loops and ifs get new ops with the old regions, terminators change with them.
-pub(crate) fn structured<'p>(patterns: &mut PatternSet<'p>, converter: &'p TypeConverter<'p>) {
+pub(crate) fn structured<'c, 'p>(patterns: &mut PatternSet<'c, 'p>, converter: &'p TypeConverter<'c, 'p>) {
     for name in ["scf.for", "scf.while", "scf.if"] {
         patterns.add_one_to_many_fn(name, move |op, adaptor, rw| {
             let types = types_for(converter, &types_of(&op.results()))?;
@@ -142,11 +151,11 @@ pub(crate) fn structured<'p>(patterns: &mut PatternSet<'p>, converter: &'p TypeC
 }
 
 /// In between, the op would be invalid: so the terminator changes with the block arguments.
-fn convert_structured_region(
-    rw: &mut ConversionRewriter,
-    converter: &TypeConverter<'_>,
-    op: Op,
-    body: Region,
+fn convert_structured_region<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    converter: &TypeConverter<'c, '_>,
+    op: Op<'c>,
+    body: Region<'c>,
 ) -> Result<(), Declined> {
     let Some(block) = body.entry() else { return Ok(()) };
     let kept = usize::from(op.is("scf.for"));
@@ -163,7 +172,7 @@ fn convert_structured_region(
 }
 
 /// Whether a structured op carries only types that stay; the bounds of a loop are none of its.
-pub(crate) fn structured_target<'t>(target: &mut ConversionTarget<'t>, converter: &'t TypeConverter<'t>) {
+pub(crate) fn structured_target<'c, 't>(target: &mut ConversionTarget<'c, 't>, converter: &'t TypeConverter<'c, 't>) {
     for name in ["scf.for", "scf.while", "scf.if"] {
         target.dynamically_legal_op(name, move |op| {
             let operands = op.operands().into_iter().skip(if op.is("scf.for") { 3 } else { 0 });
@@ -173,7 +182,7 @@ pub(crate) fn structured_target<'t>(target: &mut ConversionTarget<'t>, converter
 }
 
 /// Functions, their returns and the calls of them: a symbol table is converted as a whole, because a call must agree with its function.
-pub(crate) fn functions<'p>(patterns: &mut PatternSet<'p>, converter: &'p TypeConverter<'p>) {
+pub(crate) fn functions<'c, 'p>(patterns: &mut PatternSet<'c, 'p>, converter: &'p TypeConverter<'c, 'p>) {
     patterns.add_fn("builtin.module", move |module, _, rw| {
         for function in module.find_all("func.func") {
             convert_function(rw, converter, function)?;
@@ -193,17 +202,17 @@ pub(crate) fn functions<'p>(patterns: &mut PatternSet<'p>, converter: &'p TypeCo
     });
 }
 
-pub(crate) fn functions_target<'t>(target: &mut ConversionTarget<'t>, converter: &'t TypeConverter<'t>) {
+pub(crate) fn functions_target<'c, 't>(target: &mut ConversionTarget<'c, 't>, converter: &'t TypeConverter<'c, 't>) {
     target.dynamically_legal_op("builtin.module", move |module| {
         module.find_all("func.func").into_iter().all(|function| converter.is_legal_signature(function))
     });
 }
 
 /// One function with its returns. All blocks, so that branches hand over what they are asked for.
-pub(crate) fn convert_function(
-    rw: &mut ConversionRewriter,
-    converter: &TypeConverter<'_>,
-    function: Op,
+pub(crate) fn convert_function<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    converter: &TypeConverter<'c, '_>,
+    function: Op<'c>,
 ) -> Result<(), Declined> {
     let (inputs, results) = function.function_type().expect("a function has a type");
     let (inputs, results) = (types_for(converter, &inputs)?, types_for(converter, &results)?);

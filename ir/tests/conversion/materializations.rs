@@ -8,16 +8,16 @@ use monopour_ir::conversion::{
 use monopour_ir::{Context, Op, OpSpec, Type, Value};
 
 /// `index` becomes `i64`.
-fn widening(cx: Context) -> TypeConverter<'static> {
+fn widening<'c>(cx: Context<'c>) -> TypeConverter<'c, 'c> {
     let mut converter = TypeConverter::new();
     converter.keep_others().add(move |ty| ty.is_index().then(|| TypeConversion::one(Type::integer(cx, 64))));
     converter
 }
 
 /// An op of this name from what there is to what is wanted.
-fn through(
+fn through<'c>(
     name: &'static str,
-) -> impl Fn(&mut monopour_ir::conversion::ConversionRewriter, &Materialization<'_>) -> Option<Vec<Value>> {
+) -> impl Fn(&mut monopour_ir::conversion::ConversionRewriter<'c>, &Materialization<'c, '_>) -> Option<Vec<Value<'c>>> {
     move |rw, wanted| {
         let spec = OpSpec::new(name, wanted.location).operands(wanted.inputs).results(wanted.types);
         Some(rw.create(spec).expect("builds").results())
@@ -25,7 +25,7 @@ fn through(
 }
 
 /// `from` becomes `to` in the types of the adaptor, with i64 results.
-fn widen<'p>(patterns: &mut PatternSet<'p>, from: &'p str, to: &'p str) {
+fn widen<'p>(patterns: &mut PatternSet<'_, 'p>, from: &'p str, to: &'p str) {
     patterns.add_fn(from, move |op: Op, adaptor, rw| {
         let types = vec![Type::integer(op.context(), 64); op.num_results()];
         let new = create(rw, to, op, adaptor.operands(), &types)?;
@@ -42,13 +42,13 @@ const TEXT: &str = r#"
 "t.b"(%0, %1) : (index, index) -> ()
 "#;
 
-fn target() -> ConversionTarget<'static> {
+fn target<'c>() -> ConversionTarget<'c, 'static> {
     let mut target = ConversionTarget::new();
     target.illegal_op("t.a").illegal_op("t.b").illegal_op("t.cast");
     target
 }
 
-fn patterns<'p>(converter: &'p TypeConverter<'p>) -> PatternSet<'p> {
+fn patterns<'c, 'p>(converter: &'p TypeConverter<'c, 'p>) -> PatternSet<'c, 'p> {
     let mut patterns = PatternSet::with_converter(converter);
     widen(&mut patterns, "t.a", "n.a");
     widen(&mut patterns, "t.b", "n.b");
@@ -204,15 +204,20 @@ error[I0012]: a materialization erases 't.def', which 't.use' still uses
     );
 }
 
+/// As [`through`], after an op that it makes and erases.
+fn with_a_trial<'c>(
+    rw: &mut monopour_ir::conversion::ConversionRewriter<'c>,
+    wanted: &Materialization<'c, '_>,
+) -> Option<Vec<Value<'c>>> {
+    let trial = rw.create(OpSpec::new("t.a", wanted.location)).expect("builds");
+    rw.erase(trial);
+    through("n.cast")(rw, wanted)
+}
+
 #[test]
 fn a_materialization_may_erase_what_it_made() {
     let module = parse(TEXT);
     let mut converter = widening(module.context());
-    let with_a_trial = |rw: &mut monopour_ir::conversion::ConversionRewriter, wanted: &Materialization<'_>| {
-        let trial = rw.create(OpSpec::new("t.a", wanted.location)).expect("builds");
-        rw.erase(trial);
-        through("n.cast")(rw, wanted)
-    };
     converter.add_source_materialization(with_a_trial).add_target_materialization(with_a_trial);
     check(&module, &target(), &patterns(&converter), Mode::Full).expect("converts");
     assert_ir(

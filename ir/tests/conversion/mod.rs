@@ -30,17 +30,17 @@ use monopour_ir::conversion::{ConversionPattern, ConversionRewriter, ConversionS
 use monopour_ir::{Context, Diagnostics, Module, Op, OpSpec, Value};
 
 /// Parses a module in which ops of any dialect may stand.
-pub(crate) fn parse(text: &str) -> Module {
+pub(crate) fn parse<'c>(text: &str) -> Module<'c> {
     let cx = Context::new();
     cx.allow_unregistered_dialects(true);
     Module::parse(cx, text.as_bytes(), "test.mlir").expect("parses")
 }
 
 /// Converts with verification after every pattern.
-pub(crate) fn check(
-    module: &Module,
-    target: &ConversionTarget<'_>,
-    patterns: &PatternSet<'_>,
+pub(crate) fn check<'c>(
+    module: &Module<'c>,
+    target: &ConversionTarget<'c, '_>,
+    patterns: &PatternSet<'c, '_>,
     mode: Mode,
 ) -> Result<ConversionStats, Diagnostics> {
     let options = ConversionOptions { verify_each: true, ..Default::default() };
@@ -48,7 +48,12 @@ pub(crate) fn check(
 }
 
 /// Creates an op of this name with one result per type.
-pub(crate) fn make(rw: &mut ConversionRewriter, name: &str, like: Op, operands: &[Value]) -> Result<Op, Declined> {
+pub(crate) fn make<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    name: &str,
+    like: Op<'c>,
+    operands: &[Value<'c>],
+) -> Result<Op<'c>, Declined> {
     let types: Vec<_> = like.results().iter().map(|r| r.ty()).collect();
     Ok(rw.create(OpSpec::new(name, like.location()).operands(operands).results(&types))?)
 }
@@ -61,7 +66,7 @@ pub(crate) struct Rename {
     pub(crate) declines: bool,
 }
 
-impl ConversionPattern for Rename {
+impl<'c> ConversionPattern<'c> for Rename {
     fn root(&self) -> &str {
         self.from
     }
@@ -73,9 +78,9 @@ impl ConversionPattern for Rename {
     }
     fn rewrite(
         &self,
-        op: Op,
-        adaptor: &monopour_ir::conversion::Adaptor<'_>,
-        rw: &mut ConversionRewriter,
+        op: Op<'c>,
+        adaptor: &monopour_ir::conversion::Adaptor<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
     ) -> Result<(), Declined> {
         if self.declines {
             return Err(Declined::no_match("it is told to"));
@@ -90,7 +95,7 @@ pub(crate) fn rename(from: &'static str, to: &'static str) -> Rename {
     Rename { from, to, benefit: 1, declines: false }
 }
 
-fn names(module: &Module) -> Vec<&'static str> {
+fn names<'c>(module: &Module<'c>) -> Vec<&'c str> {
     module.op().nested(monopour_ir::WalkOrder::Pre).iter().map(|op| op.name()).filter(|n| n.starts_with("t.")).collect()
 }
 
@@ -132,7 +137,7 @@ fn an_expansion_is_converted_further_depth_first() {
     });
     patterns.add(rename("t.b", "t.c")).add(rename("t.c", "t.d"));
     let mut order = Vec::new();
-    let mut hook = |event: &PatternEvent<'_>| order.push(event.op_name.to_owned());
+    let mut hook = |event: &PatternEvent<'_, '_>| order.push(event.op_name.to_owned());
     let options = ConversionOptions { after_each_pattern: Some(&mut hook), verify_each: true, ..Default::default() };
     let stats = convert_with(module.op(), &target, &patterns, Mode::Full, options).expect("converts");
     assert_eq!(order, ["t.a", "t.b", "t.c", "t.b", "t.c", "t.a", "t.b", "t.c", "t.b", "t.c"]);
@@ -152,7 +157,7 @@ fn an_op_is_visited_before_its_regions() {
         Ok(())
     });
     patterns.add(rename("t.b", "t.c"));
-    let mut hook = |event: &PatternEvent<'_>| order.push(event.op_name.to_owned());
+    let mut hook = |event: &PatternEvent<'_, '_>| order.push(event.op_name.to_owned());
     let options = ConversionOptions { after_each_pattern: Some(&mut hook), verify_each: true, ..Default::default() };
     convert_with(module.op(), &target, &patterns, Mode::Full, options).expect("converts");
     assert_eq!(order, ["t.a", "t.b"]);

@@ -47,7 +47,7 @@ fn convert_all(root: Op, with_b: bool) -> Result<(), monopour_ir::Diagnostics> {
 }
 
 /// The module that the newest op is in.
-fn op_of_module(rw: &monopour_ir::Rewriter) -> Op {
+fn op_of_module<'c>(rw: &monopour_ir::Rewriter<'c>) -> Op<'c> {
     let newest = rw.journal().iter().rev().find_map(|change| match change {
         monopour_ir::Change::Created(op) => Some(*op),
         _ => None,
@@ -114,11 +114,11 @@ fn a_conversion_on_a_clone_may_fail_at_its_last_stage() {
 }
 
 /// What the analysis says: the names and positions of ops.
-fn analyzed(module: &Module, target: &ConversionTarget<'_>, patterns: &PatternSet<'_>) -> String {
+fn analyzed<'c>(module: &Module<'c>, target: &ConversionTarget<'c, '_>, patterns: &PatternSet<'c, '_>) -> String {
     let before = snapshot(module);
     let analysis = analyze_conversion(module.op(), target, patterns).expect("no contract is broken");
     assert_eq!(snapshot(module), before, "nothing changes");
-    let list = |ops: &[Op]| {
+    let list = |ops: &[Op<'c>]| {
         let names: Vec<String> = ops.iter().map(|op| format!("{} {}", op.name(), op.location())).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
@@ -272,7 +272,7 @@ fn the_ir_is_printed_after_every_pattern() {
         retarget(&mut patterns, &converter, from, to);
     }
     let mut text = String::new();
-    let mut hook = |event: &monopour_ir::conversion::PatternEvent<'_>| {
+    let mut hook = |event: &monopour_ir::conversion::PatternEvent<'_, '_>| {
         let root = event.root.expect("a module");
         root.verify_with_diagnostics().expect("valid");
         let ir = root.to_string();

@@ -6,7 +6,7 @@ use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Pa
 use monopour_ir::{Block, InsertionPoint, Op, OpSpec};
 
 /// Splits at `t.split`, which goes; `n.end` and `n.begin` show where the two parts are, a branch leads from one to the other.
-fn split(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn split<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
     let name = |name| OpSpec::new(name, op.location());
     rw.set_point(InsertionPoint::End(op.block().expect("t.split is in a block")));
     let (before, rest) = rw.split_block(op);

@@ -29,38 +29,38 @@ func.func @g(%a: index) -> index {
 "#;
 
 /// What is legal and how the rest is converted, for one of the dialects.
-struct Lowering<'a> {
+struct Lowering<'c, 'a> {
     name: &'static str,
-    target: ConversionTarget<'a>,
-    patterns: PatternSet<'a>,
+    target: ConversionTarget<'c, 'a>,
+    patterns: PatternSet<'c, 'a>,
 }
 
-fn stage<'a>(lowering: &'a Lowering<'a>) -> Stage<'a> {
+fn stage<'c, 'a>(lowering: &'a Lowering<'c, 'a>) -> Stage<'c, 'a> {
     let Lowering { name, target, patterns } = lowering;
     Stage { name, target, patterns, mode: Mode::Partial }
 }
 
 /// `func.func` becomes `llvm.func`, its returns with it; of its blocks only the first changes.
-fn func<'a>(converter: &'a TypeConverter<'a>) -> Lowering<'a> {
+fn func<'c, 'a>(converter: &'a TypeConverter<'c, 'a>) -> Lowering<'c, 'a> {
     let mut lowering = of_dialect("func", converter);
     func_patterns(&mut lowering.patterns, converter);
     lowering
 }
 
-fn of_dialect<'a>(name: &'static str, converter: &'a TypeConverter<'a>) -> Lowering<'a> {
+fn of_dialect<'c, 'a>(name: &'static str, converter: &'a TypeConverter<'c, 'a>) -> Lowering<'c, 'a> {
     let mut target = ConversionTarget::new();
     target.illegal_dialect(name);
     Lowering { name, target, patterns: PatternSet::with_converter(converter) }
 }
 
-fn func_patterns<'a>(patterns: &mut PatternSet<'a>, converter: &'a TypeConverter<'a>) {
+fn func_patterns<'c, 'a>(patterns: &mut PatternSet<'c, 'a>, converter: &'a TypeConverter<'c, 'a>) {
     patterns.add_fn("func.func", move |op, _, rw| lower_function(op, converter, rw));
 }
 
-fn lower_function(
-    op: Op,
-    converter: &TypeConverter<'_>,
-    rw: &mut monopour_ir::conversion::ConversionRewriter,
+fn lower_function<'c>(
+    op: Op<'c>,
+    converter: &TypeConverter<'c, '_>,
+    rw: &mut monopour_ir::conversion::ConversionRewriter<'c>,
 ) -> Result<(), Declined> {
     let (inputs, results) = op.function_type().expect("a function has a type");
     let (inputs, results) = (converter.convert_all(&inputs), converter.convert_all(&results));
@@ -76,7 +76,7 @@ fn lower_function(
     let body = Region::new();
     rw.take_region(body, op.region(0));
     rw.set_point(monopour_ir::InsertionPoint::Before(op));
-    let list = |types: &[Type]| types.iter().map(|ty| ty.to_string()).collect::<Vec<_>>().join(", ");
+    let list = |types: &[Type<'c>]| types.iter().map(|ty| ty.to_string()).collect::<Vec<_>>().join(", ");
     let ty = format!("!llvm.func<{} ({})>", list(&results), list(&inputs));
     let ty = Attr::ty(Type::parse(op.context(), &ty).expect("a function type"));
     let linkage = Attr::parse(op.context(), "#llvm.linkage<external>").expect("a linkage");
@@ -88,13 +88,13 @@ fn lower_function(
 }
 
 /// Branches change with the blocks that they go to.
-fn cf<'a>(converter: &'a TypeConverter<'a>) -> Lowering<'a> {
+fn cf<'c, 'a>(converter: &'a TypeConverter<'c, 'a>) -> Lowering<'c, 'a> {
     let mut lowering = of_dialect("cf", converter);
     cf_patterns(&mut lowering.patterns, converter);
     lowering
 }
 
-fn cf_patterns<'a>(patterns: &mut PatternSet<'a>, converter: &'a TypeConverter<'a>) {
+fn cf_patterns<'c, 'a>(patterns: &mut PatternSet<'c, 'a>, converter: &'a TypeConverter<'c, 'a>) {
     for (from, to) in [("cf.br", "llvm.br"), ("cf.cond_br", "llvm.cond_br")] {
         patterns.add_fn(from, move |op, adaptor, rw| {
             for block in op.successors() {
@@ -113,13 +113,13 @@ fn cf_patterns<'a>(patterns: &mut PatternSet<'a>, converter: &'a TypeConverter<'
     }
 }
 
-fn arith<'a>(converter: &'a TypeConverter<'a>) -> Lowering<'a> {
+fn arith<'c, 'a>(converter: &'a TypeConverter<'c, 'a>) -> Lowering<'c, 'a> {
     let mut lowering = of_dialect("arith", converter);
     arith_patterns(&mut lowering.patterns, converter);
     lowering
 }
 
-fn arith_patterns<'a>(patterns: &mut PatternSet<'a>, converter: &'a TypeConverter<'a>) {
+fn arith_patterns<'c, 'a>(patterns: &mut PatternSet<'c, 'a>, converter: &'a TypeConverter<'c, 'a>) {
     for (from, to) in [("arith.addi", "llvm.add"), ("arith.muli", "llvm.mul")] {
         patterns.add_fn(from, move |op, adaptor, rw| {
             let ty = converter.convert_to_one(op.result(0).ty()).ok_or_else(|| Declined::no_match("a type"))?;
@@ -131,7 +131,7 @@ fn arith_patterns<'a>(patterns: &mut PatternSet<'a>, converter: &'a TypeConverte
 }
 
 /// Casts of earlier stages, where they go there and back, or lead nowhere.
-fn reconcile<'a>() -> Lowering<'a> {
+fn reconcile<'c, 'a>() -> Lowering<'c, 'a> {
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op(CAST, |op| !op.result(0).is_unused() && there_and_back(op).is_none());
     let mut patterns = PatternSet::new();
@@ -150,7 +150,7 @@ fn reconcile<'a>() -> Lowering<'a> {
 }
 
 /// What a cast of a cast to the same type casts.
-fn there_and_back(cast: Op) -> Option<Value> {
+fn there_and_back<'c>(cast: Op<'c>) -> Option<Value<'c>> {
     let before = cast.operand(0).defining_op().filter(|def| def.is(CAST))?;
     Some(before.operand(0)).filter(|source| source.ty() == cast.result(0).ty())
 }
@@ -160,7 +160,7 @@ fn convert(module: &Module, names: &[&str]) -> Vec<usize> {
     let converter = converter(module.context());
     let lowerings = [func(&converter), cf(&converter), arith(&converter), reconcile()];
     let find = |name: &&str| lowerings.iter().find(|l| l.name == *name).expect("a lowering");
-    let stages: Vec<Stage<'_>> = names.iter().map(|name| stage(find(name))).collect();
+    let stages: Vec<Stage<'_, '_>> = names.iter().map(|name| stage(find(name))).collect();
     let verified = || ConversionOptions { verify_each: true, ..Default::default() };
     let stats = convert_in_stages(module.op(), &stages, verified).expect("converts");
     stats.iter().map(|stats| stats.casts_left).collect()
@@ -252,7 +252,7 @@ fn a_note_names_the_stage_that_fails_and_later_stages_do_not_run() {
     let mut patterns = PatternSet::new();
     patterns.add(rename("t.a", "t.b")).add(rename("t.c", "t.d")).add(rename("t.d", "t.e"));
     let names = ["first", "second", "third"];
-    let stages: Vec<Stage<'_>> = names
+    let stages: Vec<Stage<'_, '_>> = names
         .iter()
         .zip(&targets)
         .map(|(name, target)| Stage { name, target, patterns: &patterns, mode: Mode::Full })

@@ -13,7 +13,7 @@ struct Wrap {
     benefit: u32,
 }
 
-impl ConversionPattern for Wrap {
+impl<'c> ConversionPattern<'c> for Wrap {
     fn root(&self) -> &str {
         "*"
     }
@@ -23,7 +23,7 @@ impl ConversionPattern for Wrap {
     fn name(&self) -> String {
         "wrap anything".to_owned()
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op<'c>, adaptor: &Adaptor<'c, '_>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
         let types: Vec<_> = op.results().iter().map(|r| r.ty()).collect();
         let spec = OpSpec::new("t.wrap", op.location()).operands(adaptor.operands()).results(&types);
         let new = rw.create(spec.attr("op", Attr::string(op.context(), op.name())))?;
@@ -184,7 +184,7 @@ fn a_rule_for_an_op_wins_over_one_for_its_dialect_and_the_last_for_a_name_wins()
     let op = |name: &str| module.op().find_all(name)[0];
     let mut target = ConversionTarget::new();
     target.illegal_op("t.a").legal_dialect("t").illegal_dialect("u").legal_dialect("u");
-    let ask = |target: &ConversionTarget<'_>| ["t.a", "t.b", "u.a"].map(|name| target.legality(op(name)));
+    let ask = |target: &ConversionTarget<'_, '_>| ["t.a", "t.b", "u.a"].map(|name| target.legality(op(name)));
     assert_eq!(ask(&target), [Legality::Illegal, Legality::Legal, Legality::Legal]);
     target.legal_op("t.a").illegal_dialect("t");
     assert_eq!(ask(&target), [Legality::Legal, Legality::Illegal, Legality::Legal]);

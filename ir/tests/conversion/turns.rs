@@ -6,7 +6,7 @@ use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mo
 use monopour_ir::{InsertionPoint, Location, Op, OpParts, OpSpec, OpTemplate, Type};
 
 /// `t.end` becomes a branch to the next block, with the op's first operand once more before all.
-fn turn(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn turn<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
     let branch = OpTemplate::new(op.context(), OpSpec::new("cf.br", op.location())).expect("builds");
     let region = op.block().and_then(|block| block.region()).expect("t.end is in a region");
     let next = region.last().expect("there are blocks");
@@ -27,7 +27,7 @@ func.func @f(%x: i32, %y: i32) {
 }
 "#;
 
-fn patterns(is_cast: bool) -> PatternSet<'static> {
+fn patterns<'c>(is_cast: bool) -> PatternSet<'c, 'static> {
     let mut patterns = PatternSet::new();
     patterns.add_op_fn("t.end", turn);
     patterns.add_op_fn("t.wide", move |op, rw| {
@@ -39,7 +39,7 @@ fn patterns(is_cast: bool) -> PatternSet<'static> {
     patterns
 }
 
-fn target() -> ConversionTarget<'static> {
+fn target<'c>() -> ConversionTarget<'c, 'static> {
     let mut target = ConversionTarget::new();
     target.illegal_dialect("t");
     target

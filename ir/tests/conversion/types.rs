@@ -4,22 +4,22 @@ use super::{check, make, parse, rename};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet};
 use monopour_ir::{Attr, Module, Op, OpSpec, Type, Value};
 
-fn i64_of(op: Op) -> Type {
+fn i64_of<'c>(op: Op<'c>) -> Type<'c> {
     Type::integer(op.context(), 64)
 }
 
-fn create(
-    rw: &mut ConversionRewriter,
+fn create<'c>(
+    rw: &mut ConversionRewriter<'c>,
     name: &str,
-    like: Op,
-    operands: &[Value],
-    types: &[Type],
-) -> Result<Op, Declined> {
+    like: Op<'c>,
+    operands: &[Value<'c>],
+    types: &[Type<'c>],
+) -> Result<Op<'c>, Declined> {
     Ok(rw.create(OpSpec::new(name, like.location()).operands(operands).results(types))?)
 }
 
 /// `from`(index...) -> index becomes `to`(i64...) -> i64.
-fn widen<'p>(patterns: &mut PatternSet<'p>, from: &'p str, to: &'p str) {
+fn widen<'p>(patterns: &mut PatternSet<'_, 'p>, from: &'p str, to: &'p str) {
     patterns.add_fn(from, move |op, adaptor, rw| {
         let types = vec![i64_of(op); op.num_results()];
         let new = create(rw, to, op, adaptor.operands(), &types)?;
@@ -139,7 +139,7 @@ func.func @f(%n: index, %x: index) -> index {
 "#;
 
 /// Carries an index loop's iter_args as i64: new op with the old body, block arguments converted in place.
-fn widen_loop(patterns: &mut PatternSet<'_>) {
+fn widen_loop(patterns: &mut PatternSet<'_, '_>) {
     patterns.add_fn("scf.for", |op, adaptor, rw| {
         let i64_ty = i64_of(op);
         let mut operands = op.operands();

@@ -29,7 +29,7 @@ fn for_each_module(text: &str, check: impl Fn(&Module)) -> usize {
     parts.map(|part| Context::scope(|cx| check(&parse(cx, part)))).count()
 }
 
-fn parse(cx: Context, text: &str) -> Module {
+fn parse<'c>(cx: Context<'c>, text: &str) -> Module<'c> {
     Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|errors| panic!("{errors}\n{text}"))
 }
 
@@ -45,7 +45,7 @@ fn for_each_program(seeds: std::ops::Range<u64>, options: Options, check: impl F
 }
 
 /// Both conversions of a module give the same text, and leave no cast.
-fn same(module: &Module, ours: impl FnOnce(Op) -> Result<ConversionStats, Diagnostics>, theirs: &[&str]) {
+fn same<'c>(module: &Module<'c>, ours: impl FnOnce(Op<'c>) -> Result<ConversionStats, Diagnostics>, theirs: &[&str]) {
     let copy = module.duplicate();
     let before = module.op().to_string();
     for pipeline in theirs {

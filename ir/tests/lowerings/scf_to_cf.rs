@@ -26,18 +26,18 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 
 /// What is made of every loop and choice.
-struct Templates {
-    branch: OpTemplate,
+struct Templates<'c> {
+    branch: OpTemplate<'c>,
     /// Hands over nothing to either successor.
-    conditional: OpTemplate,
-    signed_less: OpTemplate,
-    unsigned_less: OpTemplate,
-    add: OpTemplate,
-    i1: Type,
+    conditional: OpTemplate<'c>,
+    signed_less: OpTemplate<'c>,
+    unsigned_less: OpTemplate<'c>,
+    add: OpTemplate<'c>,
+    i1: Type<'c>,
 }
 
-impl Templates {
-    fn new(cx: Context) -> Self {
+impl<'c> Templates<'c> {
+    fn new(cx: Context<'c>) -> Self {
         let spec = |name| OpSpec::new(name, Location::unknown(cx));
         let template = |spec| OpTemplate::new(cx, spec).expect("no types are inferred");
         let less = |predicate| template(spec("arith.cmpi").attr("predicate", Attr::i64(cx, predicate)));
@@ -53,28 +53,34 @@ impl Templates {
     }
     fn branch(
         &self,
-        rw: &mut ConversionRewriter,
-        at: InsertionPoint,
-        to: Block,
-        values: &[Value],
-        loc: Location,
-    ) -> Op {
+        rw: &mut ConversionRewriter<'c>,
+        at: InsertionPoint<'c>,
+        to: Block<'c>,
+        values: &[Value<'c>],
+        loc: Location<'c>,
+    ) -> Op<'c> {
         rw.set_point(at);
         rw.create_like(&self.branch, loc, OpParts { operands: values, successors: &[to], ..OpParts::default() })
     }
     /// A conditional branch to blocks without arguments.
-    fn conditional(&self, rw: &mut ConversionRewriter, condition: Value, to: [Block; 2], loc: Location) {
+    fn conditional(
+        &self,
+        rw: &mut ConversionRewriter<'c>,
+        condition: Value<'c>,
+        to: [Block<'c>; 2],
+        loc: Location<'c>,
+    ) {
         let parts = OpParts { operands: &[condition], successors: &to, ..OpParts::default() };
         rw.create_like(&self.conditional, loc, parts);
     }
     /// What hands over values becomes a branch that does.
-    fn replace_end(&self, rw: &mut ConversionRewriter, end: Op, to: Block) {
+    fn replace_end(&self, rw: &mut ConversionRewriter<'c>, end: Op<'c>, to: Block<'c>) {
         rw.turn_into(end, &self.branch, &[], &[to]);
     }
 }
 
 /// All patterns.
-pub fn patterns(cx: Context) -> PatternSet<'static> {
+pub fn patterns<'c>(cx: Context<'c>) -> PatternSet<'c, 'c> {
     let mut set = PatternSet::new();
     add_patterns(&mut set, cx);
     set.confine();
@@ -82,8 +88,8 @@ pub fn patterns(cx: Context) -> PatternSet<'static> {
 }
 
 /// Adds the patterns to others.
-pub fn add_patterns(set: &mut PatternSet<'_>, cx: Context) {
-    type Convert = fn(&Templates, Op, &mut ConversionRewriter) -> Result<(), Declined>;
+pub fn add_patterns<'c>(set: &mut PatternSet<'c, '_>, cx: Context<'c>) {
+    type Convert = for<'c> fn(&Templates<'c>, Op<'c>, &mut ConversionRewriter<'c>) -> Result<(), Declined>;
     let templates = Rc::new(Templates::new(cx));
     let all: [(&str, Convert); 6] = [
         ("scf.for", convert_for),
@@ -100,7 +106,7 @@ pub fn add_patterns(set: &mut PatternSet<'_>, cx: Context) {
 }
 
 /// Nothing of `scf` may remain.
-pub fn target() -> ConversionTarget<'static> {
+pub fn target<'c>() -> ConversionTarget<'c, 'static> {
     let mut target = ConversionTarget::new();
     target.illegal_dialect("scf");
     target
@@ -112,27 +118,27 @@ pub fn convert(module: Op) -> Result<ConversionStats, Diagnostics> {
 }
 
 /// The last op of a region, which hands over what the region computes.
-fn end_of(region: Region) -> Op {
+fn end_of<'c>(region: Region<'c>) -> Op<'c> {
     let last = region.last().expect("the region has a block: verified");
     last.last_op().expect("a block of scf ends in a terminator: verified")
 }
 
 /// A conditional branch; each successor with what it is handed.
-fn conditional(
-    rw: &mut ConversionRewriter,
-    condition: Value,
-    then: (Block, &[Value]),
-    other: (Block, &[Value]),
-    loc: Location,
-) -> Result<Op, Declined> {
-    let count = |values: &[Value]| i32::try_from(values.len()).expect("operands fit 32 bits");
+fn conditional<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    condition: Value<'c>,
+    then: (Block<'c>, &[Value<'c>]),
+    other: (Block<'c>, &[Value<'c>]),
+    loc: Location<'c>,
+) -> Result<Op<'c>, Declined> {
+    let count = |values: &[Value<'c>]| i32::try_from(values.len()).expect("operands fit 32 bits");
     let sizes = Attr::dense_i32(rw.context(), &[1, count(then.1), count(other.1)]);
     let spec = OpSpec::new("cf.cond_br", loc).operands(&[condition]).operands(then.1).operands(other.1);
     Ok(rw.create(spec.successor(then.0).successor(other.0).attr("operandSegmentSizes", sizes))?)
 }
 
 /// What says something of the loop to LLVM goes to the branch back.
-fn copy_loop_attrs(rw: &mut ConversionRewriter, from: Op, to: Op) {
+fn copy_loop_attrs<'c>(rw: &mut ConversionRewriter<'c>, from: Op<'c>, to: Op<'c>) {
     for (name, value) in from.discardable_attrs() {
         if name.starts_with("llvm.") {
             rw.set_attr(to, name, value);
@@ -144,7 +150,7 @@ fn copy_loop_attrs(rw: &mut ConversionRewriter, from: Op, to: Op) {
 const SIGNED_LESS: i64 = 2;
 const UNSIGNED_LESS: i64 = 6;
 
-fn convert_for(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn convert_for<'c>(made: &Templates<'c>, op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
     let (mut operands, loc) = (op.operand_values(), op.location());
     let [lower, upper, step] = operands[..3] else { unreachable!("scf.for has bounds and a step: verified") };
     let (before, rest) = rw.split_block(op);
@@ -173,7 +179,7 @@ fn convert_for(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<
 }
 
 /// With results, a block of their own takes them and goes on to the rest.
-fn convert_if(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn convert_if<'c>(made: &Templates<'c>, op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
     let loc = op.location();
     let (before, rest) = rw.split_block(op);
     let mut join = rest;
@@ -200,7 +206,7 @@ fn convert_if(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(
     Ok(())
 }
 
-fn convert_while(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn convert_while<'c>(made: &Templates<'c>, op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
     let loc = op.location();
     let (block, rest) = rw.split_block(op);
     let (before_region, after_region) = (op.region(0), op.region(1));
@@ -233,7 +239,7 @@ fn convert_while(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Resul
     Ok(())
 }
 
-fn convert_index_switch(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn convert_index_switch<'c>(made: &Templates<'c>, op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
     let (cx, loc) = (rw.context(), op.location());
     let cases = op.attr("cases").and_then(|cases| cases.as_ints()).expect("scf.index_switch has cases: verified");
     if cases.iter().any(|case| i32::try_from(*case).is_err()) {
@@ -266,13 +272,17 @@ fn convert_index_switch(made: &Templates, op: Op, rw: &mut ConversionRewriter) -
     Ok(())
 }
 
-fn case_values(cx: Context, cases: &[i64]) -> Attr {
+fn case_values<'c>(cx: Context<'c>, cases: &[i64]) -> Attr<'c> {
     let list: Vec<String> = cases.iter().map(i64::to_string).collect();
     let text = format!("dense<[{}]> : vector<{}xi32>", list.join(", "), cases.len());
     Attr::parse(cx, &text).expect("integers of 32 bits")
 }
 
-fn convert_execute_region(made: &Templates, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn convert_execute_region<'c>(
+    made: &Templates<'c>,
+    op: Op<'c>,
+    rw: &mut ConversionRewriter<'c>,
+) -> Result<(), Declined> {
     let loc = op.location();
     let (before, rest) = rw.split_block(op);
     let results: Vec<Value> = op.results().iter().map(|r| rw.add_block_arg(rest, r.ty(), loc)).collect();
@@ -289,7 +299,7 @@ fn convert_execute_region(made: &Templates, op: Op, rw: &mut ConversionRewriter)
 }
 
 /// A nest of loops, one per dimension, which are converted in their turn.
-fn convert_parallel(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn convert_parallel<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
     let (loc, operands) = (op.location(), op.operands());
     let body = op.body().expect("scf.parallel has a body: verified");
     let rank = body.num_args();
@@ -329,7 +339,13 @@ fn convert_parallel(op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined>
 }
 
 /// Moves the ops of a reduction to the end of a block; what it reduces to.
-fn inline_reduction(end: Op, index: usize, so_far: Value, to: Block, rw: &mut ConversionRewriter) -> Value {
+fn inline_reduction<'c>(
+    end: Op<'c>,
+    index: usize,
+    so_far: Value<'c>,
+    to: Block<'c>,
+    rw: &mut ConversionRewriter<'c>,
+) -> Value<'c> {
     let block = end.region(index).entry().expect("a reduction has a block: verified");
     rw.replace_all_uses(block.arg(0), so_far);
     rw.replace_all_uses(block.arg(1), end.operand(index));

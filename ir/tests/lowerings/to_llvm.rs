@@ -28,10 +28,10 @@ pub use self::cf::add_cf;
 pub use self::func::add_func;
 
 /// Types of the LLVM dialect for those of the three dialects.
-pub fn type_converter(cx: Context) -> TypeConverter<'static> {
+pub fn type_converter<'c>(cx: Context<'c>) -> TypeConverter<'c, 'c> {
     let (index, i64_ty) = (Type::index(cx), Type::integer(cx, 64));
     let pointer = Type::parse(cx, "!llvm.ptr").expect("the LLVM dialect is loaded");
-    let scalar = move |ty: Type| {
+    let scalar = move |ty: Type<'c>| {
         let stays = ty.integer_width().is_some() || ty.float_width().is_some_and(|width| width >= 16);
         if ty == index { Some(i64_ty) } else { stays.then_some(ty) }
     };
@@ -52,7 +52,7 @@ pub fn type_converter(cx: Context) -> TypeConverter<'static> {
 }
 
 /// All patterns.
-pub fn patterns<'p>(cx: Context, converter: &'p TypeConverter<'p>) -> PatternSet<'p> {
+pub fn patterns<'c, 'p>(cx: Context<'c>, converter: &'p TypeConverter<'c, 'p>) -> PatternSet<'c, 'p> {
     let mut set = PatternSet::with_converter(converter);
     add_arith(&mut set, cx, converter);
     add_func(&mut set, cx, converter);
@@ -61,14 +61,14 @@ pub fn patterns<'p>(cx: Context, converter: &'p TypeConverter<'p>) -> PatternSet
 }
 
 /// Nothing of the three dialects may remain, and nothing that is unknown.
-pub fn target() -> ConversionTarget<'static> {
+pub fn target<'c>() -> ConversionTarget<'c, 'static> {
     let mut target = target_without(&["arith", "func", "cf"]);
     target.unknown_is_legal(false);
     target
 }
 
 /// Nothing of these dialects may remain.
-pub fn target_without(dialects: &[&str]) -> ConversionTarget<'static> {
+pub fn target_without<'c>(dialects: &[&str]) -> ConversionTarget<'c, 'static> {
     let mut target = ConversionTarget::new();
     target.legal_dialect("llvm").legal_dialect("builtin");
     for dialect in dialects {
@@ -84,7 +84,7 @@ pub fn convert(module: Op) -> Result<ConversionStats, Diagnostics> {
 }
 
 /// A cast of the input, left by an earlier stage, is the converted operand.
-pub fn add_reconcile(set: &mut PatternSet<'_>) {
+pub fn add_reconcile(set: &mut PatternSet<'_, '_>) {
     set.add_fn(CAST, |op, adaptor, rw| {
         if op.num_operands() != 1 || op.num_results() != 1 {
             return Err(Declined::no_match("several values are cast at once"));
@@ -98,34 +98,34 @@ pub fn add_reconcile(set: &mut PatternSet<'_>) {
 pub const CAST: &str = "builtin.unrealized_conversion_cast";
 
 /// The one type that stands for another.
-fn convert_type(converter: &TypeConverter<'_>, ty: Type) -> Result<Type, Declined> {
+fn convert_type<'c>(converter: &TypeConverter<'c, '_>, ty: Type<'c>) -> Result<Type<'c>, Declined> {
     // The text is made only where the pattern declines.
     converter.convert_to_one(ty).ok_or_else(|| Declined::no_match(format!("type {ty} has no counterpart")))
 }
 
 /// Gives a new op what users attached to the old one.
-fn copy_discardable_attrs(rw: &mut ConversionRewriter, from: Op, to: Op) {
+fn copy_discardable_attrs<'c>(rw: &mut ConversionRewriter<'c>, from: Op<'c>, to: Op<'c>) {
     for (name, value) in from.discardable_attrs() {
         rw.set_attr(to, name, value);
     }
 }
 
 /// Ops of a name without attributes.
-fn template(cx: Context, name: &str) -> OpTemplate {
+fn template<'c>(cx: Context<'c>, name: &str) -> OpTemplate<'c> {
     OpTemplate::new(cx, OpSpec::new(name, Location::unknown(cx))).expect("no types are inferred")
 }
 
 /// Templates that differ in what is known only of an op that is converted.
-struct Templates<K>(RefCell<Vec<(K, Rc<OpTemplate>)>>);
+struct Templates<'c, K>(RefCell<Vec<(K, Rc<OpTemplate<'c>>)>>);
 
-impl<K> Default for Templates<K> {
+impl<K> Default for Templates<'_, K> {
     fn default() -> Self {
         Self(RefCell::default())
     }
 }
 
-impl<K: PartialEq> Templates<K> {
-    fn get<'a>(&self, key: K, cx: Context, spec: impl FnOnce() -> OpSpec<'a>) -> Rc<OpTemplate> {
+impl<'c, K: PartialEq> Templates<'c, K> {
+    fn get<'a>(&self, key: K, cx: Context<'c>, spec: impl FnOnce() -> OpSpec<'c, 'a>) -> Rc<OpTemplate<'c>> {
         let mut known = self.0.borrow_mut();
         if let Some((_, made)) = known.iter().find(|(k, _)| *k == key) {
             return made.clone();
@@ -137,12 +137,12 @@ impl<K: PartialEq> Templates<K> {
 }
 
 /// An attribute from text that is known to be right.
-fn parse_attr(cx: Context, text: &str) -> Attr {
+fn parse_attr<'c>(cx: Context<'c>, text: &str) -> Attr<'c> {
     Attr::parse(cx, text).expect("an attribute of a loaded dialect")
 }
 
 /// `!llvm.struct<(..)>` of these types; the only one itself.
-fn pack(cx: Context, types: &[Type]) -> Type {
+fn pack<'c>(cx: Context<'c>, types: &[Type<'c>]) -> Type<'c> {
     if let [one] = types {
         return *one;
     }

@@ -5,15 +5,15 @@ use monopour_ir::{
     Attr, Builder, Context, InsertionPoint, Location, Module, Op, OpParts, OpSpec, OpTemplate, Rewriter, Type,
 };
 
-fn spec(module: &Module, name: &'static str) -> OpSpec<'static> {
+fn spec<'c>(module: &Module<'c>, name: &'static str) -> OpSpec<'c, 'static> {
     OpSpec::new(name, module.op().location())
 }
 
-fn first(module: &Module) -> Op {
+fn first<'c>(module: &Module<'c>) -> Op<'c> {
     module.body().first_op().expect("the module holds an op")
 }
 
-fn template(module: &Module, spec: OpSpec<'_>) -> OpTemplate {
+fn template<'c>(module: &Module<'c>, spec: OpSpec<'c, '_>) -> OpTemplate<'c> {
     OpTemplate::new(module.op().context(), spec).expect("builds")
 }
 
@@ -21,15 +21,15 @@ fn template(module: &Module, spec: OpSpec<'_>) -> OpTemplate {
 fn properties_and_other_attributes_are_those_of_the_template() {
     let module = parse("%0 = \"t.def\"() : () -> i32\n");
     let (def, cx) = (first(&module), module.op().context());
-    let with_attrs = |spec: OpSpec<'static>| spec.attr("predicate", Attr::i64(cx, 2)).attr("t.mark", Attr::unit(cx));
-    let less = template(&module, with_attrs(spec(&module, "arith.cmpi")));
+    let attrs =
+        |spec: OpSpec<'static, 'static>| spec.attr("predicate", Attr::i64(cx, 2)).attr("t.mark", Attr::unit(cx));
+    let less = template(&module, attrs(spec(&module, "arith.cmpi")));
     let (value, i1) = (def.result(0), Type::integer(cx, 1));
     let mut rw = Rewriter::new(cx);
     rw.set_point(InsertionPoint::After(def));
     let parts = OpParts { operands: &[value, value], results: &[i1], ..OpParts::default() };
     let like = rw.create_like(&less, def.location(), parts);
-    let built =
-        rw.create(with_attrs(spec(&module, "arith.cmpi")).operands(&[value, value]).results(&[i1])).expect("builds");
+    let built = rw.create(attrs(spec(&module, "arith.cmpi")).operands(&[value, value]).results(&[i1])).expect("builds");
     assert_eq!(rw.journal().len(), 2);
     assert!(module.op().verify());
     let texts = [like, built].map(|op| op.to_string().split_once('=').expect("has a result").1.to_owned());

@@ -11,7 +11,7 @@ use std::fmt::Write;
 const NAME: &str = "linalg.softmax";
 
 /// The module with each softmax replaced by a call.
-pub(super) fn outline(module: &Module) -> Result<Module, String> {
+pub(super) fn outline<'c>(module: &Module<'c>) -> Result<Module<'c>, String> {
     let mut text: String = module.body().ops().iter().map(|op| format!("{op}\n")).collect();
     for (i, op) in module.op().find_all(NAME).into_iter().enumerate() {
         text.push_str(&function(op, &callee(i))?);

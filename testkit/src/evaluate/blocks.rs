@@ -3,9 +3,9 @@
 use super::{Datum, EvalError, Interpreter, Result, unsupported};
 use monopour_ir::{Block, Op, Region};
 
-impl Interpreter<'_> {
+impl<'c> Interpreter<'c, '_> {
     /// Runs a region from its entry block to a terminator that is no branch; returns that and its operands' values.
-    pub(super) fn run_region(&mut self, region: Region, arguments: Vec<Datum>) -> Result<(Op, Vec<Datum>)> {
+    pub(super) fn run_region(&mut self, region: Region<'c>, arguments: Vec<Datum>) -> Result<(Op<'c>, Vec<Datum>)> {
         let mut block = region.entry().ok_or_else(|| EvalError::Limit("a region is empty".into()))?;
         let mut arguments = arguments;
         loop {
@@ -19,7 +19,7 @@ impl Interpreter<'_> {
     }
 
     /// Runs a block and returns its terminator with the values of the terminator's operands.
-    pub(super) fn run_block(&mut self, block: Block, arguments: Vec<Datum>) -> Result<(Op, Vec<Datum>)> {
+    pub(super) fn run_block(&mut self, block: Block<'c>, arguments: Vec<Datum>) -> Result<(Op<'c>, Vec<Datum>)> {
         for (arg, value) in block.args().into_iter().zip(arguments) {
             self.env.insert(arg, value);
         }
@@ -40,7 +40,7 @@ impl Interpreter<'_> {
 }
 
 /// Where a branch goes and with which block arguments; `None` for another terminator.
-fn branch(op: Op, mut values: Vec<Datum>) -> Result<Option<(Block, Vec<Datum>)>> {
+fn branch<'c>(op: Op<'c>, mut values: Vec<Datum>) -> Result<Option<(Block<'c>, Vec<Datum>)>> {
     let selector = |values: &[Datum]| match values.first() {
         Some(Datum::Scalar(s)) => Ok(s.int()),
         _ => Err(unsupported(op.name(), op)),

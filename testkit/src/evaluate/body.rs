@@ -8,24 +8,24 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// A compiled block: its arguments come first among the registers.
-pub(super) struct Body {
+pub(super) struct Body<'c> {
     registers: Vec<Scalar>,
-    steps: Vec<Step>,
+    steps: Vec<Step<'c>>,
     precision: Precision,
     /// Registers that the terminator hands on.
     pub(super) yields: Vec<usize>,
 }
 
-struct Step {
-    op: Op,
-    kind: Kind,
+struct Step<'c> {
+    op: Op<'c>,
+    kind: Kind<'c>,
     to: usize,
 }
 
-enum Kind {
+enum Kind<'c> {
     Scalar(ScalarOp, [usize; 3]),
     Index(usize),
-    Affine(AffineMap, Vec<usize>, Pick),
+    Affine(AffineMap<'c>, Vec<usize>, Pick),
     Extract(Rc<HostTensor>, Vec<usize>),
 }
 
@@ -36,9 +36,9 @@ enum Pick {
     Greatest,
 }
 
-impl Body {
+impl<'c> Body<'c> {
     /// Compiles a block of scalar ops; `None` for one with anything else in it (nested regions, for one).
-    pub(super) fn compile(interpreter: &Interpreter<'_>, block: Block) -> Option<Self> {
+    pub(super) fn compile(interpreter: &Interpreter<'c, '_>, block: Block<'c>) -> Option<Self> {
         let mut c = Compiler { interpreter, slots: HashMap::new(), registers: vec![], steps: vec![] };
         for arg in block.args() {
             c.slot(arg);
@@ -53,7 +53,7 @@ impl Body {
     }
 
     /// Runs the body at one iteration; arguments were written with [`Body::set`]. The error is the op with undefined behaviour.
-    pub(super) fn run(&mut self, iteration: &[i64]) -> Result<(), Op> {
+    pub(super) fn run(&mut self, iteration: &[i64]) -> Result<(), Op<'c>> {
         let registers = &mut self.registers;
         for step in &self.steps {
             let value = match &step.kind {
@@ -89,22 +89,22 @@ impl Body {
     }
 }
 
-struct Compiler<'i, 'm> {
-    interpreter: &'i Interpreter<'m>,
-    slots: HashMap<Value, usize>,
+struct Compiler<'c, 'i, 'm> {
+    interpreter: &'i Interpreter<'c, 'm>,
+    slots: HashMap<Value<'c>, usize>,
     registers: Vec<Scalar>,
-    steps: Vec<Step>,
+    steps: Vec<Step<'c>>,
 }
 
-impl Compiler<'_, '_> {
-    fn slot(&mut self, value: Value) -> usize {
+impl<'c> Compiler<'c, '_, '_> {
+    fn slot(&mut self, value: Value<'c>) -> usize {
         self.registers.push(Scalar::Int(0));
         self.slots.insert(value, self.registers.len() - 1);
         self.registers.len() - 1
     }
 
     /// The register of a value, which may be captured from outside of the block.
-    fn read(&mut self, value: Value) -> Option<usize> {
+    fn read(&mut self, value: Value<'c>) -> Option<usize> {
         if let Some(slot) = self.slots.get(&value) {
             return Some(*slot);
         }
@@ -114,7 +114,7 @@ impl Compiler<'_, '_> {
         Some(slot)
     }
 
-    fn op(&mut self, op: Op) -> Option<()> {
+    fn op(&mut self, op: Op<'c>) -> Option<()> {
         if op.num_results() != 1 || !op.regions().is_empty() {
             return None;
         }
@@ -130,7 +130,7 @@ impl Compiler<'_, '_> {
         Some(())
     }
 
-    fn kind(&mut self, op: Op) -> Option<Kind> {
+    fn kind(&mut self, op: Op<'c>) -> Option<Kind<'c>> {
         match op.name() {
             "linalg.index" => Some(Kind::Index(op.attr("dim")?.as_int()? as usize)),
             "tensor.extract" => {
@@ -151,10 +151,10 @@ impl Compiler<'_, '_> {
         }
     }
 
-    fn affine(&mut self, op: Op, pick: Pick) -> Option<Kind> {
+    fn affine(&mut self, op: Op<'c>, pick: Pick) -> Option<Kind<'c>> {
         Some(Kind::Affine(op.attr("map")?.as_affine_map()?, self.read_all(&op.operands())?, pick))
     }
-    fn read_all(&mut self, values: &[Value]) -> Option<Vec<usize>> {
+    fn read_all(&mut self, values: &[Value<'c>]) -> Option<Vec<usize>> {
         values.iter().map(|v| self.read(*v)).collect()
     }
 }

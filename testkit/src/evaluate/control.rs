@@ -5,8 +5,8 @@ use crate::evaluate::tensor_ops::Slice;
 use monopour_ir::{DYNAMIC, Op};
 use std::rc::Rc;
 
-impl Interpreter<'_> {
-    pub(super) fn control(&mut self, op: Op) -> Result<Vec<Datum>> {
+impl<'c> Interpreter<'c, '_> {
+    pub(super) fn control(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         match op.name() {
             "scf.for" => self.for_loop(op),
             "scf.if" => self.conditional(op),
@@ -19,7 +19,7 @@ impl Interpreter<'_> {
         }
     }
 
-    fn for_loop(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn for_loop(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let (lower, upper, step) = (self.index(op, 0)?, self.index(op, 1)?, self.index(op, 2)?);
         if step <= 0 {
             return Err(super::undefined(&format!("a loop step of {step}"), op));
@@ -41,7 +41,7 @@ impl Interpreter<'_> {
     }
 
     /// The first region is the default.
-    fn index_switch(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn index_switch(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let selector = self.index(op, 0)?;
         let cases = op.attr("cases").and_then(|a| a.as_ints()).unwrap_or_default();
         let taken = cases.iter().position(|c| *c == selector).map_or(0, |case| case + 1);
@@ -50,7 +50,7 @@ impl Interpreter<'_> {
     }
 
     /// Iterations in order, each result reduced as they come.
-    fn parallel(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn parallel(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let counts = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
         let block = op.body().ok_or_else(|| unsupported(op.name(), op))?;
         let rank = block.num_args();
@@ -79,7 +79,7 @@ impl Interpreter<'_> {
         }
     }
 
-    fn conditional(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn conditional(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let taken = usize::from(self.index(op, 0)? & 1 == 0);
         match op.regions().get(taken).and_then(|r| r.entry()) {
             Some(block) => Ok(self.run_block(block, vec![])?.1),
@@ -87,7 +87,7 @@ impl Interpreter<'_> {
         }
     }
 
-    fn while_loop(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn while_loop(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let blocks: Vec<_> = op.regions().iter().filter_map(|r| r.entry()).collect();
         let [before, after] = blocks.as_slice() else { return Err(unsupported("scf.while", op)) };
         let mut carried = self.operands(op)?;
@@ -106,7 +106,7 @@ impl Interpreter<'_> {
     }
 
     /// Each iteration reads the shared outputs as they were before the loop: iterations may not depend on each other.
-    fn forall(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn forall(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let block = op.body().ok_or_else(|| unsupported("scf.forall without a body", op))?;
         let terminator = block.terminator().ok_or_else(|| unsupported("scf.forall without a terminator", op))?;
         let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
@@ -142,8 +142,8 @@ impl Interpreter<'_> {
     /// The `tensor.parallel_insert_slice` ops of an iteration, applied to the loop's results so far.
     fn insert_parallel(
         &mut self,
-        terminator: Op,
-        shared: Vec<monopour_ir::Value>,
+        terminator: Op<'c>,
+        shared: Vec<monopour_ir::Value<'c>>,
         results: &mut [Datum],
     ) -> Result<()> {
         let Some(block) = terminator.body() else { return Ok(()) };
@@ -161,7 +161,7 @@ impl Interpreter<'_> {
     }
 
     /// Static values with the dynamic ones filled in from the operands, starting at `next`.
-    pub(super) fn mixed(&self, op: Op, fixed: &[i64], next: &mut usize) -> Result<Vec<i64>> {
+    pub(super) fn mixed(&self, op: Op<'c>, fixed: &[i64], next: &mut usize) -> Result<Vec<i64>> {
         fixed
             .iter()
             .map(|v| {

@@ -51,9 +51,9 @@ impl Walk {
     }
 }
 
-impl Interpreter<'_> {
+impl<'c> Interpreter<'c, '_> {
     /// A coordinate out of range reads the nearest element.
-    pub(super) fn gather_slices(&self, op: Op) -> Result<HostTensor> {
+    pub(super) fn gather_slices(&self, op: Op<'c>) -> Result<HostTensor> {
         let (source, at) = (self.tensor(op, 0)?, self.tensor(op, 1)?);
         let ty = op.result(0).ty().shape().ok_or_else(|| unsupported("an unranked gather", op))?;
         let walk = Walk::of(op, at, "gather_dims", source.shape.len(), ty.len())?;
@@ -73,7 +73,7 @@ impl Interpreter<'_> {
     }
 
     /// A coordinate out of range writes nothing; of several for one element the last one counts.
-    pub(super) fn scatter_slices(&self, op: Op) -> Result<HostTensor> {
+    pub(super) fn scatter_slices(&self, op: Op<'c>) -> Result<HostTensor> {
         let (part, at) = (self.tensor(op, 0)?, self.tensor(op, 2)?);
         let mut into = Rc::unwrap_or_clone(self.tensor(op, 1)?);
         let walk = Walk::of(op, at, "scatter_dims", into.shape.len(), part.shape.len())?;
@@ -88,7 +88,7 @@ impl Interpreter<'_> {
     }
 
     /// The bits of each element as another type.
-    pub(super) fn tensor_bitcast(&mut self, op: Op) -> Result<Vec<Datum>> {
+    pub(super) fn tensor_bitcast(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let source = self.tensor(op, 0)?;
         let dtype = dtype_of(op.result(0).ty()).ok_or_else(|| unsupported("a bitcast to this type", op))?;
         let mut out = filled(dtype, source.shape.clone(), Scalar::Int(0));
@@ -99,7 +99,7 @@ impl Interpreter<'_> {
     }
 
     /// `cf.assert`: a condition that does not hold ends the program.
-    pub(super) fn assert(&self, op: Op) -> Result<Vec<Datum>> {
+    pub(super) fn assert(&self, op: Op<'c>) -> Result<Vec<Datum>> {
         if self.index(op, 0)? & 1 == 1 {
             return Ok(vec![]);
         }

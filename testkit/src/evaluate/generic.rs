@@ -11,25 +11,25 @@ use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Op};
 use std::rc::Rc;
 
 /// How an operand is addressed at an iteration.
-enum Access {
+enum Access<'c> {
     /// A scalar operand.
     Scalar(Scalar),
     /// A linear map: position = offset + sum of stride * iteration, checked once to stay inside.
     Linear { tensor: usize, offset: i64, strides: Vec<i64> },
     /// A map with division or remainder, evaluated and checked at each iteration.
-    Mapped { tensor: usize, map: AffineMap },
+    Mapped { tensor: usize, map: AffineMap<'c> },
 }
 
 /// The operands of one op: inputs, then inits.
-struct Operands {
+struct Operands<'c> {
     inputs: usize,
     tensors: Vec<Rc<HostTensor>>,
     outputs: Vec<HostTensor>,
-    accesses: Vec<Access>,
+    accesses: Vec<Access<'c>>,
 }
 
-impl Interpreter<'_> {
-    pub(super) fn generic(&mut self, op: Op) -> Result<Vec<Datum>> {
+impl<'c> Interpreter<'c, '_> {
+    pub(super) fn generic(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let maps = indexing_maps(op)?;
         let segments = op
             .attr("operandSegmentSizes")
@@ -58,7 +58,7 @@ impl Interpreter<'_> {
     }
 
     /// The operands, and for a memref what it holds now.
-    fn contents(&self, op: Op) -> Result<Vec<Datum>> {
+    fn contents(&self, op: Op<'c>) -> Result<Vec<Datum>> {
         let read = |i: usize| match self.operand(op, i)? {
             Datum::MemRef(_) => self.tensor(op, i).map(Datum::Tensor),
             other => Ok(other),
@@ -66,7 +66,7 @@ impl Interpreter<'_> {
         (0..op.num_operands()).map(read).collect()
     }
 
-    fn iterate(&mut self, op: Op, operands: &mut Operands, ranges: &[usize]) -> Result<()> {
+    fn iterate(&mut self, op: Op<'c>, operands: &mut Operands<'c>, ranges: &[usize]) -> Result<()> {
         let block = op.body().ok_or_else(|| unsupported("linalg.generic without a body", op))?;
         let Some(mut body) = Body::compile(self, block) else {
             return self.iterate_interpreted(op, operands, ranges);
@@ -91,7 +91,7 @@ impl Interpreter<'_> {
     }
 
     /// The slow way, for a body with regions in it.
-    fn iterate_interpreted(&mut self, op: Op, operands: &mut Operands, ranges: &[usize]) -> Result<()> {
+    fn iterate_interpreted(&mut self, op: Op<'c>, operands: &mut Operands<'c>, ranges: &[usize]) -> Result<()> {
         let block = op.body().ok_or_else(|| unsupported("linalg.generic without a body", op))?;
         let mut index = vec![0i64; ranges.len()];
         loop {
@@ -112,11 +112,11 @@ impl Interpreter<'_> {
     }
 }
 
-impl Operands {
+impl<'c> Operands<'c> {
     fn new(
-        op: Op,
+        op: Op<'c>,
         data: Vec<Datum>,
-        maps: &[AffineMap],
+        maps: &[AffineMap<'c>],
         ranges: &[usize],
         inputs: usize,
         count: usize,
@@ -142,7 +142,7 @@ impl Operands {
         if operand < self.inputs { &self.tensors[slot] } else { &self.outputs[slot] }
     }
 
-    fn read(&self, op: Op, operand: usize, index: &[i64]) -> Result<Scalar> {
+    fn read(&self, op: Op<'c>, operand: usize, index: &[i64]) -> Result<Scalar> {
         match &self.accesses[operand] {
             Access::Scalar(s) => Ok(*s),
             access => {
@@ -152,14 +152,14 @@ impl Operands {
         }
     }
 
-    fn write(&mut self, op: Op, result: usize, index: &[i64], value: Scalar) -> Result<()> {
+    fn write(&mut self, op: Op<'c>, result: usize, index: &[i64], value: Scalar) -> Result<()> {
         let operand = self.inputs + result;
         let (slot, at) = self.locate(op, operand, &self.accesses[operand], index)?;
         set_element(&mut self.outputs[slot], at, value);
         Ok(())
     }
 
-    fn locate(&self, op: Op, operand: usize, access: &Access, index: &[i64]) -> Result<(usize, usize)> {
+    fn locate(&self, op: Op<'c>, operand: usize, access: &Access<'c>, index: &[i64]) -> Result<(usize, usize)> {
         match access {
             Access::Linear { tensor, offset, strides } => {
                 let at = offset + strides.iter().zip(index).map(|(s, i)| s * i).sum::<i64>();
@@ -180,7 +180,7 @@ fn checked_iterations(ranges: &[usize]) -> Result<usize> {
     count.ok_or_else(|| super::EvalError::Limit(format!("{ranges:?} iterations")))
 }
 
-fn indexing_maps(op: Op) -> Result<Vec<AffineMap>> {
+fn indexing_maps<'c>(op: Op<'c>) -> Result<Vec<AffineMap<'c>>> {
     let maps = op.attr("indexing_maps").and_then(|a| a.as_array());
     let maps = maps.and_then(|m| m.iter().map(|a| a.as_affine_map()).collect::<Option<Vec<_>>>());
     maps.ok_or_else(|| unsupported("linalg.generic without indexing maps", op))
@@ -207,7 +207,14 @@ fn loop_ranges(op: Op, maps: &[AffineMap], data: &[Datum]) -> Result<Vec<usize>>
         .ok_or_else(|| unsupported("a dimension that no operand gives a range", op))
 }
 
-fn access(op: Op, tensor: usize, shape: &[usize], map: AffineMap, ranges: &[usize], count: usize) -> Result<Access> {
+fn access<'c>(
+    op: Op<'c>,
+    tensor: usize,
+    shape: &[usize],
+    map: AffineMap<'c>,
+    ranges: &[usize],
+    count: usize,
+) -> Result<Access<'c>> {
     let results = map.results();
     let linear = results.iter().map(|e| linear(*e, ranges.len())).collect::<Option<Vec<_>>>();
     let Some(linear) = linear else { return Ok(Access::Mapped { tensor, map }) };
@@ -258,7 +265,7 @@ fn linear(expr: AffineExpr, dims: usize) -> Option<(Vec<i64>, i64)> {
 }
 
 /// The common contraction, without the register machine: true when it applied.
-fn multiply_add(body: &Body, operands: &mut Operands, ranges: &[usize]) -> bool {
+fn multiply_add<'c>(body: &Body<'c>, operands: &mut Operands<'c>, ranges: &[usize]) -> bool {
     let Some((a, b)) = body.as_multiply_add(operands.accesses.len()) else { return false };
     let acc = operands.accesses.len() - 1;
     let Operands { tensors, outputs, accesses, .. } = operands;

@@ -5,8 +5,8 @@ use crate::host_tensor::HostTensor;
 use monopour_ir::Op;
 use std::rc::Rc;
 
-impl Interpreter<'_> {
-    pub(super) fn global_op(&mut self, op: Op) -> Result<Vec<Datum>> {
+impl<'c> Interpreter<'c, '_> {
+    pub(super) fn global_op(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let name = op.attr("global").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
         match op.name() {
             "ml_program.global_load" | "ml_program.global_load_const" => {
@@ -22,7 +22,7 @@ impl Interpreter<'_> {
         }
     }
 
-    fn initial(&self, op: Op, name: &str) -> Result<Datum> {
+    fn initial(&self, op: Op<'c>, name: &str) -> Result<Datum> {
         let unknown = || unsupported(&format!("a variable @{name} without a value"), op);
         let value = self.module.symbol(name).and_then(|g| g.attr("value")).ok_or_else(unknown)?;
         let ty = op.result(0).ty();

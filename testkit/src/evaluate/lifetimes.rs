@@ -58,20 +58,20 @@ pub struct Cost {
 }
 
 /// A module made ready for many runs.
-pub struct Program {
-    module: Module,
+pub struct Program<'c> {
+    module: Module<'c>,
     weights: Weights,
-    deallocs: Vec<Op>,
+    deallocs: Vec<Op<'c>>,
 }
 
-impl Program {
+impl<'c> Program<'c> {
     /// Makes a module ready.
     ///
     /// # Errors
     /// See [`EvalError`].
-    pub fn new(module: &Module) -> Result<Self> {
+    pub fn new(module: &Module<'c>) -> Result<Self> {
         // Upstream's pass also drops what is dead, a load of freed memory for one.
-        let is_named = |op: &Op| op.dialect() == "linalg" && !UNDERSTOOD.contains(&op.name());
+        let is_named = |op: &Op<'c>| op.dialect() == "linalg" && !UNDERSTOOD.contains(&op.name());
         let ops = module.op().nested(WalkOrder::Pre);
         let module = if ops.iter().any(is_named) { prepared(module)? } else { module.duplicate() };
         let mut deallocs = module.op().nested(WalkOrder::Pre);
@@ -120,9 +120,9 @@ fn buffers(values: &[Datum]) -> impl Iterator<Item = usize> {
     })
 }
 
-impl Interpreter<'_> {
+impl<'c> Interpreter<'c, '_> {
     /// Whether a public function kept to what its callers count on: arguments stay theirs, results become theirs.
-    pub(super) fn check_boundary(&self, func: Op, arguments: &[Datum], results: &[Datum]) -> Result<()> {
+    pub(super) fn check_boundary(&self, func: Op<'c>, arguments: &[Datum], results: &[Datum]) -> Result<()> {
         let memory = &self.memory;
         let error = |defect, buffer| Err(memory.defect(defect, buffer, func));
         let given: Vec<usize> = buffers(arguments).collect();
@@ -143,7 +143,7 @@ impl Interpreter<'_> {
     }
 
     /// Copies what a public function returns and what would be somebody else's too.
-    pub(super) fn own_results(&mut self, func: Op, arguments: &[Datum], results: &mut [Datum]) -> Result<()> {
+    pub(super) fn own_results(&mut self, func: Op<'c>, arguments: &[Datum], results: &mut [Datum]) -> Result<()> {
         let mut taken: Vec<usize> = buffers(arguments).collect();
         for result in results {
             let Datum::MemRef(view) = &*result else { continue };
@@ -158,7 +158,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    fn check_leaks(&self, func: Op, results: &[Datum]) -> Result<()> {
+    fn check_leaks(&self, func: Op<'c>, results: &[Datum]) -> Result<()> {
         let returned: Vec<usize> = buffers(results).collect();
         let leaks = |(i, b): (usize, &super::memory::Buffer)| {
             (b.is_alive && b.origin == Origin::Heap && !returned.contains(&i)).then_some(i)

@@ -38,8 +38,8 @@ impl Layout {
     }
 }
 
-impl Interpreter<'_> {
-    pub(super) fn linalg_op(&mut self, op: Op) -> Result<Vec<Datum>> {
+impl<'c> Interpreter<'c, '_> {
+    pub(super) fn linalg_op(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let result = match op.name() {
             "linalg.softmax" => self.softmax(op)?,
             "linalg.pack" => self.pack(op)?,
@@ -51,7 +51,7 @@ impl Interpreter<'_> {
     }
 
     /// In f64; rounded once.
-    fn softmax(&self, op: Op) -> Result<HostTensor> {
+    fn softmax(&self, op: Op<'c>) -> Result<HostTensor> {
         let mut out = Rc::unwrap_or_clone(self.tensor(op, 0)?);
         let dim = usize::try_from(attr_int(op, "dimension")?).unwrap_or(usize::MAX);
         let (Some(extent), Data::Float(values)) = (out.shape.get(dim).copied(), &mut out.data) else {
@@ -70,7 +70,7 @@ impl Interpreter<'_> {
         Ok(out)
     }
 
-    fn pack(&self, op: Op) -> Result<HostTensor> {
+    fn pack(&self, op: Op<'c>) -> Result<HostTensor> {
         let (source, dest) = (self.tensor(op, 0)?, self.tensor(op, 1)?);
         let rank = source.shape.len();
         let layout = Layout::of(op, rank)?;
@@ -89,7 +89,7 @@ impl Interpreter<'_> {
         Ok(out)
     }
 
-    fn unpack(&self, op: Op) -> Result<HostTensor> {
+    fn unpack(&self, op: Op<'c>) -> Result<HostTensor> {
         let (source, dest) = (self.tensor(op, 0)?, self.tensor(op, 1)?);
         let rank = dest.shape.len();
         let layout = Layout::of(op, rank)?;

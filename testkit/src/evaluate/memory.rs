@@ -108,7 +108,7 @@ pub(super) fn dense_strides(sizes: &[i64]) -> Vec<i64> {
 
 /// All buffers of a run.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct Memory<'c> {
     pub(super) buffers: Vec<Buffer>,
     /// Addresses of freed buffers by size in bytes.
     free: BTreeMap<i64, Vec<i64>>,
@@ -120,11 +120,11 @@ pub(super) struct Memory {
     pub(super) copied_elements: u64,
     pub(super) clones: u64,
     /// Each `memref.dealloc` that freed something.
-    pub(super) freeing: Vec<Op>,
+    pub(super) freeing: Vec<Op<'c>>,
     pub(super) globals: BTreeMap<String, usize>,
 }
 
-impl Memory {
+impl<'c> Memory<'c> {
     /// A new buffer of this many elements; what it holds stands out.
     pub(super) fn allocate(&mut self, dtype: Dtype, sizes: &[i64], origin: Origin, location: String) -> Result<View> {
         let count = sizes.iter().try_fold(1usize, |n, d| n.checked_mul(usize::try_from(*d).ok()?));
@@ -164,7 +164,7 @@ impl Memory {
     }
 
     /// Frees what an op asks to be freed.
-    pub(super) fn free(&mut self, op: Op, buffer: usize) -> Result<()> {
+    pub(super) fn free(&mut self, op: Op<'c>, buffer: usize) -> Result<()> {
         let it = &self.buffers[buffer];
         let defect = match (it.origin, it.is_alive) {
             (Origin::Heap, true) => None,
@@ -184,36 +184,36 @@ impl Memory {
         self.buffers[buffer].address
     }
 
-    pub(super) fn defect(&self, defect: Defect, buffer: usize, op: Op) -> EvalError {
+    pub(super) fn defect(&self, defect: Defect, buffer: usize, op: Op<'c>) -> EvalError {
         let what = format!("of the buffer made at {}", self.buffers[buffer].location);
         EvalError::Lifetime { defect, what, location: format!("{} ({op})", op.location()) }
     }
 
     /// Any access comes through here.
-    fn alive(&self, op: Op, view: &View) -> Result<&Buffer> {
+    fn alive(&self, op: Op<'c>, view: &View) -> Result<&Buffer> {
         let buffer = &self.buffers[view.buffer];
         if buffer.is_alive { Ok(buffer) } else { Err(self.defect(Defect::UseAfterFree, view.buffer, op)) }
     }
 
-    fn at(&self, op: Op, view: &View, index: &[i64]) -> Result<usize> {
+    fn at(&self, op: Op<'c>, view: &View, index: &[i64]) -> Result<usize> {
         let length = self.alive(op, view)?.contents.len() as i64;
         let position = view.position(index).filter(|p| (0..length).contains(p));
         position.map(|p| p as usize).ok_or_else(|| undefined(&format!("index {index:?} of {view:?}"), op))
     }
 
-    pub(super) fn load(&self, op: Op, view: &View, index: &[i64]) -> Result<Scalar> {
+    pub(super) fn load(&self, op: Op<'c>, view: &View, index: &[i64]) -> Result<Scalar> {
         let at = self.at(op, view, index)?;
         Ok(element(&self.buffers[view.buffer].contents, at))
     }
 
-    pub(super) fn store(&mut self, op: Op, view: &View, index: &[i64], value: Scalar) -> Result<()> {
+    pub(super) fn store(&mut self, op: Op<'c>, view: &View, index: &[i64], value: Scalar) -> Result<()> {
         let at = self.at(op, view, index)?;
         set_element(&mut self.buffers[view.buffer].contents, at, value);
         Ok(())
     }
 
     /// All elements of a view, in row-major order.
-    pub(super) fn read(&self, op: Op, view: &View) -> Result<HostTensor> {
+    pub(super) fn read(&self, op: Op<'c>, view: &View) -> Result<HostTensor> {
         let dtype = self.alive(op, view)?.contents.dtype;
         let shape = super::checked_shape(op, &view.sizes)?;
         let mut out = filled(dtype, shape.clone(), Scalar::Int(0));
@@ -226,14 +226,14 @@ impl Memory {
     }
 
     /// Sets all elements of a view to one value.
-    pub(super) fn fill(&mut self, op: Op, view: &View, value: Scalar) -> Result<()> {
+    pub(super) fn fill(&mut self, op: Op<'c>, view: &View, value: Scalar) -> Result<()> {
         let dtype = self.alive(op, view)?.contents.dtype;
         let shape = super::checked_shape(op, &view.sizes)?;
         self.write(op, view, &filled(dtype, shape, value))
     }
 
     /// Overwrites all elements of a view.
-    pub(super) fn write(&mut self, op: Op, view: &View, values: &HostTensor) -> Result<()> {
+    pub(super) fn write(&mut self, op: Op<'c>, view: &View, values: &HostTensor) -> Result<()> {
         self.alive(op, view)?;
         let shape = super::checked_shape(op, &view.sizes)?;
         if shape.iter().product::<usize>() != values.len() {

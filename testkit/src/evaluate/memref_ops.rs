@@ -6,15 +6,15 @@ use super::{Datum, Interpreter, Result, int, undefined, unsupported};
 use monopour_ir::{DYNAMIC, Op, Type};
 use std::rc::Rc;
 
-impl Interpreter<'_> {
-    pub(super) fn memref(&self, op: Op, index: usize) -> Result<Rc<View>> {
+impl<'c> Interpreter<'c, '_> {
+    pub(super) fn memref(&self, op: Op<'c>, index: usize) -> Result<Rc<View>> {
         match self.operand(op, index)? {
             Datum::MemRef(view) => Ok(view),
             _ => Err(unsupported("another value where a memref is expected", op)),
         }
     }
 
-    pub(super) fn memref_op(&mut self, op: Op) -> Result<Vec<Datum>> {
+    pub(super) fn memref_op(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         match op.name() {
             "memref.alloc" => self.allocation(op, Origin::Heap),
             "memref.alloca" => self.allocation(op, Origin::Stack),
@@ -75,11 +75,11 @@ impl Interpreter<'_> {
         }
     }
 
-    fn indices(&self, op: Op, first: usize) -> Result<Vec<i64>> {
+    fn indices(&self, op: Op<'c>, first: usize) -> Result<Vec<i64>> {
         (first..op.num_operands()).map(|i| self.index(op, i)).collect()
     }
 
-    fn allocation(&mut self, op: Op, origin: Origin) -> Result<Vec<Datum>> {
+    fn allocation(&mut self, op: Op<'c>, origin: Origin) -> Result<Vec<Datum>> {
         let ty = op.result(0).ty();
         let memref = ty.as_memref().ok_or_else(|| unsupported(&format!("type {ty}"), op))?;
         let sizes = self.mixed(op, &memref.shape, &mut 0)?;
@@ -94,7 +94,7 @@ impl Interpreter<'_> {
         Ok(vec![datum(view)])
     }
 
-    fn global(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn global(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let name = op.attr("name").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
         let ty = op.result(0).ty();
         let sizes = ty.shape().ok_or_else(|| unsupported(&format!("type {ty}"), op))?;
@@ -114,7 +114,7 @@ impl Interpreter<'_> {
         Ok(vec![datum(view)])
     }
 
-    fn realloc(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn realloc(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let old = self.memref(op, 0)?;
         let ty = op.result(0).ty();
         let shape = ty.shape().ok_or_else(|| unsupported(&format!("type {ty}"), op))?;
@@ -129,14 +129,14 @@ impl Interpreter<'_> {
         Ok(vec![datum(view)])
     }
 
-    pub(super) fn copy(&mut self, op: Op, from: &View, to: &View) -> Result<()> {
+    pub(super) fn copy(&mut self, op: Op<'c>, from: &View, to: &View) -> Result<()> {
         let contents = self.memory.read(op, from)?;
         self.tick(contents.len() as u64)?;
         self.memory.copied_elements += contents.len() as u64;
         self.memory.write(op, to, &contents)
     }
 
-    fn clone_buffer(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn clone_buffer(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let from = self.memref(op, 0)?;
         let dtype = self.memory.read(op, &from)?.dtype;
         // A clone has the layout of its type.
@@ -150,7 +150,7 @@ impl Interpreter<'_> {
     }
 
     /// In order: what is set, not retained and not freed yet is freed. A retained memref is owned where something set is it.
-    fn conditional_dealloc(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn conditional_dealloc(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
         let count = usize::try_from(*segments.first().unwrap_or(&0)).unwrap_or(0);
         let buffer = |i| self.memref(op, i).map(|view| view.buffer);
@@ -169,7 +169,7 @@ impl Interpreter<'_> {
     }
 
     /// Ops that show memory in another way.
-    fn view(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn view(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let from = self.memref(op, 0)?;
         let ty = op.result(0).ty();
         let view = match op.name() {
@@ -194,7 +194,7 @@ impl Interpreter<'_> {
         Ok(vec![datum(view)])
     }
 
-    fn slice_numbers(&self, op: Op) -> Result<[Vec<i64>; 3]> {
+    fn slice_numbers(&self, op: Op<'c>) -> Result<[Vec<i64>; 3]> {
         let mut next = 1;
         let mut part = |name: &str| {
             let fixed = op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| unsupported(op.name(), op))?;
@@ -203,7 +203,7 @@ impl Interpreter<'_> {
         Ok([part("static_offsets")?, part("static_sizes")?, part("static_strides")?])
     }
 
-    fn subview(&self, op: Op, from: &View, ty: Type) -> Result<View> {
+    fn subview(&self, op: Op<'c>, from: &View, ty: Type<'c>) -> Result<View> {
         let [offsets, sizes, strides] = self.slice_numbers(op)?;
         let ends = offsets.iter().zip(&sizes).zip(&strides).map(|((o, n), s)| o + (n - 1).max(0) * s);
         let outside = offsets.iter().zip(ends).zip(&from.sizes).any(|((o, e), n)| *o < 0 || e >= (*n).max(1));
@@ -227,7 +227,7 @@ impl Interpreter<'_> {
     }
 
     /// Expansions and collapses of memory without gaps.
-    fn reshaped(&self, op: Op, from: &View, ty: Type) -> Result<View> {
+    fn reshaped(&self, op: Op<'c>, from: &View, ty: Type<'c>) -> Result<View> {
         if from.strides != dense_strides(&from.sizes) {
             return Err(unsupported("a reshape of a view with gaps", op));
         }

@@ -147,7 +147,7 @@ fn run(
 }
 
 /// A copy of the module in which named ops are generalised.
-fn prepared(module: &Module) -> Result<Module> {
+fn prepared<'c>(module: &Module<'c>) -> Result<Module<'c>> {
     let module = module.duplicate();
     vectors::keep_masks(&module)?;
     keep_pads(&module);
@@ -165,7 +165,7 @@ fn keep_pads(module: &Module) {
     }
 }
 
-fn function(module: &Module, entry: &str) -> Result<Op> {
+fn function<'c>(module: &Module<'c>, entry: &str) -> Result<Op<'c>> {
     module.symbol(entry).ok_or_else(|| EvalError::Inputs(format!("there is no function @{entry}")))
 }
 
@@ -177,18 +177,18 @@ enum Datum {
     MemRef(Rc<View>),
 }
 
-struct Interpreter<'m> {
-    module: &'m Module,
+struct Interpreter<'c, 'm> {
+    module: &'m Module<'c>,
     weights: &'m Weights,
     precision: Precision,
-    env: HashMap<Value, Datum>,
+    env: HashMap<Value<'c>, Datum>,
     /// What the variables of `ml_program` hold, from their first use on.
     globals: HashMap<String, Datum>,
     /// Iteration of the innermost `linalg.generic` whose body is interpreted op by op.
     indices: Vec<Vec<i64>>,
     /// Of the `vector.mask` around the op that runs.
     mask: Option<Rc<HostTensor>>,
-    memory: Memory,
+    memory: Memory<'c>,
     /// What functions that have not returned yet have on the stack.
     stack: Vec<usize>,
     /// Whether public functions are held to what their callers count on.
@@ -197,8 +197,8 @@ struct Interpreter<'m> {
     depth: usize,
 }
 
-impl<'m> Interpreter<'m> {
-    fn new(module: &'m Module, weights: &'m Weights, precision: Precision) -> Self {
+impl<'c, 'm> Interpreter<'c, 'm> {
+    fn new(module: &'m Module<'c>, weights: &'m Weights, precision: Precision) -> Self {
         Self {
             module,
             weights,
@@ -216,14 +216,14 @@ impl<'m> Interpreter<'m> {
     }
 }
 
-impl Interpreter<'_> {
+impl<'c> Interpreter<'c, '_> {
     /// What the entry function gets. A memref is a buffer of the caller's.
-    fn bind_inputs(&mut self, func: Op, inputs: &[HostTensor]) -> Result<Vec<Datum>> {
+    fn bind_inputs(&mut self, func: Op<'c>, inputs: &[HostTensor]) -> Result<Vec<Datum>> {
         let (types, _) = func.function_type().ok_or_else(|| unsupported("an entry without a function type", func))?;
         if types.len() != inputs.len() {
             return Err(EvalError::Inputs(format!("{} given, the function takes {}", inputs.len(), types.len())));
         }
-        let bind = |(i, (ty, input)): (usize, (&Type, &HostTensor))| {
+        let bind = |(i, (ty, input)): (usize, (&Type<'c>, &HostTensor))| {
             let dtype = dtype_of(*ty).ok_or_else(|| unsupported(&format!("type {ty}"), func))?;
             let shape = ty.shape();
             let fits = dtype == input.dtype
@@ -246,9 +246,9 @@ impl Interpreter<'_> {
     }
 
     /// What the entry function returned.
-    fn results(&self, func: Op, results: Vec<Datum>) -> Result<Vec<HostTensor>> {
+    fn results(&self, func: Op<'c>, results: Vec<Datum>) -> Result<Vec<HostTensor>> {
         let types = func.function_type().map(|t| t.1).unwrap_or_default();
-        let read = |(datum, ty): (Datum, Type)| match datum {
+        let read = |(datum, ty): (Datum, Type<'c>)| match datum {
             Datum::Tensor(t) => Ok(Rc::unwrap_or_clone(t)),
             Datum::MemRef(view) => self.memory.read(func, &view),
             Datum::Scalar(s) => {
@@ -259,7 +259,7 @@ impl Interpreter<'_> {
         results.into_iter().zip(types).map(read).collect()
     }
 
-    fn call(&mut self, func: Op, arguments: Vec<Datum>) -> Result<Vec<Datum>> {
+    fn call(&mut self, func: Op<'c>, arguments: Vec<Datum>) -> Result<Vec<Datum>> {
         if func.body().is_none() {
             return Err(unsupported("a call to a function without a body", func));
         }
@@ -285,7 +285,7 @@ impl Interpreter<'_> {
         Ok(results)
     }
 
-    fn execute(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn execute(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         match op.name() {
             "arith.constant" => Ok(vec![self.constant(op)?]),
             "ub.poison" => Ok(vec![poison(op)?]),
@@ -323,29 +323,29 @@ impl Interpreter<'_> {
         }
     }
 
-    fn operand(&self, op: Op, index: usize) -> Result<Datum> {
+    fn operand(&self, op: Op<'c>, index: usize) -> Result<Datum> {
         self.value(op.operand(index)).ok_or_else(|| unsupported("an operand without a value", op))
     }
-    fn value(&self, value: Value) -> Option<Datum> {
+    fn value(&self, value: Value<'c>) -> Option<Datum> {
         self.env.get(&value).cloned()
     }
-    fn operands(&self, op: Op) -> Result<Vec<Datum>> {
+    fn operands(&self, op: Op<'c>) -> Result<Vec<Datum>> {
         (0..op.num_operands()).map(|i| self.operand(op, i)).collect()
     }
-    fn tensor(&self, op: Op, index: usize) -> Result<Rc<HostTensor>> {
+    fn tensor(&self, op: Op<'c>, index: usize) -> Result<Rc<HostTensor>> {
         match self.operand(op, index)? {
             Datum::Tensor(t) => Ok(t),
             Datum::MemRef(view) => Ok(Rc::new(self.memory.read(op, &view)?)),
             Datum::Scalar(_) => Err(unsupported("a scalar where a tensor is expected", op)),
         }
     }
-    fn scalar(&self, op: Op, index: usize) -> Result<Scalar> {
+    fn scalar(&self, op: Op<'c>, index: usize) -> Result<Scalar> {
         match self.operand(op, index)? {
             Datum::Scalar(s) => Ok(s),
             Datum::Tensor(_) | Datum::MemRef(_) => Err(unsupported("a tensor where a scalar is expected", op)),
         }
     }
-    fn index(&self, op: Op, operand: usize) -> Result<i64> {
+    fn index(&self, op: Op<'c>, operand: usize) -> Result<i64> {
         Ok(self.scalar(op, operand)?.int())
     }
     fn tick(&mut self, steps: u64) -> Result<()> {
@@ -353,7 +353,7 @@ impl Interpreter<'_> {
         if self.steps > MAX_STEPS { Err(EvalError::Limit(format!("more than {MAX_STEPS} steps"))) } else { Ok(()) }
     }
 
-    fn constant(&self, op: Op) -> Result<Datum> {
+    fn constant(&self, op: Op<'c>) -> Result<Datum> {
         let value = op.attr("value").ok_or_else(|| unsupported("a constant without a value", op))?;
         let ty = op.result(0).ty();
         let dtype = dtype_of(ty).ok_or_else(|| unsupported(&format!("type {ty}"), op))?;
@@ -372,11 +372,11 @@ impl Interpreter<'_> {
         Ok(Datum::Tensor(Rc::new(tensor.ok_or_else(|| unsupported(&format!("{} bytes for {ty}", bytes.len()), op))?)))
     }
 
-    fn weight(&self, value: Attr) -> Option<Vec<u8>> {
+    fn weight(&self, value: Attr<'c>) -> Option<Vec<u8>> {
         self.weights.get(value.resource_name()?).cloned()
     }
 
-    fn affine(&self, op: Op) -> Result<Vec<Datum>> {
+    fn affine(&self, op: Op<'c>) -> Result<Vec<Datum>> {
         let map = op.attr("map").and_then(|a| a.as_affine_map()).ok_or_else(|| unsupported(op.name(), op))?;
         let operands = (0..op.num_operands()).map(|i| self.index(op, i)).collect::<Result<Vec<_>>>()?;
         let (dims, symbols) = operands.split_at_checked(map.num_dims()).ok_or_else(|| unsupported(op.name(), op))?;
@@ -391,7 +391,7 @@ impl Interpreter<'_> {
     }
 
     /// Ops of arith and math, on scalars or element by element on tensors.
-    fn elementwise(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn elementwise(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let semantics = ScalarOp::of(op).ok_or_else(|| unsupported(op.name(), op))?;
         let operands = self.operands(op)?;
         let Some(shape) =
@@ -412,7 +412,13 @@ impl Interpreter<'_> {
     }
 
     /// One application of an op; in a kernel every division has a result.
-    fn apply(&self, op: Op, semantics: ScalarOp, kernel: bool, operand: impl Fn(usize) -> Scalar) -> Result<Scalar> {
+    fn apply(
+        &self,
+        op: Op<'c>,
+        semantics: ScalarOp,
+        kernel: bool,
+        operand: impl Fn(usize) -> Scalar,
+    ) -> Result<Scalar> {
         let value = semantics.apply(operand(0), operand(1), operand(2));
         let value = if kernel { value.or_else(|| scalar::divided_by_one(op, operand(0))) } else { value };
         value.ok_or_else(|| undefined(op.name(), op))

@@ -10,8 +10,8 @@ use crate::host_tensor::{Data, Dtype, HostTensor};
 use monopour_ir::{Block, DYNAMIC, Op};
 use std::rc::Rc;
 
-impl Interpreter<'_> {
-    pub(super) fn tensor_op(&mut self, op: Op) -> Result<Vec<Datum>> {
+impl<'c> Interpreter<'c, '_> {
+    pub(super) fn tensor_op(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let result = match op.name() {
             "tensor.empty" => self.empty(op, 0)?,
             "bufferization.alloc_tensor" => self.alloc_tensor(op)?,
@@ -65,24 +65,24 @@ impl Interpreter<'_> {
         Ok(vec![Datum::Tensor(Rc::new(result))])
     }
 
-    fn indices_from(&self, op: Op, first: usize) -> Result<Vec<i64>> {
+    fn indices_from(&self, op: Op<'c>, first: usize) -> Result<Vec<i64>> {
         (first..op.num_operands()).map(|i| self.index(op, i)).collect()
     }
 
     /// Type and shape of the result, dynamic sizes read from the operands that start at `next`.
-    fn result_shape(&self, op: Op, mut next: usize) -> Result<(Dtype, Vec<usize>)> {
+    fn result_shape(&self, op: Op<'c>, mut next: usize) -> Result<(Dtype, Vec<usize>)> {
         let ty = op.result(0).ty();
         let dtype = dtype_of(ty).ok_or_else(|| unsupported(&format!("type {ty}"), op))?;
         let shape = ty.shape().ok_or_else(|| unsupported(&format!("type {ty}"), op))?;
         Ok((dtype, checked_shape(op, &self.mixed(op, &shape, &mut next)?)?))
     }
 
-    fn empty(&self, op: Op, sizes: usize) -> Result<HostTensor> {
+    fn empty(&self, op: Op<'c>, sizes: usize) -> Result<HostTensor> {
         let (dtype, shape) = self.result_shape(op, sizes)?;
         Ok(filled(dtype, shape, poison_of(dtype)))
     }
 
-    fn alloc_tensor(&self, op: Op) -> Result<HostTensor> {
+    fn alloc_tensor(&self, op: Op<'c>) -> Result<HostTensor> {
         let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
         match segments.as_slice() {
             [sizes, 1, ..] => Ok(Rc::unwrap_or_clone(self.tensor(op, *sizes as usize)?)),
@@ -90,7 +90,7 @@ impl Interpreter<'_> {
         }
     }
 
-    fn cast(&self, op: Op) -> Result<Vec<Datum>> {
+    fn cast(&self, op: Op<'c>) -> Result<Vec<Datum>> {
         let tensor = self.tensor(op, 0)?;
         let shape = op.result(0).ty().shape().unwrap_or_else(|| tensor.shape.iter().map(|d| *d as i64).collect());
         let fits = shape.len() == tensor.shape.len()
@@ -98,7 +98,7 @@ impl Interpreter<'_> {
         if fits { Ok(vec![Datum::Tensor(tensor)]) } else { Err(undefined("tensor.cast to another shape", op)) }
     }
 
-    fn insert(&self, op: Op) -> Result<HostTensor> {
+    fn insert(&self, op: Op<'c>) -> Result<HostTensor> {
         let mut into = Rc::unwrap_or_clone(self.tensor(op, 1)?);
         let at = position(&into.shape, &self.indices_from(op, 2)?)
             .ok_or_else(|| undefined("tensor.insert out of range", op))?;
@@ -106,7 +106,7 @@ impl Interpreter<'_> {
         Ok(into)
     }
 
-    fn elements(&self, op: Op) -> Result<HostTensor> {
+    fn elements(&self, op: Op<'c>) -> Result<HostTensor> {
         let (dtype, shape) = self.result_shape(op, op.num_operands())?;
         let mut out = filled(dtype, shape, Scalar::Int(0));
         for i in 0..op.num_operands().min(out.len()) {
@@ -115,7 +115,7 @@ impl Interpreter<'_> {
         Ok(out)
     }
 
-    fn extract_slice(&self, op: Op) -> Result<HostTensor> {
+    fn extract_slice(&self, op: Op<'c>) -> Result<HostTensor> {
         let source = self.tensor(op, 0)?;
         let slice = Slice::of(self, op, 1)?;
         let positions = slice.positions(op, &source.shape)?;
@@ -127,7 +127,7 @@ impl Interpreter<'_> {
         Ok(HostTensor { dtype: source.dtype, shape: reduce_rank(op, &slice.sizes, &ty)?, data })
     }
 
-    fn reshape(&self, op: Op) -> Result<HostTensor> {
+    fn reshape(&self, op: Op<'c>) -> Result<HostTensor> {
         let source = self.tensor(op, 0)?;
         let ty = op.result(0).ty().shape().ok_or_else(|| unsupported("an unranked reshape", op))?;
         let shape = match op.name() {
@@ -144,7 +144,7 @@ impl Interpreter<'_> {
         Ok(HostTensor { dtype: source.dtype, shape, data: source.data.clone() })
     }
 
-    fn concat(&self, op: Op) -> Result<HostTensor> {
+    fn concat(&self, op: Op<'c>) -> Result<HostTensor> {
         let dim = super::attr_int(op, "dim")? as usize;
         let parts = (0..op.num_operands()).map(|i| self.tensor(op, i)).collect::<Result<Vec<_>>>()?;
         let first = parts.first().filter(|p| dim < p.shape.len()).ok_or_else(|| unsupported("tensor.concat", op))?;
@@ -167,7 +167,7 @@ impl Interpreter<'_> {
         Ok(out)
     }
 
-    fn pad(&mut self, op: Op) -> Result<HostTensor> {
+    fn pad(&mut self, op: Op<'c>) -> Result<HostTensor> {
         let source = self.tensor(op, 0)?;
         let mut next = 1;
         let mut bounds = |name: &str| {
@@ -193,7 +193,7 @@ impl Interpreter<'_> {
     }
 
     /// Sets the wanted elements to what the op's body yields for their index.
-    fn generate(&mut self, op: Op, mut out: HostTensor, wanted: impl Fn(&[i64]) -> bool) -> Result<HostTensor> {
+    fn generate(&mut self, op: Op<'c>, mut out: HostTensor, wanted: impl Fn(&[i64]) -> bool) -> Result<HostTensor> {
         let block = op.body().ok_or_else(|| unsupported("an op without a body", op))?;
         if out.is_empty() {
             return Ok(out);
@@ -218,7 +218,7 @@ impl Interpreter<'_> {
         }
     }
 
-    fn run_interpreted(&mut self, op: Op, block: Block, index: &[i64]) -> Result<Scalar> {
+    fn run_interpreted(&mut self, op: Op<'c>, block: Block<'c>, index: &[i64]) -> Result<Scalar> {
         self.indices.push(index.to_vec());
         let yielded = self.run_block(block, index.iter().map(|i| int(*i)).collect());
         self.indices.pop();
@@ -246,7 +246,7 @@ pub(super) struct Slice {
 
 impl Slice {
     /// Reads the slice of an op whose dynamic operands start at `next`.
-    pub(super) fn of(interpreter: &Interpreter<'_>, op: Op, mut next: usize) -> Result<Self> {
+    pub(super) fn of(interpreter: &Interpreter<'_, '_>, op: Op, mut next: usize) -> Result<Self> {
         let mut part = |name: &str| {
             let fixed = op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| unsupported(op.name(), op))?;
             interpreter.mixed(op, &fixed, &mut next)

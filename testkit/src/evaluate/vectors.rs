@@ -43,8 +43,8 @@ pub(super) fn keep_masks(module: &Module) -> Result<()> {
     Ok(())
 }
 
-impl Interpreter<'_> {
-    pub(super) fn vector_op(&mut self, op: Op) -> Result<Vec<Datum>> {
+impl<'c> Interpreter<'c, '_> {
+    pub(super) fn vector_op(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let result = match op.name() {
             "vector.transfer_read" => self.transfer_read(op)?,
             "vector.transfer_write" => self.transfer_write(op)?,
@@ -69,14 +69,14 @@ impl Interpreter<'_> {
         Ok(vec![Datum::Tensor(Rc::new(result))])
     }
 
-    fn vector_of(&self, op: Op, value: impl Fn(&[i64]) -> Scalar) -> Result<HostTensor> {
+    fn vector_of(&self, op: Op<'c>, value: impl Fn(&[i64]) -> Scalar) -> Result<HostTensor> {
         let mut out = empty_vector(op)?;
         for_each(&out.shape.clone(), |at, index| set_element(&mut out, at, value(index)));
         Ok(out)
     }
 
     /// `tensor`: which operand the tensor is; the segments say how many indices follow.
-    fn transfer(&self, op: Op, tensor: usize) -> Result<Transfer> {
+    fn transfer(&self, op: Op<'c>, tensor: usize) -> Result<Transfer> {
         let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
         let indices = segments.get(tensor + 1).copied().unwrap_or(0) as usize;
         let first = (tensor + 1..tensor + 1 + indices).map(|i| self.index(op, i)).collect::<Result<Vec<_>>>()?;
@@ -88,7 +88,7 @@ impl Interpreter<'_> {
         Ok(Transfer { first, along, in_bounds, mask: own.or_else(|| self.mask.clone()) })
     }
 
-    fn transfer_read(&mut self, op: Op) -> Result<HostTensor> {
+    fn transfer_read(&mut self, op: Op<'c>) -> Result<HostTensor> {
         let (source, transfer) = (self.tensor(op, 0)?, self.transfer(op, 0)?);
         let padding = self.scalar(op, 1 + transfer.first.len())?;
         let mut out = empty_vector(op)?;
@@ -104,7 +104,7 @@ impl Interpreter<'_> {
         outcome.map(|()| out)
     }
 
-    fn transfer_write(&mut self, op: Op) -> Result<HostTensor> {
+    fn transfer_write(&mut self, op: Op<'c>) -> Result<HostTensor> {
         let (vector, transfer) = (self.tensor(op, 0)?, self.transfer(op, 1)?);
         let mut into = Rc::unwrap_or_clone(self.tensor(op, 1)?);
         let shape = into.shape.clone();
@@ -118,7 +118,7 @@ impl Interpreter<'_> {
     }
 
     /// Runs the masked op with the mask as its own.
-    fn masked(&mut self, op: Op) -> Result<Vec<Datum>> {
+    fn masked(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let block = op.body().ok_or_else(|| unsupported("vector.mask without a body", op))?;
         if op.num_operands() != 1 || block.ops().len() > 2 {
             return Err(unsupported("vector.mask with a passthru or with several ops", op));
@@ -129,7 +129,7 @@ impl Interpreter<'_> {
         Ok(results?.1)
     }
 
-    fn gather(&self, op: Op) -> Result<HostTensor> {
+    fn gather(&self, op: Op<'c>) -> Result<HostTensor> {
         let base = self.tensor(op, 0)?;
         let operands = op.num_operands();
         let (which, mask) = (self.tensor(op, operands - 3)?, self.tensor(op, operands - 2)?);
@@ -141,7 +141,7 @@ impl Interpreter<'_> {
         Ok(out)
     }
 
-    fn scatter(&self, op: Op) -> Result<HostTensor> {
+    fn scatter(&self, op: Op<'c>) -> Result<HostTensor> {
         let mut base = Rc::unwrap_or_clone(self.tensor(op, 0)?);
         let operands = op.num_operands();
         let (which, mask) = (self.tensor(op, operands - 3)?, self.tensor(op, operands - 2)?);
@@ -154,7 +154,7 @@ impl Interpreter<'_> {
     }
 
     /// The offsets of gather and scatter move along the innermost dimension.
-    fn scattered(&self, op: Op, shape: &[usize], offset: i64, first: usize) -> Result<usize> {
+    fn scattered(&self, op: Op<'c>, shape: &[usize], offset: i64, first: usize) -> Result<usize> {
         let mut index = (first..first + shape.len()).map(|i| self.index(op, i)).collect::<Result<Vec<_>>>()?;
         if let Some(last) = index.last_mut() {
             *last += offset;
@@ -162,7 +162,7 @@ impl Interpreter<'_> {
         position(shape, &index).ok_or_else(|| undefined(op.name(), op))
     }
 
-    fn extract_from_vector(&self, op: Op) -> Result<Vec<Datum>> {
+    fn extract_from_vector(&self, op: Op<'c>) -> Result<Vec<Datum>> {
         let at = op.attr("static_position").and_then(|a| a.as_ints()).unwrap_or_default();
         let vector = self.tensor(op, 0)?;
         if at.len() != vector.shape.len() {

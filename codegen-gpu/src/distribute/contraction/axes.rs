@@ -15,13 +15,13 @@ const FEW_COLUMNS: i64 = 4;
 
 /// Trip count of a loop.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Extent {
+pub(super) enum Extent<'c> {
     Known(i64),
-    Depends(Size),
+    Depends(Size<'c>),
 }
 
-impl Extent {
-    fn of(size: &Size) -> Self {
+impl<'c> Extent<'c> {
+    fn of(size: &Size<'c>) -> Self {
         size.exact().map_or(Self::Depends(*size), Self::Known)
     }
     pub(super) fn exact(&self) -> Option<i64> {
@@ -42,7 +42,7 @@ impl Extent {
             Self::Depends(size) => size.facts.divisor,
         }
     }
-    pub(super) fn value(&self, code: &mut Code) -> Value {
+    pub(super) fn value(&self, code: &mut Code<'c, '_>) -> Value<'c> {
         match self {
             Self::Known(n) => code.c(*n),
             Self::Depends(size) => size.value,
@@ -63,33 +63,33 @@ pub(super) struct Input {
 
 /// A reduction, or several in a row that are one for every input.
 #[derive(Clone, Debug)]
-pub(super) struct Reduction {
-    pub(super) extent: Extent,
+pub(super) struct Reduction<'c> {
+    pub(super) extent: Extent<'c>,
     /// Elements between neighbours, per input.
     pub(super) strides: Vec<i64>,
 }
 
 /// The sorted loops.
 #[derive(Clone, Debug)]
-pub(super) struct Axes {
+pub(super) struct Axes<'c> {
     /// Coordinates of the result; `None`: every one has the extent 1.
     pub(super) row: Option<usize>,
     pub(super) column: Option<usize>,
     pub(super) serial: Vec<usize>,
     /// Per coordinate of the result.
-    pub(super) extents: Vec<Extent>,
-    pub(super) reductions: Vec<Reduction>,
+    pub(super) extents: Vec<Extent<'c>>,
+    pub(super) reductions: Vec<Reduction<'c>>,
 }
 
-impl Axes {
+impl<'c> Axes<'c> {
     /// Extent of rows or columns; 1 if there are none.
-    pub(super) fn extent(&self, coordinate: Option<usize>) -> Extent {
+    pub(super) fn extent(&self, coordinate: Option<usize>) -> Extent<'c> {
         coordinate.map_or(Extent::Known(1), |c| self.extents[c])
     }
 }
 
 /// The inputs that are read; they lie in memory that the tile does not write.
-pub(super) fn inputs(evaluator: &Evaluator<'_>, op: &TileOp, written: &[Base]) -> Result<Vec<Input>, Declined> {
+pub(super) fn inputs(evaluator: &Evaluator<'_, '_>, op: &TileOp, written: &[Base]) -> Result<Vec<Input>, Declined> {
     let mut out = Vec::new();
     for (operand, o) in op.operands.iter().enumerate().take(op.num_inputs).filter(|(i, _)| op.reads(*i)) {
         let Source::Slice(slice) = o.source else { continue };
@@ -109,7 +109,7 @@ pub(super) fn inputs(evaluator: &Evaluator<'_>, op: &TileOp, written: &[Base]) -
 }
 
 /// Sorts the loops of an op. `lanes` is the number of neighbours that work on columns.
-pub(super) fn axes(op: &TileOp, inputs: &[Input], lanes: i64) -> Result<Axes, Declined> {
+pub(super) fn axes<'c>(op: &TileOp<'c>, inputs: &[Input], lanes: i64) -> Result<Axes<'c>, Declined> {
     let outer = op.outer.clone().ok_or(Declined::ResultNotIndexed)?;
     let inner = op.inner();
     if inner.is_empty() || inner.iter().any(|l| op.parallel[*l]) {
@@ -138,7 +138,7 @@ fn column(coordinates: &[usize], extents: &[Extent], lanes: i64) -> Option<usize
     coordinates.iter().rev().copied().find(|c| bound(c) >= lanes).or(Some(last))
 }
 
-fn reductions(op: &TileOp, inputs: &[Input], inner: &[usize]) -> Vec<Reduction> {
+fn reductions<'c>(op: &TileOp<'c>, inputs: &[Input], inner: &[usize]) -> Vec<Reduction<'c>> {
     let mut out: Vec<Reduction> = Vec::new();
     for l in inner {
         let extent = Extent::of(&op.sizes[*l]);

@@ -8,37 +8,37 @@ use monopour_ir::Value;
 
 /// A position as a value and a constant: equal values make equal addresses visible.
 #[derive(Clone, Copy)]
-pub(super) struct Spot {
-    pub(super) at: Value,
+pub(super) struct Spot<'c> {
+    pub(super) at: Value<'c>,
     pub(super) plus: i64,
 }
 
 /// The loads of one input: addresses without the part of the reductions.
-pub(super) struct Stream<'p> {
+pub(super) struct Stream<'c, 'p> {
     side: &'p Side,
-    spots: Vec<Spot>,
+    spots: Vec<Spot<'c>>,
     /// Spots of one row.
     per_row: usize,
-    lane: Value,
+    lane: Value<'c>,
     /// The copy in workgroup memory.
-    copy: Option<Value>,
+    copy: Option<Value<'c>>,
 }
 
 /// Loaded values of one pass: `values[spot][load]`.
-pub(super) struct Loaded {
-    values: Vec<Vec<Value>>,
+pub(super) struct Loaded<'c> {
+    values: Vec<Vec<Value<'c>>>,
     /// For an input of columns alone: `[group][q]`.
-    columns: Vec<Vec<Value>>,
+    columns: Vec<Vec<Value<'c>>>,
 }
 
-impl<'p> Stream<'p> {
+impl<'c, 'p> Stream<'c, 'p> {
     pub(super) fn new(
-        code: &mut Code,
-        evaluator: &Evaluator<'_>,
-        plan: &Plan<'_>,
+        code: &mut Code<'c, '_>,
+        evaluator: &Evaluator<'c, '_>,
+        plan: &Plan<'c, '_>,
         side: &'p Side,
-        place: &Place,
-        copy: Option<Value>,
+        place: &Place<'c>,
+        copy: Option<Value<'c>>,
     ) -> Self {
         let base = if copy.is_some() { code.c(0) } else { base(code, evaluator, plan, side, place) };
         let none = [Spot { at: code.c(0), plus: 0 }];
@@ -60,13 +60,13 @@ impl<'p> Stream<'p> {
     /// Loads what `count` iterations from `k` on need; `part` is the address's part of the other reductions.
     pub(super) fn load(
         &self,
-        code: &mut Code,
-        evaluator: &Evaluator<'_>,
-        plan: &Plan<'_>,
-        part: Value,
-        k: Value,
+        code: &mut Code<'c, '_>,
+        evaluator: &Evaluator<'c, '_>,
+        plan: &Plan<'c, '_>,
+        part: Value<'c>,
+        k: Value<'c>,
         count: i64,
-    ) -> Loaded {
+    ) -> Loaded<'c> {
         let side = self.side;
         let lanes = i64::from(side.lanes);
         // Iterations at which a load starts; lane q of a subgroup takes those of k + q.
@@ -85,7 +85,7 @@ impl<'p> Stream<'p> {
             _ => Reach::Wide,
         };
         let width = if matches!(side.access, Access::AlongColumns(_)) { plan.lanes } else { side.lanes };
-        let mut one = |spot: &Spot, start: i64| {
+        let mut one = |spot: &Spot<'c>, start: i64| {
             let at = code.add(spot.at, along);
             let at = code.add_const(at, spot.plus + start * side.k);
             match self.copy {
@@ -105,7 +105,7 @@ impl<'p> Stream<'p> {
     }
 
     /// The iteration whose values a lane loads. Lanes beyond the step must still load something that exists.
-    fn lane_k(&self, code: &mut Code, plan: &Plan<'_>, k: Value, count: i64) -> Value {
+    fn lane_k(&self, code: &mut Code<'c, '_>, plan: &Plan<'c, '_>, k: Value<'c>, count: i64) -> Value<'c> {
         let at = code.add(k, self.lane);
         if count >= i64::from(plan.tile.shared.unwrap_or(1)) {
             return at;
@@ -118,13 +118,13 @@ impl<'p> Stream<'p> {
     /// The value of a row, a column group and an iteration of the pass.
     pub(super) fn factor(
         &self,
-        code: &mut Code,
-        plan: &Plan<'_>,
-        loaded: &Loaded,
+        code: &mut Code<'c, '_>,
+        plan: &Plan<'c, '_>,
+        loaded: &Loaded<'c>,
         row: usize,
         group: usize,
         q: usize,
-    ) -> Value {
+    ) -> Value<'c> {
         match (self.side.has_columns(), self.side.row == 0) {
             (true, true) => loaded.columns[group][q],
             (true, false) => self.of_columns(code, plan, loaded, row, group, q),
@@ -134,13 +134,13 @@ impl<'p> Stream<'p> {
 
     fn of_columns(
         &self,
-        code: &mut Code,
-        plan: &Plan<'_>,
-        loaded: &Loaded,
+        code: &mut Code<'c, '_>,
+        plan: &Plan<'c, '_>,
+        loaded: &Loaded<'c>,
         row: usize,
         group: usize,
         q: usize,
-    ) -> Value {
+    ) -> Value<'c> {
         let first = row * self.per_row;
         if self.side.access != Access::AlongK {
             let loads = &loaded.values[first + group];
@@ -156,9 +156,16 @@ impl<'p> Stream<'p> {
         code.vector_of(&elements)
     }
 
-    fn of_row(&self, code: &mut Code, plan: &Plan<'_>, loaded: &Loaded, row: usize, q: usize) -> Value {
+    fn of_row(
+        &self,
+        code: &mut Code<'c, '_>,
+        plan: &Plan<'c, '_>,
+        loaded: &Loaded<'c>,
+        row: usize,
+        q: usize,
+    ) -> Value<'c> {
         let width = self.side.lanes as usize;
-        let pick = |code: &mut Code, loads: &[Value], position: usize| {
+        let pick = |code: &mut Code<'c, '_>, loads: &[Value<'c>], position: usize| {
             // An input that does not follow the reduction has one load.
             code.extract(loads[(position / width).min(loads.len() - 1)], (position % width) as u32)
         };
@@ -183,7 +190,13 @@ impl<'p> Stream<'p> {
 }
 
 /// The first element of an input for a tile; its constant part is not in it.
-fn base(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, side: &Side, place: &Place) -> Value {
+fn base<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    plan: &Plan<'c, '_>,
+    side: &Side,
+    place: &Place<'c>,
+) -> Value<'c> {
     let mut base = evaluator.model.slices[side.slice].offset;
     for (coordinate, stride) in plan.axes.serial.iter().zip(&side.serial) {
         let part = code.mul_const(place.coordinates[*coordinate], *stride);
@@ -193,17 +206,23 @@ fn base(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, side: &Side
 }
 
 /// As [`base`], with the constant part.
-pub(super) fn first(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, side: &Side, place: &Place) -> Value {
+pub(super) fn first<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    plan: &Plan<'c, '_>,
+    side: &Side,
+    place: &Place<'c>,
+) -> Value<'c> {
     let base = base(code, evaluator, plan, side, place);
     code.add_const(base, side.constant)
 }
 
 /// The rows at which loads of an input start.
-fn rows(code: &mut Code, plan: &Plan<'_>, side: &Side, place: &Place) -> Vec<Spot> {
+fn rows<'c>(code: &mut Code<'c, '_>, plan: &Plan<'c, '_>, side: &Side, place: &Place<'c>) -> Vec<Spot<'c>> {
     if side.has_columns() {
         return place.rows.clone();
     }
-    let last = |code: &mut Code, extent: Extent, count: i64| {
+    let last = |code: &mut Code<'c, '_>, extent: Extent<'c>, count: i64| {
         let extent = extent.value(code);
         code.add_const(extent, -count)
     };
@@ -221,14 +240,14 @@ fn rows(code: &mut Code, plan: &Plan<'_>, side: &Side, place: &Place) -> Vec<Spo
 }
 
 /// `count` rows, `distance` apart; clamped unless they fit.
-fn spots(
-    code: &mut Code,
-    first: Value,
+fn spots<'c>(
+    code: &mut Code<'c, '_>,
+    first: Value<'c>,
     count: i64,
     distance: i64,
     fits: bool,
-    last: impl FnOnce(&mut Code) -> Value,
-) -> Vec<Spot> {
+    last: impl FnOnce(&mut Code<'c, '_>) -> Value<'c>,
+) -> Vec<Spot<'c>> {
     if fits {
         return (0..count).map(|r| Spot { at: first, plus: r * distance }).collect();
     }

@@ -61,10 +61,10 @@ pub(super) struct Choice {
 }
 
 /// What the choice depends on.
-pub(super) struct Setting<'a, 'm> {
-    pub(super) evaluator: &'a Evaluator<'m>,
-    pub(super) op: &'a TileOp,
-    pub(super) axes: &'a Axes,
+pub(super) struct Setting<'c, 'a, 'm> {
+    pub(super) evaluator: &'a Evaluator<'c, 'm>,
+    pub(super) op: &'a TileOp<'c>,
+    pub(super) axes: &'a Axes<'c>,
     pub(super) inputs: &'a [Input],
     pub(super) kernel: &'a FittedChoice,
     pub(super) tile: Tile,
@@ -79,7 +79,7 @@ pub(super) struct Setting<'a, 'm> {
 /// Longest pass: its loads and products are unrolled.
 const LONGEST_STEP: i64 = 256;
 
-impl Setting<'_, '_> {
+impl Setting<'_, '_, '_> {
     /// The cheapest choice; the innermost of equal ones. Passes are longer than asked for where there would be too many of them.
     pub(super) fn choose(&self) -> Choice {
         let mut step = self.kernel.reduction_step;

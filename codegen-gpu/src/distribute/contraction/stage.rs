@@ -59,7 +59,11 @@ pub(super) fn stage(side: &Side, tile: &Tile, lanes: u32, step: i64) -> Option<S
 }
 
 /// Workgroup memory for a copy.
-pub(super) fn buffer(code: &mut Code, evaluator: &Evaluator<'_>, stage: &Stage) -> Result<Value, Diagnostics> {
+pub(super) fn buffer<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    stage: &Stage,
+) -> Result<Value<'c>, Diagnostics> {
     let element = evaluator.model.slices[stage.side.slice].element;
     let space = Attr::parse(code.cx, "#gpu.address_space<workgroup>");
     let spec = OpSpec::new("memref.alloca", code.loc)
@@ -69,23 +73,23 @@ pub(super) fn buffer(code: &mut Code, evaluator: &Evaluator<'_>, stage: &Stage) 
 }
 
 /// What filling a copy needs.
-pub(super) struct Fill<'p> {
+pub(super) struct Fill<'c, 'p> {
     pub(super) stage: &'p Stage,
     pub(super) source: &'p Side,
-    pub(super) buffer: Value,
+    pub(super) buffer: Value<'c>,
     /// First element of the input for this tile.
-    pub(super) base: Value,
+    pub(super) base: Value<'c>,
 }
 
-impl Fill<'_> {
+impl<'c> Fill<'c, '_> {
     /// Copies the values of one pass: all invocations take vectors in turn.
     pub(super) fn write(
         &self,
-        code: &mut Code,
-        evaluator: &Evaluator<'_>,
-        plan: &Plan<'_>,
-        place: &Place,
-        (part, k): (Value, Value),
+        code: &mut Code<'c, '_>,
+        evaluator: &Evaluator<'c, '_>,
+        plan: &Plan<'c, '_>,
+        place: &Place<'c>,
+        (part, k): (Value<'c>, Value<'c>),
     ) -> Result<(), Diagnostics> {
         let (step, lanes) = (plan.choice.step, i64::from(self.source.lanes));
         let along_k = self.source.access == Access::AlongK;
@@ -113,11 +117,11 @@ impl Fill<'_> {
     /// One vector: loads are clamped into the input.
     fn copy(
         &self,
-        code: &mut Code,
-        evaluator: &Evaluator<'_>,
-        plan: &Plan<'_>,
-        (part, k): (Value, Value),
-        (position, q): (Value, Value),
+        code: &mut Code<'c, '_>,
+        evaluator: &Evaluator<'c, '_>,
+        plan: &Plan<'c, '_>,
+        (part, k): (Value<'c>, Value<'c>),
+        (position, q): (Value<'c>, Value<'c>),
     ) -> Result<(), Diagnostics> {
         let (source, copy) = (self.source, &self.stage.side);
         let lanes = i64::from(source.lanes);

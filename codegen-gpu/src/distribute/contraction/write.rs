@@ -11,29 +11,29 @@ use monopour_ir::{Diagnostics, Value};
 use std::collections::HashMap;
 
 /// Position of an invocation in the tile.
-pub(super) struct Place {
+pub(super) struct Place<'c> {
     /// The invocation in its workgroup, and how many there are.
-    pub(super) linear: Value,
+    pub(super) linear: Value<'c>,
     pub(super) invocations: i64,
     /// Lane along the columns.
-    pub(super) lane: Value,
+    pub(super) lane: Value<'c>,
     /// Rows of the invocation: the first one, and each one, clamped.
-    pub(super) first_row: Value,
-    pub(super) rows: Vec<Spot>,
+    pub(super) first_row: Value<'c>,
+    pub(super) rows: Vec<Spot<'c>>,
     /// Whether each row exists; `None`: known.
-    row_guards: Vec<Option<Value>>,
+    row_guards: Vec<Option<Value<'c>>>,
     /// First column of each group, clamped, and whether it exists.
-    pub(super) columns: Vec<Spot>,
-    column_guards: Vec<Option<Value>>,
+    pub(super) columns: Vec<Spot<'c>>,
+    column_guards: Vec<Option<Value<'c>>>,
     /// Coordinates of the result; rows and columns are still 0.
-    pub(super) coordinates: Vec<Value>,
+    pub(super) coordinates: Vec<Value<'c>>,
 }
 
 /// Writes the kernel.
-pub(super) fn write(
-    code: &mut Code,
-    evaluator: &Evaluator<'_>,
-    plan: &Plan<'_>,
+pub(super) fn write<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    plan: &Plan<'c, '_>,
     kernel: &FittedChoice,
 ) -> Result<(), Diagnostics> {
     let linear = code.linear_id(kernel.workgroup_size);
@@ -50,24 +50,24 @@ pub(super) fn write(
 }
 
 /// The invocation, and the workgroup's memory.
-struct Who {
-    linear: Value,
+struct Who<'c> {
+    linear: Value<'c>,
     invocations: i64,
     /// Position along the columns and along the rows.
-    lane: Value,
-    group: Value,
+    lane: Value<'c>,
+    group: Value<'c>,
     /// Copies of the inputs.
-    copies: Vec<Option<Value>>,
+    copies: Vec<Option<Value<'c>>>,
 }
 
 /// One loop per coordinate that is neither rows nor columns.
-fn serial(
-    code: &mut Code,
-    evaluator: &Evaluator<'_>,
-    plan: &Plan<'_>,
-    who: &Who,
+fn serial<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    plan: &Plan<'c, '_>,
+    who: &Who<'c>,
     depth: usize,
-    coordinates: &mut Vec<Value>,
+    coordinates: &mut Vec<Value<'c>>,
 ) -> Result<(), Diagnostics> {
     if let Some(coordinate) = plan.axes.serial.get(depth) {
         let count = plan.axes.extents[*coordinate].value(code);
@@ -85,13 +85,13 @@ fn serial(
     })
 }
 
-fn place(
-    code: &mut Code,
-    plan: &Plan<'_>,
-    who: &Who,
-    (row_pass, column_pass): (Value, Value),
-    coordinates: Vec<Value>,
-) -> Place {
+fn place<'c>(
+    code: &mut Code<'c, '_>,
+    plan: &Plan<'c, '_>,
+    who: &Who<'c>,
+    (row_pass, column_pass): (Value<'c>, Value<'c>),
+    coordinates: Vec<Value<'c>>,
+) -> Place<'c> {
     let tile = &plan.tile;
     let block = code.mul_const(row_pass, tile.threads_m);
     let block = code.add(block, who.group);
@@ -118,14 +118,14 @@ fn place(
 }
 
 /// `count` positions from `first` on, `distance` apart, each of `width` neighbours: clamped, and whether they exist.
-fn positions(
-    code: &mut Code,
-    extent: Extent,
+fn positions<'c>(
+    code: &mut Code<'c, '_>,
+    extent: Extent<'c>,
     exact: bool,
-    first: Value,
+    first: Value<'c>,
     (count, distance): (i64, i64),
     width: i64,
-) -> (Vec<Spot>, Vec<Option<Value>>) {
+) -> (Vec<Spot<'c>>, Vec<Option<Value<'c>>>) {
     if exact {
         return ((0..count).map(|i| Spot { at: first, plus: i * distance }).collect(), vec![None; count as usize]);
     }
@@ -140,12 +140,12 @@ fn positions(
         .unzip()
 }
 
-fn register_tile(
-    code: &mut Code,
-    evaluator: &Evaluator<'_>,
-    plan: &Plan<'_>,
-    who: &Who,
-    place: &Place,
+fn register_tile<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    plan: &Plan<'c, '_>,
+    who: &Who<'c>,
+    place: &Place<'c>,
 ) -> Result<(), Diagnostics> {
     let mut points = Vec::new();
     for row in &place.rows {
@@ -184,7 +184,12 @@ fn register_tile(
 }
 
 /// The accumulator's first value: what was written before, else what memory holds.
-fn initial(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, point: &Point) -> Result<Value, Diagnostics> {
+fn initial<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    plan: &Plan<'c, '_>,
+    point: &Point<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let outer = plan.op.outer.as_ref().expect("invariant: planned");
     let zero = code.c(0);
     let mut loops = vec![zero; plan.op.sizes.len()];
@@ -196,24 +201,24 @@ fn initial(code: &mut Code, evaluator: &Evaluator<'_>, plan: &Plan<'_>, point: &
 }
 
 /// Context of the loops over the reductions.
-struct Nest<'p, 'm> {
-    evaluator: &'p Evaluator<'m>,
-    plan: &'p Plan<'m>,
-    place: &'p Place,
+struct Nest<'c, 'p, 'm> {
+    evaluator: &'p Evaluator<'c, 'm>,
+    plan: &'p Plan<'c, 'm>,
+    place: &'p Place<'c>,
     /// Per input; those with a copy load from it.
-    streams: Vec<Stream<'p>>,
-    fills: Vec<Option<Fill<'p>>>,
+    streams: Vec<Stream<'c, 'p>>,
+    fills: Vec<Option<Fill<'c, 'p>>>,
     /// The reductions that are not stepped.
-    others: Vec<Extent>,
+    others: Vec<Extent<'c>>,
 }
 
-fn accumulate(
-    code: &mut Code,
-    evaluator: &Evaluator<'_>,
-    plan: &Plan<'_>,
-    (who, place): (&Who, &Place),
-    initial: Vec<Value>,
-) -> Result<Vec<Value>, Diagnostics> {
+fn accumulate<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    plan: &Plan<'c, '_>,
+    (who, place): (&Who<'c>, &Place<'c>),
+    initial: Vec<Value<'c>>,
+) -> Result<Vec<Value<'c>>, Diagnostics> {
     let choice = &plan.choice;
     let (mut streams, mut fills) = (vec![], vec![]);
     for ((side, stage), copy) in choice.sides.iter().zip(&plan.stages).zip(&who.copies) {
@@ -231,15 +236,15 @@ fn accumulate(
     nest.level(code, 0, &parts, &initial)
 }
 
-impl Nest<'_, '_> {
+impl<'c> Nest<'c, '_, '_> {
     /// The loops from `depth` on; `parts` are the addresses' parts of the loops around, per input.
     fn level(
         &self,
-        code: &mut Code,
+        code: &mut Code<'c, '_>,
         depth: usize,
-        parts: &[Value],
-        carried: &[Value],
-    ) -> Result<Vec<Value>, Diagnostics> {
+        parts: &[Value<'c>],
+        carried: &[Value<'c>],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let Some(extent) = self.others.get(depth) else { return self.stepped(code, parts, carried) };
         let bounds = [code.c(0), extent.value(code), code.c(1)];
         code.for_loop(bounds, carried, |code, i, carried| {
@@ -255,7 +260,12 @@ impl Nest<'_, '_> {
         })
     }
 
-    fn stepped(&self, code: &mut Code, parts: &[Value], carried: &[Value]) -> Result<Vec<Value>, Diagnostics> {
+    fn stepped(
+        &self,
+        code: &mut Code<'c, '_>,
+        parts: &[Value<'c>],
+        carried: &[Value<'c>],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let step = self.plan.choice.step;
         let Some(extent) = self.plan.stepped().exact() else { return self.stepped_dynamic(code, parts, carried) };
         let whole = extent / step * step;
@@ -272,7 +282,12 @@ impl Nest<'_, '_> {
     }
 
     /// As many whole passes as fit, then single iterations.
-    fn stepped_dynamic(&self, code: &mut Code, parts: &[Value], carried: &[Value]) -> Result<Vec<Value>, Diagnostics> {
+    fn stepped_dynamic(
+        &self,
+        code: &mut Code<'c, '_>,
+        parts: &[Value<'c>],
+        carried: &[Value<'c>],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let (extent, step) = (self.plan.stepped(), self.plan.choice.step);
         let (zero, one, by) = (code.c(0), code.c(1), code.c(step));
         let end = extent.value(code);
@@ -289,12 +304,12 @@ impl Nest<'_, '_> {
     /// `count` iterations for every accumulator, from `k` on.
     fn pass(
         &self,
-        code: &mut Code,
-        parts: &[Value],
-        k: Value,
+        code: &mut Code<'c, '_>,
+        parts: &[Value<'c>],
+        k: Value<'c>,
         count: i64,
-        carried: &[Value],
-    ) -> Result<Vec<Value>, Diagnostics> {
+        carried: &[Value<'c>],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let (evaluator, plan) = (self.evaluator, self.plan);
         self.fill(code, parts, k)?;
         let zero = code.c(0);
@@ -323,7 +338,7 @@ impl Nest<'_, '_> {
     }
 
     /// Copies what the pass at `k` reads, between two barriers.
-    fn fill(&self, code: &mut Code, parts: &[Value], k: Value) -> Result<(), Diagnostics> {
+    fn fill(&self, code: &mut Code<'c, '_>, parts: &[Value<'c>], k: Value<'c>) -> Result<(), Diagnostics> {
         if self.fills.iter().all(Option::is_none) {
             return Ok(());
         }
@@ -338,7 +353,7 @@ impl Nest<'_, '_> {
     }
 
     /// The arguments of the op's body: inputs from memory, scalars, the accumulator.
-    fn arguments(&self, factors: &[Value], sum: Value) -> Vec<Option<Value>> {
+    fn arguments(&self, factors: &[Value<'c>], sum: Value<'c>) -> Vec<Option<Value<'c>>> {
         let op = self.plan.op;
         let mut args: Vec<Option<Value>> = op
             .operands

@@ -6,7 +6,11 @@ use crate::error;
 use monopour_ir::{AffineExpr, AffineExprKind, Block, DYNAMIC, Diagnostics, MemRefType, Op, Value, WalkOrder};
 
 /// Reads the body `block` of a kernel whose index arithmetic is lowered and whose named ops are generic.
-pub(in crate::distribute) fn read(func: Op, block: Block, code: &mut Code) -> Result<Model, Diagnostics> {
+pub(in crate::distribute) fn read<'c>(
+    func: Op<'c>,
+    block: Block<'c>,
+    code: &mut Code<'c, '_>,
+) -> Result<Model<'c>, Diagnostics> {
     let mut model = Model::default();
     let args = func.body().map(|b| b.args()).unwrap_or_default();
     for (i, arg) in args.into_iter().enumerate().filter(|(_, arg)| arg.ty().is_memref()) {
@@ -19,7 +23,7 @@ pub(in crate::distribute) fn read(func: Op, block: Block, code: &mut Code) -> Re
 
 /// A whole buffer of static shape without gaps. One of rank 0 may be the base of a larger one. The offset of a window says where
 /// in its buffer the caller binds it.
-fn whole(code: &mut Code, op: Op, value: Value, base: Base) -> Result<Slice, Diagnostics> {
+fn whole<'c>(code: &mut Code<'c, '_>, op: Op<'c>, value: Value<'c>, base: Base) -> Result<Slice<'c>, Diagnostics> {
     let memref = value.ty().as_memref().filter(MemRefType::is_static_and_contiguous);
     let memref = memref.ok_or_else(|| error::not_a_tile(op, "a buffer has a dynamic shape or a layout"))?;
     let sizes = memref.shape.iter().map(|d| Size::new(code.c(*d))).collect();
@@ -27,17 +31,17 @@ fn whole(code: &mut Code, op: Op, value: Value, base: Base) -> Result<Slice, Dia
     Ok(Slice { base, offset: code.c(0), strides: memref.strides, stride_values, sizes, element: memref.element })
 }
 
-impl Model {
-    pub(super) fn define(&mut self, value: Value, slice: Slice) {
+impl<'c> Model<'c> {
+    pub(super) fn define(&mut self, value: Value<'c>, slice: Slice<'c>) {
         self.by_value.insert(value, self.slices.len());
         self.slices.push(slice);
     }
-    pub(super) fn slice_of(&self, op: Op, value: Value) -> Result<usize, Diagnostics> {
+    pub(super) fn slice_of(&self, op: Op<'c>, value: Value<'c>) -> Result<usize, Diagnostics> {
         self.slice_named(value)
             .ok_or_else(|| error::not_a_tile(op, "an operand is not a slice of an argument or a local allocation"))
     }
 
-    fn block(&mut self, code: &mut Code, block: Block) -> Result<Vec<Step>, Diagnostics> {
+    fn block(&mut self, code: &mut Code<'c, '_>, block: Block<'c>) -> Result<Vec<Step<'c>>, Diagnostics> {
         let mut steps: Vec<Step> = Vec::new();
         for op in block.ops() {
             let mut before = self.ops.len();
@@ -73,7 +77,7 @@ impl Model {
         Ok(steps)
     }
 
-    fn region(&mut self, code: &mut Code, op: Op, steps: &mut Vec<Step>) -> Result<(), Diagnostics> {
+    fn region(&mut self, code: &mut Code<'c, '_>, op: Op<'c>, steps: &mut Vec<Step<'c>>) -> Result<(), Diagnostics> {
         if op.results().iter().any(|r| r.ty().is_memref()) {
             return Err(error::not_a_tile(op, "it carries a buffer"));
         }
@@ -92,7 +96,7 @@ impl Model {
     }
 
     /// Dynamic extents take their upper bound where there is one: the static tile shape.
-    fn local(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
+    fn local(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         let value = op.result(0);
         let shape = value.ty().shape().unwrap_or_default();
         let mut dynamic = op.operands().into_iter();
@@ -126,7 +130,7 @@ impl Model {
         Ok(())
     }
 
-    fn generic(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
+    fn generic(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         let malformed = || error::not_a_tile(op, "an attribute is missing");
         let maps = op.attr("indexing_maps").and_then(|a| a.as_array()).ok_or_else(malformed)?;
         let iterators = op.attr("iterator_types").and_then(|a| a.as_array()).ok_or_else(malformed)?;
@@ -142,7 +146,7 @@ impl Model {
     }
 
     /// What the body of a generic op loads by itself; its questions after extents are answered here.
-    fn gathers(&mut self, code: &mut Code, op: Op) -> Result<Vec<usize>, Diagnostics> {
+    fn gathers(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<Vec<usize>, Diagnostics> {
         let mut out = Vec::new();
         for inner in op.nested(WalkOrder::Pre) {
             match inner.name() {
@@ -165,7 +169,7 @@ impl Model {
         Ok(out)
     }
 
-    fn copy(&mut self, op: Op) -> Result<(), Diagnostics> {
+    fn copy(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         if op.operand(0) == op.operand(1) {
             self.replaced.push(op);
             return Ok(());
@@ -179,7 +183,13 @@ impl Model {
         self.push(op, operands, vec![true; rank], 1, None, vec![])
     }
 
-    fn operand(&self, op: Op, value: Value, map: Vec<AffineExpr>, loops: usize) -> Result<Operand, Diagnostics> {
+    fn operand(
+        &self,
+        op: Op<'c>,
+        value: Value<'c>,
+        map: Vec<AffineExpr<'c>>,
+        loops: usize,
+    ) -> Result<Operand<'c>, Diagnostics> {
         if !value.ty().is_memref() {
             return Ok(Operand { source: Source::Scalar(value), map, linear: Some((vec![0; loops], 0)) });
         }
@@ -190,11 +200,11 @@ impl Model {
 
     fn push(
         &mut self,
-        op: Op,
-        operands: Vec<Operand>,
+        op: Op<'c>,
+        operands: Vec<Operand<'c>>,
         parallel: Vec<bool>,
         num_inputs: usize,
-        body: Option<Block>,
+        body: Option<Block<'c>>,
         gathered: Vec<usize>,
     ) -> Result<(), Diagnostics> {
         let mut sizes = Vec::new();
@@ -211,7 +221,7 @@ impl Model {
     }
 
     /// The extent of the dimension that a loop indexes alone; a static one if there is any.
-    fn loop_size(&self, operands: &[Operand], l: usize) -> Option<Size> {
+    fn loop_size(&self, operands: &[Operand<'c>], l: usize) -> Option<Size<'c>> {
         let mut found = None;
         for operand in operands {
             let Source::Slice(s) = operand.source else { continue };

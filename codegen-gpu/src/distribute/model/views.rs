@@ -19,12 +19,12 @@ pub(super) fn is_view(name: &str) -> bool {
 }
 
 /// The entries of a list that is partly static: constants and operands.
-fn entries(
-    code: &mut Code,
-    op: Op,
+fn entries<'c>(
+    code: &mut Code<'c, '_>,
+    op: Op<'c>,
     name: &str,
-    dynamic: &mut impl Iterator<Item = Value>,
-) -> Result<Vec<Value>, Diagnostics> {
+    dynamic: &mut impl Iterator<Item = Value<'c>>,
+) -> Result<Vec<Value<'c>>, Diagnostics> {
     let list =
         op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| error::not_a_tile(op, "an attribute is missing"))?;
     list.into_iter()
@@ -41,8 +41,8 @@ fn strides_of(values: &[Value]) -> Vec<i64> {
     values.iter().map(|s| s.constant_int().unwrap_or(DYNAMIC)).collect()
 }
 
-impl Model {
-    pub(super) fn view(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
+impl<'c> Model<'c> {
+    pub(super) fn view(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         // New code goes before the op: sums of offsets are used by what follows.
         code.at(InsertionPoint::Before(op));
         match op.name() {
@@ -59,7 +59,7 @@ impl Model {
         Ok(())
     }
 
-    fn subview(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
+    fn subview(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         let source = self.slices[self.slice_of(op, op.operand(0))?].clone();
         let mut dynamic = op.operands().into_iter().skip(1);
         let offsets = entries(code, op, "static_offsets", &mut dynamic)?;
@@ -79,7 +79,7 @@ impl Model {
     }
 
     /// Offset, sizes and strides count from the start of the base, whatever the operand's are.
-    fn reinterpret(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
+    fn reinterpret(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         let source = self.slices[self.slice_of(op, op.operand(0))?].clone();
         let mut dynamic = op.operands().into_iter().skip(1);
         let offset = entries(code, op, "static_offsets", &mut dynamic)?[0];
@@ -90,7 +90,7 @@ impl Model {
         Ok(())
     }
 
-    fn collapse(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
+    fn collapse(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         let source = self.slices[self.slice_of(op, op.operand(0))?].clone();
         let (mut sizes, mut stride_values) = (Vec::new(), Vec::new());
         for group in reassociation(op)? {
@@ -111,7 +111,7 @@ impl Model {
         Ok(())
     }
 
-    fn expand(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
+    fn expand(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         let source = self.slices[self.slice_of(op, op.operand(0))?].clone();
         let mut dynamic = op.operands().into_iter().skip(1);
         let shape = entries(code, op, "static_output_shape", &mut dynamic)?;
@@ -135,7 +135,7 @@ impl Model {
     }
 
     /// The extent that `memref.dim` asks for.
-    pub(super) fn extent(&self, op: Op) -> Result<Value, Diagnostics> {
+    pub(super) fn extent(&self, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
         let slice = &self.slices[self.slice_of(op, op.operand(0))?];
         let position = op.operand(1).constant_int().and_then(|d| usize::try_from(d).ok());
         let size = position.and_then(|d| slice.sizes.get(d));
@@ -143,7 +143,7 @@ impl Model {
     }
 
     /// Answers questions after extents, strides and offsets.
-    pub(super) fn metadata(&mut self, code: &mut Code, op: Op) -> Result<(), Diagnostics> {
+    pub(super) fn metadata(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         if op.is("memref.dim") {
             let size = self.extent(op)?;
             code.rw.replace_all_uses(op.result(0), size);

@@ -6,14 +6,14 @@ use monopour_ir::{Associative, Diagnostics, Op, OpSpec, Type, Value};
 
 /// The op that adds a value to a result, and the result's element type.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Combine {
-    op: Op,
+pub(super) struct Combine<'c> {
+    op: Op<'c>,
     kind: Associative,
-    pub(super) element: Type,
+    pub(super) element: Type<'c>,
 }
 
 /// One per output, if every result is `combine(result, value)` with values that depend on no result.
-pub(super) fn of_reduction(op: &TileOp) -> Option<Vec<Combine>> {
+pub(super) fn of_reduction<'c>(op: &TileOp<'c>) -> Option<Vec<Combine<'c>>> {
     let body = op.body?;
     let end = body.terminator()?;
     (0..op.outputs().len())
@@ -34,14 +34,19 @@ pub(super) fn of_reduction(op: &TileOp) -> Option<Vec<Combine>> {
         .collect()
 }
 
-impl Combine {
+impl<'c> Combine<'c> {
     /// `combine(a, b)`.
-    pub(super) fn apply(&self, code: &mut Code, a: Value, b: Value) -> Result<Value, Diagnostics> {
+    pub(super) fn apply(&self, code: &mut Code<'c, '_>, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         Ok(code.rw.recreate(self.op, &[a, b], &[a.ty()])?.result(0))
     }
 
     /// The lanes of a vector as one value, halves onto halves.
-    pub(super) fn lanes(&self, code: &mut Code, value: Value, lanes: u32) -> Result<Value, Diagnostics> {
+    pub(super) fn lanes(
+        &self,
+        code: &mut Code<'c, '_>,
+        value: Value<'c>,
+        lanes: u32,
+    ) -> Result<Value<'c>, Diagnostics> {
         let mut parts: Vec<Value> = (0..lanes).map(|l| code.extract(value, l)).collect();
         while parts.len() > 1 {
             let half = parts.split_off(parts.len() / 2);
@@ -51,7 +56,7 @@ impl Combine {
     }
 
     /// The element that changes nothing. Where the op drops NaNs this is an infinity: the result's first value takes part anyway.
-    pub(super) fn identity(&self, code: &mut Code) -> Value {
+    pub(super) fn identity(&self, code: &mut Code<'c, '_>) -> Value<'c> {
         let ty = self.element;
         let identity = self.kind.identity(ty);
         let spec = OpSpec::new("arith.constant", self.op.location()).results(&[ty]).attr("value", identity);

@@ -8,26 +8,26 @@ use super::combine::Combine;
 use monopour_ir::{Diagnostics, Op, Type, Value};
 
 /// The way between the lanes.
-pub(super) struct Exchange {
+pub(super) struct Exchange<'c> {
     team: Team,
     subgroup: u32,
     /// Invocation in the workgroup, lane in the team.
-    linear: Value,
-    lane: Value,
+    linear: Value<'c>,
+    lane: Value<'c>,
     /// One value per invocation each.
-    buffers: Vec<(Type, Value)>,
+    buffers: Vec<(Type<'c>, Value<'c>)>,
 }
 
-impl Exchange {
+impl<'c> Exchange<'c> {
     /// `needed`: the element types that are reduced together, per sweep.
     pub(super) fn new(
-        code: &mut Code,
-        func: Op,
+        code: &mut Code<'c, '_>,
+        func: Op<'c>,
         team: Team,
-        linear: Value,
-        lane: Value,
+        linear: Value<'c>,
+        lane: Value<'c>,
         kernel: &FittedChoice,
-        needed: &[Vec<Type>],
+        needed: &[Vec<Type<'c>>],
     ) -> Result<Self, Diagnostics> {
         let mut buffers: Vec<(Type, Value)> = Vec::new();
         for types in needed.iter().filter(|_| team.workgroup_memory) {
@@ -43,14 +43,22 @@ impl Exchange {
     }
 
     /// The combination of every team's values, in all its lanes.
-    pub(super) fn reduce(&self, code: &mut Code, values: &[(Combine, Value)]) -> Result<Vec<Value>, Diagnostics> {
+    pub(super) fn reduce(
+        &self,
+        code: &mut Code<'c, '_>,
+        values: &[(Combine<'c>, Value<'c>)],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         if self.team.size == 1 || values.is_empty() {
             return Ok(values.iter().map(|v| v.1).collect());
         }
         if self.team.workgroup_memory { self.tree(code, values) } else { self.butterfly(code, values) }
     }
 
-    fn butterfly(&self, code: &mut Code, values: &[(Combine, Value)]) -> Result<Vec<Value>, Diagnostics> {
+    fn butterfly(
+        &self,
+        code: &mut Code<'c, '_>,
+        values: &[(Combine<'c>, Value<'c>)],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let mut out: Vec<Value> = values.iter().map(|v| v.1).collect();
         let mut mask = 1;
         while mask < self.team.size {
@@ -64,7 +72,11 @@ impl Exchange {
     }
 
     /// Each step leaves a quarter of the values (a half where that does not divide them); neighbours read and write neighbours.
-    fn tree(&self, code: &mut Code, values: &[(Combine, Value)]) -> Result<Vec<Value>, Diagnostics> {
+    fn tree(
+        &self,
+        code: &mut Code<'c, '_>,
+        values: &[(Combine<'c>, Value<'c>)],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let buffers = self.assign(values);
         for ((_, value), buffer) in values.iter().zip(&buffers) {
             code.store(*value, *buffer, self.linear)?;
@@ -98,9 +110,9 @@ impl Exchange {
     }
 
     /// A buffer for each value.
-    fn assign(&self, values: &[(Combine, Value)]) -> Vec<Value> {
+    fn assign(&self, values: &[(Combine<'c>, Value<'c>)]) -> Vec<Value<'c>> {
         let mut free = self.buffers.clone();
-        let mut take = |ty: Type| {
+        let mut take = |ty: Type<'c>| {
             let at =
                 free.iter().position(|f| f.0 == ty).expect("invariant: there is a buffer for each value of a sweep");
             free.remove(at).1

@@ -12,29 +12,29 @@ use monopour_ir::{Type, Value};
 
 /// A linear walk over a buffer.
 #[derive(Clone, Debug)]
-pub(super) struct Form {
+pub(super) struct Form<'c> {
     pub(super) base: Base,
     /// First element.
-    pub(super) offset: Value,
+    pub(super) offset: Value<'c>,
     pub(super) constant: i64,
     /// Elements between neighbours per row dimension and per column axis.
     pub(super) rows: Vec<i64>,
     pub(super) columns: Vec<i64>,
-    pub(super) element: Type,
+    pub(super) element: Type<'c>,
     pub(super) element_bytes: Option<u64>,
 }
 
 /// All forms of a kernel, each once.
 #[derive(Default)]
-pub(super) struct Forms {
-    pub(super) all: Vec<Form>,
+pub(super) struct Forms<'c> {
+    pub(super) all: Vec<Form<'c>>,
 }
 
-impl Form {
+impl<'c> Form<'c> {
     /// The form of an operand; `None` for a scalar.
     pub(super) fn of(
-        model: &Model,
-        operand: &Operand,
+        model: &Model<'c>,
+        operand: &Operand<'c>,
         row_loops: &[usize],
         column_loops: &[usize],
         columns: usize,
@@ -56,7 +56,7 @@ impl Form {
         }))
     }
 
-    fn same(&self, other: &Form) -> bool {
+    fn same(&self, other: &Form<'c>) -> bool {
         self.base == other.base
             && self.constant == other.constant
             && self.rows == other.rows
@@ -74,7 +74,7 @@ impl Form {
     }
 
     /// Whether `lanes` neighbours of a row are one aligned access.
-    pub(super) fn is_wide(&self, evaluator: &Evaluator<'_>, axes: &[Axis], lanes: u32) -> bool {
+    pub(super) fn is_wide(&self, evaluator: &Evaluator<'c, '_>, axes: &[Axis<'c>], lanes: u32) -> bool {
         let Some((&last, others)) = self.columns.split_last() else { return false };
         let others = others.iter().chain(&self.rows).fold(self.constant, |d, s| gcd(d, *s));
         let all = gcd(gcd(others, facts(self.offset).divisor), evaluator.elements(self.base));
@@ -83,8 +83,8 @@ impl Form {
     }
 }
 
-impl Forms {
-    pub(super) fn intern(&mut self, form: Form) -> usize {
+impl<'c> Forms<'c> {
+    pub(super) fn intern(&mut self, form: Form<'c>) -> usize {
         if let Some(found) = self.all.iter().position(|f| f.same(&form)) {
             return found;
         }
@@ -93,7 +93,7 @@ impl Forms {
     }
 
     /// Merges column dimensions that every form walks like one; `indexed`: the position in each is asked for.
-    pub(super) fn merge_columns(&mut self, columns: &[Size], indexed: bool) -> Vec<Axis> {
+    pub(super) fn merge_columns(&mut self, columns: &[Size<'c>], indexed: bool) -> Vec<Axis<'c>> {
         let mut axes: Vec<Axis> = Vec::new();
         // The last dimension of each axis.
         let mut kept: Vec<usize> = Vec::new();
@@ -127,12 +127,12 @@ impl Forms {
     }
 
     /// Forms that ops of a kind write.
-    pub(super) fn written<'a>(&'a self, steps: &'a [Step<'_>], kind: Kind) -> impl Iterator<Item = &'a Form> {
+    pub(super) fn written<'a>(&'a self, steps: &'a [Step<'c, '_>], kind: Kind) -> impl Iterator<Item = &'a Form<'c>> {
         steps.iter().filter(move |s| s.kind == kind).flat_map(|s| &s.writes).map(|f| &self.all[*f])
     }
 
     /// Most wide forms whose values one sweep leaves to later ones, and whether any of them lies in no argument.
-    pub(super) fn live_across(&self, steps: &[Step<'_>], sweeps: &[Sweep]) -> (i64, bool) {
+    pub(super) fn live_across(&self, steps: &[Step<'c, '_>], sweeps: &[Sweep]) -> (i64, bool) {
         let reads = |s: &usize, form: usize| steps[*s].reads.contains(&Some(form));
         let touches = |s: &usize, form: usize| reads(s, form) || steps[*s].writes.contains(&form);
         let (mut most, mut local) = (0, false);
@@ -166,7 +166,7 @@ fn same_index(a: Value, b: Value) -> bool {
 }
 
 /// Without the extents that are 1.
-pub(super) fn stripped(sizes: &[Size]) -> Vec<Size> {
+pub(super) fn stripped<'c>(sizes: &[Size<'c>]) -> Vec<Size<'c>> {
     sizes.iter().copied().filter(|s| s.exact() != Some(1)).collect()
 }
 

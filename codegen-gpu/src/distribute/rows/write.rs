@@ -10,52 +10,52 @@ use monopour_ir::{Diagnostics, Op, Value};
 use std::collections::HashMap;
 
 /// Context of a row kernel's code.
-struct Writer<'a, 'm> {
-    evaluator: &'a Evaluator<'m>,
-    plan: &'a Plan<'m>,
-    exchange: Exchange,
+struct Writer<'c, 'a, 'm> {
+    evaluator: &'a Evaluator<'c, 'm>,
+    plan: &'a Plan<'c, 'm>,
+    exchange: Exchange<'c>,
     /// Lane in the team.
-    lane: Value,
+    lane: Value<'c>,
     /// Elements of a row.
-    columns: Value,
+    columns: Value<'c>,
 }
 
 /// A row of the team, clamped to one that exists.
 #[derive(Clone)]
-struct Row {
-    coordinates: Vec<Value>,
+struct Row<'c> {
+    coordinates: Vec<Value<'c>>,
     /// Whether it exists; `None`: known.
-    guard: Option<Value>,
+    guard: Option<Value<'c>>,
 }
 
 /// A vector of a row, clamped to one that exists.
 #[derive(Clone)]
-struct Chunk {
+struct Chunk<'c> {
     /// Position per axis.
-    coordinates: Vec<Value>,
-    guard: Option<Value>,
+    coordinates: Vec<Value<'c>>,
+    guard: Option<Value<'c>>,
 }
 
 /// Values in registers: by form, row and chunk, 0 where the form does not depend on one.
 type Key = (usize, usize, usize);
 
 #[derive(Clone)]
-struct State {
-    rows: Vec<Row>,
-    held: HashMap<Key, Value>,
+struct State<'c> {
+    rows: Vec<Row<'c>>,
+    held: HashMap<Key, Value<'c>>,
     /// First element of a form in a row.
-    starts: HashMap<(usize, usize), Value>,
+    starts: HashMap<(usize, usize), Value<'c>>,
 }
 
 /// Partial results that a sweep carries: step, output, row.
 type Partial = (usize, usize, usize);
 
 /// Writes the kernel.
-pub(super) fn write(
-    code: &mut Code,
-    func: Op,
-    evaluator: &Evaluator<'_>,
-    plan: &Plan<'_>,
+pub(super) fn write<'c>(
+    code: &mut Code<'c, '_>,
+    func: Op<'c>,
+    evaluator: &Evaluator<'c, '_>,
+    plan: &Plan<'c, '_>,
     kernel: &FittedChoice,
 ) -> Result<(), Diagnostics> {
     let linear = code.linear_id(kernel.workgroup_size);
@@ -95,15 +95,15 @@ pub(super) fn write(
     })
 }
 
-fn columns(code: &mut Code, plan: &Plan<'_>) -> Value {
+fn columns<'c>(code: &mut Code<'c, '_>, plan: &Plan<'c, '_>) -> Value<'c> {
     match plan.columns {
         Some(columns) => code.c(columns),
         None => plan.axes[0].size.value,
     }
 }
 
-impl Writer<'_, '_> {
-    fn row(&self, code: &mut Code, first: Value, number: i64, total: Value, exact: bool) -> Row {
+impl<'c> Writer<'c, '_, '_> {
+    fn row(&self, code: &mut Code<'c, '_>, first: Value<'c>, number: i64, total: Value<'c>, exact: bool) -> Row<'c> {
         let row = code.add_const(first, number);
         // The first row of a team that does not skip its turn exists.
         let known = exact || (number == 0 && self.plan.idle_teams_skip);
@@ -117,7 +117,7 @@ impl Writer<'_, '_> {
     }
 
     /// All sweeps over the rows of a team, then the stores of what is in registers.
-    fn rows(&self, code: &mut Code, state: &mut State) -> Result<(), Diagnostics> {
+    fn rows(&self, code: &mut Code<'c, '_>, state: &mut State<'c>) -> Result<(), Diagnostics> {
         for sweep in &self.plan.sweeps {
             self.sweep(code, state, sweep)?;
         }
@@ -131,7 +131,7 @@ impl Writer<'_, '_> {
         self.store_narrow(code, state)
     }
 
-    fn sweep(&self, code: &mut Code, state: &mut State, sweep: &Sweep) -> Result<(), Diagnostics> {
+    fn sweep(&self, code: &mut Code<'c, '_>, state: &mut State<'c>, sweep: &Sweep) -> Result<(), Diagnostics> {
         for step in &sweep.before {
             for row in 0..state.rows.len() {
                 let results = self.apply(code, state, *step, row, None, &[])?;
@@ -165,13 +165,13 @@ impl Writer<'_, '_> {
     /// A loop over the chunks of a row; what they hold is stored and forgotten.
     fn looped(
         &self,
-        code: &mut Code,
-        state: &State,
+        code: &mut Code<'c, '_>,
+        state: &State<'c>,
         sweep: &Sweep,
         partials: &[Partial],
-        mut values: Vec<Value>,
-    ) -> Result<Vec<Value>, Diagnostics> {
-        let one = |code: &mut Code, chunk: Chunk, values: &mut Vec<Value>| {
+        mut values: Vec<Value<'c>>,
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
+        let one = |code: &mut Code<'c, '_>, chunk: Chunk<'c>, values: &mut Vec<Value<'c>>| {
             let mut inner = state.clone();
             self.chunk(code, &mut inner, sweep, &chunk, 0, partials, values)?;
             self.store_wide(code, &mut inner, &sweep.body, &chunk, 0)
@@ -218,13 +218,13 @@ impl Writer<'_, '_> {
     )]
     fn chunk(
         &self,
-        code: &mut Code,
-        state: &mut State,
+        code: &mut Code<'c, '_>,
+        state: &mut State<'c>,
         sweep: &Sweep,
-        chunk: &Chunk,
+        chunk: &Chunk<'c>,
         number: usize,
         partials: &[Partial],
-        values: &mut [Value],
+        values: &mut [Value<'c>],
     ) -> Result<(), Diagnostics> {
         for step in &sweep.body {
             for row in 0..state.rows.len() {
@@ -252,13 +252,13 @@ impl Writer<'_, '_> {
     /// The body of a step at a row, and at a chunk unless it is narrow.
     fn apply(
         &self,
-        code: &mut Code,
-        state: &mut State,
+        code: &mut Code<'c, '_>,
+        state: &mut State<'c>,
         step: usize,
         row: usize,
-        chunk: Option<(&Chunk, usize)>,
-        carried: &[Value],
-    ) -> Result<Vec<Value>, Diagnostics> {
+        chunk: Option<(&Chunk<'c>, usize)>,
+        carried: &[Value<'c>],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let step = &self.plan.steps[step];
         let mut args = Vec::new();
         for (i, operand) in step.op.operands.iter().enumerate() {
@@ -284,7 +284,15 @@ impl Writer<'_, '_> {
         self.evaluator.apply(code, step.op, args, &loops, lanes)
     }
 
-    fn hold(&self, code: &mut Code, state: &mut State, step: usize, row: usize, chunk: usize, results: Vec<Value>) {
+    fn hold(
+        &self,
+        code: &mut Code<'c, '_>,
+        state: &mut State<'c>,
+        step: usize,
+        row: usize,
+        chunk: usize,
+        results: Vec<Value<'c>>,
+    ) {
         let step = &self.plan.steps[step];
         for (form, value) in step.writes.iter().zip(results) {
             let value = if step.kind == Kind::Wide { code.broadcast(value, self.plan.lanes) } else { value };
@@ -296,12 +304,12 @@ impl Writer<'_, '_> {
     /// A form's value from its register, else from memory.
     fn get(
         &self,
-        code: &mut Code,
-        state: &mut State,
+        code: &mut Code<'c, '_>,
+        state: &mut State<'c>,
         form: usize,
         row: usize,
-        chunk: Option<(&Chunk, usize)>,
-    ) -> Value {
+        chunk: Option<(&Chunk<'c>, usize)>,
+    ) -> Value<'c> {
         let at = &self.plan.forms.all[form];
         let number = chunk.filter(|_| !at.is_narrow()).map_or(0, |c| c.1);
         if let Some(value) = state.held.get(&(form, row, number)) {
@@ -319,7 +327,14 @@ impl Writer<'_, '_> {
         value
     }
 
-    fn index(&self, code: &mut Code, state: &mut State, form: usize, row: usize, chunk: Option<&Chunk>) -> Value {
+    fn index(
+        &self,
+        code: &mut Code<'c, '_>,
+        state: &mut State<'c>,
+        form: usize,
+        row: usize,
+        chunk: Option<&Chunk<'c>>,
+    ) -> Value<'c> {
         let at = &self.plan.forms.all[form];
         let mut index = match state.starts.get(&(form, row)) {
             Some(start) => *start,
@@ -343,7 +358,7 @@ impl Writer<'_, '_> {
         index
     }
 
-    fn load(&self, code: &mut Code, form: usize, index: Value, lanes: u32) -> Value {
+    fn load(&self, code: &mut Code<'c, '_>, form: usize, index: Value<'c>, lanes: u32) -> Value<'c> {
         let at = &self.plan.forms.all[form];
         let buffer = self.evaluator.buffers[&at.base];
         if lanes == 1 || self.accesses_wide(at.base) {
@@ -364,7 +379,7 @@ impl Writer<'_, '_> {
     }
 
     /// Loads the narrow values that a loop reads, in front of it.
-    fn preload(&self, code: &mut Code, state: &mut State, sweep: &Sweep) -> Result<(), Diagnostics> {
+    fn preload(&self, code: &mut Code<'c, '_>, state: &mut State<'c>, sweep: &Sweep) -> Result<(), Diagnostics> {
         for step in &sweep.body {
             let step = &self.plan.steps[*step];
             for form in step.reads.iter().flatten().chain(&step.writes) {
@@ -384,10 +399,10 @@ impl Writer<'_, '_> {
     /// Partial results of all lanes, added to what the results were before.
     fn finish(
         &self,
-        code: &mut Code,
-        state: &mut State,
+        code: &mut Code<'c, '_>,
+        state: &mut State<'c>,
         partials: &[Partial],
-        values: Vec<Value>,
+        values: Vec<Value<'c>>,
     ) -> Result<(), Diagnostics> {
         let mut scalars = Vec::new();
         for ((i, o, _), value) in partials.iter().zip(values) {
@@ -415,13 +430,13 @@ impl Writer<'_, '_> {
     fn tail(&self) -> bool {
         self.plan.columns.is_some_and(|c| c % (self.plan.team.size * i64::from(self.plan.lanes)) != 0)
     }
-    fn chunk_number(&self, code: &mut Code, number: i64) -> Chunk {
+    fn chunk_number(&self, code: &mut Code<'c, '_>, number: i64) -> Chunk<'c> {
         let start = code.c(number * self.plan.team.size * i64::from(self.plan.lanes));
         self.chunk_at(code, start, number >= self.whole_chunks())
     }
 
     /// The vector of this lane in the team's vectors from `start` on.
-    fn chunk_at(&self, code: &mut Code, start: Value, ragged: bool) -> Chunk {
+    fn chunk_at(&self, code: &mut Code<'c, '_>, start: Value<'c>, ragged: bool) -> Chunk<'c> {
         let lanes = i64::from(self.plan.lanes);
         let own = code.mul_const(self.lane, lanes);
         let mut position = code.add(own, start);
@@ -440,10 +455,10 @@ impl Writer<'_, '_> {
     /// Stores what the steps wrote on a chunk.
     fn store_wide(
         &self,
-        code: &mut Code,
-        state: &mut State,
+        code: &mut Code<'c, '_>,
+        state: &mut State<'c>,
         steps: &[usize],
-        chunk: &Chunk,
+        chunk: &Chunk<'c>,
         number: usize,
     ) -> Result<(), Diagnostics> {
         for row in 0..state.rows.len() {
@@ -462,7 +477,7 @@ impl Writer<'_, '_> {
     }
 
     /// Stores the results per row, by one lane.
-    fn store_narrow(&self, code: &mut Code, state: &mut State) -> Result<(), Diagnostics> {
+    fn store_narrow(&self, code: &mut Code<'c, '_>, state: &mut State<'c>) -> Result<(), Diagnostics> {
         let all: Vec<usize> = (0..self.plan.steps.len()).collect();
         let mut forms = self.written(&all, Kind::Narrow);
         for form in self.written(&all, Kind::Reduce) {
@@ -503,7 +518,13 @@ impl Writer<'_, '_> {
         out
     }
 
-    fn store(&self, code: &mut Code, form: usize, value: Value, index: Value) -> Result<(), Diagnostics> {
+    fn store(
+        &self,
+        code: &mut Code<'c, '_>,
+        form: usize,
+        value: Value<'c>,
+        index: Value<'c>,
+    ) -> Result<(), Diagnostics> {
         let at = &self.plan.forms.all[form];
         let buffer = self.evaluator.buffers[&at.base];
         if !value.ty().is_vector() || self.accesses_wide(at.base) {
@@ -520,7 +541,7 @@ impl Writer<'_, '_> {
 }
 
 /// A row-major position as a coordinate per extent.
-fn split(code: &mut Code, position: Value, extents: Vec<Value>) -> Vec<Value> {
+fn split<'c>(code: &mut Code<'c, '_>, position: Value<'c>, extents: Vec<Value<'c>>) -> Vec<Value<'c>> {
     let mut rest = position;
     let mut out = Vec::new();
     for (d, extent) in extents.iter().enumerate().rev() {

@@ -10,7 +10,7 @@ use crate::frees::{copy_of, size_text};
 use crate::indicators::if_owned;
 use crate::lifetimes::compare;
 
-impl Insert<'_> {
+impl<'c> Insert<'c, '_> {
     /// An operation with regions, or a call, anew: with an `i1` for each memref that needs one.
     pub(super) fn extend(&mut self, id: OpId) -> Result<(), Diagnostics> {
         let op = self.op_of(id);
@@ -56,8 +56,9 @@ impl Insert<'_> {
         Ok(())
     }
 
-    fn extend_call(&mut self, id: OpId, op: Op) -> Result<(), Diagnostics> {
-        let given = |v: &Value| self.collected.root(*v).filter(|root| self.collected.facts.kind(*root) == Kind::Given);
+    fn extend_call(&mut self, id: OpId, op: Op<'c>) -> Result<(), Diagnostics> {
+        let given =
+            |v: &Value<'c>| self.collected.root(*v).filter(|root| self.collected.facts.kind(*root) == Kind::Given);
         let positions: Vec<usize> = op_memrefs(&op.results())
             .iter()
             .enumerate()
@@ -78,7 +79,7 @@ impl Insert<'_> {
     }
 
     /// The same operation with other operands and more results, which are `i1`.
-    fn anew(&mut self, op: Op, operands: &[Value], more: usize) -> Result<Op, Diagnostics> {
+    fn anew(&mut self, op: Op<'c>, operands: &[Value<'c>], more: usize) -> Result<Op<'c>, Diagnostics> {
         let mut results: Vec<Type> = op.results().iter().map(|r| r.ty()).collect();
         results.extend(std::iter::repeat_n(compare::bit(&self.rw), more));
         let new = self.rw.recreate_with(op, operands, &results, |name, value| match name {
@@ -93,7 +94,7 @@ impl Insert<'_> {
         Ok(new)
     }
 
-    fn is_beside(&mut self, memref: Value, indicator: Value) {
+    fn is_beside(&mut self, memref: Value<'c>, indicator: Value<'c>) {
         let version = self.collected.root(memref).and_then(|root| self.lifetimes.beside.get(&root).copied());
         if let Some(version) = version {
             self.indicators[version as usize] = Some(indicator);
@@ -130,7 +131,7 @@ impl Insert<'_> {
     }
 
     /// What the function returns: the caller's from now on, or told to be.
-    fn give(&mut self, op: Op, passed: &[Own]) -> Result<(), Diagnostics> {
+    fn give(&mut self, op: Op<'c>, passed: &[Own]) -> Result<(), Diagnostics> {
         let positions: Vec<usize> = (0..op.num_operands()).filter(|i| op.operand(*i).ty().is_memref()).collect();
         if let Some(summary) = self.summary.clone() {
             let mut operands = op.operands();
@@ -173,7 +174,7 @@ impl Insert<'_> {
     }
 
     /// From a terminator to a block: what is freed on the way, and what the block takes besides.
-    fn edge(&mut self, id: OpId, op: Op, index: usize) -> Result<(), Diagnostics> {
+    fn edge(&mut self, id: OpId, op: Op<'c>, index: usize) -> Result<(), Diagnostics> {
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         let place = Place::Edge(id, number);
         let Some(edge) = self.edge_at.get(&(id, number)) else { return Ok(()) };
@@ -246,12 +247,12 @@ fn is_plain(action: &Action) -> bool {
     matches!(action, Action::Release { to, .. } if to.is_empty())
 }
 
-fn op_memrefs(values: &[Value]) -> Vec<Value> {
+fn op_memrefs<'c>(values: &[Value<'c>]) -> Vec<Value<'c>> {
     values.iter().copied().filter(|v| v.ty().is_memref()).collect()
 }
 
 /// The sizes of operand segments for so many operands: the last segment takes those that `op` has not.
-fn with_more(op: Op, segments: Attr, operands: usize) -> Attr {
+fn with_more<'c>(op: Op<'c>, segments: Attr<'c>, operands: usize) -> Attr<'c> {
     let mut sizes: Vec<i32> =
         segments.as_ints().unwrap_or_default().into_iter().filter_map(|n| i32::try_from(n).ok()).collect();
     if let Some(last) = sizes.last_mut() {

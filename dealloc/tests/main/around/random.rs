@@ -26,7 +26,7 @@ const PASSES: &[(&str, &str)] = &[
     ("copy-removal", "extensions"),
 ];
 
-fn parse(cx: Context, text: &str) -> Module {
+fn parse<'c>(cx: Context<'c>, text: &str) -> Module<'c> {
     Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
@@ -41,7 +41,7 @@ fn runs(module: &Module, seed: u64, watch: Watch) -> Result<Vec<Run>, String> {
 }
 
 /// How many of some programs a pass changed. Each is run as often as it takes to take every branch.
-fn check(pass: &str, options: &str, programs: impl Iterator<Item = (u64, Module)>, watch: Watch) -> usize {
+fn check<'c>(pass: &str, options: &str, programs: impl Iterator<Item = (u64, Module<'c>)>, watch: Watch) -> usize {
     let mut changed = 0;
     for (seed, before) in programs {
         let after = before.duplicate();
@@ -113,10 +113,10 @@ fn add_copies(rng: &mut Rng, module: &Module) {
 }
 
 /// Two ops behind the allocation in its block, before it is freed there.
-fn part_of_block(rng: &mut Rng, alloc: Op) -> Option<(Op, Op)> {
+fn part_of_block<'c>(rng: &mut Rng, alloc: Op<'c>) -> Option<(Op<'c>, Op<'c>)> {
     let ops = alloc.block()?.ops();
     let start = ops.iter().position(|op| *op == alloc)? + 1;
-    let frees = |op: &Op| op.is_terminator() || (op.is("memref.dealloc") && op.operand(0) == alloc.result(0));
+    let frees = |op: &Op<'c>| op.is_terminator() || (op.is("memref.dealloc") && op.operand(0) == alloc.result(0));
     let end = start + ops[start..].iter().position(frees)?;
     let at = |rng: &mut Rng| start + rng.below((end - start + 1) as u64) as usize;
     let (a, b) = (at(rng), at(rng));
@@ -124,26 +124,26 @@ fn part_of_block(rng: &mut Rng, alloc: Op) -> Option<(Op, Op)> {
 }
 
 /// A buffer like another one, at the insertion point.
-fn like(rw: &mut Rewriter, alloc: Op) -> Value {
+fn like<'c>(rw: &mut Rewriter<'c>, alloc: Op<'c>) -> Value<'c> {
     let segments = Attr::dense_i32(rw.context(), &[alloc.num_operands() as i32, 0]);
     let spec = OpSpec::new("memref.alloc", alloc.location()).operands(&alloc.operands());
     let spec = spec.results(&[alloc.result(0).ty()]).attr("operandSegmentSizes", segments);
     rw.create(spec).expect("it builds").result(0)
 }
 
-fn op(rw: &mut Rewriter, name: &str, alloc: Op, operands: &[Value]) {
+fn op<'c>(rw: &mut Rewriter<'c>, name: &str, alloc: Op<'c>, operands: &[Value<'c>]) {
     rw.create(OpSpec::new(name, alloc.location()).operands(operands)).expect("it builds");
 }
 
 /// The op of the allocation's block that is or holds this one.
-fn in_block(alloc: Op, user: Op) -> Option<Op> {
+fn in_block<'c>(alloc: Op<'c>, user: Op<'c>) -> Option<Op<'c>> {
     std::iter::successors(Some(user), |op| op.parent()).find(|op| op.block() == alloc.block())
 }
 
 /// From one op to a later one, most uses are of another buffer, which is copied back then.
-fn borrow(rng: &mut Rng, rw: &mut Rewriter, alloc: Op, from: Op, to: Op) {
+fn borrow<'c>(rng: &mut Rng, rw: &mut Rewriter<'c>, alloc: Op<'c>, from: Op<'c>, to: Op<'c>) {
     let buffer = alloc.result(0);
-    let moves = |op: Op| op == from || (from.is_before_in_block(op) && op.is_before_in_block(to));
+    let moves = |op: Op<'c>| op == from || (from.is_before_in_block(op) && op.is_before_in_block(to));
     let uses: Vec<_> = buffer.uses().into_iter().filter(|u| in_block(alloc, u.op).is_some_and(moves)).collect();
     rw.set_point(InsertionPoint::Before(from));
     let copy = like(rw, alloc);
@@ -160,9 +160,9 @@ fn borrow(rng: &mut Rng, rw: &mut Rewriter, alloc: Op, from: Op, to: Op) {
 }
 
 /// From one op on another buffer takes over, which is allocated there or earlier.
-fn hand_over(rng: &mut Rng, rw: &mut Rewriter, alloc: Op, from: Op, to: Op) {
+fn hand_over<'c>(rng: &mut Rng, rw: &mut Rewriter<'c>, alloc: Op<'c>, from: Op<'c>, to: Op<'c>) {
     let buffer = alloc.result(0);
-    let moves = |op: Op| op == to || to.is_before_in_block(op);
+    let moves = |op: Op<'c>| op == to || to.is_before_in_block(op);
     let uses: Vec<_> = buffer.uses().into_iter().filter(|u| in_block(alloc, u.op).is_none_or(moves)).collect();
     rw.set_point(InsertionPoint::Before(if rng.below(2) == 0 { from } else { to }));
     let copy = like(rw, alloc);

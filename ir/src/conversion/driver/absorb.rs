@@ -10,9 +10,9 @@ use crate::{Change, Diagnostic, Diagnostics, Op, WalkOrder};
 /// Most changes of a pattern that are looked through one by one.
 const FEW: usize = 16;
 
-impl Driver<'_, '_> {
+impl<'c> Driver<'c, '_, '_> {
     /// After a successful pattern: tidies the casts, then schedules what was created or changed.
-    pub(super) fn absorb(&mut self, visit: Visit, application: &Application) -> Result<(), Diagnostics> {
+    pub(super) fn absorb(&mut self, visit: Visit<'c>, application: &Application<'c>) -> Result<(), Diagnostics> {
         self.rw.settle();
         if self.closed.is_empty() && self.rw.state().aftermath.is_little(self.rw.journal().len()) {
             if cfg!(debug_assertions) {
@@ -27,7 +27,7 @@ impl Driver<'_, '_> {
     }
     /// Schedules what was created or changed.
     #[inline(never)]
-    fn follow_up(&mut self, visit: Visit, application: &Application) {
+    fn follow_up(&mut self, visit: Visit<'c>, application: &Application<'c>) {
         self.survive(visit.op);
         let from = Visit { origin: self.log.upcoming(), ..visit };
         let survivors = std::mem::take(&mut self.survivors);
@@ -52,7 +52,7 @@ impl Driver<'_, '_> {
         }
     }
     /// Says what is wrong with the IR, if something is; else calls the hook.
-    fn tell(&mut self, application: &Application) -> Result<(), Diagnostics> {
+    fn tell(&mut self, application: &Application<'c>) -> Result<(), Diagnostics> {
         let verified = if self.rw.is_bridging() { Ok(()) } else { verify(&self.unverified) };
         if self.is_observed || self.options.after_each_pattern.is_some() {
             let pattern = self.patterns.get(application.pattern).name();
@@ -73,7 +73,7 @@ impl Driver<'_, '_> {
     }
 
     /// `from`: the visit that it follows from.
-    fn schedule(&mut self, op: Op, name: usize, from: Visit, is_new: bool) {
+    fn schedule(&mut self, op: Op<'c>, name: usize, from: Visit<'c>, is_new: bool) {
         let kind = self.kinds.of_name(name, op);
         if self.kinds.get(kind).is_always_legal() || self.rw.state().casts.is_own(op) {
             return;
@@ -84,7 +84,7 @@ impl Driver<'_, '_> {
     }
 
     /// Schedules what an op holds that no longer makes it legal.
-    fn open(&mut self, op: Op, from: Visit) {
+    fn open(&mut self, op: Op<'c>, from: Visit<'c>) {
         if !self.closed.is_empty() && self.closed.contains_key(&op) && !self.target.is_recursively_legal(op) {
             self.closed.remove(&op);
             for nested in op.nested(WalkOrder::Pre).into_iter().skip(1) {
@@ -96,7 +96,7 @@ impl Driver<'_, '_> {
     /// Ops that the journal says were created, changed or moved and not erased afterwards, in that order.
     /// Only these may be read: a handle of an erased op stands for its identity, until a new op takes its address.
     /// The flag says whether the op is new. Those for which nothing is to be done may be left out; debug builds verify them too.
-    pub(super) fn survive(&mut self, root: Op) {
+    pub(super) fn survive(&mut self, root: Op<'c>) {
         self.survivors.clear();
         let journal = self.rw.take_journal();
         self.unverified.clear();
@@ -117,7 +117,7 @@ impl Driver<'_, '_> {
         self.rw.note(journal);
     }
     /// What was changed needs nothing more.
-    fn forget_gone(&mut self, root: Op) {
+    fn forget_gone(&mut self, root: Op<'c>) {
         let journal = self.rw.take_journal();
         if journal.len() > FEW {
             self.sift(&journal);
@@ -142,11 +142,11 @@ impl Driver<'_, '_> {
         self.rw.reuse_journal(journal);
     }
     /// As [`Self::survive_by_table`], where no op that the pattern made is gone; whether that is so.
-    fn survive_few(&mut self, journal: &[Change], root: Op) -> bool {
+    fn survive_few(&mut self, journal: &[Change<'c>], root: Op<'c>) -> bool {
         let mut gone = std::mem::take(&mut self.gone);
         gone.clear();
         // A few bits of each address tell most ops apart.
-        let bit = |op: Op| 1u64 << ((op.address() >> 4) % 64);
+        let bit = |op: Op<'c>| 1u64 << ((op.address() >> 4) % 64);
         let mut made = 0;
         for change in journal {
             match *change {
@@ -156,7 +156,7 @@ impl Driver<'_, '_> {
             }
         }
         // A new op may also lie where an old one lay.
-        let is_new = |op: &Op| made & bit(*op) != 0 && journal.contains(&Change::Created(*op));
+        let is_new = |op: &Op<'c>| made & bit(*op) != 0 && journal.contains(&Change::Created(*op));
         let is_simple = !gone.iter().any(is_new);
         if is_simple {
             gone.iter().for_each(|op| self.forget(*op, root));
@@ -177,7 +177,7 @@ impl Driver<'_, '_> {
     }
     /// Lists a survivor. One that was changed before it was inserted may be listed twice.
     #[inline(always)]
-    fn list(&mut self, op: Op, is_new: bool) {
+    fn list(&mut self, op: Op<'c>, is_new: bool) {
         if cfg!(debug_assertions) {
             self.unverified.push(op);
         }
@@ -188,7 +188,7 @@ impl Driver<'_, '_> {
     }
     /// Whether something may be to be done for a survivor, or for what it holds.
     #[inline(always)]
-    fn follows(&mut self, op: Op, is_new: bool) -> bool {
+    fn follows(&mut self, op: Op<'c>, is_new: bool) -> bool {
         // What a new op holds may be new too.
         let name = if is_new { op.name_if_flat() } else { Some(op.name_address()) };
         let Some(name) = name.filter(|_| self.closed.is_empty()) else { return true };
@@ -204,18 +204,18 @@ impl Driver<'_, '_> {
         }
         false
     }
-    fn survive_by_table(&mut self, journal: &[Change], root: Op) {
+    fn survive_by_table(&mut self, journal: &[Change<'c>], root: Op<'c>) {
         self.sift(journal);
         self.forget_sifted(root);
         self.list_sifted();
     }
-    fn forget_sifted(&mut self, root: Op) {
+    fn forget_sifted(&mut self, root: Op<'c>) {
         let gone = std::mem::take(&mut self.gone);
         gone.iter().for_each(|op| self.forget(*op, root));
         self.gone = gone;
     }
     /// Tells what is still there from what was there and is gone.
-    fn sift(&mut self, journal: &[Change]) {
+    fn sift(&mut self, journal: &[Change<'c>]) {
         let mut table = OpMap::<usize>::default();
         let (order, gone) = (&mut self.order, &mut self.gone);
         order.clear();
@@ -246,7 +246,7 @@ impl Driver<'_, '_> {
         }
         self.order = order;
     }
-    fn forget(&mut self, op: Op, root: Op) {
+    fn forget(&mut self, op: Op<'c>, root: Op<'c>) {
         // What is to be visited lies ahead of that.
         let is_listed = self.work.forget(op, op == root) || op == root && self.is_root_listed;
         if !self.failures.is_empty() {

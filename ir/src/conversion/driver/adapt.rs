@@ -4,9 +4,9 @@ use super::super::plain;
 use super::Driver;
 use crate::Op;
 
-impl Driver<'_, '_> {
+impl<'c> Driver<'c, '_, '_> {
     /// Reads the operands in their new types; why there are none.
-    pub(super) fn adapt(&mut self, op: Op) -> Result<(), String> {
+    pub(super) fn adapt(&mut self, op: Op<'c>) -> Result<(), String> {
         if self.adapt_plainly(op) { Ok(()) } else { self.adapt_slowly(op) }
     }
     /// As [`Self::adapt`], where no pattern reads them.
@@ -16,7 +16,7 @@ impl Driver<'_, '_> {
         Ok(())
     }
     /// Reads all operands by one call; whether each is one value whose type alone says what it becomes.
-    fn adapt_plainly(&mut self, op: Op) -> bool {
+    fn adapt_plainly(&mut self, op: Op<'c>) -> bool {
         self.values.clear();
         self.ends.clear();
         if !self.rw.is_plain() {
@@ -38,7 +38,7 @@ impl Driver<'_, '_> {
         true
     }
     /// As [`Self::adapt`], where an operand is several values, has no new type, or rules look at values.
-    fn adapt_slowly(&mut self, op: Op) -> Result<(), String> {
+    fn adapt_slowly(&mut self, op: Op<'c>) -> Result<(), String> {
         self.values.clear();
         self.ends.clear();
         let mut is_one_to_one = true;

@@ -166,7 +166,8 @@ fn check_orders(module: &Module, case: &Case, seed: u64, expected: &Outcome) -> 
     for order in orders {
         let copy = module.duplicate();
         let mut bad_casts = None;
-        let mut hook = |event: &PatternEvent<'_>| bad_casts = bad_casts.take().or_else(|| casts_out_of_bound(event));
+        let mut hook =
+            |event: &PatternEvent<'_, '_>| bad_casts = bad_casts.take().or_else(|| casts_out_of_bound(event));
         let options = ConversionOptions {
             // Each on a share of the cases.
             after_each_pattern: Some(&mut hook),
@@ -228,12 +229,12 @@ fn said(errors: &Diagnostics) -> Vec<String> {
 }
 
 /// Casts that the input did not have: its own carry an attribute.
-fn own_casts(root: Op) -> Vec<Op> {
+fn own_casts<'c>(root: Op<'c>) -> Vec<Op<'c>> {
     root.find_all(CAST).into_iter().filter(|cast| cast.attr("k").is_none()).collect()
 }
 
 /// The bound on live casts: each is used, and there is one for a value and the types that it is cast to.
-fn casts_out_of_bound(event: &PatternEvent<'_>) -> Option<String> {
+fn casts_out_of_bound(event: &PatternEvent<'_, '_>) -> Option<String> {
     let casts = own_casts(event.root?);
     let mut seen = HashSet::new();
     for cast in &casts {
@@ -252,7 +253,7 @@ fn casts_out_of_bound(event: &PatternEvent<'_>) -> Option<String> {
         .then(|| format!("{live} live casts, but {} in the IR\n{}", casts.len(), print(cast_root(event))))
 }
 
-fn cast_root(event: &PatternEvent<'_>) -> Op {
+fn cast_root<'c>(event: &PatternEvent<'c, '_>) -> Op<'c> {
     event.root.expect("asked before")
 }
 

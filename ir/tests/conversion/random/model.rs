@@ -331,17 +331,17 @@ impl Printer<'_> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct Reader<'c> {
     model: Model,
-    values: HashMap<Value, V>,
-    blocks: HashMap<Block, BlockId>,
-    ops: Vec<(OpId, Op)>,
-    casts: Vec<(usize, Op)>,
-    seen: HandleMap<Op, ()>,
+    values: HashMap<Value<'c>, V>,
+    blocks: HashMap<Block<'c>, BlockId>,
+    ops: Vec<(OpId, Op<'c>)>,
+    casts: Vec<(usize, Op<'c>)>,
+    seen: HandleMap<Op<'c>, ()>,
 }
 
-impl Reader {
-    fn op(&mut self, op: Op) -> Option<OpId> {
+impl<'c> Reader<'c> {
+    fn op(&mut self, op: Op<'c>) -> Option<OpId> {
         self.seen.insert(op, ());
         let types: Vec<Ty> = op.results().iter().map(|r| ty_of(r.ty())).collect();
         if op.is(CAST) && op.attr("k").is_none() {
@@ -368,7 +368,7 @@ impl Reader {
         }
         Some(id)
     }
-    fn block(&mut self, block: Block) -> BlockId {
+    fn block(&mut self, block: Block<'c>) -> BlockId {
         let types: Vec<Ty> = block.args().iter().map(|a| ty_of(a.ty())).collect();
         let id = self.model.block(&types);
         self.blocks.insert(block, id);

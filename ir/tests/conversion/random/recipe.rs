@@ -199,12 +199,12 @@ fn facts(op: Op) -> Facts {
     }
 }
 
-fn parse(cx: Context, types: &[Ty]) -> Vec<Type> {
+fn parse<'c>(cx: Context<'c>, types: &[Ty]) -> Vec<Type<'c>> {
     types.iter().map(|ty| Type::parse(cx, ty).expect("a type of the table")).collect()
 }
 
 /// The case's type converter.
-pub(super) fn converter(case: &Case) -> TypeConverter<'_> {
+pub(super) fn converter<'c>(case: &Case) -> TypeConverter<'c, '_> {
     let mut out = TypeConverter::new();
     out.add(|ty| {
         Some(match case.convert(ty_of(ty)) {
@@ -215,7 +215,7 @@ pub(super) fn converter(case: &Case) -> TypeConverter<'_> {
     out
 }
 
-pub(super) fn target(case: &Case) -> ConversionTarget<'_> {
+pub(super) fn target<'c>(case: &Case) -> ConversionTarget<'c, '_> {
     let mut out = ConversionTarget::new();
     for dialect in ["builtin", "func", "cf", "scf"] {
         out.legal_dialect(dialect);
@@ -238,7 +238,7 @@ pub(super) fn target(case: &Case) -> ConversionTarget<'_> {
     out
 }
 
-pub(super) fn patterns<'c>(case: &'c Case, converter: &'c TypeConverter<'c>) -> PatternSet<'c> {
+pub(super) fn patterns<'c, 'w>(case: &'w Case, converter: &'w TypeConverter<'c, 'w>) -> PatternSet<'c, 'w> {
     let with_types = case.conversions.is_some();
     let mut out = if with_types { PatternSet::with_converter(converter) } else { PatternSet::new() };
     for recipe in &case.recipes {
@@ -247,13 +247,13 @@ pub(super) fn patterns<'c>(case: &'c Case, converter: &'c TypeConverter<'c>) -> 
     out
 }
 
-struct Cook<'c> {
-    case: &'c Case,
-    recipe: &'c Recipe,
-    converter: &'c TypeConverter<'c>,
+struct Cook<'c, 'w> {
+    case: &'w Case,
+    recipe: &'w Recipe,
+    converter: &'w TypeConverter<'c, 'w>,
 }
 
-impl ConversionPattern for Cook<'_> {
+impl<'c> ConversionPattern<'c> for Cook<'c, '_> {
     fn root(&self) -> &str {
         &self.recipe.root
     }
@@ -266,7 +266,7 @@ impl ConversionPattern for Cook<'_> {
     fn accepts_one_to_many(&self) -> bool {
         self.recipe.accepts_one_to_many
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op<'c>, adaptor: &Adaptor<'c, '_>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
         if let Some(reason) = self.case.declines(self.recipe, &facts(op)) {
             return Err(Declined::no_match(reason));
         }
@@ -293,12 +293,12 @@ impl ConversionPattern for Cook<'_> {
     }
 }
 
-impl Cook<'_> {
+impl<'c> Cook<'c, '_> {
     fn build(
         &self,
-        op: Op,
-        adaptor: &Adaptor<'_>,
-        rw: &mut ConversionRewriter,
+        op: Op<'c>,
+        adaptor: &Adaptor<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
         steps: &[Step],
         with: &With,
         regions: Regions,
@@ -327,8 +327,9 @@ impl Cook<'_> {
                 let all = made.last().expect("a step").results();
                 let is_converted = matches!(steps.last().map(|s| &s.types), Some(Types::Converted));
                 let mut rest = all.into_iter();
-                let width =
-                    |v: &Value| if is_converted { self.case.convert(ty_of(v.ty())).map_or(0, |t| t.len()) } else { 1 };
+                let width = |v: &Value<'c>| {
+                    if is_converted { self.case.convert(ty_of(v.ty())).map_or(0, |t| t.len()) } else { 1 }
+                };
                 op.results().iter().map(|r| rest.by_ref().take(width(r)).collect()).collect()
             }
             With::Picks(picks) => (0..op.num_results())
@@ -345,13 +346,13 @@ impl Cook<'_> {
 
     fn step(
         &self,
-        op: Op,
-        adaptor: &Adaptor<'_>,
-        rw: &mut ConversionRewriter,
+        op: Op<'c>,
+        adaptor: &Adaptor<'c, '_>,
+        rw: &mut ConversionRewriter<'c>,
         step: &Step,
-        made: &[Op],
-        takes: &[Region],
-    ) -> Result<Op, Declined> {
+        made: &[Op<'c>],
+        takes: &[Region<'c>],
+    ) -> Result<Op<'c>, Declined> {
         let cx = op.context();
         let like: Vec<Type> = op.results().iter().map(|r| r.ty()).collect();
         let types = match &step.types {
@@ -377,12 +378,12 @@ impl Cook<'_> {
     }
 }
 
-fn count_down(op: Op, rw: &mut ConversionRewriter) {
+fn count_down<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) {
     let k = op.attr("k").and_then(|k| k.as_int()).expect("checked");
     rw.set_attr(op, "k", Attr::i64(op.context(), k - 1));
 }
 
-fn picked(picks: &[Pick], op: Op, adaptor: &Adaptor<'_>, made: &[Op]) -> Vec<Value> {
+fn picked<'c>(picks: &[Pick], op: Op<'c>, adaptor: &Adaptor<'c, '_>, made: &[Op<'c>]) -> Vec<Value<'c>> {
     let mut out = Vec::new();
     for pick in picks {
         match *pick {

@@ -25,8 +25,8 @@ pub(super) fn convert(case: &Case, model: Model) -> Outcome {
     driver.finish()
 }
 
-struct Reference<'c> {
-    case: &'c Case,
+struct Reference<'w> {
+    case: &'w Case,
     model: Model,
     /// Ops that every recipe declined, with what each said.
     failed: BTreeMap<OpId, Vec<String>>,

@@ -8,7 +8,7 @@ use crate::lowerings::{scf_to_cf, to_llvm};
 use monopour_ir::conversion::{
     ConversionOptions, ConversionStats, Mode, PatternSet, Stage, WorklistOrder, convert_in_stages, convert_with,
 };
-use monopour_ir::{Diagnostics, Op};
+use monopour_ir::{Diagnostics, Module, Op};
 
 /// Blocks first, LLVM second, as one sequence of stages.
 fn in_two_stages(root: Op) -> Result<ConversionStats, Diagnostics> {
@@ -24,7 +24,7 @@ fn in_two_stages(root: Op) -> Result<ConversionStats, Diagnostics> {
 
 #[test]
 fn both_conversions_as_stages() {
-    let check = |module: &_| same(module, in_two_stages, &[SCF_TO_CF, TO_LLVM]);
+    let check = |module: &Module| same(module, in_two_stages, &[SCF_TO_CF, TO_LLVM]);
     assert_eq!(for_each_module(STRUCTURED, check), 16);
     for_each_program(100..110, ALL, check);
 }
@@ -41,7 +41,8 @@ fn at_once(root: Op, options: ConversionOptions<'_>) -> Result<ConversionStats, 
 
 #[test]
 fn both_conversions_at_once() {
-    let check = |module: &_| same(module, |root| at_once(root, ConversionOptions::default()), &[SCF_TO_CF, TO_LLVM]);
+    let check =
+        |module: &Module| same(module, |root| at_once(root, ConversionOptions::default()), &[SCF_TO_CF, TO_LLVM]);
     assert_eq!(for_each_module(STRUCTURED, check), 16);
     for_each_program(200..210, ALL, check);
 }
@@ -53,7 +54,7 @@ fn has_symbol_uses(root: Op) -> bool {
 
 #[test]
 fn every_step_is_valid_and_no_pattern_works_around_the_rewriter() {
-    let check = |module: &monopour_ir::Module| {
+    let check = |module: &Module| {
         let verify_each = !has_symbol_uses(module.op());
         let strict = || ConversionOptions { verify_each, fingerprint: true, ..Default::default() };
         same(module, |root| at_once(root, strict()), &[SCF_TO_CF, TO_LLVM]);
@@ -67,9 +68,9 @@ fn every_step_is_valid_and_no_pattern_works_around_the_rewriter() {
 fn the_order_of_the_worklist_does_not_matter() {
     for order in [WorklistOrder::LastFirst, WorklistOrder::Shuffled(1), WorklistOrder::Shuffled(2)] {
         let options = || ConversionOptions { worklist_order: order, ..Default::default() };
-        let check = |module: &_| same(module, |root| at_once(root, options()), &[SCF_TO_CF, TO_LLVM]);
+        let check = |module: &Module| same(module, |root| at_once(root, options()), &[SCF_TO_CF, TO_LLVM]);
         // A nest of loops that a pattern made must be converted from the outside in, whatever the order.
-        let sequential = |module: &monopour_ir::Module| {
+        let sequential = |module: &Module| {
             if module.op().find_all("scf.parallel").is_empty() {
                 check(module);
             }
@@ -118,7 +119,7 @@ fn dialects_in_any_order() {
         ["func", "arith", "cf"],
         ["cf", "arith", "func"],
     ] {
-        let check = |module: &_| same(module, |root| one_by_one(root, order), &[TO_LLVM]);
+        let check = |module: &Module| same(module, |root| one_by_one(root, order), &[TO_LLVM]);
         for_each_module(FUNCTIONS, check);
         for_each_module(ARITH, check);
     }
@@ -127,7 +128,7 @@ fn dialects_in_any_order() {
 #[test]
 fn random_programs_with_functions_before_and_after_branches() {
     for order in [["func", "cf", "arith"], ["cf", "func", "arith"]] {
-        let check = |module: &_| same(module, |root| one_by_one(root, order), &[TO_LLVM]);
+        let check = |module: &Module| same(module, |root| one_by_one(root, order), &[TO_LLVM]);
         for_each_program(400..405, UNSTRUCTURED, check);
     }
 }

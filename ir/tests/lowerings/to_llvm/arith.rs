@@ -65,15 +65,15 @@ const CAST: &[(&str, &str, Carry)] = &[
 ];
 
 /// The attributes of `arith` as those of the LLVM dialect, looked up by identity.
-struct Flags {
+struct Flags<'c> {
     /// The first says nothing, which is the default and is not set.
-    overflow: [(Attr, Attr); 4],
-    fast_math_none: Attr,
-    fast_math: RefCell<Vec<(Attr, Attr)>>,
+    overflow: [(Attr<'c>, Attr<'c>); 4],
+    fast_math_none: Attr<'c>,
+    fast_math: RefCell<Vec<(Attr<'c>, Attr<'c>)>>,
 }
 
-impl Flags {
-    fn new(cx: Context) -> Self {
+impl<'c> Flags<'c> {
+    fn new(cx: Context<'c>) -> Self {
         let i32_ty = Type::integer(cx, 32);
         let entry = |text, bits| (parse_attr(cx, text), Attr::int(i32_ty, bits));
         let overflow = [
@@ -86,12 +86,12 @@ impl Flags {
         Self { overflow, fast_math_none, fast_math: RefCell::default() }
     }
     /// Which of the four the op has.
-    fn overflow(&self, op: Op) -> usize {
+    fn overflow(&self, op: Op<'c>) -> usize {
         let flags = op.attr("overflowFlags");
         self.overflow.iter().position(|entry| Some(entry.0) == flags).unwrap_or(0)
     }
     /// What to set on the new op, if that is not the default.
-    fn fast_math(&self, op: Op) -> Option<Attr> {
+    fn fast_math(&self, op: Op<'c>) -> Option<Attr<'c>> {
         let flags = op.attr("fastmath").filter(|flags| *flags != self.fast_math_none)?;
         let mut known = self.fast_math.borrow_mut();
         if let Some(entry) = known.iter().find(|entry| entry.0 == flags) {
@@ -105,20 +105,20 @@ impl Flags {
 }
 
 /// One op for another.
-struct OneToOne<'p> {
+struct OneToOne<'c, 'p> {
     from: &'static str,
     to: &'static str,
     /// One for each of the overflow flags, where there are some; made for the first op that needs it.
-    made: [OnceCell<OpTemplate>; 4],
+    made: [OnceCell<OpTemplate<'c>>; 4],
     carry: Carry,
-    flags: Rc<Flags>,
+    flags: Rc<Flags<'c>>,
     /// Where the result does not have the type of the first operand.
-    converter: Option<&'p TypeConverter<'p>>,
+    converter: Option<&'p TypeConverter<'c, 'p>>,
 }
 
-impl OneToOne<'_> {
+impl<'c> OneToOne<'c, '_> {
     /// The template for the first, second, third or fourth overflow flags.
-    fn template(&self, op: Op, which: usize) -> &OpTemplate {
+    fn template(&self, op: Op<'c>, which: usize) -> &OpTemplate<'c> {
         self.made[which].get_or_init(|| {
             let plain = template(op.context(), self.to);
             if which == 0 {
@@ -129,14 +129,14 @@ impl OneToOne<'_> {
     }
 }
 
-impl ConversionPattern for OneToOne<'_> {
+impl<'c> ConversionPattern<'c> for OneToOne<'c, '_> {
     fn root(&self) -> &str {
         self.from
     }
     fn name(&self) -> String {
         format!("{} to {}", self.from, self.to)
     }
-    fn rewrite(&self, op: Op, adaptor: &Adaptor<'_>, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    fn rewrite(&self, op: Op<'c>, adaptor: &Adaptor<'c, '_>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
         let ty = match self.converter {
             None => adaptor.operand(0).ty(),
             Some(converter) => convert_type(converter, op.result(0).ty())?,
@@ -162,14 +162,14 @@ impl ConversionPattern for OneToOne<'_> {
     }
 }
 
-fn set_fast_math(flags: &Flags, rw: &mut ConversionRewriter, from: Op, to: Op) {
+fn set_fast_math<'c>(flags: &Flags<'c>, rw: &mut ConversionRewriter<'c>, from: Op<'c>, to: Op<'c>) {
     if let Some(value) = flags.fast_math(from) {
         rw.set_attr(to, "fastmathFlags", value);
     }
 }
 
 /// Adds the patterns of `arith`.
-pub fn add_arith<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConverter<'p>) {
+pub fn add_arith<'c, 'p>(set: &mut PatternSet<'c, 'p>, cx: Context<'c>, converter: &'p TypeConverter<'c, 'p>) {
     let flags = Rc::new(Flags::new(cx));
     let all = BINARY.iter().map(|one| (one, None)).chain(CAST.iter().map(|one| (one, Some(converter))));
     for (&(from, to, carry), converter) in all {
@@ -182,7 +182,7 @@ pub fn add_arith<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeC
     add_extended(set, cx);
 }
 
-fn add_constant<'p>(set: &mut PatternSet<'p>, converter: &'p TypeConverter<'p>) {
+fn add_constant<'c, 'p>(set: &mut PatternSet<'c, 'p>, converter: &'p TypeConverter<'c, 'p>) {
     set.add_fn("arith.constant", move |op, _, rw| {
         let ty = convert_type(converter, op.result(0).ty())?;
         let value = op.attr("value").expect("arith.constant has a value: verified");
@@ -193,7 +193,7 @@ fn add_constant<'p>(set: &mut PatternSet<'p>, converter: &'p TypeConverter<'p>) 
     });
 }
 
-fn add_select(set: &mut PatternSet<'_>, cx: Context, flags: Rc<Flags>) {
+fn add_select<'c>(set: &mut PatternSet<'c, '_>, cx: Context<'c>, flags: Rc<Flags<'c>>) {
     let made = template(cx, "llvm.select");
     set.add_fn("arith.select", move |op, adaptor, rw| {
         let ty = adaptor.operand(1).ty();
@@ -207,7 +207,7 @@ fn add_select(set: &mut PatternSet<'_>, cx: Context, flags: Rc<Flags>) {
 }
 
 /// The predicates have the same numbers in both dialects.
-fn add_compare(set: &mut PatternSet<'_>, flags: Rc<Flags>) {
+fn add_compare<'c>(set: &mut PatternSet<'c, '_>, flags: Rc<Flags<'c>>) {
     for (from, to) in [("arith.cmpi", "llvm.icmp"), ("arith.cmpf", "llvm.fcmp")] {
         let flags = flags.clone();
         let made = Templates::default();
@@ -227,7 +227,7 @@ fn add_compare(set: &mut PatternSet<'_>, flags: Rc<Flags>) {
 }
 
 /// The value itself where `index` is as wide.
-fn add_index_casts<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConverter<'p>) {
+fn add_index_casts<'c, 'p>(set: &mut PatternSet<'c, 'p>, cx: Context<'c>, converter: &'p TypeConverter<'c, 'p>) {
     for (from, extend) in [("arith.index_cast", "llvm.sext"), ("arith.index_castui", "llvm.zext")] {
         let (extend, truncate) = (template(cx, extend), template(cx, "llvm.trunc"));
         set.add_fn(from, move |op, adaptor, rw| {
@@ -249,7 +249,7 @@ fn add_index_casts<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p Typ
 }
 
 /// Additions and multiplications that keep all bits.
-fn add_extended(set: &mut PatternSet<'_>, cx: Context) {
+fn add_extended<'c>(set: &mut PatternSet<'c, '_>, cx: Context<'c>) {
     set.add_fn("arith.addui_extended", move |op, adaptor, rw| {
         let (sum, carry) = (adaptor.operand(0).ty(), op.result(1).ty());
         let ty = super::pack(cx, &[sum, carry]);

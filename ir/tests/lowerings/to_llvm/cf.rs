@@ -6,7 +6,7 @@ use monopour_ir::{Attr, Block, Context, InsertionPoint, Op, OpParts, OpSpec, Typ
 use std::cell::OnceCell;
 
 /// Adds the patterns of `cf`.
-pub fn add_cf<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConverter<'p>) {
+pub fn add_cf<'c, 'p>(set: &mut PatternSet<'c, 'p>, cx: Context<'c>, converter: &'p TypeConverter<'c, 'p>) {
     let branch = template(cx, "llvm.br");
     set.add_fn("cf.br", move |op, adaptor, rw| {
         let to = op.successor(0);
@@ -60,7 +60,11 @@ pub fn add_cf<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConv
     });
 }
 
-fn convert_signature(rw: &mut ConversionRewriter, block: Block, converter: &TypeConverter<'_>) -> Result<(), Declined> {
+fn convert_signature<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    block: Block<'c>,
+    converter: &TypeConverter<'c, '_>,
+) -> Result<(), Declined> {
     if block.arg_values().into_iter().all(|arg| converter.is_legal_value(arg)) {
         return Ok(());
     }
@@ -78,18 +82,18 @@ fn convert_signature(rw: &mut ConversionRewriter, block: Block, converter: &Type
 }
 
 /// `cf.assert`: a branch to a block at the end that prints the message and aborts.
-struct Assert {
-    cx: Context,
-    pointer: Type,
-    private: Attr,
-    external: Attr,
-    puts: Attr,
-    abort: Attr,
-    no_bundles: Attr,
+struct Assert<'c> {
+    cx: Context<'c>,
+    pointer: Type<'c>,
+    private: Attr<'c>,
+    external: Attr<'c>,
+    puts: Attr<'c>,
+    abort: Attr<'c>,
+    no_bundles: Attr<'c>,
 }
 
-impl Assert {
-    fn new(cx: Context) -> Self {
+impl<'c> Assert<'c> {
+    fn new(cx: Context<'c>) -> Self {
         let function = |text| Attr::ty(Type::parse(cx, text).expect("the LLVM dialect is loaded"));
         Self {
             cx,
@@ -102,7 +106,7 @@ impl Assert {
         }
     }
 
-    fn convert(&self, op: Op, condition: Value, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    fn convert(&self, op: Op<'c>, condition: Value<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
         let module = op.ancestor("builtin.module").ok_or_else(|| Declined::no_match("not in a module"))?;
         let symbols = module.body().expect("a module has a body");
         let message = op.attr("msg").expect("cf.assert has a message: verified");
@@ -123,7 +127,13 @@ impl Assert {
     }
 
     /// The message, with a zero at the end.
-    fn global(&self, text: &str, symbols: Block, op: Op, rw: &mut ConversionRewriter) -> Result<String, Declined> {
+    fn global(
+        &self,
+        text: &str,
+        symbols: Block<'c>,
+        op: Op<'c>,
+        rw: &mut ConversionRewriter<'c>,
+    ) -> Result<String, Declined> {
         let taken = |name: &str| symbol(symbols, name).is_some();
         let mut names = std::iter::once("assert_msg".to_owned()).chain((0..).map(|i| format!("assert_msg_{i}")));
         let name = names.find(|name| !taken(name)).expect("some name is free");
@@ -147,10 +157,10 @@ impl Assert {
     fn declare(
         &self,
         name: &str,
-        ty: Attr,
-        symbols: Block,
-        op: Op,
-        rw: &mut ConversionRewriter,
+        ty: Attr<'c>,
+        symbols: Block<'c>,
+        op: Op<'c>,
+        rw: &mut ConversionRewriter<'c>,
     ) -> Result<(), Declined> {
         if symbol(symbols, name).is_some() {
             return Ok(());
@@ -165,7 +175,7 @@ impl Assert {
         Ok(())
     }
 
-    fn fail(&self, name: &str, length: usize, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+    fn fail(&self, name: &str, length: usize, op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
         let array = Type::parse(self.cx, &format!("!llvm.array<{length} x i8>")).expect("an array of bytes");
         let spec = OpSpec::new("llvm.mlir.addressof", op.location()).results(&[self.pointer]);
         let global = rw.create(spec.attr("global_name", Attr::symbol(self.cx, name)))?.result(0);
@@ -187,6 +197,6 @@ impl Assert {
 }
 
 /// The op of this name in a module.
-fn symbol(symbols: Block, name: &str) -> Option<Op> {
+fn symbol<'c>(symbols: Block<'c>, name: &str) -> Option<Op<'c>> {
     symbols.ops().into_iter().find(|op| op.attr("sym_name").is_some_and(|a| a.as_string() == Some(name)))
 }

@@ -10,21 +10,21 @@ use std::rc::Rc;
 const REFUSED: &[&str] = &["llvm.emit_c_interface", "llvm.linkage", "llvm.readnone", "func.varargs"];
 
 /// Types and attributes that many ops need.
-struct Signatures<'p> {
-    cx: Context,
-    converter: &'p TypeConverter<'p>,
-    external: Attr,
-    pointer: Type,
-    no_bundles: Attr,
+struct Signatures<'c, 'p> {
+    cx: Context<'c>,
+    converter: &'p TypeConverter<'c, 'p>,
+    external: Attr<'c>,
+    pointer: Type<'c>,
+    no_bundles: Attr<'c>,
     /// By function type: the type of `llvm.func`.
-    functions: RefCell<HandleMap<Type, Type>>,
+    functions: RefCell<HandleMap<Type<'c>, Type<'c>>>,
 }
 
-impl Signatures<'_> {
-    fn convert_all(&self, types: impl Iterator<Item = Type>) -> Result<Vec<Type>, Declined> {
+impl<'c> Signatures<'c, '_> {
+    fn convert_all(&self, types: impl Iterator<Item = Type<'c>>) -> Result<Vec<Type<'c>>, Declined> {
         types.map(|ty| convert_type(self.converter, ty)).collect()
     }
-    fn function(&self, ty: Type) -> Result<Type, Declined> {
+    fn function(&self, ty: Type<'c>) -> Result<Type<'c>, Declined> {
         if let Some(known) = self.functions.borrow().get(&ty) {
             return Ok(*known);
         }
@@ -40,7 +40,7 @@ impl Signatures<'_> {
 }
 
 /// Adds the patterns of `func`.
-pub fn add_func<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeConverter<'p>) {
+pub fn add_func<'c, 'p>(set: &mut PatternSet<'c, 'p>, cx: Context<'c>, converter: &'p TypeConverter<'c, 'p>) {
     let signatures = Rc::new(Signatures {
         cx,
         converter,
@@ -66,7 +66,11 @@ pub fn add_func<'p>(set: &mut PatternSet<'p>, cx: Context, converter: &'p TypeCo
 
 /// All blocks change their signatures with the function, so branches may be converted before or after it.
 /// Its returns change with it: one is only valid in the function of its dialect.
-fn convert_func(signatures: &Signatures<'_>, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn convert_func<'c>(
+    signatures: &Signatures<'c, '_>,
+    op: Op<'c>,
+    rw: &mut ConversionRewriter<'c>,
+) -> Result<(), Declined> {
     if let Some(name) = REFUSED.iter().find(|name| op.attr(name).is_some()) {
         return Err(Declined::no_match(format!("'{name}' needs more than a function")));
     }
@@ -97,7 +101,11 @@ fn convert_func(signatures: &Signatures<'_>, op: Op, rw: &mut ConversionRewriter
     Ok(())
 }
 
-fn convert_return(signatures: &Signatures<'_>, op: Op, rw: &mut ConversionRewriter) -> Result<(), Declined> {
+fn convert_return<'c>(
+    signatures: &Signatures<'c, '_>,
+    op: Op<'c>,
+    rw: &mut ConversionRewriter<'c>,
+) -> Result<(), Declined> {
     let mut values = op.operands();
     for value in &mut values {
         *value = rw.cast(*value, convert_type(signatures.converter, value.ty())?);
@@ -113,7 +121,12 @@ fn convert_return(signatures: &Signatures<'_>, op: Op, rw: &mut ConversionRewrit
 }
 
 /// One struct of several values.
-fn pack_values(cx: Context, op: Op, values: &[Value], rw: &mut ConversionRewriter) -> Result<Value, Declined> {
+fn pack_values<'c>(
+    cx: Context<'c>,
+    op: Op<'c>,
+    values: &[Value<'c>],
+    rw: &mut ConversionRewriter<'c>,
+) -> Result<Value<'c>, Declined> {
     let ty = pack(cx, &values.iter().map(|value| value.ty()).collect::<Vec<_>>());
     let mut all = rw.create(OpSpec::new("llvm.mlir.poison", op.location()).results(&[ty]))?.result(0);
     for (i, value) in (0..).zip(values) {
@@ -126,12 +139,12 @@ fn pack_values(cx: Context, op: Op, values: &[Value], rw: &mut ConversionRewrite
 }
 
 /// The fields of a struct.
-pub(super) fn unpack(
-    rw: &mut ConversionRewriter,
-    packed: Value,
-    types: &[Type],
-    like: Op,
-) -> Result<Vec<Value>, Declined> {
+pub(super) fn unpack<'c>(
+    rw: &mut ConversionRewriter<'c>,
+    packed: Value<'c>,
+    types: &[Type<'c>],
+    like: Op<'c>,
+) -> Result<Vec<Value<'c>>, Declined> {
     let mut values = Vec::with_capacity(types.len());
     for (i, ty) in (0..).zip(types) {
         let extract =
@@ -142,11 +155,11 @@ pub(super) fn unpack(
     Ok(values)
 }
 
-fn convert_call(
-    signatures: &Signatures<'_>,
-    op: Op,
-    adaptor: &Adaptor<'_>,
-    rw: &mut ConversionRewriter,
+fn convert_call<'c>(
+    signatures: &Signatures<'c, '_>,
+    op: Op<'c>,
+    adaptor: &Adaptor<'c, '_>,
+    rw: &mut ConversionRewriter<'c>,
 ) -> Result<(), Declined> {
     let cx = signatures.cx;
     let types = signatures.convert_all((0..op.num_results()).map(|i| op.result(i).ty()))?;

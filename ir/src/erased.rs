@@ -1,0 +1,82 @@
+//! In debug builds, the ops that this thread erased: a handle that outlives its op panics where it is used, and names the op.
+//!
+//! An address counts as erased until MLIR gives it to another object that a handle is made of. What upstream's passes erase is
+//! not seen. Release builds keep and check nothing.
+
+#[cfg(debug_assertions)]
+mod kept {
+    use crate::HandleMap;
+    use std::cell::RefCell;
+
+    thread_local! {
+        /// Names of erased ops, by address.
+        pub(super) static ERASED: RefCell<HandleMap<usize, Box<str>>> = RefCell::default();
+    }
+}
+
+/// Notes that an op is about to be erased, with what it holds.
+#[inline]
+pub(crate) fn erasing(op: crate::Op) {
+    #[cfg(debug_assertions)]
+    op.walk(crate::WalkOrder::Pre, erasing_alone);
+    #[cfg(not(debug_assertions))]
+    let _ = op;
+}
+
+#[cfg(debug_assertions)]
+fn erasing_alone(op: crate::Op) {
+    let (address, name) = (op.address(), op.name().into());
+    kept::ERASED.with_borrow_mut(|erased| erased.insert(address, name));
+}
+
+/// An op without regions that a call may erase.
+pub(crate) struct Pending {
+    #[cfg(debug_assertions)]
+    op: (usize, Box<str>),
+}
+
+impl Pending {
+    #[inline]
+    pub(crate) fn new(op: crate::Op) -> Self {
+        #[cfg(not(debug_assertions))]
+        let _ = op;
+        Self {
+            #[cfg(debug_assertions)]
+            op: (op.address(), op.name().into()),
+        }
+    }
+    /// Notes that the call erased it.
+    #[inline]
+    pub(crate) fn note_gone(self) {
+        #[cfg(debug_assertions)]
+        kept::ERASED.with_borrow_mut(|erased| erased.insert(self.op.0, self.op.1));
+    }
+}
+
+/// Notes that a handle was made of what MLIR says to be there now.
+#[inline]
+pub(crate) fn made(address: usize) {
+    #[cfg(debug_assertions)]
+    kept::ERASED.with_borrow_mut(|erased| {
+        if !erased.is_empty() {
+            erased.remove(&address);
+        }
+    });
+    #[cfg(not(debug_assertions))]
+    let _ = address;
+}
+
+/// # Panics
+/// In debug builds, where an op at this address was erased.
+#[inline]
+#[cfg_attr(debug_assertions, track_caller)]
+pub(crate) fn check(address: usize) {
+    #[cfg(debug_assertions)]
+    kept::ERASED.with_borrow(|erased| {
+        if let Some(name) = erased.get(&address) {
+            panic!("'{name}' is used after it was erased");
+        }
+    });
+    #[cfg(not(debug_assertions))]
+    let _ = address;
+}

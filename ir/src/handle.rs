@@ -1,0 +1,82 @@
+//! Handles: melior's references, with what passes need of them and melior lacks.
+
+/// Defines a handle of one of melior's kinds of reference: `Copy`, compared and hashed by address, bound to its context.
+///
+/// melior's own references compare by a call, print the whole IR for `Debug`, cannot be keys of a map, and are not laid out
+/// like the C API's handles.
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident($melior:ty), $raw:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        // Lists of handles are given to MLIR, and filled by it, as lists of its own.
+        #[repr(transparent)]
+        pub struct $name<'c>(mlir_sys::$raw, std::marker::PhantomData<$melior>);
+
+        impl<'c> $name<'c> {
+            /// Whether objects of this kind are erased by themselves, which debug builds keep track of.
+            const IS_ERASED: bool = matches!(stringify!($raw).as_bytes(), b"MlirOperation");
+            /// The handle of an object that is live for `'c` (crate invariant).
+            pub(crate) fn from_raw(raw: mlir_sys::$raw) -> Self {
+                if Self::IS_ERASED {
+                    $crate::erased::made(raw.ptr as usize);
+                }
+                Self(raw, std::marker::PhantomData)
+            }
+            /// As [`Self::from_raw`], none for null.
+            #[allow(dead_code, reason = "not every kind of handle may be null")]
+            pub(crate) fn non_null(raw: mlir_sys::$raw) -> Option<Self> {
+                (!raw.ptr.is_null()).then(|| Self::from_raw(raw))
+            }
+            /// The C API's handle, to read the object by.
+            pub(crate) fn raw(self) -> mlir_sys::$raw {
+                if Self::IS_ERASED {
+                    $crate::erased::check(self.0.ptr as usize);
+                }
+                self.0
+            }
+            /// The C API's handle, to compare with: the object may be gone.
+            #[allow(dead_code, reason = "only ops are erased")]
+            pub(crate) fn raw_to_compare(self) -> mlir_sys::$raw {
+                self.0
+            }
+            /// Where MLIR keeps the object, or kept it.
+            pub(crate) fn address(self) -> usize {
+                self.0.ptr as usize
+            }
+            /// melior's reference to the same object.
+            pub fn to_melior(self) -> $melior {
+                // SAFETY: the object is live for `'c` (crate invariant).
+                unsafe { <$melior>::from_raw(self.raw()) }
+            }
+        }
+        impl<'c> From<$name<'c>> for $melior {
+            fn from(handle: $name<'c>) -> Self {
+                handle.to_melior()
+            }
+        }
+        impl<'c> From<$melior> for $name<'c> {
+            fn from(melior: $melior) -> Self {
+                #[allow(unused_imports, reason = "what gives the raw handle is a method here and a trait's there")]
+                use melior::ir::{AttributeLike, BlockLike, RegionLike, TypeLike, ValueLike, operation::OperationLike};
+                Self::from_raw(melior.to_raw())
+            }
+        }
+        impl PartialEq for $name<'_> {
+            fn eq(&self, other: &Self) -> bool {
+                self.address() == other.address()
+            }
+        }
+        impl Eq for $name<'_> {}
+        impl std::hash::Hash for $name<'_> {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                self.address().hash(state);
+            }
+        }
+        impl std::fmt::Debug for $name<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{}({:#x})", stringify!($name), self.address())
+            }
+        }
+    };
+}
+pub(crate) use handle;
