@@ -14,6 +14,7 @@
 //! Source: MLIR's One-Shot Bufferize, LLVM 22.
 //! Differs: where several conflicts exclude an operand, upstream names any one of them.
 
+use monopour_ir::ops;
 use std::collections::HashSet;
 
 use monopour_analysis::calls::Summary;
@@ -28,7 +29,11 @@ use crate::options::Options;
 use crate::summaries::equivalent_arguments;
 
 /// Attributes that bufferization understands or writes; none is left on memrefs.
-const ATTRIBUTES: &[&str] = &["bufferization.access", "bufferization.writable", "bufferization.buffer_layout"];
+const ATTRIBUTES: &[&str] = &[
+    ops::attributes::bufferization::ACCESS,
+    ops::attributes::bufferization::WRITABLE,
+    ops::attributes::bufferization::BUFFER_LAYOUT,
+];
 
 /// Annotates what was decided.
 pub(crate) fn run(root: Op, units: &[Unit], callees: &Callees, options: &Options) {
@@ -44,7 +49,7 @@ pub(crate) fn run(root: Op, units: &[Unit], callees: &Callees, options: &Options
         }
     }
     let mut hidden = HashSet::new();
-    for unit in units.iter().filter(|u| u.root.is("func.func")) {
+    for unit in units.iter().filter(|u| u.root.is(ops::func::FUNC)) {
         if unit.has_boundary {
             annotator.returns(unit);
         } else {

@@ -8,6 +8,7 @@
 //! Only functions of one symbol table take part; those of nested ones (a module in a module) are not looked at.
 //! Building the graph is linear in the number of operations; a call finds its callee without comparing names.
 
+use monopour_ir::ops;
 use std::collections::HashMap;
 
 use monopour_analysis::calls::Summary;
@@ -55,7 +56,7 @@ impl<'c> Callees<'c> {
             function.walk(WalkOrder::Pre, |op| {
                 this.notice(op);
                 let callee =
-                    op.is("func.call").then(|| callee_of(op).and_then(|name| this.by_name.get(&name))).flatten();
+                    op.is(ops::func::CALL).then(|| callee_of(op).and_then(|name| this.by_name.get(&name))).flatten();
                 if let Some(&callee) = callee {
                     this.by_call.insert(op, callee);
                     called.extend(Some(callee).filter(|c| has_tensors[*c]));
@@ -148,8 +149,8 @@ pub(crate) fn callee_of(call: Op) -> Option<String> {
 /// Whether the op makes a function on tensors a value, or calls such a value.
 fn is_function_value(op: Op) -> bool {
     let ty = match op.name() {
-        "func.constant" => op.result(0).ty(),
-        "func.call_indirect" => op.operand(0).ty(),
+        ops::func::CONSTANT => op.result(0).ty(),
+        ops::func::CALL_INDIRECT => op.operand(0).ty(),
         _ => return false,
     };
     ty.as_function().is_some_and(|(inputs, results)| inputs.iter().chain(&results).any(|t| t.is_tensor()))
@@ -169,7 +170,7 @@ pub(crate) fn writable_arguments(function: Op, options: &Options) -> Vec<bool> {
     let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
     let is_entry = options.entry_abi && function.is_public();
     let attr = |index: usize, name: &str| attrs.get(index).and_then(|a: &Attr| a.get(name));
-    let is_writable = |index: usize| match attr(index, "bufferization.writable") {
+    let is_writable = |index: usize| match attr(index, ops::attributes::bufferization::WRITABLE) {
         Some(writable) => writable.as_bool() == Some(true),
         None => !is_entry || attr(index, attributes::DONATE).is_some(),
     };
@@ -179,7 +180,7 @@ pub(crate) fn writable_arguments(function: Op, options: &Options) -> Vec<bool> {
 /// The returns of a function.
 pub(crate) fn returns_of<'c>(function: Op<'c>) -> Vec<Op<'c>> {
     let terminators = function.region(0).blocks().into_iter().filter_map(|b| b.terminator());
-    terminators.filter(|op| op.is("func.return")).collect()
+    terminators.filter(|op| op.is(ops::func::RETURN)).collect()
 }
 
 /// The worst case in everything but what results share, and whether they may be written.
@@ -229,7 +230,7 @@ fn external(function: Op) -> Summary {
 pub(crate) fn declared_access(function: Op, summary: &mut Summary) {
     let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
     for (argument, attrs) in summary.arguments.iter_mut().zip(attrs) {
-        let declared = attrs.get("bufferization.access");
+        let declared = attrs.get(ops::attributes::bufferization::ACCESS);
         if let Some(access) = declared.and_then(Attr::as_string) {
             (argument.reads, argument.writes) = (access.starts_with("read"), access.ends_with("write"));
         }

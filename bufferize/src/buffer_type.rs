@@ -10,6 +10,7 @@
 //! Requires: copies are inserted. Ensures: every tensor value of the function has a type.
 //! Differs from upstream: predictions are kept, so that nested loops cost no more than their bodies.
 
+use monopour_ir::ops;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
@@ -167,7 +168,7 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
         self.signatures.get(&function).cloned().unwrap_or_else(|| {
             let (inputs, results) = function.function_type().unwrap_or_default();
             let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
-            let layout = |i: usize| attrs.get(i).and_then(|a| a.get("bufferization.buffer_layout"));
+            let layout = |i: usize| attrs.get(i).and_then(|a| a.get(ops::attributes::bufferization::BUFFER_LAYOUT));
             let argument =
                 |(i, ty)| layout(i).and_then(|l| self.with_layout(ty, l)).unwrap_or_else(|| self.boundary(ty));
             let arguments = inputs.into_iter().enumerate().map(argument).collect();
@@ -233,7 +234,7 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
 
     /// The types on which all returns of a function agree; elsewhere the given type.
     fn returned_types(&self, function: Op<'c>, mut results: Vec<Type<'c>>) -> Vec<Type<'c>> {
-        let returns: Vec<Op> = terminators(function.region(0)).filter(|op| op.is("func.return")).collect();
+        let returns: Vec<Op> = terminators(function.region(0)).filter(|op| op.is(ops::func::RETURN)).collect();
         for (index, result) in results.iter_mut().enumerate() {
             let types = returns.iter().filter(|op| index < op.num_operands()).map(|op| self.of(op.operand(index)));
             let types: HashSet<Type> = types.collect();
@@ -355,18 +356,18 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
             _ if !self.is_upstream() => {
                 format!("one value of {name} is {a}, another one {b}: they are in different memory spaces")
             }
-            "scf.if" => "inconsistent memory space on then/else branches".to_owned(),
-            "scf.index_switch" => "inconsistent memory space on switch cases".to_owned(),
+            ops::scf::IF => "inconsistent memory space on then/else branches".to_owned(),
+            ops::scf::INDEX_SWITCH => "inconsistent memory space on switch cases".to_owned(),
             _ if self.models.get(op, self.options).is_some_and(|model| !model.loop_carried(op).is_empty()) => {
                 format!("'{name}' op init_arg and yielded value bufferize to inconsistent memory spaces")
             }
-            "arith.select" => format!("'{name}' op inconsistent memory space on true/false operands"),
+            ops::arith::SELECT => format!("'{name}' op inconsistent memory space on true/false operands"),
             _ => format!("'{name}' op incoming operands of block argument have inconsistent memory spaces"),
         };
         let error = Diagnostic::error("B0108", op.location(), message)
             .with_help("copy one of them with bufferization.alloc_tensor copy(..) into the other's space");
         // The first operation inside that needs the type is the terminator.
-        let inside = if name == "func.func" { None } else { op.body().and_then(Block::terminator) };
+        let inside = if name == ops::func::FUNC { None } else { op.body().and_then(Block::terminator) };
         self.failed(error, inside.unwrap_or(op))
     }
 }

@@ -9,6 +9,7 @@
 //! Ensures: every allocation and every copy is counted.
 
 use monopour_ir::conversion::ConversionRewriter;
+use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value};
 
 use crate::effects::{Index, SliceModel};
@@ -37,7 +38,7 @@ impl<'c> Rewriting<'c, '_> {
             return Err(self.unsupported(at, &format!("a new buffer of type {ty}, whose layout is not known,")).into());
         };
         let buffer = self.alloc_as_is(rw, at, made, sizes)?;
-        let cast = OpSpec::new("memref.cast", at.location()).operands(&[buffer]).results(&[ty]);
+        let cast = OpSpec::new(ops::memref::CAST, at.location()).operands(&[buffer]).results(&[ty]);
         Ok(rw.create(cast)?.result(0))
     }
 
@@ -50,7 +51,7 @@ impl<'c> Rewriting<'c, '_> {
     ) -> Result<Value<'c>, Diagnostics> {
         let cx = rw.context();
         let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
-        let mut spec = OpSpec::new("memref.alloc", at.location()).operands(sizes).results(&[ty]);
+        let mut spec = OpSpec::new(ops::memref::ALLOC, at.location()).operands(sizes).results(&[ty]);
         if self.options.buffer_alignment_bytes > 0 {
             let bytes = i64::try_from(self.options.buffer_alignment_bytes).unwrap_or(i64::MAX);
             spec = spec.attr("alignment", Attr::i64(cx, bytes));
@@ -72,7 +73,7 @@ impl<'c> Rewriting<'c, '_> {
         from: Value<'c>,
         to: Value<'c>,
     ) -> Result<(), Diagnostics> {
-        rw.create(OpSpec::new("memref.copy", at.location()).operands(&[from, to]))?;
+        rw.create(OpSpec::new(ops::memref::COPY, at.location()).operands(&[from, to]))?;
         self.copies.set(self.copies.get() + 1);
         Ok(())
     }
@@ -93,7 +94,7 @@ impl<'c> Rewriting<'c, '_> {
         for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
             let number = rw.const_index(i64::try_from(dim).unwrap_or(i64::MAX), at.location());
             let size =
-                rw.create(OpSpec::new("memref.dim", at.location()).operands(&[memref, number]).results(&[index]))?;
+                rw.create(OpSpec::new(ops::memref::DIM, at.location()).operands(&[memref, number]).results(&[index]))?;
             sizes.push(size.result(0));
         }
         Ok(sizes)
@@ -115,7 +116,7 @@ impl<'c> Rewriting<'c, '_> {
         }
         // Between ranked and unranked there is no layout to get wrong.
         if value.ty().shape().is_none() || ty.shape().is_none() || is_cast_safe(value.ty(), ty) {
-            let spec = OpSpec::new("memref.cast", at.location()).operands(&[value]).results(&[ty]);
+            let spec = OpSpec::new(ops::memref::CAST, at.location()).operands(&[value]).results(&[ty]);
             return Ok(rw.create(spec)?.result(0));
         }
         let sizes = self.dynamic_sizes(rw, at, value)?;
@@ -167,7 +168,7 @@ impl<'c> Rewriting<'c, '_> {
             operands.extend(dynamic);
             attrs.push(Attr::dense_i64(cx, &fixed));
         }
-        let spec = OpSpec::new("memref.subview", at.location())
+        let spec = OpSpec::new(ops::memref::SUBVIEW, at.location())
             .operands(&operands)
             .results(&[ty])
             .attr("static_offsets", attrs[0])
@@ -214,7 +215,7 @@ impl<'c> Rewriting<'c, '_> {
         name: Attr<'c>,
         ty: Type<'c>,
     ) -> Result<Value<'c>, Diagnostics> {
-        let get = OpSpec::new("memref.get_global", at.location()).results(&[ty]).attr("name", name);
+        let get = OpSpec::new(ops::memref::GET_GLOBAL, at.location()).results(&[ty]).attr("name", name);
         Ok(rw.create(get)?.result(0))
     }
 
@@ -243,7 +244,7 @@ impl<'c> Rewriting<'c, '_> {
         let around = std::iter::successors(at.parent(), |op| op.parent());
         // An unregistered op may be a symbol table: the verifier looks no further.
         let known = around.take_while(|op| cx.is_registered(op.name()));
-        let module = known.into_iter().find(|op| op.is("builtin.module"));
+        let module = known.into_iter().find(|op| op.is(ops::builtin::MODULE));
         let Some((module, top)) = module.and_then(|m| Some((m, m.body()?))) else {
             return Err(self.unsupported(at, "no module around it, or an unknown operation between").into());
         };
@@ -253,7 +254,7 @@ impl<'c> Rewriting<'c, '_> {
         }
         let name = globals.free_name(ty);
         rw.set_point(InsertionPoint::Start(top));
-        let mut spec = OpSpec::new("memref.global", at.location())
+        let mut spec = OpSpec::new(ops::memref::GLOBAL, at.location())
             .attr("sym_name", Attr::string(cx, &name))
             .attr("sym_visibility", Attr::string(cx, "private"))
             .attr("type", Attr::ty(ty))

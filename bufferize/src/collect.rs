@@ -8,6 +8,7 @@
 //! Two walks: one lists the operations that have tensors or hold some that do, one gives them their ids; then each
 //! listed operation's uses are asked for once. Nothing is asked per pair, so all is linear in the operations.
 
+use monopour_ir::ops;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -157,7 +158,7 @@ impl<'a> Listing<'a> {
 /// same, through a `to_buffer`.
 pub(crate) fn inserts_into_what_stays<'c>(op: Op<'c>, index: usize, takes_part: impl Fn(Op<'c>) -> bool) -> bool {
     let forall = || op.parent().and_then(Op::parent);
-    op.is("tensor.parallel_insert_slice") && index == 1 && forall().is_some_and(|forall| !takes_part(forall))
+    op.is(ops::tensor::PARALLEL_INSERT_SLICE) && index == 1 && forall().is_some_and(|forall| !takes_part(forall))
 }
 
 /// An op that stays on tensors may return its operands, and pass them to its regions.
@@ -172,7 +173,7 @@ fn unknown_aliases<'c>(op: Op<'c>) -> Vec<AliasModel<'c>> {
 /// (Upstream takes the regions of such operations as running once: LLVM 22 lets an iteration of `scf.parallel` write what
 /// the next one reads.)
 fn region_of_others(op: Op, region: usize) -> RegionInfo {
-    let parallel = matches!(op.name(), "scf.parallel" | "affine.parallel");
+    let parallel = matches!(op.name(), ops::scf::PARALLEL | ops::affine::PARALLEL);
     let repetitive = parallel || (interfaces::is_loop_like(op) && interfaces::is_repetitive_region(op, region));
     RegionInfo { repetitive, parallel, ..RegionInfo::default() }
 }
@@ -206,7 +207,7 @@ fn moves_over_outer(models: &OpModels, options: &Options, op: Op, destination: V
     let computed: Vec<Value> =
         numbers.filter_map(|n| if let Index::Dynamic(v) = n { Some(*v) } else { None }).collect();
     let mut around = op.parent();
-    while let Some(parent) = around.filter(|p| !p.is("func.func")) {
+    while let Some(parent) = around.filter(|p| !p.is(ops::func::FUNC)) {
         let repeats = |model: &Rc<dyn OpModel>| (0..parent.regions().len()).any(|r| model.region(parent, r).repetitive);
         if models.get(parent, options).is_some_and(repeats) {
             if is_made_inside(destination, parent) {
@@ -230,9 +231,10 @@ fn is_made_inside(value: Value, parent: Op) -> bool {
     let Some(op) = value.defining_op().filter(|_| is_defined_inside(value, parent)) else {
         return is_defined_inside(value, parent);
     };
-    let passes_on =
-        matches!(op.name(), "arith.select" | "tensor.cast" | "tensor.collapse_shape" | "tensor.expand_shape")
-            || matches!(op.name(), "tensor.extract_slice" | "tensor.reshape");
+    let passes_on = matches!(
+        op.name(),
+        ops::arith::SELECT | ops::tensor::CAST | ops::tensor::COLLAPSE_SHAPE | ops::tensor::EXPAND_SHAPE
+    ) || matches!(op.name(), ops::tensor::EXTRACT_SLICE | ops::tensor::RESHAPE);
     let tensors = || op.operands().into_iter().filter(|v| v.ty().is_tensor());
     match passes_on {
         true => tensors().all(|v| is_made_inside(v, parent)),

@@ -17,6 +17,7 @@
 //! Source: MLIR's `eliminate-empty-tensors`, LLVM 22.
 //! Differs with `extensions`: the gain is measured, not assumed; both branches of a conditional; reshapes.
 
+use monopour_ir::ops;
 use std::collections::HashSet;
 
 use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis};
@@ -70,7 +71,7 @@ pub fn eliminate_empty_tensors_into(root: Op, options: &Options, done: &mut Elim
     if !options.extensions {
         return as_upstream(root, &models, options, done);
     }
-    let functions = if root.is("func.func") { vec![root] } else { root.find_all("func.func") };
+    let functions = if root.is(ops::func::FUNC) { vec![root] } else { root.find_all(ops::func::FUNC) };
     let mut callees = Callees::new(&functions);
     for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
         shared_outputs::run(function);
@@ -132,7 +133,7 @@ fn replace_all(function: Op, collected: &Collected, decisions: &Decisions) -> Re
         let mut replaced = HashSet::new();
         for origin in found.iter().flat_map(|f| f.iter()).rev().chain([&itself]) {
             let used = collected.operands[origin.operand];
-            let empty = used.op.operand(used.index).defining_op().filter(|op| op.is("tensor.empty"));
+            let empty = used.op.operand(used.index).defining_op().filter(|op| op.is(ops::tensor::EMPTY));
             let Some(empty) = empty.filter(|op| replaced.insert(*op)) else { continue };
             let needed = needed_values(insertion);
             let mut edits = Vec::new();
@@ -311,7 +312,7 @@ fn cast<'c>(
     if !may_cast(value.ty(), like.ty()) {
         return Ok(None);
     }
-    let cast = OpSpec::new("tensor.cast", used.op.location()).operands(&[value]).results(&[like.ty()]);
+    let cast = OpSpec::new(ops::tensor::CAST, used.op.location()).operands(&[value]).results(&[like.ty()]);
     let cast = rw.create(cast)?;
     edits.push(Edit::Made(cast));
     Ok(Some(cast.result(0)))

@@ -3,6 +3,7 @@
 //! Each value is looked at once, however many insertions it flows into: the answer for a value is kept, and shared where
 //! a value has one source.
 
+use monopour_ir::ops;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -117,12 +118,12 @@ impl<'c, 'a> EmptyOrigins<'c, 'a> {
     }
 
     fn is_empty(&self, value: ValueId) -> bool {
-        self.collected.values[value].defining_op().is_some_and(|op| op.is("tensor.empty"))
+        self.collected.values[value].defining_op().is_some_and(|op| op.is(ops::tensor::EMPTY))
     }
 
     fn is_followed(&self, _value: ValueId, source: &Source) -> bool {
         let used = self.collected.operands[source.operand];
-        let reshape = ["tensor.expand_shape", "tensor.collapse_shape"].contains(&used.op.name());
+        let reshape = [ops::tensor::EXPAND_SHAPE, ops::tensor::COLLAPSE_SHAPE].contains(&used.op.name());
         if source.retypes && !(self.certain && reshape) {
             return false;
         }

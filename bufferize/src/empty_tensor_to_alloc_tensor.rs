@@ -7,6 +7,7 @@
 //! Nothing is analysed. What is an allocation is no longer eliminated.
 //! Source: MLIR's `empty-tensor-to-alloc-tensor`, LLVM 22.
 
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter};
 
 /// Replaces all in `root`; says how many.
@@ -15,12 +16,12 @@ use monopour_ir::{Attr, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter};
 /// What MLIR says of the operation.
 pub fn empty_tensor_to_alloc_tensor(root: Op) -> Result<usize, Diagnostics> {
     let mut rw = Rewriter::new(root.context());
-    let empties = root.find_all("tensor.empty");
+    let empties = root.find_all(ops::tensor::EMPTY);
     for empty in &empties {
         rw.set_point(InsertionPoint::Before(*empty));
         let sizes = empty.operands();
         let segments = [i32::try_from(sizes.len()).unwrap_or(i32::MAX), 0, 0];
-        let spec = OpSpec::new("bufferization.alloc_tensor", empty.location())
+        let spec = OpSpec::new(ops::bufferization::ALLOC_TENSOR, empty.location())
             .operands(&sizes)
             .results(&[empty.result(0).ty()])
             .attr("operandSegmentSizes", Attr::dense_i32(root.context(), &segments));

@@ -12,6 +12,7 @@
 //! Differs: where layouts differ the buffer is cast, and if that is not certain to be right the operation is left, with its error.
 
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::ops;
 use monopour_ir::{Diagnostic, Diagnostics, Op, OpSpec, Value, WalkOrder};
 
 use crate::memref_types::is_cast_safe;
@@ -33,8 +34,9 @@ pub fn finalize(root: Op) -> Result<Finalized, Diagnostics> {
     drop_idle_bridges(root)?;
     let left: Vec<Op> = root.nested(WalkOrder::Pre).into_iter().filter(|op| has_tensors(*op)).collect();
     // A bridge or a function is to blame only where nothing else is: for a tensor without other uses.
-    let is_border =
-        |op: &Op| op.is("func.func") || op.is("bufferization.to_tensor") || op.is("bufferization.to_buffer");
+    let is_border = |op: &Op| {
+        op.is(ops::func::FUNC) || op.is(ops::bufferization::TO_TENSOR) || op.is(ops::bufferization::TO_BUFFER)
+    };
     let others = left.iter().any(|op| !is_border(op));
     let errors: Vec<_> = left.into_iter().filter(|op| !others || !is_border(op)).map(still_on_tensors).collect();
     if errors.is_empty() { Ok(done) } else { Err(Diagnostics(errors)) }
@@ -43,16 +45,16 @@ pub fn finalize(root: Op) -> Result<Finalized, Diagnostics> {
 /// Replaces each `to_buffer` by the memref that its tensor is made of, where that can be; how many.
 fn fold_bridges(root: Op) -> Result<u32, Diagnostics> {
     let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("bufferization.to_buffer", |op| foldable(op).is_none());
+    target.dynamically_legal_op(ops::bufferization::TO_BUFFER, |op| foldable(op).is_none());
     let mut patterns = PatternSet::new();
-    patterns.add_fn("bufferization.to_buffer", |op, _, rw| {
+    patterns.add_fn(ops::bufferization::TO_BUFFER, |op, _, rw| {
         let memref = foldable(op).ok_or_else(|| Declined::no_match("no memref is behind its tensor"))?;
         let wanted = op.result(0).ty();
         if memref.ty() == wanted {
             rw.replace_op(op, &[memref]);
             return Ok(());
         }
-        let cast = rw.create(OpSpec::new("memref.cast", op.location()).operands(&[memref]).results(&[wanted]))?;
+        let cast = rw.create(OpSpec::new(ops::memref::CAST, op.location()).operands(&[memref]).results(&[wanted]))?;
         rw.replace_op(op, &cast.results());
         Ok(())
     });
@@ -62,7 +64,7 @@ fn fold_bridges(root: Op) -> Result<u32, Diagnostics> {
 
 /// The memref that a `to_buffer` leads back to, if it may stand for the result.
 fn foldable<'c>(op: Op<'c>) -> Option<Value<'c>> {
-    let tensor = op.operand(0).defining_op().filter(|t| t.is("bufferization.to_tensor"))?;
+    let tensor = op.operand(0).defining_op().filter(|t| t.is(ops::bufferization::TO_TENSOR))?;
     let (memref, wanted) = (tensor.operand(0), op.result(0).ty());
     let to_unranked = wanted.is_memref() && wanted.shape().is_none();
     (memref.ty() == wanted || to_unranked || is_cast_safe(memref.ty(), wanted)).then_some(memref)
@@ -71,9 +73,9 @@ fn foldable<'c>(op: Op<'c>) -> Option<Value<'c>> {
 /// Erases each `to_tensor` that nothing reads: a stage of its own, because they come before what read them.
 fn drop_idle_bridges(root: Op) -> Result<(), Diagnostics> {
     let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("bufferization.to_tensor", |op| !op.result(0).is_unused());
+    target.dynamically_legal_op(ops::bufferization::TO_TENSOR, |op| !op.result(0).is_unused());
     let mut patterns = PatternSet::new();
-    patterns.add_fn("bufferization.to_tensor", |op, _, rw| {
+    patterns.add_fn(ops::bufferization::TO_TENSOR, |op, _, rw| {
         rw.erase(op);
         Ok(())
     });

@@ -1,5 +1,6 @@
 //! The constants of a module, as private globals: one per value and type.
 
+use monopour_ir::ops;
 use std::collections::{HashMap, HashSet};
 
 use monopour_ir::{Attr, Op, Type, WalkOrder};
@@ -22,7 +23,8 @@ impl<'c> Globals<'c> {
     pub(crate) fn new(module: Op<'c>, options: &Options) -> Self {
         let names = module.nested(WalkOrder::Pre).into_iter().filter_map(Op::symbol_name).collect();
         let mut globals = Self { names, ..Self::default() };
-        for op in module.body().map(|b| b.ops()).unwrap_or_default().into_iter().filter(|op| op.is("memref.global")) {
+        for op in module.body().map(|b| b.ops()).unwrap_or_default().into_iter().filter(|op| op.is(ops::memref::GLOBAL))
+        {
             let alignment = op.attr("alignment").and_then(|a| a.as_int()).unwrap_or(0);
             let fits = u64::try_from(alignment).is_ok_and(|bytes| bytes == options.buffer_alignment_bytes);
             let value = op.attr("initial_value").filter(|_| fits && op.attr("constant").is_some());

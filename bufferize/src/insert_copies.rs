@@ -12,6 +12,7 @@
 
 use monopour_analysis::index::{OperandId, ValueId};
 use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Reason};
+use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value};
 use tracing::trace;
 
@@ -78,14 +79,15 @@ fn copy_operand<'c>(
     contents: bool,
     options: &Options,
 ) -> Result<(), Diagnostics> {
-    if !options.extensions && used.op.parent().is_some_and(|p| p.is("vector.mask")) {
+    if !options.extensions && used.op.parent().is_some_and(|p| p.is(ops::vector::MASK)) {
         let location = used.op.parent().map_or(used.op.location(), Op::location);
         let help = "write into a tensor that nobody reads afterwards, or copy it before the mask";
         let message = "'vector.mask' op body must bufferize in-place";
         return Err(Diagnostic::error("B0105", location, message).with_help(help).into());
     }
     // A forall's terminator holds nothing but inserts, and a mask one operation.
-    let anchor = used.op.parent().filter(|p| p.is("scf.forall.in_parallel") || p.is("vector.mask")).unwrap_or(used.op);
+    let anchor =
+        used.op.parent().filter(|p| p.is(ops::scf::FORALL_IN_PARALLEL) || p.is(ops::vector::MASK)).unwrap_or(used.op);
     rw.set_point(InsertionPoint::Before(anchor));
     let copy = allocate(rw, used.op, used.op.operand(used.index), contents, options)?;
     rw.set_operand(used.op, used.index, copy);
@@ -101,7 +103,7 @@ pub(crate) fn copy_result<'c>(
 ) -> Result<(), Diagnostics> {
     let Some(op) = result.defining_op() else { return Ok(()) };
     // A shape may as well be asked of the original.
-    let users: Vec<Use> = result.uses().into_iter().filter(|u| !u.op.is("tensor.dim")).collect();
+    let users: Vec<Use> = result.uses().into_iter().filter(|u| !u.op.is(ops::tensor::DIM)).collect();
     rw.set_point(InsertionPoint::After(op));
     let copy = allocate(rw, op, result, contents, options)?;
     for used in users {
@@ -131,7 +133,8 @@ fn allocate<'c>(
         operands = dynamic_sizes(rw, at, tensor)?;
     }
     let sizes = if contents { 0 } else { i32::try_from(operands.len()).unwrap_or(i32::MAX) };
-    let mut spec = OpSpec::new("bufferization.alloc_tensor", at.location()).operands(&operands).results(&[tensor.ty()]);
+    let mut spec =
+        OpSpec::new(ops::bufferization::ALLOC_TENSOR, at.location()).operands(&operands).results(&[tensor.ty()]);
     // A copy is where its original is, unless the type says so.
     if let Some(space) = memory_space(options, tensor.ty()).filter(|_| !options.must_infer_memory_space) {
         spec = spec.attr("memory_space", space);
@@ -142,7 +145,7 @@ fn allocate<'c>(
 
 /// The dynamic sizes of a tensor, from the op that made it where that knows them.
 fn dynamic_sizes<'c>(rw: &mut Rewriter<'c>, at: Op<'c>, tensor: Value<'c>) -> Result<Vec<Value<'c>>, Diagnostics> {
-    if let Some(empty) = tensor.defining_op().filter(|op| op.is("tensor.empty")) {
+    if let Some(empty) = tensor.defining_op().filter(|op| op.is(ops::tensor::EMPTY)) {
         return Ok(empty.operands());
     }
     let index = Type::index(rw.context());
@@ -150,7 +153,8 @@ fn dynamic_sizes<'c>(rw: &mut Rewriter<'c>, at: Op<'c>, tensor: Value<'c>) -> Re
     let mut sizes = Vec::new();
     for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
         let number = rw.const_index(i64::try_from(dim).unwrap_or(i64::MAX), at.location());
-        let dim = rw.create(OpSpec::new("tensor.dim", at.location()).operands(&[tensor, number]).results(&[index]))?;
+        let dim =
+            rw.create(OpSpec::new(ops::tensor::DIM, at.location()).operands(&[tensor, number]).results(&[index]))?;
         sizes.push(dim.result(0));
     }
     Ok(sizes)
@@ -165,7 +169,7 @@ fn place(op: Op) -> String {
 
 /// Help that makes a value's buffer writable.
 fn make_writable(value: Value) -> String {
-    let argument = value.as_block_arg().filter(|(block, _)| block.parent_op().is_some_and(|op| op.is("func.func")));
+    let argument = value.as_block_arg().filter(|(block, _)| block.parent_op().is_some_and(|op| op.is(ops::func::FUNC)));
     match argument {
         Some((_, index)) => {
             format!("donate the input if it is not needed afterwards: `monopour.donate` on argument {index}")

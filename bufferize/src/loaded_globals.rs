@@ -13,6 +13,7 @@
 //! Differs from upstream: LLVM 22 lets such a tensor see what is stored later.
 //! Cost: operands once, and per load its uses and the stores of its function.
 
+use monopour_ir::ops;
 use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::index::ValueId;
@@ -51,14 +52,14 @@ impl<'c> GlobalStores<'c> {
     /// The stores of a module; none if nothing is stored.
     pub(crate) fn of(module: Op<'c>) -> Option<Self> {
         let all: HashSet<String> =
-            module.find_all("ml_program.global_store").into_iter().filter_map(global_of).collect();
+            module.find_all(ops::ml_program::GLOBAL_STORE).into_iter().filter_map(global_of).collect();
         let named = functions_of(module).into_iter().filter_map(|f| Some((f.symbol_name()?, f)));
         (!all.is_empty()).then(|| Self { functions: named.collect(), all, reached: HashMap::new() })
     }
 
     /// Whether the operation itself, or a function that it calls, may store to the global.
     fn may_store(&mut self, op: Op<'c>, global: &str) -> bool {
-        if op.is("ml_program.global_store") {
+        if op.is(ops::ml_program::GLOBAL_STORE) {
             return global_of(op).is_none_or(|stored| stored == global);
         }
         match called(op) {
@@ -86,7 +87,7 @@ impl<'c> GlobalStores<'c> {
                 match called(op) {
                     Called::Function(callee) if met.insert(callee.clone()) => open.push(callee),
                     Called::Unknown => stored.anything = true,
-                    _ if op.is("ml_program.global_store") => stored.globals.extend(global_of(op)),
+                    _ if op.is(ops::ml_program::GLOBAL_STORE) => stored.globals.extend(global_of(op)),
                     _ => {}
                 }
             }
@@ -103,14 +104,14 @@ enum Called {
 
 fn called(op: Op) -> Called {
     match op.name() {
-        "func.call" => callee_of(op).map_or(Called::Unknown, Called::Function),
-        "func.call_indirect" => Called::Unknown,
+        ops::func::CALL => callee_of(op).map_or(Called::Unknown, Called::Function),
+        ops::func::CALL_INDIRECT => Called::Unknown,
         _ => Called::Nothing,
     }
 }
 
 fn may_store_at_all(op: Op) -> bool {
-    op.is("ml_program.global_store") || !matches!(called(op), Called::Nothing)
+    op.is(ops::ml_program::GLOBAL_STORE) || !matches!(called(op), Called::Nothing)
 }
 
 fn global_of(op: Op) -> Option<String> {
@@ -126,7 +127,7 @@ pub(crate) fn copy<'c>(
     stores: &mut GlobalStores<'c>,
 ) -> Result<Remarks, Diagnostics> {
     let mut remarks = Remarks::default();
-    let loads: Vec<Op> = collected.ops.iter().filter(|op| op.is("ml_program.global_load")).copied().collect();
+    let loads: Vec<Op> = collected.ops.iter().filter(|op| op.is(ops::ml_program::GLOBAL_LOAD)).copied().collect();
     let mut users: HashMap<ValueId, Vec<Op>> = HashMap::new();
     for load in &loads {
         users.extend(collected.id(load.result(0)).map(|id| (decisions.alias_class(id), vec![])));
@@ -173,9 +174,9 @@ fn place<'c>(op: Op<'c>, block: Block<'c>) -> Option<Op<'c>> {
 fn is_stored_between(load: Op, users: &[Op], stored: &[Op]) -> bool {
     let mut at = load;
     loop {
-        let Some(block) = at.block().filter(|_| !at.is("func.func")) else {
+        let Some(block) = at.block().filter(|_| !at.is(ops::func::FUNC)) else {
             // Used across branches, or by who calls.
-            return users.iter().any(|op| op.is("func.return")) || stored.iter().any(|op| op.is_inside(at));
+            return users.iter().any(|op| op.is(ops::func::RETURN)) || stored.iter().any(|op| op.is_inside(at));
         };
         // Of what stays in the block no store outside of it knows.
         let places: Option<Vec<Op>> = users.iter().map(|op| place(*op, block)).collect();
@@ -183,7 +184,7 @@ fn is_stored_between(load: Op, users: &[Op], stored: &[Op]) -> bool {
         if let Some(places) = places.filter(|places| !places.iter().any(leaves)) {
             let is_after_uses = |store: Op, at: Op| {
                 // A store reads what it stores before it stores it.
-                let is_own = |user: Op| user == store && store.is("ml_program.global_store");
+                let is_own = |user: Op| user == store && store.is(ops::ml_program::GLOBAL_STORE);
                 users.iter().zip(&places).all(|(user, place)| place.is_before_in_block(at) || is_own(*user))
             };
             let is_apart = |store: Op, place: Op| place.is_before_in_block(at) || is_after_uses(store, place);

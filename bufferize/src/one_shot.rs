@@ -15,6 +15,7 @@
 //! Differs: with `extensions`, iterations of a parallel loop do not read what others write (`shared_outputs`), and
 //! a slice that already is where it is to be inserted is not copied onto itself.
 
+use monopour_ir::ops;
 use std::collections::HashSet;
 
 use monopour_analysis::calls::{Recursion, Summary, fixpoint};
@@ -271,7 +272,7 @@ impl<'c> Analyser<'c, '_> {
 
     fn unit(&mut self, root: Op<'c>) -> Result<Unit<'c>, Diagnostics> {
         let is_copied = self.is_copied(root);
-        if !self.options.extensions && !is_copied && root.is("func.func") && returns_of(root).is_empty() {
+        if !self.options.extensions && !is_copied && root.is(ops::func::FUNC) && returns_of(root).is_empty() {
             return Err(no_return(root));
         }
         let collected = collect(root, self.models, &self.callees, self.options)?;
@@ -330,7 +331,7 @@ fn refuse_converted_values(module: Op, callees: &Callees, options: &Options) -> 
     }
     let is_converted = |op: &Op| {
         let function = op.attr("value").and_then(|a| callees.function(a.as_symbol()?));
-        op.is("func.constant") && function.is_some_and(|f| f.function_type() != op.result(0).ty().as_function())
+        op.is(ops::func::CONSTANT) && function.is_some_and(|f| f.function_type() != op.result(0).ty().as_function())
     };
     let Some(op) = ops_in_scope(module, options, WalkOrder::Pre).into_iter().find(is_converted) else { return Ok(()) };
     Err(function_value(op, "'func.constant' op reference to function with mismatched type".to_owned()))
@@ -368,7 +369,7 @@ fn run(
     let mut remarks = Remarks::default();
     for Unit { collected, decisions, is_analysed, .. } in &units {
         // Without an analysis a memref of a tensor is that tensor's buffer, whatever becomes of it, as upstream has it.
-        let is_bridge = |op: Op| !is_analysed && op.is("bufferization.to_buffer");
+        let is_bridge = |op: Op| !is_analysed && op.is(ops::bufferization::TO_BUFFER);
         let takes_part = |op: Op| models.taking_part(op, options).is_some() && !is_bridge(op);
         remarks.append(insert_copies::run(collected, decisions, models, options, takes_part)?);
     }

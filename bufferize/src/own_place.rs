@@ -6,6 +6,7 @@
 //! %r = tensor.insert_slice %a into %d[8] [4] [1]       copies nothing
 //! ```
 
+use monopour_ir::ops;
 use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::facts::{Facts, Relation, Subset};
@@ -50,7 +51,7 @@ pub(crate) fn inserts_in_place<'c>(collected: &Collected<'c>, decisions: &Decisi
 /// Tensors that are to be materialised in the buffer that they certainly already are.
 fn materialised_in_place<'c>(collected: &Collected<'c>, decisions: &Decisions) -> Vec<Op<'c>> {
     let class = |value: &Value<'c>| collected.value_ids.get(value).map(|v| decisions.equivalence_class(*v));
-    let is_buffer = |op: &Op<'c>| op.is("bufferization.to_tensor");
+    let is_buffer = |op: &Op<'c>| op.is(ops::bufferization::TO_TENSOR);
     let buffers: HashMap<_, _> = collected
         .ops
         .iter()
@@ -62,7 +63,7 @@ fn materialised_in_place<'c>(collected: &Collected<'c>, decisions: &Decisions) -
         in_place && class(&op.operand(0)).and_then(|c| buffers.get(&c)) == Some(&op.operand(1))
     };
     let materialised =
-        |op: &&Op<'c>| op.is("bufferization.materialize_in_destination") && op.operand(1).ty().is_memref();
+        |op: &&Op<'c>| op.is(ops::bufferization::MATERIALIZE_IN_DESTINATION) && op.operand(1).ty().is_memref();
     collected.ops.iter().filter(materialised).filter(|op| is_there(op)).copied().collect()
 }
 

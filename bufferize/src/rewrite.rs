@@ -16,6 +16,7 @@
 //! Ensures: no tensors but those of ops that do not take part; else an error (B0120).
 //! Differs from upstream: an op comes before what its regions hold, so that a region's ops find their types.
 
+use monopour_ir::ops;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
@@ -33,8 +34,8 @@ use crate::remarks::Remarks;
 use crate::rewriting::Rewriting;
 use crate::scope::{both_orders, has_tensors, ops_in_scope};
 
-const TO_TENSOR: &str = "bufferization.to_tensor";
-const TO_BUFFER: &str = "bufferization.to_buffer";
+const TO_TENSOR: &str = ops::bufferization::TO_TENSOR;
+const TO_BUFFER: &str = ops::bufferization::TO_BUFFER;
 const BRIDGES: Bridges = Bridges { to_old: TO_TENSOR, to_new: TO_BUFFER };
 
 /// Counts and remarks of the rewrite.
@@ -177,7 +178,7 @@ fn visit<'c>(
     rw: &mut ConversionRewriter<'c>,
     pass: &Rewriting<'c, '_>,
 ) -> Result<(), Declined> {
-    if op.is("func.func") {
+    if op.is(ops::func::FUNC) {
         if pass.options.bufferize_function_boundaries {
             signature(op, rw, pass);
             return Ok(());
@@ -227,7 +228,7 @@ fn rewrite_op<'c>(
 
 /// Whether the arguments of the blocks around an operation stay tensors.
 fn stay_blocks(op: Op, models: &OpModels, options: &Options) -> bool {
-    op.parent().is_none_or(|parent| match parent.is("func.func") {
+    op.parent().is_none_or(|parent| match parent.is(ops::func::FUNC) {
         true => !options.bufferize_function_boundaries,
         false => models.taking_part(parent, options).is_none(),
     })
@@ -284,7 +285,7 @@ fn check_nothing_is_left(module: Op, models: &OpModels, options: &Options) -> Re
 }
 
 fn has_tensor_signature(op: Op) -> bool {
-    op.is("func.func")
+    op.is(ops::func::FUNC)
         && op.function_type().is_some_and(|(inputs, results)| inputs.iter().chain(&results).any(|t| t.is_tensor()))
 }
 

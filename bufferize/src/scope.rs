@@ -1,5 +1,6 @@
 //! Which operations are bufferized: those with tensors, outside of nested symbol tables.
 
+use monopour_ir::ops;
 use std::collections::HashSet;
 
 use monopour_ir::{Op, WalkOrder};
@@ -18,24 +19,24 @@ pub fn has_tensors(op: Op) -> bool {
 /// A global names its tensor in an attribute only.
 fn is_global_tensor(op: Op) -> bool {
     op.num_operands() == 0
-        && op.is("ml_program.global")
+        && op.is(ops::ml_program::GLOBAL)
         && op.attr("type").and_then(|a| a.as_type()).is_some_and(|ty| ty.is_tensor())
 }
 
 /// The functions that stand directly in an op's body.
 pub(crate) fn functions_of<'c>(root: Op<'c>) -> Vec<Op<'c>> {
-    top(root).filter(|op| op.is("func.func")).collect()
+    top(root).filter(|op| op.is(ops::func::FUNC)).collect()
 }
 
 /// Whether the op holds a symbol table of its own.
 fn is_symbol_table(op: Op) -> bool {
-    op.is("builtin.module") || (op.attr("sym_name").is_some() && op.function_type().is_none())
+    op.is(ops::builtin::MODULE) || (op.attr("sym_name").is_some() && op.function_type().is_none())
 }
 
 /// Whether an op is none of its surroundings' business: with function boundaries, functions are decided for themselves,
 /// and what is in a nested symbol table stays as it is.
 pub(crate) fn is_apart(op: Op, options: &Options) -> bool {
-    options.bufferize_function_boundaries && op.num_regions() > 0 && (op.is("func.func") || is_symbol_table(op))
+    options.bufferize_function_boundaries && op.num_regions() > 0 && (op.is(ops::func::FUNC) || is_symbol_table(op))
 }
 
 pub(crate) fn top<'c>(root: Op<'c>) -> impl Iterator<Item = Op<'c>> {
@@ -57,7 +58,7 @@ pub(crate) fn has_loose_tensors(root: Op, options: &Options) -> bool {
 pub(crate) fn ops_in_scope<'c>(root: Op<'c>, options: &Options, order: WalkOrder) -> Vec<Op<'c>> {
     let mut ops = Vec::new();
     for op in top(root) {
-        if op.is("func.func") {
+        if op.is(ops::func::FUNC) {
             ops.extend(Some(op).filter(|_| order == WalkOrder::Pre));
             top(op).for_each(|inner| without_apart(inner, options, order, &mut ops));
             ops.extend(Some(op).filter(|_| order == WalkOrder::Post));
@@ -76,7 +77,7 @@ pub(crate) fn both_orders<'c>(
 ) -> (Vec<Op<'c>>, Vec<Op<'c>>) {
     let (mut pre, mut post, mut found) = (Vec::new(), Vec::new(), Vec::new());
     for outer in top(root) {
-        let function = Some(outer).filter(|op| op.is("func.func"));
+        let function = Some(outer).filter(|op| op.is(ops::func::FUNC));
         let roots = function.map_or_else(|| vec![outer], |f| top(f).collect());
         pre.extend(function.filter(&keep));
         for op in roots {

@@ -13,6 +13,7 @@
 //! Requires: `extensions`; without them every such tensor is refused, as upstream does.
 //! Cost: uses of the tensors, plus tensors times writes of memory that may be theirs.
 
+use monopour_ir::ops;
 use std::collections::HashSet;
 
 use monopour_ir::interfaces::{self, EffectKind};
@@ -32,27 +33,27 @@ impl<'c> Memory<'c> {
         let mut value = memref;
         while let Some(op) = value.defining_op() {
             match op.name() {
-                "memref.alloc" | "memref.alloca" => return Self::Allocation(value),
-                "memref.get_global" => {
+                ops::memref::ALLOC | ops::memref::ALLOCA => return Self::Allocation(value),
+                ops::memref::GET_GLOBAL => {
                     return op
                         .attr("name")
                         .and_then(|n| n.as_symbol().map(|n| Self::Global(n.to_owned())))
                         .unwrap_or(Self::Unknown);
                 }
-                "memref.cast"
-                | "memref.subview"
-                | "memref.reinterpret_cast"
-                | "memref.collapse_shape"
-                | "memref.expand_shape"
-                | "memref.reshape"
-                | "memref.transpose"
-                | "memref.view"
-                | "memref.memory_space_cast" => value = op.operand(0),
+                ops::memref::CAST
+                | ops::memref::SUBVIEW
+                | ops::memref::REINTERPRET_CAST
+                | ops::memref::COLLAPSE_SHAPE
+                | ops::memref::EXPAND_SHAPE
+                | ops::memref::RESHAPE
+                | ops::memref::TRANSPOSE
+                | ops::memref::VIEW
+                | ops::memref::MEMORY_SPACE_CAST => value = op.operand(0),
                 _ => return Self::Unknown,
             }
         }
         let is_entry =
-            |block: Block<'c>| block.parent_op().is_some_and(|p| p.is("func.func") && p.body() == Some(block));
+            |block: Block<'c>| block.parent_op().is_some_and(|p| p.is(ops::func::FUNC) && p.body() == Some(block));
         if value.as_block_arg().is_some_and(|(block, _)| is_entry(block)) { Self::Argument } else { Self::Unknown }
     }
 
@@ -73,18 +74,19 @@ impl<'c> Memory<'c> {
 /// # Errors
 /// B0122 where such memory is written between the place where it is seen as a tensor and the tensor's last use.
 pub(crate) fn pairs<'c>(root: Op<'c>) -> Result<Vec<(Value<'c>, Value<'c>)>, Diagnostics> {
-    if root.is("func.func") {
+    if root.is(ops::func::FUNC) {
         return pairs_of(root);
     }
     let mut pairs = Vec::new();
-    for function in root.find_all("func.func") {
+    for function in root.find_all(ops::func::FUNC) {
         pairs.extend(pairs_of(function)?);
     }
     Ok(pairs)
 }
 
 fn pairs_of<'c>(function: Op<'c>) -> Result<Vec<(Value<'c>, Value<'c>)>, Diagnostics> {
-    let seen: Vec<Op> = function.find_all("bufferization.to_tensor").into_iter().filter(|op| is_shared(*op)).collect();
+    let seen: Vec<Op> =
+        function.find_all(ops::bufferization::TO_TENSOR).into_iter().filter(|op| is_shared(*op)).collect();
     if seen.is_empty() {
         return Ok(vec![]);
     }
@@ -127,7 +129,7 @@ fn check_writes(function: Op, seen: &[Op], memories: &[Memory]) -> Result<(), Di
 /// The memory that an operation may write through its memref operands.
 fn written_memories<'c>(op: Op<'c>) -> Vec<Memory<'c>> {
     let memrefs: Vec<Value> = op.operands().into_iter().filter(|v| v.ty().is_memref()).collect();
-    if memrefs.is_empty() || op.is("bufferization.to_tensor") || interfaces::is_memory_effect_free(op) {
+    if memrefs.is_empty() || op.is(ops::bufferization::TO_TENSOR) || interfaces::is_memory_effect_free(op) {
         return vec![];
     }
     let written: Vec<Value> = match interfaces::memory_effects(op) {
@@ -191,7 +193,7 @@ fn is_apart<'c>(write: Op<'c>, seen: Op<'c>, memory: &Memory<'c>, users: &[Op<'c
 
 /// Whether what is around an operation may run it again.
 fn repeats(op: Op) -> bool {
-    op.parent().is_none_or(|parent| !parent.is("func.func") || op.block() != parent.body())
+    op.parent().is_none_or(|parent| !parent.is(ops::func::FUNC) || op.block() != parent.body())
 }
 
 fn written_between(seen: Op, write: Op) -> Diagnostic {

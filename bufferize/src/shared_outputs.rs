@@ -13,6 +13,7 @@
 //! Differs: upstream leaves the left side in place, and iterations read each other's results.
 
 use monopour_analysis::facts::Affine;
+use monopour_ir::ops;
 use monopour_ir::{Op, Rewriter, Value};
 
 use crate::effects::{Index, SliceModel};
@@ -21,7 +22,7 @@ use crate::slices::{Symbols, slice_of};
 /// Rewrites the parallel loops of a function.
 pub(crate) fn run(function: Op) {
     let mut rw = Rewriter::new(function.context());
-    for forall in function.find_all("scf.forall") {
+    for forall in function.find_all(ops::scf::FORALL) {
         let Some(body) = forall.body() else { continue };
         let first = body.num_args() - forall.num_results().min(body.num_args());
         for i in 0..forall.num_results() {
@@ -34,7 +35,7 @@ pub(crate) fn run(function: Op) {
 fn redirect<'c>(rw: &mut Rewriter<'c>, shared: Value<'c>, init: Value<'c>) {
     let mut symbols = Symbols::default();
     let uses = shared.uses();
-    let is_insert = |op: Op<'c>, index: usize| op.is("tensor.parallel_insert_slice") && index == 1;
+    let is_insert = |op: Op<'c>, index: usize| op.is(ops::tensor::PARALLEL_INSERT_SLICE) && index == 1;
     let inserted: Vec<_> = uses
         .iter()
         .filter(|u| is_insert(u.op, u.index))
@@ -42,10 +43,10 @@ fn redirect<'c>(rw: &mut Rewriter<'c>, shared: Value<'c>, init: Value<'c>) {
         .map(|s| key(&mut symbols, &s))
         .collect();
     for used in uses.into_iter().filter(|u| !is_insert(u.op, u.index)) {
-        let slice = if used.op.is("tensor.extract_slice") { slice_of(used.op, 1) } else { None };
+        let slice = if used.op.is(ops::tensor::EXTRACT_SLICE) { slice_of(used.op, 1) } else { None };
         // A slice that only its own iteration writes has not been written yet.
         let own = slice.is_some_and(|s| inserted.contains(&key(&mut symbols, &s)));
-        if !own && !used.op.is("tensor.dim") {
+        if !own && !used.op.is(ops::tensor::DIM) {
             rw.set_operand(used.op, used.index, init);
         }
     }

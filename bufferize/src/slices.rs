@@ -1,5 +1,6 @@
 //! Offsets, sizes and strides as normal forms over SSA values, so that equal slices get equal keys.
 
+use monopour_ir::ops;
 use std::collections::HashMap;
 
 use monopour_analysis::facts::Affine;
@@ -63,13 +64,13 @@ impl<'c> Symbols<'c> {
         }
         let Some(op) = value.defining_op().filter(|_| depth < MAX_DEPTH) else { return self.opaque(value) };
         let known = match op.name() {
-            "affine.apply" => self.applied(op, depth).and_then(|r| r.into_iter().next()),
-            "affine.min" | "affine.max" => {
+            ops::affine::APPLY => self.applied(op, depth).and_then(|r| r.into_iter().next()),
+            ops::affine::MIN | ops::affine::MAX => {
                 self.applied(op, depth).map(|r| self.term(Term::MinMax(op.name().to_owned(), r)))
             }
-            "arith.addi" => self.pair(op, depth).and_then(|(a, b)| sum(a, b)),
-            "arith.subi" => self.pair(op, depth).and_then(|(a, b)| sum(a, scaled(b, -1)?)),
-            "arith.muli" => self.pair(op, depth).and_then(|(a, b)| product(a, b)),
+            ops::arith::ADDI => self.pair(op, depth).and_then(|(a, b)| sum(a, b)),
+            ops::arith::SUBI => self.pair(op, depth).and_then(|(a, b)| sum(a, scaled(b, -1)?)),
+            ops::arith::MULI => self.pair(op, depth).and_then(|(a, b)| product(a, b)),
             _ => None,
         };
         known.unwrap_or_else(|| self.opaque(value))

@@ -10,6 +10,7 @@
 //! Operations that the part is made from are moved up, if they are pure and that is all that is missing.
 //! Source: MLIR's `SubsetInsertionOpInterface` and `eliminate-empty-tensors`, LLVM 22.
 
+use monopour_ir::ops;
 use std::collections::HashSet;
 
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value, interfaces};
@@ -64,14 +65,15 @@ pub(crate) fn undo<'c>(rw: &mut Rewriter<'c>, order: &mut BlockOrder<'c>, edits:
 
 /// The positions of source and destination of an operation that overwrites a part of a tensor or buffer by a tensor.
 pub(crate) fn insertion_operands(op: Op) -> Option<(usize, usize)> {
-    let known = ["tensor.insert_slice", "tensor.parallel_insert_slice", "bufferization.materialize_in_destination"]
-        .contains(&op.name());
-    (known || (op.is("linalg.copy") && op.num_results() == 1)).then_some((0, 1))
+    let known =
+        [ops::tensor::INSERT_SLICE, ops::tensor::PARALLEL_INSERT_SLICE, ops::bufferization::MATERIALIZE_IN_DESTINATION]
+            .contains(&op.name());
+    (known || (op.is(ops::linalg::COPY) && op.num_results() == 1)).then_some((0, 1))
 }
 
 /// The operands that the part is made from.
 pub(crate) fn needed_values<'c>(insertion: Op<'c>) -> Vec<Value<'c>> {
-    let skipped = usize::from(!insertion.is("linalg.copy"));
+    let skipped = usize::from(!insertion.is(ops::linalg::COPY));
     let all = insertion.operands();
     // Of a copy only the destination; of others everything but the source, which comes first.
     if skipped == 0 { all[1..2].to_vec() } else { all[1..].to_vec() }
@@ -87,8 +89,8 @@ pub(crate) fn extract<'c>(
     edits: &mut Vec<Edit<'c>>,
 ) -> Result<Option<Value<'c>>, Diagnostics> {
     match insertion.name() {
-        "linalg.copy" => Ok(Some(insertion.operand(1))),
-        "bufferization.materialize_in_destination" => whole(rw, insertion, edits),
+        ops::linalg::COPY => Ok(Some(insertion.operand(1))),
+        ops::bufferization::MATERIALIZE_IN_DESTINATION => whole(rw, insertion, edits),
         _ => {
             // The part has the encoding of the source, and must have that of the destination.
             let encoding = |i: usize| insertion.operand(i).ty().as_tensor().map(|t| t.encoding);
@@ -111,7 +113,7 @@ fn whole<'c>(
         return Ok(None);
     }
     let unit = Attr::unit(rw.context());
-    let spec = OpSpec::new("bufferization.to_tensor", insertion.location())
+    let spec = OpSpec::new(ops::bufferization::TO_TENSOR, insertion.location())
         .operands(&[destination])
         .results(&[insertion.operand(0).ty()])
         .attr("restrict", unit)
@@ -129,7 +131,7 @@ fn slice<'c>(rw: &mut Rewriter<'c>, insertion: Op<'c>, edits: &mut Vec<Edit<'c>>
     let segments: Vec<i32> = segments.into_iter().map(|n| i32::try_from(n).unwrap_or(0)).collect();
     let operands = needed_values(insertion);
     let ty = insertion.operand(0).ty();
-    let mut spec = OpSpec::new("tensor.extract_slice", insertion.location()).operands(&operands).results(&[ty]);
+    let mut spec = OpSpec::new(ops::tensor::EXTRACT_SLICE, insertion.location()).operands(&operands).results(&[ty]);
     for name in ["static_offsets", "static_sizes", "static_strides"] {
         if let Some(numbers) = insertion.attr(name) {
             spec = spec.attr(name, numbers);
@@ -275,17 +277,17 @@ pub(crate) fn reshape_back<'c>(
 ) -> Result<Option<Value<'c>>, Diagnostics> {
     let (from, to) = (reshape.result(0).ty(), reshape.operand(0).ty());
     let (Some(shape), Some(groups)) = (to.shape(), reshape.attr("reassociation")) else { return Ok(None) };
-    let made = if reshape.is("tensor.expand_shape") {
+    let made = if reshape.is(ops::tensor::EXPAND_SHAPE) {
         if !(value.ty() == from && is_of_units(reshape)) {
             return Ok(None);
         }
-        OpSpec::new("tensor.collapse_shape", reshape.location())
+        OpSpec::new(ops::tensor::COLLAPSE_SHAPE, reshape.location())
     } else {
         if value.ty() != from || shape.iter().any(|size| *size < 0) {
             return Ok(None);
         }
         let sizes = Attr::dense_i64(rw.context(), &shape);
-        OpSpec::new("tensor.expand_shape", reshape.location()).attr("static_output_shape", sizes)
+        OpSpec::new(ops::tensor::EXPAND_SHAPE, reshape.location()).attr("static_output_shape", sizes)
     };
     let made = rw.create(made.operands(&[value]).results(&[to]).attr("reassociation", groups))?;
     edits.push(Edit::Made(made));

@@ -7,6 +7,7 @@
 
 use crate::error;
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, Builder, Context, Diagnostic, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region,
     Rewriter, Type, Value,
@@ -123,17 +124,17 @@ fn entry_function<'c>(
         operands.push(load_element(&mut b, block.arg(1), i64, i, loc)?);
     }
     b.create(
-        OpSpec::new("llvm.call", loc)
+        OpSpec::new(ops::llvm::CALL, loc)
             .attr("callee", Attr::symbol(cx, body))
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &[operands.len() as i32, 0]))
             .attr("op_bundle_sizes", Attr::dense_i32(cx, &[]))
             .operands(&operands),
     )?;
-    b.create(OpSpec::new("llvm.return", loc))?;
+    b.create(OpSpec::new(ops::llvm::RETURN, loc))?;
     let region = Region::new();
     region.append(block);
     let ty = Type::parse(cx, "!llvm.func<void (ptr, ptr)>").expect("function type parses");
-    OpSpec::new("llvm.func", loc)
+    OpSpec::new(ops::llvm::FUNC, loc)
         .attr("sym_name", Attr::string(cx, name))
         .attr("function_type", Attr::ty(ty))
         .attr("linkage", linkage(cx, "external"))
@@ -151,13 +152,13 @@ fn load_element<'c>(
 ) -> Result<Value<'c>, Diagnostics> {
     let cx = b.context();
     let address = b.create(
-        OpSpec::new("llvm.getelementptr", loc)
+        OpSpec::new(ops::llvm::GETELEMENTPTR, loc)
             .operands(&[base])
             .results(&[base.ty()])
             .attr("elem_type", Attr::ty(ty))
             .attr("rawConstantIndices", Attr::dense_i32(cx, &[index as i32])),
     )?;
-    Ok(b.create(OpSpec::new("llvm.load", loc).operands(&[address.result(0)]).results(&[ty]))?.result(0))
+    Ok(b.create(OpSpec::new(ops::llvm::LOAD, loc).operands(&[address.result(0)]).results(&[ty]))?.result(0))
 }
 
 /// The low bits of a slot as a `ty`.
@@ -167,12 +168,12 @@ fn scalar<'c>(b: &mut Builder<'c>, slot: Value<'c>, ty: Type<'c>, loc: Location<
     let mut value = slot;
     if bits < 64 {
         let narrow = Type::integer(cx, bits);
-        let spec = OpSpec::new("llvm.trunc", loc).operands(&[value]).results(&[narrow]);
+        let spec = OpSpec::new(ops::llvm::TRUNC, loc).operands(&[value]).results(&[narrow]);
         value = b.create(spec.attr("overflowFlags", no_overflow(cx)))?.result(0);
     }
     // A bf16 is an integer to the kernel's code.
     if ty.float_width().is_some() && !crate::brain::is(ty) {
-        value = b.create(OpSpec::new("llvm.bitcast", loc).operands(&[value]).results(&[ty]))?.result(0);
+        value = b.create(OpSpec::new(ops::llvm::BITCAST, loc).operands(&[value]).results(&[ty]))?.result(0);
     }
     Ok(value)
 }

@@ -9,6 +9,7 @@
 //!
 //! LLVM computes bf16 by calls to a library on most CPUs, and where it has the choice moves a bf16 by a conversion to f32 and back.
 
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, Module, Rewriter, Type, Value, WalkOrder, run_passes};
 
 /// What computes is done in f32.
@@ -50,7 +51,7 @@ fn round_each(module: &Module) {
     let cx = module.context();
     let none = Attr::parse(cx, "#arith.fastmath<none>").expect("the attribute of arith parses");
     let mut rw = Rewriter::new(cx);
-    for name in ["arith.extf", "arith.truncf"] {
+    for name in [ops::arith::EXTF, ops::arith::TRUNCF] {
         for op in module.op().find_all(name) {
             if is(op.operand(0).ty()) || is(op.result(0).ty()) {
                 rw.set_attr(op, "fastmath", none);
@@ -82,7 +83,7 @@ fn retype(module: &Module) -> Result<(), Diagnostics> {
             }
         }
     }
-    for op in ops.into_iter().filter(|op| op.is("arith.bitcast") && op.operand(0).ty() == op.result(0).ty()) {
+    for op in ops.into_iter().filter(|op| op.is(ops::arith::BITCAST) && op.operand(0).ty() == op.result(0).ty()) {
         rw.replace_op(op, &[op.operand(0)]);
     }
     module.op().verify_with_diagnostics()

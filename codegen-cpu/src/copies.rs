@@ -7,6 +7,7 @@
 use crate::abi;
 use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::ops;
 use monopour_ir::{
     Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value,
 };
@@ -18,9 +19,9 @@ use monopour_ir::{
 pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
     let contiguous = |ty: Type| ty.as_memref().is_some_and(|m| m.is_identity());
     let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("memref.copy", move |op| op.operands().into_iter().all(|v| contiguous(v.ty())));
+    target.dynamically_legal_op(ops::memref::COPY, move |op| op.operands().into_iter().all(|v| contiguous(v.ty())));
     let mut patterns = PatternSet::new();
-    patterns.add_fn("memref.copy", |copy, _, rw| {
+    patterns.add_fn(ops::memref::COPY, |copy, _, rw| {
         lower(rw, copy).map_err(Declined::Failed)?;
         rw.erase(copy);
         Ok(())
@@ -43,7 +44,7 @@ pub(crate) fn count<'c>(kernel: Op<'c>) -> (u32, u64) {
     if !abi::is_kernel(kernel) {
         return total;
     }
-    for copy in kernel.find_all("memref.copy") {
+    for copy in kernel.find_all(ops::memref::COPY) {
         if let (Some(_), Some(to)) = (base_of(copy.operand(0)), base_of(copy.operand(1))) {
             let known = copy.attr(attributes::COPIED_BYTES).and_then(|a| u64::try_from(a.as_int()?).ok());
             let bytes = known.or_else(|| to.ty().static_size_bytes()).unwrap_or(0);
@@ -65,16 +66,17 @@ fn lower<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>) -> Result<(), Diagnostics> {
         let body = Block::new(&[(Type::index(rw.context()), loc)]);
         let region = Region::new();
         region.append(body);
-        let spec = OpSpec::new("scf.for", loc).operands(&[zero, bound, one]).region(region);
+        let spec = OpSpec::new(ops::scf::FOR, loc).operands(&[zero, bound, one]).region(region);
         rw.create(spec)?;
         rw.set_point(InsertionPoint::End(body));
-        let terminator = rw.create(OpSpec::new("scf.yield", loc))?;
+        let terminator = rw.create(OpSpec::new(ops::scf::YIELD, loc))?;
         rw.set_point(InsertionPoint::Before(terminator));
         indices.push(body.arg(0));
     }
     let element = source.ty().element();
-    let load = rw.create(OpSpec::new("memref.load", loc).operands(&[source]).operands(&indices).results(&[element]))?;
-    rw.create(OpSpec::new("memref.store", loc).operands(&[load.result(0), target]).operands(&indices))?;
+    let load =
+        rw.create(OpSpec::new(ops::memref::LOAD, loc).operands(&[source]).operands(&indices).results(&[element]))?;
+    rw.create(OpSpec::new(ops::memref::STORE, loc).operands(&[load.result(0), target]).operands(&indices))?;
     Ok(())
 }
 
@@ -89,6 +91,6 @@ fn extent_value<'c>(
         return Ok(rw.const_index(extent, loc));
     }
     let index = rw.const_index(dim as i64, loc);
-    let spec = OpSpec::new("memref.dim", loc).operands(&[memref, index]).results(&[Type::index(rw.context())]);
+    let spec = OpSpec::new(ops::memref::DIM, loc).operands(&[memref, index]).results(&[Type::index(rw.context())]);
     Ok(rw.create(spec)?.result(0))
 }

@@ -6,6 +6,7 @@
 
 use crate::{abi, error};
 use monopour_ir::conversion::{Adaptor, ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::ops;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Type};
 
 /// Most bytes of all own buffers of one kernel: an eighth of the 2 MiB that worker threads get.
@@ -28,8 +29,8 @@ pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
 }
 
 fn promote(kernel: Op) -> Result<(), Diagnostics> {
-    let mut allocations = kernel.find_all("memref.alloc");
-    allocations.extend(kernel.find_all("memref.alloca"));
+    let mut allocations = kernel.find_all(ops::memref::ALLOC);
+    allocations.extend(kernel.find_all(ops::memref::ALLOCA));
     let mut total = 0u64;
     for alloc in &allocations {
         let ty = alloc.result(0).ty();
@@ -55,7 +56,7 @@ fn to_stack<'c>(kernel: Op<'c>, entry: Block<'c>) -> Result<(), Diagnostics> {
         // A buffer whose lifetime ends in a loop may have one home for all iterations: the next one writes before it reads.
         rw.set_point(InsertionPoint::Start(entry));
         let cx = op.context();
-        let spec = OpSpec::new("memref.alloca", op.location())
+        let spec = OpSpec::new(ops::memref::ALLOCA, op.location())
             .results(&[op.result(0).ty()])
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &[0, 0]))
             .attr("alignment", Attr::int(Type::integer(cx, 64), ALIGNMENT));
@@ -64,10 +65,13 @@ fn to_stack<'c>(kernel: Op<'c>, entry: Block<'c>) -> Result<(), Diagnostics> {
         Ok(())
     };
     let mut target = ConversionTarget::new();
-    target.illegal_op("memref.alloc").illegal_op("memref.dealloc").dynamically_legal_op("memref.alloca", is_slot);
+    target
+        .illegal_op(ops::memref::ALLOC)
+        .illegal_op(ops::memref::DEALLOC)
+        .dynamically_legal_op(ops::memref::ALLOCA, is_slot);
     let mut patterns = PatternSet::new();
-    patterns.add_fn("memref.alloc", slot).add_fn("memref.alloca", slot);
-    patterns.add_fn("memref.dealloc", |op, _, rw| {
+    patterns.add_fn(ops::memref::ALLOC, slot).add_fn(ops::memref::ALLOCA, slot);
+    patterns.add_fn(ops::memref::DEALLOC, |op, _, rw| {
         rw.erase(op);
         Ok(())
     });

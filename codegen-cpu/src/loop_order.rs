@@ -6,6 +6,7 @@
 //! Ensures: each element's terms are added in the same order as before, because the other dimensions keep theirs.
 //! Limits: ops with `linalg.index`, or with maps that are not of plain dimensions, keep their order.
 
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, Module, Op, Rewriter, run_passes};
 
 /// Reorders the loops of every linalg op that sums.
@@ -15,7 +16,7 @@ use monopour_ir::{Attr, Diagnostics, Module, Op, Rewriter, run_passes};
 pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
     run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
     let mut rewriter = Rewriter::new(module.context());
-    for op in module.op().find_all("linalg.generic") {
+    for op in module.op().find_all(ops::linalg::GENERIC) {
         let Some(loops) = Loops::of(op) else { continue };
         let order = loops.order();
         if order.is_sorted() {
@@ -43,7 +44,7 @@ impl<'c> Loops<'c> {
         let positions: Option<Vec<_>> = maps.iter().map(|m| m.as_affine_map()?.dim_positions()).collect();
         let loops = Self { types, maps, positions: positions? };
         let sums = (0..loops.types.len()).any(|d| loops.is_reduction(d));
-        (sums && op.find_all("linalg.index").is_empty()).then_some(loops)
+        (sums && op.find_all(ops::linalg::INDEX).is_empty()).then_some(loops)
     }
 
     fn is_reduction(&self, dim: usize) -> bool {

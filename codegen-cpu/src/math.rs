@@ -8,6 +8,7 @@
 //! Limits: functions without an expansion are rejected (C0004).
 
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Module, Op, WalkOrder, approximate_math, run_passes};
 use monopour_math::{
     CIRCULAR, Compiler, DOUBLE, FUSED, Function, INFINITE, REMAINDER, ROUND, ROUNDING, SINGLE, expand,
@@ -21,19 +22,19 @@ const PREPARE: &str = "builtin.module(math-extend-to-supported-types,func.func(m
 const FUNCTIONS: [&[Function]; 5] = [SINGLE, CIRCULAR, DOUBLE, ROUND, REMAINDER];
 /// Ops with an instruction (or a short fixed sequence) on every CPU.
 const NATIVE: [&str; 10] = [
-    "math.absf",
-    "math.absi",
-    "math.copysign",
-    "math.ctlz",
-    "math.cttz",
-    "math.ctpop",
-    "math.sqrt",
-    "math.isnan",
-    "math.isfinite",
-    "math.clampf",
+    ops::math::ABSF,
+    ops::math::ABSI,
+    ops::math::COPYSIGN,
+    ops::math::CTLZ,
+    ops::math::CTTZ,
+    ops::math::CTPOP,
+    ops::math::SQRT,
+    ops::math::ISNAN,
+    ops::math::ISFINITE,
+    ops::math::CLAMPF,
 ];
 /// Ops with an instruction where [`has_rounding`].
-const WITH_ROUNDING: [&str; 4] = ["math.ceil", "math.floor", "math.trunc", "math.roundeven"];
+const WITH_ROUNDING: [&str; 4] = [ops::math::CEIL, ops::math::FLOOR, ops::math::TRUNC, ops::math::ROUNDEVEN];
 
 /// Replaces math functions under `module`.
 ///
@@ -41,7 +42,7 @@ const WITH_ROUNDING: [&str; 4] = ["math.ceil", "math.floor", "math.trunc", "math
 /// C0004.
 pub(crate) fn run(module: &Module, target: &CpuTarget) -> Result<(), Diagnostics> {
     let mut found = false;
-    module.op().walk(WalkOrder::Pre, |op| found |= op.dialect() == "math" || op.is("arith.remf"));
+    module.op().walk(WalkOrder::Pre, |op| found |= op.dialect() == "math" || op.is(ops::arith::REMF));
     if !found {
         return Ok(());
     }
@@ -78,7 +79,7 @@ fn check(module: &Module, target: &CpuTarget) -> Result<(), Diagnostics> {
     let has_instruction = |op: Op| {
         NATIVE.contains(&op.name())
             || (has_rounding(target) && WITH_ROUNDING.contains(&op.name()))
-            || (has_fma(target) && op.is("math.fma"))
+            || (has_fma(target) && op.is(ops::math::FMA))
     };
     let mut diagnostics = Diagnostics::default();
     module.op().walk(WalkOrder::Pre, |op| {

@@ -11,6 +11,7 @@
 //! gives the same objects.
 
 use crate::abi;
+use monopour_ir::ops;
 use monopour_ir::parallel::{module_of, part_of};
 use monopour_ir::{Module, Op, WalkOrder};
 use std::collections::{BTreeSet, HashMap};
@@ -62,8 +63,8 @@ fn with_references<'c>(ops: &[Op<'c>], symbols: &HashMap<String, Op<'c>>) -> Vec
         next += 1;
         op.walk(WalkOrder::Pre, |nested| {
             let named = match nested.name() {
-                "func.call" => nested.attr("callee"),
-                "memref.get_global" => nested.attr("name"),
+                ops::func::CALL => nested.attr("callee"),
+                ops::memref::GET_GLOBAL => nested.attr("name"),
                 _ => None,
             };
             let name = named.and_then(|attr| attr.as_symbol().map(str::to_owned));

@@ -8,6 +8,7 @@
 use crate::abi::{self, KernelSignature};
 use crate::{brain, copies, error, local_memory, loop_order, math, vectorize};
 use monopour_contract::RuntimeFunction;
+use monopour_ir::ops;
 use monopour_ir::{
     Diagnostics, Module, Op, Rewriter, WalkOrder, apply_named_sequence, open_dynamic_expansions, run_passes,
 };
@@ -37,7 +38,7 @@ const DIALECTS: [&str; 13] =
 /// C0001 to C0004, C0008.
 pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Diagnostics> {
     let kernels = collect_kernels(module)?;
-    check_all(module, |op| DIALECTS.contains(&op.dialect()) && !op.is("scf.forall") && !op.is("scf.parallel"))?;
+    check_all(module, |op| DIALECTS.contains(&op.dialect()) && !op.is(ops::scf::FORALL) && !op.is(ops::scf::PARALLEL))?;
     check_calls(module)?;
     let lowered = module.duplicate();
     strip_argument_attrs(&lowered);
@@ -56,7 +57,7 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     brain::run(&lowered)?;
     run_passes(lowered.op(), STRUCTURE)?;
     run_passes(lowered.op(), TO_LLVM)?;
-    check_all(&lowered, |op| op.dialect() == "llvm" || op.is("builtin.module"))?;
+    check_all(&lowered, |op| op.dialect() == "llvm" || op.is(ops::builtin::MODULE))?;
     abi::add_entries(&lowered, &kernels)?;
     lowered.op().verify_with_diagnostics()?;
     Ok(lowered)
@@ -73,7 +74,7 @@ fn collect_kernels<'c>(module: &Module<'c>) -> Result<Vec<(String, KernelSignatu
 /// Every callee is defined here or in the runtime.
 fn check_calls(module: &Module) -> Result<(), Diagnostics> {
     let symbols = module.symbols();
-    for call in module.op().find_all("func.call") {
+    for call in module.op().find_all(ops::func::CALL) {
         let callee = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
         let defined = symbols.get(&callee).is_some_and(|f| f.body().is_some());
         if !defined && RuntimeFunction::parse(&callee).is_none() {
@@ -85,11 +86,11 @@ fn check_calls(module: &Module) -> Result<(), Diagnostics> {
 
 /// Constants that no code reads: the weights, which host code names by index and the artifact holds apart.
 fn drop_unread_globals(module: &Module) {
-    let reads = module.op().find_all("memref.get_global");
+    let reads = module.op().find_all(ops::memref::GET_GLOBAL);
     let read: BTreeSet<String> =
         reads.iter().filter_map(|op| op.attr("name")?.as_symbol().map(str::to_owned)).collect();
     let mut rewriter = Rewriter::new(module.context());
-    for global in module.op().find_all("memref.global") {
+    for global in module.op().find_all(ops::memref::GLOBAL) {
         if !global.symbol_name().is_some_and(|name| read.contains(&name)) {
             rewriter.erase(global);
         }

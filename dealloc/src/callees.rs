@@ -1,5 +1,6 @@
 //! Which functions tell their callers at run time whether they give away what they return.
 
+use monopour_ir::ops;
 use std::collections::{HashMap, HashSet};
 
 use monopour_ir::control_flow::callee;
@@ -20,7 +21,7 @@ impl<'c> Callees<'c> {
         let mut found = Self::default();
         let mut named: HashMap<Op, HashSet<String>> = HashMap::new();
         top.walk(WalkOrder::Pre, |op| {
-            if op.is("func.func") {
+            if op.is(ops::func::FUNC) {
                 if let (Some(table), Some(name)) = (op.parent(), op.symbol_name()) {
                     found.by_table.entry(table).or_default().insert(name, op);
                 }
@@ -28,7 +29,7 @@ impl<'c> Callees<'c> {
             }
             // What is no call keeps the type that the function has: whoever names it that way must not see it change.
             if callee(op).is_none() {
-                let table = op.ancestor("builtin.module");
+                let table = op.ancestor(ops::builtin::MODULE);
                 for (_, attr) in op.attrs() {
                     symbols(&attr, &mut |name| {
                         if let Some(table) = table {

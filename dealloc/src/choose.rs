@@ -7,6 +7,7 @@
 
 mod consumed;
 
+use monopour_ir::ops;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
@@ -107,7 +108,7 @@ impl Calls {
         let mut callees = vec![Vec::new(); functions.len()];
         let mut callers = vec![Vec::new(); functions.len()];
         for (caller, function) in functions.iter().enumerate() {
-            for call in function.find_all("func.call") {
+            for call in function.find_all(ops::func::CALL) {
                 let callee = call.attr("callee").and_then(|a| numbers.get(a.as_symbol()?).copied());
                 callees[caller].extend(callee);
                 callee.iter().for_each(|callee| callers[*callee].push(caller));
@@ -116,7 +117,7 @@ impl Calls {
         let (order, looping) = post_order(&callees);
         let gives = |f: &Op| f.function_type().is_some_and(|(_, results)| results.iter().any(|r| r.is_memref()));
         let mut named: HashMap<String, usize> = HashMap::new();
-        for name in root.find_all("func.func").iter().filter_map(|f| f.symbol_name()) {
+        for name in root.find_all(ops::func::FUNC).iter().filter_map(|f| f.symbol_name()) {
             *named.entry(name).or_default() += 1;
         }
         // In modules of modules a name may stand for several functions.
@@ -124,7 +125,7 @@ impl Calls {
             |f: &usize| !functions[*f].is_public() && !looping.contains(f) && named.get(&names[*f]) == Some(&1);
         // A function that is run on alone may have unknown callers.
         let mut known: HashSet<usize> = (0..functions.len()).filter(is_known).collect();
-        if root.is("func.func") {
+        if root.is(ops::func::FUNC) {
             known.clear();
         }
         if !known.is_empty() {
@@ -152,8 +153,8 @@ impl Calls {
 fn referred(root: Op, numbers: &HashMap<&str, usize>) -> HashSet<usize> {
     let mut found = HashSet::new();
     root.walk(WalkOrder::Pre, |op| {
-        let is_call = op.is("func.call") && op.ancestor("func.func").is_some();
-        if is_call || op.is("func.func") {
+        let is_call = op.is(ops::func::CALL) && op.ancestor(ops::func::FUNC).is_some();
+        if is_call || op.is(ops::func::FUNC) {
             return;
         }
         for (_, attr) in op.attrs() {

@@ -7,30 +7,31 @@ use monopour_analysis::index::{BlockId, Id, OpId, ValueId};
 use monopour_analysis::ownership::{Forward, ForwardTo, MemrefKind, OwnershipError, OwnershipFacts};
 use monopour_contract::attributes;
 use monopour_ir::control_flow::Traits;
+use monopour_ir::ops;
 use monopour_ir::{Block, HandleMap, Op, Value, WalkOrder};
 
 /// Results are (parts of) the memory of their memref operands.
 const VIEWS: &[&str] = &[
-    "arith.select",
-    "memref.assume_alignment",
-    "arith.index_cast",
-    "memref.cast",
-    "memref.collapse_shape",
-    "memref.expand_shape",
-    "memref.memory_space_cast",
-    "memref.reinterpret_cast",
-    "memref.reshape",
-    "memref.subview",
-    "memref.transpose",
-    "memref.view",
-    "memref.extract_strided_metadata",
+    ops::arith::SELECT,
+    ops::memref::ASSUME_ALIGNMENT,
+    ops::arith::INDEX_CAST,
+    ops::memref::CAST,
+    ops::memref::COLLAPSE_SHAPE,
+    ops::memref::EXPAND_SHAPE,
+    ops::memref::MEMORY_SPACE_CAST,
+    ops::memref::REINTERPRET_CAST,
+    ops::memref::RESHAPE,
+    ops::memref::SUBVIEW,
+    ops::memref::TRANSPOSE,
+    ops::memref::VIEW,
+    ops::memref::EXTRACT_STRIDED_METADATA,
 ];
 /// Results are fresh buffers that somebody has to free. A function's results are owned by its caller.
-const ALLOCATIONS: &[&str] = &["memref.alloc", "bufferization.clone", "func.call"];
+const ALLOCATIONS: &[&str] = &[ops::memref::ALLOC, ops::bufferization::CLONE, ops::func::CALL];
 /// Results are memory of somebody else.
-const FOREIGN: &[&str] = &["memref.alloca", "memref.get_global", "bufferization.to_buffer"];
+const FOREIGN: &[&str] = &[ops::memref::ALLOCA, ops::memref::GET_GLOBAL, ops::bufferization::TO_BUFFER];
 /// Ops with regions that forward memrefs in a known way.
-const REGION_OPS: &[&str] = &["scf.if", "scf.for", "scf.forall", "scf.while"];
+const REGION_OPS: &[&str] = &[ops::scf::IF, ops::scf::FOR, ops::scf::FORALL, ops::scf::WHILE];
 
 /// The facts of a function, and what their ids stand for.
 pub(crate) struct Collected<'c> {
@@ -49,7 +50,7 @@ pub(crate) fn is_dispatch(op: Op) -> bool {
             .and_then(|m| m.as_array())
             .is_some_and(|m| m.iter().any(|a| a.to_string().starts_with("#gpu.")))
     };
-    op.is("scf.forall") && (op.attr(attributes::KERNEL).is_some() || mapped())
+    op.is(ops::scf::FORALL) && (op.attr(attributes::KERNEL).is_some() || mapped())
 }
 
 /// Whether a function hands the argument over to its callee.
@@ -61,7 +62,7 @@ pub(crate) fn is_donated(function: Op, index: usize) -> bool {
 /// Whether a call hands the operand over to its callee.
 pub(crate) fn hands_over(call: Op, index: usize) -> bool {
     let numbers = || call.attr(attributes::DONATE).and_then(|a| a.as_ints()).unwrap_or_default();
-    call.is("func.call") && numbers().iter().any(|number| usize::try_from(*number) == Ok(index))
+    call.is(ops::func::CALL) && numbers().iter().any(|number| usize::try_from(*number) == Ok(index))
 }
 
 /// Whether the function is one that this walk covers; dispatches are not looked into.
@@ -82,7 +83,7 @@ pub(crate) fn covers(function: Op) -> bool {
 pub(crate) fn has_unknown_effects(op: Op) -> bool {
     let traits = Traits::of(op);
     let is_described = traits.has_memory_effects() || traits.has_recursive_effects() || traits.is_call();
-    !is_described && !op.is_terminator() && !op.is("bufferization.dealloc")
+    !is_described && !op.is_terminator() && !op.is(ops::bufferization::DEALLOC)
 }
 
 /// One block per region, frees nothing, says what it does to its memrefs, and passes them on in a known way.
@@ -95,8 +96,12 @@ fn is_covered(op: Op) -> bool {
         return false;
     }
     // An extracted pointer is an alias that is not followed.
-    let others =
-        ["memref.dealloc", "bufferization.dealloc", "memref.realloc", "memref.extract_aligned_pointer_as_index"];
+    let others = [
+        ops::memref::DEALLOC,
+        ops::bufferization::DEALLOC,
+        ops::memref::REALLOC,
+        ops::memref::EXTRACT_ALIGNED_POINTER_AS_INDEX,
+    ];
     if others.contains(&op.name()) {
         return false;
     }
@@ -107,7 +112,7 @@ fn is_covered(op: Op) -> bool {
         return false;
     }
     let carries = op.body().is_some_and(|b| b.args().iter().any(|a| a.ty().is_memref()));
-    !carries || REGION_OPS.contains(&op.name()) || op.is("func.func") || op.dialect() == "linalg"
+    !carries || REGION_OPS.contains(&op.name()) || op.is(ops::func::FUNC) || op.dialect() == "linalg"
 }
 
 /// Whether the op has a memref operand or result.
@@ -170,7 +175,7 @@ impl<'c> Walk<'c> {
             name if FOREIGN.contains(&name) => MemrefKind::Foreign,
             name if VIEWS.contains(&name) => MemrefKind::View,
             // Its memrefs pass from region to region with their ownership.
-            "scf.while" => MemrefKind::Allocation,
+            ops::scf::WHILE => MemrefKind::Allocation,
             _ => MemrefKind::RegionResult,
         };
         let operands: Vec<ValueId> = op.operands().iter().filter_map(|v| self.ids.get(v).copied()).collect();
@@ -204,11 +209,11 @@ impl<'c> Walk<'c> {
     /// Iteration arguments of a loop.
     fn arguments(&mut self, op: Op<'c>, block: Block<'c>, id: BlockId) {
         for (index, arg) in block.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_memref()) {
-            let kind = if op.is("scf.while") { MemrefKind::Allocation } else { MemrefKind::RegionArgument };
+            let kind = if op.is(ops::scf::WHILE) { MemrefKind::Allocation } else { MemrefKind::RegionArgument };
             let value = self.out.facts.argument(id, kind);
             self.name(arg, value);
             // Lower bound, upper bound and step come before the initial values; the induction variable before the arguments.
-            let init = op.is("scf.for").then(|| op.operand(index + 2)).and_then(|v| self.ids.get(&v).copied());
+            let init = op.is(ops::scf::FOR).then(|| op.operand(index + 2)).and_then(|v| self.ids.get(&v).copied());
             if let Some(init) = init {
                 self.source(value, init);
                 // A loop that does not run returns its initial value.
@@ -225,10 +230,10 @@ impl<'c> Walk<'c> {
         for (index, operand) in op.operands().into_iter().enumerate() {
             let Some(value) = self.ids.get(&operand).copied() else { continue };
             let mut targets = Vec::new();
-            if op.is("func.return") || parent.is("scf.while") {
+            if op.is(ops::func::RETURN) || parent.is(ops::scf::WHILE) {
                 targets.push(ForwardTo::Caller);
-            } else if op.is("scf.yield") {
-                if parent.is("scf.for") {
+            } else if op.is(ops::scf::YIELD) {
+                if parent.is(ops::scf::FOR) {
                     targets.extend(
                         parent
                             .body()

@@ -17,6 +17,7 @@
 //! Differs: where it is known that memory does not grow, there is no branch; upstream makes invalid code of such a program.
 
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert};
+use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::indicators::if_owned;
@@ -27,9 +28,9 @@ use crate::indicators::if_owned;
 /// Those of the conversion driver.
 pub fn expand_realloc(root: Op, emit_deallocs: bool) -> Result<u32, Diagnostics> {
     let mut target = ConversionTarget::new();
-    target.illegal_op("memref.realloc");
+    target.illegal_op(ops::memref::REALLOC);
     let mut patterns = PatternSet::new();
-    patterns.add_fn("memref.realloc", |op, _, rw| {
+    patterns.add_fn(ops::memref::REALLOC, |op, _, rw| {
         let new = expand(op, emit_deallocs, rw)?;
         rw.replace_op(op, &[new]);
         Ok(())
@@ -57,14 +58,14 @@ fn expand<'c>(op: Op<'c>, emit_deallocs: bool, rw: &mut Rewriter<'c>) -> Result<
     }
     let current = if from == DYNAMIC {
         let zero = rw.const_index(0, loc);
-        let spec = OpSpec::new("memref.dim", loc).operands(&[old, zero]).results(&[Type::index(cx)]);
+        let spec = OpSpec::new(ops::memref::DIM, loc).operands(&[old, zero]).results(&[Type::index(cx)]);
         rw.create(spec)?.result(0)
     } else {
         rw.const_index(from, loc)
     };
     let wanted = if to == DYNAMIC { op.operand(1) } else { rw.const_index(to, loc) };
     let (current, wanted) = (Size { fixed: from, value: current }, Size { fixed: to, value: wanted });
-    let spec = OpSpec::new("arith.cmpi", loc)
+    let spec = OpSpec::new(ops::arith::CMPI, loc)
         .operands(&[current.value, wanted.value])
         .results(&[Type::integer(cx, 1)])
         .attr("predicate", Attr::i64(cx, UNSIGNED_LESS));
@@ -87,7 +88,7 @@ fn grown<'c>(
     let (cx, loc, old, ty) = (op.context(), op.location(), op.operand(0), op.result(0).ty());
     let sizes: Vec<Value> = if wanted.fixed == DYNAMIC { vec![wanted.value] } else { vec![] };
     let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
-    let mut alloc = OpSpec::new("memref.alloc", loc)
+    let mut alloc = OpSpec::new(ops::memref::ALLOC, loc)
         .operands(&sizes)
         .results(&[ty])
         .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
@@ -96,16 +97,16 @@ fn grown<'c>(
     }
     let new = rw.create(alloc)?.result(0);
     let part = Type::strided_memref(&[current.fixed], ty.element(), 0, &[1], ty.memref_space());
-    let front = part_of("memref.subview", op, new, part, current, rw)?;
-    rw.create(OpSpec::new("memref.copy", loc).operands(&[old, front]))?;
+    let front = part_of(ops::memref::SUBVIEW, op, new, part, current, rw)?;
+    rw.create(OpSpec::new(ops::memref::COPY, loc).operands(&[old, front]))?;
     if emit_deallocs {
-        rw.create(OpSpec::new("memref.dealloc", loc).operands(&[old]))?;
+        rw.create(OpSpec::new(ops::memref::DEALLOC, loc).operands(&[old]))?;
     }
     Ok(new)
 }
 
 fn shrunk<'c>(op: Op<'c>, wanted: Size<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
-    part_of("memref.reinterpret_cast", op, op.operand(0), op.result(0).ty(), wanted, rw)
+    part_of(ops::memref::REINTERPRET_CAST, op, op.operand(0), op.result(0).ty(), wanted, rw)
 }
 
 /// The first elements of a memref.

@@ -15,6 +15,7 @@
 
 use monopour_analysis::index::Id;
 use monopour_analysis::ownership::{Condition, ForwardTo, Owners, Ownership, Place, Placement, Transfer};
+use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 use tracing::trace;
 
@@ -56,7 +57,7 @@ impl Decided<'_> {
         };
         self.owners.is_static()
             && self.owners.transfers.iter().zip(gives).all(is_given)
-            && !self.function.find_all("scf.while").into_iter().any(has_memrefs)
+            && !self.function.find_all(ops::scf::WHILE).into_iter().any(has_memrefs)
     }
 }
 
@@ -97,18 +98,18 @@ pub(crate) fn insert<'c>(decided: Decided<'c>, stats: &mut Stats) -> Result<(), 
             if owners.ownership[free.value] == Ownership::AtRunTime { indicators.of(free.value) } else { None };
         match indicator {
             None => {
-                rw.create(OpSpec::new("memref.dealloc", loc).operands(&[value]))?;
+                rw.create(OpSpec::new(ops::memref::DEALLOC, loc).operands(&[value]))?;
             }
             Some(indicator) => {
                 let free_it = |rw: &mut Rewriter<'c>| {
-                    rw.create(OpSpec::new("memref.dealloc", loc).operands(&[value])).map(|_| vec![])
+                    rw.create(OpSpec::new(ops::memref::DEALLOC, loc).operands(&[value])).map(|_| vec![])
                 };
                 if_owned(&mut rw, point, loc, indicator, &[], free_it, |_| Ok(vec![]))?;
             }
         }
         stats.deallocs += 1;
     }
-    for op in function.find_all("scf.while") {
+    for op in function.find_all(ops::scf::WHILE) {
         give_to_loop(&mut rw, op, stats)?;
     }
     Ok(())
@@ -136,12 +137,12 @@ fn give_to_loop<'c>(rw: &mut Rewriter<'c>, op: Op<'c>, stats: &mut Stats) -> Res
 
 /// The dealloc of an allocation whose last use is this loop.
 fn last_owner<'c>(op: Op<'c>, value: Value<'c>) -> Option<Op<'c>> {
-    value.defining_op().filter(|d| d.is("memref.alloc") && d.block() == op.block())?;
+    value.defining_op().filter(|d| d.is(ops::memref::ALLOC) && d.block() == op.block())?;
     let uses = value.uses();
     let has_views = uses.iter().any(|u| u.op.results().iter().any(|r| r.ty().is_memref()) && u.op != op);
     let inside = uses.iter().any(|u| u.op != op && u.op.is_inside(op));
     let given_once = uses.iter().filter(|u| u.op == op).count() == 1;
-    let mut deallocs = uses.iter().filter(|u| u.op.is("memref.dealloc"));
+    let mut deallocs = uses.iter().filter(|u| u.op.is(ops::memref::DEALLOC));
     let (dealloc, None) = (deallocs.next()?.op, deallocs.next()) else { return None };
     let is_after = dealloc.block() == op.block() && op.is_before_in_block(dealloc);
     let used_later = uses.iter().any(|u| {
@@ -177,7 +178,7 @@ fn own_result<'c>(
     rw.set_operand(terminator, index, copy);
     let size = size_text(value.ty());
     let unless = if matches!(give, Give::If(_)) { ", unless it turns out to be owned" } else { "" };
-    let message = if terminator.is("func.return") {
+    let message = if terminator.is(ops::func::RETURN) {
         format!(
             "copied {size} for result {index}{unless}: a caller owns its results, and this one is an argument, a constant or another result"
         )
@@ -221,19 +222,19 @@ pub(crate) fn copy_of<'c>(rw: &mut Rewriter<'c>, at: Op<'c>, value: Value<'c>) -
     let mut sizes = Vec::new();
     for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
         let number = rw.const_index(i64::try_from(dim).unwrap_or(i64::MAX), at.location());
-        let spec = OpSpec::new("memref.dim", at.location()).operands(&[value, number]).results(&[Type::index(cx)]);
+        let spec = OpSpec::new(ops::memref::DIM, at.location()).operands(&[value, number]).results(&[Type::index(cx)]);
         sizes.push(rw.create(spec)?.result(0));
     }
     let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
-    let alloc = OpSpec::new("memref.alloc", at.location())
+    let alloc = OpSpec::new(ops::memref::ALLOC, at.location())
         .operands(&sizes)
         .results(&[fresh])
         .attr("alignment", Attr::i64(cx, 64))
         .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
     let buffer = rw.create(alloc)?.result(0);
-    rw.create(OpSpec::new("memref.copy", at.location()).operands(&[value, buffer]))?;
+    rw.create(OpSpec::new(ops::memref::COPY, at.location()).operands(&[value, buffer]))?;
     if fresh == ty {
         return Ok(buffer);
     }
-    Ok(rw.create(OpSpec::new("memref.cast", at.location()).operands(&[buffer]).results(&[ty]))?.result(0))
+    Ok(rw.create(OpSpec::new(ops::memref::CAST, at.location()).operands(&[buffer]).results(&[ty]))?.result(0))
 }

@@ -11,6 +11,7 @@
 //!
 //! A loop's initial value stays with its owner outside, so its indicator starts as false.
 
+use monopour_ir::ops;
 use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::index::{Id, OpId, ValueId};
@@ -209,7 +210,7 @@ impl<'c> Indicators<'c> {
         rw.set_point(InsertionPoint::Before(op));
         let bit = Type::integer(rw.context(), 1);
         let mut operands = op.operands();
-        if op.is("scf.for") {
+        if op.is(ops::scf::FOR) {
             let none = rw.const_bool(false, loc);
             operands.extend(slots.iter().map(|_| none));
         }
@@ -221,7 +222,7 @@ impl<'c> Indicators<'c> {
             if let Some(id) = ids.get(&op.result(*slot)) {
                 self.by_value.insert(*id, new.result(count + extra));
             }
-            if let Some(body) = new.body().filter(|_| op.is("scf.for")) {
+            if let Some(body) = new.body().filter(|_| op.is(ops::scf::FOR)) {
                 let argument = rw.add_block_arg(body, bit, loc);
                 if let Some(id) = ids.get(&body.arg(slot + 1)) {
                     self.by_value.insert(*id, argument);
@@ -296,12 +297,12 @@ impl<'c> Indicators<'c> {
 
 /// Positions of the results of a region op whose ownership is known at run time only.
 fn slots_of(op: Op, owners: &Owners, ids: &HandleMap<Value, ValueId>) -> Vec<usize> {
-    if !op.is("scf.if") && !op.is("scf.for") {
+    if !op.is(ops::scf::IF) && !op.is(ops::scf::FOR) {
         return vec![];
     }
     let at_run_time = |value: Value| ids.get(&value).is_some_and(|id| owners.ownership[*id] == Ownership::AtRunTime);
     let argument =
-        |slot: usize| op.body().filter(|b| op.is("scf.for") && slot + 1 < b.num_args()).map(|b| b.arg(slot + 1));
+        |slot: usize| op.body().filter(|b| op.is(ops::scf::FOR) && slot + 1 < b.num_args()).map(|b| b.arg(slot + 1));
     (0..op.num_results()).filter(|i| at_run_time(op.result(*i)) || argument(*i).is_some_and(at_run_time)).collect()
 }
 
@@ -320,13 +321,13 @@ pub(crate) fn if_owned<'c>(
     first.append(blocks.0);
     rw.set_point(InsertionPoint::End(blocks.0));
     let values = then(rw)?;
-    rw.create(OpSpec::new("scf.yield", loc).operands(&values))?;
+    rw.create(OpSpec::new(ops::scf::YIELD, loc).operands(&values))?;
     if !results.is_empty() {
         second.append(blocks.1);
         rw.set_point(InsertionPoint::End(blocks.1));
         let values = otherwise(rw)?;
-        rw.create(OpSpec::new("scf.yield", loc).operands(&values))?;
+        rw.create(OpSpec::new(ops::scf::YIELD, loc).operands(&values))?;
     }
     rw.set_point(at);
-    rw.create(OpSpec::new("scf.if", loc).operands(&[indicator]).results(results).region(first).region(second))
+    rw.create(OpSpec::new(ops::scf::IF, loc).operands(&[indicator]).results(results).region(first).region(second))
 }

@@ -8,6 +8,7 @@
 //!
 //! As large as the part of the view's buffer up to its last element. Limits: strides that are not negative.
 
+use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value};
 
 /// A copy of a ranked memref, of its very type, at the insertion point.
@@ -21,21 +22,22 @@ pub(crate) fn copy_in_layout<'c>(
     let index = Type::index(cx);
     let mut results = vec![Type::memref(&[], ty.element, ty.memory_space), index];
     results.extend(std::iter::repeat_n(index, 2 * rank));
-    let found = rw.create(OpSpec::new("memref.extract_strided_metadata", loc).operands(&[value]).results(&results))?;
+    let found =
+        rw.create(OpSpec::new(ops::memref::EXTRACT_STRIDED_METADATA, loc).operands(&[value]).results(&results))?;
     let numbers: Vec<Value> = found.results()[1..].to_vec();
     let (offset, sizes, strides) = (numbers[0], &numbers[1..=rank], &numbers[1 + rank..]);
     let one = rw.const_index(1, loc);
-    let mut length = rw.binary("arith.addi", offset, one, loc)?;
+    let mut length = rw.binary(ops::arith::ADDI, offset, one, loc)?;
     for (size, stride) in sizes.iter().zip(strides) {
-        let last = rw.binary("arith.subi", *size, one, loc)?;
-        let distance = rw.binary("arith.muli", last, *stride, loc)?;
-        length = rw.binary("arith.addi", length, distance, loc)?;
+        let last = rw.binary(ops::arith::SUBI, *size, one, loc)?;
+        let distance = rw.binary(ops::arith::MULI, last, *stride, loc)?;
+        length = rw.binary(ops::arith::ADDI, length, distance, loc)?;
     }
     // Without elements it may come out negative.
     let none = rw.const_index(0, loc);
-    length = rw.binary("arith.maxsi", length, none, loc)?;
+    length = rw.binary(ops::arith::MAXSI, length, none, loc)?;
     let buffer = rw.create(
-        OpSpec::new("memref.alloc", loc)
+        OpSpec::new(ops::memref::ALLOC, loc)
             .operands(&[length])
             .results(&[Type::memref(&[DYNAMIC], ty.element, ty.memory_space)])
             .attr("alignment", Attr::i64(cx, 64))
@@ -48,7 +50,7 @@ pub(crate) fn copy_in_layout<'c>(
     let count = |values: &[Value<'c>]| i32::try_from(values.len()).unwrap_or(i32::MAX);
     let segments = [1, count(&parts[0]), count(&parts[1]), count(&parts[2])];
     let view = rw.create(
-        OpSpec::new("memref.reinterpret_cast", loc)
+        OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
             .operands(&[buffer.result(0)])
             .operands(&parts.concat())
             .results(&[value.ty()])
@@ -57,6 +59,6 @@ pub(crate) fn copy_in_layout<'c>(
             .attr("static_sizes", Attr::dense_i64(cx, &ty.shape))
             .attr("static_strides", Attr::dense_i64(cx, &ty.strides)),
     )?;
-    rw.create(OpSpec::new("memref.copy", loc).operands(&[value, view.result(0)]))?;
+    rw.create(OpSpec::new(ops::memref::COPY, loc).operands(&[value, view.result(0)]))?;
     Ok(view.result(0))
 }

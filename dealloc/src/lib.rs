@@ -31,6 +31,7 @@ pub mod state;
 mod to_memref;
 
 pub use expand_realloc::expand_realloc;
+use monopour_ir::ops;
 pub use options::{Options, Stats};
 pub use to_memref::convert_bufferization_to_memref;
 
@@ -53,7 +54,7 @@ pub fn run_ownership(root: Op, options: &Options) -> Result<Stats, Diagnostics> 
 /// As [`run_ownership`], and those of the models.
 pub fn run_ownership_with(root: Op, options: &Options, models: &OwnershipModels) -> Result<Stats, Diagnostics> {
     let mut stats = Stats::default();
-    let mut functions = root.find_all("func.func");
+    let mut functions = root.find_all(ops::func::FUNC);
     functions.retain(|f| f.body().is_some());
     if options.extensions {
         choose::run(root, &functions, models, options, &mut stats)?;

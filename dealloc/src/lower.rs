@@ -21,6 +21,7 @@ mod helper;
 mod registers;
 
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::indicators::if_owned;
@@ -38,14 +39,14 @@ pub struct LowerOptions {
 /// # Errors
 /// D0112 where a helper function is needed and there is no module, D0113 for an operation that is neither module nor function.
 pub fn lower_deallocations(root: Op, options: &LowerOptions) -> Result<u32, Diagnostics> {
-    if !root.is("builtin.module") && !monopour_ir::control_flow::Traits::of(root).is_function() {
+    if !root.is(ops::builtin::MODULE) && !monopour_ir::control_flow::Traits::of(root).is_function() {
         let message = "root operation must be a builtin.module or a function";
         let error = Diagnostic::error("D0113", root.location(), message);
         return Err(error.with_help("run the pass on the module, or on func.func").into());
     }
     let helpers = Helpers::needed_in(root, options.extensions)?;
     let mut target = ConversionTarget::new();
-    target.illegal_op("bufferization.dealloc");
+    target.illegal_op(ops::bufferization::DEALLOC);
     let mut patterns = PatternSet::new();
     add_pattern(&mut patterns, &helpers);
     let stats = convert(root, &target, &patterns, Mode::Partial)?;
@@ -54,7 +55,7 @@ pub fn lower_deallocations(root: Op, options: &LowerOptions) -> Result<u32, Diag
 
 /// Adds the pattern of `bufferization.dealloc`.
 pub(crate) fn add_pattern<'c, 'p>(patterns: &mut PatternSet<'c, 'p>, helpers: &'p Helpers<'c>) {
-    patterns.add_fn("bufferization.dealloc", move |op, _, rw| {
+    patterns.add_fn(ops::bufferization::DEALLOC, move |op, _, rw| {
         let parts = Dealloc::of(op);
         let results = match (parts.memrefs.len(), parts.retained.len()) {
             (0, 0) => vec![],
@@ -105,15 +106,15 @@ fn one<'c>(op: Op<'c>, parts: &Dealloc<'c>, rw: &mut Rewriter<'c>) -> Result<Vec
     let condition = parts.conditions[0];
     let mut frees = differs[0];
     for next in &differs[1..] {
-        frees = rw.binary("arith.andi", frees, *next, loc)?;
+        frees = rw.binary(ops::arith::ANDI, frees, *next, loc)?;
     }
-    let frees = rw.binary("arith.andi", frees, condition, loc)?;
+    let frees = rw.binary(ops::arith::ANDI, frees, condition, loc)?;
     free_if(op, frees, parts.memrefs[0], rw)?;
     let always = rw.const_bool(true, loc);
     let mut results = Vec::with_capacity(differs.len());
     for differs in differs {
-        let same = rw.binary("arith.xori", differs, always, loc)?;
-        results.push(rw.binary("arith.andi", same, condition, loc)?);
+        let same = rw.binary(ops::arith::XORI, differs, always, loc)?;
+        results.push(rw.binary(ops::arith::ANDI, same, condition, loc)?);
     }
     Ok(results)
 }
@@ -124,7 +125,7 @@ const NOT_EQUAL: i64 = 1;
 
 /// Where a memref's memory begins, as a number.
 fn pointer_of<'c>(op: Op<'c>, memref: Value<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
-    let spec = OpSpec::new("memref.extract_aligned_pointer_as_index", op.location())
+    let spec = OpSpec::new(ops::memref::EXTRACT_ALIGNED_POINTER_AS_INDEX, op.location())
         .operands(&[memref])
         .results(&[Type::index(op.context())]);
     Ok(rw.create(spec)?.result(0))
@@ -138,7 +139,7 @@ fn compare<'c>(
     rw: &mut Rewriter<'c>,
 ) -> Result<Value<'c>, Diagnostics> {
     let cx = rw.context();
-    let spec = OpSpec::new("arith.cmpi", loc)
+    let spec = OpSpec::new(ops::arith::CMPI, loc)
         .operands(&[a, b])
         .results(&[Type::integer(cx, 1)])
         .attr("predicate", Attr::i64(cx, predicate));
@@ -149,7 +150,7 @@ fn compare<'c>(
 fn free_if<'c>(op: Op<'c>, condition: Value<'c>, memref: Value<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let free =
-        |rw: &mut Rewriter<'c>| rw.create(OpSpec::new("memref.dealloc", loc).operands(&[memref])).map(|_| vec![]);
+        |rw: &mut Rewriter<'c>| rw.create(OpSpec::new(ops::memref::DEALLOC, loc).operands(&[memref])).map(|_| vec![]);
     if_owned(rw, InsertionPoint::Before(op), loc, condition, &[], free, |_| Ok(vec![]))?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use monopour_ir::control_flow::Traits;
 use monopour_ir::interfaces::{EffectKind, memory_effects};
+use monopour_ir::ops;
 use monopour_ir::{Block, Diagnostic, Diagnostics, Op, WalkOrder};
 
 use crate::control_flow::{back_edges, in_dominance_order};
@@ -9,7 +10,7 @@ use crate::models::OwnershipModels;
 use crate::state::has_memrefs;
 
 /// What marks an allocation that the program frees itself, and its free.
-pub(crate) const MANUAL_DEALLOCATION: &str = "bufferization.manual_deallocation";
+pub(crate) const MANUAL_DEALLOCATION: &str = ops::attributes::bufferization::MANUAL_DEALLOCATION;
 
 /// Refuses a function whose memrefs cannot be given owners.
 ///
@@ -66,7 +67,7 @@ fn refusal(op: Op) -> Option<Diagnostic> {
         }
         return None;
     }
-    if op.is("bufferization.dealloc") {
+    if op.is(ops::bufferization::DEALLOC) {
         let message = "No deallocation operations must be present when running this pass!";
         return error("D0102", message, "run this pass once, on the output of bufferization");
     }

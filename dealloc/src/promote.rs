@@ -16,6 +16,7 @@
 //! Limits: [`MAX_BUFFER_BYTES`] of stack for one buffer and [`MAX_TASK_BYTES`] for all of a task; beyond, the size must be known
 //! before the dispatch (D0104).
 
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Rewriter, Type, Value,
 };
@@ -34,9 +35,9 @@ pub const MAX_TASK_BYTES: u64 = 512 * 1024;
 pub fn run(module: Op) -> Result<u32, Diagnostics> {
     let mut plan = Vec::new();
     let mut errors = Diagnostics::default();
-    for dispatch in module.find_all("scf.forall").into_iter().filter(|op| is_dispatch(*op)) {
+    for dispatch in module.find_all(ops::scf::FORALL).into_iter().filter(|op| is_dispatch(*op)) {
         let mut task_bytes = 0u64;
-        for alloc in dispatch.find_all("memref.alloc") {
+        for alloc in dispatch.find_all(ops::memref::ALLOC) {
             let stacked = stack_bytes(dispatch, alloc).and_then(|bytes| add(&mut task_bytes, bytes));
             match stacked.or_else(|why| if can_hoist(dispatch, alloc) { Ok(false) } else { Err(why) }) {
                 Ok(on_stack) => plan.push((dispatch, alloc, on_stack)),
@@ -90,7 +91,7 @@ fn upper_bound(value: Value) -> Option<i64> {
     }
     let op = value.defining_op()?;
     match op.name() {
-        "affine.min" => {
+        ops::affine::MIN => {
             let results = op.attr("map")?.as_affine_map()?.results();
             let known = results.into_iter().filter_map(|e| match e.kind() {
                 monopour_ir::AffineExprKind::Constant(bound) => Some(bound),
@@ -98,7 +99,7 @@ fn upper_bound(value: Value) -> Option<i64> {
             });
             known.min()
         }
-        "arith.minsi" | "arith.minui" => op.operands().into_iter().filter_map(upper_bound).min(),
+        ops::arith::MINSI | ops::arith::MINUI => op.operands().into_iter().filter_map(upper_bound).min(),
         _ => None,
     }
     .filter(|bound| *bound >= 0)
@@ -111,7 +112,7 @@ fn can_hoist(dispatch: Op, alloc: Op) -> bool {
     let takes_layout = |u: monopour_ir::Use| {
         let views = u.op.results().into_iter().filter(|r| r.ty().is_memref()).collect::<Vec<_>>();
         views.is_empty()
-            || (u.op.is("memref.subview")
+            || (u.op.is(ops::memref::SUBVIEW)
                 && u.op.result(0).ty().shape().map(|s| s.len()) == alloc.result(0).ty().shape().map(|s| s.len())
                 && u.op.result(0).uses().iter().all(|u| u.op.results().iter().all(|r| !r.ty().is_memref())))
     };
@@ -134,14 +135,14 @@ fn hoist(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
     rw.set_point(InsertionPoint::Before(dispatch));
     let ty = Type::memref(&shape, memref.element, memref.memory_space);
     let all = rw.create(
-        OpSpec::new("memref.alloc", loc)
+        OpSpec::new(ops::memref::ALLOC, loc)
             .operands(&sizes)
             .results(&[ty])
             .attr("alignment", Attr::i64(cx, 64))
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count(&sizes), 0])),
     )?;
     rw.set_point(InsertionPoint::After(dispatch));
-    rw.create(OpSpec::new("memref.dealloc", loc).operands(&all.results()))?;
+    rw.create(OpSpec::new(ops::memref::DEALLOC, loc).operands(&all.results()))?;
     erase_deallocs(&mut rw, alloc);
 
     let dense =
@@ -152,7 +153,7 @@ fn hoist(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
     let fixed: Vec<i64> = shape.iter().enumerate().map(|(d, s)| if d < grid.len() { 1 } else { *s }).collect();
     rw.set_point(InsertionPoint::Before(alloc));
     let slice = rw.create(
-        OpSpec::new("memref.subview", loc)
+        OpSpec::new(ops::memref::SUBVIEW, loc)
             .operands(&all.results())
             .operands(&ids)
             .operands(&alloc.operands())
@@ -170,7 +171,7 @@ fn hoist(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
 /// Replaces a buffer by a slice of the same sizes in another layout; views of it follow.
 fn retype<'c>(rw: &mut Rewriter<'c>, old: Value<'c>, new: Value<'c>) {
     rw.replace_all_uses(old, new);
-    let views = new.uses().into_iter().filter(|u| u.op.is("memref.subview") && u.index == 0);
+    let views = new.uses().into_iter().filter(|u| u.op.is(ops::memref::SUBVIEW) && u.index == 0);
     for view in views {
         if let Some(ty) = subview_type(view.op) {
             rw.set_type(view.op.result(0), ty);
@@ -196,7 +197,7 @@ fn count(values: &[Value]) -> i32 {
 }
 
 fn erase_deallocs<'c>(rw: &mut Rewriter<'c>, alloc: Op<'c>) {
-    for used in alloc.result(0).uses().into_iter().filter(|u| u.op.is("memref.dealloc")) {
+    for used in alloc.result(0).uses().into_iter().filter(|u| u.op.is(ops::memref::DEALLOC)) {
         rw.erase(used.op);
     }
 }
@@ -234,7 +235,7 @@ fn promote(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
     let attrs = alloc.attrs();
     let alignment = attrs.iter().find(|(name, _)| name == "alignment");
     let stack_ty = Type::memref(&shape, memref.element, memref.memory_space);
-    let mut spec = OpSpec::new("memref.alloca", alloc.location())
+    let mut spec = OpSpec::new(ops::memref::ALLOCA, alloc.location())
         .results(&[stack_ty])
         .attr("operandSegmentSizes", Attr::dense_i32(alloc.context(), &[0, 0]));
     if let Some((name, value)) = alignment {
@@ -273,12 +274,12 @@ pub(crate) fn dense_view<'c>(
         let size = sizes[dim].unwrap_or_else(|| rw.const_index(memref.shape[dim], loc));
         stride = Some(match stride {
             None => size,
-            Some(s) => rw.create(OpSpec::new("arith.muli", loc).operands(&[s, size]).results(&[index]))?.result(0),
+            Some(s) => rw.create(OpSpec::new(ops::arith::MULI, loc).operands(&[s, size]).results(&[index]))?.result(0),
         });
     }
     strides.reverse();
     let operands: Vec<Value> = alloc.operands();
-    let spec = OpSpec::new("memref.reinterpret_cast", loc)
+    let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
         .operands(&[stack])
         .operands(&operands)
         .operands(&strides)

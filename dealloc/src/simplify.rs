@@ -19,6 +19,7 @@ mod origins;
 mod piece;
 
 use monopour_ir::control_flow::fold;
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Rewriter};
 
 use origins::Origins;
@@ -45,7 +46,7 @@ pub fn simplify(root: Op) -> Result<SimplifyStats, Diagnostics> {
     let mut stats = SimplifyStats::default();
     for round in 0..MAX_ROUNDS {
         fold(root);
-        let deallocs = root.find_all("bufferization.dealloc");
+        let deallocs = root.find_all(ops::bufferization::DEALLOC);
         if round == 0 {
             stats.deallocs = u32::try_from(deallocs.len()).unwrap_or(u32::MAX);
         }

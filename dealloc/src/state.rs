@@ -1,6 +1,7 @@
 //! What is known of a function's memrefs while owners are given to them, block by block, and how the code is changed.
 
 use monopour_ir::control_flow::{Traits, successor_operands};
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, Diagnostic, Diagnostics, HandleMap, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value,
 };
@@ -287,7 +288,7 @@ impl<'c, 'a> State<'c, 'a> {
         }
         // Its rank does not matter: only where it begins.
         let cx = self.rw.context();
-        let spec = OpSpec::new("memref.reinterpret_cast", loc)
+        let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
             .operands(&[value])
             .results(&[scalar])
             .attr("static_offsets", Attr::dense_i64(cx, &[0]))
@@ -299,7 +300,8 @@ impl<'c, 'a> State<'c, 'a> {
     }
 
     fn metadata(&mut self, at: Op<'c>, memref: Value<'c>, results: &[Type<'c>]) -> Result<Value<'c>, Diagnostics> {
-        let spec = OpSpec::new("memref.extract_strided_metadata", at.location()).operands(&[memref]).results(results);
+        let spec =
+            OpSpec::new(ops::memref::EXTRACT_STRIDED_METADATA, at.location()).operands(&[memref]).results(results);
         Ok(self.create_before(at, spec)?.result(0))
     }
 }
@@ -320,7 +322,7 @@ pub(crate) fn dealloc_spec<'c, 's>(
 ) -> OpSpec<'c, 's> {
     let length = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let segments = [length(memrefs.len()), length(conditions.len()), length(retained.len())];
-    OpSpec::new("bufferization.dealloc", loc)
+    OpSpec::new(ops::bufferization::DEALLOC, loc)
         .operands(memrefs)
         .operands(conditions)
         .operands(retained)
@@ -329,7 +331,7 @@ pub(crate) fn dealloc_spec<'c, 's>(
 }
 
 fn clone_of<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
-    Ok(rw.create(OpSpec::new("bufferization.clone", loc).operands(&[value]).results(&[value.ty()]))?.result(0))
+    Ok(rw.create(OpSpec::new(ops::bufferization::CLONE, loc).operands(&[value]).results(&[value.ty()]))?.result(0))
 }
 
 /// For a branch whose successors get what it does not name.

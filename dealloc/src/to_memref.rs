@@ -12,6 +12,7 @@
 //! Differs: a dynamic stride is not cast to a number, though MLIR allows it: a row-major copy has another one.
 
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert};
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder,
 };
@@ -40,7 +41,7 @@ pub fn convert_bufferization_to_memref(root: Op, options: &LowerOptions) -> Resu
     target.illegal_dialect("bufferization");
     let mut patterns = PatternSet::new();
     lower::add_pattern(&mut patterns, &helpers);
-    patterns.add_fn("bufferization.clone", |op, _, rw| {
+    patterns.add_fn(ops::bufferization::CLONE, |op, _, rw| {
         let copy = copied(op, rw)?;
         rw.replace_op(op, &[copy]);
         Ok(())
@@ -51,7 +52,7 @@ pub fn convert_bufferization_to_memref(root: Op, options: &LowerOptions) -> Resu
 
 fn is_convertible(op: Op) -> bool {
     let is_copyable = |ty: Type| ty.shape().is_none() || copied_type(ty).is_some();
-    op.is("bufferization.dealloc") || (op.is("bufferization.clone") && is_copyable(op.result(0).ty()))
+    op.is(ops::bufferization::DEALLOC) || (op.is(ops::bufferization::CLONE) && is_copyable(op.result(0).ty()))
 }
 
 /// A new buffer with the contents of a clone's operand.
@@ -61,7 +62,7 @@ fn copied<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostic
         Some(shape) => ranked(op, &shape, rw)?,
         None => unranked(op, rw)?,
     };
-    rw.create(OpSpec::new("memref.copy", loc).operands(&[from, new]))?;
+    rw.create(OpSpec::new(ops::memref::COPY, loc).operands(&[from, new]))?;
     Ok(new)
 }
 
@@ -73,11 +74,11 @@ fn ranked<'c>(op: Op<'c>, shape: &[i64], rw: &mut Rewriter<'c>) -> Result<Value<
         sizes.push(size_of(op, from, dim, rw)?);
     }
     let fresh = copied_type(ty).unwrap_or(ty);
-    let buffer = allocate("memref.alloc", op, &sizes, fresh, rw)?;
+    let buffer = allocate(ops::memref::ALLOC, op, &sizes, fresh, rw)?;
     if fresh == ty {
         return Ok(buffer);
     }
-    Ok(rw.create(OpSpec::new("memref.cast", loc).operands(&[buffer]).results(&[ty]))?.result(0))
+    Ok(rw.create(OpSpec::new(ops::memref::CAST, loc).operands(&[buffer]).results(&[ty]))?.result(0))
 }
 
 /// All elements in a row, seen under the shape of the operand, which is collected by a loop over its rank.
@@ -86,28 +87,29 @@ fn unranked<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnost
     let index = Type::index(cx);
     let zero = rw.const_index(0, loc);
     let one = rw.const_index(1, loc);
-    let rank = rw.create(OpSpec::new("memref.rank", loc).operands(&[from]).results(&[index]))?.result(0);
-    let shape = allocate("memref.alloca", op, &[rank], Type::memref(&[DYNAMIC], index, None), rw)?;
+    let rank = rw.create(OpSpec::new(ops::memref::RANK, loc).operands(&[from]).results(&[index]))?.result(0);
+    let shape = allocate(ops::memref::ALLOCA, op, &[rank], Type::memref(&[DYNAMIC], index, None), rw)?;
     let region = Region::new();
     let body = Block::new(&[(index, loc), (index, loc)]);
     region.append(body);
-    let spec = OpSpec::new("scf.for", loc).operands(&[zero, rank, one, one]).results(&[index]).region(region);
+    let spec = OpSpec::new(ops::scf::FOR, loc).operands(&[zero, rank, one, one]).results(&[index]).region(region);
     let count = rw.create(spec)?.result(0);
     rw.set_point(InsertionPoint::End(body));
     let size = size_of(op, from, body.arg(0), rw)?;
-    rw.create(OpSpec::new("memref.store", loc).operands(&[size, shape, body.arg(0)]))?;
-    let spec = OpSpec::new("arith.muli", loc).operands(&[body.arg(1), size]).results(&[index]);
+    rw.create(OpSpec::new(ops::memref::STORE, loc).operands(&[size, shape, body.arg(0)]))?;
+    let spec = OpSpec::new(ops::arith::MULI, loc).operands(&[body.arg(1), size]).results(&[index]);
     let product = rw.create(spec)?.result(0);
-    rw.create(OpSpec::new("scf.yield", loc).operands(&[product]))?;
+    rw.create(OpSpec::new(ops::scf::YIELD, loc).operands(&[product]))?;
     rw.set_point(InsertionPoint::Before(op));
     let row = Type::memref(&[DYNAMIC], ty.element(), ty.memref_space());
-    let buffer = allocate("memref.alloc", op, &[count], row, rw)?;
-    let spec = OpSpec::new("memref.reshape", loc).operands(&[buffer, shape]).results(&[ty]);
+    let buffer = allocate(ops::memref::ALLOC, op, &[count], row, rw)?;
+    let spec = OpSpec::new(ops::memref::RESHAPE, loc).operands(&[buffer, shape]).results(&[ty]);
     Ok(rw.create(spec)?.result(0))
 }
 
 fn size_of<'c>(op: Op<'c>, memref: Value<'c>, dim: Value<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
-    let spec = OpSpec::new("memref.dim", op.location()).operands(&[memref, dim]).results(&[Type::index(op.context())]);
+    let spec =
+        OpSpec::new(ops::memref::DIM, op.location()).operands(&[memref, dim]).results(&[Type::index(op.context())]);
     Ok(rw.create(spec)?.result(0))
 }
 

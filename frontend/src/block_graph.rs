@@ -4,6 +4,7 @@
 //! what keeps it within its operands.
 
 use crate::linalg;
+use monopour_ir::ops;
 use monopour_ir::{Block, Op, Rewriter, Value, WalkOrder, interfaces};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -35,7 +36,7 @@ impl<'c> BlockGraph<'c> {
             if !interfaces::is_memory_effect_free(*op) {
                 before.extend(last_effect.replace(i));
             }
-            if op.is("cf.assert") {
+            if op.is(ops::cf::ASSERT) {
                 last_check = Some(i);
             } else if nested.iter().any(|o| linalg::is_structured(*o)) {
                 before.extend(last_check);

@@ -2,6 +2,7 @@
 
 use crate::{linalg, products, rows};
 use monopour_contract::{KernelClass, attributes};
+use monopour_ir::ops;
 use monopour_ir::{Module, Op, Value, WalkOrder};
 use std::collections::BTreeMap;
 
@@ -63,7 +64,7 @@ impl<'c> Dispatch<'c> {
     }
     /// The matrix product of the dispatch: a contraction that is a `linalg.matmul`.
     pub fn matmul(&self) -> Option<Op<'c>> {
-        Some(self.main()).filter(|op| op.is("linalg.matmul"))
+        Some(self.main()).filter(|op| op.is(ops::linalg::MATMUL))
     }
     /// Number of leading loops that the ops of a row group share.
     pub fn row_loops(&self) -> Option<usize> {
@@ -75,7 +76,7 @@ impl<'c> Dispatch<'c> {
         let rows = self.row_loops().unwrap_or(0);
         let inner = self.ops.iter().filter_map(|(op, _)| {
             let extents = linalg::loop_extents(*op)?;
-            (op.is("linalg.generic") && extents.len() > rows).then(|| extents[rows..].to_vec())
+            (op.is(ops::linalg::GENERIC) && extents.len() > rows).then(|| extents[rows..].to_vec())
         });
         inner.into_iter().next().unwrap_or_default()
     }
@@ -97,7 +98,7 @@ impl<'c> Dispatch<'c> {
             KernelClass::Convolution
         } else if self.row_loops().is_some() {
             KernelClass::Row
-        } else if main.is("linalg.fill") || linalg::is_elementwise(main) {
+        } else if main.is(ops::linalg::FILL) || linalg::is_elementwise(main) {
             KernelClass::Elementwise
         } else {
             KernelClass::Generic
@@ -111,7 +112,7 @@ pub(crate) fn collect<'c>(module: &Module<'c>) -> Vec<Dispatch<'c>> {
     for op in module.op().nested(WalkOrder::Pre) {
         let int = |name: &str| op.attr(name).and_then(|a| a.as_int());
         let role = op.attr(attributes::ROLE).and_then(|a| a.as_string().and_then(Role::parse));
-        if let (Some(number), Some(role), None) = (int(attributes::DISPATCH), role, op.ancestor("scf.forall")) {
+        if let (Some(number), Some(role), None) = (int(attributes::DISPATCH), role, op.ancestor(ops::scf::FORALL)) {
             found.entry(number).or_default().push((int(attributes::MEMBER).unwrap_or(0), op, role));
         }
     }

@@ -30,6 +30,7 @@
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
 use crate::{fuse_form, linalg, products, specialize, split_reduction};
+use monopour_ir::ops;
 use monopour_ir::{
     AffineMap, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, WalkOrder,
     run_passes,
@@ -51,7 +52,7 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     let fuse = format!("builtin.module(func.func(linalg-fuse-elementwise-ops),{CANONICALIZE_PROGRAM},cse)");
     let ops = enabled!(target: "fuse", Level::TRACE).then(|| count_ops(module));
     run_passes(module.op(), &fuse)?;
-    if !module.op().find_all("tensor.dim").is_empty() {
+    if !module.op().find_all(ops::tensor::DIM).is_empty() {
         // The first round leaves questions for the extents of intermediates, each of which is a second reader.
         let sizes = "resolve-ranked-shaped-type-result-dims";
         run_passes(module.op(), &format!("builtin.module({sizes},{CANONICALIZE_PROGRAM},cse)"))?;
@@ -90,7 +91,7 @@ fn drop_empty_loops<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
 
 /// A transpose or broadcast with several readers gets a copy for each, so that all of them can fold it.
 fn duplicate_data_movement<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
-    for op in module.op().find_all("linalg.generic") {
+    for op in module.op().find_all(ops::linalg::GENERIC) {
         if linalg::is_data_movement(op) && linalg::num_inputs(op) > 0 {
             duplicate_per_use(op, rw);
         }
@@ -107,18 +108,18 @@ fn duplicate_per_use<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) {
 }
 
 /// The op that stands for a second reader; `linalg-fuse-elementwise-ops` fuses producers with one reader only.
-const ANCHOR: &str = "bufferization.dealloc_tensor";
+const ANCHOR: &str = ops::bufferization::DEALLOC_TENSOR;
 
 /// Gives a second reader to each producer that computes something and is read by a reduction more than once per element.
 fn guard_reductions<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
     let mut count = 0;
-    for op in module.op().find_all("linalg.generic") {
+    for op in module.op().find_all(ops::linalg::GENERIC) {
         if linalg::parallel_loops(op).is_none_or(|p| p.iter().all(|parallel| *parallel)) {
             continue;
         }
         let maps = linalg::indexing_maps(op).unwrap_or_default();
         for (value, map) in op.operands().iter().zip(&maps[..linalg::num_inputs(op)]) {
-            let computes = |p: &Op<'c>| p.is("linalg.generic") && !linalg::is_data_movement(*p);
+            let computes = |p: &Op<'c>| p.is(ops::linalg::GENERIC) && !linalg::is_data_movement(*p);
             if !AffineMap::is_permutation(*map) && value.defining_op().as_ref().is_some_and(computes) {
                 rw.set_point(InsertionPoint::Before(op));
                 let producer = value.defining_op().map_or(op.location(), Op::location);
@@ -138,7 +139,7 @@ fn find_anchors<'c>(module: &Module<'c>, count: usize) -> Vec<Op<'c>> {
 /// Every use of a `fill` or `tensor.empty` gets its own: a shared one is read after it was overwritten, which costs a copy.
 pub(crate) fn unshare<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     // Fills first: the copies of a fill share its `tensor.empty`.
-    for name in ["linalg.fill", "tensor.empty"] {
+    for name in [ops::linalg::FILL, ops::tensor::EMPTY] {
         for op in module.op().find_all(name) {
             if op.num_results() == 1 {
                 duplicate_per_use(op, rw);

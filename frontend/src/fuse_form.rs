@@ -6,6 +6,7 @@ use crate::dispatch::Role;
 use crate::rows_form::{self, Group};
 use crate::{linalg, products};
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, Context, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder,
 };
@@ -58,7 +59,7 @@ fn described(dispatch: &Formed) -> String {
 fn blocks<'c>(module: &Module<'c>) -> Vec<Block<'c>> {
     let mut seen = HashSet::new();
     let ops = module.op().nested(WalkOrder::Pre).into_iter();
-    let ops = ops.filter(|op| linalg::is_structured(*op) && op.ancestor("scf.forall").is_none());
+    let ops = ops.filter(|op| linalg::is_structured(*op) && op.ancestor(ops::scf::FORALL).is_none());
     ops.filter_map(Op::block).filter(|b| b.first_op().is_some_and(|first| seen.insert(first))).collect()
 }
 
@@ -73,7 +74,7 @@ fn form_block<'c>(block: Block<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Formed<
     let mut left: HashSet<Op> = taken.iter().copied().filter(|op| !is_product(*op)).collect();
     left.extend(groups.iter().flat_map(|g| g.members.iter().copied()));
     epilogues.extend(find_epilogues(&graph, &mut left, |op| {
-        op.is("linalg.generic") && linalg::parallel_loops(op).is_some_and(|p| p.contains(&false)) && !is_product(op)
+        op.is(ops::linalg::GENERIC) && linalg::parallel_loops(op).is_some_and(|p| p.contains(&false)) && !is_product(op)
     }));
     graph.order(rw);
     carry_out(&graph, &groups, &epilogues, rw)
@@ -127,7 +128,7 @@ fn carry_out<'c>(
         done.extend([*op, producer]);
         formed.push(vec![(producer, Role::Producer), (chain_destination(*op, *input, rw)?, Role::Root)]);
     }
-    let fills = |op: &Op<'c>| op.is("linalg.fill") && is_init(*op);
+    let fills = |op: &Op<'c>| op.is(ops::linalg::FILL) && is_init(*op);
     let alone = graph.ops().iter().filter(|op| !done.contains(op) && linalg::is_structured(**op) && !fills(op));
     formed.extend(alone.map(|op| vec![(*op, Role::Root)]));
     Ok(formed)
@@ -144,7 +145,7 @@ fn is_init(fill: Op) -> bool {
 fn inits_of<'c>(op: Op<'c>) -> Vec<Op<'c>> {
     let destinations = op.operands().split_off(linalg::num_inputs(op));
     let fills = destinations.into_iter().filter_map(Value::defining_op);
-    fills.filter(|fill| fill.is("linalg.fill") && !op.is("linalg.fill") && is_init(*fill)).collect()
+    fills.filter(|fill| fill.is(ops::linalg::FILL) && !op.is(ops::linalg::FILL) && is_init(*fill)).collect()
 }
 
 /// The input of an elementwise op that it can overwrite: the result of an accepted op that nothing else reads, read with the
@@ -171,7 +172,7 @@ fn overwritten_input<'c>(op: Op<'c>, accepts: impl Fn(Op<'c>) -> bool) -> Option
 
 /// Whether the result's dimensions are the first loops, in order.
 fn writes_in_order(op: Op) -> bool {
-    if op.is("linalg.matmul") {
+    if op.is(ops::linalg::MATMUL) {
         return true;
     }
     let map = linalg::indexing_maps(op).and_then(|maps| maps.last().copied());
@@ -208,7 +209,7 @@ fn generic_spec<'c, 'a>(
 ) -> OpSpec<'c, 'a> {
     let inputs = i32::try_from(operands.len() - 1).expect("invariant: fewer operands than i32 holds");
     let iterators = op.attr("iterator_types").expect("invariant: a generic has iterators");
-    OpSpec::new("linalg.generic", op.location())
+    OpSpec::new(ops::linalg::GENERIC, op.location())
         .operands(operands)
         .results(&[op.result(0).ty()])
         .attr("operandSegmentSizes", Attr::dense_i32(cx, &[inputs, 1]))

@@ -13,6 +13,7 @@
 use crate::kernel::MAX_GRID_RANK;
 use crate::rows_slice::affine;
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder,
 };
@@ -22,7 +23,7 @@ use monopour_ir::{
 /// # Errors
 /// None of its own; what MLIR's op builders report.
 pub(crate) fn merge<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
-    for forall in module.op().find_all("scf.forall") {
+    for forall in module.op().find_all(ops::scf::FORALL) {
         let counts = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
         let merged = (counts.len() + 1).saturating_sub(MAX_GRID_RANK);
         let ours = || forall.nested(WalkOrder::Pre).iter().any(|op| op.attr(attributes::DISPATCH).is_some());
@@ -54,7 +55,7 @@ fn merge_one<'c>(forall: Op<'c>, counts: &[i64], merged: usize, rw: &mut Rewrite
     let region = Region::new();
     rw.take_region(region, forall.region(0));
     rw.set_point(InsertionPoint::Before(forall));
-    let mut spec = OpSpec::new("scf.forall", loc)
+    let mut spec = OpSpec::new(ops::scf::FORALL, loc)
         .operands(&forall.operands())
         .results(&forall.results().iter().map(|r| r.ty()).collect::<Vec<_>>())
         .attr("staticLowerBound", Attr::dense_i64(cx, &vec![0; bounds.len()]))
@@ -85,7 +86,7 @@ pub(crate) fn decompose<'c>(
     for count in counts {
         stride /= (*count).max(1);
         let map = format!("affine_map<(d0) -> ((d0 floordiv {}) mod {})>", stride.max(1), (*count).max(1));
-        ids.push(affine("affine.apply", &map, &[number], loc, rw)?);
+        ids.push(affine(ops::affine::APPLY, &map, &[number], loc, rw)?);
     }
     Ok(ids)
 }

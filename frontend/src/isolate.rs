@@ -19,6 +19,7 @@
 
 use crate::dispatch::Dispatch;
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, StructuralKey, Type,
     Value, WalkOrder,
@@ -60,14 +61,14 @@ impl<'c> Isolated<'c> {
             copy(op, &mut map, rw);
         }
         let returned: Vec<Value> = outputs.iter().map(|v| map[v]).collect();
-        rw.create(OpSpec::new("func.return", loc).operands(&returned))?;
+        rw.create(OpSpec::new(ops::func::RETURN, loc).operands(&returned))?;
         let region = Region::new();
         region.append(block);
         let types = |values: &[Value<'c>]| values.iter().map(|v| v.ty()).collect::<Vec<_>>();
         let module = Module::empty(cx);
         rw.set_point(InsertionPoint::End(module.body()));
         let ty = Type::function(cx, &types(&captured), &types(outputs));
-        let func = OpSpec::new("func.func", loc)
+        let func = OpSpec::new(ops::func::FUNC, loc)
             .attr("sym_name", Attr::string(cx, "dispatch"))
             .attr("function_type", Attr::ty(ty))
             .region(region);
@@ -119,8 +120,9 @@ impl<'c> Capture<'c> {
         if !self.seen.insert(value) {
             return;
         }
-        let scalar = |op: &Op<'c>| matches!(op.name(), "arith.constant" | "ub.poison") && !value.ty().is_tensor();
-        match value.defining_op().filter(|op| scalar(op) || op.is("tensor.empty")) {
+        let scalar =
+            |op: &Op<'c>| matches!(op.name(), ops::arith::CONSTANT | ops::ub::POISON) && !value.ty().is_tensor();
+        match value.defining_op().filter(|op| scalar(op) || op.is(ops::tensor::EMPTY)) {
             Some(op) => {
                 op.operands().into_iter().enumerate().for_each(|(i, operand)| self.add(op, i, operand));
                 self.ops.push(op);

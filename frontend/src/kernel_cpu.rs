@@ -7,6 +7,7 @@ use crate::kernel::{self, Kernel};
 use crate::linalg::{self, Loops};
 use crate::{pack, products};
 use monopour_contract::{KernelChoice, KernelClass};
+use monopour_ir::ops;
 use monopour_ir::{DYNAMIC, Op, Type};
 use monopour_program::CpuTarget;
 
@@ -229,5 +230,5 @@ pub(crate) fn can_vectorize(op: Op) -> bool {
         let element = ty.element();
         element.is_float() || matches!(element.integer_width(), Some(8 | 16 | 32 | 64))
     };
-    op.operands().iter().all(|v| plain(v.ty())) && op.find_all("linalg.index").is_empty()
+    op.operands().iter().all(|v| plain(v.ty())) && op.find_all(ops::linalg::INDEX).is_empty()
 }

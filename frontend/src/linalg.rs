@@ -1,15 +1,16 @@
 //! Properties of a linalg op: its operands by role, its maps, its iterators.
 
+use monopour_ir::ops;
 use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, DYNAMIC, Op, Value};
 
 /// Ops of the linalg dialect that are not structured ops on tensors.
 const NOT_STRUCTURED: [&str; 6] = [
-    "linalg.pack",
-    "linalg.unpack",
-    "linalg.softmax",
-    "linalg.winograd_filter_transform",
-    "linalg.winograd_input_transform",
-    "linalg.winograd_output_transform",
+    ops::linalg::PACK,
+    ops::linalg::UNPACK,
+    ops::linalg::SOFTMAX,
+    ops::linalg::WINOGRAD_FILTER_TRANSFORM,
+    ops::linalg::WINOGRAD_INPUT_TRANSFORM,
+    ops::linalg::WINOGRAD_OUTPUT_TRANSFORM,
 ];
 
 /// Whether the compiler takes this linalg op (or terminator of one).
@@ -19,7 +20,7 @@ pub(crate) fn is_supported(op: Op) -> bool {
 
 /// A structured linalg op on tensors (not `linalg.yield` or `linalg.index`).
 pub(crate) fn is_structured(op: Op) -> bool {
-    op.dialect() == "linalg" && !matches!(op.name(), "linalg.yield" | "linalg.index")
+    op.dialect() == "linalg" && !matches!(op.name(), ops::linalg::YIELD | ops::linalg::INDEX)
 }
 
 /// Number of operands before the destinations, of which there is one per result.
@@ -63,17 +64,17 @@ pub(crate) fn loop_extents(op: Op) -> Option<Vec<i64>> {
 pub(crate) fn is_elementwise(op: Op) -> bool {
     let (Some(maps), Some(parallel)) = (indexing_maps(op), parallel_loops(op)) else { return false };
     let inputs = num_inputs(op);
-    op.is("linalg.generic")
+    op.is(ops::linalg::GENERIC)
         && parallel.iter().all(|p| *p)
         && maps.iter().all(|m| m.is_projected_permutation())
         && maps[inputs..].iter().all(|m| m.is_permutation())
-        && op.find_all("linalg.index").is_empty()
-        && op.find_all("tensor.extract").is_empty()
+        && op.find_all(ops::linalg::INDEX).is_empty()
+        && op.find_all(ops::tensor::EXTRACT).is_empty()
 }
 
 /// Whether the body only moves data: it yields its arguments and computes nothing.
 pub(crate) fn is_data_movement(op: Op) -> bool {
-    op.is("linalg.generic") && op.body().is_some_and(|b| b.ops().len() == 1)
+    op.is(ops::linalg::GENERIC) && op.body().is_some_and(|b| b.ops().len() == 1)
 }
 
 /// Loops that a tile may cut: the slices of an operand are then what upstream's tiling computes from the map.
@@ -114,11 +115,11 @@ pub(crate) struct Loops {
 /// The loops of an op; `None` where some trip count follows from no bare dimension of a map.
 pub(crate) fn loops(op: Op) -> Option<Loops> {
     match op.name() {
-        "linalg.fill" => {
+        ops::linalg::FILL => {
             let extents = op.result(0).ty().shape()?;
             Some(Loops { tileable: vec![true; extents.len()], extents })
         }
-        "linalg.matmul" => {
+        ops::linalg::MATMUL => {
             let mut extents = op.result(0).ty().shape()?;
             extents.push(matmul_reduction(op)?);
             Some(Loops { extents, tileable: vec![true, true, false] })

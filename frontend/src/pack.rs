@@ -14,6 +14,7 @@
 //! Limits: panels of static size up to [`MAX_PANEL_BYTES`], read by at least [`MIN_READERS`] tiles; others stay as they are.
 
 use crate::linalg;
+use monopour_ir::ops;
 use monopour_ir::{
     AffineMap, Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value,
 };
@@ -47,8 +48,8 @@ pub(crate) fn is_transposed(product: Op) -> bool {
 
 /// The slice that a product reads on its right, and the loop over row tiles that does not change it.
 fn panel<'c>(product: Op<'c>) -> Option<(Op<'c>, Op<'c>)> {
-    let slice = product.operand(1).defining_op().filter(|op| op.is("tensor.extract_slice"))?;
-    let tiles = product.parent().filter(|op| op.is("scf.for"))?;
+    let slice = product.operand(1).defining_op().filter(|op| op.is(ops::tensor::EXTRACT_SLICE))?;
+    let tiles = product.parent().filter(|op| op.is(ops::scf::FOR))?;
     let trips = trip_count(tiles)?;
     let ty = slice.result(0).ty();
     let small = ty.static_size_bytes().is_some_and(|bytes| bytes <= MAX_PANEL_BYTES) && ty.shape()?.len() == 2;
@@ -91,7 +92,7 @@ fn pack<'c>(slice: Op<'c>, transposed: bool, tiles: Op<'c>) -> Result<Value<'c>,
     }
     let packed = Type::tensor(&shape, element, None);
     let mut b = Builder::before(tiles);
-    let empty = b.create(OpSpec::new("tensor.empty", loc).results(&[packed]))?.result(0);
+    let empty = b.create(OpSpec::new(ops::tensor::EMPTY, loc).results(&[packed]))?.result(0);
     let [zero, end, one] = [0, shape[0], 1].map(|v| b.const_index(v, loc));
     let padding = b.constant(Attr::float(element, 0.0), element, loc);
     let body = Block::new(&[(Type::index(cx), loc), (packed, loc)]);
@@ -99,14 +100,14 @@ fn pack<'c>(slice: Op<'c>, transposed: bool, tiles: Op<'c>) -> Result<Value<'c>,
     let mut inner = Builder::new(cx, InsertionPoint::End(body));
     let row = Type::vector(&[shape[1]], element);
     let (indices, dim) = if transposed { ([zero, k], 0) } else { ([k, zero], 1) };
-    let read = OpSpec::new("vector.transfer_read", loc).operands(&[source, indices[0], indices[1], padding]);
+    let read = OpSpec::new(ops::vector::TRANSFER_READ, loc).operands(&[source, indices[0], indices[1], padding]);
     let read = inner.create(transfer(read, cx, dim, [1, 2, 1, 0]).results(&[row]))?.result(0);
-    let write = OpSpec::new("vector.transfer_write", loc).operands(&[read, destination, k, zero]);
+    let write = OpSpec::new(ops::vector::TRANSFER_WRITE, loc).operands(&[read, destination, k, zero]);
     let write = inner.create(transfer(write, cx, 1, [1, 1, 2, 0]).results(&[packed]))?.result(0);
-    inner.create(OpSpec::new("scf.yield", loc).operands(&[write]))?;
+    inner.create(OpSpec::new(ops::scf::YIELD, loc).operands(&[write]))?;
     let region = Region::new();
     region.append(body);
-    let copy = OpSpec::new("scf.for", loc).operands(&[zero, end, one, empty]).results(&[packed]).region(region);
+    let copy = OpSpec::new(ops::scf::FOR, loc).operands(&[zero, end, one, empty]).results(&[packed]).region(region);
     Ok(b.create(copy)?.result(0))
 }
 

@@ -13,6 +13,7 @@
 
 use crate::tile::TargetDescription;
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Context, Diagnostic, Diagnostics, Module, Op, Rewriter, Type, Value, WalkOrder};
 
 /// Places the whole program on the target.
@@ -29,7 +30,7 @@ pub fn run(module: &Module, target: &TargetDescription) -> Result<(), Diagnostic
 fn place_on_gpu(module: &Module) -> Result<(), Diagnostics> {
     let cx = module.context();
     let mut rw = Rewriter::new(cx);
-    for forall in module.op().find_all("scf.forall") {
+    for forall in module.op().find_all(ops::scf::FORALL) {
         if forall.attr(attributes::KERNEL).is_some() {
             let mapping = block_mapping(forall, cx)?;
             rw.set_attr(forall, "mapping", mapping);
@@ -64,10 +65,10 @@ fn place_types<'c>(op: Op<'c>, space: Attr<'c>, rw: &mut Rewriter<'c>) {
             rw.set_type(value, ty);
         }
     }
-    if op.is("arith.constant") {
+    if op.is(ops::arith::CONSTANT) {
         place_constant(op, rw);
     }
-    if let (true, Some((inputs, results))) = (op.is("func.func"), op.function_type()) {
+    if let (true, Some((inputs, results))) = (op.is(ops::func::FUNC), op.function_type()) {
         let place = |types: Vec<Type<'c>>| -> Vec<Type<'c>> {
             types.into_iter().map(|t| placed(t, space).unwrap_or(t)).collect()
         };

@@ -11,6 +11,7 @@
 //! the reductions in the order of the first operand that has them all (sums of floats are reassociated by it). So the loops of a contraction and of an elementwise op that reads its result are numbered alike.
 
 use crate::linalg;
+use monopour_ir::ops;
 use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Attr, Module, Op, Rewriter, Value};
 
 /// The loops of a contraction `out += lhs * rhs`.
@@ -50,7 +51,7 @@ pub(crate) struct ConvolutionLoops {
 /// The loops of a contraction: a matmul, or a generic whose body is `out + a * b` and whose maps are projections of its loops.
 /// `None` where no dimension of the result is in one operand only: that is a reduction of an elementwise product.
 pub(crate) fn contraction_loops(op: Op) -> Option<ContractionLoops> {
-    if op.is("linalg.matmul") {
+    if op.is(ops::linalg::MATMUL) {
         return Some(ContractionLoops { batch: vec![], m: vec![0], n: vec![1], k: vec![2], lhs: 0 });
     }
     let maps = product_maps(op)?;
@@ -134,7 +135,7 @@ pub(crate) fn dims_of(expr: AffineExpr) -> Vec<usize> {
 
 /// The maps of a generic of two inputs and one result whose body is `out + a * b`; the result's is a projected permutation.
 fn product_maps<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
-    let two_to_one = op.is("linalg.generic") && op.num_results() == 1 && linalg::num_inputs(op) == 2;
+    let two_to_one = op.is(ops::linalg::GENERIC) && op.num_results() == 1 && linalg::num_inputs(op) == 2;
     let maps = linalg::indexing_maps(op).filter(|_| two_to_one && is_multiply_add(op))?;
     maps[2].is_projected_permutation().then_some(maps)
 }
@@ -145,8 +146,8 @@ pub(crate) fn is_multiply_add(op: Op) -> bool {
     let ops = body.ops();
     let [mul, add, done] = ops[..] else { return false };
     let same = |a: &[Value], b: [Value; 2]| a == [b[0], b[1]] || a == [b[1], b[0]];
-    let floats = mul.is("arith.mulf") && add.is("arith.addf");
-    let integers = mul.is("arith.muli") && add.is("arith.addi");
+    let floats = mul.is(ops::arith::MULF) && add.is(ops::arith::ADDF);
+    let integers = mul.is(ops::arith::MULI) && add.is(ops::arith::ADDI);
     (floats || integers)
         && body.num_args() == 3
         && same(&mul.operands(), [body.arg(0), body.arg(1)])
@@ -156,7 +157,7 @@ pub(crate) fn is_multiply_add(op: Op) -> bool {
 
 /// Renumbers the loops of reductions with one result.
 pub(crate) fn normalize<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
-    for op in module.op().find_all("linalg.generic") {
+    for op in module.op().find_all(ops::linalg::GENERIC) {
         if let Some(order) = new_order(op) {
             renumber(op, &order, rw);
         }
@@ -166,7 +167,7 @@ pub(crate) fn normalize<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
 /// The old loop at each new position; `None` where they already are in order, or the body asks for them by number.
 fn new_order(op: Op) -> Option<Vec<usize>> {
     let (maps, parallel) = (linalg::indexing_maps(op)?, linalg::parallel_loops(op)?);
-    if op.num_results() != 1 || parallel.iter().all(|p| *p) || !op.find_all("linalg.index").is_empty() {
+    if op.num_results() != 1 || parallel.iter().all(|p| *p) || !op.find_all(ops::linalg::INDEX).is_empty() {
         return None;
     }
     let out = maps.last()?;

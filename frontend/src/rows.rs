@@ -18,6 +18,7 @@
 //! `outs`. Values `[rows..]` that nothing outside reads are temporaries of a tile.
 
 use crate::{linalg, products};
+use monopour_ir::ops;
 use monopour_ir::{AffineExprKind, AffineMap, Op};
 
 /// The kind of an op of a row group.
@@ -36,7 +37,7 @@ pub(crate) enum Kind {
 pub(crate) fn reduced_rows(op: Op) -> Option<usize> {
     let (maps, parallel) = (linalg::indexing_maps(op)?, linalg::parallel_loops(op)?);
     let rows = parallel.iter().take_while(|p| **p).count();
-    let reduces = op.is("linalg.generic") && rows < parallel.len() && parallel[rows..].iter().all(|p| !p);
+    let reduces = op.is(ops::linalg::GENERIC) && rows < parallel.len() && parallel[rows..].iter().all(|p| !p);
     let is_product = || products::contraction_loops(op).is_some() || products::convolution_loops(op).is_some();
     if !reduces || kind(op, rows) != Some(Kind::Reduction) || is_product() {
         return None;
@@ -53,7 +54,7 @@ pub(crate) fn reduced_rows(op: Op) -> Option<usize> {
 /// The kind of the op in a group of this many row loops.
 pub(crate) fn kind(op: Op, rows: usize) -> Option<Kind> {
     let (maps, parallel) = (linalg::indexing_maps(op)?, linalg::parallel_loops(op)?);
-    if !op.is("linalg.generic") || parallel.len() < rows || !parallel[..rows].iter().all(|p| *p) {
+    if !op.is(ops::linalg::GENERIC) || parallel.len() < rows || !parallel[..rows].iter().all(|p| *p) {
         return None;
     }
     let inner = &parallel[rows..];

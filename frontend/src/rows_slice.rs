@@ -2,6 +2,7 @@
 //! the last tile uses.
 
 use crate::linalg;
+use monopour_ir::ops;
 use monopour_ir::{
     AffineExprKind, Attr, Block, Context, DYNAMIC, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type,
     Value,
@@ -42,7 +43,7 @@ impl<'c> Cut<'c> {
             Index::Dynamic(extent) => {
                 rw.set_point(InsertionPoint::Before(anchor));
                 let map = format!("affine_map<()[s0] -> (s0 ceildiv {size})>");
-                (DYNAMIC, Some(affine("affine.apply", &map, &[extent], anchor.location(), rw)?))
+                (DYNAMIC, Some(affine(ops::affine::APPLY, &map, &[extent], anchor.location(), rw)?))
             }
         };
         Ok(Self { id, size, extent, count })
@@ -66,7 +67,7 @@ fn extent<'c>(value: Value<'c>, dim: usize, anchor: Op<'c>, rw: &mut Rewriter<'c
     rw.set_point(InsertionPoint::Before(anchor));
     let loc = anchor.location();
     let position = rw.const_index(i64::try_from(dim).unwrap_or(0), loc);
-    let spec = OpSpec::new("tensor.dim", loc).operands(&[value, position]).results(&[Type::index(rw.context())]);
+    let spec = OpSpec::new(ops::tensor::DIM, loc).operands(&[value, position]).results(&[Type::index(rw.context())]);
     Ok(Index::Dynamic(rw.create(spec)?.result(0)))
 }
 
@@ -204,7 +205,7 @@ impl<'c> Slicer<'c> {
     /// A temporary instead of the destination `index` of an op; a slice of it, where it has values.
     pub fn temporary(&mut self, op: Op<'c>, index: usize, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
         let value = op.operand(index);
-        let Some(empty) = value.defining_op().filter(|def| def.is("tensor.empty")) else {
+        let Some(empty) = value.defining_op().filter(|def| def.is(ops::tensor::EMPTY)) else {
             return self.read(op, index, rw);
         };
         let slice = self.of(op, index, value, rw)?;
@@ -228,7 +229,7 @@ impl<'c> Slicer<'c> {
         self.inside(rw);
         let (whole, operands) = split(&sizes);
         let ty = Type::tensor(&whole, value.ty().element(), None);
-        let spec = OpSpec::new("tensor.empty", empty.location()).operands(&operands).results(&[ty]);
+        let spec = OpSpec::new(ops::tensor::EMPTY, empty.location()).operands(&operands).results(&[ty]);
         let room = rw.create(spec)?.result(0);
         let Some(slice) = slice.filter(|s| split(&s.sizes).0 != whole) else { return Ok(room) };
         let part = Slice { offsets: vec![Index::Static(0); shape.len()], sizes: slice.sizes };
@@ -245,7 +246,7 @@ impl<'c> Slicer<'c> {
         let cx = rw.context();
         let (shape, _) = split(&slice.sizes);
         let ty = Type::tensor(&shape, value.ty().element(), value.ty().as_tensor().and_then(|t| t.encoding));
-        let spec = OpSpec::new("tensor.extract_slice", self.root.location()).operands(&[value]).results(&[ty]);
+        let spec = OpSpec::new(ops::tensor::EXTRACT_SLICE, self.root.location()).operands(&[value]).results(&[ty]);
         Ok(rw.create(subset(spec, slice, &[1], cx))?.result(0))
     }
 
@@ -260,7 +261,7 @@ impl<'c> Slicer<'c> {
             Some(slice) => slice.clone(),
             None => self.whole(output, rw)?,
         };
-        let spec = OpSpec::new("tensor.parallel_insert_slice", self.root.location()).operands(&[value, output]);
+        let spec = OpSpec::new(ops::tensor::PARALLEL_INSERT_SLICE, self.root.location()).operands(&[value, output]);
         Ok(subset(spec, &slice, &[1, 1], rw.context()))
     }
 
@@ -282,7 +283,7 @@ impl<'c> Slicer<'c> {
         for (result, destination) in copy.results().into_iter().zip(&operands[inputs..]) {
             rw.set_type(result, destination.ty());
         }
-        for counter in copy.find_all("linalg.index") {
+        for counter in copy.find_all(ops::linalg::INDEX) {
             let dim = counter.attr("dim").and_then(|a| a.as_int()).and_then(|d| usize::try_from(d).ok());
             let offset = dim.and_then(|d| tile.get(d)).map(|(offset, _)| *offset);
             if let Some(Index::Dynamic(offset)) = offset {
@@ -290,7 +291,7 @@ impl<'c> Slicer<'c> {
                 let index = counter.result(0);
                 let uses = index.uses();
                 let ty = Type::index(rw.context());
-                let sum = OpSpec::new("arith.addi", counter.location()).operands(&[index, offset]).results(&[ty]);
+                let sum = OpSpec::new(ops::arith::ADDI, counter.location()).operands(&[index, offset]).results(&[ty]);
                 let sum = rw.create(sum)?.result(0);
                 uses.into_iter().for_each(|u| rw.set_operand(u.op, u.index, sum));
             }
@@ -311,16 +312,16 @@ fn offset_and_size<'c>(
     if t == 1 {
         return Ok((Index::Dynamic(cut.id), Index::Static(1)));
     }
-    let offset = affine("affine.apply", &format!("affine_map<(d0) -> (d0 * {t})>"), &[cut.id], loc, rw)?;
+    let offset = affine(ops::affine::APPLY, &format!("affine_map<(d0) -> (d0 * {t})>"), &[cut.id], loc, rw)?;
     let size = match cut.extent {
         Index::Static(e) if e % t == 0 => Index::Static(t),
         Index::Static(e) => {
             let map = format!("affine_map<(d0) -> (d0 * -{t} + {e}, {t})>");
-            Index::Dynamic(affine("affine.min", &map, &[cut.id], loc, rw)?)
+            Index::Dynamic(affine(ops::affine::MIN, &map, &[cut.id], loc, rw)?)
         }
         Index::Dynamic(e) => {
             let map = format!("affine_map<(d0)[s0] -> (d0 * -{t} + s0, {t})>");
-            Index::Dynamic(affine("affine.min", &map, &[cut.id, e], loc, rw)?)
+            Index::Dynamic(affine(ops::affine::MIN, &map, &[cut.id, e], loc, rw)?)
         }
     };
     Ok((Index::Dynamic(offset), size))

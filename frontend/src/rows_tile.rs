@@ -24,6 +24,7 @@ use crate::kernel::MAX_GRID_RANK;
 use crate::rows_slice::{Cut, Slicer};
 use crate::{grid, linalg};
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
 };
@@ -61,7 +62,7 @@ pub(crate) fn run<'c>(
     let dynamic: Vec<Value> = bounds.iter().filter_map(|(_, value)| *value).collect();
     let counts: Vec<i64> = bounds.iter().map(|(count, _)| *count).collect();
     let len = |n: usize| i32::try_from(n).expect("invariant: fewer operands than i32 holds");
-    let spec = OpSpec::new("scf.forall", loc)
+    let spec = OpSpec::new(ops::scf::FORALL, loc)
         .operands(&dynamic)
         .operands(&inits)
         .results(&inits.iter().map(|v| v.ty()).collect::<Vec<_>>())
@@ -204,6 +205,7 @@ fn terminate<'c>(
     }
     let region = Region::new();
     region.append(inner);
-    Builder::new(cx, InsertionPoint::End(body)).create(OpSpec::new("scf.forall.in_parallel", loc).region(region))?;
+    Builder::new(cx, InsertionPoint::End(body))
+        .create(OpSpec::new(ops::scf::FORALL_IN_PARALLEL, loc).region(region))?;
     Ok(())
 }

@@ -13,6 +13,7 @@
 
 use crate::{linalg, products};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Mode, PatternSet, convert};
+use monopour_ir::ops;
 use monopour_ir::{
     AffineMap, Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region,
     Rewriter, Type, Value,
@@ -24,9 +25,9 @@ use monopour_ir::{
 /// None of its own; what the conversion driver and MLIR's op builders report.
 pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
     let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("linalg.generic", |op| recognize(op).is_none());
+    target.dynamically_legal_op(ops::linalg::GENERIC, |op| recognize(op).is_none());
     let mut patterns = PatternSet::new();
-    patterns.add_fn("linalg.generic", |op, _, rw| {
+    patterns.add_fn(ops::linalg::GENERIC, |op, _, rw| {
         if let Some(named) = recognize(op) {
             replace(op, &named, rw)?;
         }
@@ -44,7 +45,7 @@ enum Named<'c> {
 }
 
 fn recognize<'c>(op: Op<'c>) -> Option<Named<'c>> {
-    if !op.is("linalg.generic") || op.num_results() != 1 {
+    if !op.is(ops::linalg::GENERIC) || op.num_results() != 1 {
         return None;
     }
     recognize_fill(op).map(Named::Fill).or_else(|| recognize_matmul(op))
@@ -112,10 +113,10 @@ pub(crate) fn fill<'c>(
 ) -> Result<Op<'c>, Diagnostics> {
     let cx = rw.context();
     let body = Block::new(&[(value.ty(), loc), (value.ty(), loc)]);
-    append_op(body, OpSpec::new("linalg.yield", loc).operands(&[body.arg(0)]), cx)?;
+    append_op(body, OpSpec::new(ops::linalg::YIELD, loc).operands(&[body.arg(0)]), cx)?;
     let region = Region::new();
     region.append(body);
-    let spec = OpSpec::new("linalg.fill", loc)
+    let spec = OpSpec::new(ops::linalg::FILL, loc)
         .operands(&[value, out])
         .results(&[out.ty()])
         .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 1]))
@@ -132,13 +133,14 @@ fn create_matmul<'c>(
     let cx = op.context();
     let (loc, out, f32) = (op.location(), linalg::destination(op, 0), Type::f32(cx));
     let body = Block::new(&[(f32, loc); 3]);
-    let mul = append(body, OpSpec::new("arith.mulf", loc).operands(&[body.arg(0), body.arg(1)]).results(&[f32]), cx)?;
-    let add = append(body, OpSpec::new("arith.addf", loc).operands(&[body.arg(2), mul]).results(&[f32]), cx)?;
-    append_op(body, OpSpec::new("linalg.yield", loc).operands(&[add]), cx)?;
+    let mul =
+        append(body, OpSpec::new(ops::arith::MULF, loc).operands(&[body.arg(0), body.arg(1)]).results(&[f32]), cx)?;
+    let add = append(body, OpSpec::new(ops::arith::ADDF, loc).operands(&[body.arg(2), mul]).results(&[f32]), cx)?;
+    append_op(body, OpSpec::new(ops::linalg::YIELD, loc).operands(&[add]), cx)?;
     let region = Region::new();
     region.append(body);
     let maps = [lhs.1, rhs.1, [0, 1]].map(|dims| AffineMap::select(cx, 3, &dims).to_attr());
-    let spec = OpSpec::new("linalg.matmul", loc)
+    let spec = OpSpec::new(ops::linalg::MATMUL, loc)
         .operands(&[lhs.0, rhs.0, out])
         .results(&[out.ty()])
         .attr("operandSegmentSizes", Attr::dense_i32(cx, &[2, 1]))

@@ -12,6 +12,7 @@
 //! Limits: one result, static extents, and a body that ends in an associative and commutative op on the old value.
 
 use crate::{linalg, specialize};
+use monopour_ir::ops;
 use monopour_ir::{
     AffineMap, Associative, Attr, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter,
     Type, Value,
@@ -29,7 +30,7 @@ const PARTS: [i64; 2] = [16, 1_024];
 /// # Errors
 /// None of its own; what MLIR's op builders report.
 pub(crate) fn run<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
-    for op in module.op().find_all("linalg.generic") {
+    for op in module.op().find_all(ops::linalg::GENERIC) {
         let (Some(extents), Some(fold)) = (long_reduction(op), fold(op)) else { continue };
         let leading = leading_loops(&extents);
         let identity = |m: &AffineMap<'c>| m.is_identity();
@@ -56,8 +57,9 @@ struct Fold<'c> {
 fn long_reduction(op: Op) -> Option<Vec<i64>> {
     let extents = linalg::loop_extents(op).filter(|e| e.iter().all(|extent| *extent > 0))?;
     let none_parallel = linalg::parallel_loops(op)?.iter().all(|p| !p);
-    let single = op.num_results() == 1 && op.ancestor("scf.forall").is_none() && op.result(0).ty().shape()?.is_empty();
-    let counted = !op.find_all("linalg.index").is_empty();
+    let single =
+        op.num_results() == 1 && op.ancestor(ops::scf::FORALL).is_none() && op.result(0).ty().shape()?.is_empty();
+    let counted = !op.find_all(ops::linalg::INDEX).is_empty();
     let total = extents.iter().try_fold(1_i64, |total, e| total.checked_mul(*e))?;
     (none_parallel && single && !counted && total > MAX_WHOLE).then_some(extents)
 }
@@ -96,8 +98,8 @@ fn split<'c>(
     let element = op.result(0).ty().element();
     let ty = Type::tensor(&extents[..leading], element, None);
     rw.set_point(InsertionPoint::Before(op));
-    let empty = rw.create(OpSpec::new("tensor.empty", loc).results(&[ty]))?.result(0);
-    let neutral = OpSpec::new("arith.constant", loc).results(&[element]).attr("value", fold.neutral);
+    let empty = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).results(&[ty]))?.result(0);
+    let neutral = OpSpec::new(ops::arith::CONSTANT, loc).results(&[element]).attr("value", fold.neutral);
     let neutral = rw.create(neutral)?.result(0);
     let parts = specialize::fill(neutral, empty, loc, rw)?.result(0);
     let partial = rw.clone_op(op, |v| v);
@@ -145,12 +147,12 @@ fn combine<'c>(
     b.insert(step);
     rw.set_operand(step, 0, body.arg(0));
     rw.set_operand(step, 1, body.arg(1));
-    b.create(OpSpec::new("linalg.yield", loc).operands(&[step.result(0)]))?;
+    b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[step.result(0)]))?;
     let region = Region::new();
     region.append(body);
     let maps = [AffineMap::identity(cx, rank), AffineMap::select(cx, rank, &[])].map(AffineMap::to_attr);
     rw.set_point(InsertionPoint::Before(op));
-    let spec = OpSpec::new("linalg.generic", loc)
+    let spec = OpSpec::new(ops::linalg::GENERIC, loc)
         .operands(&[parts, destination])
         .results(&[destination.ty()])
         .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 1]))
@@ -180,7 +182,7 @@ fn split_flat<'c>(
         let ty = Type::tensor(&[parts, length], value.ty().element(), None);
         rw.set_point(InsertionPoint::Before(op));
         let groups = Attr::parse(op.context(), "[[0, 1]]").expect("invariant: an array of arrays parses");
-        let spec = OpSpec::new("tensor.expand_shape", op.location())
+        let spec = OpSpec::new(ops::tensor::EXPAND_SHAPE, op.location())
             .operands(&[body])
             .results(&[ty])
             .attr("reassociation", groups)
@@ -218,7 +220,7 @@ fn flatten<'c>(value: Value<'c>, total: i64, op: Op<'c>, rw: &mut Rewriter<'c>) 
     let groups = Attr::parse(op.context(), &text).expect("invariant: an array of arrays parses");
     rw.set_point(InsertionPoint::Before(op));
     let ty = Type::tensor(&[total], value.ty().element(), None);
-    let spec = OpSpec::new("tensor.collapse_shape", op.location()).operands(&[value]).results(&[ty]);
+    let spec = OpSpec::new(ops::tensor::COLLAPSE_SHAPE, op.location()).operands(&[value]).results(&[ty]);
     Ok(rw.create(spec.attr("reassociation", groups))?.result(0))
 }
 
@@ -232,7 +234,7 @@ fn slice<'c>(
     let cx = op.context();
     rw.set_point(InsertionPoint::Before(op));
     let ty = Type::tensor(&[size], value.ty().element(), None);
-    let spec = OpSpec::new("tensor.extract_slice", op.location())
+    let spec = OpSpec::new(ops::tensor::EXTRACT_SLICE, op.location())
         .operands(&[value])
         .results(&[ty])
         .attr("static_offsets", Attr::dense_i64(cx, &[offset]))

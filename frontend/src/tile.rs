@@ -26,6 +26,7 @@ use crate::kernel_cpu::{self, Inner};
 use crate::transforms::{self, Plan, SEQUENCE};
 use crate::{grid, isolate, linalg, pack, rows_tile};
 use monopour_contract::{KernelClass, attributes};
+use monopour_ir::ops;
 use monopour_ir::parallel::{MANY, map_parts};
 use monopour_ir::{
     Attr, CANONICALIZE, Context, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, StructuralKey, Value,
@@ -93,7 +94,7 @@ fn log(module: &Module) {
     if !enabled!(target: "tile", Level::TRACE) {
         return;
     }
-    for forall in module.op().find_all("scf.forall") {
+    for forall in module.op().find_all(ops::scf::FORALL) {
         let Some(kernel) = forall.attr(attributes::KERNEL) else { continue };
         let grid = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
         let extent = |n: &i64| if *n == DYNAMIC { "?".to_owned() } else { n.to_string() };
@@ -104,7 +105,7 @@ fn log(module: &Module) {
 
 /// Numbers the foralls, so that CSE does not compare the bodies of all that have equal operands with each other.
 fn tell_apart<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
-    for (number, forall) in module.op().find_all("scf.forall").into_iter().enumerate() {
+    for (number, forall) in module.op().find_all(ops::scf::FORALL).into_iter().enumerate() {
         rw.set_attr(forall, attributes::DISPATCH, Attr::i64(module.context(), number as i64));
     }
 }
@@ -121,8 +122,8 @@ fn apply_schedule(module: &Module, schedule: &Module) -> Result<(), Diagnostics>
 
 /// A user's forall without `monopour.kernel` becomes a dispatch of the class that always works.
 fn adopt<'c>(module: &Module<'c>, options: &TileOptions<'c>, rw: &mut Rewriter<'c>) {
-    for forall in module.op().find_all("scf.forall") {
-        let nested = forall.ancestor("scf.forall").is_some();
+    for forall in module.op().find_all(ops::scf::FORALL) {
+        let nested = forall.ancestor(ops::scf::FORALL).is_some();
         if !nested && forall.attr(attributes::KERNEL).is_none() {
             rw.set_attr(forall, attributes::KERNEL, generic_kernel(forall, options).to_attr(module.context()));
         }
@@ -258,7 +259,7 @@ impl<'c> Tiled<'c> {
         grid::merge(&module, rw)?;
         run_passes(module.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
         if matches!(plan.inner, Inner::Contraction { block: Some(_), .. }) {
-            pack::run(module.op().find_all("linalg.matmul"), rw)?;
+            pack::run(module.op().find_all(ops::linalg::MATMUL), rw)?;
         }
         if plan.inner == Inner::Plain || !mark_vectors(&module, rw) {
             return Ok(Some(module));

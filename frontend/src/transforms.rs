@@ -4,6 +4,7 @@ use crate::kernel::Kernel;
 use crate::kernel_cpu::Inner;
 use monopour_contract::attributes::{DISPATCH, KERNEL, ROLE, VECTORIZE};
 use monopour_ir::Context;
+use monopour_ir::ops;
 use std::fmt::Write;
 
 /// Name of the sequence that is applied.
@@ -198,7 +199,7 @@ impl Dispatch<'_, '_> {
             "{func} = transform.get_parent_op {forall} {{op_name = \"func.func\", deduplicate}} : ({OP}) -> {OP}"
         ));
         self.line(&format!("transform.apply_cse to {func} : {OP}"));
-        let loops = self.find_ops(&["scf.for"], &forall);
+        let loops = self.find_ops(&[ops::scf::FOR], &forall);
         self.line(&format!("transform.apply_licm to {loops} : {OP}"));
         self.line(&format!("transform.loop.hoist_loop_invariant_subsets {loops} : {OP}"));
         self.simplify(&forall);

@@ -14,6 +14,7 @@
 //! see that the insertion writes back what already stands there; without one it copies the tile.
 //! Requires: dispatches of static shape. Ensures: no shared output is used but by extractions and insertions.
 
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, OpSpec, Rewriter, Value};
 
 /// Restores the slices of all dispatches.
@@ -21,7 +22,7 @@ use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, OpSpec, Rewriter, V
 /// # Errors
 /// MLIR's diagnostics when a slice cannot be built.
 pub(crate) fn run<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
-    for forall in module.op().find_all("scf.forall") {
+    for forall in module.op().find_all(ops::scf::FORALL) {
         let body = forall.body().expect("invariant: scf.forall has a body");
         let ids = body.num_args() - forall.num_results();
         for output in body.args().split_off(ids) {
@@ -32,8 +33,8 @@ pub(crate) fn run<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), 
 }
 
 fn restore<'c>(output: Value<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
-    let inside: Vec<_> = output.uses().into_iter().filter(|u| !u.op.is("tensor.parallel_insert_slice")).collect();
-    let bare = inside.iter().find(|u| !(u.op.is("tensor.extract_slice") && u.index == 0)).copied();
+    let inside: Vec<_> = output.uses().into_iter().filter(|u| !u.op.is(ops::tensor::PARALLEL_INSERT_SLICE)).collect();
+    let bare = inside.iter().find(|u| !(u.op.is(ops::tensor::EXTRACT_SLICE) && u.index == 0)).copied();
     let shape = output.ty().shape().filter(|s| s.iter().all(|d| *d >= 0));
     let (Some(shape), Some((block, _)), Some(first)) = (shape, output.as_block_arg(), bare) else {
         return Ok(());
@@ -42,7 +43,7 @@ fn restore<'c>(output: Value<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnosti
     let per_dim = |value: i64| Attr::dense_i64(cx, &vec![value; shape.len()]);
     rw.set_point(InsertionPoint::Start(block));
     let slice = rw.create(
-        OpSpec::new("tensor.extract_slice", first.op.location())
+        OpSpec::new(ops::tensor::EXTRACT_SLICE, first.op.location())
             .operands(&[output])
             .results(&[output.ty()])
             .attr("static_offsets", per_dim(0))

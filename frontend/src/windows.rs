@@ -20,6 +20,7 @@
 use crate::dispatch::{self, Dispatch};
 use crate::linalg;
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{
     AffineExpr, AffineExprKind, AffineMap, Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec,
     Rewriter, Type, Value,
@@ -70,11 +71,11 @@ struct Part<'c, 'a> {
 }
 
 fn maps_of<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
-    if op.is("linalg.fill") {
+    if op.is(ops::linalg::FILL) {
         let rank = op.result(0).ty().shape()?.len();
         return Some(vec![AffineMap::select(op.context(), rank, &[]), AffineMap::identity(op.context(), rank)]);
     }
-    if op.is("linalg.matmul") && op.attr("indexing_maps").is_none() {
+    if op.is(ops::linalg::MATMUL) && op.attr("indexing_maps").is_none() {
         let map = |dims: &[usize]| AffineMap::select(op.context(), 3, dims);
         return Some(vec![map(&[0, 2]), map(&[2, 1]), map(&[0, 1])]);
     }
@@ -84,8 +85,8 @@ fn maps_of<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
 /// Fuse leaves generics, fills, and matrix products, whose last loop is the sum.
 fn is_parallel(op: Op, l: usize) -> bool {
     match op.name() {
-        "linalg.fill" => true,
-        "linalg.matmul" => l < 2,
+        ops::linalg::FILL => true,
+        ops::linalg::MATMUL => l < 2,
         _ => linalg::parallel_loops(op).is_some_and(|p| p.get(l) == Some(&true)),
     }
 }
@@ -231,10 +232,11 @@ impl<'c> Windows<'c> {
             let results = part.results;
             for (result, place) in &targets {
                 let whole = current.get(place).copied().unwrap_or(*place);
-                let spec = slice_spec("tensor.insert_slice", anchor, result.ty(), self.result_dimension(*result), at)
-                    .operands(&[results[result], whole])
-                    .results(&[result.ty()])
-                    .attr("operandSegmentSizes", Attr::dense_i32(rw.context(), &[1, 1, 0, 0, 0]));
+                let spec =
+                    slice_spec(ops::tensor::INSERT_SLICE, anchor, result.ty(), self.result_dimension(*result), at)
+                        .operands(&[results[result], whole])
+                        .results(&[result.ty()])
+                        .attr("operandSegmentSizes", Attr::dense_i32(rw.context(), &[1, 1, 0, 0, 0]));
                 let inserted = rw.create(spec)?.result(0);
                 current.insert(*place, inserted);
             }
@@ -272,12 +274,13 @@ impl<'c> Windows<'c> {
         }
         let ty = window_type(value.ty(), d, part.at.1);
         // What holds nothing yet is not worth a slice, which would be a second reader of it.
-        let is_empty = value.defining_op().is_some_and(|e| e.is("tensor.empty")) && !part.current.contains_key(&value);
+        let is_empty =
+            value.defining_op().is_some_and(|e| e.is(ops::tensor::EMPTY)) && !part.current.contains_key(&value);
         let spec = if is_empty {
-            OpSpec::new("tensor.empty", op.location()).results(&[ty])
+            OpSpec::new(ops::tensor::EMPTY, op.location()).results(&[ty])
         } else {
             let whole = part.current.get(&value).copied().unwrap_or(value);
-            slice_spec("tensor.extract_slice", op, value.ty(), d, part.at)
+            slice_spec(ops::tensor::EXTRACT_SLICE, op, value.ty(), d, part.at)
                 .operands(&[whole])
                 .results(&[ty])
                 .attr("operandSegmentSizes", Attr::dense_i32(rw.context(), &[1, 0, 0, 0]))
@@ -355,14 +358,14 @@ fn slice_spec<'c>(
 
 /// Bodies that ask for the loop's counter get that of the whole.
 fn shift_indices<'c>(rw: &mut Rewriter<'c>, op: Op<'c>, l: usize, first: i64) {
-    for index in op.find_all("linalg.index") {
+    for index in op.find_all(ops::linalg::INDEX) {
         if first == 0 || index.attr("dim").and_then(|a| a.as_int()) != i64::try_from(l).ok() {
             continue;
         }
         let uses = index.result(0).uses();
         rw.set_point(InsertionPoint::After(index));
         let shift = rw.const_index(first, index.location());
-        let spec = OpSpec::new("arith.addi", index.location()).operands(&[index.result(0), shift]);
+        let spec = OpSpec::new(ops::arith::ADDI, index.location()).operands(&[index.result(0), shift]);
         let sum = rw.create(spec.results(&[index.result(0).ty()])).expect("invariant: both are indices").result(0);
         for u in uses {
             rw.set_operand(u.op, u.index, sum);

@@ -1,5 +1,6 @@
 //! The ops of `arith` that reductions are made of.
 
+use crate::ops;
 use crate::{Attr, Op, Type};
 
 /// A binary op that is associative and commutative (floats: up to rounding), with an element that changes nothing.
@@ -27,21 +28,21 @@ enum Identity {
 }
 
 const OPS: [(&str, Identity); 15] = [
-    ("arith.addf", Identity::Zero),
-    ("arith.mulf", Identity::One),
-    ("arith.maximumf", Identity::Least),
-    ("arith.minimumf", Identity::Largest),
-    ("arith.maxnumf", Identity::Least),
-    ("arith.minnumf", Identity::Largest),
-    ("arith.addi", Identity::Zero),
-    ("arith.muli", Identity::One),
-    ("arith.maxsi", Identity::Least),
-    ("arith.maxui", Identity::Zero),
-    ("arith.minsi", Identity::Largest),
-    ("arith.minui", Identity::Ones),
-    ("arith.andi", Identity::Ones),
-    ("arith.ori", Identity::Zero),
-    ("arith.xori", Identity::Zero),
+    (ops::arith::ADDF, Identity::Zero),
+    (ops::arith::MULF, Identity::One),
+    (ops::arith::MAXIMUMF, Identity::Least),
+    (ops::arith::MINIMUMF, Identity::Largest),
+    (ops::arith::MAXNUMF, Identity::Least),
+    (ops::arith::MINNUMF, Identity::Largest),
+    (ops::arith::ADDI, Identity::Zero),
+    (ops::arith::MULI, Identity::One),
+    (ops::arith::MAXSI, Identity::Least),
+    (ops::arith::MAXUI, Identity::Zero),
+    (ops::arith::MINSI, Identity::Largest),
+    (ops::arith::MINUI, Identity::Ones),
+    (ops::arith::ANDI, Identity::Ones),
+    (ops::arith::ORI, Identity::Zero),
+    (ops::arith::XORI, Identity::Zero),
 ];
 
 impl Associative {
@@ -54,8 +55,11 @@ impl Associative {
         let (_, identity) = *OPS.iter().find(|(known, _)| *known == name)?;
         Some(Self {
             identity,
-            is_idempotent: !matches!(name, "arith.addf" | "arith.mulf" | "arith.addi" | "arith.muli" | "arith.xori"),
-            drops_nans: matches!(name, "arith.maxnumf" | "arith.minnumf"),
+            is_idempotent: !matches!(
+                name,
+                ops::arith::ADDF | ops::arith::MULF | ops::arith::ADDI | ops::arith::MULI | ops::arith::XORI
+            ),
+            drops_nans: matches!(name, ops::arith::MAXNUMF | ops::arith::MINNUMF),
         })
     }
 

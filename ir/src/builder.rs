@@ -1,6 +1,7 @@
 //! Creating ops.
 
 use crate::attrs::named;
+use crate::ops;
 use crate::{Attr, Block, Context, Diagnostics, Location, Op, Region, Type, Value, string};
 use smallvec::SmallVec;
 
@@ -202,7 +203,7 @@ impl<'c> Builder<'c> {
     }
     /// `arith.constant` of an attribute of type `ty`.
     pub fn constant(&mut self, value: Attr<'c>, ty: Type<'c>, loc: Location<'c>) -> Value<'c> {
-        let spec = OpSpec::new("arith.constant", loc).results(&[ty]).attr("value", value);
+        let spec = OpSpec::new(ops::arith::CONSTANT, loc).results(&[ty]).attr("value", value);
         self.create(spec).expect("arith.constant of a matching type always builds").result(0)
     }
 }

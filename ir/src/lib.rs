@@ -41,6 +41,7 @@ mod llvm;
 mod module;
 mod names;
 mod op;
+pub mod ops;
 pub mod opt;
 pub mod parallel;
 mod pass;

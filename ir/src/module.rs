@@ -1,5 +1,6 @@
 //! Modules: parsing from text and bytecode.
 
+use crate::ops;
 use crate::source_text::{self, Refusal};
 use crate::{Block, Context, Diagnostic, Diagnostics, Location, Op, OpSpec, Region, erased, string};
 use melior::ir::operation::{Operation, OperationLike};
@@ -29,7 +30,7 @@ impl<'c> Module<'c> {
     pub fn empty(cx: Context<'c>) -> Self {
         let region = Region::new();
         region.append(Block::new(&[]));
-        let op = OpSpec::new("builtin.module", Location::unknown(cx)).region(region).build(cx);
+        let op = OpSpec::new(ops::builtin::MODULE, Location::unknown(cx)).region(region).build(cx);
         Self::owning(op.expect("builtin.module always builds"))
     }
 
@@ -91,7 +92,7 @@ impl<'c> Module<'c> {
     }
     /// All top-level `func.func`.
     pub fn functions(&self) -> Vec<Op<'c>> {
-        self.body().ops().into_iter().filter(|op| op.is("func.func")).collect()
+        self.body().ops().into_iter().filter(|op| op.is(ops::func::FUNC)).collect()
     }
     /// A deep copy.
     pub fn duplicate(&self) -> Self {

@@ -1,5 +1,6 @@
 //! Ops that rewrites create again and again: like another op, binary ones, constants.
 
+use crate::ops;
 use crate::{Attr, Diagnostics, Location, Op, OpSpec, Region, Rewriter, Type, Value};
 
 impl<'c> Rewriter<'c> {
@@ -63,8 +64,9 @@ impl<'c> Rewriter<'c> {
     /// `arith.constant` of an `i1`.
     pub fn const_bool(&mut self, value: bool, loc: Location<'c>) -> Value<'c> {
         let cx = self.context();
-        let spec =
-            OpSpec::new("arith.constant", loc).results(&[Type::integer(cx, 1)]).attr("value", Attr::bool(cx, value));
+        let spec = OpSpec::new(ops::arith::CONSTANT, loc)
+            .results(&[Type::integer(cx, 1)])
+            .attr("value", Attr::bool(cx, value));
         self.create(spec).expect("arith.constant of a matching type always builds").result(0)
     }
 }

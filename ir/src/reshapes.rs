@@ -13,6 +13,7 @@
 //! unknown ones it reads an attribute that is not there, and ends the process. The op says both sizes, so that none has to be
 //! found.
 
+use crate::ops;
 use crate::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 /// Rewrites every `memref.expand_shape` in `root` that makes several dimensions of unknown size out of one.
@@ -21,7 +22,7 @@ use crate::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Ty
 /// MLIR's, none on verified IR.
 pub fn open_dynamic_expansions(root: Op) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(root.context());
-    for op in root.find_all("memref.expand_shape") {
+    for op in root.find_all(ops::memref::EXPAND_SHAPE) {
         let shape = op.result(0).ty().shape().unwrap_or_default();
         let is_unknown = |dim: &&usize| shape.get(**dim) == Some(&DYNAMIC);
         if groups(op).iter().any(|group| group.iter().filter(is_unknown).count() > 1) {
@@ -49,7 +50,7 @@ fn open<'c>(rw: &mut Rewriter<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     rw.set_point(InsertionPoint::Before(op));
     let mut parts = vec![Type::memref(&[], source.element, source.memory_space)];
     parts.extend(std::iter::repeat_n(index, 1 + 2 * rank));
-    let spec = OpSpec::new("memref.extract_strided_metadata", loc).operands(&[op.operand(0)]).results(&parts);
+    let spec = OpSpec::new(ops::memref::EXTRACT_STRIDED_METADATA, loc).operands(&[op.operand(0)]).results(&parts);
     let parts = rw.create(spec)?.results();
 
     let mut dynamic = op.operands().into_iter().skip(1);
@@ -64,7 +65,7 @@ fn open<'c>(rw: &mut Rewriter<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let mut stride = *stride;
         for dim in group.into_iter().rev() {
             strides[dim] = Some(stride);
-            let product = OpSpec::new("arith.muli", loc).operands(&[stride, sizes[dim]]).results(&[index]);
+            let product = OpSpec::new(ops::arith::MULI, loc).operands(&[stride, sizes[dim]]).results(&[index]);
             stride = rw.create(product)?.result(0);
         }
     }
@@ -74,7 +75,7 @@ fn open<'c>(rw: &mut Rewriter<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let (sizes, strides) = (unknown(&result.shape, &sizes), unknown(&result.strides, &strides));
     let count = |values: &[Value<'c>]| i32::try_from(values.len()).unwrap_or(i32::MAX);
     let segments = [1, count(&offset), count(&sizes), count(&strides)];
-    let spec = OpSpec::new("memref.reinterpret_cast", loc)
+    let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
         .operands(&[parts[0]])
         .operands(&offset)
         .operands(&sizes)

@@ -1,6 +1,7 @@
 //! The only place that erases or replaces IR, with a journal of what it did.
 
 use crate::conversion::casts::{self, Casts};
+use crate::ops;
 use aftermath::Aftermath;
 
 use crate::conversion::plain;
@@ -187,7 +188,7 @@ impl<'c> Rewriter<'c> {
     /// `arith.constant` of an index.
     pub fn const_index(&mut self, value: i64, loc: crate::Location<'c>) -> Value<'c> {
         let ty = Type::index(self.cx);
-        let spec = OpSpec::new("arith.constant", loc).results(&[ty]).attr("value", Attr::index(self.cx, value));
+        let spec = OpSpec::new(ops::arith::CONSTANT, loc).results(&[ty]).attr("value", Attr::index(self.cx, value));
         self.create(spec).expect("arith.constant of a matching type always builds").result(0)
     }
     /// A detached deep copy whose operands are replaced by `map`.

@@ -1,6 +1,7 @@
 //! SSA values and their uses.
 
 use crate::handle::handle;
+use crate::ops;
 use crate::{Block, Op, Type};
 use mlir_sys::{MlirOpOperand, MlirValue};
 use smallvec::SmallVec;
@@ -91,7 +92,7 @@ impl<'c> Value<'c> {
     /// The integer of an `arith.constant` that defines this value.
     pub fn constant_int(self) -> Option<i64> {
         let op = self.defining_op()?;
-        if op.name() != "arith.constant" {
+        if op.name() != ops::arith::CONSTANT {
             return None;
         }
         op.attr("value")?.as_int()

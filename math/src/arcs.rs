@@ -2,6 +2,7 @@
 
 use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
+use monopour_ir::ops;
 use std::f64::consts::{FRAC_PI_2, PI};
 
 /// Terms of the series of `atan` up to tan(pi / 16), whose square is below 0.04.
@@ -20,7 +21,7 @@ fn angle<'c>(e: &mut Emit<'c, '_>, a: Value<'c>) -> Value<'c> {
     let coefficients: Vec<f64> = (1..TERMS).map(|n| (-1f64).powi(n as i32) / f64::from(2 * n + 1)).collect();
     let p = e.polynomial(square, &coefficients);
     let cube = e.mul(square, quarter);
-    let series = e.same("math.fma", &[cube, p, quarter]);
+    let series = e.same(ops::math::FMA, &[cube, p, quarter]);
     let flat = e.scale(series, 4.0);
     let right = e.c(FRAC_PI_2);
     let rest = e.sub(right, flat);
@@ -31,7 +32,7 @@ fn angle<'c>(e: &mut Emit<'c, '_>, a: Value<'c>) -> Value<'c> {
 fn half_angle<'c>(e: &mut Emit<'c, '_>, tangent: Value<'c>) -> Value<'c> {
     let square = e.mul(tangent, tangent);
     let above = e.plus(square, 1.0);
-    let root = e.same("math.sqrt", &[above]);
+    let root = e.same(ops::math::SQRT, &[above]);
     let denominator = e.plus(root, 1.0);
     e.div(tangent, denominator)
 }
@@ -65,15 +66,15 @@ fn cofunction<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> Value<'c> {
     let one = e.c(1.0);
     let (below, above) = (e.sub(one, x), e.add(one, x));
     let square = e.mul(below, above);
-    e.same("math.sqrt", &[square])
+    e.same(ops::math::SQRT, &[square])
 }
 
 pub(crate) fn asin<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let cosine = cofunction(e, operands[0]);
-    e.same("math.atan2", &[operands[0], cosine])
+    e.same(ops::math::ATAN2, &[operands[0], cosine])
 }
 
 pub(crate) fn acos<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let sine = cofunction(e, operands[0]);
-    e.same("math.atan2", &[sine, operands[0]])
+    e.same(ops::math::ATAN2, &[sine, operands[0]])
 }

@@ -5,34 +5,35 @@
 use crate::emit::{Compare, Emit};
 use crate::{Function, arcs, error_function, functions};
 use monopour_ir::Value;
+use monopour_ir::ops;
 use std::f64::consts::{FRAC_2_PI, LN_2, LOG2_E, LOG10_E, SQRT_2};
 
 /// Functions of f64.
 pub const DOUBLE: &[Function] = &[
-    Function::of_double("math.exp", exp),
-    Function::of_double("math.exp2", exp2),
-    Function::of_double("math.expm1", expm1),
-    Function::of_double("math.log", log),
-    Function::of_double("math.log2", log2),
-    Function::of_double("math.log10", log10),
-    Function::of_double("math.log1p", log1p),
-    Function::of_double("math.tanh", tanh),
-    Function::of_double("math.sinh", sinh),
-    Function::of_double("math.cosh", cosh),
-    Function::of_double("math.powf", functions::powf),
-    Function::of_double("math.cbrt", functions::cbrt),
-    Function::of_double("math.asinh", functions::asinh),
-    Function::of_double("math.acosh", functions::acosh),
-    Function::of_double("math.atanh", functions::atanh),
-    Function::of_double("math.sin", sin),
-    Function::of_double("math.cos", cos),
-    Function::of_double("math.tan", tan),
-    Function::of_double("math.atan", arcs::atan),
-    Function::of_double("math.atan2", arcs::atan2),
-    Function::of_double("math.asin", arcs::asin),
-    Function::of_double("math.acos", arcs::acos),
-    Function::of_double("math.erf", error_function::erf),
-    Function::of_double("math.erfc", error_function::erfc),
+    Function::of_double(ops::math::EXP, exp),
+    Function::of_double(ops::math::EXP2, exp2),
+    Function::of_double(ops::math::EXPM1, expm1),
+    Function::of_double(ops::math::LOG, log),
+    Function::of_double(ops::math::LOG2, log2),
+    Function::of_double(ops::math::LOG10, log10),
+    Function::of_double(ops::math::LOG1P, log1p),
+    Function::of_double(ops::math::TANH, tanh),
+    Function::of_double(ops::math::SINH, sinh),
+    Function::of_double(ops::math::COSH, cosh),
+    Function::of_double(ops::math::POWF, functions::powf),
+    Function::of_double(ops::math::CBRT, functions::cbrt),
+    Function::of_double(ops::math::ASINH, functions::asinh),
+    Function::of_double(ops::math::ACOSH, functions::acosh),
+    Function::of_double(ops::math::ATANH, functions::atanh),
+    Function::of_double(ops::math::SIN, sin),
+    Function::of_double(ops::math::COS, cos),
+    Function::of_double(ops::math::TAN, tan),
+    Function::of_double(ops::math::ATAN, arcs::atan),
+    Function::of_double(ops::math::ATAN2, arcs::atan2),
+    Function::of_double(ops::math::ASIN, arcs::asin),
+    Function::of_double(ops::math::ACOS, arcs::acos),
+    Function::of_double(ops::math::ERF, error_function::erf),
+    Function::of_double(ops::math::ERFC, error_function::erfc),
 ];
 
 /// `ln 2` in two parts: an exponent times the first is exact.
@@ -50,19 +51,19 @@ fn factorials(first: u32, step: u32, count: u32, sign: f64) -> Vec<f64> {
 pub(crate) fn small_expm1<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> Value<'c> {
     let p = e.polynomial(r, &factorials(2, 1, 16, 1.0));
     let square = e.mul(r, r);
-    e.same("math.fma", &[square, p, r])
+    e.same(ops::math::FMA, &[square, p, r])
 }
 
 fn exp<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let (low, high) = (e.c(-746.0), e.c(710.0));
-    let x = e.same("arith.maximumf", &[operands[0], low]);
-    let x = e.same("arith.minimumf", &[x, high]);
+    let x = e.same(ops::arith::MAXIMUMF, &[operands[0], low]);
+    let x = e.same(ops::arith::MINIMUMF, &[x, high]);
     let turns = e.scale(x, LOG2_E);
-    let n = e.same("math.roundeven", &[turns]);
+    let n = e.same(ops::math::ROUNDEVEN, &[turns]);
     let mut r = x;
     for part in LN_2_PARTS {
         let factor = e.c(-part);
-        let less = e.same("math.fma", &[n, factor, r]);
+        let less = e.same(ops::math::FMA, &[n, factor, r]);
         r = e.settled(less, n);
     }
     let m = small_expm1(e, r);
@@ -77,7 +78,7 @@ fn scale_by_power<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, n: Value<'c>) -> Value
     let above = e.compare(Compare::Gt, n, least);
     let n = e.select(above, n, least);
     let half = e.scale(n, 0.5);
-    let first = e.same("math.floor", &[half]);
+    let first = e.same(ops::math::FLOOR, &[half]);
     let second = e.sub(n, first);
     let (first, second) = (e.double_power_of_two(first), e.double_power_of_two(second));
     let scaled = e.mul(x, first);
@@ -86,9 +87,9 @@ fn scale_by_power<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, n: Value<'c>) -> Value
 
 fn exp2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let (low, high) = (e.c(-1100.0), e.c(1100.0));
-    let x = e.same("arith.maximumf", &[operands[0], low]);
-    let x = e.same("arith.minimumf", &[x, high]);
-    let n = e.same("math.roundeven", &[x]);
+    let x = e.same(ops::arith::MAXIMUMF, &[operands[0], low]);
+    let x = e.same(ops::arith::MINIMUMF, &[x, high]);
+    let n = e.same(ops::math::ROUNDEVEN, &[x]);
     let fraction = e.sub(x, n);
     let r = e.scale(fraction, LN_2);
     let m = small_expm1(e, r);
@@ -99,7 +100,7 @@ fn exp2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 fn expm1<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let near = small_expm1(e, x);
-    let power = e.same("math.exp", &[x]);
+    let power = e.same(ops::math::EXP, &[x]);
     let far = e.plus(power, -1.0);
     let a = e.abs(x);
     let small = e.compare_c(Compare::Lt, a, 0.7);
@@ -158,7 +159,7 @@ fn log<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let low = e.scale(n, LN_2_PARTS[1]);
     let sum = e.add(small, low);
     let high = e.c(LN_2_PARTS[0]);
-    let value = e.same("math.fma", &[n, high, sum]);
+    let value = e.same(ops::math::FMA, &[n, high, sum]);
     special_log(e, x, value)
 }
 
@@ -168,12 +169,12 @@ fn log2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let f = e.plus(m, -1.0);
     let small = small_log(e, f);
     let factor = e.c(LOG2_E);
-    let value = e.same("math.fma", &[small, factor, n]);
+    let value = e.same(ops::math::FMA, &[small, factor, n]);
     special_log(e, x, value)
 }
 
 fn log10<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
-    let log = e.same("math.log", operands);
+    let log = e.same(ops::math::LOG, operands);
     e.scale(log, LOG10_E)
 }
 
@@ -181,7 +182,7 @@ fn log1p<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let near = small_log(e, x);
     let above = e.plus(x, 1.0);
-    let log = e.same("math.log", &[above]);
+    let log = e.same(ops::math::LOG, &[above]);
     let a = e.abs(x);
     let small = e.compare_c(Compare::Lt, a, 0.25);
     let value = e.select(small, near, log);
@@ -193,9 +194,9 @@ fn tanh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let a = e.abs(x);
     let most = e.c(20.0);
-    let capped = e.same("arith.minimumf", &[a, most]);
+    let capped = e.same(ops::arith::MINIMUMF, &[a, most]);
     let double = e.add(capped, capped);
-    let m = e.same("math.expm1", &[double]);
+    let m = e.same(ops::math::EXPM1, &[double]);
     let above = e.plus(m, 2.0);
     let value = e.div(m, above);
     e.copysign(value, x)
@@ -207,7 +208,7 @@ fn sinh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 
 fn cosh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let a = e.abs(operands[0]);
-    let power = e.same("math.exp", &[a]);
+    let power = e.same(ops::math::EXP, &[a]);
     let half = e.scale(power, 0.5);
     let one_half = e.c(0.5);
     let rest = e.div(one_half, power);
@@ -220,15 +221,15 @@ fn cosh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 /// The argument minus a multiple of pi / 2, and which quadrant that was (0, 1, 2 or 3).
 fn reduce<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> (Value<'c>, Value<'c>) {
     let turns = e.scale(x, FRAC_2_PI);
-    let k = e.same("math.roundeven", &[turns]);
+    let k = e.same(ops::math::ROUNDEVEN, &[turns]);
     let mut r = x;
     for part in HALF_PI_PARTS {
         let factor = e.c(-part);
-        let less = e.same("math.fma", &[k, factor, r]);
+        let less = e.same(ops::math::FMA, &[k, factor, r]);
         r = e.settled(less, k);
     }
     let quarter = e.scale(k, 0.25);
-    let whole = e.same("math.floor", &[quarter]);
+    let whole = e.same(ops::math::FLOOR, &[quarter]);
     let base = e.scale(whole, 4.0);
     (r, e.sub(k, base))
 }
@@ -238,12 +239,12 @@ fn both<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> (Value<'c>, Value<'c>) {
     let p = e.polynomial(square, &factorials(3, 2, 8, -1.0));
     let cube = e.mul(square, r);
     let minus = e.neg(cube);
-    let s = e.same("math.fma", &[minus, p, r]);
+    let s = e.same(ops::math::FMA, &[minus, p, r]);
     let q = e.polynomial(square, &factorials(4, 2, 8, -1.0));
     let fourth = e.mul(square, square);
     let half = e.scale(square, -0.5);
     let head = e.plus(half, 1.0);
-    let c = e.same("math.fma", &[fourth, q, head]);
+    let c = e.same(ops::math::FMA, &[fourth, q, head]);
     (s, c)
 }
 
@@ -266,7 +267,7 @@ fn cos<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 }
 
 fn tan<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
-    let s = e.same("math.sin", operands);
-    let c = e.same("math.cos", operands);
+    let s = e.same(ops::math::SIN, operands);
+    let c = e.same(ops::math::COS, operands);
     e.div(s, c)
 }

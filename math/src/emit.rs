@@ -3,6 +3,7 @@
 use crate::Compiler;
 use monopour_contract::attributes;
 use monopour_ir::conversion::ConversionRewriter;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Context, Location, Op, OpSpec, Type, Value};
 
 /// Predicates of `arith.cmpf`, by their numbers; ordered: false on NaN.
@@ -64,9 +65,9 @@ impl<'c> Emit<'c, '_> {
     }
 
     fn splat(&mut self, attr: Attr<'c>, ty: Type<'c>) -> Value<'c> {
-        let spec = OpSpec::new("arith.constant", self.loc).results(&[ty.element()]).attr("value", attr);
+        let spec = OpSpec::new(ops::arith::CONSTANT, self.loc).results(&[ty.element()]).attr("value", attr);
         let scalar = self.rewriter.create(spec).expect("constant of its own type builds").result(0);
-        if ty.is_vector() { self.op("vector.broadcast", &[scalar], ty) } else { scalar }
+        if ty.is_vector() { self.op(ops::vector::BROADCAST, &[scalar], ty) } else { scalar }
     }
 
     /// A constant of float type `ty`.
@@ -106,22 +107,22 @@ impl<'c> Emit<'c, '_> {
 
     /// `a + b`.
     pub(crate) fn add(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        self.same("arith.addf", &[a, b])
+        self.same(ops::arith::ADDF, &[a, b])
     }
 
     /// `a - b`.
     pub(crate) fn sub(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        self.same("arith.subf", &[a, b])
+        self.same(ops::arith::SUBF, &[a, b])
     }
 
     /// `a * b`.
     pub(crate) fn mul(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        self.same("arith.mulf", &[a, b])
+        self.same(ops::arith::MULF, &[a, b])
     }
 
     /// `a / b`.
     pub(crate) fn div(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        self.same("arith.divf", &[a, b])
+        self.same(ops::arith::DIVF, &[a, b])
     }
 
     /// `a * k`.
@@ -138,24 +139,24 @@ impl<'c> Emit<'c, '_> {
 
     /// `-a`.
     pub(crate) fn neg(&mut self, a: Value<'c>) -> Value<'c> {
-        self.same("arith.negf", &[a])
+        self.same(ops::arith::NEGF, &[a])
     }
 
     /// `|a|`.
     pub(crate) fn abs(&mut self, a: Value<'c>) -> Value<'c> {
-        self.same("math.absf", &[a])
+        self.same(ops::math::ABSF, &[a])
     }
 
     /// The magnitude of `a` with the sign of `b`.
     pub(crate) fn copysign(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        self.same("math.copysign", &[a, b])
+        self.same(ops::math::COPYSIGN, &[a, b])
     }
 
     /// Compares; the predicate is false on NaN, but for [`Compare::Ne`].
     pub(crate) fn compare(&mut self, predicate: Compare, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         let ty = self.over(Type::integer(self.cx(), 1));
         let attr = Attr::i64(self.cx(), predicate as i64);
-        let spec = OpSpec::new("arith.cmpf", self.loc).operands(&[a, b]).results(&[ty]).attr("predicate", attr);
+        let spec = OpSpec::new(ops::arith::CMPF, self.loc).operands(&[a, b]).results(&[ty]).attr("predicate", attr);
         self.rewriter.create(spec).expect("comparison of equal types builds").result(0)
     }
 
@@ -167,28 +168,29 @@ impl<'c> Emit<'c, '_> {
 
     /// Both conditions.
     pub(crate) fn and(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        self.same("arith.andi", &[a, b])
+        self.same(ops::arith::ANDI, &[a, b])
     }
 
     /// Either condition.
     pub(crate) fn or(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        self.same("arith.ori", &[a, b])
+        self.same(ops::arith::ORI, &[a, b])
     }
 
     /// `condition ? a : b`, lane by lane.
     pub(crate) fn select(&mut self, condition: Value<'c>, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        self.op("arith.select", &[condition, a, b], a.ty())
+        self.op(ops::arith::SELECT, &[condition, a, b], a.ty())
     }
 
     /// Whether the sign bit of the f32 or f64 `a` is set.
     pub(crate) fn sign_bit(&mut self, a: Value<'c>) -> Value<'c> {
         let bits = if a.ty().element().float_width() == Some(64) { self.i64() } else { self.i32() };
         let zero = self.int_of(0, bits);
-        let bits = self.op("arith.bitcast", &[a], bits);
+        let bits = self.op(ops::arith::BITCAST, &[a], bits);
         let ty = self.over(Type::integer(self.cx(), 1));
         // 2: signed less than.
         let attr = Attr::i64(self.cx(), 2);
-        let spec = OpSpec::new("arith.cmpi", self.loc).operands(&[bits, zero]).results(&[ty]).attr("predicate", attr);
+        let spec =
+            OpSpec::new(ops::arith::CMPI, self.loc).operands(&[bits, zero]).results(&[ty]).attr("predicate", attr);
         self.rewriter.create(spec).expect("comparison of equal types builds").result(0)
     }
 
@@ -198,7 +200,7 @@ impl<'c> Emit<'c, '_> {
         let mut sum = self.constant(*last, x.ty());
         for c in rest.iter().rev() {
             let c = self.constant(*c, x.ty());
-            sum = self.same("math.fma", &[sum, x, c]);
+            sum = self.same(ops::math::FMA, &[sum, x, c]);
         }
         sum
     }
@@ -206,12 +208,12 @@ impl<'c> Emit<'c, '_> {
     /// f32 to f64.
     pub(crate) fn extend(&mut self, a: Value<'c>) -> Value<'c> {
         let ty = self.f64();
-        self.op("arith.extf", &[a], ty)
+        self.op(ops::arith::EXTF, &[a], ty)
     }
 
     /// f64 to f32.
     pub(crate) fn truncate(&mut self, a: Value<'c>) -> Value<'c> {
-        self.op("arith.truncf", &[a], self.ty)
+        self.op(ops::arith::TRUNCF, &[a], self.ty)
     }
 
     /// The f64 `a`, which a [`Compiler::Loose`] cannot take for the sum that it is. `k` is a whole number below 2^52: the last of
@@ -221,57 +223,57 @@ impl<'c> Emit<'c, '_> {
             return a;
         }
         let wide = self.i64();
-        let (bits, others) = (self.op("arith.bitcast", &[a], wide), self.op("arith.bitcast", &[k], wide));
+        let (bits, others) = (self.op(ops::arith::BITCAST, &[a], wide), self.op(ops::arith::BITCAST, &[k], wide));
         let one = self.int_of(1, wide);
-        let nothing = self.same("arith.andi", &[others, one]);
-        let bits = self.same("arith.ori", &[bits, nothing]);
-        self.op("arith.bitcast", &[bits], a.ty())
+        let nothing = self.same(ops::arith::ANDI, &[others, one]);
+        let bits = self.same(ops::arith::ORI, &[bits, nothing]);
+        self.op(ops::arith::BITCAST, &[bits], a.ty())
     }
 
     /// `2^n` for an integral f32 `n` between -126 and 127.
     pub(crate) fn power_of_two(&mut self, n: Value<'c>) -> Value<'c> {
         let ty = self.i32();
-        let n = self.op("arith.fptosi", &[n], ty);
+        let n = self.op(ops::arith::FPTOSI, &[n], ty);
         let (bias, shift) = (self.int(127), self.int(23));
-        let biased = self.same("arith.addi", &[n, bias]);
-        let bits = self.same("arith.shli", &[biased, shift]);
-        self.op("arith.bitcast", &[bits], self.ty)
+        let biased = self.same(ops::arith::ADDI, &[n, bias]);
+        let bits = self.same(ops::arith::SHLI, &[biased, shift]);
+        self.op(ops::arith::BITCAST, &[bits], self.ty)
     }
     /// `2^n` for an integral f64 `n` between -1022 and 1023.
     pub(crate) fn double_power_of_two(&mut self, n: Value<'c>) -> Value<'c> {
         let (narrow, wide) = (self.i32(), self.i64());
-        let n = self.op("arith.fptosi", &[n], narrow);
+        let n = self.op(ops::arith::FPTOSI, &[n], narrow);
         let bias = self.int(1023);
-        let biased = self.same("arith.addi", &[n, bias]);
-        let biased = self.op("arith.extsi", &[biased], wide);
+        let biased = self.same(ops::arith::ADDI, &[n, bias]);
+        let biased = self.op(ops::arith::EXTSI, &[biased], wide);
         let shift = self.int_of(52, wide);
-        let bits = self.same("arith.shli", &[biased, shift]);
-        self.op("arith.bitcast", &[bits], self.ty)
+        let bits = self.same(ops::arith::SHLI, &[biased, shift]);
+        self.op(ops::arith::BITCAST, &[bits], self.ty)
     }
 
     /// The f64 `a` without the lower half of its bits: its square is exact.
     pub(crate) fn upper_half(&mut self, a: Value<'c>) -> Value<'c> {
         let wide = self.i64();
-        let bits = self.op("arith.bitcast", &[a], wide);
+        let bits = self.op(ops::arith::BITCAST, &[a], wide);
         let mask = self.int_of(-1 << 32, wide);
-        let bits = self.same("arith.andi", &[bits, mask]);
-        self.op("arith.bitcast", &[bits], a.ty())
+        let bits = self.same(ops::arith::ANDI, &[bits, mask]);
+        self.op(ops::arith::BITCAST, &[bits], a.ty())
     }
 
     /// Exponent, as f64, and mantissa in `[1, 2)` of a normal positive f64.
     pub(crate) fn split_double(&mut self, x: Value<'c>) -> (Value<'c>, Value<'c>) {
         let (narrow, wide) = (self.i32(), self.i64());
-        let bits = self.op("arith.bitcast", &[x], wide);
+        let bits = self.op(ops::arith::BITCAST, &[x], wide);
         let shift = self.int_of(52, wide);
-        let field = self.same("arith.shrui", &[bits, shift]);
-        let field = self.op("arith.trunci", &[field], narrow);
+        let field = self.same(ops::arith::SHRUI, &[bits, shift]);
+        let field = self.op(ops::arith::TRUNCI, &[field], narrow);
         let bias = self.int(1023);
-        let exponent = self.same("arith.subi", &[field, bias]);
-        let exponent = self.op("arith.sitofp", &[exponent], self.ty);
+        let exponent = self.same(ops::arith::SUBI, &[field, bias]);
+        let exponent = self.op(ops::arith::SITOFP, &[exponent], self.ty);
         let mask = self.int_of((1 << 52) - 1, wide);
-        let fraction = self.same("arith.andi", &[bits, mask]);
+        let fraction = self.same(ops::arith::ANDI, &[bits, mask]);
         let one = self.int_of(1023 << 52, wide);
-        let bits = self.same("arith.ori", &[fraction, one]);
-        (exponent, self.op("arith.bitcast", &[bits], self.ty))
+        let bits = self.same(ops::arith::ORI, &[fraction, one]);
+        (exponent, self.op(ops::arith::BITCAST, &[bits], self.ty))
     }
 }

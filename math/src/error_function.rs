@@ -6,6 +6,7 @@
 use crate::double::small_expm1;
 use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
+use monopour_ir::ops;
 use std::f64::consts::FRAC_2_SQRT_PI;
 
 /// Terms of the series up to one half.
@@ -60,7 +61,7 @@ fn series<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> Value<'c> {
 /// `erfc a` from [`NEAR`] on.
 fn tail<'c>(e: &mut Emit<'c, '_>, a: Value<'c>) -> Value<'c> {
     let far = e.c(FAR);
-    let x = e.same("arith.minimumf", &[a, far]);
+    let x = e.same(ops::arith::MINIMUMF, &[a, far]);
     let shifted = e.plus(x, SHIFT);
     let factor = e.c(FACTOR);
     let quotient = e.div(factor, shifted);
@@ -70,11 +71,11 @@ fn tail<'c>(e: &mut Emit<'c, '_>, a: Value<'c>) -> Value<'c> {
     let upper = e.upper_half(x);
     let square = e.mul(upper, upper);
     let minus = e.neg(square);
-    let gauss = e.same("math.exp", &[minus]);
+    let gauss = e.same(ops::math::EXP, &[minus]);
     let (less, more) = (e.sub(upper, x), e.add(upper, x));
     let rest = e.mul(less, more);
     let m = small_expm1(e, rest);
-    let gauss = e.same("math.fma", &[gauss, m, gauss]);
+    let gauss = e.same(ops::math::FMA, &[gauss, m, gauss]);
     let product = e.mul(gauss, p);
     let double = e.add(x, x);
     let denominator = e.plus(double, 1.0);

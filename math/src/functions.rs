@@ -3,20 +3,21 @@
 use crate::Function;
 use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
+use monopour_ir::ops;
 use std::f64::consts::{LN_2, LOG10_E};
 
 /// Functions of f32, but for the circular ones.
 pub const SINGLE: &[Function] = &[
-    Function::of_single("math.log", log),
-    Function::of_single("math.log2", log2),
-    Function::of_single("math.exp2", exp2),
-    Function::of_single("math.powf", powf),
-    Function::of_single("math.log10", log10),
-    Function::of_single("math.cbrt", cbrt),
-    Function::of_single("math.sinh", sinh),
-    Function::of_single("math.asinh", asinh),
-    Function::of_single("math.acosh", acosh),
-    Function::of_single("math.atanh", atanh),
+    Function::of_single(ops::math::LOG, log),
+    Function::of_single(ops::math::LOG2, log2),
+    Function::of_single(ops::math::EXP2, exp2),
+    Function::of_single(ops::math::POWF, powf),
+    Function::of_single(ops::math::LOG10, log10),
+    Function::of_single(ops::math::CBRT, cbrt),
+    Function::of_single(ops::math::SINH, sinh),
+    Function::of_single(ops::math::ASINH, asinh),
+    Function::of_single(ops::math::ACOSH, acosh),
+    Function::of_single(ops::math::ATANH, atanh),
 ];
 
 /// From here on `x^2 + 1 = x^2` in f32 and f64, and `x^2` may overflow.
@@ -26,16 +27,16 @@ const LARGE: f64 = 1e9;
 fn exp2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     // Beyond these the result is infinite or zero; NaN passes.
     let (low, high) = (e.c(-160.0), e.c(160.0));
-    let x = e.same("arith.maximumf", &[operands[0], low]);
-    let x = e.same("arith.minimumf", &[x, high]);
-    let n = e.same("math.roundeven", &[x]);
+    let x = e.same(ops::arith::MAXIMUMF, &[operands[0], low]);
+    let x = e.same(ops::arith::MINIMUMF, &[x, high]);
+    let n = e.same(ops::math::ROUNDEVEN, &[x]);
     let fraction = e.sub(x, n);
     let fraction = e.scale(fraction, LN_2);
-    let power = e.same("math.exp", &[fraction]);
+    let power = e.same(ops::math::EXP, &[fraction]);
     // Two factors, because 2^160 has no exponent field; a NaN would have no integer, so it is dropped from the exponent.
-    let n = e.same("arith.maxnumf", &[n, low]);
+    let n = e.same(ops::arith::MAXNUMF, &[n, low]);
     let half = e.scale(n, 0.5);
-    let first = e.same("math.floor", &[half]);
+    let first = e.same(ops::math::FLOOR, &[half]);
     let second = e.sub(n, first);
     let (first, second) = (e.power_of_two(first), e.power_of_two(second));
     let scaled = e.mul(power, first);
@@ -46,16 +47,16 @@ fn exp2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 pub(crate) fn powf<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let (x, y) = (operands[0], operands[1]);
     let a = e.abs(x);
-    let log = e.same("math.log2", &[a]);
+    let log = e.same(ops::math::LOG2, &[a]);
     let exponent = e.mul(y, log);
-    let magnitude = e.same("math.exp2", &[exponent]);
+    let magnitude = e.same(ops::math::EXP2, &[exponent]);
     let one = e.c(1.0);
     // 1^inf: the logarithm is 0, and 0 times infinity is NaN.
     let unit = e.compare(Compare::Eq, a, one);
     let magnitude = e.select(unit, one, magnitude);
-    let whole = e.same("math.trunc", &[y]);
+    let whole = e.same(ops::math::TRUNC, &[y]);
     let half = e.scale(y, 0.5);
-    let whole_half = e.same("math.trunc", &[half]);
+    let whole_half = e.same(ops::math::TRUNC, &[half]);
     let integral = e.compare(Compare::Eq, whole, y);
     let uneven = e.compare(Compare::Ne, whole_half, half);
     let odd = e.and(integral, uneven);
@@ -90,15 +91,15 @@ fn logarithm<'c>(e: &mut Emit<'c, '_>, name: &str, x: Value<'c>, two: f64) -> Va
 }
 
 fn log<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
-    logarithm(e, "math.log", operands[0], LN_2)
+    logarithm(e, ops::math::LOG, operands[0], LN_2)
 }
 
 fn log2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
-    logarithm(e, "math.log2", operands[0], 1.0)
+    logarithm(e, ops::math::LOG2, operands[0], 1.0)
 }
 
 fn log10<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
-    let log = e.same("math.log", operands);
+    let log = e.same(ops::math::LOG, operands);
     e.scale(log, LOG10_E)
 }
 
@@ -106,9 +107,9 @@ fn log10<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 pub(crate) fn cbrt<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let a = e.abs(x);
-    let log = e.same("math.log2", &[a]);
+    let log = e.same(ops::math::LOG2, &[a]);
     let third = e.scale(log, 1.0 / 3.0);
-    let guess = e.same("math.exp2", &[third]);
+    let guess = e.same(ops::math::EXP2, &[third]);
     let square = e.mul(guess, guess);
     let quotient = e.div(a, square);
     let error = e.sub(guess, quotient);
@@ -128,7 +129,7 @@ fn sinh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 /// `(m + m / (m + 1)) / 2` of `m = e^|x| - 1`; from `far` on `e^|x| / 2`.
 pub(crate) fn hyperbolic_sine<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, far: f64) -> Value<'c> {
     let a = e.abs(x);
-    let m = e.same("math.expm1", &[a]);
+    let m = e.same(ops::math::EXPM1, &[a]);
     let above = e.plus(m, 1.0);
     let quotient = e.div(m, above);
     let sum = e.add(m, quotient);
@@ -142,14 +143,14 @@ pub(crate) fn hyperbolic_sine<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, far: f64) 
 /// `e^a / 2`, which near the end of the range is finite where `e^a` is not.
 pub(crate) fn half_exp<'c>(e: &mut Emit<'c, '_>, a: Value<'c>) -> Value<'c> {
     let half = e.scale(a, 0.5);
-    let root = e.same("math.exp", &[half]);
+    let root = e.same(ops::math::EXP, &[half]);
     let half_root = e.scale(root, 0.5);
     e.mul(half_root, root)
 }
 
 /// `ln(a) + ln 2`, the inverse hyperbolic sine and cosine of a large number.
 fn log_of_double<'c>(e: &mut Emit<'c, '_>, a: Value<'c>) -> Value<'c> {
-    let log = e.same("math.log", &[a]);
+    let log = e.same(ops::math::LOG, &[a]);
     e.plus(log, LN_2)
 }
 
@@ -158,11 +159,11 @@ pub(crate) fn asinh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'
     let a = e.abs(x);
     let square = e.mul(a, a);
     let above = e.plus(square, 1.0);
-    let root = e.same("math.sqrt", &[above]);
+    let root = e.same(ops::math::SQRT, &[above]);
     let denominator = e.plus(root, 1.0);
     let quotient = e.div(square, denominator);
     let argument = e.add(a, quotient);
-    let small = e.same("math.log1p", &[argument]);
+    let small = e.same(ops::math::LOG1P, &[argument]);
     let large = log_of_double(e, a);
     let is_large = e.compare_c(Compare::Gt, a, LARGE);
     let value = e.select(is_large, large, small);
@@ -174,9 +175,9 @@ pub(crate) fn acosh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'
     let t = e.plus(x, -1.0);
     let above = e.plus(t, 2.0);
     let product = e.mul(t, above);
-    let root = e.same("math.sqrt", &[product]);
+    let root = e.same(ops::math::SQRT, &[product]);
     let argument = e.add(t, root);
-    let small = e.same("math.log1p", &[argument]);
+    let small = e.same(ops::math::LOG1P, &[argument]);
     let large = log_of_double(e, x);
     let is_large = e.compare_c(Compare::Gt, x, LARGE);
     let value = e.select(is_large, large, small);
@@ -192,7 +193,7 @@ pub(crate) fn atanh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'
     let below = e.sub(one, a);
     let double = e.add(a, a);
     let argument = e.div(double, below);
-    let log = e.same("math.log1p", &[argument]);
+    let log = e.same(ops::math::LOG1P, &[argument]);
     let value = e.scale(log, 0.5);
     e.copysign(value, x)
 }

@@ -3,14 +3,15 @@
 use crate::Function;
 use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
+use monopour_ir::ops;
 
 /// Every type.
 const ALL: &[u32] = &[16, 32, 64];
 
 /// The fused multiply-add, as two ops: the error bounds of what is made of it allow for two roundings.
-pub const FUSED: &[Function] = &[Function::new("math.fma", ALL, split_fma)];
+pub const FUSED: &[Function] = &[Function::new(ops::math::FMA, ALL, split_fma)];
 /// The test that upstream has no lowering of.
-pub const INFINITE: &[Function] = &[Function::new("math.isinf", ALL, is_infinite)];
+pub const INFINITE: &[Function] = &[Function::new(ops::math::ISINF, ALL, is_infinite)];
 
 fn split_fma<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let product = e.mul(operands[0], operands[1]);

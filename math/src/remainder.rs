@@ -6,9 +6,10 @@
 use crate::Function;
 use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
+use monopour_ir::ops;
 
 /// The remainder of f32 and narrower types.
-pub const REMAINDER: &[Function] = &[Function::new("arith.remf", &[16, 32], remainder)];
+pub const REMAINDER: &[Function] = &[Function::new(ops::arith::REMF, &[16, 32], remainder)];
 
 /// Bits of the quotient per step.
 const BITS: i32 = 28;
@@ -22,7 +23,7 @@ fn remainder<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     for step in (0..STEPS).rev() {
         let scaled = e.scale(divisor, 2f64.powi(BITS * step));
         let quotient = e.div(rest, scaled);
-        let whole = e.same("math.trunc", &[quotient]);
+        let whole = e.same(ops::math::TRUNC, &[quotient]);
         let product = e.mul(whole, scaled);
         let less = e.sub(rest, product);
         // A quotient that was rounded up to a whole number is one too large.

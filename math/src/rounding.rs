@@ -6,6 +6,7 @@
 use crate::Function;
 use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
+use monopour_ir::ops;
 
 /// f32 and f64.
 const WIDE: &[u32] = &[32, 64];
@@ -13,13 +14,13 @@ const WIDE: &[u32] = &[32, 64];
 const ALL: &[u32] = &[16, 32, 64];
 
 /// Half away from zero, which has no instruction on x86 at all.
-pub const ROUND: &[Function] = &[Function::new("math.round", WIDE, round)];
+pub const ROUND: &[Function] = &[Function::new(ops::math::ROUND, WIDE, round)];
 /// The others, where there is no instruction for them.
 pub const ROUNDING: &[Function] = &[
-    Function::new("math.roundeven", ALL, round_even),
-    Function::new("math.trunc", ALL, trunc),
-    Function::new("math.floor", ALL, floor),
-    Function::new("math.ceil", ALL, ceil),
+    Function::new(ops::math::ROUNDEVEN, ALL, round_even),
+    Function::new(ops::math::TRUNC, ALL, trunc),
+    Function::new(ops::math::FLOOR, ALL, floor),
+    Function::new(ops::math::CEIL, ALL, ceil),
 ];
 
 /// The magnitude of `x` rounded to even, and whether `x` is small enough to have a fraction.
@@ -80,7 +81,7 @@ fn ceil<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 /// Half away from zero.
 fn round<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let a = e.abs(operands[0]);
-    let whole = e.same("math.trunc", &[a]);
+    let whole = e.same(ops::math::TRUNC, &[a]);
     let fraction = e.sub(a, whole);
     let up = e.compare_c(Compare::Ge, fraction, 0.5);
     let more = e.plus(whole, 1.0);

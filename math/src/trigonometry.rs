@@ -5,13 +5,14 @@
 use crate::Function;
 use crate::emit::{Compare, Emit};
 use monopour_ir::Value;
+use monopour_ir::ops;
 
 /// Circular functions of f32.
 pub const CIRCULAR: &[Function] = &[
-    Function::of_single("math.sin", sin),
-    Function::of_single("math.cos", cos),
-    Function::of_single("math.tan", tan),
-    Function::of_single("math.atan", atan),
+    Function::of_single(ops::math::SIN, sin),
+    Function::of_single(ops::math::COS, cos),
+    Function::of_single(ops::math::TAN, tan),
+    Function::of_single(ops::math::ATAN, atan),
 ];
 
 /// `pi / 2` in three parts: a quadrant number below 2^20 times each of the first two is exact in f64.
@@ -35,14 +36,14 @@ const TINY: f64 = 1.0 / 4096.0;
 fn reduce<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> (Value<'c>, Value<'c>) {
     let wide = e.extend(x);
     let turns = e.scale(wide, std::f64::consts::FRAC_2_PI);
-    let k = e.same("math.roundeven", &[turns]);
+    let k = e.same(ops::math::ROUNDEVEN, &[turns]);
     let mut r = wide;
     for part in HALF_PI {
         let step = e.scale(k, part);
         r = e.sub(r, step);
     }
     let quarter = e.scale(k, 0.25);
-    let whole = e.same("math.floor", &[quarter]);
+    let whole = e.same(ops::math::FLOOR, &[quarter]);
     let base = e.scale(whole, 4.0);
     (e.truncate(r), e.sub(k, base))
 }
@@ -51,7 +52,7 @@ fn sin_polynomial<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> Value<'c> {
     let square = e.mul(r, r);
     let p = e.polynomial(square, &SIN);
     let cube = e.mul(square, r);
-    e.same("math.fma", &[cube, p, r])
+    e.same(ops::math::FMA, &[cube, p, r])
 }
 
 fn cos_polynomial<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> Value<'c> {
@@ -60,7 +61,7 @@ fn cos_polynomial<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> Value<'c> {
     let fourth = e.mul(square, square);
     let half = e.scale(square, -0.5);
     let head = e.plus(half, 1.0);
-    e.same("math.fma", &[fourth, p, head])
+    e.same(ops::math::FMA, &[fourth, p, head])
 }
 
 /// `even` in quadrants 0 and 2, `odd` in 1 and 3, within [-1, 1] even where a huge argument leaves no accuracy.
@@ -71,8 +72,8 @@ pub(crate) fn by_quadrant<'c>(e: &mut Emit<'c, '_>, quadrant: Value<'c>, values:
         result = e.select(here, value, result);
     }
     let (one, minus_one) = (e.c(1.0), e.c(-1.0));
-    let capped = e.same("arith.minimumf", &[result, one]);
-    e.same("arith.maximumf", &[capped, minus_one])
+    let capped = e.same(ops::arith::MINIMUMF, &[result, one]);
+    e.same(ops::arith::MAXIMUMF, &[capped, minus_one])
 }
 
 fn sin<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
@@ -94,8 +95,8 @@ fn cos<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 }
 
 fn tan<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
-    let s = e.same("math.sin", operands);
-    let c = e.same("math.cos", operands);
+    let s = e.same(ops::math::SIN, operands);
+    let c = e.same(ops::math::COS, operands);
     e.div(s, c)
 }
 
@@ -117,7 +118,7 @@ fn atan<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let square = e.mul(z, z);
     let p = e.polynomial(square, &ATAN);
     let cube = e.mul(square, z);
-    let value = e.same("math.fma", &[cube, p, z]);
+    let value = e.same(ops::math::FMA, &[cube, p, z]);
     let sum = e.add(offset, value);
     e.copysign(sum, x)
 }

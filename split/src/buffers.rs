@@ -1,6 +1,7 @@
 //! What a memref is on the host: a handle, and numbers that say where its elements lie.
 
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Builder, DYNAMIC, Diagnostics, Location, MemRefType, Op, OpSpec, Type, Value};
 
 /// An `i64` of host code, known or computed.
@@ -26,7 +27,7 @@ impl<'c> Num<'c> {
         match (self, other) {
             (Num::Const(0), n) | (n, Num::Const(0)) => Ok(n),
             (Num::Const(l), Num::Const(r)) => Ok(Num::Const(l.wrapping_add(r))),
-            (l, r) => binary(b, "arith.addi", l, r, loc),
+            (l, r) => binary(b, ops::arith::ADDI, l, r, loc),
         }
     }
 
@@ -36,7 +37,7 @@ impl<'c> Num<'c> {
             (Num::Const(1), n) | (n, Num::Const(1)) => Ok(n),
             (Num::Const(0), _) | (_, Num::Const(0)) => Ok(Num::Const(0)),
             (Num::Const(l), Num::Const(r)) => Ok(Num::Const(l.wrapping_mul(r))),
-            (l, r) => binary(b, "arith.muli", l, r, loc),
+            (l, r) => binary(b, ops::arith::MULI, l, r, loc),
         }
     }
 
@@ -44,7 +45,7 @@ impl<'c> Num<'c> {
     pub(crate) fn min(self, other: Num<'c>, b: &mut Builder<'c>, loc: Location<'c>) -> Result<Num<'c>, Diagnostics> {
         match (self, other) {
             (Num::Const(l), Num::Const(r)) => Ok(Num::Const(l.min(r))),
-            (l, r) => binary(b, "arith.minui", l, r, loc),
+            (l, r) => binary(b, ops::arith::MINUI, l, r, loc),
         }
     }
 
@@ -52,7 +53,7 @@ impl<'c> Num<'c> {
     pub(crate) fn max(self, other: Num<'c>, b: &mut Builder<'c>, loc: Location<'c>) -> Result<Num<'c>, Diagnostics> {
         match (self, other) {
             (Num::Const(l), Num::Const(r)) => Ok(Num::Const(l.max(r))),
-            (l, r) => binary(b, "arith.maxui", l, r, loc),
+            (l, r) => binary(b, ops::arith::MAXUI, l, r, loc),
         }
     }
 
@@ -66,7 +67,7 @@ impl<'c> Num<'c> {
         match (self, other) {
             (n, Num::Const(1)) => Ok(n),
             (Num::Const(l), Num::Const(r)) if r > 0 => Ok(Num::Const(l.div_euclid(r) + i64::from(l.rem_euclid(r) > 0))),
-            (l, r) => binary(b, "arith.ceildivui", l, r, loc),
+            (l, r) => binary(b, ops::arith::CEILDIVUI, l, r, loc),
         }
     }
 }

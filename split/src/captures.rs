@@ -1,18 +1,19 @@
 //! What the body of a dispatch uses from outside, and how it gets into the kernel.
 
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
 use std::collections::{HashMap, HashSet};
 
 /// Ops whose result is a view of their first operand, which a kernel can make itself.
 const SUNK: [&str; 7] = [
-    "memref.cast",
-    "memref.collapse_shape",
-    "memref.expand_shape",
-    "memref.memory_space_cast",
-    "memref.reinterpret_cast",
-    "memref.subview",
-    "memref.transpose",
+    ops::memref::CAST,
+    ops::memref::COLLAPSE_SHAPE,
+    ops::memref::EXPAND_SHAPE,
+    ops::memref::MEMORY_SPACE_CAST,
+    ops::memref::REINTERPRET_CAST,
+    ops::memref::SUBVIEW,
+    ops::memref::TRANSPOSE,
 ];
 
 /// What a body uses from outside, by how it gets into the kernel.
@@ -57,7 +58,7 @@ impl<'c> Captures<'c> {
         }
         let ty = value.ty();
         match value.defining_op() {
-            Some(op) if op.is("arith.constant") || op.is("ub.poison") => self.constants.push(op),
+            Some(op) if op.is(ops::arith::CONSTANT) || op.is(ops::ub::POISON) => self.constants.push(op),
             Some(_) if is_window(value, self.most_bytes) => self.memrefs.push(value),
             Some(op) if ty.is_memref() && SUNK.contains(&op.name()) => {
                 for operand in op.operands() {
@@ -164,7 +165,8 @@ fn split<'c>(
     let rank = memref.shape.len();
     let mut results = vec![Type::memref(&[], memref.element, memref.memory_space)];
     results.extend(std::iter::repeat_n(index, 1 + 2 * rank));
-    let spec = OpSpec::new("memref.extract_strided_metadata", forall.location()).operands(&[value]).results(&results);
+    let spec =
+        OpSpec::new(ops::memref::EXTRACT_STRIDED_METADATA, forall.location()).operands(&[value]).results(&results);
     let parts = rw.create(spec)?.results();
     let unless = |known: i64, part: Value<'c>| (known == DYNAMIC).then_some(part);
     let each = |known: &[i64], parts: &[Value<'c>]| known.iter().zip(parts).map(|(k, p)| unless(*k, *p)).collect();
@@ -198,7 +200,7 @@ pub(crate) fn rebuild<'c>(
         let segments = [1, count(&offset), count(&sizes), count(&strides)];
         let base = map.get(&split.base).copied().unwrap_or(split.base);
         let loc = split.value.defining_op().map_or(monopour_ir::Location::unknown(cx), Op::location);
-        let spec = OpSpec::new("memref.reinterpret_cast", loc)
+        let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
             .operands(&[base])
             .operands(&offset)
             .operands(&sizes)

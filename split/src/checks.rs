@@ -15,6 +15,7 @@ use crate::buffers::{Num, number};
 use crate::schedule::State;
 use crate::{regions, scalars};
 use monopour_contract::{RuntimeFunction, Trap};
+use monopour_ir::ops;
 use monopour_ir::{Builder, Diagnostics, Location, Op, OpSpec, Type, Value};
 
 /// Longest message that is kept, in bytes.
@@ -91,14 +92,14 @@ pub(crate) fn sizes<'c>(
         if let Num::Value(value) = size {
             let limit = number(b, SIZE_LIMIT, loc);
             let bad = scalars::compare(b, loc, "uge", *value, limit)?;
-            failed = Some(combine(b, loc, "arith.ori", failed, bad, bool_ty)?);
+            failed = Some(combine(b, loc, ops::arith::ORI, failed, bad, bool_ty)?);
         }
-        let exact = b.create(OpSpec::new("arith.uitofp", loc).operands(&[value]).results(&[f64_ty]))?.result(0);
-        product = Some(combine(b, loc, "arith.mulf", product, exact, f64_ty)?);
+        let exact = b.create(OpSpec::new(ops::arith::UITOFP, loc).operands(&[value]).results(&[f64_ty]))?.result(0);
+        product = Some(combine(b, loc, ops::arith::MULF, product, exact, f64_ty)?);
     }
     let (Some(failed), Some(product)) = (failed, product) else { return Ok(()) };
     let elements = scalars::at_least(b, loc, product, SIZE_LIMIT as f64)?;
-    let failed = combine(b, loc, "arith.ori", Some(failed), elements, bool_ty)?;
+    let failed = combine(b, loc, ops::arith::ORI, Some(failed), elements, bool_ty)?;
     trap_when(state, b, loc, failed, Trap::Size, "")
 }
 

@@ -11,6 +11,7 @@
 
 use crate::plan::is_arena_view;
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Block, DYNAMIC, Module, Op, Rewriter, Type, Value, WalkOrder};
 use std::collections::HashMap;
 
@@ -40,7 +41,7 @@ pub fn of_kernels(module: &Module) -> KernelCopies {
         let name = kernel.symbol_name().unwrap_or_default();
         let tiles = tiles.get(&name).copied().flatten();
         let mut sites = vec![];
-        for copy in kernel.find_all("memref.copy") {
+        for copy in kernel.find_all(ops::memref::COPY) {
             if tiles == Some(0) || !is_between_arguments(kernel, copy) {
                 continue;
             }
@@ -67,7 +68,7 @@ pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) 
         kernels.get(usize::try_from(kernel.attr(attributes::COPY_SITES)?.as_int()?).ok()?)
     };
     host.walk(WalkOrder::Pre, |op| match op.name() {
-        "memref.copy" if op.operand(0).ty().memref_space() == op.operand(1).ty().memref_space() => {
+        ops::memref::COPY if op.operand(0).ty().memref_space() == op.operand(1).ty().memref_space() => {
             let bytes = op.operand(1).ty().static_size_bytes().or_else(|| op.operand(0).ty().static_size_bytes());
             // The device's API copies only between two buffers: within the arena by way of a third one.
             let in_words = bytes.is_none_or(|bytes| bytes.is_multiple_of(WORD_BYTES));
@@ -75,7 +76,7 @@ pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) 
             let times = runs(op, host).map(|times| times * if is_within { 2 } else { 1 });
             sites.push(Site { location: op.location().to_string(), bytes, times });
         }
-        "func.call" => {
+        ops::func::CALL => {
             let times = runs(op, host);
             sites.extend(of_kernel(op).into_iter().flatten().map(|site| Site { times, ..site.clone() }));
         }
@@ -90,10 +91,10 @@ fn runs(op: Op, host: Op) -> Option<u64> {
     for around in std::iter::successors(op.parent(), |op| op.parent()).take_while(|op| *op != host) {
         match around.name() {
             // A dispatch: its tiles count as one.
-            "scf.forall" => {}
-            "scf.for" => {
+            ops::scf::FORALL => {}
+            ops::scf::FOR => {
                 let bound = |i: usize| {
-                    let constant = around.operand(i).defining_op().filter(|op| op.is("arith.constant"));
+                    let constant = around.operand(i).defining_op().filter(|op| op.is(ops::arith::CONSTANT));
                     constant.and_then(|op| op.attr("value")?.as_int())
                 };
                 let (lower, upper, step) = (bound(0)?, bound(1)?, bound(2).filter(|step| *step > 0)?);
@@ -109,8 +110,8 @@ fn runs(op: Op, host: Op) -> Option<u64> {
 /// The number of tiles of each kernel's dispatch; none where each run decides.
 fn tiles_of_dispatches(module: &Module) -> HashMap<String, Option<u64>> {
     let mut tiles = HashMap::new();
-    for forall in module.op().find_all("scf.forall") {
-        let call = forall.body().and_then(Block::first_op).filter(|op| op.is("func.call"));
+    for forall in module.op().find_all(ops::scf::FORALL) {
+        let call = forall.body().and_then(Block::first_op).filter(|op| op.is(ops::func::CALL));
         let Some(name) = call.and_then(|call| call.attr("callee")?.as_symbol().map(str::to_owned)) else { continue };
         let bounds = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
         let product = |product: u64, bound: i64| product.checked_mul(u64::try_from(bound).ok()?);

@@ -18,6 +18,7 @@
 //! make no difference. The first one of each kind stays.
 
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Module, Op, Rewriter, StructuralKey};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -54,6 +55,6 @@ fn grid(call: Op) -> Option<Grid> {
 
 /// The call of each kernel.
 fn calls<'c>(module: &Module<'c>) -> HashMap<String, Op<'c>> {
-    let calls = module.op().find_all("func.call").into_iter();
+    let calls = module.op().find_all(ops::func::CALL).into_iter();
     calls.filter_map(|call| Some((call.attr("callee")?.as_symbol()?.to_owned(), call))).collect()
 }

@@ -23,6 +23,7 @@
 use crate::captures::{self, Captures};
 use crate::{error, merge, views};
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
 };
@@ -66,7 +67,7 @@ pub fn run_for(module: &Module, most_binding_bytes: u64) -> Result<Stats, Diagno
 
 fn outline_function<'c>(func: Op<'c>, most_bytes: u64) -> Result<usize, Diagnostics> {
     let around = |op: Op<'c>| std::iter::successors(op.parent(), |op| op.parent()).take_while(|op| *op != func);
-    let dispatches: Vec<Op> = func.find_all("scf.forall").into_iter().filter(|op| is_pending(*op)).collect();
+    let dispatches: Vec<Op> = func.find_all(ops::scf::FORALL).into_iter().filter(|op| is_pending(*op)).collect();
     let outermost = dispatches.into_iter().filter(|op| !around(*op).any(is_pending)).collect::<Vec<_>>();
     let base = func.symbol_name().unwrap_or_default();
     let mut rw = Rewriter::new(func.context());
@@ -78,13 +79,13 @@ fn outline_function<'c>(func: Op<'c>, most_bytes: u64) -> Result<usize, Diagnost
 
 /// Whether an op is a dispatch that has no kernel function yet.
 fn is_pending(op: Op) -> bool {
-    op.is("scf.forall") && op.attr(attributes::KERNEL).is_some() && !is_outlined(op)
+    op.is(ops::scf::FORALL) && op.attr(attributes::KERNEL).is_some() && !is_outlined(op)
 }
 
 /// Whether the body is already one call.
 fn is_outlined(forall: Op) -> bool {
     let ops = forall.body().map(Block::ops).unwrap_or_default();
-    ops.len() == 2 && ops[0].is("func.call")
+    ops.len() == 2 && ops[0].is(ops::func::CALL)
 }
 
 /// One extent of a grid.
@@ -161,9 +162,9 @@ fn build_kernel<'c>(
             clone_into(rw, op, &mut map);
         }
     }
-    rw.create(OpSpec::new("func.return", loc))?;
+    rw.create(OpSpec::new(ops::func::RETURN, loc))?;
 
-    let mut spec = OpSpec::new("func.func", loc)
+    let mut spec = OpSpec::new(ops::func::FUNC, loc)
         .attr("sym_name", Attr::string(cx, name))
         .attr("function_type", Attr::ty(Type::function(cx, &types, &[])))
         .attr("sym_visibility", Attr::string(cx, "private"))
@@ -200,6 +201,6 @@ fn replace_body<'c>(
     args.extend(body.args().into_iter().take(rank));
     rw.set_point(InsertionPoint::Before(terminator));
     let callee = Attr::symbol(forall.context(), name);
-    rw.create(OpSpec::new("func.call", forall.location()).attr("callee", callee).operands(&args))?;
+    rw.create(OpSpec::new(ops::func::CALL, forall.location()).attr("callee", callee).operands(&args))?;
     Ok(())
 }

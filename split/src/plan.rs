@@ -26,20 +26,21 @@ use monopour_analysis::liveness::Interval;
 use monopour_analysis::plan::{ALIGNMENT_BYTES, MemoryPlan, Request};
 use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::ops;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value};
 use std::collections::HashMap;
 use tracing::trace;
 
 /// Ops whose one result is the same buffer as their first operand.
 pub(crate) const VIEW_LIKE: [&str; 8] = [
-    "memref.cast",
-    "memref.collapse_shape",
-    "memref.expand_shape",
-    "memref.extract_strided_metadata",
-    "memref.memory_space_cast",
-    "memref.reinterpret_cast",
-    "memref.subview",
-    "memref.view",
+    ops::memref::CAST,
+    ops::memref::COLLAPSE_SHAPE,
+    ops::memref::EXPAND_SHAPE,
+    ops::memref::EXTRACT_STRIDED_METADATA,
+    ops::memref::MEMORY_SPACE_CAST,
+    ops::memref::REINTERPRET_CAST,
+    ops::memref::SUBVIEW,
+    ops::memref::VIEW,
 ];
 
 /// The plan of the host function, as the program records it.
@@ -81,8 +82,8 @@ pub struct Pooled {
 
 /// The allocations of a planned host function that are neither in the arena nor returned where they are made.
 pub fn pooled(host: Op) -> Vec<Pooled> {
-    let allocs = host.find_all("memref.alloc").into_iter().filter(|op| op.attr(attributes::ARENA).is_none());
-    let kept = allocs.filter(|op| !op.result(0).uses().iter().any(|u| u.op.is("func.return")));
+    let allocs = host.find_all(ops::memref::ALLOC).into_iter().filter(|op| op.attr(attributes::ARENA).is_none());
+    let kept = allocs.filter(|op| !op.result(0).uses().iter().any(|u| u.op.is(ops::func::RETURN)));
     let note = |op: Op| {
         let ty = op.result(0).ty();
         let reason = match (ty.static_size_bytes(), op.block() == host.body()) {
@@ -132,10 +133,10 @@ fn collect<'c>(block: Block<'c>) -> Vec<Transient<'c>> {
     let ops = block.ops();
     let positions: HashMap<Op, u32> = ops.iter().enumerate().map(|(i, op)| (*op, i as u32)).collect();
     let mut out = Vec::new();
-    for alloc in ops.iter().copied().filter(|op| op.is("memref.alloc")) {
+    for alloc in ops.iter().copied().filter(|op| op.is(ops::memref::ALLOC)) {
         let value = alloc.result(0);
         let uses = value.uses();
-        let mut deallocs = uses.iter().filter(|u| u.op.is("memref.dealloc"));
+        let mut deallocs = uses.iter().filter(|u| u.op.is(ops::memref::DEALLOC));
         let (Some(dealloc), None) = (deallocs.next(), deallocs.next()) else { continue };
         let Some(size_bytes) = value.ty().static_size_bytes() else { continue };
         if !positions.contains_key(&dealloc.op) || alloc.num_operands() != 0 || size_bytes == 0 {
@@ -213,18 +214,19 @@ fn rewrite(host: Op, block: Block, transients: &[Transient], plan: &MemoryPlan) 
     let of = move |op: Op| places.get(&op).copied();
     let offsets: Vec<u64> = plan.offsets.iter().copied().collect();
     let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("memref.alloc", move |op| of(op).is_none());
-    target.dynamically_legal_op("memref.dealloc", move |op| of(op).is_none());
+    target.dynamically_legal_op(ops::memref::ALLOC, move |op| of(op).is_none());
+    target.dynamically_legal_op(ops::memref::DEALLOC, move |op| of(op).is_none());
     let mut patterns = PatternSet::new();
-    patterns.add_fn("memref.alloc", |op, _, rw| {
+    patterns.add_fn(ops::memref::ALLOC, |op, _, rw| {
         let index = of(op).ok_or_else(|| Declined::NoMatch("not a transient".to_owned()))?;
         let offset = rw.const_index(offsets[index] as i64, op.location());
-        let spec = OpSpec::new("memref.view", op.location()).operands(&[arena, offset]).results(&[op.result(0).ty()]);
+        let spec =
+            OpSpec::new(ops::memref::VIEW, op.location()).operands(&[arena, offset]).results(&[op.result(0).ty()]);
         let view = rw.create(spec).map_err(Declined::Failed)?;
         rw.replace_op(op, &[view.result(0)]);
         Ok(())
     });
-    patterns.add_fn("memref.dealloc", |op, _, rw| {
+    patterns.add_fn(ops::memref::DEALLOC, |op, _, rw| {
         rw.erase(op);
         Ok(())
     });
@@ -245,7 +247,7 @@ fn create_arena<'c>(
     let ty = Type::memref(&[bytes], Type::integer(cx, 8), space);
     let mut rw = Rewriter::new(cx);
     rw.set_point(InsertionPoint::Start(block));
-    let alloc = OpSpec::new("memref.alloc", host.location())
+    let alloc = OpSpec::new(ops::memref::ALLOC, host.location())
         .results(&[ty])
         .attr("operandSegmentSizes", Attr::dense_i32(cx, &[0, 0]))
         .attr("alignment", Attr::i64(cx, ALIGNMENT_BYTES as i64))
@@ -253,7 +255,7 @@ fn create_arena<'c>(
     let arena = rw.create(alloc)?.result(0);
     let end = block.terminator().expect("the host function has a terminator");
     rw.set_point(InsertionPoint::Before(end));
-    rw.create(OpSpec::new("memref.dealloc", host.location()).operands(&[arena]))?;
+    rw.create(OpSpec::new(ops::memref::DEALLOC, host.location()).operands(&[arena]))?;
     Ok(arena)
 }
 
@@ -263,7 +265,7 @@ pub(crate) fn is_arena_view(mut value: Value) -> bool {
         if op.attr(attributes::ARENA).is_some() {
             return true;
         }
-        if op.is("memref.alloc") {
+        if op.is(ops::memref::ALLOC) {
             return false;
         }
         // A view is of its first operand. What an operation chooses is no view, whatever its condition was read from.
@@ -287,7 +289,7 @@ fn widen_access(module: &Module, host: Op) {
     let symbols = module.symbols();
     let mut found: Vec<(Op, Vec<Way>)> = vec![];
     let mut places: HashMap<Op, usize> = HashMap::new();
-    for call in host.find_all("func.call") {
+    for call in host.find_all(ops::func::CALL) {
         let kernel = call.attr("callee").and_then(|c| symbols.get(c.as_symbol()?)).copied();
         let Some(kernel) = kernel else { continue };
         let Some(attrs) = kernel.attr("arg_attrs").and_then(|a| a.as_array()) else { continue };

@@ -4,6 +4,7 @@ use crate::buffers::Buffer;
 use crate::scalars;
 use crate::schedule::State;
 use monopour_contract::RuntimeFunction;
+use monopour_ir::ops;
 use monopour_ir::{Block, Builder, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Type, Value};
 
 /// Types of the numbers that carry values of `types`.
@@ -96,10 +97,10 @@ pub(crate) fn lower<'c>(state: &mut State<'c>, b: &mut Builder<'c>, op: Op<'c>) 
 pub(crate) fn terminate<'c>(state: &mut State<'c>, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let mut operands = flatten(state, b, op, &op.operands())?;
-    if op.is("scf.condition") {
+    if op.is(ops::scf::CONDITION) {
         let ok = state.call(b, loc, RuntimeFunction::Ok, &[])?.result(0);
         let ok = scalars::from_bits(b, loc, ok, operands[0].ty())?;
-        let spec = OpSpec::new("arith.andi", loc).operands(&[operands[0], ok]).results(&[ok.ty()]);
+        let spec = OpSpec::new(ops::arith::ANDI, loc).operands(&[operands[0], ok]).results(&[ok.ty()]);
         operands[0] = b.create(spec)?.result(0);
     }
     b.create(OpSpec::new(op.name(), loc).operands(&operands))?;
@@ -121,7 +122,7 @@ pub(crate) fn when<'c>(
     region.append(block);
     let mut inner = Builder::new(b.context(), InsertionPoint::End(block));
     then(&mut inner)?;
-    inner.create(OpSpec::new("scf.yield", loc))?;
-    b.create(OpSpec::new("scf.if", loc).operands(&[condition]).region(region).region(Region::new()))?;
+    inner.create(OpSpec::new(ops::scf::YIELD, loc))?;
+    b.create(OpSpec::new(ops::scf::IF, loc).operands(&[condition]).region(region).region(Region::new()))?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Numbers between host code and the runtime: as the low bits of an `i64`.
 
+use monopour_ir::ops;
 use monopour_ir::{Attr, Builder, Diagnostics, Location, OpSpec, Type, Value};
 
 /// The `ty` whose bits are the low ones of `bits`.
@@ -14,15 +15,15 @@ pub(crate) fn from_bits<'c>(
 ) -> Result<Value<'c>, Diagnostics> {
     let cx = b.context();
     if ty.is_index() {
-        return unary(b, loc, "arith.index_cast", bits, ty);
+        return unary(b, loc, ops::arith::INDEX_CAST, bits, ty);
     }
     let width = ty.integer_width().or(ty.float_width()).unwrap_or(64);
     let mut value = bits;
     if width < 64 {
-        value = unary(b, loc, "arith.trunci", value, Type::integer(cx, width))?;
+        value = unary(b, loc, ops::arith::TRUNCI, value, Type::integer(cx, width))?;
     }
     if ty.is_float() {
-        value = unary(b, loc, "arith.bitcast", value, ty)?;
+        value = unary(b, loc, ops::arith::BITCAST, value, ty)?;
     }
     Ok(value)
 }
@@ -35,14 +36,14 @@ pub(crate) fn to_bits<'c>(b: &mut Builder<'c>, loc: Location<'c>, value: Value<'
     let cx = b.context();
     let (ty, i64_ty) = (value.ty(), Type::integer(cx, 64));
     if ty.is_index() {
-        return unary(b, loc, "arith.index_cast", value, i64_ty);
+        return unary(b, loc, ops::arith::INDEX_CAST, value, i64_ty);
     }
     let mut bits = value;
     if let Some(width) = ty.float_width() {
-        bits = unary(b, loc, "arith.bitcast", bits, Type::integer(cx, width))?;
+        bits = unary(b, loc, ops::arith::BITCAST, bits, Type::integer(cx, width))?;
     }
     if bits.ty().integer_width() != Some(64) {
-        bits = unary(b, loc, "arith.extui", bits, i64_ty)?;
+        bits = unary(b, loc, ops::arith::EXTUI, bits, i64_ty)?;
     }
     Ok(bits)
 }
@@ -66,7 +67,7 @@ pub(crate) fn compare<'c>(
         "uge" => 9,
         _ => unreachable!("invariant: only these are asked for"),
     };
-    let spec = OpSpec::new("arith.cmpi", loc)
+    let spec = OpSpec::new(ops::arith::CMPI, loc)
         .attr("predicate", Attr::i64(cx, predicate))
         .operands(&[left, right])
         .results(&[Type::integer(cx, 1)]);
@@ -88,7 +89,7 @@ pub(crate) fn at_least<'c>(
     let cx = b.context();
     let f64_ty = Type::f64(cx);
     let limit = b.constant(Attr::float(f64_ty, limit), f64_ty, loc);
-    let spec = OpSpec::new("arith.cmpf", loc)
+    let spec = OpSpec::new(ops::arith::CMPF, loc)
         .attr("predicate", Attr::i64(cx, AT_LEAST))
         .operands(&[value, limit])
         .results(&[Type::integer(cx, 1)]);

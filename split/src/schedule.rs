@@ -32,6 +32,7 @@ use crate::checks;
 use crate::outline::{Extent, grid};
 use crate::{error, regions, scalars};
 use monopour_contract::{RuntimeFunction, Trap, attributes};
+use monopour_ir::ops;
 use monopour_ir::parallel::module_of;
 use monopour_ir::{
     Attr, Block, Builder, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type,
@@ -87,7 +88,7 @@ fn declare_runtime(module: &Module, host: Op) -> Result<(), Diagnostics> {
         }
         let results = vec![i64_ty; usize::from(function.result().is_some())];
         let ty = Type::function(cx, &vec![i64_ty; function.arguments().len()], &results);
-        let spec = OpSpec::new("func.func", host.location())
+        let spec = OpSpec::new(ops::func::FUNC, host.location())
             .attr("sym_name", Attr::string(cx, name))
             .attr("function_type", Attr::ty(ty))
             .attr("sym_visibility", Attr::string(cx, "private"))
@@ -137,7 +138,7 @@ impl<'c> State<'c> {
         let new_region = Region::new();
         new_region.append(block);
         let name = func.symbol_name().unwrap_or_default();
-        let spec = OpSpec::new("func.func", loc)
+        let spec = OpSpec::new(ops::func::FUNC, loc)
             .attr("sym_name", Attr::string(cx, &name))
             .attr("function_type", Attr::ty(Type::function(cx, &[i64_ty], &[])))
             .region(new_region);
@@ -173,7 +174,7 @@ impl<'c> State<'c> {
         debug_assert_eq!(operands.len(), function.arguments().len(), "invariant: {function:?} is called as declared");
         let results = vec![Type::integer(cx, 64); usize::from(function.result().is_some())];
         let callee = Attr::symbol(cx, function.name());
-        b.create(OpSpec::new("func.call", loc).attr("callee", callee).operands(&operands).results(&results))
+        b.create(OpSpec::new(ops::func::CALL, loc).attr("callee", callee).operands(&operands).results(&results))
     }
 
     fn input(&mut self, b: &mut Builder<'c>, func: Op<'c>, index: usize, arg: Value<'c>) -> Result<(), Diagnostics> {
@@ -198,28 +199,28 @@ impl<'c> State<'c> {
 
     fn lower(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         match op.name() {
-            "memref.alloc" => self.alloc(b, op),
-            "memref.get_global" => self.constant(b, op),
-            "memref.dealloc" => self.dealloc(b, op),
-            "memref.copy" => self.copy(b, op),
-            "memref.load" => self.load(b, op),
-            "memref.store" => self.store(b, op),
-            "memref.dim" => self.dim(b, op),
-            "memref.extract_strided_metadata" => self.metadata(b, op),
-            "memref.reinterpret_cast" => self.reinterpret(b, op),
-            "memref.extract_aligned_pointer_as_index" => {
+            ops::memref::ALLOC => self.alloc(b, op),
+            ops::memref::GET_GLOBAL => self.constant(b, op),
+            ops::memref::DEALLOC => self.dealloc(b, op),
+            ops::memref::COPY => self.copy(b, op),
+            ops::memref::LOAD => self.load(b, op),
+            ops::memref::STORE => self.store(b, op),
+            ops::memref::DIM => self.dim(b, op),
+            ops::memref::EXTRACT_STRIDED_METADATA => self.metadata(b, op),
+            ops::memref::REINTERPRET_CAST => self.reinterpret(b, op),
+            ops::memref::EXTRACT_ALIGNED_POINTER_AS_INDEX => {
                 let handle = self.buffer(op, op.operand(0))?.handle;
                 let value = scalars::from_bits(b, op.location(), handle, op.result(0).ty())?;
                 self.scalars.insert(op.result(0), value);
                 Ok(())
             }
-            "scf.forall" => self.dispatch(b, op),
-            "scf.if" | "scf.for" | "scf.while" => regions::lower(self, b, op),
-            "scf.yield" | "scf.condition" => regions::terminate(self, b, op),
-            "func.return" => self.results(b, op),
-            "cf.assert" => checks::assert(self, b, op),
-            "arith.select" if op.result(0).ty().is_memref() => self.select(b, op),
-            "ub.poison" if op.result(0).ty().is_memref() => self.poison(b, op),
+            ops::scf::FORALL => self.dispatch(b, op),
+            ops::scf::IF | ops::scf::FOR | ops::scf::WHILE => regions::lower(self, b, op),
+            ops::scf::YIELD | ops::scf::CONDITION => regions::terminate(self, b, op),
+            ops::func::RETURN => self.results(b, op),
+            ops::cf::ASSERT => checks::assert(self, b, op),
+            ops::arith::SELECT if op.result(0).ty().is_memref() => self.select(b, op),
+            ops::ub::POISON if op.result(0).ty().is_memref() => self.poison(b, op),
             name if crate::plan::VIEW_LIKE.contains(&name) => self.view(b, op),
             _ if matches!(op.dialect(), "arith" | "math" | "ub") && op.regions().is_empty() => self.scalar_op(b, op),
             _ => Err(error::not_schedulable(op).into()),
@@ -287,7 +288,7 @@ impl<'c> State<'c> {
         let mut buffer = self.buffer(op, op.operand(0))?;
         let ty = op.result(0).ty();
         let memref = ty.as_memref().ok_or_else(|| error::not_schedulable(op))?;
-        if op.is("memref.cast") || op.is("memref.memory_space_cast") {
+        if op.is(ops::memref::CAST) || op.is(ops::memref::MEMORY_SPACE_CAST) {
             self.buffers.insert(op.result(0), buffer);
             return Ok(());
         }
@@ -295,7 +296,7 @@ impl<'c> State<'c> {
         if memref.offset == DYNAMIC || !memref.shape.iter().chain(&memref.strides).all(known) {
             return Err(error::not_contiguous(op, &ty.to_string()).into());
         }
-        if op.is("memref.view") {
+        if op.is(ops::memref::VIEW) {
             let bytes = self.num(b, op, op.operand(1))?;
             buffer.base = buffer.base.plus(bytes, b, op.location())?;
         }
@@ -348,7 +349,7 @@ impl<'c> State<'c> {
         let pairs = yes.flatten(b, loc, &memref).into_iter().zip(no.flatten(b, loc, &memref));
         let mut chosen = vec![];
         for (yes, no) in pairs {
-            let spec = OpSpec::new("arith.select", loc).operands(&[condition, yes, no]).results(&[i64_ty]);
+            let spec = OpSpec::new(ops::arith::SELECT, loc).operands(&[condition, yes, no]).results(&[i64_ty]);
             chosen.push(b.create(spec)?.result(0));
         }
         self.buffers.insert(op.result(0), Buffer::unflatten(&chosen, &memref));
@@ -376,7 +377,7 @@ impl<'c> State<'c> {
                     let same = scalars::compare(b, loc, "eq", at, dim)?;
                     let operands = [same, size.value(b, loc), found.value(b, loc)];
                     let ty = Type::integer(b.context(), 64);
-                    let spec = OpSpec::new("arith.select", loc).operands(&operands).results(&[ty]);
+                    let spec = OpSpec::new(ops::arith::SELECT, loc).operands(&operands).results(&[ty]);
                     found = Num::Value(b.create(spec)?.result(0));
                 }
             }
@@ -447,7 +448,7 @@ impl<'c> State<'c> {
 
     fn dispatch(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let grid = grid(op).ok_or_else(|| error::dynamic_grid(op))?;
-        let call = op.body().and_then(Block::first_op).filter(|c| c.is("func.call"));
+        let call = op.body().and_then(Block::first_op).filter(|c| c.is(ops::func::CALL));
         let call = call.ok_or_else(|| error::not_schedulable(op))?;
         if grid.contains(&Extent::Static(0)) {
             return Ok(());
@@ -512,7 +513,7 @@ impl<'c> State<'c> {
             }
             self.call(b, loc, RuntimeFunction::Result, &[index, buffer.handle])?;
         }
-        b.create(OpSpec::new("func.return", loc))?;
+        b.create(OpSpec::new(ops::func::RETURN, loc))?;
         Ok(())
     }
 

@@ -13,6 +13,7 @@
 //! Requires: a scheduled host function. Ensures: the same calls in each block; those that moved have no effects.
 
 use monopour_contract::RuntimeFunction;
+use monopour_ir::ops;
 use monopour_ir::{Block, Op, Rewriter, Value};
 use std::collections::HashMap;
 
@@ -29,7 +30,8 @@ pub(crate) fn run<'c>(block: Block<'c>, rw: &mut Rewriter<'c>) {
     for op in ops.iter().copied().filter(|op| is_handle(*op)) {
         let first = first_use(op, &places).map(|place| ops[place]);
         // The constant of its index moves along.
-        let index = op.operand(1).defining_op().filter(|c| c.is("arith.constant") && c.result(0).only_use().is_some());
+        let index =
+            op.operand(1).defining_op().filter(|c| c.is(ops::arith::CONSTANT) && c.result(0).only_use().is_some());
         if let Some(first) = first {
             index.into_iter().chain([op]).for_each(|moved| rw.move_before(moved, first));
         }
@@ -37,7 +39,7 @@ pub(crate) fn run<'c>(block: Block<'c>, rw: &mut Rewriter<'c>) {
 }
 
 fn is_handle(op: Op) -> bool {
-    let callee = op.is("func.call").then(|| op.attr("callee")).flatten();
+    let callee = op.is(ops::func::CALL).then(|| op.attr("callee")).flatten();
     callee.is_some_and(|c| c.as_symbol().is_some_and(|name| HANDLES.iter().any(|f| f.name() == name)))
 }
 

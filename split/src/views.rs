@@ -2,14 +2,21 @@
 
 use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, CANONICALIZE, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Region, Rewriter, Type,
     Value, open_dynamic_expansions, run_passes,
 };
 
 /// Ops that [`expand`] is there for.
-const EXPANDED: [&str; 6] =
-    ["affine.apply", "affine.max", "affine.min", "memref.collapse_shape", "memref.expand_shape", "memref.subview"];
+const EXPANDED: [&str; 6] = [
+    ops::affine::APPLY,
+    ops::affine::MAX,
+    ops::affine::MIN,
+    ops::memref::COLLAPSE_SHAPE,
+    ops::memref::EXPAND_SHAPE,
+    ops::memref::SUBVIEW,
+];
 /// Distribution of a copy over a GPU's invocations: one row per workgroup.
 const COPY_KERNEL: &str = "{class = \"elementwise\", reduction_step = 1 : i64, register_tile = array<i64: 1>, \
     share = \"none\", tile = array<i64: 1>, vector_width = 1 : i64, workgroup_size = array<i64: 64, 1, 1>}";
@@ -56,11 +63,12 @@ pub(crate) fn lies_without_gaps(ty: Type) -> bool {
 /// # Errors
 /// MLIR's, none on verified IR.
 pub(crate) fn dispatch_copies(func: Op) -> Result<(), Diagnostics> {
-    let gaps = |op: Op| op.ancestor("scf.forall").is_none() && !op.operands().iter().all(|v| lies_without_gaps(v.ty()));
+    let gaps =
+        |op: Op| op.ancestor(ops::scf::FORALL).is_none() && !op.operands().iter().all(|v| lies_without_gaps(v.ty()));
     let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("memref.copy", move |op| !gaps(op));
+    target.dynamically_legal_op(ops::memref::COPY, move |op| !gaps(op));
     let mut patterns = PatternSet::new();
-    patterns.add_fn("memref.copy", |op, _, rw| {
+    patterns.add_fn(ops::memref::COPY, |op, _, rw| {
         dispatch(rw, op).map_err(Declined::Failed)?;
         rw.erase(op);
         Ok(())
@@ -77,7 +85,7 @@ fn dispatch<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>) -> Result<(), Diagnostics> 
     let mut bounds = vec![];
     if upper == DYNAMIC {
         let zero = rw.const_index(0, loc);
-        let spec = OpSpec::new("memref.dim", loc).operands(&[copy.operand(0), zero]).results(&[index]);
+        let spec = OpSpec::new(ops::memref::DIM, loc).operands(&[copy.operand(0), zero]).results(&[index]);
         bounds.push(rw.create(spec)?.result(0));
     }
     let block = Block::new(&[(index, loc)]);
@@ -88,7 +96,7 @@ fn dispatch<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>) -> Result<(), Diagnostics> 
     let segments = Attr::dense_i32(cx, &[0, bounds.len() as i32, 0, 0]);
     let space = copy.operand(1).ty().as_memref().and_then(|m| m.memory_space);
     let kernel = Attr::parse(cx, COPY_KERNEL).expect("invariant: the text is an attribute");
-    let mut spec = OpSpec::new("scf.forall", loc)
+    let mut spec = OpSpec::new(ops::scf::FORALL, loc)
         .operands(&bounds)
         .attr("operandSegmentSizes", segments)
         .attr("staticLowerBound", Attr::dense_i64(cx, &[0]))
@@ -104,8 +112,8 @@ fn dispatch<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>) -> Result<(), Diagnostics> 
     rw.set_point(InsertionPoint::End(block));
     let from = row(rw, copy, copy.operand(0), block.arg(0))?;
     let to = row(rw, copy, copy.operand(1), block.arg(0))?;
-    rw.create(OpSpec::new("memref.copy", loc).operands(&[from, to]))?;
-    rw.create(OpSpec::new("scf.forall.in_parallel", loc).region(in_parallel))?;
+    rw.create(OpSpec::new(ops::memref::COPY, loc).operands(&[from, to]))?;
+    rw.create(OpSpec::new(ops::scf::FORALL_IN_PARALLEL, loc).region(in_parallel))?;
     Ok(())
 }
 
@@ -121,7 +129,7 @@ fn row<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>, value: Value<'c>, at: Value<'c>)
     for (dim, size) in memref.shape.iter().enumerate().skip(1) {
         if *size == DYNAMIC {
             let dim = rw.const_index(dim as i64, loc);
-            let spec = OpSpec::new("memref.dim", loc).operands(&[value, dim]).results(&[Type::index(cx)]);
+            let spec = OpSpec::new(ops::memref::DIM, loc).operands(&[value, dim]).results(&[Type::index(cx)]);
             sizes.push(rw.create(spec)?.result(0));
         }
     }
@@ -130,7 +138,7 @@ fn row<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>, value: Value<'c>, at: Value<'c>)
     let mut offsets = vec![0; rank];
     offsets[0] = DYNAMIC;
     let ty = Type::strided_memref(&shape, memref.element, DYNAMIC, &memref.strides, memref.memory_space);
-    let spec = OpSpec::new("memref.subview", loc)
+    let spec = OpSpec::new(ops::memref::SUBVIEW, loc)
         .operands(&[value, at])
         .operands(&sizes)
         .results(&[ty])

@@ -2,6 +2,7 @@
 
 use crate::options::TargetDescription;
 use monopour_ir::Contract;
+use monopour_ir::ops;
 
 const SCALAR: [&str; 9] = ["func", "arith", "math", "scf", "affine", "ub", "vector", "linalg", "tensor"];
 
@@ -10,11 +11,11 @@ pub(super) fn on_tensors(_: &TargetDescription) -> Contract {
     Contract {
         dialects: &["func", "linalg", "tensor", "arith", "math", "scf", "affine"],
         ops: &[
-            "cf.assert",
-            "bufferization.to_tensor",
-            "bufferization.to_buffer",
-            "bufferization.materialize_in_destination",
-            "bufferization.alloc_tensor",
+            ops::cf::ASSERT,
+            ops::bufferization::TO_TENSOR,
+            ops::bufferization::TO_BUFFER,
+            ops::bufferization::MATERIALIZE_IN_DESTINATION,
+            ops::bufferization::ALLOC_TENSOR,
         ],
         tensors: true,
         memrefs: false,
@@ -23,14 +24,19 @@ pub(super) fn on_tensors(_: &TargetDescription) -> Contract {
 
 /// Tiles on tensors.
 pub(super) fn tiled(_: &TargetDescription) -> Contract {
-    Contract { dialects: &SCALAR, ops: &["bufferization.alloc_tensor", "cf.assert"], tensors: true, memrefs: false }
+    Contract {
+        dialects: &SCALAR,
+        ops: &[ops::bufferization::ALLOC_TENSOR, ops::cf::ASSERT],
+        tensors: true,
+        memrefs: false,
+    }
 }
 
 /// Memrefs only.
 pub(super) fn on_memrefs(_: &TargetDescription) -> Contract {
     Contract {
         dialects: &["func", "arith", "math", "scf", "affine", "ub", "vector", "linalg", "memref"],
-        ops: &["cf.assert"],
+        ops: &[ops::cf::ASSERT],
         tensors: false,
         memrefs: true,
     }
@@ -41,7 +47,7 @@ pub(super) fn distributed(target: &TargetDescription) -> Contract {
     match target {
         TargetDescription::Gpu(_) => Contract {
             dialects: &["func", "arith", "math", "scf", "memref", "vector", "gpu", "ub"],
-            ops: &["cf.assert"],
+            ops: &[ops::cf::ASSERT],
             tensors: false,
             memrefs: true,
         },

@@ -5,6 +5,7 @@
 //! taken again included, a barrier must stand between a store to such memory and a load from it, in either order. Which
 //! invocation owns an element is asked in one case only (`are_apart`): kernels keep what is their own in registers.
 
+use monopour_ir::ops;
 use monopour_ir::{Block, Module, Op, Value};
 use std::collections::BTreeMap;
 
@@ -45,9 +46,9 @@ pub fn check(module: &Module) -> Found {
 /// Local memory of the workgroup, and arguments for which every caller passes an allocation of its own.
 fn shared_buffers<'c>(module: &Module<'c>, func: Op<'c>) -> Vec<Value<'c>> {
     let is_workgroup = |v: &Value<'c>| v.ty().memref_space().is_some_and(|s| s.to_string().contains("workgroup"));
-    let local = func.find_all("memref.alloca").into_iter().map(|op| op.result(0)).filter(is_workgroup);
+    let local = func.find_all(ops::memref::ALLOCA).into_iter().map(|op| op.result(0)).filter(is_workgroup);
     let calls: Vec<Op> =
-        module.op().find_all("func.call").into_iter().filter(|c| callee(*c) == func.symbol_name()).collect();
+        module.op().find_all(ops::func::CALL).into_iter().filter(|c| callee(*c) == func.symbol_name()).collect();
     let args = func.body().map(|b| b.args()).unwrap_or_default();
     let scratch = args.into_iter().enumerate().filter(|(i, arg)| {
         arg.ty().is_memref() && !calls.is_empty() && calls.iter().all(|call| is_own(*call, call.operand(*i)))
@@ -62,8 +63,8 @@ fn callee(call: Op) -> Option<String> {
 
 /// Whether the value is an allocation that nothing but `call` reads or writes.
 fn is_own(call: Op, value: Value) -> bool {
-    value.defining_op().is_some_and(|op| op.is("memref.alloc"))
-        && value.uses().iter().all(|u| u.op == call || u.op.is("memref.dealloc"))
+    value.defining_op().is_some_and(|op| op.is(ops::memref::ALLOC))
+        && value.uses().iter().all(|u| u.op == call || u.op.is(ops::memref::DEALLOC))
 }
 
 struct Walk<'c, 'a> {
@@ -76,16 +77,16 @@ impl<'c> Walk<'c, '_> {
     fn block(&mut self, block: Block<'c>, mut state: State<'c>) -> State<'c> {
         for op in block.ops() {
             match op.name() {
-                "gpu.barrier" => state.clear(),
-                "memref.load" | "vector.load" => self.access(op, op.operand(0), false, &mut state),
-                "memref.store" | "vector.store" => self.access(op, op.operand(1), true, &mut state),
-                "scf.if" => {
+                ops::gpu::BARRIER => state.clear(),
+                ops::memref::LOAD | ops::vector::LOAD => self.access(op, op.operand(0), false, &mut state),
+                ops::memref::STORE | ops::vector::STORE => self.access(op, op.operand(1), true, &mut state),
+                ops::scf::IF => {
                     let branches = op.regions().into_iter().map(|r| r.entry());
                     let ends: Vec<State> =
                         branches.map(|b| b.map_or_else(|| state.clone(), |b| self.block(b, state.clone()))).collect();
                     state = ends.into_iter().fold(State::new(), join);
                 }
-                "scf.for" | "scf.while" => state = self.looped(op, state),
+                ops::scf::FOR | ops::scf::WHILE => state = self.looped(op, state),
                 _ => assert!(op.regions().is_empty(), "the distributed op set has no other op with code inside: {op}"),
             }
         }
@@ -136,13 +137,13 @@ fn index_of<'c>(op: Op<'c>) -> Value<'c> {
 fn are_apart(a: Op, b: Op) -> bool {
     let (store, load) = if a.name().ends_with(".store") { (a, b) } else { (b, a) };
     let (own, other) = (index_of(store), index_of(load));
-    if store.block() != load.block() || !own.defining_op().is_some_and(|op| op.is("gpu.thread_id")) {
+    if store.block() != load.block() || !own.defining_op().is_some_and(|op| op.is(ops::gpu::THREAD_ID)) {
         return false;
     }
-    let behind = other.defining_op().filter(|op| op.is("arith.addi") && op.operand(0) == own);
+    let behind = other.defining_op().filter(|op| op.is(ops::arith::ADDI) && op.operand(0) == own);
     let behind = behind.and_then(|op| op.operand(1).constant_int());
-    let working = store.parent().filter(|op| op.is("scf.if")).and_then(|op| op.operand(0).defining_op());
-    let working = working.filter(|op| op.is("arith.cmpi")).and_then(|op| op.operand(1).constant_int());
+    let working = store.parent().filter(|op| op.is(ops::scf::IF)).and_then(|op| op.operand(0).defining_op());
+    let working = working.filter(|op| op.is(ops::arith::CMPI)).and_then(|op| op.operand(1).constant_int());
     own == other || behind.zip(working).is_some_and(|(behind, working)| behind >= working)
 }
 

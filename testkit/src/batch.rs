@@ -10,6 +10,7 @@ mod softmax;
 
 use crate::host_tensor::{Data, Dtype, HostTensor};
 use crate::oracle::tool;
+use monopour_ir::ops;
 use monopour_ir::{Context, DYNAMIC, Module, Type, run_passes};
 use std::fmt::Write;
 use std::io::{Read, Write as _};
@@ -262,13 +263,13 @@ impl Wrapper {
         self.lists += 1;
         if !ty.is_memref() {
             let cast = match (ty.is_index(), ty.integer_width()) {
-                (true, _) => "arith.index_cast",
-                (_, Some(1)) => "arith.extui",
+                (true, _) => ops::arith::INDEX_CAST,
+                (_, Some(1)) => ops::arith::EXTUI,
                 (_, Some(64)) => {
                     let _ = writeln!(after, "  call @monopour_print_one({value}) : (i64) -> ()");
                     return Ok(());
                 }
-                (_, Some(_)) => "arith.extsi",
+                (_, Some(_)) => ops::arith::EXTSI,
                 _ if ty.float_width() == Some(32) => {
                     let _ = writeln!(after, "  %{name}b = arith.bitcast {value} : f32 to i32");
                     let _ = writeln!(after, "  %{name}w = arith.extsi %{name}b : i32 to i64");

@@ -5,6 +5,7 @@
 //! no code with the distribution. What comes from memory is unknown; conditions on it take both ways, and indices that
 //! depend on it are not looked at.
 
+use monopour_ir::ops;
 use monopour_ir::{Block, Module, Op, Value};
 use std::collections::HashMap;
 
@@ -38,7 +39,7 @@ pub fn check(module: &Module, subgroup_size: i64) -> Option<Vec<String>> {
 /// Extents of the dispatch along x, y and z; x is the innermost dimension of the forall.
 fn grid_of(module: &Module, func: Op) -> Option<[i64; 3]> {
     let is_call = |c: &Op| c.attr("callee").is_some_and(|a| a.as_symbol().map(str::to_owned) == func.symbol_name());
-    let call = module.op().find_all("func.call").into_iter().find(is_call)?;
+    let call = module.op().find_all(ops::func::CALL).into_iter().find(is_call)?;
     let extents = call.parent()?.attr("staticUpperBound")?.as_ints()?;
     let mut grid = [1; 3];
     for (axis, extent) in extents.iter().rev().enumerate() {
@@ -96,9 +97,9 @@ impl<'c> Machine<'c> {
 
     fn step(&mut self, op: Op<'c>) {
         match op.name() {
-            "scf.if" => self.branch(op),
-            "scf.for" => self.repeat(op),
-            "scf.while" => {
+            ops::scf::IF => self.branch(op),
+            ops::scf::FOR => self.repeat(op),
+            ops::scf::WHILE => {
                 // Both regions, with nothing known.
                 let blocks: Vec<Block> = op.regions().into_iter().filter_map(|r| r.entry()).collect();
                 for block in blocks {
@@ -106,8 +107,8 @@ impl<'c> Machine<'c> {
                     self.run(block);
                 }
             }
-            "memref.load" | "vector.load" => self.access(op, op.operand(0), op.operand(1), op.result(0)),
-            "memref.store" | "vector.store" => self.access(op, op.operand(1), op.operand(2), op.operand(0)),
+            ops::memref::LOAD | ops::vector::LOAD => self.access(op, op.operand(0), op.operand(1), op.result(0)),
+            ops::memref::STORE | ops::vector::STORE => self.access(op, op.operand(1), op.operand(2), op.operand(0)),
             _ => {
                 let number = self.number(op);
                 for (i, result) in op.results().into_iter().enumerate() {
@@ -186,15 +187,15 @@ impl<'c> Machine<'c> {
         let operand = |i: usize| self.get(*op.operands().get(i)?);
         let pair = || Some((operand(0)?, operand(1)?));
         match op.name() {
-            "gpu.thread_id" => Some(self.thread[axis()]),
-            "gpu.block_id" => Some(self.block[axis()]),
-            "gpu.grid_dim" => Some(self.grid[axis()]),
-            "gpu.lane_id" => Some(linear() % self.subgroup_size),
-            "gpu.subgroup_id" => Some(linear() / self.subgroup_size),
-            "gpu.subgroup_size" => Some(self.subgroup_size),
-            "arith.index_cast" | "arith.index_castui" => operand(0),
-            "arith.select" => operand(if operand(0)? != 0 { 1 } else { 2 }),
-            "arith.cmpi" => {
+            ops::gpu::THREAD_ID => Some(self.thread[axis()]),
+            ops::gpu::BLOCK_ID => Some(self.block[axis()]),
+            ops::gpu::GRID_DIM => Some(self.grid[axis()]),
+            ops::gpu::LANE_ID => Some(linear() % self.subgroup_size),
+            ops::gpu::SUBGROUP_ID => Some(linear() / self.subgroup_size),
+            ops::gpu::SUBGROUP_SIZE => Some(self.subgroup_size),
+            ops::arith::INDEX_CAST | ops::arith::INDEX_CASTUI => operand(0),
+            ops::arith::SELECT => operand(if operand(0)? != 0 { 1 } else { 2 }),
+            ops::arith::CMPI => {
                 let predicate = op.attr("predicate").and_then(|a| a.as_int())?;
                 pair().map(|(a, b)| i64::from(compare(predicate, a, b)))
             }
@@ -221,19 +222,19 @@ fn compare(predicate: i64, a: i64, b: i64) -> bool {
 
 fn arithmetic(name: &str, a: i64, b: i64) -> Option<i64> {
     match name {
-        "arith.addi" => a.checked_add(b),
-        "arith.subi" => a.checked_sub(b),
-        "arith.muli" => a.checked_mul(b),
-        "arith.divsi" | "arith.divui" => a.checked_div(b),
-        "arith.remsi" | "arith.remui" => a.checked_rem(b),
-        "arith.floordivsi" => (b > 0).then(|| a.div_euclid(b)),
-        "arith.ceildivsi" => (b > 0).then(|| -(-a).div_euclid(b)),
-        "arith.minsi" | "arith.minui" => Some(a.min(b)),
-        "arith.maxsi" | "arith.maxui" => Some(a.max(b)),
-        "arith.andi" => Some(a & b),
-        "arith.ori" => Some(a | b),
-        "arith.xori" => Some(a ^ b),
-        "arith.shli" => u32::try_from(b).ok().and_then(|b| a.checked_shl(b)),
+        ops::arith::ADDI => a.checked_add(b),
+        ops::arith::SUBI => a.checked_sub(b),
+        ops::arith::MULI => a.checked_mul(b),
+        ops::arith::DIVSI | ops::arith::DIVUI => a.checked_div(b),
+        ops::arith::REMSI | ops::arith::REMUI => a.checked_rem(b),
+        ops::arith::FLOORDIVSI => (b > 0).then(|| a.div_euclid(b)),
+        ops::arith::CEILDIVSI => (b > 0).then(|| -(-a).div_euclid(b)),
+        ops::arith::MINSI | ops::arith::MINUI => Some(a.min(b)),
+        ops::arith::MAXSI | ops::arith::MAXUI => Some(a.max(b)),
+        ops::arith::ANDI => Some(a & b),
+        ops::arith::ORI => Some(a | b),
+        ops::arith::XORI => Some(a ^ b),
+        ops::arith::SHLI => u32::try_from(b).ok().and_then(|b| a.checked_shl(b)),
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Random programs: small graphs of matrix products and elementwise ops, the same for the same seed.
 
 use crate::random::Rng;
+use monopour_ir::ops;
 use std::fmt::Write;
 
 /// A function `@main` of one to three inputs and `ops` ops around matrix products, with static shapes. Values are used
@@ -68,7 +69,7 @@ impl Generator {
         let (x, shape) = self.rng.pick(&self.values).clone();
         let same: Vec<_> = self.values.iter().filter(|(_, s)| *s == shape).map(|(v, _)| v.clone()).collect();
         let y = self.rng.pick(&same).clone();
-        let op = *self.rng.pick(&["arith.addf", "arith.subf", "arith.mulf", "arith.maximumf"]);
+        let op = *self.rng.pick(&[ops::arith::ADDF, ops::arith::SUBF, ops::arith::MULF, ops::arith::MAXIMUMF]);
         self.generic(i, shape, &[(x, shape, "i, j"), (y, shape, "i, j")], &format!("{op} %p0, %p1"));
     }
 
@@ -85,7 +86,7 @@ impl Generator {
 
     fn unary(&mut self, i: usize) {
         let (x, shape) = self.rng.pick(&self.values).clone();
-        let op = *self.rng.pick(&["math.tanh", "math.absf", "arith.negf"]);
+        let op = *self.rng.pick(&[ops::math::TANH, ops::math::ABSF, ops::arith::NEGF]);
         self.generic(i, shape, &[(x, shape, "i, j")], &format!("{op} %p0"));
     }
 

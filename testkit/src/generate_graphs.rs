@@ -16,6 +16,7 @@ use self::dynamic::Sized;
 use crate::host_tensor::Dtype;
 use crate::random::Rng;
 use crate::text::{Input, Program, Value, list, tensor};
+use monopour_ir::ops;
 
 /// Above this bound a value is scaled down to 1.
 const LARGEST: f64 = 16.0;
@@ -320,7 +321,7 @@ impl Graph {
         let body = "%m = arith.mulf %a, %b : f32; %s = arith.addf %o, %m : f32";
         let loops = format!("{}m n k!", if batch.is_empty() { "" } else { "b " });
         let r = if !transposed && self.rng.below(2) == 0 {
-            let op = if batch.is_empty() { "linalg.matmul" } else { "linalg.batch_matmul" };
+            let op = if batch.is_empty() { ops::linalg::MATMUL } else { ops::linalg::BATCH_MATMUL };
             self.text.named(op, &[&x.value, &y.value], &zero)
         } else {
             self.text.generic(&loops, &[(&x.value, &maps[0]), (&y.value, &maps[1])], (&zero, &maps[2]), body)
@@ -338,8 +339,12 @@ impl Graph {
         order.rotate_left(self.rng.below(2) as usize);
         let to: Vec<_> = order.iter().map(|d| x.value.shape()[*d]).collect();
         let e = self.text.empty(Dtype::F32, &to);
-        let r =
-            self.text.named_untyped("linalg.transpose", &[&x.value], &e, &format!("permutation = [{}]", list(&order)));
+        let r = self.text.named_untyped(
+            ops::linalg::TRANSPOSE,
+            &[&x.value],
+            &e,
+            &format!("permutation = [{}]", list(&order)),
+        );
         self.push(r, x.bound);
     }
     /// Two neighbouring dimensions become one, or one becomes two.

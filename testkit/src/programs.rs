@@ -7,6 +7,7 @@ use crate::host_tensor::{Data, Dtype, HostTensor};
 use crate::random::Rng;
 use crate::suite::{layer_norm, softmax};
 use crate::text::{Input, Program as Text, Value};
+use monopour_ir::ops;
 
 /// A benchmark program with its inputs and the values of its result.
 #[derive(Clone, Debug)]
@@ -154,7 +155,7 @@ fn matmul(n: usize) -> Benchmark {
     let mut m = Maker::new(n as u64);
     let ((x, a), (y, b)) = (m.input(&[n, n], 1.0), m.input(&[n, n], 1.0));
     let zero = m.text.zeros(Dtype::F32, &[n, n]);
-    let r = m.text.named("linalg.matmul", &[&x, &y], &zero);
+    let r = m.text.named(ops::linalg::MATMUL, &[&x, &y], &zero);
     m.finish(&r, multiply(&a, &b, [n, n, n]), 1e-3, 1)
 }
 
@@ -167,7 +168,7 @@ fn mlp(batch: usize, widths: [usize; 4], constant: bool) -> Benchmark {
         let (w, w_values) = m.parameter(&format!("w{layer}"), &[k, n], (k as f64).powf(-0.5), constant, &mut resources);
         let (b, b_values) = m.parameter(&format!("b{layer}"), &[n], 0.1, constant, &mut resources);
         let zero = m.text.zeros(Dtype::F32, &[batch, n]);
-        let product = m.text.named("linalg.matmul", &[&x, &w], &zero);
+        let product = m.text.named(ops::linalg::MATMUL, &[&x, &w], &zero);
         x = m.text.pointwise(Dtype::F32, &[&product, &b], "%s = arith.addf %a, %b : f32");
         values = multiply(&values, &w_values, [batch, n, k]);
         values.iter_mut().enumerate().for_each(|(i, v)| *v += b_values[i % n]);
@@ -252,7 +253,7 @@ fn attention(heads: usize, s: usize) -> Benchmark {
     let scaled = t.pointwise(Dtype::F32, &[&qk], "%c = arith.constant 0.125 : f32; %s = arith.mulf %a, %c : f32");
     let weights = softmax(t, &scaled);
     let zero = t.zeros(Dtype::F32, &shape);
-    let r = t.named("linalg.batch_matmul", &[&weights, &v], &zero);
+    let r = t.named(ops::linalg::BATCH_MATMUL, &[&weights, &v], &zero);
     let mut expected = vec![];
     for head in 0..heads {
         let part = |x: &'_ Vec<f64>| x[head * s * WIDTH..(head + 1) * s * WIDTH].to_vec();

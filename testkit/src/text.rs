@@ -1,6 +1,7 @@
 //! Programs as text, built op by op: what the op suite, the random graphs and the benchmark programs are written with.
 
 use crate::host_tensor::{Dtype, HostTensor};
+use monopour_ir::ops;
 use std::fmt::Write;
 
 /// An SSA value of a program in the making.
@@ -167,7 +168,7 @@ impl Program {
     /// A tensor of one value.
     pub fn fill(&mut self, dtype: Dtype, shape: &[usize], literal: &str) -> Value {
         let (value, out) = (self.constant(dtype, literal), self.empty(dtype, shape));
-        self.named("linalg.fill", &[&value], &out)
+        self.named(ops::linalg::FILL, &[&value], &out)
     }
     /// A tensor of zeros.
     pub fn zeros(&mut self, dtype: Dtype, shape: &[usize]) -> Value {

@@ -1,6 +1,7 @@
 //! `arith`: constants become read-only globals; casts and selects of tensors become those of memrefs.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Diagnostic, Diagnostics, Op, OpSpec};
 
 use super::no_uses;
@@ -10,9 +11,9 @@ use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, OpModels, UseMod
 use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("arith.constant", Constant);
-    models.add("arith.index_cast", IndexCast);
-    models.add("arith.select", Select);
+    models.add(ops::arith::CONSTANT, Constant);
+    models.add(ops::arith::INDEX_CAST, IndexCast);
+    models.add(ops::arith::SELECT, Select);
 }
 
 struct Constant;
@@ -60,7 +61,7 @@ impl OpModel for IndexCast {
     ) -> Result<(), Declined> {
         let ty = buffers.operand(0).ty().with_element(op.result(0).ty().element());
         let cast =
-            rw.create(OpSpec::new("arith.index_cast", op.location()).operands(buffers.operands()).results(&[ty]))?;
+            rw.create(OpSpec::new(ops::arith::INDEX_CAST, op.location()).operands(buffers.operands()).results(&[ty]))?;
         rw.replace_op(op, &[cast.result(0)]);
         Ok(())
     }
@@ -102,7 +103,7 @@ impl OpModel for Select {
         let on_true = pass.cast_or_copy(rw, op, buffers.operand(1), ty)?;
         let on_false = pass.cast_or_copy(rw, op, buffers.operand(2), ty)?;
         let spec =
-            OpSpec::new("arith.select", op.location()).operands(&[op.operand(0), on_true, on_false]).results(&[ty]);
+            OpSpec::new(ops::arith::SELECT, op.location()).operands(&[op.operand(0), on_true, on_false]).results(&[ty]);
         let select = rw.create(spec)?;
         rw.replace_op(op, &[select.result(0)]);
         Ok(())

@@ -2,6 +2,7 @@
 
 use monopour_analysis::facts::Definition;
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Diagnostic, Diagnostics, Op, Type, Value};
 
 use crate::boundary::Callees;
@@ -11,11 +12,11 @@ use crate::options::Options;
 use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("bufferization.alloc_tensor", AllocTensor);
-    models.add("bufferization.materialize_in_destination", Materialize);
-    models.add("bufferization.dealloc_tensor", DeallocTensor);
-    models.add("bufferization.to_tensor", ToTensor);
-    models.add("bufferization.to_buffer", ToBuffer);
+    models.add(ops::bufferization::ALLOC_TENSOR, AllocTensor);
+    models.add(ops::bufferization::MATERIALIZE_IN_DESTINATION, Materialize);
+    models.add(ops::bufferization::DEALLOC_TENSOR, DeallocTensor);
+    models.add(ops::bufferization::TO_TENSOR, ToTensor);
+    models.add(ops::bufferization::TO_BUFFER, ToBuffer);
 }
 
 /// The `copy` operand of an alloc_tensor.
@@ -131,7 +132,7 @@ impl OpModel for DeallocTensor {
         rw: &mut ConversionRewriter<'c>,
         _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
-        rw.create(monopour_ir::OpSpec::new("memref.dealloc", op.location()).operands(&[buffers.operand(0)]))?;
+        rw.create(monopour_ir::OpSpec::new(ops::memref::DEALLOC, op.location()).operands(&[buffers.operand(0)]))?;
         rw.replace_op(op, &[]);
         Ok(())
     }

@@ -9,6 +9,7 @@
 //! Where the operation around stays on tensors (a function without function boundaries), so do its branches.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Op, Value};
 
 use crate::boundary::Callees;
@@ -21,7 +22,7 @@ pub(super) fn add(models: &mut OpModels) {
     }
 }
 
-const BRANCHES: &[&str] = &["cf.br", "cf.cond_br", "cf.switch"];
+const BRANCHES: &[&str] = &[ops::cf::BR, ops::cf::COND_BR, ops::cf::SWITCH];
 
 /// The operands that a branch passes on, by position, each with the block argument that takes it over.
 pub(crate) fn forwarded<'c>(op: Op<'c>) -> Vec<(usize, Value<'c>)> {
@@ -29,7 +30,7 @@ pub(crate) fn forwarded<'c>(op: Op<'c>) -> Vec<(usize, Value<'c>)> {
         return vec![];
     }
     // The condition or the flag comes first, then what each successor is passed.
-    let first = usize::from(!op.is("cf.br"));
+    let first = usize::from(!op.is(ops::cf::BR));
     let arguments = op.successors().into_iter().flat_map(|block| block.args());
     (first..op.num_operands()).zip(arguments).collect()
 }

@@ -11,6 +11,7 @@
 //! Limits: unranked tensors are not described (B0101).
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{AffineMap, Attr, Block, InsertionPoint, Op, OpSpec, Region, Value, interfaces};
 
 use crate::boundary::Callees;
@@ -26,7 +27,7 @@ fn is_elementwise(op: Op) -> bool {
     let ranked = |v: Value| !v.ty().is_tensor() || v.ty().as_tensor().is_some();
     op.num_results() > 0
         && op.result(0).ty().is_tensor()
-        && (!op.is("arith.select") || op.operand(0).ty().is_tensor())
+        && (!op.is(ops::arith::SELECT) || op.operand(0).ty().is_tensor())
         && op.operands().into_iter().chain(op.results()).all(ranked)
         && interfaces::is_elementwise(op)
 }
@@ -73,7 +74,7 @@ impl OpModel for Elementwise {
             scalar = scalar.attr(name, *value);
         }
         let scalar = rw.create(scalar)?;
-        rw.create(OpSpec::new("linalg.yield", op.location()).operands(&scalar.results()))?;
+        rw.create(OpSpec::new(ops::linalg::YIELD, op.location()).operands(&scalar.results()))?;
         rw.replace_op(op, &outputs);
         Ok(())
     }
@@ -97,7 +98,7 @@ fn loop_over<'c>(
     let maps = vec![AffineMap::identity(cx, rank).to_attr(); memrefs.len()];
     let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let segments = [count(inputs), count(memrefs.len() - inputs)];
-    let spec = OpSpec::new("linalg.generic", op.location())
+    let spec = OpSpec::new(ops::linalg::GENERIC, op.location())
         .operands(memrefs)
         .attr("indexing_maps", Attr::array(cx, &maps))
         .attr("iterator_types", Attr::array(cx, &vec![parallel; rank]))

@@ -1,6 +1,7 @@
 //! `func`: returns, and calls by what is known about the callee.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, OpSpec, Value};
 
 use crate::boundary::Callees;
@@ -10,8 +11,8 @@ use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, ReadModel, UseMode
 use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("func.return", Return);
-    models.add("func.call", Call);
+    models.add(ops::func::RETURN, Return);
+    models.add(ops::func::CALL, Call);
 }
 
 struct Return;
@@ -99,7 +100,7 @@ impl OpModel for Call {
         }
         let results: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
         let attrs = op.attrs();
-        let mut spec = OpSpec::new("func.call", op.location()).operands(&operands).results(&results);
+        let mut spec = OpSpec::new(ops::func::CALL, op.location()).operands(&operands).results(&results);
         for (name, value) in &attrs {
             spec = spec.attr(name, *value);
         }

@@ -1,6 +1,7 @@
 //! `linalg`: destination-style operations keep their form, with the results in their `outs`.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Op, Value, interfaces};
 
 use crate::boundary::Callees;
@@ -74,7 +75,7 @@ fn is_read(op: Op, operand: usize) -> bool {
         Some(body) if body.num_args() == op.num_operands() => !body.arg(operand).is_unused(),
         // Not known which argument is the operand's.
         Some(_) => true,
-        None => operand < first_init(op) || !op.is("linalg.softmax"),
+        None => operand < first_init(op) || !op.is(ops::linalg::SOFTMAX),
     }
 }
 
@@ -84,7 +85,7 @@ fn is_elementwise(op: Op, operand: usize) -> bool {
     if ELEMENTWISE.contains(&name) {
         return op.operand(operand).ty().is_tensor();
     }
-    if op.is("linalg.elementwise") {
+    if op.is(ops::linalg::ELEMENTWISE) {
         let maps = op.attr("indexing_maps").and_then(|a| a.as_array()).unwrap_or_default();
         return maps.iter().all(|m| m.as_affine_map().is_some_and(|m| m.is_identity()));
     }
@@ -114,7 +115,7 @@ impl OpModel for Structured {
         result_of(op, operand).map(AliasModel::equivalent).into_iter().collect()
     }
     fn subset<'c>(&self, op: Op<'c>) -> Option<SubsetModel<'c>> {
-        op.is("linalg.copy").then_some(SubsetModel::Insertion { source: Some(0), destination: 1, slice: None })
+        op.is(ops::linalg::COPY).then_some(SubsetModel::Insertion { source: Some(0), destination: 1, slice: None })
     }
     fn rewrite<'c>(
         &self,
@@ -128,7 +129,7 @@ impl OpModel for Structured {
             .map(|i| buffers.operand(i))
             .collect();
         // A copy of a buffer onto itself.
-        if !(op.is("linalg.copy") && pass.is_self_copy(op)) {
+        if !(op.is(ops::linalg::COPY) && pass.is_self_copy(op)) {
             pass.recreate(rw, op, buffers.operands(), &[])?;
         }
         rw.replace_op(op, &replacements[..op.num_results()]);

@@ -3,6 +3,7 @@
 //! Differs from upstream: a store reads the tensor that it stores. Upstream's does not, and may store undefined contents.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Attr, Op, OpSpec, Type};
 
 use super::{no_uses, only_reads};
@@ -11,9 +12,9 @@ use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, OpModels, UseMod
 use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("ml_program.global", Global);
-    models.add("ml_program.global_load", GlobalLoad);
-    models.add("ml_program.global_store", GlobalStore);
+    models.add(ops::ml_program::GLOBAL, Global);
+    models.add(ops::ml_program::GLOBAL_LOAD, GlobalLoad);
+    models.add(ops::ml_program::GLOBAL_STORE, GlobalStore);
 }
 
 /// The tensor is named by attributes only.
@@ -42,7 +43,7 @@ impl OpModel for Global {
         }
         let ty = pass.identity(tensor);
         pass.check_static(op, ty)?;
-        let mut spec = OpSpec::new("memref.global", op.location()).attr("type", Attr::ty(ty));
+        let mut spec = OpSpec::new(ops::memref::GLOBAL, op.location()).attr("type", Attr::ty(ty));
         for name in ["sym_name", "sym_visibility"] {
             if let Some(kept) = op.attr(name) {
                 spec = spec.attr(name, kept);

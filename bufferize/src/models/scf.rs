@@ -1,6 +1,7 @@
 //! `scf`: loops with a counter carry memrefs, `forall` writes its shared outputs in place.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{DYNAMIC, Diagnostics, Op, OpSpec, Region, Value};
 
 use crate::boundary::Callees;
@@ -11,9 +12,9 @@ use crate::op_model::{
 use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("scf.for", For);
-    models.add("scf.forall", Forall);
-    models.add("scf.forall.in_parallel", InParallel);
+    models.add(ops::scf::FOR, For);
+    models.add(ops::scf::FORALL, Forall);
+    models.add(ops::scf::FORALL_IN_PARALLEL, InParallel);
 }
 
 /// Lower bound, upper bound and step come before the initial values.
@@ -218,7 +219,7 @@ impl OpModel for Forall {
         let segments = monopour_ir::Attr::dense_i32(rw.context(), &segments);
         let attrs = op.attrs();
         let mut spec =
-            OpSpec::new("scf.forall", op.location()).operands(&buffers.operands()[..first]).region(Region::new());
+            OpSpec::new(ops::scf::FORALL, op.location()).operands(&buffers.operands()[..first]).region(Region::new());
         for (name, value) in &attrs {
             spec = spec.attr(name, if name == "operandSegmentSizes" { segments } else { *value });
         }

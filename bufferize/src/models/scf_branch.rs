@@ -1,6 +1,7 @@
 //! `scf` without loops: what one of several regions yields is the result, as a memref.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Diagnostic, Diagnostics, InsertionPoint, Op, Region, Type, Value};
 
 use crate::blocks::terminators;
@@ -14,12 +15,12 @@ pub(super) fn add(models: &mut OpModels) {
     for name in BRANCHES {
         models.add(name, Branch);
     }
-    models.add("scf.yield", Yield);
+    models.add(ops::scf::YIELD, Yield);
 }
 
 /// Operations that run one of their regions, once.
-const BRANCHES: &[&str] = &["scf.if", "scf.index_switch", EXECUTE_REGION];
-const EXECUTE_REGION: &str = "scf.execute_region";
+const BRANCHES: &[&str] = &[ops::scf::IF, ops::scf::INDEX_SWITCH, EXECUTE_REGION];
+const EXECUTE_REGION: &str = ops::scf::EXECUTE_REGION;
 
 struct Branch;
 
@@ -91,7 +92,7 @@ fn join<'c>(
     joined: &mut [Option<Type<'c>>],
     types: &BufferTypes<'c, '_>,
 ) -> Result<(), Diagnostics> {
-    for yielded in terminators(region).filter(|t| t.is("scf.yield")) {
+    for yielded in terminators(region).filter(|t| t.is(ops::scf::YIELD)) {
         for (ty, value) in joined.iter_mut().zip(yielded.operands()).filter(|(_, v)| v.ty().is_tensor()) {
             let new = types.of(value);
             *ty = Some(match *ty {
@@ -105,7 +106,7 @@ fn join<'c>(
 
 /// The yields of an operation, in all blocks of its regions.
 fn yields<'c>(op: Op<'c>) -> Vec<Op<'c>> {
-    op.regions().into_iter().flat_map(terminators).filter(|t| t.is("scf.yield")).collect()
+    op.regions().into_iter().flat_map(terminators).filter(|t| t.is(ops::scf::YIELD)).collect()
 }
 
 /// The values that take over a yielded operand: results, and the iteration argument of a loop.
@@ -117,16 +118,16 @@ fn targets<'c>(op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
     };
     let result = parent.get_result(operand);
     match parent.name() {
-        "scf.for" => argument(0, 1).into_iter().chain(result).collect(),
+        ops::scf::FOR => argument(0, 1).into_iter().chain(result).collect(),
         // The loop goes on: only its condition gives results.
-        "scf.while" => argument(0, 0).into_iter().collect(),
+        ops::scf::WHILE => argument(0, 0).into_iter().collect(),
         _ => result.into_iter().collect(),
     }
 }
 
 /// The types that a yield's operands must have: of the results, or of the next iteration's arguments.
 fn wanted_types<'c>(parent: Op<'c>) -> Vec<Type<'c>> {
-    let values = match parent.is("scf.while") {
+    let values = match parent.is(ops::scf::WHILE) {
         true => parent.body().map(|entry| entry.args()).unwrap_or_default(),
         false => parent.results(),
     };

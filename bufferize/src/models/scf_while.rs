@@ -1,6 +1,7 @@
 //! `scf.while`: both regions carry memrefs; the condition passes them on.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Block, Diagnostics, InsertionPoint, Op, Value};
 
 use crate::boundary::Callees;
@@ -11,8 +12,8 @@ use crate::op_model::{
 use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("scf.while", While);
-    models.add("scf.condition", Condition);
+    models.add(ops::scf::WHILE, While);
+    models.add(ops::scf::CONDITION, Condition);
 }
 
 /// The condition comes before the values that are passed on.

@@ -1,6 +1,7 @@
 //! `shape`: an assumption hands on the buffers that its body yields.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Type};
 
 use super::no_uses;
@@ -10,8 +11,8 @@ use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
 use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("shape.assuming", Assuming);
-    models.add("shape.assuming_yield", AssumingYield);
+    models.add(ops::shape::ASSUMING, Assuming);
+    models.add(ops::shape::ASSUMING_YIELD, AssumingYield);
 }
 
 struct Assuming;

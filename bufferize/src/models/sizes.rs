@@ -1,6 +1,7 @@
 //! Sizes and offsets as sums: numbers where they are known, else one `affine.apply`.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, Op, OpSpec, Type, Value};
 
 use crate::op_model::Index;
@@ -46,7 +47,7 @@ pub(super) fn size_of<'c>(
         _ => {
             let number = rw.const_index(i64::try_from(dim).unwrap_or(i64::MAX), op.location());
             let ty = Type::index(rw.context());
-            let spec = OpSpec::new("memref.dim", op.location()).operands(&[memref, number]).results(&[ty]);
+            let spec = OpSpec::new(ops::memref::DIM, op.location()).operands(&[memref, number]).results(&[ty]);
             Ok(Index::Dynamic(rw.create(spec)?.result(0)))
         }
     }
@@ -110,7 +111,7 @@ impl<'c> Sum<'c> {
         let text = format!("affine_map<()[{}] -> ({})>", names.join(", "), addends.join(" + "));
         let Some(map) = Attr::parse(rw.context(), &text) else { return Err(Declined::no_match("an affine map")) };
         let ty = Type::index(rw.context());
-        let spec = OpSpec::new("affine.apply", op.location()).operands(&symbols).results(&[ty]).attr("map", map);
+        let spec = OpSpec::new(ops::affine::APPLY, op.location()).operands(&symbols).results(&[ty]).attr("map", map);
         let value = rw.create(spec)?.result(0);
         if symbols.len() >= MAX_TERMS {
             *self = Self { constant: 0, terms: vec![value] };

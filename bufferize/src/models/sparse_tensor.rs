@@ -1,6 +1,7 @@
 //! `sparse_tensor`: analysed like other operations, and refused: only the sparsifier knows their memory.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op};
 
 use crate::boundary::Callees;
@@ -26,8 +27,8 @@ pub(super) fn add(models: &mut OpModels) {
     for name in READING {
         models.add(&format!("sparse_tensor.{name}"), Sparse { passes_on: Passes::Nothing });
     }
-    models.add("sparse_tensor.load", Sparse { passes_on: Passes::Operand });
-    models.add("sparse_tensor.assemble", Sparse { passes_on: Passes::Parts });
+    models.add(ops::sparse_tensor::LOAD, Sparse { passes_on: Passes::Operand });
+    models.add(ops::sparse_tensor::ASSEMBLE, Sparse { passes_on: Passes::Parts });
 }
 
 /// The relation of the result to the operands.
@@ -48,7 +49,7 @@ struct Sparse {
 impl OpModel for Sparse {
     fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         // The buffers that a tensor is taken apart into follow the tensor.
-        let writes = op.is("sparse_tensor.disassemble") && operand > 0;
+        let writes = op.is(ops::sparse_tensor::DISASSEMBLE) && operand > 0;
         let reads = if self.passes_on == Passes::Nothing && !writes { ReadModel::Yes } else { ReadModel::No };
         UseModel { reads, writes, ..UseModel::NONE }
     }
@@ -56,7 +57,7 @@ impl OpModel for Sparse {
         match self.passes_on {
             Passes::Operand => vec![AliasModel::equivalent(op.result(0))],
             Passes::Parts => vec![AliasModel::unknown(op.result(0))],
-            Passes::Nothing if op.is("sparse_tensor.disassemble") && operand > 0 => {
+            Passes::Nothing if op.is(ops::sparse_tensor::DISASSEMBLE) && operand > 0 => {
                 let result = op.get_result(operand - 1);
                 result.filter(|r| r.ty().is_tensor()).map(AliasModel::equivalent).into_iter().collect()
             }

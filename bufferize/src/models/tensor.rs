@@ -1,6 +1,7 @@
 //! `tensor`: slices become subviews, inserts become copies into subviews, elements become loads and stores.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{InsertionPoint, Op, OpSpec, Value};
 
 use crate::boundary::Callees;
@@ -11,13 +12,13 @@ use crate::rewriting::Rewriting;
 use crate::slices::slice_of;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("tensor.extract_slice", ExtractSlice);
-    models.add("tensor.insert_slice", InsertSlice);
-    models.add("tensor.parallel_insert_slice", ParallelInsertSlice);
-    models.add("tensor.extract", Extract);
-    models.add("tensor.insert", Insert);
-    models.add("tensor.dim", Dim { to: "memref.dim" });
-    models.add("tensor.rank", Dim { to: "memref.rank" });
+    models.add(ops::tensor::EXTRACT_SLICE, ExtractSlice);
+    models.add(ops::tensor::INSERT_SLICE, InsertSlice);
+    models.add(ops::tensor::PARALLEL_INSERT_SLICE, ParallelInsertSlice);
+    models.add(ops::tensor::EXTRACT, Extract);
+    models.add(ops::tensor::INSERT, Insert);
+    models.add(ops::tensor::DIM, Dim { to: ops::memref::DIM });
+    models.add(ops::tensor::RANK, Dim { to: ops::memref::RANK });
 }
 
 struct ExtractSlice;
@@ -131,7 +132,7 @@ fn overwrites_output(op: Op) -> bool {
     let (Some(slice), Some(shape)) = (slice_of(op, 2), op.operand(1).ty().shape()) else { return false };
     let given = written_output(op).map(|(forall, i)| forall.operand(forall.num_operands() - forall.num_results() + i));
     let is_size = |value: Value, dim: usize| {
-        let asked = value.defining_op().filter(|op| op.is("tensor.dim") && op.num_operands() == 2);
+        let asked = value.defining_op().filter(|op| op.is(ops::tensor::DIM) && op.num_operands() == 2);
         asked.is_some_and(|asked| {
             let tensor = asked.operand(0);
             let number = asked.operand(1).constant_int().and_then(|n| usize::try_from(n).ok());
@@ -193,7 +194,8 @@ impl OpModel for Extract {
         rw: &mut ConversionRewriter<'c>,
         _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
-        let spec = OpSpec::new("memref.load", op.location()).operands(buffers.operands()).results(&[op.result(0).ty()]);
+        let spec =
+            OpSpec::new(ops::memref::LOAD, op.location()).operands(buffers.operands()).results(&[op.result(0).ty()]);
         let load = rw.create(spec)?;
         rw.replace_op(op, &[load.result(0)]);
         Ok(())
@@ -216,7 +218,7 @@ impl OpModel for Insert {
         rw: &mut ConversionRewriter<'c>,
         _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
-        rw.create(OpSpec::new("memref.store", op.location()).operands(buffers.operands()))?;
+        rw.create(OpSpec::new(ops::memref::STORE, op.location()).operands(buffers.operands()))?;
         rw.replace_op(op, &[buffers.operand(1)]);
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use monopour_analysis::facts::Definition;
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value};
 
 use super::sizes::{Sum, as_value, mixed, size_of};
@@ -12,13 +13,13 @@ use crate::op_model::{AliasModel, BufferInfo, Buffers, Index, OpModel, OpModels,
 use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("tensor.empty", Empty);
-    models.add("tensor.from_elements", FromElements);
-    models.add("tensor.splat", Splat);
-    models.add("tensor.generate", Generate);
-    models.add("tensor.pad", Pad);
-    models.add("tensor.concat", Concat);
-    models.add("tensor.yield", Yield);
+    models.add(ops::tensor::EMPTY, Empty);
+    models.add(ops::tensor::FROM_ELEMENTS, FromElements);
+    models.add(ops::tensor::SPLAT, Splat);
+    models.add(ops::tensor::GENERATE, Generate);
+    models.add(ops::tensor::PAD, Pad);
+    models.add(ops::tensor::CONCAT, Concat);
+    models.add(ops::tensor::YIELD, Yield);
 }
 
 /// A fresh buffer with contents.
@@ -75,7 +76,7 @@ impl OpModel for FromElements {
                 operands.insert(2, numbers[flat % size]);
                 flat /= size;
             }
-            rw.create(OpSpec::new("memref.store", op.location()).operands(&operands))?;
+            rw.create(OpSpec::new(ops::memref::STORE, op.location()).operands(&operands))?;
         }
         rw.replace_op(op, &[buffer]);
         Ok(())
@@ -103,12 +104,12 @@ fn fill<'c>(
     }
     let on_tensors = !pass.dialect_takes_part("linalg");
     let (out, results) = if on_tensors { (rw.cast(buffer, tensor), vec![tensor]) } else { (buffer, vec![]) };
-    let map = OpSpec::new("linalg.map", op.location()).operands(&[out]).results(&results).region(region);
+    let map = OpSpec::new(ops::linalg::MAP, op.location()).operands(&[out]).results(&results).region(region);
     let map = rw.create(map)?;
     let after = InsertionPoint::After(map);
     if let Some(value) = all {
         rw.set_point(InsertionPoint::End(block));
-        rw.create(OpSpec::new("linalg.yield", op.location()).operands(&[value]))?;
+        rw.create(OpSpec::new(ops::linalg::YIELD, op.location()).operands(&[value]))?;
     }
     if let Some(generator) = generator {
         rw.take_region(map.region(0), generator);
@@ -117,7 +118,7 @@ fn fill<'c>(
         rw.set_point(InsertionPoint::Start(body));
         for (dim, position) in positions.iter().enumerate() {
             let number = Attr::i64(cx, i64::try_from(dim).unwrap_or(i64::MAX));
-            let index = OpSpec::new("linalg.index", op.location()).results(&[Type::index(cx)]).attr("dim", number);
+            let index = OpSpec::new(ops::linalg::INDEX, op.location()).results(&[Type::index(cx)]).attr("dim", number);
             let index = rw.create(index)?;
             rw.replace_all_uses(*position, index.result(0));
         }
@@ -127,7 +128,7 @@ fn fill<'c>(
         rw.add_block_arg(body, tensor.element(), op.location());
         if let Some(yielded) = body.terminator() {
             rw.set_point(InsertionPoint::Before(yielded));
-            rw.create(OpSpec::new("linalg.yield", op.location()).operands(&yielded.operands()))?;
+            rw.create(OpSpec::new(ops::linalg::YIELD, op.location()).operands(&yielded.operands()))?;
             rw.erase(yielded);
         }
     }

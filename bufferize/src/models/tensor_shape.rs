@@ -1,6 +1,7 @@
 //! `tensor` operations that only change a type: casts and reshapes keep the buffer wherever its layout allows it.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, MemRefType, Op, OpSpec, Type, Value};
 
 use crate::boundary::Callees;
@@ -11,10 +12,10 @@ use crate::options::Options;
 use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("tensor.cast", Cast);
-    models.add("tensor.expand_shape", Expand);
-    models.add("tensor.collapse_shape", Collapse);
-    models.add("tensor.reshape", Reshape);
+    models.add(ops::tensor::CAST, Cast);
+    models.add(ops::tensor::EXPAND_SHAPE, Expand);
+    models.add(ops::tensor::COLLAPSE_SHAPE, Collapse);
+    models.add(ops::tensor::RESHAPE, Reshape);
 }
 
 struct Cast;
@@ -52,7 +53,7 @@ impl OpModel for Cast {
             rw.replace_op(op, &[source]);
             return Ok(());
         }
-        let cast = rw.create(OpSpec::new("memref.cast", op.location()).operands(&[source]).results(&[ty]))?;
+        let cast = rw.create(OpSpec::new(ops::memref::CAST, op.location()).operands(&[source]).results(&[ty]))?;
         rw.replace_op(op, &[cast.result(0)]);
         Ok(())
     }
@@ -133,7 +134,7 @@ impl OpModel for Expand {
         else {
             return Err(pass.unsupported(op, "a source without strides").into());
         };
-        let spec = OpSpec::new("memref.expand_shape", op.location())
+        let spec = OpSpec::new(ops::memref::EXPAND_SHAPE, op.location())
             .operands(buffers.operands())
             .results(&[ty])
             .attr("reassociation", groups)
@@ -234,7 +235,7 @@ impl OpModel for Collapse {
                 Type::memref(&op.result(0).ty().shape().unwrap_or_default(), memref.element, memref.memory_space)
             }
         };
-        let spec = OpSpec::new("memref.collapse_shape", op.location())
+        let spec = OpSpec::new(ops::memref::COLLAPSE_SHAPE, op.location())
             .operands(&[source])
             .results(&[ty])
             .attr("reassociation", groups);
@@ -290,7 +291,8 @@ impl OpModel for Reshape {
             source = pass.cast_or_copy(rw, op, source, contiguous(&memref))?;
         }
         let ty = reshaped(source.ty(), op.result(0).ty());
-        let spec = OpSpec::new("memref.reshape", op.location()).operands(&[source, buffers.operand(1)]).results(&[ty]);
+        let spec =
+            OpSpec::new(ops::memref::RESHAPE, op.location()).operands(&[source, buffers.operand(1)]).results(&[ty]);
         let view = rw.create(spec)?;
         rw.replace_op(op, &[view.result(0)]);
         Ok(())

@@ -3,6 +3,7 @@
 use monopour_analysis::facts::Definition;
 use monopour_ir::Op;
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 
 use super::no_uses;
 use crate::boundary::Callees;
@@ -10,7 +11,7 @@ use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, OpModels, UseMod
 use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("ub.poison", Poison);
+    models.add(ops::ub::POISON, Poison);
 }
 
 struct Poison;

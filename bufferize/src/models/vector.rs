@@ -1,6 +1,7 @@
 //! `vector`: transfers between tensors and vectors, and masks around them.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
+use monopour_ir::ops;
 use monopour_ir::{Op, OpSpec, Region, Value};
 
 use crate::boundary::Callees;
@@ -8,13 +9,13 @@ use crate::op_model::{AliasModel, Buffers, Index, OpModel, OpModels, ReadModel, 
 use crate::rewriting::Rewriting;
 
 pub(super) fn add(models: &mut OpModels) {
-    models.add("vector.transfer_read", Load { base: 0 });
-    models.add("vector.gather", Load { base: 0 });
-    models.add("vector.load", Load { base: 0 });
-    models.add("vector.transfer_write", TransferWrite);
-    models.add("vector.scatter", Scatter);
-    models.add("vector.mask", Mask);
-    models.add("vector.yield", Yield);
+    models.add(ops::vector::TRANSFER_READ, Load { base: 0 });
+    models.add(ops::vector::GATHER, Load { base: 0 });
+    models.add(ops::vector::LOAD, Load { base: 0 });
+    models.add(ops::vector::TRANSFER_WRITE, TransferWrite);
+    models.add(ops::vector::SCATTER, Scatter);
+    models.add(ops::vector::MASK, Mask);
+    models.add(ops::vector::YIELD, Yield);
 }
 
 /// Reads a tensor into a vector.
@@ -46,7 +47,7 @@ impl OpModel for Load {
 struct TransferWrite;
 
 fn is_masked(op: Op, rank: usize) -> bool {
-    op.num_operands() != 2 + rank || op.parent().is_some_and(|p| p.is("vector.mask"))
+    op.num_operands() != 2 + rank || op.parent().is_some_and(|p| p.is(ops::vector::MASK))
 }
 
 /// Whether the lanes lie along the last dimensions, in order.
@@ -169,7 +170,8 @@ impl OpModel for Mask {
         let mut kept = Vec::new();
         let mut outside = Vec::new();
         for value in yielded {
-            let destination = value.defining_op().filter(|w| w.is("vector.transfer_write") && w.block() == Some(body));
+            let destination =
+                value.defining_op().filter(|w| w.is(ops::vector::TRANSFER_WRITE) && w.block() == Some(body));
             match destination {
                 Some(write) if value.ty().is_tensor() => outside.push(Some(write.operand(1))),
                 _ if value.ty().is_tensor() && value.block() == Some(body) => {
@@ -184,7 +186,7 @@ impl OpModel for Mask {
         }
         let region = Region::new();
         let mut spec =
-            OpSpec::new("vector.mask", op.location()).operands(buffers.operands()).results(&kept).region(region);
+            OpSpec::new(ops::vector::MASK, op.location()).operands(buffers.operands()).results(&kept).region(region);
         let attrs = op.attrs();
         for (name, value) in &attrs {
             spec = spec.attr(name, *value);
@@ -214,7 +216,7 @@ impl OpModel for Yield {
         UseModel { must_in_place: true, ..UseModel::READ }
     }
     fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
-        let parent = op.parent().filter(|p| p.is("vector.mask") && operand < p.num_results());
+        let parent = op.parent().filter(|p| p.is(ops::vector::MASK) && operand < p.num_results());
         parent.map(|p| AliasModel::equivalent(p.result(operand))).into_iter().collect()
     }
     fn rewrite<'c>(

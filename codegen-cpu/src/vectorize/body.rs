@@ -2,6 +2,7 @@
 
 use super::emit::{Emit, Position, Width};
 use super::nest::Nest;
+use monopour_ir::ops;
 use monopour_ir::{Op, Type, Value};
 use std::collections::HashMap;
 
@@ -29,7 +30,7 @@ pub(super) fn emit<'c>(
 ) -> Vec<Value<'c>> {
     let needed = needed(nest, wanted);
     for op in nest.body.ops() {
-        if !op.is("linalg.yield") && needed.contains(&op) {
+        if !op.is(ops::linalg::YIELD) && needed.contains(&op) {
             let value = emit_op(e, op, place, values);
             for (old, new) in op.results().into_iter().zip(value) {
                 values.insert(old, new);
@@ -58,7 +59,7 @@ fn needed<'c>(nest: &Nest<'c>, wanted: &[Value<'c>]) -> Vec<Op<'c>> {
 }
 
 fn emit_op<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>, values: &Values<'c>) -> Vec<Value<'c>> {
-    if op.is("linalg.index") {
+    if op.is(ops::linalg::INDEX) {
         return vec![index(e, op, place)];
     }
     let operands: Vec<Value> = op.operands().into_iter().map(|v| lookup(values, v)).collect();
@@ -80,6 +81,6 @@ fn index<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>) -> Value<'c> {
     }
     let ty = Type::vector(&[place.width], Type::index(e.cx));
     let first = e.splat(first, place.width);
-    let steps = e.op("vector.step", &[], ty);
-    e.op("arith.addi", &[first, steps], ty)
+    let steps = e.op(ops::vector::STEP, &[], ty);
+    e.op(ops::arith::ADDI, &[first, steps], ty)
 }

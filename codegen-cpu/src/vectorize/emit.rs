@@ -1,6 +1,7 @@
 //! Writing loops, subscripts and vector accesses.
 
 use super::nest::{Access, Loop, Operand, Subscript};
+use monopour_ir::ops;
 use monopour_ir::{Attr, Block, Builder, Context, InsertionPoint, Location, Op, OpSpec, Region, Type, Value};
 
 /// How many elements one value holds: a vector of that many lanes, or a scalar.
@@ -87,7 +88,7 @@ impl<'c> Emit<'c> {
             (Some(base), 0) => base,
             (Some(base), offset) => {
                 let offset = self.index(offset);
-                self.op("arith.addi", &[base, offset], Type::index(self.cx))
+                self.op(ops::arith::ADDI, &[base, offset], Type::index(self.cx))
             }
         }
     }
@@ -111,9 +112,9 @@ impl<'c> Emit<'c> {
                 base
             } else {
                 let factor = self.index(*factor);
-                self.op("arith.muli", &[base, factor], index)
+                self.op(ops::arith::MULI, &[base, factor], index)
             };
-            sum = Some(sum.map_or(term, |s| self.op("arith.addi", &[s, term], index)));
+            sum = Some(sum.map_or(term, |s| self.op(ops::arith::ADDI, &[s, term], index)));
         }
         self.position(Position { base: sum, offset: constant })
     }
@@ -141,20 +142,20 @@ impl<'c> Emit<'c> {
                     self.load(operand, &here, dim, 1)
                 })
                 .collect();
-            return self.op("vector.from_elements", &parts, Type::vector(&[lanes], element));
+            return self.op(ops::vector::FROM_ELEMENTS, &parts, Type::vector(&[lanes], element));
         }
         let mut operands = vec![operand.value];
         operands.extend(self.subscripts(operand, at));
         if lanes > 1 {
-            self.op("vector.load", &operands, Type::vector(&[lanes], element))
+            self.op(ops::vector::LOAD, &operands, Type::vector(&[lanes], element))
         } else {
-            self.op("memref.load", &operands, element)
+            self.op(ops::memref::LOAD, &operands, element)
         }
     }
 
     /// Writes a scalar or a vector along the last dimension.
     pub(super) fn store(&mut self, value: Value<'c>, operand: &Operand<'c>, at: &[Position<'c>]) {
-        let name = if value.ty().is_vector() { "vector.store" } else { "memref.store" };
+        let name = if value.ty().is_vector() { ops::vector::STORE } else { ops::memref::STORE };
         let mut operands = vec![value, operand.value];
         operands.extend(self.subscripts(operand, at));
         self.create(OpSpec::new(name, self.loc).operands(&operands));
@@ -168,7 +169,7 @@ impl<'c> Emit<'c> {
     /// A position plus another.
     pub(super) fn sum(&mut self, a: Position<'c>, b: Position<'c>) -> Position<'c> {
         let base = match (a.base, b.base) {
-            (Some(x), Some(y)) => Some(self.op("arith.addi", &[x, y], Type::index(self.cx))),
+            (Some(x), Some(y)) => Some(self.op(ops::arith::ADDI, &[x, y], Type::index(self.cx))),
             (x, y) => x.or(y),
         };
         Position { base, offset: a.offset + b.offset }
@@ -177,7 +178,7 @@ impl<'c> Emit<'c> {
     /// Lanes of `a` and `b`, counted through.
     pub(super) fn shuffle(&mut self, a: Value<'c>, b: Value<'c>, mask: &[i64]) -> Value<'c> {
         let ty = Type::vector(&[mask.len() as i64], a.ty().element());
-        let spec = OpSpec::new("vector.shuffle", self.loc).operands(&[a, b]).results(&[ty]);
+        let spec = OpSpec::new(ops::vector::SHUFFLE, self.loc).operands(&[a, b]).results(&[ty]);
         self.create(spec.attr("mask", Attr::dense_i64(self.cx, mask))).result(0)
     }
 
@@ -186,7 +187,7 @@ impl<'c> Emit<'c> {
         if width == 1 || value.ty().is_vector() {
             return value;
         }
-        self.op("vector.broadcast", &[value], Type::vector(&[width], value.ty()))
+        self.op(ops::vector::BROADCAST, &[value], Type::vector(&[width], value.ty()))
     }
 
     /// A constant, as `width` lanes.
@@ -201,9 +202,9 @@ impl<'c> Emit<'c> {
         let ints = |v: i64| Attr::array(self.cx, &[Attr::i64(self.cx, v)]);
         let spec = if count == 1 {
             let position = Attr::dense_i64(self.cx, &[from]);
-            OpSpec::new("vector.extract", self.loc).results(&[element]).attr("static_position", position)
+            OpSpec::new(ops::vector::EXTRACT, self.loc).results(&[element]).attr("static_position", position)
         } else {
-            OpSpec::new("vector.extract_strided_slice", self.loc)
+            OpSpec::new(ops::vector::EXTRACT_STRIDED_SLICE, self.loc)
                 .results(&[Type::vector(&[count], element)])
                 .attr("offsets", ints(from))
                 .attr("sizes", ints(count))
@@ -236,12 +237,12 @@ impl<'c> Emit<'c> {
         self.b.set_point(InsertionPoint::End(block));
         let at = Position { base: Some(block.arg(0)), offset: 0 };
         let next = body(self, at, &block.args()[1..]);
-        self.create(OpSpec::new("scf.yield", self.loc).operands(&next));
+        self.create(OpSpec::new(ops::scf::YIELD, self.loc).operands(&next));
         self.b.set_point(outside);
         let region = Region::new();
         region.append(block);
         let types: Vec<Type> = inits.iter().map(|v| v.ty()).collect();
-        let spec = OpSpec::new("scf.for", self.loc).operands(&[from, to, step]).operands(inits);
+        let spec = OpSpec::new(ops::scf::FOR, self.loc).operands(&[from, to, step]).operands(inits);
         self.create(spec.results(&types).region(region)).results()
     }
 
@@ -256,7 +257,7 @@ impl<'c> Emit<'c> {
             Some(extent) => Bound::Static(extent),
             None => {
                 let dim = self.index(l.witness.1 as i64);
-                Bound::Dynamic(self.op("memref.dim", &[l.witness.0, dim], Type::index(self.cx)))
+                Bound::Dynamic(self.op(ops::memref::DIM, &[l.witness.0, dim], Type::index(self.cx)))
             }
         }
     }
@@ -275,8 +276,8 @@ impl<'c> Emit<'c> {
         let (mut from, mut out) = (Bound::Static(0), vec![]);
         for size in sizes {
             let step = self.index(*size);
-            let rest = self.op("arith.remui", &[extent, step], Type::index(self.cx));
-            let to = Bound::Dynamic(self.op("arith.subi", &[extent, rest], Type::index(self.cx)));
+            let rest = self.op(ops::arith::REMUI, &[extent, step], Type::index(self.cx));
+            let to = Bound::Dynamic(self.op(ops::arith::SUBI, &[extent, rest], Type::index(self.cx)));
             out.push(Segment { from, to, step: *size });
             from = to;
         }

@@ -11,6 +11,7 @@
 //! the last op reads besides lies in another buffer than the result: it is the value of a tensor that the sum has not overwritten.
 
 use super::nest::{Nest, Operand, Subscript};
+use monopour_ir::ops;
 use monopour_ir::{Op, Value};
 
 /// Ops around a sum that go into its loops.
@@ -68,7 +69,7 @@ fn epilogue<'c>(nest: &Nest<'c>, output: &Operand<'c>, mut after: Nest<'c>) -> O
     let target = whole_output(&after).filter(|o| o.value == output.value)?;
     let pointwise = after.reductions().is_empty() && after.loops.len() == target.subscripts.len();
     let apart = after.inputs.iter().all(|i| is_apart(i, output));
-    let positions = after.body.ops().iter().any(|op| op.is("linalg.index"));
+    let positions = after.body.ops().iter().any(|op| op.is(ops::linalg::INDEX));
     if !pointwise || !apart || positions {
         return None;
     }
@@ -103,14 +104,14 @@ fn is_apart(operand: &Operand, output: &Operand) -> bool {
 /// a condition selects.
 fn base<'c>(mut value: Value<'c>) -> Option<Value<'c>> {
     while let Some(op) = value.defining_op() {
-        if matches!(op.name(), "memref.alloc" | "memref.alloca" | "memref.get_global") {
+        if matches!(op.name(), ops::memref::ALLOC | ops::memref::ALLOCA | ops::memref::GET_GLOBAL) {
             return Some(value);
         }
         let source = op.operands().into_iter().next().filter(|v| v.ty().is_memref());
         value = source.filter(|_| op.dialect() == "memref")?;
     }
     let (block, _) = value.as_block_arg()?;
-    block.parent_op().filter(|op| op.is("func.func")).map(|_| value)
+    block.parent_op().filter(|op| op.is(ops::func::FUNC)).map(|_| value)
 }
 
 /// The generic after `op`, if nothing between them touches memory.
@@ -119,17 +120,23 @@ fn next<'c>(op: Op<'c>) -> Option<Op<'c>> {
     while is_pure(next) {
         next = next.next()?;
     }
-    next.is("linalg.generic").then_some(next)
+    next.is(ops::linalg::GENERIC).then_some(next)
 }
 
 /// The generic before `op`, if nothing between them touches memory.
 fn previous<'c>(op: Op<'c>) -> Option<Op<'c>> {
     let ops = op.block()?.ops();
     let at = ops.iter().position(|o| *o == op)?;
-    ops[..at].iter().rev().find(|o| !is_pure(**o)).copied().filter(|o| o.is("linalg.generic"))
+    ops[..at].iter().rev().find(|o| !is_pure(**o)).copied().filter(|o| o.is(ops::linalg::GENERIC))
 }
 
 fn is_pure(op: Op) -> bool {
-    let views = ["memref.subview", "memref.cast", "memref.dim", "memref.expand_shape", "memref.collapse_shape"];
+    let views = [
+        ops::memref::SUBVIEW,
+        ops::memref::CAST,
+        ops::memref::DIM,
+        ops::memref::EXPAND_SHAPE,
+        ops::memref::COLLAPSE_SHAPE,
+    ];
     matches!(op.dialect(), "arith" | "affine") && op.regions().is_empty() || views.contains(&op.name())
 }

@@ -35,6 +35,7 @@ use crate::abi;
 use choose::{Choice, Declined};
 use emit::Emit;
 use form::Form;
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Module, Op, Rewriter, run_passes};
 use monopour_program::CpuTarget;
 use nest::Nest;
@@ -66,7 +67,7 @@ pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
         // Sums first: they take the ops around them along.
         let mut gone = HashSet::new();
         for sums in [true, false] {
-            for op in kernel.find_all("linalg.generic") {
+            for op in kernel.find_all(ops::linalg::GENERIC) {
                 if !gone.contains(&op) {
                     gone.extend(vectorize(op, sums, cpu, &mut rewriter));
                 }

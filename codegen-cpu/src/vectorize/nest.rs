@@ -1,5 +1,6 @@
 //! A `linalg.generic` on memrefs as plain data: its loops, and how each operand is indexed by them.
 
+use monopour_ir::ops;
 use monopour_ir::{AffineExpr, AffineExprKind, Block, DYNAMIC, Op, Type, Value};
 
 /// `factors[0] * i0 + factors[1] * i1 + .. + constant`, over the loops.
@@ -174,8 +175,8 @@ impl<'c> Nest<'c> {
             |ty: Type<'c>| ty.is_float() || ty.is_index() || matches!(ty.integer_width(), Some(1 | 8 | 16 | 32 | 64));
         let stored = |o: &Operand<'c>| scalar(o.element()) && o.element().integer_width() != Some(1);
         let plain = |op: &Op<'c>| {
-            let known =
-                matches!(op.dialect(), "arith" | "math") || matches!(op.name(), "linalg.index" | "linalg.yield");
+            let known = matches!(op.dialect(), "arith" | "math")
+                || matches!(op.name(), ops::linalg::INDEX | ops::linalg::YIELD);
             known && op.regions().is_empty() && op.results().iter().all(|r| scalar(r.ty()))
         };
         self.inputs.iter().chain(&self.outputs).all(stored) && self.body.ops().iter().all(plain)

@@ -12,6 +12,7 @@
 use super::choose::{Choice, Pack};
 use super::emit::{Bound, Emit, Position, Segment, Width};
 use super::nest::{Access, Nest, Operand, Subscript};
+use monopour_ir::ops;
 use monopour_ir::{Attr, InsertionPoint, Op, OpSpec, Type, Value};
 
 /// What goes to the stack of a task without harm.
@@ -70,10 +71,10 @@ pub(super) fn buffer<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) -> 
     };
     let mut shape: Vec<i64> = loops.iter().map(extent).collect();
     shape.push(choice.registers * choice.lanes);
-    let entry = nest.op.ancestor("func.func").and_then(Op::body)?;
+    let entry = nest.op.ancestor(ops::func::FUNC).and_then(Op::body)?;
     let outside = e.b.point();
     e.b.set_point(InsertionPoint::Start(entry));
-    let spec = OpSpec::new("memref.alloca", e.loc)
+    let spec = OpSpec::new(ops::memref::ALLOCA, e.loc)
         .results(&[Type::memref(&shape, operand.element(), None)])
         .attr("operandSegmentSizes", Attr::dense_i32(e.cx, &[0, 0]))
         .attr("alignment", Attr::i64(e.cx, 64));

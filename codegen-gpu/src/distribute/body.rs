@@ -7,6 +7,7 @@
 use super::code::Code;
 use super::evaluate::Evaluator;
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, InsertionPoint, Op, Type, Value, WalkOrder};
 use std::collections::HashMap;
 
@@ -19,11 +20,11 @@ pub(super) fn copy_op<'c>(
     lanes: u32,
     map: &mut HashMap<Value<'c>, Value<'c>>,
 ) -> Result<(), Diagnostics> {
-    if op.is("linalg.index") {
+    if op.is(ops::linalg::INDEX) {
         map.insert(op.result(0), loop_of(op, loops)?);
         return Ok(());
     }
-    if op.is("memref.load") {
+    if op.is(ops::memref::LOAD) {
         let indices: Vec<Value> = op.operands()[1..].iter().map(|v| *map.get(v).unwrap_or(v)).collect();
         let value = load(evaluator, code, op, &indices)?;
         map.insert(op.result(0), value);
@@ -38,7 +39,7 @@ pub(super) fn copy_op<'c>(
         return nested(evaluator, code, copy, loops);
     }
     // A scalar condition selects between whole vectors; every other operand gets all lanes.
-    let keep_first = op.is("arith.select") && !operands[0].ty().is_vector();
+    let keep_first = op.is(ops::arith::SELECT) && !operands[0].ty().is_vector();
     let operands: Vec<Value> = operands
         .into_iter()
         .enumerate()
@@ -64,8 +65,8 @@ fn nested<'c>(
     for op in copy.nested(WalkOrder::Post) {
         code.at(InsertionPoint::Before(op));
         let value = match op.name() {
-            "linalg.index" => loop_of(op, loops)?,
-            "memref.load" => load(evaluator, code, op, &op.operands()[1..])?,
+            ops::linalg::INDEX => loop_of(op, loops)?,
+            ops::memref::LOAD => load(evaluator, code, op, &op.operands()[1..])?,
             _ => continue,
         };
         code.rw.replace_op(op, &[value]);

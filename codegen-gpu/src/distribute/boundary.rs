@@ -5,6 +5,7 @@ use super::model::{Base, Model, Operand, Source};
 use super::parts::{self, Parts};
 use crate::error;
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::{GpuDescription, GpuFeature, GpuKernel, MAX_NUMBER_BYTES};
 use std::collections::HashMap;
@@ -51,7 +52,7 @@ pub(super) fn is_base(arg: Value) -> bool {
     let uses = arg.uses();
     arg.ty().shape().is_some_and(|s| s.is_empty())
         && !uses.is_empty()
-        && uses.iter().all(|u| u.op.is("memref.reinterpret_cast"))
+        && uses.iter().all(|u| u.op.is(ops::memref::REINTERPRET_CAST))
 }
 
 /// The rank-1 type of a buffer.
@@ -159,7 +160,7 @@ pub(super) fn count_copies<'c>(rw: &mut Rewriter<'c>, func: Op<'c>, model: &Mode
     };
     let whole_bytes = |i: usize| func.body().map_or(0, |b| b.arg(i).ty().static_size_bytes().unwrap_or(0));
     let (mut copies, mut bytes) = (0i64, 0u64);
-    for op in model.ops.iter().filter(|op| op.op.is("memref.copy")) {
+    for op in model.ops.iter().filter(|op| op.op.is(ops::memref::COPY)) {
         if let (Some(_), Some(to)) = (argument(&op.operands[0]), argument(&op.operands[1])) {
             copies += 1;
             let known = op.op.attr(attributes::COPIED_BYTES).and_then(|a| u64::try_from(a.as_int()?).ok());
@@ -188,7 +189,7 @@ pub(super) fn is_outlined(symbols: &HashMap<String, Op>, call: Op) -> bool {
 pub(super) fn lower_call<'c>(rw: &mut Rewriter<'c>, call: Op<'c>, border: &Border) -> Result<(), Diagnostics> {
     let forall = call
         .parent()
-        .filter(|p| p.is("scf.forall"))
+        .filter(|p| p.is(ops::scf::FORALL))
         .ok_or_else(|| error::not_a_tile(call, "its call is not in a forall"))?;
     rw.set_point(InsertionPoint::Before(forall));
     let passed = call.operands();
@@ -210,10 +211,10 @@ pub(super) fn lower_call<'c>(rw: &mut Rewriter<'c>, call: Op<'c>, border: &Borde
     }
     rw.set_point(InsertionPoint::After(forall));
     for buffer in scratch {
-        rw.create(OpSpec::new("memref.dealloc", call.location()).operands(&[buffer]))?;
+        rw.create(OpSpec::new(ops::memref::DEALLOC, call.location()).operands(&[buffer]))?;
     }
     rw.set_point(InsertionPoint::Before(call));
-    let mut spec = OpSpec::new("func.call", call.location()).operands(&operands);
+    let mut spec = OpSpec::new(ops::func::CALL, call.location()).operands(&operands);
     let attrs = call.attrs();
     for (name, value) in &attrs {
         spec = spec.attr(name, *value);
@@ -228,14 +229,14 @@ fn flatten<'c>(rw: &mut Rewriter<'c>, call: Op<'c>, value: Value<'c>, unknown: b
     let rank = value.ty().shape().map_or(0, |s| s.len());
     if rank == 1 {
         // The window at the start of a buffer of one dimension spells its layout out, which is the usual one.
-        let spec = OpSpec::new("memref.cast", call.location()).operands(&[value]).results(&[ty]);
+        let spec = OpSpec::new(ops::memref::CAST, call.location()).operands(&[value]).results(&[ty]);
         return if value.ty() == ty { Ok(value) } else { Ok(rw.create(spec)?.result(0)) };
     }
     let cx = call.context();
     if unknown {
         // All elements from the base on: the size that is stated here is not read.
         let size = rw.const_index(1, call.location());
-        let spec = OpSpec::new("memref.reinterpret_cast", call.location())
+        let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, call.location())
             .operands(&[value, size])
             .results(&[ty])
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 1, 0]))
@@ -246,12 +247,12 @@ fn flatten<'c>(rw: &mut Rewriter<'c>, call: Op<'c>, value: Value<'c>, unknown: b
         return Ok(rw.create(spec)?.result(0));
     }
     let spec = if rank == 0 {
-        OpSpec::new("memref.expand_shape", call.location())
+        OpSpec::new(ops::memref::EXPAND_SHAPE, call.location())
             .attr("reassociation", Attr::array(cx, &[]))
             .attr("static_output_shape", Attr::dense_i64(cx, &[1]))
     } else {
         let dims: Vec<Attr> = (0..rank as i64).map(|d| Attr::i64(cx, d)).collect();
-        OpSpec::new("memref.collapse_shape", call.location())
+        OpSpec::new(ops::memref::COLLAPSE_SHAPE, call.location())
             .attr("reassociation", Attr::array(cx, &[Attr::array(cx, &dims)]))
     };
     Ok(rw.create(spec.operands(&[value]).results(&[ty]))?.result(0))

@@ -1,5 +1,6 @@
 //! Writes per-invocation code: index arithmetic that folds as it goes, loops, loads and stores.
 
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
 };
@@ -63,7 +64,7 @@ impl<'c, 'r> Code<'c, 'r> {
             (Some(x), Some(y)) => self.c(x + y),
             (Some(0), _) => b,
             (_, Some(0)) => a,
-            _ => self.op1("arith.addi", &[a, b], self.index),
+            _ => self.op1(ops::arith::ADDI, &[a, b], self.index),
         }
     }
     pub(super) fn mul(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
@@ -71,7 +72,7 @@ impl<'c, 'r> Code<'c, 'r> {
             (Some(x), Some(y)) => self.c(x * y),
             (Some(0), _) | (_, Some(1)) => a,
             (_, Some(0)) | (Some(1), _) => b,
-            _ => self.op1("arith.muli", &[a, b], self.index),
+            _ => self.op1(ops::arith::MULI, &[a, b], self.index),
         }
     }
     pub(super) fn add_const(&mut self, a: Value<'c>, b: i64) -> Value<'c> {
@@ -92,13 +93,13 @@ impl<'c, 'r> Code<'c, 'r> {
         match (a.constant_int(), b.constant_int()) {
             (Some(x), Some(y)) => self.c(x.min(y)),
             _ if a == b => a,
-            _ => self.op1("arith.minsi", &[a, b], self.index),
+            _ => self.op1(ops::arith::MINSI, &[a, b], self.index),
         }
     }
     pub(super) fn max(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         match (a.constant_int(), b.constant_int()) {
             (Some(x), Some(y)) => self.c(x.max(y)),
-            _ => self.op1("arith.maxsi", &[a, b], self.index),
+            _ => self.op1(ops::arith::MAXSI, &[a, b], self.index),
         }
     }
     /// Quotient of values that are not negative.
@@ -106,7 +107,7 @@ impl<'c, 'r> Code<'c, 'r> {
         match (a.constant_int(), b.constant_int()) {
             (Some(x), Some(y)) if y > 0 => self.c(x / y),
             (_, Some(1)) => a,
-            _ => self.op1("arith.divui", &[a, b], self.index),
+            _ => self.op1(ops::arith::DIVUI, &[a, b], self.index),
         }
     }
     /// Remainder of values that are not negative.
@@ -114,7 +115,7 @@ impl<'c, 'r> Code<'c, 'r> {
         match (a.constant_int(), b.constant_int()) {
             (Some(x), Some(y)) if y > 0 => self.c(x % y),
             (_, Some(1)) => self.c(0),
-            _ => self.op1("arith.remui", &[a, b], self.index),
+            _ => self.op1(ops::arith::REMUI, &[a, b], self.index),
         }
     }
     /// Quotient rounded up, of values that are not negative.
@@ -126,7 +127,7 @@ impl<'c, 'r> Code<'c, 'r> {
     pub(super) fn less(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         // 2 is `slt`.
         let predicate = Attr::i64(self.cx, 2);
-        let spec = OpSpec::new("arith.cmpi", self.loc)
+        let spec = OpSpec::new(ops::arith::CMPI, self.loc)
             .operands(&[a, b])
             .results(&[Type::integer(self.cx, 1)])
             .attr("predicate", predicate);
@@ -134,7 +135,7 @@ impl<'c, 'r> Code<'c, 'r> {
     }
     pub(super) fn both(&mut self, a: Option<Value<'c>>, b: Option<Value<'c>>) -> Option<Value<'c>> {
         match (a, b) {
-            (Some(a), Some(b)) => Some(self.op1("arith.andi", &[a, b], Type::integer(self.cx, 1))),
+            (Some(a), Some(b)) => Some(self.op1(ops::arith::ANDI, &[a, b], Type::integer(self.cx, 1))),
             (a, b) => a.or(b),
         }
     }
@@ -154,7 +155,7 @@ impl<'c, 'r> Code<'c, 'r> {
         let mut stride = 1;
         for (dimension, extent) in size.into_iter().enumerate() {
             if extent > 1 {
-                let id = self.id("gpu.thread_id", dimension);
+                let id = self.id(ops::gpu::THREAD_ID, dimension);
                 let scaled = self.mul_const(id, stride);
                 linear = self.add(linear, scaled);
             }
@@ -182,11 +183,12 @@ impl<'c, 'r> Code<'c, 'r> {
         let carried: Vec<Value> = block.args()[1..].to_vec();
         let next = body(self, block.arg(0), &carried);
         if let Ok(next) = &next {
-            self.create(OpSpec::new("scf.yield", self.loc).operands(next))?;
+            self.create(OpSpec::new(ops::scf::YIELD, self.loc).operands(next))?;
         }
         self.at(outer);
         next?;
-        let spec = OpSpec::new("scf.for", self.loc).operands(&bounds).operands(inits).results(&types).region(region);
+        let spec =
+            OpSpec::new(ops::scf::FOR, self.loc).operands(&bounds).operands(inits).results(&types).region(region);
         Ok(self.create(spec)?.results())
     }
     /// A loop over `0..count` that carries nothing; no loop for a count of 1.
@@ -215,14 +217,14 @@ impl<'c, 'r> Code<'c, 'r> {
         let outer = self.point;
         self.at(InsertionPoint::End(block));
         let result = body(self);
-        self.create(OpSpec::new("scf.yield", self.loc))?;
+        self.create(OpSpec::new(ops::scf::YIELD, self.loc))?;
         self.at(outer);
         result?;
-        self.create(OpSpec::new("scf.if", self.loc).operands(&[condition]).region(region).region(Region::new()))?;
+        self.create(OpSpec::new(ops::scf::IF, self.loc).operands(&[condition]).region(region).region(Region::new()))?;
         Ok(())
     }
     pub(super) fn barrier(&mut self) -> Result<(), Diagnostics> {
-        self.create(OpSpec::new("gpu.barrier", self.loc)).map(|_| ())
+        self.create(OpSpec::new(ops::gpu::BARRIER, self.loc)).map(|_| ())
     }
 
     // Vectors and memory.
@@ -236,14 +238,14 @@ impl<'c, 'r> Code<'c, 'r> {
             return value;
         }
         let ty = self.vector_type(value.ty(), lanes);
-        self.op1("vector.broadcast", &[value], ty)
+        self.op1(ops::vector::BROADCAST, &[value], ty)
     }
     pub(super) fn extract(&mut self, vector: Value<'c>, lane: u32) -> Value<'c> {
         if !vector.ty().is_vector() {
             return vector;
         }
         let position = Attr::dense_i64(self.cx, &[i64::from(lane)]);
-        let spec = OpSpec::new("vector.extract", self.loc)
+        let spec = OpSpec::new(ops::vector::EXTRACT, self.loc)
             .operands(&[vector])
             .results(&[vector.ty().element()])
             .attr("static_position", position);
@@ -254,7 +256,7 @@ impl<'c, 'r> Code<'c, 'r> {
             return only;
         }
         let ty = self.vector_type(elements[0].ty(), elements.len() as u32);
-        self.op1("vector.from_elements", elements, ty)
+        self.op1(ops::vector::FROM_ELEMENTS, elements, ty)
     }
     /// The value that lane `lane` (a constant) of the subgroup holds.
     pub(super) fn shuffle(&mut self, value: Value<'c>, lane: u32, subgroup_size: u32) -> Value<'c> {
@@ -267,7 +269,7 @@ impl<'c, 'r> Code<'c, 'r> {
     fn shuffle_mode(&mut self, mode: &str, value: Value<'c>, lane: u32, subgroup_size: u32) -> Value<'c> {
         let i32_type = Type::integer(self.cx, 32);
         let mut constant = |v: u32| {
-            let spec = OpSpec::new("arith.constant", self.loc)
+            let spec = OpSpec::new(ops::arith::CONSTANT, self.loc)
                 .results(&[i32_type])
                 .attr("value", Attr::int(i32_type, i64::from(v)));
             self.rw.create(spec).expect("invariant: a constant fits its type").result(0)
@@ -275,7 +277,7 @@ impl<'c, 'r> Code<'c, 'r> {
         let operands = [value, constant(lane), constant(subgroup_size)];
         let mode = Attr::parse(self.cx, &format!("#gpu<shuffle_mode {mode}>"));
         let mode = mode.expect("invariant: the gpu dialect is loaded");
-        let spec = OpSpec::new("gpu.shuffle", self.loc)
+        let spec = OpSpec::new(ops::gpu::SHUFFLE, self.loc)
             .operands(&operands)
             .results(&[value.ty(), Type::integer(self.cx, 1)])
             .attr("mode", mode);
@@ -284,11 +286,11 @@ impl<'c, 'r> Code<'c, 'r> {
     /// Loads `lanes` elements at a linear index.
     pub(super) fn load(&mut self, buffer: Value<'c>, index: Value<'c>, lanes: u32) -> Value<'c> {
         let ty = self.vector_type(buffer.ty().element(), lanes);
-        self.op1(if lanes == 1 { "memref.load" } else { "vector.load" }, &[buffer, index], ty)
+        self.op1(if lanes == 1 { ops::memref::LOAD } else { ops::vector::LOAD }, &[buffer, index], ty)
     }
     /// Stores a scalar or a vector at a linear index.
     pub(super) fn store(&mut self, value: Value<'c>, buffer: Value<'c>, index: Value<'c>) -> Result<(), Diagnostics> {
-        let name = if value.ty().is_vector() { "vector.store" } else { "memref.store" };
+        let name = if value.ty().is_vector() { ops::vector::STORE } else { ops::memref::STORE };
         self.create(OpSpec::new(name, self.loc).operands(&[value, buffer, index])).map(|_| ())
     }
 }
@@ -304,9 +306,9 @@ pub(super) fn facts(value: Value) -> Facts {
         return unknown;
     }
     match op.name() {
-        "arith.addi" | "arith.muli" | "arith.minsi" | "arith.maxsi" => {}
+        ops::arith::ADDI | ops::arith::MULI | ops::arith::MINSI | ops::arith::MAXSI => {}
         // Of numbers that are not negative.
-        "arith.divui" => {
+        ops::arith::DIVUI => {
             let by = op.operand(1).constant_int().filter(|c| *c > 0);
             return Facts { divisor: 1, bound: by.and_then(|c| Some(facts(op.operand(0)).bound?.max(0) / c)) };
         }
@@ -315,12 +317,12 @@ pub(super) fn facts(value: Value) -> Facts {
     let (a, b) = (facts(op.operand(0)), facts(op.operand(1)));
     let pair = a.bound.zip(b.bound);
     match op.name() {
-        "arith.addi" => Facts { divisor: gcd(a.divisor, b.divisor), bound: pair.map(|(x, y)| x + y) },
-        "arith.minsi" => Facts {
+        ops::arith::ADDI => Facts { divisor: gcd(a.divisor, b.divisor), bound: pair.map(|(x, y)| x + y) },
+        ops::arith::MINSI => Facts {
             divisor: gcd(a.divisor, b.divisor),
             bound: pair.map_or(a.bound.or(b.bound), |(x, y)| Some(x.min(y))),
         },
-        "arith.maxsi" => Facts { divisor: gcd(a.divisor, b.divisor), bound: pair.map(|(x, y)| x.max(y)) },
+        ops::arith::MAXSI => Facts { divisor: gcd(a.divisor, b.divisor), bound: pair.map(|(x, y)| x.max(y)) },
         _ => Facts { divisor: a.divisor.saturating_mul(b.divisor), bound: product_bound(op, a, b) },
     }
 }
@@ -328,7 +330,7 @@ pub(super) fn facts(value: Value) -> Facts {
 /// A loop counter is a multiple of what start and step are multiples of, and less than the end.
 fn induction_facts(value: Value) -> Option<Facts> {
     let (block, position) = value.as_block_arg()?;
-    let op = block.parent_op().filter(|op| op.is("scf.for") && position == 0)?;
+    let op = block.parent_op().filter(|op| op.is(ops::scf::FOR) && position == 0)?;
     let divisor = gcd(facts(op.operand(0)).divisor, facts(op.operand(2)).divisor);
     Some(Facts { divisor, bound: facts(op.operand(1)).bound.map(|end| end - 1) })
 }

@@ -32,6 +32,7 @@ use super::model::{Base, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use axes::{Axes, Extent, Input};
 use monopour_contract::KernelClass;
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Type};
 use monopour_program::GpuDescription;
 use sides::{Access, Choice, Setting, Side};
@@ -160,8 +161,9 @@ fn base(evaluator: &Evaluator<'_, '_>, source: Source) -> Option<Base> {
 
 /// Arithmetic on scalars that needs no loop's value.
 fn is_plain(op: &TileOp) -> bool {
-    op.body
-        .is_none_or(|body| body.ops().iter().all(|o| o.is("linalg.yield") || matches!(o.dialect(), "arith" | "math")))
+    op.body.is_none_or(|body| {
+        body.ops().iter().all(|o| o.is(ops::linalg::YIELD) || matches!(o.dialect(), "arith" | "math"))
+    })
 }
 
 /// Whether lanes can hand an input's elements round.

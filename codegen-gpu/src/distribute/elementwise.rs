@@ -11,6 +11,7 @@ use super::groups::{self, Group};
 use super::locals::{self, Scratch};
 use super::model::{Base, Size, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Value};
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
@@ -193,7 +194,8 @@ fn merges(ops: &[&TileOp], sizes: &[Size], d: usize) -> bool {
     let Some(extent) = sizes[d].exact() else { return false };
     ops.iter().all(|op| {
         let Some(outer) = &op.outer else { return false };
-        let uses_index = op.body.is_some_and(|b| b.parent_op().is_some_and(|p| !p.find_all("linalg.index").is_empty()));
+        let uses_index =
+            op.body.is_some_and(|b| b.parent_op().is_some_and(|p| !p.find_all(ops::linalg::INDEX).is_empty()));
         !uses_index
             && op
                 .operands

@@ -7,6 +7,7 @@ use super::code::{Code, gcd};
 use super::model::{Base, Model, Operand, Slice, Source, TileOp};
 use super::{body, indices};
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Type, Value};
 use std::collections::HashMap;
 
@@ -160,7 +161,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
             }
         }
         for inner in body.ops() {
-            if inner.is("linalg.yield") {
+            if inner.is(ops::linalg::YIELD) {
                 return Ok(inner.operands().iter().map(|v| *map.get(v).unwrap_or(v)).collect());
             }
             body::copy_op(self, code, inner, loops, lanes, &mut map)?;
@@ -365,7 +366,7 @@ pub(super) fn is_vectorizable(op: &TileOp) -> bool {
     let lane = |t: Type| t.float_width() == Some(32) || matches!(t.integer_width(), Some(1 | 32));
     let memory = |t: Type| t.float_width() == Some(32) || t.integer_width() == Some(32);
     let body_fits = body.ops().iter().all(|o| {
-        o.is("linalg.yield")
+        o.is(ops::linalg::YIELD)
             || (matches!(o.dialect(), "arith" | "math")
                 && o.results().iter().chain(&o.operands()).all(|v| lane(v.ty())))
     });

@@ -10,6 +10,7 @@ use super::boundary::Signature;
 use super::code::Code;
 use crate::error;
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, Module, Op, Rewriter, Value};
 use monopour_program::{GRID_ROW, GpuDescription};
 use std::collections::HashMap;
@@ -28,9 +29,9 @@ pub(super) struct Grid {
 /// Extents of the grid of each kernel that the module calls; all dispatches of one kernel have one grid.
 pub(super) fn extents(module: &Module) -> HashMap<String, Vec<i64>> {
     let mut found = HashMap::new();
-    for call in module.op().find_all("func.call") {
+    for call in module.op().find_all(ops::func::CALL) {
         let callee = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned));
-        let forall = call.parent().filter(|p| p.is("scf.forall"));
+        let forall = call.parent().filter(|p| p.is(ops::scf::FORALL));
         let extents = forall.and_then(|f| f.attr("staticUpperBound")).and_then(|a| a.as_ints());
         if let (Some(callee), Some(extents)) = (callee, extents) {
             found.entry(callee).or_insert(extents);
@@ -91,7 +92,7 @@ impl Grid {
         let ids: Vec<Value> = signature.ids.clone().map(|i| body.arg(i)).collect();
         if !self.folded {
             let mut code = Code::before(rw, first);
-            let mut found: Vec<Value> = (0..ids.len()).map(|d| code.id("gpu.block_id", d)).collect();
+            let mut found: Vec<Value> = (0..ids.len()).map(|d| code.id(ops::gpu::BLOCK_ID, d)).collect();
             found.reverse();
             let mut linear = code.c(0);
             for (id, extent) in found.iter().zip(&self.extents) {
@@ -143,8 +144,8 @@ impl Grid {
         for extent in extents {
             total = code.mul(total, *extent);
         }
-        let (x, y) = (code.id("gpu.block_id", 0), code.id("gpu.block_id", 1));
-        let row = code.id("gpu.grid_dim", 0);
+        let (x, y) = (code.id(ops::gpu::BLOCK_ID, 0), code.id(ops::gpu::BLOCK_ID, 1));
+        let row = code.id(ops::gpu::GRID_DIM, 0);
         let above = code.mul(y, row);
         let worker = code.add(x, above);
         let mut block = None;
@@ -161,7 +162,7 @@ impl Grid {
                 // Workgroups beyond the bound have nothing to do.
                 let step = code.c(most);
                 let works = code.less(worker, step);
-                let start = code.op1("arith.select", &[works, worker, total], code.index);
+                let start = code.op1(ops::arith::SELECT, &[works, worker, total], code.index);
                 code.for_loop([start, total, step], &[], |code, i, _| {
                     block = code.block();
                     tile = i;

@@ -6,6 +6,7 @@
 
 use super::code::Code;
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{AffineExpr, AffineExprKind, Diagnostics, Op, Rewriter, Value, WalkOrder};
 
 /// Writes every `affine.apply`, `affine.min` and `affine.max` out.
@@ -21,7 +22,7 @@ pub(super) fn lower_affine<'c>(rw: &mut Rewriter<'c>, func: Op<'c>) -> Result<()
 }
 
 fn lower<'c>(code: &mut Code<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
-    if !matches!(op.name(), "affine.apply" | "affine.min" | "affine.max") {
+    if !matches!(op.name(), ops::affine::APPLY | ops::affine::MIN | ops::affine::MAX) {
         return Err(error::not_a_tile(op, "only affine.apply, affine.min and affine.max are index arithmetic"));
     }
     let map = op.attr("map").and_then(|a| a.as_affine_map()).ok_or_else(|| error::not_a_tile(op, "it has no map"))?;
@@ -30,7 +31,7 @@ fn lower<'c>(code: &mut Code<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnosti
     let mut results =
         map.results().into_iter().map(|e| expression(code, e, dims, symbols)).collect::<Vec<_>>().into_iter();
     let first = results.next().ok_or_else(|| error::not_a_tile(op, "its map has no result"))?;
-    Ok(results.fold(first, |a, b| if op.is("affine.max") { code.max(a, b) } else { code.min(a, b) }))
+    Ok(results.fold(first, |a, b| if op.is(ops::affine::MAX) { code.max(a, b) } else { code.min(a, b) }))
 }
 
 /// Evaluates an affine expression. Quotients round and remainders count as affine maps define them, also for negative values.
@@ -60,26 +61,26 @@ pub(super) fn expression<'c>(
         }
         AffineExprKind::FloorDiv(l, r) => {
             let (l, r) = both(l, r);
-            code.op1("arith.floordivsi", &[l, r], code.index)
+            code.op1(ops::arith::FLOORDIVSI, &[l, r], code.index)
         }
         AffineExprKind::CeilDiv(l, r) => {
             let (l, r) = both(l, r);
-            code.op1("arith.ceildivsi", &[l, r], code.index)
+            code.op1(ops::arith::CEILDIVSI, &[l, r], code.index)
         }
     }
 }
 
 /// The affine remainder is never negative, that of `arith` has the dividend's sign.
 fn floor_mod<'c>(code: &mut Code<'c, '_>, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-    let quotient = code.op1("arith.floordivsi", &[a, b], code.index);
+    let quotient = code.op1(ops::arith::FLOORDIVSI, &[a, b], code.index);
     let product = code.mul(quotient, b);
-    code.op1("arith.subi", &[a, product], code.index)
+    code.op1(ops::arith::SUBI, &[a, product], code.index)
 }
 
 /// Places all constants of a kernel at its start, so that they dominate whatever is written later.
 pub(super) fn hoist_constants<'c>(rw: &mut Rewriter<'c>, func: Op<'c>) {
     let Some(first) = func.body().and_then(|b| b.first_op()) else { return };
-    for op in func.find_all("arith.constant") {
+    for op in func.find_all(ops::arith::CONSTANT) {
         if op != first {
             rw.move_before(op, first);
         }

@@ -8,6 +8,7 @@
 
 use crate::error;
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Block, Diagnostics, Op, Rewriter};
 use monopour_program::GpuDescription;
 
@@ -45,7 +46,7 @@ pub(super) fn limit<'c>(rw: &mut Rewriter<'c>, func: Op<'c>, device: &GpuDescrip
         let can_grow = |l: &usize| {
             let longer = loops[*l].length.is_none_or(|n| n > f64::from(loops[*l].copies));
             let fits = copies(&loops, *l) * 2 <= most_copies && nest_copies(&loops, *l) * 2 <= most_in_nest;
-            longer && loops[*l].op.is("scf.for") && fits
+            longer && loops[*l].op.is(ops::scf::FOR) && fits
         };
         let candidates = (0..loops.len()).filter(can_grow);
         match candidates.max_by(|a, b| counts[*a].total_cmp(&counts[*b])) {
@@ -65,7 +66,7 @@ pub(super) fn limit<'c>(rw: &mut Rewriter<'c>, func: Op<'c>, device: &GpuDescrip
 fn collect<'c>(block: Block<'c>, parent: Option<usize>, out: &mut Vec<Loop<'c>>) {
     for op in block.ops() {
         let mut inside = parent;
-        if matches!(op.name(), "scf.for" | "scf.while") {
+        if matches!(op.name(), ops::scf::FOR | ops::scf::WHILE) {
             inside = Some(out.len());
             out.push(Loop { op, parent, length: length(op), copies: 1 });
         }
@@ -76,7 +77,7 @@ fn collect<'c>(block: Block<'c>, parent: Option<usize>, out: &mut Vec<Loop<'c>>)
 }
 
 fn length(op: Op) -> Option<f64> {
-    if !op.is("scf.for") {
+    if !op.is(ops::scf::FOR) {
         return None;
     }
     let facts = super::code::facts(op.operand(1)).bound?;

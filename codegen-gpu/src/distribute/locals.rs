@@ -11,6 +11,7 @@ use super::evaluate::Evaluator;
 use super::groups::Group;
 use super::model::{Base, Local, Model};
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::GpuDescription;
 
@@ -40,7 +41,7 @@ enum Amount {
 /// A bound on the workgroups at work, for kernels whose local buffers may not fit in workgroup memory.
 pub(super) fn most_workgroups(func: Op, device: &GpuDescription) -> Option<i64> {
     let mut bytes = Some(0u64);
-    for op in func.find_all("memref.alloc") {
+    for op in func.find_all(ops::memref::ALLOC) {
         let mut dynamic = op.operands().into_iter();
         let ty = op.result(0).ty();
         let mut size = Some(ty.element_size_bytes().unwrap_or(4).max(4));
@@ -145,7 +146,7 @@ fn extend<'c>(
             };
             let bound = bound(size.value, body, &passed).ok_or_else(|| error::unknown_extent(local.op))?;
             product = code.mul(product, size.value);
-            amount = Amount::Of("arith.muli", Box::new([amount, bound]));
+            amount = Amount::Of(ops::arith::MULI, Box::new([amount, bound]));
         }
         (amount, product, DYNAMIC)
     };
@@ -167,10 +168,10 @@ fn bound(value: Value, body: Block, passed: &dyn Fn(usize) -> Option<Amount>) ->
     let part = |index: usize| bound(op.operand(index), body, passed);
     let both = |name: &'static str| Some(Amount::Of(name, Box::new([part(0)?, part(1)?])));
     match op.name() {
-        "arith.minsi" => both("arith.minsi").or_else(|| part(0).or_else(|| part(1))),
-        "arith.addi" => both("arith.addi"),
-        "arith.muli" => both("arith.muli"),
-        "arith.maxsi" => both("arith.maxsi"),
+        ops::arith::MINSI => both(ops::arith::MINSI).or_else(|| part(0).or_else(|| part(1))),
+        ops::arith::ADDI => both(ops::arith::ADDI),
+        ops::arith::MULI => both(ops::arith::MULI),
+        ops::arith::MAXSI => both(ops::arith::MAXSI),
         _ => None,
     }
 }
@@ -188,7 +189,7 @@ pub(super) fn allocate_scratch<'c>(
         if ty.shape() == Some(vec![DYNAMIC]) {
             sizes.push(compute(rw, call, &scratch.elements)?);
         }
-        let spec = OpSpec::new("memref.alloc", call.location())
+        let spec = OpSpec::new(ops::memref::ALLOC, call.location())
             .operands(&sizes)
             .results(&[ty])
             .attr("operandSegmentSizes", Attr::dense_i32(call.context(), &[sizes.len() as i32, 0]));
@@ -222,7 +223,7 @@ pub(super) fn workgroup_buffer<'c>(
 ) -> Result<Value<'c>, Diagnostics> {
     let space = Attr::parse(code.cx, "#gpu.address_space<workgroup>");
     let ty = Type::memref(&[elements], element, space);
-    let spec = OpSpec::new("memref.alloca", op.location())
+    let spec = OpSpec::new(ops::memref::ALLOCA, op.location())
         .results(&[ty])
         .attr("operandSegmentSizes", Attr::dense_i32(code.cx, &[0, 0]));
     Ok(code.create(spec)?.result(0))

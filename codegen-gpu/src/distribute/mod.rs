@@ -54,6 +54,7 @@ use locals::{Place, Scratch};
 use model::Model;
 use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::ops;
 use monopour_ir::parallel::{MANY, map_parts, part_of};
 use monopour_ir::{Attr, Diagnostics, Module, Op, Rewriter, run_passes};
 use monopour_program::GpuDescription;
@@ -123,9 +124,9 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
     done.iter().for_each(|(entry, _)| entry.log(&symbols));
     let border_of = |call: Op| borders.get(call.attr("callee")?.as_symbol()?).copied();
     let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("func.call", |op| border_of(op).is_none() || !boundary::is_outlined(&symbols, op));
+    target.dynamically_legal_op(ops::func::CALL, |op| border_of(op).is_none() || !boundary::is_outlined(&symbols, op));
     let mut patterns = PatternSet::new();
-    patterns.add_fn("func.call", |op, _, rw| {
+    patterns.add_fn(ops::func::CALL, |op, _, rw| {
         let border = border_of(op).ok_or_else(|| Declined::no_match("it calls no kernel"))?;
         boundary::lower_call(rw, op, border).map_err(Declined::Failed)
     });
@@ -185,7 +186,7 @@ fn kernels(
 
 /// Whether a function is a kernel that is not distributed.
 fn is_pending(func: Op) -> bool {
-    func.is("func.func")
+    func.is(ops::func::FUNC)
         && func.attr(attributes::KERNEL).is_some()
         && func.attr(attributes::WORKGROUP_SIZE).is_none()
         && func.body().is_some()

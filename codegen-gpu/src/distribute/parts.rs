@@ -13,6 +13,7 @@
 
 use super::code::Code;
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value};
 use monopour_program::GpuDescription;
 use std::ops::Range;
@@ -78,8 +79,8 @@ fn redirect<'c>(
     windows: &[(Value<'c>, i64)],
 ) -> Result<(), Diagnostics> {
     let at = match op.name() {
-        "memref.load" | "vector.load" => 0,
-        "memref.store" | "vector.store" => 1,
+        ops::memref::LOAD | ops::vector::LOAD => 0,
+        ops::memref::STORE | ops::vector::STORE => 1,
         _ => return Err(error::not_a_tile(op, "it passes on a buffer that is larger than a binding")),
     };
     debug_assert_eq!(op.operand(at), buffer, "a buffer is not stored");
@@ -107,7 +108,7 @@ impl<'c> Access<'c> {
         let types: Vec<Type> = self.op.results().iter().map(|r| r.ty()).collect();
         let accept = branch(code, |code| Ok(self.in_window(code, *window, *start)))?;
         let reject = branch(code, |code| self.write(code, rest))?;
-        let spec = OpSpec::new("scf.if", code.loc).operands(&[low]).results(&types).region(accept).region(reject);
+        let spec = OpSpec::new(ops::scf::IF, code.loc).operands(&[low]).results(&types).region(accept).region(reject);
         Ok(code.create(spec)?.results())
     }
 
@@ -133,7 +134,7 @@ fn branch<'c>(
     code.at(InsertionPoint::End(block));
     let results = body(code);
     if let Ok(results) = &results {
-        code.create(OpSpec::new("scf.yield", code.loc).operands(results))?;
+        code.create(OpSpec::new(ops::scf::YIELD, code.loc).operands(results))?;
     }
     code.at(outer);
     results.map(|_| region)
@@ -151,7 +152,7 @@ pub(super) fn windows<'c>(
     }
     let cx = call.context();
     let window = |part: &Range<i64>| {
-        let spec = OpSpec::new("memref.subview", call.location())
+        let spec = OpSpec::new(ops::memref::SUBVIEW, call.location())
             .operands(&[flat])
             .results(&[window_type(flat.ty(), part)])
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0]))

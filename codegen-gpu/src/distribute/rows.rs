@@ -33,6 +33,7 @@ use combine::Combine;
 use forms::{Form, Forms, same_sizes, stripped};
 use monopour_contract::KernelClass;
 use monopour_ir::Diagnostics;
+use monopour_ir::ops;
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
 
@@ -164,7 +165,7 @@ fn plan<'c, 'm>(
         steps.push(step(model, op, &rows, &columns, &mut forms)?);
     }
     check_memory(&steps, &forms)?;
-    let indexed = steps.iter().any(|s| !s.op.op.find_all("linalg.index").is_empty());
+    let indexed = steps.iter().any(|s| !s.op.op.find_all(ops::linalg::INDEX).is_empty());
     let axes = forms.merge_columns(&columns, indexed);
     let extent = axes.iter().try_fold(1i64, |n, a| a.extent.map(|e| n * e));
     if axes.len() > 1 && extent.is_none() {
@@ -290,7 +291,7 @@ fn step<'c, 'm>(
 ) -> Result<Step<'c, 'm>, Declined> {
     let outer = op.outer.as_ref().ok_or(Declined::OutputNotIndexed)?;
     let plain = |o: &monopour_ir::Op<'c>| {
-        matches!(o.dialect(), "arith" | "math") || matches!(o.name(), "linalg.index" | "linalg.yield")
+        matches!(o.dialect(), "arith" | "math") || matches!(o.name(), ops::linalg::INDEX | ops::linalg::YIELD)
     };
     if !op.body.is_none_or(|b| b.ops().iter().all(plain)) {
         return Err(Declined::NotArithmetic);

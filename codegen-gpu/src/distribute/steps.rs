@@ -14,6 +14,7 @@ use super::model::{Base, Model, Step};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use super::{body, elementwise};
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, InsertionPoint, Op, Value};
 use monopour_program::GpuDescription;
 
@@ -96,8 +97,8 @@ fn visit<'c>(steps: &[Step<'c>], f: &mut impl FnMut(&Step<'c>)) {
 /// The memref of a load or store and whether it is stored to.
 fn access_of<'c>(op: Op<'c>) -> Option<(Value<'c>, bool)> {
     match op.name() {
-        "memref.load" => Some((op.operand(0), false)),
-        "memref.store" => Some((op.operand(1), true)),
+        ops::memref::LOAD => Some((op.operand(0), false)),
+        ops::memref::STORE => Some((op.operand(1), true)),
         _ => None,
     }
 }
@@ -156,7 +157,7 @@ impl<'c> Writer<'c, '_, '_> {
 
     /// The border of a block is a barrier if there is work on both of its sides.
     fn region(&mut self, code: &mut Code<'c, '_>, op: Op<'c>, blocks: &[Vec<Step<'c>>]) -> Result<(), Diagnostics> {
-        let before = self.pending || !op.is("scf.if");
+        let before = self.pending || !op.is(ops::scf::IF);
         for block in blocks {
             self.pending = before;
             self.steps(code, block)?;

@@ -3,6 +3,7 @@
 use super::module::{Ex, Kernel, Lowered, Shape};
 use super::{brain, convert, narrow, types};
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, Op};
 use monopour_program::GpuFeature;
 use naga::{BinaryOperator as B, Literal, MathFunction as M, Scalar, ScalarKind, UnaryOperator as U};
@@ -10,10 +11,10 @@ use naga::{BinaryOperator as B, Literal, MathFunction as M, Scalar, ScalarKind, 
 pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let shape = types::shape(kernel, op, op.result(0).ty())?;
     let lowered = match op.name() {
-        "arith.constant" => constant(kernel, op, shape)?,
-        "arith.select" => select(kernel, op, shape),
-        "arith.cmpi" | "arith.cmpf" => compare(kernel, op)?,
-        "arith.negf" => {
+        ops::arith::CONSTANT => constant(kernel, op, shape)?,
+        ops::arith::SELECT => select(kernel, op, shape),
+        ops::arith::CMPI | ops::arith::CMPF => compare(kernel, op)?,
+        ops::arith::NEGF => {
             let a = kernel.operand(op, 0);
             kernel.map(a, |k, a| k.unary(U::Negate, a))
         }
@@ -28,21 +29,21 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
 /// Brings a result of a narrow type back to a value of the type.
 fn wrap<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, value: Lowered, shape: Shape) -> Lowered {
     const STAY: [&str; 15] = [
-        "arith.constant",
-        "arith.select",
-        "arith.andi",
-        "arith.ori",
-        "arith.xori",
-        "arith.maxsi",
-        "arith.minsi",
-        "arith.remsi",
-        "arith.shrsi",
-        "arith.extsi",
-        "arith.negf",
-        "arith.maximumf",
-        "arith.minimumf",
-        "arith.maxnumf",
-        "arith.minnumf",
+        ops::arith::CONSTANT,
+        ops::arith::SELECT,
+        ops::arith::ANDI,
+        ops::arith::ORI,
+        ops::arith::XORI,
+        ops::arith::MAXSI,
+        ops::arith::MINSI,
+        ops::arith::REMSI,
+        ops::arith::SHRSI,
+        ops::arith::EXTSI,
+        ops::arith::NEGF,
+        ops::arith::MAXIMUMF,
+        ops::arith::MINIMUMF,
+        ops::arith::MAXNUMF,
+        ops::arith::MINNUMF,
     ];
     if STAY.contains(&op.name()) {
         return value;
@@ -165,20 +166,20 @@ fn binary<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, name: &str, shape: Shape) -> 
         }));
     }
     match name {
-        "arith.maximumf" | "arith.minimumf" => {
-            let fun = if name == "arith.maximumf" { M::Max } else { M::Min };
+        ops::arith::MAXIMUMF | ops::arith::MINIMUMF => {
+            let fun = if name == ops::arith::MAXIMUMF { M::Max } else { M::Min };
             // An operand that is a constant number needs no NaN test.
             let test = [maybe_nan(op, 0), maybe_nan(op, 1)];
             Ok(kernel.zip(a, b, |k, a, b| nan_propagating(k, fun, a, b, shape, test)))
         }
-        "arith.divui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::Divide, a, b)))),
-        "arith.remui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::Modulo, a, b)))),
-        "arith.shli" | "arith.shrsi" => {
-            let operator = if name == "arith.shli" { B::ShiftLeft } else { B::ShiftRight };
+        ops::arith::DIVUI => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::Divide, a, b)))),
+        ops::arith::REMUI => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::Modulo, a, b)))),
+        ops::arith::SHLI | ops::arith::SHRSI => {
+            let operator = if name == ops::arith::SHLI { B::ShiftLeft } else { B::ShiftRight };
             let amount = shift_amount(op);
             Ok(kernel.zip(a, b, |k, a, b| shift(k, operator, (a, b), amount, shape)))
         }
-        "arith.shrui" if shape.scalar.width == 8 => {
+        ops::arith::SHRUI if shape.scalar.width == 8 => {
             let amount = shift_amount(op);
             Ok(kernel.zip(a, b, |k, a, b| {
                 let bits = k.bitcast(a, ScalarKind::Uint);
@@ -186,11 +187,13 @@ fn binary<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, name: &str, shape: Shape) -> 
                 k.bitcast(shifted, ScalarKind::Sint)
             }))
         }
-        "arith.shrui" => Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::ShiftRight, a, b)))),
-        "arith.floordivsi" | "arith.ceildivsi" => {
-            Ok(kernel.zip(a, b, |k, a, b| rounded_division(k, a, b, shape, name == "arith.floordivsi")))
+        ops::arith::SHRUI => {
+            Ok(kernel.zip(a, b, |k, a, b| on_unsigned(k, a, b, |k, a, b| k.binary(B::ShiftRight, a, b))))
         }
-        "arith.ceildivui" => Ok(kernel.zip(a, b, |k, a, b| unsigned_ceil_division(k, a, b, shape))),
+        ops::arith::FLOORDIVSI | ops::arith::CEILDIVSI => {
+            Ok(kernel.zip(a, b, |k, a, b| rounded_division(k, a, b, shape, name == ops::arith::FLOORDIVSI)))
+        }
+        ops::arith::CEILDIVUI => Ok(kernel.zip(a, b, |k, a, b| unsigned_ceil_division(k, a, b, shape))),
         _ => Err(error::unsupported_op(op)),
     }
 }
@@ -198,23 +201,23 @@ fn binary<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, name: &str, shape: Shape) -> 
 /// Ops that are one operator on the device too.
 fn direct(name: &str, bool_result: bool) -> Option<B> {
     Some(match name {
-        "arith.addf" => B::Add,
-        "arith.subf" => B::Subtract,
-        "arith.mulf" => B::Multiply,
-        "arith.divf" => B::Divide,
-        "arith.remf" | "arith.remsi" => B::Modulo,
-        "arith.divsi" => B::Divide,
+        ops::arith::ADDF => B::Add,
+        ops::arith::SUBF => B::Subtract,
+        ops::arith::MULF => B::Multiply,
+        ops::arith::DIVF => B::Divide,
+        ops::arith::REMF | ops::arith::REMSI => B::Modulo,
+        ops::arith::DIVSI => B::Divide,
         // On one bit, addition and subtraction are the exclusive or, which naga has for bools as `!=`.
-        "arith.addi" | "arith.subi" | "arith.xori" if bool_result => B::NotEqual,
+        ops::arith::ADDI | ops::arith::SUBI | ops::arith::XORI if bool_result => B::NotEqual,
         // A signed one-bit 1 is -1.
-        "arith.muli" | "arith.maxsi" | "arith.minui" if bool_result => B::And,
-        "arith.minsi" | "arith.maxui" if bool_result => B::InclusiveOr,
-        "arith.addi" => B::Add,
-        "arith.subi" => B::Subtract,
-        "arith.muli" => B::Multiply,
-        "arith.andi" => B::And,
-        "arith.ori" => B::InclusiveOr,
-        "arith.xori" => B::ExclusiveOr,
+        ops::arith::MULI | ops::arith::MAXSI | ops::arith::MINUI if bool_result => B::And,
+        ops::arith::MINSI | ops::arith::MAXUI if bool_result => B::InclusiveOr,
+        ops::arith::ADDI => B::Add,
+        ops::arith::SUBI => B::Subtract,
+        ops::arith::MULI => B::Multiply,
+        ops::arith::ANDI => B::And,
+        ops::arith::ORI => B::InclusiveOr,
+        ops::arith::XORI => B::ExclusiveOr,
         _ => return None,
     })
 }
@@ -222,10 +225,10 @@ fn direct(name: &str, bool_result: bool) -> Option<B> {
 /// Function, and whether it compares unsigned.
 fn min_max(name: &str) -> Option<(M, bool)> {
     Some(match name {
-        "arith.maxnumf" | "arith.maxsi" => (M::Max, false),
-        "arith.minnumf" | "arith.minsi" => (M::Min, false),
-        "arith.maxui" => (M::Max, true),
-        "arith.minui" => (M::Min, true),
+        ops::arith::MAXNUMF | ops::arith::MAXSI => (M::Max, false),
+        ops::arith::MINNUMF | ops::arith::MINSI => (M::Min, false),
+        ops::arith::MAXUI => (M::Max, true),
+        ops::arith::MINUI => (M::Min, true),
         _ => return None,
     })
 }
@@ -238,7 +241,7 @@ fn on_unsigned<'c>(k: &mut Kernel<'c>, a: Ex, b: Ex, f: impl FnOnce(&mut Kernel<
 
 /// A constant amount, one for all lanes: naga does not convert 64-bit literals.
 fn shift_amount(op: Op) -> Option<u32> {
-    let constant = op.operand(1).defining_op().filter(|d| d.is("arith.constant"))?.attr("value")?;
+    let constant = op.operand(1).defining_op().filter(|d| d.is(ops::arith::CONSTANT))?.attr("value")?;
     u32::try_from(constant.splat_value().unwrap_or(constant).as_int()?).ok()
 }
 
@@ -281,7 +284,7 @@ fn rounded_division(k: &mut Kernel, a: Ex, b: Ex, shape: Shape, floor: bool) -> 
 }
 
 fn maybe_nan(op: Op, index: usize) -> bool {
-    let constant = op.operand(index).defining_op().filter(|d| d.is("arith.constant")).and_then(|d| d.attr("value"));
+    let constant = op.operand(index).defining_op().filter(|d| d.is(ops::arith::CONSTANT)).and_then(|d| d.attr("value"));
     let number = constant.and_then(|v| v.splat_value().unwrap_or(v).as_float());
     number.is_none_or(f64::is_nan)
 }
@@ -320,7 +323,7 @@ pub(super) fn is_nan(k: &mut Kernel, a: Ex, shape: Shape) -> Ex {
 fn compare<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<Lowered, Diagnostics> {
     let predicate = op.attr("predicate").and_then(|a| a.as_int()).expect("comparisons have a predicate: verified");
     let shape = types::shape(kernel, op, op.operand(0).ty())?;
-    let float = op.is("arith.cmpf");
+    let float = op.is(ops::arith::CMPF);
     let (a, b) = if !float && predicate >= 6 {
         (unsigned_operand(kernel, op, 0, shape.lanes), unsigned_operand(kernel, op, 1, shape.lanes))
     } else {

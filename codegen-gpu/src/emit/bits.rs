@@ -5,18 +5,19 @@
 
 use super::module::{Ex, Kernel, Lowered, Shape};
 use super::{convert, narrow, types};
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op};
 use naga::{BinaryOperator as B, MathFunction as M, ScalarKind, UnaryOperator as U};
 
 /// The ops that [`emit`] knows.
-pub(super) const OPS: [&str; 4] = ["math.absi", "math.ctlz", "math.ctpop", "math.cttz"];
+pub(super) const OPS: [&str; 4] = [ops::math::ABSI, ops::math::CTLZ, ops::math::CTPOP, ops::math::CTTZ];
 
 pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let shape = types::shape(kernel, op, op.result(0).ty())?;
     let fun = match op.name() {
-        "math.absi" => M::Abs,
-        "math.ctlz" => M::CountLeadingZeros,
-        "math.cttz" => M::CountTrailingZeros,
+        ops::math::ABSI => M::Abs,
+        ops::math::CTLZ => M::CountLeadingZeros,
+        ops::math::CTTZ => M::CountTrailingZeros,
         _ => M::CountOneBits,
     };
     let operand = kernel.operand(op, 0);

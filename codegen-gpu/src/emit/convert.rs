@@ -4,61 +4,72 @@ use super::arith::unsigned_operand;
 use super::module::{Ex, Kernel, Lowered, Shape};
 use super::{brain, narrow, types};
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op};
 use naga::{BinaryOperator as B, Literal, ScalarKind, UnaryOperator as U};
 
 /// The ops of `arith` that make a number of one type out of one of another.
 pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, to: Shape) -> Result<Lowered, Diagnostics> {
     let from = types::shape(kernel, op, op.operand(0).ty())?;
-    let unsigned = matches!(op.name(), "arith.extui" | "arith.uitofp" | "arith.index_castui");
+    let unsigned = matches!(op.name(), ops::arith::EXTUI | ops::arith::UITOFP | ops::arith::INDEX_CASTUI);
     let a = if unsigned { unsigned_operand(kernel, op, 0, from.lanes) } else { kernel.operand(op, 0) };
     let (kind, width) = (to.scalar.kind, to.scalar.width);
     let bool_operand = from.scalar.kind == ScalarKind::Bool;
     match op.name() {
-        "arith.extsi" | "arith.sitofp" if bool_operand => Ok(kernel.map(a, |k, a| {
+        ops::arith::EXTSI | ops::arith::SITOFP if bool_operand => Ok(kernel.map(a, |k, a| {
             let number = k.convert(a, kind, width);
             k.unary(U::Negate, number)
         })),
-        "arith.extui" | "arith.uitofp" | "arith.index_castui" if !bool_operand => Ok(kernel.map(a, |k, a| {
-            let unsigned = k.bitcast(a, ScalarKind::Uint);
-            if kind == ScalarKind::Float {
-                k.convert(unsigned, kind, width)
-            } else {
-                widen_unsigned(k, unsigned, width)
-            }
-        })),
-        "arith.trunci" | "arith.index_cast" | "arith.index_castui" if kind == ScalarKind::Bool => {
+        ops::arith::EXTUI | ops::arith::UITOFP | ops::arith::INDEX_CASTUI if !bool_operand => {
+            Ok(kernel.map(a, |k, a| {
+                let unsigned = k.bitcast(a, ScalarKind::Uint);
+                if kind == ScalarKind::Float {
+                    k.convert(unsigned, kind, width)
+                } else {
+                    widen_unsigned(k, unsigned, width)
+                }
+            }))
+        }
+        ops::arith::TRUNCI | ops::arith::INDEX_CAST | ops::arith::INDEX_CASTUI if kind == ScalarKind::Bool => {
             Ok(kernel.map(a, |k, a| low_bit(k, a, from)))
         }
-        "arith.fptoui" => Ok(kernel.map(a, |k, a| {
+        ops::arith::FPTOUI => Ok(kernel.map(a, |k, a| {
             let unsigned = k.convert(a, ScalarKind::Uint, width);
             k.bitcast(unsigned, ScalarKind::Sint)
         })),
-        "arith.bitcast" if brain::is(op.operand(0).ty()) && kind == ScalarKind::Sint => Ok(kernel.map(a, |k, a| {
-            let word = brain::to_word(k, a, from.lanes);
-            let word = k.bitcast(word, ScalarKind::Sint);
-            narrow::sign_extend(k, word, 16, from.lanes)
-        })),
-        "arith.bitcast" if brain::is(op.result(0).ty()) && from.scalar.kind == ScalarKind::Sint => {
+        ops::arith::BITCAST if brain::is(op.operand(0).ty()) && kind == ScalarKind::Sint => {
+            Ok(kernel.map(a, |k, a| {
+                let word = brain::to_word(k, a, from.lanes);
+                let word = k.bitcast(word, ScalarKind::Sint);
+                narrow::sign_extend(k, word, 16, from.lanes)
+            }))
+        }
+        ops::arith::BITCAST if brain::is(op.result(0).ty()) && from.scalar.kind == ScalarKind::Sint => {
             Ok(kernel.map(a, |k, a| {
                 let word = k.bitcast(a, ScalarKind::Uint);
                 brain::from_word(k, word, from.lanes)
             }))
         }
-        "arith.bitcast" if from.scalar.width != to.scalar.width => half_bits(kernel, op, a, from, to),
-        "arith.bitcast" => Ok(kernel.map(a, |k, a| if from.scalar.kind == kind { a } else { k.bitcast(a, kind) })),
-        "arith.extf" | "arith.truncf" | "arith.index_cast" | "arith.extsi" | "arith.trunci"
+        ops::arith::BITCAST if from.scalar.width != to.scalar.width => half_bits(kernel, op, a, from, to),
+        ops::arith::BITCAST => Ok(kernel.map(a, |k, a| if from.scalar.kind == kind { a } else { k.bitcast(a, kind) })),
+        ops::arith::EXTF | ops::arith::TRUNCF | ops::arith::INDEX_CAST | ops::arith::EXTSI | ops::arith::TRUNCI
             if from.scalar == to.scalar =>
         {
             Ok(a)
         }
-        "arith.extsi" | "arith.index_cast" if to.scalar.width == 8 && from.scalar.kind == ScalarKind::Sint => {
+        ops::arith::EXTSI | ops::arith::INDEX_CAST if to.scalar.width == 8 && from.scalar.kind == ScalarKind::Sint => {
             Ok(kernel.map(a, |k, a| widen_signed(k, a, from.lanes)))
         }
-        "arith.extf" | "arith.truncf" | "arith.sitofp" | "arith.uitofp" | "arith.fptosi" | "arith.extsi"
-        | "arith.extui" | "arith.trunci" | "arith.index_cast" | "arith.index_castui" => {
-            Ok(kernel.map(a, |k, a| k.convert(a, kind, width)))
-        }
+        ops::arith::EXTF
+        | ops::arith::TRUNCF
+        | ops::arith::SITOFP
+        | ops::arith::UITOFP
+        | ops::arith::FPTOSI
+        | ops::arith::EXTSI
+        | ops::arith::EXTUI
+        | ops::arith::TRUNCI
+        | ops::arith::INDEX_CAST
+        | ops::arith::INDEX_CASTUI => Ok(kernel.map(a, |k, a| k.convert(a, kind, width))),
         _ => Err(error::unsupported_op(op)),
     }
 }

@@ -3,6 +3,7 @@
 use super::module::{Ex, Kernel, Lowered};
 use super::{brain, types};
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op};
 use monopour_program::GpuFeature;
 use naga::{
@@ -12,25 +13,25 @@ use naga::{
 
 pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     match op.name() {
-        "gpu.barrier" => {
+        ops::gpu::BARRIER => {
             kernel.push(Statement::ControlBarrier(Barrier::WORK_GROUP | Barrier::STORAGE));
             Ok(())
         }
-        "gpu.shuffle" => shuffle(kernel, op),
-        "gpu.subgroup_reduce" => reduce(kernel, op),
-        "gpu.subgroup_broadcast" => broadcast(kernel, op),
+        ops::gpu::SHUFFLE => shuffle(kernel, op),
+        ops::gpu::SUBGROUP_REDUCE => reduce(kernel, op),
+        ops::gpu::SUBGROUP_BROADCAST => broadcast(kernel, op),
         _ => id(kernel, op),
     }
 }
 
 fn id<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let id = match op.name() {
-        "gpu.block_id" => component(kernel, op, BuiltIn::WorkGroupId, "workgroup"),
-        "gpu.thread_id" => component(kernel, op, BuiltIn::LocalInvocationId, "invocation"),
-        "gpu.grid_dim" => component(kernel, op, BuiltIn::NumWorkGroups, "workgroups"),
-        "gpu.lane_id" => subgroup_builtin(kernel, BuiltIn::SubgroupInvocationId, "lane"),
-        "gpu.subgroup_id" => subgroup_builtin(kernel, BuiltIn::SubgroupId, "subgroup"),
-        "gpu.subgroup_size" => subgroup_builtin(kernel, BuiltIn::SubgroupSize, "subgroup_size"),
+        ops::gpu::BLOCK_ID => component(kernel, op, BuiltIn::WorkGroupId, "workgroup"),
+        ops::gpu::THREAD_ID => component(kernel, op, BuiltIn::LocalInvocationId, "invocation"),
+        ops::gpu::GRID_DIM => component(kernel, op, BuiltIn::NumWorkGroups, "workgroups"),
+        ops::gpu::LANE_ID => subgroup_builtin(kernel, BuiltIn::SubgroupInvocationId, "lane"),
+        ops::gpu::SUBGROUP_ID => subgroup_builtin(kernel, BuiltIn::SubgroupId, "subgroup"),
+        ops::gpu::SUBGROUP_SIZE => subgroup_builtin(kernel, BuiltIn::SubgroupSize, "subgroup_size"),
         _ => return Err(error::unsupported_op(op)),
     };
     // Ids are far below 2^31.

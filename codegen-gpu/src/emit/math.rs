@@ -4,6 +4,7 @@ use super::arith::{float32, is_nan};
 use super::module::{Ex, Kernel, Lowered, Shape};
 use super::{brain, types};
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op};
 use monopour_program::GpuFeature;
 use naga::{BinaryOperator as B, Literal, MathFunction as M, UnaryOperator as U};
@@ -50,7 +51,7 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
 
 /// Functions without an error of their own.
 fn is_exact(name: &str) -> bool {
-    matches!(name, "math.absf" | "math.ceil" | "math.floor" | "math.trunc" | "math.roundeven")
+    matches!(name, ops::math::ABSF | ops::math::CEIL | ops::math::FLOOR | ops::math::TRUNC | ops::math::ROUNDEVEN)
 }
 
 fn apply<'c>(
@@ -75,31 +76,31 @@ fn apply<'c>(
 
 fn builtin(name: &str) -> Option<M> {
     Some(match name {
-        "math.absf" => M::Abs,
-        "math.acos" => M::Acos,
-        "math.acosh" => M::Acosh,
-        "math.asin" => M::Asin,
-        "math.asinh" => M::Asinh,
-        "math.atan" => M::Atan,
-        "math.atan2" => M::Atan2,
-        "math.atanh" => M::Atanh,
-        "math.ceil" => M::Ceil,
-        "math.cos" => M::Cos,
-        "math.cosh" => M::Cosh,
-        "math.exp" => M::Exp,
-        "math.exp2" => M::Exp2,
-        "math.floor" => M::Floor,
-        "math.fma" => M::Fma,
-        "math.log" => M::Log,
-        "math.log2" => M::Log2,
-        "math.roundeven" => M::Round,
-        "math.rsqrt" => M::InverseSqrt,
-        "math.sin" => M::Sin,
-        "math.sinh" => M::Sinh,
-        "math.sqrt" => M::Sqrt,
-        "math.tan" => M::Tan,
-        "math.tanh" => M::Tanh,
-        "math.trunc" => M::Trunc,
+        ops::math::ABSF => M::Abs,
+        ops::math::ACOS => M::Acos,
+        ops::math::ACOSH => M::Acosh,
+        ops::math::ASIN => M::Asin,
+        ops::math::ASINH => M::Asinh,
+        ops::math::ATAN => M::Atan,
+        ops::math::ATAN2 => M::Atan2,
+        ops::math::ATANH => M::Atanh,
+        ops::math::CEIL => M::Ceil,
+        ops::math::COS => M::Cos,
+        ops::math::COSH => M::Cosh,
+        ops::math::EXP => M::Exp,
+        ops::math::EXP2 => M::Exp2,
+        ops::math::FLOOR => M::Floor,
+        ops::math::FMA => M::Fma,
+        ops::math::LOG => M::Log,
+        ops::math::LOG2 => M::Log2,
+        ops::math::ROUNDEVEN => M::Round,
+        ops::math::RSQRT => M::InverseSqrt,
+        ops::math::SIN => M::Sin,
+        ops::math::SINH => M::Sinh,
+        ops::math::SQRT => M::Sqrt,
+        ops::math::TAN => M::Tan,
+        ops::math::TANH => M::Tanh,
+        ops::math::TRUNC => M::Trunc,
         _ => return None,
     })
 }
@@ -111,19 +112,19 @@ fn has_64_bits(fun: M) -> bool {
 /// Functions of one f32 or f64 that no shading language has, or that drivers compute badly.
 fn written_out(name: &str, shape: Shape) -> Option<fn(&mut Kernel, Ex, Shape) -> Ex> {
     Some(match name {
-        "math.round" if shape.scalar.width > 2 => round_half_away,
-        "math.isnan" if shape.scalar.width > 2 => is_nan,
-        "math.isinf" if shape.scalar.width > 2 => is_infinite,
-        "math.isfinite" if shape.scalar.width > 2 => is_finite,
+        ops::math::ROUND if shape.scalar.width > 2 => round_half_away,
+        ops::math::ISNAN if shape.scalar.width > 2 => is_nan,
+        ops::math::ISINF if shape.scalar.width > 2 => is_infinite,
+        ops::math::ISFINITE if shape.scalar.width > 2 => is_finite,
         _ if shape.scalar != naga::Scalar::F32 => return None,
-        "math.erf" => erf,
-        "math.log1p" => log1p,
-        "math.expm1" => expm1,
-        "math.log10" => log10,
-        "math.erfc" => erfc,
-        "math.cbrt" => cbrt,
-        "math.asin" => asin,
-        "math.acos" => acos,
+        ops::math::ERF => erf,
+        ops::math::LOG1P => log1p,
+        ops::math::EXPM1 => expm1,
+        ops::math::LOG10 => log10,
+        ops::math::ERFC => erfc,
+        ops::math::CBRT => cbrt,
+        ops::math::ASIN => asin,
+        ops::math::ACOS => acos,
         _ => return None,
     })
 }
@@ -134,12 +135,12 @@ fn several_operands<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, operands: &[Lowered
         return None;
     }
     match op.name() {
-        "math.powf" if shape.scalar == naga::Scalar::F32 => Some(match whole_exponent(op) {
+        ops::math::POWF if shape.scalar == naga::Scalar::F32 => Some(match whole_exponent(op) {
             Some(exponent) => kernel.map(operands[0], |k, x| repeated_product(k, x, exponent)),
             None => kernel.zip(operands[0], operands[1], |k, x, y| powf(k, x, y, shape)),
         }),
-        "math.copysign" => Some(kernel.zip(operands[0], operands[1], |k, x, y| copysign(k, x, y, shape))),
-        "math.clampf" => Some(apply(kernel, operands, |k, args| {
+        ops::math::COPYSIGN => Some(kernel.zip(operands[0], operands[1], |k, x, y| copysign(k, x, y, shape))),
+        ops::math::CLAMPF => Some(apply(kernel, operands, |k, args| {
             let low = k.math(M::Max, &[args[0], args[1]]);
             k.math(M::Min, &[low, args[2]])
         })),
@@ -149,7 +150,7 @@ fn several_operands<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, operands: &[Lowered
 
 /// A constant exponent of 1 to 4.
 fn whole_exponent(op: Op) -> Option<u32> {
-    let constant = op.operand(1).defining_op().filter(|d| d.is("arith.constant"))?.attr("value")?;
+    let constant = op.operand(1).defining_op().filter(|d| d.is(ops::arith::CONSTANT))?.attr("value")?;
     let value = constant.splat_value().unwrap_or(constant).as_float()?;
     [1, 2, 3, 4].into_iter().find(|e| f64::from(*e) == value)
 }

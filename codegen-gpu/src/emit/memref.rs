@@ -3,6 +3,7 @@
 use super::module::{Buffer, Ex, Kernel, Layout, Lowered, Shape};
 use super::{brain, packed, types};
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Block, Diagnostics, Op, Type, Value, WalkOrder};
 use monopour_program::{Access, GpuFeature};
 use naga::{AddressSpace, BinaryOperator as B, Expression, Scalar, ScalarKind, StorageAccess, TypeInner};
@@ -10,10 +11,10 @@ use naga::{AddressSpace, BinaryOperator as B, Expression, Scalar, ScalarKind, St
 /// The access that an op makes: buffer operand, its position, lanes.
 fn accessed<'c>(op: Op<'c>) -> Option<(Value<'c>, u32)> {
     match op.name() {
-        "memref.load" => Some((op.operand(0), 1)),
-        "memref.store" => Some((op.operand(1), 1)),
-        "vector.load" => Some((op.operand(0), lanes_of(op.result(0)))),
-        "vector.store" => Some((op.operand(1), lanes_of(op.operand(0)))),
+        ops::memref::LOAD => Some((op.operand(0), 1)),
+        ops::memref::STORE => Some((op.operand(1), 1)),
+        ops::vector::LOAD => Some((op.operand(0), lanes_of(op.result(0)))),
+        ops::vector::STORE => Some((op.operand(1), lanes_of(op.operand(0)))),
         _ => None,
     }
 }
@@ -115,9 +116,9 @@ fn entry_type(kernel: &mut Kernel, scalar: Scalar, lanes: u32) -> naga::Handle<n
 
 pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     match op.name() {
-        "memref.load" => load(kernel, op, op.operand(0), &op.operands()[1..]),
-        "memref.store" => store(kernel, op, op.operand(1), &op.operands()[2..]),
-        "memref.alloca" => alloca(kernel, op),
+        ops::memref::LOAD => load(kernel, op, op.operand(0), &op.operands()[1..]),
+        ops::memref::STORE => store(kernel, op, op.operand(1), &op.operands()[2..]),
+        ops::memref::ALLOCA => alloca(kernel, op),
         _ => Err(error::unsupported_op(op)),
     }
 }

@@ -4,6 +4,7 @@ use super::module::{Ex, Kernel, Lowered};
 use super::{emit_block, types};
 use crate::error;
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{Block, Diagnostics, Op, Value};
 use naga::{BinaryOperator as B, Statement};
 
@@ -15,9 +16,9 @@ struct Slot<'c> {
 
 pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     match op.name() {
-        "scf.for" => emit_for(kernel, op),
-        "scf.if" => emit_if(kernel, op),
-        "scf.while" => emit_while(kernel, op),
+        ops::scf::FOR => emit_for(kernel, op),
+        ops::scf::IF => emit_if(kernel, op),
+        ops::scf::WHILE => emit_while(kernel, op),
         _ => Err(error::unsupported_op(op)),
     }
 }

@@ -3,13 +3,14 @@
 use super::module::{Ex, Kernel, Lowered, Shape};
 use super::{brain, memref, types};
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Value};
 use naga::{Expression, MathFunction as M};
 
 pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     match op.name() {
-        "vector.load" => return memref::load(kernel, op, op.operand(0), &op.operands()[1..]),
-        "vector.store" => return memref::store(kernel, op, op.operand(1), &op.operands()[2..]),
+        ops::vector::LOAD => return memref::load(kernel, op, op.operand(0), &op.operands()[1..]),
+        ops::vector::STORE => return memref::store(kernel, op, op.operand(1), &op.operands()[2..]),
         _ => {}
     }
     if op.num_results() != 1 {
@@ -17,24 +18,24 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
     }
     let shape = types::shape(kernel, op, op.result(0).ty())?;
     let lowered = match op.name() {
-        "vector.broadcast" | "vector.splat" if !op.operand(0).ty().is_vector() => {
+        ops::vector::BROADCAST if !op.operand(0).ty().is_vector() => {
             let scalar = kernel.one(op.operand(0));
             kernel.splat_value(scalar, shape.lanes)
         }
-        "vector.broadcast" if op.operand(0).ty() == op.result(0).ty() => kernel.operand(op, 0),
-        "vector.from_elements" => {
+        ops::vector::BROADCAST if op.operand(0).ty() == op.result(0).ty() => kernel.operand(op, 0),
+        ops::vector::FROM_ELEMENTS => {
             let lanes: Vec<Ex> = op.operands().into_iter().map(|v| kernel.one(v)).collect();
             compose(kernel, shape, &lanes)
         }
-        "vector.extract" => Lowered::One(extract_op(kernel, op)?),
-        "vector.insert" => insert(kernel, op, shape)?,
-        "vector.shuffle" => shuffle(kernel, op, shape)?,
-        "vector.bitcast" => bitcast(kernel, op, shape)?,
-        "vector.fma" if brain::is(op.result(0).ty()) => {
+        ops::vector::EXTRACT => Lowered::One(extract_op(kernel, op)?),
+        ops::vector::INSERT => insert(kernel, op, shape)?,
+        ops::vector::SHUFFLE => shuffle(kernel, op, shape)?,
+        ops::vector::BITCAST => bitcast(kernel, op, shape)?,
+        ops::vector::FMA if brain::is(op.result(0).ty()) => {
             let value = fma(kernel, op);
             kernel.map(value, |k, a| brain::round(k, a, shape.lanes))
         }
-        "vector.fma" => fma(kernel, op),
+        ops::vector::FMA => fma(kernel, op),
         _ => return Err(error::unsupported_op(op)),
     };
     kernel.set(op.result(0), lowered);

@@ -1,16 +1,20 @@
 //! Which ops of f64 are done on the bits of the number, and so take integers of 64 bits.
 
+use monopour_ir::ops;
 use monopour_ir::{Op, Type};
 
 /// Whether the code of `op` holds the bits of an f64 as an integer.
 pub(crate) fn works_on_bits(op: Op) -> bool {
     match op.name() {
-        "arith.constant" => is_double(op.result(0).ty()) && !is_finite(op),
-        "arith.maximumf" | "arith.minimumf" | "math.copysign" | "math.isnan" | "math.isinf" | "math.isfinite" => {
-            is_double(op.operand(0).ty())
-        }
+        ops::arith::CONSTANT => is_double(op.result(0).ty()) && !is_finite(op),
+        ops::arith::MAXIMUMF
+        | ops::arith::MINIMUMF
+        | ops::math::COPYSIGN
+        | ops::math::ISNAN
+        | ops::math::ISINF
+        | ops::math::ISFINITE => is_double(op.operand(0).ty()),
         // 7 and 14: ordered and unordered, which are tests for NaN.
-        "arith.cmpf" => {
+        ops::arith::CMPF => {
             let predicate = op.attr("predicate").and_then(|a| a.as_int());
             is_double(op.operand(0).ty()) && matches!(predicate, Some(7 | 14))
         }

@@ -12,6 +12,7 @@
 //! joined to components first, so that a chain of N values with N buffers in it costs N steps and not N * N.
 //! An op that is not known may hand on all its operands in all its results.
 
+use monopour_ir::ops;
 use std::cell::Cell;
 
 use monopour_analysis::components::components;
@@ -20,9 +21,10 @@ use monopour_ir::interfaces::{EffectKind, is_pure, is_region_branch, memory_effe
 use monopour_ir::{HandleMap, Op, Type, Use, Value, WalkOrder};
 
 /// Pure ops on a memref whose results are sizes, never addresses.
-pub(crate) const MEASURES: &[&str] = &["memref.dim", "memref.rank"];
+pub(crate) const MEASURES: &[&str] = &[ops::memref::DIM, ops::memref::RANK];
 /// Ops that put an operand into memory: from there it may come back anywhere.
-const STORES: &[&str] = &["memref.store", "affine.store", "vector.store", "vector.transfer_write", "llvm.store"];
+const STORES: &[&str] =
+    &[ops::memref::STORE, ops::affine::STORE, ops::vector::STORE, ops::vector::TRANSFER_WRITE, ops::llvm::STORE];
 
 /// The aliases of the buffers of one function.
 pub(crate) struct Aliases<'c> {
@@ -164,10 +166,10 @@ fn made_by<'c>(used: Use<'c>, value: Value<'c>) -> Vec<Value<'c>> {
     if let Some(source) = view_source(op) {
         return if source == value { memrefs() } else { vec![] };
     }
-    if op.is("arith.select") {
+    if op.is(ops::arith::SELECT) {
         return if used.index > 0 { op.results() } else { vec![] };
     }
-    if op.is("memref.extract_aligned_pointer_as_index") {
+    if op.is(ops::memref::EXTRACT_ALIGNED_POINTER_AS_INDEX) {
         return op.results();
     }
     let effects = if Traits::of(op).is_call() { None } else { memory_effects(op) };
@@ -175,7 +177,7 @@ fn made_by<'c>(used: Use<'c>, value: Value<'c>) -> Vec<Value<'c>> {
     let is_made = |r: &Value<'c>| effects.iter().any(|e| e.kind == EffectKind::Allocate && e.value == Some(*r));
     if op.dialect() == "memref" {
         // An index is an offset or a size here; a realloc may give its operand back.
-        let hands_on = used.index == 0 && (op.is("memref.realloc") || effects.is_empty());
+        let hands_on = used.index == 0 && (op.is(ops::memref::REALLOC) || effects.is_empty());
         return if hands_on { memrefs() } else { vec![] };
     }
     if value.ty().is_memref() && effects.iter().any(|e| e.value == Some(value)) {

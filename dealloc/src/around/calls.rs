@@ -1,5 +1,6 @@
 //! Functions whose signature changes together with all their calls.
 
+use monopour_ir::ops;
 use std::collections::HashMap;
 
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
@@ -18,10 +19,10 @@ impl<'c> Calls<'c> {
     pub fn new(module: Op<'c>) -> Self {
         let mut this = Self { functions: vec![], of: HashMap::new(), taken: vec![] };
         module.walk(WalkOrder::Pre, |op| {
-            if op.is("func.func") && op.body().is_some() {
+            if op.is(ops::func::FUNC) && op.body().is_some() {
                 this.functions.push(op);
             }
-            if op.is("func.call")
+            if op.is(ops::func::CALL)
                 && let Some(callee) = callee(op)
             {
                 this.of.entry(callee).or_default().push(op);
@@ -30,7 +31,8 @@ impl<'c> Calls<'c> {
             }
         });
         // Tables of symbols may hold one name twice.
-        let mut names: Vec<String> = module.find_all("func.func").into_iter().filter_map(|f| f.symbol_name()).collect();
+        let mut names: Vec<String> =
+            module.find_all(ops::func::FUNC).into_iter().filter_map(|f| f.symbol_name()).collect();
         names.sort_unstable();
         this.taken.extend(names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone()));
         this.taken.sort_unstable();
@@ -71,7 +73,7 @@ fn names_in(attr: Attr, found: &mut Vec<String>) {
 /// The ops that return from a function.
 pub(crate) fn returns<'c>(function: Op<'c>) -> Vec<Op<'c>> {
     let blocks = function.region(0).blocks();
-    blocks.into_iter().filter_map(|b| b.terminator()).filter(|t| t.is("func.return")).collect()
+    blocks.into_iter().filter_map(|b| b.terminator()).filter(|t| t.is(ops::func::RETURN)).collect()
 }
 
 /// Removes the results that `keep` does not name from a function and what returns from it.
@@ -121,7 +123,7 @@ pub(crate) fn change_call<'c>(
     let types: Vec<Type> = keep.iter().map(|i| call.result(*i).ty()).collect();
     let attrs = call.attrs();
     rw.set_point(InsertionPoint::Before(call));
-    let mut spec = OpSpec::new("func.call", call.location()).operands(operands).results(&types);
+    let mut spec = OpSpec::new(ops::func::CALL, call.location()).operands(operands).results(&types);
     for (name, value) in &attrs {
         // Attributes of arguments and results would be about others now.
         if name != "arg_attrs" && name != "res_attrs" {

@@ -4,6 +4,7 @@
 //! each argument is memory of its own unless that is not to be relied on. All other memory is *foreign*: globals, results of calls,
 //! what was stored somewhere. Foreign memory may be an argument's. A call may touch both.
 
+use monopour_ir::ops;
 use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -53,7 +54,7 @@ impl<'c> Classes<'c> {
             is_target[to] = true;
         }
         for (id, value) in values.iter().enumerate() {
-            let escapes = value.uses().into_iter().any(|used| is_escape(used) && !used.op.is("func.return"));
+            let escapes = value.uses().into_iter().any(|used| is_escape(used) && !used.op.is(ops::func::RETURN));
             this.kind[id] = match kind_of(function, *value) {
                 _ if escapes => Kind::Foreign,
                 // Flows say where it comes from.
@@ -181,7 +182,7 @@ fn is_unknown(op: Op) -> bool {
         return true;
     }
     match memory_effects(op) {
-        Some(effects) => effects.iter().any(|e| e.value.is_none() && !op.is("memref.alloca_scope")),
+        Some(effects) => effects.iter().any(|e| e.value.is_none() && !op.is(ops::memref::ALLOCA_SCOPE)),
         None => !has_recursive_effects(op) && !op.is_terminator(),
     }
 }

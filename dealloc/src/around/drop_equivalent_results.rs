@@ -13,6 +13,7 @@
 //! function that is called has lost a result.
 //! Source: the pass `drop-equivalent-buffer-results` of MLIR.
 
+use monopour_ir::ops;
 use std::collections::HashSet;
 
 use monopour_ir::{Block, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Value};
@@ -46,7 +47,7 @@ pub fn drop_equivalent_results(module: Op, extensions: bool) -> Result<u32, Diag
             let new = rewrite_call(&mut rw, *call, &recipes)?;
             made.push(new);
             // The caller may return what it passed in.
-            open.extend(new.ancestor("func.func").filter(|caller| extensions && is_open.insert(*caller)));
+            open.extend(new.ancestor(ops::func::FUNC).filter(|caller| extensions && is_open.insert(*caller)));
         }
         calls.set(function, made);
         let keep: Vec<usize> = (0..recipes.len()).filter(|i| recipes[*i].is_none()).collect();
@@ -78,7 +79,7 @@ fn equivalent<'c>(returns: &[Op<'c>], index: usize, entry: Block<'c>, extensions
 
 /// What a value is behind casts.
 fn uncast<'c>(mut value: Value<'c>) -> Value<'c> {
-    while let Some(op) = value.defining_op().filter(|op| op.is("memref.cast")) {
+    while let Some(op) = value.defining_op().filter(|op| op.is(ops::memref::CAST)) {
         value = op.operand(0);
     }
     value
@@ -118,6 +119,6 @@ fn cast<'c>(
     if operand.ty() == result.ty() {
         return Ok(operand);
     }
-    let spec = OpSpec::new("memref.cast", call.location()).operands(&[operand]).results(&[result.ty()]);
+    let spec = OpSpec::new(ops::memref::CAST, call.location()).operands(&[operand]).results(&[result.ty()]);
     Ok(rw.create(spec)?.result(0))
 }

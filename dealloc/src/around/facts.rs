@@ -1,6 +1,7 @@
 //! What the passes ask about a buffer: facts about all that may be its memory.
 
 use monopour_ir::interfaces::{EffectKind, memory_effects};
+use monopour_ir::ops;
 use monopour_ir::{Op, Use, Value};
 
 use super::aliases::{Aliases, Sums, is_escape};
@@ -81,7 +82,7 @@ fn own<'c>(places: &Places<'c>, value: Value<'c>) -> Reach<'c> {
 
 /// Whether the use may free the memory.
 pub(crate) fn is_free(used: Use, value: Value) -> bool {
-    if used.op.is("memref.dealloc") || hands_over(used.op, used.index) {
+    if used.op.is(ops::memref::DEALLOC) || hands_over(used.op, used.index) {
         return true;
     }
     let effects = memory_effects(used.op).unwrap_or_default();
@@ -92,7 +93,7 @@ pub(crate) fn is_free(used: Use, value: Value) -> bool {
 pub(crate) fn allocations<'c>(function: Op<'c>) -> Vec<(Op<'c>, Value<'c>)> {
     let mut found = Vec::new();
     function.walk(monopour_ir::WalkOrder::Pre, |op| {
-        if op.is("memref.alloca") || op.num_results() == 0 {
+        if op.is(ops::memref::ALLOCA) || op.num_results() == 0 {
             return;
         }
         let effects = memory_effects(op).unwrap_or_default();

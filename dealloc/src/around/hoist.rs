@@ -16,6 +16,7 @@
 //! that cannot be, the buffer stays (upstream leaves the free in the loop). With extensions a buffer that something frees stays
 //! in its branch: the other branches would not free it.
 
+use monopour_ir::ops;
 use monopour_ir::{Op, Rewriter, Value};
 
 use super::aliases::Aliases;
@@ -24,9 +25,9 @@ use super::functions;
 use super::places::{Places, is_loop};
 
 /// Ops that can be made earlier.
-const MOVABLE: &[&str] = &["memref.alloc"];
+const MOVABLE: &[&str] = &[ops::memref::ALLOC];
 /// Ops that can be made in front of a loop.
-const MOVABLE_OUT_OF_LOOPS: &[&str] = &["memref.alloc", "memref.alloca"];
+const MOVABLE_OUT_OF_LOOPS: &[&str] = &[ops::memref::ALLOC, ops::memref::ALLOCA];
 
 /// Moves allocations up to the common dominator of all that may be their memory, and returns how many moved.
 pub fn hoist_buffers(root: Op, extensions: bool) -> u32 {
@@ -107,7 +108,7 @@ pub fn hoist_buffers_out_of_loops(root: Op) -> u32 {
 }
 
 fn is_freed_in_its_block(alloc: Op, free: Op) -> bool {
-    free.is("memref.dealloc") && free.operand(0) == alloc.result(0) && free.block() == alloc.block()
+    free.is(ops::memref::DEALLOC) && free.operand(0) == alloc.result(0) && free.block() == alloc.block()
 }
 
 /// The outermost loop out of which the buffer can go: it flows to no argument and no result of a loop, and its sizes are

@@ -18,6 +18,7 @@
 
 use monopour_ir::control_flow::{view_source, viewed};
 use monopour_ir::interfaces::{is_allocation_scope, is_region_branch, is_repetitive_region, type_bits};
+use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, HandleMap, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 use super::aliases::Aliases;
@@ -62,7 +63,7 @@ pub fn promote_buffers_to_stack(root: Op, options: &PromoteOptions) -> Result<u3
         let reaches = reaches(&aliases, &places);
         let freed = FreedBy::new(function, options);
         let wanted: Vec<Promotion> = function
-            .find_all("memref.alloc")
+            .find_all(ops::memref::ALLOC)
             .into_iter()
             .filter_map(|alloc| promotion(&places, alloc, reaches.of(alloc.result(0))?, &freed, options))
             .collect();
@@ -81,7 +82,7 @@ struct FreedBy<'c>(HandleMap<Op<'c>, Vec<Op<'c>>>);
 impl<'c> FreedBy<'c> {
     fn new(function: Op<'c>, options: &PromoteOptions) -> Self {
         let mut all = Self(HandleMap::default());
-        for free in function.find_all("memref.dealloc").into_iter().filter(|_| options.extensions) {
+        for free in function.find_all(ops::memref::DEALLOC).into_iter().filter(|_| options.extensions) {
             if let Some(alloc) = viewed(free.operand(0)).defining_op() {
                 all.0.entry(alloc).or_default().push(free);
             }
@@ -159,7 +160,7 @@ fn fits(alloc: Op, options: &PromoteOptions) -> Option<Option<Vec<i64>>> {
     if !memref.shape.contains(&DYNAMIC) {
         return (bytes(alloc, &memref.shape, &memref.strides)? <= options.max_size_bytes).then_some(None);
     }
-    let is_rank = |v: &Value| v.defining_op().is_some_and(|op| op.is("memref.rank"));
+    let is_rank = |v: &Value| v.defining_op().is_some_and(|op| op.is(ops::memref::RANK));
     if memref.shape.len() as u64 <= options.max_rank && alloc.operands().iter().all(is_rank) {
         return Some(None);
     }
@@ -195,7 +196,7 @@ fn promote<'c>(rw: &mut Rewriter<'c>, promotion: Promotion<'c>) -> Result<(), Di
     let sizes = if bound.is_some() { vec![] } else { alloc.operands() };
     let attrs = alloc.attrs();
     rw.set_point(InsertionPoint::Before(alloc));
-    let mut spec = OpSpec::new("memref.alloca", alloc.location()).operands(&sizes).results(&[stack_ty]);
+    let mut spec = OpSpec::new(ops::memref::ALLOCA, alloc.location()).operands(&sizes).results(&[stack_ty]);
     for (name, value) in &attrs {
         let segments = Attr::dense_i32(cx, &[0, 0]);
         let is_replaced = bound.is_some() && name == "operandSegmentSizes";

@@ -24,6 +24,7 @@
 //! Source: the document on the internals of buffer deallocation, whose pass upstream has no more.
 //! Differs: an op that only asks for sizes or makes a view touches nothing.
 
+use monopour_ir::ops;
 use std::collections::{HashMap, HashSet};
 
 use monopour_ir::{Attr, Diagnostics, Op, Rewriter, Use, Value};
@@ -36,7 +37,7 @@ use super::functions;
 use super::places::Places;
 
 /// Ops that copy all of a buffer into another: source, then target.
-const COPIES: &[&str] = &["memref.copy", "linalg.copy"];
+const COPIES: &[&str] = &[ops::memref::COPY, ops::linalg::COPY];
 
 /// Options of [`remove_copies`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,7 +127,7 @@ impl<'c> Uses<'c> {
     fn new(function: Op<'c>) -> Self {
         let mut this = Self::default();
         function.walk(monopour_ir::WalkOrder::Pre, |op| {
-            if op.is("memref.assume_alignment") {
+            if op.is(ops::memref::ASSUME_ALIGNMENT) {
                 this.aligned.insert(op.operand(0));
             }
             for (index, value) in op.operands().into_iter().enumerate().filter(|(_, v)| v.ty().is_memref()) {
@@ -141,7 +142,7 @@ impl<'c> Uses<'c> {
     /// The op that frees the buffer, if one alone does under this name.
     fn only_free(&self, value: Value<'c>) -> Option<Op<'c>> {
         match self.frees.get(&value).map(Vec::as_slice) {
-            Some([free]) if free.is("memref.dealloc") => Some(*free),
+            Some([free]) if free.is(ops::memref::DEALLOC) => Some(*free),
             _ => None,
         }
     }
@@ -274,7 +275,7 @@ impl<'c> Pass<'c, '_> {
 }
 
 fn allocation<'c>(value: Value<'c>) -> Option<Op<'c>> {
-    value.defining_op().filter(|op| op.is("memref.alloc"))
+    value.defining_op().filter(|op| op.is(ops::memref::ALLOC))
 }
 
 fn is_freed_behind(copy: Copy, free: Op) -> bool {

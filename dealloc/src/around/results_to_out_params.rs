@@ -19,6 +19,7 @@
 //! Source: the pass `buffer-results-to-out-params` of MLIR.
 //! Differs: an allocation becomes the argument only where every return gives it for this result; upstream merges different ones.
 
+use monopour_ir::ops;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 use super::calls::{Calls, change_call, change_signature, is_private, returns};
@@ -150,7 +151,7 @@ fn is_returned(alloc: Op, count: usize, returns: &[Op]) -> bool {
         let makers: Vec<Op> = others.into_iter().filter(passes_on).collect();
         match makers[..] {
             [] => return returned.len() == count,
-            [cast] if cast.is("memref.cast") && returned.is_empty() => value = cast.result(0),
+            [cast] if cast.is(ops::memref::CAST) && returned.is_empty() => value = cast.result(0),
             _ => return false,
         }
     }
@@ -177,10 +178,10 @@ fn only_alloc<'c>(returns: &[Op<'c>], index: usize) -> Option<Op<'c>> {
 
 /// The allocation behind casts of it.
 fn behind_casts<'c>(mut value: Value<'c>) -> Option<Op<'c>> {
-    while let Some(op) = value.defining_op().filter(|op| op.is("memref.cast")) {
+    while let Some(op) = value.defining_op().filter(|op| op.is(ops::memref::CAST)) {
         value = op.operand(0);
     }
-    value.defining_op().filter(|op| op.is("memref.alloc"))
+    value.defining_op().filter(|op| op.is(ops::memref::ALLOC))
 }
 
 /// How the dynamic sizes of the caller's buffer follow from arguments of the function.
@@ -241,7 +242,7 @@ fn make_buffer<'c>(
     let sizes = if is_static(param.ty) { vec![] } else { sizes };
     let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
     let dense = Type::memref(&memref.shape, memref.element, memref.memory_space);
-    let mut spec = OpSpec::new("memref.alloc", loc)
+    let mut spec = OpSpec::new(ops::memref::ALLOC, loc)
         .operands(&sizes)
         .results(&[dense])
         .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
@@ -252,7 +253,7 @@ fn make_buffer<'c>(
     if dense == param.ty {
         return Ok(buffer);
     }
-    Ok(rw.create(OpSpec::new("memref.cast", loc).operands(&[buffer]).results(&[param.ty]))?.result(0))
+    Ok(rw.create(OpSpec::new(ops::memref::CAST, loc).operands(&[buffer]).results(&[param.ty]))?.result(0))
 }
 
 fn rewrite_function<'c>(
@@ -284,7 +285,7 @@ fn rewrite_function<'c>(
         for (position, param) in params.iter().enumerate().filter(|(_, p)| !p.is_hoisted) {
             rw.set_point(InsertionPoint::Before(op));
             let operands = [op.operand(param.index), entry.arg(first + position)];
-            rw.create(OpSpec::new("memref.copy", op.location()).operands(&operands))?;
+            rw.create(OpSpec::new(ops::memref::COPY, op.location()).operands(&operands))?;
             stats.copies += 1;
         }
     }

@@ -13,6 +13,7 @@
 //! Differs: upstream frees before a use through an address, and takes results that cannot hold an address for aliases, so that a
 //! free may land behind the terminator.
 
+use monopour_ir::ops;
 use monopour_ir::{Op, Rewriter};
 
 use super::aliases::Aliases;
@@ -29,7 +30,7 @@ pub fn shorten_lifetimes(root: Op) -> u32 {
         let wanted = allocations(function).into_iter().filter_map(|(alloc, buffer)| {
             let reach = reaches.of(buffer)?;
             let Frees::By(free) = reach.frees else { return None };
-            let frees_it = free.is("memref.dealloc") && free.operand(0) == buffer && free.block() == alloc.block();
+            let frees_it = free.is(ops::memref::DEALLOC) && free.operand(0) == buffer && free.block() == alloc.block();
             let last = last_use(&places, alloc, reach).filter(|_| frees_it && !reach.escapes)?;
             // In a program that is wrong the last use is behind it.
             (places.number(last) < places.number(free)).then_some((free, last))

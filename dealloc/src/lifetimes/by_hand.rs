@@ -14,6 +14,7 @@
 //! Ensures: what is freed by a dropped free is held by somebody, so that it is freed once on each path.
 //! Limits: a free of what may be an argument is refused (D0102).
 
+use monopour_ir::ops;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use monopour_analysis::index::{Id, OpId, ValueId};
@@ -24,12 +25,12 @@ use super::collect::Collected;
 
 /// Whether an operation frees its operands.
 pub(super) fn is_free(op: Op) -> bool {
-    is_conditional(op) || op.is("memref.dealloc") || op.is("memref.realloc")
+    is_conditional(op) || op.is(ops::memref::DEALLOC) || op.is(ops::memref::REALLOC)
 }
 
 /// Whether conditions, and memrefs that are kept, say what is freed.
 fn is_conditional(op: Op) -> bool {
-    op.is("bufferization.dealloc")
+    op.is(ops::bufferization::DEALLOC)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +111,7 @@ fn frees<'c>(collected: &Collected<'c>) -> Vec<Free<'c>> {
         let origins = sources.of(&freed);
         let region = facts.region_of_op(at);
         let is_near = !is_conditional(op) && origins.iter().all(|v| facts.region_of(*v) == region);
-        let is_ours = !op.is("memref.realloc")
+        let is_ours = !op.is(ops::memref::REALLOC)
             && origins.iter().all(|v| facts.kind(*v) != Kind::Foreign && !collected.unknown.contains(v));
         let fate = if is_near {
             Fate::Near
@@ -166,10 +167,10 @@ fn frees_behind(user: Op, numbers: &HashMap<Op, usize>) -> Option<Vec<usize>> {
     if let Some(number) = numbers.get(&user) {
         return Some(vec![*number]);
     }
-    if !user.is("scf.if") || user.num_results() > 0 {
+    if !user.is(ops::scf::IF) || user.num_results() > 0 {
         return None;
     }
-    let inner = user.nested(WalkOrder::Pre).into_iter().filter(|op| *op != user && !op.is("scf.yield"));
+    let inner = user.nested(WalkOrder::Pre).into_iter().filter(|op| *op != user && !op.is(ops::scf::YIELD));
     inner.map(|op| numbers.get(&op).copied()).collect()
 }
 

@@ -1,5 +1,6 @@
 //! A walk over a function with any control flow: memrefs, what may be their memory, and where they are passed on.
 
+use monopour_ir::ops;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
@@ -13,9 +14,10 @@ use crate::collect::{has_unknown_effects, is_dispatch, is_donated};
 use crate::models::ResultMemory;
 
 /// Results are fresh buffers of the heap.
-pub(super) const ALLOCATIONS: &[&str] = &["memref.alloc", "memref.realloc", "bufferization.clone"];
+pub(super) const ALLOCATIONS: &[&str] = &[ops::memref::ALLOC, ops::memref::REALLOC, ops::bufferization::CLONE];
 /// Results are memory of somebody else.
-const FOREIGN: &[&str] = &["memref.alloca", "memref.get_global", "bufferization.to_buffer", "ub.poison"];
+const FOREIGN: &[&str] =
+    &[ops::memref::ALLOCA, ops::memref::GET_GLOBAL, ops::bufferization::TO_BUFFER, ops::ub::POISON];
 /// Ops of these dialects compute with a pointer that was extracted; what comes out may be a pointer into the same buffer.
 const ARITHMETIC: &[&str] = &["arith", "index", "llvm", "builtin", "ptr", "math"];
 
@@ -73,7 +75,7 @@ impl<'c> Collected<'c> {
 }
 
 fn extracts_pointer(op: &Op) -> bool {
-    op.is("memref.extract_aligned_pointer_as_index")
+    op.is(ops::memref::EXTRACT_ALIGNED_POINTER_AS_INDEX)
 }
 
 /// What a view shows.
@@ -228,9 +230,9 @@ impl<'c> Walk<'c, '_> {
         match op.name() {
             name if ALLOCATIONS.contains(&name) => self.kinds(&memrefs, Kind::Fresh),
             name if FOREIGN.contains(&name) => self.kinds(&memrefs, Kind::Foreign),
-            "arith.select" => self.alias_all(op, &memrefs),
-            "func.call" => self.call(op, id, &memrefs),
-            "func.call_indirect" => self.kinds(&memrefs, Kind::Fresh),
+            ops::arith::SELECT => self.alias_all(op, &memrefs),
+            ops::func::CALL => self.call(op, id, &memrefs),
+            ops::func::CALL_INDIRECT => self.kinds(&memrefs, Kind::Fresh),
             _ if is_dispatch(op) && memrefs.is_empty() => {}
             _ if !op.regions().is_empty() || op.is_terminator() => self.flow(op, id, &memrefs),
             _ if memrefs.is_empty() => {}
@@ -411,7 +413,7 @@ impl<'c> Walk<'c, '_> {
                         continue;
                     }
                     self.out.facts.uses(id, root);
-                    escapes |= user.is_terminator() || !user.regions().is_empty() || user.is("memref.store");
+                    escapes |= user.is_terminator() || !user.regions().is_empty() || user.is(ops::memref::STORE);
                     let is_pointer = |v: &Value<'c>| !v.ty().is_memref() && !v.ty().is_float();
                     if ARITHMETIC.contains(&user.dialect()) {
                         escapes |= user.results().iter().any(|r| r.ty().is_memref());

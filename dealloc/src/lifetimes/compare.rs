@@ -1,6 +1,7 @@
 //! Indicators, pointers and frees as operations.
 
 use monopour_ir::control_flow::viewed;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::indicators::if_owned;
@@ -15,17 +16,17 @@ pub(super) fn bit<'c>(rw: &Rewriter<'c>) -> Type<'c> {
 pub(super) fn and<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Option<Value<'c>>, b: Value<'c>) -> Made<'c> {
     match a {
         None => Ok(b),
-        Some(a) => rw.binary("arith.andi", a, b, loc),
+        Some(a) => rw.binary(ops::arith::ANDI, a, b, loc),
     }
 }
 
 pub(super) fn or<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Value<'c>, b: Value<'c>) -> Made<'c> {
-    rw.binary("arith.ori", a, b, loc)
+    rw.binary(ops::arith::ORI, a, b, loc)
 }
 
 pub(super) fn not<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Value<'c>) -> Made<'c> {
     let always = rw.const_bool(true, loc);
-    rw.binary("arith.xori", a, always, loc)
+    rw.binary(ops::arith::XORI, a, always, loc)
 }
 
 /// The buffer that a memref is a part of, as an allocation returned it.
@@ -39,7 +40,7 @@ fn base<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, value: Value<'c>) -> Made<
         // Of an unranked memref the first element will do.
         let first = Type::memref(&[], ty.element(), ty.memref_space());
         let cx = rw.context();
-        let spec = OpSpec::new("memref.reinterpret_cast", loc)
+        let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
             .operands(&[value])
             .results(&[first])
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0]))
@@ -53,17 +54,17 @@ fn base<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, value: Value<'c>) -> Made<
     }
     let mut results = vec![Type::memref(&[], memref.element, memref.memory_space), index];
     results.extend(std::iter::repeat_n(index, 2 * memref.shape.len()));
-    let spec = OpSpec::new("memref.extract_strided_metadata", loc).operands(&[value]).results(&results);
+    let spec = OpSpec::new(ops::memref::EXTRACT_STRIDED_METADATA, loc).operands(&[value]).results(&results);
     Ok(rw.create(spec)?.result(0))
 }
 
 fn allocation<'c>(value: Value<'c>) -> Option<Op<'c>> {
-    viewed(value).defining_op().filter(|op| op.is("memref.alloc"))
+    viewed(value).defining_op().filter(|op| op.is(ops::memref::ALLOC))
 }
 
 /// The condition by which a memref is the buffer of an allocation, where one of two allocations was selected; whether it must hold.
 fn condition<'c>(selected: Value<'c>, buffer: Value<'c>) -> Option<(Value<'c>, bool)> {
-    let select = viewed(selected).defining_op().filter(|op| op.is("arith.select"))?;
+    let select = viewed(selected).defining_op().filter(|op| op.is(ops::arith::SELECT))?;
     let of = [allocation(select.operand(1))?, allocation(select.operand(2))?];
     let at = of.iter().position(|alloc| Some(*alloc) == allocation(buffer))?;
     (of[0] != of[1]).then(|| (select.operand(0), at == 0))
@@ -77,12 +78,12 @@ pub(super) fn same<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Value<'c>, b
     let index = Type::index(rw.context());
     let mut pointer = |value| -> Made<'c> {
         let base = base(rw, loc, value)?;
-        let spec = OpSpec::new("memref.extract_aligned_pointer_as_index", loc).operands(&[base]).results(&[index]);
+        let spec = OpSpec::new(ops::memref::EXTRACT_ALIGNED_POINTER_AS_INDEX, loc).operands(&[base]).results(&[index]);
         Ok(rw.create(spec)?.result(0))
     };
     let (a, b) = (pointer(a)?, pointer(b)?);
     let equal = Attr::int(Type::integer(rw.context(), 64), 0);
-    let spec = OpSpec::new("arith.cmpi", loc).operands(&[a, b]).results(&[bit(rw)]).attr("predicate", equal);
+    let spec = OpSpec::new(ops::arith::CMPI, loc).operands(&[a, b]).results(&[bit(rw)]).attr("predicate", equal);
     Ok(rw.create(spec)?.result(0))
 }
 
@@ -96,7 +97,7 @@ pub(super) fn free<'c>(
     let (loc, point) = (before.location(), InsertionPoint::Before(before));
     let free = |rw: &mut Rewriter<'c>| {
         let base = base(rw, loc, value)?;
-        rw.create(OpSpec::new("memref.dealloc", loc).operands(&[base]))
+        rw.create(OpSpec::new(ops::memref::DEALLOC, loc).operands(&[base]))
     };
     rw.set_point(point);
     match indicator {

@@ -10,6 +10,7 @@
 //! Requires: decisions that were made with the arguments as the function's own.
 //! Time: linear in the function.
 
+use monopour_ir::ops;
 use std::collections::BTreeSet;
 
 use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
@@ -18,7 +19,7 @@ use monopour_ir::{Op, Value};
 
 use super::collect::{ALLOCATIONS, Collected};
 
-const LOOPS: &[&str] = &["scf.for", "scf.while", "scf.parallel", "scf.forall", "affine.for"];
+const LOOPS: &[&str] = &[ops::scf::FOR, ops::scf::WHILE, ops::scf::PARALLEL, ops::scf::FORALL, ops::affine::FOR];
 
 /// Memref arguments, by number.
 pub(super) fn of(collected: &Collected, lifetimes: &Lifetimes) -> BTreeSet<usize> {
@@ -56,7 +57,8 @@ struct Later<'c, 'a> {
 impl<'c, 'a> Later<'c, 'a> {
     fn new(collected: &'a Collected<'c>) -> Self {
         let ids = (0..collected.ops.len()).map(OpId::from_index);
-        let names = |op: &Op<'c>| ALLOCATIONS.contains(&op.name()) || op.is("func.call") || op.is("func.call_indirect");
+        let names =
+            |op: &Op<'c>| ALLOCATIONS.contains(&op.name()) || op.is(ops::func::CALL) || op.is(ops::func::CALL_INDIRECT);
         let blocks = collected.blocks.len();
         let mut this = Self {
             collected,

@@ -2,6 +2,7 @@
 
 mod passing;
 
+use monopour_ir::ops;
 use std::collections::{BTreeSet, HashMap};
 
 use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
@@ -124,7 +125,7 @@ impl<'c, 'a> Insert<'c, 'a> {
     fn erase_empty(&mut self, op: Option<Op<'c>>) {
         let is_empty = |op: &Op<'c>| {
             let mut blocks = op.regions().into_iter().flat_map(|region| region.blocks());
-            op.is("scf.if") && op.num_results() == 0 && blocks.all(|block| block.ops().len() == 1)
+            op.is(ops::scf::IF) && op.num_results() == 0 && blocks.all(|block| block.ops().len() == 1)
         };
         let mut next = op;
         while let Some(op) = next.filter(is_empty) {

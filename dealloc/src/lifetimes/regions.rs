@@ -1,5 +1,6 @@
 //! How the ops of `scf`, those of `affine`, and `memref.alloca_scope` pass memrefs between their regions.
 
+use monopour_ir::ops;
 use monopour_ir::{Op, Value};
 
 /// What memrefs are passed to.
@@ -41,12 +42,14 @@ pub(super) fn flow_of<'c>(op: Op<'c>) -> Option<RegionFlow<'c>> {
 
 fn entering<'c>(op: Op<'c>) -> Option<RegionFlow<'c>> {
     let (sources, targets) = match op.name() {
-        "scf.if" | "scf.index_switch" | "scf.execute_region" | "affine.if" | "memref.alloca_scope" => {
-            (vec![], (0..op.num_regions()).map(|r| arguments(op, r)).collect())
-        }
-        "scf.for" => (memrefs(op.operands().split_off(3)), vec![arguments(op, 0), results(op)]),
-        "affine.for" => (memrefs(op.operands().split_off(bounds_of(op)?)), vec![arguments(op, 0), results(op)]),
-        "scf.while" => (memrefs(op.operands()), vec![arguments(op, 0)]),
+        ops::scf::IF
+        | ops::scf::INDEX_SWITCH
+        | ops::scf::EXECUTE_REGION
+        | ops::affine::IF
+        | ops::memref::ALLOCA_SCOPE => (vec![], (0..op.num_regions()).map(|r| arguments(op, r)).collect()),
+        ops::scf::FOR => (memrefs(op.operands().split_off(3)), vec![arguments(op, 0), results(op)]),
+        ops::affine::FOR => (memrefs(op.operands().split_off(bounds_of(op)?)), vec![arguments(op, 0), results(op)]),
+        ops::scf::WHILE => (memrefs(op.operands()), vec![arguments(op, 0)]),
         _ => return None,
     };
     Some(RegionFlow { sources, targets })
@@ -61,15 +64,17 @@ fn bounds_of(op: Op) -> Option<usize> {
 fn leaving<'c>(op: Op<'c>) -> Option<RegionFlow<'c>> {
     let parent = op.parent()?;
     let (sources, targets) = match (op.name(), parent.name()) {
-        ("func.return", _) => (op.operands(), vec![(Target::Caller, vec![])]),
-        ("scf.yield", "scf.if" | "scf.index_switch" | "scf.execute_region")
-        | ("affine.yield", "affine.if")
-        | ("memref.alloca_scope.return", "memref.alloca_scope") => (op.operands(), vec![results(parent)]),
-        ("scf.yield", "scf.for") | ("affine.yield", "affine.for") => {
+        (ops::func::RETURN, _) => (op.operands(), vec![(Target::Caller, vec![])]),
+        (ops::scf::YIELD, ops::scf::IF | ops::scf::INDEX_SWITCH | ops::scf::EXECUTE_REGION)
+        | (ops::affine::YIELD, ops::affine::IF)
+        | (ops::memref::ALLOCA_SCOPE_RETURN, ops::memref::ALLOCA_SCOPE) => (op.operands(), vec![results(parent)]),
+        (ops::scf::YIELD, ops::scf::FOR) | (ops::affine::YIELD, ops::affine::FOR) => {
             (op.operands(), vec![arguments(parent, 0), results(parent)])
         }
-        ("scf.yield", "scf.while") => (op.operands(), vec![arguments(parent, 0)]),
-        ("scf.condition", "scf.while") => (op.operands().split_off(1), vec![arguments(parent, 1), results(parent)]),
+        (ops::scf::YIELD, ops::scf::WHILE) => (op.operands(), vec![arguments(parent, 0)]),
+        (ops::scf::CONDITION, ops::scf::WHILE) => {
+            (op.operands().split_off(1), vec![arguments(parent, 1), results(parent)])
+        }
         _ => return None,
     };
     Some(RegionFlow { sources: memrefs(sources), targets })

@@ -1,5 +1,6 @@
 //! A dealloc of several memrefs by lists of pointers and indicators, which loops compare.
 
+use monopour_ir::ops;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
 
 use super::{Dealloc, EQUAL, NOT_EQUAL, compare, free_if, pointer_of};
@@ -38,22 +39,22 @@ pub(super) fn lower<'c>(
     let (cx, loc) = (op.context(), op.location());
     let (index, bit) = (Type::index(cx), Type::integer(cx, 1));
     let (count, kept) = (parts.memrefs.len(), parts.retained.len());
-    let pointers = list("memref.alloc", loc, count, index, rw)?;
-    let conditions = list("memref.alloc", loc, count, bit, rw)?;
-    let retained = list("memref.alloc", loc, kept, index, rw)?;
+    let pointers = list(ops::memref::ALLOC, loc, count, index, rw)?;
+    let conditions = list(ops::memref::ALLOC, loc, count, bit, rw)?;
+    let retained = list(ops::memref::ALLOC, loc, kept, index, rw)?;
     fill(op, parts, (pointers, conditions, retained), rw)?;
     let given = dynamic(loc, pointers, rw)?;
     let flags = dynamic(loc, conditions, rw)?;
     let mut given = vec![given, dynamic(loc, retained, rw)?, flags];
-    let frees = list("memref.alloc", loc, count, bit, rw)?;
-    let owned = list("memref.alloc", loc, kept, bit, rw)?;
+    let frees = list(ops::memref::ALLOC, loc, count, bit, rw)?;
+    let owned = list(ops::memref::ALLOC, loc, kept, bit, rw)?;
     for memref in [frees, owned] {
         given.push(dynamic(loc, memref, rw)?);
     }
-    rw.create(OpSpec::new("func.call", loc).operands(&given).attr("callee", Attr::symbol(cx, helper)))?;
+    rw.create(OpSpec::new(ops::func::CALL, loc).operands(&given).attr("callee", Attr::symbol(cx, helper)))?;
     let results = free_listed(op, parts, frees, owned, rw)?;
     for memref in [pointers, retained, conditions, frees, owned] {
-        rw.create(OpSpec::new("memref.dealloc", loc).operands(&[memref]))?;
+        rw.create(OpSpec::new(ops::memref::DEALLOC, loc).operands(&[memref]))?;
     }
     Ok(results)
 }
@@ -71,11 +72,11 @@ pub(super) fn lower_on_stack<'c>(
     if let Some(entry) = scope_of(op) {
         rw.set_point(InsertionPoint::Start(entry));
     }
-    let pointers = list("memref.alloca", loc, count, index, rw)?;
-    let conditions = list("memref.alloca", loc, count, bit, rw)?;
-    let retained = list("memref.alloca", loc, kept, index, rw)?;
-    let frees = list("memref.alloca", loc, count, bit, rw)?;
-    let owned = list("memref.alloca", loc, kept, bit, rw)?;
+    let pointers = list(ops::memref::ALLOCA, loc, count, index, rw)?;
+    let conditions = list(ops::memref::ALLOCA, loc, count, bit, rw)?;
+    let retained = list(ops::memref::ALLOCA, loc, kept, index, rw)?;
+    let frees = list(ops::memref::ALLOCA, loc, count, bit, rw)?;
+    let owned = list(ops::memref::ALLOCA, loc, kept, bit, rw)?;
     rw.set_point(InsertionPoint::Before(op));
     fill(op, parts, (pointers, conditions, retained), rw)?;
     let lists = Lists { pointers, conditions, retained, frees, owned };
@@ -86,7 +87,8 @@ pub(super) fn lower_on_stack<'c>(
 
 /// The entry block of the op around which a stack allocation lasts.
 fn scope_of<'c>(op: Op<'c>) -> Option<Block<'c>> {
-    const SCOPES: &[&str] = &["scf.forall", "scf.parallel", "gpu.launch", "memref.alloca_scope", "async.execute"];
+    const SCOPES: &[&str] =
+        &[ops::scf::FORALL, ops::scf::PARALLEL, ops::gpu::LAUNCH, ops::memref::ALLOCA_SCOPE, ops::r#async::EXECUTE];
     let mut at = op.parent();
     while let Some(around) = at {
         if SCOPES.contains(&around.name()) || monopour_ir::control_flow::Traits::of(around).is_function() {
@@ -113,7 +115,7 @@ fn list<'c>(
 
 fn dynamic<'c>(loc: Location<'c>, memref: Value<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let ty = memref.ty().memref_of_shape(&[monopour_ir::DYNAMIC]);
-    Ok(rw.create(OpSpec::new("memref.cast", loc).operands(&[memref]).results(&[ty]))?.result(0))
+    Ok(rw.create(OpSpec::new(ops::memref::CAST, loc).operands(&[memref]).results(&[ty]))?.result(0))
 }
 
 fn fill<'c>(
@@ -175,7 +177,7 @@ fn store<'c>(
     at: Value<'c>,
     rw: &mut Rewriter<'c>,
 ) -> Result<(), Diagnostics> {
-    rw.create(OpSpec::new("memref.store", loc).operands(&[value, list, at]))?;
+    rw.create(OpSpec::new(ops::memref::STORE, loc).operands(&[value, list, at]))?;
     Ok(())
 }
 
@@ -190,7 +192,7 @@ fn load<'c>(
     at: Value<'c>,
     rw: &mut Rewriter<'c>,
 ) -> Result<Value<'c>, Diagnostics> {
-    let spec = OpSpec::new("memref.load", loc).operands(&[list, at]).results(&[list.ty().element()]);
+    let spec = OpSpec::new(ops::memref::LOAD, loc).operands(&[list, at]).results(&[list.ty().element()]);
     Ok(rw.create(spec)?.result(0))
 }
 
@@ -206,7 +208,7 @@ pub(super) fn compare_all<'c>(
     let always = rw.const_bool(true, loc);
     let never = rw.const_bool(false, loc);
     let length = |list: Value<'c>, rw: &mut Rewriter<'c>| {
-        let spec = OpSpec::new("memref.dim", loc).operands(&[list, zero]).results(&[zero.ty()]);
+        let spec = OpSpec::new(ops::memref::DIM, loc).operands(&[list, zero]).results(&[zero.ty()]);
         rw.create(spec).map(|op| op.result(0))
     };
     let count = length(lists.pointers, rw)?;
@@ -221,7 +223,7 @@ pub(super) fn compare_all<'c>(
             let same = compare(EQUAL, loc, other, pointer, rw)?;
             let note = |rw: &mut Rewriter<'c>| {
                 let before = load(loc, lists.owned, j, rw)?;
-                let now = rw.binary("arith.ori", before, condition, loc)?;
+                let now = rw.binary(ops::arith::ORI, before, condition, loc)?;
                 store(loc, now, lists.owned, j, rw).map(|()| vec![])
             };
             let at = body_end(j);
@@ -237,7 +239,7 @@ pub(super) fn compare_all<'c>(
             both_differ(loc, (other, pointer), so_far, owns, rw)
         })?;
         let frees = match goes {
-            Some(goes) => rw.binary("arith.andi", goes, condition, loc)?,
+            Some(goes) => rw.binary(ops::arith::ANDI, goes, condition, loc)?,
             None => condition,
         };
         store(loc, frees, lists.frees, i, rw).map(|()| None)
@@ -256,11 +258,11 @@ fn both_differ<'c>(
     let mut differs = compare(NOT_EQUAL, loc, other, pointer, rw)?;
     if let Some(owns) = owns {
         let always = rw.const_bool(true, loc);
-        let is_idle = rw.binary("arith.xori", owns, always, loc)?;
-        differs = rw.binary("arith.ori", differs, is_idle, loc)?;
+        let is_idle = rw.binary(ops::arith::XORI, owns, always, loc)?;
+        differs = rw.binary(ops::arith::ORI, differs, is_idle, loc)?;
     }
     match so_far {
-        Some(so_far) => rw.binary("arith.andi", so_far, differs, loc).map(Some),
+        Some(so_far) => rw.binary(ops::arith::ANDI, so_far, differs, loc).map(Some),
         None => Ok(Some(differs)),
     }
 }
@@ -297,12 +299,12 @@ fn each<'c>(
     let inits: Vec<Value> = init.into_iter().collect();
     let results: Vec<Type> = inits.iter().map(|value| value.ty()).collect();
     let spec =
-        OpSpec::new("scf.for", loc).operands(&[from, to, step]).operands(&inits).results(&results).region(region);
+        OpSpec::new(ops::scf::FOR, loc).operands(&[from, to, step]).operands(&inits).results(&results).region(region);
     let op = rw.create(spec)?;
     rw.set_point(InsertionPoint::End(block));
     let yielded: Vec<Value> = body(block.arg(0), init.map(|_| block.arg(1)), rw)?.into_iter().collect();
     rw.set_point(InsertionPoint::End(block));
-    rw.create(OpSpec::new("scf.yield", loc).operands(&yielded))?;
+    rw.create(OpSpec::new(ops::scf::YIELD, loc).operands(&yielded))?;
     rw.set_point(InsertionPoint::After(op));
     Ok(op.results().first().copied())
 }

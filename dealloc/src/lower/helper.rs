@@ -1,5 +1,6 @@
 //! The function that upstream's form calls to compare pointers: one for each module that needs it.
 
+use monopour_ir::ops;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
@@ -28,7 +29,7 @@ impl<'c> Helpers<'c> {
             return Ok(helpers);
         }
         let general: Vec<Op> = root
-            .find_all("bufferization.dealloc")
+            .find_all(ops::bufferization::DEALLOC)
             .into_iter()
             .filter(|op| Dealloc::of(*op).memrefs.len() > 1)
             .collect();
@@ -52,7 +53,7 @@ impl<'c> Helpers<'c> {
 }
 
 fn module_of<'c>(op: Op<'c>) -> Option<Op<'c>> {
-    op.ancestor("builtin.module")
+    op.ancestor(ops::builtin::MODULE)
 }
 
 fn no_place(op: Op) -> Diagnostics {
@@ -81,7 +82,7 @@ fn build(module: Op) -> Result<String, Diagnostics> {
     region.append(block);
     let mut rw = Rewriter::new(cx);
     rw.set_point(InsertionPoint::End(body));
-    let spec = OpSpec::new("func.func", loc)
+    let spec = OpSpec::new(ops::func::FUNC, loc)
         .attr("sym_name", Attr::string(cx, &name))
         .attr("sym_visibility", Attr::string(cx, "private"))
         .attr("function_type", Attr::ty(Type::function(cx, &inputs, &[])))
@@ -92,6 +93,6 @@ fn build(module: Op) -> Result<String, Diagnostics> {
     let lists = Lists { pointers: args[0], retained: args[1], conditions: args[2], frees: args[3], owned: args[4] };
     compare_all(loc, lists, Earlier::Keeps, &mut rw)?;
     rw.set_point(InsertionPoint::End(block));
-    rw.create(OpSpec::new("func.return", loc))?;
+    rw.create(OpSpec::new(ops::func::RETURN, loc))?;
     Ok(name)
 }

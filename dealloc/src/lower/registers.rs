@@ -3,6 +3,7 @@
 //! A few pointers are compared in registers, each with each. Many go to lists on the stack, where loops compare them:
 //! code that grows with the number of pairs would be the larger evil.
 
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Rewriter, Value};
 
 use super::{Dealloc, EQUAL, compare, free_if, general, pointer_of};
@@ -34,18 +35,18 @@ pub(super) fn lower<'c>(op: Op<'c>, parts: &Dealloc<'c>, rw: &mut Rewriter<'c>) 
         let mut is_kept = never;
         for (result, other) in results.iter_mut().zip(&retained) {
             let same = compare(EQUAL, loc, *pointer, *other, rw)?;
-            let owns = rw.binary("arith.andi", same, condition, loc)?;
-            *result = rw.binary("arith.ori", *result, owns, loc)?;
-            is_kept = rw.binary("arith.ori", is_kept, same, loc)?;
+            let owns = rw.binary(ops::arith::ANDI, same, condition, loc)?;
+            *result = rw.binary(ops::arith::ORI, *result, owns, loc)?;
+            is_kept = rw.binary(ops::arith::ORI, is_kept, same, loc)?;
         }
         // An owner that comes after an alias without ownership frees the memory still.
         for (earlier, owns) in pointers[..i].iter().zip(&parts.conditions) {
             let same = compare(EQUAL, loc, *pointer, *earlier, rw)?;
-            let frees = rw.binary("arith.andi", same, *owns, loc)?;
-            is_kept = rw.binary("arith.ori", is_kept, frees, loc)?;
+            let frees = rw.binary(ops::arith::ANDI, same, *owns, loc)?;
+            is_kept = rw.binary(ops::arith::ORI, is_kept, frees, loc)?;
         }
-        let goes = rw.binary("arith.xori", is_kept, always, loc)?;
-        frees.push(rw.binary("arith.andi", goes, condition, loc)?);
+        let goes = rw.binary(ops::arith::XORI, is_kept, always, loc)?;
+        frees.push(rw.binary(ops::arith::ANDI, goes, condition, loc)?);
     }
     for (free, memref) in frees.into_iter().zip(&parts.memrefs) {
         free_if(op, free, *memref, rw)?;

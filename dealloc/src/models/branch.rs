@@ -9,6 +9,7 @@
 //!                                                     cf.cond_br %c, ^a(%m, %1 : memref<4xf32>, i1), ^b
 //! ```
 
+use monopour_ir::ops;
 use std::collections::HashMap;
 
 use monopour_ir::control_flow::{Traits, successor_operands};
@@ -101,7 +102,7 @@ fn condition<'c>(
     earlier: &[Value<'c>],
     state: &mut State<'c, '_>,
 ) -> Result<Value<'c>, Diagnostics> {
-    if op.is("cf.cond_br") {
+    if op.is(ops::cf::COND_BR) {
         return if successor == 0 { Ok(op.operand(0)) } else { not(op, op.operand(0), state) };
     }
     let cases = op.attr("case_values").map_or(vec![], integers);
@@ -116,7 +117,7 @@ fn condition<'c>(
         let is_case = equals(op, flag, *case, state)?;
         any = Some(match any {
             None => is_case,
-            Some(before) => binary("arith.ori", op, before, is_case, state)?,
+            Some(before) => binary(ops::arith::ORI, op, before, is_case, state)?,
         });
     }
     match (any, op.block()) {
@@ -139,22 +140,24 @@ fn equals<'c>(
 ) -> Result<Value<'c>, Diagnostics> {
     let loc = op.location();
     let number =
-        state.create_before(op, OpSpec::new("arith.constant", loc).results(&[flag.ty()]).attr("value", case))?;
+        state.create_before(op, OpSpec::new(ops::arith::CONSTANT, loc).results(&[flag.ty()]).attr("value", case))?;
     let bit = state.bit();
     let predicate = Attr::i64(op.context(), 0);
-    let spec =
-        OpSpec::new("arith.cmpi", loc).operands(&[flag, number.result(0)]).results(&[bit]).attr("predicate", predicate);
+    let spec = OpSpec::new(ops::arith::CMPI, loc)
+        .operands(&[flag, number.result(0)])
+        .results(&[bit])
+        .attr("predicate", predicate);
     Ok(state.create_before(op, spec)?.result(0))
 }
 
 fn not<'c>(op: Op<'c>, condition: Value<'c>, state: &mut State<'c, '_>) -> Result<Value<'c>, Diagnostics> {
     let block = op.block().ok_or_else(|| unpassable(op))?;
     let always = state.constant(block, true);
-    binary("arith.xori", op, condition, always, state)
+    binary(ops::arith::XORI, op, condition, always, state)
 }
 
 fn and<'c>(op: Op<'c>, a: Value<'c>, b: Value<'c>, state: &mut State<'c, '_>) -> Result<Value<'c>, Diagnostics> {
-    binary("arith.andi", op, a, b, state)
+    binary(ops::arith::ANDI, op, a, b, state)
 }
 
 fn binary<'c>(
@@ -178,7 +181,7 @@ fn merged<'c>(
     let mut later = of_value.iter().rev();
     let Some((_, mut indicator)) = later.next().copied() else { return Err(unpassable(op).into()) };
     for (successor, own) in later {
-        let spec = OpSpec::new("arith.select", op.location())
+        let spec = OpSpec::new(ops::arith::SELECT, op.location())
             .operands(&[taken[*successor], *own, indicator])
             .results(&[indicator.ty()]);
         indicator = state.create_before(op, spec)?.result(0);

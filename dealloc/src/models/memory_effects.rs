@@ -2,6 +2,7 @@
 
 use monopour_ir::control_flow::{Traits, allocates_in_scope};
 use monopour_ir::interfaces::{EffectKind, memory_effects};
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, Op, OpSpec};
 
 use super::{OwnershipModel, ResultMemory};
@@ -55,9 +56,9 @@ impl OwnershipModel for MemoryEffects {
 fn assert_not_owned<'c>(op: Op<'c>, ownership: Ownership<'c>, state: &mut State<'c, '_>) -> Result<(), Diagnostics> {
     let (Some(indicator), Some(block)) = (ownership.indicator(), op.block()) else { return Ok(()) };
     let always = state.constant(block, true);
-    let spec = OpSpec::new("arith.xori", op.location()).operands(&[indicator, always]).results(&[always.ty()]);
+    let spec = OpSpec::new(ops::arith::XORI, op.location()).operands(&[indicator, always]).results(&[always.ty()]);
     let free = state.create_before(op, spec)?.result(0);
     let message = Attr::string(op.context(), "expected that the block does not have ownership");
-    state.create_before(op, OpSpec::new("cf.assert", op.location()).operands(&[free]).attr("msg", message))?;
+    state.create_before(op, OpSpec::new(ops::cf::ASSERT, op.location()).operands(&[free]).attr("msg", message))?;
     Ok(())
 }

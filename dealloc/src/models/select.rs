@@ -1,5 +1,6 @@
 //! `arith.select`: the owner of the memref that is selected is selected alike, where somebody asks for it.
 
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, OpSpec, Value};
 
 use super::OwnershipModel;
@@ -24,7 +25,7 @@ impl OwnershipModel for Select {
         let Some(block) = at.block() else { return Ok(None) };
         let sides = (state.ownership(op.operand(1), block), state.ownership(op.operand(2), block));
         let (Ownership::Unique(on_true), Ownership::Unique(on_false)) = sides else { return Ok(None) };
-        let spec = OpSpec::new("arith.select", op.location())
+        let spec = OpSpec::new(ops::arith::SELECT, op.location())
             .operands(&[op.operand(0), on_true, on_false])
             .results(&[on_true.ty()]);
         Ok(Some(state.create_before(at, spec)?.result(0)))

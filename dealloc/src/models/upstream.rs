@@ -7,15 +7,16 @@ use super::memory_effects::MemoryEffects;
 use super::region_branch::RegionBranch;
 use super::select::Select;
 use super::terminator::{ForwardsNothing, RegionBranchTerminator};
+use monopour_ir::ops;
 
 impl OwnershipModels {
     /// Upstream's models: memory effects, regions, calls, branches and terminators by interface; `arith.select`,
     /// `cf.cond_br`, and the terminators of `scf.forall`, `scf.reduce` and `gpu.launch` by name.
     pub fn upstream() -> Self {
         let mut models = Self::new();
-        models.add("arith.select", Select);
-        models.add("cf.cond_br", ConditionalBranch);
-        for name in ["scf.forall.in_parallel", "scf.reduce.return", "gpu.terminator"] {
+        models.add(ops::arith::SELECT, Select);
+        models.add(ops::cf::COND_BR, ConditionalBranch);
+        for name in [ops::scf::FORALL_IN_PARALLEL, ops::scf::REDUCE_RETURN, ops::gpu::TERMINATOR] {
             models.add(name, ForwardsNothing);
         }
         models.add_interface(MemoryEffects);
@@ -28,7 +29,7 @@ impl OwnershipModels {
     /// Upstream's, and those of branches that it refuses: `cf.switch`.
     pub fn extended() -> Self {
         let mut models = Self::upstream();
-        models.add("cf.switch", ConditionalBranch);
+        models.add(ops::cf::SWITCH, ConditionalBranch);
         models
     }
 }

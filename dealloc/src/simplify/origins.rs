@@ -4,6 +4,7 @@
 //! one set. Each value and each flow between two is visited once.
 //! Limits: a memref that may come from more than [`MAX_ORIGINS`] places is taken as one of unknown origin.
 
+use monopour_ir::ops;
 use std::rc::Rc;
 
 use monopour_analysis::components::components;
@@ -221,7 +222,7 @@ fn worse(a: Kind, b: Kind) -> Kind {
 
 /// The memref that the first result of an operation is a view of.
 fn viewed<'c>(op: Op<'c>) -> Option<Value<'c>> {
-    if op.is("memref.extract_strided_metadata") { Some(op.operand(0)) } else { view_source(op) }
+    if op.is(ops::memref::EXTRACT_STRIDED_METADATA) { Some(op.operand(0)) } else { view_source(op) }
 }
 
 /// The results of an operation, and the arguments that its regions begin with.

@@ -1,5 +1,6 @@
 //! One dealloc, or a part of one, on the way to its simplest form.
 
+use monopour_ir::ops;
 use std::collections::{HashMap, HashSet};
 
 use monopour_ir::interfaces::{EffectKind, memory_effects};
@@ -231,7 +232,7 @@ impl<'c> Work<'c, '_> {
         }
         let mut has_changed = false;
         for (memref, _) in &mut piece.memrefs {
-            let base = memref.defining_op().filter(|op| op.is("memref.extract_strided_metadata"));
+            let base = memref.defining_op().filter(|op| op.is(ops::memref::EXTRACT_STRIDED_METADATA));
             let allocated = base.map(|op| op.operand(0));
             if let Some(allocated) = allocated.filter(|v| allocation_of(*v).is_some()) {
                 *memref = allocated;
@@ -296,7 +297,7 @@ impl<'c> Work<'c, '_> {
             return Ok(b);
         }
         self.rw.set_point(InsertionPoint::Before(self.op));
-        let spec = OpSpec::new("arith.ori", self.op.location()).operands(&[a, b]).results(&[a.ty()]);
+        let spec = OpSpec::new(ops::arith::ORI, self.op.location()).operands(&[a, b]).results(&[a.ty()]);
         Ok(self.rw.create(spec)?.result(0))
     }
 }

@@ -21,6 +21,7 @@ use super::guards::{self, Guard};
 use super::ranges;
 use crate::linalg;
 use monopour_ir::interfaces::indexing_maps;
+use monopour_ir::ops;
 use monopour_ir::{
     AffineExpr, AffineExprKind, AffineMap, Attr, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec,
     Rewriter, Type, Value, WalkOrder,
@@ -57,7 +58,7 @@ pub(super) fn run(module: &Module, rules: &SizeRules) -> Result<(), Diagnostics>
 pub(super) fn is_on_host(op: Op) -> bool {
     let mut parent = op.parent();
     while let Some(around) = parent {
-        if linalg::is_structured(around) || matches!(around.name(), "tensor.generate" | "tensor.pad") {
+        if linalg::is_structured(around) || matches!(around.name(), ops::tensor::GENERATE | ops::tensor::PAD) {
             return false;
         }
         parent = around.parent();
@@ -71,7 +72,7 @@ fn is_division(op: Op) -> bool {
 
 /// Where the check of an op can stand.
 fn place<'c>(op: Op<'c>) -> Op<'c> {
-    op.parent().filter(|p| p.is("scf.forall.in_parallel")).unwrap_or(op)
+    op.parent().filter(|p| p.is(ops::scf::FORALL_IN_PARALLEL)).unwrap_or(op)
 }
 
 struct Checks<'c, 'a> {
@@ -94,20 +95,20 @@ impl<'c> Checks<'c, '_> {
     fn op(&mut self, op: Op<'c>) -> Result<&'static str, Diagnostics> {
         let loc = op.location();
         match op.name() {
-            "tensor.extract_slice" => self.slice(op, op.operand(0), 1)?,
-            "tensor.insert_slice" | "tensor.parallel_insert_slice" => {
+            ops::tensor::EXTRACT_SLICE => self.slice(op, op.operand(0), 1)?,
+            ops::tensor::INSERT_SLICE | ops::tensor::PARALLEL_INSERT_SLICE => {
                 self.slice(op, op.operand(1), 2)?;
                 self.inserted(op)?;
                 return Ok("leaves its tensor, or inserts one of another size");
             }
-            "tensor.extract" => self.element(op, op.operand(0), 1)?,
-            "tensor.insert" => self.element(op, op.operand(1), 2)?,
-            "tensor.empty" | "tensor.generate" | "tensor.splat" => {
+            ops::tensor::EXTRACT => self.element(op, op.operand(0), 1)?,
+            ops::tensor::INSERT => self.element(op, op.operand(1), 2)?,
+            ops::tensor::EMPTY | ops::tensor::GENERATE | ops::tensor::SPLAT => {
                 let index = op.operands().into_iter().filter(|v| v.ty().is_index());
                 index.collect::<Vec<_>>().into_iter().try_for_each(|size| self.is_size(loc, size))?;
                 return Ok("has a negative size");
             }
-            "tensor.cast" => {
+            ops::tensor::CAST => {
                 let shape = op.result(0).ty().shape().unwrap_or_default();
                 for (dim, size) in shape.into_iter().enumerate().filter(|(_, size)| *size != DYNAMIC) {
                     let fixed = origin(op.operand(0), dim).is_some_and(|of| self.rules.fixed.contains(&(of, size)));
@@ -118,9 +119,9 @@ impl<'c> Checks<'c, '_> {
                 }
                 return Ok("is of a tensor with another size");
             }
-            "tensor.expand_shape" => return self.expand(op).map(|()| "does not keep the number of elements"),
-            "tensor.concat" => return self.concat(op).map(|()| "joins tensors whose other sizes differ"),
-            "scf.for" => return self.step(op).map(|()| "has a step that is not positive"),
+            ops::tensor::EXPAND_SHAPE => return self.expand(op).map(|()| "does not keep the number of elements"),
+            ops::tensor::CONCAT => return self.concat(op).map(|()| "joins tensors whose other sizes differ"),
+            ops::scf::FOR => return self.step(op).map(|()| "has a step that is not positive"),
             _ if is_division(op) => {
                 return self.division(op).map(|()| "divides by zero, or the smallest number by -1");
             }
@@ -138,14 +139,14 @@ impl<'c> Checks<'c, '_> {
         let mut all: Option<Value> = None;
         for condition in std::mem::take(&mut self.conditions) {
             all = Some(match all {
-                Some(before) => self.guard.op("arith.andi", loc, &[before, condition], Type::integer(cx, 1))?,
+                Some(before) => self.guard.op(ops::arith::ANDI, loc, &[before, condition], Type::integer(cx, 1))?,
                 None => condition,
             });
         }
         let Some(all) = all else { return Ok(()) };
         let at = loc.position().map(|(_, line, column)| format!(" at {line}:{column}")).unwrap_or_default();
         let message = format!("'{}'{at} {what}", op.name());
-        let spec = OpSpec::new("cf.assert", loc).operands(&[all]).attr("msg", Attr::string(cx, &message));
+        let spec = OpSpec::new(ops::cf::ASSERT, loc).operands(&[all]).attr("msg", Attr::string(cx, &message));
         self.guard.rw.create(spec).map(|_| ())
     }
 
@@ -199,9 +200,9 @@ impl<'c> Checks<'c, '_> {
         right: Size<'c>,
     ) -> Result<Size<'c>, Diagnostics> {
         let known = match (left, right, name) {
-            (Size::Known(l), Size::Known(r), "arith.addi") => l.checked_add(r),
-            (Size::Known(l), Size::Known(r), "arith.subi") => l.checked_sub(r),
-            (Size::Known(l), Size::Known(r), "arith.muli") => l.checked_mul(r),
+            (Size::Known(l), Size::Known(r), ops::arith::ADDI) => l.checked_add(r),
+            (Size::Known(l), Size::Known(r), ops::arith::SUBI) => l.checked_sub(r),
+            (Size::Known(l), Size::Known(r), ops::arith::MULI) => l.checked_mul(r),
             _ => None,
         };
         if let Some(known) = known {
@@ -282,7 +283,7 @@ impl<'c> Checks<'c, '_> {
         }
         // As numbers without a sign, so that negative ones are too large.
         self.within(loc, offset, extent)?;
-        let rest = self.arith(loc, "arith.subi", extent, offset)?;
+        let rest = self.arith(loc, ops::arith::SUBI, extent, offset)?;
         if stride == Size::Known(1) {
             return self.within(loc, size, rest);
         }
@@ -293,9 +294,9 @@ impl<'c> Checks<'c, '_> {
         self.within(loc, size, rest)?;
         let one = self.value(loc, Size::Known(1))?;
         let stride = self.value(loc, stride)?;
-        let positive = self.guard.op("arith.maxsi", loc, &[stride, one], one.ty())?;
+        let positive = self.guard.op(ops::arith::MAXSI, loc, &[stride, one], one.ty())?;
         let rest = self.value(loc, rest)?;
-        let fitting = self.guard.op("arith.ceildivui", loc, &[rest, positive], one.ty())?;
+        let fitting = self.guard.op(ops::arith::CEILDIVUI, loc, &[rest, positive], one.ty())?;
         self.within(loc, size, Size::Value(fitting))
     }
 
@@ -334,18 +335,18 @@ impl<'c> Checks<'c, '_> {
             // Not beyond whole / product: then the next product is at most whole.
             let (size, so_far) = (self.value(loc, *size)?, self.value(loc, product)?);
             let one = self.value(loc, Size::Known(1))?;
-            let so_far_positive = self.guard.op("arith.maxui", loc, &[so_far, one], index)?;
+            let so_far_positive = self.guard.op(ops::arith::MAXUI, loc, &[so_far, one], index)?;
             let whole = self.value(loc, whole)?;
-            let most = self.guard.op("arith.divui", loc, &[whole, so_far_positive], index)?;
-            let least = self.guard.op("arith.minui", loc, &[size, most], index)?;
+            let most = self.guard.op(ops::arith::DIVUI, loc, &[whole, so_far_positive], index)?;
+            let least = self.guard.op(ops::arith::MINUI, loc, &[size, most], index)?;
             // Without elements a size may be anything: it meets a zero.
             let zero = self.value(loc, Size::Known(0))?;
             let empty = self.guard.compare(loc, guards::EQUAL, whole, zero)?;
             let fits = self.guard.compare(loc, guards::EQUAL, size, least)?;
-            let fits = self.guard.op("arith.ori", loc, &[fits, empty], fits.ty())?;
+            let fits = self.guard.op(ops::arith::ORI, loc, &[fits, empty], fits.ty())?;
             self.conditions.push(fits);
-            let taken = self.guard.op("arith.select", loc, &[empty, size, least], index)?;
-            product = Size::Value(self.guard.op("arith.muli", loc, &[so_far, taken], index)?);
+            let taken = self.guard.op(ops::arith::SELECT, loc, &[empty, size, least], index)?;
+            product = Size::Value(self.guard.op(ops::arith::MULI, loc, &[so_far, taken], index)?);
         }
         self.equal(loc, product, whole)
     }
@@ -373,7 +374,7 @@ impl<'c> Checks<'c, '_> {
         let one = self.guard.constant(loc, step.ty(), 1)?;
         let positive = self.guard.compare(loc, AT_LEAST, step, one)?;
         self.conditions.push(positive);
-        let taken = self.guard.op("arith.maxsi", loc, &[step, one], step.ty())?;
+        let taken = self.guard.op(ops::arith::MAXSI, loc, &[step, one], step.ty())?;
         self.guard.rw.set_operand(op, 2, taken);
         Ok(())
     }
@@ -397,12 +398,12 @@ impl<'c> Checks<'c, '_> {
         let (loc, dividend, divisor) = (op.location(), op.operand(0), op.operand(1));
         let (ty, bool_ty) = (divisor.ty(), Type::integer(op.context(), 1));
         let (zero, minus_one) = (self.guard.constant(loc, ty, 0)?, self.guard.constant(loc, ty, -1)?);
-        let negated = self.guard.op("arith.subi", loc, &[zero, dividend], ty)?;
+        let negated = self.guard.op(ops::arith::SUBI, loc, &[zero, dividend], ty)?;
         let differs = self.guard.compare(loc, NOT_EQUAL, negated, dividend)?;
         let is_zero = self.guard.compare(loc, guards::EQUAL, dividend, zero)?;
         let other = self.guard.compare(loc, NOT_EQUAL, divisor, minus_one)?;
-        let any = self.guard.op("arith.ori", loc, &[differs, is_zero], bool_ty)?;
-        let defined = self.guard.op("arith.ori", loc, &[any, other], bool_ty)?;
+        let any = self.guard.op(ops::arith::ORI, loc, &[differs, is_zero], bool_ty)?;
+        let defined = self.guard.op(ops::arith::ORI, loc, &[any, other], bool_ty)?;
         self.conditions.push(defined);
         Ok(())
     }
@@ -481,11 +482,11 @@ impl<'c> Checks<'c, '_> {
         let zero = self.value(loc, Size::Known(0))?;
         let above = self.guard.compare(loc, AT_LEAST, low, zero)?;
         let below = self.guard.compare(loc, LESS, high, size)?;
-        let mut fits = self.guard.op("arith.andi", loc, &[above, below], bool_ty)?;
+        let mut fits = self.guard.op(ops::arith::ANDI, loc, &[above, below], bool_ty)?;
         for extent in extents.iter().filter(|extent| !is_known(extent.size)) {
             let extent = self.value(loc, extent.size)?;
             let none = self.guard.compare(loc, LESS_OR_EQUAL, extent, zero)?;
-            fits = self.guard.op("arith.ori", loc, &[fits, none], bool_ty)?;
+            fits = self.guard.op(ops::arith::ORI, loc, &[fits, none], bool_ty)?;
         }
         self.conditions.push(fits);
         Ok(())
@@ -501,26 +502,26 @@ impl<'c> Checks<'c, '_> {
         let constant = |e: AffineExpr<'c>| if let AffineExprKind::Constant(c) = e.kind() { Some(c) } else { None };
         match expr.kind() {
             AffineExprKind::Dim(at) => {
-                let last = self.arith(loc, "arith.subi", extents[at].size, Size::Known(1))?;
+                let last = self.arith(loc, ops::arith::SUBI, extents[at].size, Size::Known(1))?;
                 Ok(Some((Size::Known(0), last)))
             }
             AffineExprKind::Constant(c) => Ok(Some((Size::Known(c), Size::Known(c)))),
             AffineExprKind::Add(l, r) => {
                 let (left, right) = (self.reach(loc, l, extents)?, self.reach(loc, r, extents)?);
                 let (Some((a, b)), Some((c, d))) = (left, right) else { return Ok(None) };
-                Ok(Some((self.arith(loc, "arith.addi", a, c)?, self.arith(loc, "arith.addi", b, d)?)))
+                Ok(Some((self.arith(loc, ops::arith::ADDI, a, c)?, self.arith(loc, ops::arith::ADDI, b, d)?)))
             }
             AffineExprKind::Mul(l, r) => {
                 let (Some((a, b)), Some(c)) = (self.reach(loc, l, extents)?, constant(r)) else { return Ok(None) };
-                let a = self.arith(loc, "arith.muli", a, Size::Known(c))?;
-                let b = self.arith(loc, "arith.muli", b, Size::Known(c))?;
+                let a = self.arith(loc, ops::arith::MULI, a, Size::Known(c))?;
+                let b = self.arith(loc, ops::arith::MULI, b, Size::Known(c))?;
                 Ok(Some(if c < 0 { (b, a) } else { (a, b) }))
             }
             AffineExprKind::Mod(_, r) => Ok(constant(r).map(|c| (Size::Known(0), Size::Known(c - 1)))),
             AffineExprKind::FloorDiv(l, r) => {
                 let (Some((a, b)), Some(c)) = (self.reach(loc, l, extents)?, constant(r)) else { return Ok(None) };
-                let a = self.arith(loc, "arith.floordivsi", a, Size::Known(c))?;
-                Ok(Some((a, self.arith(loc, "arith.floordivsi", b, Size::Known(c))?)))
+                let a = self.arith(loc, ops::arith::FLOORDIVSI, a, Size::Known(c))?;
+                Ok(Some((a, self.arith(loc, ops::arith::FLOORDIVSI, b, Size::Known(c))?)))
             }
             _ => Ok(None),
         }
@@ -544,21 +545,21 @@ fn origin(value: Value, dim: usize) -> Option<InputSize> {
     let (mut value, mut dim) = (value, dim);
     loop {
         if let Some((block, input)) = value.as_block_arg() {
-            let is_entry = block.parent_op().is_some_and(|op| op.is("func.func"));
+            let is_entry = block.parent_op().is_some_and(|op| op.is(ops::func::FUNC));
             let (input, dim) = (u32::try_from(input).ok()?, u32::try_from(dim).ok()?);
             return is_entry.then_some(InputSize { input, dim: Some(dim) });
         }
         let op = value.defining_op()?;
         value = match op.name() {
-            "tensor.cast" => op.operand(0),
-            "tensor.insert" | "tensor.insert_slice" => op.operand(1),
-            "tensor.empty" => {
+            ops::tensor::CAST => op.operand(0),
+            ops::tensor::INSERT | ops::tensor::INSERT_SLICE => op.operand(1),
+            ops::tensor::EMPTY => {
                 let shape = op.result(0).ty().shape()?;
                 if *shape.get(dim)? != DYNAMIC {
                     return None;
                 }
                 let before = shape[..dim].iter().filter(|size| **size == DYNAMIC).count();
-                let asked = op.operand(before).defining_op().filter(|size| size.is("tensor.dim"))?;
+                let asked = op.operand(before).defining_op().filter(|size| size.is(ops::tensor::DIM))?;
                 dim = usize::try_from(asked.operand(1).constant_int()?).ok()?;
                 asked.operand(0)
             }

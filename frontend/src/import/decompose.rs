@@ -20,6 +20,7 @@
 use super::plain;
 use crate::linalg;
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, CANONICALIZE_PROGRAM, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region,
     Rewriter, Type, Value, WalkOrder, apply_named_sequence, run_passes,
@@ -28,15 +29,15 @@ use monopour_ir::{
 const SCRIPT: &str = include_str!("decompose.mlir");
 /// What the script and the patterns below take apart.
 const COMPOSED: [&str; 9] = [
-    "linalg.pack",
-    "linalg.softmax",
-    "linalg.unpack",
-    "scf.forall",
-    "tensor.concat",
-    "tensor.from_elements",
-    "tensor.generate",
-    "tensor.pad",
-    "tensor.splat",
+    ops::linalg::PACK,
+    ops::linalg::SOFTMAX,
+    ops::linalg::UNPACK,
+    ops::scf::FORALL,
+    ops::tensor::CONCAT,
+    ops::tensor::FROM_ELEMENTS,
+    ops::tensor::GENERATE,
+    ops::tensor::PAD,
+    ops::tensor::SPLAT,
 ];
 /// Sizes of results in terms of operands, wherever they can be told.
 const SIZES: &str = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-result-dims";
@@ -67,7 +68,7 @@ fn drop_empty(module: &Module) {
     let mut rw = Rewriter::new(module.context());
     for op in module.op().nested(WalkOrder::Pre) {
         let is_empty = |v: &Value| v.ty().as_tensor().is_some_and(|t| t.shape.contains(&0));
-        let packs = op.is("linalg.pack") || op.is("linalg.unpack");
+        let packs = op.is(ops::linalg::PACK) || op.is(ops::linalg::UNPACK);
         if linalg::is_structured(op) && !packs && op.num_results() > 0 && op.operands().iter().any(is_empty) {
             let destinations: Vec<Value> = (0..op.num_results()).map(|i| linalg::destination(op, i)).collect();
             rw.replace_op(op, &destinations);
@@ -92,29 +93,29 @@ fn refused(module: &Module) -> Option<Diagnostics> {
 
 fn own_patterns(module: &Module) -> Result<(), Diagnostics> {
     let mut target = ConversionTarget::new();
-    target.illegal_op("tensor.splat").illegal_op("scf.forall");
+    target.illegal_op(ops::tensor::SPLAT).illegal_op(ops::scf::FORALL);
     let mut patterns = PatternSet::new();
-    patterns.add_fn("tensor.splat", |op, _, rw| fill(op, rw).map_err(Declined::Failed));
-    patterns.add_fn("scf.forall", |op, _, rw| loops(op, rw).map_err(Declined::Failed));
+    patterns.add_fn(ops::tensor::SPLAT, |op, _, rw| fill(op, rw).map_err(Declined::Failed));
+    patterns.add_fn(ops::scf::FORALL, |op, _, rw| loops(op, rw).map_err(Declined::Failed));
     convert(module.op(), &target, &patterns, Mode::Partial).map(|_| ())
 }
 
 /// `tensor.splat` as `linalg.fill`.
 fn fill<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let (cx, loc, ty, value) = (op.context(), op.location(), op.result(0).ty(), op.operand(0));
-    let empty = rw.create(OpSpec::new("tensor.empty", loc).operands(&op.operands()[1..]).results(&[ty]))?;
+    let empty = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).operands(&op.operands()[1..]).results(&[ty]))?;
     let body = Block::new(&[(value.ty(), loc), (value.ty(), loc)]);
     let region = Region::new();
     region.append(body);
     let filled = rw.create(
-        OpSpec::new("linalg.fill", loc)
+        OpSpec::new(ops::linalg::FILL, loc)
             .operands(&[value, empty.result(0)])
             .results(&[ty])
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 1]))
             .region(region),
     )?;
     rw.set_point(InsertionPoint::End(body));
-    rw.create(OpSpec::new("linalg.yield", loc).operands(&[body.arg(0)]))?;
+    rw.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[body.arg(0)]))?;
     rw.replace_op(op, &[filled.result(0)]);
     Ok(())
 }
@@ -141,10 +142,10 @@ fn read_as_given<'c>(forall: Op<'c>, body: Block<'c>, rw: &mut Rewriter<'c>) {
     let (inits, args) = (forall.operands(), body.args());
     for (init, arg) in inits.into_iter().rev().zip(args.into_iter().rev()).take(shared) {
         let (inserts, reads): (Vec<_>, Vec<_>) =
-            arg.uses().into_iter().partition(|u| u.op.is("tensor.parallel_insert_slice") && u.index == 1);
+            arg.uses().into_iter().partition(|u| u.op.is(ops::tensor::PARALLEL_INSERT_SLICE) && u.index == 1);
         let is_own =
-            |op: Op<'c>| op.is("tensor.extract_slice") && inserts.iter().any(|insert| is_same_slice(op, insert.op));
-        for used in reads.into_iter().filter(|u| !is_own(u.op) && !u.op.is("tensor.dim")) {
+            |op: Op<'c>| op.is(ops::tensor::EXTRACT_SLICE) && inserts.iter().any(|insert| is_same_slice(op, insert.op));
+        for used in reads.into_iter().filter(|u| !is_own(u.op) && !u.op.is(ops::tensor::DIM)) {
             rw.set_operand(used.op, used.index, init);
         }
     }
@@ -180,7 +181,7 @@ fn loops<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnost
         region.append(block);
         let mut operands = vec![from, to, by];
         operands.extend(&carried);
-        let new = rw.create(OpSpec::new("scf.for", loc).operands(&operands).results(&types).region(region))?;
+        let new = rw.create(OpSpec::new(ops::scf::FOR, loc).operands(&operands).results(&types).region(region))?;
         outer = outer.or(Some(new));
         ids.push(block.arg(0));
         carried = block.args()[1..].to_vec();
@@ -205,7 +206,7 @@ fn loops<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnost
         let mut operands = insert.operands();
         operands[1] = results[slot];
         let mut spec =
-            OpSpec::new("tensor.insert_slice", insert.location()).operands(&operands).results(&[types[slot]]);
+            OpSpec::new(ops::tensor::INSERT_SLICE, insert.location()).operands(&operands).results(&[types[slot]]);
         let attrs = insert.attrs();
         for (name, value) in &attrs {
             spec = spec.attr(name, *value);

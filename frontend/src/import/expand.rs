@@ -12,6 +12,7 @@
 //!
 //! Requires: ops on scalars. A negative exponent of an integer gives 0 unless the base is 1 or -1.
 
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
 
 /// Replaces such ops under `module`.
@@ -40,14 +41,14 @@ fn expansion(op: Op) -> Option<Expand> {
     let half = |ty: Type| ty.float_width() == Some(16);
     let brain = |ty: Type| half(ty) && ty != Type::f16(ty.context());
     Some(match op.name() {
-        "math.ipowi" => integer_power,
-        "math.fpowi" if half(to) => in_single,
-        "math.fpowi" => float_power,
-        "math.isnormal" => is_normal,
-        "arith.remf" if half(to) => in_single,
-        "math.fma" if brain(to) => in_single,
-        "arith.truncf" if half(to) && from.float_width() == Some(64) => rounded_once,
-        "arith.extf" if brain(from) && to.float_width() == Some(64) => in_two_steps,
+        ops::math::IPOWI => integer_power,
+        ops::math::FPOWI if half(to) => in_single,
+        ops::math::FPOWI => float_power,
+        ops::math::ISNORMAL => is_normal,
+        ops::arith::REMF if half(to) => in_single,
+        ops::math::FMA if brain(to) => in_single,
+        ops::arith::TRUNCF if half(to) && from.float_width() == Some(64) => rounded_once,
+        ops::arith::EXTF if brain(from) && to.float_width() == Some(64) => in_two_steps,
         _ => return None,
     })
 }
@@ -67,7 +68,7 @@ impl<'c> At<'c, '_> {
         self.op(name, operands, operands[0].ty())
     }
     fn constant(&mut self, value: Attr<'c>, ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
-        Ok(self.rw.create(OpSpec::new("arith.constant", self.loc).results(&[ty]).attr("value", value))?.result(0))
+        Ok(self.rw.create(OpSpec::new(ops::arith::CONSTANT, self.loc).results(&[ty]).attr("value", value))?.result(0))
     }
     fn int(&mut self, value: i64, ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
         self.constant(Attr::int(ty, value), ty)
@@ -82,7 +83,7 @@ impl<'c> At<'c, '_> {
         Ok(self.rw.create(spec.attr("predicate", Attr::i64(cx, predicate)))?.result(0))
     }
     fn select(&mut self, condition: Value<'c>, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Diagnostics> {
-        self.op("arith.select", &[condition, a, b], a.ty())
+        self.op(ops::arith::SELECT, &[condition, a, b], a.ty())
     }
 }
 
@@ -101,14 +102,14 @@ mod is {
 fn power<'c>(at: &mut At<'c, '_>, base: Value<'c>, magnitude: Value<'c>) -> Result<Value<'c>, Diagnostics> {
     let ty = magnitude.ty();
     let bits = ty.integer_width().unwrap_or(64);
-    let multiply = if base.ty().is_float() { "arith.mulf" } else { "arith.muli" };
+    let multiply = if base.ty().is_float() { ops::arith::MULF } else { ops::arith::MULI };
     let one = if base.ty().is_float() { at.float(1.0, base.ty())? } else { at.int(1, base.ty())? };
     let zero = at.int(0, ty)?;
     let (mut result, mut square) = (one, base);
     for bit in 0..bits {
         let mask = at.int((1u64 << bit).cast_signed(), ty)?;
-        let masked = at.same("arith.andi", &[magnitude, mask])?;
-        let absent = at.compare("arith.cmpi", is::EQ, masked, zero)?;
+        let masked = at.same(ops::arith::ANDI, &[magnitude, mask])?;
+        let absent = at.compare(ops::arith::CMPI, is::EQ, masked, zero)?;
         let product = at.same(multiply, &[result, square])?;
         result = at.select(absent, result, product)?;
         if bit + 1 < bits {
@@ -120,7 +121,7 @@ fn power<'c>(at: &mut At<'c, '_>, base: Value<'c>, magnitude: Value<'c>) -> Resu
 
 /// `base` to the power of a known number: no more products than its bits ask for.
 fn known_power<'c>(at: &mut At<'c, '_>, base: Value<'c>, exponent: u64) -> Result<Value<'c>, Diagnostics> {
-    let multiply = if base.ty().is_float() { "arith.mulf" } else { "arith.muli" };
+    let multiply = if base.ty().is_float() { ops::arith::MULF } else { ops::arith::MULI };
     let (mut result, mut square, mut rest) = (None, base, exponent);
     while rest != 0 {
         if rest & 1 == 1 {
@@ -144,8 +145,8 @@ fn known_power<'c>(at: &mut At<'c, '_>, base: Value<'c>, exponent: u64) -> Resul
 /// The magnitude of an exponent, and whether it is negative.
 fn magnitude<'c>(at: &mut At<'c, '_>, exponent: Value<'c>) -> Result<(Value<'c>, Value<'c>), Diagnostics> {
     let zero = at.int(0, exponent.ty())?;
-    let negative = at.compare("arith.cmpi", is::SLT, exponent, zero)?;
-    let opposite = at.same("arith.subi", &[zero, exponent])?;
+    let negative = at.compare(ops::arith::CMPI, is::SLT, exponent, zero)?;
+    let opposite = at.same(ops::arith::SUBI, &[zero, exponent])?;
     Ok((at.select(negative, opposite, exponent)?, negative))
 }
 
@@ -158,8 +159,8 @@ fn integer_power<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagn
     let product = power(at, base, magnitude)?;
     // -1, 0 and 1 are the bases whose power of the magnitude is right as it is.
     let (one, three, zero) = (at.int(1, base.ty())?, at.int(3, base.ty())?, at.int(0, base.ty())?);
-    let above = at.same("arith.addi", &[base, one])?;
-    let unit = at.compare("arith.cmpi", is::ULT, above, three)?;
+    let above = at.same(ops::arith::ADDI, &[base, one])?;
+    let unit = at.compare(ops::arith::CMPI, is::ULT, above, three)?;
     let fraction = at.select(unit, product, zero)?;
     at.select(negative, fraction, product)
 }
@@ -169,11 +170,11 @@ fn float_power<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnos
     let one = at.float(1.0, base.ty())?;
     if let Some(known) = exponent.constant_int() {
         let product = known_power(at, base, known.unsigned_abs())?;
-        return if known < 0 { at.same("arith.divf", &[one, product]) } else { Ok(product) };
+        return if known < 0 { at.same(ops::arith::DIVF, &[one, product]) } else { Ok(product) };
     }
     let (magnitude, negative) = magnitude(at, exponent)?;
     let product = power(at, base, magnitude)?;
-    let inverse = at.same("arith.divf", &[one, product])?;
+    let inverse = at.same(ops::arith::DIVF, &[one, product])?;
     at.select(negative, inverse, product)
 }
 
@@ -182,21 +183,21 @@ fn in_single<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnosti
     let (single, to) = (Type::f32(op.context()), op.result(0).ty());
     let mut operands = vec![];
     for operand in op.operands() {
-        let wide = if operand.ty().is_float() { at.op("arith.extf", &[operand], single)? } else { operand };
+        let wide = if operand.ty().is_float() { at.op(ops::arith::EXTF, &[operand], single)? } else { operand };
         operands.push(wide);
     }
     let wide = at.rw.create(OpSpec::new(op.name(), at.loc).operands(&operands).results(&[single]))?;
     let mut value = wide.result(0);
-    if wide.is("math.fpowi") {
+    if wide.is(ops::math::FPOWI) {
         value = float_power(at, wide)?;
         at.rw.erase(wide);
     }
-    at.op("arith.truncf", &[value], to)
+    at.op(ops::arith::TRUNCF, &[value], to)
 }
 
 fn in_two_steps<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
-    let single = at.op("arith.extf", &[op.operand(0)], Type::f32(op.context()))?;
-    at.op("arith.extf", &[single], op.result(0).ty())
+    let single = at.op(ops::arith::EXTF, &[op.operand(0)], Type::f32(op.context()))?;
+    at.op(ops::arith::EXTF, &[single], op.result(0).ty())
 }
 
 /// f64 to 16 bits through an f32 that is rounded to odd: it has more than two bits beyond the result's, and its last one says
@@ -204,19 +205,19 @@ fn in_two_steps<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagno
 fn rounded_once<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
     let (x, cx) = (op.operand(0), op.context());
     let (single, word) = (Type::f32(cx), Type::integer(cx, 32));
-    let nearest = at.op("arith.truncf", &[x], single)?;
-    let wide = at.op("arith.extf", &[nearest], x.ty())?;
-    let (size, wide_size) = (at.same("math.absf", &[x])?, at.same("math.absf", &[wide])?);
-    let above = at.compare("arith.cmpf", is::OGT, wide_size, size)?;
-    let bits = at.op("arith.bitcast", &[nearest], word)?;
+    let nearest = at.op(ops::arith::TRUNCF, &[x], single)?;
+    let wide = at.op(ops::arith::EXTF, &[nearest], x.ty())?;
+    let (size, wide_size) = (at.same(ops::math::ABSF, &[x])?, at.same(ops::math::ABSF, &[wide])?);
+    let above = at.compare(ops::arith::CMPF, is::OGT, wide_size, size)?;
+    let bits = at.op(ops::arith::BITCAST, &[nearest], word)?;
     let one = at.int(1, word)?;
-    let lower = at.same("arith.subi", &[bits, one])?;
+    let lower = at.same(ops::arith::SUBI, &[bits, one])?;
     let toward_zero = at.select(above, lower, bits)?;
-    let odd = at.same("arith.ori", &[toward_zero, one])?;
-    let inexact = at.compare("arith.cmpf", is::UNE, wide, x)?;
+    let odd = at.same(ops::arith::ORI, &[toward_zero, one])?;
+    let inexact = at.compare(ops::arith::CMPF, is::UNE, wide, x)?;
     let bits = at.select(inexact, odd, toward_zero)?;
-    let single = at.op("arith.bitcast", &[bits], single)?;
-    at.op("arith.truncf", &[single], op.result(0).ty())
+    let single = at.op(ops::arith::BITCAST, &[bits], single)?;
+    at.op(ops::arith::TRUNCF, &[single], op.result(0).ty())
 }
 
 fn is_normal<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
@@ -227,8 +228,8 @@ fn is_normal<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnosti
         _ => f64::from(f32::MIN_POSITIVE),
     };
     let (least, infinity) = (at.float(least, x.ty())?, at.float(f64::INFINITY, x.ty())?);
-    let size = at.same("math.absf", &[x])?;
-    let large = at.compare("arith.cmpf", is::OGE, size, least)?;
-    let finite = at.compare("arith.cmpf", is::OLT, size, infinity)?;
-    at.same("arith.andi", &[large, finite])
+    let size = at.same(ops::math::ABSF, &[x])?;
+    let large = at.compare(ops::arith::CMPF, is::OGE, size, least)?;
+    let finite = at.compare(ops::arith::CMPF, is::OLT, size, infinity)?;
+    at.same(ops::arith::ANDI, &[large, finite])
 }

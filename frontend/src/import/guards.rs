@@ -17,6 +17,7 @@
 
 use super::ranges;
 use crate::linalg;
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type, Value, WalkOrder,
 };
@@ -34,7 +35,7 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     for kernel in module.op().nested(WalkOrder::Pre).into_iter().filter(|op| linalg::is_structured(*op)) {
         for op in kernel.nested(WalkOrder::Post) {
             match op.name() {
-                "tensor.extract" => guard.extract(kernel, op)?,
+                ops::tensor::EXTRACT => guard.extract(kernel, op)?,
                 name if is_division(name) => guard.division(op)?,
                 _ => {}
             }
@@ -45,11 +46,12 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
 
 /// Integer ops without a meaning for some operands.
 pub(super) fn is_division(name: &str) -> bool {
-    is_signed_quotient(name) || matches!(name, "arith.remsi" | "arith.divui" | "arith.remui" | "arith.ceildivui")
+    is_signed_quotient(name)
+        || matches!(name, ops::arith::REMSI | ops::arith::DIVUI | ops::arith::REMUI | ops::arith::CEILDIVUI)
 }
 
 fn is_signed_quotient(name: &str) -> bool {
-    matches!(name, "arith.divsi" | "arith.floordivsi" | "arith.ceildivsi")
+    matches!(name, ops::arith::DIVSI | ops::arith::FLOORDIVSI | ops::arith::CEILDIVSI)
 }
 
 /// Whether a divisor is seen to leave an op defined.
@@ -79,7 +81,7 @@ impl<'c> Guard<'c> {
     /// A constant of an integer type, index or a float type.
     pub(super) fn constant(&mut self, loc: Location<'c>, ty: Type<'c>, value: i64) -> Result<Value<'c>, Diagnostics> {
         let attr = if ty.is_float() { Attr::float(ty, value as f64) } else { Attr::int(ty, value) };
-        let spec = OpSpec::new("arith.constant", loc).attr("value", attr).results(&[ty]);
+        let spec = OpSpec::new(ops::arith::CONSTANT, loc).attr("value", attr).results(&[ty]);
         Ok(self.rw.create(spec)?.result(0))
     }
 
@@ -92,7 +94,7 @@ impl<'c> Guard<'c> {
         right: Value<'c>,
     ) -> Result<Value<'c>, Diagnostics> {
         let cx = self.rw.context();
-        let spec = OpSpec::new("arith.cmpi", loc)
+        let spec = OpSpec::new(ops::arith::CMPI, loc)
             .attr("predicate", Attr::i64(cx, predicate))
             .operands(&[left, right])
             .results(&[Type::integer(cx, 1)]);
@@ -107,7 +109,7 @@ impl<'c> Guard<'c> {
             return self.constant(loc, index, known);
         }
         let at = self.constant(loc, index, dim as i64)?;
-        self.op("tensor.dim", loc, &[tensor, at], index)
+        self.op(ops::tensor::DIM, loc, &[tensor, at], index)
     }
 
     fn extract(&mut self, kernel: Op<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
@@ -145,7 +147,7 @@ impl<'c> Guard<'c> {
         let copy = self.rw.clone_op(op, |v| v);
         self.rw.insert(copy);
         let zero = self.constant(loc, op.result(0).ty(), 0)?;
-        let value = self.op("arith.select", loc, &[empty, zero, copy.result(0)], op.result(0).ty())?;
+        let value = self.op(ops::arith::SELECT, loc, &[empty, zero, copy.result(0)], op.result(0).ty())?;
         self.rw.replace_op(op, &[value]);
         Ok(())
     }
@@ -164,7 +166,7 @@ impl<'c> Guard<'c> {
             let zero = self.constant(loc, index, 0)?;
             let none = self.compare(loc, EQUAL, *size, zero)?;
             empty = Some(match empty {
-                Some(before) => self.op("arith.ori", loc, &[before, none], bool_ty)?,
+                Some(before) => self.op(ops::arith::ORI, loc, &[before, none], bool_ty)?,
                 None => none,
             });
         }
@@ -182,26 +184,27 @@ impl<'c> Guard<'c> {
         let index = Type::index(self.rw.context());
         let last = if known == DYNAMIC {
             let one = self.constant(loc, index, 1)?;
-            self.op("arith.subi", loc, &[size, one], index)?
+            self.op(ops::arith::SUBI, loc, &[size, one], index)?
         } else {
             self.constant(loc, index, known - 1)?
         };
         let Some(empty) = empty else { return Ok(last) };
         let zero = self.constant(loc, index, 0)?;
-        self.op("arith.select", loc, &[empty, zero, last], index)
+        self.op(ops::arith::SELECT, loc, &[empty, zero, last], index)
     }
 
     /// The nearest index from 0 to `last`. A number that has more bits than an index of a GPU is clamped before it loses them.
     fn clamp(&mut self, loc: Location<'c>, index: Value<'c>, last: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let ty = index.ty();
-        let cast = index.defining_op().filter(|op| matches!(op.name(), "arith.index_cast" | "arith.index_castui"));
+        let cast =
+            index.defining_op().filter(|op| matches!(op.name(), ops::arith::INDEX_CAST | ops::arith::INDEX_CASTUI));
         let Some(cast) = cast.filter(|cast| loses_bits(*cast)) else {
             return self.clamp_signed(loc, index, last);
         };
         let from = cast.operand(0);
-        let last = self.op("arith.index_cast", loc, &[last], from.ty())?;
-        let clamped = if cast.is("arith.index_castui") {
-            self.op("arith.minui", loc, &[from, last], from.ty())?
+        let last = self.op(ops::arith::INDEX_CAST, loc, &[last], from.ty())?;
+        let clamped = if cast.is(ops::arith::INDEX_CASTUI) {
+            self.op(ops::arith::MINUI, loc, &[from, last], from.ty())?
         } else {
             self.clamp_signed(loc, from, last)?
         };
@@ -210,8 +213,8 @@ impl<'c> Guard<'c> {
 
     fn clamp_signed(&mut self, loc: Location<'c>, index: Value<'c>, last: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let zero = self.constant(loc, index.ty(), 0)?;
-        let below = self.op("arith.minsi", loc, &[index, last], index.ty())?;
-        self.op("arith.maxsi", loc, &[below, zero], index.ty())
+        let below = self.op(ops::arith::MINSI, loc, &[index, last], index.ty())?;
+        self.op(ops::arith::MAXSI, loc, &[below, zero], index.ty())
     }
 
     /// Gives a division a result for every divisor.
@@ -237,9 +240,9 @@ impl<'c> Guard<'c> {
         let copy = self.rw.clone_op(op, |v| v);
         self.rw.insert(copy);
         let (zero, minus_one) = (self.constant(loc, ty, 0)?, self.constant(loc, ty, -1)?);
-        let negated = self.op("arith.subi", loc, &[zero, dividend], ty)?;
+        let negated = self.op(ops::arith::SUBI, loc, &[zero, dividend], ty)?;
         let negates = self.compare(loc, EQUAL, divisor, minus_one)?;
-        let value = self.op("arith.select", loc, &[negates, negated, copy.result(0)], ty)?;
+        let value = self.op(ops::arith::SELECT, loc, &[negates, negated, copy.result(0)], ty)?;
         self.rw.replace_op(op, &[value]);
         Ok(())
     }
@@ -250,22 +253,22 @@ impl<'c> Guard<'c> {
         let ty = divisor.ty();
         let one = self.constant(loc, ty, 1)?;
         if !op.name().ends_with("si") {
-            return self.op("arith.maxui", loc, &[divisor, one], ty);
+            return self.op(ops::arith::MAXUI, loc, &[divisor, one], ty);
         }
         // 0 and -1 are the two numbers whose successors are 0 or 1.
-        let next = self.op("arith.addi", loc, &[divisor, one], ty)?;
+        let next = self.op(ops::arith::ADDI, loc, &[divisor, one], ty)?;
         let unsafe_divisor = self.compare(loc, UNSIGNED_AT_MOST, next, one)?;
-        self.op("arith.select", loc, &[unsafe_divisor, one, divisor], ty)
+        self.op(ops::arith::SELECT, loc, &[unsafe_divisor, one, divisor], ty)
     }
 }
 
 /// Whether an index of a GPU, which has 32 bits and a sign, may not hold what is cast to it.
 fn loses_bits(cast: Op) -> bool {
     let from = cast.operand(0);
-    let extended = from.defining_op().is_some_and(|op| op.is("arith.extsi"));
+    let extended = from.defining_op().is_some_and(|op| op.is(ops::arith::EXTSI));
     match from.ty().integer_width() {
         Some(64) => !extended,
-        Some(32) => cast.is("arith.index_castui"),
+        Some(32) => cast.is(ops::arith::INDEX_CASTUI),
         _ => false,
     }
 }

@@ -16,6 +16,7 @@
 
 use super::guards::Guard;
 use super::ranges;
+use monopour_ir::ops;
 use monopour_ir::{
     AffineExpr, AffineExprKind, Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec,
     Region, Rewriter, Type, Value, WalkOrder, run_passes,
@@ -29,11 +30,11 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     open_divisions(module)?;
     let mut guard = Guard { rw: Rewriter::new(module.context()) };
     let lowerings: [(&str, Lowering); 5] = [
-        ("tensor.gather", gather),
-        ("tensor.scatter", scatter),
-        ("tensor.bitcast", bitcast),
-        ("tensor.reshape", reshape),
-        ("tensor.pad", crop),
+        (ops::tensor::GATHER, gather),
+        (ops::tensor::SCATTER, scatter),
+        (ops::tensor::BITCAST, bitcast),
+        (ops::tensor::RESHAPE, reshape),
+        (ops::tensor::PAD, crop),
     ];
     for (name, lower) in lowerings {
         for op in module.op().find_all(name) {
@@ -106,7 +107,7 @@ impl<'c> Generic<'c, '_> {
         region.append(block);
         let values: Vec<Value> = operands.iter().map(|(v, _)| *v).collect();
         let inputs = i32::try_from(self.inputs.len()).unwrap_or(i32::MAX);
-        let spec = OpSpec::new("linalg.generic", loc)
+        let spec = OpSpec::new(ops::linalg::GENERIC, loc)
             .operands(&values)
             .results(&[self.output.0.ty()])
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &[inputs, 1]))
@@ -116,7 +117,7 @@ impl<'c> Generic<'c, '_> {
         let result = guard.rw.create(spec)?.result(0);
         guard.rw.set_point(InsertionPoint::End(block));
         let value = body(guard, &block.args())?;
-        guard.rw.create(OpSpec::new("linalg.yield", loc).operands(&[value]))?;
+        guard.rw.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[value]))?;
         Ok(result)
     }
 }
@@ -124,12 +125,13 @@ impl<'c> Generic<'c, '_> {
 impl<'c> Guard<'c> {
     fn counter(&mut self, loc: Location<'c>, dim: usize) -> Result<Value<'c>, Diagnostics> {
         let cx = self.rw.context();
-        let spec = OpSpec::new("linalg.index", loc).attr("dim", Attr::i64(cx, dim as i64)).results(&[Type::index(cx)]);
+        let spec =
+            OpSpec::new(ops::linalg::INDEX, loc).attr("dim", Attr::i64(cx, dim as i64)).results(&[Type::index(cx)]);
         Ok(self.rw.create(spec)?.result(0))
     }
 
     fn empty(&mut self, loc: Location<'c>, ty: Type<'c>, sizes: &[Value<'c>]) -> Result<Value<'c>, Diagnostics> {
-        self.op("tensor.empty", loc, sizes, ty)
+        self.op(ops::tensor::EMPTY, loc, sizes, ty)
     }
 
     /// Element `part` of the index vector that the loops from `first` on name.
@@ -147,11 +149,11 @@ impl<'c> Guard<'c> {
         }
         let index = Type::index(self.rw.context());
         operands.push(self.constant(loc, index, part as i64)?);
-        self.op("tensor.extract", loc, &operands, at.ty().element())
+        self.op(ops::tensor::EXTRACT, loc, &operands, at.ty().element())
     }
 
     fn cast_to(&mut self, loc: Location<'c>, value: Value<'c>, ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
-        if value.ty() == ty { Ok(value) } else { self.op("arith.index_cast", loc, &[value], ty) }
+        if value.ty() == ty { Ok(value) } else { self.op(ops::arith::INDEX_CAST, loc, &[value], ty) }
     }
 }
 
@@ -208,7 +210,7 @@ fn gather<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
             };
             operands.push(value);
         }
-        guard.op("tensor.extract", loc, &operands, ty.element())
+        guard.op(ops::tensor::EXTRACT, loc, &operands, ty.element())
     })?;
     guard.rw.replace_op(op, &[result]);
     Ok(())
@@ -235,12 +237,12 @@ fn scatter<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
             let here = guard.cast_to(loc, here, coordinate.ty())?;
             let same = guard.compare(loc, super::guards::EQUAL, coordinate, here)?;
             meant = Some(match meant {
-                Some(before) => guard.op("arith.andi", loc, &[before, same], bool_ty)?,
+                Some(before) => guard.op(ops::arith::ANDI, loc, &[before, same], bool_ty)?,
                 None => same,
             });
         }
         let Some(meant) = meant else { return Ok(args[0]) };
-        guard.op("arith.select", loc, &[meant, args[0], args[1]], args[1].ty())
+        guard.op(ops::arith::SELECT, loc, &[meant, args[0], args[1]], args[1].ty())
     })?;
     guard.rw.replace_op(op, &[result]);
     Ok(())
@@ -250,7 +252,7 @@ fn bitcast<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let (loc, from, ty) = (op.location(), op.operand(0), op.result(0).ty());
     let shape = ty.shape().unwrap_or_default();
     if from.ty().element() == ty.element() {
-        let cast = guard.op("tensor.cast", loc, &[from], ty)?;
+        let cast = guard.op(ops::tensor::CAST, loc, &[from], ty)?;
         guard.rw.replace_op(op, &[cast]);
         return Ok(());
     }
@@ -262,7 +264,8 @@ fn bitcast<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let all = dims(0..shape.len()).join(", ");
     let inputs = [(from, all.clone())];
     let generic = Generic { parallel: shape.len(), reductions: 0, inputs: &inputs, output: (empty, all) };
-    let result = generic.build(guard, loc, |guard, args| guard.op("arith.bitcast", loc, &[args[0]], ty.element()))?;
+    let result =
+        generic.build(guard, loc, |guard, args| guard.op(ops::arith::BITCAST, loc, &[args[0]], ty.element()))?;
     guard.rw.replace_op(op, &[result]);
     Ok(())
 }
@@ -274,7 +277,7 @@ fn reshape<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let mut sizes = vec![];
     for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == DYNAMIC) {
         let at = guard.constant(loc, index, dim as i64)?;
-        let size = guard.op("tensor.extract", loc, &[op.operand(1), at], op.operand(1).ty().element())?;
+        let size = guard.op(ops::tensor::EXTRACT, loc, &[op.operand(1), at], op.operand(1).ty().element())?;
         sizes.push(guard.cast_to(loc, size, index)?);
     }
     let flat = flattened(guard, op, op.operand(0))?;
@@ -289,12 +292,12 @@ fn reshape<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     };
     let result = match shape.len() {
         0 => {
-            let spec = OpSpec::new("tensor.collapse_shape", loc).attr("reassociation", Attr::array(cx, &[]));
+            let spec = OpSpec::new(ops::tensor::COLLAPSE_SHAPE, loc).attr("reassociation", Attr::array(cx, &[]));
             guard.rw.create(spec.operands(&[flat]).results(&[ty]))?.result(0)
         }
         1 => flat,
         rank => {
-            let spec = OpSpec::new("tensor.expand_shape", loc)
+            let spec = OpSpec::new(ops::tensor::EXPAND_SHAPE, loc)
                 .attr("reassociation", one_group(rank))
                 .attr("static_output_shape", Attr::dense_i64(cx, &shape));
             guard.rw.create(spec.operands(&[flat]).operands(&sizes).results(&[ty]))?.result(0)
@@ -312,7 +315,7 @@ fn flattened<'c>(guard: &mut Guard<'c>, op: Op<'c>, tensor: Value<'c>) -> Result
     let flat = Type::tensor(&[size], ty.element(), None);
     match shape.len() {
         0 => {
-            let spec = OpSpec::new("tensor.expand_shape", loc)
+            let spec = OpSpec::new(ops::tensor::EXPAND_SHAPE, loc)
                 .attr("reassociation", Attr::array(cx, &[]))
                 .attr("static_output_shape", Attr::dense_i64(cx, &[1]));
             Ok(guard.rw.create(spec.operands(&[tensor]).results(&[flat]))?.result(0))
@@ -320,7 +323,7 @@ fn flattened<'c>(guard: &mut Guard<'c>, op: Op<'c>, tensor: Value<'c>) -> Result
         1 => Ok(tensor),
         rank => {
             let group: Vec<Attr> = (0..rank as i64).map(|d| Attr::i64(cx, d)).collect();
-            let spec = OpSpec::new("tensor.collapse_shape", loc)
+            let spec = OpSpec::new(ops::tensor::COLLAPSE_SHAPE, loc)
                 .attr("reassociation", Attr::array(cx, &[Attr::array(cx, &group)]));
             Ok(guard.rw.create(spec.operands(&[tensor]).results(&[flat]))?.result(0))
         }
@@ -334,7 +337,7 @@ fn cast_flat<'c>(
     size: i64,
 ) -> Result<Value<'c>, Diagnostics> {
     let ty = Type::tensor(&[size], flat.ty().element(), None);
-    if flat.ty() == ty { Ok(flat) } else { guard.op("tensor.cast", loc, &[flat], ty) }
+    if flat.ty() == ty { Ok(flat) } else { guard.op(ops::tensor::CAST, loc, &[flat], ty) }
 }
 
 /// A pad that may be negative takes elements away first.
@@ -374,7 +377,7 @@ fn crop<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     };
     let (offsets, sizes) = (open(&parts.offsets), open(&parts.sizes));
     let count = |values: &[Value<'c>]| i32::try_from(values.len()).unwrap_or(i32::MAX);
-    let spec = OpSpec::new("tensor.extract_slice", loc)
+    let spec = OpSpec::new(ops::tensor::EXTRACT_SLICE, loc)
         .operands(&[source])
         .operands(&offsets)
         .operands(&sizes)
@@ -395,7 +398,7 @@ fn crop<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         })
         .collect();
     let padded_ty = Type::tensor(&padded, source.ty().element(), None);
-    let mut spec = OpSpec::new("tensor.pad", loc)
+    let mut spec = OpSpec::new(ops::tensor::PAD, loc)
         .operands(&[cut])
         .operands(&low)
         .operands(&high)
@@ -409,7 +412,7 @@ fn crop<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     }
     let mut result = guard.rw.create(spec)?.result(0);
     if padded_ty != op.result(0).ty() {
-        result = guard.op("tensor.cast", loc, &[result], op.result(0).ty())?;
+        result = guard.op(ops::tensor::CAST, loc, &[result], op.result(0).ty())?;
     }
     guard.rw.replace_op(op, &[result]);
     Ok(())
@@ -440,19 +443,19 @@ impl<'c> Crop<'c> {
             return Ok(());
         }
         let (cut_low, cut_high) = (guard.least(loc, low)?, guard.least(loc, high)?);
-        let rest = guard.arith(loc, "arith.addi", size, cut_low)?;
-        let rest = guard.arith(loc, "arith.addi", rest, cut_high)?;
+        let rest = guard.arith(loc, ops::arith::ADDI, size, cut_low)?;
+        let rest = guard.arith(loc, ops::arith::ADDI, rest, cut_high)?;
         // What is taken away may be more than there is: then all of the result is padding.
-        let kept = guard.arith(loc, "arith.maxsi", rest, zero)?;
-        let sides = guard.arith(loc, "arith.addi", low, high)?;
-        let padded = guard.arith(loc, "arith.addi", size, sides)?;
-        let before = guard.arith(loc, "arith.subi", low, cut_low)?;
-        let before = guard.arith(loc, "arith.minsi", before, padded)?;
-        let behind = guard.arith(loc, "arith.subi", padded, before)?;
-        let behind = guard.arith(loc, "arith.subi", behind, kept)?;
-        let cut = guard.arith(loc, "arith.subi", zero, cut_low)?;
-        let most = guard.arith(loc, "arith.subi", size, kept)?;
-        let cut = guard.arith(loc, "arith.minsi", cut, most)?;
+        let kept = guard.arith(loc, ops::arith::MAXSI, rest, zero)?;
+        let sides = guard.arith(loc, ops::arith::ADDI, low, high)?;
+        let padded = guard.arith(loc, ops::arith::ADDI, size, sides)?;
+        let before = guard.arith(loc, ops::arith::SUBI, low, cut_low)?;
+        let before = guard.arith(loc, ops::arith::MINSI, before, padded)?;
+        let behind = guard.arith(loc, ops::arith::SUBI, padded, before)?;
+        let behind = guard.arith(loc, ops::arith::SUBI, behind, kept)?;
+        let cut = guard.arith(loc, ops::arith::SUBI, zero, cut_low)?;
+        let most = guard.arith(loc, ops::arith::SUBI, size, kept)?;
+        let cut = guard.arith(loc, ops::arith::MINSI, cut, most)?;
         // No slice that is known to be empty begins behind the last element.
         let offset = if kept.constant_int() == Some(0) { zero } else { cut };
         self.push((offset, kept), (before, behind));
@@ -471,7 +474,7 @@ impl<'c> Guard<'c> {
     /// The lesser of a number and zero.
     fn least(&mut self, loc: Location<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let zero = self.constant(loc, value.ty(), 0)?;
-        self.arith(loc, "arith.minsi", value, zero)
+        self.arith(loc, ops::arith::MINSI, value, zero)
     }
 
     /// A sum, difference, minimum or maximum of indices; of known ones, known.
@@ -483,14 +486,14 @@ impl<'c> Guard<'c> {
         right: Value<'c>,
     ) -> Result<Value<'c>, Diagnostics> {
         let known = left.constant_int().zip(right.constant_int()).and_then(|(l, r)| match name {
-            "arith.addi" => l.checked_add(r),
-            "arith.subi" => l.checked_sub(r),
-            "arith.minsi" => Some(l.min(r)),
+            ops::arith::ADDI => l.checked_add(r),
+            ops::arith::SUBI => l.checked_sub(r),
+            ops::arith::MINSI => Some(l.min(r)),
             _ => Some(l.max(r)),
         });
         match (known, right.constant_int()) {
             (Some(known), _) => self.constant(loc, left.ty(), known),
-            (None, Some(0)) if matches!(name, "arith.addi" | "arith.subi") => Ok(left),
+            (None, Some(0)) if matches!(name, ops::arith::ADDI | ops::arith::SUBI) => Ok(left),
             _ => self.op(name, loc, &[left, right], left.ty()),
         }
     }

@@ -25,6 +25,7 @@ mod vectors;
 mod verify;
 mod weights;
 
+use monopour_ir::ops;
 pub use weights::{Weight, WeightTable};
 
 use monopour_contract::attributes;
@@ -156,7 +157,7 @@ fn isolate(module: &Module, entry: Op) -> Result<(), Diagnostics> {
     }
     // Inline before dropping anything: a called function must still be there.
     run_passes(module.op(), "builtin.module(inline{default-pipeline=},symbol-dce)")?;
-    let Some(call) = module.op().find_all("func.call").into_iter().next() else { return Ok(()) };
+    let Some(call) = module.op().find_all(ops::func::CALL).into_iter().next() else { return Ok(()) };
     let callee = call.attr("callee").map(|a| a.to_string()).unwrap_or_default();
     let message = format!("call of {callee} cannot be inlined");
     let help = "define the callee; where it calls itself, carry what it hands on through scf.while or scf.for";

@@ -12,6 +12,7 @@
 //! Left to `verify` are forms that mean memory: a memory space, a destination that is a memref.
 
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
+use monopour_ir::ops;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value};
 
 /// Rewrites what `module` has of these ops.
@@ -20,20 +21,21 @@ use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, 
 /// MLIR's, none on verified IR.
 pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     let mut target = ConversionTarget::new();
-    target.dynamically_legal_op("bufferization.alloc_tensor", |op| op.attr("memory_space").is_some());
-    target.dynamically_legal_op("bufferization.materialize_in_destination", |op| op.num_results() == 0);
-    target.dynamically_legal_op("bufferization.to_tensor", |op| seen_through(op).is_none());
-    target.illegal_op("scf.index_switch").illegal_op("scf.parallel");
+    target.dynamically_legal_op(ops::bufferization::ALLOC_TENSOR, |op| op.attr("memory_space").is_some());
+    target.dynamically_legal_op(ops::bufferization::MATERIALIZE_IN_DESTINATION, |op| op.num_results() == 0);
+    target.dynamically_legal_op(ops::bufferization::TO_TENSOR, |op| seen_through(op).is_none());
+    target.illegal_op(ops::scf::INDEX_SWITCH).illegal_op(ops::scf::PARALLEL);
     let mut patterns = PatternSet::new();
-    patterns.add_fn("bufferization.alloc_tensor", |op, _, rw| allocated(op, rw).map_err(Declined::Failed));
-    patterns
-        .add_fn("bufferization.materialize_in_destination", |op, _, rw| materialized(op, rw).map_err(Declined::Failed));
-    patterns.add_fn("bufferization.to_tensor", |op, _, rw| seen(op, rw).map_err(Declined::Failed));
-    patterns.add_fn("scf.index_switch", |op, _, rw| switch(op, rw).map_err(Declined::Failed));
-    patterns.add_fn("scf.parallel", |op, _, rw| parallel(op, rw).map_err(Declined::Failed));
+    patterns.add_fn(ops::bufferization::ALLOC_TENSOR, |op, _, rw| allocated(op, rw).map_err(Declined::Failed));
+    patterns.add_fn(ops::bufferization::MATERIALIZE_IN_DESTINATION, |op, _, rw| {
+        materialized(op, rw).map_err(Declined::Failed)
+    });
+    patterns.add_fn(ops::bufferization::TO_TENSOR, |op, _, rw| seen(op, rw).map_err(Declined::Failed));
+    patterns.add_fn(ops::scf::INDEX_SWITCH, |op, _, rw| switch(op, rw).map_err(Declined::Failed));
+    patterns.add_fn(ops::scf::PARALLEL, |op, _, rw| parallel(op, rw).map_err(Declined::Failed));
     convert(module.op(), &target, &patterns, Mode::Partial)?;
     let mut rw = Rewriter::new(module.context());
-    for unread in module.op().find_all("bufferization.to_buffer") {
+    for unread in module.op().find_all(ops::bufferization::TO_BUFFER) {
         if unread.result(0).is_unused() {
             rw.erase(unread);
         }
@@ -53,7 +55,7 @@ fn allocated<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diag
     let value = match copied {
         Some(copied) => copied,
         None => {
-            let empty = OpSpec::new("tensor.empty", op.location());
+            let empty = OpSpec::new(ops::tensor::EMPTY, op.location());
             rw.create(empty.operands(&op.operands()[..sizes]).results(&[op.result(0).ty()]))?.result(0)
         }
     };
@@ -64,7 +66,7 @@ fn allocated<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diag
 fn materialized<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let (mut value, ty) = (op.operand(0), op.result(0).ty());
     if value.ty() != ty {
-        let cast = OpSpec::new("tensor.cast", op.location()).operands(&[value]).results(&[ty]);
+        let cast = OpSpec::new(ops::tensor::CAST, op.location()).operands(&[value]).results(&[ty]);
         value = rw.create(cast)?.result(0);
     }
     rw.replace_op(op, &[value]);
@@ -74,8 +76,8 @@ fn materialized<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), D
 /// The tensor whose buffer becomes a tensor again, if nobody can have written the buffer in between.
 fn seen_through<'c>(op: Op<'c>) -> Option<Value<'c>> {
     let buffer = op.operand(0);
-    let made = buffer.defining_op().filter(|made| made.is("bufferization.to_buffer"))?;
-    let is_only_read = buffer.uses().into_iter().all(|user| user.op.is("bufferization.to_tensor"));
+    let made = buffer.defining_op().filter(|made| made.is(ops::bufferization::TO_BUFFER))?;
+    let is_only_read = buffer.uses().into_iter().all(|user| user.op.is(ops::bufferization::TO_TENSOR));
     (is_only_read && made.operand(0).ty() == op.result(0).ty()).then(|| made.operand(0))
 }
 
@@ -94,7 +96,7 @@ fn switch<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnos
     let (mut outer, mut open): (Option<Op>, Option<Block>) = (None, None);
     for (position, case) in cases.iter().enumerate() {
         let number = rw.const_index(*case, loc);
-        let is_case = OpSpec::new("arith.cmpi", loc)
+        let is_case = OpSpec::new(ops::arith::CMPI, loc)
             .operands(&[op.operand(0), number])
             .results(&[Type::integer(cx, 1)])
             // Equal.
@@ -106,7 +108,7 @@ fn switch<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnos
         if let Some(next) = next {
             otherwise.append(next);
         }
-        let spec = OpSpec::new("scf.if", loc).operands(&[is_case]).results(&types);
+        let spec = OpSpec::new(ops::scf::IF, loc).operands(&[is_case]).results(&types);
         let new = rw.create(spec.region(then).region(otherwise))?;
         rw.take_region(new.region(0), regions[position + 1]);
         if is_last {
@@ -114,7 +116,7 @@ fn switch<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnos
         }
         if let Some(block) = open {
             rw.set_point(InsertionPoint::End(block));
-            rw.create(OpSpec::new("scf.yield", loc).operands(&new.results()))?;
+            rw.create(OpSpec::new(ops::scf::YIELD, loc).operands(&new.results()))?;
         }
         outer = outer.or(Some(new));
         open = next;
@@ -155,7 +157,7 @@ fn parallel<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagn
         region.append(block);
         let mut given = vec![bounds[dim], bounds[rank + dim], bounds[2 * rank + dim]];
         given.extend(&carried);
-        let new = rw.create(OpSpec::new("scf.for", loc).operands(&given).results(&types).region(region))?;
+        let new = rw.create(OpSpec::new(ops::scf::FOR, loc).operands(&given).results(&types).region(region))?;
         outer = outer.or(Some(new));
         carried = block.args()[1..].to_vec();
         blocks.push((block, new));
@@ -193,7 +195,7 @@ pub(super) fn yield_outwards<'c>(
 ) -> Result<(), Diagnostics> {
     for (block, around) in nest.iter().rev() {
         rw.set_point(InsertionPoint::End(*block));
-        rw.create(OpSpec::new("scf.yield", around.location()).operands(&results))?;
+        rw.create(OpSpec::new(ops::scf::YIELD, around.location()).operands(&results))?;
         results = around.results();
     }
     Ok(())

@@ -10,6 +10,7 @@
 //! Limits: intervals, by the ops that indices are made of; whatever may leave 32 bits, which an index has on a GPU, is unknown.
 
 use monopour_ir::interfaces::indexing_maps;
+use monopour_ir::ops;
 use monopour_ir::{AffineExpr, AffineExprKind, Op, Value};
 
 /// How far back a value is followed.
@@ -49,18 +50,18 @@ pub(super) fn of(value: Value) -> Option<Range> {
 
 /// Whether a value is never negative. A maximum is bounded by one of its operands, whatever the other is.
 pub(super) fn is_at_least_zero(value: Value) -> bool {
-    holds(value, MAX_DEPTH, "arith.maxsi", "arith.minsi", &|range| range.low >= 0)
+    holds(value, MAX_DEPTH, ops::arith::MAXSI, ops::arith::MINSI, &|range| range.low >= 0)
 }
 
 /// Whether a number of host code is seen to be a size: not negative.
 pub(super) fn is_size(value: Value) -> bool {
-    let is_dim = value.defining_op().is_some_and(|op| matches!(op.name(), "tensor.dim" | "tensor.rank"));
+    let is_dim = value.defining_op().is_some_and(|op| matches!(op.name(), ops::tensor::DIM | ops::tensor::RANK));
     is_dim || is_at_least_zero(value)
 }
 
 /// Whether a value is always less than `size`. A minimum is bounded by one of its operands, whatever the other is.
 pub(super) fn is_below(value: Value, size: i64) -> bool {
-    holds(value, MAX_DEPTH, "arith.minsi", "arith.maxsi", &|range| range.high < size)
+    holds(value, MAX_DEPTH, ops::arith::MINSI, ops::arith::MAXSI, &|range| range.high < size)
 }
 
 /// Whether `test` holds for the range of a value, or of one operand of an `any` op, or of both operands of an `all` op.
@@ -75,7 +76,7 @@ fn holds(value: Value, depth: usize, any: &str, all: &str, test: &dyn Fn(Range) 
 
 /// The loop whose counter a value is, with the linalg op that has it.
 pub(super) fn counter<'c>(value: Value<'c>) -> Option<(Op<'c>, usize)> {
-    let op = value.defining_op().filter(|op| op.is("linalg.index"))?;
+    let op = value.defining_op().filter(|op| op.is(ops::linalg::INDEX))?;
     let dim = usize::try_from(op.attr("dim")?.as_int()?).ok()?;
     let mut owner = op.parent()?;
     while indexing_maps(owner).is_none() {
@@ -92,29 +93,31 @@ fn follow(value: Value, depth: usize) -> Option<Range> {
     let Some(op) = value.defining_op().filter(|_| depth > 0) else { return fits() };
     let operand = |i: usize| follow(op.operand(i), depth - 1);
     let found = match op.name() {
-        "linalg.index" => counter(value).and_then(|(owner, dim)| extent(owner, dim)).and_then(|n| Range::new(0, n - 1)),
-        "arith.addi" => both(&operand, |a, b| a.ends(b, |x, y| x + y)),
-        "arith.subi" => both(&operand, |a, b| a.ends(b, |x, y| x - y)),
-        "arith.muli" => both(&operand, |a, b| a.ends(b, |x, y| x * y)),
-        "arith.maxsi" => both(&operand, |a, b| a.ends(b, i64::max)),
-        "arith.minsi" => both(&operand, |a, b| a.ends(b, i64::min)),
-        "arith.select" => both(&|i| operand(i + 1), Range::hull),
-        "arith.remui" | "arith.remsi" => remainder(&op, operand(0), operand(1)),
-        "arith.divui" | "arith.divsi" | "arith.floordivsi" => {
+        ops::linalg::INDEX => {
+            counter(value).and_then(|(owner, dim)| extent(owner, dim)).and_then(|n| Range::new(0, n - 1))
+        }
+        ops::arith::ADDI => both(&operand, |a, b| a.ends(b, |x, y| x + y)),
+        ops::arith::SUBI => both(&operand, |a, b| a.ends(b, |x, y| x - y)),
+        ops::arith::MULI => both(&operand, |a, b| a.ends(b, |x, y| x * y)),
+        ops::arith::MAXSI => both(&operand, |a, b| a.ends(b, i64::max)),
+        ops::arith::MINSI => both(&operand, |a, b| a.ends(b, i64::min)),
+        ops::arith::SELECT => both(&|i| operand(i + 1), Range::hull),
+        ops::arith::REMUI | ops::arith::REMSI => remainder(&op, operand(0), operand(1)),
+        ops::arith::DIVUI | ops::arith::DIVSI | ops::arith::FLOORDIVSI => {
             let positive = |r: &Range| r.low >= 0;
             let (a, b) = (operand(0).filter(positive)?, operand(1).filter(|r| r.low > 0)?);
             a.ends(b, |x, y| x / y)
         }
-        "arith.andi" => match (operand(0), operand(1)) {
+        ops::arith::ANDI => match (operand(0), operand(1)) {
             (_, Some(mask)) | (Some(mask), _) if mask.low >= 0 => Range::new(0, mask.high),
             _ => None,
         },
-        "arith.extsi" | "arith.index_cast" if op.operand(0).ty().integer_width() != Some(1) => operand(0),
-        "arith.extui" | "arith.index_castui" => match op.operand(0).ty().integer_width() {
+        ops::arith::EXTSI | ops::arith::INDEX_CAST if op.operand(0).ty().integer_width() != Some(1) => operand(0),
+        ops::arith::EXTUI | ops::arith::INDEX_CASTUI => match op.operand(0).ty().integer_width() {
             Some(width @ 1..=16) => Range::new(0, (1 << width) - 1),
             _ => operand(0).filter(|r| r.low >= 0),
         },
-        "affine.apply" => affine(op, &operand),
+        ops::affine::APPLY => affine(op, &operand),
         _ => None,
     };
     // A narrow type wraps what its operands promise.
@@ -134,7 +137,7 @@ fn remainder(op: &Op, of: Option<Range>, by: Option<Range>) -> Option<Range> {
     let by = by.filter(|by| by.low > 0)?;
     match of {
         Some(of) if of.low >= 0 => Range::new(0, of.high.min(by.high - 1)),
-        _ if op.is("arith.remui") => Range::new(0, by.high - 1),
+        _ if op.is(ops::arith::REMUI) => Range::new(0, by.high - 1),
         _ => Range::new(1 - by.high, by.high - 1),
     }
 }

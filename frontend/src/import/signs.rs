@@ -12,10 +12,11 @@
 //! Requires: no calls. Ensures: no integer type with a sign is left; `monopour.dtype` names the unsigned type of an argument or result.
 
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, Module, Op, Rewriter, Type, Value, WalkOrder};
 
 /// Casts that change nothing but a sign.
-const CASTS: [&str; 2] = ["tensor.bitcast", "builtin.unrealized_conversion_cast"];
+const CASTS: [&str; 2] = [ops::tensor::BITCAST, ops::builtin::UNREALIZED_CONVERSION_CAST];
 
 /// Makes every integer type signless.
 ///
@@ -36,7 +37,7 @@ pub(super) fn erase(module: &Module, entry: Op) -> Result<(), Diagnostics> {
                 changed = true;
             }
         }
-        if op.is("arith.constant") {
+        if op.is(ops::arith::CONSTANT) {
             erase_constant(&mut rw, *op);
         }
     }

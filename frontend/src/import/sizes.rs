@@ -18,6 +18,7 @@
 
 use crate::linalg;
 use monopour_ir::interfaces::indexing_maps;
+use monopour_ir::ops;
 use monopour_ir::{AffineExprKind, Attr, Block, DYNAMIC, Op, Value};
 use monopour_program::{InputSize, SizeRules};
 use std::collections::{BTreeMap, HashMap};
@@ -165,40 +166,40 @@ impl<'c> Sizes<'c> {
             return;
         }
         match op.name() {
-            "tensor.cast" => self.tie(op.operand(0), op.result(0)),
-            "tensor.dim" => {
+            ops::tensor::CAST => self.tie(op.operand(0), op.result(0)),
+            ops::tensor::DIM => {
                 let at = op.operand(1).constant_int().and_then(|at| usize::try_from(at).ok());
                 if let Some(key) = at.and_then(|at| extents(op.operand(0)).get(at).copied()) {
                     self.join(number(op.result(0)), key);
                 }
             }
-            "arith.index_cast" | "arith.extsi" => {
+            ops::arith::INDEX_CAST | ops::arith::EXTSI => {
                 // A narrowing cast may change the number.
                 let width = |value: Value<'c>| value.ty().integer_width().unwrap_or(64);
                 if width(op.operand(0)) <= width(op.result(0)) {
                     self.tie(op.operand(0), op.result(0));
                 }
             }
-            "tensor.empty" | "tensor.generate" => self.join_all(dynamic(op.result(0)), numbers(&op.operands())),
-            "tensor.splat" => self.join_all(dynamic(op.result(0)), numbers(&op.operands()[1..])),
-            "tensor.insert" | "linalg.pack" | "linalg.unpack" => self.tie(op.operand(1), op.result(0)),
-            "linalg.softmax" => {
+            ops::tensor::EMPTY | ops::tensor::GENERATE => self.join_all(dynamic(op.result(0)), numbers(&op.operands())),
+            ops::tensor::SPLAT => self.join_all(dynamic(op.result(0)), numbers(&op.operands()[1..])),
+            ops::tensor::INSERT | ops::linalg::PACK | ops::linalg::UNPACK => self.tie(op.operand(1), op.result(0)),
+            ops::linalg::SOFTMAX => {
                 self.tie(op.operand(0), op.operand(1));
                 self.tie(op.operand(1), op.result(0));
             }
-            "tensor.extract_slice" => self.join_all(dynamic(op.result(0)), slice_sizes(op, 1)),
-            "tensor.insert_slice" => {
+            ops::tensor::EXTRACT_SLICE => self.join_all(dynamic(op.result(0)), slice_sizes(op, 1)),
+            ops::tensor::INSERT_SLICE => {
                 self.join_all(dynamic(op.operand(0)), slice_sizes(op, 2));
                 self.tie(op.operand(1), op.result(0));
             }
-            "tensor.expand_shape" => {
+            ops::tensor::EXPAND_SHAPE => {
                 self.join_all(dynamic(op.result(0)), numbers(&op.operands()[1..]));
                 self.reshape(op, op.operand(0), op.result(0));
             }
-            "tensor.collapse_shape" => self.reshape(op, op.result(0), op.operand(0)),
-            "tensor.pad" => self.pad(op),
-            "tensor.concat" => self.concat(op),
-            "arith.select" if op.result(0).ty().is_tensor() => {
+            ops::tensor::COLLAPSE_SHAPE => self.reshape(op, op.result(0), op.operand(0)),
+            ops::tensor::PAD => self.pad(op),
+            ops::tensor::CONCAT => self.concat(op),
+            ops::arith::SELECT if op.result(0).ty().is_tensor() => {
                 let sides = extents(op.operand(1)).into_iter().zip(extents(op.operand(2)));
                 for ((a, b), result) in sides.zip(extents(op.result(0))) {
                     if self.root(a) == self.root(b) {
@@ -206,14 +207,14 @@ impl<'c> Sizes<'c> {
                     }
                 }
             }
-            "scf.forall" => {
+            ops::scf::FORALL => {
                 let first = op.num_operands() - op.num_results();
                 (0..op.num_results()).for_each(|i| self.tie(op.operand(first + i), op.result(i)));
             }
-            "scf.execute_region" => self.execute_region(op),
-            "scf.if" => self.branches(op),
-            "scf.for" => self.counted_loop(op),
-            "scf.while" => self.while_loop(op),
+            ops::scf::EXECUTE_REGION => self.execute_region(op),
+            ops::scf::IF => self.branches(op),
+            ops::scf::FOR => self.counted_loop(op),
+            ops::scf::WHILE => self.while_loop(op),
             _ => {}
         }
     }

@@ -15,6 +15,7 @@
 
 use super::checks::is_on_host;
 use super::guards::Guard;
+use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder,
 };
@@ -34,7 +35,7 @@ pub(super) fn run(module: &Module, entry: Op) -> Result<(), Diagnostics> {
     for op in &ops {
         let made: Vec<Value> = op.results().into_iter().chain(arguments(*op)).filter(|v| is_vector(*v)).collect();
         made.into_iter().for_each(|value| guard.rw.set_type(value, tensor_of(value.ty())));
-        if op.is("arith.constant")
+        if op.is(ops::arith::CONSTANT)
             && let Some(plain) = op.attr("value").and_then(|v| v.elements_with_type(op.result(0).ty()))
         {
             guard.rw.set_attr(*op, "value", plain);
@@ -43,10 +44,10 @@ pub(super) fn run(module: &Module, entry: Op) -> Result<(), Diagnostics> {
     for op in ops {
         guard.rw.set_point(InsertionPoint::Before(op));
         match op.name() {
-            "vector.transfer_read" => read(&mut guard, op)?,
-            "vector.transfer_write" => write(&mut guard, op)?,
-            "vector.broadcast" => {
-                let splat = guard.op("tensor.splat", op.location(), &[op.operand(0)], op.result(0).ty())?;
+            ops::vector::TRANSFER_READ => read(&mut guard, op)?,
+            ops::vector::TRANSFER_WRITE => write(&mut guard, op)?,
+            ops::vector::BROADCAST => {
+                let splat = guard.op(ops::tensor::SPLAT, op.location(), &[op.operand(0)], op.result(0).ty())?;
                 guard.rw.replace_op(op, &[splat]);
             }
             _ => {}
@@ -73,14 +74,15 @@ fn tensor_of<'c>(ty: Type<'c>) -> Type<'c> {
 
 /// Whether an op that has to do with vectors can do with tensors.
 fn is_known(op: Op) -> bool {
-    const AROUND: [&str; 6] = ["scf.condition", "scf.execute_region", "scf.for", "scf.if", "scf.while", "scf.yield"];
+    const AROUND: [&str; 6] =
+        [ops::scf::CONDITION, ops::scf::EXECUTE_REGION, ops::scf::FOR, ops::scf::IF, ops::scf::WHILE, ops::scf::YIELD];
     let is_plain = !values(op).any(|v| v.ty().is_scalable_vector());
     is_plain
         && is_on_host(op)
         && match op.name() {
-            "vector.transfer_read" => Transfer::of(op, 0).is_some(),
-            "vector.transfer_write" => Transfer::of(op, 1).is_some_and(|t| t.along.is_sorted()),
-            "vector.broadcast" => !is_vector(op.operand(0)),
+            ops::vector::TRANSFER_READ => Transfer::of(op, 0).is_some(),
+            ops::vector::TRANSFER_WRITE => Transfer::of(op, 1).is_some_and(|t| t.along.is_sorted()),
+            ops::vector::BROADCAST => !is_vector(op.operand(0)),
             name => matches!(op.dialect(), "arith" | "math") || AROUND.contains(&name),
         }
 }
@@ -130,7 +132,7 @@ fn read<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let result = if transfer.in_bounds.iter().all(|known| *known) && transfer.along.is_sorted() {
         let shape = constants(guard, op, &ty.shape().unwrap_or_default())?;
         let sizes = transfer.sizes(guard, op, &shape)?;
-        slice(guard, op, "tensor.extract_slice", (&[transfer.tensor], &transfer.first, &sizes), ty)?
+        slice(guard, op, ops::tensor::EXTRACT_SLICE, (&[transfer.tensor], &transfer.first, &sizes), ty)?
     } else {
         generated(guard, op, &transfer, ty)?
     };
@@ -154,24 +156,24 @@ fn generated<'c>(
     let block = Block::new(&vec![(index, loc); transfer.along.len()]);
     let region = Region::new();
     region.append(block);
-    let made = guard.rw.create(OpSpec::new("tensor.generate", loc).results(&[ty]).region(region))?;
+    let made = guard.rw.create(OpSpec::new(ops::tensor::GENERATE, loc).results(&[ty]).region(region))?;
     guard.rw.set_point(InsertionPoint::End(block));
     let (mut at, mut inside) = (transfer.first.clone(), None);
     for ((dim, size), lane) in transfer.along.iter().zip(sizes).zip(block.args()) {
-        at[*dim] = guard.op("arith.addi", loc, &[at[*dim], lane], index)?;
+        at[*dim] = guard.op(ops::arith::ADDI, loc, &[at[*dim], lane], index)?;
         let fits = guard.compare(loc, UNSIGNED_LESS, at[*dim], size)?;
         inside = Some(match inside {
-            Some(others) => guard.op("arith.andi", loc, &[others, fits], fits.ty())?,
+            Some(others) => guard.op(ops::arith::ANDI, loc, &[others, fits], fits.ty())?,
             None => fits,
         });
     }
     let operands = [&[transfer.tensor][..], &at].concat();
-    let mut element = guard.op("tensor.extract", loc, &operands, ty.element())?;
+    let mut element = guard.op(ops::tensor::EXTRACT, loc, &operands, ty.element())?;
     if let Some(inside) = inside {
         let padding = op.operand(1 + transfer.first.len());
-        element = guard.op("arith.select", loc, &[inside, element, padding], ty.element())?;
+        element = guard.op(ops::arith::SELECT, loc, &[inside, element, padding], ty.element())?;
     }
-    guard.rw.create(OpSpec::new("tensor.yield", loc).operands(&[element]))?;
+    guard.rw.create(OpSpec::new(ops::tensor::YIELD, loc).operands(&[element]))?;
     guard.rw.set_point(InsertionPoint::Before(op));
     Ok(made.result(0))
 }
@@ -188,20 +190,20 @@ fn write<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     for (at, dim) in transfer.along.clone().into_iter().enumerate() {
         if !transfer.in_bounds[at] {
             let size = guard.size(loc, transfer.tensor, dim)?;
-            let first = guard.op("arith.minsi", loc, &[transfer.first[dim], size], index)?;
-            let rest = guard.op("arith.subi", loc, &[size, first], index)?;
-            sizes[at] = guard.op("arith.minsi", loc, &[rest, sizes[at]], index)?;
+            let first = guard.op(ops::arith::MINSI, loc, &[transfer.first[dim], size], index)?;
+            let rest = guard.op(ops::arith::SUBI, loc, &[size, first], index)?;
+            sizes[at] = guard.op(ops::arith::MINSI, loc, &[rest, sizes[at]], index)?;
             transfer.first[dim] = first;
         }
     }
     if !transfer.in_bounds.iter().all(|known| *known) {
         let known: Vec<i64> = sizes.iter().map(|s| s.constant_int().unwrap_or(DYNAMIC)).collect();
         let ty = Type::tensor(&known, vector.ty().element(), None);
-        vector = slice(guard, op, "tensor.extract_slice", (&[vector], &vec![zero; shape.len()], &sizes), ty)?;
+        vector = slice(guard, op, ops::tensor::EXTRACT_SLICE, (&[vector], &vec![zero; shape.len()], &sizes), ty)?;
     }
     let sizes = transfer.sizes(guard, op, &sizes)?;
     let tensors = [vector, transfer.tensor];
-    let result = slice(guard, op, "tensor.insert_slice", (&tensors, &transfer.first, &sizes), op.result(0).ty())?;
+    let result = slice(guard, op, ops::tensor::INSERT_SLICE, (&tensors, &transfer.first, &sizes), op.result(0).ty())?;
     guard.rw.replace_op(op, &[result]);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::linalg;
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Type, WalkOrder};
 use std::collections::HashSet;
 
@@ -9,44 +10,44 @@ use std::collections::HashSet;
 const SCALAR_DIALECTS: [&str; 2] = ["arith", "math"];
 /// Ops outside `linalg`, `arith` and `math` that the compiler takes.
 const OPS: [&str; 38] = [
-    "affine.apply",
-    "affine.max",
-    "affine.min",
-    "cf.assert",
-    "func.func",
-    "func.return",
-    "linalg.pack",
-    "linalg.softmax",
-    "linalg.unpack",
-    "scf.condition",
-    "scf.execute_region",
-    "scf.for",
-    "scf.forall",
-    "scf.forall.in_parallel",
-    "scf.if",
-    "scf.while",
-    "scf.yield",
-    "tensor.bitcast",
-    "tensor.cast",
-    "tensor.collapse_shape",
-    "tensor.concat",
-    "tensor.dim",
-    "tensor.empty",
-    "tensor.expand_shape",
-    "tensor.extract",
-    "tensor.extract_slice",
-    "tensor.from_elements",
-    "tensor.gather",
-    "tensor.generate",
-    "tensor.insert",
-    "tensor.insert_slice",
-    "tensor.pad",
-    "tensor.parallel_insert_slice",
-    "tensor.rank",
-    "tensor.reshape",
-    "tensor.scatter",
-    "tensor.splat",
-    "tensor.yield",
+    ops::affine::APPLY,
+    ops::affine::MAX,
+    ops::affine::MIN,
+    ops::cf::ASSERT,
+    ops::func::FUNC,
+    ops::func::RETURN,
+    ops::linalg::PACK,
+    ops::linalg::SOFTMAX,
+    ops::linalg::UNPACK,
+    ops::scf::CONDITION,
+    ops::scf::EXECUTE_REGION,
+    ops::scf::FOR,
+    ops::scf::FORALL,
+    ops::scf::FORALL_IN_PARALLEL,
+    ops::scf::IF,
+    ops::scf::WHILE,
+    ops::scf::YIELD,
+    ops::tensor::BITCAST,
+    ops::tensor::CAST,
+    ops::tensor::COLLAPSE_SHAPE,
+    ops::tensor::CONCAT,
+    ops::tensor::DIM,
+    ops::tensor::EMPTY,
+    ops::tensor::EXPAND_SHAPE,
+    ops::tensor::EXTRACT,
+    ops::tensor::EXTRACT_SLICE,
+    ops::tensor::FROM_ELEMENTS,
+    ops::tensor::GATHER,
+    ops::tensor::GENERATE,
+    ops::tensor::INSERT,
+    ops::tensor::INSERT_SLICE,
+    ops::tensor::PAD,
+    ops::tensor::PARALLEL_INSERT_SLICE,
+    ops::tensor::RANK,
+    ops::tensor::RESHAPE,
+    ops::tensor::SCATTER,
+    ops::tensor::SPLAT,
+    ops::tensor::YIELD,
 ];
 /// Largest tensor: 64 TiB.
 const MAX_TENSOR_BYTES: u64 = 1 << 46;
@@ -120,7 +121,7 @@ fn check_size(op: Op, ty: Type, found: &mut Diagnostics) {
 
 fn check_op(op: Op, found: &mut Diagnostics) {
     op.results().into_iter().for_each(|result| check_size(op, result.ty(), found));
-    if op.is("cf.assert") && !super::checks::is_on_host(op) {
+    if op.is(ops::cf::ASSERT) && !super::checks::is_on_host(op) {
         let message = "'cf.assert' stands in the body of an op that computes elements".to_owned();
         found.0.push(error(
             "F0002",

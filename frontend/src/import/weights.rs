@@ -1,6 +1,7 @@
 //! Values of `dense_resource` constants that carry no blob: mapped from a safetensors file, never copied.
 
 use monopour_contract::attributes;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostic, Diagnostics, Location, Module, Op, Type};
 use monopour_program::{ConstantData, DType, Map};
 use safetensors::tensor::{Dtype, TensorInfo};
@@ -86,7 +87,7 @@ pub(super) fn bind(module: &Module, model: &str, given: Option<&Path>) -> Result
 }
 
 fn wanted<'c>(module: &Module<'c>) -> Vec<(Op<'c>, Attr<'c>)> {
-    let constants = module.op().find_all("arith.constant").into_iter();
+    let constants = module.op().find_all(ops::arith::CONSTANT).into_iter();
     let valued = constants.filter_map(|op| op.attr("value").map(|value| (op, value)));
     valued.filter(|(_, value)| value.is_resource() && value.resource_bytes().is_none()).collect()
 }

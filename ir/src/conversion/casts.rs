@@ -11,11 +11,12 @@
 //! the IR after the pattern, and waits in a pool for the next (1:1 casts only); nothing is left to clean up.
 //! Source: the discussion of the RFC asks for such a pool, because making and erasing casts costs more than the rewrite.
 
+use crate::ops;
 use crate::{Builder, Context, HandleMap, InsertionPoint, Op, OpSpec, Type, Value};
 use std::collections::HashMap;
 use std::ffi::c_void;
 
-pub(crate) const CAST: &str = "builtin.unrealized_conversion_cast";
+pub(crate) const CAST: &str = ops::builtin::UNREALIZED_CONVERSION_CAST;
 
 /// One value as several types: shared like casts of one value to one type.
 type Many<'c> = (Value<'c>, Vec<Type<'c>>);

@@ -3,6 +3,7 @@
 mod around;
 
 use monopour_bufferize::{AnalysisHeuristic, FunctionBoundaryTypeConversion};
+use monopour_ir::ops;
 use monopour_ir::opt::{OptionKind, OptionSpec, OverridePass, PassOptions, StatisticSpec};
 use monopour_ir::{Diagnostic, Diagnostics, Op};
 use std::ffi::OsString;
@@ -201,7 +202,7 @@ fn eliminate_empty_tensors(op: Op, given: &PassOptions, counts: &mut [u64]) -> R
     let options = monopour_bufferize::Options {
         allow_return_allocs_from_loops: true,
         allow_unknown_ops: true,
-        bufferize_function_boundaries: op.is("builtin.module"),
+        bufferize_function_boundaries: op.is(ops::builtin::MODULE),
         extensions: given.flag("extensions"),
         ..monopour_bufferize::Options::default()
     };

@@ -5,10 +5,11 @@
 //! Requires: static shapes of `f32`. Ensures: the destination is overwritten first, so that a source that shares its memory
 //! shows; a softmax is computed in f64 and rounded once.
 
+use monopour_ir::ops;
 use monopour_ir::{Attr, InsertionPoint, Module, Op, OpSpec, Rewriter};
 use std::fmt::Write;
 
-const NAME: &str = "linalg.softmax";
+const NAME: &str = ops::linalg::SOFTMAX;
 
 /// The module with each softmax replaced by a call.
 pub(super) fn outline<'c>(module: &Module<'c>) -> Result<Module<'c>, String> {
@@ -22,7 +23,7 @@ pub(super) fn outline<'c>(module: &Module<'c>) -> Result<Module<'c>, String> {
     let mut rewriter = Rewriter::new(cx);
     for (i, op) in module.op().find_all(NAME).into_iter().enumerate() {
         rewriter.set_point(InsertionPoint::Before(op));
-        let call = OpSpec::new("func.call", op.location()).operands(&op.operands());
+        let call = OpSpec::new(ops::func::CALL, op.location()).operands(&op.operands());
         rewriter.create(call.attr("callee", Attr::symbol(cx, &callee(i)))).map_err(|d| d.to_string())?;
         rewriter.erase(op);
     }

@@ -1,6 +1,7 @@
 //! Regions of one block or several, and the branches between blocks.
 
 use super::{Datum, EvalError, Interpreter, Result, unsupported};
+use monopour_ir::ops;
 use monopour_ir::{Block, Op, Region};
 
 impl<'c> Interpreter<'c, '_> {
@@ -47,14 +48,14 @@ fn branch<'c>(op: Op<'c>, mut values: Vec<Datum>) -> Result<Option<(Block<'c>, V
     };
     // Which successor, and where its operands begin and end.
     let (taken, range) = match op.name() {
-        "cf.br" => (0, 0..values.len()),
-        "cf.cond_br" => {
+        ops::cf::BR => (0, 0..values.len()),
+        ops::cf::COND_BR => {
             let taken = usize::from(selector(&values)? & 1 == 0);
             let counts = segments(op, "operandSegmentSizes")?;
             let start = counts.iter().take(taken + 1).sum();
             (taken, start..start + counts.get(taken + 1).copied().unwrap_or(0))
         }
-        "cf.switch" => switch(op, selector(&values)?)?,
+        ops::cf::SWITCH => switch(op, selector(&values)?)?,
         _ => return Ok(None),
     };
     let block = op.successors().get(taken).copied().ok_or_else(|| unsupported(op.name(), op))?;

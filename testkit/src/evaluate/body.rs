@@ -3,6 +3,7 @@
 use super::scalar::{Scalar, ScalarOp, divided_by_one};
 use super::{Datum, Interpreter, Precision, nearest};
 use crate::host_tensor::HostTensor;
+use monopour_ir::ops;
 use monopour_ir::{AffineMap, Block, Op, Value};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -84,7 +85,7 @@ impl<'c> Body<'c> {
         let (Kind::Scalar(_, [a, b, _]), Kind::Scalar(_, [x, y, _])) = (&multiply.kind, &add.kind) else { return None };
         let acc = arguments.checked_sub(1)?;
         let sums = (*x == multiply.to && *y == acc) || (*y == multiply.to && *x == acc);
-        let shape = multiply.op.is("arith.mulf") && add.op.is("arith.addf") && sums && self.yields == [add.to];
+        let shape = multiply.op.is(ops::arith::MULF) && add.op.is(ops::arith::ADDF) && sums && self.yields == [add.to];
         (shape && *a < acc && *b < acc).then_some((*a, *b))
     }
 }
@@ -118,7 +119,7 @@ impl<'c> Compiler<'c, '_, '_> {
         if op.num_results() != 1 || !op.regions().is_empty() {
             return None;
         }
-        if op.is("arith.constant") {
+        if op.is(ops::arith::CONSTANT) {
             let Ok(Datum::Scalar(value)) = self.interpreter.constant(op) else { return None };
             let slot = self.slot(op.result(0));
             self.registers[slot] = value;
@@ -132,14 +133,14 @@ impl<'c> Compiler<'c, '_, '_> {
 
     fn kind(&mut self, op: Op<'c>) -> Option<Kind<'c>> {
         match op.name() {
-            "linalg.index" => Some(Kind::Index(op.attr("dim")?.as_int()? as usize)),
-            "tensor.extract" => {
+            ops::linalg::INDEX => Some(Kind::Index(op.attr("dim")?.as_int()? as usize)),
+            ops::tensor::EXTRACT => {
                 let Some(Datum::Tensor(tensor)) = self.interpreter.value(op.operand(0)) else { return None };
                 Some(Kind::Extract(tensor, self.read_all(&op.operands()[1..])?))
             }
-            "affine.apply" => self.affine(op, Pick::First),
-            "affine.min" => self.affine(op, Pick::Least),
-            "affine.max" => self.affine(op, Pick::Greatest),
+            ops::affine::APPLY => self.affine(op, Pick::First),
+            ops::affine::MIN => self.affine(op, Pick::Least),
+            ops::affine::MAX => self.affine(op, Pick::Greatest),
             _ => {
                 let semantics = ScalarOp::of(op)?;
                 let mut args = [0; 3];

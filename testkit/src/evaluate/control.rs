@@ -2,19 +2,20 @@
 
 use super::{Datum, Interpreter, Result, element_count, int, unsupported};
 use crate::evaluate::tensor_ops::Slice;
+use monopour_ir::ops;
 use monopour_ir::{DYNAMIC, Op};
 use std::rc::Rc;
 
 impl<'c> Interpreter<'c, '_> {
     pub(super) fn control(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         match op.name() {
-            "scf.for" => self.for_loop(op),
-            "scf.if" => self.conditional(op),
-            "scf.while" => self.while_loop(op),
-            "scf.forall" => self.forall(op),
-            "scf.execute_region" => Ok(self.run_region(op.region(0), vec![])?.1),
-            "scf.index_switch" => self.index_switch(op),
-            "scf.parallel" => self.parallel(op),
+            ops::scf::FOR => self.for_loop(op),
+            ops::scf::IF => self.conditional(op),
+            ops::scf::WHILE => self.while_loop(op),
+            ops::scf::FORALL => self.forall(op),
+            ops::scf::EXECUTE_REGION => Ok(self.run_region(op.region(0), vec![])?.1),
+            ops::scf::INDEX_SWITCH => self.index_switch(op),
+            ops::scf::PARALLEL => self.parallel(op),
             _ => Err(unsupported(op.name(), op)),
         }
     }
@@ -69,9 +70,9 @@ impl<'c> Interpreter<'c, '_> {
             let ids = index.iter().zip(&bounds[0]).zip(&bounds[2]).map(|((i, lower), step)| int(lower + i * step));
             let (reduce, values) = self.run_block(block, ids.collect())?;
             for (i, value) in values.into_iter().enumerate() {
-                let region = reduce.regions().get(i).copied().ok_or_else(|| unsupported("scf.reduce", reduce))?;
+                let region = reduce.regions().get(i).copied().ok_or_else(|| unsupported(ops::scf::REDUCE, reduce))?;
                 let reduced = self.run_region(region, vec![results[i].clone(), value])?.1;
-                results[i] = reduced.into_iter().next().ok_or_else(|| unsupported("scf.reduce", reduce))?;
+                results[i] = reduced.into_iter().next().ok_or_else(|| unsupported(ops::scf::REDUCE, reduce))?;
             }
             if !super::advance(&mut index, &trips) {
                 return Ok(results);
@@ -89,13 +90,13 @@ impl<'c> Interpreter<'c, '_> {
 
     fn while_loop(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let blocks: Vec<_> = op.regions().iter().filter_map(|r| r.entry()).collect();
-        let [before, after] = blocks.as_slice() else { return Err(unsupported("scf.while", op)) };
+        let [before, after] = blocks.as_slice() else { return Err(unsupported(ops::scf::WHILE, op)) };
         let mut carried = self.operands(op)?;
         loop {
             let (_, mut passed) = self.run_block(*before, carried)?;
             let proceed = match passed.first() {
                 Some(Datum::Scalar(s)) => s.int() & 1 == 1,
-                _ => return Err(unsupported("scf.condition", op)),
+                _ => return Err(unsupported(ops::scf::CONDITION, op)),
             };
             passed.remove(0);
             if !proceed {
@@ -113,7 +114,7 @@ impl<'c> Interpreter<'c, '_> {
         let mut next = 0;
         let mut bounds = vec![];
         for (i, name) in ["staticLowerBound", "staticUpperBound", "staticStep"].into_iter().enumerate() {
-            let fixed = op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| unsupported("scf.forall", op))?;
+            let fixed = op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| unsupported(ops::scf::FORALL, op))?;
             let dynamic = segments.get(i).copied().unwrap_or(0);
             let first = next;
             bounds.push(self.mixed(op, &fixed, &mut next)?);
@@ -148,7 +149,7 @@ impl<'c> Interpreter<'c, '_> {
     ) -> Result<()> {
         let Some(block) = terminator.body() else { return Ok(()) };
         for op in block.ops() {
-            if !op.is("tensor.parallel_insert_slice") {
+            if !op.is(ops::tensor::PARALLEL_INSERT_SLICE) {
                 return Err(unsupported(op.name(), op));
             }
             let output = shared.iter().position(|v| *v == op.operand(1)).ok_or_else(|| unsupported(op.name(), op))?;

@@ -7,6 +7,7 @@ use super::{
     unsupported,
 };
 use crate::host_tensor::{Data, HostTensor};
+use monopour_ir::ops;
 use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Op};
 use std::rc::Rc;
 
@@ -34,7 +35,7 @@ impl<'c> Interpreter<'c, '_> {
         let segments = op
             .attr("operandSegmentSizes")
             .and_then(|a| a.as_ints())
-            .ok_or_else(|| unsupported("linalg.generic", op))?;
+            .ok_or_else(|| unsupported(ops::linalg::GENERIC, op))?;
         let inputs = usize::try_from(*segments.first().unwrap_or(&0)).unwrap_or(0);
         let data = self.contents(op)?;
         if maps.len() != data.len() {

@@ -3,17 +3,18 @@
 use super::{Datum, Interpreter, Result, scalar::dtype_of, unsupported};
 use crate::host_tensor::HostTensor;
 use monopour_ir::Op;
+use monopour_ir::ops;
 use std::rc::Rc;
 
 impl<'c> Interpreter<'c, '_> {
     pub(super) fn global_op(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let name = op.attr("global").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
         match op.name() {
-            "ml_program.global_load" | "ml_program.global_load_const" => {
+            ops::ml_program::GLOBAL_LOAD | ops::ml_program::GLOBAL_LOAD_CONST => {
                 let known = self.globals.get(&name).cloned();
                 Ok(vec![known.map_or_else(|| self.initial(op, &name), Ok)?])
             }
-            "ml_program.global_store" => {
+            ops::ml_program::GLOBAL_STORE => {
                 let value = self.operand(op, 0)?;
                 self.globals.insert(name, value);
                 Ok(vec![])

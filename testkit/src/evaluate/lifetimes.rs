@@ -13,11 +13,12 @@
 use super::memory::{Defect, Origin, datum};
 use super::{Datum, EvalError, Interpreter, Precision, Result, Weights, function, prepared};
 use crate::host_tensor::HostTensor;
+use monopour_ir::ops;
 use monopour_ir::{Module, Op, WalkOrder};
 use std::collections::BTreeMap;
 
 /// Ops of linalg that are executed as they are.
-const UNDERSTOOD: &[&str] = &["linalg.generic", "linalg.yield", "linalg.index", "linalg.fill"];
+const UNDERSTOOD: &[&str] = &[ops::linalg::GENERIC, ops::linalg::YIELD, ops::linalg::INDEX, ops::linalg::FILL];
 
 /// How much is watched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +76,7 @@ impl<'c> Program<'c> {
         let ops = module.op().nested(WalkOrder::Pre);
         let module = if ops.iter().any(is_named) { prepared(module)? } else { module.duplicate() };
         let mut deallocs = module.op().nested(WalkOrder::Pre);
-        deallocs.retain(|op| op.is("memref.dealloc"));
+        deallocs.retain(|op| op.is(ops::memref::DEALLOC));
         Ok(Self { module, weights: Weights::new(), deallocs })
     }
 

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::host_tensor::{Data, HostTensor};
 use monopour_ir::Op;
+use monopour_ir::ops;
 use std::rc::Rc;
 
 /// Which dimensions of the plain tensor are tiled, and where its dimensions stand among the outer ones.
@@ -41,9 +42,9 @@ impl Layout {
 impl<'c> Interpreter<'c, '_> {
     pub(super) fn linalg_op(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let result = match op.name() {
-            "linalg.softmax" => self.softmax(op)?,
-            "linalg.pack" => self.pack(op)?,
-            "linalg.unpack" => self.unpack(op)?,
+            ops::linalg::SOFTMAX => self.softmax(op)?,
+            ops::linalg::PACK => self.pack(op)?,
+            ops::linalg::UNPACK => self.unpack(op)?,
             _ => return Err(unsupported(op.name(), op)),
         };
         self.tick(result.len() as u64)?;
@@ -55,7 +56,7 @@ impl<'c> Interpreter<'c, '_> {
         let mut out = Rc::unwrap_or_clone(self.tensor(op, 0)?);
         let dim = usize::try_from(attr_int(op, "dimension")?).unwrap_or(usize::MAX);
         let (Some(extent), Data::Float(values)) = (out.shape.get(dim).copied(), &mut out.data) else {
-            return Err(unsupported("linalg.softmax", op));
+            return Err(unsupported(ops::linalg::SOFTMAX, op));
         };
         let stride: usize = out.shape[dim + 1..].iter().product();
         for first in (0..values.len()).filter(|at| extent > 0 && (at / stride).is_multiple_of(extent)) {

@@ -3,6 +3,7 @@
 use super::memory::{Origin, View, datum, dense_strides};
 use super::scalar::dtype_of;
 use super::{Datum, Interpreter, Result, int, undefined, unsupported};
+use monopour_ir::ops;
 use monopour_ir::{DYNAMIC, Op, Type};
 use std::rc::Rc;
 
@@ -16,58 +17,58 @@ impl<'c> Interpreter<'c, '_> {
 
     pub(super) fn memref_op(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         match op.name() {
-            "memref.alloc" => self.allocation(op, Origin::Heap),
-            "memref.alloca" => self.allocation(op, Origin::Stack),
-            "memref.get_global" => self.global(op),
-            "memref.dealloc" => {
+            ops::memref::ALLOC => self.allocation(op, Origin::Heap),
+            ops::memref::ALLOCA => self.allocation(op, Origin::Stack),
+            ops::memref::GET_GLOBAL => self.global(op),
+            ops::memref::DEALLOC => {
                 let view = self.memref(op, 0)?;
                 self.memory.free(op, view.buffer)?;
                 Ok(vec![])
             }
-            "memref.realloc" => self.realloc(op),
-            "memref.load" => {
+            ops::memref::REALLOC => self.realloc(op),
+            ops::memref::LOAD => {
                 let (view, index) = (self.memref(op, 0)?, self.indices(op, 1)?);
                 Ok(vec![Datum::Scalar(self.memory.load(op, &view, &index)?)])
             }
-            "memref.store" => {
+            ops::memref::STORE => {
                 let (value, view, index) = (self.scalar(op, 0)?, self.memref(op, 1)?, self.indices(op, 2)?);
                 self.memory.store(op, &view, &index, value)?;
                 Ok(vec![])
             }
-            "memref.copy" => {
+            ops::memref::COPY => {
                 let (from, to) = (self.memref(op, 0)?, self.memref(op, 1)?);
                 self.copy(op, &from, &to)?;
                 Ok(vec![])
             }
-            "memref.dim" => {
+            ops::memref::DIM => {
                 let (view, dim) = (self.memref(op, 0)?, self.index(op, 1)?);
                 let size = usize::try_from(dim).ok().and_then(|d| view.sizes.get(d));
                 Ok(vec![int(*size.ok_or_else(|| undefined("memref.dim out of range", op))?)])
             }
-            "memref.rank" => Ok(vec![int(self.memref(op, 0)?.sizes.len() as i64)]),
-            "memref.extract_aligned_pointer_as_index" => {
+            ops::memref::RANK => Ok(vec![int(self.memref(op, 0)?.sizes.len() as i64)]),
+            ops::memref::EXTRACT_ALIGNED_POINTER_AS_INDEX => {
                 let view = self.memref(op, 0)?;
                 Ok(vec![int(self.memory.address(view.buffer))])
             }
-            "memref.extract_strided_metadata" => {
+            ops::memref::EXTRACT_STRIDED_METADATA => {
                 let view = self.memref(op, 0)?;
                 let base = View { buffer: view.buffer, offset: 0, sizes: vec![], strides: vec![] };
                 let numbers = [view.offset].into_iter().chain(view.sizes.clone()).chain(view.strides.clone());
                 Ok([datum(base)].into_iter().chain(numbers.map(int)).collect())
             }
-            "linalg.fill" => {
+            ops::linalg::FILL => {
                 let (value, view) = (self.scalar(op, 0)?, self.memref(op, 1)?);
                 self.memory.fill(op, &view, value)?;
                 Ok(vec![])
             }
-            "bufferization.clone" => self.clone_buffer(op),
-            "bufferization.dealloc" => self.conditional_dealloc(op),
-            "bufferization.to_buffer" => {
+            ops::bufferization::CLONE => self.clone_buffer(op),
+            ops::bufferization::DEALLOC => self.conditional_dealloc(op),
+            ops::bufferization::TO_BUFFER => {
                 let contents = Rc::unwrap_or_clone(self.tensor(op, 0)?);
                 let sizes: Vec<i64> = contents.shape.iter().map(|d| *d as i64).collect();
                 Ok(vec![datum(self.memory.adopt(contents, &sizes, Origin::Foreign, op.location().to_string()))])
             }
-            "bufferization.to_tensor" => {
+            ops::bufferization::TO_TENSOR => {
                 let view = self.memref(op, 0)?;
                 Ok(vec![Datum::Tensor(Rc::new(self.memory.read(op, &view)?))])
             }
@@ -173,19 +174,19 @@ impl<'c> Interpreter<'c, '_> {
         let from = self.memref(op, 0)?;
         let ty = op.result(0).ty();
         let view = match op.name() {
-            "memref.cast" | "memref.memory_space_cast" | "memref.assume_alignment" => (*from).clone(),
-            "memref.subview" => self.subview(op, &from, ty)?,
-            "memref.reinterpret_cast" => {
+            ops::memref::CAST | ops::memref::MEMORY_SPACE_CAST | ops::memref::ASSUME_ALIGNMENT => (*from).clone(),
+            ops::memref::SUBVIEW => self.subview(op, &from, ty)?,
+            ops::memref::REINTERPRET_CAST => {
                 let [offset, sizes, strides] = self.slice_numbers(op)?;
                 let offset = *offset.first().ok_or_else(|| unsupported(op.name(), op))?;
                 View { buffer: from.buffer, offset, sizes, strides }
             }
-            "memref.transpose" => {
+            ops::memref::TRANSPOSE => {
                 let map = op.attr("permutation").and_then(|a| a.as_affine_map());
                 let map = map.ok_or_else(|| unsupported(op.name(), op))?;
                 View { sizes: map.eval(&from.sizes, &[]), strides: map.eval(&from.strides, &[]), ..(*from).clone() }
             }
-            "memref.expand_shape" | "memref.collapse_shape" => self.reshaped(op, &from, ty)?,
+            ops::memref::EXPAND_SHAPE | ops::memref::COLLAPSE_SHAPE => self.reshaped(op, &from, ty)?,
             _ => return Err(unsupported(op.name(), op)),
         };
         if !view.fits(ty) {

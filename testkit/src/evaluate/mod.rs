@@ -25,6 +25,7 @@ mod vectors;
 use crate::host_tensor::{Data, Dtype, HostTensor, decode_float, encode_float};
 pub use memory::Defect;
 use memory::{Memory, Origin, View};
+use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Module, Op, Rewriter, Type, Value, run_passes};
 use scalar::{Scalar, ScalarOp, dtype_of};
 use std::collections::{BTreeMap, HashMap};
@@ -160,7 +161,7 @@ fn prepared<'c>(module: &Module<'c>) -> Result<Module<'c>> {
 /// Upstream folds a pad whose result has the type of its source, though a negative pad may stand on one side.
 fn keep_pads(module: &Module) {
     let mut rw = Rewriter::new(module.context());
-    for pad in module.op().find_all("tensor.pad") {
+    for pad in module.op().find_all(ops::tensor::PAD) {
         rw.set_attr(pad, "nofold", Attr::unit(module.context()));
     }
 }
@@ -287,19 +288,19 @@ impl<'c> Interpreter<'c, '_> {
 
     fn execute(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         match op.name() {
-            "arith.constant" => Ok(vec![self.constant(op)?]),
-            "ub.poison" => Ok(vec![poison(op)?]),
-            "func.call" => {
+            ops::arith::CONSTANT => Ok(vec![self.constant(op)?]),
+            ops::ub::POISON => Ok(vec![poison(op)?]),
+            ops::func::CALL => {
                 let name = op.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
                 let func = self.module.symbol(&name).ok_or_else(|| unsupported(&format!("a call of @{name}"), op))?;
                 let arguments = self.operands(op)?;
                 self.call(func, arguments)
             }
-            "linalg.fill" if op.operand(1).ty().is_memref() => self.memref_op(op),
-            "linalg.generic" => self.generic(op),
-            "cf.assert" => self.assert(op),
-            "tensor.bitcast" => self.tensor_bitcast(op),
-            "linalg.index" => {
+            ops::linalg::FILL if op.operand(1).ty().is_memref() => self.memref_op(op),
+            ops::linalg::GENERIC => self.generic(op),
+            ops::cf::ASSERT => self.assert(op),
+            ops::tensor::BITCAST => self.tensor_bitcast(op),
+            ops::linalg::INDEX => {
                 let dim = attr_int(op, "dim")? as usize;
                 let index =
                     self.indices.last().and_then(|i| i.get(dim)).ok_or_else(|| unsupported("linalg.index here", op))?;
@@ -310,11 +311,12 @@ impl<'c> Interpreter<'c, '_> {
             name if name.starts_with("scf.") => self.control(op),
             name if name.starts_with("vector.") => self.vector_op(op),
             name if name.starts_with("ml_program.") => self.global_op(op),
-            "bufferization.clone" | "bufferization.dealloc" | "bufferization.to_buffer" | "bufferization.to_tensor" => {
-                self.memref_op(op)
-            }
+            ops::bufferization::CLONE
+            | ops::bufferization::DEALLOC
+            | ops::bufferization::TO_BUFFER
+            | ops::bufferization::TO_TENSOR => self.memref_op(op),
             name if name.starts_with("memref.") => self.memref_op(op),
-            "arith.select" if op.result(0).ty().is_memref() => {
+            ops::arith::SELECT if op.result(0).ty().is_memref() => {
                 let taken = if self.index(op, 0)? & 1 == 1 { 1 } else { 2 };
                 Ok(vec![self.operand(op, taken)?])
             }
@@ -382,9 +384,9 @@ impl<'c> Interpreter<'c, '_> {
         let (dims, symbols) = operands.split_at_checked(map.num_dims()).ok_or_else(|| unsupported(op.name(), op))?;
         let values = map.eval(dims, symbols);
         let value = match op.name() {
-            "affine.apply" => values.first().copied(),
-            "affine.min" => values.into_iter().min(),
-            "affine.max" => values.into_iter().max(),
+            ops::affine::APPLY => values.first().copied(),
+            ops::affine::MIN => values.into_iter().min(),
+            ops::affine::MAX => values.into_iter().max(),
             _ => None,
         };
         Ok(vec![int(value.ok_or_else(|| unsupported(op.name(), op))?)])

@@ -7,31 +7,32 @@ use super::{
     position, set_element, strides_of, undefined, unsupported,
 };
 use crate::host_tensor::{Data, Dtype, HostTensor};
+use monopour_ir::ops;
 use monopour_ir::{Block, DYNAMIC, Op};
 use std::rc::Rc;
 
 impl<'c> Interpreter<'c, '_> {
     pub(super) fn tensor_op(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let result = match op.name() {
-            "tensor.empty" => self.empty(op, 0)?,
-            "bufferization.alloc_tensor" => self.alloc_tensor(op)?,
-            "bufferization.materialize_in_destination" if op.num_results() == 1 => {
+            ops::tensor::EMPTY => self.empty(op, 0)?,
+            ops::bufferization::ALLOC_TENSOR => self.alloc_tensor(op)?,
+            ops::bufferization::MATERIALIZE_IN_DESTINATION if op.num_results() == 1 => {
                 return Ok(vec![self.operand(op, 0)?]);
             }
-            "tensor.cast" => return self.cast(op),
-            "tensor.bitcast" => {
+            ops::tensor::CAST => return self.cast(op),
+            ops::tensor::BITCAST => {
                 let tensor = self.tensor(op, 0)?;
                 let dtype = dtype_of(op.result(0).ty()).ok_or_else(|| unsupported("its element type", op))?;
                 HostTensor::from_bytes(dtype, &tensor.shape, &tensor.to_bytes())
                     .ok_or_else(|| undefined("tensor.bitcast to another width", op))?
             }
-            "tensor.dim" => {
+            ops::tensor::DIM => {
                 let (tensor, dim) = (self.tensor(op, 0)?, self.index(op, 1)?);
                 let size = usize::try_from(dim).ok().and_then(|d| tensor.shape.get(d));
                 return Ok(vec![int(*size.ok_or_else(|| undefined("tensor.dim out of range", op))? as i64)]);
             }
-            "tensor.rank" => return Ok(vec![int(self.tensor(op, 0)?.shape.len() as i64)]),
-            "tensor.extract" => {
+            ops::tensor::RANK => return Ok(vec![int(self.tensor(op, 0)?.shape.len() as i64)]),
+            ops::tensor::EXTRACT => {
                 let (tensor, index) = (self.tensor(op, 0)?, self.indices_from(op, 1)?);
                 if !self.indices.is_empty() {
                     return Ok(vec![Datum::Scalar(nearest(&tensor, &index))]);
@@ -39,24 +40,24 @@ impl<'c> Interpreter<'c, '_> {
                 let at = position(&tensor.shape, &index).ok_or_else(|| undefined("tensor.extract out of range", op))?;
                 return Ok(vec![Datum::Scalar(element(&tensor, at))]);
             }
-            "tensor.insert" => self.insert(op)?,
-            "tensor.from_elements" => self.elements(op)?,
-            "tensor.splat" => {
+            ops::tensor::INSERT => self.insert(op)?,
+            ops::tensor::FROM_ELEMENTS => self.elements(op)?,
+            ops::tensor::SPLAT => {
                 let (dtype, shape) = self.result_shape(op, 1)?;
                 filled(dtype, shape, self.scalar(op, 0)?)
             }
-            "tensor.extract_slice" => self.extract_slice(op)?,
-            "tensor.insert_slice" => {
+            ops::tensor::EXTRACT_SLICE => self.extract_slice(op)?,
+            ops::tensor::INSERT_SLICE => {
                 let mut into = Rc::unwrap_or_clone(self.tensor(op, 1)?);
                 Slice::of(self, op, 2)?.insert(op, &*self.tensor(op, 0)?, &mut into)?;
                 into
             }
-            "tensor.collapse_shape" | "tensor.expand_shape" | "tensor.reshape" => self.reshape(op)?,
-            "tensor.concat" => self.concat(op)?,
-            "tensor.gather" => self.gather_slices(op)?,
-            "tensor.scatter" => self.scatter_slices(op)?,
-            "tensor.pad" => self.pad(op)?,
-            "tensor.generate" => {
+            ops::tensor::COLLAPSE_SHAPE | ops::tensor::EXPAND_SHAPE | ops::tensor::RESHAPE => self.reshape(op)?,
+            ops::tensor::CONCAT => self.concat(op)?,
+            ops::tensor::GATHER => self.gather_slices(op)?,
+            ops::tensor::SCATTER => self.scatter_slices(op)?,
+            ops::tensor::PAD => self.pad(op)?,
+            ops::tensor::GENERATE => {
                 let (dtype, shape) = self.result_shape(op, 0)?;
                 self.generate(op, filled(dtype, shape, Scalar::Int(0)), |_| true)?
             }
@@ -131,8 +132,8 @@ impl<'c> Interpreter<'c, '_> {
         let source = self.tensor(op, 0)?;
         let ty = op.result(0).ty().shape().ok_or_else(|| unsupported("an unranked reshape", op))?;
         let shape = match op.name() {
-            "tensor.reshape" => self.tensor(op, 1)?.to_f64().iter().map(|v| *v as i64).collect(),
-            "tensor.expand_shape" => {
+            ops::tensor::RESHAPE => self.tensor(op, 1)?.to_f64().iter().map(|v| *v as i64).collect(),
+            ops::tensor::EXPAND_SHAPE => {
                 self.mixed(op, &op.attr("static_output_shape").and_then(|a| a.as_ints()).unwrap_or(ty), &mut 1)?
             }
             _ => collapsed(op, &source.shape)?,
@@ -147,7 +148,8 @@ impl<'c> Interpreter<'c, '_> {
     fn concat(&self, op: Op<'c>) -> Result<HostTensor> {
         let dim = super::attr_int(op, "dim")? as usize;
         let parts = (0..op.num_operands()).map(|i| self.tensor(op, i)).collect::<Result<Vec<_>>>()?;
-        let first = parts.first().filter(|p| dim < p.shape.len()).ok_or_else(|| unsupported("tensor.concat", op))?;
+        let first =
+            parts.first().filter(|p| dim < p.shape.len()).ok_or_else(|| unsupported(ops::tensor::CONCAT, op))?;
         let mut shape = first.shape.clone();
         shape[dim] = parts.iter().map(|p| p.shape.get(dim).copied().unwrap_or(0)).sum();
         element_count(&shape)?;
@@ -171,7 +173,7 @@ impl<'c> Interpreter<'c, '_> {
         let source = self.tensor(op, 0)?;
         let mut next = 1;
         let mut bounds = |name: &str| {
-            let fixed = op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| unsupported("tensor.pad", op))?;
+            let fixed = op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| unsupported(ops::tensor::PAD, op))?;
             self.mixed(op, &fixed, &mut next)
         };
         let (low, high) = (bounds("static_low")?, bounds("static_high")?);

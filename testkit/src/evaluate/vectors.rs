@@ -5,6 +5,7 @@ use super::{
     unsupported,
 };
 use crate::host_tensor::HostTensor;
+use monopour_ir::ops;
 use monopour_ir::{AffineExprKind, AffineMap, Block, InsertionPoint, Module, Op, OpSpec, Region, Rewriter};
 use std::rc::Rc;
 
@@ -25,18 +26,19 @@ struct Transfer {
 pub(super) fn keep_masks(module: &Module) -> Result<()> {
     let has_mask = |op: Op| {
         let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints());
-        segments.is_some_and(|s| s.last() == Some(&1)) || op.parent().is_some_and(|p| p.is("vector.mask"))
+        segments.is_some_and(|s| s.last() == Some(&1)) || op.parent().is_some_and(|p| p.is(ops::vector::MASK))
     };
-    for write in module.op().find_all("vector.transfer_write") {
-        let read = write.operand(0).defining_op().filter(|op| op.is("vector.transfer_read"));
+    for write in module.op().find_all(ops::vector::TRANSFER_WRITE) {
+        let read = write.operand(0).defining_op().filter(|op| op.is(ops::vector::TRANSFER_READ));
         let Some(read) = read.filter(|read| has_mask(*read) || has_mask(write)) else { continue };
         let (mut rw, region, block) = (Rewriter::new(write.context()), Region::new(), Block::new(&[]));
         region.append(block);
         rw.set_point(InsertionPoint::After(read));
-        let spec = OpSpec::new("scf.execute_region", write.location()).results(&[read.result(0).ty()]).region(region);
+        let spec =
+            OpSpec::new(ops::scf::EXECUTE_REGION, write.location()).results(&[read.result(0).ty()]).region(region);
         let around = rw.create(spec).map_err(|_| unsupported("a region around a read", write))?;
         rw.set_point(InsertionPoint::End(block));
-        let inner = OpSpec::new("scf.yield", write.location()).operands(&[read.result(0)]);
+        let inner = OpSpec::new(ops::scf::YIELD, write.location()).operands(&[read.result(0)]);
         rw.create(inner).map_err(|_| unsupported("a region around a read", write))?;
         rw.set_operand(write, 0, around.result(0));
     }
@@ -46,24 +48,24 @@ pub(super) fn keep_masks(module: &Module) -> Result<()> {
 impl<'c> Interpreter<'c, '_> {
     pub(super) fn vector_op(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let result = match op.name() {
-            "vector.transfer_read" => self.transfer_read(op)?,
-            "vector.transfer_write" => self.transfer_write(op)?,
-            "vector.gather" => self.gather(op)?,
-            "vector.scatter" => self.scatter(op)?,
-            "vector.mask" => return self.masked(op),
-            "vector.create_mask" => {
+            ops::vector::TRANSFER_READ => self.transfer_read(op)?,
+            ops::vector::TRANSFER_WRITE => self.transfer_write(op)?,
+            ops::vector::GATHER => self.gather(op)?,
+            ops::vector::SCATTER => self.scatter(op)?,
+            ops::vector::MASK => return self.masked(op),
+            ops::vector::CREATE_MASK => {
                 let sizes = (0..op.num_operands()).map(|i| self.index(op, i)).collect::<Result<Vec<_>>>()?;
                 mask(op, &sizes)?
             }
-            "vector.constant_mask" => {
+            ops::vector::CONSTANT_MASK => {
                 mask(op, &op.attr("mask_dim_sizes").and_then(|a| a.as_ints()).unwrap_or_default())?
             }
-            "vector.broadcast" if !op.operand(0).ty().is_vector() => {
+            ops::vector::BROADCAST if !op.operand(0).ty().is_vector() => {
                 let value = self.scalar(op, 0)?;
                 self.vector_of(op, |_| value)?
             }
-            "vector.step" => self.vector_of(op, |index| Scalar::Int(index[0]))?,
-            "vector.extract" if op.num_operands() == 1 => return self.extract_from_vector(op),
+            ops::vector::STEP => self.vector_of(op, |index| Scalar::Int(index[0]))?,
+            ops::vector::EXTRACT if op.num_operands() == 1 => return self.extract_from_vector(op),
             _ => return Err(unsupported(op.name(), op)),
         };
         Ok(vec![Datum::Tensor(Rc::new(result))])

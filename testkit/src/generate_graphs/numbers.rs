@@ -6,6 +6,7 @@
 use super::Graph;
 use crate::host_tensor::Dtype;
 use crate::text::Value;
+use monopour_ir::ops;
 
 const INTEGER: [&str; 10] = ["addi", "subi", "muli", "maxsi", "minsi", "maxui", "minui", "andi", "ori", "xori"];
 const SHIFTS: [&str; 3] = ["shli", "shrsi", "shrui"];
@@ -129,7 +130,7 @@ impl Graph {
         let y = self.typed_like(x.dtype, &[k, n]);
         let to = if x.dtype.is_float() { Dtype::F32 } else { x.dtype };
         let zero = self.text.zeros(to, &[m, n]);
-        let made = self.text.named("linalg.matmul", &[x, &y], &zero);
+        let made = self.text.named(ops::linalg::MATMUL, &[x, &y], &zero);
         if to == Dtype::F32 {
             self.push(made, k as f64);
         } else {

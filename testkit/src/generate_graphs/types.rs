@@ -7,6 +7,7 @@
 use super::Graph;
 use crate::host_tensor::Dtype;
 use crate::text::{Value, list, tensor};
+use monopour_ir::ops;
 
 /// Of `%a` within [-1, 1], its magnitude `%m`, and one half.
 const FUNCTIONS_OF_DOUBLE: [&str; 22] = [
@@ -142,8 +143,12 @@ impl Graph {
         let order: Vec<_> = (0..rank).map(|d| (d + 1) % rank).collect();
         let to: Vec<_> = order.iter().map(|d| x.shape()[*d]).collect();
         let empty = self.text.empty(x.dtype, &to);
-        let made =
-            self.text.named_untyped("linalg.transpose", &[&x], &empty, &format!("permutation = [{}]", list(&order)));
+        let made = self.text.named_untyped(
+            ops::linalg::TRANSPOSE,
+            &[&x],
+            &empty,
+            &format!("permutation = [{}]", list(&order)),
+        );
         self.typed.push(made);
     }
     /// Rows by number; where the feature is on, some numbers are of no row.

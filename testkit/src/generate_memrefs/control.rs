@@ -1,6 +1,7 @@
 //! Ops with regions that forward memrefs.
 
 use super::{Generator, Scope, Ty, list, names};
+use monopour_ir::ops;
 
 impl Generator<'_> {
     pub(super) fn region(&mut self, scope: &mut Scope, depth: usize) {
@@ -26,7 +27,7 @@ impl Generator<'_> {
     fn yields(&mut self, scope: &mut Scope, types: &[Ty]) {
         let values = self.picks(scope, types);
         if types.is_empty() {
-            self.line("scf.yield");
+            self.line(ops::scf::YIELD);
         } else {
             self.line(&format!("scf.yield {} : {}", names(&values), list(types)));
         }

@@ -5,6 +5,7 @@ use super::contract;
 use super::slices::{extract, insert};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value};
+use monopour_ir::ops;
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = vec![];
@@ -143,7 +144,7 @@ fn product_into_its_operand() -> Case {
     let mut p = Program::new();
     let (x, y) = (p.f32(&[9, 9]), p.f32(&[9, 9]));
     let a = tanh(&mut p, &x);
-    let r = p.named("linalg.matmul", &[&a, &y], &a);
+    let r = p.named(ops::linalg::MATMUL, &[&a, &y], &a);
     let s = contract::product(&mut p, &r, &y);
     Case::new("alias/product_into_its_operand", p, &[&s]).may_copy().within(1e-4, 1e-4)
 }
@@ -152,7 +153,7 @@ fn transposed_in_place() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[9, 9]);
     let a = tanh(&mut p, &x);
-    let r = p.named_untyped("linalg.transpose", &[&a], &a, "permutation = [1, 0]");
+    let r = p.named_untyped(ops::linalg::TRANSPOSE, &[&a], &a, "permutation = [1, 0]");
     Case::new("alias/transposed_in_place", p, &[&r]).may_copy()
 }
 

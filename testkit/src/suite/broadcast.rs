@@ -3,6 +3,7 @@
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, list};
+use monopour_ir::ops;
 
 const TYPES: [Dtype; 5] = [Dtype::F32, Dtype::F16, Dtype::Int(32), Dtype::Int(8), Dtype::Int(1)];
 
@@ -55,8 +56,8 @@ pub(super) fn cases() -> Vec<Case> {
     }
     out.push(transposes_fold());
     out.push(transposed_sum());
-    out.push(mapped("arith.addf"));
-    out.push(mapped("arith.maximumf"));
+    out.push(mapped(ops::arith::ADDF));
+    out.push(mapped(ops::arith::MAXIMUMF));
     for name in ["add", "sub", "mul", "div", "max", "min"] {
         out.push(named_elementwise(name, 2));
     }
@@ -101,7 +102,7 @@ fn named_broadcast(dtype: Dtype, from: &[usize], to: &[usize], dims: &[usize]) -
     let mut p = Program::new();
     let x = p.input(dtype, from);
     let e = p.empty(dtype, to);
-    let r = p.named_untyped("linalg.broadcast", &[&x], &e, &format!("dimensions = [{}]", list(dims)));
+    let r = p.named_untyped(ops::linalg::BROADCAST, &[&x], &e, &format!("dimensions = [{}]", list(dims)));
     Case::new(format!("broadcast/named/{dtype}/{}_{}", by(from), by(to)), p, &[&r]).dispatches(1)
 }
 
@@ -110,7 +111,7 @@ fn transpose(dtype: Dtype, shape: &[usize], permutation: &[usize]) -> Case {
     let x = p.input(dtype, shape);
     let to: Vec<_> = permutation.iter().map(|d| shape[*d]).collect();
     let e = p.empty(dtype, &to);
-    let r = p.named_untyped("linalg.transpose", &[&x], &e, &format!("permutation = [{}]", list(permutation)));
+    let r = p.named_untyped(ops::linalg::TRANSPOSE, &[&x], &e, &format!("permutation = [{}]", list(permutation)));
     let order: String = permutation.iter().map(ToString::to_string).collect();
     Case::new(format!("broadcast/transpose/{dtype}/{}/{order}", by(shape)), p, &[&r]).dispatches(1).may_copy()
 }
@@ -120,10 +121,10 @@ fn transposes_fold() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[17, 33]);
     let e = p.empty(Dtype::F32, &[33, 17]);
-    let t = p.named_untyped("linalg.transpose", &[&x], &e, "permutation = [1, 0]");
+    let t = p.named_untyped(ops::linalg::TRANSPOSE, &[&x], &e, "permutation = [1, 0]");
     let u = p.pointwise(Dtype::F32, &[&t], "%s = math.tanh %a : f32");
     let f = p.empty(Dtype::F32, &[17, 33]);
-    let r = p.named_untyped("linalg.transpose", &[&u], &f, "permutation = [1, 0]");
+    let r = p.named_untyped(ops::linalg::TRANSPOSE, &[&u], &f, "permutation = [1, 0]");
     Case::new("broadcast/transposes_fold", p, &[&r]).dispatches(1)
 }
 

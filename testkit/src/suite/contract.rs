@@ -3,6 +3,7 @@
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value};
+use monopour_ir::ops;
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = vec![];
@@ -102,7 +103,7 @@ fn typed(dtype: Dtype, acc: Dtype, m: usize, n: usize, k: usize) -> Case {
     let (x, y) = (p.input(dtype, &[m, k]), p.input(dtype, &[k, n]));
     let init = p.zeros(acc, &[m, n]);
     p.add_work(m * n * k);
-    let r = p.named("linalg.matmul", &[&x, &y], &init);
+    let r = p.named(ops::linalg::MATMUL, &[&x, &y], &init);
     let case = Case::new(format!("contract/matmul/{dtype}_{acc}/{m}x{n}x{k}"), p, &[&r]).dispatches(1);
     match acc {
         Dtype::F16 => case.within(3e-2, 1e-2),
@@ -144,7 +145,7 @@ fn einsum(notation: &str) -> Case {
 pub(super) fn product(p: &mut Program, x: &Value, y: &Value) -> Value {
     let init = p.zeros(Dtype::F32, &[x.shape()[0], y.shape()[1]]);
     p.add_work(x.len() * y.shape()[1]);
-    p.named("linalg.matmul", &[x, y], &init)
+    p.named(ops::linalg::MATMUL, &[x, y], &init)
 }
 
 fn chain() -> Case {
@@ -175,7 +176,7 @@ fn gram() -> Case {
 fn accumulate() -> Case {
     let mut p = Program::new();
     let (x, y, z) = (p.f32(&[10, 20]), p.f32(&[20, 30]), p.f32(&[10, 30]));
-    let r = p.named("linalg.matmul", &[&x, &y], &z);
+    let r = p.named(ops::linalg::MATMUL, &[&x, &y], &z);
     Case::new("contract/accumulate", p, &[&r]).may_copy()
 }
 

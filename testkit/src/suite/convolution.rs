@@ -3,6 +3,7 @@
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value};
+use monopour_ir::ops;
 
 /// A window over one dimension: what the input must be for an output of `out`.
 #[derive(Clone, Copy)]
@@ -136,7 +137,7 @@ fn plain_1d() -> Case {
     let mut p = Program::new();
     let (x, f) = (p.f32(&[100]), p.f32(&[7]));
     let init = p.zeros(Dtype::F32, &[94]);
-    let r = p.named("linalg.conv_1d", &[&x, &f], &init);
+    let r = p.named(ops::linalg::CONV_1D, &[&x, &f], &init);
     Case::new("convolution/conv_1d", p, &[&r]).dispatches(1)
 }
 
@@ -144,7 +145,7 @@ fn plain_2d() -> Case {
     let mut p = Program::new();
     let (x, f) = (p.f32(&[20, 33]), p.f32(&[3, 5]));
     let init = p.zeros(Dtype::F32, &[18, 29]);
-    let r = p.named("linalg.conv_2d", &[&x, &f], &init);
+    let r = p.named(ops::linalg::CONV_2D, &[&x, &f], &init);
     Case::new("convolution/conv_2d", p, &[&r]).dispatches(1)
 }
 

@@ -6,6 +6,7 @@ use super::rows::{row_reduce, softmax};
 use super::slices::{joined, padded};
 use crate::host_tensor::Dtype;
 use crate::text::Program;
+use monopour_ir::ops;
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = vec![];
@@ -84,7 +85,7 @@ fn many_groups() -> Case {
     let mut p = Program::new();
     let (x, y) = (p.f32(&[66_000, 1, 2]), p.f32(&[66_000, 2, 1]));
     let init = p.zeros(Dtype::F32, &[66_000, 1, 1]);
-    let r = p.named("linalg.batch_matmul", &[&x, &y], &init);
+    let r = p.named(ops::linalg::BATCH_MATMUL, &[&x, &y], &init);
     Case::new("edges/many_groups", p, &[&r]).dispatches(1)
 }
 

@@ -3,32 +3,33 @@
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::Program;
+use monopour_ir::ops;
 
 /// Op and the ranges of its two operands: nothing divides by zero, and no shift leaves its width.
 type Operation = (&'static str, (f64, f64), (f64, f64));
 
 const ANY: (f64, f64) = (-100.0, 100.0);
 const BINARY: &[Operation] = &[
-    ("arith.addi", ANY, ANY),
-    ("arith.subi", ANY, ANY),
-    ("arith.muli", ANY, ANY),
-    ("arith.andi", ANY, ANY),
-    ("arith.ori", ANY, ANY),
-    ("arith.xori", ANY, ANY),
-    ("arith.divsi", ANY, (1.0, 9.0)),
-    ("arith.remsi", ANY, (1.0, 9.0)),
-    ("arith.divui", ANY, (1.0, 9.0)),
-    ("arith.remui", ANY, (1.0, 9.0)),
-    ("arith.floordivsi", ANY, (1.0, 9.0)),
-    ("arith.ceildivsi", ANY, (1.0, 9.0)),
-    ("arith.ceildivui", ANY, (1.0, 9.0)),
-    ("arith.shli", ANY, (0.0, 7.0)),
-    ("arith.shrsi", ANY, (0.0, 7.0)),
-    ("arith.shrui", ANY, (0.0, 7.0)),
-    ("arith.maxsi", ANY, ANY),
-    ("arith.minsi", ANY, ANY),
-    ("arith.maxui", ANY, ANY),
-    ("arith.minui", ANY, ANY),
+    (ops::arith::ADDI, ANY, ANY),
+    (ops::arith::SUBI, ANY, ANY),
+    (ops::arith::MULI, ANY, ANY),
+    (ops::arith::ANDI, ANY, ANY),
+    (ops::arith::ORI, ANY, ANY),
+    (ops::arith::XORI, ANY, ANY),
+    (ops::arith::DIVSI, ANY, (1.0, 9.0)),
+    (ops::arith::REMSI, ANY, (1.0, 9.0)),
+    (ops::arith::DIVUI, ANY, (1.0, 9.0)),
+    (ops::arith::REMUI, ANY, (1.0, 9.0)),
+    (ops::arith::FLOORDIVSI, ANY, (1.0, 9.0)),
+    (ops::arith::CEILDIVSI, ANY, (1.0, 9.0)),
+    (ops::arith::CEILDIVUI, ANY, (1.0, 9.0)),
+    (ops::arith::SHLI, ANY, (0.0, 7.0)),
+    (ops::arith::SHRSI, ANY, (0.0, 7.0)),
+    (ops::arith::SHRUI, ANY, (0.0, 7.0)),
+    (ops::arith::MAXSI, ANY, ANY),
+    (ops::arith::MINSI, ANY, ANY),
+    (ops::arith::MAXUI, ANY, ANY),
+    (ops::arith::MINUI, ANY, ANY),
 ];
 
 const COMPARISONS: [&str; 10] = ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"];
@@ -39,9 +40,9 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(binary(operation, Dtype::Int(32), &[7, 65]));
     }
     // The largest negative value over minus one is left out: that is undefined.
-    out.push(binary(&("arith.divsi", ANY, (-9.0, -1.0)), Dtype::Int(32), &[100]));
-    out.push(binary(&("arith.remsi", ANY, (-9.0, -1.0)), Dtype::Int(32), &[100]));
-    out.push(binary(&("arith.muli", (-2e9, 2e9), (-2e9, 2e9)), Dtype::Int(32), &[101]));
+    out.push(binary(&(ops::arith::DIVSI, ANY, (-9.0, -1.0)), Dtype::Int(32), &[100]));
+    out.push(binary(&(ops::arith::REMSI, ANY, (-9.0, -1.0)), Dtype::Int(32), &[100]));
+    out.push(binary(&(ops::arith::MULI, (-2e9, 2e9), (-2e9, 2e9)), Dtype::Int(32), &[101]));
     for name in ["addi", "subi", "muli", "andi", "maxsi", "minui", "divsi", "shrui", "shrsi"] {
         let operation = BINARY.iter().find(|o| o.0.ends_with(name)).expect("one of the list");
         out.push(binary(operation, Dtype::Int(8), &[3, 33]));
@@ -54,9 +55,9 @@ pub(super) fn cases() -> Vec<Case> {
         let operation = BINARY.iter().find(|o| o.0.ends_with(name)).expect("one of the list");
         out.push(binary(&(operation.0, (0.0, 2.0), (0.0, 2.0)), Dtype::Int(1), &[7, 19]));
     }
-    out.push(binary(&("arith.addi", ANY, ANY), Dtype::Index, &[4, 9]));
-    out.push(binary(&("arith.muli", ANY, ANY), Dtype::Index, &[31]));
-    for op in ["math.absi", "math.ctpop", "math.ctlz", "math.cttz"] {
+    out.push(binary(&(ops::arith::ADDI, ANY, ANY), Dtype::Index, &[4, 9]));
+    out.push(binary(&(ops::arith::MULI, ANY, ANY), Dtype::Index, &[31]));
+    for op in [ops::math::ABSI, ops::math::CTPOP, ops::math::CTLZ, ops::math::CTTZ] {
         out.extend([1, 8, 16, 32, 64].map(|bits| counted(op, bits)));
     }
     out.extend([8, 16, 32, 64].map(power));

@@ -3,101 +3,102 @@
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::Program;
+use monopour_ir::ops;
 
 /// Op, range of the operands, what an f32 result is held to (absolute and relative alike).
 type Function = (&'static str, (f64, f64), f64);
 
 const UNARY: &[Function] = &[
-    ("arith.negf", (-4.0, 4.0), 0.0),
-    ("math.absf", (-4.0, 4.0), 0.0),
-    ("math.floor", (-9.0, 9.0), 0.0),
-    ("math.ceil", (-9.0, 9.0), 0.0),
-    ("math.trunc", (-9.0, 9.0), 0.0),
-    ("math.round", (-9.0, 9.0), 0.0),
-    ("math.roundeven", (-9.0, 9.0), 0.0),
-    ("math.sqrt", (0.0, 100.0), 1e-6),
-    ("math.rsqrt", (0.01, 100.0), 2e-6),
-    ("math.cbrt", (-8.0, 8.0), 1e-5),
-    ("math.exp", (-10.0, 10.0), 1e-5),
-    ("math.exp2", (-10.0, 10.0), 1e-5),
-    ("math.expm1", (-2.0, 4.0), 1e-5),
-    ("math.log", (0.01, 100.0), 1e-5),
-    ("math.log2", (0.01, 100.0), 1e-5),
-    ("math.log10", (0.01, 100.0), 1e-5),
-    ("math.log1p", (-0.9, 10.0), 1e-5),
-    ("math.sin", (-3.1, 3.1), 1e-5),
-    ("math.cos", (-3.1, 3.1), 1e-5),
-    ("math.tan", (-1.4, 1.4), 2e-5),
-    ("math.asin", (-0.99, 0.99), 1e-4),
-    ("math.acos", (-0.99, 0.99), 1e-4),
-    ("math.atan", (-10.0, 10.0), 1e-5),
-    ("math.sinh", (-3.0, 3.0), 1e-5),
-    ("math.cosh", (-3.0, 3.0), 1e-5),
-    ("math.tanh", (-5.0, 5.0), 1e-5),
-    ("math.asinh", (-10.0, 10.0), 1e-5),
-    ("math.acosh", (1.1, 10.0), 1e-5),
-    ("math.atanh", (-0.9, 0.9), 1e-5),
-    ("math.erf", (-3.0, 3.0), 1e-5),
+    (ops::arith::NEGF, (-4.0, 4.0), 0.0),
+    (ops::math::ABSF, (-4.0, 4.0), 0.0),
+    (ops::math::FLOOR, (-9.0, 9.0), 0.0),
+    (ops::math::CEIL, (-9.0, 9.0), 0.0),
+    (ops::math::TRUNC, (-9.0, 9.0), 0.0),
+    (ops::math::ROUND, (-9.0, 9.0), 0.0),
+    (ops::math::ROUNDEVEN, (-9.0, 9.0), 0.0),
+    (ops::math::SQRT, (0.0, 100.0), 1e-6),
+    (ops::math::RSQRT, (0.01, 100.0), 2e-6),
+    (ops::math::CBRT, (-8.0, 8.0), 1e-5),
+    (ops::math::EXP, (-10.0, 10.0), 1e-5),
+    (ops::math::EXP2, (-10.0, 10.0), 1e-5),
+    (ops::math::EXPM1, (-2.0, 4.0), 1e-5),
+    (ops::math::LOG, (0.01, 100.0), 1e-5),
+    (ops::math::LOG2, (0.01, 100.0), 1e-5),
+    (ops::math::LOG10, (0.01, 100.0), 1e-5),
+    (ops::math::LOG1P, (-0.9, 10.0), 1e-5),
+    (ops::math::SIN, (-3.1, 3.1), 1e-5),
+    (ops::math::COS, (-3.1, 3.1), 1e-5),
+    (ops::math::TAN, (-1.4, 1.4), 2e-5),
+    (ops::math::ASIN, (-0.99, 0.99), 1e-4),
+    (ops::math::ACOS, (-0.99, 0.99), 1e-4),
+    (ops::math::ATAN, (-10.0, 10.0), 1e-5),
+    (ops::math::SINH, (-3.0, 3.0), 1e-5),
+    (ops::math::COSH, (-3.0, 3.0), 1e-5),
+    (ops::math::TANH, (-5.0, 5.0), 1e-5),
+    (ops::math::ASINH, (-10.0, 10.0), 1e-5),
+    (ops::math::ACOSH, (1.1, 10.0), 1e-5),
+    (ops::math::ATANH, (-0.9, 0.9), 1e-5),
+    (ops::math::ERF, (-3.0, 3.0), 1e-5),
 ];
 
 const BINARY: &[Function] = &[
-    ("arith.addf", (-4.0, 4.0), 1e-6),
-    ("arith.subf", (-4.0, 4.0), 1e-6),
-    ("arith.mulf", (-4.0, 4.0), 1e-6),
-    ("arith.divf", (0.5, 4.0), 1e-6),
-    ("arith.remf", (1.0, 4.0), 1e-5),
-    ("arith.maximumf", (-4.0, 4.0), 0.0),
-    ("arith.minimumf", (-4.0, 4.0), 0.0),
-    ("arith.maxnumf", (-4.0, 4.0), 0.0),
-    ("arith.minnumf", (-4.0, 4.0), 0.0),
-    ("math.powf", (0.1, 3.0), 1e-5),
-    ("math.atan2", (-3.0, 3.0), 1e-5),
-    ("math.copysign", (-4.0, 4.0), 0.0),
+    (ops::arith::ADDF, (-4.0, 4.0), 1e-6),
+    (ops::arith::SUBF, (-4.0, 4.0), 1e-6),
+    (ops::arith::MULF, (-4.0, 4.0), 1e-6),
+    (ops::arith::DIVF, (0.5, 4.0), 1e-6),
+    (ops::arith::REMF, (1.0, 4.0), 1e-5),
+    (ops::arith::MAXIMUMF, (-4.0, 4.0), 0.0),
+    (ops::arith::MINIMUMF, (-4.0, 4.0), 0.0),
+    (ops::arith::MAXNUMF, (-4.0, 4.0), 0.0),
+    (ops::arith::MINNUMF, (-4.0, 4.0), 0.0),
+    (ops::math::POWF, (0.1, 3.0), 1e-5),
+    (ops::math::ATAN2, (-3.0, 3.0), 1e-5),
+    (ops::math::COPYSIGN, (-4.0, 4.0), 0.0),
 ];
 
 /// Functions of f64, with what a result is held to.
 const DOUBLE: &[Function] = &[
-    ("math.exp", (-20.0, 20.0), 1e-14),
-    ("math.exp2", (-30.0, 30.0), 1e-14),
-    ("math.expm1", (-20.0, 20.0), 1e-14),
-    ("math.log", (1e-3, 1e3), 1e-14),
-    ("math.log2", (1e-3, 1e3), 1e-14),
-    ("math.log10", (1e-3, 1e3), 1e-14),
-    ("math.log1p", (-0.99, 100.0), 1e-14),
-    ("math.tanh", (-5.0, 5.0), 1e-14),
-    ("math.sinh", (-20.0, 20.0), 1e-14),
-    ("math.cosh", (-20.0, 20.0), 1e-14),
-    ("math.sin", (-1e3, 1e3), 4e-12),
-    ("math.cos", (-1e3, 1e3), 4e-12),
-    ("math.tan", (-1.5, 1.5), 4e-12),
-    ("math.asin", (-1.0, 1.0), 1e-14),
-    ("math.acos", (-1.0, 1.0), 1e-14),
-    ("math.atan", (-10.0, 10.0), 1e-14),
-    ("math.asinh", (-100.0, 100.0), 1e-14),
-    ("math.acosh", (1.0, 100.0), 1e-14),
-    ("math.atanh", (-0.9, 0.9), 1e-14),
-    ("math.cbrt", (-100.0, 100.0), 1e-14),
-    ("math.erf", (-3.0, 3.0), 1e-14),
-    ("math.erfc", (-3.0, 3.0), 1e-14),
-    ("math.sqrt", (0.0, 100.0), 1e-15),
-    ("math.rsqrt", (0.01, 100.0), 1e-15),
+    (ops::math::EXP, (-20.0, 20.0), 1e-14),
+    (ops::math::EXP2, (-30.0, 30.0), 1e-14),
+    (ops::math::EXPM1, (-20.0, 20.0), 1e-14),
+    (ops::math::LOG, (1e-3, 1e3), 1e-14),
+    (ops::math::LOG2, (1e-3, 1e3), 1e-14),
+    (ops::math::LOG10, (1e-3, 1e3), 1e-14),
+    (ops::math::LOG1P, (-0.99, 100.0), 1e-14),
+    (ops::math::TANH, (-5.0, 5.0), 1e-14),
+    (ops::math::SINH, (-20.0, 20.0), 1e-14),
+    (ops::math::COSH, (-20.0, 20.0), 1e-14),
+    (ops::math::SIN, (-1e3, 1e3), 4e-12),
+    (ops::math::COS, (-1e3, 1e3), 4e-12),
+    (ops::math::TAN, (-1.5, 1.5), 4e-12),
+    (ops::math::ASIN, (-1.0, 1.0), 1e-14),
+    (ops::math::ACOS, (-1.0, 1.0), 1e-14),
+    (ops::math::ATAN, (-10.0, 10.0), 1e-14),
+    (ops::math::ASINH, (-100.0, 100.0), 1e-14),
+    (ops::math::ACOSH, (1.0, 100.0), 1e-14),
+    (ops::math::ATANH, (-0.9, 0.9), 1e-14),
+    (ops::math::CBRT, (-100.0, 100.0), 1e-14),
+    (ops::math::ERF, (-3.0, 3.0), 1e-14),
+    (ops::math::ERFC, (-3.0, 3.0), 1e-14),
+    (ops::math::SQRT, (0.0, 100.0), 1e-15),
+    (ops::math::RSQRT, (0.01, 100.0), 1e-15),
 ];
 
 const F16: &[&str] = &[
-    "arith.negf",
-    "math.absf",
-    "math.floor",
-    "math.sqrt",
-    "math.exp",
-    "math.log",
-    "math.sin",
-    "math.tanh",
-    "arith.addf",
-    "arith.subf",
-    "arith.mulf",
-    "arith.divf",
-    "arith.maximumf",
-    "arith.minimumf",
+    ops::arith::NEGF,
+    ops::math::ABSF,
+    ops::math::FLOOR,
+    ops::math::SQRT,
+    ops::math::EXP,
+    ops::math::LOG,
+    ops::math::SIN,
+    ops::math::TANH,
+    ops::arith::ADDF,
+    ops::arith::SUBF,
+    ops::arith::MULF,
+    ops::arith::DIVF,
+    ops::arith::MAXIMUMF,
+    ops::arith::MINIMUMF,
 ];
 
 const COMPARISONS: [&str; 14] =
@@ -112,10 +113,10 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(case(function, 2, Dtype::F32, &[17, 33]));
     }
     for function in UNARY.iter().chain(BINARY).filter(|f| F16.contains(&f.0)) {
-        let arity = if function.0.starts_with("arith") && function.0 != "arith.negf" { 2 } else { 1 };
+        let arity = if function.0.starts_with("arith") && function.0 != ops::arith::NEGF { 2 } else { 1 };
         out.push(case(function, arity, Dtype::F16, &[5, 33]));
     }
-    out.push(case(&("math.fma", (-2.0, 2.0), 1e-6), 3, Dtype::F32, &[100]));
+    out.push(case(&(ops::math::FMA, (-2.0, 2.0), 1e-6), 3, Dtype::F32, &[100]));
     for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F64] {
         out.extend(["isnan", "isinf", "isfinite", "isnormal"].map(|test| class_test(test, dtype)));
         out.extend([-3, 0, 5].map(|exponent| known_power(exponent, dtype)));
@@ -125,12 +126,12 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(case(&(op_name(op), (-9.0, 9.0), 0.0), 1, Dtype::F64, &[7, 65]).within(0.0, 0.0));
     }
     out.extend(DOUBLE.iter().map(|f| case(f, 1, Dtype::F64, &[7, 65]).within(f.2, f.2)));
-    out.push(case(&("math.powf", (0.1, 3.0), 0.0), 2, Dtype::F64, &[17, 33]).within(1e-13, 1e-13));
-    out.push(case(&("math.atan2", (-3.0, 3.0), 0.0), 2, Dtype::F64, &[17, 33]).within(1e-14, 1e-14));
-    out.push(case(&("math.copysign", (-4.0, 4.0), 0.0), 2, Dtype::F64, &[17, 33]).within(0.0, 0.0));
-    out.push(case(&("math.round", (-9.0, 9.0), 0.0), 1, Dtype::F16, &[7, 65]).within(0.0, 0.0));
-    out.push(case(&("arith.remf", (1.0, 400.0), 0.0), 2, Dtype::F16, &[17, 33]));
-    out.push(case(&("arith.remf", (1.0, 400.0), 0.0), 2, Dtype::Bf16, &[17, 33]).within(1e-2, 1e-2));
+    out.push(case(&(ops::math::POWF, (0.1, 3.0), 0.0), 2, Dtype::F64, &[17, 33]).within(1e-13, 1e-13));
+    out.push(case(&(ops::math::ATAN2, (-3.0, 3.0), 0.0), 2, Dtype::F64, &[17, 33]).within(1e-14, 1e-14));
+    out.push(case(&(ops::math::COPYSIGN, (-4.0, 4.0), 0.0), 2, Dtype::F64, &[17, 33]).within(0.0, 0.0));
+    out.push(case(&(ops::math::ROUND, (-9.0, 9.0), 0.0), 1, Dtype::F16, &[7, 65]).within(0.0, 0.0));
+    out.push(case(&(ops::arith::REMF, (1.0, 400.0), 0.0), 2, Dtype::F16, &[17, 33]));
+    out.push(case(&(ops::arith::REMF, (1.0, 400.0), 0.0), 2, Dtype::Bf16, &[17, 33]).within(1e-2, 1e-2));
     out.extend(COMPARISONS.iter().map(|p| comparison(p)));
     out.push(composed("gelu", "%h = arith.constant 0.5 : f32; %r = arith.constant 0.70710678 : f32; %x = arith.mulf %a, %r : f32; \
         %e = math.erf %x : f32; %n = arith.constant 1.0 : f32; %y = arith.addf %e, %n : f32; %w = arith.mulf %a, %h : f32; \

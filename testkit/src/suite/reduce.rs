@@ -3,24 +3,25 @@
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value};
+use monopour_ir::ops;
 
 /// Name, op, neutral element.
 type Kind = (&'static str, &'static str, &'static str);
 
 const FLOAT: [Kind; 4] = [
-    ("sum", "arith.addf", "0.0"),
-    ("product", "arith.mulf", "1.0"),
-    ("maximum", "arith.maximumf", "0xFF800000"),
-    ("minimum", "arith.minimumf", "0x7F800000"),
+    ("sum", ops::arith::ADDF, "0.0"),
+    ("product", ops::arith::MULF, "1.0"),
+    ("maximum", ops::arith::MAXIMUMF, "0xFF800000"),
+    ("minimum", ops::arith::MINIMUMF, "0x7F800000"),
 ];
 const INT: [Kind; 5] = [
-    ("sum", "arith.addi", "0"),
-    ("maximum", "arith.maxsi", "-2147483648"),
-    ("minimum", "arith.minsi", "2147483647"),
-    ("and", "arith.andi", "-1"),
-    ("or", "arith.ori", "0"),
+    ("sum", ops::arith::ADDI, "0"),
+    ("maximum", ops::arith::MAXSI, "-2147483648"),
+    ("minimum", ops::arith::MINSI, "2147483647"),
+    ("and", ops::arith::ANDI, "-1"),
+    ("or", ops::arith::ORI, "0"),
 ];
-const BOOL: [Kind; 3] = [("and", "arith.andi", "1"), ("or", "arith.ori", "0"), ("xor", "arith.xori", "0")];
+const BOOL: [Kind; 3] = [("and", ops::arith::ANDI, "1"), ("or", ops::arith::ORI, "0"), ("xor", ops::arith::XORI, "0")];
 
 /// Name, loops, map of the result, shape.
 type Axis = (&'static str, &'static str, &'static str, &'static [usize]);
@@ -65,14 +66,14 @@ pub(super) fn cases() -> Vec<Case> {
     }
     for axis in [&AXES[0], &AXES[5], &AXES[9]] {
         out.push(case(&FLOAT[0], axis, Dtype::F16));
-        out.push(case(&("maximum", "arith.maximumf", "0xFC00"), axis, Dtype::F16));
-        out.push(case(&("sum", "arith.addi", "0"), axis, Dtype::Int(8)));
+        out.push(case(&("maximum", ops::arith::MAXIMUMF, "0xFC00"), axis, Dtype::F16));
+        out.push(case(&("sum", ops::arith::ADDI, "0"), axis, Dtype::Int(8)));
     }
     out.dedup_by(|a, b| a.name == b.name);
     let mut seen = std::collections::BTreeSet::new();
     out.retain(|c| seen.insert(c.name.clone()));
     out.extend([mean(), variance(), norm(&[9, 33]), norm(&[17, 1000]), argmax(&[7, 33]), argmax(&[1, 257])]);
-    out.extend([named("arith.addf", &[1]), named("arith.maximumf", &[0]), named("arith.addf", &[0, 1])]);
+    out.extend([named(ops::arith::ADDF, &[1]), named(ops::arith::MAXIMUMF, &[0]), named(ops::arith::ADDF, &[0, 1])]);
     out.extend([
         with_producer(),
         with_consumer(),
@@ -110,7 +111,7 @@ fn case(kind: &Kind, axis: &Axis, dtype: Dtype) -> Case {
 fn mean() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[17, 100]);
-    let sum = reduce(&mut p, &x, ("i j!", "i"), Dtype::F32, "arith.addf", "0.0");
+    let sum = reduce(&mut p, &x, ("i j!", "i"), Dtype::F32, ops::arith::ADDF, "0.0");
     let r = p.pointwise(Dtype::F32, &[&sum], "%n = arith.constant 100.0 : f32; %s = arith.divf %a, %n : f32");
     Case::new("reduce/mean", p, &[&r]).dispatches(1)
 }
@@ -118,11 +119,11 @@ fn mean() -> Case {
 fn variance() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[9, 65]);
-    let sum = reduce(&mut p, &x, ("i j!", "i"), Dtype::F32, "arith.addf", "0.0");
+    let sum = reduce(&mut p, &x, ("i j!", "i"), Dtype::F32, ops::arith::ADDF, "0.0");
     let e = p.empty(Dtype::F32, &[9, 65]);
     let body = "%n = arith.constant 65.0 : f32; %m = arith.divf %b, %n : f32; %d = arith.subf %a, %m : f32; %s = arith.mulf %d, %d : f32";
     let squares = p.generic("i j", &[(&x, "i, j"), (&sum, "i")], (&e, "i, j"), body);
-    let r = reduce(&mut p, &squares, ("i j!", "i"), Dtype::F32, "arith.addf", "0.0");
+    let r = reduce(&mut p, &squares, ("i j!", "i"), Dtype::F32, ops::arith::ADDF, "0.0");
     Case::new("reduce/variance", p, &[&r]).dispatches(1)
 }
 
@@ -153,7 +154,7 @@ fn named(op: &str, dims: &[usize]) -> Case {
     let mut p = Program::new();
     let x = p.f32(&[17, 33]);
     let left: Vec<_> = [17, 33].into_iter().enumerate().filter(|(d, _)| !dims.contains(d)).map(|(_, s)| s).collect();
-    let init = p.fill(Dtype::F32, &left, if op == "arith.addf" { "0.0" } else { "0xFF800000" });
+    let init = p.fill(Dtype::F32, &left, if op == ops::arith::ADDF { "0.0" } else { "0xFF800000" });
     let tail = format!("dimensions = [{}]", crate::text::list(dims));
     let r = p.named_untyped(&format!("linalg.reduce {{ {op} }}"), &[&x], &init, &tail);
     Case::new(format!("reduce/named/{}_{}", &op[6..], by(dims)), p, &[&r]).dispatches(1)
@@ -163,7 +164,7 @@ fn with_producer() -> Case {
     let mut p = Program::new();
     let (x, y) = (p.f32(&[33, 65]), p.f32(&[33, 65]));
     let d = p.pointwise(Dtype::F32, &[&x, &y], "%d = arith.subf %a, %b : f32; %s = math.exp %d : f32");
-    let r = reduce(&mut p, &d, ("i j!", "i"), Dtype::F32, "arith.addf", "0.0");
+    let r = reduce(&mut p, &d, ("i j!", "i"), Dtype::F32, ops::arith::ADDF, "0.0");
     Case::new("reduce/with_producer", p, &[&r]).dispatches(1).within(1e-4, 1e-5)
 }
 
@@ -171,7 +172,7 @@ fn with_producer() -> Case {
 fn with_consumer() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[19, 70]);
-    let sum = reduce(&mut p, &x, ("i j!", "i"), Dtype::F32, "arith.addf", "0.0");
+    let sum = reduce(&mut p, &x, ("i j!", "i"), Dtype::F32, ops::arith::ADDF, "0.0");
     let e = p.empty(Dtype::F32, &[19, 70]);
     let r = p.generic("i j", &[(&x, "i, j"), (&sum, "i")], (&e, "i, j"), "%s = arith.subf %a, %b : f32");
     Case::new("reduce/with_consumer", p, &[&r]).dispatches(1)
@@ -190,8 +191,8 @@ fn of_a_transpose() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[21, 50]);
     let e = p.empty(Dtype::F32, &[50, 21]);
-    let t = p.named_untyped("linalg.transpose", &[&x], &e, "permutation = [1, 0]");
-    let r = reduce(&mut p, &t, ("i j!", "i"), Dtype::F32, "arith.addf", "0.0");
+    let t = p.named_untyped(ops::linalg::TRANSPOSE, &[&x], &e, "permutation = [1, 0]");
+    let r = reduce(&mut p, &t, ("i j!", "i"), Dtype::F32, ops::arith::ADDF, "0.0");
     Case::new("reduce/of_a_transpose", p, &[&r]).dispatches(1)
 }
 

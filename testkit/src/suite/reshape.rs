@@ -3,6 +3,7 @@
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value, list};
+use monopour_ir::ops;
 
 /// Groups of dimensions of the larger shape.
 type Groups = &'static [&'static [usize]];
@@ -93,7 +94,7 @@ fn heads() -> Case {
     let x = p.f32(&[9, 12]);
     let y = reshaped(&mut p, "expand", &x, &[9, 3, 4], &[&[0], &[1, 2]]);
     let e = p.empty(Dtype::F32, &[3, 9, 4]);
-    let r = p.named_untyped("linalg.transpose", &[&y], &e, "permutation = [1, 0, 2]");
+    let r = p.named_untyped(ops::linalg::TRANSPOSE, &[&y], &e, "permutation = [1, 0, 2]");
     Case::new("reshape/heads", p, &[&r])
 }
 
@@ -102,7 +103,7 @@ fn transposed_between() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[6, 7]);
     let e = p.empty(Dtype::F32, &[7, 6]);
-    let t = p.named_untyped("linalg.transpose", &[&x], &e, "permutation = [1, 0]");
+    let t = p.named_untyped(ops::linalg::TRANSPOSE, &[&x], &e, "permutation = [1, 0]");
     let r = reshaped(&mut p, "collapse", &t, &[42], &[&[0, 1]]);
     Case::new("reshape/transposed_between", p, &[&r])
 }

@@ -3,6 +3,7 @@
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Input, Program};
+use monopour_ir::ops;
 
 const I8: Dtype = Dtype::Int(8);
 const I16: Dtype = Dtype::Int(16);
@@ -49,7 +50,7 @@ pub(super) fn cases() -> Vec<Case> {
             let copy = pointwise("copy", dtype, shape, 1, "%s = arith.select %t, %a, %o : T", true);
             out.push(Case { copies: Some(1), ..copy });
         }
-        let add = if dtype.is_float() { "arith.addf" } else { "arith.addi" };
+        let add = if dtype.is_float() { ops::arith::ADDF } else { ops::arith::ADDI };
         for shape in [&[7, 33][..], &[1], &[128]] {
             out.push(pointwise("add", dtype, shape, 2, &format!("%s = {add} %a, %b : T"), !dtype.is_float()));
         }
@@ -110,7 +111,7 @@ fn cast(op: &str, from: Dtype, to: Dtype, (low, high): (f64, f64), shape: &[usiz
 fn reductions(dtype: Dtype) -> Vec<Case> {
     let mut out = vec![];
     let (shape, least) = ([33, 65], if dtype.is_float() { "-1.0e30" } else { "-32768" });
-    let maximum = if dtype.is_float() { "arith.maximumf" } else { "arith.maxsi" };
+    let maximum = if dtype.is_float() { ops::arith::MAXIMUMF } else { ops::arith::MAXSI };
     for (name, loops, to, size) in [("rows", "i j!", "i", 33), ("columns", "i! j", "j", 65)] {
         let mut p = Program::new();
         let x = p.input_within(dtype, &shape, -100.0, 100.0);
@@ -137,7 +138,7 @@ fn transposed(dtype: Dtype) -> Case {
     let mut p = Program::new();
     let x = p.input_within(dtype, &[13, 21], -100.0, 100.0);
     let out = p.empty(dtype, &[21, 13]);
-    let r = p.named_untyped("linalg.transpose", &[&x], &out, "permutation = [1, 0]");
+    let r = p.named_untyped(ops::linalg::TRANSPOSE, &[&x], &out, "permutation = [1, 0]");
     exact(Case::new(format!("types/transpose/{dtype}"), p, &[&r]))
 }
 
@@ -146,8 +147,8 @@ fn scalar(dtype: Dtype) -> Case {
     let mut p = Program::new();
     let (x, n) = (p.input_within(dtype, &[50], -100.0, 100.0), p.scalar(dtype, -9.0, 9.0));
     let filled = p.empty(dtype, &[50]);
-    let filled = p.named("linalg.fill", &[&n], &filled);
-    let maximum = if dtype.is_float() { "arith.maximumf" } else { "arith.maxsi" };
+    let filled = p.named(ops::linalg::FILL, &[&n], &filled);
+    let maximum = if dtype.is_float() { ops::arith::MAXIMUMF } else { ops::arith::MAXSI };
     let r = p.pointwise(dtype, &[&x, &filled], &format!("%s = {maximum} %a, %b : {dtype}"));
     exact(Case::new(format!("types/scalar/{dtype}"), p, &[&r]))
 }
@@ -157,7 +158,7 @@ fn matmul(of: Dtype, to: Dtype, [m, n, k]: [usize; 3]) -> Case {
     let (low, high) = if of.is_float() { (-1.0, 1.0) } else { (-100.0, 100.0) };
     let (a, b) = (p.input_within(of, &[m, k], low, high), p.input_within(of, &[k, n], low, high));
     let zero = p.zeros(to, &[m, n]);
-    let r = p.named("linalg.matmul", &[&a, &b], &zero);
+    let r = p.named(ops::linalg::MATMUL, &[&a, &b], &zero);
     let case = Case::new(format!("types/matmul/{of}_{to}/{}", by(&[m, n, k])), p, &[&r]);
     // A sum that is rounded to eight bits at every step.
     let case = if to == Dtype::Bf16 { case.within(0.15, 0.05) } else { case };

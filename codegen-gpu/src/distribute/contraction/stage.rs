@@ -10,6 +10,7 @@ use super::super::evaluate::{Evaluator, Reach};
 use super::sides::{Access, Side};
 use super::write::Place;
 use super::{Plan, Tile, ceil_div};
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, OpSpec, Type, Value};
 
 /// An input's copy.
@@ -66,7 +67,7 @@ pub(super) fn buffer<'c>(
 ) -> Result<Value<'c>, Diagnostics> {
     let element = evaluator.model.slices[stage.side.slice].element;
     let space = Attr::parse(code.cx, "#gpu.address_space<workgroup>");
-    let spec = OpSpec::new("memref.alloca", code.loc)
+    let spec = OpSpec::new(ops::memref::ALLOCA, code.loc)
         .results(&[Type::memref(&[stage.elements], element, space)])
         .attr("operandSegmentSizes", Attr::dense_i32(code.cx, &[0, 0]));
     Ok(code.create(spec)?.result(0))

@@ -3,6 +3,7 @@
 use super::{Base, Local, Model, Operand, Size, Slice, Source, Step, TileOp};
 use crate::distribute::code::Code;
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{AffineExpr, AffineExprKind, Block, DYNAMIC, Diagnostics, MemRefType, Op, Value, WalkOrder};
 
 /// Reads the body `block` of a kernel whose index arithmetic is lowered and whose named ops are generic.
@@ -46,24 +47,24 @@ impl<'c> Model<'c> {
         for op in block.ops() {
             let mut before = self.ops.len();
             match op.name() {
-                "memref.alloc" | "memref.alloca" => self.local(code, op)?,
-                "memref.dim" | "memref.extract_strided_metadata" => self.metadata(code, op)?,
+                ops::memref::ALLOC | ops::memref::ALLOCA => self.local(code, op)?,
+                ops::memref::DIM | ops::memref::EXTRACT_STRIDED_METADATA => self.metadata(code, op)?,
                 name if super::views::is_view(name) => self.view(code, op)?,
-                "linalg.generic" => self.generic(code, op)?,
-                "memref.copy" => self.copy(op)?,
-                "memref.load" | "memref.store" => {
-                    let buffer = op.operand(usize::from(op.is("memref.store")));
+                ops::linalg::GENERIC => self.generic(code, op)?,
+                ops::memref::COPY => self.copy(op)?,
+                ops::memref::LOAD | ops::memref::STORE => {
+                    let buffer = op.operand(usize::from(op.is(ops::memref::STORE)));
                     self.slice_of(op, buffer)?;
                     self.replaced.push(op);
                     steps.push(Step::Access(op));
                 }
-                "memref.dealloc" | "memref.assume_alignment" => self.replaced.push(op),
-                "scf.for" | "scf.if" | "scf.while" => {
+                ops::memref::DEALLOC | ops::memref::ASSUME_ALIGNMENT => self.replaced.push(op),
+                ops::scf::FOR | ops::scf::IF | ops::scf::WHILE => {
                     self.region(code, op, &mut steps)?;
                     before = self.ops.len();
                 }
-                "func.return" | "scf.yield" | "scf.condition" => no_buffers(op)?,
-                "gpu.block_id" | "gpu.grid_dim" => {}
+                ops::func::RETURN | ops::scf::YIELD | ops::scf::CONDITION => no_buffers(op)?,
+                ops::gpu::BLOCK_ID | ops::gpu::GRID_DIM => {}
                 _ if matches!(op.dialect(), "arith" | "math" | "ub") => {}
                 _ => return Err(error::not_a_tile(op, "it is not an op of a tile body")),
             }
@@ -150,8 +151,8 @@ impl<'c> Model<'c> {
         let mut out = Vec::new();
         for inner in op.nested(WalkOrder::Pre) {
             match inner.name() {
-                "memref.load" => out.push(self.slice_of(inner, inner.operand(0))?),
-                "memref.dim" => {
+                ops::memref::LOAD => out.push(self.slice_of(inner, inner.operand(0))?),
+                ops::memref::DIM => {
                     let size = self.extent(inner)?;
                     code.rw.replace_op(inner, &[size]);
                 }

@@ -3,18 +3,19 @@
 use super::{Model, Size, Slice};
 use crate::distribute::code::Code;
 use crate::error;
+use monopour_ir::ops;
 use monopour_ir::{DYNAMIC, Diagnostics, InsertionPoint, Op, Value};
 
 /// Whether an op makes a view of its first operand.
 pub(super) fn is_view(name: &str) -> bool {
     matches!(
         name,
-        "memref.subview"
-            | "memref.cast"
-            | "memref.collapse_shape"
-            | "memref.expand_shape"
-            | "memref.reinterpret_cast"
-            | "memref.memory_space_cast"
+        ops::memref::SUBVIEW
+            | ops::memref::CAST
+            | ops::memref::COLLAPSE_SHAPE
+            | ops::memref::EXPAND_SHAPE
+            | ops::memref::REINTERPRET_CAST
+            | ops::memref::MEMORY_SPACE_CAST
     )
 }
 
@@ -46,10 +47,10 @@ impl<'c> Model<'c> {
         // New code goes before the op: sums of offsets are used by what follows.
         code.at(InsertionPoint::Before(op));
         match op.name() {
-            "memref.subview" => self.subview(code, op)?,
-            "memref.collapse_shape" => self.collapse(code, op)?,
-            "memref.expand_shape" => self.expand(code, op)?,
-            "memref.reinterpret_cast" => self.reinterpret(code, op)?,
+            ops::memref::SUBVIEW => self.subview(code, op)?,
+            ops::memref::COLLAPSE_SHAPE => self.collapse(code, op)?,
+            ops::memref::EXPAND_SHAPE => self.expand(code, op)?,
+            ops::memref::REINTERPRET_CAST => self.reinterpret(code, op)?,
             _ => {
                 let source = self.slice_of(op, op.operand(0))?;
                 self.by_value.insert(op.result(0), source);
@@ -144,7 +145,7 @@ impl<'c> Model<'c> {
 
     /// Answers questions after extents, strides and offsets.
     pub(super) fn metadata(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
-        if op.is("memref.dim") {
+        if op.is(ops::memref::DIM) {
             let size = self.extent(op)?;
             code.rw.replace_all_uses(op.result(0), size);
         } else {

@@ -2,6 +2,7 @@
 
 use super::super::code::Code;
 use super::super::model::TileOp;
+use monopour_ir::ops;
 use monopour_ir::{Associative, Diagnostics, Op, OpSpec, Type, Value};
 
 /// The op that adds a value to a result, and the result's element type.
@@ -59,7 +60,7 @@ impl<'c> Combine<'c> {
     pub(super) fn identity(&self, code: &mut Code<'c, '_>) -> Value<'c> {
         let ty = self.element;
         let identity = self.kind.identity(ty);
-        let spec = OpSpec::new("arith.constant", self.op.location()).results(&[ty]).attr("value", identity);
+        let spec = OpSpec::new(ops::arith::CONSTANT, self.op.location()).results(&[ty]).attr("value", identity);
         code.create(spec).expect("invariant: a constant fits its type").result(0)
     }
 }

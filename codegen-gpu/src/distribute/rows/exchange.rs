@@ -5,6 +5,7 @@ use super::super::fitted::FittedChoice;
 use super::super::locals::workgroup_buffer;
 use super::Team;
 use super::combine::Combine;
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Type, Value};
 
 /// The way between the lanes.
@@ -102,7 +103,7 @@ impl<'c> Exchange<'c> {
             })?;
             code.barrier()?;
         }
-        let first = code.op1("arith.subi", &[self.linear, self.lane], code.index);
+        let first = code.op1(ops::arith::SUBI, &[self.linear, self.lane], code.index);
         let totals = buffers.iter().map(|b| code.load(*b, first, 1)).collect();
         // The buffers are free again when all have read.
         code.barrier()?;

@@ -8,6 +8,7 @@ use super::super::evaluate::Evaluator;
 use super::super::model::{Base, Model, Operand, Size, Source};
 use super::super::strategy::Declined;
 use super::{Axis, Kind, Step, Sweep};
+use monopour_ir::ops;
 use monopour_ir::{Type, Value};
 
 /// A linear walk over a buffer.
@@ -160,7 +161,7 @@ fn same_index(a: Value, b: Value) -> bool {
     let (Some(x), Some(y)) = (a.defining_op(), b.defining_op()) else { return false };
     x.name() == y.name()
         && x.dialect() == "arith"
-        && !x.is("arith.constant")
+        && !x.is(ops::arith::CONSTANT)
         && x.num_operands() == y.num_operands()
         && x.operands().into_iter().zip(y.operands()).all(|(a, b)| same_index(a, b))
 }

@@ -6,6 +6,7 @@ use super::super::fitted::FittedChoice;
 use super::super::model::Base;
 use super::exchange::Exchange;
 use super::{Kind, Plan, Sweep};
+use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Value};
 use std::collections::HashMap;
 
@@ -240,7 +241,7 @@ impl<'c> Writer<'c, '_, '_> {
                     let result = code.broadcast(result, self.plan.lanes);
                     values[p] = match chunk.guard {
                         // A lane outside of the row adds nothing.
-                        Some(guard) => code.op1("arith.select", &[guard, result, values[p]], result.ty()),
+                        Some(guard) => code.op1(ops::arith::SELECT, &[guard, result, values[p]], result.ty()),
                         None => result,
                     };
                 }

@@ -3,6 +3,7 @@
 use monopour_analysis::index::{Id, OpId};
 use monopour_analysis::lifetimes::{Action, Kind, Own, Place, Set};
 use monopour_ir::control_flow::successor_operands;
+use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Type, Value};
 
 use super::Insert;
@@ -14,7 +15,7 @@ impl<'c> Insert<'c, '_> {
     /// An operation with regions, or a call, anew: with an `i1` for each memref that needs one.
     pub(super) fn extend(&mut self, id: OpId) -> Result<(), Diagnostics> {
         let op = self.op_of(id);
-        if op.is("func.call") {
+        if op.is(ops::func::CALL) {
             return self.extend_call(id, op);
         }
         let regions = self.collected.regions_of.get(&id).cloned().unwrap_or_default();
@@ -211,7 +212,7 @@ impl<'c> Insert<'c, '_> {
         let types: Vec<_> = block.args()[..self.arguments[edge.to.index()]].iter().map(|a| (a.ty(), loc)).collect();
         let between = self.rw.create_block_before(block, &types);
         self.rw.set_point(InsertionPoint::End(between));
-        let branch = self.rw.create(OpSpec::new("cf.br", loc).operands(&between.args()).successor(between))?;
+        let branch = self.rw.create(OpSpec::new(ops::cf::BR, loc).operands(&between.args()).successor(between))?;
         self.act(place, branch)?;
         self.rw.set_point(InsertionPoint::Before(branch));
         let mut operands = between.args();
