@@ -48,7 +48,7 @@ pub const LAYERS: &[Layer] = &[
     layer(
         "monopour-codegen-cpu",
         "codegen-cpu/",
-        &["monopour-contract", "monopour-ir", "monopour-math", "monopour-program", "mlir-sys"],
+        &["monopour-contract", "monopour-ir", "monopour-math", "monopour-program"],
         // The test harness runs the code that was compiled.
         &["src/object.rs", "tests/harness.rs"],
     ),

@@ -16,6 +16,16 @@ const CODE_LETTERS: &str = "IFBDSGCRP";
 const WITHOUT_LLVM: [&[&str]; 2] = [&["-p", "monopour-runtime"], &["-p", "monopour", "--no-default-features"]];
 const LLVM_CRATES: [&str; 3] = ["melior", "mlir-sys", "llvm-sys"];
 
+/// Where ops are named, `dialect.op`.
+const OP_NAMES: &str = "ir/src/ops.rs";
+/// Literals that look like names of ops: sets of patterns of the transform dialect.
+const PATTERN_SETS: [&str; 4] = [
+    "tensor.fold_tensor_subset_ops_into_vector_transfers",
+    "vector.reduction_to_contract",
+    "vector.sink_ops",
+    "vector.transfer_permutation_patterns",
+];
+
 /// Checks the repository and gives one line per finding.
 pub fn run(root: &Path) -> Result<Vec<String>, String> {
     let mut out = layering::forbidden_edges(&metadata(root)?);
@@ -25,6 +35,7 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
     let mut codes: BTreeMap<String, String> = BTreeMap::new();
     let mut tests = String::new();
     let mut rust_files = Vec::new();
+    let dialects = dialects(&fs::read_to_string(root.join(OP_NAMES)).map_err(|e| format!("{OP_NAMES}: {e}"))?);
     for path in tracked_files(root)? {
         let Ok(text) = fs::read_to_string(root.join(&path)) else {
             // Binary, or deleted and not yet committed.
@@ -36,6 +47,7 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
             let parsed = source::parse(&text);
             out.extend(check_rust(&path, &text, &parsed));
             out.extend(check_names(&path, &text, &parsed));
+            out.extend(check_op_names(&path, &text, &parsed, &dialects));
             // Fixtures of tests hold codes that no source gives.
             let is_source = path.contains("src/") && !path.starts_with("xtask/");
             for (line, code) in codes_in(&parsed).into_iter().filter(|_| is_source) {
@@ -139,12 +151,39 @@ fn check_names(path: &str, text: &str, parsed: &Source) -> Vec<String> {
     if path.starts_with("contract/") || path.starts_with("testkit/") {
         return vec![];
     }
-    let code = &text[..text.len() - test_part(path, text).len()];
-    let lines = code.lines().count();
-    let literals = parsed.strings.iter().filter(|(line, literal)| *line <= lines && is_contract_name(literal));
+    let literals = literals_in_code(path, text, parsed).filter(|(_, literal)| is_contract_name(literal));
     literals
         .map(|(line, literal)| format!("{path}:{line}: `{literal}` as a literal, take it from monopour-contract"))
         .collect()
+}
+
+/// Names of ops as literals outside of [`OP_NAMES`]. Tests, benches and fuzz targets hold IR text.
+fn check_op_names(path: &str, text: &str, parsed: &Source, dialects: &BTreeSet<String>) -> Vec<String> {
+    if path == OP_NAMES || ["xtask/", "benches/", "fuzz/"].iter().any(|folder| path.starts_with(folder)) {
+        return vec![];
+    }
+    let is_op = |literal: &str| {
+        let is_name =
+            |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b"_.".contains(&b));
+        let parts = literal.split_once('.');
+        parts.is_some_and(|(dialect, name)| dialects.contains(dialect) && is_name(name))
+            && !PATTERN_SETS.contains(&literal)
+    };
+    let literals = literals_in_code(path, text, parsed).filter(|(_, literal)| is_op(literal));
+    literals.map(|(line, literal)| format!("{path}:{line}: `{literal}` as a literal, name it in {OP_NAMES}")).collect()
+}
+
+/// The dialects whose ops [`OP_NAMES`] names.
+fn dialects(op_names: &str) -> BTreeSet<String> {
+    let names = source::parse(op_names).strings;
+    names.iter().filter_map(|(_, name)| Some(name.split_once('.')?.0.to_owned())).collect()
+}
+
+/// String literals outside of tests.
+fn literals_in_code<'a>(path: &str, text: &str, parsed: &'a Source) -> impl Iterator<Item = (usize, &'a str)> {
+    let lines = text[..text.len() - test_part(path, text).len()].lines().count();
+    let code = parsed.strings.iter().filter(move |(line, _)| *line <= lines);
+    code.map(|(line, literal)| (*line, literal.as_str()))
 }
 
 /// The name of an attribute of ours, or of a function of the runtime.
@@ -246,6 +285,19 @@ mod tests {
         for path in ["contract/src/a.rs", "testkit/src/a.rs", "split/tests/a.rs", "tests/main/a.rs"] {
             assert!(found(path, text).is_empty(), "{path}");
         }
+    }
+
+    #[test]
+    fn names_of_ops_stand_in_one_file() {
+        let dialects = dialects("names! { scf { FOR = \"scf.for\" } vector { LOAD = \"vector.load\" } }");
+        let found = |path: &str, text: &str| check_op_names(path, text, &source::parse(text), &dialects);
+        let text = "//! `scf.for`.\nf(\"scf.for\", \"scf.\", \"after scf.for\", \"arith.addi\", \"vector.sink_ops\");\n\
+            #[cfg(test)]\nmod tests { f(\"scf.for\") }\n";
+        assert_eq!(
+            found("split/src/a.rs", text),
+            ["split/src/a.rs:2: `scf.for` as a literal, name it in ir/src/ops.rs"]
+        );
+        assert!(found("split/tests/a.rs", text).is_empty() && found("ir/src/ops.rs", text).is_empty());
     }
 
     #[test]

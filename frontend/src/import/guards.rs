@@ -226,7 +226,7 @@ impl<'c> Guard<'c> {
         self.rw.set_point(InsertionPoint::Before(op));
         if ty.integer_width() == Some(1) {
             // Of one bit, 1 and -1 are the same number: the quotient is the dividend.
-            let remainder = op.name().starts_with("arith.rem");
+            let remainder = op.is(ops::arith::REMSI) || op.is(ops::arith::REMUI);
             let value = if remainder { self.constant(loc, ty, 0)? } else { op.operand(0) };
             self.rw.replace_op(op, &[value]);
             return Ok(());
