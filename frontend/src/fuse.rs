@@ -32,8 +32,7 @@
 use crate::{fuse_form, linalg, products, specialize, split_reduction};
 use monopour_ir::ops;
 use monopour_ir::{
-    AffineMap, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, WalkOrder,
-    run_passes,
+    AffineMap, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, run_passes,
 };
 use tracing::{Level, enabled, trace};
 
@@ -74,13 +73,12 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
 }
 
 fn count_ops(module: &Module) -> usize {
-    module.op().nested(WalkOrder::Pre).into_iter().filter(|op| linalg::is_structured(*op)).count()
+    linalg::structured_ops(module.op()).len()
 }
 
 /// An op one of whose loops never runs leaves its destinations as they are.
 fn drop_empty_loops<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
-    let ops = module.op().nested(WalkOrder::Pre).into_iter().filter(|op| linalg::is_structured(*op));
-    for op in ops.collect::<Vec<_>>() {
+    for op in linalg::structured_ops(module.op()) {
         let empty = |v: &Value<'c>| v.ty().shape().is_some_and(|shape| shape.contains(&0));
         if op.num_results() > 0 && op.operands().iter().any(empty) {
             let destinations = op.operands().split_off(linalg::num_inputs(op));

@@ -1,7 +1,7 @@
 //! Properties of a linalg op: its operands by role, its maps, its iterators.
 
 use monopour_ir::ops;
-use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, DYNAMIC, Op, Value};
+use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, DYNAMIC, Op, Value, WalkOrder};
 
 /// Ops of the linalg dialect that are not structured ops on tensors.
 const NOT_STRUCTURED: [&str; 6] = [
@@ -21,6 +21,11 @@ pub(crate) fn is_supported(op: Op) -> bool {
 /// A structured linalg op on tensors (not `linalg.yield` or `linalg.index`).
 pub(crate) fn is_structured(op: Op) -> bool {
     op.dialect() == "linalg" && !matches!(op.name(), ops::linalg::YIELD | ops::linalg::INDEX)
+}
+
+/// All structured linalg ops in `root`, in pre-order, listed before any of them is rewritten.
+pub(crate) fn structured_ops<'c>(root: Op<'c>) -> Vec<Op<'c>> {
+    root.nested(WalkOrder::Pre).into_iter().filter(|op| is_structured(*op)).collect()
 }
 
 /// Number of operands before the destinations, of which there is one per result.

@@ -328,7 +328,7 @@ fn plan(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Pl
 /// Marks the ops of tiles that become vectors: static shapes, elements that lie in vectors as in memory. Whether there are any.
 fn mark_vectors<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> bool {
     let mut found = false;
-    for op in module.op().nested(WalkOrder::Pre).into_iter().filter(|op| linalg::is_structured(*op)) {
+    for op in linalg::structured_ops(module.op()) {
         let is_static = |v: &Value<'c>| !v.ty().shape().is_some_and(|shape| shape.contains(&DYNAMIC));
         let ours = op.attr(attributes::DISPATCH).is_some();
         if ours && op.operands().iter().all(is_static) && kernel_cpu::can_vectorize(op) {

@@ -23,7 +23,7 @@ use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mo
 use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, CANONICALIZE_PROGRAM, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region,
-    Rewriter, Type, Value, WalkOrder, apply_named_sequence, run_passes,
+    Rewriter, Type, Value, apply_named_sequence, run_passes,
 };
 
 const SCRIPT: &str = include_str!("decompose.mlir");
@@ -66,10 +66,10 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
 /// A linalg op over a tensor without elements has no iterations: its results are its destinations.
 fn drop_empty(module: &Module) {
     let mut rw = Rewriter::new(module.context());
-    for op in module.op().nested(WalkOrder::Pre) {
+    for op in linalg::structured_ops(module.op()) {
         let is_empty = |v: &Value| v.ty().as_tensor().is_some_and(|t| t.shape.contains(&0));
         let packs = op.is(ops::linalg::PACK) || op.is(ops::linalg::UNPACK);
-        if linalg::is_structured(op) && !packs && op.num_results() > 0 && op.operands().iter().any(is_empty) {
+        if !packs && op.num_results() > 0 && op.operands().iter().any(is_empty) {
             let destinations: Vec<Value> = (0..op.num_results()).map(|i| linalg::destination(op, i)).collect();
             rw.replace_op(op, &destinations);
         }

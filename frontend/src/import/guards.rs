@@ -32,7 +32,7 @@ pub(super) const UNSIGNED_AT_MOST: i64 = 7;
 /// MLIR's, none on verified IR.
 pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     let mut guard = Guard { rw: Rewriter::new(module.context()) };
-    for kernel in module.op().nested(WalkOrder::Pre).into_iter().filter(|op| linalg::is_structured(*op)) {
+    for kernel in linalg::structured_ops(module.op()) {
         for op in kernel.nested(WalkOrder::Post) {
             match op.name() {
                 ops::tensor::EXTRACT => guard.extract(kernel, op)?,
