@@ -26,7 +26,7 @@ PRODUCTS = [
 
 
 def make(binary, program, target, product):
-    command = [binary, "compile", "-q", program, "--target", target, "--emit", product, "-o", "-"]
+    command = [binary, "compile", "-q", program, "--target", target, "--emit", product]
     run = subprocess.run(command, capture_output=True, timeout=600)
     return run.returncode, run.stdout, run.stderr
 
