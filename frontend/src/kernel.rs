@@ -31,6 +31,10 @@ impl Kernel {
     pub fn new(tile: Vec<i64>, choice: KernelChoice) -> Self {
         Self { choice: KernelChoice { tile: grid_tile(&tile), ..choice }, tile }
     }
+    /// The same choice over other tiles.
+    pub fn over(self, tile: Vec<i64>) -> Self {
+        Self::new(tile, self.choice)
+    }
     /// The fallback loop nest over tiles of one element in `rank` grid dimensions.
     pub fn generic(rank: usize, invocations: i32) -> Self {
         let choice = KernelChoice {

@@ -300,14 +300,15 @@ fn rows<'c>(
     options: &TileOptions<'c>,
     rw: &mut Rewriter<'c>,
 ) -> Result<(), Diagnostics> {
-    let (mut kernel, _) = choose(dispatch, loops, options);
-    let tile = std::mem::take(&mut kernel.tile);
+    let (kernel, _) = choose(dispatch, loops, options);
+    let tile = kernel.tile.clone();
     // The first loops of more than a grid has become one, which needs their extents.
     let merged = (tile.len() + 1).saturating_sub(MAX_GRID_RANK);
     if merged > 1 && loops.extents[..merged].contains(&DYNAMIC) {
         return whole(dispatch, options, rw, "loops of unknown extent would have to be merged into one");
     }
-    kernel.tile = if tile.is_empty() { vec![1] } else { tile.clone() };
+    // A grid has a dimension also where there is a single row.
+    let kernel = if tile.is_empty() { kernel.over(vec![1]) } else { kernel };
     rows_tile::run(dispatch, &tile, kernel.to_attr(dispatch.root.context()), rw).map(|_| ())
 }
 
