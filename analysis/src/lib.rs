@@ -20,7 +20,7 @@
 //! * [`ownership`], `nesting`: where each allocation of a structured function on memrefs is freed.
 //! * [`lifetimes`], `lifetimes/`: the same in any control-flow graph.
 //! * [`liveness`] and [`plan`]: offsets of transient buffers in one arena.
-//! * [`explain`]: sentences from reasons; [`text`], `cursor`, [`print`]: facts and decisions as text.
+//! * [`explain`]: sentences from reasons; [`text`], `cursor`, [`mod@print`]: facts and decisions as text.
 //! * Tests only: `reference` has the conflict rules word by word, `generate` and `ownership_runs` random functions.
 #![forbid(unsafe_code)]
 
