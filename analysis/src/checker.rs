@@ -11,7 +11,8 @@
 //! * different slices overlap;
 //! * a buffer that parallel iterations share holds garbage after they write to it.
 //!
-//! Limits: it runs a sample of paths, so a pass is not a proof; loops run a few times only, parallel loops once. Contents of region arguments follow [`Facts::flows`]; without flows they are unknown, and so are results.
+//! Limits: it runs a sample of paths, so a pass is not a proof; loops run a few times only, parallel loops once.
+//! Contents of region arguments follow [`Facts::flows`]; without flows they are unknown, and so are results.
 //! A terminator's operand that is not its own iteration argument is copied, as the rewrite does.
 
 mod claims;

@@ -12,7 +12,8 @@
 //! buffer that each must own, or let some read see a later write.
 //! Decisions are never revised, so the order decides which of two conflicting uses is copied, never whether the result is right.
 //!
-//! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is that of `classes`, near-linear, and tested against the rules word by word.
+//! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is that of `classes`, near-linear, and
+//! tested against the rules word by word.
 //! Differs:
 //! * An elementwise operation may overwrite what it possibly reads only if both are whole buffers: two slices of one
 //!   buffer may overlap.
