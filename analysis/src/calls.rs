@@ -148,7 +148,7 @@ fn number(index: usize) -> u32 {
 
 /// Summarise a decided function.
 ///
-/// `arguments`: those of the entry block, none for what is no tensor. `returns`: for each return, its operands in the
+/// `arguments`: those of the entry block, `None` for non-tensors. `returns`: for each return, its operands in the
 /// order of the results. A function without a return returns nothing to its caller.
 /// Time O(uses + values + size of the summary + returned operands).
 pub fn summarise(

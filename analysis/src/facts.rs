@@ -147,7 +147,7 @@ impl Span {
 pub(crate) struct Place {
     /// The position of its first operation.
     pub start: u32,
-    /// The position after its last operation, and what is nested in it.
+    /// The position after its last operation and that one's subtree.
     pub own_end: u32,
     /// The position after everything that the block dominates.
     pub end: u32,
@@ -283,7 +283,7 @@ impl Facts {
         self.block_successors.of(block)
     }
 
-    /// The positions of an operation and what is nested in it.
+    /// The positions of an operation's subtree.
     pub fn span(&self, op: OpId) -> Span {
         self.spans[op]
     }

@@ -15,7 +15,7 @@
 //! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is that of `classes`, near-linear, and
 //! tested against the rules word by word.
 //! Differs:
-//! * An elementwise operation may overwrite what it possibly reads only if both are whole buffers: two slices of one
+//! * An elementwise operation may overwrite a buffer that it may read only if both are whole buffers: two slices of one
 //!   buffer may overlap.
 //! * Inside a loop, the value that entered it is not written in place, even if its contents were undefined.
 //! * Equality of slices is equality of normal forms, not a query to a constraint solver.

@@ -6,9 +6,9 @@
 //! * `effects`: memory effects of an op, in the analysis's terms over values of the IR.
 //! * `scope`, `blocks`, `block_order`: which ops are bufferized, and in which order blocks and ops come.
 //! * `memref_types`, `globals`: types of buffers, constants as globals.
-//! * `boundary`: functions and their callers; `summaries`: what callers know of a decided function.
+//! * `boundary`: functions and their callers; `summaries`: decided functions for their callers.
 //! * [`op_model`]: the trait that describes an op, and the registry; `buffer_type` and `block_types` predict memref types by it,
-//!   `rewriting` and `building` are what its rewrites use.
+//!   `rewriting` and `building` serve its rewrites.
 //! * `models/`: our op models, one file per dialect, and the registry that holds them.
 //! * `collect`: a function as facts (`slices`: its offsets as normal forms; `shared_memory`: memrefs that tensors share).
 //! * `analysis`, `annotate`: the analysis as a trait, and decisions as attributes.

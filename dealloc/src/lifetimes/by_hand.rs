@@ -12,7 +12,7 @@
 //! frees of the same memory. Its results become false.
 //! Left: all others. The program owns all memrefs that they may free.
 //! Ensures: the memory of a dropped free has a holder, so that it is freed once on each path.
-//! Limits: a free of what may be an argument is refused (D0102).
+//! Limits: a free of a possible argument is refused (D0102).
 
 use monopour_ir::ops;
 use std::collections::{BTreeSet, HashMap, HashSet};

@@ -249,7 +249,7 @@ impl GpuBackend {
         Ok(())
     }
 
-    /// Checks what wgpu would reject, with errors in the program's terms.
+    /// Checks wgpu's requirements, with errors in the program's terms.
     fn check(&self, pipeline: &Pipeline, args: &[Arg<'_, GpuBuffer>], grid: [u64; 3]) -> Result<(), Error> {
         let kernel = &pipeline.kernel;
         let limits = &self.gpu.limits;
