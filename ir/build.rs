@@ -9,7 +9,7 @@ fn main() {
         build.define("MONOPOUR_TEST_DIALECT", None);
     }
     if std::env::var_os("CARGO_CFG_DEBUG_ASSERTIONS").is_none() {
-        // MLIR's headers assert what the libraries, which Debian builds without assertions, do not.
+        // MLIR's headers hold assertions that Debian's libraries, built without them, do not define.
         build.define("NDEBUG", None);
     }
     if std::env::var_os("CARGO_FEATURE_FLOOR").is_some() {

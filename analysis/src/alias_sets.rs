@@ -10,7 +10,7 @@ pub struct AliasSets {
 }
 
 impl AliasSets {
-    /// Each value alone.
+    /// Each value in a set of its own.
     pub fn new(len: usize) -> Self {
         Self { parents: (0..len).map(ValueId::from_index).collect(), sizes: IndexVec::filled(1, len) }
     }
@@ -26,7 +26,7 @@ impl AliasSets {
         current
     }
 
-    /// The representative of the value's set, without shortening the path to it (O(log n): union is by size).
+    /// The representative of the value's set, without path halving (O(log n): union is by size).
     pub fn find_unchanged(&self, value: ValueId) -> ValueId {
         let mut current = value;
         while self.parents[current] != current {

@@ -6,25 +6,25 @@
 //! ```
 //!
 //! No path leads from a definition in a block to a write beside it and on to a read, without the definition again: the
-//! block dominates the read. The reference takes such a write as a conflict with a definition by an operation all the
-//! same; so it is one here, as far as [`MOST`] steps up the dominator tree.
-//! (Further up it is not: that costs time and finds copies that nobody needs.)
-//! Likewise if the definition is an argument of a block around the region: only in the region of its own block the
-//! reference leaves other blocks out.
+//! block dominates the read. The reference still reports such a write as a conflict with a definition by an operation;
+//! so this does too, for [`MOST`] steps up the dominator tree.
+//! (Further up it does not: that costs time and adds needless copies.)
+//! Likewise if the definition is an argument of a block of an enclosing region: the reference excludes other blocks only
+//! in the region of the argument's own block.
 
 use crate::cycles::BlockCycles;
 use crate::facts::{Facts, Span};
 use crate::index::{BlockId, IndexVec, OpId, RegionId};
 
-/// How many blocks above a block are looked at: more branches in sequence are rare, and each costs an interval per read.
+/// How many dominators of a block are visited: more branches in sequence are rare, and each costs an interval per read.
 const MOST: usize = 32;
 
-/// For each block, where others stand beside it.
+/// For each block, the positions of the blocks beside it.
 #[derive(Clone, Debug)]
 pub(crate) struct Beside {
-    /// The nearest block above (or the block itself) that has something beside it below its dominator.
+    /// The nearest dominator (or the block itself) that has other blocks beside it below its own dominator.
     next: IndexVec<BlockId, Option<BlockId>>,
-    /// Control enters the block from its dominator and from what the block dominates only.
+    /// The predecessors of the block are its dominator and blocks that it dominates.
     is_branch: IndexVec<BlockId, bool>,
     /// The region has no cycle of blocks, so that positions increase in time.
     in_time_order: IndexVec<RegionId, bool>,
@@ -55,7 +55,7 @@ impl Beside {
         this
     }
 
-    /// Whether what stands later in the region never comes before in time (unless the region itself repeats).
+    /// Whether positions in the region are ordered in time (unless the region itself repeats).
     pub fn is_in_time_order(&self, region: RegionId) -> bool {
         self.in_time_order[region]
     }
@@ -73,7 +73,7 @@ impl Beside {
         }
     }
 
-    /// The branches that are not taken when the operation is reached, below a block that dominates it, in its region.
+    /// The branches not taken on the way to the operation, below a block that dominates it, in its region.
     pub fn add_other_branches(&self, facts: &Facts, op: OpId, below: BlockId, found: &mut Vec<Span>) {
         let region = facts.blocks()[below].region;
         let mut around = std::iter::successors(Some(op), |&op| facts.parent_of(op));

@@ -1,8 +1,8 @@
-//! The blocks of a region as a graph: which block dominates which, and which can be passed twice.
+//! The control-flow graph of a region: dominators and cycles.
 //!
 //! Blocks have numbers from 0, the entry; an edge is a pair of numbers.
 //! Dominators are found with the algorithm of Lengauer and Tarjan (1979), the simple form: O(edges * log blocks).
-//! They are loops over explicit stacks, as a region may have as many blocks as there is input.
+//! They use explicit stacks instead of recursion, as a region may have as many blocks as there is input.
 
 use crate::components::components;
 
@@ -47,13 +47,13 @@ impl Graph {
 /// The tree of immediate dominators.
 #[derive(Clone, Debug)]
 pub(crate) struct Dominators {
-    /// The immediate dominator of each block; [`NONE`] for the entry and for blocks that nothing leads to.
+    /// The immediate dominator of each block; [`NONE`] for the entry and for unreachable blocks.
     pub parents: Vec<u32>,
-    /// The blocks that can be reached, such that a block comes before all that it leads to without going back.
+    /// The reachable blocks, each before its successors except along back edges.
     pub reverse_post_order: Vec<u32>,
 }
 
-/// The dominators of all blocks that block 0 leads to.
+/// The dominators of all blocks reachable from block 0.
 pub(crate) fn dominators(graph: &Graph) -> Dominators {
     let len = graph.len();
     let mut search = Search::new(len);
@@ -73,13 +73,13 @@ pub(crate) fn dominators(graph: &Graph) -> Dominators {
     Dominators { parents, reverse_post_order }
 }
 
-/// A depth-first search from block 0; what follows counts blocks in the order in which it finds them.
+/// A depth-first search from block 0; the other fields number blocks in the order of the search.
 struct Search {
     /// The number of each block, or [`NONE`].
     numbers: Vec<u32>,
     blocks: Vec<u32>,
     parents: Vec<u32>,
-    /// The forest of the algorithm: ancestors as far as they are linked, and the best block on the way.
+    /// The forest of the algorithm: ancestors along linked paths, and the best block on each.
     ancestors: Vec<u32>,
     labels: Vec<u32>,
     semi: Vec<u32>,
@@ -152,7 +152,7 @@ impl Search {
         immediate
     }
 
-    /// The block of least semi-dominator on the linked path above, which is shortened.
+    /// The block of least semi-dominator on the linked path above, which is compressed.
     fn best(&mut self, block: u32) -> u32 {
         let mut path = vec![block];
         let mut current = block;
@@ -160,7 +160,7 @@ impl Search {
             current = self.ancestors[current as usize];
             path.push(current);
         }
-        // The topmost block is a root and keeps its own label; those below look at the one above, top down.
+        // The topmost block is a root and keeps its own label; each block below takes the better of its own and the one above, top down.
         path.pop();
         for index in (0..path.len().saturating_sub(1)).rev() {
             let (below, above) = (path[index] as usize, path[index + 1] as usize);
@@ -176,22 +176,22 @@ impl Search {
 /// Strongly connected components.
 #[derive(Clone, Debug)]
 pub(crate) struct Components {
-    /// The component of each block; [`NONE`] for blocks left out and for those that no path leads back to.
+    /// The component of each block; [`NONE`] for excluded blocks and for blocks on no cycle.
     pub of: Vec<u32>,
 }
 
-/// The cycles among the blocks that `allowed` holds for.
+/// The cycles among the blocks for which `allowed` holds.
 pub(crate) fn cycles(graph: &Graph, allowed: impl Fn(u32) -> bool) -> Components {
     let mut of = vec![NONE; graph.len()];
     let mut count = 0;
-    // What is left out leads nowhere, and what would lead to it leads to itself, which makes no component larger.
+    // An excluded block has no successors, and an edge to one becomes a self-edge, which makes no component larger.
     let next = |block: usize, at: usize| {
         let successors = if allowed(block as u32) { graph.successors(block as u32) } else { &[] };
         successors.get(at).map(|&to| if allowed(to) { to as usize } else { block })
     };
     for members in components(graph.len(), next) {
         let first = members[0] as u32;
-        // One block alone is a cycle only if it leads to itself.
+        // A single block is a cycle only if it is its own successor.
         if members.len() > 1 || (allowed(first) && graph.successors(first).contains(&first)) {
             members.iter().for_each(|member| of[*member] = count);
             count += 1;

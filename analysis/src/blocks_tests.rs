@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use crate::one_shot::{InPlaceAnalysis, Options, decide};
 use crate::text;
 
-/// The operations of which some operand is copied.
+/// The operations with a copied operand.
 fn check(input: &str, expected: Expect) {
     let (facts, names) = text::parse(input).expect("facts are well-formed");
     let decisions = decide(&facts, &Options::default()).expect("facts can be decided");
@@ -28,7 +28,7 @@ fn argument_is_read_after_a_write_in_a_later_block() {
     );
 }
 
-/// The next round of the loop reads what the nested write stored.
+/// The next iteration of the loop reads the contents that the nested write stored.
 #[test]
 fn write_nested_in_a_block_that_repeats() {
     let looped = "block(%a) next 1
@@ -44,7 +44,7 @@ fn write_nested_in_a_block_that_repeats() {
          block
          return";
     check(looped, expect!["write"]);
-    // Without the way back the read comes first.
+    // Without the back edge the read comes first.
     check(&looped.replace("next 1, 2", "next 2"), expect![""]);
 }
 
@@ -68,7 +68,7 @@ fn read_and_write_nested_in_a_block_that_repeats() {
     );
 }
 
-/// Each round has contents of its own, made in the block or bound to its argument.
+/// Each iteration has its own contents, made in the block or bound to its argument.
 #[test]
 fn contents_of_each_round() {
     check(
@@ -96,7 +96,7 @@ fn contents_of_each_round() {
     );
 }
 
-/// The value that left the loop is read after it; inside it was written each round.
+/// The value that left the loop is read after it; inside it was written in each iteration.
 #[test]
 fn value_of_before_is_read_after_the_loop() {
     check(
@@ -112,7 +112,7 @@ fn value_of_before_is_read_after_the_loop() {
     );
 }
 
-/// A branch reads what the other one writes: only one of them runs.
+/// A branch reads a value that the other one writes: only one of them runs.
 #[test]
 fn other_branches_do_not_come_before() {
     check(
@@ -127,7 +127,7 @@ fn other_branches_do_not_come_before() {
          return",
         expect![""],
     );
-    // What both lead to reads it.
+    // The join block reads it.
     check(
         "block(%a) next 1, 2
          br
@@ -142,7 +142,7 @@ fn other_branches_do_not_come_before() {
     );
 }
 
-/// An argument of a block around the region: the reference leaves no branches out, so neither does this.
+/// An argument of a block of an enclosing region: the reference excludes no branches, so neither does this.
 #[test]
 fn other_branches_of_an_inner_region_may_come_before() {
     check(
@@ -165,7 +165,7 @@ fn other_branches_of_an_inner_region_may_come_before() {
     );
 }
 
-/// Blocks may stand in any order in the text, and some are never reached.
+/// Blocks may be in any order in the text, and some are unreachable.
 #[test]
 fn order_of_the_text_means_nothing() {
     check(

@@ -6,7 +6,7 @@
 //! Blocks of a region are added in the order of the text, the entry first; they may stand in any order that the
 //! control flow between them allows (their operations are numbered along the dominator tree).
 //! Nothing is checked until [`FactsBuilder::finish`], which never panics.
-//! Time and memory of `finish` are linear in what was added.
+//! Time and memory of `finish` are linear in the number of facts.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::index::{BlockId, Id, IndexVec, Lists, OpId, OperandId, RegionId, Slic
 use crate::makers::makers;
 use crate::numbering::{check_visible, number};
 
-/// Why facts are not consistent.
+/// An inconsistency of facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FactsError {
@@ -29,9 +29,9 @@ pub enum FactsError {
     UnknownId(&'static str, u32),
     /// The operation is nested in itself, or not under the root region.
     Unreachable(OpId),
-    /// The operand's operation does not see the definition of its value.
+    /// The value does not dominate the operand's operation.
     NotVisible(OperandId),
-    /// The operand aliases a result of an operation that is neither its own nor one around it.
+    /// The operand aliases a result of an operation that is neither its own nor an enclosing one.
     MisplacedAlias(OperandId),
     /// The subset of the operation names an operand or result of another operation.
     ForeignSubset(OpId),
@@ -110,14 +110,14 @@ impl FactsBuilder {
         self.facts.ops.push(Op { block, label, region_branch: false, gives_out: false, subset: None })
     }
 
-    /// Declare that control enters and leaves the regions of `op` only along declared edges.
+    /// Declare `op` a region branch op: control enters and leaves its regions only along declared edges.
     pub fn region_branch(&mut self, op: OpId) {
         if let Some(op) = self.facts.ops.get_mut(op) {
             op.region_branch = true;
         }
     }
 
-    /// Declare that `op` is a terminator that gives its operands to what is around its region.
+    /// Declare that `op` is a terminator that forwards its operands to the parent operation.
     /// Only the order of visits from terminators depends on it.
     pub fn gives_out(&mut self, op: OpId) {
         if let Some(op) = self.facts.ops.get_mut(op) {
@@ -144,14 +144,14 @@ impl FactsBuilder {
         })
     }
 
-    /// Change the value of an operand that was not known yet (one of a block later in the text).
+    /// Set the value of an operand that was not known yet (defined in a block later in the text).
     pub fn use_value(&mut self, operand: OperandId, value: ValueId) {
         if let Some(operand) = self.facts.operands.get_mut(operand) {
             operand.value = value;
         }
     }
 
-    /// Declare that the operand is read if `value` is, when that value was not known with the operand
+    /// Declare that the operand is read if `value` is, if that value was not known together with the operand
     /// (`scf.for`: the iteration argument).
     pub fn reads_if(&mut self, operand: OperandId, value: ValueId) {
         if let Some(reads) = self.facts.declared_reads.get_mut(operand) {
@@ -160,18 +160,18 @@ impl FactsBuilder {
         }
     }
 
-    /// Declare that the buffer of `alias.value` may be that of `operand`, when the operand is in place.
+    /// Declare that `alias.value` aliases `operand` when the operand is in place.
     pub fn alias(&mut self, operand: OperandId, alias: Alias) {
         self.aliases.push((operand, alias));
     }
 
-    /// Declare that `value` takes over the contents of `operand`: the argument of a region or the result of a region
+    /// Declare that `value` receives the contents of `operand`: a region argument or the result of a region
     /// operation. Decisions do not depend on it; [`crate::checker`] follows contents along it.
     pub fn flow(&mut self, operand: OperandId, value: ValueId) {
         self.flows.push((value, operand));
     }
 
-    /// Declare that two values may share memory, whatever is decided (two results of one call).
+    /// Declare that two values may alias, whatever is decided (two results of one call).
     pub fn share(&mut self, a: ValueId, b: ValueId) {
         self.facts.shared.push((a, b));
     }
@@ -194,7 +194,7 @@ impl FactsBuilder {
         }
     }
 
-    /// Check everything and compute what follows from it.
+    /// Check the facts and compute the derived tables.
     ///
     /// # Errors
     /// The first inconsistency found.
@@ -358,7 +358,7 @@ fn check_subset(facts: &Facts, op: OpId) -> Result<(), FactsError> {
     }
 }
 
-/// Find out which values are read, through operands that only pass their buffer on.
+/// Compute which values are read, through operands that only forward their buffer.
 ///
 /// A least fixpoint by worklist: each value is read at most once, each edge followed at most once.
 fn propagate_reads(facts: &mut Facts) {

@@ -1,14 +1,14 @@
-//! Summaries of functions for their callers: which arguments a function reads and writes, which results may be an argument's
-//! buffer, which results may share a buffer with each other, and which may be read-only memory.
+//! Summaries of functions for their callers: which arguments a function reads and writes, which results may alias an argument,
+//! which results may alias each other, and which may be read-only memory.
 //!
 //! Decided functions are summarised callees first; a call's operands then get their facts from the summary.
 //! A function that is not analysed gets [`Summary::unknown`].
 //!
-//! Functions that call each other are decided together, by [`fixpoint`]: they start as functions that do nothing, are
-//! decided with what is known so far, and are decided again until no summary grows. What is assumed of a call then covers
-//! what the callee does at every depth of the recursion, by induction over that depth.
+//! Mutually recursive functions are decided together, by [`fixpoint`]: they start with empty summaries, are
+//! decided with the current summaries, and are decided again until no summary grows. By induction over the depth of the
+//! recursion, the summaries then cover every call.
 //!
-//! Arguments and results are counted as the function type counts them; those that are no tensors have empty entries.
+//! Arguments and results are numbered as in the function type; those that are no tensors have empty entries.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,7 +16,7 @@ use crate::facts::Facts;
 use crate::index::ValueId;
 use crate::one_shot::{Decisions, InPlaceAnalysis};
 
-/// How often [`fixpoint`] gives up one guess at a time before it gives up all of them.
+/// How often [`fixpoint`] drops single guesses before it drops all of them.
 const MOST_REFUTATIONS: usize = 4;
 
 /// How a function uses one argument.
@@ -26,7 +26,7 @@ pub struct ArgumentSummary {
     pub reads: bool,
     /// The buffer may be stored to.
     pub writes: bool,
-    /// The results that may be the argument's buffer, ascending.
+    /// The results that may alias the argument, ascending.
     pub aliasing_results: Vec<u32>,
 }
 
@@ -35,17 +35,17 @@ pub struct ArgumentSummary {
 pub struct Summary {
     /// By argument.
     pub arguments: Vec<ArgumentSummary>,
-    /// For each result, the argument that it always is the buffer of.
+    /// For each result, the argument that it is always equivalent to.
     pub equivalent_arguments: Vec<Option<u32>>,
-    /// For each result, the first result that it may share memory with: itself, if there is none before it.
+    /// For each result, the first result that it may alias: itself, if there is none before it.
     pub result_classes: Vec<u32>,
-    /// The results that may be memory that must not be written (a constant), ascending. Arguments do not count: the caller
-    /// knows whether its own operand may be written.
+    /// The results that may be read-only memory (a constant), ascending. Arguments do not count: the caller
+    /// knows whether its own operand is writable.
     pub read_only_results: Vec<u32>,
 }
 
 impl Summary {
-    /// Nothing is touched or handed on: what recursion starts with.
+    /// The empty summary: no argument is accessed or returned. The start of a recursion.
     pub fn nothing(arguments: usize, results: usize) -> Self {
         Self {
             arguments: vec![ArgumentSummary::default(); arguments],
@@ -55,8 +55,8 @@ impl Summary {
         }
     }
 
-    /// The worst case for arguments: each of these is read and written and may be each of these results.
-    /// Nothing is said about results among each other.
+    /// The worst case for arguments: each of these is read and written and may alias each of these results.
+    /// Results among each other are left open.
     pub fn unknown(arguments: &[bool], results: &[bool]) -> Self {
         let tensors: Vec<u32> =
             (0..number(results.len())).zip(results).filter(|(_, is)| **is).map(|(i, _)| i).collect();
@@ -67,14 +67,14 @@ impl Summary {
         Self { arguments: arguments.iter().map(info).collect(), ..Self::nothing(arguments.len(), results.len()) }
     }
 
-    /// Whether a call's operand for this argument aliases this result, and certainly is its buffer: the argument may
-    /// be one result only, and that result always is this argument.
+    /// Whether a call's operand for this argument aliases this result and is equivalent to it: the argument may
+    /// be this result only, and the result always is this argument.
     pub fn is_equivalent(&self, argument: u32, result: u32) -> bool {
         let only = self.arguments.get(argument as usize).is_some_and(|info| info.aliasing_results == [result]);
         only && self.equivalent_arguments.get(result as usize) == Some(&Some(argument))
     }
 
-    /// Pairs of results that may share memory, enough to join all that do.
+    /// Pairs of results that may alias, enough to connect each class.
     pub fn shared_results(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.result_classes
             .iter()
@@ -83,7 +83,7 @@ impl Summary {
             .map(|(first, result)| (*first, result))
     }
 
-    /// Guesses that a result is an argument's buffer, for [`fixpoint`].
+    /// Assumes that a result is equivalent to an argument, for [`fixpoint`] to confirm.
     pub fn guess(&mut self, argument: u32, result: u32) {
         merge_sorted(&mut self.arguments[argument as usize].aliasing_results, &[result]);
         self.equivalent_arguments[result as usize] = Some(argument);
@@ -95,7 +95,7 @@ impl Summary {
         }
     }
 
-    /// Adds what another summary of the same function says; whether that is anything new.
+    /// Joins another summary of the same function; whether this one grew.
     fn join(&mut self, other: &Self) -> bool {
         let before = self.clone();
         for (mine, its) in self.arguments.iter_mut().zip(&other.arguments) {
@@ -132,7 +132,7 @@ fn first_of(classes: &[u32], mut result: u32) -> u32 {
     result
 }
 
-/// Joins two classes, and leaves every entry pointing to the first of its class.
+/// Joins two classes; every entry then points to the first of its class.
 fn unite(classes: &mut [u32], a: u32, b: u32) {
     let (a, b) = (first_of(classes, a), first_of(classes, b));
     if a != b {
@@ -148,8 +148,8 @@ fn number(index: usize) -> u32 {
 
 /// Summarise a decided function.
 ///
-/// `arguments`: those of the entry block, none for what is no tensor. `returns`: for each return, its operands in the
-/// order of the results. A function without a return hands nothing to its caller.
+/// `arguments`: those of the entry block, `None` for non-tensors. `returns`: for each return, its operands in the
+/// order of the results. A function without a return returns nothing to its caller.
 /// Time O(uses + values + size of the summary + returned operands).
 pub fn summarise(
     facts: &Facts,
@@ -179,7 +179,7 @@ pub fn summarise(
         equivalent_arguments: equivalent_arguments(decisions, arguments, returns, results),
         ..Summary::nothing(0, results)
     };
-    // Through two returns a result may be of two classes: sharing is taken as transitive.
+    // Through two returns a result may be in two classes: aliasing is taken as transitive.
     for shared in returned_by_class.values() {
         for pair in shared.windows(2) {
             unite(&mut summary.result_classes, pair[0], pair[1]);
@@ -189,7 +189,7 @@ pub fn summarise(
     summary
 }
 
-/// Results by the alias class of what is returned, ascending.
+/// Results by the alias class of the returned values, ascending.
 fn returned_by_class(decisions: &Decisions, returns: &[Vec<Option<ValueId>>]) -> BTreeMap<ValueId, Vec<u32>> {
     let mut found: BTreeMap<ValueId, Vec<u32>> = BTreeMap::new();
     for operands in returns {
@@ -206,7 +206,7 @@ fn returned_by_class(decisions: &Decisions, returns: &[Vec<Option<ValueId>>]) ->
     found
 }
 
-/// For each result the first argument that every return hands back for it.
+/// For each result the first argument that every return returns for it.
 fn equivalent_arguments(
     decisions: &Decisions,
     arguments: &[Option<ValueId>],
@@ -246,25 +246,25 @@ fn read_only_results(
     results
 }
 
-/// Functions that call each other, as [`fixpoint`] asks about them.
+/// A group of mutually recursive functions, as [`fixpoint`] queries it.
 pub trait Recursion {
     /// The error of a function that cannot be decided.
     type Error;
-    /// Takes note of what is known about the function at a position from now on.
+    /// Sets the current summary of the function at a position.
     fn set(&mut self, position: usize, known: &Summary);
-    /// Decides and summarises the function at a position, with what is known of all of them.
+    /// Decides and summarises the function at a position, with the current summaries of all of them.
     ///
     /// # Errors
-    /// It cannot be decided.
+    /// The function cannot be decided.
     fn decide(&mut self, position: usize) -> Result<Summary, Self::Error>;
 }
 
-/// Summaries of functions that call each other, by position.
+/// Summaries of mutually recursive functions, by position.
 ///
-/// `starts`: what is assumed at first; besides "does nothing" they may guess that a result is an argument's buffer, which
-/// holds or is given up. The last decisions on each function are with the summaries that are returned, so that they are
-/// right when kept.
-/// Time: the number of rounds is bounded by what a summary can say; where nothing is guessed wrongly it is 2 or 3.
+/// `starts`: the initial summaries, empty or with guesses that a result is equivalent to an argument, which
+/// are confirmed or dropped. The last decisions on each function use the returned summaries, so they
+/// may be kept.
+/// Time: the number of rounds is bounded by the size of the summaries; without wrong guesses it is 2 or 3.
 ///
 /// # Errors
 /// The first error of [`Recursion::decide`].
@@ -275,7 +275,7 @@ pub fn fixpoint<R: Recursion>(starts: Vec<Summary>, functions: &mut R) -> Result
         starts.iter().enumerate().for_each(|(position, start)| functions.set(position, start));
         let mut summaries = starts.clone();
         let Some(refuted) = iterate(&starts, &mut summaries, functions)? else { return Ok(summaries) };
-        // Consequences of the guess go with it.
+        // Consequences of the guess are dropped with it.
         refutations += 1;
         if refutations < MOST_REFUTATIONS {
             refuted.results.into_iter().for_each(|result| starts[refuted.position].give_up(result));
@@ -287,19 +287,19 @@ pub fn fixpoint<R: Recursion>(starts: Vec<Summary>, functions: &mut R) -> Result
     }
 }
 
-/// Guesses that did not hold.
+/// Guesses that were refuted.
 struct Refuted {
     position: usize,
     results: Vec<u32>,
 }
 
-/// Decides the functions in turn until none adds anything, or a guess is refuted.
+/// Decides the functions in turn until no summary grows, or a guess is refuted.
 fn iterate<R: Recursion>(
     starts: &[Summary],
     summaries: &mut [Summary],
     functions: &mut R,
 ) -> Result<Option<Refuted>, R::Error> {
-    // How many functions in a row have added nothing.
+    // Number of consecutive functions whose summary did not grow.
     let mut stable = 0;
     let mut position = 0;
     while stable < summaries.len() {
@@ -318,7 +318,7 @@ fn iterate<R: Recursion>(
     Ok(None)
 }
 
-/// Results that were guessed to be an argument and are not.
+/// Results that were guessed to be equivalent to an argument and are not.
 fn refuted_guess(start: &Summary, found: &Summary) -> Vec<u32> {
     let pairs = start.equivalent_arguments.iter().zip(&found.equivalent_arguments);
     (0..).zip(pairs).filter(|(_, (guess, found))| guess.is_some() && guess != found).map(|(result, _)| result).collect()
@@ -344,7 +344,7 @@ mod tests {
         summarise(&facts, &decisions, &arguments, &returns)
     }
 
-    /// `rw0>0`: the argument is read, written, and may be result 0; `=`: certainly.
+    /// `rw0>0`: the argument is read, written, and may alias result 0; `=`: is equivalent to it.
     fn show(summary: &Summary) -> String {
         let arguments = summary.arguments.iter().zip(0..).map(|(info, index)| {
             let results = info
@@ -395,7 +395,7 @@ mod tests {
         assert!(!summary.is_equivalent(0, 1));
     }
 
-    /// Functions whose bodies, as facts, depend on what is known of all of them.
+    /// Functions whose bodies, as facts, depend on the summaries of all of them.
     struct Bodies<F> {
         body: F,
         known: Vec<Summary>,
@@ -415,7 +415,7 @@ mod tests {
         }
     }
 
-    /// The summaries in the end, and how often a function was decided.
+    /// The final summaries, and how often a function was decided.
     fn decided(starts: Vec<Summary>, body: impl Fn(usize, &[Summary]) -> String) -> (Vec<Summary>, usize) {
         let mut bodies = Bodies { body, known: vec![], decided: 0 };
         let summaries = fixpoint(starts, &mut bodies).expect("nothing fails");
@@ -453,7 +453,7 @@ mod tests {
         let (summary, rounds) = recursive(body, guess());
         expect!["rw0=0"].assert_eq(&show(&summary));
         assert!(rounds <= 3, "{rounds} rounds");
-        // Without the guess it is known less well, and still rightly: it returns what it is not known to alias.
+        // Without the guess the summary is less precise, and still right: it returns a value not known to alias the argument.
         expect!["0"].assert_eq(&show(&recursive(body, Summary::nothing(1, 1)).0));
     }
 
@@ -467,7 +467,7 @@ mod tests {
 
     #[test]
     fn functions_that_call_each_other() {
-        // Position 0 hands its argument to 1, which writes to it and calls 0.
+        // Position 0 passes its argument to 1, which writes to it and calls 0.
         let (summaries, _) = decided(vec![Summary::nothing(1, 1); 2], |position, known| {
             let write = if position == 1 { "%w = fill w%a>%w\nread r%w" } else { "" };
             format!("block(%a)\n{}\n{write}\nreturn r%c", call(&known[1 - position]))

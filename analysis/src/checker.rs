@@ -1,18 +1,18 @@
-//! Judges decisions by running them: an independent check that shares nothing with the decider but the facts.
+//! An independent check of decisions by abstract execution: it shares only the facts with the decider.
 //!
-//! A function is executed abstractly, twice at the same time: with values (each tensor has the contents that it was
-//! given once and for all) and with buffers (operands in place write to the buffer of their value, others to a copy).
-//! Contents are terms with a normal form; wherever an operation reads, the buffer must hold what the value says. Values that
-//! are said to be equivalent must be the same buffer.
-//! Many executions are tried: branches and trip counts are those that were tried least (`paths`), until nothing new
-//! comes up.
+//! A function is executed twice at the same time: with values (each tensor has immutable
+//! contents) and with buffers (operands in place write to the buffer of their value, others to a copy).
+//! Contents are terms with a normal form; at each read the buffer must hold the contents of the value. Values
+//! that are claimed to be equivalent must be the same buffer.
+//! Many executions are tried: branches and trip counts are those tried least (`paths`), until no new path comes up.
 //!
 //! Pessimistic on purpose:
 //! * an operation stores before it loads, unless it is elementwise on exactly this buffer;
 //! * different slices overlap;
-//! * what parallel iterations write to a buffer that they share is garbage.
+//! * a buffer that parallel iterations share holds garbage after they write to it.
 //!
-//! Limits: it runs a sample of paths, so a pass is not a proof; loops run a few times only, parallel loops once. Contents of region arguments follow [`Facts::flows`]; without flows they are unknown, and so are results.
+//! Limits: it runs a sample of paths, so a pass is not a proof; loops run a few times only, parallel loops once.
+//! Contents of region arguments follow [`Facts::flows`]; without flows they are unknown, and so are results.
 //! A terminator's operand that is not its own iteration argument is copied, as the rewrite does.
 
 mod claims;
@@ -33,10 +33,10 @@ const MOST_TRIPS: u32 = 3;
 /// How deep regions may nest; deeper ones are not executed (the walk is recursive).
 const MOST_DEPTH: u32 = 500;
 
-/// How many executions [`check`] tries at least, and how many at most.
+/// Least and most executions of [`check`].
 const EXECUTIONS: std::ops::Range<u64> = 16..150;
 
-/// Executions without anything new after which [`check`] has seen enough, as a part of all executions so far.
+/// [`check`] stops when the last `1 / QUIET_PART` of all executions found no new path.
 const QUIET_PART: u64 = 2;
 
 /// How many operations one execution runs at most: nested loops multiply.
@@ -46,13 +46,13 @@ const MOST_OPS: u32 = 20_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// The operand's buffer does not hold what its value says.
+    /// The operand's buffer does not hold the contents of its value.
     ReadsOtherContents(OperandId),
     /// The operand stores to a buffer that is not writable.
     WritesFrozenBuffer(OperandId),
     /// The operand must be in place and is not.
     CopiesWhatMustBeInPlace(OperandId),
-    /// The value is not the buffer of the other one, which it is said to be equivalent to.
+    /// The values are claimed to be equivalent and are not the same buffer.
     IsAnotherBuffer(ValueId, ValueId),
 }
 
@@ -72,7 +72,7 @@ impl std::error::Error for Violation {}
 /// Run a function with its decisions.
 ///
 /// # Errors
-/// The first thing that goes wrong in one of the executions.
+/// The first violation in one of the executions.
 pub fn check(facts: &Facts, decisions: &Decisions) -> Result<(), Violation> {
     let copied = |(id, used): (OperandId, &Operand)| used.must_in_place && !decisions.is_in_place(id);
     if let Some(id) = facts.operands().ids().find(|&id| copied((id, &facts.operands()[id]))) {
@@ -101,7 +101,7 @@ fn targets(facts: &Facts) -> IndexVec<OperandId, Vec<ValueId>> {
         for &operand in facts.flows(value) {
             targets[operand].push(value);
         }
-        // A branch passes its operand on to an argument of another block.
+        // A branch forwards its operand to an argument of another block.
         if matches!(facts.values()[value].def, ValueDef::Argument(_)) {
             for source in facts.sources(value) {
                 let known = &mut targets[source.operand];
@@ -114,7 +114,7 @@ fn targets(facts: &Facts) -> IndexVec<OperandId, Vec<ValueId>> {
     targets
 }
 
-/// A value at run time: what it should hold, and where it is.
+/// A value at run time: its expected contents, and its location.
 #[derive(Clone, Debug)]
 struct Cell {
     contents: TermId,
@@ -173,7 +173,7 @@ impl<'a> Machine<'a> {
         self.memory.allocate(contents, writable, owner)
     }
 
-    /// The cell of a value; unknown contents if nothing was bound to it (an unreachable path, or missing flows).
+    /// The cell of a value; unknown contents if none was bound to it (an unreachable path, or missing flows).
     fn cell(&mut self, value: ValueId) -> Cell {
         if let Some(cell) = &self.cells[value] {
             return cell.clone();
@@ -207,10 +207,10 @@ impl<'a> Machine<'a> {
         let parallel = self.facts.regions()[self.facts.blocks()[block].region].info.parallel;
         for &argument in self.facts.arguments_of(block) {
             self.cells[argument] = self.pending[argument].take();
-            // Where nothing says what an argument takes over, nothing is known of its buffer.
+            // Without flows into an argument, its buffer is unknown.
             let is_known = self.cells[argument].is_some() || depth == 0;
             let mut cell = self.cell(argument);
-            // Each iteration has its part of a shared output for itself, if the enclosing iteration has the output.
+            // Each iteration owns its part of a shared output, if the enclosing iteration owns the output.
             let outer = self.parallel.iter().nth_back(1).map(|region| region.number());
             if parallel && cell.location.owner == outer {
                 cell.location.owner = self.owner();
@@ -241,7 +241,7 @@ impl<'a> Machine<'a> {
             let choice = self.paths.choose(Point::Branch(op), regions.len());
             return self.enter(regions[choice], depth);
         }
-        // A loop: enter at the first region, leave where every result has been given.
+        // A loop: enter at the first region, leave where every result has a source.
         let mut current = first;
         let mut trips = 0;
         let parallel = self.facts.regions()[first].info.parallel;
@@ -288,7 +288,7 @@ impl<'a> Machine<'a> {
         result
     }
 
-    /// A value was bound: is it the buffer that it is said to be?
+    /// Checks the claimed equivalences of a value when it is bound.
     fn check_claims(&mut self, value: ValueId) -> Result<(), Violation> {
         let class = self.decisions.equivalence_class(value);
         let here = self.cell(value).location;
@@ -317,7 +317,7 @@ impl<'a> Machine<'a> {
         self.regions(op, depth)?;
         let mut known = Vec::new();
         for (index, &result) in self.facts.results_of(op).iter().enumerate() {
-            // A path that left a region elsewhere than where it yields says nothing of the result.
+            // A path that left a region elsewhere than where it yields determines no result.
             if self.pending[result].is_some() || self.facts.flows(result).is_empty() {
                 known.push(result);
             }
@@ -369,7 +369,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Pass an operand on to an argument or result.
+    /// Forward an operand to an argument or result.
     fn carry(&mut self, id: OperandId, cell: &Cell) {
         let op = self.facts.operands()[id].op;
         let block = self.facts.ops()[op].block;
@@ -406,7 +406,7 @@ impl<'a> Machine<'a> {
         Some((destination, slice.filter(|_| !is_whole)))
     }
 
-    /// Whether a slice that is one of these values is all of the other.
+    /// Whether a slice that is one of these values covers the whole of the other.
     fn are_of_one_size(&self, slice: ValueId, container: ValueId) -> bool {
         let size = |value: ValueId| self.facts.values()[value].info.size_bytes;
         size(slice).is_some() && size(slice) == size(container)
@@ -432,7 +432,7 @@ impl<'a> Machine<'a> {
             }
             let mut actual = memory.read(&mut self.terms, &cell.location);
             let mut expected = cell.contents;
-            // The slice that an insertion overwrites need not be there.
+            // The slice that an insertion overwrites need not hold its contents.
             if let Some((destination, slice)) = self.inserted(op)
                 && destination == *id
             {
@@ -447,7 +447,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Store, and return what each operand's value has become.
+    /// Store, and return the new cell of each operand's value.
     fn write(&mut self, op: OpId, accessed: &[(OperandId, Cell)], inputs: &[TermId]) -> Vec<(OperandId, Cell)> {
         let mut after = accessed.to_vec();
         for (index, (id, cell)) in accessed.iter().enumerate() {
@@ -462,7 +462,7 @@ impl<'a> Machine<'a> {
                 }
                 _ => None,
             };
-            // Where contents are undefined, the buffer that is copied from has some, and so has the copy.
+            // For undefined contents, the copy holds whatever the source buffer holds.
             let (stored, copied) = match source {
                 Some(cell) => (cell.contents, self.memory.read(&mut self.terms, &cell.location)),
                 None => {
@@ -509,7 +509,7 @@ impl<'a> Machine<'a> {
             .flat_map(|(id, cell)| self.facts.aliasing_values(*id).iter().map(move |alias| (*alias, cell.clone())))
             .filter(|(alias, _)| alias.value == result)
             .collect();
-        // A value that certainly is an operand's buffer is not perhaps another one's.
+        // A value that is a definite alias of one operand is no alias of another.
         let certain = own.iter().any(|(alias, _)| alias.definite);
         own.retain(|(alias, _)| alias.definite || !certain);
         let choice = self.paths.choose(Point::Source(result), own.len());

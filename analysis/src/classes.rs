@@ -1,4 +1,4 @@
-//! Alias classes that know which uses may still join them.
+//! Alias classes, indexed so that the test of a use is cheap.
 //!
 //! Putting a use in place merges the classes of its value and of the values that alias it.
 //! Three facts make the test cheap.
@@ -8,12 +8,12 @@
 //!
 //! Invariant: no class contains a conflicting pair, a write beside a value that is not writable, or a read beside a
 //! write that parallel iterations must not share. It holds at first (no writes) and each accepted use was tested.
-//! So only pairs *across* classes, and the new write itself, have to be looked at; and two classes that cannot merge
-//! never will, which is remembered.
+//! So only pairs *across* classes, and those of the new write itself, have to be tested; and two classes that cannot merge
+//! never can, which is cached.
 //!
 //! A class of up to [`SMALL`] reads or writes is a list; a larger one has a tree ([`crate::trees`]).
 //! With n uses and nesting depth d: facts O(n d), merges O(n log n) queries of O(log n), usually O(n) queries.
-//! Cycles of blocks add the blocks of a cycle for each block on it that defines something.
+//! Cycles of blocks add the blocks of a cycle for each block on it with a definition.
 
 use std::collections::HashMap;
 
@@ -40,18 +40,18 @@ const WIDE: usize = 8;
 #[derive(Clone, Default, Debug)]
 struct Members {
     list: Vec<OperandId>,
-    /// Once the list is long. There is a class per value, and few ever have it.
+    /// Built once the list is long. There is a class per value, and few ever have it.
     index: Option<Box<Index>>,
 }
 
-/// Where to look instead of into a long list.
+/// The index of a long list.
 #[derive(Clone, Debug)]
 struct Index {
     /// The tree over the list.
     root: Root,
-    /// Members on wide operations, by operation.
+    /// Members on operations with many operands, by operation.
     by_op: HashMap<OpId, Vec<OperandId>>,
-    /// Reads by the operation of their first definition, where writes of that operation need a look of their own.
+    /// Reads by the operation of their first definition, for writes of that operation, which the tree does not cover.
     by_definition: HashMap<OpId, Vec<OperandId>>,
 }
 
@@ -71,7 +71,7 @@ struct Class {
     shared: Option<OperandId>,
     /// Classes that this one cannot merge with.
     failures: HashMap<ValueId, Reason>,
-    /// Why the class should not be one; only if its members were forced together.
+    /// The reason why the class should not exist; only if its members were forced together.
     forced: Option<Reason>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Classes<'a> {
     check_parallel_regions: bool,
     unordered_graphs: bool,
     small: usize,
-    /// Operations of which some write makes not exactly one value.
+    /// Operations with a write that defines no single value.
     is_odd: IndexVec<OpId, bool>,
     in_place: IndexVec<OperandId, bool>,
     sets: AliasSets,
@@ -152,7 +152,7 @@ impl<'a> Classes<'a> {
 
     // ---- Indices of long lists. ----
 
-    /// Gives the reads or the writes of a class an index, if they have none and are many.
+    /// Indexes the reads or the writes of a class, if they are many and have no index yet.
     fn index_long(&mut self, members: &mut Members, reads: bool) {
         if members.list.len() > self.small && members.index.is_none() {
             let mut index = Index::new();
@@ -338,7 +338,7 @@ impl<'a> Classes<'a> {
         Ok(())
     }
 
-    /// Put a use in place that must be, whatever comes of it.
+    /// Put a use in place that must be, whatever its conflicts.
     pub fn force(&mut self, operand: OperandId) {
         let joined = self.joined(operand);
         let own = self.facts.operands()[operand].writes.then_some(operand);
@@ -348,7 +348,7 @@ impl<'a> Classes<'a> {
         self.classes[class].forced = self.classes[class].forced.or(conflict);
     }
 
-    /// Whether the uses that are in place would be wrong together if this one were in place, too.
+    /// Whether the uses in place would conflict if this one were in place, too.
     /// The use does not count as a write unless it is in place already.
     pub fn test_forced(&mut self, operand: OperandId) -> Result<(), Reason> {
         self.steps += 1;
@@ -388,7 +388,7 @@ impl<'a> Classes<'a> {
                 self.find_read(readers, write).map(|read| (read, write))
             };
             if hit.is_some() {
-                // Whatever fails once is likely to fail again: keep it in front.
+                // A member that fails once is likely to fail again: keep it in front.
                 let list = if reads <= writes {
                     &mut self.classes[readers].reads.list
                 } else {

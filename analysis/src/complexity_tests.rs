@@ -1,4 +1,4 @@
-//! Steps, not seconds: the work of decisions on growing functions of many shapes.
+//! Counted steps, not seconds: the work of decisions on growing functions of many shapes.
 
 use crate::builder::FactsBuilder;
 use crate::facts::{Affine, Alias, Facts, RegionInfo, Slice, Subset, Use, ValueInfo};
@@ -220,7 +220,7 @@ fn regions_are_near_linear() {
     });
 }
 
-/// Classes of equal size that cannot merge, for a reason that is looked at last.
+/// Classes of equal size that cannot merge, for the reason that is tested last.
 #[test]
 fn failing_merges_are_near_linear() {
     assert_near_linear("failing merges", |size| {
@@ -238,7 +238,7 @@ fn failing_merges_are_near_linear() {
         }
         for _ in 0..2 {
             for index in 1..values.len() {
-                // A select between two groups: the second one is written after the first one was made.
+                // A select between two groups: the second one is written after the first one was defined.
                 let op = s.b.op(s.block, 0);
                 let pair = [values[0].1, values[index].1].map(|value| s.b.operand(op, value, PASS));
                 let result = s.b.result(op, ValueInfo::default());
@@ -252,7 +252,7 @@ fn failing_merges_are_near_linear() {
     });
 }
 
-/// Slices, and values that are one slice by many ways.
+/// Slices, and values that are one slice through many paths.
 #[test]
 fn slices_are_near_linear() {
     assert_near_linear("slices of one tensor into another", |size| {
@@ -369,7 +369,7 @@ fn blocks_are_near_linear() {
     });
 }
 
-/// Deep nests: [`deep_nests_are_quadratic_at_most`] has ifs; here loops that pass a tensor down and up.
+/// Deep nests: [`deep_nests_are_quadratic_at_most`] has ifs; here loops that forward a tensor in and out.
 #[test]
 fn nests_of_loops_are_quadratic_at_most() {
     let steps = [15, 30, 60, 120].map(|depth| {
@@ -398,7 +398,7 @@ fn nests_of_loops_are_quadratic_at_most() {
     }
 }
 
-/// Intervals are proportional to depth: quadratic in a function that is nothing but nesting, and no worse.
+/// Intervals are proportional to depth: quadratic in a function of nested regions only, and no worse.
 #[test]
 fn deep_nests_are_quadratic_at_most() {
     let steps = [50, 100, 200, 400].map(|depth| {

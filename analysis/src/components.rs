@@ -1,7 +1,7 @@
 //! Strongly connected components of a directed graph, by Tarjan's algorithm (1972), without recursion.
 
-/// The components of a graph on `0..len`: all successors of a component come before it, and the nodes of each are in the order
-/// in which the search met them.
+/// The components of a graph on `0..len`: all successors of a component come before it, and the nodes of each are in the
+/// order of the search.
 ///
 /// `next`: the successor of a node by position, none behind the last. Visits each node and each edge once.
 pub fn components(len: usize, next: impl Fn(usize, usize) -> Option<usize>) -> Vec<Vec<usize>> {
@@ -14,7 +14,7 @@ pub fn components(len: usize, next: impl Fn(usize, usize) -> Option<usize>) -> V
         if number[root] != NEW {
             continue;
         }
-        // Each entry: a node, and how many of its successors were looked at.
+        // Each entry: a node, and the number of its successors visited so far.
         let mut path = vec![(root, 0)];
         while let Some((node, looked)) = path.last_mut() {
             let node = *node;

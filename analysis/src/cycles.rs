@@ -1,20 +1,20 @@
-//! Blocks that control may pass again: where the order of blocks is not an order in time.
+//! Cycles of blocks: where the order of blocks is not an order in time.
 //!
 //! ```text
-//! ^a: %d = make        a read of %d in ^h, a write in ^b: the write comes before the read of the next round.
-//!     br ^h            If %d were made in ^h (or ^b), each round would have its own.
+//! ^a: %d = make        a read of %d in ^h, a write in ^b: the write comes before the read of the next iteration.
+//!     br ^h            If %d were made in ^h (or ^b), each iteration would have its own.
 //! ^h: read %d
 //!     cond_br ^b, ^e
 //! ^b: write %d
 //!     br ^h
 //! ```
 //!
-//! Two operations are not ordered if the blocks of their ancestors in the innermost region around both lead to each
+//! Two operations are not ordered if the blocks of their ancestors in the innermost common region reach each
 //! other without the block of a definition. Of several definitions the first decides: the blocks of definitions
-//! dominate each other, and a cycle that leaves out a later one leaves out the earlier ones.
+//! dominate each other, and a cycle that avoids a later one avoids the earlier ones.
 //!
-//! Time O(blocks + edges) once, and again the size of a cycle for each block on it that defines something;
-//! answers are remembered.
+//! Time O(blocks + edges) once, and again the size of a cycle for each block on it with a definition;
+//! answers are cached.
 
 use std::collections::HashMap;
 
@@ -28,13 +28,13 @@ pub(crate) struct BlockCycles<'a> {
     facts: &'a Facts,
     /// The graphs of regions with cycles.
     graphs: HashMap<RegionId, Graph>,
-    /// The place of each block in its region.
+    /// The index of each block in its region.
     numbers: IndexVec<BlockId, u32>,
     /// The cycle that each block is on: an index into `members`, or [`NONE`].
     cycle: IndexVec<BlockId, u32>,
     members: Vec<Vec<BlockId>>,
     positions: Vec<Vec<Span>>,
-    /// For a block left out: the positions of the cycle that is left, by block.
+    /// For an excluded block: the positions of the rest of its cycle, by block.
     without: HashMap<BlockId, HashMap<BlockId, usize>>,
     /// Elementary steps.
     pub steps: u64,
@@ -93,7 +93,7 @@ impl<'a> BlockCycles<'a> {
         self.cycle[block] != NONE
     }
 
-    /// The positions of all blocks that lead to the block and that it leads to, without passing `without`.
+    /// The positions of all blocks on a cycle with the block that avoids `without`.
     pub fn around(&mut self, block: BlockId, without: Option<BlockId>) -> &[Span] {
         let cycle = self.cycle[block];
         if cycle == NONE {
@@ -129,7 +129,7 @@ impl<'a> BlockCycles<'a> {
         for group in grouped(&found.of, &members) {
             left.extend(group.iter().map(|&block| (block, self.positions.len())));
             self.positions.push(self.positions_of(&group));
-            // Indices of the two lists stay the same; nobody asks for these members.
+            // Keeps the indices of the two lists equal; these members are never read.
             self.members.push(Vec::new());
         }
         self.without.insert(without, left);
@@ -140,7 +140,7 @@ impl<'a> BlockCycles<'a> {
         let own = places.filter(|place| place.start < place.own_end);
         let mut spans: Vec<_> = own.map(|place| Span { first: place.start, last: place.own_end - 1 }).collect();
         spans.sort_unstable_by_key(|span| span.first);
-        // Blocks that follow each other are one interval: usually a cycle is one in all.
+        // Consecutive blocks are one interval: usually a whole cycle is.
         spans.dedup_by(|next, last| {
             let follows = last.last + 1 == next.first;
             if follows {

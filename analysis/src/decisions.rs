@@ -8,15 +8,15 @@ use crate::facts::Facts;
 use crate::index::{IndexVec, OperandId, ValueId};
 use crate::placement::{Copy, Placement, Reason};
 
-/// The questions of a rewrite into buffers; decisions of every kind answer them.
+/// The queries of a rewrite into buffers.
 pub trait InPlaceAnalysis {
-    /// Whether the operation uses the buffer of the operand's value itself.
+    /// Whether the operand is in place.
     fn is_in_place(&self, operand: OperandId) -> bool;
-    /// Whether the values certainly are the same buffer, with the same offset, sizes and strides.
+    /// Whether the values are equivalent: the same buffer, offset, sizes and strides.
     fn are_equivalent(&self, a: ValueId, b: ValueId) -> bool;
-    /// Whether the values may share memory.
+    /// Whether the values may alias.
     fn may_alias(&self, a: ValueId, b: ValueId) -> bool;
-    /// The copy for an operand; none if it is in place.
+    /// The copy for an operand; `None` if it is in place.
     fn copy(&self, operand: OperandId) -> Option<Copy>;
 }
 
@@ -31,16 +31,16 @@ pub struct Decisions {
     pub(crate) steps: u64,
 }
 
-/// Something that decisions say and that need not be true.
+/// A claim of decisions that can be false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// The contents of the operand's copy are not needed.
     NoContents(OperandId),
-    /// The values are the same buffer.
+    /// The values are equivalent.
     Equivalent(ValueId, ValueId),
 }
 
-/// How many uses were decided in which way.
+/// Numbers of placements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Uses in place.
@@ -65,8 +65,7 @@ impl Decisions {
         changed
     }
 
-    /// The same decisions but for the contents of a copy, or for a claim that two values are the same buffer: what a judge
-    /// of decisions is tried with.
+    /// The same decisions without the contents of a copy, or with another equivalence: to test checkers of decisions.
     pub fn with_claim(&self, claim: Claim) -> Self {
         let mut changed = self.clone();
         match claim {
@@ -82,22 +81,22 @@ impl Decisions {
         changed
     }
 
-    /// Why the operand is out of place; none if it is in place.
+    /// The reason why the operand is out of place; `None` if it is in place.
     pub fn reason(&self, operand: OperandId) -> Option<Reason> {
         self.reasons[operand]
     }
 
-    /// A representative of the values that may share memory with this one.
+    /// A representative of the value's alias class.
     pub fn alias_class(&self, value: ValueId) -> ValueId {
         self.aliases[value]
     }
 
-    /// A representative of the values that certainly are this one's buffer.
+    /// A representative of the value's equivalence class.
     pub fn equivalence_class(&self, value: ValueId) -> ValueId {
         self.equivalents[value]
     }
 
-    /// How many uses are in place and out of place.
+    /// Numbers of uses in place and out of place.
     pub fn counts(&self) -> Counts {
         let in_place = self.placements.iter().filter(|&&placement| placement == Placement::InPlace).count();
         let out_of_place = self.placements.len() - in_place;
@@ -105,7 +104,7 @@ impl Decisions {
         Counts { in_place: count(in_place), out_of_place: count(out_of_place) }
     }
 
-    /// How much work the decisions took, in elementary steps: what tests of complexity count instead of seconds.
+    /// The work of the decisions in elementary steps, which complexity tests count instead of seconds.
     pub const fn steps(&self) -> u64 {
         self.steps
     }
@@ -153,7 +152,7 @@ pub fn decisions_from_placements(facts: &Facts, placements: IndexVec<OperandId, 
 }
 
 /// Values that alias one operand: in place or not, they may be one buffer (that of the operand, or its copy).
-/// And values that are said to share memory.
+/// And values declared to share memory.
 pub(crate) fn common_aliases(facts: &Facts) -> impl Iterator<Item = (ValueId, ValueId)> {
     let pairs = |operand| facts.aliasing_values(operand).windows(2).map(|pair| (pair[0].value, pair[1].value));
     facts.operands().ids().flat_map(pairs).chain(facts.shared_values().iter().copied())

@@ -1,13 +1,13 @@
-//! Which values fix the contents of their buffer, and a constant-size summary of the definitions behind each value.
+//! Definitions: values that determine the contents of their buffer, and a constant-size summary of those behind each value.
 //!
 //! `D(v)`, the definitions that reach a value `v`, is `{v}` if `v` is one, else the union over the values that `v` may
-//! be the buffer of.
-//! All definitions behind a value dominate each other in a chain, so what conflicts ask about the
-//! whole set can be asked of its first element of each kind (operation results, block arguments); the two kinds are
+//! alias through its operands.
+//! All definitions behind a value dominate each other in a chain, so conflict queries on the
+//! whole set are answered by its first element of each kind (operation results, block arguments); the two kinds are
 //! not comparable, and neither are two results of one operation, which is why [`DefiningResult::Several`] exists.
 //!
 //! Values are summarised once: block arguments first, then results in post-order along dominance, so that all values
-//! behind a value are known (but in blocks that never run). Time O(edges).
+//! behind a value are known (except in unreachable blocks). Time O(edges).
 
 use crate::dominance::Structure;
 use crate::facts::{Definition, Facts, ValueDef};
@@ -30,11 +30,11 @@ pub(crate) struct Summary {
     pub first_op: Option<(OpId, DefiningResult)>,
     /// The block of the outermost block argument among the definitions.
     pub outermost_argument: Option<BlockId>,
-    /// The outermost repetitive region around a definition (none: some definition is in no such region).
+    /// The outermost repetitive region around a definition (`None`: some definition is in no such region).
     pub repetitive: Option<RegionId>,
     /// One definition, for messages: the latest.
     pub latest: Option<ValueId>,
-    /// Its place: twice the position of its operation; for an argument just before the first one of its block.
+    /// Its position: twice that of its operation; for an argument just before the first one of its block.
     latest_place: u32,
     /// The innermost parallel region of all definitions and leaves.
     pub parallel: ParallelRegion,
@@ -43,10 +43,10 @@ pub(crate) struct Summary {
 /// The innermost parallel region around all definitions and leaves behind a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ParallelRegion {
-    /// Nothing seen yet.
+    /// No definition or leaf seen yet.
     #[default]
     Unseen,
-    /// The same for all (none: no parallel region).
+    /// The same for all (`None`: no parallel region).
     Same(Option<RegionId>),
     /// Not the same.
     Mixed,

@@ -1,9 +1,9 @@
-//! Order and nesting: what happens before what, what runs several times, what never runs together.
+//! Order and nesting: which operations are ordered, which repeat, and which exclude each other.
 //!
-//! In structured code `a` happens before `b` iff `a` stands earlier, does not enclose `b`, and the innermost thing
-//! around both is a block (not an operation with two regions).
-//! With several blocks in a region: iff the block of `a` dominates that of `b`, taken in the innermost region around
-//! both. Blocks on a cycle pass again and again, and then nothing is ordered ([`crate::cycles`]).
+//! In structured code `a` happens before `b` iff `a` comes earlier, does not enclose `b`, and the innermost common
+//! ancestor is a block (not an operation with two regions).
+//! With several blocks in a region: iff the block of `a` dominates that of `b`, taken in the innermost common region.
+//! Blocks on a cycle repeat, and then there is no order ([`crate::cycles`]).
 
 use crate::facts::Facts;
 use crate::index::{BlockId, IndexVec, OperandId, RegionId};
@@ -11,7 +11,7 @@ use crate::index::{BlockId, IndexVec, OperandId, RegionId};
 /// Facts about each region that depend on the regions around it.
 #[derive(Clone, Debug)]
 pub(crate) struct Structure {
-    /// How many regions are around the region.
+    /// Number of enclosing regions.
     pub depth: IndexVec<RegionId, u32>,
     /// The innermost repetitive region around operations of the region (itself included).
     pub repetitive: IndexVec<RegionId, Option<RegionId>>,
@@ -28,7 +28,7 @@ impl Structure {
             parallel: IndexVec::filled(None, count),
         };
         this.enter(facts, RegionId::new(0));
-        // Pre-order: the region around an operation is known before those of the operation.
+        // Pre-order: an operation's own region is known before the regions that it holds.
         for &op in &facts.order {
             for &region in facts.regions_of(op) {
                 this.enter(facts, region);
@@ -37,7 +37,7 @@ impl Structure {
         this
     }
 
-    /// Of two blocks of which one is around or dominates the other: that one.
+    /// Of two blocks the one that encloses or dominates the other.
     pub fn outer_block(&self, facts: &Facts, a: BlockId, b: BlockId) -> BlockId {
         let place = |block: BlockId| (self.depth[facts.blocks()[block].region], facts.places[block].number);
         if place(a) <= place(b) { a } else { b }
@@ -52,11 +52,11 @@ impl Structure {
     }
 }
 
-/// Whether operations of a region that stand before the read's operation are not before the read.
+/// Whether operations of a region that precede the read's operation are unordered with the read.
 ///
-/// In graph regions nothing is ordered. But operations there run one after the other in the end, and a read must not
-/// see what an earlier one stored: only the destinations of insertions without a result, which collect the slices of
-/// one tensor together, do not mind each other. `all`: see [`crate::one_shot::Options::unordered_graph_regions`].
+/// In graph regions operations are unordered. But they are executed one after the other, and a read must not
+/// see the store of an earlier one: only destinations of insertions without a result, which collect the slices of
+/// one tensor, do not conflict. `all`: see [`crate::one_shot::Options::unordered_graph_regions`].
 pub(crate) fn is_unordered_for(facts: &Facts, read: OperandId, region: RegionId, all: bool) -> bool {
     facts.regions()[region].info.graph && (all || facts.is_collected(read))
 }

@@ -5,7 +5,7 @@
 
 use crate::index::{OperandId, SliceId, ValueId};
 
-/// Whether a value fixes the contents of its buffer.
+/// Whether a value is a definition: determines the contents of its buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Definition {
     /// By the general rule: no aliasing operand, or one that writes, or contents made inside the operation.
@@ -39,7 +39,7 @@ impl Default for BufferInfo {
 pub struct RegionInfo {
     /// May run several times for one execution of its operation.
     pub repetitive: bool,
-    /// May run at the same time as itself.
+    /// May run concurrently with itself.
     pub parallel: bool,
     /// A graph region: its operations are not ordered (`scf.forall.in_parallel`).
     pub graph: bool,
@@ -86,7 +86,7 @@ pub struct Use<V = ValueId> {
 }
 
 impl<V: Copy> Use<V> {
-    /// Passes the buffer on.
+    /// Forwards the buffer.
     pub const NONE: Self = Self { reads: Reads::No, writes: false, must_in_place: false, elementwise: false };
     /// Loads.
     pub const READ: Self = Self { reads: Reads::Yes, ..Self::NONE };
@@ -107,7 +107,7 @@ impl<V: Copy> Default for Use<V> {
     }
 }
 
-/// How the buffers of an operand in place and of its aliasing value relate.
+/// The relation between the buffers of an operand in place and of its aliasing value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation<V = ValueId> {
     /// Same base, offset, sizes and strides.
@@ -139,36 +139,36 @@ impl<V> Relation<V> {
     }
 }
 
-/// One value whose buffer may be the buffer of an operand that is in place.
+/// A value that aliases an operand in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alias<V = ValueId> {
     /// The aliasing value: a result or block argument, of this operation or another.
     pub value: V,
-    /// How the buffers relate.
+    /// The relation between the buffers.
     pub relation: Relation<V>,
-    /// The value is always this operand's buffer (not one of several).
+    /// The value always aliases this operand (not one of several).
     pub definite: bool,
     /// The types differ and the operation is not a cast.
     pub retypes: bool,
 }
 
 impl<V: Copy> Alias<V> {
-    /// The value certainly is the operand's buffer, of the same type.
+    /// The value is equivalent to the operand, of the same type.
     pub const fn equivalent(value: V) -> Self {
         Self { value, relation: Relation::Equivalent, definite: true, retypes: false }
     }
 
-    /// The value may be the operand's buffer or that of another operand, of the same type (`arith.select`).
+    /// The value may be equivalent to the operand or to another one, of the same type (`arith.select`).
     pub const fn maybe_equivalent(value: V) -> Self {
         Self { value, relation: Relation::Equivalent, definite: false, retypes: false }
     }
 
-    /// The value shares memory with the operand in an unknown way (a slice, a call).
+    /// The value aliases the operand in an unknown way (a slice, a call).
     pub const fn unknown(value: V) -> Self {
         Self { value, relation: Relation::Unknown, definite: true, retypes: true }
     }
 
-    /// The value is the operand's buffer if the two values of `pair` are equivalent (`scf.for`).
+    /// The value is equivalent to the operand if the two values of `pair` are equivalent (`scf.for`).
     pub const fn equivalent_if(value: V, pair: (V, V)) -> Self {
         let relation = Relation::EquivalentIf { first: pair, second: None };
         Self { value, relation, definite: true, retypes: false }
@@ -198,7 +198,7 @@ impl Affine {
     }
 
     /// The same number with sorted, merged, non-zero terms.
-    /// Terms whose merged coefficient does not fit are left apart, which only hides an equality.
+    /// Terms whose merged coefficient overflows are kept apart, which only hides an equality.
     pub fn normalised(mut self) -> Self {
         self.terms.sort_unstable();
         let mut merged: Vec<(u32, i64)> = Vec::with_capacity(self.terms.len());

@@ -1,4 +1,4 @@
-//! Consequences of placements: which values certainly are the same buffer, and what each copy has to hold.
+//! Consequences of placements: equivalence classes, and the contents of each copy.
 
 use crate::alias_sets::AliasSets;
 use crate::facts::{Facts, Relation, Source};
@@ -8,8 +8,8 @@ use crate::placement::{Copy, Placement};
 
 /// The equivalence class of each value, by a representative.
 ///
-/// Operations in post-order: a loop's body comes before the loop, so that it is known whether a yielded value is the
-/// iteration argument when the loop's results are looked at.
+/// Operations in post-order: a loop's body comes before the loop, so that the equivalence of a yielded value and the
+/// iteration argument is known when the loop's results are processed.
 pub(crate) fn classes(facts: &Facts, placements: &IndexVec<OperandId, Placement>) -> IndexVec<ValueId, ValueId> {
     let mut sets = AliasSets::new(facts.values().len());
     for op in dominance_post_order(facts) {
@@ -25,12 +25,12 @@ fn join_result(facts: &Facts, placements: &IndexVec<OperandId, Placement>, sets:
     let is_equivalent = |sets: &mut AliasSets, source: &Source| {
         placements[source.operand] == Placement::InPlace && holds(sets, source.relation)
     };
-    // One certain source is enough.
+    // One definite source is enough.
     if let Some(source) = sources.iter().find(|source| source.definite && is_equivalent(sets, source)) {
         sets.union(result, facts.operands()[source.operand].value);
         return;
     }
-    // Several possible sources, all of them the same buffer.
+    // Several possible sources, all equivalent.
     let Some(first) = sources.first() else { return };
     let first = facts.operands()[first.operand].value;
     if facts.values()[result].info.buffer.allocates {
@@ -54,7 +54,7 @@ fn holds(sets: &mut AliasSets, relation: Relation) -> bool {
     }
 }
 
-/// Whether a relation holds before anything is known about equivalence: by identity of values.
+/// Whether a relation holds by identity of values alone, without equivalence classes.
 pub(crate) fn holds_by_identity(relation: Relation) -> bool {
     match relation {
         Relation::Equivalent => true,
@@ -75,7 +75,7 @@ pub(crate) fn copy_for(facts: &Facts, operand: OperandId, is_defined: bool) -> C
         }
         _ => None,
     };
-    // No contents are needed if there are none, if they are overwritten unread, or if nothing ever reads them.
+    // No contents are needed if they are undefined, overwritten before a read, or never read.
     let overwritten = used.writes && !used.reads;
     let unread = !used.reads && aliases.iter().all(|alias| !facts.is_value_read(alias.value));
     let contents = !overwritten && !unread && is_defined;

@@ -1,19 +1,19 @@
-//! Turns reasons into sentences for people.
+//! Turns reasons into sentences.
 //!
 //! ```text
 //! copy of %0 (4096 bytes): linalg.fill at a.mlir:3:8 writes to its buffer, and tensor.extract at a.mlir:5:8 reads
 //!   %0 as tensor.insert at a.mlir:2:8 left it
 //! ```
 //!
-//! The caller gives names and locations by label; nothing is known here about the IR.
+//! The caller gives names and locations by label.
 
 use crate::facts::{Facts, Label, ValueDef};
 use crate::index::{OperandId, ValueId};
 use crate::one_shot::{Decisions, InPlaceAnalysis, Reason};
 
-/// What the caller knows about labels.
+/// Names and locations of the caller, by label.
 pub trait Describe {
-    /// The name of an operation and where it stands, such as `linalg.fill at a.mlir:3:8`.
+    /// The name and location of an operation, such as `linalg.fill at a.mlir:3:8`.
     fn op(&self, label: Label) -> String;
     /// The name of a value, such as `%0`.
     fn value(&self, label: Label) -> String;
@@ -59,7 +59,7 @@ fn explain_operand(facts: &Facts, decisions: &Decisions, names: &impl Describe, 
     }
 }
 
-/// The clause that says why.
+/// The clause with the reason.
 pub fn why(facts: &Facts, names: &impl Describe, reason: Reason) -> String {
     let value = |id: ValueId| names.value(facts.values()[id].info.label);
     let op = |id: OperandId| names.op(facts.ops()[facts.operands()[id].op].label);

@@ -1,17 +1,17 @@
 //! Facts about one function on tensors: values, operations, regions, uses, and how each use touches memory.
 //!
 //! Facts are plain tables, built once by [`FactsBuilder`](crate::builder::FactsBuilder) and never changed.
-//! They say what *would* happen if an operand were updated in place; which operands are is a decision
+//! They describe the effects that an operand *would* have in place; which operands are is a decision
 //! ([`crate::one_shot::Decisions`]).
 //!
 //! Only tensor values and tensor operands are listed.
 //! An operation without tensors may be left out unless it has regions with listed operations.
-//! Names and source locations stay with the caller: `label` fields are indices into a table of the caller's.
+//! Names and source locations stay with the caller: `label` fields are indices into its table.
 //!
 //! Invariants, checked by the builder:
-//! * every id lies in its table, every use sees its value, there is one root region (region 0);
+//! * every id is in its table, every value dominates its uses, there is one root region (region 0);
 //! * [`Facts::span`] numbers operations in pre-order, so an operation's subtree is an interval of positions, and so is
-//!   what a block dominates ([`Facts::dominates`]);
+//!   the set dominated by a block ([`Facts::dominates`]);
 //! * aliasing is listed forwards, by operand; the reverse edges ([`Facts::sources`]) are its exact inverse.
 
 pub use crate::effects::{Affine, Alias, BufferInfo, Definition, Reads, RegionInfo, Relation, Slice, Subset, Use};
@@ -20,7 +20,7 @@ use crate::index::{BlockId, IndexVec, Lists, OpId, OperandId, RegionId, SliceId,
 /// Index into the caller's table of names and locations.
 pub type Label = u32;
 
-/// Where a value comes from.
+/// The definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueDef {
     /// A result of an operation.
@@ -51,7 +51,7 @@ impl Default for ValueInfo {
 /// A value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// Where it comes from.
+    /// Its definition.
     pub def: ValueDef,
     /// Its properties, given by the caller.
     pub info: ValueInfo,
@@ -60,23 +60,23 @@ pub struct Value {
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// The block it stands in.
+    /// Its block.
     pub block: BlockId,
     /// Name and location for explanations.
     pub label: Label,
     /// Control enters and leaves its regions only along declared edges (a *region branch op*).
     /// Two regions of which neither is reachable from the other then never run both.
     pub region_branch: bool,
-    /// A terminator that gives its operands to what is around the region (a yield, a return), not to other blocks.
+    /// A terminator that forwards its operands to the parent operation (a yield, a return), not to other blocks.
     pub gives_out: bool,
     /// How it reads or overwrites a part of a tensor.
     pub subset: Option<Subset>,
 }
 
-/// A region and its place.
+/// A region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The operation it belongs to; none for the root region (the function body).
+    /// The parent operation; `None` for the root region (the function body).
     pub op: Option<OpId>,
     /// Its properties, given by the caller.
     pub info: RegionInfo,
@@ -85,7 +85,7 @@ pub struct Region {
 /// A block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The region it stands in.
+    /// Its region.
     pub region: RegionId,
 }
 
@@ -100,20 +100,20 @@ pub struct Operand {
     pub reads: bool,
     /// The buffer may be stored to.
     pub writes: bool,
-    /// Cannot be copied.
+    /// Must bufferize in place.
     pub must_in_place: bool,
     /// See [`Use::elementwise`].
     pub elementwise: bool,
-    /// Counts as a read: reads, or passes unwritten contents on to a value that something reads.
+    /// Counts as a read: reads, or forwards unwritten contents to a value that is read.
     pub counts_as_read: bool,
 }
 
-/// One edge backwards: a value may be the buffer of this operand.
+/// A reversed alias: the value may alias this operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The aliasing operand.
     pub operand: OperandId,
-    /// How the buffers relate.
+    /// The relation between the buffers.
     pub relation: Relation,
     /// See [`Alias::definite`].
     pub definite: bool,
@@ -142,24 +142,24 @@ impl Span {
     }
 }
 
-/// Where a block stands among the positions, and in the dominator tree of its region.
+/// The positions of a block, and its interval in the dominator tree of its region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The position of its first operation.
     pub start: u32,
-    /// The position after its last operation, and what is nested in it.
+    /// The position after its last operation and that one's subtree.
     pub own_end: u32,
     /// The position after everything that the block dominates.
     pub end: u32,
-    /// Its number on the walk of the dominator tree, and the largest among the blocks that it dominates.
+    /// Its number in the walk of the dominator tree, and the largest among the blocks that it dominates.
     pub number: u32,
     pub last_number: u32,
     pub dominator: Option<BlockId>,
-    /// Whether a path leads to it from the entry of its region.
+    /// Whether it is reachable from the entry of its region.
     pub is_reachable: bool,
 }
 
-/// Everything that is known about one function.
+/// All facts about one function.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     pub(crate) values: IndexVec<ValueId, Value>,
@@ -179,7 +179,7 @@ pub struct Facts {
     pub(crate) block_ops: Lists<BlockId, OpId>,
     pub(crate) block_arguments: Lists<BlockId, ValueId>,
     pub(crate) block_successors: Lists<BlockId, BlockId>,
-    /// For printing only: how each operand's `reads` was given.
+    /// For printing only: each operand's `reads` as declared.
     pub(crate) declared_reads: IndexVec<OperandId, Reads>,
     pub(crate) spans: IndexVec<OpId, Span>,
     /// Operations by position.
@@ -187,12 +187,12 @@ pub struct Facts {
     /// Positions of each region; `first > last` when it is empty.
     pub(crate) region_spans: IndexVec<RegionId, Span>,
     pub(crate) places: IndexVec<BlockId, Place>,
-    /// Operands whose contents a value takes over.
+    /// Operands whose contents a value receives.
     pub(crate) flows: Lists<ValueId, OperandId>,
-    /// By operand that writes: the value that it makes ([`crate::makers`]).
+    /// For each operand that writes, the value that it makes ([`crate::makers`]).
     pub(crate) made: IndexVec<OperandId, Option<ValueId>>,
     pub(crate) value_is_read: IndexVec<ValueId, bool>,
-    /// Pairs of values that may share memory, whatever is decided.
+    /// Pairs of values that may alias, whatever is decided.
     pub(crate) shared: Vec<(ValueId, ValueId)>,
 }
 
@@ -227,18 +227,18 @@ impl Facts {
         &self.slices
     }
 
-    /// The values whose buffer may be the operand's, when it is in place.
+    /// The values that alias the operand when it is in place.
     pub fn aliasing_values(&self, operand: OperandId) -> &[Alias] {
         self.aliases.of(operand)
     }
 
-    /// The operands whose buffer the value may be (`aliasing_operands`), possibly of other operations.
+    /// The operands that the value may alias (`aliasing_operands`), possibly of other operations.
     pub fn sources(&self, value: ValueId) -> &[Source] {
         self.sources.of(value)
     }
 
-    /// The operands whose contents the value takes over: for a region's argument what enters the region and what its
-    /// terminator passes on, for a result of a region operation what terminators yield.
+    /// The operands whose contents the value receives: for a region argument the operands that enter the region and those
+    /// that its terminator forwards, for a result of a region operation the yielded ones.
     pub fn flows(&self, value: ValueId) -> &[OperandId] {
         self.flows.of(value)
     }
@@ -278,12 +278,12 @@ impl Facts {
         self.block_arguments.of(block)
     }
 
-    /// The blocks that control may pass to from a block.
+    /// The successors of a block.
     pub fn successors(&self, block: BlockId) -> &[BlockId] {
         self.block_successors.of(block)
     }
 
-    /// The positions of an operation and what is nested in it.
+    /// The positions of an operation's subtree.
     pub fn span(&self, op: OpId) -> Span {
         self.spans[op]
     }
@@ -293,7 +293,7 @@ impl Facts {
         self.order[position as usize]
     }
 
-    /// Whether every path to the second block passes the first one (also if they are one block).
+    /// Whether the first block dominates the second (also if they are one block).
     /// Blocks of different regions do not dominate each other.
     pub fn dominates(&self, a: BlockId, b: BlockId) -> bool {
         let (above, below) = (self.places[a], self.places[b]);
@@ -302,7 +302,7 @@ impl Facts {
             && below.number <= above.last_number
     }
 
-    /// Whether a path leads to the operation: neither its block nor one around it is without predecessors.
+    /// Whether the operation is reachable: its block and all enclosing blocks are.
     pub fn can_run(&self, op: OpId) -> bool {
         let mut op = Some(op);
         while let Some(current) = op {
@@ -314,12 +314,12 @@ impl Facts {
         true
     }
 
-    /// The region that an operation stands in.
+    /// The parent region of an operation.
     pub fn region_of(&self, op: OpId) -> RegionId {
         self.blocks[self.ops[op].block].region
     }
 
-    /// The operation that encloses this one, if any.
+    /// The parent operation, if any.
     pub fn parent_of(&self, op: OpId) -> Option<OpId> {
         self.regions[self.region_of(op)].op
     }
@@ -340,7 +340,7 @@ impl Facts {
         }
     }
 
-    /// The operation that defines a value; none for a block argument.
+    /// The operation that defines a value; `None` for a block argument.
     pub fn defining_op(&self, value: ValueId) -> Option<OpId> {
         match self.values[value].def {
             ValueDef::Result(op) => Some(op),
@@ -348,22 +348,22 @@ impl Facts {
         }
     }
 
-    /// The region around this one, if any.
+    /// The enclosing region, if any.
     pub fn enclosing_region(&self, region: RegionId) -> Option<RegionId> {
         self.regions[region].op.map(|op| self.region_of(op))
     }
 
-    /// Whether something reads the contents of the value, possibly through values that alias it.
+    /// Whether the contents of the value are read, possibly through values that alias it.
     pub fn is_value_read(&self, value: ValueId) -> bool {
         self.value_is_read[value]
     }
 
-    /// Pairs of values that may share memory, whatever is decided.
+    /// Pairs of values that may alias, whatever is decided.
     pub fn shared_values(&self) -> &[(ValueId, ValueId)] {
         &self.shared
     }
 
-    /// Whether the edge leads from a slice to its container.
+    /// Whether the edge goes from a slice to its container.
     pub(crate) fn is_extraction(&self, edge: &Source) -> bool {
         let op = self.operands[edge.operand].op;
         matches!(self.ops[op].subset, Some(Subset::Extraction { container, .. }) if container == edge.operand)
@@ -386,12 +386,12 @@ impl Facts {
             && matches!(self.ops[op].subset, Some(Subset::Insertion { destination, .. }) if destination == operand)
     }
 
-    /// The value whose contents this write makes, if it is one value and no other write may spoil it.
+    /// The value whose contents this write makes, if it is one value and no other write may overwrite it.
     pub fn made_by(&self, write: OperandId) -> Option<ValueId> {
         self.made[write]
     }
 
-    /// Whether other operations are nested in this one: it may hand its operands to arguments that are read inside.
+    /// Whether other operations are nested in this one: it may forward its operands to arguments that are read inside.
     pub fn has_body(&self, op: OpId) -> bool {
         self.spans[op].first < self.spans[op].last
     }

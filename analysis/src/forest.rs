@@ -1,6 +1,6 @@
-//! A forest with constant-time "is it below" (Euler numbers) and logarithmic lowest common ancestors.
+//! A forest with constant-time descendant tests (Euler numbers) and logarithmic lowest common ancestors.
 //!
-//! Nodes are added parents first. Node 0 is the root of everything.
+//! Nodes are added parents first. Node 0 is the root.
 //! Each node keeps a jump pointer as in skew-binary lists, so that climbing to a depth takes O(log n).
 
 /// A node of a [`Forest`].
@@ -49,12 +49,12 @@ impl Forest {
         node
     }
 
-    /// The node above a node.
+    /// The parent of a node.
     pub fn parent(&self, node: Node) -> Node {
         self.parents[node as usize]
     }
 
-    /// How many nodes are above a node.
+    /// The number of ancestors of a node.
     pub fn depth(&self, node: Node) -> u32 {
         self.depths[node as usize]
     }
@@ -95,7 +95,7 @@ impl Forest {
     }
 }
 
-/// The depth of a slice, by that of its node. A value as a whole is one deeper.
+/// The depth of a slice, from that of its node. A whole value is one deeper.
 pub(crate) const fn slice_depth(depth: u32) -> u32 {
     2 * depth
 }

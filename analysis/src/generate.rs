@@ -1,4 +1,4 @@
-//! Random functions for property tests: every shape of the op table, nested to a small depth.
+//! Random functions for property tests: every kind of operation, nested to a small depth.
 
 use crate::blocks::{Graph, NONE, dominators};
 use crate::builder::FactsBuilder;
@@ -11,9 +11,9 @@ use crate::random::Random;
 /// Features of a generated function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// How many operations, about.
+    /// The approximate number of operations.
     pub ops: u32,
-    /// How deep regions nest.
+    /// The depth of nested regions.
     pub depth: u32,
     /// Operations whose effects are unknown, and several blocks in a region.
     pub wild: bool,
@@ -55,7 +55,7 @@ struct Generator {
 
 impl Generator {
     fn pick(&mut self, scope: &[ValueId]) -> ValueId {
-        // Recent values more often, so that chains come out.
+        // Recent values more often, for chains of uses.
         let len = u32::try_from(scope.len()).expect("small");
         let back = if self.random.percent(60) { self.random.below(len.min(3)) } else { self.random.below(len) };
         scope[(len - 1 - back) as usize]
@@ -248,7 +248,7 @@ impl Generator {
             self.b.flow(operands[index], arguments[index]);
             self.b.flow(yielded, arguments[index]);
             self.b.flow(yielded, results[index]);
-            // A loop that may run zero times gives its initial value back.
+            // A loop that may run zero times returns its initial value.
             if !certain {
                 self.b.flow(operands[index], results[index]);
             }

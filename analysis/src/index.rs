@@ -1,4 +1,4 @@
-//! Typed indices and vectors that only they index.
+//! Typed indices and vectors indexed by them.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -67,7 +67,7 @@ ids! {
     BlockId, "b";
     /// A normalised slice (offsets, sizes, strides).
     SliceId, "s";
-    /// A buffer that asks for a place in an arena.
+    /// A buffer to be placed in an arena.
     BufferId, "m";
 }
 
@@ -99,7 +99,7 @@ impl<I: Id, T> IndexVec<I, T> {
         id
     }
 
-    /// How many items there are.
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }

@@ -1,19 +1,19 @@
-//! From a read to the positions at which a write would conflict with it.
+//! For each read, the positions at which a write would conflict with it.
 //!
-//! Without slice rules, whether a write conflicts with a read depends on the write only through the position of its
-//! operation, except on the read's own operation and on the one that made the first definition.
+//! Without slice rules, a write conflicts with a read by the position of its
+//! operation alone, except on the read's own operation and on that of the first definition.
 //! So each read gets a short list of disjoint intervals:
 //!
 //! 1. where order is not an order in time (a repetitive region that the definition is not in, a cycle of blocks around
 //!    it): the whole loop, or the blocks of the cycle;
-//! 2. what the first definition dominates, without what the read happens before, without regions that never run
-//!    together with the read, and without what graph regions leave unordered;
-//! 3. what is ordered with neither: sibling regions that may run before or after the read, blocks beside that of the
+//! 2. the positions that the first definition dominates, without those after the read, without regions exclusive
+//!    with the read, and without those that graph regions leave unordered;
+//! 3. positions ordered with neither: sibling regions that may run before or after the read, blocks beside that of the
 //!    definition ([`crate::beside`]), and operations around the definition;
-//! 4. never the read's own operation, which is looked at by itself.
+//! 4. never the read's own operation, which has a rule of its own.
 //!
-//! The first definition by an operation and the outermost block argument are looked at apart, as a write in another
-//! branch may come between the first one and the read, but not change what an argument was given.
+//! The first definition by an operation and the outermost block argument are treated apart, as a write in another
+//! branch may come between the first one and the read, but not change the contents of an argument.
 //!
 //! At most a constant number of intervals for each region between definition and read.
 
@@ -82,7 +82,7 @@ impl Intervals {
         &self.items[self.starts[read] as usize..self.starts[next] as usize]
     }
 
-    /// Whether the operations around the read run again without the definition, by a cycle of blocks.
+    /// Whether a cycle of blocks repeats the operations around the read without the definition.
     pub fn repeats(&self, read: OperandId) -> bool {
         self.repeats[read]
     }
@@ -99,21 +99,21 @@ impl Intervals {
     }
 }
 
-/// A read without definitions has nothing to lose, except that a region operation in place shares its buffer with its
+/// A read without definitions has no contents to lose, except that a region operation in place shares its buffer with its
 /// iteration arguments: a write to the operand's value inside would store to them. Those writes conflict.
 fn inside(facts: &Facts, op: OpId) -> Option<Span> {
     let Span { first, last } = facts.span(op);
     (first < last).then_some(Span { first: first + 1, last })
 }
 
-/// How the regions of an operation relate.
+/// Which regions of an operation are exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Branch {
-    /// Any two are exclusive.
+    /// Any two.
     Exclusive,
-    /// No two are.
+    /// No two.
     Together,
-    /// Some are: ask for each pair.
+    /// Some: test each pair.
     Mixed,
 }
 
@@ -138,14 +138,14 @@ struct Finder<'a> {
     summary: Summary,
 }
 
-/// What a read has to do with none of: positions that never conflict, whatever the definition.
+/// Positions that never conflict with a read, whatever the definition.
 #[derive(Default)]
 struct Excluded {
-    /// Never run together with the read, or not ordered with it. Outwards, so decreasing.
+    /// Exclusive with the read, or unordered with it. Outwards, so decreasing.
     before: Vec<Span>,
-    /// What the read happens before. Outwards, so increasing.
+    /// After the read. Outwards, so increasing.
     after: Vec<Span>,
-    /// As `after`, for an argument: in the region of its block all that counts is what can come before the read in time.
+    /// As `after`, for an argument: in the region of its block all positions count that can come before the read in time.
     later: Vec<Span>,
 }
 
@@ -173,7 +173,7 @@ impl Finder<'_> {
         is_unordered_for(self.facts, self.read, region, self.unordered_graphs)
     }
 
-    /// The block of the definition that dominates all others.
+    /// The block of the first definition, which dominates the others.
     fn first_block(&self) -> Option<BlockId> {
         let made = self.summary.first_op.map(|(op, _)| self.facts.ops()[op].block);
         match (made, self.summary.outermost_argument) {
@@ -194,7 +194,7 @@ impl Finder<'_> {
             if cycles.is_on_cycle(block) {
                 found.extend(cycles.around(block, Some(first).filter(|_| region == outermost)));
             }
-            // Further out, everything that repeats makes the definition again.
+            // Further out, every cycle includes the definition.
             if region == outermost {
                 break;
             }
@@ -218,11 +218,11 @@ impl Finder<'_> {
             }
             current = outer;
         }
-        // The definition is in a loop that the read is not in: assume nothing.
+        // The definition is in a loop without the read: be conservative.
         found.push(self.facts.region_spans[RegionId::new(0)]);
     }
 
-    /// Rule 3 for sibling regions, and what rule 2 leaves out.
+    /// Rule 3 for sibling regions, and the exclusions of rule 2.
     fn walk_outwards(&self, found: &mut Vec<Span>) -> Excluded {
         let facts = self.facts;
         let mut excluded = Excluded::default();
@@ -286,7 +286,7 @@ impl Finder<'_> {
             })
     }
 
-    /// Rule 3 for what stands around the definition, or beside it.
+    /// Rule 3 for positions around the definition, or beside it.
     fn add_around_definition(&self, op: OpId, found: &mut Vec<Span>) {
         self.beside.add_unordered(self.facts, self.facts.ops()[op].block, found);
         let mut current = self.facts.parent_of(op);
@@ -302,7 +302,7 @@ impl Finder<'_> {
     }
 }
 
-/// Append an interval to increasing ones; joined with the last one if it goes on where that ends.
+/// Append an interval to increasing ones; an adjacent one extends the last.
 fn extend(spans: &mut Vec<Span>, span: Span) {
     if span.first > span.last {
         return;
@@ -344,7 +344,7 @@ fn merged(mut spans: Vec<Span>) -> Vec<Span> {
     merged
 }
 
-/// Rule 5.
+/// Rule 4: the intervals without the read's own operation.
 fn without(spans: Vec<Span>, position: u32) -> Vec<Span> {
     spans
         .into_iter()

@@ -4,17 +4,24 @@
 //! A caller walks its IR once, fills a table of facts, and gets decisions back as values that print, compare and fuzz.
 //! Every id is a newtype over `u32`; every answer is deterministic.
 //!
-//! The way through the modules:
+//! The modules, lowest first:
 //!
-//! * [`effects`]: what an op does to the memory of its tensors, generic over the value.
-//! * [`facts`] and [`builder`]: what is known about one function on tensors.
-//! * [`one_shot`]: which operands are updated in place, and why the others are not (`placement` and `decisions` are its terms).
-//! * [`checker`]: an independent judge of such decisions.
-//! * [`ownership`]: where each allocation of a function on memrefs is freed.
-//! * [`lifetimes`]: the same in any control-flow graph.
-//! * [`liveness`] and [`plan`]: offsets of short-lived buffers in one arena.
-//! * [`calls`]: what a caller has to know about a decided function.
-//! * [`explain`]: sentences from reasons; [`text`]: facts and decisions as text.
+//! * [`index`], [`random`], `forest`, [`components`]: typed ids and tables, seeded generators, trees, components of graphs.
+//! * [`effects`]: memory effects of an op on tensors, generic over the value.
+//! * [`facts`] and [`builder`]: facts about one function on tensors (`makers`: the value that a write makes).
+//! * `blocks`, `numbering`, `dominance`, `cycles`, `beside`: dominators, positions, order in time, cycles, other branches.
+//! * `definitions`, `intervals`: definitions behind a value, positions that conflict with a read.
+//! * `subsets`, `revisits`: values that are the same slice.
+//! * `placement`, `order`: options and terms of decisions, the order of visits.
+//! * `alias_sets`, `classes`, `classes/`, `trees`: alias classes with the conflict rules.
+//! * [`one_shot`]: which operands are in place, and why the others are not; `decisions`, `equivalence`: its result.
+//! * [`calls`]: summaries of decided functions for their callers.
+//! * [`checker`], `checker/`, `terms`: an independent check of decisions by abstract execution.
+//! * [`ownership`], `nesting`: where each allocation of a structured function on memrefs is freed.
+//! * [`lifetimes`], `lifetimes/`: the same in any control-flow graph.
+//! * [`liveness`] and [`plan`]: offsets of transient buffers in one arena.
+//! * [`explain`]: sentences from reasons; [`text`], `cursor`, [`mod@print`]: facts and decisions as text.
+//! * Tests only: `reference` has the conflict rules word by word, `generate` and `ownership_runs` random functions.
 #![forbid(unsafe_code)]
 
 mod alias_sets;

@@ -7,22 +7,22 @@
 //! ^c(%p): use(%p); return               ^c(%p, %own): use(%p); if %own { dealloc %p }; return
 //! ```
 //!
-//! Each buffer that is to be freed has one *holder* at a time, a memref that is in scope. A memref holds what it allocates.
-//! Who holds, hands over:
-//! - A holder without another use that is passed to a block, a region or an op's result hands over to that.
-//! - A holder without another use waits for memrefs of its region that may be the same memory, and is freed when those
-//!   have no use either: right behind the last use through any alias, on each path.
-//! - A holder that goes out of scope while others may be the same memory compares pointers with these.
+//! Each buffer that is to be freed has one *holder* at a time, a memref that is in scope. An allocation is held by its result.
+//! A holder hands over:
+//! - Without another use and passed to a block, a region or an op's result, it hands over to that.
+//! - Without another use, it waits for memrefs of its region that may alias it, and is freed when those
+//!   have no use either: right after the last use through any alias, on each path.
+//! - Going out of scope while others may alias it, it compares pointers with these.
 //!
-//! Whether a memref holds is known, or an *indicator*: an `i1` that a comparison makes, or that is passed beside the memref.
-//! Where paths meet on which one memref holds and does not, blocks get one more argument.
+//! Whether a memref is a holder is known, or given by an *indicator*: an `i1` from a comparison, or passed beside the memref.
+//! Where paths meet of which only some make a memref a holder, blocks get one more argument.
 //!
-//! Two holders are never the same memory. Memory of outside is never held inside of a region: what a region holds was
-//! allocated there, or handed over when nothing outside uses it any more. So only memrefs of one region are compared.
+//! Two holders never alias. Memory from outside a region is never held inside: a region's holders were
+//! allocated there, or handed over when their last use outside had passed. So only memrefs of one region are compared.
 //!
-//! What may be the same memory is followed along the flow, in pairs: a new allocation is no memref that was there before.
+//! Aliases are followed along the flow, in pairs: a new allocation aliases no memref that was there before.
 //! Requires: definitions dominate uses. Ensures: each allocation is freed once on each path, or returned.
-//! Time: each block is looked at once, and again when what is known at its beginning changed; that only rises.
+//! Time: each block is processed once, and again when its entry state changed, which only rises.
 
 mod facts;
 mod graph;
@@ -36,99 +36,99 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::index::{BlockId, OpId, ValueId};
 
-/// Whether a memref holds its buffer.
+/// Whether a memref is the holder of its buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Own {
     /// It does not.
     No,
     /// It does.
     Yes,
-    /// If the indicator with this number is set.
+    /// By the indicator with this number.
     Indicator(u32),
 }
 
-/// Where something is inserted.
+/// An insertion point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// At the start of a block.
     Start(BlockId),
     /// Right before an operation.
     Before(OpId),
-    /// Right behind an operation.
+    /// Right after an operation.
     After(OpId),
-    /// On the way from a terminator to its successor with this number.
+    /// On the edge from a terminator to its successor with this number.
     Edge(OpId, u32),
 }
 
-/// A memref that takes over what another one held, if both are the same memory.
+/// A memref that takes a buffer over if it aliases the holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Take {
     /// The memref.
     pub value: ValueId,
-    /// Whether it held something before.
+    /// Whether it was a holder before.
     pub had: Own,
-    /// The number of the indicator that says so afterwards.
+    /// The number of its indicator afterwards.
     pub makes: u32,
 }
 
-/// What is inserted.
+/// An insertion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The buffer is freed if `own` says so, and if it is none of those that take it over.
+    /// Frees the buffer if `own` holds and it aliases no taker.
     Release {
-        /// What held it.
+        /// The holder.
         value: ValueId,
-        /// Whether it did.
+        /// Whether it is one.
         own: Own,
-        /// What may be the same memory, in order; the first that is takes it over.
+        /// Memrefs that may alias it, in order; the first that does takes the buffer over.
         to: Vec<Take>,
     },
-    /// The program frees `freed`: `taken.value` does not hold it any more if it is the same memory.
+    /// The program frees `freed`: `taken.value` stops being a holder if it is the same memory.
     Consume {
-        /// What the program frees.
+        /// The memref that the program frees.
         freed: ValueId,
-        /// What may be the same memory.
+        /// A memref that may alias it.
         taken: Take,
     },
 }
 
-/// How an indicator comes about.
+/// The origin of an indicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// An argument of the block, beside the memref.
     Argument(BlockId, ValueId),
     /// Passed beside the memref: an argument of a region, a result of an operation.
     Beside(ValueId),
-    /// An action at the place makes it.
+    /// The result of an action at the place.
     Made(Place, ValueId, u32),
 }
 
 /// The decisions on one function.
 #[derive(Clone, Debug, Default)]
 pub struct Lifetimes {
-    /// What is inserted, in the order of each place.
+    /// The insertions, in order at each place.
     pub actions: Vec<(Place, Action)>,
-    /// The blocks of each region that something leads to, each behind those that dominate it.
+    /// The reachable blocks of each region, each after its dominators.
     pub order: Vec<Vec<BlockId>>,
-    /// How each indicator comes about.
+    /// The origin of each indicator.
     pub versions: Vec<Version>,
-    /// Indicators that each block takes besides, by memref.
+    /// Indicators that each block takes as additional arguments, by memref.
     pub block_arguments: BTreeMap<BlockId, Vec<(ValueId, u32)>>,
-    /// What each edge passes for these.
+    /// The operands of each edge for these.
     pub edge_operands: BTreeMap<(OpId, u32), Vec<Own>>,
-    /// Arguments of regions and results of operations that come with an indicator.
+    /// Region arguments and operation results that come with an indicator.
     pub beside: BTreeMap<ValueId, u32>,
-    /// Whether what an operation or a terminator passes on is handed over, for each of its sources.
+    /// Whether each source that an operation or a terminator forwards is handed over.
     pub passed: BTreeMap<OpId, Vec<Own>>,
-    /// Whether a result of the function is handed over, on all paths.
+    /// Whether a result of the function is handed over, over all paths.
     pub results: Vec<Own>,
-    /// Arguments of the function that each result may be.
+    /// Arguments of the function that each result may alias.
     pub result_aliases: Vec<Vec<ValueId>>,
-    /// Transfers that are possible: the memref owns its buffer for certain, and nothing uses its memory behind the operation, but what
-    /// the operation itself makes of it.
+    /// Possible transfers: the memref certainly owns its buffer, whose memory has no use after the operation, except through the
+    /// operation's own results.
     pub transferred: BTreeSet<(OpId, ValueId)>,
-    /// How much was looked at: operations, and memrefs that hold something where blocks begin and meet.
+    /// Work done: operations, and holders at the beginnings and joins of blocks.
     pub steps: u64,
-    /// Results that may be the same memory, the smaller number first.
+    /// Results that may alias, the smaller number first.
     pub result_pairs: Vec<(usize, usize)>,
 }

@@ -25,7 +25,7 @@ impl Interval {
         })
     }
 
-    /// Whether some position is in both.
+    /// Whether the intervals have a common position.
     pub const fn overlaps(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }
@@ -41,7 +41,7 @@ impl Interval {
     }
 }
 
-/// The most bytes that are live at one position: no plan can need less.
+/// The most bytes that are live at one position: a lower bound for any plan.
 ///
 /// `requests`: interval and size in bytes. Time O(n log n).
 pub fn peak_bytes(requests: impl IntoIterator<Item = (Interval, u64)>) -> u64 {

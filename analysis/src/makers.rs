@@ -1,19 +1,19 @@
-//! Which value the write of an operand makes: then a read of that value wants what was written.
+//! The value that the write of an operand makes, so that a read of that value expects the written contents.
 //!
 //! ```text
 //! %1 = fill %0                 the write to %0 makes %1
-//! %1, %2 = unknown %0          it makes neither: who knows which
-//! %2 = call %0, %1             both writes may make %2, if %0 and %1 are two buffers: then one write cannot spoil
-//!                              what the other one made. If they may be one buffer, nothing is known.
+//! %1, %2 = unknown %0          it makes neither: which one is unknown
+//! %2 = call %0, %1             both writes may make %2, if %0 and %1 are two buffers: then one write cannot overwrite
+//!                              the other's contents. If they may be one buffer, nothing is known.
 //! ```
 //!
-//! Two values may be one buffer if something behind both is the same value. Walks end after [`MOST`] values, and then
-//! the answer is the cautious one. (The reference does not ask: `f(%0, %0)` with two written arguments loses one.)
+//! Two values may be one buffer if a common value is behind both. Walks end after [`MOST`] values, with
+//! the conservative answer. (The reference does not check: `f(%0, %0)` with two written arguments loses one write.)
 
 use crate::facts::Facts;
 use crate::index::{IndexVec, OperandId, ValueId};
 
-/// How many values behind an operand are looked at, and how many writes to one value.
+/// The most values visited behind an operand, and the most writes to one value.
 const MOST: usize = 64;
 
 /// For each operand that writes, the value that it makes.
@@ -26,7 +26,7 @@ pub(crate) fn makers(facts: &Facts) -> IndexVec<OperandId, Option<ValueId>> {
     facts.operands.ids().map(|operand| made_by(facts, &is_shared, &writers, operand)).collect()
 }
 
-/// The operands that write to what becomes a value.
+/// The operands that write to the buffer of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writers {
     None,
@@ -34,7 +34,7 @@ enum Writers {
     Several,
 }
 
-/// Looked up once per value, not per operand: a result of a switch has as many sources as there are cases.
+/// Computed once per value, not per operand: a result of a switch has as many sources as there are cases.
 fn writers_of(facts: &Facts, value: ValueId) -> Writers {
     let sources = facts.sources.of(value).iter().map(|source| source.operand);
     sources.filter(|&id| facts.operands[id].writes).fold(Writers::None, |found, id| match found {
@@ -67,7 +67,7 @@ fn made_by(
     others().all(is_apart).then_some(alias.value)
 }
 
-/// The value and everything whose buffer it may be, loops included; none if that is not known or too much.
+/// The value and all values that it may alias through operands, loops included; `None` if unknown or too many.
 fn behind(facts: &Facts, is_shared: &IndexVec<ValueId, bool>, value: ValueId) -> Option<Vec<ValueId>> {
     let (mut seen, mut next) = (vec![value], 0);
     while next < seen.len() {

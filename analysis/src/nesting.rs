@@ -1,4 +1,4 @@
-//! How the operations of a function on memrefs nest, and whether its facts fit together.
+//! The nesting of operations in a function on memrefs, and the consistency of its facts.
 
 use crate::index::{BlockId, IndexVec, Lists, OpId, ValueId};
 use crate::ownership::{ForwardTo, OwnershipError, OwnershipFacts};

@@ -1,4 +1,4 @@
-//! Numbers operations so that nesting and dominance are intervals of positions, and checks that uses see definitions.
+//! Numbers operations so that nesting and dominance are intervals of positions, and checks that definitions dominate uses.
 //!
 //! ```text
 //! ^a: op0; br ^b, ^c      positions: op0 br | op1 br | op2 br | op3
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Operations are numbered in pre-order, nested regions inline; the blocks of a region along a depth-first walk of its
-//! dominator tree. So an operation with all in it, and a block with all that it dominates, is an interval.
-//! Blocks that nothing leads to come last, each alone.
+//! dominator tree. So an operation's subtree, and the set dominated by a block, is an interval.
+//! Unreachable blocks come last, each alone.
 //! Time O((operations + blocks + edges) * log blocks).
 
 use crate::blocks::{Graph, NONE, dominators};
@@ -17,14 +17,14 @@ use crate::builder::FactsError;
 use crate::facts::{Facts, Operand, Place, Span, ValueDef};
 use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId};
 
-/// A step of the walk; explicit, because nesting may be as deep as the input.
+/// A step of the walk, on an explicit stack, because nesting may be as deep as the input.
 enum Step {
     Enter(OpId),
     Leave(OpId),
     EnterRegion(RegionId),
     LeaveRegion(RegionId),
     EnterBlock(BlockId),
-    /// The block's own operations are numbered; what it dominates follows.
+    /// The block's own operations are numbered; the blocks that it dominates follow.
     EndOps(BlockId),
     LeaveBlock(BlockId),
 }
@@ -34,10 +34,10 @@ struct Numbering<'a> {
     spans: IndexVec<OpId, Span>,
     region_spans: IndexVec<RegionId, Span>,
     places: IndexVec<BlockId, Place>,
-    /// What each block dominates immediately.
+    /// The children of each block in the dominator tree.
     dominated: IndexVec<BlockId, Vec<BlockId>>,
     order: Vec<OpId>,
-    /// How many blocks were entered.
+    /// Number of blocks entered.
     blocks: u32,
     stack: Vec<Step>,
 }
@@ -58,7 +58,7 @@ pub(crate) fn number(facts: &mut Facts) -> Result<(), FactsError> {
         numbering.step(step);
     }
     let Numbering { spans, region_spans, places, order, .. } = numbering;
-    // Every operation has one block and every region one operation, so what the walk missed hangs on a cycle.
+    // Every operation has one block and every region one operation, so operations that the walk missed are on a cycle.
     if let Some((op, _)) = spans.iter_enumerated().find(|(_, span)| span.first == u32::MAX) {
         return Err(FactsError::Unreachable(op));
     }
@@ -136,7 +136,7 @@ impl Numbering<'_> {
     }
 }
 
-/// The blocks of a region by their place in it. All successors are in the same region: checked by the builder.
+/// The control-flow graph of a region. All successors are in the same region: checked by the builder.
 pub(crate) fn graph_of(facts: &Facts, region: RegionId) -> Graph {
     let blocks = facts.region_blocks.of(region);
     let mut edges = Vec::new();
@@ -151,8 +151,8 @@ pub(crate) fn graph_of(facts: &Facts, region: RegionId) -> Graph {
     Graph::new(blocks.len(), &edges)
 }
 
-/// A use sees results of operations before it in its block, and what the blocks above in the dominator tree define,
-/// in its region and those around. In blocks that nothing leads to, it sees everything.
+/// A use sees results of operations before it in its block, and the definitions of its dominators in the dominator tree,
+/// in its region and the enclosing ones. In unreachable blocks it sees everything.
 pub(crate) fn check_visible(facts: &Facts, operand: OperandId) -> Result<(), FactsError> {
     let Operand { op, value, .. } = facts.operands[operand];
     let span = facts.spans[op];

@@ -10,16 +10,17 @@
 //! Uses are visited in the order of a heuristic, operands left to right.
 //! Each is put in place unless that would store to a buffer that is not writable, make parallel iterations share a
 //! buffer that each must own, or let some read see a later write.
-//! Nothing is revised, so the order decides which of two conflicting uses is copied, never whether the result is right.
+//! Decisions are never revised, so the order decides which of two conflicting uses is copied, never whether the result is right.
 //!
-//! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is that of `classes`, near-linear, and tested against the rules word by word.
+//! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is that of `classes`, near-linear, and
+//! tested against the rules word by word.
 //! Differs:
-//! * An elementwise operation may overwrite what it possibly reads only if both are whole buffers: two slices of one
+//! * An elementwise operation may overwrite a buffer that it may read only if both are whole buffers: two slices of one
 //!   buffer may overlap.
-//! * Inside a loop, the value that entered it is not written to in place, even if its contents were undefined.
+//! * Inside a loop, the value that entered it is not written in place, even if its contents were undefined.
 //! * Equality of slices is equality of normal forms, not a query to a constraint solver.
-//! * What a block argument holds may be lost by a write in any block that its block dominates, not only in its own.
-//! * Blocks on a cycle repeat what is nested in them, too.
+//! * The contents of a block argument may be lost by a write in any block that its block dominates, not only in its own.
+//! * Blocks on a cycle also repeat operations nested in them.
 //! * Values that alias one operand share memory even if the operand is copied: they share the copy.
 //! * Of two writes of one operation that may both make its result, neither does if they may be to one buffer.
 //! * A use that may be copied is copied where the reference stops because it "cannot avoid a RaW conflict"
@@ -46,24 +47,24 @@ pub fn decide(facts: &Facts, options: &Options) -> Result<Decisions, DecideError
     decide_in_order(facts, &order, Classes::new(facts, options, SMALL), options.copy_before_write)
 }
 
-/// Whether some use writes that cannot be copied.
+/// Whether some use writes and must be in place.
 fn has_forced_write(facts: &Facts) -> bool {
     facts.operands().iter().any(|used| used.must_in_place && used.writes)
 }
 
-/// Find what no decision can help: before any, with only the uses in place that must be.
+/// Find conflicts among the uses that must be in place, before any decision.
 ///
-/// The reference asks each use in turn whether the uses in place would conflict if it were in place, too, even if it
-/// may be copied, and gives up at the first one. [`decide`] copies that use instead, so only a caller that wants the
-/// reference's errors has to ask.
+/// The reference tests for each use in turn whether the uses in place would conflict if it were in place, too, even if it
+/// may be copied, and stops at the first one. [`decide`] copies that use instead, so only a caller that wants the
+/// reference's errors needs this.
 ///
 /// # Errors
-/// The first such use, in the order of the text, what is nested in an operation first. The reason is
+/// The first such use, in the order of the text, nested operations first. The reason is
 /// [`Reason::NotWritable`] for a use in place that would write to a buffer that is not writable, else a conflict.
 pub fn check_forced(facts: &Facts, options: &Options) -> Result<(), DecideError> {
     // The reference would copy the destination of an insertion without a result (and then does not).
     let must = |id: &OperandId| facts.operands()[*id].must_in_place && !facts.is_collected(*id);
-    // Without a write in place there is nothing to conflict with.
+    // Without a write in place there is no conflict.
     if options.copy_before_write || !facts.operands().ids().any(|id| must(&id) && facts.operands()[id].writes) {
         return Ok(());
     }
@@ -77,7 +78,7 @@ pub fn check_forced(facts: &Facts, options: &Options) -> Result<(), DecideError>
     })
 }
 
-/// Decide the operands in a given order with a given test; `copies_writes`: those that write are copied, if they can be.
+/// Decide the operands in a given order with a given test; `copies_writes`: copy those that write, if they can be.
 pub(crate) fn decide_in_order(
     facts: &Facts,
     order: &[OperandId],
@@ -130,7 +131,7 @@ fn copy_every_write(facts: &Facts) -> Decisions {
     decisions
 }
 
-/// A label to name the operation of an operand in messages.
+/// The label of an operand's operation, for messages.
 pub fn label_of(facts: &Facts, operand: OperandId) -> Label {
     facts.ops()[facts.operands()[operand].op].label
 }

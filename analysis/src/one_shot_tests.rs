@@ -1,4 +1,4 @@
-//! Decisions from facts, both as text: one behaviour each.
+//! Decisions from facts, both as text: one rule each.
 
 use expect_test::{Expect, expect};
 
@@ -130,7 +130,7 @@ fn insertion_of_another_slice_is_copied() {
     );
 }
 
-/// A tiled matmul with a fused epilogue, as tiling leaves it.
+/// A tiled matmul with a fused epilogue, as tiling produces it.
 #[test]
 fn tiled_forall_with_chained_destinations_is_in_place() {
     check(
@@ -193,8 +193,8 @@ fn buffer_written_by_parallel_iterations_is_private() {
     );
 }
 
-/// Nothing reads the loop's own class; what it carries is another one, and is read in the body. Finds a buffer that parallel
-/// iterations share and that a loop carries taken for one that nobody reads.
+/// The loop's own class has no read; its carried value is in another class, and is read in the body. A buffer that parallel
+/// iterations share and a loop carries must not be taken for one without reads.
 #[test]
 fn buffer_carried_by_a_loop_of_parallel_iterations_is_private() {
     check(
@@ -369,11 +369,11 @@ fn two_writes_may_make_one_value_unless_they_are_to_one_buffer() {
     );
 }
 
-/// Buffers that the function sees as memory, too: a value for the memory, a new one after each store to it.
+/// Buffers that the function also accesses as memory: a value for the memory, a new one after each store to it.
 /// `tensor` is a `bufferization.to_tensor` without `restrict`, `store` a `memref.store`.
 #[test]
 fn tensors_of_known_memory_are_values_that_share_it() {
-    // Another tensor of the same memory wants what is there without the insertion.
+    // Another tensor of the same memory expects the contents without the insertion.
     check(
         "block(%m)
          %a = tensor %m>%a
@@ -393,7 +393,7 @@ fn tensors_of_known_memory_are_values_that_share_it() {
             = %a %1
         "#]],
     );
-    // The memory changes while the tensor is still read: that tensor is a copy. One made later is not.
+    // The memory changes while the tensor is still read: that tensor is a copy. A later one is not.
     check(
         "block(%m)
          %a = tensor %m>%a
@@ -427,7 +427,7 @@ fn what_must_be_in_place_may_conflict_before_anything_is_decided() {
     // The write is in place, and the old contents are read later.
     let store = "block(%a, %b)\n%0 = store r%b, wm%a>%0\nread r%a\nreturn r%0";
     forced(store, expect!["u1: ReadAfterWrite { read: u2, write: u1, definition: v0 }"]);
-    // A use that would bring the two together, and could be copied.
+    // A use that would join the two, and could be copied.
     let joined = "block(%a, %b, %c)\n%0 = store r%b, wm%a>%0\n%1 = select %c>?%1, %0>?%1\nread r%1\nreturn r%0";
     forced(joined, expect!["u3: ReadAfterWrite { read: u4, write: u1, definition: v2 }"]);
     forced("block(%a<frozen>)\n%0 = store wm%a>%0\nreturn r%0", expect!["u0: NotWritable { write: u0, value: v0 }"]);
@@ -483,7 +483,7 @@ fn equal_numbers_have_one_normal_form() {
     assert_eq!(number(&[(1, i64::MAX), (1, 1)]), [(1, 1), (1, i64::MAX)]);
 }
 
-/// A value that may be one of two wants the contents of both: the fill would overwrite one of them.
+/// A value that may be one of two expects the contents of both: the fill would overwrite one of them.
 #[test]
 fn a_choice_wants_the_contents_of_both() {
     check(
@@ -498,7 +498,7 @@ fn a_choice_wants_the_contents_of_both() {
     );
 }
 
-/// Several sources, all of them one buffer: so is the result.
+/// Several sources, all equivalent: so is the result.
 #[test]
 fn a_choice_of_one_buffer_is_that_buffer() {
     check(
@@ -520,7 +520,7 @@ fn a_choice_of_one_buffer_is_that_buffer() {
     );
 }
 
-/// The first region of a `while` writes what the second one gets: that comes after the write.
+/// The first region of a `while` writes to the operand of the second one, whose read comes after the write.
 #[test]
 fn what_a_region_gets_is_read_after_the_region_before_it() {
     check(
@@ -551,7 +551,7 @@ fn what_a_region_gets_is_read_after_the_region_before_it() {
     );
 }
 
-/// As in the reference, the order of a choice's operands decides: see `revisits.rs`.
+/// As in the reference, the order of a select's operands decides: see `revisits.rs`.
 #[test]
 fn a_choice_that_is_walked_twice_is_no_slice() {
     let first = "block(%t)\n%s = extract %t~%s take 0 [0:4:1]\n%x = cast %s>%x\n%y = cast %x>%y\n\
@@ -595,7 +595,7 @@ fn facts_have_a_region() {
     expect!["expected region 0 to be the only region without an operation"].assert_eq(&error.to_string());
 }
 
-/// Two writes whose buffers may be one, by way of views: neither may spoil what the other one makes.
+/// Two writes whose buffers may be one, through views: neither may overwrite the contents that the other one makes.
 #[test]
 fn writes_to_a_tensor_and_a_view_of_a_view_may_be_to_one_buffer() {
     check(
@@ -610,7 +610,7 @@ fn writes_to_a_tensor_and_a_view_of_a_view_may_be_to_one_buffer() {
     );
 }
 
-/// The same buffer if two pairs of values are: then each position may be overwritten as it is read.
+/// The same buffer if two pairs of values are equivalent: then each position may be overwritten as it is read.
 #[test]
 fn both_pairs_must_be_identical() {
     let same = "block(%a, %b)\n%x = step %a>(%a=%a,%b=%b)%x\n%0 = map re%x, we%a>%0\nread r%0";

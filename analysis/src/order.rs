@@ -1,4 +1,4 @@
-//! In which order operations are visited.
+//! The orders in which operations are visited.
 //!
 //! ```text
 //! %0 = fill %a        bottom-up: return, for, yield, insert, fill     top-down: fill, insert, yield, for, return
@@ -9,15 +9,15 @@
 //! return %1
 //! ```
 //!
-//! Source: the orders of MLIR's One-Shot Bufferize (LLVM 22), found by the decisions that they lead to; the fuzzer's is
-//! `llvm::shuffle` with `std::mt19937`, over the operations with tensors, the function itself among them (the last).
+//! Source: the orders of MLIR's One-Shot Bufferize (LLVM 22), inferred from its decisions; the fuzzer's is
+//! `llvm::shuffle` with `std::mt19937`, over the operations with tensors and the function itself (the last).
 
 use crate::facts::{Facts, ValueDef};
 use crate::index::{IndexVec, OpId, OperandId, RegionId};
 use crate::placement::Heuristic;
 use crate::random::MersenneTwister;
 
-/// The operands in the order in which a heuristic visits them.
+/// The operands in the order of a heuristic.
 pub fn visiting_order(facts: &Facts, heuristic: Heuristic) -> Vec<OperandId> {
     let ops: Vec<OpId> = match heuristic {
         Heuristic::BottomUp => post_order(facts).into_iter().rev().collect(),
@@ -28,7 +28,7 @@ pub fn visiting_order(facts: &Facts, heuristic: Heuristic) -> Vec<OperandId> {
     ops.into_iter().flat_map(|op| facts.operands_of(op).iter().copied()).collect()
 }
 
-/// Nested operations before the operation around them; otherwise first to last, in the order of the text.
+/// Nested operations before their parent; otherwise first to last, in the order of the text.
 pub(crate) fn post_order(facts: &Facts) -> Vec<OpId> {
     walk(facts, false)
 }
@@ -61,7 +61,7 @@ fn push_ops(facts: &Facts, stack: &mut Vec<(OpId, bool)>, regions: &[RegionId], 
     }
 }
 
-/// Nested operations before the operation around them; otherwise by position, so that definitions come before uses.
+/// Nested operations before their parent; otherwise by position, so that definitions come before uses.
 pub(crate) fn dominance_post_order(facts: &Facts) -> Vec<OpId> {
     let mut ops = Vec::with_capacity(facts.ops().len());
     let mut open: Vec<OpId> = Vec::new();
@@ -75,8 +75,8 @@ pub(crate) fn dominance_post_order(facts: &Facts) -> Vec<OpId> {
     ops
 }
 
-/// From each terminator backwards along aliases, as far as its region goes (one step out of it included); the rest
-/// last to first, what is nested in an operation before it.
+/// From each terminator backwards along aliases, within its region (one step out of it included); the rest
+/// last to first, nested operations before their parent.
 fn from_terminators(facts: &Facts) -> Vec<OpId> {
     let mut is_known = IndexVec::filled(false, facts.ops().len());
     let mut ops = Vec::with_capacity(facts.ops().len());

@@ -1,4 +1,4 @@
-//! Decide where each allocation of a function on memrefs is freed, and who owns what is forwarded.
+//! Decide where each allocation of a function on memrefs is freed, and the ownership of forwarded memrefs.
 //!
 //! ```text
 //! before                              after
@@ -9,31 +9,31 @@
 //! ```
 //!
 //! Ownership is per memref: *uninitialized* < *unique* (owned, not owned, or decided at run time by an indicator).
-//! A function owns what it allocates and what region operations hand it; it never owns its arguments or globals.
-//! A block that forwards what it owns gives the ownership away; a value captured from outside is never owned inside.
+//! A function owns its allocations and the memrefs that region operations hand over; it never owns its arguments or globals.
+//! A block that forwards an owned memref transfers the ownership; a captured value is never owned inside.
 //! An initial value of a loop stays owned outside the loop.
 //!
 //! Requires: structured control flow, one block per region, the terminator last; definitions before uses.
 //! Ensures: on every path each allocation is freed exactly once or returned, provided the caller acts on
-//! [`Free::condition`] and clones what [`Transfer::ownership`] says is returned without being owned.
+//! [`Free::condition`] and clones memrefs that are returned without ownership by [`Transfer::ownership`].
 //! Invariant: a state only rises in the lattice, so each loop argument changes at most twice.
-//! Time O(edges), plus, for each allocation, the size of what aliases it.
+//! Time O(edges), plus, for each allocation, the number of its aliases.
 
 use std::fmt;
 
 use crate::index::{BlockId, Id, IndexVec, Lists, OpId, ValueId};
 use crate::nesting::Tree;
 
-/// What a memref is.
+/// The kind of a memref.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemrefKind {
     /// A fresh allocation that has to be freed.
     Allocation,
-    /// Memory that somebody else owns: a function argument, a global, a stack allocation.
+    /// Memory with another owner: a function argument, a global, a stack allocation.
     Foreign,
     /// (Part of) one of its sources: a view, a cast, a select.
     View,
-    /// One of the values that terminators and operands forward to it: a result of a region operation.
+    /// A result of a region operation: one of the operands forwarded to it.
     RegionResult,
     /// The same for an argument of a region: one source enters the region, others come from its terminator.
     RegionArgument,
@@ -44,16 +44,16 @@ pub enum MemrefKind {
 pub(crate) struct Memref {
     pub kind: MemrefKind,
     pub block: BlockId,
-    /// The defining operation; none for a block argument.
+    /// The defining operation; `None` for a block argument.
     pub op: Option<OpId>,
 }
 
-/// What a terminator does with one of its memref operands.
+/// The receiver of a terminator's memref operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardTo {
-    /// It becomes (one of the possible buffers of) this result or region argument.
+    /// This result or region argument, which may alias it.
     Value(ValueId),
-    /// It is returned from the function.
+    /// The function's caller.
     Caller,
 }
 
@@ -62,21 +62,21 @@ pub enum ForwardTo {
 pub struct Forward {
     /// The terminator.
     pub terminator: OpId,
-    /// The memref that it forwards.
+    /// The forwarded memref.
     pub value: ValueId,
-    /// Where to.
+    /// The receiver.
     pub to: ForwardTo,
 }
 
 /// Ownership of a memref in the block that defines it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ownership {
-    /// Nothing is known yet; after the analysis, only for values that no path reaches.
+    /// No information yet; after the analysis, only for unreachable values.
     #[default]
     Uninitialized,
-    /// Somebody else frees it.
+    /// Another owner frees it.
     NotOwned,
-    /// This block frees it or gives it away.
+    /// This block frees it or transfers the ownership.
     Owned,
     /// An indicator computed at run time says whether this block owns it.
     AtRunTime,
@@ -92,7 +92,7 @@ impl Ownership {
     }
 }
 
-/// Where an allocation is freed.
+/// The position of a free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Right after this operation.
@@ -101,7 +101,7 @@ pub enum Place {
     End(BlockId),
 }
 
-/// When a free happens.
+/// The condition of a free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// On every execution.
@@ -123,17 +123,17 @@ pub struct Free {
     pub condition: Condition,
 }
 
-/// Whether a terminator gives ownership along with a memref.
+/// Whether a terminator transfers ownership along with a memref.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
     /// The operand.
     pub forward: Forward,
-    /// What the receiver gets. A caller must own: a returned memref that is not `Owned` has to be cloned
+    /// The receiver's ownership. A caller must own: a returned memref that is not `Owned` has to be cloned
     /// (`AtRunTime`: if its indicator is not set).
     pub ownership: Ownership,
 }
 
-/// Where frees are put.
+/// The placement of frees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
     /// At the end of the block that owns the memref (upstream's form).
@@ -150,27 +150,27 @@ pub struct Owners {
     pub ownership: IndexVec<ValueId, Ownership>,
     /// Every free, by value.
     pub frees: Vec<Free>,
-    /// What each terminator gives away, in the order in which forwards were added.
+    /// The ownership that each terminator transfers, in the order in which forwards were added.
     pub transfers: Vec<Transfer>,
 }
 
 impl Owners {
-    /// Whether every free is unconditional and every transfer decided: no indicators are needed at run time.
+    /// Whether every free is unconditional and every transfer decided: no run-time indicators are needed.
     pub fn is_static(&self) -> bool {
         self.frees.iter().all(|free| free.condition == Condition::Always)
             && self.transfers.iter().all(|transfer| transfer.ownership != Ownership::AtRunTime)
     }
 }
 
-/// Why facts about memrefs cannot be used.
+/// An inconsistency of facts about memrefs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OwnershipError {
     /// An id does not exist: the name of the table and the number.
     UnknownId(&'static str, u32),
-    /// The operation is nested in itself, or under no block without a parent.
+    /// The operation is nested in itself, or not under the function's block.
     Unreachable(OpId),
-    /// The value is used by an operation that does not see it.
+    /// The value does not dominate an operation that uses it.
     NotVisible(ValueId, OpId),
     /// A terminator is not the last operation of its block.
     NotATerminator(OpId),
@@ -189,7 +189,7 @@ impl fmt::Display for OwnershipError {
 
 impl std::error::Error for OwnershipError {}
 
-/// Collects what is known about the memrefs of one function, in the order of a walk, and decides.
+/// Collects facts about the memrefs of one function, in the order of a walk, and decides.
 #[derive(Clone, Debug, Default)]
 pub struct OwnershipFacts {
     pub(crate) blocks: IndexVec<BlockId, Option<OpId>>,
@@ -230,8 +230,8 @@ impl OwnershipFacts {
         self.memrefs.push(Memref { kind, block, op: None })
     }
 
-    /// `value` may be (part of) the memory of `source`: a view, or an operand that a region operation passes on
-    /// without its ownership (a loop's initial value). What terminators forward is added by [`Self::forward`].
+    /// `value` may be (part of) the memory of `source`: a view, or an operand that a region operation forwards
+    /// without its ownership (a loop's initial value). Operands of terminators are added by [`Self::forward`].
     pub fn source(&mut self, value: ValueId, source: ValueId) {
         self.sources.push((value, source));
     }
@@ -327,12 +327,12 @@ impl<'a> Solver<'a> {
         for (value, memref) in self.facts.memrefs.iter_enumerated() {
             self.state[value] = match memref.kind {
                 MemrefKind::Allocation => Ownership::Owned,
-                // A view is freed through what it is a view of.
+                // A view is freed through its source.
                 MemrefKind::Foreign | MemrefKind::View => Ownership::NotOwned,
                 MemrefKind::RegionResult | MemrefKind::RegionArgument => Ownership::Uninitialized,
             };
         }
-        // What an operation hands on depends on what is nested in it only, so inner operations come first.
+        // The results of an operation depend only on its nested operations, so inner operations come first.
         for index in (0..self.tree.order.len()).rev() {
             self.update_op(self.tree.order[index]);
         }
@@ -358,7 +358,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Join what is forwarded to a region's argument or result; whether its state rose.
+    /// Join the ownership of the operands forwarded to a region's argument or result; whether its state rose.
     fn update(&mut self, value: ValueId) -> bool {
         let kind = self.facts.memrefs[value].kind;
         if !matches!(kind, MemrefKind::RegionResult | MemrefKind::RegionArgument) {
@@ -373,7 +373,7 @@ impl<'a> Solver<'a> {
         std::mem::replace(&mut self.state[value], joined) != joined
     }
 
-    /// What a terminator's operand comes with: the ownership that the terminator's block has of it.
+    /// The ownership of a terminator's operand in the terminator's block.
     fn transferred(&self, index: usize) -> Ownership {
         let forward = self.facts.forwards[index];
         let block = self.facts.ops[forward.terminator];
@@ -399,13 +399,13 @@ impl<'a> Solver<'a> {
         match &rivals[..] {
             [] => state,
             [only] if is_same(only) => state,
-            // A caller gets a copy. Any other receiver has to find out who got the ownership of its memory.
+            // A caller gets a copy. Any other receiver has to test whether it got the ownership of its memory.
             rivals if to_caller && rivals.iter().any(certain) => Ownership::NotOwned,
             _ => Ownership::AtRunTime,
         }
     }
 
-    /// Everything that the value may be (part of), sorted. Two values without a common origin share no memory.
+    /// All values that the value may be (part of), sorted. Two values without a common origin share no memory.
     fn origins(&self, value: ValueId) -> Vec<ValueId> {
         let (mut seen, mut work) = (std::collections::BTreeSet::new(), vec![value]);
         while let Some(value) = work.pop() {
@@ -441,7 +441,7 @@ impl<'a> Solver<'a> {
             let is_result = matches!(memref.kind, MemrefKind::RegionResult | MemrefKind::RegionArgument)
                 && !(own && memref.kind == MemrefKind::RegionArgument);
             if !own && !self.is_nested(memref.block, block) {
-                // What comes from outside is never owned inside.
+                // A value from outside is never owned inside.
                 found.push((value, Ownership::NotOwned));
                 continue;
             }
@@ -450,7 +450,7 @@ impl<'a> Solver<'a> {
                 work.extend(self.sources.of(value));
                 continue;
             }
-            // Not owned itself, at least sometimes: then it may be what this block owns under another name.
+            // Not owned itself, at least sometimes: then it may alias another value that this block owns.
             if is_result && state != Ownership::Owned {
                 let forwarded = self.incoming.of(value).iter().map(|&index| self.facts.forwards[index as usize].value);
                 work.extend(self.sources.of(value).iter().copied().chain(forwarded));
@@ -488,7 +488,7 @@ impl<'a> Solver<'a> {
         self.facts.memrefs.ids().filter(may_own).filter_map(|value| self.free(&walk, placement, value)).collect()
     }
 
-    /// Where `value` is freed; none if its block always gives it away.
+    /// The free of `value`; `None` if its block always transfers the ownership.
     fn free(&self, walk: &Aliases, placement: Placement, value: ValueId) -> Option<Free> {
         let memref = self.facts.memrefs[value];
         let block = memref.block;
@@ -500,7 +500,7 @@ impl<'a> Solver<'a> {
             escapes |= forwards.iter().any(|forward| Some(forward.terminator) == terminator);
             let used = walk.uses.of(alias).iter().copied().chain(forwards.iter().map(|forward| forward.terminator));
             for op in used {
-                // Uses outside the block are uses by whoever got the ownership.
+                // Uses outside the block are uses by the new owner.
                 let Some(op) = self.tree.op_in_block(self.facts, block, op) else { continue };
                 if last.is_none_or(|last| self.tree.spans[last].0 < self.tree.spans[op].0) {
                     last = Some(op);
@@ -533,22 +533,22 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// What values are made from each other.
+/// Values derived from each other.
 struct Aliases {
-    /// Where a value may come from: the aliases backwards.
+    /// Possible sources of a value: the aliases backwards.
     origins: Lists<ValueId, ValueId>,
     aliases: Lists<ValueId, ValueId>,
     uses: Lists<ValueId, OpId>,
     forwards: Lists<ValueId, Forward>,
-    /// In which search a value was last visited, and how many searches there were.
+    /// The search in which each value was last visited, and the number of searches.
     mark: std::cell::RefCell<(Vec<u32>, u32)>,
 }
 
 impl Aliases {
-    /// Everything that may share memory with `value`.
+    /// All values that may share memory with `value`.
     ///
-    /// A fresh allocation is only what is made from it. A region's result or argument may also be the same memory as
-    /// another one that the same region was given.
+    /// A fresh allocation aliases only values derived from it. A region's result or argument may also alias
+    /// another one of the same region.
     fn of(&self, value: ValueId, kind: MemrefKind) -> Vec<ValueId> {
         let start = if kind == MemrefKind::Allocation { vec![value] } else { self.closure(vec![value], &self.origins) };
         self.closure(start, &self.aliases)

@@ -1,5 +1,5 @@
-//! Random functions on memrefs, run with their owners: every allocation is freed exactly once or returned, nothing is
-//! used after it was freed, and nothing is returned that the function does not own.
+//! Random functions on memrefs, run with their owners: every allocation is freed exactly once or returned, none is
+//! used after it was freed, and none is returned that the function does not own.
 
 use crate::index::{BlockId, Id, IndexVec, OpId, ValueId};
 use crate::ownership::{
@@ -202,7 +202,7 @@ impl Run<'_> {
         }
     }
 
-    /// Run a block; return what it forwards: objects, and whether ownership comes with them.
+    /// Run a block; return the forwarded objects, each with its ownership.
     fn block(&mut self, block: BlockId) -> Vec<(usize, bool)> {
         let mut forwarded = Vec::new();
         for (op, action) in self.program.blocks[block].clone() {
@@ -254,7 +254,7 @@ impl Run<'_> {
                 Ownership::NotOwned | Ownership::Uninitialized => false,
             };
             let to_caller = transfers[0].forward.to == ForwardTo::Caller;
-            // A caller gets a copy of what the function does not own.
+            // A caller gets a copy of an object that the function does not own.
             let object = if to_caller && !owns { self.make(Object::Live) } else { object };
             if owns {
                 assert!(!given.contains(&object), "{op} gives {value} away twice");

@@ -1,5 +1,5 @@
 //! Owners of small functions, and random functions run with their owners: every allocation is freed exactly once or
-//! returned, and nothing is used after it was freed.
+//! returned, and none is used after it was freed.
 
 use expect_test::{Expect, expect};
 

@@ -5,34 +5,34 @@ use std::fmt;
 use crate::alias_sets::AliasSets;
 use crate::index::{OperandId, ValueId};
 
-/// In which order uses are visited.
+/// The order in which uses are visited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Heuristic {
-    /// Operations last to first, an operation before what is nested in it.
+    /// Operations last to first, an operation before its nested ones.
     #[default]
     BottomUp,
-    /// First what each region's terminator gives out, and what that was made from; then the rest, last to first.
+    /// First the operands of each region's terminator, and their origins; then the rest, last to first.
     BottomUpFromTerminators,
-    /// Operations first to last, what is nested in an operation before it.
+    /// Operations first to last, nested operations before their parent.
     TopDown,
     /// A shuffle from a seed: any order must give right programs, only the copies may differ.
     /// The reference's shuffle, from the low 32 bits.
     Fuzzer(u64),
 }
 
-/// How to decide.
+/// Options of the decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The order of visits.
     pub heuristic: Heuristic,
-    /// Every use that writes is copied, unless it must be in place; no other use is, but for those that would then see
+    /// Every use that writes is copied, unless it must be in place; other uses are not, except those that would then see
     /// such a write (the reference analyses nothing, and lets them).
     pub copy_before_write: bool,
-    /// Give each iteration of a parallel region its own copy of what it writes and reads.
+    /// Give each iteration of a parallel region its own copy of buffers that it writes and reads.
     pub check_parallel_regions: bool,
     /// Take operations of a graph region (`scf.forall.in_parallel`) as unordered, so that reads there never see writes
     /// there. The reference does, and then runs them in order: two insertions that exchange two slices of one output
-    /// lose one. Off, they are ordered as anywhere else, except that destinations of such insertions may share a tensor.
+    /// lose one. Off, they are ordered as in other regions, except that destinations of such insertions may share a tensor.
     pub unordered_graph_regions: bool,
 }
 
@@ -56,13 +56,13 @@ pub enum Placement {
     OutOfPlace,
 }
 
-/// Why a use is out of place.
+/// The reason why a use is out of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The write would store to a buffer that may be this value's, which is not writable.
+    /// The write would store to a buffer that may alias this value, which is not writable.
     NotWritable {
-        /// The write: the use itself, or one that would come to share the buffer.
+        /// The write: the use itself, or one that would join its alias class.
         write: OperandId,
         /// The value that is not writable.
         value: ValueId,
@@ -80,10 +80,10 @@ pub enum Reason {
         read: OperandId,
         /// The write.
         write: OperandId,
-        /// A value that fixed the contents which the read expects.
+        /// A definition of the contents that the read expects.
         definition: ValueId,
     },
-    /// Nothing was analysed: every write is copied.
+    /// No analysis: every write is copied.
     CopyBeforeWrite,
 }
 
@@ -92,11 +92,11 @@ pub enum Reason {
 pub struct Copy {
     /// Copy this result of the operation instead of its operand (a slice is smaller than its container).
     pub result: Option<ValueId>,
-    /// Whether the contents are needed; if not, a fresh buffer will do.
+    /// Whether the contents are needed; if not, an uninitialized buffer suffices.
     pub contents: bool,
 }
 
-/// Facts that cannot be decided.
+/// Facts without valid decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecideError {
@@ -104,27 +104,27 @@ pub enum DecideError {
     MustBeInPlace {
         /// The operand.
         operand: OperandId,
-        /// Why it cannot.
+        /// The reason.
         reason: Reason,
     },
     /// A use needs a copy of a tensor of unknown rank.
     UnrankedCopy {
         /// The operand.
         operand: OperandId,
-        /// Why it cannot be in place.
+        /// The reason why it cannot be in place.
         reason: Reason,
     },
 }
 
 impl DecideError {
-    /// The operand that it is about.
+    /// The operand in question.
     pub const fn operand(&self) -> OperandId {
         match self {
             Self::MustBeInPlace { operand, .. } | Self::UnrankedCopy { operand, .. } => *operand,
         }
     }
 
-    /// Why the operand cannot be in place.
+    /// The reason why the operand cannot be in place.
     pub const fn reason(&self) -> Reason {
         match self {
             Self::MustBeInPlace { reason, .. } | Self::UnrankedCopy { reason, .. } => *reason,
@@ -147,14 +147,14 @@ impl fmt::Display for DecideError {
 
 impl std::error::Error for DecideError {}
 
-/// Something that can say whether a use may be in place, given those that already are.
+/// A test whether a use may be in place, given those that already are.
 pub(crate) trait ConflictTest {
-    /// Why the use cannot join the uses in place.
+    /// The reason why the use cannot join the uses in place.
     fn test(&mut self, operand: OperandId) -> Result<(), Reason>;
-    /// Two values may share memory whatever is decided. Called before anything is accepted.
+    /// Two values may alias whatever is decided. Called before any use is accepted.
     fn join(&mut self, a: ValueId, b: ValueId);
     /// Put the use in place.
     fn accept(&mut self, operand: OperandId);
-    /// The values that may share memory, and the steps taken.
+    /// The alias classes, and the steps taken.
     fn finish(self) -> (AliasSets, u64);
 }

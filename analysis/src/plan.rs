@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The problem (dynamic storage allocation) is NP-hard.
-//! Several greedy orders are tried; in each, a buffer goes to the lowest place that no buffer placed earlier and live
+//! Several greedy orders are tried; in each, a buffer gets the lowest gap that no buffer placed earlier and live
 //! at the same time occupies (or the tightest such gap); the smallest arena wins, ties by order of the strategies.
 //! When a strategy meets the lower bound (the most bytes live at one position), the search stops.
 //!
@@ -23,23 +23,23 @@ use std::ops::Bound;
 /// The alignment of bindings on every device.
 pub const ALIGNMENT_BYTES: u64 = 256;
 
-/// A buffer that asks for a place.
+/// A buffer to be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When it is live.
+    /// Its lifetime.
     pub live: Interval,
-    /// How large it is.
+    /// Its size.
     pub size_bytes: u64,
 }
 
-/// Places for all buffers.
+/// The offsets of all buffers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryPlan {
     /// The offset of each buffer in bytes, a multiple of the alignment.
     pub offsets: IndexVec<BufferId, u64>,
     /// The size of the arena in bytes.
     pub peak_bytes: u64,
-    /// No plan with this alignment can be smaller than this.
+    /// A lower bound on the peak of any plan with this alignment.
     pub lower_bound_bytes: u64,
     /// The size of all buffers together: an arena without reuse.
     pub sum_bytes: u64,
@@ -52,7 +52,7 @@ pub fn plan(requests: &IndexVec<BufferId, Request>) -> MemoryPlan {
 
 /// Plan with another alignment (0 counts as 1).
 ///
-/// Sizes are rounded up to the alignment; sizes beyond `u64` saturate, which no device can serve anyway.
+/// Sizes are rounded up to the alignment; sizes beyond `u64` saturate, which no device has anyway.
 pub fn plan_aligned(requests: &IndexVec<BufferId, Request>, alignment_bytes: u64) -> MemoryPlan {
     let align = alignment_bytes.max(1);
     let rounded = |bytes: u64| bytes.div_ceil(align).saturating_mul(align);
@@ -80,7 +80,7 @@ pub fn plan_aligned(requests: &IndexVec<BufferId, Request>, alignment_bytes: u64
     MemoryPlan { offsets, peak_bytes, lower_bound_bytes, sum_bytes }
 }
 
-/// Which gap a buffer takes.
+/// The gap that a buffer takes.
 #[derive(Clone, Copy)]
 enum Fit {
     /// The lowest.
@@ -89,7 +89,7 @@ enum Fit {
     Best,
 }
 
-/// In which order buffers are placed.
+/// The order in which buffers are placed.
 #[derive(Clone, Copy)]
 enum Strategy {
     /// Large buffers first.
@@ -192,18 +192,18 @@ fn place(
     (peak, offsets)
 }
 
-/// The buffers that have a place, by when they are live: what overlaps an interval is live at its first position, or begins
+/// The placed buffers, by lifetime: a buffer that overlaps an interval is live at its first position, or begins
 /// later in it.
 struct Placed {
     /// Positions at which a buffer becomes live.
     points: Vec<u32>,
-    /// A segment tree over `points`, its leaves in the second half: a buffer stands in the nodes that its interval is made of.
+    /// A segment tree over `points`, its leaves in the second half: a buffer is listed in the nodes that cover its interval.
     nodes: Vec<Vec<BufferId>>,
     by_first: BTreeMap<u32, Vec<BufferId>>,
 }
 
 impl Placed {
-    /// None of `requests` so far.
+    /// No buffer of `requests` yet.
     fn among(requests: &IndexVec<BufferId, Request>) -> Self {
         let mut points: Vec<u32> = requests.iter().map(|request| request.live.first).collect();
         points.sort_unstable();
@@ -234,18 +234,18 @@ impl Placed {
         }
     }
 
-    /// In no particular order. `live` begins at a point.
+    /// Buffers that overlap `live`, which begins at a point; unordered.
     fn overlapping(&self, live: Interval) -> impl Iterator<Item = BufferId> {
         let up = std::iter::successors(Some(self.leaf(live.first)), |node| Some(node / 2)).take_while(|node| *node > 0);
         let at_first = up.flat_map(|node| self.nodes[node].iter().copied());
-        // At least one position, because a range from a bound that is left out to the same one is none.
+        // Not for a single position, where the range would have equal bounds, one of them excluded.
         let later = (live.first < live.last).then_some((Bound::Excluded(live.first), Bound::Included(live.last)));
         let later = later.into_iter().flat_map(|range| self.by_first.range(range));
         at_first.chain(later.flat_map(|(_, ids)| ids.iter().copied()))
     }
 }
 
-/// Where `size` bytes fit between `neighbours` (offset and size, by offset).
+/// The offset at which `size` bytes fit between `neighbours` (offset and size, by offset).
 fn gap(neighbours: impl Iterator<Item = (u64, u64)>, size: u64, fit: Fit) -> u64 {
     let (mut end, mut best) = (0_u64, None);
     for (at, bytes) in neighbours {

@@ -53,7 +53,7 @@ fn absurd_sizes_saturate() {
     );
 }
 
-/// Plans as small as possible, each found by one strategy that is not the first.
+/// Minimal plans, each found by a strategy that is not the first.
 #[test]
 fn other_strategies_are_tried() {
     let by_pressure = [

@@ -7,7 +7,7 @@ use crate::index::{BlockId, Id, Lists, OpId, OperandId, RegionId, ValueId};
 use crate::one_shot::{Decisions, Placement, Reason};
 use crate::text::Names;
 
-/// Facts as text; labels are looked up in the names, `o3` and `%v3` stand in for missing ones.
+/// Facts as text; labels are looked up in the names, `o3` and `%v3` replace missing ones.
 pub fn facts(facts: &Facts, names: &Names) -> String {
     let mut printer = Printer::new(facts, names);
     // Writing to a string cannot fail.
@@ -15,8 +15,8 @@ pub fn facts(facts: &Facts, names: &Names) -> String {
     printer.out
 }
 
-/// Decisions as text: for each operation its operands with `in`, or `out` and the reason, then the classes of values
-/// that may share memory (`~`) and of values that are one buffer (`=`).
+/// Decisions as text: for each operation its operands with `in`, or `out` and the reason, then the alias classes
+/// (`~`) and equivalence classes (`=`).
 pub fn decisions(facts: &Facts, names: &Names, decisions: &Decisions) -> String {
     let mut printer = Printer::new(facts, names);
     let _ = printer.decisions(decisions);
@@ -26,12 +26,12 @@ pub fn decisions(facts: &Facts, names: &Names, decisions: &Decisions) -> String 
 struct Printer<'a> {
     facts: &'a Facts,
     names: &'a Names,
-    /// Values that take over the contents of each operand.
+    /// Values that receive the contents of each operand.
     flows: Lists<OperandId, ValueId>,
     out: String,
 }
 
-/// The items still to be printed; explicit, because nesting may be deep.
+/// The items still to be printed, on an explicit stack, because nesting may be deep.
 enum Step {
     Region(RegionId, usize),
     Block(BlockId, bool, usize),

@@ -15,7 +15,7 @@ use crate::reference::PairwiseClasses;
 use crate::text::Names;
 use crate::{print, text};
 
-/// How many functions to try: a sample, or all that are asked for by the environment.
+/// Number of functions to try: a sample, or all if the environment says so.
 fn count(sample: u64, all: u64) -> u64 {
     if std::env::var_os("MONOPOUR_TEST_FULL").is_some_and(|value| value == "1") { all } else { sample }
 }
@@ -40,7 +40,7 @@ fn assert_agree(facts: &Facts, seed: u64, heuristic: Heuristic) {
         if placements(fast.clone()) == placements(literal.clone()) {
             continue;
         }
-        // Everything after the first difference may follow from it.
+        // Differences after the first may follow from it.
         let reason = |decided: &Result<Decisions, _>, id| decided.as_ref().ok().and_then(|d: &Decisions| d.reason(id));
         let differs = |id: &OperandId| reason(&fast, *id).is_none() != reason(&literal, *id).is_none();
         let first = order.iter().copied().find(differs);
@@ -85,8 +85,8 @@ fn checker_accepts_decisions() {
     assert!(decided > 550, "only {decided} functions were decided");
 }
 
-/// Putting a copied operand in place by force is a mistake that the checker has to see, mostly: some copies are only
-/// made because the rules are cautious, or matter on paths that are not drawn.
+/// An operand that is copied and put in place by force is an error that the checker has to find, mostly: some copies are only
+/// due to conservative rules, or matter on paths that are not drawn.
 #[test]
 fn checker_rejects_most_copies_left_out() {
     let (mut flips, mut rejected) = (0, 0);
@@ -129,7 +129,7 @@ fn checker_judges_placements() {
     assert_eq!(judge(rewritten, "in in in in in"), "fine");
     let other = rewritten.replace("put 0 1 [0:1:1]", "put 0 1 [1:1:1]");
     assert_eq!(judge(&other, "in in in in in"), "operand u2 reads contents that are not its value's");
-    // A part of unknown place is not the whole: what goes position by position over both reads what it has written.
+    // A part at an unknown position is not the whole: an elementwise operation over both reads contents that it has written.
     let view = "block(%a)\n%0 = view %a~%0\n%1 = map re%0, we%a>%1\nread r%1";
     assert_eq!(judge(view, "in in in in"), "operand u1 reads contents that are not its value's");
     let shared = "block(%c)\n%0<never> = empty\nforall branch rw%0^%o {\nregion repeat parallel next 0 {\n\
@@ -138,8 +138,8 @@ fn checker_judges_placements() {
     assert_eq!(judge("block(%a)\nyield rm%a", "out"), "operand u0 must be in place and is not");
 }
 
-/// What decisions say besides placements: that nobody needs what a copy holds, and that values are one buffer. (Placements
-/// follow rules of their own; these claims follow from them, and a rewrite trusts them.)
+/// Claims of decisions besides placements: that the contents of a copy are not needed, and that values are equivalent.
+/// (Placements follow rules of their own; these claims follow from them, and a rewrite trusts them.)
 #[test]
 fn checker_rejects_false_claims() {
     let input = "block(%a, %b)\n%0 = insert r%b, rw%a>%0\nread r%a\nread r%0\nif branch {\nregion {\nread r%0\n}\n}";
@@ -158,7 +158,7 @@ fn checker_rejects_false_claims() {
     }
 }
 
-/// A branch of more regions than there are executions at least: whichever of them is wrong, it is entered.
+/// A branch with more regions than the least number of executions: whichever of them is wrong, it is entered.
 #[test]
 fn checker_enters_each_of_many_regions() {
     for wrong in 0..40 {
@@ -170,7 +170,7 @@ fn checker_enters_each_of_many_regions() {
     }
 }
 
-/// What an earlier pass of a block bound says nothing about this one: `%v` is the new `%x`, `%w` still the one before.
+/// Values bound in an earlier pass of a block are not compared: `%v` is the new `%x`, `%w` still the one before.
 #[test]
 fn checker_compares_values_of_one_pass() {
     let input = "block(%a)\nrun {\nregion {\nblock next 1\nbr rm%a>?%x^%x\nblock(%x) next 1, 2\n\
@@ -181,7 +181,7 @@ fn checker_compares_values_of_one_pass() {
     assert_eq!(check(&facts, &decisions), Ok(()));
 }
 
-/// Blocks one after another, more than a loop makes trips: the last one is reached.
+/// A chain of more blocks than the most trips of a loop: the last one is reached.
 #[test]
 fn checker_reaches_the_last_of_many_blocks() {
     let header = |next: u32| if next < 10 { format!("block next {next}\n") } else { "block\n".to_owned() };
@@ -213,7 +213,7 @@ fn generated_text_round_trips() {
     }
 }
 
-/// Whatever the text, the answer is facts or an error; whatever the facts, decisions or an error.
+/// Any text gives facts or an error; any facts give decisions or an error.
 #[test]
 fn damaged_text_never_panics() {
     let good = print::facts(&function(11, Shape { ops: 12, depth: 2, wild: true }), &Names::new());
@@ -237,7 +237,7 @@ fn damaged_text_never_panics() {
         let (again, _) = text::parse(&printed).expect("what is printed can be parsed");
         assert_eq!(again.operands(), facts.operands(), "{text}\n{printed}");
         if let Ok(decisions) = decide(&facts, &Options::default()) {
-            // Damaged facts need not be a program that means anything, so the verdict is open.
+            // Damaged facts need not be a valid program, so the verdict is open.
             let _ = check(&facts, &decisions);
         }
     }

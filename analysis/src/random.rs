@@ -1,11 +1,11 @@
 //! Seeded generators: a tiny one (SplitMix64) for tests, and the one that the reference's shuffle uses (`std::mt19937`).
 
-/// A stream of numbers that depends on its seed only.
+/// A sequence of numbers that depends on its seed only.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of this seed.
+    /// The generator with this seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -30,10 +30,10 @@ impl Random {
     }
 }
 
-/// How many numbers are made at once.
+/// Numbers generated at once.
 const STATE: usize = 624;
 
-/// How far apart two numbers are combined.
+/// Distance of two numbers that are combined.
 const DISTANCE: usize = 397;
 
 /// The Mersenne Twister of 32 bits (Matsumoto and Nishimura 1998), with the parameters of `std::mt19937`.
@@ -44,7 +44,7 @@ pub(crate) struct MersenneTwister {
 }
 
 impl MersenneTwister {
-    /// The stream of the low 32 bits of the seed.
+    /// The generator with the low 32 bits of the seed.
     pub fn new(seed: u64) -> Self {
         let mut state = vec![(seed & u64::from(u32::MAX)) as u32];
         for index in 1..STATE as u32 {

@@ -1,6 +1,6 @@
 //! The conflict rules word by word: every read against every write, for every candidate.
 //!
-//! This is the specification that [`crate::classes`] has to agree with, and what it is tested against.
+//! The specification of [`crate::classes`], which is tested against it.
 //! Time per candidate is O(reads * writes * depth), so up to O(n^4) for a function; it is not used for decisions.
 
 use std::collections::HashSet;
@@ -44,7 +44,7 @@ impl<'a> PairwiseClasses<'a> {
         }
     }
 
-    /// The definitions that reach a value; with `leaves`, also values without anything behind them.
+    /// The definitions that reach a value; with `leaves`, also values without sources.
     fn definitions(&self, value: ValueId, leaves: bool) -> Vec<ValueId> {
         let (mut found, mut seen, mut work) = (Vec::new(), HashSet::new(), vec![value]);
         while let Some(value) = work.pop() {
@@ -70,7 +70,7 @@ impl<'a> PairwiseClasses<'a> {
 
     fn conflict(&self, read: OperandId, write: OperandId, definitions: &[ValueId]) -> Option<ValueId> {
         let (reader, writer) = (self.facts.operands()[read].op, self.facts.operands()[write].op);
-        // Undefined contents cannot be lost, but a buffer that a loop carries must not be written to under its name.
+        // Undefined contents cannot be lost, but the buffer of an iteration argument must not be written through another value.
         let Some(&first) = definitions.first() else {
             let inside = self.facts.span(reader).properly_encloses(self.facts.span(writer));
             return (inside && !self.slices_exclude(read, write)).then(|| self.facts.operands()[read].value);
@@ -91,7 +91,7 @@ impl<'a> PairwiseClasses<'a> {
         })
     }
 
-    /// Whether blocks around both operations lead to each other without the block of the definition.
+    /// Whether blocks around both operations reach each other without the block of the definition.
     fn blocks_repeat(&self, reader: OpId, writer: OpId, definition: ValueId) -> bool {
         let facts = self.facts;
         let (outermost, without) = (facts.defining_region(definition), Some(facts.defining_block(definition)));
@@ -109,7 +109,7 @@ impl<'a> PairwiseClasses<'a> {
         false
     }
 
-    /// Whether the order of operations is an order in time, given what the read expects.
+    /// Whether the order of operations is an order in time, given the definitions of the read.
     fn is_in_order(&self, reader: OpId, writer: OpId, definitions: &[ValueId]) -> bool {
         let around_read = self.structure.repetitive[self.facts.region_of(reader)];
         definitions.iter().all(|&definition| {
@@ -146,11 +146,11 @@ impl<'a> PairwiseClasses<'a> {
         {
             return true;
         }
-        // The operation loads each position before it stores to it.
+        // Elementwise access: each position is loaded before it is stored.
         used.op == stored.op && used.elementwise && stored.elementwise && self.are_same_buffer(used.value, stored.value)
     }
 
-    /// Whether the values certainly are one buffer, or possibly and both are whole buffers.
+    /// Whether the values are equivalent, or may be and both are whole buffers.
     fn are_same_buffer(&self, a: ValueId, b: ValueId) -> bool {
         let whole = |value| {
             self.behind(value).into_iter().all(|value| {
@@ -165,12 +165,12 @@ impl<'a> PairwiseClasses<'a> {
         is_possible() && (is_certain() || (whole(a) && whole(b)))
     }
 
-    /// The value and everything behind it.
+    /// The value and its transitive sources.
     fn behind(&self, value: ValueId) -> HashSet<ValueId> {
         self.behind_over(value, |_| true)
     }
 
-    /// The value and everything behind it that may be the same buffer, of the same type.
+    /// The value and its transitive sources that may be the same buffer, of the same type.
     fn behind_equivalent(&self, value: ValueId) -> HashSet<ValueId> {
         self.behind_over(value, |source| holds_by_identity(source.relation) && !source.retypes)
     }
@@ -208,7 +208,7 @@ impl<'a> PairwiseClasses<'a> {
     fn slices_exclude(&self, read: OperandId, write: OperandId) -> bool {
         let facts = self.facts;
         let (used, stored) = (&facts.operands()[read], &facts.operands()[write]);
-        // The read needs only what its operation does not overwrite, and the write touches only what it does.
+        // The operation overwrites the slice that the write touches, so the read does not need it.
         if let Some(Subset::Insertion { destination, slice, .. }) = facts.ops()[used.op].subset
             && destination == read
             && self.is_within(stored.value, (used.value, slice), false)
@@ -219,13 +219,13 @@ impl<'a> PairwiseClasses<'a> {
             return false;
         };
         let source_value = facts.operands()[source].value;
-        // The operation writes back what already stands there: to its own source, and to whoever reads that value.
+        // The operation writes back the present contents: to its own source, and to the other readers of that value.
         destination == write
             && (source == read || used.value == source_value)
             && self.is_within(source_value, (stored.value, slice), true)
     }
 
-    /// Whether everything behind the value is an extraction of this slice, `exactly`: and the value is all of it.
+    /// Whether all sources of the value are extractions of this slice; `exactly`: and the value is all of it.
     fn is_within(&self, value: ValueId, key: Key, exactly: bool) -> bool {
         let (mut seen, mut work) = (HashSet::new(), vec![value]);
         while let Some(value) = work.pop() {
@@ -234,7 +234,7 @@ impl<'a> PairwiseClasses<'a> {
                 continue;
             }
             let sources = self.facts.sources(value);
-            // A value that comes from itself (around a loop of blocks), or is met twice, proves nothing.
+            // A value that is its own source (around a loop of blocks), or is met twice, proves nothing.
             let is_part = |source: &Source| {
                 source.relation == Relation::Unknown && (key.1.is_none() || !self.facts.is_extraction(source))
             };
@@ -278,7 +278,7 @@ impl<'a> PairwiseClasses<'a> {
                     || !can_run_together(self.facts, op, writer)
             }
             None => {
-                // The write is not where the argument is known.
+                // The write is outside the scope of the argument.
                 let block = self.facts.defining_block(definition);
                 ancestor_in(self.facts, writer, self.facts.blocks()[block].region)
                     .is_none_or(|outer| !self.facts.dominates(block, self.facts.ops()[outer].block))
@@ -289,7 +289,7 @@ impl<'a> PairwiseClasses<'a> {
         excluded || makes
     }
 
-    /// Whether the definition is an argument, and control does not lead from the write to the read without binding it
+    /// Whether the definition is an argument, and every path from the write to the read binds it
     /// again, as far as that is easy to see in the region of its block.
     fn is_too_late(&self, reader: OpId, writer: OpId, definition: ValueId) -> bool {
         let facts = self.facts;
@@ -393,7 +393,7 @@ fn happens_before(facts: &Facts, unordered: impl Fn(RegionId) -> bool, a: OpId, 
     }
 }
 
-/// Whether what is around the first operation in a region dominates what is around the second one.
+/// Whether the ancestor of the first operation in a region dominates that of the second one.
 fn dominates(facts: &Facts, region: RegionId, a: OpId, b: OpId) -> bool {
     let (Some(a), Some(b)) = (ancestor_in(facts, a, region), ancestor_in(facts, b, region)) else { return false };
     let (block_a, block_b) = (facts.ops()[a].block, facts.ops()[b].block);
@@ -449,11 +449,11 @@ fn are_exclusive(facts: &Facts, a: OpId, b: OpId) -> bool {
     }
 }
 
-/// The innermost op or region around two operations.
+/// The innermost common ancestor of two operations.
 enum Common {
     /// One encloses the other or is the other: `outer`. True if the second one is the outer one.
     Nested { inner_is_same_or_encloses_first: bool, outer: OpId },
-    /// They, or operations around them, stand in this region.
+    /// Their ancestors are in this region.
     Block(RegionId),
     /// They are in two regions of one operation.
     Siblings(OpId, RegionId, RegionId),

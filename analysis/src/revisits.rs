@@ -1,21 +1,20 @@
-//! Values that a walk backwards meets twice, where the reference gives up.
+//! Values that a backward walk meets twice, where the reference gives up.
 //!
 //! ```text
 //! %s = extract %t [K]       A walk from %v: %v, %y, %x, %s (the second operand first, to the end), then %x again:
 //! %x = cast %s              not an extraction, so %v is not taken for the slice K. Had the select named %x first
-//! %y = cast %x              and %y second, %x would still wait to be visited, and it is.
+//!                              and %y second, %x would still be pending, and it is.
 //! %v = select %x, %y
 //! ```
 //!
-//! The walk is last in, first out; a value that waits already is not added again. It stops at slices that match.
-//! All walks from a value pass its parent in the tree of [`crate::subsets`], so what happens above the parent is known
-//! from the first value there that the walk reaches, and only the part below it is walked again:
-//! * a value below the parent that is met twice spoils every slice;
-//! * the value at the parent: every slice but, if it is a slice itself, that one. A second extraction of the same slice
+//! The walk is last in, first out; a pending value is not added again. It stops at slices that match.
+//! All walks from a value pass its parent in the tree of [`crate::subsets`], so the walk above the parent is determined
+//! by the first value there that it reaches, and only the part below it is walked again:
+//! * a value below the parent that is met twice excludes every slice;
+//! * the value at the parent excludes every slice except itself, if it is one. A second extraction of the same slice
 //!   meets the same container again.
-//!
-//! The steps of all walks are limited to [`STEPS`] for each value; beyond, values with several sources are taken for no
-//! slice, which only makes copies.
+//! The steps of all walks are limited to [`STEPS`] per value; beyond, values with several sources match no
+//! slice, which only adds copies.
 
 use std::collections::HashSet;
 
@@ -23,17 +22,17 @@ use crate::facts::Facts;
 use crate::forest::{Forest, Node, ROOT, slice_depth};
 use crate::index::{IndexVec, ValueId};
 
-/// Steps for each value of the function, in all. Reconvergent ladders would take quadratically many.
+/// Steps per value of the function. Reconvergent ladders would take quadratically many.
 const STEPS: u64 = 16;
 
-/// The least depth of a slice that each value is taken for.
+/// The least depth of a slice that each value may match.
 #[derive(Clone, Debug)]
 pub(crate) struct Revisits {
     pub least_depths: IndexVec<ValueId, u32>,
     pub steps: u64,
 }
 
-/// Finds the least depths; `order` has the values behind a value before it.
+/// Computes the least depths; `order` has the sources of a value before it.
 pub(crate) fn least_depths(
     facts: &Facts,
     forest: &Forest,
@@ -72,7 +71,7 @@ impl Finder<'_> {
         if self.behind(value).all(|other| other == first) {
             return self.known.least_depths[first];
         }
-        // The parent of a value with several sources is what all walks pass.
+        // All walks from a value with several sources pass its parent.
         let parent = self.forest.parent(self.nodes[value]);
         if parent == ROOT { 0 } else { self.replay(value, parent) }
     }
@@ -109,7 +108,7 @@ impl Finder<'_> {
         least
     }
 
-    /// Where the walk gives up when it reaches the parent again.
+    /// The least depth after the walk reaches the parent again.
     fn second_visit(&self, first: ValueId, second: ValueId) -> u32 {
         let slice = self.facts.extracted(second);
         let again = match slice {

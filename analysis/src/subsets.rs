@@ -1,19 +1,19 @@
-//! Which values certainly are one slice: a dominator tree over the edges backwards.
+//! Values that certainly are the same slice: a dominator tree over the reversed aliases.
 //!
 //! An insertion overwrites a *key*: a slice of a destination value.
 //! A value is exactly that slice if every walk backwards from it passes an extraction with that key.
-//! All extractions with one key share a node; any other value is a node below the lowest common ancestor of what it
-//! may be the buffer of. So "every walk passes the key" is "the value's node is below the key's node", one comparison
+//! All extractions with one key share a node; any other value is a node below the lowest common ancestor of its
+//! sources. So "every walk passes the key" is "the value's node is below the key's node", one comparison
 //! of numbers.
 //!
-//! The reference's walk takes a value that it meets twice as one of its ends, unless that is the slice itself. So values
-//! have a least depth ([`crate::revisits`]): they are taken for no slice above it.
+//! The reference's walk treats a value that it meets twice as a leaf, unless that is the slice itself. So values
+//! have a least depth ([`crate::revisits`]): they match no slice above it.
 //!
-//! For "exactly" instead of "within", no walk may pass another edge that makes a part: nodes count such edges.
-//! Slices of the slice are no such parts: what an insertion writes has as many elements as it overwrites, so each of
-//! them has all elements of the one before.
+//! For "exactly" instead of "within", no walk may pass another edge to a part: nodes count such edges.
+//! Slices of the slice are no such parts: an insertion's source has as many elements as the slice that it overwrites, so each
+//! of them has all elements of the one before.
 //!
-//! A value that a walk backwards from it leads to again (a block argument, around a loop of blocks) is below the root:
+//! A value that is its own transitive source (a block argument, around a loop of blocks) is below the root:
 //! nothing is proved about it.
 //! Time O(edges * log n), memory O(values).
 
@@ -28,11 +28,11 @@ use crate::order::dominance_post_order;
 use crate::revisits::least_depths;
 use crate::trees::Number;
 
-/// How many values are looked at to find out whether one may be another: chains that long are rare, and an answer that
-/// is missed only makes a copy.
+/// The most values visited to test whether one may be another: longer chains are rare, and a missed
+/// answer only adds a copy.
 const MOST_ALTERNATIVES: usize = 64;
 
-/// More edges than any walk has: nothing is known about what is behind a value.
+/// More edges than any walk has: the sources of the value are unknown.
 const OPEN: u32 = 1 << 30;
 
 /// Answers about slices and about chains of equivalent values.
@@ -40,11 +40,11 @@ const OPEN: u32 = 1 << 30;
 pub(crate) struct Subsets {
     /// The number of each value.
     numbers: IndexVec<ValueId, u32>,
-    /// The least depth of a slice that each value is taken for.
+    /// The least depth of a slice that each value may match.
     least_depths: IndexVec<ValueId, u32>,
     /// The slice that is overwritten, by operation with an insertion.
     overwritten: IndexVec<OpId, Option<Range>>,
-    /// The insertion writes back what already stands there.
+    /// The insertion writes back the present contents.
     rewrites: IndexVec<OpId, bool>,
     /// The numbers of all values that are within each value.
     ranges: IndexVec<ValueId, Range>,
@@ -52,7 +52,7 @@ pub(crate) struct Subsets {
     breaks: IndexVec<ValueId, u32>,
     /// The value is no part of a buffer, as far as is known.
     is_whole: IndexVec<ValueId, bool>,
-    /// Elementary steps of the walks that look for values met twice.
+    /// Elementary steps of the walks that search for values met twice.
     pub steps: u64,
 }
 
@@ -108,17 +108,17 @@ impl Subsets {
         this
     }
 
-    /// The keys of a value that trees compare.
+    /// The number and least depth of a value, as the trees compare them.
     pub fn number(&self, value: ValueId) -> Number {
         Number { number: self.numbers[value], least_depth: self.least_depths[value] }
     }
 
-    /// Whether the value is taken to be within the slice.
+    /// Whether the value matches the slice.
     pub fn matches(&self, value: ValueId, slice: Range) -> bool {
         slice.contains(self.numbers[value]) && self.least_depths[value] <= slice.depth
     }
 
-    /// If the operand is the destination of an insertion: the numbers of the values that are what it overwrites.
+    /// For the destination of an insertion: the numbers of the values that match the overwritten slice.
     pub fn overwritten_by(&self, facts: &Facts, operand: OperandId) -> Option<Range> {
         let op = facts.operands()[operand].op;
         let range = self.overwritten[op]?;
@@ -128,7 +128,7 @@ impl Subsets {
         }
     }
 
-    /// If the operand is the destination of an insertion that writes back what stands there: the source operand.
+    /// For the destination of an insertion that writes back the present contents: the source operand.
     pub fn rewritten_source(&self, facts: &Facts, operand: OperandId) -> Option<OperandId> {
         let op = facts.operands()[operand].op;
         match facts.ops()[op].subset {
@@ -139,7 +139,7 @@ impl Subsets {
         }
     }
 
-    /// Whether an operation that goes position by position may overwrite the one value while it reads the other.
+    /// Whether an elementwise operation may overwrite one value while it reads the other.
     ///
     /// Either one of them certainly is the other's buffer, with the same type: all walks from one of them lead to the
     /// other over edges that keep buffer and type. Or one of them may be the other's buffer, and both are whole
@@ -147,7 +147,7 @@ impl Subsets {
     pub fn are_same_buffer(&self, facts: &Facts, a: ValueId, b: ValueId) -> bool {
         let leads = |from: ValueId, to: ValueId| self.ranges[to].contains(self.numbers[from]);
         let certainly = |from, to| self.breaks[a] == self.breaks[b] && leads(from, to);
-        // Two extractions of one slice are one node: only the reference's walk tells them apart.
+        // Two extractions of one slice are one node: only the reference's walk distinguishes them.
         let alone = |value| facts.extracted(value).is_none();
         if a == b || (certainly(a, b) && alone(b)) || (certainly(b, a) && alone(a)) {
             return true;
@@ -157,13 +157,13 @@ impl Subsets {
     }
 }
 
-/// Whether the edge keeps the buffer as it is, and the type.
+/// Whether the edge keeps buffer and type.
 fn keeps_buffer(edge: &Source) -> bool {
     !edge.retypes && holds_by_identity(edge.relation)
 }
 
-/// Whether some walk backwards, over edges that keep buffer and type, leads from one value to another one, as far as
-/// it is short.
+/// Whether a short backward walk, over edges that keep buffer and type, leads from one value to another
+/// one.
 fn may_be(facts: &Facts, from: ValueId, to: ValueId) -> bool {
     let (mut seen, mut next) = (vec![from], 0);
     while next < seen.len() && seen.len() <= MOST_ALTERNATIVES {
@@ -181,16 +181,16 @@ fn may_be(facts: &Facts, from: ValueId, to: ValueId) -> bool {
     false
 }
 
-/// A walk over all values, backwards.
+/// A backward walk over all values.
 pub(crate) struct Walk {
-    /// Values such that what each may be the buffer of comes before it (except around loops of blocks).
+    /// Values after their sources (except around loops of blocks).
     pub order: Vec<ValueId>,
     /// Values that close a loop: each loop has one.
     pub looped: IndexVec<ValueId, bool>,
 }
 
 pub(crate) fn walk(facts: &Facts) -> Walk {
-    // Arguments depend on operands of the operation around them or of branches; results on those nested inside.
+    // Arguments depend on operands of the parent operation or of branches; results on nested operations.
     // A depth-first walk along the edges backwards orders both kinds. State 1: open, all on the way to the current one.
     let mut state = IndexVec::<ValueId, u8>::filled(0, facts.values().len());
     let mut looped = looped_arguments(facts);
@@ -205,7 +205,7 @@ pub(crate) fn walk(facts: &Facts) -> Walk {
                 let sources = if looped[value] { &[] } else { facts.sources(value) };
                 for source in sources {
                     let other = facts.operands()[source.operand].value;
-                    // Only blocks that never run have other loops.
+                    // Only unreachable blocks have other loops.
                     looped[other] |= state[other] == 1;
                     if state[other] == 0 {
                         stack.push(other);
@@ -223,7 +223,7 @@ pub(crate) fn walk(facts: &Facts) -> Walk {
     Walk { order, looped }
 }
 
-/// Arguments of blocks that are on a loop of values, and enter it against the order of blocks.
+/// Arguments of blocks that are on a loop of values, and are entered by a back edge.
 ///
 /// A value's blocks dominate the block of its use, so each loop of values has such an argument.
 fn looped_arguments(facts: &Facts) -> IndexVec<ValueId, bool> {
@@ -250,7 +250,7 @@ fn looped_arguments(facts: &Facts) -> IndexVec<ValueId, bool> {
     looped
 }
 
-/// For each value the most edges of a kind on a walk backwards; [`OPEN`] and more if it passes an open value.
+/// For each value the most edges of a kind on a backward walk; [`OPEN`] and more if it passes an open value.
 fn most_edges(
     facts: &Facts,
     order: &[ValueId],
@@ -275,7 +275,7 @@ struct Tree {
     keys: HashMap<(ValueId, SliceId), Node>,
     /// Values that close a loop.
     looped: IndexVec<ValueId, bool>,
-    /// The most edges that make a part, on a walk from the value to the root; the same by node.
+    /// The most edges to a part, on a walk from the value to the root; the same by node.
     parts: IndexVec<ValueId, u32>,
     node_parts: Vec<u32>,
 }
@@ -321,7 +321,7 @@ impl Tree {
         self.nodes[value] = self.forest.add(parent);
     }
 
-    /// The node of a key; none if no value can match it.
+    /// The node of a key; `None` if no value can match it.
     fn key_node(&self, facts: &Facts, destination: ValueId, slice: Option<SliceId>) -> Option<Node> {
         match slice {
             Some(slice) => self.keys.get(&(destination, slice)).copied(),

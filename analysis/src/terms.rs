@@ -1,7 +1,7 @@
 //! Contents of tensors and buffers as hash-consed terms, and a memory of such contents.
 //!
 //! Two equal terms are equal contents. `insert` and `extract` are kept in a normal form, so that overwriting a slice
-//! with what stands there changes nothing, and reading back a slice gives what was written:
+//! with its own contents changes nothing, and reading back a slice gives the written contents:
 //! * `extract(insert(b, s, x), s) = x`
 //! * `insert(insert(b, s, x), s, y) = insert(b, s, y)` and `insert(b, s, extract(b, s)) = b`
 //!
@@ -16,22 +16,22 @@ use crate::index::{OpId, SliceId, ValueId};
 pub(crate) enum Part {
     /// A known slice.
     Slice(SliceId),
-    /// Some part, known only by the value that is it.
+    /// An unknown part, identified by the value that is it.
     View(ValueId),
 }
 
 /// The number of a term.
 pub(crate) type TermId = u32;
 
-/// No contents at all: matches everything.
+/// Undefined contents, which match everything.
 pub(crate) const UNDEFINED: TermId = 0;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Term {
     Undefined,
-    /// Contents that nothing else is equal to.
+    /// Contents equal to no others.
     Unique(u32),
-    /// What an operation computes from contents; the number tells its outputs apart.
+    /// The result of an operation on contents; the number is that of the output.
     Computed(OpId, u32, Vec<TermId>),
     Insert(TermId, Part, TermId),
     Extract(TermId, Part),
@@ -85,14 +85,14 @@ impl Terms {
         self.intern(Term::Insert(base, part, contents))
     }
 
-    /// Whether `actual` is what is expected, wherever something is.
+    /// Whether `actual` equals the expected contents wherever those are defined.
     pub fn matches(&mut self, expected: TermId, actual: TermId) -> bool {
         let mut work = vec![(expected, actual)];
         while let Some((expected, actual)) = work.pop() {
             if expected == actual || expected == UNDEFINED {
                 continue;
             }
-            // Parts of contents that match, match.
+            // Equal parts of matching contents match.
             if let (Term::Extract(a, part), Term::Extract(b, other)) =
                 (&self.terms[expected as usize], &self.terms[actual as usize])
                 && part == other
@@ -100,7 +100,7 @@ impl Terms {
                 work.push((*a, *b));
                 continue;
             }
-            // Only insertions into undefined contents leave something open.
+            // Only insertions into undefined contents are partly undefined.
             let Term::Insert(base, part, contents) = self.terms[expected as usize] else { return false };
             let inside = self.extract(actual, part);
             work.push((contents, inside));
@@ -124,7 +124,7 @@ impl Terms {
 pub(crate) struct Location {
     pub allocation: u32,
     pub path: Vec<Part>,
-    /// The parallel region that has this memory for itself.
+    /// The parallel region that owns this memory exclusively.
     pub owner: Option<u32>,
 }
 
@@ -169,7 +169,7 @@ impl Memory {
 
     pub fn write(&mut self, terms: &mut Terms, location: &Location, contents: TermId) {
         let base = self.allocations[location.allocation as usize].contents;
-        // Contents along the path, outermost first; then put back from the inside out.
+        // Contents along the path, outermost first; then written back from the inside out.
         let mut bases = Vec::with_capacity(location.path.len());
         let mut current = base;
         for &part in &location.path {

@@ -16,18 +16,18 @@
 //! ```
 //!
 //! * A line is an operation: results, `=`, a name, `branch` if control enters its regions along declared edges only,
-//!   `ends` if it gives its operands to what is around the region, operands, what it takes or puts, and `{` if regions follow.
+//!   `ends` if it forwards its operands to the parent operation, operands, what it takes or puts, and `{` if regions follow.
 //! * A value may have properties in `<>`: `frozen` (not writable), `alloc`, `always`, `never` (is a definition),
 //!   `unranked`, a size in bytes.
 //! * An operand is a use and a value. The use is letters: `r` reads, `w` writes, `m` must be in place, `e` elementwise;
 //!   `r(%x)` reads if `%x` is read. After it, `>%v` is an equivalent aliasing value, `>?%v` one of several,
 //!   `>(%a=%b)%v` equivalent if the pairs are, `~%v` and `~?%v` unknown relation, `!` before the value turns the edge
-//!   into one that changes (`>`) or keeps (`~`) the type. `^%v`: the value takes over the operand's contents.
+//!   into one that changes (`>`) or keeps (`~`) the type. `^%v`: the value receives the operand's contents.
 //! * `take CONTAINER SLICE` makes the first result a slice of an operand; `put SOURCE DESTINATION SLICE` overwrites a
 //!   slice with an operand, `put - 1 all` with something else and wholly. A slice is `[offset:size:stride, ...]` of
 //!   numbers such as `4`, `s7` or `4+2*s7`.
-//! * `region`s have `repeat`, `parallel`, `graph`, `trips=N`, and `next` with the numbers of the regions that control
-//!   may pass to. `block(...)` starts a block with arguments, `next` as for regions; the first one may be left out.
+//! * `region`s have `repeat`, `parallel`, `graph`, `trips=N`, and `next` with the numbers of their successor regions.
+//!   `block(...)` starts a block with arguments, `next` as for regions; the first one may be left out.
 //! * `//` starts a comment.
 
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ use crate::facts::{
 use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
 use crate::one_shot::Placement;
 
-/// The names behind labels.
+/// The names of labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     names: Vec<String>,
@@ -69,7 +69,7 @@ impl Names {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Something else was expected here.
+    /// Another token was expected here.
     Expected(&'static str),
     /// No value has this name.
     UnknownValue(String),
@@ -77,18 +77,18 @@ pub enum Problem {
     DuplicateValue(String),
     /// An operation has no operand with this number.
     UnknownOperand(u64),
-    /// There is no region or block with this number to pass control to.
+    /// There is no region or block with this number.
     UnknownSuccessor(u64),
     /// A brace is not closed, or closes nothing.
     UnbalancedBraces,
-    /// The facts are well-formed and not consistent.
+    /// The facts are well-formed but inconsistent.
     Inconsistent(FactsError),
 }
 
-/// A text that is not facts.
+/// An error in the text of facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextError {
-    /// The line, from 1; 0 if no line is to blame.
+    /// The line, from 1; 0 for an error of the whole text.
     pub line: u32,
     /// The message.
     pub problem: Problem,
@@ -157,7 +157,7 @@ struct Parser {
     open: Vec<Open>,
     edges: Vec<Edge>,
     reads_if: Vec<(u32, OperandId, String)>,
-    /// Uses of values of blocks that come later in the text.
+    /// Uses of values of later blocks.
     forward: Vec<(u32, OperandId, String)>,
     /// Successors by number, resolved when all siblings are known.
     region_next: Vec<(u32, RegionId, Option<OpId>, u64)>,

@@ -2,10 +2,10 @@
 //!
 //! A *write tree* holds each write at the position of its operation; a *read tree* holds each interval of a read at
 //! its canonical nodes. A node keeps three maxima, `high`, `low` and `deep`, each for the best two entries of different
-//! colours, so that "the best entry that is not of this colour" is known in constant time.
+//! colours, so that "the best entry of another colour" is known in constant time.
 //! * Writes: `high` is the number of the written value, `low` its complement, `deep` the least depth of a slice that it
 //!   can match. The colour is the value whose readers the write cannot disturb, as it writes back what they read.
-//! * Reads: `high` is the first number of what the reading operation overwrites, `low` the complement of the last,
+//! * Reads: `high` is the first number of the slice that the reading operation overwrites, `low` the complement of the last,
 //!   `deep` the complement of its depth. The colour is the value that is read. A read without such an exemption has the
 //!   largest `high`.
 //!
@@ -17,7 +17,7 @@ use crate::facts::Span;
 use crate::forest::Range;
 use std::ops::{Index, IndexMut};
 
-/// An entry of a node's list: a maximum, whose it is, and its colour.
+/// An entry of a node: a maximum, its owner, and its colour.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     value: u32,
@@ -25,7 +25,7 @@ struct Entry {
     operand: u32,
 }
 
-/// No entry; also the colour of entries that nothing exempts.
+/// No entry; also the colour of entries without an exemption.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// The best two entries of different colours.
@@ -47,7 +47,7 @@ impl Best {
         }
         let is_set = |entry: &Entry| entry.operand != NONE;
         if is_set(&self.first) && self.first.colour == entry.colour {
-            // Entries without a colour are exempt from no query, so the best one is enough there, too.
+            // Entries without a colour are exempt from no query, so the best one suffices for them.
             if entry.value > self.first.value {
                 self.first = entry;
             }
@@ -80,12 +80,12 @@ struct Node {
 
 const NEW_NODE: Node = Node { children: [NONE; 2], high: EMPTY, low: EMPTY, deep: EMPTY };
 
-/// Which value an entry is about, as far as slices are concerned.
+/// The number of an entry's value, for slices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Number {
-    /// Its number: slices that it is within have an interval around it.
+    /// Its number: a slice that contains it has an interval around it.
     pub number: u32,
-    /// The least depth of a slice that it is taken to be.
+    /// The least depth of a slice that it may match.
     pub least_depth: u32,
 }
 
@@ -95,12 +95,12 @@ pub(crate) type Root = u32;
 /// Nodes of one block: 80 KiB.
 const BLOCK: usize = 1_024;
 
-/// Nodes by their numbers, in blocks that never move: a list that doubles would take three times what it holds while it does.
+/// Nodes by index, in blocks that never move: a growing list would take three times its size while it is copied.
 #[derive(Clone, Default, Debug)]
 struct Nodes(Vec<Vec<Node>>);
 
 impl Nodes {
-    /// Adds a node; its number.
+    /// Adds a node; returns its index.
     fn push(&mut self, node: Node) -> u32 {
         if self.0.last().is_none_or(|block| block.len() == BLOCK) {
             self.0.push(Vec::with_capacity(if self.0.is_empty() { 0 } else { BLOCK }));
@@ -247,7 +247,7 @@ impl Trees {
                 let (high, low, deep) = (high.other_than(colour), low.other_than(colour), deep.other_than(colour));
                 let hit = match exempt {
                     None => high,
-                    // Beyond the exempt numbers, or before them, or among them and not taken for the slice.
+                    // After the exempt numbers, or before them, or among them but not matching the slice.
                     Some(range) => high
                         .filter(|entry| entry.value > range.last)
                         .or(low.filter(|entry| NONE - entry.value < range.first))
@@ -296,7 +296,7 @@ mod tests {
 
     const HERE: Span = Span { first: 3, last: 5 };
     const EXEMPT: Range = Range { first: 4, last: 6, depth: 2 };
-    /// Which values conflict with the exemption, by their number and their least depth.
+    /// Values by number and least depth, and whether they conflict with the exemption.
     const CASES: [(u32, u32, bool); 6] =
         [(3, 0, true), (4, 0, false), (6, 2, false), (7, 0, true), (5, 3, true), (1000, 0, true)];
 

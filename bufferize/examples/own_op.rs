@@ -1,4 +1,4 @@
-//! Bufferizes an operation of your own: say what it does to the memory of its tensors, and what replaces it.
+//! Bufferizes an operation of another dialect by a model of its memory effects and its rewrite.
 //!
 //! ```text
 //! %r = "acme.axpy"(%a, %x, %y)                        "acme.axpy"(%a, %x, %y)
@@ -6,8 +6,8 @@
 //!       -> tensor<8xf32>                                     // and %y for every use of %r
 //! ```
 //!
-//! `cargo run -p monopour-bufferize --example own_op` prints both. The model below is all that the analysis needs:
-//! it then knows that `%y` must be copied when somebody still reads it, and that `%x` may be `%y`.
+//! `cargo run -p monopour-bufferize --example own_op` prints both. With the model below the analysis
+//! knows that `%y` must be copied if it is read later, and that `%x` may be `%y`.
 
 use monopour_bufferize::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
 use monopour_bufferize::{Callees, Options, Rewriting, Stats, run_with_models};
@@ -29,7 +29,7 @@ impl OpModel for Axpy {
         UseModel { elementwise: true, ..used }
     }
 
-    /// The result is the buffer of `y`.
+    /// The result is equivalent to `y`.
     fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         if operand == Y { vec![AliasModel::equivalent(op.result(0))] } else { vec![] }
     }
@@ -48,7 +48,7 @@ impl OpModel for Axpy {
     }
 }
 
-/// Upstream's dialects, and ours.
+/// Upstream's dialects, and the model.
 pub fn models() -> OpModels {
     let mut models = OpModels::upstream();
     models.add("acme.axpy", Axpy);
@@ -58,7 +58,7 @@ pub fn models() -> OpModels {
 /// Bufferizes the text of a module, function boundaries included.
 ///
 /// # Errors
-/// What the parser or the pass says.
+/// The diagnostics of the parser or the pass.
 pub fn bufferize(cx: Context, text: &str) -> Result<(String, Stats), Diagnostics> {
     cx.allow_unregistered_dialects(true);
     let module = Module::parse(cx, text.as_bytes(), "own_op.mlir")?;

@@ -1,4 +1,4 @@
-//! The analysis, as a part that can be replaced: what decides which operands use their tensor's own buffer.
+//! The in-place analysis as a trait, which callers can replace.
 //!
 //! ```text
 //! struct NeverInPlace;
@@ -9,9 +9,9 @@
 //! run_with_analysis(module, &options, &mut NeverInPlace)?;
 //! ```
 //!
-//! [`Greedy`] is One-Shot Bufferize's own, [`CopyBeforeWrite`] the one that is surely right. What an analysis of your own
-//! says is carried out as it is: [`monopour_analysis::checker::check`] says whether it is right.
-//! Which values then are one buffer, which may share memory and what a copy must hold all follows from the placements.
+//! [`Greedy`] is One-Shot Bufferize's own, [`CopyBeforeWrite`] the trivially right one. Decisions of other analyses
+//! are carried out unchecked: [`monopour_analysis::checker::check`] judges them.
+//! Equivalences, alias sets and the contents of copies follow from the placements.
 
 use monopour_analysis::facts::Facts;
 use monopour_analysis::index::OperandId;
@@ -22,28 +22,28 @@ use monopour_analysis::one_shot::{
 use crate::one_shot::{Chooser, settings};
 use crate::options::Options;
 
-/// Decides which operands use their tensor's own buffer.
+/// Decides which operands bufferize in place.
 pub trait Analysis {
-    /// Looks at one function, before it is asked about the function's operands.
+    /// Analyses one function, before the queries on its operands.
     ///
-    /// Callees come before their callers. Functions that call each other come again, with facts that say more about the
-    /// calls, until what is known about them no longer grows.
+    /// Callees come before their callers. Recursive functions are analysed again, with summaries of their calls that grow,
+    /// until the summaries no longer change.
     ///
     /// # Errors
     /// An operand that cannot be in place cannot be copied either.
     fn begin(&mut self, function: &str, facts: &Facts) -> Result<(), DecideError>;
 
-    /// Whether an operand of that function uses the buffer of its tensor, and not a copy.
+    /// Whether an operand of that function is in place.
     fn is_in_place(&self, operand: OperandId) -> bool;
 
-    /// All answers for that function, with what follows from them.
+    /// The decisions for that function, with their consequences.
     fn decisions(&mut self, facts: &Facts) -> Decisions {
         let place = |id| if self.is_in_place(id) { Placement::InPlace } else { Placement::OutOfPlace };
         decisions_from_placements(facts, facts.operands().ids().map(place).collect())
     }
 }
 
-/// In place, unless that is in conflict with what is in place already (One-Shot Bufferize).
+/// In place, unless that conflicts with the operands already in place (One-Shot Bufferize).
 #[derive(Clone, Debug, Default)]
 pub struct Greedy {
     settings: one_shot::Options,
@@ -51,7 +51,7 @@ pub struct Greedy {
 }
 
 impl Greedy {
-    /// The analysis that these options ask for.
+    /// The analysis of these options.
     pub fn new(options: &Options) -> Self {
         Self { settings: settings(options), decisions: None }
     }
@@ -66,19 +66,19 @@ impl Analysis for Greedy {
         self.decisions.as_ref().is_some_and(|decisions| decisions.is_in_place(operand))
     }
     fn decisions(&mut self, facts: &Facts) -> Decisions {
-        // Kept with its reasons; nobody asks twice.
+        // Kept with its reasons; it is taken once.
         self.decisions.take().unwrap_or_else(|| decisions_from_placements(facts, [].into_iter().collect()))
     }
 }
 
-/// In place, unless the operand is written, or would see a write that cannot be in a copy.
+/// In place, unless the operand is written, or would see a write that must be in place.
 #[derive(Clone, Debug, Default)]
 pub struct CopyBeforeWrite {
     inner: Greedy,
 }
 
 impl CopyBeforeWrite {
-    /// As these options have it: upstream's face looks at no operand that reads.
+    /// By these options: in upstream's form, operands that only read are never tested.
     pub(crate) fn new(options: &Options) -> Self {
         Self { inner: Greedy::new(options) }
     }
@@ -97,7 +97,7 @@ impl Analysis for CopyBeforeWrite {
     }
 }
 
-/// What [`Greedy`] decides, as a callback changes it.
+/// The decisions of [`Greedy`], changed by a callback.
 pub(crate) struct Changed<'a, 'b> {
     inner: Greedy,
     choose: &'a mut Chooser<'b>,

@@ -7,10 +7,10 @@
 //!   return {__equivalent_func_args__ = [0], __inplace_operands_attr__ = ["true"]} %0 : tensor<4xf32>
 //! ```
 //!
-//! With `dump-alias-sets`, values that may share memory, in the order in which the analysis joined them: each set is a
-//! list, and joining appends the second to the first. The text is quadratic where one set holds many values.
-//! With `print-conflicts`, why an operand is out of place: `C_0[READ: 0]`, `C_0[CONFL-WRITE: 1]` and `C_0[DEF: result 0]`
-//! on the operations of the first conflict that was found, or `W_0[NOT-WRITABLE: bbArg 0]` on what must not be written.
+//! With `dump-alias-sets`, alias sets in the order in which the analysis joined them: each set is a
+//! list, and joining appends the second to the first. The text is quadratic if one set holds many values.
+//! With `print-conflicts`, the reasons for out-of-place operands: `C_0[READ: 0]`, `C_0[CONFL-WRITE: 1]` and `C_0[DEF: result 0]`
+//! on the operations of the first conflict found, or `W_0[NOT-WRITABLE: bbArg 0]` on the value that is not writable.
 //! Source: MLIR's One-Shot Bufferize, LLVM 22.
 //! Differs: where several conflicts exclude an operand, upstream names any one of them.
 
@@ -28,19 +28,19 @@ use crate::one_shot::{Unit, heuristic};
 use crate::options::Options;
 use crate::summaries::equivalent_arguments;
 
-/// Attributes that bufferization understands or writes; none is left on memrefs.
+/// Attributes that bufferization reads or writes; none is left on memrefs.
 const ATTRIBUTES: &[&str] = &[
     ops::attributes::bufferization::ACCESS,
     ops::attributes::bufferization::WRITABLE,
     ops::attributes::bufferization::BUFFER_LAYOUT,
 ];
 
-/// Annotates what was decided.
+/// Annotates the decisions.
 pub(crate) fn run(root: Op, units: &[Unit], callees: &Callees, options: &Options) {
     let cx = root.context();
     let mut annotator = Annotator { cx, rw: Rewriter::new(cx), options, conflicts: 0, read_only: 0 };
     for unit in units.iter().filter(|u| u.is_analysed) {
-        // Names are those of the text before attributes are added, which do not change them.
+        // Names from before attributes are added, which do not change them.
         let names = options.dump_alias_sets.then(|| ValueNames::new(unit.root));
         let sets = annotator.visit(unit);
         annotator.operands(unit);
@@ -85,7 +85,7 @@ impl<'c> Annotator<'c, '_> {
         }
     }
 
-    /// Goes through the operands as the analysis did: joins sets, and marks conflicts against the sets as they were.
+    /// Visits the operands in the order of the analysis: joins sets, and marks conflicts against the sets at that point.
     fn visit(&mut self, unit: &Unit<'c>) -> Sets {
         let facts = &unit.collected.facts;
         let mut sets = Sets::new(facts);
@@ -174,7 +174,7 @@ impl<'c> Annotator<'c, '_> {
         }
     }
 
-    /// The arguments that are returned as they are. A result that two returns do not agree on has none in later ones.
+    /// The arguments returned unchanged. A result on which two returns disagree has none in later ones.
     fn returns(&mut self, unit: &Unit<'c>) {
         let mut agreed: Vec<Option<Option<usize>>> = Vec::new();
         for returned in returns_of(unit.root) {
@@ -221,7 +221,7 @@ impl<'c> Annotator<'c, '_> {
     }
 }
 
-/// Values that may share memory, listed as the analysis joined them.
+/// Alias sets, listed in the order of joining.
 struct Sets {
     set_of: Vec<usize>,
     members: Vec<Vec<ValueId>>,
@@ -253,7 +253,7 @@ impl Sets {
     }
 }
 
-/// Removes what bufferization alone understands from a function's arguments.
+/// Removes bufferization's attributes from a function's arguments.
 pub(crate) fn strip(function: Op) {
     if function.attr("arg_attrs").is_none() {
         return;

@@ -1,7 +1,7 @@
-//! Which operation of a block comes first, while operations are moved up.
+//! The order of operations in a block while operations are moved up.
 //!
-//! MLIR numbers a block anew after each move. Here a moved operation gets a number between its new neighbours:
-//! a question costs one look-up, a move `O(log n)`, and a block is numbered anew only where numbers have run out.
+//! MLIR renumbers a block after each move. Here a moved operation gets a number between its new neighbours:
+//! a query costs one look-up, a move `O(log n)`, and a block is renumbered only where numbers have run out.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use monopour_ir::{Block, HandleMap, Op};
 /// Distance of neighbours when a block is numbered: it can be halved 32 times in one place.
 const GAP: u64 = 1 << 32;
 
-/// Numbers of the operations of the blocks that were asked about.
+/// Numbers of the operations of the queried blocks.
 #[derive(Default)]
 pub(crate) struct BlockOrder<'c> {
     numbers: HandleMap<Op<'c>, u64>,
     taken: HandleMap<Block<'c>, BTreeSet<u64>>,
-    /// How many numbers were given out: the work that was done.
+    /// Number of numbers assigned: the work done.
     #[cfg(test)]
     pub(crate) steps: usize,
 }
@@ -26,14 +26,14 @@ impl<'c> BlockOrder<'c> {
         match (self.numbers.get(&a), self.numbers.get(&b)) {
             (Some(a), Some(b)) => a < b,
             _ => {
-                // One of them was made since.
+                // One of them is newer than the numbering.
                 a.block().into_iter().for_each(|block| self.number(block));
                 self.numbers.get(&a) < self.numbers.get(&b)
             }
         }
     }
 
-    /// Notes that `op` is going to be right before `anchor`, an operation of the same block; called before the move.
+    /// Numbers `op` right before `anchor`, an operation of the same block; called before the move.
     pub(crate) fn move_before(&mut self, op: Op<'c>, anchor: Op<'c>) {
         let Some(block) = anchor.block() else { return };
         let (Some(old), Some(upper)) = (self.numbers.get(&op).copied(), self.numbers.get(&anchor).copied()) else {
@@ -52,7 +52,7 @@ impl<'c> BlockOrder<'c> {
         self.numbers.insert(op, number);
     }
 
-    /// Forgets everything: operations were moved or erased that this was not told of.
+    /// Drops all numbers, after moves or erasures that were not reported.
     pub(crate) fn forget(&mut self) {
         self.numbers.clear();
         self.taken.clear();

@@ -8,13 +8,13 @@
 //! ^a(%x: tensor<4xf32>):                              %x: memref<4xf32, strided<[?], offset: ?>>, both can be cast to it
 //! ```
 //!
-//! Requires: the values that enter the region have their types. Ensures: an argument has the type of all that it is passed,
+//! Requires: the values that enter the region have their types. Ensures: an argument has the type of all its operands,
 //! or one with dynamic strides and offset if they differ.
-//! Limits: operands in different memory spaces (B0108), an argument that is passed nothing but itself (B0110).
+//! Limits: operands in different memory spaces (B0108), an argument that only forwards itself (B0110).
 //!
-//! Blocks are walked in an order in which definitions come before uses; arguments ignore what is not known yet.
-//! All is walked again only if an edge backwards brought another type: each time some argument's layout becomes dynamic,
-//! the widest there is, so it ends.
+//! Blocks are walked in an order in which definitions come before uses; operands without a type yet are ignored.
+//! The walk repeats only if a back edge brought another type: each time some argument's layout becomes dynamic,
+//! the widest, so it terminates.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,10 +24,10 @@ use crate::blocks::dominators_first;
 use crate::buffer_type::BufferTypes;
 
 impl<'c> BufferTypes<'c, '_> {
-    /// Predicts everything in a region whose entry arguments are known; `op` is the operation around.
+    /// Predicts all types in a region whose entry arguments are known; `op` is the parent operation.
     ///
     /// # Errors
-    /// As [`Self::walk`]; B0110 for an argument that is passed nothing but itself.
+    /// As [`Self::walk`]; B0110 for an argument that only forwards itself.
     pub fn walk_region(&mut self, op: Op<'c>, region: Region<'c>) -> Result<(), Diagnostics> {
         let order = dominators_first(region);
         let mut passed: HashMap<Value, Vec<Value>> = HashMap::new();
@@ -36,7 +36,7 @@ impl<'c> BufferTypes<'c, '_> {
         if arguments.is_empty() {
             return order.into_iter().try_for_each(|block| self.walk(block));
         }
-        // The types of an earlier walk may have answered another question.
+        // Types of an earlier walk may be early ones.
         for argument in &arguments {
             self.forget(*argument);
         }
@@ -70,7 +70,7 @@ impl<'c> BufferTypes<'c, '_> {
         }
     }
 
-    /// Gives an argument the type of what it is passed; whether that is new.
+    /// Joins the types of an argument's operands; whether the argument's type changed.
     fn join(
         &mut self,
         op: Op<'c>,

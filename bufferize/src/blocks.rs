@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use monopour_ir::{Block, Op, Region};
 
-/// The blocks of a region, dominators first; blocks that nothing reaches come last.
+/// The blocks of a region, dominators first; unreachable blocks come last.
 pub(crate) fn dominators_first<'c>(region: Region<'c>) -> Vec<Block<'c>> {
     let blocks = region.blocks();
     if blocks.len() < 2 {
@@ -16,7 +16,7 @@ pub(crate) fn dominators_first<'c>(region: Region<'c>) -> Vec<Block<'c>> {
         if !seen.insert(root) {
             continue;
         }
-        // A reverse post-order, with a stack of its own: a chain of blocks may be as long as the input.
+        // A reverse post-order on an explicit stack: a chain of blocks may be as long as the input.
         let mut left = Vec::new();
         let mut stack = vec![(root, root.successors())];
         while let Some((block, successors)) = stack.last_mut() {

@@ -1,11 +1,11 @@
-//! Function boundaries: who calls whom, in which order functions are decided, and what callers know about a decided one.
+//! Function boundaries: the call graph, the order of functions, and their summaries for callers.
 //!
-//! Callees come first, so that a call knows what its callee reads, writes and returns. Functions that call each other form
-//! one component ([`Component`]) and are decided together.
-//! A function without a body is what its arguments' `bufferization.access` says; without one it reads and writes everything,
-//! and may return any argument.
+//! Callees come first, so that a call knows which operands its callee reads, writes and returns. Mutually recursive functions
+//! form one component ([`Component`]) and are decided together.
+//! A function without a body has the effects of its arguments' `bufferization.access`; without one it reads and writes all
+//! arguments, and may return any of them.
 //!
-//! Only functions of one symbol table take part; those of nested ones (a module in a module) are not looked at.
+//! Only functions of one symbol table take part; those of nested ones (a module in a module) are skipped.
 //! Building the graph is linear in the number of operations; a call finds its callee without comparing names.
 
 use monopour_ir::ops;
@@ -19,7 +19,7 @@ use monopour_ir::{Attr, Op, WalkOrder};
 use crate::options::Options;
 use crate::scope::{is_apart, top};
 
-/// The functions of a symbol table, and what is known about them.
+/// The functions of a symbol table, with their summaries.
 #[derive(Clone, Debug, Default)]
 pub struct Callees<'c> {
     functions: Vec<Op<'c>>,
@@ -28,7 +28,7 @@ pub struct Callees<'c> {
     /// For each function the functions that it calls, with tensors in their signature.
     called: Vec<Vec<usize>>,
     summaries: Vec<Option<Summary>>,
-    /// Operations that make a function on tensors a value, or call such a value.
+    /// Operations that take a function on tensors as a value, or call such a value.
     function_values: Vec<Op<'c>>,
 }
 
@@ -37,14 +37,14 @@ pub struct Callees<'c> {
 pub(crate) struct Component {
     /// Positions among the functions, callees first as far as there is such an order.
     pub(crate) members: Vec<usize>,
-    /// Some member calls itself, perhaps through others.
+    /// Some member is recursive, directly or through others.
     pub(crate) is_recursive: bool,
-    /// Recursive, or calls something recursive.
+    /// Recursive, or with a recursive callee.
     pub(crate) reaches_recursion: bool,
 }
 
 impl<'c> Callees<'c> {
-    /// The call graph of these functions, none of which is decided.
+    /// The call graph of these functions, without summaries.
     pub(crate) fn new(functions: &[Op<'c>]) -> Self {
         let functions = functions.to_vec();
         let by_name = functions.iter().enumerate().filter_map(|(i, f)| Some((f.symbol_name()?, i))).collect();
@@ -67,15 +67,15 @@ impl<'c> Callees<'c> {
         this
     }
 
-    /// The function that a `func.call` calls.
+    /// The callee of a `func.call`.
     pub fn callee(&self, call: Op<'c>) -> Option<Op<'c>> {
         self.position(call).map(|position| self.functions[position])
     }
-    /// The summary of the function that a `func.call` calls; none if it is not decided.
+    /// The summary of a `func.call`'s callee; `None` if it is not decided.
     pub fn summary_of(&self, call: Op<'c>) -> Option<&Summary> {
         self.summaries[self.position(call)?].as_ref()
     }
-    /// The summary of a function; none for one that is not decided.
+    /// The summary of a function; `None` if it is not decided.
     pub fn summary(&self, name: &str) -> Option<&Summary> {
         self.summaries[*self.by_name.get(name)?].as_ref()
     }
@@ -84,22 +84,22 @@ impl<'c> Callees<'c> {
         self.by_name.get(name).map(|position| self.functions[*position])
     }
     fn position(&self, call: Op<'c>) -> Option<usize> {
-        // A call that was made later is not in the table.
+        // A call created later is not in the table.
         self.by_call.get(&call).or_else(|| self.by_name.get(&callee_of(call)?)).copied()
     }
     fn notice(&mut self, op: Op<'c>) {
         self.function_values.extend(Some(op).filter(|op| is_function_value(*op)));
     }
-    /// Looks for functions that are values outside of functions, too.
+    /// Adds function values outside of functions.
     pub(crate) fn notice_outside(&mut self, root: Op<'c>, options: &Options) {
         let outside: Vec<Op> = top(root).filter(|op| !is_apart(*op, options)).collect();
         outside.into_iter().for_each(|op| op.walk(WalkOrder::Pre, |inner| self.notice(inner)));
     }
-    /// Operations that make a function on tensors a value, or call such a value.
+    /// Operations that take a function on tensors as a value, or call such a value.
     pub(crate) fn function_values(&self) -> &[Op<'c>] {
         &self.function_values
     }
-    /// Forgets what is known about functions.
+    /// Drops all summaries.
     pub(crate) fn forget(&mut self) {
         self.summaries.fill(None);
     }
@@ -126,7 +126,7 @@ impl<'c> Callees<'c> {
             let mut called = members.iter().flat_map(|m| &self.called[*m]);
             let reaches_recursion = is_recursive || called.any(|callee| reaches[*callee]);
             members.iter().for_each(|m| reaches[*m] = reaches_recursion);
-            // A function that was met later is called by one that was met before.
+            // A function visited later is called by an earlier one.
             members.reverse();
             Component { members, is_recursive, reaches_recursion }
         };
@@ -135,7 +135,7 @@ impl<'c> Callees<'c> {
     }
 }
 
-/// Functions with callees before callers; those that call each other one after the other.
+/// Functions with callees before callers; recursive ones in any order.
 pub(crate) fn callees_first<'c>(functions: &[Op<'c>]) -> Vec<Op<'c>> {
     let callees = Callees::new(functions);
     callees.components().into_iter().flat_map(|c| c.members).map(|member| callees.at(member)).collect()
@@ -146,7 +146,7 @@ pub(crate) fn callee_of(call: Op) -> Option<String> {
     call.attr("callee")?.as_symbol().map(str::to_owned)
 }
 
-/// Whether the op makes a function on tensors a value, or calls such a value.
+/// Whether the op takes a function on tensors as a value, or calls such a value.
 fn is_function_value(op: Op) -> bool {
     let ty = match op.name() {
         ops::func::CONSTANT => op.result(0).ty(),
@@ -160,7 +160,7 @@ fn has_tensor_signature(function: Op) -> bool {
     function.function_type().is_some_and(|(inputs, results)| inputs.iter().chain(&results).any(|t| t.is_tensor()))
 }
 
-/// For each argument of a function whether its buffer may be stored to.
+/// For each argument of a function whether its buffer is writable.
 pub(crate) fn writable_arguments(function: Op, options: &Options) -> Vec<bool> {
     let (inputs, _) = function.function_type().unwrap_or_default();
     // Without function boundaries the argument stays a tensor of the caller.
@@ -183,7 +183,7 @@ pub(crate) fn returns_of<'c>(function: Op<'c>) -> Vec<Op<'c>> {
     terminators.filter(|op| op.is(ops::func::RETURN)).collect()
 }
 
-/// The worst case in everything but what results share, and whether they may be written.
+/// The worst case, except for aliases among results, and their writability.
 pub(crate) fn weakened(function: Op, summary: &Summary) -> Summary {
     let mut unknown = unknown(function);
     unknown.result_classes.clone_from(&summary.result_classes);
@@ -191,7 +191,7 @@ pub(crate) fn weakened(function: Op, summary: &Summary) -> Summary {
     unknown
 }
 
-/// The first summary of a recursive function: nothing happens, and each result is the argument that it could be by its type.
+/// The first summary of a recursive function: no effects, and each result is equivalent to the first argument that fits by type.
 pub(crate) fn assumed(function: Op) -> Summary {
     let (inputs, results) = function.function_type().unwrap_or_default();
     let mut summary = Summary::nothing(inputs.len(), results.len());
@@ -205,7 +205,7 @@ pub(crate) fn assumed(function: Op) -> Summary {
     summary
 }
 
-/// Nothing is known but the type, and what was declared.
+/// The worst case for the type, with the declared accesses.
 pub(crate) fn unknown(function: Op) -> Summary {
     let (inputs, results) = function.function_type().unwrap_or_default();
     let tensors = |types: &[monopour_ir::Type]| types.iter().map(|t| t.is_tensor()).collect::<Vec<_>>();
@@ -214,7 +214,7 @@ pub(crate) fn unknown(function: Op) -> Summary {
     summary
 }
 
-/// A function without a body. Its results may be one buffer; that they may be written is its part of the agreement.
+/// A function without a body. Its results may alias; that they are writable is part of its contract.
 fn external(function: Op) -> Summary {
     let mut summary = unknown(function);
     let (_, results) = function.function_type().unwrap_or_default();
@@ -226,7 +226,7 @@ fn external(function: Op) -> Summary {
     summary
 }
 
-/// `bufferization.access` overrides what was found.
+/// `bufferization.access` overrides the analysis.
 pub(crate) fn declared_access(function: Op, summary: &mut Summary) {
     let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
     for (argument, attrs) in summary.arguments.iter_mut().zip(attrs) {

@@ -35,10 +35,10 @@ pub struct BufferTypes<'c, 'a> {
     signatures: HashMap<Op<'c>, (Vec<Type<'c>>, Vec<Type<'c>>)>,
     /// Whether memrefs can hold an element type.
     elements: HashMap<Type<'c>, bool>,
-    /// Whether what is walked is asked for before it is rewritten; see [`Self::early`].
+    /// Whether the walk precedes the rewrite; see [`Self::early`].
     is_early: bool,
     steps: u64,
-    /// Functions whose results were asked for before they were known: recursion.
+    /// Functions whose results were requested before they were known: recursion.
     assumed: RefCell<HashSet<Op<'c>>>,
 }
 
@@ -60,7 +60,7 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
     pub fn extensions(&self) -> bool {
         self.options.extensions
     }
-    /// How many operations were visited, those of a loop's body once per round.
+    /// Number of operations visited, those of a loop's body once per walk.
     pub(crate) fn steps(&self) -> u64 {
         self.steps
     }
@@ -77,7 +77,7 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
         // A result of an op that stays on tensors has no prediction.
         self.types.get(&value).copied().unwrap_or_else(|| self.unknown(ty))
     }
-    /// Whether a value has its prediction.
+    /// Whether a value has a prediction.
     pub(crate) fn is_known(&self, value: Value<'c>) -> bool {
         self.types.contains_key(&value)
     }
@@ -85,7 +85,7 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
     pub(crate) fn is_upstream(&self) -> bool {
         !self.options.extensions
     }
-    /// An error, and the operation whose rewrite it stops as upstream reports it.
+    /// An error, with the operation whose rewrite fails in upstream's report.
     pub(crate) fn failed(&self, error: Diagnostic, at: Op<'c>) -> Diagnostics {
         let mut errors = Diagnostics::from(error);
         failed_to_bufferize(&mut errors, at.location(), self.options);
@@ -132,12 +132,12 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
 
     /// The memref of a new buffer: row-major.
     ///
-    /// Upstream knows that only of what is rewritten already, and takes any layout for the rest.
+    /// Upstream knows that only for ops already rewritten, and assumes any layout for the others.
     fn fresh(&self, tensor: Type<'c>) -> Type<'c> {
         if self.is_early { self.unknown(tensor) } else { self.identity(tensor) }
     }
-    /// Walks what upstream asks for before it is rewritten: regions of a branch behind the first, whose yield is rewritten
-    /// first and then needs the type of the result. What is walked so must be walked once more for its own types.
+    /// Walks regions whose types upstream requests before their rewrite: regions of a branch after the first, whose yield is rewritten
+    /// first and then needs the type of the result. Such regions must be walked again for their own types.
     ///
     /// # Errors
     /// As the walk.
@@ -150,11 +150,11 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
         self.is_early = outer;
         walked
     }
-    /// Whether the walk is one for such an early question.
+    /// Whether this is an early walk.
     pub(crate) fn is_early(&self) -> bool {
         self.is_early
     }
-    /// The operands that a branch passes to its successors, by position, each with the argument that takes it over.
+    /// The operands that a branch forwards to its successors, by position, each with its block argument.
     pub(crate) fn passed_to_blocks(&self, branch: Op<'c>) -> Vec<(usize, Value<'c>)> {
         self.models.get(branch, self.options).map(|model| model.passes_to_blocks(branch)).unwrap_or_default()
     }
@@ -176,7 +176,7 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
         })
     }
 
-    /// The memref with a declared layout; none where that does not fit.
+    /// The memref with a declared layout; `None` if that does not fit.
     fn with_layout(&self, tensor: Type<'c>, layout: Attr<'c>) -> Option<Type<'c>> {
         let shape: Vec<String> = tensor
             .as_tensor()?
@@ -206,7 +206,7 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
         if ty.is_tensor() { boundary_type(self.options, ty) } else { ty }
     }
 
-    /// Predicts everything in a function, and its signature. Callees come first.
+    /// Predicts the types in a function, and its signature. Callees come first.
     ///
     /// # Errors
     /// As [`Self::walk`].
@@ -245,7 +245,7 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
         results
     }
 
-    /// Results: the type of the first operand that is the same buffer, else a fresh row-major buffer.
+    /// Results: the type of the first equivalent operand, else a fresh row-major buffer.
     ///
     /// # Errors
     /// None; the signature is that of [`crate::op_model::OpModel::buffer_types`].
@@ -267,7 +267,7 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
         op.regions().into_iter().flat_map(dominators_first).try_for_each(|block| self.walk(block))
     }
 
-    /// Refuses tensors of what no memref can hold.
+    /// Refuses tensors whose element type memrefs cannot have.
     fn check_elements(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         for ty in op.results().into_iter().map(|r| r.ty()).filter(|ty| ty.is_tensor()) {
             let element = ty.element();
@@ -284,10 +284,10 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
         Ok(())
     }
 
-    /// Predicts everything in a block, in order.
+    /// Predicts the types in a block, in order.
     ///
     /// # Errors
-    /// B0108 when two values of one buffer are in different memory spaces.
+    /// B0108 when two equivalent values are in different memory spaces.
     pub fn walk(&mut self, block: Block<'c>) -> Result<(), Diagnostics> {
         for op in block.ops().into_iter().filter(|op| !is_apart(*op, self.options)) {
             self.steps += 1;
@@ -307,7 +307,7 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
         Ok(())
     }
 
-    /// Walks the blocks of a loop until each argument has a type that the value passed to it can be cast to.
+    /// Walks the blocks of a loop until each argument has a type to which its operands can be cast.
     ///
     /// # Errors
     /// As [`Self::walk`] and [`Self::unify`].
@@ -328,14 +328,14 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
                 changed |= unified != old;
                 self.set(argument, unified);
             }
-            // Each round makes some argument's layout dynamic, the widest there is: it ends.
+            // Each round makes some argument's layout dynamic, the widest, so it terminates.
             if !changed {
                 return Ok(());
             }
         }
     }
 
-    /// A type that both can be cast to: themselves if equal, else with dynamic strides and offset.
+    /// A type to which both can be cast: themselves if equal, else with dynamic strides and offset.
     ///
     /// # Errors
     /// B0108 when they are in different memory spaces.
@@ -366,7 +366,7 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
         };
         let error = Diagnostic::error("B0108", op.location(), message)
             .with_help("copy one of them with bufferization.alloc_tensor copy(..) into the other's space");
-        // The first operation inside that needs the type is the terminator.
+        // The first nested operation that needs the type is the terminator.
         let inside = if name == ops::func::FUNC { None } else { op.body().and_then(Block::terminator) };
         self.failed(error, inside.unwrap_or(op))
     }

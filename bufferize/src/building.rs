@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! alloc          memref.alloc(%n) {alignment = 64 : i64} : memref<?xf32>
-//! cast_or_copy   memref.cast %m, or a copy in a new buffer where the layout is not certain to fit (B0202)
+//! cast_or_copy   memref.cast %m, or a copy in a new buffer if the layout may not fit (B0202)
 //! global         memref.global "private" constant @__constant_4xf32, one per value and type
 //! ```
 //!
@@ -18,8 +18,8 @@ use crate::remarks::bytes;
 use crate::rewriting::Rewriting;
 
 impl<'c> Rewriting<'c, '_> {
-    /// `memref.alloc` of `ty`, its dynamic sizes given; a row-major one, cast, where `ty` has strides or an offset that only
-    /// the running program knows.
+    /// `memref.alloc` of `ty` with the given dynamic sizes; a row-major one, cast, if `ty` has dynamic strides or a dynamic
+    /// offset.
     ///
     /// # Errors
     /// B0104 for a layout that a row-major buffer need not have; MLIR's diagnostics for the op.
@@ -114,7 +114,7 @@ impl<'c> Rewriting<'c, '_> {
         if value.ty() == ty || !value.ty().is_memref() || !ty.is_memref() {
             return Ok(value);
         }
-        // Between ranked and unranked there is no layout to get wrong.
+        // Between ranked and unranked types the layout is irrelevant.
         if value.ty().shape().is_none() || ty.shape().is_none() || is_cast_safe(value.ty(), ty) {
             let spec = OpSpec::new(ops::memref::CAST, at.location()).operands(&[value]).results(&[ty]);
             return Ok(rw.create(spec)?.result(0));
@@ -126,10 +126,10 @@ impl<'c> Rewriting<'c, '_> {
         Ok(buffer)
     }
 
-    /// `memref.subview` of a slice, with dimensions of size 1 dropped as `shape` has it.
+    /// `memref.subview` of a slice; dimensions of size 1 that `shape` lacks are dropped.
     ///
     /// # Errors
-    /// B0104 for a source without a strided layout, and for a slice that certainly is not in it; MLIR's diagnostics for the op.
+    /// B0104 for a source without a strided layout, and for a slice that is certainly out of bounds; MLIR's diagnostics for the op.
     pub fn subview(
         &self,
         rw: &mut ConversionRewriter<'c>,
@@ -219,7 +219,7 @@ impl<'c> Rewriting<'c, '_> {
         Ok(rw.create(get)?.result(0))
     }
 
-    /// Refuses a global whose type does not say its size (B0104). Constants may have such types: an external resource fits any.
+    /// Refuses a global of dynamic shape (B0104). Constants may have one: an external resource fits any.
     pub(crate) fn check_static(&self, at: Op<'c>, ty: Type<'c>) -> Result<(), Diagnostics> {
         if ty.shape().is_none_or(|shape| shape.iter().all(|size| *size >= 0)) {
             return Ok(());
@@ -242,7 +242,7 @@ impl<'c> Rewriting<'c, '_> {
         self.check_static(at, ty)?;
         let cx = rw.context();
         let around = std::iter::successors(at.parent(), |op| op.parent());
-        // An unregistered op may be a symbol table: the verifier looks no further.
+        // An unregistered op may be a symbol table: the verifier stops there.
         let known = around.take_while(|op| cx.is_registered(op.name()));
         let module = known.into_iter().find(|op| op.is(ops::builtin::MODULE));
         let Some((module, top)) = module.and_then(|m| Some((m, m.body()?))) else {
@@ -273,7 +273,7 @@ impl<'c> Rewriting<'c, '_> {
     }
 }
 
-/// Why a slice is none of a buffer of this shape, as far as numbers tell: in upstream's words, and in ours.
+/// The reason why a slice is certainly out of bounds: in upstream's words, and in ours.
 fn misfit(slice: &SliceModel, shape: &[i64]) -> Option<(String, &'static str)> {
     let number = |index: &Index| match index {
         Index::Static(number) => Some(*number),

@@ -1,12 +1,12 @@
-//! One walk over a function: its tensors, as the facts that the analysis decides on.
+//! One walk over a function: the facts about its tensors, for the analysis.
 //!
-//! Reads the IR and asks the op models; touches nothing.
+//! Reads the IR through the op models, without changes.
 //! Requires: ranked tensors where they are copied.
-//! Ensures: blocks with their successors, a block argument as an alias of what each predecessor passes to it.
+//! Ensures: blocks with their successors, and block arguments as aliases of the predecessors' operands.
 //! Limits: operations on tensors without a model (B0101), several blocks in a region whose model expects one (B0102).
 //!
-//! Two walks: one lists the operations that have tensors or hold some that do, one gives them their ids; then each
-//! listed operation's uses are asked for once. Nothing is asked per pair, so all is linear in the operations.
+//! Two walks: one lists the operations with tensors, nested ones included, one assigns ids; then each
+//! listed operation is queried for its uses once. No query is per pair, so the time is linear in the operations.
 
 use monopour_ir::ops;
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ use crate::scope::is_apart;
 use crate::shared_memory;
 use crate::slices::Symbols;
 
-/// The facts of a function, and what their ids stand for.
+/// The facts of a function, with the IR of their ids.
 pub(crate) struct Collected<'c> {
     pub(crate) facts: Facts,
     pub(crate) values: IndexVec<ValueId, Value<'c>>,
@@ -66,7 +66,7 @@ pub(crate) fn collect<'c>(
         symbols: Symbols::default(),
     };
     let root = collector.builder.region(None, RegionInfo::default());
-    // Only the entry's arguments come from callers; what other blocks are passed is restricted by where it comes from.
+    // Only the entry's arguments come from callers; those of other blocks are restricted by their operands.
     let arguments = writable_arguments(function, options);
     collector.region(&blocks, root, &|block, index| {
         if block == 0 { arguments.get(index) == Some(&true) } else { options.bufferize_function_boundaries }
@@ -80,7 +80,7 @@ pub(crate) fn collect<'c>(
     collector.finish(function)
 }
 
-/// An operation with tensors, or around one, with the blocks of each of its regions.
+/// An operation with tensors, itself or nested, and the blocks of each of its regions.
 struct Listed<'c> {
     op: Op<'c>,
     regions: Vec<Vec<ListedBlock<'c>>>,
@@ -154,24 +154,24 @@ impl<'a> Listing<'a> {
 
 /// Whether an operand is the output of a parallel loop that stays on tensors (`dialect-filter`).
 ///
-/// Whoever bufferizes the loop says which buffer that is, and copies for it: here it must not be written, and is written all the
-/// same, through a `to_buffer`.
+/// The later run that bufferizes the loop chooses the buffer and its copies: here it must not be written, and is still written
+/// through a `to_buffer`.
 pub(crate) fn inserts_into_what_stays<'c>(op: Op<'c>, index: usize, takes_part: impl Fn(Op<'c>) -> bool) -> bool {
     let forall = || op.parent().and_then(Op::parent);
     op.is(ops::tensor::PARALLEL_INSERT_SLICE) && index == 1 && forall().is_some_and(|forall| !takes_part(forall))
 }
 
-/// An op that stays on tensors may return its operands, and pass them to its regions.
+/// An op that stays on tensors may return its operands, and forward them to its regions.
 fn unknown_aliases<'c>(op: Op<'c>) -> Vec<AliasModel<'c>> {
     let entries = op.regions().into_iter().filter_map(|r| r.entry()).flat_map(|block| block.args());
     let tensors = op.results().into_iter().chain(entries).filter(|r| r.ty().is_tensor());
     tensors.map(|r| AliasModel { definite: false, ..AliasModel::unknown(r) }).collect()
 }
 
-/// A region of an operation that stays: what it says itself of when the region runs.
+/// A region of an operation that stays on tensors, by the op's interfaces.
 ///
-/// (Upstream takes the regions of such operations as running once: LLVM 22 lets an iteration of `scf.parallel` write what
-/// the next one reads.)
+/// (Upstream assumes that the regions of such operations run once: LLVM 22 lets an iteration of `scf.parallel` write contents
+/// that the next one reads.)
 fn region_of_others(op: Op, region: usize) -> RegionInfo {
     let parallel = matches!(op.name(), ops::scf::PARALLEL | ops::affine::PARALLEL);
     let repetitive = parallel || (interfaces::is_loop_like(op) && interfaces::is_repetitive_region(op, region));
@@ -197,11 +197,11 @@ fn several_blocks(op: Op, options: &Options) -> Diagnostic {
         .with_help("lift branches to scf.if, scf.for and scf.while (pass lift-cf-to-scf)")
 }
 
-/// Whether the slice moves from iteration to iteration over a tensor that all of them share.
+/// Whether the slice varies by iteration over a tensor that all iterations share.
 ///
-/// The contents that one iteration wrote to such a slice in place, another one reads as the part around its own slice: that an insertion
-/// overwrites what it does not need excuses nothing there, so it is collected as any other use.
-/// (Upstream takes it as excused: LLVM 22 loses the tensor's old contents.)
+/// Contents that one iteration wrote to such a slice in place are read by another as the part around its own slice: the exemption
+/// of insertions, which do not read the slice that they overwrite, does not apply, so it is collected as any other use.
+/// (Upstream applies it: LLVM 22 loses the tensor's old contents.)
 fn moves_over_outer(models: &OpModels, options: &Options, op: Op, destination: Value, slice: &SliceModel) -> bool {
     let numbers = slice.offsets.iter().chain(&slice.sizes).chain(&slice.strides);
     let computed: Vec<Value> =
@@ -226,7 +226,7 @@ fn is_defined_inside(value: Value, parent: Op) -> bool {
     value.block().and_then(|b| b.parent_op()).is_some_and(|o| o.is_inside(parent))
 }
 
-/// Whether each iteration has contents of its own: neither the value nor what it is a view of comes from around the loop.
+/// Whether each iteration has its own contents: the value and the sources of its views are defined inside the loop.
 fn is_made_inside(value: Value, parent: Op) -> bool {
     let Some(op) = value.defining_op().filter(|_| is_defined_inside(value, parent)) else {
         return is_defined_inside(value, parent);
@@ -238,7 +238,7 @@ fn is_made_inside(value: Value, parent: Op) -> bool {
     let tensors = || op.operands().into_iter().filter(|v| v.ty().is_tensor());
     match passes_on {
         true => tensors().all(|v| is_made_inside(v, parent)),
-        // The result of a branch or a loop may come from anywhere.
+        // The result of a branch or a loop may have any origin.
         false => op.regions().is_empty() || matches!(op.dialect(), "linalg" | "tensor"),
     }
 }
@@ -257,9 +257,9 @@ struct Collector<'c, 'a> {
 }
 
 impl<'c> Collector<'c, '_> {
-    /// Operations, results, regions and arguments: everything that an alias can name must have its id first.
+    /// Operations, results, regions and arguments: every value that an alias can name must have its id first.
     ///
-    /// `writable` is asked with the positions of a block and of its argument.
+    /// `writable` takes the positions of a block and of its argument.
     fn region(&mut self, blocks: &[ListedBlock<'c>], id: RegionId, writable: &dyn Fn(usize, usize) -> bool) {
         let ids: Vec<BlockId> = blocks.iter().map(|_| self.builder.block(id)).collect();
         if blocks.len() > 1 {
@@ -290,7 +290,7 @@ impl<'c> Collector<'c, '_> {
     fn info(&self, value: Value<'c>) -> ValueInfo {
         ValueInfo {
             size_bytes: value.ty().static_size_bytes(),
-            // A tensor that cannot be copied is reported by itself, and the copy is refused where it would be inserted.
+            // A tensor that cannot be copied is reported separately, and the copy is refused at its insertion.
             ranked: true,
             label: u32::try_from(self.values.len()).unwrap_or(u32::MAX),
             ..ValueInfo::default()
@@ -312,7 +312,7 @@ impl<'c> Collector<'c, '_> {
         self.ops.push(op);
         let model = self.models.taking_part(op, self.options).cloned();
         for (index, result) in op.results().into_iter().enumerate().filter(|(_, r)| r.ty().is_tensor()) {
-            // A result of an op that stays on tensors must not be written.
+            // A result of an op that stays on tensors is not writable.
             let foreign = BufferInfo { writable: false, definition: Definition::Always, allocates: false };
             let known = model.as_ref().map_or(foreign, |m| m.result(op, index));
             let lent = model.as_ref().is_none_or(|m| m.is_result_writable(op, index, self.callees));
@@ -339,7 +339,7 @@ impl<'c> Collector<'c, '_> {
         }
     }
 
-    /// Operands, what they alias, and subsets.
+    /// Operands, their aliases, and subsets.
     fn uses(&mut self) {
         for (id, op) in self.ops.iter_enumerated().map(|(id, op)| (id, *op)).collect::<Vec<_>>() {
             let model = self.models.taking_part(op, self.options).cloned();
@@ -350,7 +350,7 @@ impl<'c> Collector<'c, '_> {
                 let is_left = |op, index| {
                     inserts_into_what_stays(op, index, |op| self.models.taking_part(op, self.options).is_some())
                 };
-                // Without an analysis what should be copied and cannot be is an error.
+                // Without an analysis an operand that should be copied and cannot be is an error.
                 let is_uncopiable =
                     model.is_some() && operand.ty().is_unranked_tensor() && !self.options.copy_before_write;
                 let fact = UseFact {

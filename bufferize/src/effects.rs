@@ -10,24 +10,24 @@ pub type ReadModel<'c> = Reads<Value<'c>>;
 /// The use of one tensor operand.
 pub type UseModel<'c> = Use<Value<'c>>;
 
-/// How the buffers of an operand in place and of an aliasing value relate.
+/// The relation between the buffers of an operand in place and of an aliasing value.
 pub type RelationModel<'c> = Relation<Value<'c>>;
 
-/// A value whose buffer may be that of an operand.
+/// A value that may alias an operand.
 pub type AliasModel<'c> = Alias<Value<'c>>;
 
 /// Offsets, sizes and strides of a slice.
 pub type SliceModel<'c> = Slice<Index<'c>>;
 
-/// How an operation reads or overwrites a part of a tensor; operands by position.
+/// A subset that an operation reads or overwrites; operands by position.
 pub type SubsetModel<'c> = Subset<usize, Value<'c>, SliceModel<'c>>;
 
-/// A number in a slice: written down or computed.
+/// A static or dynamic number in a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Index<'c> {
-    /// Written down.
+    /// A constant.
     Static(i64),
-    /// Computed.
+    /// An SSA value.
     Dynamic(Value<'c>),
 }
 
@@ -38,11 +38,11 @@ pub struct LoopCarried<'c> {
     pub terminator: Op<'c>,
     /// The position of the tensor among its operands.
     pub index: usize,
-    /// Its position among the tensors and scalars that are carried.
+    /// Its position among the carried values, scalars included.
     pub position: usize,
-    /// The argument of the same region whose buffer it may be, if there is one.
+    /// The argument of the same region that it may be equivalent to, if any.
     pub argument: Option<Value<'c>>,
-    /// Where the terminator stands in the loop.
+    /// The kind of the terminator.
     pub from: LoopTerminator<'c>,
 }
 
@@ -53,9 +53,9 @@ pub enum LoopTerminator<'c> {
     Body,
     /// Of the region that decides whether the loop goes on (`scf.condition`).
     Condition {
-        /// Argument and yielded value of the same position in the other region, if there are both.
+        /// Argument and yielded value at the same position of the other region, if both exist.
         other_region: Option<(Value<'c>, Value<'c>)>,
     },
-    /// Of the region behind a condition (the yield of `scf.while`).
+    /// Of the region after a condition (the yield of `scf.while`).
     AfterCondition,
 }

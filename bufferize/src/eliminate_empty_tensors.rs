@@ -1,4 +1,4 @@
-//! Let what is computed into a new tensor and then inserted into another one be computed right in its place.
+//! Compute a tensor that is inserted into another one directly in its destination.
 //!
 //! ```text
 //! %e = tensor.empty() : tensor<4xf32>                  %s = tensor.extract_slice %d[8] [4] [1]
@@ -6,14 +6,14 @@
 //! %r = tensor.insert_slice %a into %d[8] [4] [1]       %r = tensor.insert_slice %a into %d[8] [4] [1]
 //! ```
 //!
-//! The contents of a `tensor.empty` are undefined, so any other tensor may stand for it. The one that is chosen makes
-//! bufferization find the source of the insertion where it belongs, and there is nothing to copy.
+//! The contents of a `tensor.empty` are undefined, so any other tensor may replace it. With the slice of the destination
+//! bufferization finds the source of the insertion already in place, without a copy.
 //!
 //! Requires: functions on tensors, before bufferization. Ensures: the same values. One analysis of each function decides;
-//! with `extensions`, a second one tells whether copies are saved, and changes that save none are taken back.
-//! Followed are destination operands, casts, loops that keep their buffer, and branches of a conditional;
-//! the destination and its indices are moved up, if that is all that is missing.
-//! Limits: reshapes are followed with `extensions` only, back to a layout that is certain.
+//! with `extensions`, a second one measures the saved copies, and changes that save none are undone.
+//! The use chain is followed through destination operands, casts, loops that keep their buffer, and branches of a conditional;
+//! the destination and its indices are moved up if only that is missing.
+//! Limits: reshapes are followed with `extensions` only, back to a known layout.
 //! Source: MLIR's `eliminate-empty-tensors`, LLVM 22.
 //! Differs with `extensions`: the gain is measured, not assumed; both branches of a conditional; reshapes.
 
@@ -38,13 +38,13 @@ use crate::subset_extraction::{
 };
 use crate::summaries::summarise;
 
-/// How many insertions are tried one by one, each with an analysis of its own, when all together do not pay.
+/// How many insertions are tried one by one, each with an analysis of its own, if all together save no copy.
 const MOST_TRIALS: usize = 48;
 
 /// Counts of the pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Eliminated {
-    /// Uses of a `tensor.empty` that are gone.
+    /// Replaced uses of a `tensor.empty`.
     pub uses: usize,
     /// Operands that the analysis decided in place.
     pub in_place: usize,
@@ -52,7 +52,7 @@ pub struct Eliminated {
     pub out_of_place: usize,
 }
 
-/// Replaces tensors in a module, or in one function; says how many uses of a `tensor.empty` are gone.
+/// Replaces tensors in a module, or in one function; returns the number of replaced uses of a `tensor.empty`.
 ///
 /// # Errors
 /// As [`crate::run_one_shot`], for programs that it would refuse.
@@ -61,7 +61,7 @@ pub fn eliminate_empty_tensors(root: Op, options: &Options) -> Result<Eliminated
     eliminate_empty_tensors_into(root, options, &mut done).map(|()| done)
 }
 
-/// As [`eliminate_empty_tensors`]; what was decided before an error counts in `done`.
+/// As [`eliminate_empty_tensors`]; decisions before an error count in `done`.
 ///
 /// # Errors
 /// As [`eliminate_empty_tensors`].
@@ -91,7 +91,7 @@ pub fn eliminate_empty_tensors_into(root: Op, options: &Options, done: &mut Elim
     Ok(())
 }
 
-/// One analysis of everything, then all replacements, whatever the gain.
+/// One analysis of all functions, then all replacements, whatever the gain.
 fn as_upstream(root: Op, models: &OpModels, options: &Options, done: &mut Eliminated) -> Result<(), Diagnostics> {
     let mut stats = Stats::default();
     let analysed = analyse_all(root, options, models, &mut Greedy::new(options), &mut stats);
@@ -119,7 +119,7 @@ fn analyse<'c>(
     Ok(Analysed { collected, decisions })
 }
 
-/// Replaces one use of each new tensor that the source of an insertion may be computed in.
+/// Replaces one use of each new tensor that can be replaced by the destination's slice.
 fn replace_all(function: Op, collected: &Collected, decisions: &Decisions) -> Result<usize, Diagnostics> {
     let mut origins = EmptyOrigins::new(collected, decisions, false);
     let (mut rw, mut order) = (Rewriter::new(function.context()), BlockOrder::default());
@@ -163,7 +163,7 @@ fn cost(analysed: &Analysed) -> usize {
     copied + insertions - inserts_in_place(collected, decisions).len()
 }
 
-/// An insertion, and the uses of new tensors that its source is made in.
+/// An insertion, and the uses of new tensors in which its source is computed.
 struct Candidate<'c> {
     insertion: Op<'c>,
     uses: Vec<(Use<'c>, Origin<'c>)>,
@@ -206,7 +206,7 @@ fn improve<'c>(
         undo(&mut rw, &mut order, edits);
         return Ok(0);
     }
-    // All of them together, or else those that pay by themselves.
+    // All of them together, or else those that save a copy by themselves.
     if analyse().is_ok_and(|after| cost(&after) + applied(&edits) <= least) {
         return Ok(finish(&mut rw, edits));
     }
@@ -227,14 +227,14 @@ fn improve<'c>(
     Ok(finish(&mut rw, kept))
 }
 
-/// Number of insertions that were prepared.
+/// Number of prepared insertions.
 fn applied(edits: &[Edit]) -> usize {
     let insertions =
         edits.iter().filter_map(|e| if let Edit::Use { insertion, .. } = e { Some(*insertion) } else { None });
     insertions.collect::<HashSet<_>>().len()
 }
 
-/// Erases the tensors that nothing uses any more.
+/// Erases unused tensors.
 fn finish<'c>(rw: &mut Rewriter<'c>, edits: Vec<Edit<'c>>) -> usize {
     let mut erased = HashSet::new();
     let mut count = 0;
@@ -249,7 +249,7 @@ fn finish<'c>(rw: &mut Rewriter<'c>, edits: Vec<Edit<'c>>) -> usize {
     count
 }
 
-/// Replaces the uses by the part that the insertion overwrites; all of them, or none.
+/// Replaces the uses by the slice that the insertion overwrites; all of them, or none.
 fn apply<'c>(
     rw: &mut Rewriter<'c>,
     order: &mut BlockOrder<'c>,
@@ -270,7 +270,7 @@ fn apply<'c>(
     Ok(())
 }
 
-/// Replaces one use, at the insertion point; false, with edits to take back, where the types do not fit.
+/// Replaces one use, at the insertion point; false, with edits to undo, if the types do not fit.
 fn replace<'c>(
     rw: &mut Rewriter<'c>,
     insertion: Op<'c>,
@@ -298,7 +298,7 @@ fn replace<'c>(
     Ok(true)
 }
 
-/// `value` in the type of `like`; none if no cast can do that.
+/// `value` cast to the type of `like`; `None` if no cast can.
 fn cast<'c>(
     rw: &mut Rewriter<'c>,
     value: Value<'c>,

@@ -1,7 +1,7 @@
-//! Which new tensors a tensor is computed in: back from a value through operations that keep the buffer.
+//! The new tensors in which a tensor is computed: backwards through operations that keep the buffer.
 //!
-//! Each value is looked at once, however many insertions it flows into: the answer for a value is kept, and shared where
-//! a value has one source.
+//! Each value is visited once, however many insertions it flows into: its answer is cached, and shared if
+//! it has one source.
 
 use monopour_ir::ops;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use monopour_ir::Op;
 
 use crate::collect::Collected;
 
-/// A use of a new tensor, and the reshapes between it and the value that was asked about, the last one first.
+/// A use of a new tensor, and the reshapes between it and the queried value, the last one first.
 #[derive(Clone)]
 pub(crate) struct Origin<'c> {
     pub(crate) operand: OperandId,
@@ -29,29 +29,29 @@ pub(crate) struct Reshapes<'c> {
 
 type Origins<'c> = Rc<[Origin<'c>]>;
 
-/// Answers of one function.
+/// The answers for one function.
 pub(crate) struct EmptyOrigins<'c, 'a> {
     collected: &'a Collected<'c>,
     decisions: &'a Decisions,
-    /// Every way back has to end in a new tensor, without a copy; reshapes are followed.
+    /// Every path must end in a new tensor, without a copy; reshapes are followed.
     certain: bool,
     known: HashMap<ValueId, Known<'c>>,
 }
 
 enum Known<'c> {
-    /// Its sources are being looked at: a value that comes from itself.
+    /// Its sources are being visited: a value that is its own source.
     Started,
-    /// None if a way back ends elsewhere, and no way may.
+    /// `None` if a path ends elsewhere, and none may.
     Done(Option<Origins<'c>>),
 }
 
 impl<'c, 'a> EmptyOrigins<'c, 'a> {
-    /// `certain`: all ways back count and must end in new tensors; else those that do count.
+    /// `certain`: all paths must end in new tensors; else those that do count.
     pub(crate) fn new(collected: &'a Collected<'c>, decisions: &'a Decisions, certain: bool) -> Self {
         Self { collected, decisions, certain, known: HashMap::new() }
     }
 
-    /// The uses of new tensors that `value` is computed in; a new tensor itself is computed in none.
+    /// The uses of new tensors in which `value` is computed; none for a new tensor itself.
     pub(crate) fn of(&mut self, value: ValueId) -> Option<Origins<'c>> {
         let mut stack = vec![value];
         while let Some(at) = stack.last().copied() {
@@ -127,7 +127,7 @@ impl<'c, 'a> EmptyOrigins<'c, 'a> {
         if source.retypes && !(self.certain && reshape) {
             return false;
         }
-        // A new buffer without contents is no reason to stop: it is what is to be replaced.
+        // An out-of-place use without contents still counts: its buffer is to be replaced.
         let stays = self.decisions.copy(source.operand).is_none_or(|c| !c.contents && c.result.is_none());
         (stays || !self.certain)
             && match source.relation {

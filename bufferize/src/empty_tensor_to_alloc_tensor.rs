@@ -1,19 +1,19 @@
-//! Make an allocation of each new tensor: `tensor.empty` becomes `bufferization.alloc_tensor`.
+//! Turn `tensor.empty` into the allocation `bufferization.alloc_tensor`.
 //!
 //! ```text
 //! %e = tensor.empty(%n) : tensor<?xf32>    ==>    %e = bufferization.alloc_tensor(%n) : tensor<?xf32>
 //! ```
 //!
-//! Nothing is analysed. What is an allocation is no longer eliminated.
+//! No analysis. An allocation is no longer eliminated.
 //! Source: MLIR's `empty-tensor-to-alloc-tensor`, LLVM 22.
 
 use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter};
 
-/// Replaces all in `root`; says how many.
+/// Replaces all in `root`, and returns their number.
 ///
 /// # Errors
-/// What MLIR says of the operation.
+/// MLIR's diagnostics for the op.
 pub fn empty_tensor_to_alloc_tensor(root: Op) -> Result<usize, Diagnostics> {
     let mut rw = Rewriter::new(root.context());
     let empties = root.find_all(ops::tensor::EMPTY);

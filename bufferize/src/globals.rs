@@ -7,10 +7,10 @@ use monopour_ir::{Attr, Op, Type, WalkOrder};
 
 use crate::options::Options;
 
-/// Constants by value and type, and the names that are taken.
+/// Constants by value and type, and the used names.
 #[derive(Default)]
 pub(crate) struct Globals<'c> {
-    /// By the module that holds it, value and type.
+    /// By parent module, value and type.
     pub(crate) by_value: HashMap<(Op<'c>, Attr<'c>, Type<'c>), Attr<'c>>,
     names: HashSet<String>,
     /// By name without a number: the next number to try.
@@ -18,8 +18,8 @@ pub(crate) struct Globals<'c> {
 }
 
 impl<'c> Globals<'c> {
-    /// Knows the names of the module's symbols, and its constants: what may be written (`constant` is missing) is
-    /// no constant, and neither is what lies in another memory space or is aligned in another way.
+    /// Collects the names of the module's symbols, and its constants: a writable global (without `constant`) is
+    /// no constant, nor is one in another memory space or of another alignment.
     pub(crate) fn new(module: Op<'c>, options: &Options) -> Self {
         let names = module.nested(WalkOrder::Pre).into_iter().filter_map(Op::symbol_name).collect();
         let mut globals = Self { names, ..Self::default() };
@@ -38,7 +38,7 @@ impl<'c> Globals<'c> {
         globals
     }
 
-    /// `__constant_4x4xf32`, with a number behind it when taken.
+    /// `__constant_4x4xf32`, with a number if that is used.
     pub(crate) fn free_name(&mut self, ty: Type<'c>) -> String {
         let dims: Vec<String> = ty.shape().unwrap_or_default().iter().map(i64::to_string).collect();
         let base = format!("__constant_{}x{}", dims.join("x"), ty.element());

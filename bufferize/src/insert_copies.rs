@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Requires: decisions for this function. Ensures: every use that remains is in place.
-//! The copy is of the result where that is a slice, and has no contents where they are not read.
-//! Tensors that loops hand on are copied, too, where [`crate::loop_copies`] says so.
+//! The copy is of the result if that is a slice, and has no contents if they are not read.
+//! Tensors that loops carry are copied, too, by [`crate::loop_copies`].
 
 use monopour_analysis::index::{OperandId, ValueId};
 use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Reason};
@@ -35,7 +35,7 @@ pub(crate) fn run<'c>(
     let Some(first) = collected.ops.iter().next() else { return Ok(Remarks::default()) };
     let mut rw = Rewriter::new(first.context());
     let mut remarks = Remarks::default();
-    // Decided on the tensors as they are; the loop below changes them.
+    // Decided on the original tensors; the loop below changes them.
     let escaping = copied_in_loops(collected, decisions, models, options, &takes_part);
     // An op that stays on tensors gets its copies when it is bufferized.
     for (id, used) in collected.operands.iter_enumerated().filter(|(_, used)| takes_part(used.op)) {
@@ -47,7 +47,7 @@ pub(crate) fn run<'c>(
         if inserts_into_what_stays(used.op, used.index, &takes_part) {
             continue;
         }
-        // Tensor-like types of other dialects are copied by these; upstream leaves it to them, too.
+        // Tensor-like types of other dialects copy themselves in their rewrite, as upstream does.
         let ty = used.op.operand(used.index).ty();
         if ty.as_tensor().is_none() && !ty.is_unranked_tensor() {
             continue;
@@ -57,7 +57,7 @@ pub(crate) fn run<'c>(
             let size = if copy.contents { copied.ty().static_size_bytes() } else { Some(0) };
             remarks.push(explain(collected, id, reason, copied.ty(), copy.contents), size);
         }
-        // A slice is copied where it is smaller than what it was cut from, unless it cannot be copied.
+        // A slice is copied instead of its larger source, unless it cannot be copied.
         match copy.result.filter(|result| !collected.values[*result].ty().is_unranked_tensor()) {
             Some(result) => copy_result(&mut rw, collected.values[result], copy.contents, options)?,
             None => copy_operand(&mut rw, *used, copy.contents, options)?,
@@ -85,7 +85,7 @@ fn copy_operand<'c>(
         let message = "'vector.mask' op body must bufferize in-place";
         return Err(Diagnostic::error("B0105", location, message).with_help(help).into());
     }
-    // A forall's terminator holds nothing but inserts, and a mask one operation.
+    // A forall's terminator may hold only inserts, and a mask one operation.
     let anchor =
         used.op.parent().filter(|p| p.is(ops::scf::FORALL_IN_PARALLEL) || p.is(ops::vector::MASK)).unwrap_or(used.op);
     rw.set_point(InsertionPoint::Before(anchor));
@@ -102,7 +102,7 @@ pub(crate) fn copy_result<'c>(
     options: &Options,
 ) -> Result<(), Diagnostics> {
     let Some(op) = result.defining_op() else { return Ok(()) };
-    // A shape may as well be asked of the original.
+    // `tensor.dim` can read the original.
     let users: Vec<Use> = result.uses().into_iter().filter(|u| !u.op.is(ops::tensor::DIM)).collect();
     rw.set_point(InsertionPoint::After(op));
     let copy = allocate(rw, op, result, contents, options)?;
@@ -135,7 +135,7 @@ fn allocate<'c>(
     let sizes = if contents { 0 } else { i32::try_from(operands.len()).unwrap_or(i32::MAX) };
     let mut spec =
         OpSpec::new(ops::bufferization::ALLOC_TENSOR, at.location()).operands(&operands).results(&[tensor.ty()]);
-    // A copy is where its original is, unless the type says so.
+    // A copy is in its original's memory space, unless the type names one.
     if let Some(space) = memory_space(options, tensor.ty()).filter(|_| !options.must_infer_memory_space) {
         spec = spec.attr("memory_space", space);
     }
@@ -143,7 +143,7 @@ fn allocate<'c>(
     Ok(rw.create(spec)?.result(0))
 }
 
-/// The dynamic sizes of a tensor, from the op that made it where that knows them.
+/// The dynamic sizes of a tensor, from its defining op if that has them.
 fn dynamic_sizes<'c>(rw: &mut Rewriter<'c>, at: Op<'c>, tensor: Value<'c>) -> Result<Vec<Value<'c>>, Diagnostics> {
     if let Some(empty) = tensor.defining_op().filter(|op| op.is(ops::tensor::EMPTY)) {
         return Ok(empty.operands());
@@ -178,7 +178,7 @@ fn make_writable(value: Value) -> String {
     }
 }
 
-/// Why an operand is copied, in words.
+/// The reason of a copy, as a sentence.
 pub(crate) fn explain(
     collected: &Collected,
     id: OperandId,

@@ -3,12 +3,12 @@
 //! The modules, lowest first:
 //!
 //! * `options`, `failures`, `remarks`: the pass' options, errors as upstream reports them, remarks about copies.
-//! * `effects`: what an op does to memory, in the analysis's terms over values of the IR.
+//! * `effects`: memory effects of an op, in the analysis's terms over values of the IR.
 //! * `scope`, `blocks`, `block_order`: which ops are bufferized, and in which order blocks and ops come.
 //! * `memref_types`, `globals`: types of buffers, constants as globals.
-//! * `boundary`: functions and their callers; `summaries`: what callers know of a decided function.
+//! * `boundary`: functions and their callers; `summaries`: decided functions for their callers.
 //! * [`op_model`]: the trait that describes an op, and the registry; `buffer_type` and `block_types` predict memref types by it,
-//!   `rewriting` and `building` are what its rewrites use.
+//!   `rewriting` and `building` serve its rewrites.
 //! * `models/`: our op models, one file per dialect, and the registry that holds them.
 //! * `collect`: a function as facts (`slices`: its offsets as normal forms; `shared_memory`: memrefs that tensors share).
 //! * `analysis`, `annotate`: the analysis as a trait, and decisions as attributes.
@@ -19,7 +19,7 @@
 //!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
 //! [`analyse`] stops before the rewrite and gives facts and decisions of each function;
-//! [`run_with_decisions`] lets a callback change what was decided:
+//! [`run_with_decisions`] lets a callback change the decisions:
 //!
 //! ```text
 //! run_with_decisions(module, &options, &mut |name, facts, decisions| {
@@ -30,7 +30,7 @@
 //!
 //! [`run_with_analysis`] replaces the analysis altogether ([`Analysis`]).
 //!
-//! [`Options::copy_before_write`] decides nothing and copies before every write: the slow program that is surely right.
+//! [`Options::copy_before_write`] copies before every write without an analysis: slow and trivially right.
 
 mod analysis;
 mod annotate;

@@ -1,4 +1,4 @@
-//! Copies of tensors that are loaded from a global, where the global is stored to while they are still used.
+//! Copies of tensors loaded from a global that is stored to while they are still used.
 //!
 //! ```text
 //! %l = ml_program.global_load @g : tensor<4xf32>          %l = ml_program.global_load @g : tensor<4xf32>
@@ -7,10 +7,10 @@
 //! %u = tensor.extract %l[%i] : tensor<4xf32>              %u = tensor.extract %c[%i] : tensor<4xf32>
 //! ```
 //!
-//! Requires: the decisions, whose alias classes say what may be the global's memory; copies for writes are inserted already.
-//! Ensures: a load stays a view of the global where each store comes before the load or after the last use of what it gave.
-//! A call stores what the functions that it may reach store; a function that is not known may reach all of the module's.
-//! Differs from upstream: LLVM 22 lets such a tensor see what is stored later.
+//! Requires: the decisions, whose alias classes include the global's memory; copies for writes are inserted already.
+//! Ensures: a load stays a view of the global if each store comes before the load or after the last use of its result.
+//! A call stores to the globals of the functions that it may reach; an unknown function may reach all of the module's.
+//! Differs from upstream: LLVM 22 lets such a tensor see later stores.
 //! Cost: operands once, and per load its uses and the stores of its function.
 
 use monopour_ir::ops;
@@ -43,13 +43,13 @@ impl Stored {
 /// The stores of a module.
 pub(crate) struct GlobalStores<'c> {
     functions: HashMap<String, Op<'c>>,
-    /// Every global that some operation of the module stores to.
+    /// Every global with a store in the module.
     all: HashSet<String>,
     reached: HashMap<String, Stored>,
 }
 
 impl<'c> GlobalStores<'c> {
-    /// The stores of a module; none if nothing is stored.
+    /// The stores of a module; `None` if it has none.
     pub(crate) fn of(module: Op<'c>) -> Option<Self> {
         let all: HashSet<String> =
             module.find_all(ops::ml_program::GLOBAL_STORE).into_iter().filter_map(global_of).collect();
@@ -57,7 +57,7 @@ impl<'c> GlobalStores<'c> {
         (!all.is_empty()).then(|| Self { functions: named.collect(), all, reached: HashMap::new() })
     }
 
-    /// Whether the operation itself, or a function that it calls, may store to the global.
+    /// Whether the operation, or a function that it calls, may store to the global.
     fn may_store(&mut self, op: Op<'c>, global: &str) -> bool {
         if op.is(ops::ml_program::GLOBAL_STORE) {
             return global_of(op).is_none_or(|stored| stored == global);
@@ -118,7 +118,7 @@ fn global_of(op: Op) -> Option<String> {
     op.attr("global")?.as_symbol().map(str::to_owned)
 }
 
-/// Inserts the copies of one function, or of what is outside of functions.
+/// Inserts the copies of one function, or of ops outside of functions.
 pub(crate) fn copy<'c>(
     root: Op<'c>,
     collected: &Collected<'c>,
@@ -161,7 +161,7 @@ pub(crate) fn copy<'c>(
     Ok(remarks)
 }
 
-/// The operation of the block that is the operation, or around it.
+/// The operation of the block that is or contains the given one.
 fn place<'c>(op: Op<'c>, block: Block<'c>) -> Option<Op<'c>> {
     let mut at = Some(op);
     while let Some(op) = at.filter(|op| op.block() != Some(block)) {
@@ -170,20 +170,20 @@ fn place<'c>(op: Op<'c>, block: Block<'c>) -> Option<Op<'c>> {
     at
 }
 
-/// Whether one of the stores may come between a load and a use of what it gave.
+/// Whether one of the stores may come between a load and a use of its result.
 fn is_stored_between(load: Op, users: &[Op], stored: &[Op]) -> bool {
     let mut at = load;
     loop {
         let Some(block) = at.block().filter(|_| !at.is(ops::func::FUNC)) else {
-            // Used across branches, or by who calls.
+            // Used in other blocks, or by the caller.
             return users.iter().any(|op| op.is(ops::func::RETURN)) || stored.iter().any(|op| op.is_inside(at));
         };
-        // Of what stays in the block no store outside of it knows.
+        // A result used only in its block is not affected by stores elsewhere.
         let places: Option<Vec<Op>> = users.iter().map(|op| place(*op, block)).collect();
         let leaves = |place: &Op| block.terminator() == Some(*place);
         if let Some(places) = places.filter(|places| !places.iter().any(leaves)) {
             let is_after_uses = |store: Op, at: Op| {
-                // A store reads what it stores before it stores it.
+                // A store reads its operand before it writes.
                 let is_own = |user: Op| user == store && store.is(ops::ml_program::GLOBAL_STORE);
                 users.iter().zip(&places).all(|(user, place)| place.is_before_in_block(at) || is_own(*user))
             };

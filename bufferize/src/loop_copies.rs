@@ -1,4 +1,4 @@
-//! Which tensors a loop must copy before it hands them on.
+//! Copies of tensors that a loop carries.
 //!
 //! ```text
 //! scf.for .. iter_args(%a = %x, %b = %y) {           scf.for .. iter_args(%a = %x, %b = %y) {
@@ -7,15 +7,15 @@
 //!                                                      scf.yield %c, %d
 //! ```
 //!
-//! A loop's result shares memory with its own initial value only, and an iteration may write to what it is handed.
-//! So a tensor is copied if it may be memory of a value outside of the loop or of an argument other than its own, memory that must
-//! not be written, or memory that is handed on twice. A condition of `scf.while` is copied, too, unless it and the yield both
-//! hand on their own arguments; a yield may hand on any argument then, for each is a buffer of its own.
+//! A loop's result may alias its own initial value only, and an iteration may write to its arguments.
+//! So a tensor is copied if it may alias a value outside of the loop or an argument other than its own, read-only
+//! memory, or another carried tensor. A condition of `scf.while` is copied, too, unless it and the yield both
+//! forward their own arguments; a yield may then forward any argument, for each is a buffer of its own.
 //!
-//! One pass over the values sums up each alias class by where its values are defined; a question costs a binary search.
+//! One pass over the values summarises each alias class by the positions of definitions; a query costs a binary search.
 //! Source: the copies that MLIR's One-Shot Bufferize makes in loops.
-//! Differs: memory that must not be written, what is handed on twice, and what `scf.while` yields are copied, upstream forgets them;
-//! with `extensions`, a condition is copied like a yield: only if it may be memory of something else.
+//! Differs: read-only memory, tensors carried twice, and yields of `scf.while` are copied, which upstream omits;
+//! with `extensions`, a condition is copied like a yield: only if it may alias another value.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,7 +37,7 @@ pub(crate) fn copied_in_loops<'c>(
     options: &Options,
     takes_part: impl Fn(Op<'c>) -> bool,
 ) -> Vec<Use<'c>> {
-    // Without an analysis nothing is known to be the same buffer; the loop's initial values are copies.
+    // Without an analysis no equivalence is known; the loop's initial values are copies.
     if options.copy_before_write {
         return vec![];
     }
@@ -88,14 +88,14 @@ fn keeps_its_own(
     carried.argument.is_some_and(|a| same(a, value)) && other_region.is_some_and(|(a, b)| same(a, b))
 }
 
-/// Where the values of an alias class are defined, as positions of the operation around the definition; 0: the function.
+/// The definitions of an alias class, as positions of the parent operation; 0: the function.
 #[derive(Clone, Debug, Default)]
 struct Class {
     /// Smallest and largest of the results.
     results: Option<(u32, u32)>,
     /// All of the block arguments, sorted.
     arguments: Vec<u32>,
-    /// Values that must not be written: one of them, and whether there are others.
+    /// Read-only values: one of them, and whether there are others.
     read_only: Option<(ValueId, bool)>,
 }
 
@@ -123,7 +123,7 @@ impl Classes {
                     owner
                 }
             };
-            // Ops that stay on tensors make new tensors.
+            // Ops that stay on tensors define new tensors.
             let is_ours = maker.is_none_or(|op| takes_part(collected.ops[op]));
             if !value.info.buffer.writable && is_ours {
                 class.read_only = Some((class.read_only.map_or(id, |(other, _)| other), class.read_only.is_some()));
@@ -135,8 +135,8 @@ impl Classes {
         Self { by_value }
     }
 
-    /// Whether a value of the class may be memory that the loop must not hand on. `own`: the argument that it may be,
-    /// if that is in the class; `any_argument`: it may be any argument of the loop.
+    /// Whether a value of the class may alias memory that the loop must not carry. `own`: the argument that it may alias,
+    /// if that is in the class; `any_argument`: it may alias any argument of the loop.
     fn escapes(&self, class: ValueId, span: Span, own: Option<ValueId>, any_argument: bool) -> bool {
         let Some(class) = self.by_value.get(&class) else { return false };
         if class.read_only.is_some_and(|(value, others)| others || Some(value) != own) {

@@ -1,4 +1,4 @@
-//! Memref types: those of tensor types under the options, of slices, and what can be cast to what.
+//! Memref types: of tensor types under the options, of slices, and the casts between them.
 
 use monopour_contract::attributes;
 use monopour_ir::{Attr, DYNAMIC, MemRefType, Type, bufferizable};
@@ -6,7 +6,7 @@ use monopour_ir::{Attr, DYNAMIC, MemRefType, Type, bufferizable};
 use crate::effects::{Index, SliceModel};
 use crate::options::{FunctionBoundaryTypeConversion, Options};
 
-/// Whether memrefs can hold an element type: dialects may say so of their types, and only MLIR knows.
+/// Whether memrefs can hold an element type; dialects can declare that, so MLIR is queried.
 pub(crate) fn is_memref_element(element: Type) -> bool {
     let cx = element.context();
     cx.with_diagnostics(|| Type::parse(cx, &format!("memref<{element}>"))).0.is_some()
@@ -26,7 +26,7 @@ pub(crate) fn identity<'c>(options: &Options, tensor: Type<'c>) -> Type<'c> {
         return Type::unranked_memref(tensor.element(), memory_space(options, tensor));
     }
     if tensor.as_tensor().is_none() {
-        // A type of another dialect names its buffer type itself.
+        // A type of another dialect gives its buffer type by its interface.
         return bufferizable::buffer_like_type(tensor, &options.for_interface()).unwrap_or(tensor);
     }
     Type::memref(&tensor.shape().unwrap_or_default(), tensor.element(), memory_space(options, tensor))
@@ -47,8 +47,8 @@ pub(crate) fn dynamic_layout<'c>(memref: &MemRefType<'c>) -> Type<'c> {
     Type::strided_memref(&memref.shape, memref.element, DYNAMIC, &strides, memref.memory_space)
 }
 
-/// Whether `memref.cast` from one type to the other cannot fail, and what reads the result as its type says reads the same
-/// elements: nothing dynamic becomes static, and what becomes row-major is row-major.
+/// Whether `memref.cast` from one type to the other cannot fail, and accesses by the result's type reach the same
+/// elements: no dynamic part becomes static, and a row-major result has a row-major source.
 pub(crate) fn is_cast_safe(from: Type, to: Type) -> bool {
     let (Some(a), Some(b)) = (from.as_memref(), to.as_memref()) else { return false };
     // Strides outside of a dynamic size print as `?` in an identity layout too, but they follow from the sizes.
@@ -64,12 +64,12 @@ pub(crate) fn is_cast_safe(from: Type, to: Type) -> bool {
         && widens(a.offset, b.offset)
 }
 
-/// Whether the layout is the identity map, as MLIR asks of the source of a reshape: `strided<[1]>` is, `strided<[6, 1]>` not.
+/// Whether the layout is the identity map, which MLIR requires for the source of a reshape: `strided<[1]>` is, `strided<[6, 1]>` not.
 pub(crate) fn has_identity_layout(ty: Type) -> bool {
     ty.memref_layout().is_some_and(|map| map.is_identity())
 }
 
-/// Whether the strides certainly are those of the sizes. A dimension of size 1 may have any.
+/// Whether the strides certainly are row-major. A dimension of size 1 may have any.
 fn is_row_major(memref: &MemRefType) -> bool {
     let mut expected = 1;
     for (size, stride) in memref.shape.iter().zip(&memref.strides).rev() {
@@ -81,7 +81,7 @@ fn is_row_major(memref: &MemRefType) -> bool {
     true
 }
 
-/// A product of numbers that may be known at run time only; 0 times anything is 0. It wraps, as MLIR's do.
+/// A product of numbers that may be dynamic; 0 times anything is 0. It wraps, as MLIR's do.
 pub(crate) fn times(a: i64, b: i64) -> i64 {
     match (a, b) {
         (0, _) | (_, 0) => 0,
@@ -90,7 +90,7 @@ pub(crate) fn times(a: i64, b: i64) -> i64 {
     }
 }
 
-/// The type of `memref.subview` of `source`, its dimensions of size 1 dropped as far as `shape` has fewer.
+/// The type of `memref.subview` of `source`; dimensions of size 1 that `shape` lacks are dropped.
 pub(crate) fn subview_type<'c>(source: &MemRefType<'c>, slice: &SliceModel<'c>, shape: &[i64]) -> Type<'c> {
     let number = |index: &Index<'c>| match index {
         Index::Static(value) => *value,
@@ -108,7 +108,7 @@ pub(crate) fn subview_type<'c>(source: &MemRefType<'c>, slice: &SliceModel<'c>, 
     Type::strided_memref(&pick(&sizes), source.element, offset, &pick(&strides), source.memory_space)
 }
 
-/// Which dimensions of `sizes` remain in `shape`: greedily the first that fit, the others have size 1.
+/// The dimensions of `sizes` that remain in `shape`: greedily the first that fit, the others have size 1.
 fn kept_dims(sizes: &[i64], shape: &[i64]) -> Vec<usize> {
     if sizes.len() == shape.len() {
         return (0..sizes.len()).collect();

@@ -9,11 +9,11 @@
 //! ```
 //!
 //! Requires: every operation on tensors has a model (B0101), and one block in a region where the model expects one (B0102).
-//! Ensures: no tensor values; every allocation and copy is a decision's, with a remark for each copy.
+//! Ensures: no tensor values; every allocation and copy follows from a decision, with a remark for each copy.
 //! Nothing is freed.
 //! Source: MLIR's One-Shot Bufferize, LLVM 22.
-//! Differs: with `extensions`, iterations of a parallel loop do not read what others write (`shared_outputs`), and
-//! a slice that already is where it is to be inserted is not copied onto itself.
+//! Differs: with `extensions`, iterations of a parallel loop do not read other iterations' writes (`shared_outputs`), and
+//! a slice that is already in its place is not copied onto itself.
 
 use monopour_ir::ops;
 use std::collections::HashSet;
@@ -40,23 +40,23 @@ use crate::{annotate, insert_copies, loaded_globals, rewrite, shared_outputs};
 /// Counts and remarks of the pass.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
-    /// Operands that use their tensor's own buffer (`num-tensor-in-place`).
+    /// Operands in place (`num-tensor-in-place`).
     pub in_place: u32,
-    /// Operands that use a copy (`num-tensor-out-of-place`).
+    /// Operands out of place (`num-tensor-out-of-place`).
     pub out_of_place: u32,
     /// `memref.alloc` operations made (`num-buffer-alloc`).
     pub allocs: u32,
     /// `memref.copy` operations made.
     pub copies: u32,
-    /// Why each copy is there: B0201 a conflict, B0202 a layout, B0203 a loop's result.
+    /// The reason of each copy: B0201 a conflict, B0202 a layout, B0203 a loop's result.
     pub remarks: Diagnostics,
-    /// Bytes that each remark's copy moves: none if known at run time only, 0 for a new buffer without contents.
+    /// Bytes that each remark's copy moves: `None` if known at run time only, 0 for a new buffer without contents.
     pub remark_bytes: Vec<Option<u64>>,
-    /// Elementary steps of the decisions and the rewrite: what tests of complexity count instead of seconds.
+    /// Elementary steps of the decisions and the rewrite, which complexity tests count instead of seconds.
     pub steps: u64,
 }
 
-/// One function: what is known about it, and what was decided.
+/// The facts and decisions of one function.
 #[derive(Clone, Debug)]
 pub struct FunctionAnalysis {
     /// The symbol name.
@@ -67,7 +67,7 @@ pub struct FunctionAnalysis {
     pub decisions: Decisions,
 }
 
-/// Chooses what is carried out: called once per function, callees first, with its name, the facts and what was decided.
+/// Chooses the decisions to carry out: called once per function, callees first, with its name, facts and decisions.
 pub type Chooser<'a> = dyn FnMut(&str, &Facts, Decisions) -> Decisions + 'a;
 
 /// Bufferizes a module with the models of upstream's dialects.
@@ -79,7 +79,7 @@ pub fn run_one_shot(module: Op, options: &Options) -> Result<Stats, Diagnostics>
     run_with_models(module, options, &OpModels::upstream())
 }
 
-/// As [`run_one_shot`]; what was decided before an error counts in `stats`.
+/// As [`run_one_shot`]; decisions before an error count in `stats`.
 ///
 /// # Errors
 /// As [`run_one_shot`].
@@ -87,7 +87,7 @@ pub fn run_one_shot_into(module: Op, options: &Options, stats: &mut Stats) -> Re
     run(module, options, &OpModels::upstream(), &mut Greedy::new(options), stats)
 }
 
-/// As [`run_one_shot`], with models of your own.
+/// As [`run_one_shot`], with other models.
 ///
 /// # Errors
 /// As [`run_one_shot`].
@@ -96,9 +96,9 @@ pub fn run_with_models(module: Op, options: &Options, models: &OpModels) -> Resu
     run(module, options, models, &mut Greedy::new(options), &mut stats).map(|()| stats)
 }
 
-/// As [`run_with_models`], with an analysis in the place of the options' own.
+/// As [`run_with_models`], with another analysis instead of the options' own.
 ///
-/// Functions of [`Options::no_analysis_func_filter`] are copied before each write without asking it.
+/// Functions of [`Options::no_analysis_func_filter`] are copied before each write without it.
 ///
 /// # Errors
 /// As [`run_one_shot`]; B0109 for decisions on another number of operands than the function has.
@@ -114,7 +114,7 @@ pub fn run_with_analysis(
 
 /// As [`run_one_shot`], with the decisions that `choose` returns, by the number of the operand in the facts.
 ///
-/// They are carried out as they are: [`monopour_analysis::checker::check`] says whether they are right.
+/// They are carried out unchecked: [`monopour_analysis::checker::check`] judges them.
 /// The summary of such a function follows from its decisions.
 ///
 /// # Errors
@@ -142,14 +142,14 @@ pub fn analyse(module: Op, options: &Options) -> Result<Vec<FunctionAnalysis>, D
     Ok(functions.collect())
 }
 
-/// One function, decided; without function boundaries, all of the module.
+/// One function, decided; without function boundaries, the whole module.
 pub(crate) struct Unit<'c> {
     pub(crate) root: Op<'c>,
     pub(crate) collected: Collected<'c>,
     pub(crate) decisions: Decisions,
-    /// Not one of those that are not analysed, but copied before each write.
+    /// Whether it is analysed, not copied before each write.
     pub(crate) is_analysed: bool,
-    /// Callers know what it does.
+    /// Callers use its summary.
     pub(crate) has_boundary: bool,
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn analyse_all<'c>(
     analysis: &mut dyn Analysis,
     stats: &mut Stats,
 ) -> Result<Analysed<'c>, Diagnostics> {
-    // By value semantics; upstream lets iterations see what others wrote.
+    // By value semantics; upstream lets iterations see the writes of others.
     if options.extensions {
         shared_outputs::run(module);
     }
@@ -182,7 +182,7 @@ pub(crate) fn analyse_all<'c>(
     let mut callees = Callees::new(&functions);
     callees.notice_outside(module, options);
     refuse_calls_of_values(&callees, options)?;
-    // Upstream looks at no function then, not even at what is declared.
+    // Upstream then reads no function, not even its declared accesses.
     if options.copy_before_write && !options.extensions {
         callees.forget();
     }
@@ -193,7 +193,7 @@ pub(crate) fn analyse_all<'c>(
         decided.iter().try_for_each(|unit| finish(unit, options, models, stats))?;
         units.extend(decided);
     }
-    // Ops outside of functions are analysed, too; upstream copies there, and shows nothing.
+    // Ops outside of functions are analysed, too; upstream copies there without annotations.
     let has_boundaries = options.bufferize_function_boundaries;
     if !has_boundaries || has_loose_tensors(module, options) {
         let mut unit = analyser.unit(module)?;
@@ -207,7 +207,7 @@ pub(crate) fn analyse_all<'c>(
     Ok(Analysed { units, callees: analyser.callees })
 }
 
-/// Counts the decisions, and checks what they make of loops.
+/// Counts the decisions, and checks their effect on loops.
 fn finish(unit: &Unit, options: &Options, models: &OpModels, stats: &mut Stats) -> Result<(), Diagnostics> {
     let Unit { collected, decisions, .. } = unit;
     for (id, used) in collected.operands.iter_enumerated() {
@@ -219,7 +219,7 @@ fn finish(unit: &Unit, options: &Options, models: &OpModels, stats: &mut Stats) 
 }
 
 impl<'c> Analyser<'c, '_> {
-    /// Decides functions that call each other, and records what callers have to know.
+    /// Decides the functions of a component, and records their summaries.
     fn component(&mut self, component: &Component) -> Result<Vec<Unit<'c>>, Diagnostics> {
         let members: Vec<usize> =
             component.members.iter().copied().filter(|m| self.callees.at(*m).body().is_some()).collect();
@@ -244,21 +244,21 @@ impl<'c> Analyser<'c, '_> {
         Ok(cycle.units.into_iter().flatten().collect())
     }
 
-    /// Whether callers know more about a function than its type.
+    /// Whether callers use the summary of a function.
     ///
-    /// Upstream knows nothing about functions on or behind a cycle of calls, nor about those that it does not analyse.
+    /// Upstream has no summaries of functions that reach a cycle of calls, nor of those that it does not analyse.
     fn is_known(&self, function: Op<'c>, component: &Component) -> bool {
         self.options.extensions || !(component.reaches_recursion || self.is_copied(function))
     }
 
-    /// Whether the function is not analysed.
+    /// Whether the function is excluded from the analysis.
     fn is_copied(&self, function: Op<'c>) -> bool {
         let filter = &self.options.no_analysis_func_filter;
         self.options.copy_before_write
             || (!filter.is_empty() && function.symbol_name().is_some_and(|name| filter.contains(&name)))
     }
 
-    /// Decides one function with what is known so far, and summarises it.
+    /// Decides one function with the current summaries, and summarises it.
     fn member(&mut self, member: usize, component: &Component) -> Result<(Unit<'c>, Summary), Diagnostics> {
         let function = self.callees.at(member);
         let mut unit = self.unit(function)?;
@@ -288,7 +288,7 @@ impl<'c> Analyser<'c, '_> {
     }
 }
 
-/// The functions of a recursive component, with what was decided last.
+/// The functions of a recursive component, with their latest decisions.
 struct Cycle<'c, 'a, 'b> {
     analyser: &'a mut Analyser<'c, 'b>,
     component: &'a Component,
@@ -314,7 +314,7 @@ fn no_return(function: Op) -> Diagnostics {
     Diagnostic::error("B0131", function.location(), message).with_help(help).into()
 }
 
-/// A function that only the running program knows has no signature on memrefs to agree on.
+/// Refuses calls of function values, which have no static signature on memrefs.
 ///
 /// Upstream refuses the call, too (B0120), and its verifier the value: see [`refuse_converted_values`].
 fn refuse_calls_of_values(callees: &Callees, options: &Options) -> Result<(), Diagnostics> {
@@ -323,9 +323,9 @@ fn refuse_calls_of_values(callees: &Callees, options: &Options) -> Result<(), Di
     Err(function_value(*op, message))
 }
 
-/// Refuses values of functions whose type is another one now, as MLIR's verifier does after upstream's pass.
+/// Refuses values of functions whose type changed, as MLIR's verifier does after upstream's pass.
 fn refuse_converted_values(module: Op, callees: &Callees, options: &Options) -> Result<(), Diagnostics> {
-    // Those that were found before may be erased.
+    // Those found before may be erased.
     if callees.function_values().is_empty() {
         return Ok(());
     }
@@ -368,7 +368,7 @@ fn run(
     }
     let mut remarks = Remarks::default();
     for Unit { collected, decisions, is_analysed, .. } in &units {
-        // Without an analysis a memref of a tensor is that tensor's buffer, whatever becomes of it, as upstream has it.
+        // Without an analysis a memref of a tensor is always that tensor's buffer, as in upstream.
         let is_bridge = |op: Op| !is_analysed && op.is(ops::bufferization::TO_BUFFER);
         let takes_part = |op: Op| models.taking_part(op, options).is_some() && !is_bridge(op);
         remarks.append(insert_copies::run(collected, decisions, models, options, takes_part)?);
@@ -391,7 +391,7 @@ fn run(
     }
     let made = rewrite::run(module, models, options, types, self_copies)?;
     refuse_converted_values(module, &callees, options)?;
-    // A function without a body keeps what it declares.
+    // A function without a body keeps its attributes.
     for function in callees.functions().iter().filter(|f| f.body().is_some()) {
         annotate::strip(*function);
     }
@@ -403,7 +403,7 @@ fn run(
     Ok(())
 }
 
-/// The decisions with the operands out of place that the rewrite copies for their layout; none if there are none.
+/// The decisions with the operands out of place that the rewrite copies for their layout; `None` without any.
 fn relocated<'c>(
     collected: &Collected<'c>,
     decisions: &Decisions,
@@ -449,7 +449,7 @@ pub(crate) fn decide(collected: &Collected, options: &Options) -> Result<Decisio
     one_shot::decide(&collected.facts, &settings(options)).map_err(|error| undecidable(collected, options, &error))
 }
 
-/// Upstream gives up where uses that must be in place conflict.
+/// Upstream fails if uses that must be in place conflict.
 fn check_forced(collected: &Collected, options: &Options) -> Result<(), Diagnostics> {
     if options.extensions {
         return Ok(());
@@ -475,14 +475,14 @@ fn undecidable(collected: &Collected, options: &Options, error: &DecideError) ->
     diagnostic.with_help("copy the tensor before, with bufferization.alloc_tensor copy(..)").into()
 }
 
-/// Unless allocations may leave loops, what a loop yields is the buffer of its iteration argument: the first that is not.
+/// Without `allow-return-allocs-from-loops`, a loop must yield the buffer of its iteration argument: reports the first that differs.
 fn verify_loops(
     collected: &Collected,
     decisions: &Decisions,
     options: &Options,
     models: &OpModels,
 ) -> Result<(), Diagnostics> {
-    // Without an analysis nothing is known to be the same buffer. With extensions a loop copies what it has to.
+    // Without an analysis no equivalence is known. With extensions a loop inserts its copies.
     if options.allow_return_allocs_from_loops || options.copy_before_write || options.extensions {
         return Ok(());
     }

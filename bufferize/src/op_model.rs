@@ -1,18 +1,18 @@
 //! The memory effects of an operation on tensors, and its rewrite: one [`OpModel`] per operation name.
 //!
-//! The registry is open: [`OpModels::add`] takes models of other people's operations, and replaces ours.
-//! Asked are, in this order:
+//! The registry is open: [`OpModels::add`] takes models of other operations, and replaces ours.
+//! Looked up are, in this order:
 //!
 //! 1. the model of the operation's name ([`OpModels::add`]);
 //! 2. the model of its dialect ([`OpModels::add_dialect`]);
 //! 3. upstream's `BufferizableOpInterface`, if the operation implements it in C++;
 //! 4. with [`Options::extensions`], upstream's `DestinationStyleOpInterface`, if the operation implements it: inputs
-//!    are read, destinations are read and written, each result is the buffer of its destination, and the operation
-//!    itself remains, on memrefs and without results. An operation that has no such form is refused (B0104).
+//!    are read, destinations are read and written, each result is equivalent to its destination, and the operation
+//!    itself remains, on memrefs and without results. An operation without such a form is refused (B0104).
 //!
 //! With `extensions`, an operation that is element-wise on tensors (`arith.addf`) becomes a loop over their elements.
 //!
-//! An operation on tensors that none of them describes is refused (B0101), never guessed.
+//! An operation on tensors without any of them is refused (B0101), never guessed.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -52,7 +52,7 @@ impl<'c, 'a> Buffers<'c, 'a> {
 
 /// The memory effects of an operation on tensors, and its rewrite.
 ///
-/// `operand` and `result` are positions among all operands and results; methods are asked about tensors only.
+/// `operand` and `result` are positions among all operands and results; methods are called for tensors only.
 pub trait OpModel {
     /// Whether the model, registered for more than one operation name, describes this operation.
     fn describes(&self, _op: Op, _options: &Options) -> bool {
@@ -60,25 +60,25 @@ pub trait OpModel {
     }
     /// The use of an operand.
     fn use_of<'c>(&self, op: Op<'c>, operand: usize, callees: &Callees<'c>) -> UseModel<'c>;
-    /// The values whose buffer may be the operand's, when it is in place.
+    /// The values that may alias the operand when it is in place.
     fn aliases<'c>(&self, op: Op<'c>, operand: usize, callees: &Callees<'c>) -> Vec<AliasModel<'c>>;
     /// Properties of the buffer of a result.
     fn result(&self, _op: Op, _result: usize) -> BufferInfo {
         BufferInfo::default()
     }
-    /// Pairs of results that may share memory though they share it with no operand.
+    /// Pairs of results that may alias though they alias no operand.
     fn shared_results(&self, _op: Op, _callees: &Callees) -> Vec<(usize, usize)> {
         vec![]
     }
-    /// Whether what stands behind the operation lets a result be stored to.
+    /// Whether the callee lets a result be written.
     fn is_result_writable(&self, _op: Op, _result: usize, _callees: &Callees) -> bool {
         true
     }
-    /// The arguments of regions and the results of the operation around it that take over an operand's contents.
+    /// The region arguments and results of the parent operation that receive an operand's contents.
     fn flows<'c>(&self, _op: Op<'c>, _operand: usize) -> Vec<Value<'c>> {
         vec![]
     }
-    /// Whether the rewrite copies an operand, because its layout does not fit: results are no longer its buffer then.
+    /// Whether the rewrite copies an operand, because its layout does not fit: results no longer alias it then.
     fn copies_for_layout<'c>(&self, _op: Op<'c>, _operand: usize, _types: &BufferTypes<'c, '_>) -> bool {
         false
     }
@@ -90,15 +90,15 @@ pub trait OpModel {
     fn are_arguments_writable(&self, _op: Op, _region: usize) -> bool {
         false
     }
-    /// Whether control enters and leaves the regions along these edges only: pairs of region positions.
+    /// The edges along which control enters and leaves the regions, if there are no others: pairs of region positions.
     fn region_branches(&self, _op: Op) -> Option<Vec<(usize, usize)>> {
         None
     }
-    /// The tensors that the terminators of its regions carry to the next region or iteration: loops.
+    /// For loops: the tensors that the terminators of its regions carry to the next region or iteration.
     fn loop_carried<'c>(&self, _op: Op<'c>) -> Vec<LoopCarried<'c>> {
         vec![]
     }
-    /// An error for a form of the operation that cannot be bufferized, whatever is decided.
+    /// An error for a form of the operation that can never be bufferized.
     fn refuse(&self, _op: Op, _options: &Options) -> Option<Diagnostic> {
         None
     }
@@ -106,21 +106,21 @@ pub trait OpModel {
     fn has_several_blocks(&self, _op: Op) -> bool {
         false
     }
-    /// The operands that a branch passes to its successors, by position, each with the argument that takes it over.
+    /// The operands that a branch forwards to its successors, by position, each with its block argument.
     ///
-    /// Each may be its argument's buffer, and its contents flow there; [`Self::aliases`] need not repeat it.
+    /// Each may alias its argument, and its contents flow there; [`Self::aliases`] need not repeat it.
     fn passes_to_blocks<'c>(&self, _op: Op<'c>) -> Vec<(usize, Value<'c>)> {
         vec![]
     }
-    /// Whether the operation stays on tensors where the arguments of the blocks around it do: branches.
+    /// For branches: whether the operation stays on tensors if the arguments of the enclosing blocks do.
     fn follows_blocks(&self, _op: Op) -> bool {
         false
     }
-    /// How it reads or overwrites a part of a tensor.
+    /// The subset of a tensor that it reads or overwrites.
     fn subset<'c>(&self, _op: Op<'c>) -> Option<SubsetModel<'c>> {
         None
     }
-    /// Predicts the memref types of the results and of what its regions hold.
+    /// Predicts the memref types of the results and of values in its regions.
     ///
     /// # Errors
     /// When a type cannot be predicted.
@@ -128,7 +128,7 @@ pub trait OpModel {
         let callees = types.callees();
         types.set_from_aliases(op, &|operand| self.aliases(op, operand, callees))
     }
-    /// Whether the rewrite asks for its buffers itself: it is given operands as they are, tensors included.
+    /// Whether the rewrite gets its buffers itself: it is given the original operands, tensors included.
     fn keeps_tensors(&self, _op: Op) -> bool {
         false
     }
@@ -145,7 +145,7 @@ pub trait OpModel {
     ) -> Result<(), Declined>;
 }
 
-/// The models by operation name, and by dialect for operations that have none of their own.
+/// The models by operation name, and by dialect for operations without one.
 #[derive(Clone)]
 pub struct OpModels {
     by_name: HashMap<String, Rc<dyn OpModel>>,
@@ -157,11 +157,11 @@ pub struct OpModels {
 /// Models that describe operations of any name.
 #[derive(Clone)]
 pub(crate) struct GeneralModels {
-    /// Asked before an operation's own model.
+    /// Tried before an operation's own model.
     pub(crate) elementwise: Rc<dyn OpModel>,
-    /// Asked for what has no model, unless its dialect was removed.
+    /// Tried for ops without a model, unless its dialect was removed.
     pub(crate) by_upstream: Rc<dyn OpModel>,
-    /// Asked last.
+    /// Tried last.
     pub(crate) by_interface: Rc<dyn OpModel>,
 }
 
@@ -174,18 +174,18 @@ impl OpModels {
     pub fn add(&mut self, name: &str, model: impl OpModel + 'static) {
         self.by_name.insert(name.to_owned(), Rc::new(model));
     }
-    /// Adds or replaces the model of a dialect's operations that have none of their own.
+    /// Adds or replaces the model of a dialect's operations without a model of their own.
     pub fn add_dialect(&mut self, dialect: &str, model: impl OpModel + 'static) {
         self.by_dialect.insert(dialect.to_owned(), Rc::new(model));
     }
-    /// Removes the models of a dialect and of its operations, upstream's included: what is left is what its
-    /// destination-style interface says.
+    /// Removes the models of a dialect and of its operations, upstream's included: the
+    /// destination-style interface remains.
     pub fn remove_dialect(&mut self, dialect: &str) {
         self.removed.insert(dialect.to_owned());
         self.by_dialect.remove(dialect);
         self.by_name.retain(|name, _| name.split('.').next() != Some(dialect));
     }
-    /// The model of an operation that takes part under the options; what does not take part stays on tensors.
+    /// The model of an operation that takes part under the options; others stay on tensors.
     pub(crate) fn taking_part(&self, op: Op, options: &Options) -> Option<&Rc<dyn OpModel>> {
         if !self.is_allowed(op, options) {
             return None;

@@ -3,10 +3,10 @@
 use monopour_ir::bufferizable::InterfaceOptions;
 use monopour_ir::{Diagnostic, Diagnostics};
 
-/// How a function's signature gets its memref types.
+/// The memref types of a function's signature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FunctionBoundaryTypeConversion {
-    /// Arguments with dynamic strides and offset; results with the layout that the body gives them.
+    /// Arguments with dynamic strides and offset; results with the layout that the body infers.
     #[default]
     Infer,
     /// Row-major, contiguous, offset 0.
@@ -15,7 +15,7 @@ pub enum FunctionBoundaryTypeConversion {
     FullyDynamic,
 }
 
-/// The layout of memrefs that nothing is known about.
+/// The layout of memrefs of unknown origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownTypeConversion {
     /// Dynamic strides and offset.
@@ -25,7 +25,7 @@ pub enum UnknownTypeConversion {
     Identity,
 }
 
-/// In which order the analysis visits operations.
+/// The order in which the analysis visits operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnalysisHeuristic {
     /// Last to first.
@@ -52,7 +52,7 @@ pub struct Options {
     pub analysis_heuristic: AnalysisHeuristic,
     /// `bufferize-function-boundaries`: signatures, returns and calls take part.
     pub bufferize_function_boundaries: bool,
-    /// `check-parallel-regions`: each iteration owns what it writes and reads.
+    /// `check-parallel-regions`: each iteration owns the buffers that it writes and reads.
     pub check_parallel_regions: bool,
     /// `copy-before-write`: analyse nothing, copy every write.
     pub copy_before_write: bool,
@@ -68,7 +68,7 @@ pub struct Options {
     pub no_analysis_func_filter: Vec<String>,
     /// `function-boundary-type-conversion`.
     pub function_boundary_type_conversion: FunctionBoundaryTypeConversion,
-    /// `unknown-type-conversion`: the layout of a memref that stands for a tensor made elsewhere.
+    /// `unknown-type-conversion`: the layout of a memref for a tensor of unknown origin.
     pub unknown_type_conversion: UnknownTypeConversion,
     /// `must-infer-memory-space`: there is no default memory space.
     pub must_infer_memory_space: bool,
@@ -109,7 +109,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The options that the interface may ask for.
+    /// The options for upstream's interface.
     pub(crate) fn for_interface(&self) -> InterfaceOptions {
         InterfaceOptions {
             allow_unknown_ops: self.allow_unknown_ops,
@@ -134,8 +134,8 @@ impl Options {
         }
     }
 
-    /// The options as they act: a filter of dialects that leaves `func` out leaves signatures as they are, whatever is
-    /// said of function boundaries.
+    /// The effective options: a dialect filter without `func` leaves signatures unchanged, despite
+    /// function boundaries.
     pub(crate) fn effective(&self) -> Self {
         let has_functions = self.dialect_filter.is_empty() || self.dialect_filter.iter().any(|d| d == "func");
         let bufferize_function_boundaries = self.bufferize_function_boundaries && has_functions;

@@ -1,4 +1,4 @@
-//! Insertions that have nothing to do, because their source was made in its place.
+//! Insertions without effect, because their source was computed in place.
 //!
 //! ```text
 //! %s = tensor.extract_slice %d[8] [4] [1]              the same memory as %d[8] [4] [1]
@@ -19,7 +19,7 @@ use crate::collect::Collected;
 /// Inserts whose source already is the slice of the destination that they overwrite.
 ///
 /// Some slice was extracted in place from the same buffer with the same offsets, sizes and strides,
-/// and the source certainly is that slice's buffer, whichever way it came.
+/// and the source is equivalent to that slice.
 pub(crate) fn inserts_in_place<'c>(collected: &Collected<'c>, decisions: &Decisions) -> HashSet<Op<'c>> {
     let facts = &collected.facts;
     let class = |operand| decisions.equivalence_class(facts.operands()[operand].value);
@@ -48,7 +48,7 @@ pub(crate) fn inserts_in_place<'c>(collected: &Collected<'c>, decisions: &Decisi
     found
 }
 
-/// Tensors that are to be materialised in the buffer that they certainly already are.
+/// Tensors to be materialised in a buffer to which they already are equivalent.
 fn materialised_in_place<'c>(collected: &Collected<'c>, decisions: &Decisions) -> Vec<Op<'c>> {
     let class = |value: &Value<'c>| collected.value_ids.get(value).map(|v| decisions.equivalence_class(*v));
     let is_buffer = |op: &Op<'c>| op.is(ops::bufferization::TO_TENSOR);
@@ -70,7 +70,7 @@ fn materialised_in_place<'c>(collected: &Collected<'c>, decisions: &Decisions) -
 /// A slice of a buffer, by the buffer's equivalence class.
 type Place = (ValueId, SliceId);
 
-/// Which slice of which buffer values certainly are.
+/// The slice and buffer to which values are equivalent.
 struct Places<'a> {
     facts: &'a Facts,
     decisions: &'a Decisions,
@@ -87,7 +87,7 @@ impl Places<'_> {
         if let Some(known) = self.known.get(&value) {
             return *known;
         }
-        // A value that comes from itself is in no certain place.
+        // A value that is its own source is no known slice.
         self.known.insert(value, None);
         let mut places = HashSet::new();
         for source in self.facts.sources(value) {

@@ -3,7 +3,7 @@
 use monopour_ir::{Diagnostic, Diagnostics, Type};
 use tracing::trace;
 
-/// Remarks, each with the bytes that are copied: none if known at run time only, 0 for a new buffer without contents.
+/// Remarks, each with the copied bytes: `None` if known at run time only, 0 for a new buffer without contents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remarks {
     pub(crate) diagnostics: Diagnostics,

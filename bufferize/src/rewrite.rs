@@ -7,14 +7,14 @@
 //!                                                             "other.op"(%t) : (tensor<4xf32>) -> ()
 //! ```
 //!
-//! A result that still has users on tensors becomes a `bufferization.to_tensor` in the place of its op; a tensor that is made
-//! elsewhere becomes a `bufferization.to_buffer` right after it, one for each use. At the end pairs of the two are folded (a cast,
-//! or a copy where the layouts do not fit) and unused ops are erased. So in a module where everything takes part none is left,
-//! and where something does not (`allow-unknown-ops`, `dialect-filter`, function boundaries) the two are its borders.
+//! A result that still has users on tensors is replaced by a `bufferization.to_tensor`; a tensor defined
+//! elsewhere gets a `bufferization.to_buffer` right after it, one for each use. At the end pairs of the two are folded (a cast,
+//! or a copy if the layouts do not fit) and unused ops are erased. So no bridge is left if all ops take part,
+//! and else (`allow-unknown-ops`, `dialect-filter`, function boundaries) the two are the border.
 //!
-//! Requires: copies are inserted, every tensor that a model knows has a predicted type.
+//! Requires: copies are inserted, every tensor of an op with a model has a predicted type.
 //! Ensures: no tensors but those of ops that do not take part; else an error (B0120).
-//! Differs from upstream: an op comes before what its regions hold, so that a region's ops find their types.
+//! Differs from upstream: an op is rewritten before its nested ops, so that they find their types.
 
 use monopour_ir::ops;
 use std::cell::RefCell;
@@ -78,7 +78,7 @@ pub(crate) fn run<'c>(
     Ok(Made { allocs: pass.allocs.get(), copies: pass.copies.get(), remarks: pass.remarks.take(), steps })
 }
 
-/// The one pattern, for every op: what its model makes of it.
+/// The one pattern, for every op: the rewrite of its model.
 struct Bufferization<'c, 'a> {
     models: &'a OpModels,
     pass: &'a Rewriting<'c, 'a>,
@@ -94,17 +94,17 @@ impl<'c> ConversionPattern<'c> for Bufferization<'c, '_> {
         let rank = self.work.borrow_mut().pending.remove(&op).unwrap_or_default();
         visit(op, adaptor, self.models, rw, self.pass)?;
         self.work.borrow_mut().absorb(rw.journal(), rank, name);
-        // A model may find that nothing has to change.
+        // A model may make no change.
         if rw.journal().is_empty() { Err(stays()) } else { Ok(()) }
     }
 }
 
-/// The ops to visit: those of the input in order, and those that rewrites made.
+/// The ops to visit: those of the input in order, and those that rewrites created.
 struct Worklist<'c> {
-    /// Ops to be visited and not erased meanwhile, with its position in post-order.
+    /// Ops to visit that were not erased, with their position in post-order.
     pending: HandleMap<Op<'c>, usize>,
     next_rank: usize,
-    /// The `to_buffer`s that are ours: for which op, and which of them.
+    /// The `to_buffer`s of the rewrite: for which op, and which of them.
     made_buffers: HandleMap<Op<'c>, (usize, usize)>,
     made: usize,
     /// Visits, and changes of the IR.
@@ -117,7 +117,7 @@ impl<'c> Worklist<'c> {
         let pending: HandleMap<Op, usize> = post.into_iter().enumerate().map(|(rank, op)| (op, rank)).collect();
         (pre, Self { next_rank: pending.len(), pending, made_buffers: HandleMap::default(), made: 0, steps: 0 })
     }
-    /// Notes what the rewrite of the op of this rank and name did.
+    /// Records the rewrite of the op of this rank and name.
     fn absorb(&mut self, journal: &[Change<'c>], rank: usize, name: &str) {
         self.steps += 1 + journal.len() as u64;
         let mut created = Vec::new();
@@ -137,15 +137,15 @@ impl<'c> Worklist<'c> {
                 self.made_buffers.insert(op, (rank, self.made));
                 self.made += 1;
             } else if !op.is(TO_TENSOR) && !op.is(name) && has_tensors(op) && !self.pending.contains_key(&op) {
-                // One of its own name is the op as it is to be: if it has tensors, another visit would not end it.
+                // A new op of the same name is the final form: if it has tensors, another visit would not end it.
                 self.pending.insert(op, self.next_rank);
                 self.next_rank += 1;
             }
         }
     }
 
-    /// Puts the `to_buffer`s that remain in upstream's order: those of one value stand behind it, the last that was asked for
-    /// first, and upstream asks in post-order.
+    /// Puts the remaining `to_buffer`s in upstream's order: those of one value are after it, the last requested
+    /// first, and upstream requests in post-order.
     fn order_buffers(&mut self, rw: &mut ConversionRewriter<'c>) {
         for change in rw.take_journal() {
             if let Change::Erased(op) = change {
@@ -170,7 +170,7 @@ fn stays() -> Declined {
     Declined::no_match("it stays as it is")
 }
 
-/// Rewrites one op, if it takes part and has tensors still.
+/// Rewrites one op, if it takes part and still has tensors.
 fn visit<'c>(
     op: Op<'c>,
     adaptor: &Adaptor<'c, '_>,
@@ -226,7 +226,7 @@ fn rewrite_op<'c>(
     model.rewrite(op, &Buffers::new(&buffers), rw, pass)
 }
 
-/// Whether the arguments of the blocks around an operation stay tensors.
+/// Whether the arguments of the enclosing blocks stay tensors.
 fn stay_blocks(op: Op, models: &OpModels, options: &Options) -> bool {
     op.parent().is_none_or(|parent| match parent.is(ops::func::FUNC) {
         true => !options.bufferize_function_boundaries,
@@ -234,7 +234,7 @@ fn stay_blocks(op: Op, models: &OpModels, options: &Options) -> bool {
     })
 }
 
-/// Folds `to_buffer(to_tensor m)`, and erases what ended unused: `to_tensor`s, and `to_buffer`s of ours.
+/// Folds `to_buffer(to_tensor m)`, and erases unused bridges: `to_tensor`s, and `to_buffer`s of the rewrite.
 /// Returns whether another op has tensors.
 fn fold_bridges<'c>(
     rw: &mut ConversionRewriter<'c>,
@@ -259,7 +259,7 @@ fn fold_bridges<'c>(
             rw.replace_op(op, &[buffer]);
         }
     }
-    // Users come after what they use, so that chains go at once.
+    // Users come after their operands, so that chains are erased at once.
     for op in to_tensors.into_iter().rev().filter(|op| op.result(0).is_unused()) {
         rw.erase(op);
     }
@@ -269,7 +269,7 @@ fn fold_bridges<'c>(
 
 /// An error for the first op that should have been bufferized and still has tensors.
 ///
-/// An op with neither users nor effects will fold away, and bridges may stay.
+/// An op with neither users nor effects is erased by folding, and bridges may stay.
 fn check_nothing_is_left(module: Op, models: &OpModels, options: &Options) -> Result<(), Diagnostics> {
     let stays = |op: Op| {
         !models.is_allowed(op, options)

@@ -1,4 +1,4 @@
-//! The state of the rewrite that op models see: predicted types, options, and counts of what was made.
+//! The state of the rewrite for op models: predicted types, options, and counts.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -48,7 +48,7 @@ impl<'c, 'a> Rewriting<'c, 'a> {
 }
 
 impl<'c> Rewriting<'c, '_> {
-    /// Gives the arguments of a region's blocks their memref types, but for the entry's; branches to them follow.
+    /// Gives the arguments of a region's blocks their memref types, except for the entry's; branches to them are converted.
     pub(crate) fn convert_blocks(&self, rw: &mut ConversionRewriter<'c>, region: Region<'c>) {
         for block in region.blocks().into_iter().skip(1) {
             let types: Vec<Type> = block.args().into_iter().map(|a| self.types.of(a)).collect();
@@ -71,7 +71,7 @@ impl<'c> Rewriting<'c, '_> {
     pub fn extensions(&self) -> bool {
         self.options.extensions
     }
-    /// Whether operations of a dialect may take part: a rewrite that makes one on tensors is asked this.
+    /// Whether operations of a dialect may take part, for rewrites that create some on tensors.
     pub fn dialect_takes_part(&self, dialect: &str) -> bool {
         self.options.dialect_filter.is_empty() || self.options.dialect_filter.iter().any(|d| d == dialect)
     }
@@ -89,7 +89,7 @@ impl<'c> Rewriting<'c, '_> {
             .with_help("rewrite it to the plain form of the operation")
     }
 
-    /// Verifies an op when all is rewritten: whether it has a form on memrefs, only its verifier knows.
+    /// Verifies an op at the end: only its verifier knows whether it has a form on memrefs.
     pub(crate) fn verify_later(&self, op: Op<'c>) {
         self.unverified.borrow_mut().push(op);
     }

@@ -1,4 +1,4 @@
-//! Which operations are bufferized: those with tensors, outside of nested symbol tables.
+//! The operations to bufferize: those with tensors, outside of nested symbol tables.
 
 use monopour_ir::ops;
 use std::collections::HashSet;
@@ -9,21 +9,21 @@ use crate::options::Options;
 
 /// Whether the operation has a tensor operand or result, or a block with a tensor argument.
 pub fn has_tensors(op: Op) -> bool {
-    // Every operation is asked this several times: without lists.
+    // Called several times per operation: without lists.
     (0..op.num_operands()).any(|i| op.operand(i).ty().is_tensor())
         || (0..op.num_results()).any(|i| op.result(i).ty().is_tensor())
         || op.regions().iter().flat_map(|r| r.blocks()).flat_map(|b| b.args()).any(|v| v.ty().is_tensor())
         || is_global_tensor(op)
 }
 
-/// A global names its tensor in an attribute only.
+/// A global has its tensor in an attribute only.
 fn is_global_tensor(op: Op) -> bool {
     op.num_operands() == 0
         && op.is(ops::ml_program::GLOBAL)
         && op.attr("type").and_then(|a| a.as_type()).is_some_and(|ty| ty.is_tensor())
 }
 
-/// The functions that stand directly in an op's body.
+/// The functions directly in an op's body.
 pub(crate) fn functions_of<'c>(root: Op<'c>) -> Vec<Op<'c>> {
     top(root).filter(|op| op.is(ops::func::FUNC)).collect()
 }
@@ -33,8 +33,8 @@ fn is_symbol_table(op: Op) -> bool {
     op.is(ops::builtin::MODULE) || (op.attr("sym_name").is_some() && op.function_type().is_none())
 }
 
-/// Whether an op is none of its surroundings' business: with function boundaries, functions are decided for themselves,
-/// and what is in a nested symbol table stays as it is.
+/// Whether an op is excluded from its surroundings: with function boundaries, functions are decided by themselves,
+/// and nested symbol tables are unchanged.
 pub(crate) fn is_apart(op: Op, options: &Options) -> bool {
     options.bufferize_function_boundaries && op.num_regions() > 0 && (op.is(ops::func::FUNC) || is_symbol_table(op))
 }
@@ -53,7 +53,7 @@ pub(crate) fn has_loose_tensors(root: Op, options: &Options) -> bool {
 
 /// All operations that are bufferized.
 ///
-/// With function boundaries, those in nested symbol tables stay as they are, and so do functions that are not directly in
+/// With function boundaries, those in nested symbol tables are unchanged, and so are functions that are not directly in
 /// the root: only an unknown operation can hold one, and it may be a symbol table.
 pub(crate) fn ops_in_scope<'c>(root: Op<'c>, options: &Options, order: WalkOrder) -> Vec<Op<'c>> {
     let mut ops = Vec::new();
@@ -69,7 +69,7 @@ pub(crate) fn ops_in_scope<'c>(root: Op<'c>, options: &Options, order: WalkOrder
     ops
 }
 
-/// The operations that are bufferized and that `keep` is true of, in pre-order and in post-order.
+/// The operations to bufferize for which `keep` holds, in pre-order and in post-order.
 pub(crate) fn both_orders<'c>(
     root: Op<'c>,
     options: &Options,
@@ -85,7 +85,7 @@ pub(crate) fn both_orders<'c>(
             without_apart(op, options, WalkOrder::Pre, &mut found);
             found.retain(&keep);
             pre.extend_from_slice(&found);
-            // Alone, it is in one place in both.
+            // A single op is in both.
             if found.len() > 1 {
                 found.clear();
                 without_apart(op, options, WalkOrder::Post, &mut found);
@@ -98,7 +98,7 @@ pub(crate) fn both_orders<'c>(
     (pre, post)
 }
 
-/// Lists an operation and what it holds, but for what is none of its surroundings' business.
+/// Lists an operation and its nested ones, excluded ones aside.
 fn without_apart<'c>(op: Op<'c>, options: &Options, order: WalkOrder, ops: &mut Vec<Op<'c>>) {
     if op.num_regions() == 0 {
         ops.push(op);

@@ -1,17 +1,17 @@
-//! Memrefs seen as tensors without `restrict`: which of them may be the same memory, and whether it stays what it was.
+//! Memrefs viewed as tensors without `restrict`: which may alias, and whether their contents stay the same.
 //!
 //! ```text
 //! %a = bufferization.to_tensor %m writable : memref<4xf32> to tensor<4xf32>
 //! %b = bufferization.to_tensor %m : memref<4xf32> to tensor<4xf32>
-//! %c = tensor.insert %x into %a[%i] : tensor<4xf32>       copied: what it overwrites is read below, as %b
+//! %c = tensor.insert %x into %a[%i] : tensor<4xf32>       copied: the old contents are read below, through %b
 //! %y = tensor.extract %b[%i] : tensor<4xf32>
 //! ```
 //!
-//! A tensor is what the memref held where it was seen. All that may be the same memory are taken as aliases, tensor arguments of
-//! the function included; a write to such a memref itself may come before, or after the last use, and is an error between (B0122).
-//! Memory is told apart by where it comes from: an allocation, a global, an argument; of everything else nothing is known.
+//! A tensor has the contents of the memref at its `to_tensor`. Those that may share memory are taken as aliases, tensor arguments of
+//! the function included; a write to such a memref may come before, or after the last use, and is an error between (B0122).
+//! Memory is distinguished by origin: an allocation, a global, an argument; other origins are unknown.
 //! Requires: `extensions`; without them every such tensor is refused, as upstream does.
-//! Cost: uses of the tensors, plus tensors times writes of memory that may be theirs.
+//! Cost: uses of the tensors, plus tensors times writes of memory that they may alias.
 
 use monopour_ir::ops;
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ use std::collections::HashSet;
 use monopour_ir::interfaces::{self, EffectKind};
 use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Value, WalkOrder};
 
-/// Where a memref comes from.
+/// The origin of a memref.
 #[derive(Clone, PartialEq, Eq)]
 enum Memory<'c> {
     Allocation(Value<'c>),
@@ -58,7 +58,7 @@ impl<'c> Memory<'c> {
     }
 
     fn may_be(&self, other: &Self) -> bool {
-        // An argument is no allocation of this function; who gave a global's address away, nobody knows.
+        // An argument is no allocation of this function, but may be a global whose address escaped.
         match (self, other) {
             (Self::Allocation(a), Self::Allocation(b)) => a == b,
             (Self::Global(a), Self::Global(b)) => a == b,
@@ -69,10 +69,10 @@ impl<'c> Memory<'c> {
     }
 }
 
-/// Pairs of tensors that may be the same memory, of a function or of each function of a module.
+/// Pairs of tensors that may share memory, of a function or of each function of a module.
 ///
 /// # Errors
-/// B0122 where such memory is written between the place where it is seen as a tensor and the tensor's last use.
+/// B0122 if such memory is written between the `to_tensor` and the tensor's last use.
 pub(crate) fn pairs<'c>(root: Op<'c>) -> Result<Vec<(Value<'c>, Value<'c>)>, Diagnostics> {
     if root.is(ops::func::FUNC) {
         return pairs_of(root);
@@ -96,7 +96,7 @@ fn pairs_of<'c>(function: Op<'c>) -> Result<Vec<(Value<'c>, Value<'c>)>, Diagnos
     let tensors = || arguments.iter().filter(|a| a.ty().is_tensor());
     let mut pairs = Vec::new();
     for (index, (op, memory)) in seen.iter().zip(&memories).enumerate() {
-        // Sharing is taken as transitive, so the first that fits of each kind is enough.
+        // Sharing is taken as transitive, so the first match of each kind suffices.
         let earlier = (0..index).filter(|i| memories[*i].may_be(memory));
         pairs.extend(earlier.map(|i| (seen[i].result(0), op.result(0))));
         if memory.may_be(&Memory::Argument) {
@@ -136,17 +136,17 @@ fn written_memories<'c>(op: Op<'c>) -> Vec<Memory<'c>> {
         Some(effects) => {
             let writes = |kind: EffectKind| matches!(kind, EffectKind::Write | EffectKind::Free);
             let named: Vec<_> = effects.into_iter().filter(|e| writes(e.kind)).map(|e| e.value).collect();
-            // A write that names no value may be to any.
+            // A write without a value may be to any.
             if named.contains(&None) { memrefs } else { named.into_iter().flatten().collect() }
         }
-        // Of an operation that holds others these say themselves what they write.
+        // Nested operations have their own writes.
         None if interfaces::has_recursive_effects(op) => vec![],
         None => memrefs,
     };
     written.into_iter().filter(|v| v.ty().is_memref()).map(Memory::of).collect()
 }
 
-/// Every operation that uses the tensor, or a tensor that may be made of it.
+/// Every operation that uses the tensor, or a tensor that may be derived from it.
 fn users_of<'c>(tensor: Value<'c>) -> Vec<Op<'c>> {
     let (mut users, mut done, mut open) = (vec![], HashSet::new(), vec![tensor]);
     while let Some(value) = open.pop() {
@@ -166,7 +166,7 @@ fn users_of<'c>(tensor: Value<'c>) -> Vec<Op<'c>> {
     users
 }
 
-/// Whether a write certainly comes before the memory is seen as a tensor, or after the last use of that.
+/// Whether a write certainly comes before the `to_tensor`, or after the tensor's last use.
 fn is_apart<'c>(write: Op<'c>, seen: Op<'c>, memory: &Memory<'c>, users: &[Op<'c>]) -> bool {
     let Some(block) = seen.block() else { return false };
     let in_block = |op: Op<'c>| {
@@ -182,16 +182,16 @@ fn is_apart<'c>(write: Op<'c>, seen: Op<'c>, memory: &Memory<'c>, users: &[Op<'c
     let Some(write) = in_block(write) else { return false };
     let is_terminator = |op: Op| block.terminator() == Some(op);
     let places: Option<Vec<Op>> = users.iter().map(|op| in_block(*op)).collect();
-    // A tensor that leaves the block is used nobody knows when.
+    // A tensor that leaves the block may be used at any time.
     let Some(places) = places.filter(|places| !places.iter().any(|op| is_terminator(*op))) else {
-        // Memory that was allocated in the block is another one each time.
+        // Memory allocated in the block is new each time.
         let is_own = matches!(memory, Memory::Allocation(value) if value.block() == Some(block));
         return (is_own || !repeats(seen)) && write.is_before_in_block(seen);
     };
     write.is_before_in_block(seen) || places.iter().all(|op| *op != write && op.is_before_in_block(write))
 }
 
-/// Whether what is around an operation may run it again.
+/// Whether the operation may be repeated.
 fn repeats(op: Op) -> bool {
     op.parent().is_none_or(|parent| !parent.is(ops::func::FUNC) || op.block() != parent.body())
 }

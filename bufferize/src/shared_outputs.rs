@@ -1,4 +1,4 @@
-//! Let iterations of a parallel loop read the tensor that the loop was given, not the one that others are writing.
+//! Let iterations of a parallel loop read the loop's operand instead of the output that others write.
 //!
 //! ```text
 //! scf.forall (%i) in (4) shared_outs(%o = %t) {         scf.forall (%i) in (4) shared_outs(%o = %t) {
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! An iteration's shared output has the contents of the initial tensor until the iteration ends: both sides mean the same.
-//! On memory they do not, for other iterations may have written by then; the right side shows the analysis a read of what
-//! the loop overwrites, and the loop gets a copy. Reads of the slice that the iteration itself inserts stay as they are.
-//! Differs: upstream leaves the left side in place, and iterations read each other's results.
+//! On memory they do not, for other iterations may have written by then; the right side shows the analysis a read of contents that
+//! the loop overwrites, and the loop gets a copy. Reads of the slice that the iteration itself inserts are unchanged.
+//! Differs: upstream keeps the left side, and iterations read each other's results.
 
 use monopour_analysis::facts::Affine;
 use monopour_ir::ops;

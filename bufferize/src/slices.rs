@@ -8,7 +8,7 @@ use monopour_ir::{AffineExpr, AffineExprKind, DYNAMIC, HandleMap, Op, Value};
 
 use crate::effects::{Index, SliceModel};
 
-/// Longest chain of index arithmetic that is looked through: beyond it a value is a symbol of its own.
+/// Longest chain of index arithmetic that is followed: beyond it a value is a symbol of its own.
 const MAX_DEPTH: usize = 16;
 
 /// Numbers for SSA index values and for terms that are not affine.
@@ -135,7 +135,7 @@ fn product(a: Affine, b: Affine) -> Option<Affine> {
 }
 
 /// The slice of an op with `static_offsets`, `static_sizes`, `static_strides` and operand segments, the first of which is
-/// `first`; none if the op is malformed.
+/// `first`; `None` if the op is malformed.
 pub(crate) fn slice_of<'c>(op: Op<'c>, first_segment: usize) -> Option<SliceModel<'c>> {
     let segments = op.attr("operandSegmentSizes")?.as_ints()?;
     let mut at = usize::try_from(segments.iter().take(first_segment).sum::<i64>()).ok()?;

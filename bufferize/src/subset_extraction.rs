@@ -1,4 +1,4 @@
-//! Make, before an insertion, the part of its destination that it will overwrite.
+//! Extract, before an insertion, the slice of its destination that it will overwrite.
 //!
 //! ```text
 //! %r = tensor.insert_slice %a into %d[8] [4] [1]     %s = tensor.extract_slice %d[8] [4] [1]
@@ -6,8 +6,8 @@
 //! materialize_in_destination %a in %m (a memref)     %s = bufferization.to_tensor %m restrict writable
 //! ```
 //!
-//! Requires: tensors. Ensures: what is made dominates the use that it is for; every change is an [`Edit`], and can be undone.
-//! Operations that the part is made from are moved up, if they are pure and that is all that is missing.
+//! Requires: tensors. Ensures: the slice dominates its use; every change is an [`Edit`], and can be undone.
+//! Pure operations that the slice depends on are moved up if only that is missing.
 //! Source: MLIR's `SubsetInsertionOpInterface` and `eliminate-empty-tensors`, LLVM 22.
 
 use monopour_ir::ops;
@@ -20,31 +20,31 @@ use crate::block_order::BlockOrder;
 /// How many operations may be moved for one destination: beyond it, the moves cost more than they can save.
 const MOST_MOVES: usize = 64;
 
-/// What was done to the IR, in order.
+/// A change of the IR, in order.
 pub(crate) enum Edit<'c> {
     /// An operand was replaced.
     Use {
         /// The operand.
         used: Use<'c>,
-        /// What it was.
+        /// Its old value.
         old: Value<'c>,
-        /// For which insertion.
+        /// The insertion that it serves.
         insertion: Op<'c>,
     },
-    /// An operation was made.
+    /// An operation was created.
     Made(Op<'c>),
     /// An operation was moved up from before this one.
     Moved {
         /// The operation.
         op: Op<'c>,
-        /// What came after it.
+        /// The op that followed it.
         next: Op<'c>,
     },
-    /// The unit attribute `restrict` was taken from an operation: another one has it now.
+    /// The unit attribute `restrict` was moved from an operation to another one.
     Released(Op<'c>),
 }
 
-/// Takes changes back, the last one first.
+/// Undoes changes, the last one first.
 pub(crate) fn undo<'c>(rw: &mut Rewriter<'c>, order: &mut BlockOrder<'c>, edits: Vec<Edit<'c>>) {
     for edit in edits.into_iter().rev() {
         match edit {
@@ -63,7 +63,7 @@ pub(crate) fn undo<'c>(rw: &mut Rewriter<'c>, order: &mut BlockOrder<'c>, edits:
     }
 }
 
-/// The positions of source and destination of an operation that overwrites a part of a tensor or buffer by a tensor.
+/// The positions of source and destination of an operation that overwrites a slice of a tensor or buffer by a tensor.
 pub(crate) fn insertion_operands(op: Op) -> Option<(usize, usize)> {
     let known =
         [ops::tensor::INSERT_SLICE, ops::tensor::PARALLEL_INSERT_SLICE, ops::bufferization::MATERIALIZE_IN_DESTINATION]
@@ -71,18 +71,18 @@ pub(crate) fn insertion_operands(op: Op) -> Option<(usize, usize)> {
     (known || (op.is(ops::linalg::COPY) && op.num_results() == 1)).then_some((0, 1))
 }
 
-/// The operands that the part is made from.
+/// The operands that the slice depends on.
 pub(crate) fn needed_values<'c>(insertion: Op<'c>) -> Vec<Value<'c>> {
     let skipped = usize::from(!insertion.is(ops::linalg::COPY));
     let all = insertion.operands();
-    // Of a copy only the destination; of others everything but the source, which comes first.
+    // For a copy only the destination; for others all but the source, which comes first.
     if skipped == 0 { all[1..2].to_vec() } else { all[1..].to_vec() }
 }
 
-/// The part of the destination, at the insertion point; none if it cannot be had.
+/// The slice of the destination, at the insertion point; `None` if it is not available.
 ///
 /// # Errors
-/// What MLIR says of the operation.
+/// MLIR's diagnostics for the op.
 pub(crate) fn extract<'c>(
     rw: &mut Rewriter<'c>,
     insertion: Op<'c>,
@@ -92,7 +92,7 @@ pub(crate) fn extract<'c>(
         ops::linalg::COPY => Ok(Some(insertion.operand(1))),
         ops::bufferization::MATERIALIZE_IN_DESTINATION => whole(rw, insertion, edits),
         _ => {
-            // The part has the encoding of the source, and must have that of the destination.
+            // The slice has the encoding of the source, and must have that of the destination.
             let encoding = |i: usize| insertion.operand(i).ty().as_tensor().map(|t| t.encoding);
             if encoding(0) == encoding(1) { slice(rw, insertion, edits).map(Some) } else { Ok(None) }
         }
@@ -108,7 +108,7 @@ fn whole<'c>(
     if destination.ty().is_tensor() {
         return Ok(Some(destination));
     }
-    // Only one tensor may be the buffer, and from now on it is the one that is made here.
+    // Only one tensor may be the buffer: from now on the one created here.
     if insertion.attr("restrict").is_none() || destination.ty().shape().is_none() {
         return Ok(None);
     }
@@ -143,7 +143,7 @@ fn slice<'c>(rw: &mut Rewriter<'c>, insertion: Op<'c>, edits: &mut Vec<Edit<'c>>
     Ok(slice.result(0))
 }
 
-/// Where the part can be made for `used`, which is a use of the result of `empty`: where that is, or right behind a needed value.
+/// The insertion point for `used`, a use of the result of `empty`: at `empty`, or right after a needed value.
 pub(crate) fn point_behind<'c>(
     order: &mut BlockOrder<'c>,
     empty: Op<'c>,
@@ -162,9 +162,9 @@ pub(crate) fn point_behind<'c>(
     })
 }
 
-/// Moves what the needed values are computed from before the operation; whether all are there now.
+/// Moves the definitions of the needed values before the operation; whether all dominate it now.
 ///
-/// Nothing is moved if something cannot be.
+/// Moves none if one cannot be moved.
 pub(crate) fn move_before_use<'c>(
     rw: &mut Rewriter<'c>,
     order: &mut BlockOrder<'c>,
@@ -189,7 +189,7 @@ pub(crate) fn move_before_use<'c>(
     true
 }
 
-/// Whether `value` is there right before `at`.
+/// Whether `value` dominates `at`.
 fn is_there<'c>(order: &mut BlockOrder<'c>, value: Value<'c>, at: Op<'c>) -> bool {
     match (value.defining_op(), value.block()) {
         (Some(op), _) => op != at && dominates(order, op, at),
@@ -200,7 +200,7 @@ fn is_there<'c>(order: &mut BlockOrder<'c>, value: Value<'c>, at: Op<'c>) -> boo
     }
 }
 
-/// Whether `first` is executed before `second`, on every way to `second`; false for the op itself and what is in it.
+/// Whether `first` dominates `second`; false for the op itself and its nested ops.
 fn dominates<'c>(order: &mut BlockOrder<'c>, first: Op<'c>, second: Op<'c>) -> bool {
     let Some(block) = first.block() else { return false };
     let Some(anchor) = encloses(block, second) else { return false };
@@ -211,7 +211,7 @@ fn dominates<'c>(order: &mut BlockOrder<'c>, first: Op<'c>, second: Op<'c>) -> b
     }
 }
 
-/// The operation in the region of `block` that is `inner` or holds it.
+/// The operation in the region of `block` that is or contains `inner`.
 fn encloses<'c>(block: Block<'c>, inner: Op<'c>) -> Option<Op<'c>> {
     let region = block.region();
     let mut at = inner;
@@ -221,7 +221,7 @@ fn encloses<'c>(block: Block<'c>, inner: Op<'c>) -> Option<Op<'c>> {
     Some(at)
 }
 
-/// Whether every way from the region's entry to `to` goes through `block`.
+/// Whether `block` dominates `to`.
 fn block_dominates(block: Block, to: Block) -> bool {
     let Some(entry) = block.region().and_then(|r| r.entry()) else { return false };
     if block == entry || block == to {
@@ -237,7 +237,7 @@ fn block_dominates(block: Block, to: Block) -> bool {
     true
 }
 
-/// The operation in the block of `op` that is `inner` or holds it.
+/// The operation in the block of `op` that is or contains `inner`.
 fn ancestor_in_block_of<'c>(inner: Op<'c>, op: Op<'c>) -> Option<Op<'c>> {
     let mut at = inner;
     while at.block() != op.block() {
@@ -246,7 +246,7 @@ fn ancestor_in_block_of<'c>(inner: Op<'c>, op: Op<'c>) -> Option<Op<'c>> {
     Some(at)
 }
 
-/// Whether `value` is there before `user`, once the operations in `moves` have been moved; appends to them, in order.
+/// Whether `value` dominates `user` once the operations in `moves` have been moved; appends to them, in order.
 fn plan_moves<'c>(order: &mut BlockOrder<'c>, value: Value<'c>, user: Op<'c>, moves: &mut Vec<Op<'c>>) -> bool {
     let Some(op) = value.defining_op().filter(|op| !moves.contains(op)) else {
         return value.defining_op().is_some() || is_there(order, value, user);
@@ -263,12 +263,12 @@ fn plan_moves<'c>(order: &mut BlockOrder<'c>, value: Value<'c>, user: Op<'c>, mo
     true
 }
 
-/// The same elements in the shape that they had before a reshape: `value` has the type of the reshape's result.
+/// The same elements in the shape before a reshape: `value` has the type of the reshape's result.
 ///
-/// None where the buffer of `value` need not have a layout that allows it.
+/// `None` if the layout of `value`'s buffer may not allow it.
 ///
 /// # Errors
-/// What MLIR says of the operation.
+/// MLIR's diagnostics for the op.
 pub(crate) fn reshape_back<'c>(
     rw: &mut Rewriter<'c>,
     reshape: Op<'c>,
@@ -294,7 +294,7 @@ pub(crate) fn reshape_back<'c>(
     Ok(Some(made.result(0)))
 }
 
-/// Whether each group of dimensions has at most one that is not 1: it is one dimension in memory, whatever the strides.
+/// Whether each group of dimensions has at most one not of size 1: it is contiguous, whatever the strides.
 fn is_of_units(expand: Op) -> bool {
     let shape = expand.result(0).ty().shape().unwrap_or_default();
     let groups = expand.attr("reassociation").and_then(|a| a.as_array()).unwrap_or_default();
@@ -304,7 +304,7 @@ fn is_of_units(expand: Op) -> bool {
     })
 }
 
-/// Whether the types are those of two tensors one of which can be cast to the other.
+/// Whether the types are ranked tensors of which one can be cast to the other.
 pub(crate) fn may_cast(from: Type, to: Type) -> bool {
     let (Some(a), Some(b)) = (from.as_tensor(), to.as_tensor()) else { return false };
     a.element == b.element && a.encoding == b.encoding && a.shape.len() == b.shape.len()

@@ -20,7 +20,7 @@ pub(crate) fn summarise(function: Op, collected: &Collected, decisions: &Decisio
     summary
 }
 
-/// For each operand of a return the first argument that certainly is its buffer.
+/// For each operand of a return the first equivalent argument.
 pub(crate) fn equivalent_arguments(
     function: Op,
     returned: Op,

@@ -1,4 +1,4 @@
-//! Names of the discardable attributes of ours: on what they stand, and their value.
+//! Names of our discardable attributes, each with its op and value.
 
 /// Declares the names, and the list of them.
 macro_rules! names {
@@ -14,8 +14,7 @@ names! {
     WEIGHTS = "monopour.weights";
     /// Argument or result of the entry function: its name, a string.
     NAME = "monopour.name";
-    /// Argument or result of the entry function: the element type that the program states, where the signless one of the IR
-    /// does not tell it.
+    /// Argument or result of the entry function: the program's element type, if it is not the signless one of the IR.
     DTYPE = "monopour.dtype";
     /// Argument of a function: a unit, the callee may overwrite, free or return it. Call: numbers of such operands.
     DONATE = "monopour.donate";
@@ -26,18 +25,18 @@ names! {
     ROLE = "monopour.role";
     /// Linalg op: its position among the ops of its dispatch.
     MEMBER = "monopour.member";
-    /// Op of a tile: a transform script makes vectors of it.
+    /// Op of a tile: to be vectorized by a transform script.
     VECTORIZE = "monopour.vectorize";
     /// `scf.forall` of a dispatch, then its kernel function: the choice of tiling, a dictionary
     /// ([`KernelChoice`](crate::KernelChoice)).
     KERNEL = "monopour.kernel";
 
-    /// Memory space of a tensor in predictions, where the space is not known. A string attribute, not a name.
+    /// Memory space of a tensor in predictions, if unknown. A string attribute, not a name.
     UNKNOWN_SPACE = "monopour.unknown";
 
     /// Kernel function: the number of its tile ids, which are its last arguments.
     GRID_RANK = "monopour.grid_rank";
-    /// Kernel function: its workgroups are numbered through, `id.x + id.y * grid.x`, and at most so many work at once. The
+    /// Kernel function: its workgroups are numbered linearly, `id.x + id.y * grid.x`, and at most so many work at once. The
     /// grid is folded when it is dispatched.
     LINEAR_GRID = "monopour.linear_grid";
     /// Argument of a kernel function: `"read"`, `"write"` or `"read_write"`.
@@ -51,11 +50,11 @@ names! {
 
     /// Kernel function of a GPU that was distributed: invocations of a workgroup, `array<i32: x, y, z>`.
     WORKGROUP_SIZE = "monopour.workgroup_size";
-    /// View passed to a kernel: it stands for all elements from its base on, and its size is not read.
+    /// View passed to a kernel: it includes all elements from its base on, and its size is not read.
     WHOLE = "monopour.whole";
     /// Kernel function of a GPU: the number of its copies.
     COPIES = "monopour.copies";
-    /// `scf.for` of a GPU kernel: the number of copies of its body in the loop that is emitted.
+    /// `scf.for` of a GPU kernel: the unroll factor of the emitted loop.
     UNROLL = "monopour.unroll";
     /// Kernel function of a GPU: scalars lie in a uniform buffer, because the device's immediates cannot hold them.
     NUMBER_BUFFER = "monopour.number_buffer";

@@ -1,4 +1,4 @@
-//! Values of a dictionary attribute as plain data. `monopour-ir` makes attributes of them and reads them back.
+//! Values of a dictionary attribute as plain data, which `monopour-ir` converts from and to attributes.
 
 /// A value of an entry.
 #[derive(Clone, PartialEq, Eq, Debug)]

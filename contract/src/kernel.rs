@@ -39,7 +39,7 @@ macro_rules! texts {
 }
 
 texts! {
-    /// The computation of a dispatch; says which strategy distribution tries first.
+    /// The computation of a dispatch, which decides the strategy that distribution tries first.
     KernelClass {
         /// Pointwise ops.
         Elementwise = "elementwise",
@@ -85,7 +85,7 @@ pub struct KernelChoice {
     pub vector_width: i64,
     /// The memory in which operands are shared.
     pub sharing: Sharing,
-    /// Lanes of a subgroup, where the choice depends on them.
+    /// Lanes of a subgroup, if the choice depends on them.
     pub subgroup_size: Option<i64>,
 }
 
@@ -105,7 +105,7 @@ impl Default for KernelChoice {
     }
 }
 
-/// A dictionary that is no choice.
+/// An error of [`KernelChoice::decode`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidChoice {
     /// `workgroup_size` is missing, is no array of one to three integers, or one of them is out of range.
@@ -136,7 +136,7 @@ impl KernelChoice {
         entries
     }
 
-    /// The choice of a dictionary; `get` gives an entry by name. Entries of another type are as good as missing.
+    /// The choice of a dictionary; `get` returns an entry by name. Entries of another type count as missing.
     ///
     /// # Errors
     /// [`InvalidChoice`].
@@ -164,7 +164,7 @@ impl KernelChoice {
     }
 }
 
-/// Sizes that are not given are 1.
+/// Missing sizes are 1.
 fn workgroup_size(sizes: &[i64]) -> Option<[i32; 3]> {
     let known = (1..=3).contains(&sizes.len()) && sizes.iter().all(|d| (1..=MAX_WORKGROUP_DIMENSION).contains(d));
     let size = |i: usize| sizes.get(i).map_or(Some(1), |d| i32::try_from(*d).ok());

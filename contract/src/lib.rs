@@ -1,10 +1,10 @@
 //! The contract between phases and runtime, stated once and as plain data: no IR, no LLVM, no device.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`attributes`] | names of the discardable attributes that phases set for later ones |
-//! | [`kernel`] | the attribute `monopour.kernel`: class, tile sizes and sharing of a dispatch, with its codec |
 //! | [`field`] | values of a dictionary attribute |
+//! | [`kernel`] | the attribute `monopour.kernel`: class, tile sizes and sharing of a dispatch, with its codec |
 //! | [`runtime`] | the functions that host code calls, their signatures and addresses, and the codes of traps |
 
 pub mod attributes;

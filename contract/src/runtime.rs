@@ -1,12 +1,12 @@
-//! The functions that native code calls: a closed table of which schedule, code generation and runtime take theirs.
+//! The functions that native code calls: one closed table for schedule, code generation and runtime.
 //!
-//! Every argument and result is an `i64` of the C calling convention; [`Kind`] says what it stands for. A new function is one
+//! Every argument and result is an `i64` of the C calling convention; [`Kind`] gives its meaning. A new function is one
 //! entry of the table: then `monopour-runtime` does not build until it has one of this signature.
 
 /// The meaning of an argument or a result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
-    /// Address of the run's context: what the entry function was given. The first argument of every function.
+    /// Address of the run's context: the argument of the entry function. The first argument of every function.
     Context,
     /// Position of an input, result, constant, kernel or dimension.
     Index,
@@ -91,13 +91,13 @@ runtime_functions! {
     Constant constant = "monopour_rt_constant" (Context, Index) -> Handle;
     /// Allocates a buffer.
     Alloc alloc = "monopour_rt_alloc" (Context, Bytes) -> Handle;
-    /// The arena, at least so large.
+    /// The arena, of at least this size.
     Arena arena = "monopour_rt_arena" (Context, Bytes) -> Handle;
     /// Frees a buffer.
     Free free = "monopour_rt_free" (Context, Handle);
-    /// Pushes a part of a buffer as an argument of the next dispatch: buffer, offset, bytes.
+    /// Pushes a range of a buffer as an argument of the next dispatch: buffer, offset, bytes.
     Arg arg = "monopour_rt_arg" (Context, Handle, Bytes, Bytes);
-    /// Dispatches a kernel over a grid with the arguments that were pushed.
+    /// Dispatches a kernel over a grid with the pushed arguments.
     Dispatch dispatch = "monopour_rt_dispatch" (Context, Index, Extent, Extent, Extent);
     /// Copies bytes: source and its offset, destination and its offset, bytes.
     Copy copy = "monopour_rt_copy" (Context, Handle, Bytes, Handle, Bytes, Bytes);
@@ -117,7 +117,7 @@ runtime_functions! {
     Read read = "monopour_rt_read" (Context, Handle, Bytes, Bytes) -> Bits;
     /// Writes an element: buffer, offset, bytes, value.
     Write write = "monopour_rt_write" (Context, Handle, Bytes, Bytes, Bits);
-    /// Appends up to eight bytes to the message of the trap that follows.
+    /// Appends up to eight bytes to the message of the next trap.
     Message message = "monopour_rt_message" (Context, Bits);
     /// Ends the run: every later call does nothing.
     Trap trap = "monopour_rt_trap" (Context, Code);
@@ -132,7 +132,7 @@ impl RuntimeFunction {
     }
 }
 
-/// A function of the C library that LLVM makes out of plain loops; the runtime has it besides its own.
+/// A function of the C library that LLVM generates from plain loops; the runtime provides it too.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LibraryFunction {
     /// `memcpy`.
@@ -160,11 +160,11 @@ impl LibraryFunction {
 pub enum Trap {
     /// An index outside of its tensor.
     Index = 1,
-    /// Sizes of tensors that do not fit together.
+    /// Sizes of tensors that do not match.
     Shape = 2,
-    /// A `cf.assert`, whose message came before.
+    /// A `cf.assert`, whose message was sent before.
     Assertion = 3,
-    /// A size that is negative, or a tensor that no memory holds.
+    /// A negative size, or a tensor larger than any memory.
     Size = 4,
 }
 

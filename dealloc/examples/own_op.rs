@@ -1,4 +1,4 @@
-//! Frees what an operation of your own allocates: say whose memory its results are.
+//! Deallocation with a model for an operation of another dialect: whose memory its results are.
 //!
 //! ```text
 //! %q = "acme.queue"(%n) : (index) -> memref<?xf32>         a fresh buffer
@@ -19,7 +19,7 @@ use monopour_ir::{Context, Diagnostics, Module, Op};
 pub struct Queue;
 
 impl OwnershipModel for Queue {
-    /// Upstream's form: the block owns the result, and frees it at its end unless it hands it on.
+    /// Upstream's form: the block owns the result, and frees it at its end unless it forwards it.
     fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         if let Some(block) = op.block() {
             let always = state.constant(block, true);
@@ -33,11 +33,11 @@ impl OwnershipModel for Queue {
     }
 }
 
-/// Gives a part of its operand.
+/// Its result is a part of its operand.
 pub struct Slot;
 
 impl OwnershipModel for Slot {
-    /// Nothing to say: a result that gets no owner here belongs to whoever owns the operands.
+    /// No ownership to set: the result then belongs to the owner of the operands.
     fn process<'c>(&self, op: Op<'c>, _state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         Ok(op)
     }
@@ -46,7 +46,7 @@ impl OwnershipModel for Slot {
     }
 }
 
-/// Upstream's interfaces, and ours.
+/// Upstream's interfaces, and the two models.
 pub fn models() -> OwnershipModels {
     let mut models = OwnershipModels::upstream();
     models.add("acme.queue", Queue);
@@ -57,7 +57,7 @@ pub fn models() -> OwnershipModels {
 /// Deallocates the text of a module.
 ///
 /// # Errors
-/// What the parser or the pass says.
+/// The diagnostics of the parser or the pass.
 pub fn deallocate(cx: Context, text: &str, extensions: bool) -> Result<String, Diagnostics> {
     cx.allow_unregistered_dialects(true);
     let module = Module::parse(cx, text.as_bytes(), "own_op.mlir")?;

@@ -1,4 +1,4 @@
-//! Which functions tell their callers at run time whether they give away what they return.
+//! Functions that return indicators beside their memref results.
 
 use monopour_ir::ops;
 use std::collections::{HashMap, HashSet};
@@ -6,16 +6,16 @@ use std::collections::{HashMap, HashSet};
 use monopour_ir::control_flow::callee;
 use monopour_ir::{Attr, Op, WalkOrder};
 
-/// The private functions with a body that nothing but calls names, by symbol.
+/// The private functions with a body that are only used by calls, by symbol.
 #[derive(Debug, Default)]
 pub(crate) struct Callees<'c> {
-    /// By the operation whose symbols they are.
+    /// By symbol table.
     by_table: HashMap<Op<'c>, HashMap<String, Op<'c>>>,
     dynamic: HashSet<Op<'c>>,
 }
 
 impl<'c> Callees<'c> {
-    /// Those around and in an operation.
+    /// Those in an operation and around it.
     pub(crate) fn dynamic_in(root: Op<'c>) -> Self {
         let top = std::iter::successors(Some(root), |op| op.parent()).last().unwrap_or(root);
         let mut found = Self::default();
@@ -27,7 +27,7 @@ impl<'c> Callees<'c> {
                 }
                 return;
             }
-            // What is no call keeps the type that the function has: whoever names it that way must not see it change.
+            // Other symbol uses must not see the function's type change.
             if callee(op).is_none() {
                 let table = op.ancestor(ops::builtin::MODULE);
                 for (_, attr) in op.attrs() {
@@ -49,7 +49,7 @@ impl<'c> Callees<'c> {
         }
         found
     }
-    /// The function that a call names, if it is near.
+    /// The callee, if it is one of these functions.
     pub(crate) fn callee_of(&self, call: Op<'c>) -> Option<Op<'c>> {
         let symbol = callee(call)?;
         let name = symbol.as_symbol()?;
@@ -62,13 +62,13 @@ impl<'c> Callees<'c> {
         }
         None
     }
-    /// Whether calls of the function get an indicator for each memref that it returns.
+    /// Whether calls of the function return an indicator for each memref result.
     pub(crate) fn passes_indicators(&self, function: Op<'c>) -> bool {
         self.dynamic.contains(&function)
     }
 }
 
-/// The symbols that an attribute names.
+/// Calls back with each symbol in an attribute.
 fn symbols(attr: &Attr, each: &mut impl FnMut(&str)) {
     if let Some(name) = attr.as_symbol() {
         each(name);

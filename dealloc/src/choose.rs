@@ -1,8 +1,8 @@
-//! Which functions of a module the static engine handles, and in which order the others are decided.
+//! The choice of the engine for each function of a module, and the order of decisions.
 //!
-//! `frees` handles functions of structured control flow whose owners are all known, and copies nothing in them.
-//! All others are the business of `lifetimes`; so are the callers of a private function with dynamic ownership of its results.
-//! Callees are decided before callers; functions that call each other expect of each other what everybody does.
+//! `frees` handles functions of structured control flow with statically known owners, without copies.
+//! `lifetimes` handles all others, and the callers of a private function with dynamic ownership of its results.
+//! Callees are decided before callers; recursive functions assume the default summary of each other.
 //! Then `consumed` finds the arguments that private functions can free, and these functions are decided once more.
 
 mod consumed;
@@ -18,7 +18,7 @@ use crate::lifetimes::{Consumed, Summaries, View};
 use crate::models::OwnershipModels;
 use crate::{Options, Stats, frees, lifetimes};
 
-/// The decisions on one function, by one engine or the other.
+/// The decisions on one function, by either engine.
 enum Decided<'c> {
     Static(Box<frees::Decided<'c>>),
     General(Box<lifetimes::Decided<'c>>),
@@ -87,15 +87,15 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Who calls whom.
+/// The call graph.
 struct Calls {
     names: Vec<String>,
-    /// Once for each call.
+    /// One entry per call.
     callers: Vec<Vec<usize>>,
     callees: Vec<Vec<usize>>,
-    /// Callees before callers, as far as there is such an order.
+    /// Callees before callers, except on cycles.
     order: Vec<usize>,
-    /// Functions all of whose callers are known, and that do not call themselves, through others or not.
+    /// Functions whose callers are all known, and that are not recursive.
     known: HashSet<usize>,
     /// Those of them that return memrefs.
     dynamic: HashSet<usize>,
@@ -120,10 +120,10 @@ impl Calls {
         for name in root.find_all(ops::func::FUNC).iter().filter_map(|f| f.symbol_name()) {
             *named.entry(name).or_default() += 1;
         }
-        // In modules of modules a name may stand for several functions.
+        // In nested modules a name may belong to several functions.
         let is_known =
             |f: &usize| !functions[*f].is_public() && !looping.contains(f) && named.get(&names[*f]) == Some(&1);
-        // A function that is run on alone may have unknown callers.
+        // A function that the pass runs on alone may have unknown callers.
         let mut known: HashSet<usize> = (0..functions.len()).filter(is_known).collect();
         if root.is(ops::func::FUNC) {
             known.clear();
@@ -138,7 +138,7 @@ impl Calls {
         Self { names, callers, callees, order, known, dynamic }
     }
 
-    /// Whether all calls of a function are counted.
+    /// Whether all callers of a function are known.
     fn is_known(&self, function: usize) -> bool {
         self.known.contains(&function)
     }
@@ -149,7 +149,7 @@ impl Calls {
     }
 }
 
-/// Functions that are named by something else than a call in a function.
+/// Functions used other than by a call in a function.
 fn referred(root: Op, numbers: &HashMap<&str, usize>) -> HashSet<usize> {
     let mut found = HashSet::new();
     root.walk(WalkOrder::Pre, |op| {
@@ -165,10 +165,10 @@ fn referred(root: Op, numbers: &HashMap<&str, usize>) -> HashSet<usize> {
     found
 }
 
-/// Callees before callers, and what lies on a cycle.
+/// Callees before callers, and the functions on cycles.
 fn post_order(callees: &[Vec<usize>]) -> (Vec<usize>, HashSet<usize>) {
     let (mut order, mut looping) = (Vec::new(), HashSet::new());
-    // 0: not met; 1: on the way; 2: done.
+    // 0: not visited; 1: on the path; 2: done.
     let mut state = vec![0_u8; callees.len()];
     for root in 0..callees.len() {
         if state[root] != 0 {
@@ -190,7 +190,7 @@ fn post_order(callees: &[Vec<usize>]) -> (Vec<usize>, HashSet<usize>) {
                     state[callee] = 1;
                     stack.push((callee, 0));
                 }
-                // All on the way from the callee to here call each other.
+                // All functions on the path from the callee to here are mutually recursive.
                 1 => looping.extend(stack.iter().map(|(f, _)| *f).skip_while(|f| *f != callee)),
                 _ => {}
             }

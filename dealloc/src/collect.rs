@@ -1,7 +1,7 @@
-//! One walk over a function on memrefs: its buffers, views, uses and what terminators forward.
+//! One walk over a function on memrefs: its buffers, views, uses and forwarded operands.
 //!
-//! Limits: regions with several blocks, code that frees, extracted pointers, ops of unknown effects or that make memrefs in
-//! a way that is not known here: all that is for `lifetimes`.
+//! Limits: regions with several blocks, explicit frees, extracted pointers, ops of unknown effects or with memref results
+//! of unknown origin: `lifetimes` handles those.
 
 use monopour_analysis::index::{BlockId, Id, OpId, ValueId};
 use monopour_analysis::ownership::{Forward, ForwardTo, MemrefKind, OwnershipError, OwnershipFacts};
@@ -10,7 +10,7 @@ use monopour_ir::control_flow::Traits;
 use monopour_ir::ops;
 use monopour_ir::{Block, HandleMap, Op, Value, WalkOrder};
 
-/// Results are (parts of) the memory of their memref operands.
+/// Results alias the memref operands.
 const VIEWS: &[&str] = &[
     ops::arith::SELECT,
     ops::memref::ASSUME_ALIGNMENT,
@@ -26,20 +26,20 @@ const VIEWS: &[&str] = &[
     ops::memref::VIEW,
     ops::memref::EXTRACT_STRIDED_METADATA,
 ];
-/// Results are fresh buffers that somebody has to free. A function's results are owned by its caller.
+/// Results are fresh buffers to be freed. A function's results are owned by its caller.
 const ALLOCATIONS: &[&str] = &[ops::memref::ALLOC, ops::bufferization::CLONE, ops::func::CALL];
-/// Results are memory of somebody else.
+/// Results are memory of another owner.
 const FOREIGN: &[&str] = &[ops::memref::ALLOCA, ops::memref::GET_GLOBAL, ops::bufferization::TO_BUFFER];
-/// Ops with regions that forward memrefs in a known way.
+/// Region ops with known forwarding of memrefs.
 const REGION_OPS: &[&str] = &[ops::scf::IF, ops::scf::FOR, ops::scf::FORALL, ops::scf::WHILE];
 
-/// The facts of a function, and what their ids stand for.
+/// The facts of a function, with the IR of their ids.
 pub(crate) struct Collected<'c> {
     pub(crate) facts: OwnershipFacts,
     pub(crate) values: Vec<Value<'c>>,
     pub(crate) ops: Vec<Op<'c>>,
     pub(crate) blocks: Vec<Block<'c>>,
-    /// (memref, what may be its memory), by views, operands and forwards.
+    /// (memref, possible alias), by views, operands and forwards.
     pub(crate) aliases: Vec<(ValueId, ValueId)>,
 }
 
@@ -53,19 +53,19 @@ pub(crate) fn is_dispatch(op: Op) -> bool {
     op.is(ops::scf::FORALL) && (op.attr(attributes::KERNEL).is_some() || mapped())
 }
 
-/// Whether a function hands the argument over to its callee.
+/// Whether a function's caller donates the argument.
 pub(crate) fn is_donated(function: Op, index: usize) -> bool {
     let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
     attrs.get(index).is_some_and(|a| a.get(attributes::DONATE).is_some())
 }
 
-/// Whether a call hands the operand over to its callee.
+/// Whether a call donates the operand to its callee.
 pub(crate) fn hands_over(call: Op, index: usize) -> bool {
     let numbers = || call.attr(attributes::DONATE).and_then(|a| a.as_ints()).unwrap_or_default();
     call.is(ops::func::CALL) && numbers().iter().any(|number| usize::try_from(*number) == Ok(index))
 }
 
-/// Whether the function is one that this walk covers; dispatches are not looked into.
+/// Whether this walk covers the function; the bodies of dispatches are skipped.
 pub(crate) fn covers(function: Op) -> bool {
     let mut visit = vec![function];
     while let Some(op) = visit.pop() {
@@ -79,14 +79,14 @@ pub(crate) fn covers(function: Op) -> bool {
     true
 }
 
-/// Whether nothing says what an operation does to memory.
+/// Whether the op's memory effects are unknown.
 pub(crate) fn has_unknown_effects(op: Op) -> bool {
     let traits = Traits::of(op);
     let is_described = traits.has_memory_effects() || traits.has_recursive_effects() || traits.is_call();
     !is_described && !op.is_terminator() && !op.is(ops::bufferization::DEALLOC)
 }
 
-/// One block per region, frees nothing, says what it does to its memrefs, and passes them on in a known way.
+/// One block per region, no frees, known memory effects, and known forwarding of memrefs.
 fn is_covered(op: Op) -> bool {
     if has_memrefs(op) && has_unknown_effects(op) {
         return false;
@@ -95,7 +95,7 @@ fn is_covered(op: Op) -> bool {
     if op.regions().iter().any(|r| r.blocks().len() > 1) && touches() {
         return false;
     }
-    // An extracted pointer is an alias that is not followed.
+    // An extracted pointer is an alias that is not tracked.
     let others = [
         ops::memref::DEALLOC,
         ops::bufferization::DEALLOC,
@@ -129,7 +129,7 @@ pub(crate) fn collect<'c>(function: Op<'c>) -> Result<Collected<'c>, OwnershipEr
     let Some(body) = function.body() else { return Ok(walk.out) };
     let id = walk.block(body, None);
     for (index, arg) in body.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_memref()) {
-        // A donated input is the function's own, like something that it allocated.
+        // The function owns a donated input, as if it had allocated it.
         let kind = if is_donated(function, index) { MemrefKind::Allocation } else { MemrefKind::Foreign };
         let value = walk.out.facts.argument(id, kind);
         walk.name(arg, value);
@@ -174,7 +174,7 @@ impl<'c> Walk<'c> {
             name if ALLOCATIONS.contains(&name) => MemrefKind::Allocation,
             name if FOREIGN.contains(&name) => MemrefKind::Foreign,
             name if VIEWS.contains(&name) => MemrefKind::View,
-            // Its memrefs pass from region to region with their ownership.
+            // Its memrefs move between its regions with their ownership.
             ops::scf::WHILE => MemrefKind::Allocation,
             _ => MemrefKind::RegionResult,
         };
@@ -224,7 +224,7 @@ impl<'c> Walk<'c> {
         }
     }
 
-    /// What a terminator forwards.
+    /// The operands that a terminator forwards.
     fn forwards(&mut self, op: Op<'c>, id: OpId) {
         let Some(parent) = op.parent().filter(|_| op.is_terminator()) else { return };
         for (index, operand) in op.operands().into_iter().enumerate() {
@@ -253,7 +253,7 @@ impl<'c> Walk<'c> {
         }
     }
 
-    /// Everything that a dispatch uses from outside.
+    /// All values that a dispatch captures.
     fn captured(&mut self, dispatch: Op<'c>, id: OpId) {
         let mut seen = Vec::new();
         for op in dispatch.nested(WalkOrder::Pre) {

@@ -1,10 +1,10 @@
-//! The order of blocks, loops between them, and which memrefs live on from one to the next.
+//! The order of blocks, back edges, and memrefs live into blocks.
 
 use std::collections::HashSet;
 
 use monopour_ir::{Block, HandleMap, Op, Region, Value, WalkOrder};
 
-/// The blocks of a region, each after those that dominate it; blocks that nothing leads to come last.
+/// The blocks of a region, each after its dominators; unreachable blocks come last.
 pub fn in_dominance_order<'c>(region: Region<'c>) -> Vec<Block<'c>> {
     let blocks = region.blocks();
     if blocks.len() < 2 {
@@ -14,7 +14,7 @@ pub fn in_dominance_order<'c>(region: Region<'c>) -> Vec<Block<'c>> {
     for block in &blocks {
         search.run(*block);
     }
-    // What is entered first is left last. Each search that starts anew found blocks that the ones before do not lead to.
+    // Reverse post-order. The blocks of each new search are not reachable from those of the searches before.
     let mut ordered = Vec::with_capacity(blocks.len());
     for mut tree in search.trees {
         tree.reverse();
@@ -23,10 +23,10 @@ pub fn in_dominance_order<'c>(region: Region<'c>) -> Vec<Block<'c>> {
     ordered
 }
 
-/// The branches that lead back to a block that leads to them, each with the number of the successor.
+/// The back edges, as branches with the number of the successor.
 pub fn back_edges<'c>(region: Region<'c>) -> Vec<(Op<'c>, usize)> {
     let blocks = region.blocks();
-    // One block may still be a loop of its own.
+    // A single block may still be its own successor.
     if blocks.len() < 2 && blocks.first().is_none_or(|b| b.successors().is_empty()) {
         return vec![];
     }
@@ -40,12 +40,12 @@ pub fn back_edges<'c>(region: Region<'c>) -> Vec<(Op<'c>, usize)> {
 /// A depth-first search, which visits each block and each edge once.
 #[derive(Default)]
 struct Search<'c> {
-    /// Whether the search is still below the block; absent if it was not met.
+    /// Whether the search is still below the block; absent if not visited.
     open: HandleMap<Block<'c>, bool>,
-    /// Blocks in the order in which they were left, by the block from which they were found.
+    /// Blocks in post-order, by the root of their search.
     trees: Vec<Vec<Block<'c>>>,
     back_edges: Vec<(Op<'c>, usize)>,
-    /// Edges that were looked at.
+    /// Edges visited.
     steps: u64,
 }
 
@@ -80,7 +80,7 @@ impl<'c> Search<'c> {
     }
 }
 
-/// Which memrefs are used in a block, or in one that it leads to, and come from elsewhere.
+/// Memrefs defined elsewhere that are used in a block or in one reachable from it.
 ///
 /// Values are kept by number, because passes replace the ops that define them: see [`Liveness::replace`].
 #[derive(Debug, Default)]
@@ -88,12 +88,12 @@ pub struct Liveness<'c> {
     values: Vec<Value<'c>>,
     numbers: HandleMap<Value<'c>, usize>,
     live_in: HandleMap<Block<'c>, Vec<usize>>,
-    /// Blocks that were looked at, once for each memref that is looked for in them.
+    /// Blocks visited, once per memref.
     pub(crate) steps: u64,
 }
 
 impl<'c> Liveness<'c> {
-    /// Of all regions in a function that have several blocks. Takes time in proportion to what it finds.
+    /// For all regions in a function that have several blocks. Takes time in proportion to the result.
     pub fn of(function: Op<'c>) -> Self {
         let mut found = Collect::default();
         function.walk(WalkOrder::Pre, |op| found.definitions(op));
@@ -104,11 +104,11 @@ impl<'c> Liveness<'c> {
         live_in.values_mut().for_each(|numbers| numbers.sort_by_key(|n| found.order[*n]));
         Self { values: found.values, numbers: found.numbers, live_in, steps: found.steps }
     }
-    /// The memrefs that live on into a block of a region with several: arguments of blocks first, then results, in the order of the text.
+    /// The memrefs live into a block of a multi-block region: block arguments first, then results, in the order of the text.
     pub fn live_in(&self, block: Block<'c>) -> Vec<Value<'c>> {
         self.live_in.get(&block).map_or(vec![], |numbers| numbers.iter().map(|n| self.values[*n]).collect())
     }
-    /// Says that a value stands for another that is about to go.
+    /// Replaces a value whose op is about to be erased.
     pub fn replace(&mut self, old: Value<'c>, new: Value<'c>) {
         if let Some(number) = self.numbers.remove(&old) {
             self.values[number] = new;
@@ -118,14 +118,14 @@ impl<'c> Liveness<'c> {
 }
 
 struct Collect<'c> {
-    /// No region has several blocks.
+    /// Every region has one block.
     is_flat: bool,
     values: Vec<Value<'c>>,
-    /// Results behind arguments, each in the order of the text.
+    /// Arguments before results, each in the order of the text.
     order: Vec<(bool, usize)>,
     numbers: HandleMap<Value<'c>, usize>,
     predecessors: HandleMap<Block<'c>, Vec<Block<'c>>>,
-    /// Blocks of regions that have several.
+    /// Blocks of multi-block regions.
     several: HashSet<Block<'c>>,
     live_in: HandleMap<Block<'c>, Vec<usize>>,
     seen: HashSet<(usize, Block<'c>)>,
@@ -187,7 +187,7 @@ impl<'c> Collect<'c> {
                 if self.several.contains(&block) {
                     self.flow_up(number, block, defined_in);
                 }
-                // Blocks of one region: what is around them has the definition in it.
+                // In the region of the definition, the walk ends.
                 let is_beside = defined_in.is_some_and(|d| d.region() == block.region());
                 at = if is_beside { None } else { block.parent_op().and_then(Op::block) };
             }
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use monopour_ir::{Context, Module};
 
-    /// A block that nothing leads to may still lead to itself.
+    /// An unreachable block may still be its own successor.
     #[test]
     fn a_loop_that_is_never_entered_leads_back() {
         let cx = Context::new();

@@ -1,4 +1,4 @@
-//! Upstream's form: one `bufferization.dealloc` at the end of each block, retaining what lives on or is handed on.
+//! Upstream's form: one `bufferization.dealloc` at the end of each block, retaining live-out and forwarded memrefs.
 //!
 //! ```text
 //! %a = memref.alloc() : memref<8xf32>           %base, .. = memref.extract_strided_metadata %a
@@ -6,13 +6,13 @@
 //!                                               cf.br ^next(%a, %own : memref<8xf32>, i1)
 //! ```
 //!
-//! Every memref of a block has an indicator there, an `i1`: set for allocations and results of calls, not set for arguments of
-//! the function, globals, and what is captured from outside. Results of region operations and arguments of blocks and regions
-//! come with one. What a function returns is cloned unless its indicator is set.
-//! Requires: a function without loops of branches, that frees nothing: [`crate::preconditions`].
-//! Ensures: each block frees what it owns and does not hand on.
+//! Every memref of a block has an indicator there, an `i1`: true for allocations and results of calls, false for arguments of
+//! the function, globals, and captured memrefs. Results of region operations and arguments of blocks and regions
+//! come with one. A returned memref is cloned unless its indicator is true.
+//! Requires: a function without cycles of blocks and explicit frees: [`crate::preconditions`].
+//! Ensures: each block frees the memrefs that it owns and does not forward.
 //! Source: MLIR's ownership-based buffer deallocation, LLVM 22; equal to it after canonicalization.
-//! Differs: blocks that nothing leads to are processed too; constants are made once per block; private functions that are named
+//! Differs: unreachable blocks are processed too; constants are made once per block; private functions used
 //! other than by calls keep their type.
 
 use monopour_ir::{Attr, Block, Diagnostics, Op, Region, Type, Value};
@@ -62,12 +62,12 @@ impl<'c> Engine<'c, '_> {
         Ok(())
     }
 
-    /// What lives on from another block of the region is owned as it was where it was defined.
+    /// A memref that is live into a block has the ownership of its definition.
     fn live_ins(&mut self, block: Block<'c>) {
         for value in self.state.live_in(block) {
             let Some(defined_in) = value.block().filter(|d| d.region() == block.region()) else { continue };
             let ownership = self.state.ownership(value, defined_in);
-            // Nothing leads from the definition to a use in a block that nothing leads to.
+            // In an unreachable block the definition may have no ownership.
             let ownership = match ownership {
                 Ownership::Uninitialized => Ownership::Unique(self.state.constant(block, false)),
                 known => known,
@@ -92,7 +92,7 @@ impl<'c> Engine<'c, '_> {
         }
     }
 
-    /// A result that no model gave an owner may be any of the operands.
+    /// A result without ownership from a model may alias any operand.
     fn rest(&mut self, op: Op<'c>, block: Block<'c>) {
         let results = op.results();
         for result in results.into_iter().filter(|r| r.ty().is_memref()) {
@@ -111,7 +111,7 @@ impl<'c> Engine<'c, '_> {
         }
     }
 
-    /// A function that tells its callers who owns what returns the indicators behind its results.
+    /// A function with dynamic ownership returns the indicators after its results.
     fn update_signature(&mut self, function: Op<'c>) {
         if self.state.promises_results(function) {
             return;

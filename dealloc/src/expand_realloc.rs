@@ -14,7 +14,7 @@
 //! Requires: memrefs of rank 1 and identity layout, as the operation itself does.
 //! Ensures: no `memref.realloc`; without `emit_deallocs`, nothing is freed.
 //! Source: MLIR's expand-realloc, LLVM 22.
-//! Differs: where it is known that memory does not grow, there is no branch; upstream makes invalid code of such a program.
+//! Differs: no branch if memory certainly does not grow, for which upstream makes invalid code.
 
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert};
 use monopour_ir::ops;
@@ -22,7 +22,7 @@ use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewrit
 
 use crate::indicators::if_owned;
 
-/// Expands every `memref.realloc` in an operation; how many there were.
+/// Expands every `memref.realloc` in an operation, and returns their number.
 ///
 /// # Errors
 /// Those of the conversion driver.

@@ -1,4 +1,4 @@
-//! Free every buffer right after its last use, through whatever alias.
+//! Free every buffer right after its last use through any alias.
 //!
 //! ```text
 //! %a = memref.alloc() : memref<8xf32>                 %a = memref.alloc() : memref<8xf32>
@@ -8,9 +8,9 @@
 //! return %b                                           linalg.fill ins(%x) outs(%b)
 //! ```
 //!
-//! Ensures: what is returned is owned by the caller and shares no memory with an argument, a global or another result:
-//! a copy is made where it would. Bodies of dispatches are left to later phases.
-//! Where a branch or a loop decides at run time who owns a buffer, an indicator travels beside it.
+//! Ensures: a returned memref is owned by the caller and does not alias an argument, a global or another result:
+//! else a copy is returned. Bodies of dispatches are left to later phases.
+//! Where a branch or a loop decides the owner of a buffer at run time, an indicator travels beside it.
 //! Where one of several buffers is forwarded, or one buffer twice, a copy is forwarded instead (D0201 for results of functions).
 
 use monopour_analysis::index::Id;
@@ -31,7 +31,7 @@ pub(crate) struct Decided<'c> {
     owners: Owners,
 }
 
-/// Decides, touching nothing; none for a function that is not covered.
+/// Decides without changes; `None` for a function that is not covered.
 pub(crate) fn decide<'c>(function: Op<'c>) -> Option<Decided<'c>> {
     if !covers(function) {
         return None;
@@ -46,8 +46,8 @@ pub(crate) fn decide<'c>(function: Op<'c>) -> Option<Decided<'c>> {
 }
 
 impl Decided<'_> {
-    /// Whether all is known, and nothing has to be copied but for callers of public functions: a copy inside of a function
-    /// is another buffer for whoever writes it.
+    /// Whether all owners are statically known, and only results of public functions are copied: a copy inside of a function
+    /// would be another buffer for its writers.
     pub(crate) fn is_static(&self) -> bool {
         let is_public = self.function.is_public();
         let (gives, _) = gives(&self.collected, &self.owners);
@@ -61,12 +61,12 @@ impl Decided<'_> {
     }
 }
 
-/// Inserts what was decided.
+/// Inserts the frees.
 pub(crate) fn insert<'c>(decided: Decided<'c>, stats: &mut Stats) -> Result<(), Diagnostics> {
     let Decided { function, mut collected, owners } = decided;
     let mut rw = Rewriter::new(function.context());
     let indicators = Indicators::add(&mut rw, &mut collected, &owners)?;
-    // Copies first: they use what they copy, before anything is freed at the end of a block.
+    // Copies first: they use their operand, before any free at the end of a block.
     for (position, transfer) in owners.transfers.iter().enumerate().filter(|(_, t)| t.forward.to == ForwardTo::Caller) {
         let give = indicators.give(position);
         if give != Give::Always {
@@ -93,7 +93,7 @@ pub(crate) fn insert<'c>(decided: Decided<'c>, stats: &mut Stats) -> Result<(), 
             }
             Place::End(_) => trace!(target: "dealloc", "{loc}: freed at the end of its block"),
         }
-        // What a terminator may forward has been copied where it is not given away, so that only the owner counts.
+        // A forwarded memref has been copied unless its ownership was transferred, so only the owner counts.
         let indicator =
             if owners.ownership[free.value] == Ownership::AtRunTime { indicators.of(free.value) } else { None };
         match indicator {
@@ -115,7 +115,7 @@ pub(crate) fn insert<'c>(decided: Decided<'c>, stats: &mut Stats) -> Result<(), 
     Ok(())
 }
 
-/// The first iteration of an `scf.while` owns what it gets: an allocation that nothing uses afterwards, else a copy.
+/// The first iteration of an `scf.while` owns its operand: an allocation without later uses, else a copy.
 fn give_to_loop<'c>(rw: &mut Rewriter<'c>, op: Op<'c>, stats: &mut Stats) -> Result<(), Diagnostics> {
     for index in (0..op.num_operands()).filter(|i| op.operand(*i).ty().is_memref()) {
         let value = op.operand(index);
@@ -159,7 +159,7 @@ pub(crate) fn size_text(ty: Type) -> String {
     ty.static_size_bytes().map_or_else(|| "a buffer of dynamic size".to_owned(), |b| format!("{b} bytes"))
 }
 
-/// Returns a copy where the memory is not the function's to give away.
+/// Returns a copy of memory that the function does not own.
 fn own_result<'c>(
     rw: &mut Rewriter<'c>,
     collected: &Collected<'c>,
@@ -191,7 +191,7 @@ fn own_result<'c>(
     Ok(())
 }
 
-/// The row-major type of a copy; none if a copy cannot take the place of what has this type.
+/// The row-major type of a copy; `None` if a copy cannot replace a memref of this type.
 ///
 /// A dynamic stride is not cast to a number, though MLIR allows it: a row-major copy has another one.
 pub(crate) fn copied_type<'c>(ty: Type<'c>) -> Option<Type<'c>> {
@@ -206,7 +206,7 @@ pub(crate) fn copied_type<'c>(ty: Type<'c>) -> Option<Type<'c>> {
 /// A copy of the buffer, at the insertion point.
 ///
 /// # Errors
-/// D0105 for a layout that a copy does not have; what MLIR says of the operations.
+/// D0105 for a layout that a copy does not have; MLIR's diagnostics for the new ops.
 pub(crate) fn copy_of<'c>(rw: &mut Rewriter<'c>, at: Op<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
     let cx = rw.context();
     let ty = value.ty();

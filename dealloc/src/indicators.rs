@@ -1,4 +1,4 @@
-//! Ownership that is known at run time only: an `i1` travels beside the memref.
+//! Dynamic ownership: an `i1` travels beside the memref.
 //!
 //! ```text
 //! %r = scf.if %c -> (memref<8xf32>) {             %r, %own = scf.if %c -> (memref<8xf32>, i1) {
@@ -21,14 +21,14 @@ use monopour_ir::{Block, Diagnostics, HandleMap, InsertionPoint, Location, Op, O
 use crate::collect::Collected;
 use crate::frees::copy_of;
 
-/// Indicators by value; `collected` follows when ops are made anew.
+/// Indicators by value; `collected` is updated when ops are recreated.
 pub(crate) struct Indicators<'c> {
     by_value: HashMap<ValueId, Value<'c>>,
-    /// Whether each transfer gives ownership along, in the order of transfers.
+    /// Whether each transfer hands ownership over, in the order of transfers.
     gives: Vec<Give>,
-    /// Values whose ownership goes along with a terminator's operand.
+    /// Values whose ownership is handed over with a terminator's operand.
     given: HashSet<ValueId>,
-    /// What may be memory that its block frees at its end.
+    /// Possible aliases of memory that a block frees at its end.
     freed: HashSet<(Block<'c>, ValueId)>,
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct Indicators<'c> {
 pub(crate) enum Give {
     /// It does.
     Always,
-    /// It does not, or it is one of several memrefs: whoever has to own it gets a copy.
+    /// It does not, or it is one of several memrefs: a receiver that has to own it gets a copy.
     Never,
     /// If the indicator of this value is set.
     If(ValueId),
 }
 
-/// Decides for each transfer what the forwarded value itself says of its ownership, and which values are given away so.
+/// Decides for each transfer whether ownership goes along with the forwarded value, and which values it leaves.
 ///
 /// A terminator may forward one of several memrefs, some of which its block owns. Then the block frees its own, and a copy is forwarded.
 pub(crate) fn gives(collected: &Collected, owners: &Owners) -> (Vec<Give>, HashSet<ValueId>) {
@@ -73,7 +73,7 @@ pub(crate) fn gives(collected: &Collected, owners: &Owners) -> (Vec<Give>, HashS
     (out, given.into_iter().map(|(_, value)| value).collect())
 }
 
-/// The memref of this block that certainly is the memory of `value`, found through region ops that only pass it on.
+/// The memref of this block that `value` certainly is, through region ops that only forward it.
 fn single_owner(collected: &Collected, owners: &Owners, block: Option<Block>, value: ValueId) -> Option<ValueId> {
     let (mut found, mut seen, mut work) = (HashSet::new(), HashSet::new(), vec![value]);
     while let Some(value) = work.pop() {
@@ -88,7 +88,7 @@ fn single_owner(collected: &Collected, owners: &Owners, block: Option<Block>, va
         }
         let sources = work.len();
         work.extend(collected.aliases.iter().filter(|(_, to)| *to == value).map(|(from, _)| *from));
-        // What comes from outside, or from nowhere, is somebody else's.
+        // A value from outside, or without a source, has another owner.
         if work.len() == sources || !is_inside(memref.block(), block) {
             return None;
         }
@@ -107,7 +107,7 @@ fn is_inside(inner: Option<Block>, outer: Option<Block>) -> bool {
     false
 }
 
-/// Everything that may be memory which its block frees at its end, by block.
+/// All possible aliases of memory that a block frees at its end, by block.
 fn freed_unless_forwarded<'c>(
     collected: &Collected<'c>,
     owners: &Owners,
@@ -117,7 +117,7 @@ fn freed_unless_forwarded<'c>(
     for free in owners.frees.iter().filter(|f| f.condition == Condition::UnlessForwarded && !given.contains(&f.value)) {
         let Place::End(block) = free.place else { continue };
         let block = collected.blocks[block.index()];
-        // A region's result may be the memory of another one, through what both are made of.
+        // A region's result may alias another one, through their common origins.
         let origins = closure(vec![free.value], |value| {
             let made = collected.values[value.index()];
             let is_region_value = made
@@ -145,7 +145,7 @@ fn closure(start: Vec<ValueId>, next: impl Fn(ValueId) -> Vec<ValueId>) -> Vec<V
     found
 }
 
-/// What a chain of views of one memref starts from.
+/// The source of a chain of views of one memref.
 pub(crate) fn base_of<'c>(value: Value<'c>) -> Value<'c> {
     let mut value = value;
     while let Some(op) = value
@@ -158,7 +158,7 @@ pub(crate) fn base_of<'c>(value: Value<'c>) -> Value<'c> {
 }
 
 impl<'c> Indicators<'c> {
-    /// Adds an `i1` for every result and argument whose ownership is known at run time only.
+    /// Adds an `i1` for every result and argument with dynamic ownership.
     pub(crate) fn add(
         rw: &mut Rewriter<'c>,
         collected: &mut Collected<'c>,
@@ -182,22 +182,22 @@ impl<'c> Indicators<'c> {
         Ok(this)
     }
 
-    /// Whether the transfer at this position gives ownership along.
+    /// Whether the transfer at this position hands ownership over.
     pub(crate) fn give(&self, transfer: usize) -> Give {
         self.gives[transfer]
     }
 
-    /// Whether a terminator hands the value on with its ownership, so that its block frees nothing.
+    /// Whether a terminator forwards the value with its ownership, so that its block does not free it.
     pub(crate) fn is_given(&self, value: ValueId) -> bool {
         self.given.contains(&value)
     }
 
-    /// The indicator of a value whose ownership is known at run time only.
+    /// The indicator of a value with dynamic ownership.
     pub(crate) fn of(&self, value: ValueId) -> Option<Value<'c>> {
         self.by_value.get(&value).copied()
     }
 
-    /// The op anew, with one `i1` more for each slot.
+    /// Recreates the op with one more `i1` for each slot.
     fn extend(
         &mut self,
         rw: &mut Rewriter<'c>,
@@ -239,7 +239,7 @@ impl<'c> Indicators<'c> {
         Ok(new)
     }
 
-    /// Terminators say what they give away; what they should give and do not own they copy.
+    /// Adds indicators to terminators, and copies memrefs that they must own and do not.
     fn terminate(&self, rw: &mut Rewriter<'c>, collected: &Collected<'c>, owners: &Owners) -> Result<(), Diagnostics> {
         for (position, transfer) in owners.transfers.iter().enumerate() {
             let ForwardTo::Value(target) = transfer.forward.to else { continue };
@@ -250,7 +250,7 @@ impl<'c> Indicators<'c> {
             rw.set_point(point);
             let has_indicator = self.by_value.contains_key(&target);
             let mut operands = terminator.operands();
-            // The receiver counts on what the analysis said; where that was one of several memrefs, a copy makes it true.
+            // The receiver relies on the analysis; where its result was one of several memrefs, a copy makes it true.
             let freed_here = || terminator.block().is_some_and(|b| self.freed.contains(&(b, transfer.forward.value)));
             let must_own = transfer.ownership == Ownership::Owned
                 || (transfer.ownership == Ownership::AtRunTime
@@ -295,7 +295,7 @@ impl<'c> Indicators<'c> {
     }
 }
 
-/// Positions of the results of a region op whose ownership is known at run time only.
+/// Positions of a region op's results with dynamic ownership.
 fn slots_of(op: Op, owners: &Owners, ids: &HandleMap<Value, ValueId>) -> Vec<usize> {
     if !op.is(ops::scf::IF) && !op.is(ops::scf::FOR) {
         return vec![];
@@ -306,7 +306,7 @@ fn slots_of(op: Op, owners: &Owners, ids: &HandleMap<Value, ValueId>) -> Vec<usi
     (0..op.num_results()).filter(|i| at_run_time(op.result(*i)) || argument(*i).is_some_and(at_run_time)).collect()
 }
 
-/// `scf.if` at the insertion point; the branches yield what `then` and `otherwise` return.
+/// `scf.if` at the insertion point; the branches yield the results of `then` and `otherwise`.
 pub(crate) fn if_owned<'c>(
     rw: &mut Rewriter<'c>,
     at: InsertionPoint<'c>,

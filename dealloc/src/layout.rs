@@ -11,7 +11,7 @@
 use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value};
 
-/// A copy of a ranked memref, of its very type, at the insertion point.
+/// A copy of a ranked memref with the same type, at the insertion point.
 pub(crate) fn copy_in_layout<'c>(
     rw: &mut Rewriter<'c>,
     at: Op<'c>,
@@ -33,7 +33,7 @@ pub(crate) fn copy_in_layout<'c>(
         let distance = rw.binary(ops::arith::MULI, last, *stride, loc)?;
         length = rw.binary(ops::arith::ADDI, length, distance, loc)?;
     }
-    // Without elements it may come out negative.
+    // Without elements it may be negative.
     let none = rw.const_index(0, loc);
     length = rw.binary(ops::arith::MAXSI, length, none, loc)?;
     let buffer = rw.create(

@@ -1,13 +1,20 @@
 //! Ownership-based buffer deallocation: every allocation is freed exactly once on every path, or returned.
 //!
-//! [`run_ownership`] has two faces. With `extensions`, each buffer is freed right after its last use, by `memref.dealloc`:
-//! by `frees` where all is known in structured code, else by `lifetimes`, in any control flow (`choose`, which also finds what
-//! private functions free for their callers).
-//! Without, the code is upstream's, `bufferization.dealloc` at the end of each block.
-//! `collect` turns a function into facts, `monopour-analysis` decides; [`promote`] puts small buffers of CPU tasks on the stack.
-//! The passes around deallocation are in [`around`].
-//! `options` and [`models`] are below all of them.
-//! Upstream's form comes from `engine`, which asks an open registry of [`models`] how each operation passes ownership on.
+//! With `extensions`, [`run_ownership`] frees each buffer right after its last use, by `memref.dealloc`.
+//! Without, the code is upstream's: `bufferization.dealloc` at the end of each block.
+//!
+//! The modules, lowest first:
+//!
+//! * `options`, [`ownership`], `layout`, `control_flow`: options, ownership of a memref, copies of views, order of blocks.
+//! * [`models`], `models/`: how each operation passes ownership on, an open registry; [`state`]: the rewrite that they use.
+//! * `preconditions`, `callees`, `engine`: upstream's form.
+//! * `collect`, `frees`, `indicators`: structured code with statically known owners; `monopour-analysis` decides.
+//! * `lifetimes`, `lifetimes/`: any control flow; `monopour-analysis` decides.
+//! * `choose`, `choose/`: the engine of each function, and arguments that private functions consume.
+//! * [`simplify`], `simplify/`, [`lower`], `lower/`: `bufferization.dealloc` simplified and lowered.
+//! * `expand_realloc`, `to_memref`: `memref.realloc` and the rest of `bufferization` on memrefs.
+//! * [`promote`]: small buffers of CPU tasks on the stack.
+//! * [`around`]: the passes around deallocation, one per file.
 
 pub mod around;
 mod callees;

@@ -8,11 +8,11 @@
 //! return                                           ^x(%p, %own): "use"(%p); scf.if %own { memref.dealloc %p }
 //! ```
 //!
-//! `collect` turns a function into facts, `monopour_analysis::lifetimes` decides, `insert` carries it out.
-//! A memref that a program frees by hand is the program's from there on. A free in a nested region is dropped, and what it
-//! freed is freed after its last use like all else (`by_hand`).
+//! `collect` turns a function into facts, `monopour_analysis::lifetimes` decides, `insert` rewrites.
+//! A memref with an explicit free belongs to the program from there on. A free in a nested region is dropped, and its
+//! memref is freed after its last use like others (`by_hand`).
 //! Limits: ops of unknown effects, unless allowed (D0107, D0103 where they make memrefs); a function that frees its arguments (D0102);
-//! terminators that do not say what they pass on (D0101).
+//! terminators with unknown forwarded operands (D0101).
 
 mod by_hand;
 mod collect;
@@ -39,18 +39,18 @@ pub(crate) struct Decided<'c> {
 }
 
 impl Decided<'_> {
-    /// The summary for callers; none for the default that every caller expects.
+    /// The summary for callers; `None` for the default, which every caller assumes.
     pub(crate) fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
     }
 
-    /// How much was looked at.
+    /// Work done.
     pub(crate) fn steps(&self) -> u64 {
         self.lifetimes.steps
     }
 
-    /// For each call that would consume a memref: the name of the callee, the number of the operand among those that are
-    /// memrefs, and whether the function can transfer it there.
+    /// For each call that could consume a memref: the name of the callee, the number of the operand among the memref
+    /// operands, and whether the function can transfer it there.
     pub(crate) fn transfers(&self) -> impl Iterator<Item = (&str, usize, bool)> {
         let transferred = |op, value| self.lifetimes.transferred.contains(&(op, value));
         self.collected
@@ -59,13 +59,13 @@ impl Decided<'_> {
             .map(move |(op, value, callee, i)| (callee.as_str(), *i, transferred(*op, *value)))
     }
 
-    /// Memref arguments, by number, that are freed before this function allocates or calls something, or are transferred on.
+    /// Memref arguments, by number, that are freed before this function's first allocation or call, or are transferred on.
     pub(crate) fn early_frees(&self) -> BTreeSet<usize> {
         early_frees::of(&self.collected, &self.lifetimes)
     }
 }
 
-/// Decides, touching nothing.
+/// Decides without changes.
 ///
 /// # Errors
 /// D0101 to D0103.
@@ -86,10 +86,10 @@ pub(crate) fn decide<'c>(function: Op<'c>, summaries: &Summaries, view: View<'_>
     Ok(Decided { collected, lifetimes, summary })
 }
 
-/// Inserts what was decided.
+/// Inserts the decided actions.
 ///
 /// # Errors
-/// D0105 for an unranked memref that would have to be copied; what MLIR says of the operations.
+/// D0105 for an unranked memref that would have to be copied; MLIR's diagnostics for the new ops.
 pub(crate) fn insert(decided: Decided, stats: &mut Stats) -> Result<(), Diagnostics> {
     insert::run(decided, stats)
 }

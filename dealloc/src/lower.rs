@@ -9,8 +9,8 @@
 //!                                                  %r = arith.andi %same, %c
 //! ```
 //!
-//! Each memref is freed whose indicator is set, unless it is what a retained one or an earlier one is. A retained memref gets
-//! the indicators of all that are the same memory.
+//! Each memref is freed whose indicator is set, unless it is the same memory as a retained or an earlier one. The indicator of a
+//! retained memref is the disjunction of those of the same memory.
 //! Ensures: no `bufferization.dealloc`; with `extensions`, no allocation on the heap either: pointers are compared in registers,
 //! and where there are many, on the stack.
 //! Limits: without `extensions`, a dealloc of several memrefs needs a module to put a helper function into (D0112).
@@ -30,11 +30,11 @@ pub(crate) use helper::Helpers;
 /// Options of [`lower_deallocations`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LowerOptions {
-    /// What goes beyond upstream: nothing is allocated, nor called, to compare pointers.
+    /// Extensions: pointers are compared without allocations or calls.
     pub extensions: bool,
 }
 
-/// Lowers every `bufferization.dealloc` in a module or function; how many there were.
+/// Lowers every `bufferization.dealloc` in a module or function, and returns their number.
 ///
 /// # Errors
 /// D0112 where a helper function is needed and there is no module, D0113 for an operation that is neither module nor function.
@@ -86,7 +86,7 @@ pub(crate) struct Dealloc<'c> {
 impl<'c> Dealloc<'c> {
     pub(crate) fn of(op: Op<'c>) -> Self {
         let mut retained = op.operands();
-        // One result for each retained memref, one condition for each other.
+        // One result for each retained memref, one condition for each freed one.
         let rest = retained.len() - op.num_results();
         let mut memrefs: Vec<Value> = retained.drain(..rest).collect();
         let conditions = memrefs.split_off(rest / 2);
@@ -94,7 +94,7 @@ impl<'c> Dealloc<'c> {
     }
 }
 
-/// One memref is compared with each that is retained.
+/// Compares one memref with each retained one.
 fn one<'c>(op: Op<'c>, parts: &Dealloc<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Value<'c>>, Diagnostics> {
     let loc = op.location();
     let pointer = pointer_of(op, parts.memrefs[0], rw)?;
@@ -123,7 +123,7 @@ fn one<'c>(op: Op<'c>, parts: &Dealloc<'c>, rw: &mut Rewriter<'c>) -> Result<Vec
 const EQUAL: i64 = 0;
 const NOT_EQUAL: i64 = 1;
 
-/// Where a memref's memory begins, as a number.
+/// The address of a memref's memory, as an index.
 fn pointer_of<'c>(op: Op<'c>, memref: Value<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let spec = OpSpec::new(ops::memref::EXTRACT_ALIGNED_POINTER_AS_INDEX, op.location())
         .operands(&[memref])

@@ -1,9 +1,9 @@
 //! How each kind of operation passes on the ownership of its memrefs: one [`OwnershipModel`] per operation or interface.
 //!
-//! The registry is open: [`OwnershipModels::add`] takes models of other people's operations, and replaces ours.
-//! Asked are the model of the operation's name, if there is one; else, one after the other, all models of interfaces that
-//! describe the operation, in the order of their registration. A memref that none of them gives an owner belongs to whoever
-//! owns the operation's memref operands; without such operands, it has no owner.
+//! The registry is open: [`OwnershipModels::add`] takes models of other operations, and replaces ours.
+//! The model of the operation's name is used, if there is one; else all models of interfaces that
+//! describe the operation, in the order of their registration. A memref without ownership from them belongs to
+//! the owner of the operation's memref operands; without such operands, it has no owner.
 
 mod branch;
 mod call;
@@ -21,14 +21,14 @@ use monopour_ir::{Diagnostics, Op, Value};
 
 use crate::state::State;
 
-/// Whose memory the memref results of an operation are.
+/// The memory of the memref results of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultMemory {
     /// Each is a fresh buffer of the heap, which `memref.dealloc` frees.
     Fresh,
     /// Memory of another owner, which outlives the function.
     Foreign,
-    /// That of the operation's memref operands, of any of them.
+    /// That of any of the operation's memref operands.
     Operands,
 }
 
@@ -39,13 +39,13 @@ pub trait OwnershipModel {
         true
     }
     /// Gives the operation's memref results their owners, or, for a terminator, inserts the deallocs of its block.
-    /// Returns the operation that stands in its place: the same one, unless it had to be made anew.
+    /// Returns the resulting operation: the same one, unless it was recreated.
     ///
     /// # Errors
-    /// For what cannot be given an owner.
+    /// For memrefs that cannot be given an owner.
     fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics>;
-    /// One indicator for a memref result whose owner is one of several ([`Ownership::Unknown`](crate::ownership::Ownership)),
-    /// made before the operation `at` of its block. Without one the memref is copied where an owner is needed.
+    /// One indicator for a memref result with one of several owners ([`Ownership::Unknown`](crate::ownership::Ownership)),
+    /// created before the operation `at` of its block. Without one the memref is copied where an owner is needed.
     ///
     /// # Errors
     /// MLIR's diagnostics for the operations.
@@ -57,8 +57,8 @@ pub trait OwnershipModel {
     ) -> Result<Option<Value<'c>>, Diagnostics> {
         Ok(None)
     }
-    /// With `extensions`: whose memory the memref results are; none if the model does not know.
-    /// Not asked of views, calls, operations that hold regions, and the allocations of `memref` and `bufferization`.
+    /// With `extensions`: the memory of the memref results; `None` if the model does not know.
+    /// Not called for views, calls, operations with regions, and the allocations of `memref` and `bufferization`.
     fn result_memory(&self, _op: Op) -> Option<ResultMemory> {
         None
     }
@@ -88,15 +88,15 @@ impl OwnershipModels {
     pub fn add(&mut self, name: &str, model: impl OwnershipModel + 'static) {
         self.by_name.insert(name.to_owned(), Rc::new(model));
     }
-    /// Adds a model that is asked of every operation that it describes, after those that are there.
+    /// Adds a model for every operation that it describes, after the existing ones.
     pub fn add_interface(&mut self, model: impl OwnershipModel + 'static) {
         self.by_interface.push(Rc::new(model));
     }
-    /// The model of this very operation.
+    /// The model of the operation's name.
     pub fn by_name(&self, op: Op) -> Option<&Rc<dyn OwnershipModel>> {
         self.by_name.get(op.name())
     }
-    /// Whose memory the memref results are, as far as a model knows.
+    /// The memory of the memref results, if a model knows.
     pub(crate) fn result_memory(&self, op: Op) -> Option<ResultMemory> {
         if let Some(model) = self.by_name(op) {
             return model.result_memory(op);
@@ -105,7 +105,7 @@ impl OwnershipModels {
         let mut models = self.by_interface.iter().filter(|model| model.describes(op, traits));
         models.find_map(|model| model.result_memory(op))
     }
-    /// Lets every model that describes the operation process it; the operation that stands in its place.
+    /// Lets every model that describes the operation process it; returns the resulting operation.
     pub(crate) fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         if let Some(model) = self.by_name(op) {
             return model.process(op, state);

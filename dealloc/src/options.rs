@@ -1,17 +1,17 @@
-//! Options of deallocation, and what it did.
+//! Options of deallocation, and its statistics.
 
 use monopour_ir::Diagnostics;
 
 /// Options of [`run_ownership`](crate::run_ownership).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// `private-function-dynamic-ownership`: private functions say at run time whether they give a result away. With
+    /// `private-function-dynamic-ownership`: private functions return indicators of their results. With
     /// `extensions` they always do where it saves a copy.
     pub private_function_dynamic_ownership: bool,
     /// Behaviour beyond upstream: plain frees after the last use; bodies of dispatches are left to later phases.
     pub extensions: bool,
-    /// With `extensions`: operations of unknown effects are allowed. They are taken to use their memrefs as long as these
-    /// are in scope, and to own what they make.
+    /// With `extensions`: allows operations of unknown effects. They are assumed to use their memrefs as long as these
+    /// are in scope, and to own their results.
     pub allow_unknown_effects: bool,
 }
 
@@ -24,10 +24,10 @@ pub struct Stats {
     pub clones: u32,
     /// Memrefs that got an owner, once per block that sees them (upstream's form only).
     pub memrefs: u32,
-    /// Memrefs looked at, once for each block and each dealloc: what the time is in proportion to (upstream's form only).
+    /// Memrefs visited, once for each block and each dealloc: the time is proportional (upstream's form only).
     pub steps: u64,
-    /// Why each copy is there (D0201).
+    /// The reason of each copy (D0201).
     pub remarks: Diagnostics,
-    /// Bytes that each remark's copy moves; none if known at run time only.
+    /// Bytes that each remark's copy moves; `None` if known at run time only.
     pub remark_bytes: Vec<Option<u64>>,
 }

@@ -1,21 +1,21 @@
-//! Who frees a memref, as a block sees it.
+//! The ownership of a memref in a block.
 
 use monopour_ir::Value;
 
-/// Whether a block frees a memref that is not passed on. From one memref to another in the order of what is known least.
+/// Whether a block frees a memref that it does not forward. Ordered as a lattice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Ownership<'c> {
-    /// Nothing was said yet.
+    /// Not set yet.
     #[default]
     Uninitialized,
-    /// The block does where this `i1`, the indicator, is set.
+    /// The block does if this `i1`, the indicator, is set.
     Unique(Value<'c>),
-    /// One of several indicators says so, and nobody knows which.
+    /// By one of several indicators; which one is unknown.
     Unknown,
 }
 
 impl<'c> Ownership<'c> {
-    /// The ownership of what is one of two memrefs.
+    /// The ownership of a memref that is one of two.
     pub fn join(self, other: Self) -> Self {
         match (self, other) {
             (Self::Uninitialized, known) | (known, Self::Uninitialized) => known,
@@ -23,7 +23,7 @@ impl<'c> Ownership<'c> {
             _ => Self::Unknown,
         }
     }
-    /// The indicator, where there is one.
+    /// The indicator, if there is one.
     pub fn indicator(self) -> Option<Value<'c>> {
         match self {
             Self::Unique(indicator) => Some(indicator),
@@ -40,12 +40,12 @@ fn is_same_constant(a: Value, b: Value) -> bool {
     a.constant_int().is_some_and(|value| b.constant_int() == Some(value))
 }
 
-/// Whether an indicator is the constant that is set.
+/// Whether an indicator is the constant true.
 pub fn is_true(indicator: Value) -> bool {
     indicator.constant_int().is_some_and(|v| v != 0)
 }
 
-/// Whether an indicator is the constant that is not set.
+/// Whether an indicator is the constant false.
 pub fn is_false(indicator: Value) -> bool {
     indicator.constant_int() == Some(0)
 }

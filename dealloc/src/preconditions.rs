@@ -1,4 +1,4 @@
-//! What is refused before anything changes.
+//! Programs that are refused before any change.
 
 use monopour_ir::control_flow::Traits;
 use monopour_ir::interfaces::{EffectKind, memory_effects};
@@ -9,7 +9,7 @@ use crate::control_flow::{back_edges, in_dominance_order};
 use crate::models::OwnershipModels;
 use crate::state::has_memrefs;
 
-/// What marks an allocation that the program frees itself, and its free.
+/// Marks an allocation with an explicit free, and that free.
 pub(crate) const MANUAL_DEALLOCATION: &str = ops::attributes::bufferization::MANUAL_DEALLOCATION;
 
 /// Refuses a function whose memrefs cannot be given owners.
@@ -52,7 +52,7 @@ fn check_block(block: Block, models: &OwnershipModels) -> Result<(), Diagnostics
     Ok(())
 }
 
-/// Why the owners of an operation's memrefs cannot be told.
+/// The reason why the owners of an operation's memrefs cannot be decided.
 fn refusal(op: Op) -> Option<Diagnostic> {
     let traits = Traits::of(op);
     let effects = if traits.has_memory_effects() { memory_effects(op).unwrap_or_default() } else { vec![] };
@@ -60,7 +60,7 @@ fn refusal(op: Op) -> Option<Diagnostic> {
     let is_harmless = if traits.has_memory_effects() { !touches_memory } else { traits.has_recursive_effects() };
     let error = |code, message: &str, help: &str| Some(Diagnostic::error(code, op.location(), message).with_help(help));
     if !has_memrefs(op) && is_harmless {
-        // It hands on no memref, and yet what is freed before it depends on where it goes.
+        // It forwards no memref, and yet the frees before it depend on its successor.
         if traits.is_branch() && op.successors().len() > 1 {
             let message = "BranchOpInterface operations with multiple successors are not supported yet";
             return error("D0109", message, "use cf.cond_br, or turn on `extensions`");

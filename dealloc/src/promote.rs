@@ -9,11 +9,11 @@
 //! } {monopour.kernel = ..}                              } {monopour.kernel = ..}
 //! ```
 //!
-//! A task calls no allocator. The alloca stands at the start of the task: in a loop it would take new stack each time.
-//! A buffer of dynamic size whose size has a constant bound (a tile at the edge) takes as much stack as that. One that is too large
-//! for the stack is a slice of a host buffer with a place for each task, which lives around the dispatch.
-//! Requires: no iteration hands the buffer on, which is checked.
-//! Limits: [`MAX_BUFFER_BYTES`] of stack for one buffer and [`MAX_TASK_BYTES`] for all of a task; beyond, the size must be known
+//! A task calls no allocator. The alloca is at the start of the task: in a loop it would take new stack each time.
+//! A buffer of dynamic size with a constant bound (a tile at the edge) takes that much stack. One that is too large
+//! for the stack becomes a slice of a host buffer with one slice per task, allocated around the dispatch.
+//! Requires: no iteration forwards the buffer, which is checked.
+//! Limits: [`MAX_BUFFER_BYTES`] of stack for one buffer and [`MAX_TASK_BYTES`] for all of a task; beyond, the size must be defined
 //! before the dispatch (D0104).
 
 use monopour_ir::ops;
@@ -23,15 +23,15 @@ use monopour_ir::{
 
 use crate::collect::is_dispatch;
 
-/// Largest buffer that goes to the stack: a fraction of the smallest stack of a worker thread.
+/// Largest buffer on the stack: a fraction of the smallest stack of a worker thread.
 pub const MAX_BUFFER_BYTES: u64 = 64 * 1024;
-/// Most stack that the buffers of one task take; worker threads have 2 MiB by default.
+/// Most stack for the buffers of one task; worker threads have 2 MiB by default.
 pub const MAX_TASK_BYTES: u64 = 512 * 1024;
 
-/// Promotes the buffers of all dispatches, and returns how many.
+/// Promotes the buffers of all dispatches, and returns their number.
 ///
 /// # Errors
-/// D0104 for a buffer that cannot go to the stack.
+/// D0104 for a buffer that cannot be on the stack.
 pub fn run(module: Op) -> Result<u32, Diagnostics> {
     let mut plan = Vec::new();
     let mut errors = Diagnostics::default();
@@ -67,7 +67,7 @@ pub fn run(module: Op) -> Result<u32, Diagnostics> {
     Ok(promoted)
 }
 
-/// Books stack of a task; true where there is enough.
+/// Reserves stack of a task; true if there is enough.
 fn add(task_bytes: &mut u64, bytes: u64) -> Result<bool, String> {
     let total = task_bytes.saturating_add(bytes);
     if total > MAX_TASK_BYTES {
@@ -77,14 +77,14 @@ fn add(task_bytes: &mut u64, bytes: u64) -> Result<bool, String> {
     Ok(true)
 }
 
-/// The sizes of a buffer, each at most; `None` where one has no constant bound.
+/// Upper bounds of a buffer's sizes; `None` if one has no constant bound.
 pub(crate) fn bounded_shape(alloc: Op) -> Option<Vec<i64>> {
     let mut dynamic = alloc.operands().into_iter();
     let shape = alloc.result(0).ty().shape()?;
     shape.into_iter().map(|size| if size == DYNAMIC { upper_bound(dynamic.next()?) } else { Some(size) }).collect()
 }
 
-/// A constant that an index certainly does not exceed.
+/// A constant upper bound of an index.
 fn upper_bound(value: Value) -> Option<i64> {
     if let Some(known) = value.constant_int() {
         return Some(known);
@@ -105,10 +105,10 @@ fn upper_bound(value: Value) -> Option<i64> {
     .filter(|bound| *bound >= 0)
 }
 
-/// Whether a host buffer can hold this one for every task: sizes are known before the dispatch, and nothing hands it on.
+/// Whether a host buffer can hold this one for every task: sizes are defined before the dispatch, and it is not forwarded.
 fn can_hoist(dispatch: Op, alloc: Op) -> bool {
     let is_outside = |v: &Value| v.block().and_then(Block::parent_op).is_none_or(|o| !o.is_inside(dispatch));
-    // Views take the slice's layout: plain subviews can, which nothing views again.
+    // Views get the slice's layout: plain subviews without further views can.
     let takes_layout = |u: monopour_ir::Use| {
         let views = u.op.results().into_iter().filter(|r| r.ty().is_memref()).collect::<Vec<_>>();
         views.is_empty()
@@ -168,7 +168,7 @@ fn hoist(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Replaces a buffer by a slice of the same sizes in another layout; views of it follow.
+/// Replaces a buffer by a slice of the same sizes in another layout; its views are retyped.
 fn retype<'c>(rw: &mut Rewriter<'c>, old: Value<'c>, new: Value<'c>) {
     rw.replace_all_uses(old, new);
     let views = new.uses().into_iter().filter(|u| u.op.is(ops::memref::SUBVIEW) && u.index == 0);
@@ -202,7 +202,7 @@ fn erase_deallocs<'c>(rw: &mut Rewriter<'c>, alloc: Op<'c>) {
     }
 }
 
-/// How much stack the buffer takes, or why it cannot have it.
+/// The stack that the buffer takes, or why it cannot be on the stack.
 fn stack_bytes(dispatch: Op, alloc: Op) -> Result<u64, String> {
     let ty = alloc.result(0).ty();
     let bytes = bounded_shape(alloc).and_then(|shape| Type::memref(&shape, ty.element(), None).static_size_bytes());
@@ -252,7 +252,7 @@ fn promote(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// The first elements of `stack` as the buffer that `alloc` makes.
+/// The first elements of `stack` as the buffer of `alloc`.
 pub(crate) fn dense_view<'c>(
     rw: &mut Rewriter<'c>,
     alloc: Op<'c>,
@@ -263,7 +263,7 @@ pub(crate) fn dense_view<'c>(
     let mut dynamic = alloc.operands().into_iter();
     let sizes: Vec<Option<Value>> =
         memref.shape.iter().map(|s| if *s == DYNAMIC { dynamic.next() } else { None }).collect();
-    // Strides of the dense layout: computed where a size behind them is dynamic.
+    // Strides of the dense layout: computed where an inner size is dynamic.
     let (mut strides, mut stride): (Vec<Value>, Option<Value>) = (vec![], None);
     for (dim, known) in memref.strides.iter().enumerate().rev() {
         if *known == DYNAMIC

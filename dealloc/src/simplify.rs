@@ -1,4 +1,4 @@
-//! Fewer and shorter `bufferization.dealloc`s, by what is known of where memrefs come from.
+//! Simplify `bufferization.dealloc`s by the origins of their memrefs.
 //!
 //! ```text
 //! %a, %b = memref.alloc ...
@@ -6,10 +6,10 @@
 //!          retain (%a, %arg)                                      %r#0 is %true, %r#1 is %false
 //! ```
 //!
-//! A memref that is a retained one, and differs from all others, is not freed: its indicator goes there. A retained memref
-//! that none of those to be freed may be goes. A memref that may be none of the others gets a dealloc of its own.
-//! Where all retained memrefs are owned in any case, those that own them go.
-//! Ensures: the same memory is freed, at the same place; the structure of blocks and regions stays.
+//! A memref that is a retained one, and differs from all others, is not freed: its indicator goes to the result. A retained memref
+//! that none of the freed ones may alias is dropped. A memref that may alias none of the others gets a dealloc of its own.
+//! If all retained memrefs are certainly owned, their owners are dropped.
+//! Ensures: the same memory is freed, at the same place; blocks and regions are unchanged.
 //! Source: MLIR's buffer-deallocation-simplification, LLVM 22.
 //! Differs: memrefs are sorted by their origins instead of being compared with each other. A memref of more than 64 origins
 //! counts as one of unknown origin.
@@ -24,24 +24,24 @@ use monopour_ir::{Diagnostics, Op, Rewriter};
 
 use origins::Origins;
 
-/// What one round makes constant the next one uses. More rounds than this would only undo a few deallocs more.
+/// Later rounds use constants of earlier ones. More rounds than this would only remove a few more deallocs.
 const MAX_ROUNDS: usize = 10;
 
-/// What was done.
+/// Counts of the pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimplifyStats {
-    /// Deallocs that were looked at.
+    /// Deallocs visited.
     pub deallocs: u32,
-    /// Times that one was changed.
+    /// Number of changes.
     pub changed: u32,
-    /// Memrefs, flows between them and places they come from that were looked at: what the time is in proportion to.
+    /// Memrefs, flows between them and origins visited: the time is proportional.
     pub steps: u64,
 }
 
 /// Simplifies every `bufferization.dealloc` in an operation whose regions are isolated from above.
 ///
 /// # Errors
-/// What MLIR says of the operations that are made.
+/// MLIR's diagnostics for the new ops.
 pub fn simplify(root: Op) -> Result<SimplifyStats, Diagnostics> {
     let mut stats = SimplifyStats::default();
     for round in 0..MAX_ROUNDS {

@@ -1,4 +1,4 @@
-//! What is known of a function's memrefs while owners are given to them, block by block, and how the code is changed.
+//! The state of upstream's form: ownership of memrefs by block, and the rewriter.
 
 use monopour_ir::control_flow::{Traits, successor_operands};
 use monopour_ir::ops;
@@ -13,31 +13,31 @@ use crate::models::OwnershipModels;
 use crate::ownership::Ownership;
 use crate::{Options, Stats};
 
-/// What is known in one block.
+/// The state of one block.
 #[derive(Default)]
 struct Scope<'c> {
     ownership: HandleMap<Value<'c>, Ownership<'c>>,
-    /// Freed at the end unless handed on, in this order.
+    /// Freed at the end unless forwarded, in this order.
     candidates: Vec<Value<'c>>,
-    /// The constants that are not set and set, once they are made.
+    /// The constants false and true, once created.
     constants: [Option<Value<'c>>; 2],
 }
 
-/// What may be freed at the end of a block: base buffers, each with its indicator.
+/// The memrefs to free at the end of a block: base buffers, each with its indicator.
 #[derive(Clone, Debug, Default)]
 pub struct Freeable<'c> {
     /// Base buffers, because a view cannot be freed.
     pub bases: Vec<Value<'c>>,
-    /// Whether each is owned.
+    /// The indicator of each.
     pub conditions: Vec<Value<'c>>,
 }
 
-/// The indicators of what a dealloc retained.
+/// The indicators of the memrefs that a dealloc retained.
 #[derive(Clone, Debug, Default)]
 pub struct Retained<'c> {
-    /// Of the memrefs that a terminator hands on, in order.
+    /// Of the memrefs that a terminator forwards, in order.
     pub forwarded: Vec<Value<'c>>,
-    /// Of each memref that was retained, those handed on first.
+    /// Of each retained memref, forwarded ones first.
     pub retained: Vec<(Value<'c>, Value<'c>)>,
 }
 
@@ -74,7 +74,7 @@ impl<'c, 'a> State<'c, 'a> {
     pub fn options(&self) -> &Options {
         self.options
     }
-    /// For changes of operations; set its insertion point before you create with it, or use [`Self::create_before`].
+    /// The rewriter; set its insertion point before creating ops, or use [`Self::create_before`].
     pub fn rewriter(&mut self) -> &mut Rewriter<'c> {
         &mut self.rw
     }
@@ -90,7 +90,7 @@ impl<'c, 'a> State<'c, 'a> {
     pub fn bit(&self) -> Type<'c> {
         Type::integer(self.rw.context(), 1)
     }
-    /// The constant indicator, at the start of a block; one for all that ask.
+    /// A constant indicator, created once at the start of a block.
     pub fn constant(&mut self, block: Block<'c>, is_set: bool) -> Value<'c> {
         let slot = usize::from(is_set);
         if let Some(known) = self.scopes.entry(block).or_default().constants[slot] {
@@ -103,7 +103,7 @@ impl<'c, 'a> State<'c, 'a> {
         value
     }
 
-    /// Who owns a memref, as a block sees it. What is captured from outside the region is not owned.
+    /// The ownership of a memref in a block. A memref captured from outside the region is not owned.
     pub fn ownership(&mut self, value: Value<'c>, block: Block<'c>) -> Ownership<'c> {
         if let Some(known) = self.scopes.get(&block).and_then(|scope| scope.ownership.get(&value)) {
             return *known;
@@ -111,41 +111,41 @@ impl<'c, 'a> State<'c, 'a> {
         let is_captured = value.block().and_then(Block::region) != block.region();
         if is_captured { Ownership::Unique(self.constant(block, false)) } else { Ownership::Uninitialized }
     }
-    /// Says who owns a memref, as a block sees it.
+    /// Sets the ownership of a memref in a block.
     pub fn set(&mut self, value: Value<'c>, block: Block<'c>, ownership: Ownership<'c>) {
         self.stats.steps += 1;
         if self.scopes.entry(block).or_default().ownership.insert(value, ownership).is_none() {
             self.stats.memrefs += 1;
         }
     }
-    /// From now on the dealloc before a terminator tells who owns a memref in its block.
+    /// Replaces the ownership of a memref by the result of the dealloc before a terminator.
     pub(crate) fn take_over(&mut self, terminator: Op<'c>, value: Value<'c>, indicator: Value<'c>) {
         if let Some(block) = terminator.block() {
             self.set(value, block, Ownership::Unique(indicator));
         }
     }
-    /// Lets the end of the block free a memref that it owns and does not hand on.
+    /// Lets the end of the block free a memref that it owns and does not forward.
     pub fn add_candidate(&mut self, value: Value<'c>, block: Block<'c>) {
         self.scopes.entry(block).or_default().candidates.push(value);
     }
-    /// Memrefs that live on into a block.
+    /// Memrefs live into a block.
     pub(crate) fn live_in(&self, block: Block<'c>) -> Vec<Value<'c>> {
         self.liveness.live_in(block)
     }
 
-    /// Whether callers of a function own all memrefs that it returns, without being told at run time.
+    /// Whether callers of a function statically own all memrefs that it returns.
     pub fn promises_results(&self, function: Op<'c>) -> bool {
         Traits::of(function).is_function() && !self.callees.passes_indicators(function)
     }
-    /// Whether a call gets an indicator behind its results for each memref among them.
+    /// Whether a call has an additional indicator result for each memref result.
     pub fn callee_passes_indicators(&self, call: Op<'c>) -> bool {
         self.callees.callee_of(call).is_some_and(|callee| self.callees.passes_indicators(callee))
     }
 
-    /// Makes an operation anew with this many indicators behind its results.
+    /// Recreates an operation with this many indicators after its results.
     ///
     /// # Errors
-    /// What MLIR says of the operation.
+    /// MLIR's diagnostics for the operation.
     pub fn append_results(&mut self, op: Op<'c>, count: usize) -> Result<Op<'c>, Diagnostics> {
         if count == 0 {
             return Ok(op);
@@ -163,10 +163,10 @@ impl<'c, 'a> State<'c, 'a> {
         Ok(new)
     }
 
-    /// What the block of a terminator may free there.
+    /// The memrefs that the block of a terminator may free there.
     ///
     /// # Errors
-    /// D0111 for a candidate of which nobody can say whether it is owned.
+    /// D0111 for a candidate of unknown ownership.
     pub fn freeable(&mut self, terminator: Op<'c>) -> Result<Freeable<'c>, Diagnostics> {
         let Some(block) = terminator.block() else { return Ok(Freeable::default()) };
         let mut found = Freeable::default();
@@ -178,11 +178,11 @@ impl<'c, 'a> State<'c, 'a> {
         }
         Ok(found)
     }
-    /// Frees before a terminator what may be freed, but for what it hands to the successor and what lives on there.
+    /// Inserts a dealloc before a terminator, which retains its operands for the successor and the memrefs live there.
     /// Without a successor, nothing is retained.
     ///
     /// # Errors
-    /// D0110 for a branch that does not say what it hands on.
+    /// D0110 for a branch with unknown successor operands.
     pub fn dealloc(
         &mut self,
         terminator: Op<'c>,
@@ -195,7 +195,7 @@ impl<'c, 'a> State<'c, 'a> {
         let live = terminator.successors().get(number).map_or(vec![], |block| self.live_in(*block));
         self.dealloc_but(terminator, freeable, &memrefs, &live)
     }
-    /// Frees what the block owns, but for what a terminator hands to the operation around it; the indicators of that.
+    /// Inserts a dealloc that retains the memrefs forwarded to the parent operation; returns their indicators.
     ///
     /// # Errors
     /// As [`Self::freeable`].
@@ -232,15 +232,15 @@ impl<'c, 'a> State<'c, 'a> {
         Ok(Retained { forwarded: of_forwarded, retained: values.into_iter().zip(indicators).collect() })
     }
 
-    /// A memref that the block of a terminator owns in any case: the same one, or a copy where it does not.
+    /// A memref that the block of a terminator certainly owns: the same one, or a copy.
     ///
     /// # Errors
-    /// What MLIR says of the operations.
+    /// MLIR's diagnostics for the new ops.
     pub fn owned(&mut self, terminator: Op<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let Some(block) = terminator.block() else { return Ok(value) };
         let (loc, ty) = (terminator.location(), value.ty());
         let ownership = match self.ownership(value, block) {
-            // The operation may know better, in its own block.
+            // The operation's model may know more, in its own block.
             Ownership::Unknown => self.model_indicator(terminator, value, block)?,
             known => known,
         };
@@ -286,7 +286,7 @@ impl<'c, 'a> State<'c, 'a> {
             results.extend(std::iter::repeat_n(index, 2 * shape.len()));
             return self.metadata(at, value, &results);
         }
-        // Its rank does not matter: only where it begins.
+        // Only the address matters, not the rank.
         let cx = self.rw.context();
         let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
             .operands(&[value])
@@ -334,7 +334,7 @@ fn clone_of<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, value: Value<'c>) -> R
     Ok(rw.create(OpSpec::new(ops::bufferization::CLONE, loc).operands(&[value]).results(&[value.ty()]))?.result(0))
 }
 
-/// For a branch whose successors get what it does not name.
+/// For a branch that produces successor operands itself.
 pub(crate) fn unpassable(branch: Op) -> Diagnostic {
     let message = "produced operands are not supported";
     Diagnostic::error("D0110", branch.location(), message)

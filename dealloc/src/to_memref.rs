@@ -1,4 +1,4 @@
-//! What is left of the bufferization dialect, in terms of memref operations: clones and deallocs.
+//! Lower the remaining ops of the bufferization dialect, clones and deallocs, to memref operations.
 //!
 //! ```text
 //! %b = bufferization.clone %a : memref<?xf32>           %d = memref.dim %a, %c0
@@ -6,7 +6,7 @@
 //!                                                       memref.copy %a, %b
 //! ```
 //!
-//! Ensures: no operation of the bufferization dialect, else an error (D0114); deallocs as [`crate::lower`] makes them.
+//! Ensures: no operation of the bufferization dialect, else an error (D0114); deallocs as by [`crate::lower`].
 //! Limits: a clone whose type a row-major buffer does not have.
 //! Source: MLIR's convert-bufferization-to-memref, LLVM 22.
 //! Differs: a dynamic stride is not cast to a number, though MLIR allows it: a row-major copy has another one.
@@ -20,7 +20,7 @@ use monopour_ir::{
 use crate::frees::copied_type;
 use crate::lower::{self, Helpers, LowerOptions};
 
-/// Converts every operation of the bufferization dialect; how many there were.
+/// Converts every operation of the bufferization dialect, and returns their number.
 ///
 /// # Errors
 /// D0112 as for [`lower::lower_deallocations`]; D0114 for an operation that has no form on memrefs.
@@ -81,7 +81,7 @@ fn ranked<'c>(op: Op<'c>, shape: &[i64], rw: &mut Rewriter<'c>) -> Result<Value<
     Ok(rw.create(OpSpec::new(ops::memref::CAST, loc).operands(&[buffer]).results(&[ty]))?.result(0))
 }
 
-/// All elements in a row, seen under the shape of the operand, which is collected by a loop over its rank.
+/// All elements in sequence, viewed in the shape of the operand, which a loop over its rank collects.
 fn unranked<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc, from, ty) = (op.context(), op.location(), op.operand(0), op.result(0).ty());
     let index = Type::index(cx);

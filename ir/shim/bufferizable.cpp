@@ -37,7 +37,7 @@ BufferizationOptions makeOptions(const InterfaceOptions &given) {
   return options;
 }
 
-// Tells Rust what the C++ side did to the IR.
+// Reports changes of the IR to Rust.
 struct Journal : public RewriterBase::Listener {
   void (*each)(int, MlirOperation, void *);
   void *user;

@@ -1,4 +1,4 @@
-// How values flow between regions, blocks and calls. Every function is documented where Rust declares it.
+// Values forwarded between regions, blocks and calls. Every function is documented where Rust declares it.
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/Dialect/Bufferization/IR/BufferViewFlowOpInterface.h"

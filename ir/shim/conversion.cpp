@@ -1,4 +1,4 @@
-// What the conversion driver asks of every op, in one call each. Every function is documented where Rust declares it.
+// Fast paths of the conversion driver, one call each. Every function is documented where Rust declares it.
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Support.h"
@@ -34,8 +34,8 @@ bool isNamed(Operation *op, const void *name) {
   return op->getName().getIdentifier().getAsOpaquePointer() == name;
 }
 
-// What a branch hands to a successor; none where it does not say, or makes some of it itself. The interface gives a range that can be
-// changed, with an attribute of segments that is looked up in the context for each: the ops of cf, which are most, say it at once.
+// The forwarded operands of a successor; none if unknown, or if the branch produces some itself. The interface returns a mutable
+// range, with a segment attribute that is looked up in the context for each: the ops of cf, which are most, have it at once.
 std::optional<OperandRange> handedTo(Operation *branch, unsigned successor) {
   if (auto op = dyn_cast<cf::BranchOp>(branch)) return op.getDestOperands();
   if (auto op = dyn_cast<cf::CondBranchOp>(branch))
@@ -56,14 +56,14 @@ bool isUsedByCast(Value value, const void *castName) {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) { return isNamed(use.getOwner(), castName); });
 }
 
-// How a walk goes on from an op. Laid out as the enum of Rust's side.
+// How a walk continues after an op. Laid out as the enum of Rust's side.
 enum class Descent : int32_t { Over, Into, Unasked, Listed };
 
 struct NameWalk {
   Descent (*each)(MlirOperation, const void *, void *);
   void (*list)(const MlirOperation *, intptr_t, void *);
   void *user;
-  // Names of ops that are not asked about, two for a few bits of the address: a name that a third one displaces is asked about again.
+  // Names of ops without a visit, two per slot by a few bits of the address: a name displaced by a third one is visited again.
   struct Name {
     const void *address = nullptr;
     bool isListed = false;
@@ -71,7 +71,7 @@ struct NameWalk {
   Name unasked[32][2];
   MlirOperation listed[64];
   intptr_t count = 0;
-  // The address up to which lines were asked for.
+  // The address up to which lines were prefetched.
   uintptr_t fetched = 0;
 
   NameWalk(Descent (*each)(MlirOperation, const void *, void *),
@@ -82,19 +82,19 @@ struct NameWalk {
     if (count) list(listed, count, user);
     count = 0;
   }
-  // What was built in a row lies in a row: lines behind the op are read some ops later, and the next op's address is known too late.
-  // Each line is asked for once. Bytes: how far ahead, and from where on two ops do not lie in one row.
+  // Ops built in sequence are adjacent: lines after the op are read some ops later, and the next op's address is known too late.
+  // Each line is prefetched once. Bytes: how far ahead, and the distance from which on two ops are not adjacent.
   void fetchBehind(Operation *op) {
     constexpr uintptr_t distance = 2048, far = 16384;
     uintptr_t to = reinterpret_cast<uintptr_t>(op) + distance;
-    // Most often an op lies a little behind the one before, or before it where that holds it.
+    // Most often an op is a little after the one before, or before its parent.
     if (to - fetched > far) {
       if (fetched - to < far) return;
       fetched = to - distance;
     }
     for (; fetched < to; fetched += 64) __builtin_prefetch(reinterpret_cast<const void *>(fetched));
   }
-  // Whether to look into the op.
+  // Whether to walk the op's regions.
   bool enters(Operation *op) {
     const void *name = op->getName().getIdentifier().getAsOpaquePointer();
     Name *known = unasked[(reinterpret_cast<uintptr_t>(name) >> 4) % std::size(unasked)];
@@ -123,13 +123,13 @@ struct NameWalk {
   }
 };
 
-// The op around is only compared: it may be gone.
+// The root is only compared: it may be erased.
 bool isWithin(Operation *op, const void *around) {
   while (op && op != around) op = op->getParentOp();
   return op;
 }
 
-// Whether an op is or lies in another, and holds no block.
+// Whether an op is or is nested in another, and has no block.
 LLVM_ATTRIBUTE_ALWAYS_INLINE bool isEmptyWithin(Operation *op, const void *around) {
   if (!op->getBlock() || !isWithin(op, around)) return false;
   return op->getNumRegions() == 0 || llvm::all_of(op->getRegions(), [](Region &region) { return region.empty(); });

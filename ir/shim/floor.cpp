@@ -18,14 +18,14 @@ bool monopour_shim_split_block(MlirOperation op, void *out);
 
 namespace {
 
-// Makes ops like others, which are made once: properties are copied as a whole.
+// Copies ops from templates: properties are copied as a whole.
 class Maker {
 public:
   explicit Maker(MLIRContext *cx) : cx(cx), builder(cx) {}
   ~Maker() {
     for (auto &entry : models) entry.second->destroy();
   }
-  // A model by the name and a number that says in what its properties differ.
+  // A template by the name and a number that distinguishes its properties.
   Operation *model(StringRef name, int64_t key, function_ref<void(Operation *)> set = {}) {
     Operation *&op = models[{name.data(), key}];
     if (!op) {
@@ -94,7 +94,7 @@ private:
   void convertOp(Operation *op) {
     Operation *model = modelOf(op);
     if (!model) {
-      // A cast between types that are one by now.
+      // A cast between types that are equal by now.
       op->replaceAllUsesWith(op->getOperands());
       return op->erase();
     }
@@ -148,7 +148,7 @@ public:
   }
 
   void function(func::FuncOp func) {
-    // The blocks that an op becomes follow the one that ends before it.
+    // The blocks of a converted op follow the one that ends before it.
     for (Block *block = &func.getBody().front(); block; block = block->getNextNode())
       for (Operation &op : *block) {
         Block *before = nullptr;

@@ -1,4 +1,4 @@
-// Op interfaces, asked one question each. Every function is documented where Rust declares it.
+// Queries of op interfaces. Every function is documented where Rust declares it.
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -78,7 +78,7 @@ std::unique_ptr<llvm::TargetMachine> createMachine(const llvm::Triple &triple, l
                                                                           llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
 }
 
-// What MLIR does not say about functions: the CPU, and that nothing ever unwinds.
+// Function attributes that MLIR does not set: the CPU, and that no function unwinds.
 void setAttributes(llvm::Module &module, llvm::StringRef cpu, llvm::StringRef features, unsigned vectorBits) {
   for (llvm::Function &function : module) {
     function.addFnAttr(llvm::Attribute::NoUnwind);
@@ -104,10 +104,10 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = true;
   tuning.SLPVectorization = true;
-  // Tiles are unrolled to registers already; what LLVM would add is whole task tiles as straight code, slow to compile.
+  // Tiles are unrolled to registers already; LLVM would add whole task tiles as straight code, slow to compile.
   tuning.LoopUnrolling = false;
   llvm::PassBuilder builder(&machine, tuning);
-  // No C library is there to call: LLVM may make memcpy, memmove and memset of loops, nothing else.
+  // Without a C library LLVM may generate calls of memcpy, memmove and memset only.
   llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
   library.disableAllFunctions();
   for (llvm::LibFunc known : {llvm::LibFunc_memcpy, llvm::LibFunc_memmove, llvm::LibFunc_memset}) library.setAvailable(known);

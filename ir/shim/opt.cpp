@@ -53,7 +53,7 @@ struct PassSpec {
 };
 // Runs pass `index` on the op; `values` holds one text per option. False when the pass fails.
 using RunFn = bool (*)(size_t index, MlirOperation op, const MlirStringRef *values);
-// Whether the parser may see the source; says why not.
+// Whether the source may be parsed; reports why not.
 using CheckFn = bool (*)(MlirStringRef source, MlirStringRef file);
 
 namespace {
@@ -172,13 +172,13 @@ private:
   const PassSpec &spec;
   size_t index;
   RunFn run;
-  // Answers what must stay upstream's: TypeID, name, the op that the pass runs on. Null where upstream has no such pass.
+  // Provides the parts that must stay upstream's: TypeID, name, the op that the pass runs on. Null if upstream has no such pass.
   std::shared_ptr<Pass> upstream;
   std::vector<std::shared_ptr<void>> options;
   std::vector<std::function<std::string()>> readers;
 };
 
-// Transform ops call upstream's bufferization, not a pass: says so before the interpreter runs.
+// Transform ops call upstream's bufferization, not a pass: reports that before the interpreter runs.
 class TransformRemarks : public PassInstrumentation {
   void runBeforePass(Pass *pass, Operation *op) override {
     if (pass->getArgument() != "transform-interpreter") return;
@@ -191,7 +191,7 @@ class TransformRemarks : public PassInstrumentation {
   }
 };
 
-// What mlir-opt does with its parsed command line, with an instrumentation more.
+// As mlir-opt's handling of its parsed command line, with one more instrumentation.
 LogicalResult optMain(int argc, char **argv, DialectRegistry &registry, CheckFn check) {
   llvm::InitLLVM init(argc, argv);
   auto [input, output] = registerAndParseCLIOptions(argc, argv, "monopour opt: mlir-opt with monopour's passes\n", registry);

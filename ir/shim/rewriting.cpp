@@ -1,4 +1,4 @@
-// What rewriting needs and MLIR's C API lacks. Every function is documented where Rust declares it.
+// Functions for rewriting that MLIR's C API lacks. Every function is documented where Rust declares it.
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Support.h"
@@ -18,8 +18,8 @@ struct Split {
   bool isBeforeNew;
 };
 
-// Whether less is to be done for the ops before an op, and for the branches to its block, than for the op and those behind it.
-// Looks at no more than it must. Arguments stay in their block.
+// Whether moving the ops before an op, and redirecting the branches to its block, is less work than moving the op and those after it.
+// Counts no more than it must. Arguments stay in their block.
 bool hasShortHead(Operation *op) {
   Block *block = op->getBlock();
   if (block->getNumArguments() != 0 || !block->getParent()) return false;

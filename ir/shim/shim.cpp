@@ -1,4 +1,4 @@
-// What MLIR's C API lacks, one thin function each. Every function is documented where Rust declares it.
+// Functions that MLIR's C API lacks, each a thin wrapper. Every function is documented where Rust declares it.
 #include "mlir-c/IR.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Support.h"

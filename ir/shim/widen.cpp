@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace {
 
-// The type that stands for an odd vector type, or null.
+// The wide type of an odd vector type, or null.
 FixedVectorType *widened(Type *type) {
   auto *vector = dyn_cast<FixedVectorType>(type);
   if (!vector || isPowerOf2_32(vector->getNumElements()) || vector->getScalarSizeInBits() < 8) return nullptr;
@@ -27,7 +27,7 @@ FixedVectorType *widened(Type *type) {
 
 unsigned lanesOf(Type *type) { return cast<FixedVectorType>(type)->getNumElements(); }
 
-// `value` with its first lanes kept and poison behind them.
+// `value` with its first lanes kept and poison after them.
 Value *resize(IRBuilder<> &builder, Value *value, unsigned lanes) {
   SmallVector<int> mask(lanes, PoisonMaskElem);
   for (unsigned i = 0; i < std::min(lanes, lanesOf(value->getType())); ++i) mask[i] = i;

@@ -99,7 +99,7 @@ impl<'c> AffineMap<'c> {
 }
 
 impl<'c> AffineExpr<'c> {
-    /// What kind of expression this is.
+    /// The kind of this expression, with its parts.
     pub fn kind(self) -> AffineExprKind<'c> {
         let raw = self.raw();
         if c!(mlirAffineExprIsADim(raw)) {

@@ -1,19 +1,19 @@
-//! The ops of `arith` that reductions are made of.
+//! Associative and commutative `arith` ops, as reductions combine by them.
 
 use crate::ops;
 use crate::{Attr, Op, Type};
 
-/// A binary op that is associative and commutative (floats: up to rounding), with an element that changes nothing.
+/// A binary op that is associative and commutative (floats: up to rounding), with an identity element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Associative {
     identity: Identity,
-    /// Whether an operand may take part more than once.
+    /// Whether combining an operand twice gives the same result.
     pub is_idempotent: bool,
-    /// Whether a NaN is dropped for the other operand. The identity is an infinity then, which NaNs alone do not give.
+    /// Whether a NaN is dropped for the other operand. The identity is an infinity then, which is not the reduction of NaNs alone.
     pub drops_nans: bool,
 }
 
-/// The value that changes nothing.
+/// The identity element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Identity {
     /// Of floats the negative zero: adding 0 would lose the sign of a sum of negative zeros.
@@ -46,7 +46,7 @@ const OPS: [(&str, Identity); 15] = [
 ];
 
 impl Associative {
-    /// The kind of an op; none for one that is not associative, or not known to be.
+    /// The kind of an op; `None` for one that is not known to be associative.
     pub fn of(op: Op) -> Option<Self> {
         Self::named(op.name())
     }
@@ -63,7 +63,7 @@ impl Associative {
         })
     }
 
-    /// The element of a float, integer or index type that changes nothing.
+    /// The identity element of a float, integer or index type.
     pub fn identity<'c>(&self, ty: Type<'c>) -> Attr<'c> {
         if ty.is_float() { Attr::float(ty, self.float()) } else { Attr::int(ty, self.int(ty.integer_width())) }
     }
@@ -77,7 +77,7 @@ impl Associative {
         }
     }
 
-    /// Of an integer of `width` bits, or of an index.
+    /// As an integer of `width` bits, or as an index.
     fn int(self, width: Option<u32>) -> i64 {
         let least = width.filter(|width| *width < 64).map_or(i64::MIN, |width| -(1i64 << (width - 1)));
         match self.identity {

@@ -81,7 +81,7 @@ impl<'c> Attr<'c> {
         Self::upcast(DenseI32ArrayAttribute::new(cx.to_melior(), values))
     }
 
-    /// String value (also the text of a string-like symbol reference is NOT returned: see [`Attr::as_symbol`]).
+    /// Value of a string attribute; for a symbol reference see [`Attr::as_symbol`].
     pub fn as_string(self) -> Option<&'c str> {
         c!(mlirAttributeIsAString(self.raw())).then(|| string::from_ref(c!(mlirStringAttrGetValue(self.raw()))))
     }

@@ -16,7 +16,7 @@ handle! {
 }
 
 impl<'c> Block<'c> {
-    /// A detached block with arguments of these types; a region must take it.
+    /// A detached block with arguments of these types, to be appended to a region.
     pub fn new(args: &[(Type<'c>, Location<'c>)]) -> Self {
         let raw = c!(mlirBlockCreate(0, std::ptr::null(), std::ptr::null()));
         for (ty, location) in args {
@@ -29,12 +29,12 @@ impl<'c> Block<'c> {
         let value = |i| Value::from_raw(c!(mlirBlockGetArgument(self.raw(), i as isize)));
         (0..self.num_args()).map(value).collect()
     }
-    /// As [`Self::args`]; a few need no heap.
+    /// As [`Self::args`], without the heap for up to eight.
     pub fn arg_values(self) -> SmallVec<[Value<'c>; 8]> {
         // SAFETY: defined in the shim; the block is live (crate invariant), and the list has that much room.
         Value::list(|room, out| unsafe { monopour_shim_arguments(self.raw(), room, out) })
     }
-    /// Arguments, one after the other and without a list.
+    /// Iterates over the arguments without allocating a list.
     pub(crate) fn arg_list(self) -> impl Iterator<Item = Value<'c>> {
         (0..self.num_args()).map(move |i| Value::from_raw(c!(mlirBlockGetArgument(self.raw(), i as isize))))
     }
@@ -87,7 +87,7 @@ impl<'c> Block<'c> {
 }
 
 impl<'c> Region<'c> {
-    /// A detached region; an op must take it.
+    /// A detached region, to be attached to an op.
     pub fn new() -> Self {
         Self::from_raw(c!(mlirRegionCreate()))
     }
@@ -95,7 +95,7 @@ impl<'c> Region<'c> {
     pub fn blocks(self) -> Vec<Block<'c>> {
         self.block_list().collect()
     }
-    /// Blocks in order, without a list. None may be moved meanwhile.
+    /// Iterates over the blocks without allocating a list. None may be moved meanwhile.
     pub(crate) fn block_list(self) -> impl Iterator<Item = Block<'c>> {
         let next = |block: &Block| {
             let raw = c!(mlirBlockGetNextInRegion(block.raw()));
@@ -127,7 +127,7 @@ impl Default for Region<'_> {
 }
 
 unsafe extern "C" {
-    // Writes as many arguments as there is room for; how many there are.
+    // Writes up to `capacity` arguments; returns their number.
     fn monopour_shim_arguments(block: MlirBlock, capacity: isize, out: *mut mlir_sys::MlirValue) -> isize;
     // The last block of a region, or null.
     fn monopour_shim_last_block(region: MlirRegion) -> MlirBlock;

@@ -1,7 +1,7 @@
-//! What upstream's `BufferizableOpInterface` says of an op: for ops that have their model in C++ only.
+//! Upstream's `BufferizableOpInterface`, for ops whose model exists in C++ only.
 //!
-//! Asked without an analysis behind it: the answers are those that hold whatever is decided about other ops.
-//! [`bufferize`] replaces an op; what it reads are `bufferization.to_buffer`s or what stands behind `bufferization.to_tensor`s.
+//! Queries run without an analysis state: the answers hold whatever is decided about other ops.
+//! [`bufferize`] replaces an op; its tensor operands are read through `bufferization.to_buffer`, or behind `bufferization.to_tensor`.
 
 use crate::{Change, Diagnostics, Op, Type, Value};
 use mlir_sys::{MlirOperation, MlirType, MlirValue};
@@ -25,49 +25,49 @@ pub struct InterfaceOptions {
     pub alignment: c_uint,
 }
 
-/// What an op does with one tensor operand.
+/// How an op uses one tensor operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InterfaceUse {
     /// The contents may be loaded.
     pub reads: bool,
     /// The buffer may be stored to.
     pub writes: bool,
-    /// It cannot be copied.
+    /// It must bufferize in place.
     pub must_in_place: bool,
-    /// Position by position, each load before each store.
+    /// Bufferizes to elementwise access: each position is loaded before it is stored.
     pub elementwise: bool,
 }
 
-/// A value whose buffer may be an operand's.
+/// A value that may alias an operand's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InterfaceAlias<'c> {
     /// The value.
     pub value: Value<'c>,
-    /// The same buffer, offset, sizes and strides.
+    /// Equivalent: the same buffer, offset, sizes and strides.
     pub equivalent: bool,
-    /// Always this operand's.
+    /// A definite alias, not a may-alias.
     pub definite: bool,
-    /// The types differ though the op is not a cast.
+    /// The type changes though the op is not a cast.
     pub retypes: bool,
 }
 
-/// What is known about a result.
+/// Properties of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InterfaceResult {
     /// May be stored to.
     pub writable: bool,
-    /// Fixes the contents.
+    /// The op defines the contents.
     pub defines: bool,
-    /// A fresh buffer.
+    /// The op allocates the buffer.
     pub allocates: bool,
 }
 
-/// What is known about a region.
+/// Properties of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InterfaceRegion {
     /// May run several times.
     pub repetitive: bool,
-    /// May run at the same time as itself.
+    /// Iterations may run in parallel.
     pub parallel: bool,
     /// Its tensor arguments may be stored to.
     pub writable_arguments: bool,
@@ -98,7 +98,7 @@ unsafe extern "C" {
     fn monopour_shim_result_of(op: MlirOperation, result: c_uint, options: *const Options) -> c_uint;
     // Bits: 1 repetitive, 2 parallel, 4 arguments are writable.
     fn monopour_shim_region_of(op: MlirOperation, region: c_uint, options: *const Options) -> c_uint;
-    // The type that a value of the op will have; null on failure.
+    // The buffer type of a value; null on failure.
     fn monopour_shim_buffer_type_of(value: MlirValue, options: *const Options) -> MlirType;
     // BufferizableOpInterface::bufferize; calls back with each change: 0 created, 1 modified, 2 moved, 3 erased.
     fn monopour_shim_bufferize(op: MlirOperation, options: *const Options, each: EachChange, user: *mut c_void)
@@ -123,13 +123,13 @@ extern "C" fn push_change(kind: c_int, op: MlirOperation, user: *mut c_void) {
     });
 }
 
-/// Whether bufferization takes the type for a tensor's (`TensorLikeType`).
+/// Whether the type implements `TensorLikeType`.
 pub(crate) fn is_tensor(ty: Type) -> bool {
     // SAFETY: defined in the shim; the type is live (crate invariant).
     unsafe { monopour_shim_is_tensor(ty.raw()) }
 }
 
-/// The buffer type that a tensor-like type names for itself.
+/// The buffer type of a tensor-like type, by its own interface.
 pub fn buffer_like_type<'c>(ty: Type<'c>, options: &InterfaceOptions) -> Option<Type<'c>> {
     // SAFETY: defined in the shim; the type is live (crate invariant).
     let raw = unsafe { monopour_shim_buffer_like_type(ty.raw(), options) };
@@ -148,7 +148,7 @@ fn check(op: Op, index: usize, count: usize) -> c_uint {
     c_uint::try_from(index).expect("positions fit into 32 bits")
 }
 
-/// What the op does with an operand. Panics unless [`is_bufferizable`].
+/// How the op uses an operand. Panics unless [`is_bufferizable`].
 pub fn use_of(op: Op, operand: usize, options: &InterfaceOptions) -> InterfaceUse {
     let operand = check(op, operand, op.num_operands());
     // SAFETY: defined in the shim; the op has the interface and the operand.
@@ -161,7 +161,7 @@ pub fn use_of(op: Op, operand: usize, options: &InterfaceOptions) -> InterfaceUs
     }
 }
 
-/// The values whose buffer may be an operand's. Panics unless [`is_bufferizable`].
+/// The values that may alias an operand's buffer. Panics unless [`is_bufferizable`].
 pub fn aliasing_values<'c>(op: Op<'c>, operand: usize, options: &InterfaceOptions) -> Vec<InterfaceAlias<'c>> {
     let operand = check(op, operand, op.num_operands());
     let mut out = Vec::new();
@@ -171,7 +171,7 @@ pub fn aliasing_values<'c>(op: Op<'c>, operand: usize, options: &InterfaceOption
     out
 }
 
-/// What is known about a result. Panics unless [`is_bufferizable`].
+/// Properties of a result. Panics unless [`is_bufferizable`].
 pub fn result_of(op: Op, result: usize, options: &InterfaceOptions) -> InterfaceResult {
     let result = check(op, result, op.num_results());
     // SAFETY: defined in the shim; the op has the interface and the result.
@@ -179,7 +179,7 @@ pub fn result_of(op: Op, result: usize, options: &InterfaceOptions) -> Interface
     InterfaceResult { writable: bits & 1 != 0, defines: bits & 2 != 0, allocates: bits & 4 != 0 }
 }
 
-/// What is known about a region. Panics unless [`is_bufferizable`].
+/// Properties of a region. Panics unless [`is_bufferizable`].
 pub fn region_of(op: Op, region: usize, options: &InterfaceOptions) -> InterfaceRegion {
     let region = check(op, region, op.regions().len());
     // SAFETY: defined in the shim; the op has the interface and the region.
@@ -187,7 +187,7 @@ pub fn region_of(op: Op, region: usize, options: &InterfaceOptions) -> Interface
     InterfaceRegion { repetitive: bits & 1 != 0, parallel: bits & 2 != 0, writable_arguments: bits & 4 != 0 }
 }
 
-/// The buffer type that upstream predicts for a value, with what it reports when it cannot.
+/// The buffer type of a value by upstream's interface.
 ///
 /// # Errors
 /// Upstream's diagnostics.
@@ -198,7 +198,7 @@ pub fn buffer_type_of<'c>(value: Value<'c>, options: &InterfaceOptions) -> Resul
     if raw.ptr.is_null() { Err(diagnostics) } else { Ok(Type::from_raw(raw)) }
 }
 
-/// Replaces the op by what its interface makes of it, and returns what changed, in order.
+/// Bufferizes the op by its interface, and returns the changes in order.
 ///
 /// # Errors
 /// Upstream's diagnostics. The IR may have changed then. Panics unless [`is_bufferizable`].

@@ -5,7 +5,7 @@ use crate::ops;
 use crate::{Attr, Block, Context, Diagnostics, Location, Op, Region, Type, Value, string};
 use smallvec::SmallVec;
 
-/// What a new op consists of.
+/// The parts of a new op.
 #[derive(Clone, Debug)]
 pub struct OpSpec<'c, 'a> {
     name: &'a str,
@@ -43,7 +43,7 @@ impl<'c, 'a> OpSpec<'c, 'a> {
         self.attrs.push((name, value));
         self
     }
-    /// Appends a region; the op takes it.
+    /// Appends a region, which the op will own.
     pub fn region(mut self, region: Region<'c>) -> Self {
         self.regions.push(region);
         self
@@ -60,7 +60,7 @@ impl<'c, 'a> OpSpec<'c, 'a> {
     /// MLIR's diagnostics when the result types cannot be inferred.
     pub fn build(self, cx: Context<'c>) -> Result<Op<'c>, Diagnostics> {
         if self.results.is_some() {
-            // Only inferring results can fail, and a handler of diagnostics would cost more than the op itself.
+            // Only inferring result types can fail, and a diagnostic handler costs more than the op itself.
             return Ok(self.build_as_given());
         }
         let (op, diagnostics) = cx.with_diagnostics(|| self.build_inferring(cx));
@@ -109,7 +109,7 @@ impl<'c, 'a> OpSpec<'c, 'a> {
 }
 
 unsafe extern "C" {
-    // Operation::create of what is given; takes the regions.
+    // Operation::create; takes ownership of the regions.
     fn monopour_shim_create(
         name: mlir_sys::MlirStringRef,
         location: mlir_sys::MlirLocation,
@@ -127,7 +127,7 @@ unsafe extern "C" {
     ) -> mlir_sys::MlirOperation;
 }
 
-/// Where new ops go.
+/// The position where new ops are inserted.
 #[derive(Clone, Copy, Debug)]
 pub enum InsertionPoint<'c> {
     /// Before this op.

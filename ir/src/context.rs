@@ -22,7 +22,7 @@ impl Default for Context<'static> {
 }
 
 impl Context<'static> {
-    /// A context that is never freed, with every upstream dialect, extension and pass; see [`Context::scope`] for one that is.
+    /// A context that is never freed, with all upstream dialects, extensions and passes; [`Context::scope`] frees its own.
     pub fn new() -> Self {
         let context: &'static melior::Context = Box::leak(Box::new(create()));
         Self::from_raw(context.to_raw())
@@ -41,7 +41,7 @@ fn create() -> melior::Context {
 }
 
 impl<'c> Context<'c> {
-    /// Gives `body` a context of its own, and frees it and all that belongs to it afterwards.
+    /// Calls `body` with a new context, and frees the context afterwards.
     ///
     /// No handle of the context leaves `body`:
     ///
@@ -83,9 +83,9 @@ impl<'c> Context<'c> {
     /// melior's context, for its constructors.
     pub fn to_melior(self) -> &'c melior::Context {
         thread_local! {
-            /// melior lends a context from where a reference to it lies: one stays per address, for ever.
+            /// melior lends a context from where a reference to it lies, so one is kept for ever per address.
             static KEPT: RefCell<HandleMap<usize, &'static ContextRef<'static>>> = RefCell::default();
-            /// The one that was asked for last.
+            /// The latest lookup.
             static LAST: Cell<Option<(usize, &'static ContextRef<'static>)>> = const { Cell::new(None) };
         }
         let raw = self.raw();
@@ -104,7 +104,7 @@ impl<'c> Context<'c> {
         unsafe { kept.to_ref() }
     }
 
-    /// Registers passes that must come before upstream's, then upstream's; false if those were registered already.
+    /// Registers `ours` before upstream's passes; false if upstream's were registered already.
     pub(crate) fn register_passes_after(ours: impl FnOnce()) -> bool {
         let mut first = false;
         REGISTER_PASSES.call_once(|| {
@@ -125,7 +125,7 @@ impl<'c> Context<'c> {
         c!(mlirContextIsRegisteredOperation(self.raw(), crate::string::to_ref(op_name)))
     }
 
-    /// Runs `body` and returns, besides its result, every diagnostic that MLIR emitted meanwhile.
+    /// Runs `body`; returns its result and the diagnostics that MLIR emitted meanwhile.
     pub fn with_diagnostics<T>(&self, body: impl FnOnce() -> T) -> (T, Diagnostics) {
         let handler = Handler::attach(*self);
         let result = body();

@@ -2,7 +2,7 @@
 
 use crate::{Block, Diagnostic, Diagnostics, Op, Type, WalkOrder};
 
-/// What a module may consist of.
+/// The ops and types that a module may contain.
 #[derive(Clone, Copy, Debug)]
 pub struct Contract {
     /// Dialects all of whose ops are legal.
@@ -16,10 +16,10 @@ pub struct Contract {
 }
 
 impl Contract {
-    /// Checks `root` and everything in it against the contract of `phase`, then runs MLIR's verifier.
+    /// Checks `root` and its nested ops against the contract of `phase`, then runs MLIR's verifier.
     ///
     /// # Errors
-    /// I0010 for each op or value outside the contract; I0001 for what the verifier says.
+    /// I0010 for each op or value outside the contract; I0001 for the verifier's errors.
     pub fn verify(&self, phase: &str, root: Op) -> Result<(), Diagnostics> {
         let mut found = Diagnostics::default();
         root.walk(WalkOrder::Pre, |op| {

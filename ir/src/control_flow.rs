@@ -1,4 +1,4 @@
-//! How values flow between regions, blocks and calls, as upstream's interfaces tell it.
+//! Values forwarded between regions, blocks and calls, by upstream's interfaces.
 
 use crate::{Attr, Change, Op, Rewriter, Value};
 use mlir_sys::{MlirAttribute, MlirOperation, MlirValue};
@@ -7,18 +7,18 @@ use std::ffi::{c_uint, c_void};
 type EachPair = extern "C" fn(MlirValue, MlirValue, *mut c_void);
 
 unsafe extern "C" {
-    // The interfaces and traits of an op as bits; their meaning is that of `Traits`.
+    // The interfaces and traits of an op as the bits of `Traits`.
     fn monopour_shim_traits(op: MlirOperation) -> c_uint;
-    // What a RegionBranchOpInterface hands to its first successor. False without the interface or without a successor.
+    // Entry successor operands of a RegionBranchOpInterface, for the first successor. False without the interface or a successor.
     fn monopour_shim_entry_operands(op: MlirOperation, first: *mut c_uint, count: *mut c_uint) -> bool;
-    // What a RegionBranchTerminatorOpInterface hands to the op around it. False without the interface.
+    // Forwarded operands of a RegionBranchTerminatorOpInterface. False without the interface.
     fn monopour_shim_forwarded_operands(op: MlirOperation, first: *mut c_uint, count: *mut c_uint) -> bool;
-    // Replaces those, sizes of segments included. False without the interface.
+    // Replaces those, operand segment sizes included. False without the interface.
     fn monopour_shim_set_forwarded_operands(op: MlirOperation, count: isize, values: *const MlirValue) -> bool;
-    // Calls back with each value that a RegionBranchOpInterface or a terminator in it hands on, and with what takes it over.
+    // Calls back with each value that a RegionBranchOpInterface or a terminator in it forwards, and its successor input.
     fn monopour_shim_region_flows(op: MlirOperation, each: EachPair, user: *mut c_void) -> bool;
-    // BranchOpInterface::getSuccessorOperands: the first forwarded operand, how many there are, and how many arguments the
-    // op makes itself. False without the interface.
+    // BranchOpInterface::getSuccessorOperands: position and number of the forwarded operands, and the number of operands that
+    // the op produces itself. False without the interface.
     fn monopour_shim_successor_operands(
         op: MlirOperation,
         successor: c_uint,
@@ -26,14 +26,14 @@ unsafe extern "C" {
         count: *mut c_uint,
         produced: *mut c_uint,
     ) -> bool;
-    // Replaces the forwarded operands, sizes of segments included. False without the interface.
+    // Replaces the forwarded operands, operand segment sizes included. False without the interface.
     fn monopour_shim_set_successor_operands(
         op: MlirOperation,
         successor: c_uint,
         count: isize,
         values: *const MlirValue,
     ) -> bool;
-    // The symbol that a CallOpInterface calls; null without the interface, or where a value is called.
+    // The callee symbol of a CallOpInterface; null without the interface, or for an indirect call.
     fn monopour_shim_callee(op: MlirOperation) -> MlirAttribute;
     // ViewLikeOpInterface::getViewSource; null without the interface.
     fn monopour_shim_view_source(op: MlirOperation) -> MlirValue;
@@ -43,7 +43,7 @@ unsafe extern "C" {
     fn monopour_shim_may_be_terminal_buffer(op: MlirOperation, value: MlirValue) -> bool;
     // Whether the op allocates the value in AutomaticAllocationScopeResource.
     fn monopour_shim_allocates_in_scope(op: MlirOperation, value: MlirValue) -> bool;
-    // applyPatternsGreedily without patterns. False where it does not come to an end.
+    // applyPatternsGreedily without patterns. False if it does not converge.
     fn monopour_shim_fold(op: MlirOperation) -> bool;
 }
 
@@ -52,7 +52,7 @@ unsafe extern "C" {
 pub struct Traits(c_uint);
 
 impl Traits {
-    /// Of an op.
+    /// Those of an op.
     pub fn of(op: Op) -> Self {
         // SAFETY: defined in the shim; the op is live (crate invariant).
         Self(unsafe { monopour_shim_traits(op.raw()) })
@@ -65,50 +65,50 @@ impl Traits {
     pub fn is_function(self) -> bool {
         self.0 & 2 != 0
     }
-    /// `RegionBranchOpInterface`: says how control flows between its regions.
+    /// `RegionBranchOpInterface`: control flow between its regions.
     pub fn is_region_branch(self) -> bool {
         self.0 & 4 != 0
     }
-    /// `RegionBranchTerminatorOpInterface`: ends a region, and says what it hands on.
+    /// `RegionBranchTerminatorOpInterface`: ends a region and forwards operands.
     pub fn is_region_branch_terminator(self) -> bool {
         self.0 & 8 != 0
     }
-    /// `BranchOpInterface`: goes on in other blocks.
+    /// `BranchOpInterface`: has successor blocks.
     pub fn is_branch(self) -> bool {
         self.0 & 16 != 0
     }
-    /// `MemoryEffectOpInterface`: says what it does to memory.
+    /// `MemoryEffectOpInterface`.
     pub fn has_memory_effects(self) -> bool {
         self.0 & 32 != 0
     }
-    /// Its effects are (also) those of the ops in its regions.
+    /// `HasRecursiveMemoryEffects`: its effects are (also) those of the ops in its regions.
     pub fn has_recursive_effects(self) -> bool {
         self.0 & 64 != 0
     }
-    /// Its blocks need no terminator.
+    /// `NoTerminator`.
     pub fn has_no_terminator(self) -> bool {
         self.0 & 128 != 0
     }
-    /// Ends a block.
+    /// `IsTerminator`.
     pub fn is_terminator(self) -> bool {
         self.0 & 256 != 0
     }
-    /// `BufferViewFlowOpInterface`: says whose memory its results are.
+    /// `BufferViewFlowOpInterface`: the buffers that its results alias.
     pub fn has_view_flow(self) -> bool {
         self.0 & 512 != 0
     }
-    /// Its regions use nothing from outside.
+    /// `IsIsolatedFromAbove`.
     pub fn is_isolated_from_above(self) -> bool {
         self.0 & 1024 != 0
     }
 }
 
-/// Some operands of an op, side by side.
+/// Consecutive operands of an op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OperandRange {
     /// Position of the first.
     pub first: usize,
-    /// How many.
+    /// Number of operands.
     pub count: usize,
 }
 
@@ -128,7 +128,7 @@ extern "C" fn push_pair(from: MlirValue, to: MlirValue, user: *mut c_void) {
     out.push((Value::from_raw(from), Value::from_raw(to)));
 }
 
-/// What an op hands to the region that it enters first; `None` for an op that does not say how control flows.
+/// The entry successor operands of an op; `None` without `RegionBranchOpInterface`.
 pub fn entry_operands(op: Op) -> Option<OperandRange> {
     let (mut first, mut count) = (0, 0);
     // SAFETY: defined in the shim; the op is live (crate invariant).
@@ -136,7 +136,7 @@ pub fn entry_operands(op: Op) -> Option<OperandRange> {
     known.then(|| OperandRange::new(first, count))
 }
 
-/// What a terminator hands to the op around its region, as its results or to another of its regions.
+/// The operands that a terminator forwards to its parent op, as results or as arguments of another region.
 pub fn forwarded_operands(terminator: Op) -> Option<OperandRange> {
     let (mut first, mut count) = (0, 0);
     // SAFETY: defined in the shim; the op is live (crate invariant).
@@ -144,8 +144,8 @@ pub fn forwarded_operands(terminator: Op) -> Option<OperandRange> {
     known.then(|| OperandRange::new(first, count))
 }
 
-/// Each value that the op, or a terminator in it, hands on, with the region argument or result that takes it over;
-/// `None` for an op that does not say how control flows.
+/// Each value that the op, or a terminator in it, forwards, with its successor input (region argument or result);
+/// `None` without `RegionBranchOpInterface`.
 pub fn region_flows<'c>(op: Op<'c>) -> Option<Vec<(Value<'c>, Value<'c>)>> {
     let mut out = Vec::new();
     let user: *mut Vec<(Value, Value)> = &raw mut out;
@@ -154,7 +154,7 @@ pub fn region_flows<'c>(op: Op<'c>) -> Option<Vec<(Value<'c>, Value<'c>)>> {
     known.then_some(out)
 }
 
-/// What a branch hands to one of its successors; `None` where it does not say, or makes some of it itself.
+/// The forwarded operands of one successor; `None` if unknown, or if the branch produces some of them itself.
 pub fn successor_operands(branch: Op, successor: usize) -> Option<OperandRange> {
     let (mut first, mut count, mut produced) = (0, 0, 0);
     let number = c_uint::try_from(successor).ok().filter(|_| successor < branch.successors().len())?;
@@ -165,20 +165,20 @@ pub fn successor_operands(branch: Op, successor: usize) -> Option<OperandRange> 
     (known && produced == 0).then(|| OperandRange::new(first, count))
 }
 
-/// The symbol that a call names; `None` for what is no call, and where a value is called.
+/// The callee symbol; `None` for an op that is no call, and for an indirect call.
 pub fn callee<'c>(op: Op<'c>) -> Option<Attr<'c>> {
     // SAFETY: defined in the shim; the op is live (crate invariant).
     Attr::non_null(unsafe { monopour_shim_callee(op.raw()) })
 }
 
-/// The memref that the op makes a view of; `None` for other ops.
+/// The source of a view-like op; `None` for other ops.
 pub fn view_source<'c>(op: Op<'c>) -> Option<Value<'c>> {
     // SAFETY: defined in the shim; the op is live (crate invariant).
     let raw = unsafe { monopour_shim_view_source(op.raw()) };
     (!raw.ptr.is_null()).then_some(Value::from_raw(raw))
 }
 
-/// What a memref is a view of, all the way.
+/// The source at the start of a chain of view-like ops.
 pub fn viewed<'c>(mut value: Value<'c>) -> Value<'c> {
     while let Some(source) = value.defining_op().and_then(view_source) {
         value = source;
@@ -186,7 +186,7 @@ pub fn viewed<'c>(mut value: Value<'c>) -> Value<'c> {
     value
 }
 
-/// Each operand with a value of the op that may be its memory; `None` for an op that does not say so.
+/// Each operand with a value of the op that may alias it; `None` without `BufferViewFlowOpInterface`.
 pub fn view_flows<'c>(op: Op<'c>) -> Option<Vec<(Value<'c>, Value<'c>)>> {
     let mut out = Vec::new();
     let user: *mut Vec<(Value, Value)> = &raw mut out;
@@ -195,28 +195,27 @@ pub fn view_flows<'c>(op: Op<'c>) -> Option<Vec<(Value<'c>, Value<'c>)>> {
     known.then_some(out)
 }
 
-/// Whether an op with [`view_flows`] says that a value of its may be memory of its own.
+/// Whether an op with [`view_flows`] says that the value may be a terminal buffer: one of its own.
 pub fn may_be_terminal_buffer(op: Op, value: Value) -> bool {
     // SAFETY: defined in the shim; the handles are live (crate invariant).
     unsafe { monopour_shim_may_be_terminal_buffer(op.raw(), value.raw()) }
 }
 
-/// Whether the op allocates the value's memory for as long as the scope around it lasts (`memref.alloca`).
+/// Whether the op allocates the value in the enclosing allocation scope (`memref.alloca`).
 pub fn allocates_in_scope(op: Op, value: Value) -> bool {
     // SAFETY: defined in the shim; the handles are live (crate invariant).
     unsafe { monopour_shim_allocates_in_scope(op.raw(), value.raw()) }
 }
 
-/// Folds constants, uniques them per region, and drops what is dead in an op, whose regions are isolated: what any greedy
-/// rewrite of MLIR does beside its patterns. Handles to what the op holds are invalid afterwards.
-/// False if it stopped before it came to an end.
+/// Folds, uniques constants per region, and erases dead code in an op with isolated regions, as MLIR's greedy rewriter does beside
+/// its patterns. Handles to nested ops are invalid afterwards. False if it does not converge.
 pub fn fold(op: Op) -> bool {
     // SAFETY: defined in the shim; the op is live (crate invariant).
     unsafe { monopour_shim_fold(op.raw()) }
 }
 
 impl<'c> Rewriter<'c> {
-    /// Replaces what a terminator hands to the op around its region; false where it does not say what that is.
+    /// Replaces the operands that a terminator forwards; false if they are unknown.
     pub fn set_forwarded_operands(&mut self, terminator: Op<'c>, values: &[Value<'c>]) -> bool {
         let Some(old) = forwarded_operands(terminator) else { return false };
         old.of(terminator).into_iter().for_each(|value| self.release(value));
@@ -225,7 +224,7 @@ impl<'c> Rewriter<'c> {
         // SAFETY: defined in the shim; the handles are live (crate invariant).
         unsafe { monopour_shim_set_forwarded_operands(terminator.raw(), raw.len() as isize, raw.as_ptr()) }
     }
-    /// Replaces what a branch hands to one of its successors; false where it does not say what that is.
+    /// Replaces the operands that a branch forwards to a successor; false if they are unknown.
     pub fn set_successor_operands(&mut self, branch: Op<'c>, successor: usize, values: &[Value<'c>]) -> bool {
         let Some(old) = successor_operands(branch, successor) else { return false };
         old.of(branch).into_iter().for_each(|value| self.release(value));

@@ -11,15 +11,15 @@
 //! ```
 //!
 //! The walk is one deterministic pass in pre-order over the ops that are illegal or may be, an op before its regions.
-//! After each pattern the ops that it created or changed in place are visited, depth first, in the order of the changes;
-//! ops that the walk has yet to reach wait for it. Users of a replaced value are not visited again: they read the type that they did.
+//! After each pattern the ops that it created or modified are visited, depth first, in the order of the changes;
+//! ops that the walk has not reached wait for it. Users of a replaced value are not visited again: their operand types are unchanged.
 //!
-//! A pattern sees its op with the original operands and, through [`Adaptor`], the operands in their new types: with a
-//! [`TypeConverter`], in the types that it gives them. It either declines without touching the IR, or erases, replaces or changes
-//! its op. It erases no op but its own and what it made. All of this is checked on every application (I0012); debug builds also
-//! verify what was made or changed, and its users. Nothing is ever folded on the way.
+//! A pattern sees its op with the original operands and, through [`Adaptor`], the converted operands: with a [`TypeConverter`],
+//! in the types that it gives them. It either declines without touching the IR, or erases, replaces or modifies its op. It erases
+//! no op but its own and those it created. All of this is checked on every application (I0012); debug builds also verify
+//! the ops that were created or modified, and their users. The driver never folds.
 //!
-//! On failure the partial result stays in place, valid; [`on_clone`] keeps the input instead. [`analyze_conversion`] only asks.
+//! On failure the partial result stays in place, valid; [`on_clone`] keeps the input instead. [`analyze_conversion`] changes nothing.
 //! The design, against the RFC that asked for it: `docs/conversion.md`.
 
 pub(crate) mod casts;

@@ -1,4 +1,4 @@
-//! Diagnostics: what is wrong, where, and what to do about it.
+//! Diagnostics: code, severity, location, message, notes and help.
 
 use crate::handle::handle;
 use crate::{Attr, Context, string};
@@ -12,7 +12,7 @@ handle! {
 }
 
 impl<'c> Location<'c> {
-    /// The location that says nothing.
+    /// The unknown location.
     pub fn unknown(cx: Context<'c>) -> Self {
         melior::ir::Location::unknown(cx.to_melior()).into()
     }
@@ -65,7 +65,7 @@ impl fmt::Display for Location<'_> {
     }
 }
 
-/// How bad a diagnostic is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Severity {
     /// The input cannot be compiled.
@@ -91,7 +91,7 @@ pub struct Diagnostic {
     pub message: String,
     /// Further facts, each with its own location in the text.
     pub notes: Vec<String>,
-    /// What the user can do, if anything is known.
+    /// A remedy for the user, if known.
     pub help: Option<String>,
 }
 
@@ -175,7 +175,7 @@ impl fmt::Display for OneLine<'_> {
     }
 }
 
-/// What a phase reports when it fails, and the remarks of one that succeeds.
+/// The diagnostics of a phase: errors if it fails, remarks if it succeeds.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics(pub Vec<Diagnostic>);
 

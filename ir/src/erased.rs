@@ -1,7 +1,7 @@
-//! In debug builds, the ops that this thread erased: a handle that outlives its op panics where it is used, and names the op.
+//! Use-after-erase checks in debug builds: a handle that outlives its op panics when used, and names the op.
 //!
-//! An address counts as erased until MLIR gives it to another object that a handle is made of. What upstream's passes erase is
-//! not seen. Release builds keep and check nothing.
+//! An address counts as erased on this thread until MLIR returns another object there. Erasures by upstream's passes are not
+//! seen. Release builds keep and check nothing.
 
 #[cfg(debug_assertions)]
 mod kept {
@@ -14,7 +14,7 @@ mod kept {
     }
 }
 
-/// Notes that an op is about to be erased, with what it holds.
+/// Records that an op is about to be erased, with its nested ops.
 #[inline]
 pub(crate) fn erasing(op: crate::Op) {
     #[cfg(debug_assertions)]
@@ -45,7 +45,7 @@ impl Pending {
             op: (op.address(), op.name().into()),
         }
     }
-    /// Notes that the call erased it.
+    /// Records that the call erased it.
     #[inline]
     pub(crate) fn note_gone(self) {
         #[cfg(debug_assertions)]
@@ -53,7 +53,7 @@ impl Pending {
     }
 }
 
-/// Notes that a handle was made of what MLIR says to be there now.
+/// Records that MLIR returned a live object at this address.
 #[inline]
 pub(crate) fn made(address: usize) {
     #[cfg(debug_assertions)]

@@ -1,4 +1,4 @@
-//! Handles: melior's references, with what passes need of them and melior lacks.
+//! Handles: melior's references, with the traits that passes need and melior lacks.
 
 /// Defines a handle of one of melior's kinds of reference: `Copy`, compared and hashed by address, bound to its context.
 ///
@@ -8,12 +8,12 @@ macro_rules! handle {
     ($(#[$doc:meta])* $name:ident($melior:ty), $raw:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
-        // Lists of handles are given to MLIR, and filled by it, as lists of its own.
+        // Lists of handles are passed to MLIR, and filled by it, as lists of its own.
         #[repr(transparent)]
         pub struct $name<'c>(mlir_sys::$raw, std::marker::PhantomData<$melior>);
 
         impl<'c> $name<'c> {
-            /// Whether objects of this kind are erased by themselves, which debug builds keep track of.
+            /// Whether objects of this kind are erased individually, which debug builds track.
             const IS_ERASED: bool = matches!(stringify!($raw).as_bytes(), b"MlirOperation");
             /// The handle of an object that is live for `'c` (crate invariant).
             pub(crate) fn from_raw(raw: mlir_sys::$raw) -> Self {
@@ -39,7 +39,7 @@ macro_rules! handle {
             pub(crate) fn raw_to_compare(self) -> mlir_sys::$raw {
                 self.0
             }
-            /// Where MLIR keeps the object, or kept it.
+            /// The address of the object in MLIR, also after it was erased.
             pub(crate) fn address(self) -> usize {
                 self.0.ptr as usize
             }

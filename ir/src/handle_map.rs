@@ -1,16 +1,16 @@
-//! Tables by handles.
+//! Hash maps keyed by handles.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Hashes a pointer so that what MLIR made in a row stands in a row in the table: a pass visits ops in that order, and a table that is
+/// Hashes a pointer so that objects adjacent in memory are adjacent in the table: a pass visits ops in that order, and a table
 /// larger than the caches is read line by line, not at random.
 #[derive(Clone, Debug, Default)]
 pub struct PointerHasher(u64);
 
 /// 2^64 by the golden ratio: Fibonacci hashing.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Pages are spread over the table as wholes.
+/// Each page is placed as a whole.
 const PAGE_BITS: u32 = 12;
 /// No op is smaller than this.
 const OP_BITS: u32 = 6;
@@ -19,7 +19,7 @@ impl Hasher for PointerHasher {
     fn finish(&self) -> u64 {
         let place = (self.0 >> OP_BITS) & ((1 << (PAGE_BITS - OP_BITS)) - 1);
         let page = (self.0 >> PAGE_BITS).wrapping_mul(GOLDEN).rotate_left(26);
-        // The table takes the place from the lower bits, and tells neighbours apart by the upper seven: those of the pointer in its page.
+        // The table takes the position from the lower bits, and the tag from the upper seven: those of the pointer in its page.
         page.wrapping_add(place).wrapping_add(self.0 << 53)
     }
     fn write(&mut self, bytes: &[u8]) {
@@ -30,7 +30,7 @@ impl Hasher for PointerHasher {
         }
     }
     fn write_u64(&mut self, word: u64) {
-        // What stands beside a handle, as the number of an operand, moves its page.
+        // A second key part, such as an operand index, moves the page.
         self.0 ^= if self.0 == 0 { word } else { word.wrapping_mul(GOLDEN).rotate_left(26) };
     }
     fn write_usize(&mut self, word: usize) {
@@ -38,7 +38,7 @@ impl Hasher for PointerHasher {
     }
 }
 
-/// A map by handles, for what is looked up for every op. Its order is that of addresses: never let it reach output.
+/// A hash map by handles. Its order is that of addresses: never let it reach output.
 pub type HandleMap<K, V> = HashMap<K, V, BuildHasherDefault<PointerHasher>>;
 
 #[cfg(test)]

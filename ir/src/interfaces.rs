@@ -1,10 +1,10 @@
-//! What upstream's op interfaces say of an op: the fallback for ops that no model of ours describes.
+//! Queries of upstream's op interfaces: the fallback for ops that no model of ours describes.
 
 use crate::{AffineMap, Attr, Op, Type, Value};
 use mlir_sys::{MlirOperation, MlirType, MlirValue};
 use std::ffi::{c_int, c_uint, c_void};
 
-/// What an op does to memory.
+/// Kind of a memory effect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum EffectKind {
     /// Reads it.
@@ -20,9 +20,9 @@ pub enum EffectKind {
 /// One memory effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effect<'c> {
-    /// What happens.
+    /// The kind.
     pub kind: EffectKind,
-    /// To which operand's or result's memory; `None` where the op names none.
+    /// The operand or result with that memory; `None` where the op names none.
     pub value: Option<Value<'c>>,
 }
 
@@ -30,7 +30,7 @@ type EachIndex = extern "C" fn(usize, *mut c_void);
 type EachEffect = extern "C" fn(c_int, MlirValue, *mut c_void);
 
 unsafe extern "C" {
-    // Calls back with the number of each `outs` operand; false without DestinationStyleOpInterface.
+    // Calls back with the position of each `outs` operand; false without DestinationStyleOpInterface.
     fn monopour_shim_dps_inits(op: MlirOperation, each: EachIndex, user: *mut c_void) -> bool;
     // Calls back with each effect's kind (0 read, 1 write, 2 allocate, 3 free) and value, which may be null; false without MemoryEffectOpInterface.
     fn monopour_shim_memory_effects(op: MlirOperation, each: EachEffect, user: *mut c_void) -> bool;
@@ -105,7 +105,7 @@ pub fn dps_inits_if_any(op: Op) -> Option<Vec<usize>> {
     known.then_some(out)
 }
 
-/// The op's own memory effects, those of its regions not included; `None` where the op does not say.
+/// The op's own memory effects, those of its regions not included; `None` without `MemoryEffectOpInterface`.
 pub fn memory_effects<'c>(op: Op<'c>) -> Option<Vec<Effect<'c>>> {
     let mut out = Vec::new();
     let user: *mut Vec<Effect> = &raw mut out;
@@ -140,7 +140,7 @@ query! {
     has_recursive_effects, monopour_shim_has_recursive_effects
 }
 query! {
-    /// Whether the op says how control flows between its regions.
+    /// Whether the op implements `RegionBranchOpInterface`.
     is_region_branch, monopour_shim_is_region_branch
 }
 query! {
@@ -148,11 +148,11 @@ query! {
     is_loop_like, monopour_shim_is_loop_like
 }
 query! {
-    /// Whether stack memory that is taken in the op is given back when the op ends.
+    /// Whether stack allocations in the op are freed when it ends.
     is_allocation_scope, monopour_shim_is_allocation_scope
 }
 query! {
-    /// Whether the op's region may run at the same time as itself.
+    /// Whether the op's region may run concurrently with itself.
     has_parallel_region, monopour_shim_has_parallel_region
 }
 query! {
@@ -160,7 +160,7 @@ query! {
     is_subset_insertion, monopour_shim_is_subset_insertion
 }
 query! {
-    /// Whether the op on tensors is the op on their elements, position by position.
+    /// Whether the op is elementwise mappable: scalars, vectors and tensors alike, position by position.
     is_elementwise, monopour_shim_is_elementwise
 }
 query! {
@@ -168,14 +168,14 @@ query! {
     is_subset_extraction, monopour_shim_is_subset_extraction
 }
 
-/// Bits that a scalar, or a vector of scalars, takes by the data layout around the op; `None` for other types.
+/// Bits of a scalar or vector type by the op's data layout; `None` for other types.
 pub fn type_bits(op: Op, ty: Type) -> Option<u64> {
     // SAFETY: defined in the shim; the handles are live (crate invariant).
     let bits = unsafe { monopour_shim_type_bits(op.raw(), ty.raw()) };
     (bits > 0).then_some(bits)
 }
 
-/// Whether control may flow from the op's region back into it. False for an op that does not say how control flows.
+/// Whether control may flow from the op's region back into it. False without `RegionBranchOpInterface`.
 pub fn is_repetitive_region(op: Op, region: usize) -> bool {
     // SAFETY: defined in the shim; the op is live (crate invariant).
     region < op.regions().len() && unsafe { monopour_shim_is_repetitive_region(op.raw(), region as c_uint) }

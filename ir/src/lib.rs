@@ -1,5 +1,23 @@
 //! The only door to MLIR: contexts, modules, typed views of the IR, a rewriter with a journal, passes, diagnostics.
 //!
+//! The modules, lowest first:
+//!
+//! * `handle`, `erased`, `handle_map`: handles over melior's references, use-after-erase checks, hash maps keyed by handles.
+//! * `context`, `string`, `diagnostic`: the MLIR context, strings of the C API, diagnostics and locations.
+//! * `types`, `attrs`, `affine`, `fields`: types, attributes, affine maps, dictionaries as plain data of `monopour-contract`.
+//! * `value`, `op`, `block`: values with their uses, ops with walks and printing, blocks and regions.
+//! * [`ops`]: names of ops; `names`: printed names of values.
+//! * `module`, `source_text`: parsing text and bytecode, text that is refused before.
+//! * `builder`, `template`, `recreate`: creating ops.
+//! * `rewriter`, `rewriter/`: changes with a journal; erasing.
+//! * [`interfaces`], [`control_flow`], [`bufferizable`]: upstream's op interfaces.
+//! * [`conversion`], `conversion/`: the dialect conversion driver.
+//! * `structure`, `associative`, `reshapes`: structural keys, the ops of reductions, reshapes that crash upstream's pass.
+//! * `contract`: the ops and types that are legal after a phase.
+//! * `pass`, `transform`, `llvm`: upstream's passes, transform scripts, object code.
+//! * [`parallel`]: parts of a module on several threads; [`opt`]: `mlir-opt`'s main with our passes.
+//! * `floor`: conversions without a driver, for a bench.
+//!
 //! Handles ([`Op`], [`Value`], [`Block`], [`Region`], [`Type`], [`Attr`]) are those of melior with one lifetime, `'c`, that of
 //! their context: small, `Copy`, compared by identity, and convertible both ways (`to_melior`, `From`).
 //! **Invariant of the whole crate:** no handle, name or module leaves its context, which the compiler checks, and an op is

@@ -4,7 +4,7 @@ use crate::{Diagnostic, Diagnostics, Op, string};
 use mlir_sys::{MlirOperation, MlirStringCallback, MlirStringRef};
 use std::ffi::c_void;
 
-/// The machine that code is made for.
+/// The machine to compile for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LlvmTarget {
     /// Target triple: `x86_64-unknown-linux-gnu`.
@@ -17,7 +17,7 @@ pub struct LlvmTarget {
     pub vector_bits: u32,
 }
 
-/// What to make of a module in the llvm dialect.
+/// The output of [`emit_llvm`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LlvmOutput {
     /// An ELF relocatable.
@@ -50,7 +50,7 @@ unsafe extern "C" {
 /// alike. Ops without such a pattern stay as they are.
 ///
 /// # Errors
-/// I0005 when the rewriting does not come to an end.
+/// I0005 when the rewriting does not converge.
 pub fn approximate_math(root: Op) -> Result<(), Diagnostics> {
     let (converged, diagnostics) = root.context().with_diagnostics(|| {
         // SAFETY: defined in the shim; `root` is a live op (crate invariant).

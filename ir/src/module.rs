@@ -7,7 +7,7 @@ use melior::ir::operation::{Operation, OperationLike};
 use mlir_sys::{MlirContext, MlirOperation, MlirStringRef};
 use std::collections::HashMap;
 
-/// How bytecode begins.
+/// The magic number of bytecode.
 pub(crate) const BYTECODE: &[u8] = b"ML\xefR";
 
 /// A module that owns its IR.
@@ -42,7 +42,7 @@ impl<'c> Module<'c> {
         Self::read(cx, source, file, true)
     }
 
-    /// Reads what [`crate::Op::to_bytecode`] wrote of IR that was verified; only debug builds verify it again.
+    /// Reads bytecode that [`crate::Op::to_bytecode`] wrote of verified IR; only debug builds verify it again.
     ///
     /// # Errors
     /// I0001.
@@ -86,7 +86,7 @@ impl<'c> Module<'c> {
     pub fn symbol(&self, name: &str) -> Option<Op<'c>> {
         self.body().ops().into_iter().find(|op| op.symbol_name().as_deref() == Some(name))
     }
-    /// Top-level ops by symbol name: for more look-ups than a few.
+    /// Top-level ops by symbol name, for many look-ups.
     pub fn symbols(&self) -> HashMap<String, Op<'c>> {
         self.body().ops().into_iter().filter_map(|op| Some((op.symbol_name()?, op))).collect()
     }
@@ -98,9 +98,9 @@ impl<'c> Module<'c> {
     pub fn duplicate(&self) -> Self {
         Self { op: self.op.clone() }
     }
-    /// Takes a detached op.
+    /// Takes ownership of a detached op.
     fn owning(op: Op<'c>) -> Self {
-        // SAFETY: the op hangs in no block, and no other owner knows it.
+        // SAFETY: the op is in no block and has no other owner.
         Self { op: unsafe { Operation::from_raw(op.raw()) } }
     }
 }
@@ -111,7 +111,7 @@ impl Drop for Module<'_> {
     }
 }
 
-/// I0002, at the line that is refused.
+/// I0002 at the refused line.
 pub(crate) fn refusal_diagnostic(file: &str, refusal: &Refusal) -> Diagnostic {
     let mut d = Diagnostic::global("I0002", refusal.message.clone());
     d.location = format!("{file}:{}:1", refusal.line);

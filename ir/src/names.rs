@@ -1,4 +1,4 @@
-//! The names that the printer gives to values.
+//! Printed names of values.
 
 use mlir_sys::{MlirAsmState, MlirOpPrintingFlags};
 

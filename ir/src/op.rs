@@ -12,25 +12,25 @@ handle! {
     Op(melior::ir::OperationRef<'c, 'c>), MlirOperation
 }
 
-/// How a walk goes on from an op.
+/// How a walk continues after an op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
 pub(crate) enum Descent {
-    /// Not to what it holds.
+    /// Skips its regions.
     Over,
-    /// To what it holds.
+    /// Walks its regions.
     Into,
-    /// To what it holds, and to what all ops of its name hold: the visitor need not be asked about those.
+    /// Walks its regions, and those of all later ops of its name without a call of the visitor.
     Unasked,
-    /// As [`Self::Unasked`]; those are listed ([`NameVisitor::list`]).
+    /// As [`Self::Unasked`]; the later ops are listed ([`NameVisitor::list`]).
     Listed,
 }
 
-/// What a walk asks that knows the name of each op.
+/// The visitor of a walk that passes the name of each op.
 pub(crate) trait NameVisitor<'c> {
-    /// How to go on from an op, with [`Op::name_address`].
+    /// How to continue after an op; `name` is [`Op::name_address`].
     fn visit(&mut self, op: Op<'c>, name: usize) -> Descent;
-    /// Ops, in pre-order, of names for which the answer was [`Descent::Listed`]: they come before the next one that is visited.
+    /// Ops, in pre-order, of names for which the answer was [`Descent::Listed`], before the next visited op.
     fn list(&mut self, ops: &[Op<'c>]);
 }
 
@@ -46,7 +46,7 @@ impl<'c, F: FnMut(Op<'c>, usize) -> Descent> NameVisitor<'c> for Each<F> {
     }
 }
 
-/// In which order a walk visits an op and what it contains.
+/// Whether a walk visits an op before or after its regions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WalkOrder {
     /// The op before its regions.
@@ -55,7 +55,7 @@ pub enum WalkOrder {
     Post,
 }
 
-/// How to print.
+/// Printing flags.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct PrintOptions {
     /// Print `loc(...)` after each op.
@@ -76,11 +76,11 @@ impl<'c> Op<'c> {
         // Identifiers are uniqued in the context.
         string::from_ref(c!(mlirIdentifierStr(c!(mlirOperationGetName(self.raw())))))
     }
-    /// Where MLIR keeps the name: one address per name and context, so comparing names is comparing addresses.
+    /// The address of the name, which MLIR uniques per context: names are compared by address.
     pub(crate) fn name_address(self) -> usize {
         c!(mlirOperationGetName(self.raw())).ptr as usize
     }
-    /// As [`Self::name_address`], of an op without regions.
+    /// As [`Self::name_address`]; `None` for an op with regions.
     pub(crate) fn name_if_flat(self) -> Option<usize> {
         // SAFETY: defined in the shim; the op is live (crate invariant).
         let name = unsafe { monopour_shim_name_if_flat(self.raw()) };
@@ -88,7 +88,7 @@ impl<'c> Op<'c> {
     }
     /// Whether the op has this name.
     pub fn is(self, name: &str) -> bool {
-        // Asked more often than anything else: bytes, not text that is checked first.
+        // The most frequent query: bytes are compared, without a UTF-8 check.
         string::bytes_of(c!(mlirIdentifierStr(c!(mlirOperationGetName(self.raw()))))) == name.as_bytes()
     }
     /// Dialect prefix, `linalg`.
@@ -115,12 +115,12 @@ impl<'c> Op<'c> {
         let value = |i| Value::from_raw(c!(mlirOperationGetOperand(self.raw(), i as isize)));
         (0..self.num_operands()).map(value).collect()
     }
-    /// All operands, read by one call; a few need no heap.
+    /// All operands, read by one call; without the heap for up to eight.
     pub fn operand_values(self) -> SmallVec<[Value<'c>; 8]> {
         // SAFETY: defined in the shim; the op is live (crate invariant), and the list has that much room.
         Value::list(|room, out| unsafe { monopour_shim_operands(self.raw(), room, out) })
     }
-    /// All operands, one after the other and without a list.
+    /// Iterates over all operands without allocating a list.
     pub(crate) fn operand_list(self) -> impl Iterator<Item = Value<'c>> {
         (0..self.num_operands()).map(move |i| Value::from_raw(c!(mlirOperationGetOperand(self.raw(), i as isize))))
     }
@@ -128,7 +128,7 @@ impl<'c> Op<'c> {
     pub fn num_results(self) -> usize {
         c!(mlirOperationGetNumResults(self.raw())) as usize
     }
-    /// All results, one after the other and without a list.
+    /// Iterates over all results without allocating a list.
     pub(crate) fn result_list(self) -> impl Iterator<Item = Value<'c>> {
         (0..self.num_results()).map(move |i| Value::from_raw(c!(mlirOperationGetResult(self.raw(), i as isize))))
     }
@@ -178,12 +178,12 @@ impl<'c> Op<'c> {
         assert!(index < count, "successor {index} of {} exists", self.name());
         Block::from_raw(c!(mlirOperationGetSuccessor(self.raw(), index as isize)))
     }
-    /// Block that holds the op.
+    /// The parent block.
     pub fn block(self) -> Option<Block<'c>> {
         let raw = c!(mlirOperationGetBlock(self.raw()));
         (!raw.ptr.is_null()).then_some(Block::from_raw(raw))
     }
-    /// Op whose region holds this one.
+    /// The parent op.
     pub fn parent(self) -> Option<Op<'c>> {
         Self::non_null(c!(mlirOperationGetParentOperation(self.raw())))
     }
@@ -225,12 +225,12 @@ impl<'c> Op<'c> {
     pub fn attrs(self) -> Vec<(String, Attr<'c>)> {
         self.attr_dictionary().as_dict().unwrap_or_default()
     }
-    /// All attributes, inherent ones included, as the one dictionary of that content.
+    /// All attributes, inherent ones included, as a uniqued dictionary.
     pub(crate) fn attr_dictionary(self) -> Attr<'c> {
         // SAFETY: defined in the shim; the op is live (crate invariant).
         Attr::from_raw(unsafe { monopour_shim_attributes(self.raw()) })
     }
-    /// Attributes that the op's kind does not define, in the order of their names; most ops have none, and then this costs next to nothing.
+    /// Discardable attributes, sorted by name; cheap if the op has none.
     pub fn discardable_attrs(self) -> Vec<(&'c str, Attr<'c>)> {
         let entry = |i| {
             let entry = c!(mlirOperationGetDiscardableAttribute(self.raw(), i));
@@ -263,7 +263,7 @@ impl<'c> Op<'c> {
     pub fn verify(self) -> bool {
         c!(mlirOperationVerify(self.raw()))
     }
-    /// Verifies and returns what the verifier said.
+    /// Verifies and returns the diagnostics.
     ///
     /// # Errors
     /// The verifier's diagnostics (I0001).
@@ -272,7 +272,7 @@ impl<'c> Op<'c> {
         if ok { Ok(()) } else { Err(diagnostics) }
     }
 
-    /// Visits this op and everything nested in it.
+    /// Visits this op and all ops nested in it.
     pub fn walk(self, order: WalkOrder, mut visit: impl FnMut(Op<'c>)) {
         let mut visit: &mut dyn FnMut(Op<'c>) = &mut visit;
         let order = match order {
@@ -282,21 +282,21 @@ impl<'c> Op<'c> {
         let user: *mut c_void = (&raw mut visit).cast();
         c!(mlirOperationWalk(self.raw(), Some(on_walk), user, order));
     }
-    /// Visits this op and what is nested in it, in pre-order; what an op holds only where the visitor says true.
+    /// Visits this op and its nested ops in pre-order; regions only of ops for which the visitor returns true.
     pub fn walk_selected(self, mut visit: impl FnMut(Op<'c>) -> bool) {
         self.walk_names(|op, _| if visit(op) { Descent::Into } else { Descent::Over });
     }
-    /// Visits this op and what is nested in it, in pre-order, with [`Self::name_address`] of each, and goes on as the visitor says.
+    /// Visits this op and its nested ops in pre-order, with [`Self::name_address`] of each; the visitor says how to continue.
     pub(crate) fn walk_names(self, visit: impl FnMut(Op<'c>, usize) -> Descent) {
         self.walk_listing(&mut Each(visit));
     }
-    /// As [`Self::walk_names`]; ops of names that the visitor need not be asked about are listed, many at a time.
+    /// As [`Self::walk_names`]; ops of names that skip the visitor are listed in batches.
     pub(crate) fn walk_listing<V: NameVisitor<'c>>(self, visitor: &mut V) {
         let user: *mut c_void = (&raw mut *visitor).cast();
         // SAFETY: defined in the shim; the op is live (crate invariant), and the visitor lives during the call.
         unsafe { monopour_shim_walk_names(self.raw(), on_name::<V>, on_listed::<V>, user) };
     }
-    /// Verifies this op without what it holds.
+    /// Verifies this op without its regions.
     ///
     /// # Errors
     /// The verifier's diagnostics (I0001).
@@ -345,24 +345,24 @@ impl<'c> Op<'c> {
 }
 
 unsafe extern "C" {
-    // By position; null where there is none.
+    // By position; null if out of range.
     fn monopour_shim_operand(op: MlirOperation, index: usize) -> mlir_sys::MlirValue;
     fn monopour_shim_result(op: MlirOperation, index: usize) -> mlir_sys::MlirValue;
     fn monopour_shim_region(op: MlirOperation, index: usize) -> mlir_sys::MlirRegion;
-    // Writes as many operands as there is room for; how many there are.
+    // Writes up to `capacity` operands; returns their number.
     fn monopour_shim_operands(op: MlirOperation, capacity: isize, out: *mut mlir_sys::MlirValue) -> isize;
-    // Whether the op has attributes beside its properties: where it has no properties, inherent ones too.
+    // Whether the op has attributes beside its properties: for an op without properties, inherent ones too.
     fn monopour_shim_has_attributes(op: MlirOperation) -> bool;
-    // Where the name is kept; null of an op with regions.
+    // The address of the name; null for an op with regions.
     fn monopour_shim_name_if_flat(op: MlirOperation) -> *const c_void;
-    // A walk in pre-order that says where each name is kept, and goes on as the visitor says.
+    // A walk in pre-order that passes the address of each name; the visitor says how to continue.
     fn monopour_shim_walk_names(
         op: MlirOperation,
         each: extern "C" fn(MlirOperation, *const c_void, *mut c_void) -> Descent,
         list: extern "C" fn(*const MlirOperation, isize, *mut c_void),
         user: *mut c_void,
     );
-    // Operation::getAttrDictionary: made anew by each call where an op has properties, so it is asked for once.
+    // Operation::getAttrDictionary: built anew by each call for an op with properties, so it is called once.
     fn monopour_shim_attributes(op: MlirOperation) -> mlir_sys::MlirAttribute;
     // mlir::verify of the op alone, its region invariants included.
     fn monopour_shim_verify_shallow(op: MlirOperation) -> bool;

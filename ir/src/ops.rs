@@ -304,15 +304,15 @@ names! {
 
 /// Discardable attributes of upstream's dialects.
 pub mod attributes {
-    /// Of the dialect `bufferization`.
+    /// Attributes of the dialect `bufferization`.
     pub mod bufferization {
-        /// What a callee does with an argument: `read`, `write`, `read-write` or `none`.
+        /// The memory access of a callee to an argument: `read`, `write`, `read-write` or `none`.
         pub const ACCESS: &str = "bufferization.access";
         /// The layout map of an argument's buffer.
         pub const BUFFER_LAYOUT: &str = "bufferization.buffer_layout";
-        /// An allocation that deallocation leaves alone.
+        /// Excludes an allocation from deallocation.
         pub const MANUAL_DEALLOCATION: &str = "bufferization.manual_deallocation";
-        /// Whether an argument's buffer may be stored to.
+        /// Whether an argument's buffer may be written.
         pub const WRITABLE: &str = "bufferization.writable";
     }
 }

@@ -1,7 +1,7 @@
-//! `mlir-opt`'s command line with passes of ours in the place of upstream's.
+//! `mlir-opt`'s command line with our passes in place of upstream's.
 //!
 //! An [`OverridePass`] is registered before upstream's passes under the same name and TypeID, so that it is found wherever that pass is named:
-//! on the command line, in `--pass-pipeline=`, in transform scripts. A pass that upstream has not (any more) is registered alike. The options of the table take upstream's option text.
+//! on the command line, in `--pass-pipeline=`, in transform scripts. A pass that upstream lacks is registered alike. Options have upstream's syntax.
 //! Diagnostics go through MLIR's engine, so that they look as upstream's do and `-verify-diagnostics` sees them.
 //!
 //! Differs: `-mlir-pass-statistics` is answered here, after MLIR's own report: distributed MLIR libraries are built without statistics.
@@ -48,11 +48,11 @@ pub enum OptionKind {
 pub struct StatisticSpec {
     /// Name, as upstream spells it.
     pub name: &'static str,
-    /// What it counts.
+    /// Its description.
     pub help: &'static str,
 }
 
-/// A pass of ours that stands in for upstream's pass of the same name, or that upstream has not.
+/// A pass of ours that replaces upstream's of the same name, or that upstream lacks.
 #[derive(Clone, Copy, Debug)]
 pub struct OverridePass {
     /// Upstream's name on the command line, `one-shot-bufferize`.
@@ -63,8 +63,7 @@ pub struct OverridePass {
     pub options: &'static [OptionSpec],
     /// Statistics that `run` reports.
     pub statistics: &'static [StatisticSpec],
-    /// The pass, on the op that the pass manager gives. It sets one value per statistic, in their order; what it set
-    /// counts though it fails.
+    /// The pass, on the op of the pass manager. It sets one value per statistic, in their order, which also count if it fails.
     pub run: fn(Op, &PassOptions, &mut [u64]) -> Result<(), Diagnostics>,
 }
 
@@ -122,7 +121,7 @@ type Run = extern "C" fn(usize, MlirOperation, *const MlirStringRef) -> bool;
 unsafe extern "C" {
     // Registers an override; the description must live until the process ends.
     fn monopour_shim_register_override(pass: *const RawPass, index: usize, run: Run);
-    // Registers `buffer-deallocation-pipeline` of whatever passes have the names of its parts when it is used.
+    // Registers `buffer-deallocation-pipeline` over the passes that have the names of its parts at use.
     fn monopour_shim_register_pipelines();
     // mlir::MlirOptMain with all dialects and extensions.
     fn monopour_shim_opt_main(argc: c_int, argv: *mut *mut c_char, check: Check) -> c_int;
@@ -145,7 +144,7 @@ static STATISTICS: Mutex<BTreeMap<usize, Vec<u64>>> = Mutex::new(BTreeMap::new()
 /// Errors that runs of our passes reported, by pass index.
 static ERRORS: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 
-/// The arguments that are ours, printed above MLIR's own help, which ends the process.
+/// Help on our own arguments, printed above MLIR's own help, which ends the process.
 const OWN_HELP: &str = "\
 Options beside mlir-opt's:
 
@@ -156,9 +155,8 @@ Options beside mlir-opt's:
 ";
 
 /// Runs `mlir-opt` with these arguments (without the program's name) and the overrides, and returns its exit status.
-/// Among the arguments, `--use-upstream=PASS,...` leaves the named overrides out, `--statistics-to=FILE` writes the
-/// statistics of ours into a file, and `--dump-after-each-pattern` prints the IR after each conversion pattern of ours after which it is
-/// valid.
+/// `--use-upstream=PASS,...` leaves the named overrides out, `--statistics-to=FILE` writes our statistics into a file, and
+/// `--dump-after-each-pattern` prints the IR after each conversion pattern of ours that leaves it valid.
 /// Call it once, before any [`Context`] is made.
 pub fn run(args: &[OsString], passes: &[OverridePass]) -> i32 {
     let Arguments { kept, upstream, statistics_to, dumps } = match split_arguments(args, passes) {
@@ -194,13 +192,13 @@ fn is_flag(argument: &OsStr, name: &str) -> bool {
     flag_text(argument) == Some(name)
 }
 
-/// What follows the dashes of a flag. File names need not be UTF-8, flags are.
+/// The name of a flag after its dashes. File names need not be UTF-8, flags are.
 fn flag_text(argument: &OsStr) -> Option<&str> {
     let argument = argument.to_str()?;
     argument.strip_prefix("--").or_else(|| argument.strip_prefix('-'))
 }
 
-/// The command line: what mlir-opt gets, and what is ours.
+/// The command line: mlir-opt's arguments and our own.
 #[derive(Default)]
 struct Arguments {
     kept: Vec<OsString>,
@@ -209,7 +207,7 @@ struct Arguments {
     dumps: bool,
 }
 
-/// Takes our own arguments out, and checks the names of `--use-upstream`.
+/// Extracts our own arguments, and checks the names of `--use-upstream`.
 fn split_arguments(args: &[OsString], passes: &[OverridePass]) -> Result<Arguments, String> {
     let mut split = Arguments::default();
     for argument in args {
@@ -251,7 +249,7 @@ fn register(ours: Vec<OverridePass>) -> bool {
     })
 }
 
-/// The description of a pass for the shim; what it points to is leaked, because LLVM's option tables keep it until the process ends.
+/// The description of a pass for the shim, leaked, because LLVM's option tables keep it until the process ends.
 fn raw_pass(pass: &OverridePass) -> RawPass {
     let options: &'static [RawOption] = Vec::leak(pass.options.iter().map(raw_option).collect());
     let help: &'static str = String::leak(format!("monopour: {}", pass.help));
@@ -306,7 +304,7 @@ fn call_main(mut args: Vec<OsString>) -> i32 {
     unsafe { monopour_shim_opt_main(argc, argv.as_mut_ptr(), may_be_parsed) }
 }
 
-/// Called back by the shim with the input. What would end the parser by its stack is refused here; NUL bytes are upstream's.
+/// Called back by the shim with the input. Refuses text that overflows the parser's stack; NUL bytes are treated as by upstream.
 extern "C" fn may_be_parsed(source: MlirStringRef, file: MlirStringRef) -> bool {
     let source: &[u8] = match source.length {
         // The pointer may be null then.
@@ -339,7 +337,7 @@ extern "C" fn run_pass(index: usize, op: MlirOperation, values: *const MlirStrin
     };
     let values = pass.options.iter().zip(texts).map(|(o, text)| (o.name, string::from_ref(*text).to_owned())).collect();
     let mut counts = vec![0; pass.statistics.len()];
-    // A panic may not cross into C++; the bug it stands for is reported like any failure.
+    // A panic must not unwind into C++; it is reported like any failure.
     let result = catch_unwind(AssertUnwindSafe(|| (pass.run)(op, &PassOptions { values }, &mut counts)));
     let mut all = STATISTICS.lock().unwrap_or_else(PoisonError::into_inner);
     let sums = all.entry(index).or_insert_with(|| vec![0; counts.len()]);
@@ -364,7 +362,7 @@ extern "C" fn run_pass(index: usize, op: MlirOperation, values: *const MlirStrin
     }
 }
 
-/// Hands a diagnostic to MLIR's engine. Only what MLIR itself said keeps its notes: ours and the hints are beyond upstream's wording.
+/// Emits a diagnostic through MLIR's engine. Only MLIR's own keep their notes: our notes and hints are beyond upstream's wording.
 fn emit(op: Op, diagnostic: &Diagnostic) {
     let cx = op.context();
     let location = parse_location(cx, &diagnostic.location).unwrap_or_else(|| op.location());
@@ -399,7 +397,7 @@ fn split_note<'c, 'a>(cx: Context<'c>, note: &'a str) -> (Location<'c>, &'a str)
     }
 }
 
-/// What upstream calls a pass in its reports: `OneShotBufferize`.
+/// The pass name in upstream's reports: `OneShotBufferize`.
 fn class_name(argument: &str) -> String {
     let word = |word: &str| word[..1].to_uppercase() + &word[1..];
     argument.split('-').filter(|part| !part.is_empty()).map(word).collect()

@@ -1,4 +1,4 @@
-//! Independent parts of a module, worked on in several threads, each with a context of its own.
+//! Independent parts of a module on several threads, each with its own context.
 //!
 //! Before / after:
 //!
@@ -6,7 +6,7 @@
 //! module { @main, @k0, .., @k99 }        module { @k0, .., @k7 }    module { @k8, .., @k15 }    ..    as bytecode
 //! ```
 //!
-//! An MLIR context stays single-threaded, so that equal input gives equal output: what a part becomes depends on the part alone,
+//! An MLIR context stays single-threaded, so that equal input gives equal output: the result of a part depends on the part alone,
 //! not on the number of threads.
 
 use crate::{Context, Diagnostics, InsertionPoint, Module, Op, Rewriter};
@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// Parts from which on several threads are worth it: below, their contexts (5 ms each) cost more than they win.
+/// Least number of parts for which threads pay off: with fewer, their contexts (5 ms each) cost more than they save.
 pub const MANY: usize = 16;
-/// What the main thread has on Linux: passes recurse as deep as IR is nested, and other threads have 2 MiB.
+/// The main thread's stack size on Linux: passes recurse as deep as IR is nested, and other threads have 2 MiB.
 const STACK_BYTES: usize = 8 << 20;
 
 /// Copies of `ops` in a module of their own, as bytecode.
@@ -39,11 +39,11 @@ pub fn module_of<'c>(module: &Module<'c>, ops: &[Op<'c>]) -> Module<'c> {
     part
 }
 
-/// Gives each of `parts`, modules as bytecode, with its position to `work`, on all cores. In the calling thread runs `here`, and
-/// then `take` on each result, in order, as soon as it is there.
+/// Runs `work` on each of `parts`, modules as bytecode, with its position, on all cores. The calling thread runs `here`, and
+/// then `take` on each result, in order, as soon as it is ready.
 ///
 /// # Errors
-/// Those of the first part that has any; no part after it is taken.
+/// Those of the first part that fails; no part after it is taken.
 pub fn map_parts<H, T: Send>(
     parts: &[Vec<u8>],
     work: impl Fn(usize, &Module) -> Result<T, Diagnostics> + Sync,
@@ -63,7 +63,7 @@ pub fn map_parts<H, T: Send>(
         let beside = here();
         let mut waiting = BTreeMap::new();
         let mut taken = 0;
-        // Ends when all workers are gone; a worker's panic goes on when the scope ends.
+        // Ends when all workers have finished; a worker's panic resumes when the scope ends.
         for (index, result) in receiver {
             waiting.insert(index, result);
             while let Some(result) = waiting.remove(&taken) {

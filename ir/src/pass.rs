@@ -5,19 +5,18 @@ use mlir_sys::{MlirContext, MlirPassManager};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// `canonicalize` for use in a pipeline, without the fold of a cast into a loop: it gives the loop's tensor the static size
-/// that it begins with, also where the body makes it grow.
+/// `canonicalize` for use in a pipeline, without the fold of a cast into a loop: it gives the loop's tensor its initial static size,
+/// even if the body makes it grow.
 pub const CANONICALIZE_PROGRAM: &str = "canonicalize{disable-patterns={(anonymous namespace)::ForOpTensorCastFolder}}";
 
-/// The same once dispatches are formed: the plain pass inlines an `scf.forall` of a single iteration, which is a dispatch like
-/// any other.
+/// The same once dispatches are formed: the plain pass inlines an `scf.forall` of a single iteration, which is a dispatch too.
 pub const CANONICALIZE: &str = "canonicalize{disable-patterns={(anonymous namespace)::ForOpTensorCastFolder,\
     (anonymous namespace)::ForallOpSingleOrZeroIterationDimsFolder}}";
 
 /// Runs a textual pass pipeline (`builtin.module(canonicalize,cse)`) on an op.
 ///
 /// # Errors
-/// I0003 when the pipeline text is wrong; else what the passes reported.
+/// I0003 when the pipeline text is wrong; else the diagnostics of the passes.
 pub fn run_passes(op: Op, pipeline: &str) -> Result<(), Diagnostics> {
     let cx = op.context();
     let (result, diagnostics) = cx.with_diagnostics(|| run(op, pipeline));
@@ -32,11 +31,11 @@ pub fn run_passes(op: Op, pipeline: &str) -> Result<(), Diagnostics> {
 fn run(op: Op, pipeline: &str) -> Result<bool, String> {
     let key = Key { cx: op.context().raw().ptr as usize, anchor: op.name().to_owned(), pipeline: pipeline.to_owned() };
     let used = MANAGERS.with_borrow_mut(|managers| managers.get_mut(&key).map(std::mem::take));
-    // Out of the map while it runs: a pass may run another.
+    // Taken out of the map while it runs: a pass may run another.
     let (is_first, kept) = (used.is_none(), used.flatten());
     let manager = kept.map_or_else(|| create(op, pipeline), Ok)?;
     let succeeded = c!(mlirPassManagerRunOnOp(manager, op.raw())).value != 0;
-    // One that runs once would only take memory that others could use.
+    // A manager that runs once would only hold memory.
     let (keep, free) = if is_first { (None, Some(manager)) } else { (Some(manager), None) };
     let other = MANAGERS.with_borrow_mut(|managers| managers.insert(key, keep).flatten());
     for manager in free.into_iter().chain(other) {
@@ -59,7 +58,7 @@ fn create(op: Op, pipeline: &str) -> Result<MlirPassManager, String> {
     Ok(manager)
 }
 
-/// Which pipeline, on which ops of which context.
+/// A pipeline on ops of one name in one context.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     cx: usize,
@@ -68,8 +67,8 @@ struct Key {
 }
 
 thread_local! {
-    /// Pipelines that ran in this thread's contexts, with the pass managers of those that ran again: `canonicalize` collects
-    /// the patterns of every registered op when it is made.
+    /// Pipelines that ran in this thread's contexts, with the pass managers of those that ran again: creating `canonicalize` collects
+    /// the patterns of every registered op.
     static MANAGERS: RefCell<HashMap<Key, Option<MlirPassManager>>> = RefCell::default();
 }
 

@@ -1,11 +1,11 @@
-//! Ops that rewrites create again and again: like another op, binary ones, constants.
+//! Ops that rewrites create often: copies of an op, binary ops, constants.
 
 use crate::ops;
 use crate::{Attr, Diagnostics, Location, Op, OpSpec, Region, Rewriter, Type, Value};
 
 impl<'c> Rewriter<'c> {
-    /// The same op with other operands and result types, at the insertion point: its attributes, its successors, and its
-    /// regions, which it takes.
+    /// A copy of the op with other operands and result types, at the insertion point. It keeps attributes and successors, and takes
+    /// the regions.
     ///
     /// # Errors
     /// MLIR's, for an op that does not build.
@@ -18,7 +18,7 @@ impl<'c> Rewriter<'c> {
         self.recreate_with(op, operands, results, |_, value| value)
     }
 
-    /// As [`Rewriter::recreate`], with the attributes that `attr` makes of the old ones.
+    /// As [`Rewriter::recreate`], with attributes that `attr` computes from the old ones.
     ///
     /// # Errors
     /// As [`Rewriter::recreate`].

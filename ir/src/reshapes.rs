@@ -1,4 +1,4 @@
-//! Reshapes that upstream's `expand-strided-metadata` cannot take.
+//! Reshapes that crash upstream's `expand-strided-metadata`.
 //!
 //! Before / after:
 //!
@@ -9,14 +9,13 @@
 //!                                                 strides: [%t, %s]
 //! ```
 //!
-//! The pass divides the size of the one dimension by the known sizes of its group to find the one that is unknown; with two
-//! unknown ones it reads an attribute that is not there, and ends the process. The op says both sizes, so that none has to be
-//! found.
+//! The pass divides the size of the one dimension by the known sizes of its group to find the unknown one; with two unknown
+//! ones it reads a missing attribute and ends the process. The op has both sizes as operands, so none has to be computed.
 
 use crate::ops;
 use crate::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
-/// Rewrites every `memref.expand_shape` in `root` that makes several dimensions of unknown size out of one.
+/// Rewrites every `memref.expand_shape` in `root` that expands one dimension into several of unknown size.
 ///
 /// # Errors
 /// MLIR's, none on verified IR.
@@ -90,7 +89,7 @@ fn open<'c>(rw: &mut Rewriter<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// The values of what is known at run time only.
+/// The values of the dynamic entries.
 fn unknown<'c>(known: &[i64], values: &[Value<'c>]) -> Vec<Value<'c>> {
     known.iter().zip(values).filter(|(k, _)| **k == DYNAMIC).map(|(_, v)| *v).collect()
 }

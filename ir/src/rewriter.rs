@@ -1,4 +1,4 @@
-//! The only place that erases or replaces IR, with a journal of what it did.
+//! The rewriter: the only code that erases or replaces IR, with a journal of its changes.
 
 use crate::conversion::casts::{self, Casts};
 use crate::ops;
@@ -15,18 +15,18 @@ mod erase;
 /// One entry of the journal. Erased handles stand for identity only: they must not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change<'c> {
-    /// An op came into being.
+    /// An op was created.
     Created(Op<'c>),
     /// An op's operands, attributes, types or regions changed in place.
     Modified(Op<'c>),
     /// An op moved.
     Moved(Op<'c>),
-    /// An op is gone.
+    /// An op was erased.
     Erased(Op<'c>),
 }
 
 impl<'c> Change<'c> {
-    /// What was changed.
+    /// The changed op.
     pub fn op(self) -> Op<'c> {
         match self {
             Self::Created(op) | Self::Modified(op) | Self::Moved(op) | Self::Erased(op) => op,
@@ -43,19 +43,19 @@ pub struct Rewriter<'c> {
     watch: Option<Box<Watch<'c>>>,
 }
 
-/// What the conversion driver wants to know beyond the journal.
+/// Records of the conversion driver beyond the journal.
 #[derive(Debug)]
 pub(crate) struct Watch<'c> {
     pub(crate) casts: Casts<'c>,
-    /// The op around all that is converted, which hangs in no block.
+    /// The top-level op of the conversion, which is in no block.
     pub(crate) top: Op<'c>,
-    /// The op of the pattern that runs.
+    /// The op of the running pattern.
     pub(crate) root: Option<Op<'c>>,
-    /// Blocks that the pattern took out of its op.
+    /// Blocks that the pattern moved out of its op.
     pub(crate) adopted: Vec<Block<'c>>,
-    /// Regions that got all blocks of another one, by their ops.
+    /// Parent ops of the regions that took all blocks of another one.
     pub(crate) taken_into: Vec<Op<'c>>,
-    /// What the pattern was kept from doing.
+    /// Contract violations of the pattern.
     pub(crate) violations: Vec<String>,
     /// How often uses were redirected to other values.
     pub(crate) redirections: usize,
@@ -67,7 +67,7 @@ impl<'c> Rewriter<'c> {
     pub fn new(cx: Context<'c>) -> Self {
         Self { cx, builder: None, journal: vec![], watch: None }
     }
-    /// A rewriter that bridges types with casts, and keeps a pattern from erasing what is not its own.
+    /// A rewriter that bridges types with casts, and refuses to erase ops that do not belong to the running pattern.
     pub(crate) fn watching(root: Op<'c>) -> Self {
         let cx = root.context();
         let top = std::iter::successors(Some(root), |op| op.parent()).last().expect("an op begins its own chain");
@@ -102,7 +102,7 @@ impl<'c> Rewriter<'c> {
     pub fn take_journal(&mut self) -> Vec<Change<'c>> {
         std::mem::take(&mut self.journal)
     }
-    /// Gives an emptied journal back, for its memory.
+    /// Takes an emptied journal back, for its capacity.
     pub(crate) fn reuse_journal(&mut self, mut journal: Vec<Change<'c>>) {
         debug_assert!(self.journal.is_empty(), "nothing was changed meanwhile");
         journal.clear();
@@ -114,8 +114,8 @@ impl<'c> Rewriter<'c> {
             watch.casts.release(value);
         }
     }
-    /// Inserts a cast of the driver's right behind the definition of `value`, so that it dominates whatever `value` dominates.
-    /// The insertion point stays behind the cast where it was right behind the definition. The journal does not mention it.
+    /// Inserts a cast of the driver's right after the definition of `value`, so that it dominates whatever `value` dominates.
+    /// An insertion point right after the definition moves after the cast. The journal does not mention it.
     pub(crate) fn insert_cast(&mut self, op: Op<'c>, value: Value<'c>) {
         let point = casts::behind_definition(value);
         let moves = match (point, self.point()) {
@@ -128,15 +128,15 @@ impl<'c> Rewriter<'c> {
             self.set_point(InsertionPoint::After(op));
         }
     }
-    /// Takes a cast of the driver's out of the IR. What was to come right behind it comes where it was.
+    /// Detaches a cast of the driver's. An insertion point right after it moves to its position.
     pub(crate) fn retire_cast(&mut self, op: Op<'c>) {
         self.step_over(op);
         if let Some(watch) = &mut self.watch {
             watch.casts.retire(op);
         }
     }
-    /// Inserts a detached op right behind the definition of `value`, so that it dominates whatever `value` dominates.
-    /// The insertion point stays behind the new op where it was right behind the definition.
+    /// Inserts a detached op right after the definition of `value`, so that it dominates whatever `value` dominates.
+    /// An insertion point right after the definition moves after the new op.
     pub(crate) fn insert_after_definition(&mut self, op: Op<'c>, value: Value<'c>) {
         self.insert_cast(op, value);
         self.journal.push(Change::Created(op));
@@ -146,21 +146,21 @@ impl<'c> Rewriter<'c> {
         Builder::new(self.cx, point).insert(op);
         self.journal.push(Change::Created(op));
     }
-    /// Takes over what other code did to the IR.
+    /// Adds changes that other code made to the IR.
     pub fn note(&mut self, changes: impl IntoIterator<Item = Change<'c>>) {
         self.journal.extend(changes);
     }
     pub(crate) fn point(&self) -> Option<InsertionPoint<'c>> {
         self.builder.as_ref().map(Builder::point)
     }
-    /// Whether new ops go right before or right after this op.
+    /// Whether the insertion point is right before or right after this op.
     pub(crate) fn is_point_at(&self, op: Op<'c>) -> bool {
         matches!(self.point(), Some(InsertionPoint::After(at) | InsertionPoint::Before(at)) if at == op)
     }
     pub(crate) fn builder_mut(&mut self) -> &mut Builder<'c> {
         self.builder.as_mut().expect("insertion point was set")
     }
-    /// Sets where new ops go.
+    /// Sets the insertion point.
     pub fn set_point(&mut self, point: InsertionPoint<'c>) {
         self.builder = Some(Builder::new(self.cx, point));
     }
@@ -179,7 +179,7 @@ impl<'c> Rewriter<'c> {
         self.builder_mut().insert(op);
         self.journal.push(Change::Created(op));
     }
-    /// A cast that a pattern creates is an op like any other, whoever else makes such ops.
+    /// A cast that a pattern creates is an ordinary op, not the driver's.
     fn disown_cast(&mut self, op: Op<'c>) {
         if let Some(watch) = self.watch.as_mut().filter(|watch| watch.casts.is_cast(op)) {
             watch.casts.note_foreign(op);
@@ -207,7 +207,7 @@ impl<'c> Rewriter<'c> {
         self.adopt_casts(casts);
         copy
     }
-    /// The copies of the driver's casts. Copies of others are ops like any other, as an op that is itself a cast is.
+    /// The copies of the driver's casts. Copies of other casts, and of an op that is itself a cast, are ordinary ops.
     fn copied_casts(&mut self, op: Op<'c>, copy: Op<'c>) -> Vec<Op<'c>> {
         let Some(watch) = self.watch.as_mut().filter(|_| op.num_regions() > 0) else { return vec![] };
         let pairs = op.nested(crate::WalkOrder::Pre).into_iter().zip(copy.nested(crate::WalkOrder::Pre));
@@ -230,7 +230,7 @@ impl<'c> Rewriter<'c> {
         self.release(old);
         self.adopt_casts(casts);
     }
-    /// The driver's casts among these ops, which are about to cast something else.
+    /// Forgets the driver's casts among these ops, whose operands are about to change.
     fn forget_casts(&mut self, ops: impl Iterator<Item = Op<'c>>) -> Vec<Op<'c>> {
         let Some(watch) = &mut self.watch else { return vec![] };
         let mut casts: Vec<Op> = Vec::new();
@@ -242,7 +242,7 @@ impl<'c> Rewriter<'c> {
         casts.iter().for_each(|op| watch.casts.forget(*op));
         casts
     }
-    /// Casts never stack, and none is there twice.
+    /// Registers casts again: they never stack, and none exists twice.
     fn adopt_casts(&mut self, casts: Vec<Op<'c>>) {
         for op in casts {
             let Some(instead) = self.watch.as_mut().and_then(|watch| watch.casts.adopt(op)) else { continue };
@@ -261,7 +261,7 @@ impl<'c> Rewriter<'c> {
         }
         self.erase(op);
     }
-    /// Replaces all uses of `old`; the journal does not list the users, because they read the same type as before.
+    /// Replaces all uses of `old`; the journal does not list the users, because their operand types are unchanged.
     pub(crate) fn redirect_uses(&mut self, old: Value<'c>, new: Value<'c>) {
         c!(mlirValueReplaceAllUsesOfWith(old.raw(), new.raw()));
         if let Some(watch) = &mut self.watch {
@@ -296,11 +296,11 @@ impl<'c> Rewriter<'c> {
         c!(mlirOperationSetAttributeByName(op.raw(), string::to_ref(name), value.raw()));
         self.journal.push(Change::Modified(op));
     }
-    /// Sets a property that is no attribute, such as the overflow flags of `llvm.add`: [`Self::set_attr`] and [`OpSpec::attr`]
-    /// would add a discardable attribute of its name. `value` is the property as the generic form of the op prints it.
+    /// Sets a property that is no attribute, such as the overflow flags of `llvm.add`, for which [`Self::set_attr`] and [`OpSpec::attr`]
+    /// would add a discardable attribute. `value` is the property as the generic form of the op prints it.
     ///
     /// # Errors
-    /// What MLIR says of a value that does not fit.
+    /// MLIR's diagnostics for a value that does not fit.
     pub fn set_property(&mut self, op: Op<'c>, name: &str, value: Attr<'c>) -> Result<(), Diagnostics> {
         let set = || {
             // SAFETY: defined in the shim; the handles are live (crate invariant).
@@ -367,13 +367,13 @@ impl<'c> Rewriter<'c> {
             self.note_modified(op);
         }
     }
-    /// As [`Self::note_signature`], of a block in this op, or in none where its handle is null.
+    /// As [`Self::note_signature`], for a block in this op, or in none if its handle is null.
     fn note_around(&mut self, op: Op<'c>) {
         if let Some(op) = Op::non_null(op.raw()) {
             self.note_modified(op);
         }
     }
-    /// Once where one change follows the other.
+    /// Consecutive changes of one op are noted once.
     pub(crate) fn note_modified(&mut self, op: Op<'c>) {
         if self.journal.last() != Some(&Change::Modified(op)) {
             self.journal.push(Change::Modified(op));
@@ -383,7 +383,7 @@ impl<'c> Rewriter<'c> {
         }
     }
     /// Moves all blocks of `from` into the empty region `to`.
-    /// A conversion pattern that would lose what `to` holds breaks its contract, and nothing moves.
+    /// A conversion pattern that would lose blocks of `to` breaks its contract, and nothing moves.
     pub fn take_region(&mut self, to: Region<'c>, from: Region<'c>) {
         if let (Some(watch), Some(lost)) = (&mut self.watch, to.entry()) {
             let holder = lost.parent_op().map_or("no op", |op| op.name());
@@ -391,7 +391,7 @@ impl<'c> Rewriter<'c> {
             return;
         }
         for region in [to, from] {
-            // An empty or detached region has no block through which its op could be named.
+            // The op of an empty or detached region cannot be named.
             if let Some(op) = region.entry().and_then(Block::parent_op) {
                 self.journal.push(Change::Modified(op));
             }
@@ -404,13 +404,13 @@ impl<'c> Rewriter<'c> {
             watch.taken_into.push(op);
         }
     }
-    /// Splits the block of an op: the block that ends before the op, and the one right behind it that begins with the op.
-    /// The first takes the arguments and is where branches go. Fewer ops move, those before or those behind, so either may be the
-    /// new block: a block of loops that is split at each of them takes linear time, where upstream's, which moves all that is
-    /// behind, takes quadratic time.
+    /// Splits the block of an op: the block before the op, and the one right after it that begins with the op.
+    /// The first keeps the arguments and predecessors. The shorter part moves, so either may be the
+    /// new block: a block of loops that is split at each of them takes linear time, where upstream, which moves all ops
+    /// after the split, takes quadratic time.
     ///
     /// # Panics
-    /// Where the op is in no block.
+    /// If the op is in no block.
     pub fn split_block(&mut self, op: Op<'c>) -> (Block<'c>, Block<'c>) {
         let mut split = Split::NONE;
         // SAFETY: defined in the shim; the op is live (crate invariant).
@@ -443,7 +443,7 @@ impl<'c> Rewriter<'c> {
         };
         self.note_around(around);
     }
-    /// Lets a branch go to another block, which takes the same arguments.
+    /// Redirects a branch to another block with the same argument types.
     pub fn set_successor(&mut self, branch: Op<'c>, index: usize, block: Block<'c>) {
         assert!(index < branch.successors().len(), "successor {index} of {} exists", branch.name());
         c!(mlirOperationSetSuccessor(branch.raw(), index as isize, block.raw()));
@@ -459,12 +459,12 @@ impl<'c> Rewriter<'c> {
     }
 }
 
-/// A block that was split.
+/// The blocks of a split.
 #[repr(C)]
 struct Split {
     before: MlirBlock,
     rest: MlirBlock,
-    /// The op around both; null where they are in no region.
+    /// The parent op; null if there is none.
     around: MlirOperation,
     is_before_new: bool,
 }
@@ -485,6 +485,6 @@ unsafe extern "C" {
         name: mlir_sys::MlirStringRef,
         value: mlir_sys::MlirAttribute,
     ) -> bool;
-    // Block::splitBlock before the op, or the same by moving what is before it. False, and nothing done, where the op is in no block.
+    // Block::splitBlock before the op, or the same by moving the ops before it. False, and nothing done, if the op is in no block.
     fn monopour_shim_split_block(op: MlirOperation, out: *mut Split) -> bool;
 }

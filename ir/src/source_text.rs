@@ -1,4 +1,4 @@
-//! What text is refused before MLIR's parser sees it.
+//! Text that is refused before MLIR's parser sees it.
 //!
 //! The parser recurses over brackets and signs without a bound, simplifies an affine expression at each of its operators,
 //! and repeats a token in its message about it, so that absurd text ends it by its stack or takes minutes.
@@ -11,12 +11,12 @@ const MAX_SIGNS: usize = 1_000;
 const MAX_DIVISIONS: usize = 5_000;
 /// Longest token outside of quotes; tensor contents are quoted.
 const MAX_TOKEN_BYTES: usize = 1 << 16;
-/// Largest number of a result: the parser makes room for that many values before it looks at the operation.
+/// Largest number of results: the parser allocates that many values before it reads the operation.
 const MAX_RESULT: usize = 1 << 16;
-/// The line that `-split-input-file` splits at: what follows is another module.
+/// The line at which `-split-input-file` starts another module.
 const SPLIT_MARKER: &[u8] = b"// -----";
 
-/// Why and where text is refused.
+/// The reason and position of a refusal.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     /// 1-based.
@@ -25,7 +25,7 @@ pub(crate) struct Refusal {
     pub message: String,
 }
 
-/// Checks text; upstream takes a NUL byte for a blank, where it does not end the input silently.
+/// Checks text; upstream treats a NUL byte as a blank, unless it ends the input silently.
 pub(crate) fn check(source: &[u8], allow_nul: bool) -> Result<(), Refusal> {
     let mut scan = Scan { line: 1, ..Scan::default() };
     let mut at = 0;
@@ -48,7 +48,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.')
 }
 
-/// What is open at the current place.
+/// The state of the scan.
 #[derive(Default)]
 struct Scan {
     line: usize,
@@ -106,7 +106,7 @@ impl Scan {
         2
     }
 
-    /// `%r#3`; the name of an attribute behind `#` is read as a word.
+    /// `%r#3`; an attribute name after `#` is read as a word.
     fn number(&mut self, rest: &[u8]) -> Result<usize, Refusal> {
         self.signs = 0;
         let digits = rest[1..].iter().take_while(|byte| byte.is_ascii_digit());

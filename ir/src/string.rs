@@ -8,7 +8,7 @@ pub(crate) fn to_ref(text: &str) -> MlirStringRef {
     MlirStringRef { data: text.as_ptr().cast(), length: text.len() }
 }
 
-/// Borrows what MLIR returned; `'a` is chosen by the caller, who knows the owner (an identifier or attribute of a context).
+/// Borrows a string that MLIR returned; `'a` is chosen by the caller, who knows the owner (an identifier or attribute of a context).
 pub(crate) fn from_ref<'a>(text: MlirStringRef) -> &'a str {
     if text.length == 0 {
         return "";

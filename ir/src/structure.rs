@@ -1,22 +1,22 @@
-//! What an op is, apart from where it stands: two ops of equal structure do the same with what they capture.
+//! Structural keys: ops of equal structure do the same with the values that they capture.
 //!
-//! Printing would say the same, but an op is printed with the numbering of everything around it, which takes time in proportion
-//! to the module. Here names, types and attributes are compared by the address at which the context keeps the one of its kind.
+//! Printed text would serve too, but printing an op numbers all values around it, in time proportional to the module.
+//! Here names, types and attributes are compared by their uniqued addresses.
 
 use crate::{Attr, Block, HandleMap, Op, Region, Type, Value};
 use std::ffi::c_void;
 
-/// The structure of an op and all that is nested in it: names, types, attributes, and which value each operand is.
+/// The structure of an op and its nested ops: names, types, attributes, and which value each operand is.
 ///
-/// Equal keys mean equal structure, not only equal hashes. Locations are no part of it, nor is which values are captured from
-/// outside: those count by the order in which they first occur, and by type. Keys of two contexts are not comparable, and their
+/// Equal keys mean equal structure, not only equal hashes. Locations are left out, and captured values count
+/// by the order in which they first occur, and by type. Keys of two contexts are not comparable, and their
 /// order and hash depend on addresses: never let them reach output. Properties that are no attributes, which only ops of the llvm
-/// dialect have, are not seen.
+/// dialect have, are ignored.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct StructuralKey(Vec<usize>);
 
 impl StructuralKey {
-    /// The key of `op`. Attributes of these names are left out, on the op and on what is nested in it.
+    /// The key of `op`, without attributes of these names on the op and its nested ops.
     pub fn of(op: Op, without: &[&str]) -> Self {
         let mut writer = Writer { tokens: vec![], numbers: HandleMap::default(), without };
         writer.op(op);
@@ -43,7 +43,7 @@ impl<'c> Writer<'c, '_> {
         }
         let successors = op.successors();
         self.tokens.push(successors.len());
-        // Blocks are told apart by their position in the region, which is where their number comes from.
+        // Blocks are numbered by their position in the region.
         self.tokens.extend(successors.into_iter().map(position));
     }
 
@@ -66,7 +66,7 @@ impl<'c> Writer<'c, '_> {
         }
     }
 
-    /// The first sight of a value.
+    /// Numbers a value at its first occurrence.
     fn define(&mut self, value: Value<'c>) {
         let number = self.numbers.len();
         self.numbers.insert(value, number);

@@ -1,4 +1,4 @@
-//! Ops to make others like: names and attributes are looked up once, and not once per op.
+//! Templates of ops: names and attributes are looked up once per template, not once per op.
 //!
 //! ```text
 //! let less = OpTemplate::new(cx, OpSpec::new("llvm.icmp", loc).attr("predicate", two))?;
@@ -13,14 +13,14 @@ use crate::{
 };
 use std::ffi::{c_int, c_void};
 
-/// The name, properties and attributes of ops to come. A detached op, which lives as long as this.
+/// The name, properties and attributes of new ops: a detached op, owned by the template.
 #[derive(Debug)]
 pub struct OpTemplate<'c> {
     op: Op<'c>,
     name: usize,
 }
 
-/// What differs between ops of one [`OpTemplate`].
+/// The parts that differ between ops of one [`OpTemplate`].
 #[derive(Clone, Copy, Default, Debug)]
 pub struct OpParts<'c, 'a> {
     /// Operands.
@@ -38,7 +38,7 @@ impl Drop for OpTemplate<'_> {
 }
 
 impl<'c> OpTemplate<'c> {
-    /// Ops of the spec's name with its attributes. Its operands, types and successors are not taken over.
+    /// A template with the spec's name and attributes. Its operands, types and successors are ignored.
     ///
     /// # Errors
     /// As [`OpSpec::build`].
@@ -49,12 +49,12 @@ impl<'c> OpTemplate<'c> {
     /// Adds a property that is no attribute, as [`Rewriter::set_property`] does.
     ///
     /// # Errors
-    /// What MLIR says of a value that does not fit.
+    /// MLIR's diagnostics for a value that does not fit.
     pub fn with_property(self, name: &str, value: Attr<'c>) -> Result<Self, Diagnostics> {
         Rewriter::new(self.op.context()).set_property(self.op, name, value)?;
         Ok(self)
     }
-    /// What ops are made like.
+    /// The detached op to copy.
     pub(crate) fn op(&self) -> Op<'c> {
         self.op
     }

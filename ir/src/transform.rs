@@ -2,7 +2,7 @@
 
 use crate::{Diagnostic, Diagnostics, Module, Op};
 
-/// Applies the named sequence `name` of `script` to `payload`, in place. Give it a clone when failure must leave the program whole.
+/// Applies the named sequence `name` of `script` to `payload`, in place. Pass a clone if failure must leave the program unchanged.
 ///
 /// # Errors
 /// I0004 with the interpreter's diagnostics.

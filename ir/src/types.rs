@@ -152,7 +152,7 @@ impl<'c> Type<'c> {
     pub fn float_width(self) -> Option<u32> {
         self.is_float().then(|| c!(mlirFloatTypeGetWidth(self.raw())))
     }
-    /// Whether this is a ranked or unranked tensor, or a type of another dialect that bufferization takes for one.
+    /// Whether this is a ranked or unranked tensor, or a type of another dialect that implements `TensorLikeType`.
     pub fn is_tensor(self) -> bool {
         crate::bufferizable::is_tensor(self)
     }
@@ -164,7 +164,7 @@ impl<'c> Type<'c> {
     pub fn is_vector(self) -> bool {
         c!(mlirTypeIsAVector(self.raw()))
     }
-    /// Whether this is a vector some dimensions of which are multiples known at run time only.
+    /// Whether this is a vector with scalable dimensions.
     pub fn is_scalable_vector(self) -> bool {
         self.is_vector() && c!(mlirVectorTypeIsScalable(self.raw()))
     }
@@ -205,7 +205,7 @@ impl<'c> Type<'c> {
     /// Strides and offset in elements; `None` for a layout that is not strided.
     fn memref_strides(self, shape: &[i64]) -> Option<(Vec<i64>, i64)> {
         let layout = c!(mlirMemRefTypeGetLayout(self.raw()));
-        // MLIR finds the strides of a map by simplifying affine expressions. Most memrefs have the layout of their shape.
+        // MLIR computes the strides of a map by simplifying affine expressions. Most memrefs have the identity layout.
         if c!(mlirAttributeIsAAffineMap(layout))
             && c!(mlirAffineMapIsIdentity(c!(mlirAffineMapAttrGetValue(layout))))
             && let Some(strides) = row_major_strides(shape)
@@ -263,8 +263,7 @@ impl<'c> Type<'c> {
     }
 }
 
-/// Strides of the layout of a shape: dynamic outside of a dynamic size. `None` for what MLIR has rules of its own for, an empty
-/// memref.
+/// Row-major strides of a shape: dynamic outside of a dynamic size. `None` for an empty memref, for which MLIR has rules of its own.
 fn row_major_strides(shape: &[i64]) -> Option<Vec<i64>> {
     let mut stride = Some(1_i64);
     let mut strides = vec![0; shape.len()];
@@ -285,7 +284,7 @@ impl MemRefType<'_> {
         if self.offset != 0 {
             return false;
         }
-        // What has no elements lies in any layout alike.
+        // Without elements any layout is the identity.
         if self.shape.contains(&0) {
             return true;
         }

@@ -22,12 +22,12 @@ pub struct Use<'c> {
 }
 
 impl<'c> Value<'c> {
-    /// What a function of the shim lists: it is given room for so many values, writes no more, and says how many there are.
+    /// The values that a shim function lists: it takes a capacity, writes up to that many, and returns their number.
     pub(crate) fn list(read: impl Fn(isize, *mut MlirValue) -> isize) -> SmallVec<[Self; 8]> {
         let mut few = MaybeUninit::<[Self; 8]>::uninit();
         let count = read(8, few.as_mut_ptr().cast()) as usize;
         if count <= 8 {
-            // SAFETY: so many were written, and a value is laid out like its handle.
+            // SAFETY: `count` values were written, and a value is laid out like its handle.
             return unsafe { SmallVec::from_buf_and_len_unchecked(few, count) };
         }
         let mut out: SmallVec<[Self; 8]> = SmallVec::with_capacity(count);
@@ -64,7 +64,7 @@ impl<'c> Value<'c> {
             None => self.as_block_arg().map(|(b, _)| b),
         }
     }
-    /// All uses, oldest first (MLIR keeps them newest first).
+    /// All uses, oldest first (MLIR stores them newest first).
     pub fn uses(self) -> Vec<Use<'c>> {
         let mut out = Vec::new();
         let mut operand: MlirOpOperand = c!(mlirValueGetFirstUse(self.raw()));
@@ -76,7 +76,7 @@ impl<'c> Value<'c> {
         out.reverse();
         out
     }
-    /// The use, where there is exactly one. The others are not looked at.
+    /// The use, if there is exactly one.
     pub fn only_use(self) -> Option<Use<'c>> {
         let operand: MlirOpOperand = c!(mlirValueGetFirstUse(self.raw()));
         if c!(mlirOpOperandIsNull(operand)) || !c!(mlirOpOperandIsNull(c!(mlirOpOperandGetNextUse(operand)))) {
@@ -85,7 +85,7 @@ impl<'c> Value<'c> {
         let op = Op::from_raw(c!(mlirOpOperandGetOwner(operand)));
         Some(Use { op, index: c!(mlirOpOperandGetOperandNumber(operand)) as usize })
     }
-    /// Whether nothing uses the value.
+    /// Whether the value has no uses.
     pub fn is_unused(self) -> bool {
         c!(mlirOpOperandIsNull(c!(mlirValueGetFirstUse(self.raw()))))
     }

@@ -23,7 +23,7 @@ fn parses_text_walks_and_prints() {
     assert_eq!(add.operand(0).ty().as_tensor().expect("tensor").shape, [4]);
 }
 
-/// What `f` panics with, in debug builds.
+/// The panic message of `f`, in debug builds.
 #[cfg(debug_assertions)]
 fn panic_of<T: std::fmt::Debug>(f: impl FnOnce() -> T) -> String {
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).expect_err("panics");
@@ -39,7 +39,7 @@ fn a_use_after_erase_names_the_op() {
     rw.erase(function);
     assert_eq!(panic_of(|| function.num_results()), "'func.func' is used after it was erased");
     assert_eq!(panic_of(|| add.num_results()), "'arith.addf' is used after it was erased");
-    // Identity may be asked for.
+    // Identity may be compared.
     assert_ne!(function, add);
     let root = module.op();
     drop(module);

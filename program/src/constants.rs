@@ -8,10 +8,10 @@ use crate::dtype::DType;
 use crate::map::Map;
 use crate::program::tensor_bytes;
 
-/// Tensor data that a program carries.
+/// Tensor data of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
-    /// The user's name where there is one (a `dense_resource` key), else one that the compiler made.
+    /// The user's name if there is one (a `dense_resource` key), else a generated one.
     pub name: String,
     /// Element type.
     pub dtype: DType,
@@ -22,13 +22,13 @@ pub struct Constant {
 }
 
 impl Constant {
-    /// Bytes that shape and element type ask for; `None` where that overflows 64 bits.
+    /// Bytes by shape and element type; `None` if that overflows 64 bits.
     pub fn size_bytes(&self) -> Option<u64> {
         tensor_bytes(self.dtype, &self.shape)
     }
 }
 
-/// Where a constant's bytes lie.
+/// Storage of a constant's bytes.
 #[derive(Clone)]
 pub enum ConstantData {
     /// In memory.
@@ -37,7 +37,7 @@ pub enum ConstantData {
     Mapped {
         /// The file.
         map: Arc<Map>,
-        /// The bytes of the file that are this constant.
+        /// The byte range of this constant.
         range: Range<usize>,
     },
 }

@@ -14,7 +14,7 @@ use crate::map::Map;
 use crate::program::Program;
 
 impl Program {
-    /// Maps the artifact at `path`. Constants stay in the file until a device takes them.
+    /// Maps the artifact at `path`. Constants stay in the file until they are uploaded.
     ///
     /// # Errors
     /// [`Error::Io`], and all of [`Program::decode`].
@@ -23,7 +23,7 @@ impl Program {
         decode(&map, |start, end| ConstantData::Mapped { map: map.clone(), range: start..end })
     }
 
-    /// Decodes an artifact that lies in memory; constants are copied out of it.
+    /// Decodes an artifact in memory; constants are copied out of it.
     ///
     /// # Errors
     /// [`Error::NotAnArtifact`], [`Error::Version`], [`Error::Truncated`], [`Error::Altered`], [`Error::Malformed`],
@@ -33,7 +33,7 @@ impl Program {
     }
 }
 
-/// Decodes `bytes`; `data` makes the data of a constant from the start and end of its bytes, which lie within `bytes`.
+/// Decodes `bytes`; `data` makes the data of a constant from the start and end of its bytes, which are within `bytes`.
 fn decode(bytes: &[u8], data: impl Fn(usize, usize) -> ConstantData) -> Result<Program, Error> {
     let header_end = check_envelope(bytes)?;
     let header: Header = parse_header(&bytes[HEADER_AT..header_end])?;
@@ -50,7 +50,7 @@ fn decode(bytes: &[u8], data: impl Fn(usize, usize) -> ConstantData) -> Result<P
     Ok(program)
 }
 
-/// Checks magic, version, lengths and hash. Returns the end of the header, which lies within `bytes`.
+/// Checks magic, version, lengths and hash. Returns the end of the header, which is within `bytes`.
 fn check_envelope(bytes: &[u8]) -> Result<usize, Error> {
     let known = bytes.len().min(MAGIC.len());
     if known == 0 || bytes[..known] != MAGIC[..known] {

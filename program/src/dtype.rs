@@ -58,7 +58,7 @@ impl DType {
         DType::U64,
     ];
 
-    /// Bytes that one element takes in a tensor's memory.
+    /// Bytes of one element in memory.
     pub const fn size_bytes(self) -> u64 {
         match self {
             DType::I1 | DType::I8 | DType::U8 => 1,
@@ -88,7 +88,7 @@ impl DType {
         }
     }
 
-    /// The element type that MLIR spells `text`.
+    /// The element type with this MLIR spelling.
     pub fn parse(text: &str) -> Option<DType> {
         DType::ALL.into_iter().find(|dtype| dtype.as_str() == text)
     }
@@ -98,7 +98,7 @@ impl DType {
         matches!(self, DType::F16 | DType::F32 | DType::F64 | DType::Bf16)
     }
 
-    /// The type whose bits mean the same to a program: kernels know neither signs nor, in memory, `index`.
+    /// The type with the same bits in kernels, which know neither signs nor, in memory, `index`.
     pub const fn signless(self) -> DType {
         match self {
             DType::U8 => DType::I8,

@@ -11,7 +11,7 @@
 //!     64      n  header: postcard of `Header`
 //!      -      -  zeros up to a multiple of 256, then one constant's bytes; repeated for each constant
 //! ```
-//! Constants stand raw and aligned, so that a mapped file can be handed to a device as it is.
+//! Constants are raw and aligned, so that a mapped file can be handed to a device unchanged.
 //! Same program, same bytes: the format holds no map, time or path.
 
 use std::io::Write;
@@ -54,7 +54,7 @@ pub(crate) struct ConstantHeader {
     pub name: String,
     pub dtype: DType,
     pub shape: Vec<u64>,
-    /// Offset behind the header, rounded up: the position in the file does not change the header's length.
+    /// Offset after the header, rounded up: the position in the file does not change the header's length.
     pub offset: u64,
     pub len: u64,
 }
@@ -70,7 +70,7 @@ impl Program {
         Ok(bytes)
     }
 
-    /// Writes the artifact to `path`; at every moment `path` is either what it was or whole.
+    /// Writes the artifact to `path`, atomically: at any moment `path` is either unchanged or complete.
     ///
     /// # Errors
     /// As [`Program::encode`], and [`Error::Io`].
@@ -78,7 +78,7 @@ impl Program {
         write_atomically(path, &self.encode()?)
     }
 
-    /// Feeds the artifact's bytes to `sink`, piece by piece.
+    /// Passes the artifact's bytes to `sink`, piece by piece.
     fn encode_parts(&self, sink: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         self.verify()?;
         let (constants, sections_len) = self.constant_headers();
@@ -125,7 +125,7 @@ impl Program {
         (headers, end)
     }
 
-    /// Everything that the hash covers, in order.
+    /// The parts that the hash covers, in order.
     fn body_parts<'a>(&'a self, prefix: &'a [u8], header: &'a [u8]) -> Vec<&'a [u8]> {
         const ZEROS: [u8; ALIGNMENT] = [0; ALIGNMENT];
         let pad = |len: usize| &ZEROS[..len.next_multiple_of(ALIGNMENT) - len];
@@ -138,12 +138,12 @@ impl Program {
     }
 }
 
-/// Writes `bytes` to `path` by way of a temporary file beside it, so that nobody ever sees half a file.
+/// Writes `bytes` to `path` through a temporary file beside it, so that a partial file is never visible.
 ///
 /// # Errors
 /// [`Error::Io`].
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    // A device or a pipe is written to: a rename would put a file in its place, `/dev/null` for one.
+    // A device or a pipe is written directly: a rename would replace it by a file, `/dev/null` for one.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return std::fs::write(path, bytes).map_err(|source| Error::io(path, &source));
     }
@@ -157,7 +157,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         })
         .and_then(|()| std::fs::rename(&temporary, path));
     written.map_err(|source| {
-        // The temporary is ours; that it may not exist is no second error.
+        // The temporary is ours; if it does not exist, that is no second error.
         let _ = std::fs::remove_file(&temporary);
         Error::io(path, &source)
     })

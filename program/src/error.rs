@@ -1,13 +1,13 @@
-//! Errors about artifacts, and how errors with a code are shown.
+//! Errors about artifacts, and the form in which errors are shown.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What can be wrong with an artifact or a program.
+/// An error in an artifact or a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// P0001: the bytes do not begin as an artifact does.
+    /// P0001: the bytes do not begin with the magic number.
     NotAnArtifact,
     /// P0002: an artifact of a version that this build does not read.
     Version {
@@ -18,28 +18,28 @@ pub enum Error {
     },
     /// P0003: the end of the file is missing.
     Truncated {
-        /// Bytes that are there.
+        /// Bytes found.
         found_bytes: u64,
-        /// Bytes that the file says it has.
+        /// Bytes by the header.
         expected_bytes: u64,
     },
     /// P0004: the content does not match its hash.
     Altered,
     /// P0005: the hash is right, but the content cannot be read.
     Malformed {
-        /// What cannot be read.
+        /// The unreadable part.
         what: String,
     },
     /// P0006: the content can be read, but its parts contradict each other.
     Inconsistent {
-        /// Which parts.
+        /// The contradicting parts.
         what: String,
     },
     /// P0007: the operating system refused to read or write a file.
     Io {
         /// The file.
         path: PathBuf,
-        /// The operating system's words.
+        /// The operating system's message.
         message: String,
     },
 }
@@ -63,7 +63,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Advice for the user.
     pub fn help(&self) -> &'static str {
         match self {
             Error::NotAnArtifact => "give a file that `monopour compile -o` wrote",

@@ -1,16 +1,16 @@
-//! Device kernels as data: text and words, never a compiler's own types.
+//! Device kernels as data: text and words, independent of compiler types.
 
 use serde::{Deserialize, Serialize};
 
 use crate::target::GpuFeature;
 
-/// How a kernel touches one of its arguments.
+/// A kernel's access to one of its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
     /// Only loads.
     Read,
-    /// Only stores; on the device it is bound read_write, which WGSL's storage class asks for.
+    /// Only stores; on the device it is bound read_write, which WGSL's storage class requires.
     Write,
     /// Loads and stores.
     ReadWrite,
@@ -26,28 +26,28 @@ impl Access {
 /// One kernel argument: `@group(0) @binding(position)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binding {
-    /// How the argument is bound: as the kernel uses it, but that a buffer of the arena is never bound as `Read`.
+    /// The access of the binding: the kernel's own, except that a buffer of the arena is never bound as `Read`.
     pub access: Access,
-    /// Whether the kernel stores through the argument. What is bound writable need not be: one dispatch of a kernel may read
-    /// the arena where another one reads an input, which nothing may write.
+    /// Whether the kernel stores through the argument. A writable binding need not be written: one dispatch of a kernel may read
+    /// the arena where another one reads a read-only input.
     pub is_written: bool,
 }
 
 impl Binding {
-    /// An argument that is bound as it is used.
+    /// An argument bound with the kernel's own access.
     pub const fn of(access: Access) -> Self {
         Self { access, is_written: access.is_written() }
     }
 }
 
-/// A compute shader in both languages, with what the runtime must know to build its pipeline.
+/// A compute shader in both languages, with the data for its pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuKernel {
     /// The entry point's name in `wgsl` and in `spirv`.
     pub name: String,
-    /// WGSL source, always there.
+    /// WGSL source, always present.
     pub wgsl: String,
-    /// SPIR-V words for Vulkan; empty where there is only WGSL.
+    /// SPIR-V words for Vulkan; empty if there is only WGSL.
     pub spirv: Vec<u32>,
     /// Invocations per workgroup.
     pub workgroup_size: [u32; 3],
@@ -59,15 +59,15 @@ pub struct GpuKernel {
     pub copies: u32,
     /// Bytes that those copies write.
     pub copied_bytes: u64,
-    /// Scalar arguments, which follow the buffers: bytes of each, 4 or 8. They are immediates, or lie in a uniform buffer
-    /// ([`GpuKernel::takes_number_buffer`]); [`GpuKernel::numbers`] lays them out.
+    /// Scalar arguments, which follow the buffers: bytes of each, 4 or 8. They are immediates, or in a uniform buffer
+    /// ([`GpuKernel::takes_number_buffer`]), laid out by [`GpuKernel::numbers`].
     #[serde(default)]
     pub scalars: Vec<u8>,
 }
 
 impl GpuKernel {
-    /// Lays the bits of the scalar arguments out: in order, little-endian, each aligned to its size.
-    /// A scalar of 4 bytes takes the low half of its bits; scalars that are missing are 0.
+    /// Lays out the bits of the scalar arguments: in order, little-endian, each aligned to its size.
+    /// A scalar of 4 bytes takes the low half of its bits; missing scalars are 0.
     pub fn numbers(&self, bits: &[u64]) -> Vec<u8> {
         let mut out = Vec::new();
         for (i, size) in self.scalars.iter().enumerate() {
@@ -78,13 +78,13 @@ impl GpuKernel {
         out
     }
 
-    /// Bytes of the scalar arguments as [`GpuKernel::numbers`] lays them out.
+    /// Bytes of the scalar arguments as laid out by [`GpuKernel::numbers`].
     pub fn number_bytes(&self) -> u32 {
         self.numbers(&[]).len() as u32
     }
 
-    /// Whether the scalar arguments lie in a uniform buffer behind the other bindings, not among the immediates: on devices
-    /// without immediates, and where there are more numbers than immediates hold.
+    /// Whether the scalar arguments are in a uniform buffer after the other bindings, not immediates: on devices
+    /// without immediates, and if the numbers exceed the immediates.
     pub fn takes_number_buffer(&self) -> bool {
         !self.scalars.is_empty() && !self.features.contains(&GpuFeature::Immediates)
     }
@@ -95,16 +95,16 @@ impl GpuKernel {
     }
 }
 
-/// Most bytes of scalars of one kernel: what the runtime's buffer of numbers has for one dispatch.
+/// Most bytes of scalars of one kernel: the size that the runtime's number buffer has for one dispatch.
 pub const MAX_NUMBER_BYTES: u32 = 16 << 10;
 
 /// Most workgroups in one row of a folded grid, which every device offers.
 pub const GRID_ROW: u64 = 65_535;
 
-/// Folds `workgroups` into the grid of a kernel that numbers its workgroups through: `id.x + id.y * grid.x`.
+/// Folds `workgroups` into the grid of a kernel with linear workgroup numbers: `id.x + id.y * grid.x`.
 ///
-/// The grid has at least `workgroups` workgroups; kernels of folded grids ignore what is too many.
-/// None for no workgroups, and for more than two dimensions hold.
+/// The grid has at least `workgroups` workgroups; kernels of folded grids ignore the surplus.
+/// `None` for no workgroups, and for more than two dimensions hold.
 pub const fn fold_grid(workgroups: u64) -> Option<[u32; 3]> {
     let y = workgroups.div_ceil(GRID_ROW);
     if y == 0 || y > GRID_ROW {
@@ -120,7 +120,7 @@ pub struct CpuKernel {
     pub symbol: String,
     /// Number of base pointers in `args`.
     pub args: u32,
-    /// Number of scalars in `args`, behind the pointers: 8 bytes each, the value in the low ones.
+    /// Number of scalars in `args`, after the pointers: 8 bytes each, the value in the low ones.
     pub scalars: u32,
     /// Number of tile ids in `ids`, outermost dimension first; at most 3.
     pub ids: u32,
@@ -141,7 +141,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// The name that reports and traces show.
+    /// The name in reports and traces.
     pub fn name(&self) -> &str {
         match self {
             Kernel::Gpu(kernel) => &kernel.name,
@@ -165,7 +165,7 @@ impl Kernel {
         }
     }
 
-    /// Copies that one dispatch counts: how many, and their bytes.
+    /// Copies of one dispatch: their number and bytes.
     pub fn copies(&self) -> (u32, u64) {
         match self {
             Kernel::Gpu(kernel) => (kernel.copies, kernel.copied_bytes),

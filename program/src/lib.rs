@@ -1,10 +1,13 @@
 //! The compiled artifact: the seam between compile time and run time.
 //!
-//! A [`Program`] holds everything that the runtime needs and nothing of the compiler: its signature, its constants, and one
-//! [`Variant`] per target (kernels, native host code, memory plan).
-//! [`Program::encode`] and [`Program::decode`] are the `.mpr` file format; [`Program::open`] maps a file, so that weights are
-//! never copied on the host.
-//! The crate knows neither LLVM nor wgpu.
+//! A [`Program`] holds all that the runtime needs and nothing of the compiler: its signature, its constants, and one
+//! [`Variant`] per target (kernels, native host code, memory plan). The crate knows neither LLVM nor wgpu.
+//!
+//! * `program`: the program with its signature and variants; [`constants`], [`dtype`]: tensor data, element types.
+//! * [`kernel`], [`target`]: kernels as data; targets and descriptions of machines.
+//! * `verify`: consistency of a program; [`error`]: errors of artifacts.
+//! * `encode`, `decode`: the `.mpr` file format ([`Program::encode`], [`Program::decode`]).
+//! * [`map`]: mapped files, so that [`Program::open`] never copies weights on the host.
 
 pub mod constants;
 mod decode;

@@ -28,9 +28,9 @@ impl Map {
         if file.metadata().map_err(io)?.len() == 0 {
             return Ok(Map(Inner::Empty));
         }
-        // SAFETY: `Mmap::map` asks that nobody truncates or changes the file while it is mapped. The mapping is private and
-        // only ever read as plain bytes; artifacts are written by rename (`write_atomically`), so that a mapped file is
-        // replaced, never changed. Someone who edits a file in place under a running program breaks this, as with any
+        // SAFETY: `Mmap::map` requires that the file is not truncated or changed while it is mapped. The mapping is private and
+        // only read as plain bytes; artifacts are written by rename (`write_atomically`), so that a mapped file is
+        // replaced, never changed. Editing a file in place under a running program breaks this, as with any
         // mapped executable.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
         Ok(Map(Inner::Mapped(map)))

@@ -1,4 +1,4 @@
-//! The program: what a compilation produces and a session runs.
+//! The program: the output of a compilation and the input of a session.
 
 use std::fmt;
 
@@ -21,11 +21,11 @@ pub struct Program {
     pub entry: String,
     /// Inputs and results.
     pub signature: Signature,
-    /// Tensor data that host code names by index; shared by all variants.
+    /// Tensor data, by index in host code; shared by all variants.
     pub constants: Vec<Constant>,
     /// The program once per target, best first.
     pub variants: Vec<Variant>,
-    /// Who made it: `monopour 0.1.0`.
+    /// The producer: `monopour 0.1.0`.
     pub producer: String,
 }
 
@@ -36,20 +36,20 @@ pub struct Signature {
     pub inputs: Vec<TensorDesc>,
     /// Results.
     pub results: Vec<TensorDesc>,
-    /// What the sizes of a run's inputs must be, besides what their types say.
+    /// Requirements on the sizes of a run's inputs beyond their types.
     pub sizes: SizeRules,
 }
 
 /// Sizes of inputs that must be equal for the program's ops to fit together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeRules {
-    /// Classes of at least two sizes that are equal.
+    /// Classes of at least two equal sizes.
     pub equal: Vec<Vec<InputSize>>,
-    /// Sizes of which only one value is right.
+    /// Sizes with only one valid value.
     pub fixed: Vec<(InputSize, i64)>,
 }
 
-/// A size that each run decides.
+/// A size that varies by run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputSize {
     /// The input, by its position.
@@ -59,7 +59,7 @@ pub struct InputSize {
 }
 
 impl Signature {
-    /// How messages name a size: "dimension 1 of input `x`".
+    /// The text of a size in messages: "dimension 1 of input `x`".
     pub fn size_text(&self, size: InputSize) -> String {
         let name = self.inputs.get(size.input as usize).map_or("?", |input| input.name.as_str());
         match size.dim {
@@ -76,15 +76,15 @@ pub struct TensorDesc {
     pub name: String,
     /// Element type.
     pub dtype: DType,
-    /// Sizes of the dimensions, [`DYNAMIC`] for one that each run decides; empty for a single element.
+    /// Sizes of the dimensions, [`DYNAMIC`] for one that varies by run; empty for a single element.
     pub shape: Vec<u64>,
     /// An input that the program may overwrite or return; always false for a result.
     pub donated: bool,
-    /// A number rather than a tensor: host code takes it by value, and it lies in no buffer.
+    /// A number rather than a tensor: host code takes it by value, without a buffer.
     pub scalar: bool,
 }
 
-/// The size of a dimension that each run decides.
+/// The size of a dimension that varies by run.
 pub const DYNAMIC: u64 = u64::MAX;
 
 impl TensorDesc {
@@ -93,19 +93,19 @@ impl TensorDesc {
         TensorDesc { name: name.into(), dtype, shape, donated: false, scalar: false }
     }
 
-    /// Whether every size is known before a run.
+    /// Whether all sizes are known before a run.
     pub fn is_static(&self) -> bool {
         !self.shape.contains(&DYNAMIC)
     }
 
-    /// Whether a tensor of these sizes is one that this describes.
+    /// Whether a tensor of these sizes fits this description.
     pub fn fits(&self, shape: &[u64]) -> bool {
         let same = |(expected, found): (&u64, &u64)| *expected == DYNAMIC || expected == found;
         self.shape.len() == shape.len() && self.shape.iter().zip(shape).all(same)
     }
 
-    /// Bytes of the tensor. Saturates where the product overflows, which [`Program::verify`] rejects, and where a size is
-    /// not known.
+    /// Bytes of the tensor. Saturates if the product overflows, which [`Program::verify`] rejects, and if a size is
+    /// dynamic.
     pub fn size_bytes(&self) -> u64 {
         if self.is_static() { tensor_bytes(self.dtype, &self.shape).unwrap_or(u64::MAX) } else { u64::MAX }
     }
@@ -134,30 +134,30 @@ impl fmt::Display for TensorDesc {
 /// The whole program for one target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variant {
-    /// What it was compiled for, and what it asks of the device or CPU that runs it.
+    /// Its target, with requirements on the device or CPU.
     pub target: Target,
     /// Kernels that host code dispatches by index.
     pub kernels: Vec<Kernel>,
-    /// By kernel: how many dispatches of the host function launch it; one in a loop counts once.
+    /// By kernel: number of dispatches in the host function; one in a loop counts once.
     pub dispatches: Vec<u32>,
     /// The host function, and on the CPU target the kernels too.
     pub host: NativeCode,
-    /// Where transients lie in the arena.
+    /// Offsets of transients in the arena.
     pub plan: MemoryPlan,
-    /// Every copy that is left, for `explain`.
+    /// All remaining copies, for `explain`.
     pub copies: Vec<CopyNote>,
-    /// Every allocation that is neither in the arena nor a result, for `explain`.
+    /// All allocations that are neither in the arena nor a result, for `explain`.
     pub allocations: Vec<AllocationNote>,
 }
 
-/// An allocation that each run makes anew.
+/// An allocation made by each run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllocationNote {
-    /// Why it is not in the arena.
+    /// The reason why it is not in the arena.
     pub reason: String,
-    /// Where in the source, `file:line:column`; empty when unknown.
+    /// Source location, `file:line:column`; empty when unknown.
     pub location: String,
-    /// Bytes each time; `None` where each run decides.
+    /// Bytes each time; `None` if it varies by run.
     pub bytes: Option<u64>,
 }
 
@@ -168,7 +168,7 @@ pub struct NativeCode {
     pub arch: String,
     /// CPU features beyond the architecture's baseline that the code uses, by LLVM's names.
     pub features: Vec<String>,
-    /// The relocatables, which use nothing of each other: their undefined symbols are those of the runtime's closed table.
+    /// The relocatables, independent of each other: their undefined symbols are those of the runtime's closed table.
     pub objects: Vec<Vec<u8>>,
     /// The symbol of `void entry(int64_t cx)`, in the first of them.
     pub entry: String,
@@ -184,26 +184,26 @@ impl NativeCode {
 /// The memory plan of a variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryPlan {
-    /// Bytes of the arena that host code asks for.
+    /// Bytes of the arena that host code requests.
     pub arena_bytes: u64,
     /// Bytes that transients take as planned, before rounding; at most `arena_bytes`.
     pub planned_bytes: u64,
-    /// The largest sum of sizes of transients alive at once: no placement takes less.
+    /// The largest sum of sizes of transients live at once: a lower bound for any placement.
     pub lower_bound_bytes: u64,
-    /// The allocations that were placed, by offset.
+    /// The placed allocations, by offset.
     pub transients: Vec<Transient>,
 }
 
 /// One placed allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transient {
-    /// The value's name in the source, or one that the compiler made.
+    /// The value's name in the source, or a generated one.
     pub name: String,
     /// Offset in the arena.
     pub offset: u64,
     /// Size without padding.
     pub size_bytes: u64,
-    /// The first dispatch or host op that touches it.
+    /// The first dispatch or host op that uses it.
     pub first: u32,
     /// The last one, inclusive.
     pub last: u32,
@@ -212,12 +212,12 @@ pub struct Transient {
 /// A copy that the compiler left in the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyNote {
-    /// Why it is needed: the conflicting read and write.
+    /// The reason: the conflicting read and write.
     pub reason: String,
-    /// Where in the source, `file:line:column`; empty when unknown.
+    /// Source location, `file:line:column`; empty when unknown.
     pub location: String,
-    /// Bytes each time; `None` where each run decides.
+    /// Bytes each time; `None` if it varies by run.
     pub bytes: Option<u64>,
-    /// How often in a run; none behind a condition or in a loop of unknown length.
+    /// Number of times per run; `None` after a condition or in a loop of unknown length.
     pub times: Option<u64>,
 }

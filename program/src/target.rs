@@ -1,11 +1,11 @@
-//! Targets: what a compilation is for, and what a machine can do.
+//! Targets: descriptions of machines, and requirements of variants.
 //!
 //! [`GpuDescription`] and [`CpuTarget`] describe machines; the compiler chooses kernels from them.
-//! [`GpuTarget`] says what a compiled variant asks of a machine, and [`GpuRequirements::missing`] which of it is not there.
+//! [`GpuTarget`] has the requirements of a compiled variant; [`GpuRequirements::missing`] lists those that a machine lacks.
 
 use serde::{Deserialize, Serialize};
 
-/// What a variant was compiled for.
+/// The target of a variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -16,7 +16,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// `gpu` or `cpu`, and the name of what it was compiled for.
+    /// `gpu` or `cpu`, and the target's name.
     pub fn label(&self) -> String {
         match self {
             Target::Gpu(target) => format!("gpu:{}", target.name),
@@ -25,14 +25,14 @@ impl Target {
     }
 }
 
-/// A GPU variant's origin and needs.
+/// A GPU variant's origin and requirements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuTarget {
     /// The adapter that it was tuned for, or `portable`.
     pub name: String,
     /// The only backend that it can run on; `None`: any.
     pub backend: Option<Backend>,
-    /// What a device must offer.
+    /// Requirements on the device.
     pub requires: GpuRequirements,
 }
 
@@ -76,7 +76,7 @@ pub enum DeviceType {
     Other,
 }
 
-/// An optional ability of a GPU device.
+/// An optional feature of a GPU device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GpuFeature {
@@ -100,7 +100,7 @@ pub enum GpuFeature {
     CooperativeMatrix,
     /// Timestamps at pass boundaries and between dispatches; never required by a kernel.
     Timestamps,
-    /// SPIR-V is taken as it is; never required by a kernel.
+    /// SPIR-V without translation; never required by a kernel.
     PassthroughShaders,
 }
 
@@ -123,7 +123,7 @@ impl GpuFeature {
     }
 }
 
-/// Limits of a GPU device; as requirements, the least that will do (0: no need).
+/// Limits of a GPU device; as requirements, the least sufficient ones (0: no need).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GpuLimits {
@@ -145,19 +145,19 @@ pub struct GpuLimits {
     pub max_immediate_bytes: u32,
 }
 
-/// What a GPU variant asks of a device.
+/// Requirements of a GPU variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuRequirements {
-    /// Features that must be there, sorted.
+    /// Required features, sorted.
     pub features: Vec<GpuFeature>,
     /// The exact subgroup size that kernels assume: a device must have this one and no other.
     pub subgroup_size: Option<u32>,
-    /// Limits that must be at least this large.
+    /// Least limits.
     pub limits: GpuLimits,
 }
 
 impl GpuRequirements {
-    /// What `device` lacks, in words; empty when it will do.
+    /// The requirements that `device` does not meet, in words; empty if it meets all.
     pub fn missing(&self, device: &GpuDescription) -> Vec<String> {
         let mut missing: Vec<String> = Vec::new();
         for feature in &self.features {
@@ -200,12 +200,12 @@ impl GpuLimits {
     }
 }
 
-/// What a GPU can do: the object that `devices --json` prints and `--target gpu:FILE.json` reads.
+/// Description of a GPU: the object that `devices --json` prints and `--target gpu:FILE.json` reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuDescription {
     /// The adapter's name, or `portable`.
     pub name: String,
-    /// The API; `None` for a description that stands for any.
+    /// The API; `None` for a description of any.
     pub backend: Option<Backend>,
     /// The kind of adapter.
     pub device_type: DeviceType,
@@ -223,7 +223,7 @@ pub struct GpuDescription {
 }
 
 impl GpuDescription {
-    /// What every WebGPU device can do: the defaults of its limits, no feature.
+    /// The capabilities of every WebGPU device: the default limits, no feature.
     pub fn portable() -> GpuDescription {
         GpuDescription {
             name: "portable".into(),
@@ -246,10 +246,10 @@ impl GpuDescription {
         }
     }
 
-    /// Whether kernels can be made for such a device at all: every device that WebGPU lets in passes.
+    /// Whether kernels can be compiled for such a device: true for every WebGPU device.
     ///
     /// # Errors
-    /// What is wrong, for a description that was written by hand or damaged.
+    /// The defect, for a description that was written by hand or damaged.
     pub fn check(&self) -> Result<(), String> {
         let limits = &self.limits;
         let sizes = limits.max_workgroup_size;
@@ -284,14 +284,14 @@ impl GpuDescription {
         self.features.contains(&feature)
     }
 
-    /// The subgroup size, where pipelines can get only one.
+    /// The subgroup size, if all pipelines have the same.
     pub fn exact_subgroup_size(&self) -> Option<u32> {
         let fixed = self.subgroup_min_size == self.subgroup_max_size && self.subgroup_min_size > 0;
         (fixed && self.has(GpuFeature::Subgroup)).then_some(self.subgroup_min_size)
     }
 }
 
-/// A CPU, as the code generator is told.
+/// A CPU, as input of the code generator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTarget {
     /// The architecture as in a target triple: `x86_64`, `aarch64`.
@@ -310,7 +310,7 @@ const X86_64_V3: [&str; 8] = ["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcn
 const X86_64_V4: [&str; 5] = ["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"];
 
 impl CpuTarget {
-    /// The machine that this process runs on, rounded down to a microarchitecture level, so that artifacts made on
+    /// The machine of this process, rounded down to a microarchitecture level, so that artifacts made on
     /// machines of one level are equal.
     pub fn host() -> CpuTarget {
         let levels = ["x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", "generic"];
@@ -350,13 +350,13 @@ impl CpuTarget {
         (u64::from(self.vector_bits) / 8 / dtype.size_bytes()).max(1) as u32
     }
 
-    /// What the machine that this process runs on lacks, in words; empty when it will do.
+    /// The requirements that this machine does not meet, in words; empty if it meets all.
     pub fn missing(&self) -> Vec<String> {
         missing_on_host(&self.arch, &self.features)
     }
 }
 
-/// What this machine lacks of `arch` and `features` (LLVM's names), in words.
+/// The parts of `arch` and `features` (LLVM's names) that this machine lacks, in words.
 pub fn missing_on_host(arch: &str, features: &[String]) -> Vec<String> {
     if arch != std::env::consts::ARCH {
         return vec![format!("architecture {arch} (this machine is {})", std::env::consts::ARCH)];
@@ -364,7 +364,7 @@ pub fn missing_on_host(arch: &str, features: &[String]) -> Vec<String> {
     features.iter().filter(|feature| !host_has(feature)).map(|feature| format!("cpu feature {feature}")).collect()
 }
 
-/// Whether this machine's CPU has the feature that LLVM calls `feature`; an unknown name counts as absent.
+/// Whether this machine's CPU has a feature by its LLVM name; an unknown name counts as absent.
 #[cfg(target_arch = "x86_64")]
 fn host_has(feature: &str) -> bool {
     use std::is_x86_feature_detected as detected;
@@ -397,7 +397,7 @@ fn host_has(feature: &str) -> bool {
     }
 }
 
-/// Whether this machine's CPU has the feature that LLVM calls `feature`; an unknown name counts as absent.
+/// Whether this machine's CPU has a feature by its LLVM name; an unknown name counts as absent.
 #[cfg(target_arch = "aarch64")]
 fn host_has(feature: &str) -> bool {
     use std::arch::is_aarch64_feature_detected as detected;
@@ -413,7 +413,7 @@ fn host_has(feature: &str) -> bool {
     }
 }
 
-/// No feature is known on other architectures.
+/// On other architectures no feature is detected.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn host_has(_feature: &str) -> bool {
     false

@@ -1,4 +1,4 @@
-//! Whether the parts of a program agree with each other.
+//! Consistency of the parts of a program.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::target::Target;
 type Check = Result<(), Error>;
 
 impl Program {
-    /// Checks sizes, names and ranges. The runtime relies on what is checked here.
+    /// Checks sizes, names and ranges, on which the runtime relies.
     ///
     /// # Errors
     /// [`Error::Inconsistent`].
@@ -49,7 +49,7 @@ fn verify_tensors(kind: &str, tensors: &[TensorDesc]) -> Check {
     Ok(())
 }
 
-/// Each rule names sizes that a run decides.
+/// Each rule names dynamic sizes.
 fn verify_sizes(signature: &Signature) -> Check {
     let SizeRules { equal, fixed } = &signature.sizes;
     if equal.iter().any(|class| class.len() < 2) {
@@ -120,7 +120,7 @@ fn verify_gpu_kernel(kernel: &GpuKernel) -> Check {
     if kernel.workgroup_size.contains(&0) {
         return inconsistent(format!("kernel `{}` has an empty workgroup", kernel.name));
     }
-    // Immediates are laid out by these sizes: another one is no alignment, or longer than a number's bits.
+    // The layout of immediates requires these sizes: another one is no alignment, or longer than a number's bits.
     if let Some(size) = kernel.scalars.iter().find(|size| ![4, 8].contains(*size)) {
         return inconsistent(format!("kernel `{}` takes a number of {size} bytes, expected 4 or 8", kernel.name));
     }

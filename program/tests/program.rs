@@ -1,4 +1,4 @@
-//! The artifact format: round trips, determinism, and what happens to every damaged file.
+//! The artifact format: round trips, determinism, and errors for damaged files.
 
 use monopour_program::*;
 
@@ -121,7 +121,7 @@ fn every_flipped_byte_is_an_error() {
             let expected: &[&str] = match at {
                 0..8 => &["P0001"],
                 8..12 => &["P0002"],
-                // A changed length looks like a missing end, or else the hash tells.
+                // A changed length looks like a missing end, or else the hash differs.
                 48..56 => &["P0003", "P0004"],
                 _ => &["P0004"],
             };
@@ -132,7 +132,7 @@ fn every_flipped_byte_is_an_error() {
     assert_eq!(code(&bytes), "ok");
 }
 
-/// A damaged header behind a hash that fits it: what a hostile writer would make.
+/// A damaged header with a matching hash, as from a hostile writer.
 #[test]
 fn a_damaged_header_with_a_right_hash_never_panics() {
     use sha2::Digest;
@@ -355,7 +355,7 @@ fn constants_show_how_long_they_are_and_not_what_they_hold() {
     assert_eq!(format!("{:?}", sample().constants[0].data), "Owned(8 bytes)");
 }
 
-/// What the kernel says of the machine, by its names, is what the artifact's check finds, by LLVM's.
+/// The machine's features by the kernel's names equal those by LLVM's in the artifact's check.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[test]
 fn features_of_the_machine_are_those_that_the_kernel_lists() {

@@ -20,7 +20,7 @@ impl HostTensor {
     /// A tensor of `data`.
     ///
     /// # Errors
-    /// [`Error::Tensor`] when `data` has another length than the type asks for.
+    /// [`Error::Tensor`] when `data` has another length than the type requires.
     pub fn new(dtype: DType, shape: Vec<u64>, data: Vec<u8>) -> Result<HostTensor, Error> {
         let tensor = TensorDesc { name: String::new(), dtype, shape, donated: false, scalar: false };
         if tensor.size_bytes() != data.len() as u64 {
@@ -79,7 +79,7 @@ impl HostTensor {
         }
     }
 
-    /// The size of a dimension, or the number that this is.
+    /// The size of a dimension, or the value of a scalar.
     pub(crate) fn size(&self, dim: Option<u32>) -> Option<i64> {
         size(self.dtype, &self.shape, dim, || {
             let mut bits = [0; 8];
@@ -88,7 +88,7 @@ impl HostTensor {
         })
     }
 
-    /// Whether this is what `desc` describes.
+    /// Checks the tensor against `desc`.
     ///
     /// # Errors
     /// [`Error::InputType`].
@@ -145,7 +145,7 @@ pub(crate) fn check_sizes(signature: &Signature, size: impl Fn(InputSize) -> Opt
     Ok(())
 }
 
-/// Signs are no part of a type here: the program gets the bits, and takes them as its ops say.
+/// Signs are no part of a type here: the program's ops interpret the bits.
 fn check_type(dtype: DType, shape: &[u64], desc: &TensorDesc) -> Result<(), Error> {
     if dtype.signless() == desc.dtype.signless() && desc.fits(shape) {
         return Ok(());
@@ -154,7 +154,7 @@ fn check_type(dtype: DType, shape: &[u64], desc: &TensorDesc) -> Result<(), Erro
     Err(Error::InputType { name: desc.name.clone(), expected: desc.type_text(), found: found.type_text() })
 }
 
-/// A device buffer with an identity by which bind groups are cached.
+/// A device buffer with an id, which keys the bind groups.
 #[derive(Debug)]
 pub(crate) struct GpuBuffer {
     pub buffer: wgpu::Buffer,
@@ -175,19 +175,19 @@ pub(crate) type Shared<B> = Arc<Loan<B>>;
 pub(crate) enum Storage {
     Gpu(Shared<GpuBuffer>),
     Cpu(Shared<HostMemory>),
-    /// A number, by its bits: host code takes it by value.
+    /// A scalar, by its bits: host code takes it by value.
     Scalar(u64),
 }
 
-/// A tensor on a device: a loan from the session's pool, which gets it back on drop.
+/// A tensor on a device: a loan from the session's pool, returned on drop.
 ///
-/// Given as a donated input, a tensor is consumed: its memory passes into the program, and perhaps comes back as a result.
+/// As a donated input, a tensor is consumed: its memory passes into the program, and may return as a result.
 #[derive(Debug)]
 pub struct DeviceTensor {
     pub(crate) dtype: DType,
     pub(crate) shape: Vec<u64>,
     pub(crate) device: u64,
-    /// Empty once donated. The lock makes a reader and a run that takes the memory exclude each other.
+    /// Empty once donated. The lock keeps a reader and a run that consumes the memory apart.
     storage: Mutex<Option<Storage>>,
 }
 
@@ -212,7 +212,7 @@ impl DeviceTensor {
         extents.fold(self.dtype.size_bytes(), u64::saturating_mul)
     }
 
-    /// The size of a dimension, or the number that this is.
+    /// The size of a dimension, or the value of a scalar.
     pub(crate) fn size(&self, dim: Option<u32>) -> Option<i64> {
         let bits = self.with(|storage| Ok(if let Storage::Scalar(bits) = storage { Some(*bits) } else { None }));
         size(self.dtype, &self.shape, dim, || bits.ok().flatten())
@@ -232,7 +232,7 @@ impl DeviceTensor {
         f(guard.as_ref().ok_or_else(consumed)?)
     }
 
-    /// Takes the memory out, which nobody else may hold.
+    /// Takes the memory out, which must have no other holder.
     pub(crate) fn consume(&self) -> Result<Storage, Error> {
         self.storage.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(consumed)
     }

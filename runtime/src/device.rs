@@ -1,4 +1,4 @@
-//! Devices: what there is, which one is taken, and what it can do.
+//! Devices: enumeration, choice and description.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::hal;
 /// Other backends are left out: a silent fall-back to software GL would hide a missing driver.
 const BACKENDS: wgpu::Backends = wgpu::Backends::VULKAN.union(wgpu::Backends::METAL).union(wgpu::Backends::DX12);
 
-/// Each feature that kernels or the runtime can use, and wgpu's name for it.
+/// Each feature of kernels or the runtime, with wgpu's name.
 const FEATURES: [(GpuFeature, Features); 10] = [
     (GpuFeature::Subgroup, Features::SUBGROUP),
     (GpuFeature::SubgroupBarrier, Features::SUBGROUP_BARRIER),
@@ -31,18 +31,18 @@ const FEATURES: [(GpuFeature, Features); 10] = [
 /// One device of this machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceInfo {
-    /// The number that `--device INDEX` takes.
+    /// The number for `--device INDEX`.
     pub index: usize,
     /// The adapter's or the CPU's name.
     pub name: String,
     /// Whether `--device auto` takes it.
     pub auto: bool,
-    /// What it can do.
+    /// Its kind and capabilities.
     #[serde(flatten)]
     pub kind: DeviceKind,
 }
 
-/// What a device is.
+/// The kind of a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
@@ -52,7 +52,7 @@ pub enum DeviceKind {
     Cpu(CpuTarget),
 }
 
-/// Which device to open.
+/// The choice of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// The best hardware GPU, else the CPU.
@@ -96,7 +96,7 @@ pub fn devices() -> Vec<DeviceInfo> {
         .collect()
 }
 
-/// The index that `auto` takes: a hardware GPU if the first adapter is one, else the CPU behind them all.
+/// The index that `auto` takes: a hardware GPU if the first adapter is one, else the CPU, the last index.
 fn auto_index(adapters: &[(wgpu::Adapter, GpuDescription)]) -> usize {
     match adapters.first() {
         Some((_, description)) if !description.is_cpu_adapter() => 0,
@@ -128,7 +128,7 @@ fn rank(device_type: DeviceType) -> u32 {
     }
 }
 
-/// What an adapter can do; `None` for one of a backend that is not used.
+/// The description of an adapter; `None` for one of an unused backend.
 fn describe(adapter: &wgpu::Adapter) -> Option<GpuDescription> {
     let info = adapter.get_info();
     let backend = match info.backend {
@@ -177,7 +177,7 @@ fn limits(limits: &wgpu::Limits) -> GpuLimits {
     }
 }
 
-/// The CPU's marketing name where the system tells it, else its architecture level.
+/// The CPU's marketing name if the system has it, else its architecture level.
 fn cpu_name() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("model name"));
@@ -189,11 +189,11 @@ fn cpu_name() -> String {
 pub struct Device {
     pub(crate) kind: Opened,
     name: String,
-    /// Tells tensors of different devices apart.
+    /// Distinguishes tensors of different devices.
     pub(crate) id: u64,
 }
 
-/// What is behind a [`Device`].
+/// The device behind a [`Device`].
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one per device")]
 pub(crate) enum Opened {
@@ -228,8 +228,8 @@ impl Device {
         Ok(Device::new(Opened::Gpu(GpuDevice::request(&adapter, description)?), name))
     }
 
-    /// Opens the best GPU as a device that has what every WebGPU device has, and nothing more: no optional feature, the
-    /// default limits. What runs there runs wherever [`GpuDescription::portable`] does.
+    /// Opens the best GPU with the capabilities of every WebGPU device only: no optional feature, the
+    /// default limits. A program that runs there runs wherever [`GpuDescription::portable`] does.
     ///
     /// # Errors
     /// [`Error::NoAdapter`], [`Error::DeviceRequest`].
@@ -260,7 +260,7 @@ impl Device {
         }
     }
 
-    /// What the GPU can do; `None` for the CPU.
+    /// The description of the GPU; `None` for the CPU.
     pub fn description(&self) -> Option<&GpuDescription> {
         match &self.kind {
             Opened::Gpu(gpu) => Some(&gpu.description),
@@ -268,7 +268,7 @@ impl Device {
         }
     }
 
-    /// The device API's own counts of live objects; `None` for the CPU. For tests that check this crate's numbers.
+    /// The device API's own counts of live objects; `None` for the CPU. For tests of this crate's numbers.
     pub fn internal_counters(&self) -> Option<InternalCounters> {
         let Opened::Gpu(gpu) = &self.kind else { return None };
         let counters = gpu.device.get_internal_counters().hal;
@@ -312,21 +312,21 @@ fn no_such_device(asked: &str, adapters: &[(wgpu::Adapter, GpuDescription)]) -> 
     Error::NoSuchDevice { asked: asked.to_owned(), present }
 }
 
-/// A wgpu device and what the runtime must remember of it.
+/// A wgpu device with the runtime's state of it.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuDevice {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
     pub description: Arc<GpuDescription>,
     pub limits: wgpu::Limits,
-    /// The driver's pipeline cache, where it has one.
+    /// The driver's pipeline cache, if it has one.
     pub disk_cache: Option<Arc<DiskCache>>,
-    /// Why the device is lost, once it is.
+    /// The reason, once the device is lost.
     lost: Arc<Mutex<Option<String>>>,
 }
 
 impl GpuDevice {
-    /// Asks for a device with everything in [`FEATURES`] that the adapter has, and its full limits.
+    /// Requests a device with all [`FEATURES`] of the adapter, and its full limits.
     fn request(adapter: &wgpu::Adapter, description: GpuDescription) -> Result<GpuDevice, Error> {
         let wanted = Features::TIMESTAMP_QUERY_INSIDE_PASSES | Features::PIPELINE_CACHE;
         let wanted = FEATURES.iter().fold(wanted, |all, (_, bit)| all | *bit);
@@ -347,7 +347,7 @@ impl GpuDevice {
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
             .map_err(|error| Error::DeviceRequest { adapter: description.name.clone(), message: error.to_string() })?;
-        // Errors are caught by scopes; one outside of them is logged, because wgpu's default is to panic.
+        // Errors are caught by scopes; uncaught ones are logged, because wgpu's default is to panic.
         device.on_uncaptured_error(Arc::new(|error| log::error!("device error outside of any scope: {error}")));
         let lost = Arc::new(Mutex::new(None));
         let cell = lost.clone();
@@ -359,19 +359,19 @@ impl GpuDevice {
         Ok(GpuDevice { device, queue, description: Arc::new(description), limits, disk_cache, lost })
     }
 
-    /// Runs `f`; errors that the device reports meanwhile become [`Error`]s.
+    /// Runs `f`; device errors meanwhile become [`Error`]s.
     pub fn scoped<T>(&self, doing: &str, f: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
         let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let outcome = f();
-        // In reverse order, as wgpu asks; natively the futures are ready at once.
+        // In reverse order, as wgpu requires; natively the futures are ready at once.
         let reports = [validation, internal, memory].map(|scope| pollster::block_on(scope.pop()));
         if let Some(message) = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             return Err(Error::DeviceLost { message });
         }
         let report = reports.into_iter().flatten().next();
-        // A fault that `f` found itself says more than what follows from it; but a failed wait follows from a rejection.
+        // An error from `f` itself is more precise than its consequences; but a failed wait follows from a rejection.
         let value = match outcome {
             Err(Error::DeviceLost { .. }) if report.is_some() => None,
             outcome => Some(outcome?),
@@ -383,7 +383,7 @@ impl GpuDevice {
         }
     }
 
-    /// Waits until everything that was submitted is done.
+    /// Waits until all submissions are done.
     pub fn wait(&self, submission: Option<wgpu::SubmissionIndex>) -> Result<(), Error> {
         let poll = wgpu::PollType::Wait { submission_index: submission, timeout: None };
         self.device.poll(poll).map(|_| ()).map_err(|error| Error::DeviceLost { message: error.to_string() })
@@ -408,7 +408,7 @@ fn one_line(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
 
-    /// The first adapter; `None`, counted as a skip, where there is none and none is required.
+    /// The first adapter; `None`, counted as a skip, if there is none and none is required.
     fn adapter() -> Option<(wgpu::Adapter, GpuDescription)> {
         let adapter = adapters().into_iter().next();
         if adapter.is_none() {
@@ -422,7 +422,7 @@ mod tests {
     fn a_refused_request_names_the_adapter() {
         let Some((adapter, description)) = adapter() else { return };
         let name = description.name.clone();
-        // Experimental features must be unlocked first, which nobody does here.
+        // Experimental features must be unlocked first, which this request does not.
         let wanted = Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
         let refused = GpuDevice::request_with(&adapter, description, wanted, adapter.limits());
         let error = refused.map(|_| ()).unwrap_err();

@@ -1,8 +1,8 @@
 //! The driver's pipeline cache, kept in a file from one process to the next.
 //!
 //! The file lies under `$MONOPOUR_CACHE_DIR`, else `$XDG_CACHE_HOME/monopour`, else `~/.cache/monopour`; an empty
-//! `MONOPOUR_CACHE_DIR` turns it off. A file that is damaged, too large or another driver's counts as none, and that it
-//! cannot be written is no error: kernels are then built anew.
+//! `MONOPOUR_CACHE_DIR` turns it off. A file that is damaged, too large or another driver's is ignored, and a failure to write
+//! it is no error: kernels are then rebuilt.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -11,26 +11,26 @@ use monopour_program::write_atomically;
 
 use crate::hal;
 
-/// Largest file that is read or written: what is beyond it costs more to read than kernels cost to build.
+/// Largest file read or written: a larger one costs more to read than kernels cost to build.
 const MAX_BYTES: usize = 64 << 20;
-/// Begins the file, before the hash of what follows.
+/// The start of the file, before the hash of the rest.
 const MAGIC: &[u8; 8] = b"mpcache1";
 const HEADER_BYTES: usize = 16;
 
 /// A device's cache and its file.
 #[derive(Debug)]
 pub(crate) struct DiskCache {
-    /// What pipelines are made with.
+    /// The cache for creating pipelines.
     pub cache: wgpu::PipelineCache,
     path: PathBuf,
     /// Bytes that were read.
     pub read_bytes: u64,
-    /// Hash of what the file holds.
+    /// Hash of the file's contents.
     held: Mutex<u64>,
 }
 
 impl DiskCache {
-    /// The cache of a device of this adapter; `None` where the driver has none or it is turned off.
+    /// The cache of a device of this adapter; `None` if the driver has none or it is turned off.
     pub fn open(device: &wgpu::Device, info: &wgpu::AdapterInfo) -> Option<DiskCache> {
         if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
             return None;
@@ -42,7 +42,7 @@ impl DiskCache {
         Some(DiskCache { cache, path, read_bytes, held: Mutex::new(held) })
     }
 
-    /// Writes what the driver knows by now, if that is not what the file holds.
+    /// Writes the driver's present cache, if it differs from the file.
     pub fn save(&self) {
         let Some(data) = self.cache.get_data().filter(|data| data.len() <= MAX_BYTES) else { return };
         let now = hash(&data);
@@ -60,7 +60,7 @@ impl DiskCache {
     }
 }
 
-/// Where caches lie.
+/// The folder of caches.
 fn folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let absolute = |path: &PathBuf| path.is_absolute();
@@ -74,7 +74,7 @@ fn folder() -> Option<PathBuf> {
     }
 }
 
-/// The contents of a whole and undamaged file.
+/// The contents of a complete, undamaged file.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let found = std::fs::metadata(path).ok()?;
     if !found.is_file() || found.len() > (MAX_BYTES + HEADER_BYTES) as u64 {
@@ -89,7 +89,7 @@ fn unwrap(bytes: Vec<u8>) -> Option<Vec<u8>> {
     (magic == MAGIC && u64::from_le_bytes(*expected) == hash(data)).then(|| data.to_vec())
 }
 
-/// FNV-1a: finds damage, not malice; who can write here can run programs as this user.
+/// FNV-1a: detects damage, not malice; a user with write access here can run programs as this user.
 fn hash(data: &[u8]) -> u64 {
     data.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }

@@ -7,35 +7,35 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
-    /// R0001: a GPU was asked for, and there is none.
+    /// R0001: a GPU was requested, and there is none.
     NoAdapter,
     /// R0002: no device has this name or index.
     NoSuchDevice {
-        /// The name or index that was asked for.
+        /// The requested name or index.
         asked: String,
-        /// The names of the devices that are there.
+        /// The names of the present devices.
         present: Vec<String>,
     },
-    /// R0003: the adapter gave no device.
+    /// R0003: the adapter returned no device.
     DeviceRequest {
         /// The adapter's name.
         adapter: String,
-        /// The driver's words.
+        /// The driver's message.
         message: String,
     },
     /// R0004: no variant of the program can run on the device.
     NoVariant {
         /// The device.
         device: String,
-        /// For each variant, its label and what is missing.
+        /// For each variant, its label and missing requirements.
         held: Vec<(String, Vec<String>)>,
     },
-    /// R0005: native code that the loader cannot take.
+    /// R0005: native code that the loader does not support.
     NativeCode {
         /// The defect.
         what: String,
     },
-    /// R0006: native code asks for a symbol that the runtime does not offer.
+    /// R0006: native code uses a symbol that the runtime does not provide.
     UndefinedSymbol {
         /// The symbol.
         symbol: String,
@@ -45,58 +45,58 @@ pub enum Error {
         /// The input and its fault.
         what: String,
     },
-    /// R0008: an input has another type than the program's signature says.
+    /// R0008: an input has another type than in the program's signature.
     InputType {
         /// The input's name.
         name: String,
         /// Type in the signature.
         expected: String,
-        /// Type that was given.
+        /// Type of the input.
         found: String,
     },
-    /// R0008: sizes of inputs do not fit together.
+    /// R0008: sizes of inputs do not match.
     InputSize {
-        /// The size that is wrong.
+        /// The wrong size.
         size: String,
-        /// The size that was found.
+        /// Its value.
         found: i64,
-        /// The size that is required.
+        /// The required value.
         expected: i64,
-        /// The size that it has to be equal to; `None` where the program knows but one.
+        /// The size that it has to equal; `None` if the program fixes the value.
         other: Option<String>,
     },
-    /// R0009: the memory limit that the user set would be exceeded.
+    /// R0009: the user's memory limit would be exceeded.
     MemoryLimit {
-        /// Bytes asked for now.
+        /// Bytes requested now.
         asked_bytes: u64,
         /// Bytes in use.
         used_bytes: u64,
         /// The limit.
         limit_bytes: u64,
     },
-    /// R0010: the device has no memory left.
+    /// R0010: the device is out of memory.
     OutOfMemory {
-        /// Bytes asked for, where known.
+        /// Bytes requested, if known.
         asked_bytes: u64,
     },
     /// R0011: the device rejects a kernel or a command.
     Rejected {
         /// The operation.
         doing: String,
-        /// The device API's words.
+        /// The device API's message.
         message: String,
     },
     /// R0012: the device is lost.
     DeviceLost {
-        /// The driver's words.
+        /// The driver's message.
         message: String,
     },
-    /// R0013: host code called the runtime in a way that it must not.
+    /// R0013: host code violated the runtime's contract.
     HostCode {
         /// The call and its fault.
         what: String,
     },
-    /// R0014: a dispatch would write a buffer that it must not write.
+    /// R0014: a dispatch would write a read-only buffer.
     Access {
         /// The kernel.
         kernel: String,
@@ -109,14 +109,14 @@ pub enum Error {
         subject: String,
         /// The limit's name.
         limit: &'static str,
-        /// The amount that is needed.
+        /// The amount needed.
         needed: u64,
-        /// The amount that the device offers.
+        /// The amount offered.
         offered: u64,
     },
     /// R0016: a tensor that was donated, or that belongs to another device.
     Tensor {
-        /// The tensor, and why it cannot be used.
+        /// The tensor, and the reason why it cannot be used.
         what: String,
     },
     /// R0019: a check of the program failed.
@@ -126,7 +126,7 @@ pub enum Error {
         /// The program's message; may be empty.
         message: String,
     },
-    /// A P code: the program itself is wrong.
+    /// A P code: the program itself is invalid.
     Program(monopour_program::Error),
 }
 
@@ -185,7 +185,7 @@ impl Error {
         }
     }
 
-    /// Whether the device or the machine failed, and not the input: exit status 3 of the command line.
+    /// Whether the device or the machine failed, not the input: exit status 3 of the command line.
     pub fn is_machine_failure(&self) -> bool {
         matches!(
             self,

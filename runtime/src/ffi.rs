@@ -15,8 +15,8 @@ use crate::pool::{GRANULARITY, Physical};
 /// Makes one runtime call on behalf of native code.
 fn enter<R: Default>(cx: i64, f: impl FnOnce(&mut dyn HostCalls) -> Result<R, Error>) -> R {
     let cx = cx as *mut HostContext<'_>;
-    // SAFETY: native code passes on the first argument that `HostFunction::call` gave it: a context that outlives the call,
-    // is not borrowed elsewhere meanwhile, and is used on this thread only, as host code makes no threads.
+    // SAFETY: native code passes on the first argument that it got from `HostFunction::call`: a context that outlives the call,
+    // is not borrowed elsewhere meanwhile, and is used on this thread only, as host code creates no threads.
     let cx = unsafe { &mut *cx };
     cx.call(f)
 }
@@ -97,7 +97,7 @@ extern "C" fn trap(cx: i64, code: i64) {
     enter(cx, |calls| calls.trap(code));
 }
 
-/// Whether no call has failed: what ends a loop that counts on a value from a failed call.
+/// Whether no call has failed: ends a loop that relies on a value from a failed call.
 extern "C" fn ok(cx: i64) -> i64 {
     let cx = cx as *const HostContext<'_>;
     // SAFETY: as in `enter`.
@@ -141,7 +141,7 @@ pub(crate) fn resolve(symbol: &str) -> Option<usize> {
     })
 }
 
-/// The host function of a variant, with the code that it lies in.
+/// The host function of a variant, with the module that holds it.
 #[derive(Clone, Debug)]
 pub(crate) struct HostFunction {
     address: usize,
@@ -169,7 +169,7 @@ impl HostFunction {
     }
 }
 
-/// A CPU kernel, with the code that it lies in.
+/// A CPU kernel, with the module that holds it.
 #[derive(Clone, Debug)]
 pub(crate) struct NativeKernel {
     address: usize,
@@ -187,8 +187,8 @@ impl NativeKernel {
     pub fn call(&self, args: &[u64], ids: &[i64]) {
         type Function = extern "C" fn(*const u64, *const i64);
         // SAFETY: as in `HostFunction::call`; a kernel is `void(void *const *, const int64_t *)` by the artifact's
-        // contract, and an address has the representation of a pointer. It stays within the buffers that it is given:
-        // their sizes were checked against what host code stated.
+        // contract, and an address has the representation of a pointer. It stays within its buffers:
+        // their sizes were checked against those stated by host code.
         let function = unsafe { std::mem::transmute::<usize, Function>(self.address) };
         function(args.as_ptr(), ids.as_ptr());
     }
@@ -198,11 +198,11 @@ fn find(module: &NativeModule, symbol: &str) -> Result<usize, Error> {
     module.symbol(symbol).ok_or_else(|| Error::native(format!("the object does not define `{symbol}`")))
 }
 
-/// Bytes behind each buffer. A kernel that looks up an element of a tensor without elements reads at the tensor's first place and
-/// drops what it read; that place may be the end of a buffer.
+/// Padding of each buffer. A kernel that looks up an element of an empty tensor reads at the tensor's start and
+/// drops the value; that address may be the end of a buffer.
 const ONE_ELEMENT: usize = 16;
 
-/// Memory of the CPU target, aligned to [`GRANULARITY`], which native code reads and writes by address.
+/// Memory of the CPU target, aligned to [`GRANULARITY`], which native code accesses by address.
 #[derive(Debug)]
 pub(crate) struct HostMemory {
     address: *mut u8,
@@ -217,7 +217,7 @@ enum Owner {
     Constant(#[allow(dead_code, reason = "keeps the bytes alive")] ConstantData),
 }
 
-// SAFETY: the memory has no ties to a thread. Kernels write to it from several threads, which is their contract (tasks of a
+// SAFETY: the memory is not tied to a thread. Kernels write to it from several threads, which is their contract (tasks of a
 // dispatch write disjoint elements); Rust code accesses it only through the methods below, whose callers hold the session
 // that runs the kernels, or a tensor that no running session has.
 unsafe impl Send for HostMemory {}
@@ -239,7 +239,7 @@ impl HostMemory {
         Ok(HostMemory { address, bytes: size, owner: Owner::Allocated(layout) })
     }
 
-    /// The bytes of a constant where they lie, if they lie well enough aligned.
+    /// The bytes of a constant in place, if they are sufficiently aligned.
     pub fn constant(data: &ConstantData) -> Option<HostMemory> {
         let bytes = data.bytes();
         let is_aligned = (bytes.as_ptr() as usize).is_multiple_of(GRANULARITY as usize);
@@ -258,14 +258,14 @@ impl HostMemory {
     /// Copies `data` to the start.
     pub fn write(&self, data: &[u8]) {
         assert!(data.len() <= self.bytes && self.is_writable(), "invariant: the caller sized the buffer for its data");
-        // SAFETY: `data.len()` bytes are ours (checked), and a borrowed slice cannot lie in memory that only this type hands out.
+        // SAFETY: `data.len()` bytes are ours (checked), and a borrowed slice cannot overlap memory that only this type hands out.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), self.address, data.len()) };
     }
 
     /// Copies the first `data.len()` bytes out.
     pub fn read(&self, data: &mut [u8]) {
         assert!(data.len() <= self.bytes, "invariant: the caller sized its data by the buffer");
-        // SAFETY: `data.len()` bytes are ours (checked); the memory was zeroed when it was made.
+        // SAFETY: `data.len()` bytes are ours (checked); the memory was zeroed on allocation.
         unsafe { std::ptr::copy_nonoverlapping(self.address, data.as_mut_ptr(), data.len()) };
     }
 
@@ -276,9 +276,9 @@ impl HostMemory {
             fits(offset.checked_add(bytes), self) && fits(src_offset.checked_add(bytes), src) && self.is_writable(),
             "invariant: the executor checks ranges"
         );
-        // SAFETY: the range was checked to lie within `src`.
+        // SAFETY: the range was checked to be within `src`.
         let from = unsafe { src.address.add(src_offset) };
-        // SAFETY: the range was checked to lie within `self`.
+        // SAFETY: the range was checked to be within `self`.
         let to = unsafe { self.address.add(offset) };
         // SAFETY: both ranges are valid for `bytes` bytes (checked); `copy` allows overlap.
         unsafe { std::ptr::copy(from, to, bytes) };
@@ -290,9 +290,9 @@ impl HostMemory {
             offset.checked_add(data.len()).is_some_and(|end| end <= self.bytes),
             "invariant: the executor checks ranges"
         );
-        // SAFETY: the range was checked to lie within `self`.
+        // SAFETY: the range was checked to be within `self`.
         let from = unsafe { self.address.add(offset) };
-        // SAFETY: `data.len()` bytes are ours (checked), initialized when made; a borrowed slice cannot lie in this memory.
+        // SAFETY: `data.len()` bytes are ours (checked), initialized on allocation; a borrowed slice cannot overlap this memory.
         unsafe { std::ptr::copy_nonoverlapping(from, data.as_mut_ptr(), data.len()) };
     }
 
@@ -300,9 +300,9 @@ impl HostMemory {
     pub fn write_at(&self, offset: usize, data: &[u8]) {
         let end = offset.checked_add(data.len()).filter(|&end| end <= self.bytes);
         assert!(end.is_some() && self.is_writable(), "invariant: the executor checks ranges");
-        // SAFETY: the range was checked to lie within `self`.
+        // SAFETY: the range was checked to be within `self`.
         let to = unsafe { self.address.add(offset) };
-        // SAFETY: `data.len()` bytes are ours (checked), and a borrowed slice cannot lie in this memory.
+        // SAFETY: `data.len()` bytes are ours (checked), and a borrowed slice cannot overlap this memory.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
     }
 
@@ -310,7 +310,7 @@ impl HostMemory {
     pub fn fill(&self, offset: usize, bytes: usize, pattern: u32) {
         let end = offset.checked_add(bytes).filter(|&end| end <= self.bytes);
         assert!(end.is_some() && self.is_writable(), "invariant: the executor checks ranges");
-        // SAFETY: the range was checked to lie within `self`.
+        // SAFETY: the range was checked to be within `self`.
         let start = unsafe { self.address.add(offset) };
         // SAFETY: the range is valid (checked), initialized (zeroed when made), and not otherwise borrowed: Rust code has no
         // references into this memory, and no kernel runs while host code fills.

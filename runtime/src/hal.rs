@@ -1,11 +1,11 @@
-//! Shader modules that skip the device API's own checks, pipeline caches, and the quiet of the driver's loader.
+//! Shader modules without the device API's own checks, pipeline caches, and a silent driver loader.
 #![allow(unsafe_code, reason = "unchecked shader modules and pipeline caches are unsafe to create")]
 
 use std::borrow::Cow;
 
 use monopour_program::GpuKernel;
 
-/// A module from the kernel's SPIR-V, taken as it is. The device must have passthrough shaders.
+/// A module from the kernel's SPIR-V, unchanged. The device must have passthrough shaders.
 pub(crate) fn passthrough_module(device: &wgpu::Device, kernel: &GpuKernel) -> wgpu::ShaderModule {
     let [x, y, z] = kernel.workgroup_size;
     let entry = wgpu::PassthroughShaderEntryPoint { name: Cow::Borrowed(&kernel.name), workgroup_size: (x, y, z) };
@@ -16,11 +16,11 @@ pub(crate) fn passthrough_module(device: &wgpu::Device, kernel: &GpuKernel) -> w
         ..Default::default()
     };
     // SAFETY: the words come from an artifact whose hash was checked; the compiler validated the module that it wrote them
-    // from, and keeps every access within the bindings whose sizes the executor checks.
+    // from, and keeps every access within the bindings, whose sizes the executor checks.
     unsafe { device.create_shader_module_passthrough(descriptor) }
 }
 
-/// A module from WGSL, validated, without checks at run time.
+/// A module from WGSL, validated, without run-time checks.
 pub(crate) fn trusted_module(device: &wgpu::Device, name: &str, wgsl: &str) -> wgpu::ShaderModule {
     let source = wgpu::ShaderSource::Wgsl(Cow::Borrowed(wgsl));
     let descriptor = wgpu::ShaderModuleDescriptor { label: Some(name), source };
@@ -28,21 +28,21 @@ pub(crate) fn trusted_module(device: &wgpu::Device, name: &str, wgsl: &str) -> w
     unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
 }
 
-/// The driver's cache, begun with `data` where the driver takes it.
+/// The driver's cache, initialized with `data` if the driver accepts it.
 pub(crate) fn pipeline_cache(device: &wgpu::Device, data: Option<&[u8]>) -> wgpu::PipelineCache {
     let descriptor = wgpu::PipelineCacheDescriptor { label: Some("monopour"), data, fallback: true };
-    // SAFETY: `data` is what `PipelineCache::get_data` gave an earlier process, behind a hash that was checked; wgpu checks
+    // SAFETY: `data` is from `PipelineCache::get_data` of an earlier process, behind a hash that was checked; wgpu checks
     // that it is this driver's.
     unsafe { device.create_pipeline_cache(&descriptor) }
 }
 
-/// Keeps Mesa's device selection layer off where there is no session to ask: it would complain on standard error.
+/// Turns Mesa's device selection layer off without a session to query: it would print to standard error.
 ///
-/// Only while this process has but one thread: the environment is shared by all.
+/// Only while this process has a single thread: the environment is shared by all.
 pub(crate) fn quiet_loader() {
     const LAYER_OFF: &str = "NODEVICE_SELECT";
     let has_session = std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|dir| std::path::Path::new(&dir).is_absolute());
-    // Who chooses a device through the layer wants it.
+    // A user who chooses a device through the layer needs it.
     let is_used =
         ["MESA_VK_DEVICE_SELECT", "DRI_PRIME", LAYER_OFF].into_iter().any(|name| std::env::var_os(name).is_some());
     let is_alone = || std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1);

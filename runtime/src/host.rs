@@ -1,4 +1,4 @@
-//! What host code can ask of the runtime, and the context that its calls arrive with.
+//! The calls of host code to the runtime, and their context.
 
 use crate::error::Error;
 
@@ -12,31 +12,31 @@ pub(crate) trait HostCalls: Send {
     fn alloc(&mut self, bytes: i64) -> Result<i64, Error>;
     /// The arena, at least `bytes` long.
     fn arena(&mut self, bytes: i64) -> Result<i64, Error>;
-    /// Ends the life of an allocation.
+    /// Frees an allocation.
     fn free(&mut self, handle: i64) -> Result<(), Error>;
     /// Passes ownership of a buffer to the caller, as result `index`.
     fn result(&mut self, index: i64, handle: i64) -> Result<(), Error>;
     /// Pushes a kernel argument.
     fn arg(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<(), Error>;
-    /// Runs a kernel over `grid` with the arguments that were pushed.
+    /// Runs a kernel over `grid` with the pushed arguments.
     fn dispatch(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error>;
-    /// The value of an input that is a number, in the low bits.
+    /// The value of a scalar input, in the low bits.
     fn input_scalar(&mut self, index: i64) -> Result<i64, Error>;
     /// The size of a dimension of an input.
     fn input_dim(&mut self, index: i64, dim: i64) -> Result<i64, Error>;
-    /// The value of a result that is a number, in the low bits.
+    /// Sets the value of a scalar result, in the low bits.
     fn result_scalar(&mut self, index: i64, bits: i64) -> Result<(), Error>;
-    /// The size of a dimension of a result.
+    /// Sets the size of a dimension of a result.
     fn result_dim(&mut self, index: i64, dim: i64, extent: i64) -> Result<(), Error>;
     /// Pushes a scalar argument of the next dispatch.
     fn scalar(&mut self, bits: i64) -> Result<(), Error>;
-    /// Reads up to 8 bytes of a buffer; waits for what writes them.
+    /// Reads up to 8 bytes of a buffer; waits for their writes.
     fn read(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<i64, Error>;
     /// Writes up to 8 bytes of a buffer.
     fn write(&mut self, handle: i64, offset: i64, bytes: i64, bits: i64) -> Result<(), Error>;
-    /// Says the next bytes, up to 8, of the message of the trap that follows.
+    /// Appends up to 8 bytes to the message of the next trap.
     fn message(&mut self, bytes: i64) -> Result<(), Error>;
-    /// Ends the run with an error that the program found.
+    /// Ends the run with an error of the program.
     fn trap(&mut self, code: i64) -> Result<(), Error>;
     /// Copies bytes between buffers or within one.
     fn copy(&mut self, src: (i64, i64), dst: (i64, i64), bytes: i64) -> Result<(), Error>;
@@ -55,7 +55,7 @@ impl<'a> HostContext<'a> {
         HostContext { calls, error: None }
     }
 
-    /// Makes one call. After the first error every call does nothing and gives `R::default()`.
+    /// Makes one call. After the first error every call does nothing and returns `R::default()`.
     pub fn call<R: Default>(&mut self, f: impl FnOnce(&mut dyn HostCalls) -> Result<R, Error>) -> R {
         if self.error.is_some() {
             return R::default();

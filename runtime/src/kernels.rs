@@ -15,20 +15,20 @@ use crate::pipeline_cache::Pipeline;
 use crate::pool::SharedAccount;
 use crate::upload::Uploader;
 
-/// A program's pipelines, and what they cost.
+/// A program's pipelines, and their cost.
 pub(crate) struct Built {
     /// One per kernel, in order.
     pub pipelines: Vec<Pipeline>,
-    /// Pipelines that were made.
+    /// Number of pipelines created.
     pub count: u64,
-    /// Wall time of it all.
+    /// Total wall time.
     pub elapsed_ms: f64,
 }
 
 /// Builds kernels on other threads, while this one uploads constants.
 ///
 /// # Errors
-/// Those of [`Pipeline::new`], of the first kernel that has one; what the device reports.
+/// Those of [`Pipeline::new`], of the first kernel that fails; the device's errors.
 pub(crate) fn prepare(
     engine: &mut Engine<GpuBackend>,
     program: &Program,
@@ -42,7 +42,7 @@ pub(crate) fn prepare(
         let building = scope.spawn(|| build(&gpu, &kernels));
         let uploaded = gpu.scoped("uploading constants", || upload_constants(engine, program, account));
         let built = building.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        // A kernel that the device rejects says more than an upload that failed beside it.
+        // A kernel that the device rejects is more specific than an upload that failed beside it.
         built.and_then(|built| uploaded.map(|()| built))
     })?;
     engine.backend.take_kernels(built);
@@ -65,7 +65,7 @@ fn upload_constants(engine: &mut Engine<GpuBackend>, program: &Program, account:
 /// Builds the pipelines of `kernels`.
 ///
 /// # Errors
-/// Those of [`Pipeline::new`], of the first kernel that has one.
+/// Those of [`Pipeline::new`], of the first kernel that fails.
 fn build(gpu: &GpuDevice, kernels: &[&GpuKernel]) -> Result<Built, Error> {
     let start = Instant::now();
     let (distinct, positions) = distinct(kernels);
@@ -81,7 +81,7 @@ fn build(gpu: &GpuDevice, kernels: &[&GpuKernel]) -> Result<Built, Error> {
     Ok(Built { pipelines, count, elapsed_ms: start.elapsed().as_secs_f64() * 1e3 })
 }
 
-/// The first of each kind of kernel, and for each kernel which of these it is. Counts for `--stats` are no part of a kind.
+/// The first of each group of equal kernels, and for each kernel the index of its group. Counts for `--stats` are ignored.
 fn distinct(kernels: &[&GpuKernel]) -> (Vec<usize>, Vec<usize>) {
     let (mut first, mut known) = (Vec::new(), HashMap::new());
     let positions = kernels.iter().enumerate().map(|(at, kernel)| {

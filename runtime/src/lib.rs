@@ -12,8 +12,19 @@
 //! let outputs = session.run(&[HostTensor::from_f32(vec![2], &[1.0, 2.0])?])?;
 //! # Ok(()) }
 //! ```
-//! Where several runs follow each other, [`Session::upload`], [`Session::execute`] and [`Session::readback`] are the three
-//! steps of [`Session::run`]: inputs stay on the device, and outputs are loans that go back to the session's pool on drop.
+//! For consecutive runs, [`Session::upload`], [`Session::execute`] and [`Session::readback`] are the three
+//! steps of [`Session::run`]: inputs stay on the device, and outputs are loans that return to the session's pool on drop.
+//!
+//! The modules, lowest first:
+//!
+//! * `error`, `stats`, `trace`: errors, measurements, spans for `--trace`.
+//! * `pool`, `buffer`: pooled buffers, tensors on host and device.
+//! * `device`, `hal`, `disk_cache`: devices of the machine, unchecked wgpu calls, the driver's pipeline cache.
+//! * `pipeline_cache`, `kernels`: pipelines and bind groups, building them on all cores.
+//! * `upload`, `readback`, `timing`: transfers, timestamps.
+//! * `native`, `relocate`, `ffi`: the loader of native code, ELF relocations, calls to and from native code.
+//! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU; `threads`: the CPU's threads.
+//! * `session`: a program loaded on a device.
 
 mod buffer;
 mod device;

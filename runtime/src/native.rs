@@ -1,9 +1,9 @@
 //! Loads native code from memory: an ELF relocatable becomes executable pages.
 //!
 //! The object is laid out in an ordinary byte vector, relocated there, copied once into fresh pages, and only then are the
-//! pages made executable (and no longer writable): no page is ever writable and executable at once.
+//! pages made executable and no longer writable: no page is ever writable and executable at once.
 //! Undefined symbols are resolved from the closed table of the runtime; there is no search in the process.
-//! Limits: no thread-local storage, no constructors, no unwind tables (code that is loaded must not unwind).
+//! Limits: no thread-local storage, no constructors, no unwind tables (loaded code must not unwind).
 #![allow(unsafe_code, reason = "maps pages and makes them executable")]
 
 use std::collections::HashMap;
@@ -14,20 +14,20 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTar
 use crate::error::Error;
 use crate::relocate::{self, Arch, Fault, Reference, STUB_BYTES};
 
-/// Larger objects are refused: offsets in an image then always fit into 32 bits.
+/// Larger objects are refused, so that offsets in an image fit 32 bits.
 const MAX_IMAGE_BYTES: u64 = 1 << 30;
 const SLOT_BYTES: usize = 8;
 
-/// Loaded code. Addresses that come from it are valid as long as it lives.
+/// Loaded code. Its addresses are valid as long as it lives.
 #[derive(Debug)]
 pub(crate) struct NativeModule {
     symbols: HashMap<String, usize>,
-    /// Keeps the pages.
+    /// Owns the pages.
     pages: Vec<Pages>,
 }
 
 impl NativeModule {
-    /// Loads `objects`, each by itself; `resolve` gives the addresses of the symbols that they do not define.
+    /// Loads `objects` independently; `resolve` returns the addresses of their undefined symbols.
     ///
     /// # Errors
     /// [`Error::NativeCode`], [`Error::UndefinedSymbol`].
@@ -76,7 +76,7 @@ fn parse(object: &[u8], arch: Arch) -> Result<Elf<'_>, Error> {
     Ok(file)
 }
 
-/// The image before it is in place: executable part, read-only part, writable part, each page-aligned.
+/// The image before it is mapped: executable part, read-only part, writable part, each page-aligned.
 struct Image {
     arch: Arch,
     bytes: Vec<u8>,
@@ -90,7 +90,7 @@ struct Image {
     next_slot: usize,
     stubs: HashMap<u64, usize>,
     slots: HashMap<u64, usize>,
-    /// Whether absolute 32-bit addresses ask for low memory.
+    /// Whether absolute 32-bit addresses require low memory.
     low: bool,
 }
 
@@ -101,7 +101,7 @@ enum Part {
     Write,
 }
 
-/// Which part a section belongs to; `None` for one that is not loaded.
+/// The part of a section; `None` for one that is not loaded.
 fn part(section: &object::read::elf::ElfSection64<'_, '_, object::Endianness>) -> Result<Option<Part>, Error> {
     let SectionFlags::Elf { sh_flags, .. } = section.flags() else { return Ok(None) };
     let has = |flag: object::elf::SectionFlags| sh_flags.0 & flag.0 != 0;
@@ -138,7 +138,7 @@ impl Image {
                 low |= relocate::needs_low_memory(arch, kind(&relocation)?);
             }
         }
-        // Room for a stub and a slot per relocation is more than enough, and known before any address is.
+        // A stub and a slot per relocation are more than enough, and known before any address is.
         total = total.saturating_add((relocations * (STUB_BYTES + SLOT_BYTES)) as u64);
         if total > MAX_IMAGE_BYTES {
             return Err(Error::native("the object is larger than 1 GiB"));
@@ -237,7 +237,7 @@ impl Image {
         relocate::apply(self.arch, kind, &mut self.bytes, at, (target, relocation.addend(), place)).map_err(describe)
     }
 
-    /// The address that a relocation names, and whether it lies in the image.
+    /// The address of a relocation's target, and whether it is in the image.
     fn address_of(
         &self,
         file: &Elf<'_>,
@@ -284,7 +284,7 @@ impl Image {
         })
     }
 
-    /// Addresses of the global symbols that lie in executable sections.
+    /// Addresses of the global symbols in executable sections.
     fn defined(&self, file: &Elf<'_>, base: usize) -> HashMap<String, usize> {
         let mut symbols = HashMap::new();
         for symbol in file.symbols().filter(|symbol| symbol.is_global()) {
@@ -307,7 +307,7 @@ fn kind(relocation: &object::Relocation) -> Result<u32, Error> {
 }
 
 fn page_bytes() -> usize {
-    // SAFETY: `sysconf` only reads a number; a negative answer means that it is unknown.
+    // SAFETY: `sysconf` only reads a number; a negative result means unknown.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(1 << 16)
 }
@@ -320,7 +320,7 @@ struct Pages {
 }
 
 impl Pages {
-    /// Maps writable pages; `low`: in the first 2 GiB, where the system can do that.
+    /// Maps writable pages; `low`: in the first 2 GiB, if the system can.
     fn map(bytes: usize, low: bool) -> Result<Pages, Error> {
         let bytes = bytes.max(1);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | if low { LOW_FLAG } else { 0 };
@@ -338,8 +338,8 @@ impl Pages {
         if image.len() > self.bytes {
             return Err(Error::native("the image outgrew its pages"));
         }
-        // SAFETY: both ranges have `image.len()` bytes (checked above for the pages, which `map` made writable and nobody
-        // else knows yet), and fresh pages overlap with no Rust object.
+        // SAFETY: both ranges have `image.len()` bytes (checked above for the pages, which `map` made writable and which have no
+        // other user yet), and fresh pages overlap no Rust object.
         unsafe { std::ptr::copy_nonoverlapping(image.as_ptr(), self.address as *mut u8, image.len()) };
         Ok(())
     }
@@ -350,7 +350,7 @@ impl Pages {
             return Ok(());
         }
         let address = (self.address + start) as *mut libc::c_void;
-        // SAFETY: the range lies within our own mapping (offsets come from the image that it was sized for), and no Rust
+        // SAFETY: the range is within our own mapping (offsets come from the image that it was sized for), and no Rust
         // reference points into it.
         let status = unsafe { libc::mprotect(address, end - start, protection) };
         if status != 0 {
@@ -384,7 +384,7 @@ const LOW_FLAG: i32 = 0;
 #[cfg(not(target_arch = "aarch64"))]
 fn flush_instruction_cache(_address: usize, _bytes: usize) {}
 
-/// Makes code that was just written visible to instruction fetch.
+/// Makes newly written code visible to instruction fetch.
 #[cfg(target_arch = "aarch64")]
 fn flush_instruction_cache(address: usize, bytes: usize) {
     // The architecture guarantees no smaller line than 16 bytes; a repeated line costs little.

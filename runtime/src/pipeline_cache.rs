@@ -1,4 +1,4 @@
-//! Pipelines and bind groups: made once, found again.
+//! Caches of pipelines and bind groups.
 
 use std::collections::HashMap;
 
@@ -11,12 +11,12 @@ use crate::executor::Arg;
 use crate::executor::numbers::Numbers;
 use crate::hal;
 
-/// Bind groups kept at once. Reaching it drops them all: a program that never repeats a combination would else keep every
-/// buffer that it ever had.
+/// Bind groups kept at once. Reaching it drops them all: a program that never repeats a combination would otherwise keep
+/// all its buffers.
 const MAX_BIND_GROUPS: usize = 1 << 14;
-/// Kernels' bindings are rounded up to this, so that the widest vector load (eight 32-bit lanes) finds one whole element.
+/// Kernels' bindings are rounded up to this, so that the widest vector load (eight 32-bit lanes) has one whole element.
 const KERNEL_GRANULARITY: u64 = 32;
-/// A utility kernel works on every word that is bound, so that it gets no more than its range.
+/// A utility kernel processes every bound word, so it gets no more than its range.
 const UTILITY_GRANULARITY: u64 = 4;
 
 /// A kernel ready to run.
@@ -25,7 +25,7 @@ pub(crate) struct Pipeline {
     pub pipeline: wgpu::ComputePipeline,
     layout: wgpu::BindGroupLayout,
     pub kernel: GpuKernel,
-    /// The same kernel with every binding writable, for buffers that it gets twice; see [`Pipeline::shared`].
+    /// The same kernel with every binding writable, for buffers bound twice; see [`Pipeline::shared`].
     shared: Option<Box<Pipeline>>,
     module: wgpu::ShaderModule,
     /// Bindings are rounded up to a multiple of this.
@@ -65,7 +65,7 @@ impl Pipeline {
         })
     }
 
-    /// Builds a pipeline of the runtime's own, from WGSL and the values of its pipeline constants.
+    /// Builds a utility pipeline of the runtime, from WGSL and the values of its pipeline constants.
     pub fn utility(gpu: &GpuDevice, kernel: &GpuKernel, constants: &[(&str, f64)]) -> Pipeline {
         let module = hal::trusted_module(&gpu.device, &kernel.name, &kernel.wgsl);
         Pipeline::with_module(gpu, kernel, &module, (constants, UTILITY_GRANULARITY))
@@ -115,7 +115,7 @@ impl Pipeline {
         }
     }
 
-    /// The kernel with every binding writable, and whether that was made by this call: wgpu takes one buffer several times in a
+    /// The kernel with every binding writable, and whether this call created it: wgpu allows one buffer several times in a
     /// dispatch only if all its bindings are of one kind.
     pub fn shared(&mut self, gpu: &GpuDevice) -> (&Pipeline, bool) {
         let is_new = self.shared.is_none();
@@ -128,7 +128,7 @@ impl Pipeline {
         (shared, is_new)
     }
 
-    /// Bytes that are bound for a range: never zero, and a multiple of the granularity where the buffer is long enough.
+    /// Bytes bound for a range: never zero, and a multiple of the granularity if the buffer is long enough.
     pub fn bound_bytes(&self, arg: &Arg<'_, GpuBuffer>) -> u64 {
         let rest = arg.buffer.buffer.size().saturating_sub(arg.offset);
         arg.bytes.max(1).next_multiple_of(self.granularity).min(rest)
@@ -145,7 +145,7 @@ fn layout_entry(binding: u32, access: Access) -> wgpu::BindGroupLayoutEntry {
     }
 }
 
-/// Numbers in a buffer: each dispatch finds its own by an offset, so that all share a bind group.
+/// Scalars in a buffer: each dispatch has its own dynamic offset, so that all share a bind group.
 fn numbers_entry(binding: u32) -> wgpu::BindGroupLayoutEntry {
     wgpu::BindGroupLayoutEntry {
         binding,
@@ -163,14 +163,14 @@ fn numbers_entry(binding: u32) -> wgpu::BindGroupLayoutEntry {
 #[derive(Debug, Default)]
 pub(crate) struct BindGroups {
     groups: HashMap<Vec<u64>, wgpu::BindGroup>,
-    /// The key that is being looked up: kept, so that a lookup allocates nothing.
+    /// The key of the current lookup: kept, so that a lookup allocates nothing.
     key: Vec<u64>,
-    /// Bind groups made so far.
+    /// Number of bind groups created.
     pub created: u64,
 }
 
 impl BindGroups {
-    /// The bind group of `pipeline`, whose number is `id`, over `args` and, if it reads them, the buffer of `numbers`, of
+    /// The bind group of `pipeline`, with this `id`, over `args` and, if it reads it, the `numbers` buffer, of
     /// which there is one.
     pub fn get(
         &mut self,
@@ -200,7 +200,7 @@ impl BindGroups {
         &self.groups[&self.key]
     }
 
-    /// Drops every bind group, and with them their hold on buffers.
+    /// Drops all bind groups, and with them their hold on buffers.
     pub fn clear(&mut self) {
         self.groups.clear();
     }

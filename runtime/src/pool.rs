@@ -1,8 +1,8 @@
 //! Pooled buffers: taken by size class, lent out, and returned on drop.
 //!
-//! A physical buffer is expensive to create and to touch for the first time, so that none is given back to the system while
-//! the session lives, unless the memory limit asks for it. Taking one prefers the buffer that came back last: it is warm,
-//! and the same sequence of requests finds the same buffers, so that cached bind groups fit again.
+//! A physical buffer is expensive to create and to touch for the first time, so none is freed while
+//! the session lives, unless the memory limit requires it. Of the idle buffers of a size the oldest one is taken: the same
+//! sequence of requests gets the same buffers, so that cached bind groups fit again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::error::Error;
 /// Base and size granularity of every buffer: covers any device's binding offsets and any vector load.
 pub(crate) const GRANULARITY: u64 = 256;
 
-/// What a pool needs to know of the buffers in it.
+/// The pool's view of its buffers.
 pub(crate) trait Physical: Send + Sync + 'static {
     /// Bytes that the buffer takes from the device.
     fn bytes(&self) -> u64;
@@ -38,11 +38,11 @@ impl SharedAccount {
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Account> {
-        // Counters stay meaningful when another thread panicked between two of them.
+        // Counters stay meaningful if another thread panicked between two of them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Books `bytes`, or says why they cannot be had.
+    /// Books `bytes`, or returns the limit's error.
     pub fn reserve(&self, bytes: u64) -> Result<(), Error> {
         let mut account = self.lock();
         let used = account.used.saturating_add(bytes);
@@ -62,14 +62,14 @@ impl SharedAccount {
         account.buffers_alive -= 1;
     }
 
-    /// Takes back a reservation whose buffer could not be made.
+    /// Cancels a reservation whose buffer could not be created.
     fn cancel(&self, bytes: u64) {
         self.release(bytes);
         self.lock().buffers_created -= 1;
     }
 }
 
-/// Rounds a size up to its class, so that sizes that differ little share buffers: at most an eighth is wasted.
+/// Rounds a size up to its class, so that similar sizes share buffers: at most an eighth is wasted.
 pub(crate) fn size_class(bytes: u64) -> u64 {
     let bytes = bytes.max(1);
     let step = (bytes.next_power_of_two() / 16).max(GRANULARITY);
@@ -85,15 +85,14 @@ pub(crate) struct Pool<B: Physical> {
 
 #[derive(Debug)]
 struct State<B> {
-    /// Idle buffers by size; the last one of a list came back last.
-    /// By size, then by age: a run that asks for the same sizes in the same order gets the same buffers, whatever the order
-    /// in which they came back, and finds what was made for them (bind groups) again.
+    /// Idle buffers by size, then by age: a run that requests the same sizes in the same order gets the same buffers, whatever
+    /// the order of their return, and finds their bind groups again.
     idle: BTreeMap<u64, BTreeMap<u64, B>>,
     /// Buffers lent for the first time so far; the age of the next one.
     made: u64,
-    /// Loans that are not back.
+    /// Loans not yet returned.
     outstanding: u64,
-    /// A closed pool frees what comes back.
+    /// A closed pool frees returned buffers.
     closed: bool,
 }
 
@@ -107,8 +106,8 @@ impl<B: Physical> Pool<B> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lends a buffer of at least `bytes`, made by `make` (given the size to make) where none is idle.
-    /// At the memory limit, [`Pool::trim`] may help: whether anything still refers to idle buffers, the caller knows.
+    /// Lends the oldest idle buffer of the size class of `bytes`, or a new one from `make` (given the size).
+    /// At the memory limit, [`Pool::trim`] may help: the caller knows whether idle buffers are still referenced.
     pub fn take(self: &Arc<Self>, bytes: u64, make: impl FnOnce(u64) -> Result<B, Error>) -> Result<Loan<B>, Error> {
         let class = size_class(bytes);
         // A statement of its own: the lock must be free again when the buffer is lent.
@@ -129,7 +128,7 @@ impl<B: Physical> Pool<B> {
         }
     }
 
-    /// Lends a buffer that was made elsewhere and takes nothing from the device (a mapped constant).
+    /// Lends a buffer from elsewhere that takes no device memory (a mapped constant).
     pub fn adopt(self: &Arc<Self>, buffer: B) -> Loan<B> {
         debug_assert_eq!(buffer.bytes(), 0, "an adopted buffer is not on the account");
         Loan { buffer: Some(buffer), age: 0, home: None }
@@ -154,13 +153,13 @@ impl<B: Physical> Pool<B> {
         }
     }
 
-    /// Frees idle buffers now, and the others when they come back.
+    /// Frees idle buffers now, and the others on return.
     pub fn close(&self) {
         self.state().closed = true;
         self.trim();
     }
 
-    /// Loans that are not back.
+    /// Loans not yet returned.
     pub fn outstanding(&self) -> u64 {
         self.state().outstanding
     }
@@ -177,7 +176,7 @@ impl<B: Physical> Pool<B> {
     }
 }
 
-/// A buffer on loan; it goes back to its pool on drop.
+/// A buffer on loan; it returns to its pool on drop.
 #[derive(Debug)]
 pub(crate) struct Loan<B: Physical> {
     buffer: Option<B>,

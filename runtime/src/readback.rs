@@ -1,4 +1,4 @@
-//! Device buffers to host data, by way of pooled staging memory.
+//! Device buffers to host data, through pooled staging memory.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) fn read(
     let make = |size: u64| {
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let descriptor = wgpu::BufferDescriptor { label: Some("readback"), size, usage, mapped_at_creation: false };
-        // Staging buffers are never bound, so that they need no identity.
+        // Staging buffers are never bound, so they need no id.
         Ok(GpuBuffer { buffer: gpu.device.create_buffer(&descriptor), uid: 0 })
     };
     let descriptor = wgpu::CommandEncoderDescriptor { label: Some("readback") };

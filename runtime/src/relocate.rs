@@ -17,7 +17,7 @@ impl Arch {
         }
     }
 
-    /// Code that jumps to an address anywhere in memory; it may overwrite the scratch register that the ABI reserves for it.
+    /// Code that jumps to any address in memory; it may overwrite the scratch register that the ABI reserves for it.
     pub fn stub(self, target: u64) -> [u8; STUB_BYTES] {
         let mut stub = [0; STUB_BYTES];
         match self {
@@ -34,18 +34,18 @@ impl Arch {
 /// Length of a stub on every architecture.
 pub(crate) const STUB_BYTES: usize = 16;
 
-/// What a relocation refers to.
+/// The target of a relocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reference {
     /// The symbol, in 64 bits: anywhere in memory.
     Absolute,
-    /// The symbol, within reach of the place; a symbol outside the image needs a stub.
+    /// The symbol, within reach; a symbol outside the image needs a stub.
     Near,
     /// A slot that holds the symbol's address.
     Slot,
 }
 
-/// What is wrong with a relocation.
+/// An error of a relocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Unsupported,
@@ -82,7 +82,7 @@ mod arm {
     pub const LD64_GOT_LO12_NC: u32 = 312;
 }
 
-/// What a relocation of type `kind` refers to.
+/// The target of a relocation of type `kind`.
 pub(crate) fn reference(arch: Arch, kind: u32) -> Result<Reference, Fault> {
     match (arch, kind) {
         (Arch::X86_64, x86::R64) | (Arch::Aarch64, arm::ABS64) => Ok(Reference::Absolute),
@@ -107,12 +107,12 @@ pub(crate) fn reference(arch: Arch, kind: u32) -> Result<Reference, Fault> {
     }
 }
 
-/// Whether a relocation holds an absolute address in 32 bits, so that the image must lie in the first 2 GiB.
+/// Whether a relocation holds an absolute address in 32 bits, so that the image must be in the first 2 GiB.
 pub(crate) fn needs_low_memory(arch: Arch, kind: u32) -> bool {
     arch == Arch::X86_64 && matches!(kind, x86::R32 | x86::R32S)
 }
 
-/// Writes a relocation of type `kind` at `at` in `image`: `target` is what it refers to, `place` the address of `at`.
+/// Writes a relocation of type `kind` at `at` in `image`: `target` is its target's address, `place` the address of `at`.
 pub(crate) fn apply(
     arch: Arch,
     kind: u32,
@@ -173,7 +173,7 @@ fn apply_arm(kind: u32, image: &mut [u8], at: usize, absolute: u64, place: u64) 
         _ => return Err(Fault::Unsupported),
     };
     let bytes: [u8; 4] = image.get(at..at + 4).and_then(|b| b.try_into().ok()).ok_or(Fault::OutsideSection)?;
-    // The compiler leaves the field zero: the addend stands in the relocation.
+    // The compiler leaves the field zero: the addend is in the relocation.
     put(image, at, &(u32::from_le_bytes(bytes) | field).to_le_bytes())
 }
 
@@ -193,7 +193,7 @@ mod tests {
         Ok(u32::from_le_bytes(image))
     }
 
-    // Expected words: what an assembler gives for the same displacement.
+    // Expected words: an assembler's output for the same displacement.
     #[test]
     fn aarch64_words() {
         assert_eq!(arm_word(arm::CALL26, 0x9400_0000, 0x1010, 0x1000), Ok(0x9400_0004)); // bl .+16

@@ -22,7 +22,7 @@ use crate::threads::Threads;
 use crate::trace::{Recorder, Span};
 use crate::upload::Uploader;
 
-/// How a session runs its program.
+/// Options of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Threads of the CPU target; 0: one per core.
@@ -35,19 +35,19 @@ pub struct Options {
     pub trace: bool,
 }
 
-/// What was still held when a session was closed.
+/// Memory still held when a session is closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeakReport {
-    /// Buffers that are neither free nor held by the session: tensors that the caller keeps.
+    /// Buffers that are neither free nor held by the session: tensors of the caller.
     pub buffers_alive: u64,
-    /// Bytes of the device that are not given back.
+    /// Bytes of the device that are not freed.
     pub bytes_alive: u64,
     /// Allocations of all runs that host code neither freed nor returned.
     pub unfreed_allocations: u64,
 }
 
 impl LeakReport {
-    /// Whether nothing is left.
+    /// Whether there are no leaks.
     pub fn is_clean(&self) -> bool {
         *self == LeakReport::default()
     }
@@ -74,11 +74,11 @@ enum AnyEngine {
     Cpu(Engine<CpuBackend>),
 }
 
-/// What was measured so far.
+/// The measurements so far.
 #[derive(Default)]
 struct Record {
     load_ms: f64,
-    /// Time and number of the pipelines of loading and of the first run.
+    /// Time and number of the pipelines built for loading and the first run.
     kernels: Option<(f64, u64)>,
     first_run_ms: Option<f64>,
     run_ms: Vec<f64>,
@@ -90,7 +90,7 @@ struct Record {
     unfreed: u64,
 }
 
-/// Objects created so far, to tell what one run created.
+/// Counts of created objects, to compute those of one run.
 #[derive(Clone, Copy)]
 struct Created {
     buffers: u64,
@@ -101,11 +101,11 @@ struct Created {
 impl Session {
     /// Loads the first variant of `program` that fits `device`: native code, constants, pipelines.
     ///
-    /// The program's native code runs in this process: load only programs from sources that you trust.
+    /// The program's native code runs in this process: load only programs from trusted sources.
     ///
     /// # Errors
-    /// [`Error::NoVariant`]; [`Error::NativeCode`], [`Error::UndefinedSymbol`]; [`Error::MemoryLimit`] and what the device
-    /// reports; a P code for a program that contradicts itself.
+    /// [`Error::NoVariant`]; [`Error::NativeCode`], [`Error::UndefinedSymbol`]; [`Error::MemoryLimit`] and the device's
+    /// errors; a P code for an inconsistent program.
     pub fn load(device: &Device, program: Arc<Program>, options: &Options) -> Result<Session, Error> {
         let start = Instant::now();
         program.verify()?;
@@ -153,7 +153,7 @@ impl Session {
     /// Puts inputs on the device, in the signature's order.
     ///
     /// # Errors
-    /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], and what the device reports.
+    /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], and the device's errors.
     pub fn upload(&mut self, inputs: &[HostTensor]) -> Result<Vec<DeviceTensor>, Error> {
         let descs = &self.program.signature.inputs;
         check_count(descs.len(), inputs.len())?;
@@ -202,11 +202,11 @@ impl Session {
         Ok(tensors.collect())
     }
 
-    /// Runs the program on tensors that are on the device, and waits until its last kernel is done.
+    /// Runs the program on device tensors, and waits until its last kernel is done.
     /// Donated inputs are consumed.
     ///
     /// # Errors
-    /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], [`Error::Tensor`]; what host code or the device reports.
+    /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], [`Error::Tensor`]; errors of host code or the device.
     pub fn execute(&mut self, inputs: &[DeviceTensor]) -> Result<Vec<DeviceTensor>, Error> {
         let storages = self.claim(inputs)?;
         let descs = &self.program.signature.results;
@@ -253,10 +253,10 @@ impl Session {
     /// Copies tensors to the host.
     ///
     /// # Errors
-    /// [`Error::Tensor`] for a donated tensor, and what the device reports.
+    /// [`Error::Tensor`] for a donated tensor, and the device's errors.
     pub fn readback(&mut self, tensors: &[DeviceTensor]) -> Result<Vec<HostTensor>, Error> {
         let start = Instant::now();
-        // A clone of the storage keeps the buffer while it is read, and a later run from consuming it.
+        // A clone of the storage keeps the buffer while it is read, and prevents a later run from consuming it.
         let storages = tensors.iter().map(|tensor| tensor.with(|storage| Ok(storage.clone())));
         let storages = storages.collect::<Result<Vec<_>, Error>>()?;
         let sizes = tensors.iter().map(DeviceTensor::size_bytes);
@@ -312,13 +312,13 @@ impl Session {
         self.readback(&outputs)
     }
 
-    /// Forgets the times of earlier runs, except that of the first: call it after warming up.
+    /// Drops the times of earlier runs, except that of the first: call it after warming up.
     pub fn reset_times(&mut self) {
         self.record.run_ms.clear();
         self.record.gpu_ms.clear();
     }
 
-    /// What was measured so far.
+    /// The measurements so far.
     pub fn stats(&self) -> Stats {
         let record = &self.record;
         let plan = &self.variant().plan;
@@ -356,7 +356,7 @@ impl Session {
         }
     }
 
-    /// Ends the session and says what is left of it.
+    /// Ends the session and reports leaks.
     pub fn close(mut self) -> LeakReport {
         let buffers_alive = self.engine.shut();
         let account = self.account.clone();
@@ -366,7 +366,7 @@ impl Session {
         LeakReport { buffers_alive, bytes_alive, unfreed_allocations }
     }
 
-    /// Checks the inputs of a run and takes hold of their memory.
+    /// Checks the inputs of a run and claims their memory.
     fn claim(&self, inputs: &[DeviceTensor]) -> Result<Vec<Claim>, Error> {
         let descs = &self.program.signature.inputs;
         check_count(descs.len(), inputs.len())?;
@@ -379,7 +379,7 @@ impl Session {
         claimed.collect()
     }
 
-    /// Bytes of the driver's pipeline cache that were there before.
+    /// Bytes of the driver's pipeline cache from an earlier process.
     fn cache_bytes(&self) -> u64 {
         match &self.engine {
             AnyEngine::Gpu { engine, .. } => engine.backend.gpu.disk_cache.as_ref().map_or(0, |disk| disk.read_bytes),
@@ -409,7 +409,7 @@ impl Session {
             bind_groups_created: after.bind_groups - before.bind_groups,
             pipelines_created: after.pipelines - before.pipelines,
         };
-        // The first run compiles and touches memory for the first time: it says nothing about the others.
+        // The first run compiles and touches memory for the first time: it is not typical.
         if let (AnyEngine::Gpu { engine, .. }, None) = (&self.engine, record.first_run_ms) {
             record.kernels = Some((engine.backend.kernels_ms, engine.backend.pipelines_created));
             if let Some(disk) = engine.backend.gpu.disk_cache.as_ref().filter(|_| record.steady.pipelines_created > 0) {
@@ -426,7 +426,7 @@ impl Session {
 }
 
 impl AnyEngine {
-    /// Gives back what the session holds, and counts the loans that are left.
+    /// Frees the session's buffers, and counts the remaining loans.
     fn shut(&mut self) -> u64 {
         match self {
             AnyEngine::Gpu { engine, staging } => {
@@ -442,7 +442,7 @@ impl AnyEngine {
 
 impl Drop for AnyEngine {
     fn drop(&mut self) {
-        // Tensors that outlive the session give their memory back to the system, not to a pool that nobody uses.
+        // Tensors that outlive the session free their memory on drop, instead of returning it to an unused pool.
         self.shut();
     }
 }
@@ -462,7 +462,7 @@ fn check_count(expected: usize, found: usize) -> Result<(), Error> {
     Err(Error::Inputs { what: format!("the program takes {expected} inputs, {found} given") })
 }
 
-/// The first variant all of whose needs are met.
+/// The first variant whose requirements are all met.
 fn choose(device: &Device, program: &Program) -> Result<usize, Error> {
     let mut held = Vec::new();
     for (index, variant) in program.variants.iter().enumerate() {
@@ -501,7 +501,7 @@ fn place_cpu_constants(engine: &mut Engine<CpuBackend>, program: &Program) -> Re
     for constant in &program.constants {
         let data = constant.data.bytes();
         let bytes = data.len() as u64;
-        // Constants of a mapped artifact are used where they lie.
+        // Constants of a mapped artifact are used in place.
         let loan = match HostMemory::constant(&constant.data) {
             Some(memory) => engine.pool.adopt(memory),
             None => {
@@ -529,7 +529,7 @@ fn cpu_backend(
     Ok(CpuBackend { threads, kernels, recorder: Recorder::new(with_trace) })
 }
 
-/// An input of a run, whichever device it is on.
+/// An input of a run, on any device.
 struct Claim {
     storage: Storage,
     bytes: u64,
@@ -537,7 +537,7 @@ struct Claim {
     donated: bool,
 }
 
-/// The bits of a number, in the low bytes.
+/// The bits of a scalar, in the low bytes.
 fn bits(data: &[u8]) -> u64 {
     let mut bits = [0; 8];
     bits[..data.len().min(8)].copy_from_slice(&data[..data.len().min(8)]);

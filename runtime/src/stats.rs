@@ -1,4 +1,4 @@
-//! What a session measured. Every number comes from the runs of this session, on this device.
+//! Measurements of a session. Every number comes from the runs of this session, on this device.
 
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub struct RunCounts {
     pub allocations: u64,
 }
 
-/// What a run created; all zero once the session is warm and earlier outputs are dropped.
+/// Objects created by a run; all zero once the session is warm and earlier outputs are dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SteadyState {
     /// Buffers made.
@@ -65,18 +65,18 @@ pub struct Stats {
     pub adapter: String,
     /// Threads of the CPU target; 1 on a GPU.
     pub threads: usize,
-    /// Source to program; absent when the program came compiled.
+    /// Source to program; absent for a program that was compiled before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compile_ms: Option<f64>,
     /// Program to ready session: pipelines built, constants uploaded.
     pub load_ms: f64,
-    /// How much of `load_ms` and `first_run_ms` was building kernels, constants being uploaded meanwhile. Absent on the CPU,
-    /// whose kernels come built, and before the first run. A driver may put a part off until kernels first run.
+    /// The part of `load_ms` and `first_run_ms` for building kernels, while constants are uploaded. Absent on the CPU,
+    /// whose kernels are compiled, and before the first run. A driver may defer a part until kernels first run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernels_ms: Option<f64>,
-    /// Pipelines that were built in that time; equal kernels are built once.
+    /// Pipelines built in that time; equal kernels are built once.
     pub kernels_built: u64,
-    /// Bytes of the driver's pipeline cache that an earlier process left.
+    /// Bytes of the driver's pipeline cache from an earlier process.
     pub pipeline_cache_bytes: u64,
     /// Times of the runs after the first; absent until there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,13 +100,13 @@ pub struct Stats {
     /// Counts of the last run.
     #[serde(flatten)]
     pub counts: RunCounts,
-    /// High-water mark of what the runtime took from the device.
+    /// High-water mark of device memory.
     pub peak_device_bytes: u64,
     /// Transients as planned.
     pub planned_bytes: u64,
-    /// Largest sum of sizes of transients alive at once.
+    /// Largest sum of sizes of transients live at once.
     pub lower_bound_bytes: u64,
-    /// What the last run created.
+    /// Objects created by the last run.
     pub steady_state: SteadyState,
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn summarize(times: &[f64]) -> Option<RunTimes> {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
     let (&min, &max) = (sorted.first()?, sorted.last()?);
-    // Nearest rank: a percentile is always a time that was measured.
+    // Nearest rank: a percentile is always a measured time.
     let rank = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100).clamp(1, sorted.len()) - 1];
     Some(RunTimes { min, median: rank(50), p95: rank(95), max })
 }

@@ -6,13 +6,13 @@ use rayon::prelude::*;
 
 use crate::error::Error;
 
-/// Chunks per thread of one dispatch: enough to even out unequal tasks, few enough to cost nothing.
+/// Chunks per thread of one dispatch: enough to balance unequal tasks, few enough to be cheap.
 const CHUNKS_PER_THREAD: usize = 8;
 
 /// Most threads: beyond it their stacks alone exhaust a machine.
 const MAX_THREADS: usize = 1024;
 
-/// A fixed number of threads. One thread means the caller's own, and no pool.
+/// A fixed number of threads. One thread means the caller's own, without a pool.
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
     pool: Option<Arc<rayon::ThreadPool>>,

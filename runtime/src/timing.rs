@@ -1,4 +1,4 @@
-//! Device time by timestamps: one pair per pass, or one pair per dispatch where a trace is wanted.
+//! Device time by timestamps: one pair per pass, or per dispatch with a trace.
 
 use std::sync::mpsc;
 
@@ -6,11 +6,11 @@ use crate::device::GpuDevice;
 use crate::error::Error;
 use crate::pool::SharedAccount;
 
-/// Timestamps of one run; further passes or dispatches are not measured, and then the run has no device time.
+/// Most timestamps of one run; a run with more passes or dispatches has no device time.
 const MAX_STAMPS: u32 = 4096;
 const STAMP_BYTES: u64 = 8;
 
-/// Timestamp queries and the buffers to read them from.
+/// Timestamp queries and the buffers to read them.
 #[derive(Debug)]
 pub(crate) struct Timing {
     pub set: wgpu::QuerySet,
@@ -27,7 +27,7 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Queries on `gpu`, where it has timestamps. `per_dispatch` asks for stamps between dispatches.
+    /// Queries on `gpu`, if it has timestamps. `per_dispatch` requests stamps between dispatches.
     pub fn new(gpu: &GpuDevice, per_dispatch: bool, account: &SharedAccount) -> Result<Option<Timing>, Error> {
         let features = gpu.device.features();
         if !features.contains(wgpu::Features::TIMESTAMP_QUERY) {
@@ -56,7 +56,7 @@ impl Timing {
         }))
     }
 
-    /// Forgets the stamps of the last run.
+    /// Drops the stamps of the last run.
     pub fn reset(&mut self) {
         (self.used, self.overflowed) = (0, false);
     }
@@ -71,7 +71,7 @@ impl Timing {
         Some(self.used - 2)
     }
 
-    /// Records the way of the stamps to the host.
+    /// Records the copies of the stamps to the host.
     pub fn resolve(&self, encoder: &mut wgpu::CommandEncoder) {
         if self.used > 0 {
             let bytes = u64::from(self.used) * STAMP_BYTES;
@@ -103,12 +103,12 @@ impl Drop for Timing {
     }
 }
 
-/// Maps `bytes` of a buffer that the device is done with, and copies them out.
+/// Maps `bytes` of a buffer that the device has finished with, and copies them out.
 pub(crate) fn map_to_vec(gpu: &GpuDevice, buffer: &wgpu::Buffer, bytes: u64) -> Result<Vec<u8>, Error> {
     let rejected = |message: String| Error::Rejected { doing: "reading a buffer back".into(), message };
     let (sender, receiver) = mpsc::channel();
     buffer.map_async(wgpu::MapMode::Read, 0..bytes, move |outcome| {
-        // The receiver lives until the end of this function; a send that fails has nobody to tell.
+        // The receiver lives until the end of this function; a failed send has no receiver to inform.
         let _ = sender.send(outcome);
     });
     gpu.wait(None)?;

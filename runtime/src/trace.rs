@@ -1,4 +1,4 @@
-//! Spans of time for `--trace`: what ran when, on the host and on the device.
+//! Spans of time for `--trace`, on the host and on the device.
 
 use std::time::Instant;
 
@@ -7,17 +7,17 @@ use serde::Serialize;
 /// A span on one of two tracks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Span {
-    /// What ran.
+    /// Its name.
     pub name: String,
     /// `host` or `device`.
     pub track: &'static str,
-    /// Start in microseconds since the run began; on the device track, since its first dispatch began.
+    /// Start in microseconds after the start of the run; on the device track, after that of its first dispatch.
     pub start_us: f64,
     /// Length in microseconds.
     pub duration_us: f64,
 }
 
-/// Collects spans where tracing is on, and costs nothing where it is off.
+/// Collects spans if tracing is on; free if it is off.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     origin: Option<Instant>,
@@ -29,7 +29,7 @@ impl Recorder {
         Recorder { origin: is_on.then(Instant::now), spans: Vec::new() }
     }
 
-    /// Marks the start of a run, from which spans count.
+    /// Marks the start of a run, the origin of its spans.
     pub fn begin_run(&mut self) {
         self.origin = self.origin.map(|_| Instant::now());
     }

@@ -1,22 +1,22 @@
 //! Host data to device buffers.
 //!
 //! Small tensors go through the queue, which stages them itself. For large ones that would touch fresh memory for each
-//! piece, several times slower than the copy; they go through two staging buffers in turn, which are touched once.
+//! piece, several times slower than the copy; they go through two alternating staging buffers, which are touched once.
 
 use crate::buffer::GpuBuffer;
 use crate::device::GpuDevice;
 use crate::error::Error;
 use crate::pool::SharedAccount;
 
-/// From this size on, staging buffers pay off.
+/// Least size for which staging buffers pay off.
 const STAGED_BYTES: usize = 1 << 20;
-/// Bytes of one staging buffer: it stays in a CPU's cache, and a copy of it is far longer than its submission.
+/// Bytes of one staging buffer: it stays in a CPU's cache, and its copy takes far longer than its submission.
 const PIECE_BYTES: usize = 4 << 20;
 /// Bytes in flight through the queue before waiting.
 const FLIGHT_BYTES: usize = 64 << 20;
 const WORD_BYTES: usize = 4;
 
-/// Writes many buffers, few bytes in flight at a time.
+/// Writes many buffers, with few bytes in flight.
 pub(crate) struct Uploader<'d> {
     gpu: &'d GpuDevice,
     account: &'d SharedAccount,
@@ -57,20 +57,20 @@ impl<'d> Uploader<'d> {
         Ok(())
     }
 
-    /// Waits until everything that was written is there.
+    /// Waits until all writes are done.
     pub fn finish(&mut self) -> Result<(), Error> {
         let submission = self.gpu.queue.submit([]);
         self.in_flight = 0;
         self.gpu.wait(Some(submission))
     }
 
-    /// Whether data of this size goes through staging buffers, which are there from then on.
+    /// Whether data of this size goes through staging buffers, which are created on first use.
     fn stages(&mut self, bytes: usize) -> Result<bool, Error> {
         if bytes < STAGED_BYTES {
             return Ok(false);
         }
         while self.staging.len() < 2 {
-            // Under a memory limit without room for them, the queue does.
+            // Without room for them under a memory limit, the queue is used.
             if self.account.reserve(PIECE_BYTES as u64).is_err() {
                 return Ok(!self.staging.is_empty());
             }
@@ -97,7 +97,7 @@ impl<'d> Uploader<'d> {
         self.next += 1;
         let staging = &mut self.staging[next];
         if let Some(submission) = staging.busy.take() {
-            // The other buffer's copy runs while this one is waited for and filled.
+            // The other buffer's copy runs while this one is awaited and filled.
             staging.buffer.map_async(wgpu::MapMode::Write, .., |outcome| {
                 if let Err(error) = outcome {
                     log::error!("cannot map a staging buffer: {error}");

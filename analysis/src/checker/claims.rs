@@ -1,11 +1,11 @@
-//! What decisions claim about buffers: values of one equivalence class are the same buffer wherever both are in scope.
+//! Equivalence claims of decisions: values of one class are the same buffer wherever both are in scope.
 
 use std::collections::HashMap;
 
 use crate::facts::{Facts, ValueDef};
 use crate::index::ValueId;
 
-/// The values that were bound in the regions that are running, by class.
+/// The values bound in the running regions, by class.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     members: HashMap<ValueId, Vec<ValueId>>,
@@ -13,12 +13,12 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// How many values are bound: what [`Claims::leave`] goes back to.
+    /// Number of bound values, to which [`Claims::leave`] returns.
     pub const fn depth(&self) -> usize {
         self.bound.len()
     }
 
-    /// A value of a class was bound; the others of the class that it is to share its buffer with.
+    /// Binds a value of a class; returns the others that it must share its buffer with.
     pub fn bind(&mut self, facts: &Facts, class: ValueId, value: ValueId) -> Vec<ValueId> {
         let members = self.members.entry(class).or_default();
         let others = members.iter().copied().filter(|&other| sees(facts, value, other)).collect();
@@ -39,7 +39,7 @@ impl Claims {
     }
 }
 
-/// Whether one value was bound on the way to the other one, and not in an earlier pass of the same blocks.
+/// Whether one value was bound on the path to the other one, and not in an earlier pass of the same blocks.
 fn sees(facts: &Facts, value: ValueId, other: ValueId) -> bool {
     let from = facts.defining_block(other);
     let (mut block, mut at) = (facts.defining_block(value), (place(facts, value), value.number()));
@@ -53,7 +53,7 @@ fn sees(facts: &Facts, value: ValueId, other: ValueId) -> bool {
     }
 }
 
-/// Where a value is bound: the arguments of a block before its operations.
+/// The position at which a value is bound: the arguments of a block before its operations.
 fn place(facts: &Facts, value: ValueId) -> u32 {
     match facts.values()[value].def {
         ValueDef::Argument(block) => 2 * facts.places[block].start,

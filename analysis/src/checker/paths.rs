@@ -1,38 +1,38 @@
-//! Which way an execution of the checker goes: where it went least so far.
+//! The paths of the checker's executions: at each choice, the one taken least so far.
 //!
-//! Paths drawn blindly miss what shows on few of them: of wrong decisions that change a value, two fifths were missed by a
-//! dozen draws. So choices are counted over all executions, each together with the one before it (what a branch leaves
-//! behind shows in the next one), and the rarest is taken; now and then any, so that longer patterns come up as well.
+//! Random paths miss rare ones: of wrong decisions that change a value, two fifths were missed by a
+//! dozen draws. So choices are counted over all executions, each together with the one before it (the state that a branch
+//! leaves shows in the next one), and the rarest is taken; now and then a random one, so that longer patterns come up as well.
 
 use std::collections::HashMap;
 
 use crate::index::{BlockId, OpId, RegionId, ValueId};
 use crate::random::Random;
 
-/// How often any choice is taken, not the rarest: for patterns of more than two choices.
+/// How often a random choice is taken instead of the rarest: for patterns of more than two choices.
 const BLIND_PERCENT: u32 = 35;
 
-/// A place where an execution may go on in several ways.
+/// A point with several ways to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Point {
-    /// Which block follows.
+    /// The next block.
     After(BlockId),
-    /// Which region of a branch runs.
+    /// The region of a branch that runs.
     Branch(OpId),
     /// Whether a loop runs at all.
     Enter(OpId),
     /// Whether a loop ends after this region.
     Leave(RegionId),
-    /// Which region follows this one.
+    /// The region after this one.
     Follow(RegionId),
-    /// Which operand's buffer a result is.
+    /// The operand whose buffer a result is.
     Source(ValueId),
 }
 
-/// A point, and which way was taken there.
+/// A point, and the way taken there.
 type Choice = (Point, u32);
 
-/// What was chosen in the executions so far.
+/// Counts of the choices in the executions so far.
 #[derive(Debug)]
 pub(super) struct Paths {
     random: Random,
@@ -52,7 +52,7 @@ impl Paths {
         self.news = false;
     }
 
-    /// Whether this execution made two choices in a row that none made before.
+    /// Whether this execution made two consecutive choices that none made before.
     pub const fn found_news(&self) -> bool {
         self.news
     }

@@ -1,8 +1,8 @@
-//! The rules for one read and one write, in constant time but for the search of an interval.
+//! The conflict rules for one read and one write, in constant time except for the search of an interval.
 //!
 //! A write conflicts with a read if its position is in one of the read's intervals ([`crate::intervals`]), or it is on
-//! the operation of the read's first definition and does not make that; unless slices exclude it.
-//! A read and a write of one operation are looked at by themselves.
+//! the operation of the read's first definition and does not define that; unless slices exclude it.
+//! A read and a write of one operation have a rule of their own.
 
 use super::Classes;
 use crate::definitions::{DefiningResult, ParallelRegion};
@@ -21,7 +21,7 @@ impl Classes<'_> {
         hit && !self.slices_exclude(read, write)
     }
 
-    /// The write is on the operation of the read's first definition, and does not make that definition.
+    /// The write is on the operation of the read's first definition, and does not define that value.
     fn is_conflict_at_definition(&self, read: OperandId, write: OperandId) -> bool {
         let op = self.facts.operands()[write].op;
         match self.summary(read).first_op {
@@ -42,7 +42,7 @@ impl Classes<'_> {
         }
         let region = self.facts.region_of(used.op);
         let in_order = !self.intervals.repeats(read) && self.structure.repetitive[region] == summary.repetitive;
-        // One use, or operations that are not ordered, or each position is loaded before it is stored to.
+        // A single use, unordered operations, or elementwise access.
         let excluded = in_order
             && (read == write
                 || is_unordered_for(self.facts, read, region, self.unordered_graphs)
@@ -54,12 +54,12 @@ impl Classes<'_> {
 
     fn slices_exclude(&self, read: OperandId, write: OperandId) -> bool {
         let (used, stored) = (&self.facts.operands()[read], &self.facts.operands()[write]);
-        // The read needs only what its operation does not overwrite, and the write touches only what it does.
+        // The operation overwrites the slice that the write touches, so the read does not need it.
         let overwritten = self.subsets.overwritten_by(self.facts, read);
         if overwritten.is_some_and(|range| self.subsets.matches(stored.value, range)) {
             return true;
         }
-        // The write puts back what its own source, and every other reader of that value, reads anyway.
+        // The write restores the contents that its source, and every other reader of that value, reads anyway.
         self.subsets
             .rewritten_source(self.facts, write)
             .is_some_and(|source| self.facts.operands()[source].value == used.value)

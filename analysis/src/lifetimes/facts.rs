@@ -1,21 +1,21 @@
-//! What is known about the memrefs of a function with any control flow.
+//! Facts about the memrefs of a function with any control flow.
 
 use std::collections::BTreeSet;
 
 use crate::index::{BlockId, IndexVec, Lists, OpId, RegionId, ValueId};
 
-/// What a memref is. A view is no memref of its own: its uses are uses of what it shows.
+/// The kind of a memref. A view is no memref of its own: its uses are uses of its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A fresh allocation, to be freed.
     Fresh,
-    /// Memory that is never this function's: an argument, a global, the stack.
+    /// Memory that this function never owns: an argument, a global, the stack.
     Foreign,
-    /// Some of the memory of other memrefs, by [`LifetimeFacts::alias`]; held by those.
+    /// A part of other memrefs, by [`LifetimeFacts::alias`]; held by those.
     Alias,
-    /// Likewise, but an indicator beside it says whether it was handed over.
+    /// Likewise, but an indicator beside it says whether ownership was handed over.
     Given,
-    /// What edges and flows pass to it.
+    /// A block argument, region argument or result, by edges and flows.
     Passed,
 }
 
@@ -23,7 +23,7 @@ pub enum Kind {
 pub(crate) struct Memref {
     pub kind: Kind,
     pub block: BlockId,
-    /// The defining operation; none for an argument.
+    /// The defining operation; `None` for an argument.
     pub op: Option<OpId>,
 }
 
@@ -32,15 +32,15 @@ pub(crate) struct Memref {
 pub struct Edge {
     /// The terminator.
     pub from: OpId,
-    /// Which of its successors.
+    /// The number of the successor.
     pub index: u32,
-    /// The block.
+    /// The successor.
     pub to: BlockId,
-    /// Memref arguments of the block with what they get.
+    /// Memref arguments of the block with their operands.
     pub passes: Vec<(ValueId, ValueId)>,
 }
 
-/// What a flow passes memrefs to.
+/// The receiver of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
     /// The arguments of a region.
@@ -56,23 +56,23 @@ pub enum Set {
 pub struct Flow {
     /// An operation that enters regions, or a terminator that leaves one.
     pub at: OpId,
-    /// What is passed.
+    /// The forwarded memrefs.
     pub sources: Vec<ValueId>,
-    /// Where to, with a memref for each source (none for the caller).
+    /// The receivers, with a memref for each source (none for the caller).
     pub targets: Vec<(Set, Vec<ValueId>)>,
 }
 
-/// A memref that an operation would consume.
+/// A memref that an operation can consume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Transferable {
     pub value: ValueId,
-    /// What the operation uses besides, the same memref once more if it does.
+    /// Other memrefs that the operation uses, the same one again if it does.
     pub others: Vec<ValueId>,
 }
 
-/// Collects what is known, in the order of a walk, and decides.
+/// Collects facts, in the order of a walk, and decides.
 ///
-/// Ids are numbers in the order of adding; whoever collects keeps what they stand for. Region 0 is the function's.
+/// Ids are numbers in the order of adding; the caller maps them to its IR. Region 0 is the function's.
 #[derive(Clone, Debug, Default)]
 pub struct LifetimeFacts {
     pub(crate) regions: IndexVec<RegionId, Option<OpId>>,
@@ -119,12 +119,12 @@ impl LifetimeFacts {
         self.memrefs.push(Memref { kind, block, op: None })
     }
 
-    /// An operation uses a memref, or something made from it.
+    /// An operation uses a memref, or a view of it.
     pub fn uses(&mut self, op: OpId, value: ValueId) {
         self.uses.push((op, value));
     }
 
-    /// A result may be the memory of a memref that was there before.
+    /// A result may alias an earlier memref.
     pub fn alias(&mut self, result: ValueId, source: ValueId) {
         self.aliases.push((result, source));
     }
@@ -134,25 +134,25 @@ impl LifetimeFacts {
         self.frees.push((op, value));
     }
 
-    /// The operation would consume the memref, and use `others` besides: [`Lifetimes::transferred`] says if it can.
+    /// The operation can consume the memref, and uses `others` as well: [`Lifetimes::transferred`] has the answer.
     ///
     /// [`Lifetimes::transferred`]: super::Lifetimes::transferred
     pub fn may_transfer(&mut self, op: OpId, value: ValueId, others: Vec<ValueId>) {
         self.transferable.push((op, Transferable { value, others }));
     }
 
-    /// Somebody may use the memory as long as the memref is in scope.
+    /// Keeps the memory alive as long as the memref is in scope.
     pub fn pin(&mut self, value: ValueId) {
         self.pinned.push(value);
     }
 
-    /// A terminator may branch.
+    /// A branch from a terminator.
     pub fn edge(&mut self, edge: Edge) {
         self.edges.push(edge);
     }
 
-    /// Memrefs pass into a region or out of it. Every operation with regions enters them by a flow, if only of nothing;
-    /// terminators that pass nothing need none.
+    /// Forwards memrefs into a region or out of it. Every operation with regions enters them by a flow, an empty one if need be;
+    /// terminators that forward nothing need none.
     pub fn flow(&mut self, flow: Flow) {
         self.flows.push(flow);
     }
@@ -167,12 +167,12 @@ impl LifetimeFacts {
         &self.edges
     }
 
-    /// What kind a memref is.
+    /// The kind of a memref.
     pub fn kind(&self, value: ValueId) -> Kind {
         self.memrefs[value].kind
     }
 
-    /// Says what kind a memref is, in place of what was said before.
+    /// Replaces the kind of a memref.
     pub fn set_kind(&mut self, value: ValueId, kind: Kind) {
         self.memrefs[value].kind = kind;
     }
@@ -192,7 +192,7 @@ impl LifetimeFacts {
         self.blocks[self.ops[op]]
     }
 
-    /// What passes memrefs on, backwards.
+    /// The reversed edges, flows and views.
     pub fn origins(&self) -> Origins {
         let flows = self.flows.iter().flat_map(|flow| {
             flow.targets.iter().flat_map(|(_, values)| values.iter().copied().zip(flow.sources.iter().copied()))
@@ -203,14 +203,14 @@ impl LifetimeFacts {
     }
 }
 
-/// What each memref gets its memory from, by views, edges and flows.
+/// The origins of each memref, by views, edges and flows.
 #[derive(Clone, Debug)]
 pub struct Origins {
     sources: Lists<ValueId, ValueId>,
 }
 
 impl Origins {
-    /// What memrefs may be the memory of, themselves included.
+    /// The transitive origins of memrefs, themselves included.
     pub fn of(&self, start: &[ValueId]) -> BTreeSet<ValueId> {
         let (mut found, mut work) = (BTreeSet::new(), start.to_vec());
         while let Some(value) = work.pop() {

@@ -1,4 +1,4 @@
-//! Blocks, what dominates what, and where memrefs are used for the last time.
+//! Blocks, dominance, and the last uses of memrefs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ pub(crate) struct Order {
     pub ops_of: Lists<BlockId, OpId>,
     pub blocks_of: Lists<RegionId, BlockId>,
     pub regions_of: Lists<OpId, RegionId>,
-    /// Numbers of edges out of each block and into it.
+    /// Numbers of the outgoing and incoming edges of each block.
     pub out_of: Lists<BlockId, u32>,
     pub into: Lists<BlockId, u32>,
-    /// Position of each block in its region's reverse post-order; none for one that is not reached.
+    /// Position of each block in its region's reverse post-order; `None` for an unreachable one.
     pub rank: IndexVec<BlockId, Option<u32>>,
     /// Entry and exit times in the dominator tree of the region.
     spans: IndexVec<BlockId, (u32, u32)>,
@@ -26,7 +26,7 @@ pub(crate) struct Order {
     last: BTreeMap<(BlockId, ValueId), u32>,
     /// Memrefs with their last use in the block, by that operation.
     pub ends: IndexVec<OpId, Vec<ValueId>>,
-    /// Memrefs of outside that are used in the regions of an operation.
+    /// Memrefs from outside that are used in the regions of an operation.
     pub captured: IndexVec<OpId, BTreeSet<ValueId>>,
 }
 
@@ -111,7 +111,7 @@ impl Order {
         for (op, value) in &facts.uses {
             let region = facts.region_of(*value);
             let mut at = *op;
-            // A use in a nested region is one by the operation around it, for each region on the way.
+            // A use in a nested region counts as one by the enclosing operation, for each region on the way.
             while facts.region_of_op(at) != region {
                 let Some(outer) = facts.regions[facts.region_of_op(at)] else { break };
                 at = outer;
@@ -156,13 +156,13 @@ impl Order {
         }
     }
 
-    /// Whether the memref is used behind a position of a block (-1: its start).
+    /// Whether the memref is used after a position of a block (-1: its start).
     pub fn is_live_after(&self, block: BlockId, position: i64, value: ValueId) -> bool {
         self.live_out[block].contains(&value)
             || self.last.get(&(block, value)).is_some_and(|last| i64::from(*last) > position)
     }
 
-    /// Whether the memref is used in a block or behind it, by an argument of the block or what comes from before.
+    /// Whether the memref is used in a block or after it.
     pub fn is_live_at_start(&self, block: BlockId, value: ValueId) -> bool {
         self.is_live_after(block, -1, value)
     }

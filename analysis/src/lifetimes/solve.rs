@@ -8,7 +8,7 @@ use super::state::State;
 use super::{Action, Lifetimes, Own, Place, Version};
 use crate::index::{BlockId, Id, IndexVec, Lists, OpId, RegionId, ValueId};
 
-/// How often a block is looked at before what is known at its beginning only rises. Nests of loops need a few rounds.
+/// How often a block's entry state may change freely before it only rises. Nests of loops need a few rounds.
 const PATIENCE: u32 = 6;
 
 impl LifetimeFacts {
@@ -20,7 +20,7 @@ impl LifetimeFacts {
     }
 }
 
-/// What a flow passes into a region, or out of one.
+/// The state that a flow forwards into a region, or out of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Passed {
     pub own: Vec<Own>,
@@ -36,25 +36,25 @@ pub(super) struct Solver<'a> {
     transferable: BTreeMap<OpId, Vec<&'a Transferable>>,
     /// Number of the flow of an operation.
     pub flow_at: IndexVec<OpId, Option<u32>>,
-    /// What is known at the beginning of each block.
+    /// The entry state of each block.
     begins: IndexVec<BlockId, Option<State>>,
-    /// What each edge brings.
+    /// The state along each edge.
     brought: Vec<Option<State>>,
-    /// What each flow brings to each of its targets.
+    /// The state along each flow, by target.
     flowed: Vec<Vec<Option<State>>>,
     /// Flows that end in a region, by flow and number of the target.
     into_region: IndexVec<RegionId, Vec<(u32, usize)>>,
     into_results: IndexVec<OpId, Vec<(u32, usize)>>,
-    /// Where one memref holds on some paths only. Never taken back.
+    /// Blocks at which a memref needs an indicator, because it is a holder on some paths only. Never removed.
     meets: BTreeSet<(BlockId, ValueId)>,
     beside: BTreeSet<ValueId>,
     dirty: IndexVec<RegionId, BTreeSet<(u32, BlockId)>>,
-    /// How often what is known at the beginning of each block has changed.
+    /// How often the entry state of each block has changed.
     visits: IndexVec<BlockId, u32>,
     versions: BTreeMap<Version, u32>,
     pub caller: BTreeMap<OpId, Passed>,
     pub steps: u64,
-    /// In the last round, what is decided.
+    /// The decisions, in the last round.
     pub found: Option<Lifetimes>,
 }
 
@@ -120,14 +120,14 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Looks at the blocks of a region until nothing changes.
+    /// Processes the blocks of a region until nothing changes.
     fn region(&mut self, region: RegionId) {
         while let Some((_, block)) = self.dirty[region].pop_first() {
             self.block(block);
         }
     }
 
-    /// What is known at the beginning of a block.
+    /// The entry state of a block.
     pub fn beginning(&self, block: BlockId) -> State {
         self.begins[block].clone().unwrap_or_default()
     }
@@ -143,7 +143,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// An edge brings this to its block.
+    /// Sets the state along an edge.
     pub fn bring(&mut self, number: usize, state: State) {
         if self.found.is_some() || self.brought[number].as_ref() == Some(&state) {
             return;
@@ -172,8 +172,8 @@ impl<'a> Solver<'a> {
 
     fn begin(&mut self, block: BlockId, mut state: State) {
         if let Some(old) = self.begins[block].clone() {
-            // What is known about one memref depends on what is known about others, and may go to and fro: then it stays
-            // as it was at its worst.
+            // The state of one memref depends on that of others, and may oscillate: then it stays
+            // at its worst.
             if self.visits[block] > PATIENCE {
                 state.pairs.extend(&old.pairs);
                 let values: BTreeSet<ValueId> = state.held.keys().chain(old.held.keys()).copied().collect();
@@ -191,7 +191,7 @@ impl<'a> Solver<'a> {
         self.mark(block);
     }
 
-    /// From now on an indicator says whether the memref holds at the beginning of the block.
+    /// Gives the memref an indicator at the beginning of the block.
     fn meet(&mut self, block: BlockId, value: ValueId) -> Own {
         let memref = &self.facts.memrefs[value];
         let is_entry = self.order.blocks_of.of(self.facts.blocks[block]).first() == Some(&block);
@@ -202,7 +202,7 @@ impl<'a> Solver<'a> {
         Own::Indicator(self.version(Version::Argument(block, value)))
     }
 
-    /// A flow passes this to each of its targets.
+    /// Sets the state along a flow, for each target.
     pub fn pass(&mut self, flow: u32, own: &[Own], states: Vec<State>) {
         if self.found.is_some() {
             return;
@@ -228,7 +228,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// What several flows bring to the same memrefs.
+    /// Joins the states of several flows to the same memrefs.
     fn join(&mut self, sources: &[(u32, usize)]) -> State {
         let mut joined = State::default();
         let mut known: BTreeMap<ValueId, Vec<Own>> = BTreeMap::new();
@@ -249,7 +249,7 @@ impl<'a> Solver<'a> {
         joined
     }
 
-    /// Enters the regions of an operation until nothing in them changes; what its results are then.
+    /// Processes the regions of an operation until nothing changes; returns the state of its results.
     pub fn through(&mut self, op: OpId) -> State {
         if self.found.is_none() {
             let regions = self.order.regions_of.of(op).to_vec();
@@ -261,7 +261,7 @@ impl<'a> Solver<'a> {
         self.join(&sources)
     }
 
-    /// Goes over all blocks once more, and writes down what is done.
+    /// Processes all blocks once more, and records the decisions.
     fn record(mut self) -> Lifetimes {
         self.found = Some(Lifetimes::default());
         let mut order = Vec::new();
@@ -302,7 +302,7 @@ impl<'a> Solver<'a> {
         found
     }
 
-    /// What the caller gets, on all paths that return.
+    /// The ownership of the function's results, over all paths that return.
     fn results(&self, found: &mut Lifetimes) {
         let count = self.caller.values().map(|p| p.own.len()).max().unwrap_or(0);
         let arguments: BTreeSet<ValueId> = self
@@ -317,7 +317,7 @@ impl<'a> Solver<'a> {
             let all: BTreeSet<Own> = self.caller.values().filter_map(|p| p.own.get(slot).copied()).collect();
             let own = match (all.first(), all.len()) {
                 (Some(own @ (Own::No | Own::Yes)), 1) => *own,
-                // The number does not count here.
+                // The number does not matter here.
                 _ => Own::Indicator(0),
             };
             found.results.push(own);
@@ -357,7 +357,7 @@ impl<'a> Solver<'a> {
         self.transferable.get(&op).cloned().unwrap_or_default()
     }
 
-    /// The number of the indicator that comes beside a memref.
+    /// The number of the indicator beside a memref.
     pub fn beside(&mut self, value: ValueId) -> u32 {
         self.beside.insert(value);
         self.version(Version::Beside(value))

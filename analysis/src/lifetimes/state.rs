@@ -1,11 +1,11 @@
-//! What is known at a point: who holds a buffer, and what may be the same memory.
+//! The state at a point: holders and aliases.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Own;
 use crate::index::ValueId;
 
-/// Which memrefs may be the same memory, both ways. Memory that nobody frees is left out.
+/// Memrefs that may alias, both ways. Memory that is never freed is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pairs {
     of: BTreeMap<ValueId, BTreeSet<ValueId>>,
@@ -27,7 +27,7 @@ impl Pairs {
         }
     }
 
-    /// `new` may be whatever `old` may be, and `old` itself.
+    /// `new` may alias `old` and all aliases of `old`.
     pub fn alias(&mut self, new: ValueId, old: ValueId) {
         let with: Vec<ValueId> = self.of(old).collect();
         self.add(new, old);
@@ -45,7 +45,7 @@ impl Pairs {
         }
     }
 
-    /// The pairs of which `keep` holds for both.
+    /// The pairs with both members kept.
     pub fn kept(&self, keep: impl Fn(ValueId) -> bool) -> Self {
         let of = self.of.iter().filter(|(value, _)| keep(**value)).filter_map(|(value, with)| {
             let with: BTreeSet<ValueId> = with.iter().copied().filter(|other| keep(*other)).collect();
@@ -54,7 +54,7 @@ impl Pairs {
         Self { of: of.collect() }
     }
 
-    /// Adds all pairs of another one.
+    /// Adds all pairs of another set.
     pub fn extend(&mut self, other: &Self) {
         for (value, with) in &other.of {
             self.of.entry(*value).or_default().extend(with);
@@ -62,16 +62,16 @@ impl Pairs {
     }
 }
 
-/// What is known at a point.
+/// The state at a point.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
-    /// Memrefs of this region that hold a buffer, at least sometimes.
+    /// Memrefs of this region that are holders, at least sometimes.
     pub held: BTreeMap<ValueId, Own>,
     pub pairs: Pairs,
 }
 
 impl State {
-    /// How much it says.
+    /// The number of its entries.
     pub fn size(&self) -> u64 {
         (self.held.len() + self.pairs.of.values().map(BTreeSet::len).sum::<usize>()) as u64
     }

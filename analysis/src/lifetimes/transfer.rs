@@ -1,4 +1,4 @@
-//! What happens in a block: memrefs are made, handed over, and freed where nothing uses them any more.
+//! The transfer function of a block: memrefs are allocated, handed over, and freed after their last use.
 
 use std::collections::BTreeSet;
 
@@ -60,17 +60,17 @@ impl Solver<'_> {
         self.release(Place::After(op), block, position, &ended.into_iter().collect::<Vec<_>>(), state);
     }
 
-    /// Whether the memory can be that of something which a function frees.
+    /// Whether the memref may alias a buffer that this function frees.
     fn may_be_freed(&self, value: ValueId) -> bool {
         self.facts.memrefs[value].kind != Kind::Foreign
     }
 
-    /// Whether a memref of the region can get to hold the memory that another one holds.
+    /// Whether a memref of the region can become the holder of another one's memory.
     fn may_hold(&self, region: RegionId, value: ValueId) -> bool {
         self.facts.region_of(value) == region && self.may_be_freed(value)
     }
 
-    /// Frees what nothing uses behind a point. What may be the same memory as something used waits for it.
+    /// Frees holders without a use after a point. A holder that may alias a used memref waits for it.
     fn release(&mut self, place: Place, block: BlockId, position: i64, values: &[ValueId], state: &mut State) {
         let region = self.facts.blocks[block];
         let is_live = |this: &Self, v: ValueId| this.order.is_live_after(block, position, v);
@@ -95,7 +95,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Notes the memrefs whose ownership can be transferred to an operation that would consume them.
+    /// Records the memrefs whose ownership can be transferred to an operation that would consume them.
     fn give(&mut self, block: BlockId, op: OpId, state: &State) {
         let (region, position) = (self.facts.blocks[block], i64::from(self.order.positions[op]));
         for candidate in self.transferable_at(op) {
@@ -115,7 +115,7 @@ impl Solver<'_> {
         }
     }
 
-    /// What the program frees is not held any more.
+    /// Memory that the program frees loses its holder.
     fn consume(&mut self, op: OpId, state: &mut State) {
         let region = self.facts.region_of_op(op);
         for freed in self.freed_by(op) {
@@ -124,7 +124,7 @@ impl Solver<'_> {
             let others: Vec<ValueId> = state.pairs.of(freed).collect();
             for (value, number) in others.into_iter().zip(0_u32..) {
                 let had = state.own(value);
-                // Two holders are never the same memory.
+                // Two holders never alias.
                 let is_other = was == Own::Yes;
                 if had == Own::No || is_other || !self.may_hold(region, value) {
                     continue;
@@ -136,7 +136,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Passes memrefs into the regions of an operation.
+    /// Forwards memrefs into the regions of an operation.
     fn enter(&mut self, block: BlockId, op: OpId, state: &mut State) {
         let (Some(flow), Some(number)) = (self.flow(op), self.flow_at[op]) else { return };
         let (region, position) = (self.facts.blocks[block], i64::from(self.order.positions[op]));
@@ -170,7 +170,7 @@ impl Solver<'_> {
         self.pass(number, &own, states);
     }
 
-    /// The last operation of a block. One with regions passes nothing on.
+    /// The terminator of a block. One with regions forwards nothing.
     fn terminator(&mut self, block: BlockId, op: OpId, mut state: State) {
         if !self.order.regions_of.of(op).is_empty() {
             self.enter(block, op, &mut state);
@@ -188,7 +188,7 @@ impl Solver<'_> {
         }
     }
 
-    /// From the end of a block to the beginning of the next one.
+    /// From the end of a block to the beginning of its successor.
     fn across(&mut self, block: BlockId, edge: &Edge, state: &State) -> State {
         let region = self.facts.blocks[block];
         let (to, place) = (edge.to, Place::Edge(edge.from, edge.index));
@@ -247,7 +247,7 @@ impl Solver<'_> {
                 }
                 for other in state.pairs.of(value) {
                     let is_other = after.own(other) == Own::Yes || !self.may_hold(region, other);
-                    // Never to what is not used: it may have been freed, and its address be that of another buffer.
+                    // Never to a memref without uses: it may have been freed, and its address reused by another buffer.
                     if !is_other && is_live(self, other) {
                         takers.push((other, other));
                     }
@@ -262,7 +262,7 @@ impl Solver<'_> {
             }
             self.act(place, Action::Release { value, own, to });
         }
-        // What is neither used nor held any more will not be compared with.
+        // A memref that is neither used nor a holder will not be compared with.
         let counts = |v: ValueId| {
             let memref = &self.facts.memrefs[v];
             let is_passed = memref.op.is_none() && memref.block == edge.to;
@@ -275,7 +275,7 @@ impl Solver<'_> {
         after
     }
 
-    /// Out of a region: to where the terminator passes memrefs, or to the caller.
+    /// Out of a region: to the receivers of the terminator's memrefs, or to the caller.
     fn leave(&mut self, block: BlockId, op: OpId, mut state: State) {
         let region = self.facts.blocks[block];
         let flow = self.flow(op);
@@ -292,7 +292,7 @@ impl Solver<'_> {
             let mut to = Vec::new();
             for (slot, source) in sources.iter().enumerate() {
                 let is_other = own[slot] == Own::Yes || !self.may_hold(region, *source);
-                // A second slot of one source never gets what the first one may hold.
+                // A second operand with the same source never takes the first one's buffer over.
                 let is_first = !sources[..slot].contains(source);
                 if is_other || !is_first || !before.pairs.contains(value, *source) {
                     continue;
@@ -323,7 +323,7 @@ impl Solver<'_> {
     }
 }
 
-/// What the targets of a flow may be, from what its sources may be.
+/// The aliases of a flow's targets, from those of its sources.
 fn rename(
     flow: &Flow,
     values: &[ValueId],

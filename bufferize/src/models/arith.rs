@@ -67,7 +67,7 @@ impl OpModel for IndexCast {
     }
 }
 
-/// `arith.select` by one bit; with `extensions`, one by a tensor of bits is an element-wise operation like any other.
+/// `arith.select` by one bit; with `extensions`, one by a tensor of bits is an element-wise operation.
 struct Select;
 
 impl OpModel for Select {

@@ -28,7 +28,7 @@ pub(crate) fn copied_operand(op: Op) -> Option<usize> {
 struct AllocTensor;
 
 impl AllocTensor {
-    /// Row-major, in the space that it names; a copy stays in the space of what it copies.
+    /// Row-major, in its own memory space; a copy is in that of its source.
     fn ty<'c>(op: Op<'c>, identity: Type<'c>, copied: Option<Type<'c>>) -> Type<'c> {
         let copied = || copied.and_then(|ty| ty.as_memref()).and_then(|memref| memref.memory_space);
         match (op.attr("memory_space").or_else(copied), identity.as_memref()) {
@@ -138,12 +138,12 @@ impl OpModel for DeallocTensor {
     }
 }
 
-/// A memref seen as a tensor. It is a bridge already: the rewrite looks behind it, and drops it when it is unused.
+/// A memref viewed as a tensor. It is a bridge already: the rewrite looks through it, and drops it when unused.
 struct ToTensor;
 
 impl OpModel for ToTensor {
     super::no_uses!();
-    /// Upstream's analysis knows one tensor for each memory; `shared_memory` finds out more.
+    /// Upstream's analysis allows one tensor per buffer; `shared_memory` handles several.
     fn refuse(&self, op: Op, options: &Options) -> Option<Diagnostic> {
         if options.extensions || options.copy_before_write || op.attr("restrict").is_some() || op.result(0).is_unused()
         {

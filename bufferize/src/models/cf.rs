@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Each operand is cast to its own argument's type, so that one branch may name a block several times.
-//! Where the operation around stays on tensors (a function without function boundaries), so do its branches.
+//! If the parent operation stays on tensors (a function without function boundaries), so do its branches.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;
@@ -24,12 +24,12 @@ pub(super) fn add(models: &mut OpModels) {
 
 const BRANCHES: &[&str] = &[ops::cf::BR, ops::cf::COND_BR, ops::cf::SWITCH];
 
-/// The operands that a branch passes on, by position, each with the block argument that takes it over.
+/// The operands that a branch forwards, by position, each with its block argument.
 pub(crate) fn forwarded<'c>(op: Op<'c>) -> Vec<(usize, Value<'c>)> {
     if !BRANCHES.contains(&op.name()) {
         return vec![];
     }
-    // The condition or the flag comes first, then what each successor is passed.
+    // The condition or the flag comes first, then the operands of each successor.
     let first = usize::from(!op.is(ops::cf::BR));
     let arguments = op.successors().into_iter().flat_map(|block| block.args());
     (first..op.num_operands()).zip(arguments).collect()

@@ -1,4 +1,4 @@
-//! Operations that on tensors are the operation on their elements, position by position (`arith.addf`, `math.exp`).
+//! Elementwise mappable operations on tensors (`arith.addf`, `math.exp`).
 //!
 //! ```text
 //! %r = arith.addf %a, %b : tensor<4xf32>
@@ -7,7 +7,7 @@
 //! linalg.generic ins(%a, %b : memref<4xf32>, memref<4xf32>) outs(%m : memref<4xf32>) { %s = arith.addf %x, %y : f32 .. }
 //! ```
 //!
-//! Asked with `extensions` only: upstream refuses them. An `arith.select` by one bit is no such operation.
+//! With `extensions` only: upstream refuses them. An `arith.select` by one bit is no such operation.
 //! Limits: unranked tensors are not described (B0101).
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};

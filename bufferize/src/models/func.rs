@@ -1,4 +1,4 @@
-//! `func`: returns, and calls by what is known about the callee.
+//! `func`: returns, and calls by the summary of the callee.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;

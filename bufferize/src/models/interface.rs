@@ -6,7 +6,7 @@
 //! other.op ins(%a : memref<4xf32>) outs(%b : memref<4xf32>)              every use of %r becomes %b
 //! ```
 //!
-//! Inputs are read, destinations are read and written, result i is the buffer of destination i.
+//! Inputs are read, destinations are read and written, result i is equivalent to destination i.
 //! Requires: an operation that accepts memrefs, and has no results then (else B0104).
 //! Limits: tensors with an encoding, unranked tensors, and blocks with tensor arguments are not described (B0101).
 
@@ -26,7 +26,7 @@ fn destinations(op: Op) -> Vec<usize> {
     interfaces::dps_inits(op).into_iter().filter(|i| op.operand(*i).ty().is_tensor()).collect()
 }
 
-/// Whether the interface says all there is to know about the operation.
+/// Whether the interface describes the operation completely.
 fn is_described(op: Op, options: &Options) -> bool {
     let args = || op.regions().into_iter().flat_map(|r| r.blocks()).flat_map(|b| b.args());
     let plain = |value: Value| {
@@ -53,7 +53,7 @@ impl OpModel for DestinationStyle {
         let position = destinations(op).into_iter().position(|i| i == operand);
         position.map(|i| AliasModel::equivalent(op.result(i))).into_iter().collect()
     }
-    /// Nothing is known about when a region runs.
+    /// The execution of a region is unknown.
     fn region(&self, _op: Op, _region: usize) -> RegionInfo {
         RegionInfo { repetitive: true, parallel: true, ..RegionInfo::default() }
     }

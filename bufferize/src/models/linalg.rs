@@ -37,7 +37,7 @@ const ELEMENTWISE: &[&str] = &[
     "tanh",
 ];
 
-/// Operations of the dialect that are no loops over their operands.
+/// Operations of the dialect that are not structured.
 const UNSTRUCTURED: &[&str] = &[
     "index",
     "pack",
@@ -62,24 +62,24 @@ fn first_init(op: Op) -> usize {
 }
 
 fn result_of<'c>(op: Op<'c>, operand: usize) -> Option<Value<'c>> {
-    // Results belong to the destinations that are tensors, in order.
+    // Results correspond to the destinations that are tensors, in order.
     let inits = (first_init(op)..op.num_operands()).filter(|i| op.operand(*i).ty().is_tensor());
     let position = inits.into_iter().position(|i| i == operand)?;
     (position < op.num_results()).then(|| op.result(position))
 }
 
-/// Whether the payload looks at the operand.
+/// Whether the payload reads the operand.
 fn is_read(op: Op, operand: usize) -> bool {
     match op.body() {
         // One block argument per operand, as in `linalg.generic` and all operations that stand for one.
         Some(body) if body.num_args() == op.num_operands() => !body.arg(operand).is_unused(),
-        // Not known which argument is the operand's.
+        // The operand's argument is unknown.
         Some(_) => true,
         None => operand < first_init(op) || !op.is(ops::linalg::SOFTMAX),
     }
 }
 
-/// Whether loads and stores of this operand go position by position: all loops parallel, identity map.
+/// Whether the access of this operand is elementwise: all loops parallel, identity map.
 fn is_elementwise(op: Op, operand: usize) -> bool {
     let name = op.name().trim_start_matches("linalg.");
     if ELEMENTWISE.contains(&name) {
@@ -98,8 +98,8 @@ fn is_elementwise(op: Op, operand: usize) -> bool {
 struct Structured;
 
 impl OpModel for Structured {
-    /// `linalg.pack` and the Winograd transforms have no form on memrefs that upstream makes: what is not structured, and
-    /// no softmax, is described by its interfaces, if at all.
+    /// `linalg.pack` and the Winograd transforms have no form on memrefs in upstream: ops that are not structured, and
+    /// no softmax, are described by their interfaces, if at all.
     fn describes(&self, op: Op, _options: &Options) -> bool {
         !UNSTRUCTURED.iter().any(|name| op.name().strip_prefix("linalg.") == Some(*name))
     }
@@ -128,7 +128,7 @@ impl OpModel for Structured {
             .filter(|i| op.operand(*i).ty().is_tensor())
             .map(|i| buffers.operand(i))
             .collect();
-        // A copy of a buffer onto itself.
+        // Not a copy of a buffer onto itself.
         if !(op.is(ops::linalg::COPY) && pass.is_self_copy(op)) {
             pass.recreate(rw, op, buffers.operands(), &[])?;
         }

@@ -1,6 +1,6 @@
 //! `ml_program`: globals on tensors become globals on memrefs, loads become views of them, stores become copies.
 //!
-//! Differs from upstream: a store reads the tensor that it stores. Upstream's does not, and may store undefined contents.
+//! Differs from upstream: a store reads its tensor. Upstream's does not, and may store undefined contents.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;
@@ -17,7 +17,7 @@ pub(super) fn add(models: &mut OpModels) {
     models.add(ops::ml_program::GLOBAL_STORE, GlobalStore);
 }
 
-/// The tensor is named by attributes only.
+/// The tensor appears in attributes only.
 struct Global;
 
 impl OpModel for Global {
@@ -35,7 +35,7 @@ impl OpModel for Global {
         let Some(value) = op.attr("value") else {
             return Err(pass.refuse(op, "global op must have a value", "no value").into());
         };
-        // An external value has no form as the value of a memref.
+        // An external value cannot be the value of a memref.
         let known = value.is_dense_elements() || value.is_resource();
         let fits = |ty: Type<'c>| ty.is_tensor() && ty.shape() == tensor.shape() && ty.element() == tensor.element();
         if known && !fits(value.value_type()) {

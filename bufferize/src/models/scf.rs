@@ -31,11 +31,11 @@ fn carried<'c>(op: Op<'c>, index: usize) -> Option<(Value<'c>, Value<'c>)> {
 struct For;
 
 impl For {
-    /// How often the loop runs, if its bounds are written down.
+    /// The trip count, if the bounds are constants.
     fn trip_count(op: Op) -> Option<u64> {
         let number = |i: usize| op.operand(i).constant_int();
         let (lower, upper, step) = (number(0)?, number(1)?, number(2)?);
-        // Bounds of unsigned loops compare as signed ones do unless one has its highest bit set.
+        // Unsigned bounds compare like signed ones unless one has its highest bit set.
         let is_unsigned = op.attr("unsignedCmp").is_some();
         if step <= 0 || (is_unsigned && (lower < 0 || upper < 0)) {
             return None;
@@ -50,7 +50,7 @@ impl OpModel for For {
         if operand < FOR_CONTROL {
             return UseModel::NONE;
         }
-        // A loop that may not run returns its initial value, so whatever reads the result reads that.
+        // A loop that may not run returns its initial value, so a read of the result reads that.
         let runs = Self::trip_count(op).is_some_and(|n| n > 0);
         let reads = match carried(op, operand - FOR_CONTROL) {
             Some((argument, _)) if runs => ReadModel::IfRead(argument),
@@ -133,13 +133,13 @@ fn first_output(op: Op) -> usize {
     op.num_operands().saturating_sub(op.num_results())
 }
 
-/// The argument of the body that stands for a shared output.
+/// The body's argument of a shared output.
 fn shared_output<'c>(op: Op<'c>, operand: usize) -> Option<Value<'c>> {
     let (index, body) = (operand.checked_sub(first_output(op))?, op.body()?);
     Some(body.arg(body.num_args().checked_sub(op.num_results())? + index))
 }
 
-/// Number of iterations, if all bounds are written down, in the loop or as constants.
+/// Number of iterations, if all bounds are static or constants.
 fn forall_trips(op: Op) -> Option<u64> {
     let mut operands = op.operands().into_iter();
     let mut numbers = |name: &str| -> Option<Vec<i64>> {
@@ -205,7 +205,7 @@ impl OpModel for Forall {
         let Some(body) = op.body() else { return Err(Declined::no_match("a forall without a body")) };
         let (first, outputs) = (first_output(op), op.num_results());
         let shared: Vec<Value> = buffers.operands()[first..].to_vec();
-        // Inside, a shared output is the tensor that the forall was given, whose buffer the driver knows.
+        // Inside, a shared output is the operand of the forall, whose buffer the driver knows.
         let first_argument = body.num_args() - outputs;
         for i in (0..outputs).rev() {
             rw.replace_all_uses(body.arg(first_argument + i), shared[i]);

@@ -1,4 +1,4 @@
-//! `scf` without loops: what one of several regions yields is the result, as a memref.
+//! `scf` without loops: the results are the memrefs that one of several regions yields.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;
@@ -73,7 +73,7 @@ impl OpModel for Branch {
         let types: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
         let new = pass.recreate(rw, op, buffers.operands(), &types)?;
         for region in new.regions() {
-            // Nothing is passed to the first block; `scf.index_switch` may have arguments there all the same.
+            // The entry block has no operands; `scf.index_switch` may still have arguments there.
             if let Some(entry) = region.entry().filter(|entry| entry.num_args() > 0) {
                 let types: Vec<Type> = entry.args().into_iter().map(|a| pass.types.of(a)).collect();
                 rw.convert_block_args(entry, &types);
@@ -85,7 +85,7 @@ impl OpModel for Branch {
     }
 }
 
-/// Widens the types of an operation's results to those of what a region yields.
+/// Joins the types of an operation's results with those that a region yields.
 fn join<'c>(
     op: Op<'c>,
     region: Region<'c>,
@@ -109,7 +109,7 @@ fn yields<'c>(op: Op<'c>) -> Vec<Op<'c>> {
     op.regions().into_iter().flat_map(terminators).filter(|t| t.is(ops::scf::YIELD)).collect()
 }
 
-/// The values that take over a yielded operand: results, and the iteration argument of a loop.
+/// The values that receive a yielded operand: results, and the iteration argument of a loop.
 fn targets<'c>(op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
     let Some(parent) = op.parent() else { return vec![] };
     let argument = |region: usize, skip: usize| {
@@ -119,7 +119,7 @@ fn targets<'c>(op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
     let result = parent.get_result(operand);
     match parent.name() {
         ops::scf::FOR => argument(0, 1).into_iter().chain(result).collect(),
-        // The loop goes on: only its condition gives results.
+        // The yield of a while loop returns no results: only its condition does.
         ops::scf::WHILE => argument(0, 0).into_iter().collect(),
         _ => result.into_iter().collect(),
     }

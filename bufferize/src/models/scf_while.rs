@@ -1,4 +1,4 @@
-//! `scf.while`: both regions carry memrefs; the condition passes them on.
+//! `scf.while`: both regions carry memrefs; the condition forwards them.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;
@@ -16,7 +16,7 @@ pub(super) fn add(models: &mut OpModels) {
     models.add(ops::scf::CONDITION, Condition);
 }
 
-/// The condition comes before the values that are passed on.
+/// The condition comes before the forwarded values.
 const CONDITION: usize = 1;
 
 /// The two blocks of a loop and their terminators.
@@ -41,7 +41,7 @@ impl OpModel for While {
     }
     fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         let Some(p) = parts(op) else { return vec![] };
-        // A result of another type, or without an initial value of its position, is another buffer.
+        // A result of another type, or without an initial value at its position, is another buffer.
         let Some(result) = op.get_result(operand).filter(|r| r.ty() == op.operand(operand).ty()) else {
             return vec![];
         };

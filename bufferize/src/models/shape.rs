@@ -1,4 +1,4 @@
-//! `shape`: an assumption hands on the buffers that its body yields.
+//! `shape`: the results of an assuming region are the yielded buffers.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;

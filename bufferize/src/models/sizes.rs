@@ -1,4 +1,4 @@
-//! Sizes and offsets as sums: numbers where they are known, else one `affine.apply`.
+//! Sizes and offsets as sums: constants if known, else one `affine.apply`.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;
@@ -6,10 +6,10 @@ use monopour_ir::{Attr, DYNAMIC, Diagnostics, Op, OpSpec, Type, Value};
 
 use crate::op_model::Index;
 
-/// How many terms one `affine.apply` adds up; longer sums are nested.
+/// Most terms of one `affine.apply`; longer sums are nested.
 const MAX_TERMS: usize = 16;
 
-/// The numbers of a list of static and dynamic ones, and how many operands it has; constants count as static.
+/// The numbers of a mixed static and dynamic list, and its number of operands; constants count as static.
 pub(super) fn mixed<'c>(op: Op<'c>, attr: &str, first: usize) -> Option<(Vec<Index<'c>>, usize)> {
     let mut at = first;
     let numbers = op.attr(attr)?.as_ints()?.into_iter().map(|number| {
@@ -35,7 +35,7 @@ pub(super) fn as_value<'c>(rw: &mut ConversionRewriter<'c>, op: Op<'c>, index: I
     }
 }
 
-/// `memref.dim`, or the number where the type has it.
+/// `memref.dim`, or the static size of the type.
 pub(super) fn size_of<'c>(
     rw: &mut ConversionRewriter<'c>,
     op: Op<'c>,
@@ -74,7 +74,7 @@ impl<'c> Sum<'c> {
             Index::Dynamic(value) => self.terms.push(value),
         }
     }
-    /// Adds one more to a sum that has been made: upstream names the new term first.
+    /// Adds one more to a sum that has been made: upstream puts the new term first.
     pub(super) fn push_composed(&mut self, index: Index<'c>) {
         match index {
             Index::Dynamic(value) if self.terms.len() > 1 => self.terms.insert(0, value),

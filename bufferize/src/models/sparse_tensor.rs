@@ -36,9 +36,9 @@ pub(super) fn add(models: &mut OpModels) {
 enum Passes {
     /// They are read.
     Nothing,
-    /// The result is the operand.
+    /// The result is equivalent to the operand.
     Operand,
-    /// The result is made of them.
+    /// The result is composed of them.
     Parts,
 }
 
@@ -48,7 +48,7 @@ struct Sparse {
 
 impl OpModel for Sparse {
     fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
-        // The buffers that a tensor is taken apart into follow the tensor.
+        // The buffers of a disassembled tensor follow the tensor.
         let writes = op.is(ops::sparse_tensor::DISASSEMBLE) && operand > 0;
         let reads = if self.passes_on == Passes::Nothing && !writes { ReadModel::Yes } else { ReadModel::No };
         UseModel { reads, writes, ..UseModel::NONE }

@@ -119,7 +119,7 @@ impl OpModel for InsertSlice {
 
 struct ParallelInsertSlice;
 
-/// The loop around a parallel insert, and which of its outputs is written.
+/// The parent loop of a parallel insert, and the index of the written output.
 fn written_output<'c>(op: Op<'c>) -> Option<(Op<'c>, usize)> {
     let (body, index) = op.operand(1).as_block_arg()?;
     let forall = body.parent_op()?;
@@ -127,7 +127,7 @@ fn written_output<'c>(op: Op<'c>) -> Option<(Op<'c>, usize)> {
     Some((forall, index.checked_sub(first)?))
 }
 
-/// Whether a parallel insert overwrites every element of the loop's output, sizes that are asked of the output included.
+/// Whether a parallel insert overwrites every element of the loop's output, also with sizes by `tensor.dim` of the output.
 fn overwrites_output(op: Op) -> bool {
     let (Some(slice), Some(shape)) = (slice_of(op, 2), op.operand(1).ty().shape()) else { return false };
     let given = written_output(op).map(|(forall, i)| forall.operand(forall.num_operands() - forall.num_results() + i));
@@ -151,8 +151,8 @@ impl OpModel for ParallelInsertSlice {
     fn use_of<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
         match operand {
             0 => UseModel::READ,
-            // The rest of the destination stays, and the write would be lost in a copy.
-            // (Upstream takes the rest as not needed: LLVM 22 writes an output in place though a part of it must stay.)
+            // The rest of the destination is kept, and the write would be lost in a copy.
+            // (Upstream treats the rest as not needed: LLVM 22 writes an output in place though a part of it must be kept.)
             _ if overwrites_output(op) => UseModel { must_in_place: true, ..UseModel::WRITE },
             _ => UseModel { must_in_place: true, ..UseModel::READ_WRITE },
         }
@@ -173,7 +173,7 @@ impl OpModel for ParallelInsertSlice {
         rw: &mut ConversionRewriter<'c>,
         pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
-        // The terminator holds nothing but such inserts; the copy goes before it.
+        // The terminator may hold only such inserts; the copy goes before it.
         if let Some(terminator) = op.parent() {
             rw.set_point(InsertionPoint::Before(terminator));
         }
@@ -224,7 +224,7 @@ impl OpModel for Insert {
     }
 }
 
-/// `tensor.dim` and `tensor.rank` look at the shape only.
+/// `tensor.dim` and `tensor.rank` read the shape only.
 struct Dim {
     to: &'static str,
 }

@@ -84,9 +84,9 @@ impl OpModel for FromElements {
 }
 
 /// `linalg.map` without inputs into `buffer`: its payload is that of `generator`, a function of the position,
-/// or the one value `all`. Returns what replaces the operation.
+/// or the one value `all`. Returns the replacement of the operation.
 ///
-/// Where `linalg` does not take part, the map is on tensors, as any other operation of that dialect.
+/// If `linalg` does not take part, the map is on tensors, like other operations of that dialect.
 fn fill<'c>(
     rw: &mut ConversionRewriter<'c>,
     op: Op<'c>,
@@ -136,7 +136,7 @@ fn fill<'c>(
     Ok(if on_tensors { map.result(0) } else { buffer })
 }
 
-/// Upstream makes some tensors in the default memory space only.
+/// Upstream creates some tensors in the default memory space only.
 fn refuse_memory_space<'c>(op: Op<'c>, pass: &Rewriting<'c, '_>) -> Result<(), Declined> {
     let elsewhere = pass.identity(op.result(0).ty()).memref_space().is_some();
     if elsewhere && !pass.extensions() {
@@ -195,10 +195,10 @@ impl OpModel for Generate {
     }
 }
 
-/// Everything is padding first; then the source is copied into its place.
+/// All elements are padding first; then the source is copied to its position.
 struct Pad;
 
-/// The buffer of a padded tensor: row-major, where the source is.
+/// The buffer of a padded tensor: row-major, in the memory space of the source.
 fn padded<'c>(op: Op<'c>, source: Type<'c>) -> Type<'c> {
     let tensor = op.result(0).ty();
     Type::memref(&tensor.shape().unwrap_or_default(), tensor.element(), source.memref_space())
@@ -249,9 +249,9 @@ impl OpModel for Pad {
     }
 }
 
-/// Copies a buffer into a part of another one.
+/// Copies a buffer into a slice of another one.
 ///
-/// Upstream refuses a part without elements behind the last element: no slice starts there.
+/// Upstream refuses an empty slice after the last element: its offset is out of bounds.
 fn copy_into_part<'c>(
     rw: &mut ConversionRewriter<'c>,
     op: Op<'c>,
@@ -268,7 +268,7 @@ fn copy_into_part<'c>(
     Ok(())
 }
 
-/// Each operand is copied into its part of the result.
+/// Each operand is copied into its slice of the result.
 struct Concat;
 
 impl OpModel for Concat {

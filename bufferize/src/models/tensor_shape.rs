@@ -1,4 +1,4 @@
-//! `tensor` operations that only change a type: casts and reshapes keep the buffer wherever its layout allows it.
+//! `tensor` operations that only change a type: casts and reshapes keep the buffer if its layout allows it.
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;
@@ -20,7 +20,7 @@ pub(super) fn add(models: &mut OpModels) {
 
 struct Cast;
 
-/// The buffer of a cast tensor: the new shape, with the layout of the source. What had no rank may have any layout.
+/// The buffer of a cast tensor: the new shape, with the layout of the source. An unranked source may have any layout.
 fn cast_type<'c>(source: Type<'c>, result: Type<'c>) -> Type<'c> {
     let space = source.memref_space();
     match (source.shape(), result.shape()) {
@@ -48,7 +48,7 @@ impl OpModel for Cast {
     ) -> Result<(), Declined> {
         let source: Value = buffers.operand(0);
         let ty = cast_type(source.ty(), op.result(0).ty());
-        // A cast of the encoding only, or between tensors without a rank.
+        // A cast of the encoding only, or between unranked tensors.
         if ty == source.ty() {
             rw.replace_op(op, &[source]);
             return Ok(());
@@ -91,7 +91,7 @@ impl Expand {
         let (attr, groups) = reassociation(op)?;
         Some((attr, expanded(source, &op.result(0).ty().shape()?, &groups)?))
     }
-    /// The first dimension whose size is another one in the type of the result.
+    /// The first dimension with another size in the result's type.
     fn denied_size(op: Op) -> Option<usize> {
         let sizes = op.attr("static_output_shape")?.as_ints()?;
         op.result(0).ty().shape()?.iter().zip(&sizes).position(|(ty, size)| *ty != DYNAMIC && ty != size)
@@ -106,7 +106,7 @@ impl OpModel for Expand {
         vec![AliasModel { retypes: true, ..AliasModel::equivalent(op.result(0)) }]
     }
     fn refuse(&self, op: Op, options: &Options) -> Option<Diagnostic> {
-        // Tensors may have sizes here that their type denies, memrefs may not.
+        // Tensors may have sizes here that contradict their type, memrefs may not.
         let dim = Self::denied_size(op)?;
         let message = match options.extensions {
             true => {
@@ -145,11 +145,11 @@ impl OpModel for Expand {
     }
 }
 
-/// Whether a group of dimensions whose last stride is `stride` certainly lies in memory as one dimension.
+/// Whether a group of dimensions with this last stride is certainly contiguous.
 fn is_contiguous(source: &MemRefType, group: &[usize], mut stride: i64) -> bool {
     for &dim in group.iter().skip(1).rev() {
         stride = times(stride, source.shape[dim]);
-        // Dimensions of size 1 may have any stride; all others follow each other without a gap.
+        // Dimensions of size 1 may have any stride; all others must be adjacent.
         let outer = dim - 1;
         if source.shape[outer] != 1 && (stride == DYNAMIC || source.strides[outer] != stride) {
             return false;
@@ -158,7 +158,7 @@ fn is_contiguous(source: &MemRefType, group: &[usize], mut stride: i64) -> bool 
     true
 }
 
-/// The type of `memref.collapse_shape`; none if the layout does not certainly allow it.
+/// The type of `memref.collapse_shape`; `None` if the layout may not allow it.
 fn collapsed<'c>(ty: Type<'c>, shape: &[i64], groups: &[Vec<usize>]) -> Option<Type<'c>> {
     let source = ty.as_memref()?;
     if has_identity_layout(ty) {
@@ -166,7 +166,7 @@ fn collapsed<'c>(ty: Type<'c>, shape: &[i64], groups: &[Vec<usize>]) -> Option<T
     }
     let mut strides = Vec::with_capacity(groups.len());
     for group in groups {
-        // The last dimension that is not of size 1 gives the stride, unless it may turn out to be of size 1.
+        // The last dimension not of size 1 gives the stride, unless it may be of size 1 at run time.
         let last = group.iter().rposition(|d| source.shape[*d] != 1).unwrap_or(0);
         let dim = *group.get(last)?;
         let stride = if source.shape[dim] == DYNAMIC && last > 0 { DYNAMIC } else { source.strides[dim] };
@@ -181,7 +181,7 @@ fn collapsed<'c>(ty: Type<'c>, shape: &[i64], groups: &[Vec<usize>]) -> Option<T
 struct Collapse;
 
 impl Collapse {
-    /// The attribute with the groups, and the type of the view; none if the source has to be copied first.
+    /// The attribute with the groups, and the type of the view; `None` if the source has to be copied first.
     fn ty<'c>(op: Op<'c>, source: Type<'c>) -> Option<(Attr<'c>, Option<Type<'c>>)> {
         let (attr, groups) = reassociation(op)?;
         let shape = op.result(0).ty().shape()?;
@@ -245,12 +245,12 @@ impl OpModel for Collapse {
     }
 }
 
-/// Whether MLIR reshapes a buffer of this type only after a copy: what is ranked must be row-major.
+/// Whether MLIR reshapes a buffer of this type only after a copy: a ranked one must be row-major.
 fn needs_copy(source: Type) -> bool {
     source.shape().is_some() && !has_identity_layout(source)
 }
 
-/// The buffer of a reshaped tensor: row-major, where the source is.
+/// The buffer of a reshaped tensor: row-major, in the memory space of the source.
 fn reshaped<'c>(source: Type<'c>, result: Type<'c>) -> Type<'c> {
     match result.shape() {
         Some(shape) => Type::memref(&shape, result.element(), source.memref_space()),
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
     use monopour_ir::Context;
 
-    /// The type of a view with these sizes and strides, its dimensions collapsed by groups; none if that needs a copy.
+    /// The type of a view with these sizes and strides, its dimensions collapsed by groups; `None` if that needs a copy.
     fn strides(shape: &[i64], strides: &[i64], groups: &[Vec<usize>]) -> Option<Vec<i64>> {
         let element = Type::f32(Context::new());
         let ty = Type::strided_memref(shape, element, 0, strides, None);
@@ -312,7 +312,7 @@ mod tests {
         super::collapsed(ty, &collapsed, groups).map(|ty| ty.as_memref().expect("a memref").strides)
     }
 
-    /// The stride of a group is that of its last dimension, unless that one may be of size 1 and another one counts.
+    /// The stride of a group is that of its last dimension, unless that one may be of size 1.
     #[test]
     fn strides_of_collapsed_dimensions() {
         assert_eq!(strides(&[DYNAMIC, 4], &[64, 2], &[vec![0], vec![1]]), Some(vec![64, 2]));

@@ -1,4 +1,4 @@
-//! `ub`: a poison tensor has no contents, so any buffer will do.
+//! `ub`: a poison tensor has no contents, so any buffer fits.
 
 use monopour_analysis::facts::Definition;
 use monopour_ir::Op;

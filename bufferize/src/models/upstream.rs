@@ -1,11 +1,11 @@
-//! Operations that have their model in C++ only: upstream's `BufferizableOpInterface` answers, and rewrites.
+//! Operations with a model in C++ only: upstream's `BufferizableOpInterface` is queried, and rewrites.
 //!
 //! ```text
 //! %r = "their.op"(%a) : (tensor<4xf32>) -> tensor<4xf32>   ==>   %r = "their.memref_op"(%a) : (memref<4xf32>) -> memref<4xf32>
 //! ```
 //!
-//! Answers are those of the interface without an analysis behind it.
-//! Limits: `isNotConflicting`, `verifyAnalysis` and `resolveConflicts` of such an operation are not asked.
+//! Queries run without an analysis state.
+//! Limits: `isNotConflicting`, `verifyAnalysis` and `resolveConflicts` of such an operation are not called.
 
 use monopour_analysis::facts::Definition;
 use monopour_ir::bufferizable::{self, InterfaceOptions};
@@ -21,7 +21,7 @@ use crate::rewriting::Rewriting;
 /// The model of upstream's interface.
 pub(crate) struct Upstream;
 
-/// Options on which no answer about uses and results depends.
+/// Options for queries on uses and results, which depend on none.
 fn any_options() -> InterfaceOptions {
     Options::default().for_interface()
 }
@@ -30,7 +30,7 @@ fn own_buffer_type<'c>(tensor: Type<'c>, options: &InterfaceOptions) -> Type<'c>
     bufferizable::buffer_like_type(tensor, options).unwrap_or(tensor)
 }
 
-/// Whether a result may be an operand's buffer.
+/// Whether a result may alias an operand.
 fn is_made_of_operands(op: Op, result: Value) -> bool {
     let tensors = (0..op.num_operands()).filter(|i| op.operand(*i).ty().is_tensor());
     tensors.flat_map(|i| bufferizable::aliasing_values(op, i, &any_options())).any(|alias| alias.value == result)
@@ -65,7 +65,7 @@ impl OpModel for Upstream {
             writable: known.writable,
             definition: match known.defines {
                 true => Definition::Always,
-                // Its operands say whether it has contents.
+                // Whether it has contents depends on its operands.
                 false if is_made_of_operands(op, op.result(result)) => Definition::Inferred,
                 false => Definition::Never,
             },
@@ -81,7 +81,7 @@ impl OpModel for Upstream {
     }
     fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let options = types.options().for_interface();
-        // Upstream's own prediction knows builtin tensors only; other types name their buffers themselves.
+        // Upstream's own prediction covers builtin tensors only; other types give their buffer type by their interface.
         let predict = |value: Value<'c>| match value.ty().as_tensor().is_some() || value.ty().is_unranked_tensor() {
             true => bufferizable::buffer_type_of(value, &options),
             false => Ok(own_buffer_type(value.ty(), &options)),
@@ -97,7 +97,7 @@ impl OpModel for Upstream {
         }
         Ok(())
     }
-    /// The interface looks behind `to_tensor`s, and makes the `to_buffer`s that it needs.
+    /// The interface looks through `to_tensor`s, and creates the `to_buffer`s that it needs.
     fn keeps_tensors(&self, _op: Op) -> bool {
         true
     }

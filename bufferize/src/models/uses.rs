@@ -1,6 +1,6 @@
-//! Macros for op models whose tensors are all used alike.
+//! Macros for op models that use all tensors alike.
 
-/// Implements the two questions about uses for an op that uses all of its tensors alike.
+/// Implements the queries on uses for an op that uses all of its tensors alike.
 macro_rules! uses {
     ($used:expr, $op:ident => $aliases:expr) => {
         fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
@@ -11,7 +11,7 @@ macro_rules! uses {
         }
     };
 }
-/// [`uses`] of an op that has no tensor operands, or looks at their shapes only.
+/// [`uses`] of an op that has no tensor operands, or reads their shapes only.
 macro_rules! no_uses {
     () => {
         super::uses!(UseModel::NONE, _op => vec![]);
@@ -23,7 +23,7 @@ macro_rules! only_reads {
         super::uses!(UseModel::READ, _op => vec![]);
     };
 }
-/// [`uses`] of an op whose result is the buffer of its operand.
+/// [`uses`] of an op whose result is equivalent to its operand.
 macro_rules! is_its_operand {
     () => {
         super::uses!(UseModel::NONE, op => vec![AliasModel::equivalent(op.result(0))]);

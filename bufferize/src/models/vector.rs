@@ -50,14 +50,14 @@ fn is_masked(op: Op, rank: usize) -> bool {
     op.num_operands() != 2 + rank || op.parent().is_some_and(|p| p.is(ops::vector::MASK))
 }
 
-/// Whether the lanes lie along the last dimensions, in order.
+/// Whether the vector dimensions are the last ones, in order.
 fn is_minor_identity(op: Op) -> bool {
     op.attr("permutation_map").and_then(|a| a.as_affine_map()).is_none_or(|map| {
         map.dim_positions().is_some_and(|p| p.iter().enumerate().all(|(i, d)| *d == i + map.num_dims() - p.len()))
     })
 }
 
-/// The slice that a transfer writes, if it writes all of one.
+/// The slice that a transfer writes, if it writes all of it.
 fn written<'c>(op: Op<'c>) -> Option<SliceModel<'c>> {
     let rank = op.operand(1).ty().shape()?.len();
     let vector = op.operand(0).ty().as_vector()?;
@@ -77,7 +77,7 @@ fn written<'c>(op: Op<'c>) -> Option<SliceModel<'c>> {
 
 /// Whether every element of the destination is written: static shape, indices 0, no mask, the vector at least as large.
 ///
-/// Differs: upstream overlooks masks that are operands, and vectors of a lower rank, and loses what they do not write.
+/// Differs: upstream ignores mask operands, and vectors of a lower rank, and loses the elements that they do not write.
 fn writes_everything(op: Op) -> bool {
     let destination = op.operand(1).ty();
     let (Some(shape), Some(vector)) = (destination.shape(), op.operand(0).ty().as_vector()) else { return false };
@@ -165,7 +165,7 @@ impl OpModel for Mask {
         pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let Some(body) = op.body() else { return Err(Declined::no_match("a mask without a body")) };
-        // The body is not rewritten yet: a tensor that it yields is the destination of the write in it, defined outside.
+        // The body is not rewritten yet: a yielded tensor is the destination of the write in it, defined outside.
         let yielded = body.terminator().map(Op::operands).unwrap_or_default();
         let mut kept = Vec::new();
         let mut outside = Vec::new();

@@ -1,4 +1,4 @@
-//! Calls: what is known about callees, recursion, annotations of boundaries, and analyses of one's own.
+//! Calls: summaries, recursion, annotations of boundaries, and other analyses.
 
 use monopour_analysis::facts::Facts;
 use monopour_analysis::index::OperandId;
@@ -14,7 +14,7 @@ fn copies(text: &str, options: &Options) -> usize {
     bufferize(text, options).unwrap_or_else(|e| panic!("{e}\n{text}")).1.out_of_place as usize
 }
 
-/// A function that calls itself and updates its argument in place, called by one that reads its own tensor afterwards or not.
+/// A recursive function that updates its argument in place, with a caller that reads its own tensor afterwards or not.
 fn recursion(read_after: bool) -> String {
     let read = if read_after { "%t" } else { "%r" };
     format!(
@@ -120,7 +120,7 @@ fn annotations_are_upstreams() {
 
 #[test]
 fn conflicts_are_upstreams() {
-    // One conflict per operand, so that there is nothing to choose; one function per module, for upstream numbers
+    // One conflict per operand, so that the choice is unique; one function per module, for upstream numbers
     // conflicts in an order of functions that differs from run to run.
     let same = "func.func @same(%t: tensor<8x8xf32>) -> tensor<8x8xf32> {
       %r = linalg.transpose ins(%t : tensor<8x8xf32>) outs(%t : tensor<8x8xf32>) permutation = [1, 0]
@@ -161,7 +161,7 @@ fn functions_of_an_inner_module_stay() {
     assert_eq!(module.op().to_string(), upstream(text, "bufferize-function-boundaries"));
 }
 
-/// Only the symbol table that the pass runs on knows its functions: what is deeper stays, and is not half rewritten.
+/// Only functions of the pass's own symbol table take part: nested ones are unchanged, not half rewritten.
 #[test]
 fn functions_that_lie_deeper_stay() {
     let inner = "func.func @f(%t: tensor<8xf32>, %x: f32, %i: index) -> tensor<8xf32> {
@@ -206,7 +206,7 @@ const IN_PLACE: &str = "func.func @f(%t: tensor<8xf32>, %x: f32, %i: index) -> (
     return %a, %v : tensor<8xf32>, f32
 }";
 
-/// Nothing is in place but what an operation reads only.
+/// Only operands that are just read are in place.
 #[derive(Default)]
 struct OnlyReads {
     reads: Vec<bool>,

@@ -1,4 +1,4 @@
-//! Control flow: branches between blocks, types that meet, copies in loops, and how often types are asked for.
+//! Control flow: branches between blocks, joined types, copies in loops, and the number of type queries.
 
 use std::cell::Cell;
 use std::fmt::Write;
@@ -22,7 +22,7 @@ fn lines(text: &str, options: &Options, words: &[&str]) -> Vec<String> {
     printed.lines().map(str::trim).filter(|l| words.iter().any(|w| l.contains(w))).map(str::to_owned).collect()
 }
 
-/// MLIR's verifier allows such an argument; the rewrite once made the switch again and again.
+/// MLIR's verifier allows such an argument; the rewrite must not recreate the switch endlessly.
 #[test]
 fn arguments_that_nothing_is_passed_to() {
     let text = "func.func @f(%n: index, %t: tensor<6xf32>, %u: tensor<6xf32>) -> tensor<6xf32> {
@@ -37,7 +37,7 @@ fn arguments_that_nothing_is_passed_to() {
     for options in [boundaries(), Options { extensions: true, ..boundaries() }] {
         assert_eq!(lines(text, &options, &["scf.index_switch"]).len(), 1);
     }
-    // Of other operations they are refused, or stay on tensors.
+    // For other operations they are refused, or stay on tensors.
     let text = "func.func @f(%w: !shape.witness, %t: tensor<6xf32>) -> tensor<6xf32> {
         %r = \"shape.assuming\"(%w) ({
         ^bb0(%a: tensor<8xf32>):
@@ -62,7 +62,7 @@ fn strides_that_overflow() {
     assert_eq!(lines(text, &options, &["strided<[-6, 1], offset: ?>>"]).len(), 2);
 }
 
-/// Upstream casts for the first edge only, and the IR is invalid then.
+/// Upstream casts for the first edge only, which leaves invalid IR.
 #[test]
 fn each_edge_to_one_block_has_its_own_cast() {
     let text = "func.func @f(%c: i1, %t: tensor<8xf32>) -> tensor<8xf32> {
@@ -96,7 +96,7 @@ fn branches_stay_where_their_blocks_stay() {
     assert_eq!(stats.copies, 1, "{printed}");
 }
 
-/// A loop of blocks whose argument's type changes with the edge backwards, in a loop of blocks.
+/// A loop of blocks whose argument's type changes by the back edge, in another such loop.
 #[test]
 fn types_go_around_loops_of_blocks() {
     let text = "func.func @f(%n: index, %c: i1, %x: f32) -> f32 {
@@ -181,7 +181,7 @@ fn a_while_loop_copies_what_its_condition_swaps() {
     assert_eq!(stats.copies, 2);
     let error = bufferize(text, &boundaries()).expect_err("needs the option");
     assert_eq!(error.0[0].message, "Condition arg #0 is not equivalent to the corresponding iter bbArg");
-    // Extensions need no option; then a yield may not hand on another's argument.
+    // Extensions need no option; then a yield may not forward another's argument.
     let (_, stats) = bufferize(text, &Options { extensions: true, ..boundaries() }).expect("bufferizes");
     assert_eq!(stats.copies, 4);
 }
@@ -201,7 +201,7 @@ fn the_first_loop_that_yields_another_buffer_is_named() {
     assert_eq!(error.0[0].message, "Yield operand #0 is not equivalent to the corresponding iter bbArg");
 }
 
-/// A model of `tensor.insert` that counts how often its types are asked for.
+/// A model of `tensor.insert` that counts the queries of its types.
 struct Counting {
     inner: Rc<dyn OpModel>,
     asked: Rc<Cell<usize>>,
@@ -229,7 +229,7 @@ impl OpModel for Counting {
     }
 }
 
-/// How often the type of a `tensor.insert` is asked for.
+/// The number of type queries of a `tensor.insert`.
 fn questions(text: &str) -> usize {
     let module = parse(text);
     let mut models = OpModels::upstream();
@@ -245,7 +245,7 @@ fn questions(text: &str) -> usize {
     asked.get()
 }
 
-/// Loops in loops, and what is handed on gets another layout on its way out.
+/// Nested loops whose carried tensor gets another layout on its way out.
 fn nest(depth: usize) -> String {
     let mut text = String::from(
         "func.func @f(%x: f32, %n: index) -> tensor<?xf32> {
@@ -269,7 +269,7 @@ fn nest(depth: usize) -> String {
     text + "return %r0 : tensor<?xf32>\n}"
 }
 
-/// Branches in branches, each with an insert.
+/// Nested branches, each with an insert.
 fn branches(depth: usize) -> String {
     let mut text = String::from("func.func @f(%t: tensor<8xf32>, %x: f32, %c: i1, %i: index) -> tensor<8xf32> {\n");
     for i in 0..depth {
@@ -297,10 +297,10 @@ fn switch(cases: usize) -> String {
 
 #[test]
 fn types_are_asked_for_a_few_times() {
-    // Twice per loop whose argument's layout changes, not twice for each loop around.
+    // Twice per loop whose argument's layout changes, not twice for each enclosing loop.
     let (nest_30, nest_60) = (questions(&nest(30)), questions(&nest(60)));
     assert!(nest_30 <= 2 * 30 && nest_60 <= 2 * 60, "{nest_30} {nest_60}");
-    // Once for its own type, once for each branch around that is asked early.
+    // Once for its own type, once for each enclosing branch with an early query.
     let (ifs_20, ifs_40) = (questions(&branches(20)), questions(&branches(40)));
     assert!(ifs_20 <= 20 * 20 && ifs_40 <= 40 * 40, "{ifs_20} {ifs_40}");
     assert!(questions(&switch(50)) <= 2 * 50 && questions(&switch(100)) <= 2 * 100);

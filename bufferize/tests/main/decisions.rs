@@ -8,7 +8,7 @@ fn decisions_without_function_boundaries_equal_upstreams() {
     let mut failures = String::new();
     for (name, text) in agreed_programs() {
         let (extra, options) = option_line(&text);
-        // The destination is an argument, which must not be written here.
+        // The destination is an argument, which is not writable here.
         if name == "materialize" {
             continue;
         }

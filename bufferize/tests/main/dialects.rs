@@ -1,4 +1,4 @@
-//! Operations of single dialects: what upstream refuses in its own words, and what goes beyond it.
+//! Operations of single dialects: upstream's refusals with its messages, and the extensions.
 
 use crate::support::{boundaries, bufferize, upstream};
 use monopour_bufferize::Options;
@@ -53,7 +53,7 @@ fn refusals_are_in_upstreams_words() {
     assert_eq!(errors(global, &boundaries())[0], expected);
 }
 
-/// A tensor may be said to have sizes that its type denies, a memref may not.
+/// A tensor op may have sizes that contradict its type, a memref op may not.
 #[test]
 fn expanded_shapes_are_those_of_the_type() {
     let expand = |sizes: &str, ty: &str| {
@@ -102,7 +102,7 @@ fn with_extensions_elementwise_operations_are_loops() {
     assert!(module.op().to_string().contains("arith.index_cast %in : i32 to index"), "{}", module.op());
 }
 
-/// A write that leaves elements as they are reads them. Upstream overlooks the mask and the missing rows.
+/// A write that keeps some elements reads them. Upstream ignores the mask and the missing rows.
 #[test]
 fn partial_transfer_writes_keep_the_other_elements() {
     let text = "func.func @f(%v: vector<4xf32>, %m: vector<4xi1>, %a: tensor<4x8xf32> {bufferization.writable = false},
@@ -118,7 +118,7 @@ fn partial_transfer_writes_keep_the_other_elements() {
     assert_eq!((theirs.matches("memref.alloc").count(), theirs.matches("memref.copy").count()), (2, 0), "{theirs}");
 }
 
-/// A global that is written is nobody's constant, and neither is one in another memory space.
+/// A global that is written is no constant, nor is one in another memory space.
 #[test]
 fn constants_are_not_shared_with_what_is_written() {
     let text = "memref.global \"private\" @mutable : memref<2xf32> = dense<1.0> {alignment = 64 : i64}

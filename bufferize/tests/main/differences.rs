@@ -1,4 +1,4 @@
-//! Why our decisions on a function differ from upstream's: the known reasons, each recognised by the conflict that we found.
+//! Known reasons for differences from upstream's decisions, each recognised by the conflict in our decisions.
 
 use crate::differential::Annotations;
 use monopour_analysis::facts::{Facts, Relation, Subset};
@@ -7,10 +7,10 @@ use monopour_analysis::one_shot::{Heuristic, InPlaceAnalysis, Reason, visiting_o
 use monopour_bufferize::FunctionAnalysis;
 use std::collections::{HashMap, HashSet};
 
-/// Upstream takes a vector as large as the tensor to overwrite all of it.
+/// Upstream assumes that a vector as large as the tensor overwrites all of it.
 const MASKED: &str = "vector that is written under a mask, which keeps the rest";
 
-/// Why a function was decided otherwise.
+/// The reason of a different decision.
 pub enum Difference {
     /// One of the known reasons.
     Known(&'static str),
@@ -18,7 +18,7 @@ pub enum Difference {
     Unknown(String),
 }
 
-/// Finds the first operand, in the order of visits, that was decided otherwise, and says why. All else may follow from it.
+/// Explains the first operand, in the order of visits, with a different decision. Later differences may follow from it.
 pub fn explain(ours: &FunctionAnalysis, theirs: &Annotations, heuristic: Heuristic) -> Difference {
     let annotated = theirs;
     let theirs = theirs.in_place();
@@ -47,16 +47,16 @@ pub fn explain(ours: &FunctionAnalysis, theirs: &Annotations, heuristic: Heurist
     }
 }
 
-/// What upstream takes otherwise at the places of a conflict, if it is one of the known things.
+/// The known difference at the operands of a conflict, if any.
 fn overlooked(facts: &Facts, theirs: &Annotations, read: OperandId, write: OperandId) -> Option<&'static str> {
     let in_place = theirs.in_place();
     let (used, stored) = (&facts.operands()[read], &facts.operands()[write]);
-    // Of what stands right in a switch, the terminator alone gives no result.
+    // Of the ops directly in a switch, only the terminator has no result.
     let is_terminator = facts.results_of(used.op).is_empty() && facts.regions_of(used.op).is_empty();
     if is_terminator && theirs.around[read.index()] == "scf.index_switch" {
         return Some("result of a switch, no alias of what is yielded");
     }
-    // Upstream finds that out only when it comes to the destination, and then does not copy it.
+    // Upstream detects that only at the destination, and then does not copy it.
     if facts.is_collected(write) && !in_place[write.index()] {
         return Some("destination of a parallel loop's insertion, given up");
     }
@@ -67,7 +67,7 @@ fn overlooked(facts: &Facts, theirs: &Annotations, read: OperandId, write: Opera
     (shared(true) && !shared(false)).then_some("results that may both be the copy of one operand")
 }
 
-/// Whether two values may share memory after decisions; `common`: also values that alias an operand which is copied.
+/// Whether two values may alias after decisions; `common`: also through a copied operand.
 fn may_share(facts: &Facts, in_place: &[bool], common: bool, a: ValueId, b: ValueId) -> bool {
     let mut near: HashMap<ValueId, Vec<ValueId>> = HashMap::new();
     for (id, used) in facts.operands().iter_enumerated() {
@@ -88,7 +88,7 @@ fn may_share(facts: &Facts, in_place: &[bool], common: bool, a: ValueId, b: Valu
     seen.contains(&b)
 }
 
-/// What upstream overlooks in a conflict, if it is one of the known things.
+/// The part of a conflict that upstream ignores, if known.
 fn conflict(facts: &Facts, read: OperandId, write: OperandId, definition: ValueId) -> Option<&'static str> {
     let (used, stored) = (&facts.operands()[read], &facts.operands()[write]);
     if facts.is_collected(read) {
@@ -114,7 +114,7 @@ fn conflict(facts: &Facts, read: OperandId, write: OperandId, definition: ValueI
     (elementwise && parts()).then_some("elementwise over tensors that may overlap in part")
 }
 
-/// The arguments of blocks whose contents the value may have.
+/// The block arguments among the origins of a value.
 fn arguments_behind(facts: &Facts, value: ValueId) -> Vec<ValueId> {
     let (mut seen, mut work, mut found) = (HashSet::new(), vec![value], vec![]);
     while let Some(value) = work.pop() {
@@ -134,7 +134,7 @@ fn is_written_elsewhere(facts: &Facts, argument: ValueId, op: OpId) -> bool {
     facts.blocks_of(facts.defining_region(argument)).len() > 1 && !is_inside(facts, op, facts.defining_block(argument))
 }
 
-/// Whether something behind the value may be a part of a buffer.
+/// Whether an origin of the value may be a part of a buffer.
 fn has_part(facts: &Facts, value: ValueId) -> bool {
     let (mut seen, mut work) = (HashSet::new(), vec![value]);
     while let Some(value) = work.pop() {
@@ -163,7 +163,7 @@ fn is_inside(facts: &Facts, op: OpId, block: BlockId) -> bool {
     false
 }
 
-/// Whether a region around both has blocks that run again and again, and does not hold both of them directly.
+/// Whether a common region has a cycle of blocks, and does not hold both operations directly.
 fn is_in_loop_of_blocks(facts: &Facts, a: OpId, b: OpId) -> bool {
     let around = |op: OpId| std::iter::successors(Some(op), |op| facts.parent_of(*op));
     around(a).any(|above| {

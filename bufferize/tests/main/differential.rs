@@ -1,10 +1,10 @@
-//! Decisions on random functions equal upstream's, where upstream is right.
+//! Decisions on random functions equal upstream's, except for its known errors.
 //!
-//! Many functions go through one process of `mlir-opt -one-shot-bufferize="test-analysis-only ..."`; what it annotates is
-//! compared with what we annotate: the decision on each tensor operand, what returned tensors are equivalent to, how
-//! arguments are accessed. The generator leaves out what upstream 22.1.8 is known to decide wrongly. Where it cannot
-//! (blocks, elementwise operations on parts), a difference is explained by the first operand that was decided otherwise,
-//! in the order of visits, and by the conflict that we found there; what is not explained fails.
+//! Many functions go through one process of `mlir-opt -one-shot-bufferize="test-analysis-only ..."`; its annotations are
+//! compared with ours: the decision on each tensor operand, the equivalent arguments of returned tensors, the access of
+//! arguments. The generator avoids constructs that upstream 22.1.8 is known to decide wrongly. Where it cannot
+//! (blocks, elementwise operations on parts), a difference is explained by the first operand with a different decision,
+//! in the order of visits, and by its conflict in our decisions; an unexplained one fails.
 
 use crate::differences::{Difference, explain};
 use monopour_analysis::one_shot::Heuristic;
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is compared: which functions, in which order of the analysis.
+/// A comparison: the functions, and the order of the analysis.
 #[derive(Clone, Copy)]
 struct Comparison {
     name: &'static str,
@@ -29,7 +29,7 @@ struct Comparison {
     first: u64,
     /// Modules in a short run and in a full one.
     modules: (u64, u64),
-    /// Modules that go through one process.
+    /// Modules per process.
     batch: u64,
 }
 
@@ -73,7 +73,7 @@ const COMPARISONS: &[Comparison] = &[
 ];
 
 impl Comparison {
-    /// A number that goes through the seeds of the shuffle.
+    /// The shuffle seed for a seed.
     fn shuffle(&self, seed: u64) -> u64 {
         seed / self.batch + 1
     }
@@ -109,18 +109,18 @@ impl Comparison {
     /// The module of a seed, with names of its own.
     fn module(&self, seed: u64) -> String {
         let shape = Shape::comparable(seed, self.blocks);
-        // A seed has as many kinds of callees as fit into one order of analysis.
+        // A seed has as many kinds of callees as one order of analysis allows.
         let more = More { external: shape.more.external && !shape.more.recursion, ..shape.more };
         generate_functions::module(seed, Shape { more, ..shape }).replace('@', &format!("@s{seed}_"))
     }
 }
 
-/// What is annotated on a function.
+/// The annotations of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotations {
     /// Per operation: its name, and a word for each operand.
     pub decisions: Vec<(String, Vec<String>)>,
-    /// For each tensor operand, in the order of the text, the operation around the one that has it.
+    /// For each tensor operand, in the order of the text, the parent of its operation.
     pub around: Vec<String>,
     /// For each tensor operand whether a vector is written to it under a mask.
     pub masked: Vec<bool>,
@@ -194,7 +194,7 @@ impl<'c> Run<'c> {
         let text: String = seeds.clone().map(|seed| self.comparison.module(seed)).collect();
         match mlir_opt(&arguments, &text) {
             Ok(annotated) => self.check(seeds.start, &text, &annotated),
-            // One of them is refused: each is asked about alone.
+            // One of them is refused: each is run alone.
             Err(_) => {
                 for seed in seeds.clone() {
                     let text = self.comparison.module(seed);
@@ -211,7 +211,7 @@ impl<'c> Run<'c> {
         Module::parse(self.cx, text.as_bytes(), "random.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
     }
 
-    /// What upstream refuses because a copy that it would not make is needed, may be refused or copied.
+    /// A program that upstream refuses because it needs a copy may be refused or copied.
     fn check_refused(&mut self, start: u64, seed: u64, text: &str, message: &str) {
         let ours = run_one_shot(
             self.parse(text).op(),
@@ -289,7 +289,7 @@ fn callers_of(module: &Module, called: &BTreeSet<String>) -> BTreeSet<String> {
     callers
 }
 
-/// What all functions of a comparison show, batch by batch on all processors.
+/// The results for all functions of a comparison, batch by batch on all processors.
 fn run(comparison: Comparison) -> (Totals, Vec<String>) {
     let (first, (few, all)) = (comparison.first, comparison.modules);
     let seeds = asked_seeds().unwrap_or(first..first + if full_is_asked_for() { all } else { few });
@@ -335,7 +335,7 @@ fn decisions_equal_upstreams() {
     assert!(unexplained.is_empty(), "{} of {functions} functions differ\n{}", unexplained.len(), shown.join("\n"));
 }
 
-/// What a short run must contain, so that it compares what it promises.
+/// Constructs that a short run must contain, to compare them at all.
 const CONSTRUCTS: &[&str] = &[
     "arith.constant dense",
     "arith.select",

@@ -1,4 +1,4 @@
-//! Elimination of new tensors: what is left, and what it saves.
+//! Elimination of new tensors: the remaining ones, and the savings.
 
 use crate::support::{boundaries, bufferize, parse, programs, upstream, upstreams_pass};
 use monopour_bufferize::{
@@ -35,7 +35,7 @@ fn both_parts_of_a_concatenation_are_computed_in_place() {
     assert_eq!(named("insert_two_producers"), (2, 1, 0));
 }
 
-/// What was decided counts, whatever comes behind it.
+/// Decisions count despite a later error.
 #[test]
 fn decisions_count_before_an_error() {
     let text = "func.func @decided(%t: tensor<8xf32>, %x: f32, %i: index) -> tensor<8xf32> {
@@ -83,7 +83,7 @@ fn made(text: &str) -> (usize, usize) {
     (text.matches("memref.alloc(").count(), text.matches("memref.copy ").count())
 }
 
-/// Eight programs whose copies can be avoided, under one ABI: what is made here, and by upstream's pass.
+/// Eight programs whose copies can be avoided, under one ABI: our copies, and those of upstream's pass.
 #[test]
 fn there_are_no_more_copies_than_upstreams() {
     let flags = "bufferize-function-boundaries allow-return-allocs-from-loops \
@@ -112,7 +112,7 @@ late_read: 1 allocs 1 copies, upstream 1 1
 while_loop: 0 allocs 0 copies, upstream 0 0
 ";
 
-/// What `monopour opt` asks for.
+/// The options of `monopour opt`.
 fn upstreams_face() -> Options {
     Options { allow_return_allocs_from_loops: true, allow_unknown_ops: true, ..boundaries() }
 }
@@ -131,7 +131,7 @@ const ELIMINATED: &[(&str, usize)] = &[
         }",
         1,
     ),
-    // The slice is taken where the new tensor was.
+    // The slice is extracted at the new tensor's position.
     (
         "func.func @f(%d: tensor<10xf32>, %c: i1, %f: f32) -> tensor<10xf32> {
             %e = tensor.empty() : tensor<5xf32>
@@ -147,7 +147,7 @@ const ELIMINATED: &[(&str, usize)] = &[
         }",
         2,
     ),
-    // A load may not be moved.
+    // A load must not be moved.
     (
         "func.func @f(%d: tensor<10xf32>, %m: memref<index>, %f: f32) -> tensor<10xf32> {
             %e = tensor.empty() : tensor<5xf32>
@@ -158,7 +158,7 @@ const ELIMINATED: &[(&str, usize)] = &[
         }",
         0,
     ),
-    // The buffer becomes a tensor, and is the only one of it from there on.
+    // The buffer becomes a tensor, its only one from there on.
     (
         "func.func @f(%m: memref<5xf32>, %f: f32) {
             %e = tensor.empty() : tensor<5xf32>
@@ -168,7 +168,7 @@ const ELIMINATED: &[(&str, usize)] = &[
         }",
         1,
     ),
-    // The source itself is new; so are the elements that are copied.
+    // The source itself is new; so is the tensor of copied elements.
     (
         "func.func @f(%d: tensor<10xf32>, %u: tensor<5xf32>, %f: f32) -> (tensor<10xf32>, tensor<5xf32>) {
             %e = tensor.empty() : tensor<5xf32>
@@ -179,7 +179,7 @@ const ELIMINATED: &[(&str, usize)] = &[
         }",
         2,
     ),
-    // Another shape, and sizes that are known on one side only.
+    // Another shape, and sizes that are static on one side only.
     (
         "func.func @f(%d: tensor<5x6x128xf32>, %u: tensor<256xf32>, %f: f32) -> (tensor<5x6x128xf32>, tensor<256xf32>) {
             %e = tensor.empty() : tensor<128xf32>
@@ -231,7 +231,7 @@ fn with_extensions_reshapes_are_followed_and_nothing_is_left_to_copy() {
     assert_eq!(counts(ELIMINATED[3].0), (1, 0, 0));
 }
 
-/// The index is made in a block that every way to the slice goes through, or in one of two that lead there.
+/// The index is defined in a block that dominates the slice, or in one of two predecessors.
 #[test]
 fn slices_are_taken_where_their_index_is_there() {
     let program = |blocks: &str| {
@@ -254,7 +254,7 @@ fn slices_are_taken_where_their_index_is_there() {
     };
     let diamond = "cf.cond_br %c, ^two, ^three\n^two:\ncf.br ^three\n^three:";
     assert_eq!(counts(&program(diamond)), (1, 0, 0));
-    // Made only behind the fill, by what cannot be moved there.
+    // Defined only after the fill, by an op that cannot be moved before it.
     let late = program(diamond).replace("[%m]", "[%o]").replace("%o = arith.addi %m, %c5", "%o = arith.divsi %m, %c5");
     assert_eq!(counts(&late), (0, 1, 1));
 }

@@ -137,7 +137,7 @@ fn unsupported_form() {
     fails("B0104", text, &boundaries());
 }
 
-/// Slices that only the rewrite makes of numbers: MLIR's verifier refuses them on memrefs.
+/// Slices that only the rewrite computes: MLIR's verifier refuses them on memrefs.
 #[test]
 fn parts_that_are_not_in_the_whole() {
     let padded = |source: &str, low: &str, high: &str, result: &str| {
@@ -170,7 +170,7 @@ fn parts_that_are_not_in_the_whole() {
         let message = fails("B0104", &text, &extensions);
         assert!(message.contains(ours), "{message}");
     }
-    // What has no elements may as well be behind the end; upstream refuses that.
+    // An empty slice may be after the end; upstream refuses that.
     let nothing = "func.func @f(%a: tensor<4xf32>, %b: tensor<0xf32>) -> tensor<4xf32> {
         %c = tensor.concat dim(0) %a, %b : (tensor<4xf32>, tensor<0xf32>) -> tensor<4xf32>
         return %c : tensor<4xf32>
@@ -180,7 +180,7 @@ fn parts_that_are_not_in_the_whole() {
         assert!(message.contains("offset 0 is out-of-bounds: 4 >= 4"), "{message}");
         bufferize(&text, &extensions).unwrap_or_else(|e| panic!("{e}"));
     }
-    // A number that is an operand is MLIR's to judge, when the program runs.
+    // A dynamic offset is checked by MLIR at run time.
     let given = "func.func @f(%a: tensor<8xf32>) -> tensor<4xf32> {
         %n = arith.constant -4 : index
         %s = tensor.extract_slice %a[%n] [4] [1] : tensor<8xf32> to tensor<4xf32>
@@ -189,7 +189,7 @@ fn parts_that_are_not_in_the_whole() {
     bufferize(given, &boundaries()).unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// A new buffer is row-major: strides and offsets that only the running program knows come by a cast, or not at all.
+/// A new buffer is row-major: dynamic strides and offsets need a cast, or are refused.
 #[test]
 fn layouts_that_no_new_buffer_has() {
     let text = |to: &str| {

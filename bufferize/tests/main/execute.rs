@@ -1,7 +1,7 @@
-//! What bufferized functions compute, against the evaluator: it knows values only, so it cannot be wrong about memory.
+//! Results of bufferized functions, compared with the evaluator, which knows values only and so cannot be wrong about memory.
 //!
-//! Random functions of all constructs are bufferized, lowered through LLVM, run on the CPU, and give bit for bit what the
-//! evaluator gives, whatever order the operands were decided in; and no argument that must not be written is written.
+//! Random functions of all constructs are bufferized, lowered through LLVM, run on the CPU, and give bit for bit the evaluator's
+//! results, whatever the order of decisions; and no read-only argument is written.
 
 use monopour_bufferize::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, run_one_shot};
 use monopour_ir::{Context, Module};
@@ -12,18 +12,18 @@ use monopour_testkit::{Dtype, HostTensor, evaluate_in_type};
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// Functions that are compiled together.
+/// Functions compiled together.
 const BATCH: usize = 40;
 
-/// A module of every construct that can be executed. There is no form of `linalg.pack` on memrefs, so none has it.
+/// A module of every construct that can be executed: without `linalg.pack`, which has no form on memrefs.
 pub fn function(seed: u64) -> String {
     let mut texts = (0..).map(|again| generate_functions::module(seed + again * 1_000_003, Shape::whole(seed)));
     texts.find(|text| !text.contains("linalg.pack")).expect("most functions do without")
 }
 
-/// The same behind a function that returns parts of the results, of sizes that are known at run time only.
+/// The same, with a function that returns parts of the results, of dynamic sizes.
 ///
-/// Under the identity layout whoever gets them reads rows one behind the other, as the runtime does.
+/// Under the identity layout callers read rows without gaps, as the runtime does.
 pub fn parts_of(text: &str) -> String {
     let start = text.find("func.func @main(").expect("the generator makes @main");
     let (before, main) = text.split_at(start);
@@ -76,7 +76,7 @@ pub fn parts_of(text: &str) -> String {
     )
 }
 
-/// Splits at the commas that are in no brackets.
+/// Splits at the commas outside of brackets.
 fn split_arguments(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (vec![], 0, 0);
     for (at, c) in text.char_indices() {
@@ -110,7 +110,7 @@ pub fn options(seed: u64) -> Options {
     }
 }
 
-/// [`options`], and for some seeds also upstream's face of the pass, or no analysis.
+/// [`options`], and for some seeds also upstream's form of the pass, or no analysis.
 fn faces(seed: u64) -> Vec<Options> {
     let usual = options(seed);
     match seed % 6 {
@@ -147,7 +147,7 @@ pub fn inputs(module: &Module, seed: u64) -> Vec<HostTensor> {
     types.iter().map(&mut make).collect()
 }
 
-/// Which arguments of `@main` must not be written.
+/// Whether each argument of `@main` is read-only.
 pub fn frozen(module: &Module) -> Vec<bool> {
     let main = module.symbol("main").expect("the generator makes @main");
     let attrs = main.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
@@ -156,7 +156,7 @@ pub fn frozen(module: &Module) -> Vec<bool> {
     (0..count).map(|i| writable(i) == Some(false)).collect()
 }
 
-/// A function in a batch, with what it must leave behind.
+/// A function in a batch, with its expected results.
 struct Expected {
     number: usize,
     what: String,
@@ -175,7 +175,7 @@ fn add(batch: &mut Batch, text: &str, seed: u64, all: &[Options]) -> Result<Vec<
         for options in all {
             let module = module.duplicate();
             match run_one_shot(module.op(), options) {
-                // Two ops that cannot copy what they take may ask for the impossible, which is said.
+                // Two ops that cannot copy their operand may require the impossible, which is an error.
                 Err(e) if e.0.iter().any(|d| d.code == "B0105") => continue,
                 done => done.map_err(|d| format!("{d}\nunder {options:?}"))?,
             };
@@ -192,7 +192,7 @@ fn add(batch: &mut Batch, text: &str, seed: u64, all: &[Options]) -> Result<Vec<
     })
 }
 
-/// Differences of the functions of these seeds, and how many were run.
+/// Differences of the functions of these seeds, and the number of runs.
 fn differences(
     seeds: Range<u64>,
     text: &dyn Fn(u64) -> String,

@@ -11,7 +11,7 @@ use monopour_ir::{Context, Diagnostics, InsertionPoint, Module, Op, Value};
 /// `test.loop`: every operand is an initial value, every argument of the body an iteration argument.
 struct Loop;
 
-/// The iteration argument of a position, and the value that is yielded for it.
+/// The iteration argument at a position, and its yielded value.
 fn carried<'c>(op: Op<'c>, index: usize) -> Option<(Value<'c>, Value<'c>)> {
     let body = op.body()?;
     let yielded = body.last_op()?;
@@ -154,7 +154,7 @@ fn bufferize(text: &str, options: &Options) -> Result<(String, Stats), Diagnosti
     Ok((printed, stats))
 }
 
-/// Codes of the remarks, and how many operands are in place, copied, and buffers allocated.
+/// Codes of the remarks, and the numbers of operands in place and out of place, and of allocations.
 fn outcome(text: &str, options: &Options) -> (Vec<&'static str>, u32, u32, u32) {
     let (_, stats) = bufferize(text, options).unwrap_or_else(|e| panic!("{e}\n{text}"));
     (stats.remarks.0.iter().map(|r| r.code).collect(), stats.in_place, stats.out_of_place, stats.allocs)

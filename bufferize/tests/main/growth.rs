@@ -1,4 +1,4 @@
-//! Steps, not seconds: the work of the whole pass on programs that grow.
+//! Counted steps, not seconds: the work of the whole pass on growing programs.
 
 use monopour_bufferize::{Options, run_one_shot};
 use monopour_ir::{Context, Module};

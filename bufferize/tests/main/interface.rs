@@ -1,4 +1,4 @@
-//! Operations without a model: what their destination-style interface says is enough.
+//! Operations without a model: their destination-style interface suffices.
 
 use crate::support::{boundaries, option_line, parse, programs};
 use monopour_bufferize::op_model::OpModels;
@@ -9,7 +9,7 @@ fn extensions() -> Options {
     Options { allow_return_allocs_from_loops: true, extensions: true, ..boundaries() }
 }
 
-/// Upstream's models but for linalg, whose operations are then as unknown as those of another compiler.
+/// Upstream's models without linalg, whose operations are then unknown.
 fn without_linalg() -> OpModels {
     let mut models = OpModels::upstream();
     models.remove_dialect("linalg");
@@ -44,7 +44,7 @@ fn a_destination_style_op_writes_its_destination() {
     assert!(text.contains("linalg.matmul ins(") && text.contains("return %arg2"), "{text}");
 }
 
-/// The old contents of the destination are wanted afterwards.
+/// The old contents of the destination are read afterwards.
 #[test]
 fn a_destination_that_is_read_later_is_copied() {
     let text = MATMUL
@@ -74,7 +74,7 @@ fn what_a_region_reads_is_not_overwritten() {
     assert!(text.contains("memref.load %arg0["), "{text}");
 }
 
-/// The interface knows less than a model: nothing of the payload, so never fewer copies, and often the same program.
+/// The interface knows less than a model, and nothing of the payload: never fewer copies, and often the same program.
 #[test]
 fn programs_are_those_of_the_models_or_copy_more() {
     let (mut same, mut more) = (vec![], vec![]);

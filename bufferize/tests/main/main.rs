@@ -1,4 +1,4 @@
-//! Bufferization of whole programs: against upstream's decisions, and with the expected text.
+//! Bufferization of whole programs: compared with upstream's decisions, and with expected text.
 
 mod calls;
 mod control;

@@ -1,7 +1,7 @@
-//! Small programs that bufferization can get wrong, or has to refuse: each computes what the evaluator says.
+//! Small programs that bufferization can get wrong, or has to refuse: each gives the evaluator's results.
 //!
-//! `// values:` says what `@main` returns, as a check on the evaluator too; `// options:` which options hold, where
-//! `or-error` allows a diagnostic with help instead of values; `// error:` a part of the message that is expected.
+//! `// values:` are the results of `@main`, which also check the evaluator; `// options:` the options, where
+//! `or-error` allows a diagnostic with help instead of values; `// error:` a part of the expected message.
 
 use crate::execute::{frozen, inputs};
 use crate::support::programs_in;
@@ -29,7 +29,7 @@ fn options(words: &str) -> Options {
     }
 }
 
-/// What a program must leave behind: as its header says, and as the evaluator says where it covers the ops.
+/// The expected results of a program: by its header, and by the evaluator if it covers the ops.
 fn expected(text: &str, module: &Module, inputs: &[HostTensor]) -> Result<Vec<Vec<i64>>, String> {
     let bits_of = |word: &str| {
         let value: f32 = word.parse().map_err(|e| format!("{word}: {e}"))?;
@@ -57,10 +57,10 @@ fn refused(text: &str, error: &Diagnostics) -> Result<(), String> {
     }
 }
 
-/// The number of a program in its batch, and the bits that it must leave behind.
+/// The number of a program in its batch, and the bits of its results.
 type Added = (usize, Vec<Vec<i64>>);
 
-/// Bufferizes and adds a program; its number and what it must leave behind, or `None` where it was rightly refused.
+/// Bufferizes and adds a program; its number and expected results, or `None` if it was rightly refused.
 fn add(batch: &mut Batch, text: &str) -> Result<Option<Added>, String> {
     Context::scope(|cx| {
         let module = Module::parse(cx, text.as_bytes(), "program.mlir").map_err(|d| d.to_string())?;

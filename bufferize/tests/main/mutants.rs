@@ -1,5 +1,5 @@
-//! The checker of decisions, against what running shows: decisions are made wrong at random, and whichever changes a value
-//! must be one that the checker rejects.
+//! The checker of decisions against execution: random wrong decisions that change a value
+//! must be rejected by the checker.
 
 use crate::execute::{frozen, function, inputs, options};
 use monopour_analysis::checker;
@@ -12,10 +12,10 @@ use monopour_testkit::batch::Batch;
 use monopour_testkit::device::full_is_asked_for;
 use monopour_testkit::random::{Rng, seeds};
 
-/// Functions that are compiled together.
+/// Functions compiled together.
 const BATCH: u64 = 40;
 
-/// Whether a function calls itself, perhaps through others: its facts then hang on its own decisions, and those of the right
+/// Whether a function is recursive: its facts then depend on its own decisions, and those of the right
 /// ones do not judge the wrong.
 fn calls_itself(module: &Module, name: &str) -> bool {
     let mut reached: Vec<String> = vec![name.to_owned()];
@@ -36,7 +36,7 @@ fn calls_itself(module: &Module, name: &str) -> bool {
     false
 }
 
-/// A module that was bufferized as decided and with a decision made wrong.
+/// A module bufferized as decided and with a wrong decision.
 struct Mutant {
     seed: u64,
     right: usize,
@@ -45,12 +45,12 @@ struct Mutant {
     rejected: bool,
 }
 
-/// Makes decisions wrong, in one of four ways, and says how.
+/// Makes decisions wrong, in one of four ways, and describes it.
 fn spoil(facts: &Facts, decisions: &Decisions, rng: &mut Rng) -> Option<(String, Decisions)> {
     let copied: Vec<OperandId> = facts.operands().ids().filter(|id| !decisions.is_in_place(*id)).collect();
     let values: Vec<ValueId> = facts.values().ids().collect();
     match rng.below(8) {
-        // Several operands put in place that were to be copied: each may hide the other.
+        // Several out-of-place operands are put in place: each may hide the other.
         0 | 1 if copied.len() > 1 => {
             let some: Vec<_> = copied.iter().copied().filter(|_| rng.below(2) == 0).collect();
             let wrong = some.iter().fold(decisions.clone(), |d, &id| d.with(facts, id, Placement::InPlace));
@@ -72,7 +72,7 @@ fn spoil(facts: &Facts, decisions: &Decisions, rng: &mut Rng) -> Option<(String,
     }
 }
 
-/// Adds a module as decided and with something decided wrong; `None` where there is nothing to turn, or what comes out cannot
+/// Adds a module as decided and with a wrong decision; `None` if there is none to change, or the result cannot
 /// be carried out.
 fn mutate(batch: &mut Batch, seed: u64) -> Option<Mutant> {
     Context::scope(|cx| {

@@ -1,4 +1,4 @@
-//! The example of an operation of one's own, whose model lives in another crate.
+//! The example with a model of an operation of another crate.
 
 #[path = "../../examples/own_op.rs"]
 mod example;

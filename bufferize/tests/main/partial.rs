@@ -1,4 +1,4 @@
-//! Partial bufferization: what stays on tensors, and the bridges to it.
+//! Partial bufferization: ops that stay on tensors, and the bridges to them.
 
 use crate::support::{agreed_programs, bufferize, parse, upstream};
 use monopour_bufferize::op_model::OpModels;
@@ -27,7 +27,7 @@ fn printed(text: &str, options: &Options) -> String {
     bufferize(text, options).unwrap_or_else(|e| panic!("{e}\n{text}")).0.op().to_string()
 }
 
-/// An op that nobody knows is between tensors that bufferize.
+/// An op without a model between tensors that bufferize.
 const UNKNOWN: &str = "func.func @f(%t: tensor<?xf32>, %i: index, %x: f32) -> (tensor<?xf32>, f32) {
     %0 = tensor.insert %x into %t[%i] : tensor<?xf32>
     %1 = \"tosa.custom\"(%0) {domain_name = \"x\", implementation_attrs = \"\", operator_name = \"y\"}
@@ -68,7 +68,7 @@ fn bridges_are_upstreams() {
     }
 }
 
-/// A parallel loop that stays on tensors: what its iterations insert goes through a buffer of its output.
+/// A parallel loop that stays on tensors: its iterations insert through a buffer of its output.
 #[test]
 fn inserts_into_a_loop_that_stays() {
     let text = "func.func @f(%t: tensor<8xf32>, %s: tensor<4xf32>) -> tensor<8xf32> {
@@ -91,8 +91,8 @@ fn inserts_into_a_loop_that_stays() {
 #[test]
 fn programs_without_function_boundaries() {
     let mut seen = 0;
-    // Upstream asks for two buffers of what it collapses, casts what a while loop holds, and leaves sizes that nobody uses of
-    // what it concatenates and pads; `rewrite` compares these cleaned up. It finds no memory space where there is no encoding.
+    // Upstream makes two buffers of a collapsed tensor, casts the values of a while loop, and leaves unused sizes of
+    // concatenated and padded tensors; `rewrite` compares these cleaned up. It infers no memory space without an encoding.
     let names = ["collapse_shape", "scf.while", "tensor.concat", "tensor.pad", "tensor<*"];
     let differs = |text: &str| names.iter().any(|name| text.contains(name));
     for (name, text) in agreed_programs().into_iter().filter(|(_, text)| !differs(text)) {
@@ -106,7 +106,7 @@ fn programs_without_function_boundaries() {
     assert!(seen > 20, "{seen} programs");
 }
 
-/// Runs one after another bufferize all, and the last pass finds nothing to complain about.
+/// Consecutive runs bufferize all, and the last pass reports no error.
 #[test]
 fn filters_in_sequence_and_the_end() {
     let copying = |options: Options| Options { copy_before_write: true, ..options };
@@ -127,7 +127,7 @@ fn filters_in_sequence_and_the_end() {
     assert!(!module.op().to_string().contains("tensor"), "{}", module.op());
 }
 
-/// With extensions the runs of a sequence analyse what the runs before them left.
+/// With extensions each run of a sequence analyses the result of the earlier ones.
 #[test]
 fn filters_in_sequence_with_an_analysis() {
     let beyond = |options: Options| Options { extensions: true, allow_return_allocs_from_loops: true, ..options };
@@ -171,7 +171,7 @@ fn finalizing_names_what_is_left() {
     assert_eq!(errors.0[0].message, "failed to legalize operation 'func.func'");
 }
 
-/// What cannot be bufferized is named, in upstream's words.
+/// An op that cannot be bufferized is named, in upstream's words.
 #[test]
 fn an_unknown_op_is_an_error_unless_it_may_stay() {
     let errors = bufferize(UNKNOWN, &Options::default()).expect_err("nothing describes it");
@@ -198,7 +198,7 @@ fn memory_spaces_are_inferred_or_refused() {
     assert_eq!(ours, upstream(&placed, "must-infer-memory-space"));
 }
 
-/// A tensor that may be another one's memory is refused, unless every write is copied.
+/// A tensor that may alias another one is refused, unless every write is copied.
 #[test]
 fn to_tensor_says_restrict() {
     let text = "func.func @f(%m: memref<4xf32>, %i: index) -> f32 {
@@ -216,7 +216,7 @@ fn beyond() -> Options {
     Options { extensions: true, ..partial() }
 }
 
-/// Two tensors that may be one memory: the write of one is copied where the other is read afterwards.
+/// Two tensors that may share memory: the write of one is copied if the other is read afterwards.
 #[test]
 fn tensors_of_one_memref_are_aliases() {
     let program = |second: &str| {
@@ -261,7 +261,7 @@ fn writes_to_memory_that_is_seen_as_a_tensor() {
     assert!(errors.0[0].message.contains("is written by memref.store") && errors.0[0].help.is_some(), "{errors}");
 }
 
-/// Without a model of ours upstream's interface answers and rewrites.
+/// Without a model of ours upstream's interface is queried and rewrites.
 #[test]
 fn ops_without_a_model_have_upstreams() {
     let text = "func.func @f(%t: tensor<8xf32>, %i: index, %x: f32) -> (tensor<8xf32>, tensor<4xf32>, f32) {
@@ -281,7 +281,7 @@ fn ops_without_a_model_have_upstreams() {
     assert_eq!((stats.in_place, stats.out_of_place), (ours.in_place, ours.out_of_place));
 }
 
-/// Nobody knows how many sizes an unranked tensor has.
+/// The number of sizes of an unranked tensor is unknown.
 #[test]
 fn an_unranked_tensor_is_not_copied() {
     let text = "func.func private @ext(tensor<*xf32>) -> tensor<*xf32>

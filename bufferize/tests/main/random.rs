@@ -1,4 +1,4 @@
-//! Random functions: decisions on their facts are accepted by a checker that shares nothing with the decider.
+//! Random functions: decisions on their facts are accepted by the independent checker.
 
 use crate::support::{boundaries, parse};
 use monopour_analysis::checker::check;
@@ -77,19 +77,19 @@ fn the_checker_accepts_decisions_on_random_functions() {
     assert!(totals.writes_in_place > 2 * functions && totals.out_of_place > functions, "{totals:?}");
 }
 
-/// Parses in a context that many functions share: one costs more than all that is done in it.
+/// Parses in a shared context: creating one costs more than the test itself.
 fn parse_in<'c>(cx: Context<'c>, text: &str) -> monopour_ir::Module<'c> {
     monopour_ir::Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// Buffers and copies that were decided on: without those that make a buffer fit the layout of a signature.
+/// Allocations and copies by decisions, without those that fit a signature's layout.
 fn decided(stats: &Stats) -> u32 {
     let layouts = stats.remarks.0.iter().filter(|r| r.code == "B0202").count();
     stats.allocs + stats.copies - 2 * u32::try_from(layouts).expect("few remarks")
 }
 
-/// A copy left out is a mistake that the checker must see, mostly: some copies are only made because the rules are
-/// cautious, or matter on paths that are not drawn.
+/// An omitted copy is an error that the checker must find, mostly: some copies are only due to
+/// conservative rules, or matter on paths that are not drawn.
 #[test]
 fn the_checker_rejects_most_copies_left_out() {
     let (mut flips, mut rejected) = (0, 0);
@@ -129,7 +129,7 @@ fn random_functions_bufferize_with_decisions_given_and_made() {
             analysed.iter().find(|f| f.name == name).expect("every function is analysed").decisions.clone()
         });
         assert_eq!(own.op().to_string(), given, "seed {seed}: the same decisions make the same program");
-        // Out of place all at once is never wrong, and never less to copy, layouts apart: a slice in place
+        // All operands out of place is never wrong, and never copies less, layouts aside: a slice in place
         // may not fit the signature where its copy does.
         let (_, most) = rewritten(&options(), &mut |_, facts, decisions| {
             let copied = facts.operands().iter_enumerated().filter(|(_, used)| used.writes && !used.must_in_place);

@@ -1,4 +1,4 @@
-//! The rewritten programs: equal to upstream's after clean-up, with the stated copies, and as text.
+//! Rewritten programs: equal to upstream's after clean-up, with the stated copies, and as text.
 
 use crate::support::{agreed_programs, boundaries, bufferize, option_line, parse, programs, upstream};
 use monopour_bufferize::{FunctionBoundaryTypeConversion, Options};
@@ -33,7 +33,7 @@ fn programs_equal_upstreams_after_clean_up() {
             let expected = cleaned(&upstream(&text, &flags));
             let (module, _) = bufferize(&text, &options).unwrap_or_else(|e| panic!("{name}: {e}"));
             let actual = cleaned(&module.op().to_string());
-            // Upstream casts a part of longer rows to the type of rows one behind the other.
+            // Upstream casts a strided slice to the row-major type.
             if name == "slice_of_dynamic" && boundary == FunctionBoundaryTypeConversion::Identity {
                 let copies = |text: &str| text.matches("memref.copy").count();
                 assert_eq!(
@@ -56,7 +56,7 @@ fn programs_without_function_boundaries_equal_upstreams_after_clean_up() {
     let mut failures = String::new();
     for (name, text) in agreed_programs() {
         let (extra, options) = option_line(&text);
-        // The destination is an argument, which must not be written here; upstream refuses copies in masks.
+        // The destination is an argument, which is not writable here; upstream refuses copies in masks.
         if name == "materialize" || name == "masked_transfers" {
             continue;
         }
@@ -64,7 +64,7 @@ fn programs_without_function_boundaries_equal_upstreams_after_clean_up() {
         let expected = cleaned(&upstream(&text, &extra));
         let (module, _) = bufferize(&text, &options).unwrap_or_else(|e| panic!("{name}: {e}"));
         let actual = cleaned(&module.op().to_string());
-        // A to_tensor may stand anywhere between the last write and the first use.
+        // A to_tensor may be anywhere between the last write and the first use.
         if unordered(&actual) != unordered(&expected) {
             failures += &format!("{name}\n--- upstream\n{expected}\n--- ours\n{actual}\n");
         }
@@ -82,7 +82,7 @@ fn unknown_ops_stay_on_tensors() {
     }";
     let options = Options { allow_unknown_ops: true, ..boundaries() };
     let (module, stats) = bufferize(text, &options).expect("bufferizes");
-    // What stays on tensors is decided on, too.
+    // Ops that stay on tensors are decided, too.
     assert_eq!((stats.in_place, stats.out_of_place), (2, 2));
     let expected = cleaned(&upstream(text, "bufferize-function-boundaries allow-unknown-ops"));
     assert_eq!(unordered(&cleaned(&module.op().to_string())), unordered(&expected));
@@ -105,7 +105,7 @@ fn filtered_dialects_stay_on_tensors() {
 #[test]
 fn pipeline_options_leave_no_tensors() {
     for (name, text) in programs() {
-        // The destination is an input, which the entry's ABI forbids to write.
+        // The destination is an input, which is read-only by the entry's ABI.
         if name == "materialize" {
             continue;
         }
@@ -128,9 +128,9 @@ fn copies_are_as_few_as_stated() {
     assert_eq!(counts("tiled_matmul_gpu"), (1, 0, 0));
     // Entry arguments are not writable, so an update of one costs a copy.
     assert_eq!(counts("nested_for"), (1, 1, 1));
-    // The greedy rules see two writes, the slice's and the insert's, and copy for each.
+    // The greedy rules treat the slice and the insert as two writes, and copy for each.
     assert_eq!(counts("slice_chain"), (2, 2, 2));
-    // A new buffer, but nothing to copy into it.
+    // A new buffer without a copy.
     assert_eq!(counts("elementwise_in_place"), (1, 0, 1));
     assert_eq!(counts("shared_fill"), (2, 1, 1));
     for tiled in ["matmul_256_tiled_cpu", "matmul_256_tiled_gpu"] {
@@ -225,7 +225,7 @@ fn what_a_loop_hands_on_is_its_own() {
     assert_eq!((stats.copies, stats.remarks.0.iter().filter(|r| r.code == "B0203").count()), (1, 1));
 }
 
-/// Two results of a call may be one buffer, and a result may be a constant.
+/// Two results of a call may alias, and a result may be a constant.
 #[test]
 fn results_of_calls_are_not_taken_for_new_buffers() {
     let callee = |body: &str| {
@@ -265,7 +265,7 @@ fn results_of_calls_are_not_taken_for_new_buffers() {
     assert_eq!(bufferize(&apart, &boundaries()).expect("bufferizes").1.copies, 0);
 }
 
-/// A reshape that has to copy is not the slice that it was taken from: what was computed in it is copied back.
+/// A reshape that has to copy is not the slice of its source: its contents are copied back.
 #[test]
 fn what_a_reshape_copied_is_inserted() {
     let text = "func.func @main(%t: tensor<4x4xf32>, %x: f32) -> tensor<4x4xf32> {
@@ -296,8 +296,8 @@ fn a_layout_that_does_not_fit_is_copied() {
 #[test]
 fn without_analysis_there_are_no_more_copies_than_upstreams() {
     for (name, text) in agreed_programs() {
-        // What must be in place is not copied, whatever it overwrites; and a callee that copies before it writes
-        // does not write its caller's tensor, which upstream does not notice; and upstream refuses copies in masks.
+        // Operands that must be in place are not copied, whatever they overwrite; and a callee that copies before it writes
+        // does not write its caller's tensor, which upstream ignores; and upstream refuses copies in masks.
         if ["materialize", "calls", "masked_transfers"].contains(&name.as_str()) {
             continue;
         }

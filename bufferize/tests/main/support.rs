@@ -8,7 +8,7 @@ use monopour_bufferize::{Callees, Options, Rewriting, Stats, run_one_shot};
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::{Context, Diagnostics, Module, Op};
 
-/// Options under which upstream's pass is compared.
+/// Options for comparisons with upstream's pass.
 pub fn boundaries() -> Options {
     Options { bufferize_function_boundaries: true, ..Options::default() }
 }
@@ -18,7 +18,7 @@ pub fn parse<'c>(text: &str) -> Module<'c> {
     Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// Bufferizes and returns the module and what was made; the result verifies.
+/// Bufferizes and returns the module and the statistics; the result verifies.
 pub fn bufferize<'c>(text: &str, options: &Options) -> Result<(Module<'c>, Stats), Diagnostics> {
     let module = parse(text);
     let stats = run_one_shot(module.op(), options)?;
@@ -53,7 +53,7 @@ pub fn agreed_programs() -> Vec<(String, String)> {
     programs().into_iter().filter(|(_, text)| !text.contains("// differs: ")).collect()
 }
 
-/// The options that a program's first line asks for, as upstream's text and as ours.
+/// The options in a program's first line, as upstream's text and as ours.
 pub fn option_line(text: &str) -> (String, Options) {
     let extra = text.lines().find_map(|l| l.strip_prefix("// options: ")).unwrap_or("").to_owned();
     let options = Options {

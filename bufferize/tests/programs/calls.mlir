@@ -1,4 +1,4 @@
-// What callees read and write decides the callers' copies.
+// The reads and writes of callees decide the callers' copies.
 func.func private @reads(%t: tensor<8xf32>, %i: index) -> f32 {
   %y = tensor.extract %t[%i] : tensor<8xf32>
   return %y : f32

@@ -1,4 +1,4 @@
-// What is overwritten as a whole is not read, though its size is not written down.
+// An output that is wholly overwritten is not read, though its size is dynamic.
 func.func @main(%t: tensor<?xf32>, %x: f32) -> tensor<?xf32> {
   %c0 = arith.constant 0 : index
   %d = tensor.dim %t, %c0 : tensor<?xf32>

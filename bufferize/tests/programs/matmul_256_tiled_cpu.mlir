@@ -1,5 +1,5 @@
 // options: use-encoding-for-memory-space
-// What tiling for a cpu makes of it.
+// The output of tiling for a CPU.
 #map = affine_map<(d0) -> (d0 * 64)>
 #map1 = affine_map<(d0) -> (d0 * 128)>
 #map2 = affine_map<(d0)[s0] -> (d0 * 128 + s0)>

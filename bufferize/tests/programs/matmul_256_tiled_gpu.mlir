@@ -1,5 +1,5 @@
 // options: use-encoding-for-memory-space
-// What tiling for a gpu makes of it.
+// The output of tiling for a GPU.
 #map = affine_map<(d0) -> (d0 * 16)>
 #map1 = affine_map<(d0) -> (d0 * 64)>
 module {

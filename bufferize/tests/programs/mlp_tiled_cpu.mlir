@@ -1,5 +1,5 @@
 // options: use-encoding-for-memory-space
-// What tiling for a cpu makes of it.
+// The output of tiling for a CPU.
 #map = affine_map<(d0) -> (d0 * 128)>
 #map1 = affine_map<(d0)[s0] -> (d0 * 128 + s0)>
 #map2 = affine_map<()[s0, s1] -> (s0 + s1)>

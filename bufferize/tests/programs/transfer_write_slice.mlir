@@ -1,4 +1,4 @@
-// What is read from the slice is written back to it, as is what only overwrites it.
+// Contents read from the slice are written back to it, as by a write that only overwrites it.
 func.func @main(%f: f32, %a: tensor<10xf32>, %i: index) -> tensor<10xf32> {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index

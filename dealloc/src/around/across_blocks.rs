@@ -1,4 +1,4 @@
-//! When a copy may go whose buffers are made, copied and freed in different blocks.
+//! Copy removal across blocks: the buffers are allocated, copied and freed in different blocks.
 //!
 //! ```text
 //! %t = memref.alloc(); %s = memref.alloc()              ^a: %s = memref.alloc()
@@ -9,20 +9,20 @@
 //! ^g: memref.dealloc %s; "use"(%t)                      ^g: "use"(%s)
 //! ```
 //!
-//! All stand in one region, in blocks that no branch leads back to. Then an op is *before* the copy if no way leads from the copy
-//! to it, and *after* it if every way to it passes the copy.
+//! All are in one region, in blocks on no cycle. Then an op is *before* the copy if it is not reachable from the copy,
+//! and *after* it if every path to it passes the copy.
 
 use monopour_ir::{Block, Op, Value};
 
 use super::classes::Classes;
 use super::places::Places;
 
-/// Most ops that are looked at for one copy: each costs a search of the blocks.
+/// Most ops examined for one copy: each costs a search of the blocks.
 const MAX_TOUCHES: usize = 64;
-/// Most blocks that such a search passes.
+/// Most blocks that such a search visits.
 const MAX_BLOCKS: usize = 256;
 
-/// A copy, what is allocated for it, and what frees its source.
+/// A copy, the allocation to remove, and the free of the source.
 #[derive(Clone, Copy)]
 pub(crate) struct Site<'c> {
     pub copy: Op<'c>,
@@ -30,7 +30,7 @@ pub(crate) struct Site<'c> {
     pub free: Option<Op<'c>>,
 }
 
-/// Where a site stands: one region, no cycles.
+/// The blocks of a site: one region, no cycles.
 struct Blocks<'c, 'a> {
     places: &'a Places<'c>,
     copy: Op<'c>,
@@ -50,19 +50,19 @@ impl<'c, 'a> Blocks<'c, 'a> {
         Some(Self { places, copy: site.copy, at })
     }
 
-    /// The op of the region that is or holds this one.
+    /// The op of the region that is or contains this one.
     fn lifted(&self, op: Op<'c>) -> Option<Op<'c>> {
         let region = self.at.region();
         std::iter::successors(Some(op), |op| op.parent()).find(|o| o.block().and_then(Block::region) == region)
     }
 
-    /// Whether every way to `op` passes the copy.
+    /// Whether every path to `op` passes the copy.
     fn is_after(&self, op: Op<'c>) -> bool {
         let Some((op, block)) = self.lifted(op).and_then(|op| Some((op, op.block()?))) else { return false };
         if block == self.at { self.copy.is_before_in_block(op) } else { self.places.dominates(self.at, block) }
     }
 
-    /// Whether no way leads from `from` to `op`.
+    /// Whether `op` is not reachable from `from`.
     fn is_before(&self, op: Op<'c>, from: Op<'c>) -> bool {
         let Some((op, block)) = self.lifted(op).and_then(|op| Some((op, op.block()?))) else { return false };
         match from.block() {
@@ -77,7 +77,7 @@ impl<'c, 'a> Blocks<'c, 'a> {
     }
 }
 
-/// Whether a way leads from one block to another, or may: a long search is given up.
+/// Whether one block may be reachable from another: a long search gives up with true.
 fn is_reachable(from: Block, to: Block) -> bool {
     let mut seen = vec![from];
     let mut next = 0;
@@ -95,7 +95,7 @@ fn is_reachable(from: Block, to: Block) -> bool {
     false
 }
 
-/// Whether the source may take the place of the target, whose allocation is the site's.
+/// Whether the source can replace the target, whose allocation is the site's.
 pub(crate) fn can_reuse_source<'c>(
     places: &Places<'c>,
     classes: &mut Classes<'c>,
@@ -105,7 +105,7 @@ pub(crate) fn can_reuse_source<'c>(
     let Some(blocks) = Blocks::new(places, site) else { return false };
     let (target, Some(free)) = (site.copy.operand(1), site.free) else { return false };
     let frees_always = blocks.is_after(free) && free.block().is_some_and(|b| places.post_dominates(b, blocks.at));
-    // A target that is freed on a way without the copy would free the source there, too.
+    // A target that is freed on a path without the copy would free the source there, too.
     if !frees_always || !blocks.copy_follows(site.alloc) {
         return false;
     }
@@ -115,7 +115,7 @@ pub(crate) fn can_reuse_source<'c>(
         && all_touch(places, classes, source, &[site.copy, free], |op| blocks.is_before(op, site.copy))
 }
 
-/// Whether the target may take the place of the source, whose allocation is the site's.
+/// Whether the target can replace the source, whose allocation is the site's.
 pub(crate) fn can_reuse_target<'c>(
     places: &Places<'c>,
     classes: &mut Classes<'c>,
@@ -129,7 +129,7 @@ pub(crate) fn can_reuse_target<'c>(
         Some(op) if op.block() == Some(made) => op.is_before_in_block(site.alloc),
         _ => target.block().is_some_and(|block| places.dominates(block, made)),
     };
-    // On a way without the copy the target would be written all the same.
+    // On a path without the copy the target would still be written.
     if !is_there || !blocks.copy_follows(site.alloc) || site.free.is_some_and(|free| !blocks.is_after(free)) {
         return false;
     }
@@ -138,7 +138,7 @@ pub(crate) fn can_reuse_target<'c>(
         && all_touch(places, classes, target, &gone, |op| blocks.is_after(op) || blocks.is_before(op, site.alloc))
 }
 
-/// Whether all ops that may touch the memory, other than `gone`, are where they should be.
+/// Whether all ops that may touch the memory, other than `gone`, are on the required side of the copy.
 fn all_touch<'c>(
     places: &Places<'c>,
     classes: &mut Classes<'c>,

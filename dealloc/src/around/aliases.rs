@@ -1,4 +1,4 @@
-//! What may be the memory of what: views, branches, regions, selects, and numbers that hold an address.
+//! May-alias analysis of memrefs: views, branches, regions, selects, and integers that hold an address.
 //!
 //! ```text
 //! %a = memref.alloc()                                   %a -> %v, %r, %p
@@ -8,9 +8,9 @@
 //! %q = arith.addi %p, %n
 //! ```
 //!
-//! [`Aliases::sum`] gathers a fact over everything that may be a value's memory, in one pass over the graph of flows: cycles are
-//! joined to components first, so that a chain of N values with N buffers in it costs N steps and not N * N.
-//! An op that is not known may hand on all its operands in all its results.
+//! [`Aliases::sum`] joins a fact over all aliases of a value, in one pass over the graph of flows: cycles are
+//! collapsed to components first, so that a chain of N values with N buffers in it costs N steps and not N * N.
+//! An unknown op may forward all its operands to all its results.
 
 use monopour_ir::ops;
 use std::cell::Cell;
@@ -22,7 +22,7 @@ use monopour_ir::{HandleMap, Op, Type, Use, Value, WalkOrder};
 
 /// Pure ops on a memref whose results are sizes, never addresses.
 pub(crate) const MEASURES: &[&str] = &[ops::memref::DIM, ops::memref::RANK];
-/// Ops that put an operand into memory: from there it may come back anywhere.
+/// Ops that store an operand to memory: any later load may return it.
 const STORES: &[&str] =
     &[ops::memref::STORE, ops::affine::STORE, ops::vector::STORE, ops::vector::TRANSFER_WRITE, ops::llvm::STORE];
 
@@ -31,13 +31,13 @@ pub(crate) struct Aliases<'c> {
     values: Vec<Value<'c>>,
     ids: HandleMap<Value<'c>, usize>,
     next: Vec<Vec<usize>>,
-    /// Components of the graph, successors first; and the one of each value.
+    /// Components of the graph, successors first, and the component of each value.
     groups: Vec<Vec<usize>>,
     group: Vec<usize>,
     steps: Cell<usize>,
 }
 
-/// A fact about each value, gathered over its aliases.
+/// A fact about each value, joined over its aliases.
 pub(crate) struct Sums<'c, 'a, T> {
     aliases: &'a Aliases<'c>,
     of_group: Vec<T>,
@@ -51,7 +51,7 @@ impl<'c, T> Sums<'c, '_, T> {
 }
 
 impl<'c> Aliases<'c> {
-    /// Looks at everything in `function`.
+    /// Analyses `function`.
     pub fn new(function: Op<'c>) -> Self {
         let mut this = Self {
             values: vec![],
@@ -72,7 +72,7 @@ impl<'c> Aliases<'c> {
             }
         });
         let mut from = 0;
-        // Addresses join the values while these are looked at.
+        // Addresses are appended to the values during this loop.
         while let Some(&value) = this.values.get(from) {
             let mut targets = flows.remove(&value).unwrap_or_default();
             targets.extend(value.uses().into_iter().flat_map(|used| made_by(used, value)));
@@ -98,7 +98,7 @@ impl<'c> Aliases<'c> {
         id
     }
 
-    /// Gathers `own` of each value over all that may be its memory. `join` must not mind order or repetition.
+    /// Joins `own` over all aliases of each value. `join` must be commutative and idempotent.
     pub fn sum<T: Clone>(&self, own: impl Fn(Value<'c>) -> T, join: impl Fn(&mut T, &T)) -> Sums<'c, '_, T> {
         let mut of_group: Vec<T> = Vec::with_capacity(self.groups.len());
         for (group, members) in self.groups.iter().enumerate() {
@@ -123,19 +123,19 @@ impl<'c> Aliases<'c> {
         &self.values
     }
 
-    /// All pairs of a value and what may be its memory next, by positions in [`Self::values`].
+    /// All pairs of a value and a direct alias, by positions in [`Self::values`].
     pub fn edges(&self) -> impl Iterator<Item = (usize, usize)> {
         self.next.iter().enumerate().flat_map(|(from, to)| to.iter().map(move |to| (from, *to)))
     }
 
-    /// How many values and flows [`Self::sum`] has looked at so far.
+    /// Number of values and flows that [`Self::sum`] has visited so far.
     #[cfg(test)]
     pub fn steps(&self) -> usize {
         self.steps.get()
     }
 }
 
-/// What the op hands to blocks, or lets flow between its regions and results.
+/// The values that the op forwards to blocks, or between its regions and results.
 fn forwards<'c>(op: Op<'c>) -> Vec<(Value<'c>, Value<'c>)> {
     let mut out = region_flows(op).unwrap_or_default();
     for (index, block) in op.successors().into_iter().enumerate() {
@@ -145,11 +145,11 @@ fn forwards<'c>(op: Op<'c>) -> Vec<(Value<'c>, Value<'c>)> {
     out
 }
 
-/// The results that are the memory, or hold the address, of `value` by this use. Branches are in [`forwards`].
+/// The results that alias, or hold the address of, `value` by this use. Branches are in [`forwards`].
 fn made_by<'c>(used: Use<'c>, value: Value<'c>) -> Vec<Value<'c>> {
     let op = used.op;
     if op.is_terminator() {
-        // An op that does not say what its regions give may give all of it.
+        // An op with unknown region results may return any yielded value.
         let around = op
             .parent()
             .filter(|p| op.successors().is_empty() && !is_region_branch(*p) && !Traits::of(*p).is_function());
@@ -176,30 +176,30 @@ fn made_by<'c>(used: Use<'c>, value: Value<'c>) -> Vec<Value<'c>> {
     let Some(effects) = effects else { return unknown(op) };
     let is_made = |r: &Value<'c>| effects.iter().any(|e| e.kind == EffectKind::Allocate && e.value == Some(*r));
     if op.dialect() == "memref" {
-        // An index is an offset or a size here; a realloc may give its operand back.
+        // An index is an offset or a size here; a realloc may return its operand.
         let hands_on = used.index == 0 && (op.is(ops::memref::REALLOC) || effects.is_empty());
         return if hands_on { memrefs() } else { vec![] };
     }
     if value.ty().is_memref() && effects.iter().any(|e| e.value == Some(value)) {
-        // What is read from memory is data; a tensor of it may be the memory itself.
+        // Loaded values are data; a tensor may be the memory itself.
         let may_be = |r: &Value<'c>| (r.ty().is_memref() || r.ty().is_tensor()) && !is_made(r);
         return op.results().into_iter().filter(may_be).collect();
     }
     if !value.ty().is_memref() && !is_pure(op) {
-        // An address is where such an op looks, not what it gives.
+        // The op reads through the address and does not return it.
         return memrefs();
     }
     op.results().into_iter().filter(|r| holds_address(r.ty()) && !is_made(r)).collect()
 }
 
-/// Whether a use lets the value get away: it is returned, or stored in memory.
+/// Whether a use lets the value escape: it is returned, or stored in memory.
 pub(crate) fn is_escape(used: Use) -> bool {
     let op = used.op;
     let leaves = || op.is_terminator() && op.successors().is_empty() && !op.parent().is_some_and(is_region_branch);
     (STORES.contains(&op.name()) && used.index == 0) || leaves()
 }
 
-/// What an unknown op may hand on: everything, also to the blocks that it holds.
+/// The values that an unknown op may forward to: all results and the arguments of its blocks.
 fn unknown<'c>(op: Op<'c>) -> Vec<Value<'c>> {
     // Named ops on elements have regions whose arguments are elements.
     let args =
@@ -220,7 +220,7 @@ mod tests {
     use crate::around::places::Places;
     use monopour_ir::{Context, Module};
 
-    /// The steps of one fact over a function of this text, and whether its last buffer is known to be returned.
+    /// The steps of one fact over a function of this text; checks that its last buffer is known to be returned.
     fn steps(text: &str) -> usize {
         let module =
             Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -232,7 +232,7 @@ mod tests {
         aliases.steps()
     }
 
-    /// Each buffer reaches the argument of every block behind it: N * N pairs.
+    /// Each buffer reaches the argument of every later block: N * N pairs.
     fn branches(n: usize) -> String {
         let mut text =
             String::from("func.func @f(%c: i1, %m: memref<4xf32>) -> memref<4xf32> {\ncf.br ^b0(%m : memref<4xf32>)\n");

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
 
-/// The functions of a module, and what calls each.
+/// The functions of a module, with their calls.
 pub(crate) struct Calls<'c> {
     /// `func.func` ops with a body, in order.
     pub functions: Vec<Op<'c>>,
     of: HashMap<String, Vec<Op<'c>>>,
-    /// Names that something else than a call uses.
+    /// Names that are used other than by calls.
     taken: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ impl<'c> Calls<'c> {
                 op.attrs().iter().for_each(|(_, attr)| names_in(*attr, &mut this.taken));
             }
         });
-        // Tables of symbols may hold one name twice.
+        // Nested symbol tables may have one name twice.
         let mut names: Vec<String> =
             module.find_all(ops::func::FUNC).into_iter().filter_map(|f| f.symbol_name()).collect();
         names.sort_unstable();
@@ -49,7 +49,7 @@ impl<'c> Calls<'c> {
         function.symbol_name().is_some_and(|name| self.taken.binary_search(&name).is_err())
     }
 
-    /// Says that a function is called by these ops now.
+    /// Replaces the calls of a function.
     pub fn set(&mut self, function: Op<'c>, calls: Vec<Op<'c>>) {
         self.of.extend(function.symbol_name().map(|name| (name, calls)));
     }
@@ -70,14 +70,14 @@ fn names_in(attr: Attr, found: &mut Vec<String>) {
     }
 }
 
-/// The ops that return from a function.
+/// The return ops of a function.
 pub(crate) fn returns<'c>(function: Op<'c>) -> Vec<Op<'c>> {
     let blocks = function.region(0).blocks();
     blocks.into_iter().filter_map(|b| b.terminator()).filter(|t| t.is(ops::func::RETURN)).collect()
 }
 
-/// Removes the results that `keep` does not name from a function and what returns from it.
-/// `args`: further arguments, which the body has already, with their attributes.
+/// Removes the results that `keep` excludes from a function and its returns.
+/// `args`: additional arguments, already in the body, with their attributes.
 pub(crate) fn change_signature<'c>(
     rw: &mut Rewriter<'c>,
     function: Op<'c>,
@@ -109,11 +109,11 @@ pub(crate) fn change_signature<'c>(
     }
 }
 
-/// A call like `call` with other operands, and only the results that `keep` names; it takes over their uses.
-/// The results that are gone must be replaced before the old call is erased.
+/// Replaces a call by one with other operands and only the results that `keep` names.
+/// The removed results must be replaced before the old call is erased.
 ///
 /// # Errors
-/// What MLIR says of the call.
+/// MLIR's diagnostics for the call.
 pub(crate) fn change_call<'c>(
     rw: &mut Rewriter<'c>,
     call: Op<'c>,
@@ -125,7 +125,7 @@ pub(crate) fn change_call<'c>(
     rw.set_point(InsertionPoint::Before(call));
     let mut spec = OpSpec::new(ops::func::CALL, call.location()).operands(operands).results(&types);
     for (name, value) in &attrs {
-        // Attributes of arguments and results would be about others now.
+        // Attributes by position would apply to other arguments and results.
         if name != "arg_attrs" && name != "res_attrs" {
             spec = spec.attr(name, *value);
         }
@@ -137,7 +137,7 @@ pub(crate) fn change_call<'c>(
     Ok(new)
 }
 
-/// Whether the function may be given another signature: all its calls are known, and nobody outside calls it.
+/// Whether the function's signature may change: it is private, so all its calls are known.
 pub(crate) fn is_private(function: Op) -> bool {
     function.attr("sym_visibility").is_some_and(|v| v.as_string() == Some("private"))
 }

@@ -1,8 +1,8 @@
-//! Which memrefs may share memory, and which ops touch it: classes that only grow, with ordered numbers of ops.
+//! Alias classes of memrefs, which only merge, and the ops that touch each, by number.
 //!
-//! Memory is of three kinds. *Private* memory is seen through the values of its class alone. *Arguments* are memory of the caller's;
-//! each argument is memory of its own unless that is not to be relied on. All other memory is *foreign*: globals, results of calls,
-//! what was stored somewhere. Foreign memory may be an argument's. A call may touch both.
+//! Memory is of three kinds. *Private* memory is accessed through the values of its class alone. *Arguments* are memory of the caller;
+//! each argument is a buffer of its own unless `arguments_may_alias`. All other memory is *foreign*: globals, results of calls,
+//! values loaded from memory. Foreign memory may be an argument's. A call may touch both.
 
 use monopour_ir::ops;
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ pub(crate) struct Classes<'c> {
 }
 
 impl<'c> Classes<'c> {
-    /// Joins what [`Aliases`] connects.
+    /// Merges the aliases of [`Aliases`].
     pub fn new(function: Op<'c>, aliases: &Aliases<'c>, places: &Places<'c>, arguments_may_alias: bool) -> Self {
         let values = aliases.values();
         let count = values.len();
@@ -57,7 +57,7 @@ impl<'c> Classes<'c> {
             let escapes = value.uses().into_iter().any(|used| is_escape(used) && !used.op.is(ops::func::RETURN));
             this.kind[id] = match kind_of(function, *value) {
                 _ if escapes => Kind::Foreign,
-                // Flows say where it comes from.
+                // Flows give its sources.
                 Kind::Foreign if is_target[id] && !value.defining_op().is_some_and(is_unknown) => Kind::Private,
                 kind => kind,
             };
@@ -69,7 +69,7 @@ impl<'c> Classes<'c> {
             this.join(from, to);
         }
         for id in 0..count {
-            // Roots hold the numbers of all.
+            // Roots hold the numbers of the whole class.
             let kind = this.kind[id];
             if kind != Kind::Private {
                 let touched: Vec<usize> = this.touches[id].iter().copied().collect();
@@ -99,7 +99,7 @@ impl<'c> Classes<'c> {
         if a == b {
             return;
         }
-        // The smaller set moves: each number moves a logarithm of times.
+        // The smaller set moves: each number moves a logarithmic number of times.
         let (into, from) = if self.touches[a].len() < self.touches[b].len() { (b, a) } else { (a, b) };
         let moved = std::mem::take(&mut self.touches[from]);
         self.touches[into].extend(moved);
@@ -107,7 +107,7 @@ impl<'c> Classes<'c> {
         self.kind[into] = self.kind[into].max(self.kind[from]);
     }
 
-    /// Whether two memrefs may share memory by what the function does.
+    /// Whether two memrefs may alias within the function.
     pub fn are_joined(&mut self, a: Value<'c>, b: Value<'c>) -> bool {
         match (self.ids.get(&a).copied(), self.ids.get(&b).copied()) {
             (Some(a), Some(b)) => self.root(a) == self.root(b),
@@ -115,14 +115,14 @@ impl<'c> Classes<'c> {
         }
     }
 
-    /// Says that two memrefs are one now.
+    /// Merges two memrefs that became one.
     pub fn unite(&mut self, a: Value<'c>, b: Value<'c>) {
         if let (Some(a), Some(b)) = (self.ids.get(&a).copied(), self.ids.get(&b).copied()) {
             self.join(a, b);
         }
     }
 
-    /// Forgets an op that is gone.
+    /// Forgets an erased op.
     pub fn forget(&mut self, number: usize, values: &[Value<'c>]) {
         for value in values {
             if let Some(id) = self.ids.get(value).copied() {
@@ -134,7 +134,7 @@ impl<'c> Classes<'c> {
         self.outside.remove(&number);
     }
 
-    /// The numbers of all ops that may touch the memory; `None` where there are more than `limit`.
+    /// The numbers of all ops that may touch the memory; `None` if there are more than `limit`.
     pub fn touches(&mut self, value: Value<'c>, limit: usize) -> Option<Vec<usize>> {
         let root = self.ids.get(&value).copied().map(|id| self.root(id))?;
         let lists = [Some(&self.touches[root]), self.beside(root)];
@@ -142,7 +142,7 @@ impl<'c> Classes<'c> {
         (count <= limit).then(|| lists.into_iter().flatten().flatten().copied().collect())
     }
 
-    /// What may touch memory of this class by other names.
+    /// Ops that may touch memory of this class through other classes.
     fn beside(&self, root: usize) -> Option<&BTreeSet<usize>> {
         match self.kind[root] {
             Kind::Private => None,
@@ -161,7 +161,7 @@ impl<'c> Classes<'c> {
     }
 }
 
-/// Whose memory a value is that comes from nowhere else in the function.
+/// The kind of memory of a value without sources in the function.
 fn kind_of(function: Op, value: Value) -> Kind {
     if let Some((block, _)) = value.as_block_arg() {
         return if Some(block) == function.body() { Kind::Argument } else { Kind::Foreign };
@@ -171,12 +171,12 @@ fn kind_of(function: Op, value: Value) -> Kind {
     if is_fresh { Kind::Private } else { Kind::Foreign }
 }
 
-/// Whether the op looks at memory, or may.
+/// Whether the op may access memory.
 fn is_touch(op: Op) -> bool {
     !MEASURES.contains(&op.name()) && !is_pure(op)
 }
 
-/// Whether the op may touch memory that it does not name.
+/// Whether the op may touch memory other than its operands'.
 fn is_unknown(op: Op) -> bool {
     if Traits::of(op).is_call() {
         return true;

@@ -1,4 +1,4 @@
-//! Drop results of functions that are one of their arguments.
+//! Drop function results that are equivalent to an argument.
 //!
 //! ```text
 //! func.func private @f(%a) -> memref<4xf32> {           func.func private @f(%a) {
@@ -8,9 +8,9 @@
 //! %r = call @f(%b); "use"(%r)                           call @f(%b); "use"(%b)
 //! ```
 //!
-//! Requires: a module, whose private functions are called directly only; others keep their results.
-//! With extensions also what is a view of an argument at places that follow from arguments, and what becomes equivalent once a
-//! function that is called has lost a result.
+//! Requires: a module. Only private functions that are only called directly change.
+//! With extensions also results that are a view of an argument at offsets computed from arguments, and results that become equivalent
+//! once a callee has lost a result.
 //! Source: the pass `drop-equivalent-buffer-results` of MLIR.
 
 use monopour_ir::ops;
@@ -21,10 +21,10 @@ use monopour_ir::{Block, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Valu
 use super::calls::{Calls, change_call, change_signature, is_private, returns};
 use super::recompute::{Recipe, recipe};
 
-/// Drops the results that callers have already, and returns how many.
+/// Drops the results that callers already have, and returns their number.
 ///
 /// # Errors
-/// What MLIR says of the ops that are made.
+/// MLIR's diagnostics for the new ops.
 pub fn drop_equivalent_results(module: Op, extensions: bool) -> Result<u32, Diagnostics> {
     let mut calls = Calls::new(module);
     let mut rw = Rewriter::new(module.context());
@@ -46,7 +46,7 @@ pub fn drop_equivalent_results(module: Op, extensions: bool) -> Result<u32, Diag
         for call in calls.of(function) {
             let new = rewrite_call(&mut rw, *call, &recipes)?;
             made.push(new);
-            // The caller may return what it passed in.
+            // The caller may return an operand of its call.
             open.extend(new.ancestor(ops::func::FUNC).filter(|caller| extensions && is_open.insert(*caller)));
         }
         calls.set(function, made);
@@ -56,7 +56,7 @@ pub fn drop_equivalent_results(module: Op, extensions: bool) -> Result<u32, Diag
     Ok(dropped)
 }
 
-/// For each result how it follows from the arguments; none where it has to be returned.
+/// For each result its recipe from the arguments; `None` if it has to be returned.
 fn equivalents<'c>(function: Op<'c>, extensions: bool) -> Vec<Option<Recipe<'c>>> {
     let (returns, results) = (returns(function), function.function_type().map(|t| t.1.len()).unwrap_or_default());
     let Some(entry) = function.body() else { return vec![None; results] };
@@ -77,7 +77,7 @@ fn equivalent<'c>(returns: &[Op<'c>], index: usize, entry: Block<'c>, extensions
     (is_known && others.iter().all(is_same)).then_some(found)
 }
 
-/// What a value is behind casts.
+/// The source of a chain of casts.
 fn uncast<'c>(mut value: Value<'c>) -> Value<'c> {
     while let Some(op) = value.defining_op().filter(|op| op.is(ops::memref::CAST)) {
         value = op.operand(0);

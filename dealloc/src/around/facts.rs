@@ -1,4 +1,4 @@
-//! What the passes ask about a buffer: facts about all that may be its memory.
+//! Facts about a buffer and all its aliases.
 
 use monopour_ir::interfaces::{EffectKind, memory_effects};
 use monopour_ir::ops;
@@ -11,9 +11,9 @@ use crate::collect::hands_over;
 /// The ops that may free a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Frees<'c> {
-    /// Nothing frees it.
+    /// None.
     Never,
-    /// This op alone.
+    /// One op alone.
     By(Op<'c>),
     /// Several.
     Several,
@@ -29,22 +29,22 @@ impl Frees<'_> {
     }
 }
 
-/// What holds of a value and of all that may be its memory.
+/// Facts about a value and all its aliases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach<'c> {
-    /// The last block that is certainly run before all memrefs are defined.
+    /// The common dominator of the definitions.
     pub dominator: Option<usize>,
     /// The smallest number of a definition ([`Places::definition`]).
     pub first_definition: usize,
-    /// The largest number of an op that uses one, other than to free it.
+    /// The largest number of a user that does not free it.
     pub last_use: Option<usize>,
-    /// What frees it.
+    /// The ops that free it.
     pub frees: Frees<'c>,
-    /// Whether one is returned, or stored in memory.
+    /// Whether an alias is returned, or stored in memory.
     pub escapes: bool,
 }
 
-/// Gathers [`Reach`] for all memrefs of a function.
+/// Computes [`Reach`] for all memrefs of a function.
 pub(crate) fn reaches<'c, 'a>(aliases: &'a Aliases<'c>, places: &Places<'c>) -> Sums<'c, 'a, Reach<'c>> {
     aliases.sum(
         |value| own(places, value),
@@ -89,7 +89,7 @@ pub(crate) fn is_free(used: Use, value: Value) -> bool {
     effects.iter().any(|e| e.kind == EffectKind::Free && e.value == Some(value))
 }
 
-/// The ops of a function that make a buffer on the heap, with the buffer: in the order of the function.
+/// The ops of a function that allocate a buffer on the heap, with the buffer, in order.
 pub(crate) fn allocations<'c>(function: Op<'c>) -> Vec<(Op<'c>, Value<'c>)> {
     let mut found = Vec::new();
     function.walk(monopour_ir::WalkOrder::Pre, |op| {

@@ -1,10 +1,10 @@
 //! Common ancestors in a tree.
 
-/// A forest whose nodes know their parents; parents are added before their children.
+/// A forest with parent pointers; parents are added before their children.
 #[derive(Default)]
 pub(crate) struct Forest {
     depth: Vec<usize>,
-    /// For each node its ancestor, and one further up that is found by jumps: common ancestors take a logarithm of steps.
+    /// The parent of each node, and an ancestor to jump to: common ancestors take a logarithmic number of steps.
     parent: Vec<usize>,
     jump: Vec<usize>,
 }
@@ -16,7 +16,7 @@ impl Forest {
         let (depth, parent, jump) = match parent {
             None => (0, node, node),
             Some(p) => {
-                // Two jumps of one length make one twice as long.
+                // Two jumps of equal length are combined into one.
                 let (near, far) = (self.jump[p], self.jump[self.jump[p]]);
                 let equal = self.depth[p] - self.depth[near] == self.depth[near] - self.depth[far];
                 (self.depth[p] + 1, p, if equal { far } else { p })
@@ -28,12 +28,12 @@ impl Forest {
         node
     }
 
-    /// How many ancestors a node has.
+    /// The number of ancestors of a node.
     pub fn depth(&self, node: usize) -> usize {
         self.depth[node]
     }
 
-    /// The nearest node that is above both, or one of them. Roots of other trees have none in common: one of them is the answer.
+    /// The nearest common ancestor, either node included. Nodes of different trees have none: the result is one of them.
     pub fn common_ancestor(&self, a: usize, b: usize) -> usize {
         let (mut a, mut b) = if self.depth[a] < self.depth[b] { (b, a) } else { (a, b) };
         while self.depth[a] > self.depth[b] {

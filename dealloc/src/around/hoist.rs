@@ -1,4 +1,4 @@
-//! Make buffers where all that may be their memory is dominated, or in front of the loops around them.
+//! Hoist allocations to the common dominator of all aliases, or out of loops.
 //!
 //! ```text
 //! %r = scf.if %c {                                      %a = memref.alloc() : memref<4xf32>
@@ -10,10 +10,10 @@
 //! ```
 //!
 //! [`hoist_buffers`] does not leave loops, threads or functions; [`hoist_buffers_out_of_loops`] leaves loops alone.
-//! Requires: sizes are defined before the new place, or the buffer stays behind them.
+//! Requires: the operands dominate the new position, or the buffer stays after them.
 //! Source: the passes `buffer-hoisting` and `buffer-loop-hoisting` of MLIR, and the document on buffer deallocation.
-//! Differs: a buffer made in a block that branches lead back to stays in it. Out of a loop the op that frees it comes along; where
-//! that cannot be, the buffer stays (upstream leaves the free in the loop). With extensions a buffer that something frees stays
+//! Differs: a buffer allocated in a block on a cycle stays in it. Out of a loop its free is hoisted along; if
+//! that is impossible, the buffer stays (upstream leaves the free in the loop). With extensions a buffer that is freed stays
 //! in its branch: the other branches would not free it.
 
 use monopour_ir::ops;
@@ -24,12 +24,12 @@ use super::facts::{Frees, Reach, reaches};
 use super::functions;
 use super::places::{Places, is_loop};
 
-/// Ops that can be made earlier.
+/// Ops that can be hoisted.
 const MOVABLE: &[&str] = &[ops::memref::ALLOC];
-/// Ops that can be made in front of a loop.
+/// Ops that can be hoisted out of a loop.
 const MOVABLE_OUT_OF_LOOPS: &[&str] = &[ops::memref::ALLOC, ops::memref::ALLOCA];
 
-/// Moves allocations up to the common dominator of all that may be their memory, and returns how many moved.
+/// Hoists allocations to the common dominator of their aliases, and returns their number.
 pub fn hoist_buffers(root: Op, extensions: bool) -> u32 {
     let mut moved = 0;
     for function in functions(root) {
@@ -61,7 +61,7 @@ fn named<'c>(function: Op<'c>, names: &[&str]) -> Vec<Op<'c>> {
     found
 }
 
-/// The op before which the allocation goes; `None` if it stays in its block.
+/// The op before which the allocation is moved; `None` if it stays in its block.
 fn dominating_place<'c>(places: &Places<'c>, alloc: Op<'c>, reach: &Reach<'c>) -> Option<Op<'c>> {
     let from = places.node(alloc.block()?);
     let mut to = places.common_dominator(from, reach.dominator?);
@@ -76,7 +76,7 @@ fn dominating_place<'c>(places: &Places<'c>, alloc: Op<'c>, reach: &Reach<'c>) -
     places.ancestor_in(block, alloc).or_else(|| block.terminator())
 }
 
-/// Moves allocations in front of the loops around them, and returns how many moved.
+/// Hoists allocations out of their loops, and returns their number.
 pub fn hoist_buffers_out_of_loops(root: Op) -> u32 {
     let mut moved = 0;
     for function in functions(root) {
@@ -85,7 +85,7 @@ pub fn hoist_buffers_out_of_loops(root: Op) -> u32 {
         let mut wanted = Vec::new();
         for alloc in named(function, MOVABLE_OUT_OF_LOOPS) {
             let Some(reach) = reaches.of(alloc.result(0)).filter(|r| !r.escapes) else { continue };
-            // What frees the buffer comes along; no iteration may skip it.
+            // The free is hoisted along; no iteration may skip it.
             let along = match reach.frees {
                 Frees::Never => None,
                 Frees::By(free) if is_freed_in_its_block(alloc, free) => Some(free),
@@ -111,8 +111,8 @@ fn is_freed_in_its_block(alloc: Op, free: Op) -> bool {
     free.is(ops::memref::DEALLOC) && free.operand(0) == alloc.result(0) && free.block() == alloc.block()
 }
 
-/// The outermost loop out of which the buffer can go: it flows to no argument and no result of a loop, and its sizes are
-/// known before.
+/// The outermost loop out of which the buffer can move: it flows to no argument and no result of the loop, and its sizes are
+/// defined before.
 fn outermost_loop<'c>(places: &Places<'c>, alloc: Op<'c>, reach: &Reach<'c>) -> Option<Op<'c>> {
     let sizes: Vec<usize> = alloc.operands().into_iter().map(|v: Value<'c>| places.definition(v)).collect();
     let fits = |around: &Op<'c>| {

@@ -1,6 +1,6 @@
-//! The passes around deallocation: where buffers are made, how long they live, and which are not needed.
+//! The passes around deallocation: positions, lifetimes and removal of buffers.
 //!
-//! Each goes by upstream's name in `monopour opt`; without extensions its output has upstream's form.
+//! Each has upstream's name in `monopour opt`; without extensions its output has upstream's form.
 //! They share `aliases` and `places`, both near-linear in the size of a function.
 
 mod across_blocks;

@@ -1,7 +1,7 @@
-//! Where things stand in a function: numbers of ops, and the tree of dominators of its blocks.
+//! Positions in a function: numbers of ops, and the dominator tree of its blocks.
 //!
-//! An entry block's parent in the tree is the block around its op, so that the common ancestor of blocks of different regions is
-//! the last block that is certainly run before all of them.
+//! The parent of an entry block is the block of its parent op, so that the common ancestor of blocks of different regions is
+//! the last block that dominates all of them.
 
 use monopour_analysis::components::components;
 use monopour_ir::interfaces::{has_parallel_region, is_loop_like, is_region_branch, is_repetitive_region};
@@ -9,10 +9,10 @@ use monopour_ir::{Block, HandleMap, Op, Region, Value};
 
 use super::graph::Forest;
 
-/// What is known of a block.
+/// A block in the tree.
 struct Node<'c> {
     block: Block<'c>,
-    /// The nearest block at or above this one out of which an allocation must not move: behind it are a loop, threads,
+    /// The nearest block at or above this one out of which an allocation must not move: its parent is a loop, a parallel region,
     /// or another function.
     limit: usize,
     is_on_cycle: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Places<'c> {
     ids: HandleMap<Block<'c>, usize>,
     nodes: Vec<Node<'c>>,
     tree: Forest,
-    /// Post-dominators, per region below a node for what comes after it.
+    /// Post-dominators, per region below a node for the exit.
     exits: HandleMap<Block<'c>, usize>,
     exit_tree: Forest,
 }
@@ -60,7 +60,7 @@ impl<'c> Places<'c> {
         }
     }
 
-    /// Puts the blocks of a region into the tree, dominators first.
+    /// Adds the blocks of a region to the tree, dominators first.
     fn region(&mut self, op: Op<'c>, index: usize, region: Region<'c>) {
         let blocks = region.blocks();
         let Some(entry) = blocks.first() else { return };
@@ -90,15 +90,15 @@ impl<'c> Places<'c> {
         {
             for id in members.iter().map(|m| self.ids[&blocks[*m]]) {
                 self.nodes[id].is_on_cycle = true;
-                // The buffers of two rounds may live at the same time.
+                // The buffers of two iterations may be live at the same time.
                 self.nodes[id].limit = id;
             }
         }
     }
 
-    /// Puts the blocks of a region into the tree of post-dominators.
+    /// Adds the blocks of a region to the post-dominator tree.
     fn exits_of(&mut self, blocks: &[Block<'c>], next: &[Vec<usize>]) {
-        // Node 0 is behind all blocks that go nowhere else.
+        // Node 0 is the exit, after all blocks without successors.
         let mut before = vec![vec![]; next.len() + 1];
         for (block, successors) in next.iter().enumerate() {
             successors.iter().for_each(|s| before[s + 1].push(block + 1));
@@ -113,30 +113,30 @@ impl<'c> Places<'c> {
         }
     }
 
-    /// Whether every way to `b` passes `a`.
+    /// Whether `a` dominates `b`.
     pub fn dominates(&self, a: Block<'c>, b: Block<'c>) -> bool {
         let (a, b) = (self.ids[&a], self.ids[&b]);
         self.tree.common_ancestor(a, b) == a
     }
 
-    /// Whether every way on from `b` that ends passes `a`, a block of the same region.
+    /// Whether `a`, a block of the same region, post-dominates `b`.
     pub fn post_dominates(&self, a: Block<'c>, b: Block<'c>) -> bool {
         let (a, b) = (self.exits[&a], self.exits[&b]);
         self.exit_tree.common_ancestor(a, b) == a
     }
 
-    /// The number of an op: ops around it and before it have smaller ones.
+    /// The number of an op, in pre-order.
     pub fn number(&self, op: Op<'c>) -> usize {
         self.numbers[&op]
     }
 
-    /// The op of a number.
+    /// The op with a number.
     pub fn op(&self, number: usize) -> Op<'c> {
         self.ops[number]
     }
 
-    /// The number of the op that makes a value. For an argument of a region that of the op around it, and for one of a later block
-    /// that of the block's first op.
+    /// The number of the op that defines a value. For an argument of an entry block that of the parent op, for one of a later
+    /// block that of the block's first op.
     pub fn definition(&self, value: Value<'c>) -> usize {
         let owner = || {
             let block = value.block()?;
@@ -145,12 +145,12 @@ impl<'c> Places<'c> {
         value.defining_op().or_else(owner).and_then(|op| self.numbers.get(&op).copied()).unwrap_or(0)
     }
 
-    /// The block in the tree in which a value is defined; the function's entry for values from outside.
+    /// The node of the block that defines a value; the function's entry for values from outside.
     pub fn node_of(&self, value: Value<'c>) -> usize {
         value.block().and_then(|b| self.ids.get(&b).copied()).unwrap_or(0)
     }
 
-    /// The block of an op of the function's body.
+    /// The node of a block of the function.
     pub fn node(&self, block: Block<'c>) -> usize {
         self.ids[&block]
     }
@@ -160,12 +160,12 @@ impl<'c> Places<'c> {
         self.nodes[node].block
     }
 
-    /// The nearest node from which both are certainly reached.
+    /// The nearest common dominator.
     pub fn common_dominator(&self, a: usize, b: usize) -> usize {
         self.tree.common_ancestor(a, b)
     }
 
-    /// Of two nodes of which one dominates the other: the one that is dominated.
+    /// Of two nodes the one that the other dominates.
     pub fn lower(&self, a: usize, b: usize) -> usize {
         if self.tree.depth(a) < self.tree.depth(b) { b } else { a }
     }
@@ -175,12 +175,12 @@ impl<'c> Places<'c> {
         self.nodes[node].limit
     }
 
-    /// Whether the block is reached again from itself through branches.
+    /// Whether the block is on a cycle.
     pub fn is_on_cycle(&self, block: Block<'c>) -> bool {
         self.nodes[self.ids[&block]].is_on_cycle
     }
 
-    /// The op of `block` that is `op` or is around it; `None` if it is not in the block.
+    /// The op of `block` that is or contains `op`; `None` if it is not in the block.
     pub fn ancestor_in(&self, block: Block<'c>, op: Op<'c>) -> Option<Op<'c>> {
         std::iter::successors(Some(op), |op| op.parent())
             .take_while(|o| *o != self.function)
@@ -188,13 +188,13 @@ impl<'c> Places<'c> {
     }
 }
 
-/// Whether the op runs its body several times, one time after the other.
+/// Whether the op repeats its body sequentially.
 pub(crate) fn is_loop(op: Op) -> bool {
     is_loop_like(op) && !has_parallel_region(op)
 }
 
-/// The immediate dominator of each block but the first, dominators before what they dominate.
-/// A block that is never reached counts as dominated by the first.
+/// The immediate dominator of each block but the first, dominators first.
+/// An unreachable block counts as dominated by the first.
 fn dominators(next: &[Vec<usize>]) -> Vec<(usize, usize)> {
     let order = reverse_postorder(next);
     let mut rank = vec![usize::MAX; next.len()];
@@ -203,7 +203,7 @@ fn dominators(next: &[Vec<usize>]) -> Vec<(usize, usize)> {
     for block in &order {
         next[*block].iter().for_each(|n| before[rank[*n]].push(rank[*block]));
     }
-    // By ranks: the dominator of each, refined until nothing changes (Cooper, Harvey and Kennedy).
+    // The immediate dominator by rank, refined until nothing changes (Cooper, Harvey and Kennedy).
     let mut above = vec![usize::MAX; order.len()];
     above[0] = 0;
     let mut changed = true;
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn diamonds_and_loops() {
-        // 0 -> 1, 2 -> 3 -> 4 -> 3, 5; 6 is not reached.
+        // 0 -> 1, 2 -> 3 -> 4 -> 3, 5; 6 is unreachable.
         let next = [vec![1, 2], vec![3], vec![3], vec![4], vec![3, 5], vec![], vec![5]];
         let mut found = dominators(&next);
         found.sort_unstable();

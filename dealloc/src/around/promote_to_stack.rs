@@ -1,4 +1,4 @@
-//! Put small buffers on the stack, which gives them back by itself.
+//! Promote small buffers to the stack.
 //!
 //! ```text
 //! func.func @f(%x: memref<8xf32>) {                     func.func @f(%x: memref<8xf32>) {
@@ -8,13 +8,13 @@
 //! }                                                     }
 //! ```
 //!
-//! A buffer goes to the stack where it is made. It must be small, and nothing that may be its memory may leave the op around it
-//! that gives stack back, neither as a result nor through memory or as an address.
-//! With extensions buffers of dynamic size go too where a constant bounds the size (they take as much stack as that), and buffers
-//! that are freed go without what frees them.
-//! Limits: ranked buffers of known element size; in a block that branches lead back to, each round would take more stack.
+//! An allocation becomes an alloca in place. It must be small, and no alias may leave the enclosing allocation scope,
+//! as a result, through memory or as an address.
+//! With extensions buffers of dynamic size are promoted too where a constant bounds the size (they take that much stack), and
+//! freed buffers without their frees.
+//! Limits: ranked buffers of known element size; not in a block on a cycle, where each iteration would take more stack.
 //! Source: the pass `promote-buffers-to-stack` of MLIR.
-//! Differs: upstream lets addresses of stack memory out of functions, and promotes in loops made of branches.
+//! Differs: upstream lets addresses of stack memory escape from functions, and promotes in loops of blocks.
 
 use monopour_ir::control_flow::{view_source, viewed};
 use monopour_ir::interfaces::{is_allocation_scope, is_region_branch, is_repetitive_region, type_bits};
@@ -27,14 +27,14 @@ use super::functions;
 use super::places::Places;
 use crate::promote::{bounded_shape, dense_view};
 
-/// What may go to the stack.
+/// Limits of promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromoteOptions {
     /// `max-alloc-size-in-bytes`: larger buffers stay.
     pub max_size_bytes: u64,
     /// `max-rank-of-allocated-memref`: for buffers whose sizes are ranks of unranked memrefs.
     pub max_rank: u64,
-    /// What goes beyond upstream: bounded sizes, and buffers that are freed.
+    /// Extensions: bounded sizes, and buffers that are freed.
     pub extensions: bool,
 }
 
@@ -44,18 +44,18 @@ impl Default for PromoteOptions {
     }
 }
 
-/// What is done about one buffer.
+/// The promotion of one buffer.
 struct Promotion<'c> {
     alloc: Op<'c>,
     frees: Vec<Op<'c>>,
-    /// The sizes that the stack holds; none where the sizes are the allocation's own.
+    /// The sizes on the stack; `None` for the allocation's own.
     bound: Option<Vec<i64>>,
 }
 
-/// Replaces allocations by stack memory, and returns how many.
+/// Replaces allocations by stack memory, and returns their number.
 ///
 /// # Errors
-/// What MLIR says of the ops that are made.
+/// MLIR's diagnostics for the new ops.
 pub fn promote_buffers_to_stack(root: Op, options: &PromoteOptions) -> Result<u32, Diagnostics> {
     let mut promoted = 0;
     for function in functions(root) {
@@ -76,7 +76,7 @@ pub fn promote_buffers_to_stack(root: Op, options: &PromoteOptions) -> Result<u3
     Ok(promoted)
 }
 
-/// What frees each buffer and nothing else, by the allocation.
+/// The ops that free a buffer and no other, by its allocation.
 struct FreedBy<'c>(HandleMap<Op<'c>, Vec<Op<'c>>>);
 
 impl<'c> FreedBy<'c> {
@@ -99,7 +99,7 @@ fn promotion<'c>(
     options: &PromoteOptions,
 ) -> Option<Promotion<'c>> {
     let scope = scope_around(alloc)?;
-    // Nothing may be an argument or a result of the scope, or go elsewhere.
+    // No alias may be an argument or a result of the scope, or escape.
     if reach.escapes || reach.first_definition <= places.number(scope) || places.is_on_cycle(alloc.block()?) {
         return None;
     }
@@ -107,7 +107,7 @@ fn promotion<'c>(
     match reach.frees {
         Frees::Never => {}
         Frees::By(op) if frees[..] == [op] => {}
-        // Several ops free it: all of them are known to free nothing else.
+        // Several ops free it, and no other buffer.
         Frees::Several if options.extensions && frees_are_all(alloc, &frees) => {}
         _ => return None,
     }
@@ -115,7 +115,7 @@ fn promotion<'c>(
     Some(Promotion { alloc, frees, bound })
 }
 
-/// Whether the buffer is freed by no other op: its memory is seen through views only.
+/// Whether no other op frees the buffer: it is accessed through views only.
 fn frees_are_all(alloc: Op, frees: &[Op]) -> bool {
     let mut seen = vec![alloc.result(0)];
     while let Some(value) = seen.pop() {
@@ -124,7 +124,7 @@ fn frees_are_all(alloc: Op, frees: &[Op]) -> bool {
                 return false;
             }
             let views = used.op.results().into_iter().filter(|r| r.ty().is_memref());
-            // A region may get it as an argument without giving a result.
+            // A region may take it as an argument without a result.
             let hands_on = || used.op.is_terminator() || (used.op.num_regions() > 0 && used.op.dialect() != "linalg");
             if view_source(used.op) == Some(value) {
                 seen.extend(views);
@@ -136,7 +136,7 @@ fn frees_are_all(alloc: Op, frees: &[Op]) -> bool {
     true
 }
 
-/// The op around the allocation that gives stack back, if nothing between them repeats or is not known.
+/// The enclosing allocation scope, if no op between them repeats or is unknown.
 fn scope_around<'c>(alloc: Op<'c>) -> Option<Op<'c>> {
     let mut inner = alloc;
     let mut around = alloc.parent();
@@ -154,7 +154,7 @@ fn scope_around<'c>(alloc: Op<'c>) -> Option<Op<'c>> {
     None
 }
 
-/// Whether the buffer is small enough, with the sizes that bound it where it needs some.
+/// Whether the buffer is small enough, with the bounds of its sizes where it needs them.
 fn fits(alloc: Op, options: &PromoteOptions) -> Option<Option<Vec<i64>>> {
     let memref = alloc.result(0).ty().as_memref()?;
     if !memref.shape.contains(&DYNAMIC) {

@@ -1,24 +1,24 @@
-//! What a function computes from its arguments alone, computed again where it is called.
+//! Values that a function computes from its arguments alone, computed again by its callers.
 
 use std::collections::HashSet;
 
 use monopour_ir::interfaces::is_pure;
 use monopour_ir::{Block, Op, Rewriter, Value};
 
-/// Most ops that are repeated in a caller for one value: beyond that it is cheaper to pass it.
+/// Most ops repeated in a caller for one value: beyond that it is cheaper to pass it.
 const MAX_OPS: usize = 32;
 
-/// Ops that make a value from arguments of a function, in order.
+/// The ops that compute a value from arguments of a function, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe<'c> {
     ops: Vec<Op<'c>>,
     value: Value<'c>,
 }
 
-/// How `value` follows from arguments of the function whose entry block this is; `None` where it depends on more.
+/// The recipe of `value` from arguments of the function with this entry block; `None` if it depends on more.
 pub(crate) fn recipe<'c>(value: Value<'c>, entry: Block<'c>) -> Option<Recipe<'c>> {
     let (mut ops, mut seen) = (Vec::new(), HashSet::new());
-    // Each entry: a value, and whether what it needs stands in the list already.
+    // Each entry: a value, and whether its operands are in the list already.
     let mut open = vec![(value, false)];
     while let Some((at, is_ready)) = open.pop() {
         if let Some((block, _)) = at.as_block_arg() {
@@ -50,7 +50,7 @@ impl<'c> Recipe<'c> {
         self.value
     }
 
-    /// Makes the value at the insertion point from what a call passes.
+    /// Computes the value at the insertion point from the operands of a call.
     pub fn replay(&self, rw: &mut Rewriter<'c>, args: &[Value<'c>]) -> Value<'c> {
         let mut made: Vec<(Value, Value)> = Vec::new();
         let find = |made: &[(Value<'c>, Value<'c>)], v: Value<'c>| match v.as_block_arg() {

@@ -1,28 +1,28 @@
-//! Let two buffers be one where one is copied into the other and neither is needed beside the other.
+//! Merge two buffers where one is copied into the other and their contents are never needed separately.
 //!
 //! ```text
 //! %t = memref.alloc()                                   "fill"(%s)
 //! "fill"(%s)                                   ==>      "use"(%s)
-//! memref.copy %s, %t                                    (source: %s is freed right away, %t takes its place)
+//! memref.copy %s, %t                                    (source: %s is freed right away, %t is replaced by it)
 //! memref.dealloc %s
 //! "use"(%t)
 //!
 //! %s = memref.alloc()                                   "fill"(%t)
 //! "fill"(%s)                                   ==>      "use"(%t)
-//! memref.copy %s, %t                                    (target: nothing looks at %t before the copy)
+//! memref.copy %s, %t                                    (target: %t is not accessed before the copy)
 //! memref.dealloc %s
 //! "use"(%t)
 //! ```
 //!
-//! Reuse of the source: the copy, the allocation of the target and the deallocation of the source stand in one block, nothing touches
-//! the target before the copy, or the source after it.
-//! Reuse of the target: the copy, the allocation and the deallocation of the source stand in one block, nothing touches the target
-//! between the allocation and the copy, or the source after the copy.
-//! Arguments of a function are taken for buffers that share no memory, unless `arguments_may_alias`.
-//! With extensions all of that may stand in different blocks ([`super::across_blocks`]), an allocation that nothing frees may be
+//! Reuse of the source: the copy, the allocation of the target and the deallocation of the source are in one block, the target
+//! is not touched before the copy, nor the source after it.
+//! Reuse of the target: the copy, the allocation and the deallocation of the source are in one block, the target is not touched
+//! between the allocation and the copy, nor the source after the copy.
+//! Arguments of a function are assumed not to alias, unless `arguments_may_alias`.
+//! With extensions they may be in different blocks ([`super::across_blocks`]), an allocation that is never freed may be
 //! removed, too, and the target's allocation moves up.
-//! Source: the document on the internals of buffer deallocation, whose pass upstream has no more.
-//! Differs: an op that only asks for sizes or makes a view touches nothing.
+//! Source: the document on the internals of buffer deallocation, whose pass upstream has removed.
+//! Differs: an op that only reads sizes or makes a view touches no memory.
 
 use monopour_ir::ops;
 use std::collections::{HashMap, HashSet};
@@ -42,13 +42,13 @@ const COPIES: &[&str] = &[ops::memref::COPY, ops::linalg::COPY];
 /// Options of [`remove_copies`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyRemovalOptions {
-    /// Two arguments of a function may be the same memory.
+    /// Two arguments of a function may alias.
     pub arguments_may_alias: bool,
-    /// What goes beyond the document.
+    /// Extensions beyond the document.
     pub extensions: bool,
 }
 
-/// What was removed.
+/// Counts of removed copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyRemovalStats {
     /// Copies whose target became the source.
@@ -57,7 +57,7 @@ pub struct CopyRemovalStats {
     pub targets_reused: u32,
 }
 
-/// A copy with what it copies.
+/// A copy with its operands.
 #[derive(Clone, Copy)]
 struct Copy<'c> {
     op: Op<'c>,
@@ -68,7 +68,7 @@ struct Copy<'c> {
 /// Removes copies together with the buffers that they copy from or to.
 ///
 /// # Errors
-/// What MLIR says of the ops that are made.
+/// MLIR's diagnostics for the new ops.
 pub fn remove_copies(root: Op, options: &CopyRemovalOptions) -> Result<CopyRemovalStats, Diagnostics> {
     let mut stats = CopyRemovalStats::default();
     for function in functions(root) {
@@ -78,10 +78,10 @@ pub fn remove_copies(root: Op, options: &CopyRemovalOptions) -> Result<CopyRemov
         }
         let (aliases, places) = (Aliases::new(function), Places::new(function));
         let classes = Classes::new(function, &aliases, &places, options.arguments_may_alias);
-        // Where nothing frees a buffer before the first rewrite, nothing does after it.
+        // A buffer that is never freed before the first rewrite is never freed after it.
         let reaches = reaches(&aliases, &places);
         let never_freed = |v: Value| {
-            // No iteration and no round sees it again.
+            // It is not live across iterations.
             let is_here =
                 |first: usize| first >= places.definition(v) && v.block().is_some_and(|b| !places.is_on_cycle(b));
             reaches.of(v).is_some_and(|r| r.frees == Frees::Never && !r.escapes && is_here(r.first_definition))
@@ -115,7 +115,7 @@ fn copies_of<'c>(function: Op<'c>) -> Vec<Op<'c>> {
     found
 }
 
-/// The uses that are asked for, by value: what has become one buffer may have many.
+/// The relevant uses by value: merged buffers may have many.
 #[derive(Default)]
 struct Uses<'c> {
     frees: HashMap<Value<'c>, Vec<Op<'c>>>,
@@ -139,7 +139,7 @@ impl<'c> Uses<'c> {
         this
     }
 
-    /// The op that frees the buffer, if one alone does under this name.
+    /// The op that frees the buffer, if only one does through this value.
     fn only_free(&self, value: Value<'c>) -> Option<Op<'c>> {
         match self.frees.get(&value).map(Vec::as_slice) {
             Some([free]) if free.is(ops::memref::DEALLOC) => Some(*free),
@@ -147,7 +147,7 @@ impl<'c> Uses<'c> {
         }
     }
 
-    /// Says that a value stands for what another one was; what freed that one is gone.
+    /// Merges the uses of a replaced value, whose frees are erased, into another.
     fn merge(&mut self, gone: Value<'c>, stays: Value<'c>) {
         let frees = self.frees.remove(&gone);
         self.frees.insert(stays, frees.unwrap_or_default());
@@ -163,9 +163,9 @@ struct Pass<'c, 'a> {
     rw: Rewriter<'c>,
     uses: Uses<'c>,
     options: &'a CopyRemovalOptions,
-    /// Sources that nothing frees and nothing lets out.
+    /// Sources that are never freed and do not escape.
     kept: HashSet<Value<'c>>,
-    /// Allocations that were moved, with the numbers of what they stand before.
+    /// Moved allocations, with the numbers of their next ops.
     moved: HashMap<Op<'c>, usize>,
 }
 
@@ -174,7 +174,7 @@ impl<'c> Pass<'c, '_> {
         self.moved.get(&op).copied().unwrap_or_else(|| self.places.number(op))
     }
 
-    /// The source takes the target's place, and lives on as it.
+    /// Replaces the target by the source, which lives on.
     fn reuse_source(&mut self, copy: Copy<'c>) -> bool {
         let (Some(alloc), Some(free)) = (allocation(copy.target), self.uses.only_free(copy.source)) else {
             return false;
@@ -197,7 +197,7 @@ impl<'c> Pass<'c, '_> {
             return self.options.extensions && can_reuse_source(self.places, &mut self.classes, site, copy.source);
         }
         let (made, copied, freed) = (self.number(alloc), self.number(copy.op), self.number(free));
-        // The source must be there for all uses of the target: between the allocations only the copy's block is passed.
+        // The source must be defined for all uses of the target: between the allocations only the copy's block is passed.
         let source_made = copy.source.defining_op().filter(|op| op.block() == alloc.block()).map(|op| self.number(op));
         if self.classes.is_touched(copy.target, made, Some(copied))
             || self.classes.is_touched(copy.source, copied, Some(freed))
@@ -208,7 +208,7 @@ impl<'c> Pass<'c, '_> {
         !copy.target.uses().iter().any(|u| is_early(u.op))
     }
 
-    /// The target takes the source's place, and is written in place of it.
+    /// Replaces the source by the target.
     fn reuse_target(&mut self, copy: Copy<'c>) -> bool {
         let Some(alloc) = allocation(copy.source) else { return false };
         let free = self.uses.only_free(copy.source);
@@ -247,7 +247,7 @@ impl<'c> Pass<'c, '_> {
             && !self.classes.is_touched(copy.source, copied, freed)
     }
 
-    /// The allocation of the target, if it stands behind that of the source and can be made before it.
+    /// The allocation of the target, if it comes after that of the source and can move before it.
     fn moves_up(&self, copy: Copy<'c>, source: Op<'c>) -> Option<Op<'c>> {
         let made = self.number(source);
         let target = allocation(copy.target).filter(|op| self.options.extensions && op.block() == source.block())?;
@@ -255,7 +255,7 @@ impl<'c> Pass<'c, '_> {
         (self.number(target) > made && can_move).then_some(target)
     }
 
-    /// Takes what is erased out of the classes, and lets the two buffers be one.
+    /// Removes the erased ops from the classes, and merges the two buffers.
     fn drop_touches(&mut self, copy: Copy<'c>, free: Option<Op<'c>>) {
         for op in free.into_iter().chain([copy.op]) {
             self.classes.forget(self.places.number(op), &[copy.source, copy.target]);
@@ -263,7 +263,7 @@ impl<'c> Pass<'c, '_> {
         self.classes.unite(copy.source, copy.target);
     }
 
-    /// The buffer that stays has the larger alignment of the two.
+    /// The remaining buffer gets the larger alignment of the two.
     fn align(&mut self, stays: Value<'c>, goes: Op<'c>) {
         let bytes = |op: Op<'c>| op.attr("alignment").and_then(|a| a.as_int());
         let Some(alloc) = allocation(stays) else { return };

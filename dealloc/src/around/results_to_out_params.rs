@@ -1,4 +1,4 @@
-//! Pass buffers that functions return as arguments that they write.
+//! Turn returned buffers into arguments that the function writes.
 //!
 //! ```text
 //! func.func private @f() -> memref<4xf32> {             func.func private @f(%o: memref<4xf32>) {
@@ -10,14 +10,14 @@
 //!                                                       %r = memref.alloc(); call @f(%r)
 //! ```
 //!
-//! With `hoist-static-allocs` and `hoist-dynamic-allocs` the allocation itself becomes the argument, and nothing is copied.
-//! Requires: a module. Functions without a body, and those that something else than a call names, stay as they are.
+//! With `hoist-static-allocs` and `hoist-dynamic-allocs` the allocation itself becomes the argument, without a copy.
+//! Requires: a module. Functions without a body, and those used other than by calls, are unchanged.
 //! Limits: layouts that are neither row-major nor dynamic throughout (D0120); dynamic sizes other than arguments of the function,
-//! and those without `hoist-dynamic-allocs` (D0121). With extensions such a result stays a result, as does one that may be an
-//! argument or another result: a copy of it would be another buffer. Sizes are computed again in the caller where they follow
-//! from arguments, and the caller's buffer has the alignment of the function's.
+//! and those without `hoist-dynamic-allocs` (D0121). With extensions such a result stays a result, as does one that may alias an
+//! argument or another result: a copy of it would be another buffer. Sizes are computed again in the caller where they depend only
+//! on arguments, and the caller's buffer has the alignment of the function's.
 //! Source: the pass `buffer-results-to-out-params` of MLIR.
-//! Differs: an allocation becomes the argument only where every return gives it for this result; upstream merges different ones.
+//! Differs: an allocation becomes the argument only if every return has it for this result; upstream merges different ones.
 
 use monopour_ir::ops;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
@@ -37,11 +37,11 @@ pub struct OutParamOptions {
     pub hoist_static_allocs: bool,
     /// `modify-public-functions`: public functions change, too.
     pub modify_public_functions: bool,
-    /// What goes beyond upstream: sizes that follow from arguments; what cannot be passed stays a result.
+    /// Extensions: sizes computed from arguments; results that cannot be passed stay results.
     pub extensions: bool,
 }
 
-/// What was changed.
+/// Counts of changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutParamStats {
     /// Results that became arguments.
@@ -54,11 +54,11 @@ pub struct OutParamStats {
 struct Param<'c> {
     index: usize,
     ty: Type<'c>,
-    /// The allocation that every return gives.
+    /// The allocation of every return.
     alloc: Option<Op<'c>>,
     /// Whether the allocation becomes the argument.
     is_hoisted: bool,
-    /// How the dynamic sizes follow from the arguments; none where they do not.
+    /// The dynamic sizes as recipes from the arguments; `None` if they depend on more.
     sizes: Option<Vec<Recipe<'c>>>,
 }
 
@@ -115,7 +115,7 @@ fn params<'c>(function: Op<'c>, options: &OutParamOptions) -> Result<Vec<Param<'
         } else {
             options.hoist_static_allocs
         };
-        // One buffer is one argument, and each round of a loop needs its own.
+        // One buffer is one argument, and each iteration of a loop needs its own.
         let is_free = |a: &Op<'c>| {
             a.result(0).ty() == ty
                 && !out.iter().any(|p| p.is_hoisted && p.alloc == Some(*a))
@@ -123,7 +123,7 @@ fn params<'c>(function: Op<'c>, options: &OutParamOptions) -> Result<Vec<Param<'
         };
         let is_hoisted = wants && alloc.as_ref().is_some_and(is_free);
         let sizes = alloc.and_then(|a| sizes(a, ty, entry, options));
-        // A copy of what the caller can see by another name, an argument or another result, would be another buffer.
+        // A copy of a buffer that the caller also has as an argument or another result would be another buffer.
         let is_fresh = is_hoisted || is_fresh(&returns, index);
         if !options.extensions || (is_fresh && (sizes.is_some() || is_static(ty))) {
             out.push(Param { index, ty, alloc, is_hoisted, sizes });
@@ -132,7 +132,7 @@ fn params<'c>(function: Op<'c>, options: &OutParamOptions) -> Result<Vec<Param<'
     Ok(out)
 }
 
-/// Whether every return gives a buffer for the result that is returned nowhere else.
+/// Whether every return has a buffer for the result that it does not return elsewhere.
 fn is_fresh(returns: &[Op], index: usize) -> bool {
     returns.iter().all(|op| {
         let alloc = behind_casts(op.operand(index));
@@ -141,7 +141,7 @@ fn is_fresh(returns: &[Op], index: usize) -> bool {
     })
 }
 
-/// Whether the buffer is returned so many times, and nothing else is made of it than the casts between.
+/// Whether the buffer is returned exactly so often, and is otherwise only cast.
 fn is_returned(alloc: Op, count: usize, returns: &[Op]) -> bool {
     let mut value = alloc.result(0);
     loop {
@@ -168,7 +168,7 @@ fn has_known_layout(ty: Type) -> bool {
     is_dynamic || ty == Type::memref(&memref.shape, memref.element, memref.memory_space)
 }
 
-/// The allocation that every return gives for a result, behind casts.
+/// The allocation that every return has for a result, behind casts.
 fn only_alloc<'c>(returns: &[Op<'c>], index: usize) -> Option<Op<'c>> {
     let (first, others) = returns.split_first()?;
     let value = first.operand(index);
@@ -184,7 +184,7 @@ fn behind_casts<'c>(mut value: Value<'c>) -> Option<Op<'c>> {
     value.defining_op().filter(|op| op.is(ops::memref::ALLOC))
 }
 
-/// How the dynamic sizes of the caller's buffer follow from arguments of the function.
+/// Recipes of the caller's dynamic sizes from arguments of the function.
 fn sizes<'c>(alloc: Op<'c>, ty: Type<'c>, entry: Block<'c>, options: &OutParamOptions) -> Option<Vec<Recipe<'c>>> {
     if !options.hoist_dynamic_allocs && !options.extensions {
         return None;
@@ -198,7 +198,7 @@ fn sizes<'c>(alloc: Op<'c>, ty: Type<'c>, entry: Block<'c>, options: &OutParamOp
     found.filter(|f| f.len() == count && (options.extensions || f.iter().all(is_argument)))
 }
 
-/// Why the call cannot pass a buffer for some result.
+/// The reasons why the call cannot pass a buffer for some result.
 fn refusals(call: Op, params: &[Param], options: &OutParamOptions) -> Vec<Diagnostic> {
     let has_no_size = |p: &&Param| !is_static(p.ty) && (p.sizes.is_none() || (!p.is_hoisted && !options.extensions));
     let refuse = |_: &Param| {

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! Uses count through all aliases, addresses taken as numbers included.
-//! Limits: a buffer that is made in another block than it is freed in, or freed by several ops, or stored in memory, is left.
+//! Limits: a buffer that is allocated in another block than it is freed in, or freed by several ops, or stored in memory, is skipped.
 //! Source: the pass `optimize-allocation-liveness` of MLIR.
-//! Differs: upstream frees before a use through an address, and takes results that cannot hold an address for aliases, so that a
-//! free may land behind the terminator.
+//! Differs: upstream frees before a use through an address, and treats results that cannot hold an address as aliases, so that a
+//! free may end up after the terminator.
 
 use monopour_ir::ops;
 use monopour_ir::{Op, Rewriter};
@@ -21,7 +21,7 @@ use super::facts::{Frees, Reach, allocations, reaches};
 use super::functions;
 use super::places::Places;
 
-/// Moves deallocations up to the last uses of what they free, and returns how many moved.
+/// Moves deallocations up to the last uses of their buffers, and returns their number.
 pub fn shorten_lifetimes(root: Op) -> u32 {
     let mut moved = 0;
     for function in functions(root) {
@@ -32,13 +32,13 @@ pub fn shorten_lifetimes(root: Op) -> u32 {
             let Frees::By(free) = reach.frees else { return None };
             let frees_it = free.is(ops::memref::DEALLOC) && free.operand(0) == buffer && free.block() == alloc.block();
             let last = last_use(&places, alloc, reach).filter(|_| frees_it && !reach.escapes)?;
-            // In a program that is wrong the last use is behind it.
+            // In an invalid program the last use comes after it.
             (places.number(last) < places.number(free)).then_some((free, last))
         });
         let wanted: Vec<(Op, Op)> = wanted.collect();
         let mut rw = Rewriter::new(function.context());
         for (free, last) in wanted {
-            // What stands behind it already stays.
+            // A free right after it stays.
             if last.next() != Some(free) {
                 rw.move_after(free, last);
                 moved += 1;

@@ -1,4 +1,4 @@
-//! Decide which private functions consume arguments that none of their callers uses any more.
+//! Decide which private functions consume arguments, which none of their callers uses after the call.
 //!
 //! ```text
 //! func.func @main(%x: f32) {                       func.func @main(%x: f32) {
@@ -13,14 +13,14 @@
 //!   ...                                              %b = memref.alloc()
 //! ```
 //!
-//! Requires: functions that only known calls name, and that do not call themselves.
-//! An argument is *consumable* if the function would free it before it allocates or calls something, or pass it to a callee for
+//! Requires: functions used only by known calls, and not recursive.
+//! An argument is *consumable* if the function would free it before its first allocation or call, or pass it to a callee for
 //! which it is consumable.
-//! It is *consumed* if all callers can transfer it: they own the buffer, and nothing else uses it then.
-//! A call names the operands that it transfers by `monopour.donate`.
-//! Callees are looked at before callers for the first, after them for the second: a consumed argument may be transferred on.
-//! Time: up to three more decisions for a function that takes part, none for any other.
-//! Limits: an argument that is a view of the buffer in one of the calls; callers that make numbers of addresses.
+//! It is *consumed* if all callers can transfer it: they own the buffer, and do not use it afterwards.
+//! A call lists the operands that it transfers in `monopour.donate`.
+//! Consumable arguments are found callees first, consumed ones callers first: a consumed argument may be transferred on.
+//! Time: up to three more decisions per affected function, none for others.
+//! Limits: an argument that is a view of the buffer in one of the calls; callers that extract addresses.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
@@ -31,18 +31,18 @@ use super::{Calls, Decided};
 use crate::collect::is_donated;
 use crate::lifetimes::{self, Consumed, Summaries, View};
 
-/// All that is decided on.
+/// The state of all decisions.
 pub(super) struct Functions<'c, 'a> {
     pub(super) functions: &'a [Op<'c>],
     pub(super) calls: &'a Calls,
     pub(super) summaries: &'a Summaries,
-    /// Of any function, if nothing is consumed.
+    /// The view of any function without consumed arguments.
     pub(super) view: View<'a>,
-    /// How much was looked at for decisions that may come to nothing.
+    /// Work done on decisions that may be discarded.
     pub(super) steps: Cell<u64>,
 }
 
-/// Decisions with consumed arguments, for each function that takes part.
+/// Decisions with consumed arguments, for each affected function.
 pub(super) fn decide<'c>(all: &Functions<'c, '_>) -> Vec<(usize, Decided<'c>)> {
     let consumable = consumable(all);
     if consumable.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn decide<'c>(all: &Functions<'c, '_>) -> Vec<(usize, Decided<'c>)> {
     if consumed.is_empty() {
         return vec![];
     }
-    // Decisions made again may rest on each other.
+    // Repeated decisions may depend on each other.
     again(all, &consumed).unwrap_or_default()
 }
 
@@ -131,7 +131,7 @@ fn consumed(all: &Functions<'_, '_>, consumable: &Consumed) -> Consumed {
     consumed
 }
 
-/// Decides again; none if a callee loses an argument that it consumes.
+/// Decides again; `None` if a callee loses an argument that it consumes.
 fn again<'c>(all: &Functions<'c, '_>, consumed: &Consumed) -> Option<Vec<(usize, Decided<'c>)>> {
     let mut summaries = all.summaries.clone();
     let mut changed = vec![false; all.functions.len()];

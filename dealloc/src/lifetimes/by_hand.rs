@@ -1,4 +1,4 @@
-//! Settle who frees what a program frees by hand: the program still, or the analysis in its place.
+//! Decide which explicit frees of a program stay, and which the analysis replaces.
 //!
 //! ```text
 //! %a = memref.alloc()                              %a = memref.alloc()
@@ -6,13 +6,13 @@
 //! scf.if %c { memref.dealloc %a }          ==>     memref.dealloc %a
 //! ```
 //!
-//! Near: a `memref.dealloc` or `memref.realloc` in the region that makes all that it may free. It stays; on paths without it
-//! the buffer is freed after its last use.
-//! Dropped: a `memref.dealloc` elsewhere, or a `bufferization.dealloc`, of nothing but memory of this function; with it near
-//! frees of the same memory. What says whether there is more to free says no.
-//! Left: everything else. All that it may free is the program's altogether.
-//! Ensures: what is freed by a dropped free is held by somebody, so that it is freed once on each path.
-//! Limits: a free of what may be an argument is refused (D0102).
+//! Near: a `memref.dealloc` or `memref.realloc` in the region that defines all memrefs that it may free. It stays; on paths
+//! without it the buffer is freed after its last use.
+//! Dropped: a `memref.dealloc` elsewhere, or a `bufferization.dealloc`, of memory of this function only; with it near
+//! frees of the same memory. Its results become false.
+//! Left: all others. The program owns all memrefs that they may free.
+//! Ensures: the memory of a dropped free has a holder, so that it is freed once on each path.
+//! Limits: a free of a possible argument is refused (D0102).
 
 use monopour_ir::ops;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -28,7 +28,7 @@ pub(super) fn is_free(op: Op) -> bool {
     is_conditional(op) || op.is(ops::memref::DEALLOC) || op.is(ops::memref::REALLOC)
 }
 
-/// Whether conditions, and memrefs that are kept, say what is freed.
+/// Whether the op frees by conditions and retained memrefs.
 fn is_conditional(op: Op) -> bool {
     op.is(ops::bufferization::DEALLOC)
 }
@@ -40,19 +40,19 @@ enum Fate {
     Left,
 }
 
-/// A free by hand.
+/// An explicit free.
 struct Free<'c> {
     at: OpId,
     op: Op<'c>,
     freed: Vec<ValueId>,
-    /// What it may free.
+    /// The memrefs that it may free.
     origins: BTreeSet<ValueId>,
     fate: Fate,
-    /// Whether it could be dropped: all it may free would be freed after the last use.
+    /// Whether it could be dropped: all memrefs that it may free would be freed after the last use.
     is_ours: bool,
 }
 
-/// Decides on all frees of a function, and says so in its facts. Frees of arguments are returned (D0102).
+/// Decides on all frees of a function, and updates its facts. Frees of arguments are returned as D0102.
 pub(super) fn settle(collected: &mut Collected) -> Diagnostics {
     let mut errors = Diagnostics::default();
     let mut frees = frees(collected);
@@ -88,14 +88,14 @@ fn belongs_to_program(facts: &mut LifetimeFacts, origins: &BTreeSet<ValueId>) {
     }
 }
 
-/// Arguments of the function that are not its own.
+/// Arguments that the function does not own.
 fn foreign_arguments(collected: &Collected) -> BTreeSet<ValueId> {
     let args = collected.blocks.first().map_or(vec![], |b| b.args());
     let roots = args.iter().filter_map(|a| collected.root(*a));
     roots.filter(|v| collected.facts.kind(*v) == Kind::Foreign).collect()
 }
 
-/// All frees, as they would be each on its own.
+/// All frees, each with its fate by itself.
 fn frees<'c>(collected: &Collected<'c>) -> Vec<Free<'c>> {
     let mut found = Vec::new();
     let ids = (0..collected.ops.len()).map(OpId::from_index);
@@ -125,7 +125,7 @@ fn frees<'c>(collected: &Collected<'c>) -> Vec<Free<'c>> {
     found
 }
 
-/// How many of the first operands are freed.
+/// The number of leading operands that are freed.
 fn freed_operands(op: Op) -> usize {
     if !is_conditional(op) {
         return 1;
@@ -134,8 +134,8 @@ fn freed_operands(op: Op) -> usize {
     segments.first().and_then(|count| usize::try_from(*count).ok()).unwrap_or(0)
 }
 
-/// Leaves frees that share what they may free with one that is left, and a `bufferization.dealloc` whose results something
-/// else depends on: a free that stays, or what is no free.
+/// Leaves frees that may free the memory of one that is left, and a `bufferization.dealloc` whose results have other
+/// users: a free that stays, or an op that is no free.
 fn leave(frees: &mut [Free]) {
     let numbers: HashMap<Op, usize> = frees.iter().enumerate().map(|(number, free)| (free.op, number)).collect();
     let mut needed_by: Vec<Vec<usize>> = vec![Vec::new(); frees.len()];
@@ -162,7 +162,7 @@ fn leave(frees: &mut [Free]) {
     }
 }
 
-/// The frees that a user of a condition is for; none if it is for something else, too.
+/// The frees behind a user of a condition; `None` if it has other uses, too.
 fn frees_behind(user: Op, numbers: &HashMap<Op, usize>) -> Option<Vec<usize>> {
     if let Some(number) = numbers.get(&user) {
         return Some(vec![*number]);
@@ -174,7 +174,7 @@ fn frees_behind(user: Op, numbers: &HashMap<Op, usize>) -> Option<Vec<usize>> {
     inner.map(|op| numbers.get(&op).copied()).collect()
 }
 
-/// Drops near frees with those that are dropped, unless they may free what the program still frees.
+/// Drops near frees of the same memory as dropped ones, unless it may also be that of frees that are left.
 fn drop_alike(frees: &mut [Free]) {
     let left: BTreeSet<ValueId> =
         frees.iter().filter(|free| free.fate == Fate::Left).flat_map(|free| free.origins.iter().copied()).collect();
@@ -192,7 +192,7 @@ fn drop_alike(frees: &mut [Free]) {
     }
 }
 
-/// Numbers of some frees, by what they may free.
+/// Numbers of some frees, by the memrefs that they may free.
 fn by_origin<'c>(frees: &[Free<'c>], is_meant: impl Fn(&Free<'c>) -> bool) -> HashMap<ValueId, Vec<usize>> {
     let mut found: HashMap<ValueId, Vec<usize>> = HashMap::new();
     for (number, free) in frees.iter().enumerate().filter(|(_, free)| is_meant(free)) {

@@ -1,4 +1,4 @@
-//! A walk over a function with any control flow: memrefs, what may be their memory, and where they are passed on.
+//! A walk over a function with any control flow: memrefs, their aliases, and how they are forwarded.
 
 use monopour_ir::ops;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,13 +15,13 @@ use crate::models::ResultMemory;
 
 /// Results are fresh buffers of the heap.
 pub(super) const ALLOCATIONS: &[&str] = &[ops::memref::ALLOC, ops::memref::REALLOC, ops::bufferization::CLONE];
-/// Results are memory of somebody else.
+/// Results are memory of another owner.
 const FOREIGN: &[&str] =
     &[ops::memref::ALLOCA, ops::memref::GET_GLOBAL, ops::bufferization::TO_BUFFER, ops::ub::POISON];
-/// Ops of these dialects compute with a pointer that was extracted; what comes out may be a pointer into the same buffer.
+/// Ops of these dialects compute with extracted pointers; their results may point into the same buffer.
 const ARITHMETIC: &[&str] = &["arith", "index", "llvm", "builtin", "ptr", "math"];
 
-/// The facts of a function, and what their ids stand for.
+/// The facts of a function, with the IR of their ids.
 pub(super) struct Collected<'c> {
     pub(super) function: Op<'c>,
     pub(super) facts: LifetimeFacts,
@@ -32,17 +32,17 @@ pub(super) struct Collected<'c> {
     pub(super) regions: Vec<Vec<BlockId>>,
     /// Regions of each operation that has some.
     pub(super) regions_of: HashMap<OpId, Vec<RegionId>>,
-    /// How each operation or terminator passes memrefs between regions.
+    /// How each operation or terminator forwards memrefs between regions.
     pub(super) flows: HashMap<OpId, RegionFlow<'c>>,
-    /// Calls that would consume a memref: the name of the callee, and which memref operand it is.
+    /// Calls that could consume a memref: the name of the callee, and the number of the memref operand.
     pub(super) transferable: Vec<(OpId, ValueId, String, usize)>,
-    /// Calls with the operands that they hand over.
+    /// Calls with their donated operands.
     pub(super) handed_over: BTreeMap<OpId, Vec<i32>>,
-    /// Frees of the program that are no part of it any more.
+    /// Explicit frees that are dropped.
     pub(super) dropped: Vec<OpId>,
     /// Memrefs of operations of unknown effects, which may own them.
     pub(super) unknown: BTreeSet<ValueId>,
-    /// Operations that free by hand make a memref anew.
+    /// Reallocated memrefs, which have a new id.
     roots: HandleMap<Value<'c>, ValueId>,
 }
 
@@ -58,7 +58,7 @@ impl<'c> Collected<'c> {
         }
     }
 
-    /// A value has become another one.
+    /// Replaces a value.
     pub(super) fn replace(&mut self, old: Value<'c>, new: Value<'c>) {
         if let Some(root) = self.roots.remove(&old) {
             self.roots.insert(new, root);
@@ -78,7 +78,7 @@ fn extracts_pointer(op: &Op) -> bool {
     op.is(ops::memref::EXTRACT_ALIGNED_POINTER_AS_INDEX)
 }
 
-/// What a view shows.
+/// The source of a view.
 fn shown<'c>(value: Value<'c>) -> Option<Value<'c>> {
     let op = value.defining_op()?;
     if let Some(source) = view_source(op) {
@@ -87,7 +87,7 @@ fn shown<'c>(value: Value<'c>) -> Option<Value<'c>> {
     if op.dialect() != "memref" || ALLOCATIONS.contains(&op.name()) || FOREIGN.contains(&op.name()) {
         return None;
     }
-    // Of several memrefs the first is the one that is shown.
+    // The first memref operand is the source.
     op.operands().into_iter().find(|v| v.ty().is_memref())
 }
 
@@ -137,7 +137,7 @@ struct Walk<'c, 'a> {
     out: Collected<'c>,
     summaries: &'a Summaries,
     view: View<'a>,
-    /// Whether an address is a number somewhere: what is reached by it is not followed into calls.
+    /// Whether an address is extracted: accesses through it are not followed into calls.
     extracts: bool,
     op_ids: HandleMap<Op<'c>, OpId>,
     block_ids: HandleMap<Block<'c>, BlockId>,
@@ -145,7 +145,7 @@ struct Walk<'c, 'a> {
 }
 
 impl<'c> Walk<'c, '_> {
-    /// Names blocks, operations and memrefs.
+    /// Numbers blocks, operations and memrefs.
     fn region(&mut self, op: Op<'c>, region: Region<'c>, parent: Option<OpId>) {
         let id = self.out.facts.region(parent);
         self.out.regions.push(vec![]);
@@ -209,14 +209,14 @@ impl<'c> Walk<'c, '_> {
         let args = entry.args().into_iter().enumerate().filter(|(_, arg)| arg.ty().is_memref());
         for (number, (index, arg)) in args.enumerate() {
             let Some(id) = self.out.roots.get(&arg).copied() else { continue };
-            // A donated input is the function's own, like something that it allocated, and so is one that it consumes.
+            // The function owns a donated input, as if it had allocated it, and one that it consumes.
             let is_own = is_donated(self.out.function, index) || consumed.is_some_and(|t| t.contains(&number));
             self.out.facts.set_kind(id, if is_own { Kind::Fresh } else { Kind::Foreign });
         }
     }
 
     fn op(&mut self, op: Op<'c>, id: OpId) {
-        // What the program frees is used there only if it goes on doing so.
+        // An explicit free counts as a use only if it stays.
         if !by_hand::is_free(op) {
             self.uses(op, id);
         }
@@ -243,7 +243,7 @@ impl<'c> Walk<'c, '_> {
             return;
         }
         if self.view.allows_unknown {
-            // It may keep a pointer.
+            // The op may keep a pointer.
             for operand in operands.into_iter().chain(memrefs) {
                 self.out.facts.pin(operand);
             }
@@ -252,7 +252,7 @@ impl<'c> Walk<'c, '_> {
         }
     }
 
-    /// What an operation makes that is not known by its name.
+    /// The results of an operation that is not known by name.
     fn results(&mut self, op: Op<'c>, memrefs: &[ValueId]) {
         match self.view.models.result_memory(op) {
             Some(ResultMemory::Fresh) => self.kinds(memrefs, Kind::Fresh),
@@ -303,7 +303,7 @@ impl<'c> Walk<'c, '_> {
                 Own::Indicator(_) => Kind::Given,
             };
             self.out.facts.set_kind(*result, kind);
-            // What is taken comes back held by a result, if it does.
+            // A consumed operand is returned with its owner, if at all.
             let sources = aliases.iter().filter(|i| kind != Kind::Fresh && consumed.is_none_or(|t| !t.contains(*i)));
             for source in sources.filter_map(|i| operands.get(*i)) {
                 self.out.facts.alias(*result, *source);
@@ -316,7 +316,7 @@ impl<'c> Walk<'c, '_> {
         }
     }
 
-    /// Notes the operands that a callee consumes, or would consume.
+    /// Records the operands that a callee consumes, or could consume.
     fn note_transfers(&mut self, op: Op<'c>, id: OpId, callee: &str) {
         let (consumed, consumable) = (self.view.consumed.get(callee), self.view.consumable.get(callee));
         if consumed.is_none() && consumable.is_none() {
@@ -329,7 +329,7 @@ impl<'c> Walk<'c, '_> {
                 self.out.facts.frees(id, root);
                 self.out.handed_over.entry(id).or_default().push(*index);
             }
-            // Of a view the callee would have to free what it is a view of.
+            // For a view the callee would have to free its source.
             let is_whole = self.out.values[root.index()] == *operand;
             if consumable.is_some_and(|w| w.contains(&number)) && is_whole && !self.extracts {
                 let others = operands.iter().enumerate().filter(|(other, _)| *other != number);
@@ -400,7 +400,7 @@ impl<'c> Walk<'c, '_> {
         self.out.flows.insert(id, flow);
     }
 
-    /// What is computed from an extracted pointer is a use of the buffer, as far as it can be followed.
+    /// Ops on an extracted pointer are uses of the buffer, as far as they can be followed.
     fn pointers(&mut self) {
         for op in self.out.ops.clone().into_iter().filter(extracts_pointer) {
             let Some(root) = self.out.root(op.operand(0)) else { continue };

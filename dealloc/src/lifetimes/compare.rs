@@ -12,7 +12,7 @@ pub(super) fn bit<'c>(rw: &Rewriter<'c>) -> Type<'c> {
     Type::integer(rw.context(), 1)
 }
 
-/// Both of two; the second where the first always holds.
+/// The conjunction; the second if the first always holds.
 pub(super) fn and<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Option<Value<'c>>, b: Value<'c>) -> Made<'c> {
     match a {
         None => Ok(b),
@@ -29,7 +29,7 @@ pub(super) fn not<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Value<'c>) ->
     rw.binary(ops::arith::XORI, a, always, loc)
 }
 
-/// The buffer that a memref is a part of, as an allocation returned it.
+/// The base buffer of a memref, as an allocation returned it.
 fn base<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, value: Value<'c>) -> Made<'c> {
     let ty = value.ty();
     let index = Type::index(rw.context());
@@ -37,7 +37,7 @@ fn base<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, value: Value<'c>) -> Made<
         if ty.shape().is_some() {
             return Ok(value);
         }
-        // Of an unranked memref the first element will do.
+        // For an unranked memref the first element suffices.
         let first = Type::memref(&[], ty.element(), ty.memref_space());
         let cx = rw.context();
         let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
@@ -62,7 +62,7 @@ fn allocation<'c>(value: Value<'c>) -> Option<Op<'c>> {
     viewed(value).defining_op().filter(|op| op.is(ops::memref::ALLOC))
 }
 
-/// The condition by which a memref is the buffer of an allocation, where one of two allocations was selected; whether it must hold.
+/// The condition under which a select of two allocations is this buffer; whether it must hold.
 fn condition<'c>(selected: Value<'c>, buffer: Value<'c>) -> Option<(Value<'c>, bool)> {
     let select = viewed(selected).defining_op().filter(|op| op.is(ops::arith::SELECT))?;
     let of = [allocation(select.operand(1))?, allocation(select.operand(2))?];
@@ -70,7 +70,7 @@ fn condition<'c>(selected: Value<'c>, buffer: Value<'c>) -> Option<(Value<'c>, b
     (of[0] != of[1]).then(|| (select.operand(0), at == 0))
 }
 
-/// Whether two memrefs are (parts of) one buffer: by what selected one of them where that is known, else by their addresses.
+/// Whether two memrefs are (parts of) one buffer: by the condition of a select if known, else by their addresses.
 pub(super) fn same<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Value<'c>, b: Value<'c>) -> Made<'c> {
     if let Some((condition, holds)) = condition(a, b).or_else(|| condition(b, a)) {
         return if holds { Ok(condition) } else { not(rw, loc, condition) };
@@ -87,7 +87,7 @@ pub(super) fn same<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Value<'c>, b
     Ok(rw.create(spec)?.result(0))
 }
 
-/// Frees the buffer of a memref before an operation, if the indicator says so.
+/// Frees the buffer of a memref before an operation, if the indicator is set.
 pub(super) fn free<'c>(
     rw: &mut Rewriter<'c>,
     before: Op<'c>,

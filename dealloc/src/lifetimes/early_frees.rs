@@ -3,11 +3,11 @@
 //! ```text
 //! func.func private @f(%p: memref<8xf32>) {
 //!   "use"(%p)
-//!   memref.dealloc %p                       // before %a is there: a caller would free %p behind that
+//! memref.dealloc %p                       // before the allocation: a caller would free %p only after it
 //!   %a = memref.alloc()
 //! ```
 //!
-//! Requires: decisions that were made with the arguments as the function's own.
+//! Requires: decisions made as if the function owned the arguments.
 //! Time: linear in the function.
 
 use monopour_ir::ops;
@@ -41,16 +41,16 @@ pub(super) fn of(collected: &Collected, lifetimes: &Lifetimes) -> BTreeSet<usize
     args.enumerate().filter(|(_, arg)| is_early(arg)).map(|(number, _)| number).collect()
 }
 
-/// Where something that may take memory comes later.
+/// The later operations that may allocate.
 struct Later<'c, 'a> {
     collected: &'a Collected<'c>,
-    /// Whether an operation allocates or calls, or something in it does.
+    /// Whether an operation or a nested one allocates or calls.
     takes_memory: Vec<bool>,
-    /// The operation around each region.
+    /// The parent operation of each region.
     around: Vec<Option<OpId>>,
     /// The last such operation of each block.
     last: Vec<Option<OpId>>,
-    /// Whether there is one behind the end of each block, in its region or around it.
+    /// Whether there is one after the end of each block, in its region or an enclosing one.
     behind: Vec<bool>,
 }
 
@@ -70,7 +70,7 @@ impl<'c, 'a> Later<'c, 'a> {
         for (op, region) in collected.regions_of.iter().flat_map(|(op, all)| all.iter().map(move |r| (*op, *r))) {
             this.around[region.index()] = Some(op);
         }
-        // Nested operations come behind the operation around them in the order of a walk.
+        // Nested operations come after their parent in the order of the walk.
         for id in ids.rev() {
             let is_inside = |region: &RegionId| {
                 collected.regions[region.index()].iter().any(|block| this.last[block.index()].is_some())
@@ -86,13 +86,13 @@ impl<'c, 'a> Later<'c, 'a> {
         this
     }
 
-    /// From each block to those that lead to it, and from around a region into it.
+    /// From each block to its predecessors, and from the parent op into its regions.
     fn spread(&mut self) {
         let mut into: Vec<Vec<usize>> = vec![Vec::new(); self.collected.blocks.len()];
         for edge in self.collected.facts.edges() {
             into[edge.to.index()].push(self.collected.facts.block_of(edge.from).index());
         }
-        // Regions come behind the ones that they are in.
+        // Nested regions come after their parents.
         for region in 0..self.collected.regions.len() {
             let blocks = &self.collected.regions[region];
             let behind_all = self.around[region].is_some_and(|op| {
@@ -116,7 +116,7 @@ impl<'c, 'a> Later<'c, 'a> {
         }
     }
 
-    /// Whether memory is taken behind a place.
+    /// Whether an allocation may follow a place.
     fn is_behind(&self, place: Place) -> bool {
         let facts = &self.collected.facts;
         let behind = |block: BlockId, at: Option<OpId>| {

@@ -1,4 +1,4 @@
-//! Carry decisions out: frees, comparisons, and indicators beside memrefs.
+//! Insert the decided frees, comparisons, and indicators beside memrefs.
 
 mod passing;
 
@@ -34,15 +34,15 @@ struct Insert<'c, 'a> {
     actions: HashMap<Place, Vec<Action>>,
     /// The operations of each block.
     ops_of: Vec<Vec<OpId>>,
-    /// The value of each indicator, once it is there.
+    /// The value of each indicator, once created.
     indicators: Vec<Option<Value<'c>>>,
-    /// For what is passed to a region's arguments, or to an op's results: the positions that come with an indicator.
+    /// For the memrefs forwarded to a region's arguments, or to an op's results: the positions with an indicator.
     slots: HashMap<RegionId, Vec<usize>>,
     result_slots: HashMap<OpId, Vec<usize>>,
     /// Numbers of edges and flows by operation.
     edge_at: HashMap<(OpId, u32), usize>,
     flow_at: HashMap<OpId, usize>,
-    /// How many edges lead to each block, and how many arguments it had.
+    /// The number of predecessors of each block, and of its original arguments.
     entering: Vec<usize>,
     arguments: Vec<usize>,
 }
@@ -96,7 +96,7 @@ impl<'c, 'a> Insert<'c, 'a> {
         }
     }
 
-    /// Passes behind this one have to know which calls free.
+    /// Later passes have to know which calls free.
     fn mark_calls(&mut self) {
         for (id, operands) in std::mem::take(&mut self.collected.handed_over) {
             let numbers = Attr::dense_i32(self.rw.context(), &operands);
@@ -104,12 +104,12 @@ impl<'c, 'a> Insert<'c, 'a> {
         }
     }
 
-    /// Frees that others have taken the place of. They stay until the end, as places are right before an operation.
+    /// Erases replaced frees. They stay until the end, as places are right before an operation.
     fn erase_dropped(&mut self) -> Result<(), Diagnostics> {
         for id in std::mem::take(&mut self.collected.dropped).into_iter().rev() {
             let op = self.op_of(id);
             for result in op.results().into_iter().filter(|r| !r.uses().is_empty()) {
-                // It says whether something is still to be freed.
+                // Its results say whether memory is still to be freed.
                 self.rw.set_point(InsertionPoint::Before(op));
                 let nothing = self.rw.const_bool(false, op.location());
                 self.rw.replace_all_uses(result, nothing);
@@ -121,7 +121,7 @@ impl<'c, 'a> Insert<'c, 'a> {
         Ok(())
     }
 
-    /// An `scf.if` that was there for frees only, and what was there for it only.
+    /// Erases an `scf.if` that only held frees, with its unused operands.
     fn erase_empty(&mut self, op: Option<Op<'c>>) {
         let is_empty = |op: &Op<'c>| {
             let mut blocks = op.regions().into_iter().flat_map(|region| region.blocks());
@@ -160,7 +160,7 @@ impl<'c, 'a> Insert<'c, 'a> {
         for block in &reached {
             self.block(*block)?;
         }
-        // Blocks that nothing leads to are no path, but have to fit.
+        // Unreachable blocks are no paths, but must get matching operands.
         let reached: BTreeSet<BlockId> = reached.into_iter().collect();
         for block in all.iter().filter(|b| !reached.contains(b)) {
             if let Some(last) = self.ops_of[block.index()].last().copied() {
@@ -190,7 +190,7 @@ impl<'c, 'a> Insert<'c, 'a> {
         Ok(())
     }
 
-    /// The actions of a place, right before an operation.
+    /// Inserts the actions of a place, right before an operation.
     fn act(&mut self, place: Place, before: Op<'c>) -> Result<(), Diagnostics> {
         for action in self.actions.remove(&place).unwrap_or_default() {
             self.rw.set_point(InsertionPoint::Before(before));
@@ -235,7 +235,7 @@ impl<'c, 'a> Insert<'c, 'a> {
         compare::free(&mut self.rw, before, memref, left)
     }
 
-    /// An indicator as a value; none for one that is always set.
+    /// An indicator as a value; `None` for one that is always true.
     fn unless_always(&mut self, loc: Location<'c>, own: Own) -> Result<Option<Value<'c>>, Diagnostics> {
         if own == Own::Yes { Ok(None) } else { self.indicator(loc, own).map(Some) }
     }

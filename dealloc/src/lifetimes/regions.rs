@@ -1,9 +1,9 @@
-//! How the ops of `scf`, those of `affine`, and `memref.alloca_scope` pass memrefs between their regions.
+//! How the ops of `scf` and `affine`, and `memref.alloca_scope`, forward memrefs between their regions.
 
 use monopour_ir::ops;
 use monopour_ir::{Op, Value};
 
-/// What memrefs are passed to.
+/// The receiver of forwarded memrefs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target<'c> {
     /// The region of an operation with this number.
@@ -14,11 +14,11 @@ pub(super) enum Target<'c> {
     Caller,
 }
 
-/// What an operation passes into its regions, or a terminator out of one: memrefs only.
+/// The memrefs that an operation forwards into its regions, or a terminator out of one.
 #[derive(Clone, Debug)]
 pub(super) struct RegionFlow<'c> {
     pub(super) sources: Vec<Value<'c>>,
-    /// For each target, what the sources become there.
+    /// For each target, the values that receive the sources.
     pub(super) targets: Vec<(Target<'c>, Vec<Value<'c>>)>,
 }
 
@@ -35,7 +35,7 @@ fn results<'c>(op: Op<'c>) -> (Target<'c>, Vec<Value<'c>>) {
     (Target::Results(op), memrefs(op.results()))
 }
 
-/// How an operation enters its regions, or a terminator leaves one; none for what is not known.
+/// How an operation enters its regions, or a terminator leaves one; `None` if unknown.
 pub(super) fn flow_of<'c>(op: Op<'c>) -> Option<RegionFlow<'c>> {
     if op.is_terminator() { leaving(op) } else { entering(op) }
 }
@@ -55,7 +55,7 @@ fn entering<'c>(op: Op<'c>) -> Option<RegionFlow<'c>> {
     Some(RegionFlow { sources, targets })
 }
 
-/// How many of the operands of an `affine.for` are its bounds'.
+/// The number of operands of an `affine.for` that belong to its bounds.
 fn bounds_of(op: Op) -> Option<usize> {
     let segments = op.attr("operandSegmentSizes")?.as_ints()?;
     usize::try_from(segments.first()? + segments.get(1)?).ok()

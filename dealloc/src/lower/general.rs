@@ -9,23 +9,23 @@ use crate::indicators::if_owned;
 /// The lists that the loops read and write.
 #[derive(Clone, Copy)]
 pub(super) struct Lists<'c> {
-    /// Pointers of what may be freed, and their indicators.
+    /// Pointers of the memrefs to free, and their indicators.
     pub(super) pointers: Value<'c>,
     pub(super) conditions: Value<'c>,
-    /// Pointers of what is retained.
+    /// Pointers of the retained memrefs.
     pub(super) retained: Value<'c>,
-    /// Which memrefs are to be freed.
+    /// Whether each memref is to be freed.
     pub(super) frees: Value<'c>,
-    /// The indicators of what is retained.
+    /// The indicators of the retained memrefs.
     pub(super) owned: Value<'c>,
 }
 
-/// Whether a memref is kept that equals an earlier one.
+/// Whether a memref equal to an earlier one is not freed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Earlier {
-    /// In any case, as upstream's helper function has it.
+    /// Always, as in upstream's helper function.
     Keeps,
-    /// If the earlier one is freed or retained: an owner that comes after an alias without ownership frees the memory still.
+    /// If the earlier one is freed or retained: an owner after an alias without ownership still frees the memory.
     KeepsIfOwned,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn lower_on_stack<'c>(
     free_listed(op, parts, frees, owned, rw)
 }
 
-/// The entry block of the op around which a stack allocation lasts.
+/// The entry block of the allocation scope.
 fn scope_of<'c>(op: Op<'c>) -> Option<Block<'c>> {
     const SCOPES: &[&str] =
         &[ops::scf::FORALL, ops::scf::PARALLEL, ops::gpu::LAUNCH, ops::memref::ALLOCA_SCOPE, ops::r#async::EXECUTE];
@@ -139,7 +139,7 @@ fn fill<'c>(
     Ok(())
 }
 
-/// Frees what the loops found, and reads the indicators of what is retained.
+/// Frees by the result of the loops, and reads the indicators of the retained memrefs.
 fn free_listed<'c>(
     op: Op<'c>,
     parts: &Dealloc<'c>,
@@ -196,7 +196,7 @@ fn load<'c>(
     Ok(rw.create(spec)?.result(0))
 }
 
-/// The loops that compare each pointer with all retained ones and with those before it.
+/// The loops that compare each pointer with all retained ones and with the earlier ones.
 pub(super) fn compare_all<'c>(
     loc: Location<'c>,
     lists: Lists<'c>,
@@ -247,7 +247,7 @@ pub(super) fn compare_all<'c>(
     Ok(())
 }
 
-/// Whether the pointers differ, or the other has no owner, and all before did.
+/// Whether the pointers differ, or the other has no owner, and `before` holds.
 fn both_differ<'c>(
     loc: Location<'c>,
     (other, pointer): (Value<'c>, Value<'c>),
@@ -276,13 +276,13 @@ struct Range<'c> {
     step: Value<'c>,
 }
 
-/// The end of the block whose argument a loop's index is.
+/// The end of the loop body with this induction variable.
 fn body_end<'c>(index: Value<'c>) -> InsertionPoint<'c> {
     let (block, _) = index.as_block_arg().expect("invariant: a loop's index is an argument of its body");
     InsertionPoint::End(block)
 }
 
-/// `scf.for` at the insertion point, which stays behind it.
+/// `scf.for` at the insertion point, which moves after it.
 fn each<'c>(
     range: Range<'c>,
     init: Option<Value<'c>>,

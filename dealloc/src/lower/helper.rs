@@ -1,4 +1,4 @@
-//! The function that upstream's form calls to compare pointers: one for each module that needs it.
+//! The function that upstream's form calls to compare pointers, one per module that needs it.
 
 use monopour_ir::ops;
 use std::collections::hash_map::Entry;
@@ -19,7 +19,7 @@ pub(crate) struct Helpers<'c> {
 }
 
 impl<'c> Helpers<'c> {
-    /// Makes those that the deallocs in an operation need.
+    /// Creates those that the deallocs in an operation need.
     ///
     /// # Errors
     /// D0112 where a dealloc has no module to put one into.
@@ -34,7 +34,7 @@ impl<'c> Helpers<'c> {
             .filter(|op| Dealloc::of(*op).memrefs.len() > 1)
             .collect();
         for op in general {
-            // A pass that runs on a function may not add another one beside it.
+            // A pass that runs on a function must not add a sibling.
             let Some(module) = module_of(op).filter(|module| module.is_inside(root)) else { return Err(no_place(op)) };
             if let Entry::Vacant(empty) = helpers.by_module.entry(module) {
                 empty.insert(build(module)?);
@@ -46,7 +46,7 @@ impl<'c> Helpers<'c> {
     pub(super) fn of(&self, op: Op<'c>) -> Option<&str> {
         module_of(op).and_then(|module| self.by_module.get(&module)).map(String::as_str)
     }
-    /// Whether none is used.
+    /// Whether no helper is used.
     pub(super) fn uses_registers(&self) -> bool {
         self.uses_registers
     }
@@ -66,7 +66,7 @@ fn no_place(op: Op) -> Diagnostics {
     Diagnostics(vec![first, second])
 }
 
-/// Adds the function at the end of a module, under a name that is free.
+/// Adds the function at the end of a module, under an unused name.
 fn build(module: Op) -> Result<String, Diagnostics> {
     let (cx, loc) = (module.context(), module.location());
     let Some(body) = module.body() else { return Ok(NAME.to_owned()) };

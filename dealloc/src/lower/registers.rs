@@ -1,14 +1,14 @@
 //! A dealloc of several memrefs without any list on the heap.
 //!
-//! A few pointers are compared in registers, each with each. Many go to lists on the stack, where loops compare them:
-//! code that grows with the number of pairs would be the larger evil.
+//! A few pointers are compared in registers, each with each. Many go to lists on the stack, where loops compare them, because
+//! straight-line code would grow with the number of pairs.
 
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Rewriter, Value};
 
 use super::{Dealloc, EQUAL, compare, free_if, general, pointer_of};
 
-/// Pairs of pointers that are compared one by one: at most so many that the code stays shorter than that of the loops.
+/// Most pairs of pointers compared one by one, so that the code stays shorter than the loops.
 const MAX_PAIRS: usize = 64;
 
 pub(super) fn lower<'c>(op: Op<'c>, parts: &Dealloc<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Value<'c>>, Diagnostics> {
@@ -39,7 +39,7 @@ pub(super) fn lower<'c>(op: Op<'c>, parts: &Dealloc<'c>, rw: &mut Rewriter<'c>) 
             *result = rw.binary(ops::arith::ORI, *result, owns, loc)?;
             is_kept = rw.binary(ops::arith::ORI, is_kept, same, loc)?;
         }
-        // An owner that comes after an alias without ownership frees the memory still.
+        // An owner after an alias without ownership still frees the memory.
         for (earlier, owns) in pointers[..i].iter().zip(&parts.conditions) {
             let same = compare(EQUAL, loc, *pointer, *earlier, rw)?;
             let frees = rw.binary(ops::arith::ANDI, same, *owns, loc)?;

@@ -37,7 +37,7 @@ impl OwnershipModel for Branch {
     }
 }
 
-/// Hands indicators to a successor, behind what it gets already.
+/// Appends indicators to the operands of a successor.
 fn pass_on<'c>(
     op: Op<'c>,
     successor: usize,
@@ -53,7 +53,7 @@ fn pass_on<'c>(
     Ok(())
 }
 
-/// `cf.cond_br` and `cf.switch`: what is freed depends on the successor that is taken.
+/// `cf.cond_br` and `cf.switch`: the frees depend on the successor.
 pub(super) struct ConditionalBranch;
 
 impl OwnershipModel for ConditionalBranch {
@@ -75,14 +75,14 @@ impl OwnershipModel for ConditionalBranch {
             lists.push(indicators.retained.iter().map(|(value, _)| *value).collect::<Vec<_>>());
             for (value, indicator) in indicators.retained {
                 let of_value = by_value.entry(value).or_default();
-                // One memref may be passed and live on: the first result tells.
+                // One memref may be forwarded and live: its first result counts.
                 if of_value.last().is_none_or(|(last, _)| *last != successor) {
                     of_value.push((successor, indicator));
                 }
             }
             passed.push(indicators.forwarded);
         }
-        // In the order of the last successor, as upstream has it.
+        // In the order of the last successor, as in upstream.
         for value in lists.into_iter().rev().flatten() {
             let Some(of_value) = by_value.remove(&value) else { continue };
             let indicator = merged(op, &of_value, &taken, state)?;
@@ -95,7 +95,7 @@ impl OwnershipModel for ConditionalBranch {
     }
 }
 
-/// Whether a successor is taken. `earlier`: the same of the successors before it.
+/// Whether a successor is taken. `earlier`: the same for the earlier successors.
 fn condition<'c>(
     op: Op<'c>,
     successor: usize,
@@ -171,7 +171,7 @@ fn binary<'c>(
     Ok(state.create_before(op, spec)?.result(0))
 }
 
-/// The indicator of what several successors may retain: that of the one that is taken.
+/// The indicator of a memref that several successors may retain: that of the taken one.
 fn merged<'c>(
     op: Op<'c>,
     of_value: &[(usize, Value<'c>)],

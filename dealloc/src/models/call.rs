@@ -1,4 +1,4 @@
-//! Calls: the caller owns what a function returns, or is told at run time whether it does.
+//! Calls: the caller owns the results, or gets an indicator for each.
 
 use monopour_ir::control_flow::Traits;
 use monopour_ir::{Diagnostics, Op};

@@ -1,4 +1,4 @@
-//! Operations that say what they do to memory: whoever allocates owns.
+//! Operations with memory effects: the block of an allocation owns it.
 
 use monopour_ir::control_flow::{Traits, allocates_in_scope};
 use monopour_ir::interfaces::{EffectKind, memory_effects};
@@ -23,7 +23,7 @@ impl OwnershipModel for MemoryEffects {
         for effect in memory_effects(op).unwrap_or_default() {
             let Some(value) = effect.value.filter(|v| v.ty().is_memref()) else { continue };
             match effect.kind {
-                // Only under `manual_deallocation`: the rest was refused before.
+                // Only under `manual_deallocation`: others were refused before.
                 EffectKind::Free => assert_not_owned(op, state.ownership(value, block), state)?,
                 EffectKind::Allocate if value.defining_op() == Some(op) => {
                     let is_ours = !allocates_in_scope(op, value) && op.attr(MANUAL_DEALLOCATION).is_none();
@@ -52,7 +52,7 @@ impl OwnershipModel for MemoryEffects {
     }
 }
 
-/// What is freed by hand is not freed by the block as well: asked at run time, because an alias may have been freed.
+/// An explicitly freed memref must not be freed by the block as well: asserted at run time, because an alias may have been freed.
 fn assert_not_owned<'c>(op: Op<'c>, ownership: Ownership<'c>, state: &mut State<'c, '_>) -> Result<(), Diagnostics> {
     let (Some(indicator), Some(block)) = (ownership.indicator(), op.block()) else { return Ok(()) };
     let always = state.constant(block, true);

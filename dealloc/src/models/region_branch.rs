@@ -1,4 +1,4 @@
-//! Operations that pass memrefs through regions: an indicator goes with each, as operand, argument and result.
+//! Operations that forward memrefs through regions: an indicator goes with each, as operand, argument and result.
 
 use monopour_ir::control_flow::{Traits, entry_operands};
 use monopour_ir::{Attr, Diagnostics, Op};
@@ -29,7 +29,7 @@ impl OwnershipModel for RegionBranch {
     }
 }
 
-/// Regions never own what they are passed from outside: whoever has it there keeps it.
+/// Regions never own memrefs from outside: the outer owner keeps them.
 fn pass_in<'c>(op: Op<'c>, state: &mut State<'c, '_>) {
     let (Some(entry), Some(block)) = (entry_operands(op), op.block()) else { return };
     let count = entry.of(op).iter().filter(|v| v.ty().is_memref()).count();
@@ -40,7 +40,7 @@ fn pass_in<'c>(op: Op<'c>, state: &mut State<'c, '_>) {
     let mut operands = op.operands();
     let end = entry.first + entry.count;
     operands.splice(end..end, std::iter::repeat_n(never, count));
-    // The segment that ends where the passed operands do takes the indicators.
+    // The segment that ends with the forwarded operands takes the indicators.
     let sizes = op.attr("operandSegmentSizes").and_then(|a| a.as_ints());
     state.rewriter().set_operands(op, &operands);
     if let Some(mut sizes) = sizes {

@@ -1,4 +1,4 @@
-//! `arith.select`: the owner of the memref that is selected is selected alike, where somebody asks for it.
+//! `arith.select`: the indicators are selected like the memrefs, on request.
 
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, OpSpec, Value};
@@ -11,7 +11,7 @@ use crate::state::State;
 pub(super) struct Select;
 
 impl OwnershipModel for Select {
-    /// The result may be either operand, until [`Self::indicator`] is asked.
+    /// The result may be either operand, until [`Self::indicator`] is called.
     fn process<'c>(&self, op: Op<'c>, _state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         Ok(op)
     }

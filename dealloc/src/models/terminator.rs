@@ -1,4 +1,4 @@
-//! Terminators that leave a region: what the block owns and does not hand on is freed before them.
+//! Terminators that leave a region: owned memrefs that they do not forward are freed before them.
 
 use monopour_ir::control_flow::{Traits, forwarded_operands};
 use monopour_ir::{Diagnostics, Op, Value};
@@ -6,7 +6,7 @@ use monopour_ir::{Diagnostics, Op, Value};
 use super::OwnershipModel;
 use crate::state::State;
 
-/// `RegionBranchTerminatorOpInterface`: an indicator goes with each memref, unless a function promises all of them.
+/// `RegionBranchTerminatorOpInterface`: an indicator goes with each memref, unless the function's results are always owned.
 pub(super) struct RegionBranchTerminator;
 
 impl OwnershipModel for RegionBranchTerminator {
@@ -33,7 +33,7 @@ impl OwnershipModel for RegionBranchTerminator {
     }
 }
 
-/// Terminators that hand on no memref.
+/// Terminators that forward no memref.
 pub(super) struct ForwardsNothing;
 
 impl OwnershipModel for ForwardsNothing {

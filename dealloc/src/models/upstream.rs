@@ -26,7 +26,7 @@ impl OwnershipModels {
         models.add_interface(RegionBranchTerminator);
         models
     }
-    /// Upstream's, and those of branches that it refuses: `cf.switch`.
+    /// Upstream's, and a model of `cf.switch`, which upstream refuses.
     pub fn extended() -> Self {
         let mut models = Self::upstream();
         models.add(ops::cf::SWITCH, ConditionalBranch);

@@ -1,4 +1,4 @@
-//! Which memrefs of a list another one may be: answered by counts per place, not by comparing each with each.
+//! Queries which memrefs of a list another one may alias, by counts per origin instead of pairwise comparison.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -18,14 +18,14 @@ pub(super) struct Index<'c> {
     argument_members: Vec<usize>,
     by_root: HandleMap<Value<'c>, Vec<usize>>,
     by_single: HashMap<u32, Vec<usize>>,
-    /// How many members are allocated in a block, or in what it holds.
+    /// Number of members allocated in a block, nested ones included.
     inside: HandleMap<Block<'c>, usize>,
-    /// How many of unknown origin are arguments of a block.
+    /// Number of members of unknown origin that are arguments of a block.
     unknown_arguments: HandleMap<Block<'c>, usize>,
     arguments_of: HashMap<(u32, Block<'c>), usize>,
     /// Members that are an allocation themselves, and its block.
     allocated: HashMap<u32, (usize, Block<'c>)>,
-    /// Blocks, places and members that were looked at.
+    /// Blocks, origins and members visited.
     pub(super) steps: Cell<u64>,
 }
 
@@ -71,10 +71,10 @@ impl<'c> Index<'c> {
         self.steps.set(self.steps.get() + steps as u64);
     }
 
-    /// Whether a memref may be one of the list. `is_member`: it is in the list itself, and does not count.
+    /// Whether a memref may alias one of the list. `is_member`: it is in the list itself, and does not count.
     ///
-    /// Differ for sure: allocations and what comes from other allocations or from arguments of functions only; and what is
-    /// allocated in a block and arguments of a block around it, which were there before.
+    /// Never aliases: an allocation and a memref whose origins are other allocations or arguments of functions; and a memref
+    /// allocated in a block and an argument of an enclosing block, which is older.
     pub(super) fn may_hold(&self, origin: &Origin<'c>, is_member: bool) -> bool {
         let own = usize::from(is_member);
         self.count(1);
@@ -104,7 +104,7 @@ impl<'c> Index<'c> {
         })
     }
 
-    /// Members that are this very allocation, if it lies in the block or in what it holds.
+    /// Members that are this very allocation, if it is in the block or nested in it.
     fn allocated_inside(&self, place: u32, block: Block<'c>) -> usize {
         match self.allocated.get(&place) {
             Some((count, inner)) if around(*inner).any(|outer| outer == block) => *count,
@@ -112,7 +112,7 @@ impl<'c> Index<'c> {
         }
     }
 
-    /// The members that are the same allocation as a memref, provided that all others differ from it for sure.
+    /// The members that are the same allocation as a memref, provided that no other may alias it.
     pub(super) fn same_if_rest_differs(&self, origin: &Origin<'c>, list: &[Origin<'c>]) -> Vec<usize> {
         let same = self.same(origin);
         if same.is_empty() {
@@ -135,7 +135,7 @@ impl<'c> Index<'c> {
         if is_clear { same } else { vec![] }
     }
 
-    /// The members that are the same allocation as a memref for sure.
+    /// The members that are certainly the same allocation as a memref.
     pub(super) fn same(&self, origin: &Origin<'c>) -> Vec<usize> {
         let by_single = origin.single().and_then(|single| self.by_single.get(&single));
         let mut same: Vec<usize> =
@@ -145,7 +145,7 @@ impl<'c> Index<'c> {
         same
     }
 
-    /// The members that a memref may be: those that differ for sure left out, in order.
+    /// The members that a memref may alias, in order.
     pub(super) fn possible(&self, origin: &Origin<'c>, list: &[Origin<'c>]) -> Vec<usize> {
         let mut found: Vec<usize> = if origin.kind == Kind::Unknown {
             (0..self.members).collect()
@@ -163,13 +163,13 @@ impl<'c> Index<'c> {
     }
 }
 
-/// Whether the first is allocated in a block, or in what it holds, whose argument the second is.
+/// Whether the first is allocated in a block, or nested in one, whose argument the second is.
 fn are_distinct(inner: &Origin, outer: &Origin) -> bool {
     let (Some(inner), Some(outer)) = (inner.allocated_in, outer.argument_of) else { return false };
     around(inner).any(|block| block == outer)
 }
 
-/// A block and those around it.
+/// A block and its enclosing ones.
 fn around<'c>(block: Block<'c>) -> impl Iterator<Item = Block<'c>> {
     std::iter::successors(Some(block), |b| b.parent_op().and_then(monopour_ir::Op::block))
 }

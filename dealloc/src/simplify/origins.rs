@@ -1,8 +1,8 @@
-//! Where a memref's memory comes from: the allocations, arguments and unknown operations behind it.
+//! The origins of a memref: allocations, arguments and unknown operations.
 //!
-//! Values are followed backwards through views, branches and regions; values that feed each other are one component, and have
-//! one set. Each value and each flow between two is visited once.
-//! Limits: a memref that may come from more than [`MAX_ORIGINS`] places is taken as one of unknown origin.
+//! Values are followed backwards through views, branches and regions; a strongly connected component of values
+//! has one set. Each value and each flow between two is visited once.
+//! Limits: a memref of more than [`MAX_ORIGINS`] origins is treated as one of unknown origin.
 
 use monopour_ir::ops;
 use std::rc::Rc;
@@ -14,27 +14,27 @@ use monopour_ir::control_flow::{
 use monopour_ir::interfaces::{EffectKind, memory_effects};
 use monopour_ir::{Block, HandleMap, Op, Value, WalkOrder};
 
-/// More than that makes sets that are copied from value to value, and nobody was found to need them.
+/// Larger sets are copied from value to value, and no program was found to need them.
 const MAX_ORIGINS: usize = 64;
 
-/// What is known of the places that a memref may come from.
+/// The kind of origins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// Allocations only.
     Allocations,
     /// Allocations and arguments of functions.
     AllocationsOrArguments,
-    /// Something that nobody knows may be among them.
+    /// Possibly an unknown one.
     Unknown,
 }
 
-/// Where one memref comes from.
+/// The origins of one memref.
 #[derive(Clone, Debug)]
 pub(super) struct Origin<'c> {
-    /// The memref that it is a view of, however deep.
+    /// The source of its chain of views.
     pub(super) root: Value<'c>,
     pub(super) kind: Kind,
-    /// The places, sorted, by number.
+    /// The origins by number, sorted.
     pub(super) places: Rc<[u32]>,
     /// The block that the root is allocated in.
     pub(super) allocated_in: Option<Block<'c>>,
@@ -43,7 +43,7 @@ pub(super) struct Origin<'c> {
 }
 
 impl Origin<'_> {
-    /// The only place, if there is one.
+    /// The only origin, if there is one.
     pub(super) fn single(&self) -> Option<u32> {
         if self.places.len() == 1 { Some(self.places[0]) } else { None }
     }
@@ -56,15 +56,15 @@ pub(super) struct Origins<'c> {
     values: Vec<Value<'c>>,
     sources: Vec<Vec<u32>>,
     is_place: Vec<bool>,
-    /// By value, once it is known.
+    /// By value, once computed.
     places: Vec<Option<(Kind, Rc<[u32]>)>>,
     allocated: HandleMap<Value<'c>, bool>,
-    /// What was looked at, by queries too.
+    /// Work done, by queries too.
     pub(super) steps: u64,
 }
 
 impl<'c> Origins<'c> {
-    /// Of everything in an operation.
+    /// For all memrefs in an operation.
     pub(super) fn of(root: Op<'c>) -> Self {
         let mut origins = Self::default();
         root.walk(WalkOrder::Pre, |op| origins.flows(op));
@@ -72,7 +72,7 @@ impl<'c> Origins<'c> {
         origins
     }
 
-    /// Where a memref comes from.
+    /// The origins of a memref.
     pub(super) fn get(&mut self, value: Value<'c>) -> Origin<'c> {
         let mut root = value;
         while let Some(source) = root.defining_op().and_then(viewed) {
@@ -143,7 +143,7 @@ impl<'c> Origins<'c> {
         } else if !traits.is_region_branch_terminator() {
             made_by(op).into_iter().for_each(|value| self.place(value));
             if traits.is_call() {
-                // Nobody looks into the callee: it may return what it is given.
+                // Callees are not analysed: they may return their operands.
                 for result in op.results() {
                     op.operands().into_iter().for_each(|operand| self.flow(operand, result));
                 }
@@ -151,7 +151,7 @@ impl<'c> Origins<'c> {
         }
     }
 
-    /// Sets of places, for each component of values that feed each other, its sources first.
+    /// Sets of origins for each strongly connected component of values, its sources first.
     fn resolve(&mut self) {
         let count = self.values.len();
         self.places = vec![None; count];
@@ -182,7 +182,7 @@ impl<'c> Origins<'c> {
             }
         }
         self.steps += own.len() as u64;
-        // One source and nothing new: the set is the same.
+        // One source and no new origins: the set is shared.
         let places = match shared {
             Some(places) if sets == 1 && own.len() == places.len() => places,
             _ => {
@@ -220,12 +220,12 @@ fn worse(a: Kind, b: Kind) -> Kind {
     }
 }
 
-/// The memref that the first result of an operation is a view of.
+/// The source of an operation whose first result is a view.
 fn viewed<'c>(op: Op<'c>) -> Option<Value<'c>> {
     if op.is(ops::memref::EXTRACT_STRIDED_METADATA) { Some(op.operand(0)) } else { view_source(op) }
 }
 
-/// The results of an operation, and the arguments that its regions begin with.
+/// The results of an operation, and the entry arguments of its regions.
 fn made_by<'c>(op: Op<'c>) -> Vec<Value<'c>> {
     let entries = op.regions().into_iter().filter_map(|region| region.entry());
     op.results().into_iter().chain(entries.flat_map(Block::args)).collect()

@@ -1,4 +1,4 @@
-//! One dealloc, or a part of one, on the way to its simplest form.
+//! A dealloc, or a part split off, during simplification.
 
 use monopour_ir::ops;
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,7 @@ use crate::lower::Dealloc;
 use crate::ownership::{is_false, is_true};
 use crate::state::dealloc_spec;
 
-/// Memrefs with their indicators, and what is retained, by the number of the result of the whole.
+/// Memrefs with their indicators, and retained memrefs, by the number of the result of the original op.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Piece<'c> {
     memrefs: Vec<(Value<'c>, Value<'c>)>,
@@ -42,14 +42,14 @@ pub(super) fn simplify<'c>(op: Op<'c>, origins: &mut Origins<'c>, rw: &mut Rewri
         });
     }
     rw.replace_op(op, &values);
-    // Allocations that nothing but the dealloc used.
+    // Allocations that only the dealloc used.
     for allocation in unused {
         rw.erase(allocation);
     }
     Ok(true)
 }
 
-/// The indicators of retained memrefs, by the number of the result; those that are left out are not set.
+/// The indicators of retained memrefs, by the number of the result; absent ones are false.
 type Results<'c> = HashMap<usize, Value<'c>>;
 
 struct Work<'c, 'a> {
@@ -58,12 +58,12 @@ struct Work<'c, 'a> {
     rw: &'a mut Rewriter<'c>,
     unused: Vec<Op<'c>>,
     has_changed: bool,
-    /// Indicators were found to be set, and nothing else.
+    /// Only indicators were replaced by true.
     has_replaced: bool,
 }
 
 impl<'c> Work<'c, '_> {
-    /// Simplifies a piece until nothing changes and makes a dealloc of what is left. `is_whole`: nothing has been split off yet,
+    /// Simplifies a piece until nothing changes, and creates its dealloc. `is_whole`: no part has been split off yet,
     /// so that an unchanged piece is the operation itself, for which there is no result.
     fn finish(&mut self, mut piece: Piece<'c>, is_whole: bool) -> Result<Option<Results<'c>>, Diagnostics> {
         let mut joined: Vec<Vec<(usize, Value)>> = vec![];
@@ -100,7 +100,7 @@ impl<'c> Work<'c, '_> {
                 self.or_into(&mut results, number, part[&number])?;
             }
         }
-        // Innermost is what was dropped last, as upstream nests them.
+        // The memref dropped last is innermost, as in upstream.
         for (number, indicator) in joined.into_iter().rev().flatten() {
             self.or_into(&mut results, number, indicator)?;
         }
@@ -131,7 +131,7 @@ impl<'c> Work<'c, '_> {
         values.map(|value| self.origins.get(value)).collect()
     }
 
-    /// Drops memrefs that are a retained one for sure and differ from the other retained ones; their indicators go there.
+    /// Drops memrefs that certainly are a retained one and differ from the other retained ones; their indicators go to its result.
     fn drop_contained(&mut self, piece: &mut Piece<'c>, joined: &mut Vec<Vec<(usize, Value<'c>)>>) {
         let mut seen = HashSet::new();
         if piece.retained.is_empty() || piece.retained.iter().any(|(value, _)| !seen.insert(*value)) {
@@ -149,7 +149,7 @@ impl<'c> Work<'c, '_> {
         });
     }
 
-    /// Drops retained memrefs that none of those to be freed may be.
+    /// Drops retained memrefs that none of the freed ones may alias.
     fn drop_unrelated(&mut self, piece: &mut Piece<'c>) {
         if piece.retained.is_empty() {
             return;
@@ -159,7 +159,7 @@ impl<'c> Work<'c, '_> {
         self.origins.steps += index.steps.get();
     }
 
-    /// Takes out the memrefs that may be none of the others, each with what it may be of the retained ones.
+    /// Splits off the memrefs that may alias none of the others, each with the retained ones that it may alias.
     fn split_off(&mut self, piece: &mut Piece<'c>) -> Vec<Piece<'c>> {
         if piece.memrefs.len() < 2 {
             return vec![];
@@ -187,7 +187,7 @@ impl<'c> Work<'c, '_> {
         apart
     }
 
-    /// A retained memref that is one which is owned in any case is owned. Where all are, drops those that own them.
+    /// A retained memref that is certainly owned gets the indicator true. If all are, drops their owners.
     fn drop_owned(&mut self, piece: &mut Piece<'c>, always: &mut Vec<usize>) {
         if piece.retained.is_empty() || !piece.memrefs.iter().any(|(_, condition)| is_true(*condition)) {
             return;
@@ -212,13 +212,13 @@ impl<'c> Work<'c, '_> {
         }
         let mut owners = owners.into_iter();
         piece.memrefs.retain(|_| owners.next() != Some(true));
-        // What else may be freed there is still not freed: only that nobody asks who owns it.
+        // The other memrefs are still not freed: only their indicators are unused.
         if piece.memrefs.is_empty() {
             piece.retained.clear();
         }
     }
 
-    /// What upstream's canonicalization does; whether it changed something that the lengths of the lists do not show.
+    /// Upstream's canonicalization; whether it made a change that the lengths of the lists do not show.
     fn canonicalize(
         &mut self,
         piece: &mut Piece<'c>,

@@ -1,5 +1,5 @@
 // test: ownership 
-// What `bufferization.dealloc` frees, or leaves to a later free, is freed behind the last use in their place.
+// The memrefs of a `bufferization.dealloc`, or those retained for a later one, are freed after the last use instead.
 
 func.func @f(%c: i1, %x: f32) {
   %a = memref.alloc() : memref<4xf32>

@@ -1,5 +1,5 @@
 // test: ownership 
-// What a loop carries is freed by hand when it is replaced: the analysis frees it there, and the last one behind the loop.
+// A loop frees its iteration argument explicitly when it is replaced: the analysis frees it there, and the last one after the loop.
 
 func.func @f(%n: index, %x: f32) {
   %c0 = arith.constant 0 : index

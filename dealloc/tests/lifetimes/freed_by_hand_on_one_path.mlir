@@ -1,5 +1,5 @@
 // test: ownership 
-// What the program frees by hand is not freed again; on the other path it is.
+// An explicitly freed memref is not freed again; on the other path it is.
 
 func.func @f(%c: i1, %x: f32) {
   %a = memref.alloc() : memref<4xf32>

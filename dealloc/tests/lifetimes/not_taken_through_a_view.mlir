@@ -1,5 +1,5 @@
 // test: ownership 
-// What is passed is a part of the buffer: the callee does not free the whole.
+// The operand is a part of the buffer: the callee does not free the whole.
 
 func.func private @work(%p: memref<2xf32, strided<[1], offset: 1>>, %x: f32) {
   linalg.fill ins(%x : f32) outs(%p : memref<2xf32, strided<[1], offset: 1>>)

@@ -1,5 +1,5 @@
 // test: ownership 
-// One caller uses the buffer after the call: nobody's is taken.
+// One caller uses the buffer after the call: the callee consumes none.
 
 func.func private @work(%p: memref<4xf32>, %x: f32, %o: memref<4xf32>) {
   memref.copy %p, %o : memref<4xf32> to memref<4xf32>

@@ -1,5 +1,5 @@
 // test: ownership 
-// What the callee takes it frees on one path and gives back on the other: the caller owns the result in any case.
+// The callee frees a consumed argument on one path and returns it on the other: the caller owns the result in any case.
 
 func.func private @or(%p: memref<4xf32>, %c: i1, %x: f32) -> memref<4xf32> {
   cf.cond_br %c, ^given, ^fresh

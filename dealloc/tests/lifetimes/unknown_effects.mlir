@@ -1,5 +1,5 @@
 // test: ownership allow-unknown-effects
-// What an operation of unknown effects makes may be what it takes, and it may keep a pointer: freed at the end.
+// The result of an op of unknown effects may alias its operand, and the op may keep a pointer: freed at the end.
 
 func.func @f(%x: f32, %b: memref<4xf32>) {
   %a = memref.alloc() : memref<4xf32>

@@ -1,5 +1,5 @@
 // test: ownership 
-// What only takes a memref may keep a pointer, too: nothing is freed behind it on trust.
+// An op that only takes a memref may keep a pointer, too: it is not freed after the last use.
 
 func.func @f(%x: f32) {
   %a = memref.alloc() : memref<4xf32>

@@ -15,7 +15,7 @@ fn fails(code: &str, text: &str, options: &Options) {
     assert!(found.help.is_some(), "{code} has a hint");
 }
 
-/// An operation that nobody registered does not say which argument gets which operand.
+/// An unregistered operation does not say which argument gets which operand.
 #[test]
 fn unknown_branch() {
     fails(
@@ -27,7 +27,7 @@ fn unknown_branch() {
     );
 }
 
-/// Upstream's words.
+/// Upstream's messages.
 #[test]
 fn upstreams_preconditions() {
     let cases = [
@@ -87,7 +87,7 @@ fn upstreams_preconditions() {
     }
 }
 
-/// A model that makes a candidate of a memref and says nothing of its owner.
+/// A model that makes a memref a candidate without setting its ownership.
 #[test]
 fn a_model_that_forgets_the_owner() {
     struct Forgetful;
@@ -181,7 +181,7 @@ fn a_copy_without_a_rank() {
 
 #[test]
 fn too_large_for_the_stack() {
-    // Its size is known in the task only, and has no bound.
+    // Its size is defined in the task only, and has no bound.
     let module = parse(
         "func.func @f(%b: memref<4xf32>) { scf.forall (%i) in (4) {
         %a = memref.alloc(%i) : memref<?x1024xf32>
@@ -192,7 +192,7 @@ fn too_large_for_the_stack() {
     assert_eq!(errors.0[0].code, "D0104");
 }
 
-/// A branch that does not say what it hands on.
+/// A branch with unknown successor operands.
 #[test]
 fn a_branch_without_operands_of_its_own() {
     struct Silent;

@@ -1,5 +1,5 @@
-//! Executes what deallocation made, with every choice of branches and trip counts, and watches the buffers:
-//! none is used after it was freed, none is freed twice, none leaks, and what is returned is the caller's alone.
+//! Executes deallocated programs, with every choice of branches and trip counts, and checks the buffers:
+//! none is used after it was freed, none is freed twice, none leaks, and returned ones belong to the caller alone.
 
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ impl<'c> Machine<'c, '_> {
             other => Err(format!("a memref is {other:?}")),
         }
     }
-    /// A number that the program computes, or any.
+    /// An integer that the program computes, or an arbitrary one.
     fn number(&mut self, v: Value<'c>) -> i64 {
         match self.values.get(&v) {
             Some(Val::Number(n)) => *n,
@@ -75,7 +75,7 @@ impl<'c> Machine<'c, '_> {
         }
     }
 
-    /// Runs a block and returns what its terminator forwards.
+    /// Runs a block and returns the forwarded values.
     fn block(&mut self, block: Block<'c>) -> Result<Vec<Val>, String> {
         for op in block.ops() {
             if op.is_terminator() {
@@ -98,7 +98,7 @@ impl<'c> Machine<'c, '_> {
 
     fn op(&mut self, op: Op<'c>) -> Result<(), String> {
         for v in op.operands() {
-            // A pointer is compared where it does not count any more, too.
+            // A pointer may also be compared where the result does not matter.
             let looks =
                 ["bufferization.dealloc", "memref.extract_aligned_pointer_as_index", "memref.extract_strided_metadata"];
             if v.ty().is_memref() && !looks.contains(&op.name()) {
@@ -243,7 +243,7 @@ impl<'c> Machine<'c, '_> {
         let name = op.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).expect("a callee");
         let callee = self.module.symbol(&name).expect("a function");
         let body = callee.body().expect("a body");
-        // A callee owns nothing of its caller's.
+        // A callee owns no buffer of its caller.
         let saved: Vec<(usize, State)> =
             op.operands().iter().filter_map(|v| self.buffer(*v).ok()).map(|b| (b, self.buffers[b])).collect();
         for (arg, v) in body.args().into_iter().zip(op.operands()) {
@@ -255,7 +255,7 @@ impl<'c> Machine<'c, '_> {
             self.buffers[*b] = State::Foreign;
         }
         let returned = self.block(body)?;
-        // A private function tells its callers who owns what.
+        // A private function returns indicators.
         for val in returned.iter().filter(|_| callee.is_public()) {
             if let Val::Buffer(b) = val
                 && self.buffers[*b] != State::Alive
@@ -323,7 +323,7 @@ fn bufferized_programs_own_their_buffers() {
     }
 }
 
-/// A generator without surprises: the same numbers everywhere.
+/// A portable generator: the same numbers everywhere.
 struct Random(u64);
 
 impl Random {

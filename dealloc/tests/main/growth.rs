@@ -1,4 +1,4 @@
-//! How much is looked at, by counting: near-linear in blocks and allocations, whatever the machine.
+//! Counted steps: near-linear in blocks and allocations, whatever the machine.
 
 use monopour_dealloc::run_ownership;
 use monopour_dealloc::simplify::simplify;
@@ -32,7 +32,7 @@ fn grows_slowly(name: &str, size: usize, program: impl Fn(usize) -> String) {
     }
 }
 
-/// Steps of the general engine: the last line keeps a function from the other one.
+/// Steps of the general engine: the last line excludes a function from the other one.
 fn general_steps(text: &str) -> u64 {
     let text = text
         .replace("return }", "%last = memref.alloc() : memref<4xf32>\nmemref.dealloc %last : memref<4xf32>\nreturn }");
@@ -70,7 +70,7 @@ fn diamonds() {
     });
 }
 
-/// Loops that yield what they got or something new, one after the other.
+/// Loops that yield their argument or a new buffer, one after the other.
 #[test]
 fn loops() {
     grows_slowly("loops", 300, |count| {
@@ -92,7 +92,7 @@ fn loops() {
     });
 }
 
-/// Each function takes a buffer over and gives another one on.
+/// Each function consumes a buffer and transfers another one.
 fn chain_of_calls(count: usize) -> String {
     let mut text = "func.func @main(%x: f32) {\n%a = memref.alloc() : memref<4xf32>\n".to_owned();
     _ = writeln!(text, "func.call @f0(%a, %x) : (memref<4xf32>, f32) -> ()\nreturn }}");
@@ -112,7 +112,7 @@ fn calls() {
     grows_slowly("calls", 300, chain_of_calls);
 }
 
-/// What private functions take over is tried on all of them again, and counts.
+/// Consumed arguments of private functions are tried by deciding all of them again, which counts.
 #[test]
 fn trials_of_what_functions_take_count() {
     let (alone, tried) = (chain_of_calls(50).replace("private", ""), chain_of_calls(50));

@@ -1,5 +1,5 @@
-//! Random programs, executed under a watch over the life of each buffer: nothing leaks, nothing is freed twice, nothing is
-//! used after it was freed, and the values are those of the program before deallocation. Every branch is taken both ways.
+//! Random programs, run with checked buffers: no leak, no double free, no use after free,
+//! and the values are those of the program before deallocation. Every branch is taken both ways.
 //!
 //! 20,000 programs with `MONOPOUR_TEST_FULL=1`, a sample otherwise; `MONOPOUR_TEST_SEEDS=a..b` takes others.
 
@@ -14,7 +14,7 @@ use monopour_testkit::{Data, Defect, Dtype, EvalError, HostTensor};
 
 use crate::support::EXTENSIONS;
 
-/// What happened in many programs.
+/// Counts over many programs.
 #[derive(Default, Debug)]
 struct Totals {
     runs: u64,
@@ -86,13 +86,13 @@ fn programs_of_any_control_flow_own_their_buffers() {
     check_all(seeds(300, 20_000), Shape::whole);
 }
 
-/// Most arguments of calls are used by nobody else: private functions take them over, return them, and give them on.
+/// Most arguments of calls have no later use: private functions consume them, return them, and transfer them on.
 #[test]
 fn programs_that_give_buffers_away_own_their_buffers() {
     check_all(seeds(200, 20_000), Shape::giving);
 }
 
-/// MLIR would cast a row-major copy of dynamic size to the strides of the view, and its elements would be elsewhere.
+/// MLIR would cast a row-major copy of dynamic size to the strides of the view, which would address other elements.
 #[test]
 fn copies_have_the_layout_of_the_view() {
     let cx = Context::new();
@@ -114,7 +114,7 @@ fn copies_have_the_layout_of_the_view() {
             let count = HostTensor { dtype: Dtype::Index, shape: vec![], data: Data::Int(vec![n]) };
             let inputs = [HostTensor::random(Dtype::F32, &[6, 6], 1), count];
             if n == 0 && view.contains("strided<[6, ?]") {
-                // A stride of 0 is another matter.
+                // A stride of 0 is excluded.
                 continue;
             }
             let expected = before.run("main", &inputs, Watch::Accesses).expect("it runs");
@@ -142,16 +142,16 @@ fn files() {
     monopour_testkit::runner::run(&folder, pass).assert_passed();
 }
 
-/// What is done to one `memref.dealloc`.
+/// A change of one `memref.dealloc`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mutation {
     Dropped,
     Doubled,
-    /// Right behind the definition of what it frees.
+    /// Moved right after the definition of its operand.
     MovedUp,
 }
 
-/// The module with one `memref.dealloc` changed; none if there is no such change.
+/// The module with one `memref.dealloc` changed; `None` if there is no such change.
 fn mutated<'c>(module: &Module<'c>, number: usize, mutation: Mutation) -> Option<Module<'c>> {
     let module = module.duplicate();
     let mut rw = Rewriter::new(module.context());
@@ -165,7 +165,7 @@ fn mutated<'c>(module: &Module<'c>, number: usize, mutation: Mutation) -> Option
         }
         Mutation::MovedUp => {
             let alloc = value.defining_op().filter(|op| op.is("memref.alloc") && op.block() == dealloc.block())?;
-            // It is filled right behind.
+            // The buffer is filled right after.
             alloc.next().filter(|op| op.is("linalg.fill") && op.operands().contains(&value))?;
             rw.move_after(dealloc, alloc);
         }
@@ -173,7 +173,7 @@ fn mutated<'c>(module: &Module<'c>, number: usize, mutation: Mutation) -> Option
     Some(module)
 }
 
-/// The defect that a change must show as.
+/// The defect that a change must cause.
 fn is_caught(mutation: Mutation, error: &EvalError) -> bool {
     match (mutation, error.defect()) {
         (Mutation::Dropped, defect) => defect == Some(Defect::Leak),
@@ -182,7 +182,7 @@ fn is_caught(mutation: Mutation, error: &EvalError) -> bool {
     }
 }
 
-/// The watch sees every dealloc that is dropped, doubled or moved up, in every program in which it is executed.
+/// Every dealloc that is dropped, doubled or moved up is detected, in every program that executes it.
 #[test]
 fn every_changed_dealloc_is_caught() {
     let cx = Context::new();

@@ -1,4 +1,4 @@
-//! The example of operations of one's own, whose models live in another crate.
+//! The example with models of operations of another crate.
 
 #[path = "../../examples/own_op.rs"]
 mod example;

@@ -1,4 +1,4 @@
-//! Random functions of several blocks without loops: what upstream's form is compared with upstream on.
+//! Random functions of several blocks without loops, for comparison with upstream.
 
 use monopour_analysis::random::Random;
 
@@ -6,7 +6,7 @@ use monopour_analysis::random::Random;
 pub fn function(seed: u64) -> String {
     let mut random = Random::new(seed);
     let count = 2 + random.below(6) as usize;
-    // The first block takes the function's arguments; each other one up to two memrefs.
+    // The first block takes the function's arguments; the others up to two memrefs each.
     let args: Vec<usize> = (0..count).map(|block| if block == 0 { 0 } else { random.below(3) as usize }).collect();
     let returns = random.percent(50);
     let mut writer = Writer { random, text: String::new(), next: 0, reached: vec![false; count], remade: vec![] };
@@ -23,7 +23,7 @@ pub fn function(seed: u64) -> String {
             writer.op(&mut visible);
         }
         if block == 0 {
-            // Results of what upstream makes anew stay in their block: it forgets that they live on, and frees them.
+            // Results that upstream recreates stay in their block: it forgets that they are live, and frees them.
             shared = visible.iter().filter(|name| !writer.remade.contains(name)).cloned().collect();
         }
         writer.terminator(block, &args, &visible, returns);
@@ -36,7 +36,7 @@ struct Writer {
     random: Random,
     text: String,
     next: usize,
-    /// Blocks that a branch leads to already.
+    /// Blocks that have a predecessor already.
     reached: Vec<bool>,
     /// Results of region operations and calls.
     remade: Vec<String>,
@@ -81,7 +81,7 @@ impl Writer {
 
     fn terminator(&mut self, block: usize, args: &[usize], visible: &[String], returns: bool) {
         let last = block + 1 == args.len();
-        // Each block leads to the next one, unless an earlier one does: upstream makes invalid code of blocks that are not reached.
+        // Each block has the next one as successor, unless that has a predecessor: upstream makes invalid code of unreachable blocks.
         if last || (self.reached[block + 1] && self.random.percent(20)) {
             let value = self.pick(visible);
             self.text += &if returns { format!("return {value} : memref<4xf32>\n") } else { "return\n".to_owned() };

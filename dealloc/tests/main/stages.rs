@@ -1,4 +1,4 @@
-//! Upstream's form, executed under a watch over each buffer after every pass of the chain: owners, simplification, lowering.
+//! Upstream's form, run with checked buffers after every pass of the chain: owners, simplification, lowering.
 //!
 //! Random programs with any control flow that upstream's form takes; loops of branches, switches and frees by hand are refused.
 //! All of 4,000 programs with `MONOPOUR_TEST_FULL=1`, a sample otherwise.
@@ -26,16 +26,16 @@ struct Checked {
     deallocs_gone: u64,
 }
 
-/// A program that upstream's form is made of, and what the stages before did with it.
+/// A program through the stages of upstream's form, with the results of earlier stages.
 struct Chain<'c> {
     seed: u64,
     before: Program<'c>,
-    /// What the first stage made of the program's results, by choice; none where they share a buffer.
+    /// The program's results after the first stage, by choice; `None` if they share a buffer.
     owned: Vec<Option<Run>>,
 }
 
 impl<'c> Chain<'c> {
-    /// Runs what a stage made with every choice; how often that was.
+    /// Runs the output of a stage with every choice; returns the number of runs.
     fn check(&mut self, stage: &str, made: &Module<'c>) -> u32 {
         let seed = self.seed;
         let verified = made.op().verify_with_diagnostics();
@@ -54,7 +54,7 @@ impl<'c> Chain<'c> {
             runs += u32::from(found.is_some());
             if is_first {
                 let expected = self.before.run("main", inputs, Watch::Accesses).expect("the program itself runs");
-                // A clone stands for another buffer when it is written.
+                // A clone is another buffer once it is written.
                 if let Some(found) = found.as_ref().filter(|f| f.cost.clones == 0) {
                     same_values(&expected, found).unwrap_or_else(|e| fail(e));
                 }
@@ -103,7 +103,7 @@ fn run_chain(cx: Context, seed: u64, shape: Shape, options: &Options, checked: &
         assert!(!(extensions && asks), "seed {seed}: nothing is called");
         checked.runs += chain.check(if extensions { "in registers" } else { "by lists" }, &lowered);
     }
-    // The whole pipeline, as `buffer-deallocation-pipeline` has it.
+    // The whole pipeline, as in `buffer-deallocation-pipeline`.
     let canonical = made.duplicate();
     run_passes(canonical.op(), "builtin.module(canonicalize)").expect("canonicalizes");
     lower_deallocations(canonical.op(), &LowerOptions::default()).expect("lowers");
@@ -127,7 +127,7 @@ fn every_stage_frees_what_it_owns_and_nothing_else() {
     assert!(u64::from(programs) > count && switches > 0 && deallocs_gone > 10 * count, "most programs are taken");
 }
 
-/// An alias without ownership may stand before the owner; lists that are too long for registers go to the stack.
+/// An alias without ownership may precede the owner; lists that are too long for registers go to the stack.
 #[test]
 fn many_memrefs_of_one_dealloc() {
     for (count, on_stack) in [(3, false), (12, true)] {

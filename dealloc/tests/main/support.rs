@@ -47,7 +47,7 @@ pub fn programs() -> Vec<(String, String)> {
     found
 }
 
-/// Whether a program has only regions that are given owners.
+/// Whether a program has only regions with known forwarding.
 pub fn is_known(text: &str) -> bool {
     let unknown = [
         "scf.index_switch",

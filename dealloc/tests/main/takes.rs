@@ -1,4 +1,4 @@
-//! What a private function takes over is freed earlier: less is on the heap at once, and nothing else changes.
+//! Arguments that a private function consumes are freed earlier: the peak of the heap falls, and nothing else changes.
 
 use monopour_dealloc::run_ownership;
 use monopour_ir::{Context, Module};
@@ -16,7 +16,7 @@ fn run(text: &str) -> Run {
     program.run("main", &inputs, Watch::Owners).unwrap_or_else(|e| panic!("{e}\n{}", module.op()))
 }
 
-/// Buffers of 16 bytes on the heap at once: with private callees, and with the same functions as public ones, which take nothing.
+/// Peak of the heap in buffers of 16 bytes: with private callees, and with the same functions as public ones, which consume none.
 fn check(text: &str, private: u64, public: u64) {
     let (lower, higher) = (run(text), run(&text.replace("private ", "")));
     same_values(&higher, &lower).unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -74,7 +74,7 @@ fn a_buffer_is_given_in_one_branch_and_used_in_the_other() {
     check(&(WORK.to_owned() + &main_function(calls)), 2, 3);
 }
 
-/// A buffer for each iteration, which the loop carries on through the callee.
+/// A buffer for each iteration, which the loop carries through the callee.
 #[test]
 fn a_loop_carries_what_the_callee_returns() {
     let next = "func.func private @next(%p: memref<4xf32>) -> memref<4xf32> {

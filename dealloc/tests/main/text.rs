@@ -194,15 +194,15 @@ fn buffers_of_bounded_size_go_to_the_stack() {
 fn without_extensions_the_form_is_upstreams() {
     let mut failures = String::new();
     for (name, text) in programs() {
-        // Upstream's output for a mask does not verify: it puts a constant into the mask. Loops of two regions have no form of
-        // upstream's here.
+        // Upstream's output for a mask does not verify: it puts a constant into the mask. Upstream has no form here for loops of
+        // two regions.
         if name == "masked_transfers" || !is_known(&text) || text.contains("scf.while") {
             continue;
         }
         let (module, _) = dealloc(&text, &UPSTREAM).unwrap_or_else(|e| panic!("{name}: {e}"));
         let actual = passes(&module.op().to_string(), "canonicalize");
         let expected = passes(&text, "ownership-based-buffer-deallocation,canonicalize");
-        // Constants stand in the order in which each pass made them.
+        // Constants are in the order in which each pass made them.
         let code = |text: &str| text.lines().filter(|l| !l.contains("= arith.constant")).collect::<Vec<_>>().join("\n");
         if code(&actual) != code(&expected) {
             failures += &format!("{name}\n--- upstream\n{expected}\n--- ours\n{actual}\n");

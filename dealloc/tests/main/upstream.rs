@@ -1,4 +1,4 @@
-//! Our passes beside upstream's on the same programs: the text must be the same.
+//! Our passes and upstream's on the same programs give the same text.
 
 use monopour_dealloc::lower::{LowerOptions, lower_deallocations};
 use monopour_dealloc::simplify::simplify;
@@ -22,7 +22,7 @@ fn ours(text: &str, pass: impl Fn(Op)) -> String {
     module.op().to_string()
 }
 
-/// Constants stand in the order in which each pass made them.
+/// Drops constants, which are in the order in which each pass made them.
 fn code(text: &str) -> String {
     text.lines().filter(|l| !l.contains("= arith.constant")).collect::<Vec<_>>().join("\n")
 }
@@ -31,7 +31,7 @@ fn same(name: &str, program: &str, ours: &str, upstreams: &str) {
     assert_eq!(code(ours), code(upstreams), "{name}: left is ours, right is upstream's, of\n{program}");
 }
 
-/// The program after upstream's passes; none if they refuse it.
+/// The program after upstream's passes; `None` if they refuse it.
 fn upstreams(text: &str, pipeline: &str) -> Option<String> {
     let module = parse(text);
     run_passes(module.op(), &format!("builtin.module({pipeline})")).is_ok().then(|| module.op().to_string())
@@ -52,7 +52,7 @@ fn owners_in_blocks() {
         for (name, text) in programs() {
             let made =
                 ours(&text, |op| drop(run_ownership(op, &options).unwrap_or_else(|e| panic!("{name}: {e}\n{text}"))));
-            // Upstream does not know who owns a memref that a branch hands on twice, or hands on and lets live on.
+            // Upstream does not know the owner of a memref that a branch forwards twice, or forwards while it is live.
             let Some(expected) = upstreams(&text, &format!("{pass},canonicalize,cse")) else { continue };
             same(&name, &text, &passes(&made, "canonicalize,cse"), &expected);
             compared += 1;
@@ -120,7 +120,7 @@ fn a_realloc_that_shrinks() {
     assert!(!made.contains("scf.if") && !made.contains("alloc("), "{made}");
 }
 
-/// One memref named twice is named once; the other dealloc stays as it is.
+/// A memref named twice is named once; the other dealloc stays as it is.
 #[test]
 fn simplification_says_what_it_changed() {
     let module = parse(

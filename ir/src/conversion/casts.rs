@@ -1,4 +1,4 @@
-//! The casts between old and new types: shared, folded, and used again instead of made again.
+//! The driver's `builtin.unrealized_conversion_cast`s: shared, folded and pooled.
 //!
 //! ```text
 //! %n = "new.op"(..) : i64
@@ -6,9 +6,9 @@
 //! "old.use"(%c) : (index) -> ()
 //! ```
 //!
-//! Bound: at any time there is at most one live cast per pair of a value and another type that something asks of it,
-//! so at most one per replaced value and per (operand, type) of a converted op. A cast that loses its last use is taken out of
-//! the IR after the pattern, and waits in a pool for the next (1:1 casts only); nothing is left to clean up.
+//! Bound: there is at most one live cast per pair of a value and a requested type, so at most one per replaced value and per
+//! (operand, type) of a converted op. A cast that loses its last use is detached after the pattern and pooled
+//! (1:1 casts only); no clean-up is left.
 //! Source: the discussion of the RFC asks for such a pool, because making and erasing casts costs more than the rewrite.
 
 use crate::ops;
@@ -25,34 +25,34 @@ type Many<'c> = (Value<'c>, Vec<Type<'c>>);
 #[derive(Debug)]
 pub(crate) struct Casts<'c> {
     cx: Context<'c>,
-    /// A detached op of the casts' name; what the operands of pooled casts are set to.
+    /// A detached op with the casts' name; its result is the operand of pooled casts.
     nothing: Op<'c>,
     no_value: Value<'c>,
     name: usize,
     shared: HandleMap<(Value<'c>, Type<'c>), Op<'c>>,
     many: HashMap<Many<'c>, Op<'c>>,
-    /// Casts that join several values, or none: each stands where the value that it is was defined, so none is shared.
+    /// N:1 casts (zero or several inputs): each stands at the definition that it replaces, so none is shared.
     joins: usize,
-    /// No cast joins several values, or makes several of one.
+    /// All casts are 1:1.
     is_simple: bool,
-    /// Casts of the input and of patterns: ops like any other.
+    /// Casts of the input and of patterns, treated as ordinary ops.
     foreign: HandleMap<Op<'c>, ()>,
-    /// Casts that lost a use, to be looked at after the pattern. None of them is ever destroyed before the end.
+    /// Casts that lost a use, examined after the pattern. None is destroyed before the end of the conversion.
     released: Vec<Op<'c>>,
     pool: Vec<Op<'c>>,
-    /// Taken out by the running pattern, which may still hold their results; for the pool after it.
+    /// Detached by the running pattern, which may still hold their results; pooled after it.
     resting: Vec<Op<'c>>,
     retired: Vec<Op<'c>>,
-    /// What the running pattern's casts were replaced by, in order: a result that it reads all the same stands for this.
+    /// Replacements of the running pattern's casts, in order, for results that it still reads.
     replaced: Vec<(Value<'c>, Value<'c>)>,
     created: usize,
     max_live: usize,
 }
 
 unsafe extern "C" {
-    // The op that defines the value, if its name is kept at this address; else null.
+    // The defining op, if its name is kept at this address; else null.
     fn monopour_shim_definition_named(value: mlir_sys::MlirValue, name: *const c_void) -> mlir_sys::MlirOperation;
-    // Takes a cast of one value out of its block, and gives it another operand; what it cast, and whether it has attributes.
+    // Detaches a 1:1 cast and replaces its operand; returns the old operand and whether the cast has attributes.
     fn monopour_shim_take_out_cast(
         cast: mlir_sys::MlirOperation,
         nothing: mlir_sys::MlirValue,
@@ -93,7 +93,7 @@ impl<'c> Casts<'c> {
         }
     }
 
-    /// No op is a cast of the driver's, whatever its name.
+    /// Disables casts: no op counts as the driver's.
     pub(crate) fn make_none(&mut self) {
         self.name = 0;
     }
@@ -101,29 +101,29 @@ impl<'c> Casts<'c> {
     pub(crate) fn note_foreign(&mut self, op: Op<'c>) {
         self.foreign.insert(op, ());
     }
-    /// An op that is about to go: the driver's next cast may have its address.
+    /// Forgets an op that is about to be erased: the driver's next cast may have its address.
     pub(crate) fn forget_foreign(&mut self, op: Op<'c>) {
         if !self.foreign.is_empty() && self.foreign.remove(&op).is_some() {
             self.released.retain(|released| *released != op);
         }
     }
-    /// Whether all casts are the driver's, of one value to one type.
+    /// Whether all casts are the driver's and 1:1.
     pub(crate) fn is_plain(&self) -> bool {
         self.is_simple && self.foreign.is_empty()
     }
-    /// Where MLIR keeps the name of casts.
+    /// The address of the casts' name in MLIR.
     pub(crate) fn name_address(&self) -> usize {
         self.name
     }
-    /// As [`Self::name_address`], null while there is no cast: nothing needs to be compared then.
+    /// As [`Self::name_address`], null if no cast is live, which saves the comparison.
     pub(crate) fn name_if_live(&self) -> *const c_void {
         if self.live() == 0 { std::ptr::null() } else { self.name as *const c_void }
     }
-    /// What casts in the pool cast.
+    /// The operand of pooled casts.
     pub(crate) fn nothing(&self) -> Value<'c> {
         self.no_value
     }
-    /// Whether only casts of one value to one type were ever made: none of those reads another.
+    /// Whether only 1:1 casts were ever made: none of those reads another.
     pub(crate) fn are_all_one_to_one(&self) -> bool {
         self.is_simple
     }
@@ -135,7 +135,7 @@ impl<'c> Casts<'c> {
     pub(crate) fn is_own(&self, op: Op<'c>) -> bool {
         op.name_address() == self.name && (self.foreign.is_empty() || !self.foreign.contains_key(&op))
     }
-    /// The cast that defines a value, if one does: one call for what is asked of every operand.
+    /// The cast that defines a value, if any, by one call of the shim.
     fn cast_definition(&self, value: Value<'c>) -> Option<Op<'c>> {
         // SAFETY: defined in the shim; the value is live (crate invariant), and the name is only compared.
         Op::non_null(unsafe { monopour_shim_definition_named(value.raw(), self.name as *const c_void) })
@@ -157,7 +157,7 @@ impl<'c> Casts<'c> {
         self.max_live
     }
 
-    /// What was cast to this value, the newest; several values where the cast joins them.
+    /// The original values behind the driver's casts of this value; several behind an N:1 cast.
     pub(crate) fn behind(&self, value: Value<'c>, out: &mut Vec<Value<'c>>) {
         let mut value = value;
         while let Some(op) = self.own_definition(value) {
@@ -172,7 +172,7 @@ impl<'c> Casts<'c> {
         }
         out.push(value);
     }
-    /// As [`Self::behind`], only through casts of one value.
+    /// As [`Self::behind`], through 1:1 casts only.
     pub(crate) fn behind_one(&self, mut value: Value<'c>) -> Value<'c> {
         while let Some(op) = self.own_definition(value) {
             if op.num_results() != 1 || op.num_operands() != 1 {
@@ -183,14 +183,14 @@ impl<'c> Casts<'c> {
         value
     }
 
-    /// The value that was cast to exactly these several.
+    /// The value whose 1:N cast has exactly these results.
     pub(crate) fn split_of(&self, values: &[Value<'c>]) -> Option<Value<'c>> {
         let op = self.own_definition(*values.first()?)?;
         let is_all = values.len() > 1 && op.num_operands() == 1 && op.results() == values;
         is_all.then(|| op.operand(0))
     }
-    /// As many values as asked for that were joined to this one: at once, else by joins of joins, one level after the other.
-    /// By their number, not by their types: which of them have been replaced yet must not matter.
+    /// The inputs of the N:1 cast behind this value, expanded level by level until there are `count`.
+    /// By number, not by types: which of them have been replaced yet must not matter.
     pub(crate) fn parts(&self, value: Value<'c>, count: usize) -> Option<Vec<Value<'c>>> {
         let mut level = vec![self.behind_one(value)];
         loop {
@@ -226,11 +226,11 @@ impl<'c> Casts<'c> {
             spec.results(&[Type::index(self.cx)]).build(self.cx).expect("a cast between two types builds")
         })
     }
-    /// Gives it back.
+    /// Returns a cast to the pool.
     pub(crate) fn put_spare(&mut self, cast: Op<'c>) {
         self.pool.push(cast);
     }
-    /// A cast from the pool has become one of `source` to `ty`. Where nothing uses it yet, it may never be used.
+    /// Registers a pooled cast that was inserted as one of `source` to `ty`. If it has no use yet, it may never get one.
     pub(crate) fn note_made(&mut self, cast: Op<'c>, source: Value<'c>, ty: Type<'c>, is_used: bool) {
         self.shared.insert((source, ty), cast);
         if !is_used {
@@ -238,7 +238,7 @@ impl<'c> Casts<'c> {
         }
         self.count(cast);
     }
-    /// A detached cast of one value to several types, or none.
+    /// A detached 1:N cast.
     pub(crate) fn make_many(&mut self, source: Value<'c>, types: &[Type<'c>]) -> Op<'c> {
         let spec = OpSpec::new(CAST, location_of(source, self.cx)).operands(&[source]).results(types);
         let op = spec.build(self.cx).expect("a cast between types builds");
@@ -249,7 +249,7 @@ impl<'c> Casts<'c> {
         self.count(op);
         op
     }
-    /// A detached cast of several values, or none, to one type. `like`: what they stand for.
+    /// A detached N:1 cast; `like` is the value that it replaces.
     pub(crate) fn make_join(&mut self, sources: &[Value<'c>], ty: Type<'c>, like: Value<'c>) -> Op<'c> {
         let spec = OpSpec::new(CAST, location_of(like, self.cx)).operands(sources).results(&[ty]);
         let op = spec.build(self.cx).expect("a cast between types builds");
@@ -261,7 +261,7 @@ impl<'c> Casts<'c> {
         op
     }
     fn count(&mut self, op: Op<'c>) {
-        // It may lie where a cast of the input lay that is gone.
+        // It may have the address of an erased cast of the input.
         if !self.foreign.is_empty() {
             self.foreign.remove(&op);
         }
@@ -282,14 +282,14 @@ impl<'c> Casts<'c> {
     pub(crate) fn release_cast(&mut self, op: Op<'c>) {
         self.released.push(op);
     }
-    /// Casts of the input that go with the op around them are not looked at after the pattern.
+    /// Drops from the list the released casts of the input that are erased with the enclosing op.
     pub(crate) fn forget_released_in(&mut self, op: Op<'c>) {
         self.released.retain(|released| !released.is_inside(op));
     }
     pub(crate) fn take_released(&mut self) -> Vec<Op<'c>> {
         std::mem::take(&mut self.released)
     }
-    /// Gives the emptied list back, for its memory.
+    /// Takes the emptied list back, for its capacity.
     pub(crate) fn reuse_released(&mut self, mut list: Vec<Op<'c>>) {
         list.clear();
         if self.released.is_empty() {
@@ -297,7 +297,7 @@ impl<'c> Casts<'c> {
         }
     }
 
-    /// The table no longer knows the cast under what it casts; call before its operands or types change.
+    /// Removes the cast from the table; call before its operands or types change.
     pub(crate) fn forget(&mut self, op: Op<'c>) {
         if op.num_operands() != 1 {
             self.joins -= 1;
@@ -316,7 +316,7 @@ impl<'c> Casts<'c> {
             self.many.remove(&key);
         }
     }
-    /// Knows a forgotten cast again by its operands of now. Values that make it needless, where there are some.
+    /// Registers a forgotten cast again by its current operands. Returns the values that make it redundant, if any.
     pub(crate) fn adopt(&mut self, op: Op<'c>) -> Option<Vec<Value<'c>>> {
         if op.num_operands() != 1 {
             self.joins += 1;
@@ -336,24 +336,24 @@ impl<'c> Casts<'c> {
         };
         (known != op).then(|| known.results())
     }
-    /// The result of a cast that is about to go stands for this value.
+    /// The result of a cast that is about to be detached is replaced by this value.
     pub(crate) fn note_replaced(&mut self, result: Value<'c>, value: Value<'c>) {
         self.replaced.push((result, value));
     }
-    /// Whether the pattern that ran left no cast to look at.
+    /// Whether the pattern left no cast to examine.
     pub(crate) fn is_settled(&self) -> bool {
         self.released.is_empty() && self.replaced.is_empty() && self.resting.is_empty()
     }
     pub(crate) fn take_replaced(&mut self) -> Vec<(Value<'c>, Value<'c>)> {
         std::mem::take(&mut self.replaced)
     }
-    /// After a pattern: casts that it took out may be used again. Gives the emptied list back, for its memory.
+    /// After a pattern: pools the casts that it detached. Takes the emptied list back, for its capacity.
     pub(crate) fn end_pattern(&mut self, mut replaced: Vec<(Value<'c>, Value<'c>)>) {
         self.pool.append(&mut self.resting);
         replaced.clear();
         self.replaced = replaced;
     }
-    /// What [`super::plain::retire_idle`] took out of the IR.
+    /// Registers a cast that [`super::plain::retire_idle`] detached.
     pub(super) fn note_retired(&mut self, op: Op<'c>, retired: super::plain::Retired<'c>) {
         if self.shared.get(&retired.key) == Some(&op) {
             self.shared.remove(&retired.key);
@@ -362,11 +362,11 @@ impl<'c> Casts<'c> {
         list.push(op);
         self.released.extend(retired.before);
     }
-    /// Takes an unused cast, or one whose users are about to go, out of the IR.
+    /// Detaches a cast that is unused, or whose users are about to be erased.
     pub(crate) fn retire(&mut self, op: Op<'c>) {
         self.forget(op);
         if let (1, 1) = (op.num_operands(), op.num_results()) {
-            // A pattern that marks all users of a value has marked this one too: it is not used again.
+            // A pattern that sets attributes on all users of a value has set them on this cast too: it is not used again.
             let mut is_marked = false;
             // SAFETY: defined in the shim; the ops are live (crate invariant), and the cast has an operand.
             let source = unsafe { monopour_shim_take_out_cast(op.raw(), self.no_value.raw(), &raw mut is_marked) };
@@ -390,7 +390,7 @@ fn location_of<'c>(value: Value<'c>, cx: Context<'c>) -> crate::Location<'c> {
     op.map_or_else(|| crate::Location::unknown(cx), Op::location)
 }
 
-/// Where a cast of the value goes: right behind its definition.
+/// The insertion point of a cast: right after the definition of the value.
 pub(crate) fn behind_definition<'c>(value: Value<'c>) -> InsertionPoint<'c> {
     match (value.defining_op(), value.as_block_arg()) {
         (Some(def), _) => InsertionPoint::After(def),

@@ -17,18 +17,18 @@ use crate::{Block, Diagnostic, Diagnostics, InsertionPoint, Op, Value, WalkOrder
 mod absorb;
 mod adapt;
 
-/// Longest chain of patterns that lead from one op of the input to another pattern application.
+/// Longest chain of pattern applications that follow from one op of the input.
 /// Real lowerings take a handful of steps; a chain this long repeats itself.
 const MAX_CHAIN: u32 = 512;
 
-/// How often ops that materialisations made may leave casts that need materialisations again. Real ones do so once or twice.
+/// Most rounds of materialization whose ops leave casts to materialize again. Real ones take one or two.
 const MAX_MATERIALIZATION_ROUNDS: u32 = 16;
 
-/// Converts `root` and everything in it, in place. On failure the IR is valid and partly converted.
+/// Converts `root` and its nested ops in place. On failure the IR is valid and partly converted.
 ///
 /// # Errors
-/// I0010 for each illegal op that no pattern converted, I0011 for patterns that undo each other, I0012 for a pattern that breaks its contract,
-/// I0013 for each cast left in full mode, and what a pattern failed with.
+/// I0010 for each illegal op that no pattern converted, I0011 for patterns that undo each other, I0012 for a pattern that breaks
+/// its contract, I0013 for each cast left in full mode, and the diagnostics of a pattern that failed.
 pub fn convert<'c>(
     root: Op<'c>,
     target: &ConversionTarget<'c, '_>,
@@ -52,9 +52,9 @@ pub fn convert_with<'c>(
     Driver::over_all(root, target, patterns, mode, options).run()?.outcome
 }
 
-/// As [`convert`] in partial mode, for these ops of `root` and what patterns make of them, in this order.
-/// Values of old and new types meet in ops of these names, and not in casts: those are never shared, folded or dropped,
-/// and operands are read through them. What a pattern made is not verified: an op and the terminators of its regions may be
+/// As [`convert`] in partial mode, for these ops of `root` and the ops that patterns create, in this order.
+/// Old and new types meet in ops of the bridges' names instead of casts: those are never shared, folded or dropped,
+/// and operands are read through them. Created ops are not verified: an op and the terminators of its regions may be
 /// rewritten one after the other, in the order of the ops.
 ///
 /// # Errors
@@ -72,16 +72,16 @@ pub fn convert_bridged<'c>(
     driver.run()?.outcome
 }
 
-/// How a conversion ended that no pattern stopped.
+/// The result of a conversion that ran to its end.
 pub(super) struct Ended {
-    /// Ops of the input, by their positions in the walk, that are still illegal or became something illegal.
+    /// Ops of the input, by position in the walk, that are still illegal or became something illegal.
     pub(super) failed_inputs: Vec<u32>,
-    /// Ops of the input of which nothing is known and that nothing converts.
+    /// Ops of the input of unknown legality that no pattern converts.
     pub(super) kept_inputs: Vec<u32>,
     pub(super) outcome: Result<ConversionStats, Diagnostics>,
 }
 
-/// As [`convert`] in partial mode; also gives the ops that are visited, before the conversion, and says which of them failed.
+/// As [`convert`] in partial mode; also calls back with the worklist before the conversion, and returns the failed ops.
 pub(super) fn convert_and_blame<'c>(
     root: Op<'c>,
     target: &ConversionTarget<'c, '_>,
@@ -103,21 +103,21 @@ struct Driver<'c, 'a, 'o> {
     kinds: Kinds<'c, 'a>,
     rw: ConversionRewriter<'c>,
     work: Worklist<'c>,
-    /// Where nobody has looked for illegal ops, the first one last. What was erased since is not in the table.
+    /// Ops not yet searched for illegal ones, the first one last. Those erased since are not in `is_ahead`.
     ahead: Vec<Op<'c>>,
     is_ahead: OpMap<'c, ()>,
-    /// The visit that runs is one of the walk, so that its op is none of those ahead.
+    /// The current visit is one of the walk, so its op is not in `ahead`.
     is_root_listed: bool,
     log: Log<'c>,
     applied: usize,
-    /// Somebody looks on, besides the hook of the options.
+    /// An observer is attached, besides the hook of the options.
     is_observed: bool,
-    /// So that something is to be done after each pattern, even if nothing follows from it.
+    /// Each pattern is followed by a check or a callback, even if it needs no further visits.
     is_watched: bool,
     failures: OpMap<'c, Failure<'c>>,
-    /// Ops that made legal what they hold when the driver last came by: nobody has looked at that.
+    /// Recursively legal ops whose bodies were skipped.
     closed: OpMap<'c, ()>,
-    /// Memory that is used again for every op.
+    /// Scratch memory, reused for every op.
     operands: Vec<OperandFacts<'c>>,
     values: Vec<Value<'c>>,
     ends: Vec<usize>,
@@ -129,7 +129,7 @@ struct Driver<'c, 'a, 'o> {
 }
 
 impl<'c, 'a, 'o> Driver<'c, 'a, 'o> {
-    /// Over everything in `root` that is illegal or may be.
+    /// Over all ops in `root` that are illegal or may be.
     fn over_all(
         root: Op<'c>,
         target: &'a ConversionTarget<'c, 'a>,
@@ -145,18 +145,18 @@ impl<'c, 'a, 'o> Driver<'c, 'a, 'o> {
         this.look_in(ahead);
         this
     }
-    /// Where to look for illegal ops, in this order.
+    /// Sets the ops to search for illegal ones, in this order.
     fn look_in(&mut self, mut ops: Vec<Op<'c>>) {
         self.is_ahead = ops.iter().map(|op| (*op, ())).collect();
         ops.reverse();
         self.ahead = ops;
     }
-    /// Looks for illegal ops in what comes next; whether there was something.
+    /// Collects the illegal ops of the next part; whether there were any.
     fn collect(&mut self) -> bool {
         let next = std::iter::from_fn(|| self.ahead.pop()).find(|op| self.is_ahead.remove(op).is_some());
         let Some(op) = next else { return false };
         let (kinds, rw, closed) = (&mut self.kinds, &mut self.rw, &mut self.closed);
-        // The root comes first, without what it holds, where there is more.
+        // The root comes first, without its body if that is listed by itself.
         let is_around = self.root == Some(op) && !self.ahead.is_empty();
         self.work.walk_on(|walk| op.walk_listing(&mut Collector { is_around, kinds, rw, closed, walk }));
         true
@@ -275,13 +275,13 @@ impl<'c, 'a, 'o> Driver<'c, 'a, 'o> {
                 }
             }
         }
-        // Casts that were made for the operands.
+        // Drops the casts that were made for the operands.
         self.rw.settle();
         self.failures.insert(op, Failure { visit, order: self.failures.len(), declined });
         Ok(())
     }
 
-    /// Tries one pattern; why it declined, or `None` when it converted the op.
+    /// Applies one pattern; the reason if it declined, `None` if it converted the op.
     fn apply(
         &mut self,
         at: &Application<'c>,
@@ -311,15 +311,15 @@ impl<'c, 'a, 'o> Driver<'c, 'a, 'o> {
             Err(Declined::Failed(diagnostics)) => Err(diagnostics),
         }
     }
-    /// What a pattern did that its contract forbids.
+    /// The diagnostic for a pattern that broke its contract.
     #[cold]
     fn broken(&self, at: &Application<'c>, what: &str) -> Diagnostics {
         let message = format!("pattern '{}' {what} '{}'", self.patterns.get(at.pattern).name(), at.op_name);
         Diagnostic::error("I0012", at.location, message).into()
     }
 
-    /// Whether the IR is what it was before the op's operands were read and a pattern declined.
-    /// The casts that were made for the operands, and those that the pattern asked for, go; the operands are read again.
+    /// Whether the IR is as it was before a pattern that declined.
+    /// Drops the casts made for the operands and requested by the pattern; the operands are read again.
     fn is_as_before(&mut self, op: Op<'c>, before: &str) -> bool {
         self.rw.settle();
         let kind = self.kinds.of(op);
@@ -327,13 +327,13 @@ impl<'c, 'a, 'o> Driver<'c, 'a, 'o> {
         self.fingerprint().as_deref() == Some(before) && (!reads_adaptor || self.adapt(op).is_ok())
     }
 
-    /// The printed root, where changes that go around the rewriter are to be noticed.
+    /// The printed root, if changes that bypass the rewriter are to be detected.
     fn fingerprint(&self) -> Option<String> {
         let root = self.root.filter(|_| self.options.fingerprint)?;
         Some(root.print(&crate::PrintOptions { assume_verified: true, ..Default::default() }))
     }
 
-    /// Asks the type converter for ops in the place of the casts that are left, and converts those ops.
+    /// Replaces the casts that are left by materializations, and converts the ops of those.
     fn materialize(&mut self) -> Result<(), Diagnostics> {
         let Some(converter) = self.patterns.converter().filter(|c| c.materializes()) else { return Ok(()) };
         for round in 1.. {
@@ -354,7 +354,7 @@ impl<'c, 'a, 'o> Driver<'c, 'a, 'o> {
         }
         Ok(())
     }
-    /// Whether some ops took the place of the cast.
+    /// Whether a materialization replaced the cast.
     fn materialize_cast(&mut self, cast: Op<'c>, converter: &TypeConverter<'c, '_>) -> Result<bool, Diagnostics> {
         let (inputs, results) = (cast.operands(), cast.results());
         let types: Vec<_> = results.iter().map(|r| r.ty()).collect();
@@ -368,11 +368,11 @@ impl<'c, 'a, 'o> Driver<'c, 'a, 'o> {
             return Err(Diagnostic::error("I0012", cast.location(), text).into());
         }
         self.survive(cast);
-        // What they follow from is no op of the input in particular.
+        // They follow from no op of the input in particular.
         let made_ops = self.survivors.iter().map(|(op, _)| Visit { op: *op, origin: None, input: u32::MAX });
         self.batch.extend(made_ops);
         let fits = |made: &Vec<Value<'c>>| made.iter().map(|v| v.ty()).eq(types.iter().copied());
-        // The cast itself is no answer.
+        // The cast's own results are not an answer.
         let made = made.filter(|made| fits(made) && !made.iter().any(|value| results.contains(value)));
         if let Some(made) = &made {
             self.rw.replace_cast(cast, made);
@@ -380,7 +380,7 @@ impl<'c, 'a, 'o> Driver<'c, 'a, 'o> {
         Ok(made.is_some())
     }
 
-    /// Says which illegal op nobody has looked at, because a pattern took it out of an op that came later.
+    /// I0012 for an illegal op that was never visited, because a pattern moved it out of an op that came later.
     fn check_confined(&self) -> Result<(), Diagnostics> {
         let Some(root) = self.root.filter(|_| cfg!(debug_assertions) && self.patterns.is_confined()) else {
             return Ok(());
@@ -406,9 +406,9 @@ impl<'c, 'a, 'o> Driver<'c, 'a, 'o> {
     }
 }
 
-/// Lists what is illegal or may be, in pre-order, and the ops that make legal what they hold. Casts of the input are noted on the way.
+/// Lists illegal and possibly illegal ops in pre-order, and recursively legal ops. Records casts of the input on the way.
 struct Collector<'c, 'w, 'a> {
-    /// What the op that is walked over holds is not its part.
+    /// Skips the body of the root op.
     is_around: bool,
     kinds: &'w mut Kinds<'c, 'a>,
     rw: &'w mut ConversionRewriter<'c>,
@@ -426,7 +426,7 @@ impl<'c> NameVisitor<'c> for Collector<'c, '_, '_> {
         }
         if kind.may_be_recursively_legal() && kind.is_recursively_legal(op) {
             self.closed.insert(op, ());
-            // What it holds is not visited, but its casts are no less of the input.
+            // Nested ops are not visited, but their casts are casts of the input too.
             op.walk(WalkOrder::Pre, |inner| {
                 if self.rw.state().casts.is_cast(inner) {
                     self.rw.state_mut().casts.note_foreign(inner);
@@ -440,7 +440,7 @@ impl<'c> NameVisitor<'c> for Collector<'c, '_, '_> {
         match self.is_around {
             true => Descent::Over,
             false if is_cast || kind.may_be_recursively_legal() => Descent::Into,
-            // Nothing will be done for any op of this name.
+            // No op of this name needs a visit.
             false if kind.is_always_legal() => Descent::Unasked,
             false => Descent::Listed,
         }

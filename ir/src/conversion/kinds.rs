@@ -1,10 +1,10 @@
-//! What a conversion knows of an op's name, looked up once per name and not once per op.
+//! Rules and patterns by op name, looked up once per name.
 
 use super::target::{Rule, legality_by};
 use super::{ConversionTarget, Legality, PatternSet};
 use crate::{HandleMap, Op};
 
-/// How many names are remembered without a table.
+/// Size of the direct-mapped cache of names.
 const RECENT: usize = 64;
 
 /// The rules and patterns for ops of one name.
@@ -15,16 +15,16 @@ pub(super) struct Kind<'c, 'a> {
     recursive: Option<&'a (dyn Fn(Op<'c>) -> bool + 'a)>,
     /// Patterns in the order in which they are tried.
     pub(super) patterns: Vec<u32>,
-    /// Whether one of them reads the operands in their new types.
+    /// Whether one of them reads the converted operands.
     pub(super) reads_adaptor: bool,
 }
 
 impl<'c> Kind<'c, '_> {
-    /// Legal wherever it stands: nothing needs to be asked of the op.
+    /// Legal unconditionally.
     pub(super) fn is_always_legal(&self) -> bool {
         self.is_always_legal
     }
-    /// May make what it holds legal.
+    /// Has a rule of recursive legality.
     pub(super) fn may_be_recursively_legal(&self) -> bool {
         self.recursive.is_some()
     }
@@ -36,13 +36,13 @@ impl<'c> Kind<'c, '_> {
     }
 }
 
-/// Kinds by the address of the name: MLIR keeps each name once per context.
+/// Kinds by the address of the name, which MLIR uniques per context.
 pub(super) struct Kinds<'c, 'a> {
     target: &'a ConversionTarget<'c, 'a>,
     patterns: &'a PatternSet<'c, 'a>,
     by_name: HandleMap<usize, u32>,
     kinds: Vec<Kind<'c, 'a>>,
-    /// Answers by a few bits of the address: there are few names, and each is asked for often.
+    /// Direct-mapped cache by a few bits of the address.
     recent: [(usize, u32); RECENT],
 }
 
@@ -50,7 +50,7 @@ impl<'c, 'a> Kinds<'c, 'a> {
     pub(super) fn new(target: &'a ConversionTarget<'c, 'a>, patterns: &'a PatternSet<'c, 'a>) -> Self {
         Self { target, patterns, by_name: HandleMap::default(), kinds: vec![], recent: [(0, 0); RECENT] }
     }
-    /// The number of the op's kind.
+    /// The index of the op's kind.
     #[inline]
     pub(super) fn of(&mut self, op: Op<'c>) -> u32 {
         self.of_name(op.name_address(), op)
@@ -78,7 +78,7 @@ impl<'c, 'a> Kinds<'c, 'a> {
             is_always_legal: matches!(rule, Rule::Always(Legality::Legal)),
             rule,
             recursive: self.target.recursive_rule(name),
-            // Without a pattern, that an operand has no new type is why.
+            // Without a pattern, the diagnostic is that an operand has no converted type.
             reads_adaptor: patterns.is_empty() || patterns.iter().any(|i| self.patterns.get(*i).reads_adaptor()),
             patterns,
         });

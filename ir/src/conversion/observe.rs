@@ -1,4 +1,4 @@
-//! Looking on while conversions run that someone else started: for `--dump-after-each-pattern`.
+//! Observers of all conversions on a thread, for `--dump-after-each-pattern`.
 
 use super::PatternEvent;
 use std::cell::RefCell;
@@ -9,15 +9,15 @@ thread_local! {
     static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
 }
 
-/// Calls `observer` after each successful pattern of every conversion that `body` runs on this thread. The IR is valid then, but
-/// for what patterns change together.
+/// Calls `observer` after each successful pattern of every conversion that `body` runs on this thread. The IR is valid then, except
+/// between patterns that rewrite ops together.
 pub fn observe_conversions<T>(observer: impl FnMut(&PatternEvent<'_, '_>) + 'static, body: impl FnOnce() -> T) -> T {
     let before = OBSERVER.replace(Some(Box::new(observer)));
     let _restore = Restore(before);
     body()
 }
 
-/// Puts the last observer back, after a panic too.
+/// Restores the previous observer, after a panic too.
 struct Restore(Option<Observer>);
 
 impl Drop for Restore {
@@ -26,7 +26,7 @@ impl Drop for Restore {
     }
 }
 
-/// Whether somebody looks on.
+/// Whether an observer is attached.
 pub(super) fn is_observed() -> bool {
     OBSERVER.with_borrow(Option::is_some)
 }

@@ -1,25 +1,25 @@
-//! What a conversion is asked to do, and what it tells.
+//! Options, statistics and events of a conversion.
 
 use super::WorklistOrder;
 use crate::Op;
 
-/// What must be gone at the end.
+/// The ops that must be gone at the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Ops that the target calls illegal. Unknown ops and casts to ops that were not converted may remain.
+    /// Illegal ops. Unknown ops and casts to ops that were not converted may remain.
     Partial,
-    /// Ops that the target calls illegal, unknown ops, and all casts of the driver's.
+    /// Illegal ops, unknown ops, and all casts of the driver.
     Full,
 }
 
-/// What a conversion cost.
+/// Counts of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ConversionStats {
     /// Successful pattern applications.
     pub patterns_applied: usize,
-    /// Casts that were put into the IR, those from the pool included.
+    /// Casts inserted into the IR, from the pool or new.
     pub casts_created: usize,
-    /// Most casts that were alive at one time.
+    /// Most live casts at one time.
     pub max_live_casts: usize,
     /// Casts that are left: 0 after a full conversion.
     pub casts_left: usize,
@@ -32,17 +32,17 @@ pub struct PatternEvent<'c, 'a> {
     pub pattern: &'a str,
     /// Name of the op that it was applied to.
     pub op_name: &'a str,
-    /// What is being converted, unless a pattern replaced it as a whole.
+    /// The root op, unless a pattern replaced it.
     pub root: Option<Op<'c>>,
-    /// Casts of the driver's that are in the IR now.
+    /// The driver's casts in the IR now.
     pub live_casts: usize,
 }
 
 impl PatternEvent<'_, '_> {
     /// Prints the whole IR to standard error, under a line that names the pattern: `--dump-after-each-pattern`.
     ///
-    /// What two patterns change together (a loop and its yield, a function and its calls) is no IR that a parser takes between
-    /// the two: a line says so then.
+    /// Between two patterns that rewrite ops together (a loop and its yield, a function and its calls) the text does not parse:
+    /// a line says so then.
     pub fn dump(&self) {
         eprintln!("// after pattern '{}' on '{}'", self.pattern, self.op_name);
         let Some(root) = self.root else { return };
@@ -54,18 +54,18 @@ impl PatternEvent<'_, '_> {
     }
 }
 
-/// What a conversion does besides converting.
+/// Hooks and checks of a conversion.
 #[derive(Default)]
 pub struct ConversionOptions<'a> {
-    /// Called after each successful pattern; the IR is valid then, but for what patterns change together.
+    /// Called after each successful pattern; the IR is valid then, except between patterns that rewrite ops together.
     pub after_each_pattern: Option<&'a mut dyn FnMut(&PatternEvent<'_, '_>)>,
     /// Verify the root after each pattern and stop at the first that breaks it (I0012). Quadratic: for tests and debugging.
-    /// In debug builds, what a pattern made or changed and its users are verified anyway.
+    /// Debug builds verify the ops that a pattern created or modified, and their users, anyway.
     pub verify_each: bool,
-    /// Compare the printed root before and after a pattern that declines, and notice changes that went around the rewriter
+    /// Compare the printed root before and after a pattern that declines, to detect changes that bypass the rewriter
     /// (I0012). Quadratic: for tests on small modules.
     pub fingerprint: bool,
-    /// In which order what a pattern made is visited.
+    /// The order in which created and modified ops are visited.
     pub worklist_order: WorklistOrder,
 }
 

@@ -1,4 +1,4 @@
-//! The order of the casts that are left: by what they cast, not by when they were made.
+//! The order of the remaining casts: by their operands, not by creation.
 //!
 //! ```text
 //! %n:2 = "new.op"(..) : i64, i32
@@ -8,7 +8,7 @@
 //! %d = builtin.unrealized_conversion_cast %n#1 : i32 to index
 //! ```
 //!
-//! So the result does not depend on the order of visits. Casts that join several values stay where they are: each has a place of its own.
+//! So the result does not depend on the order of visits. N:1 casts stay where they are: each has its own position.
 
 use super::ConversionRewriter;
 use crate::{Block, Builder, HandleMap, InsertionPoint, Op, Value};
@@ -42,14 +42,14 @@ pub(super) fn order_casts(rw: &ConversionRewriter, casts: &[Op]) {
         let casts = behind.blocks.remove(&block).unwrap_or_default();
         place(rw, &mut behind, casts, InsertionPoint::Start(block));
     }
-    // Casts of a cast of one value follow it wherever it goes.
+    // 1:1 casts of a cast follow it wherever it goes.
     for op in ops.into_iter().filter(|op| !(rw.state().casts.is_own(*op) && op.num_operands() == 1)) {
         let casts = behind.ops.remove(&op).unwrap_or_default();
         place(rw, &mut behind, casts, InsertionPoint::After(op));
     }
 }
 
-/// Moves the casts of one definition to a point, each followed by the casts of it; where that ends.
+/// Moves the casts of one definition to a point, each followed by its own casts; returns the end.
 fn place<'c>(
     rw: &ConversionRewriter<'c>,
     behind: &mut Behind<'c>,

@@ -6,9 +6,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
 
-/// The operands of a pattern's op in their new types; the original ones are `op.operand(i)`.
+/// The converted operands of a pattern's op; the original ones are `op.operand(i)`.
 ///
-/// With a type converter, they have the types that it gives them. Without, each is the newest value that stands for the operand.
+/// With a type converter, they have the types that it gives them. Without, each is the newest value that replaced the operand.
 #[derive(Clone, Copy, Debug)]
 pub struct Adaptor<'c, 'a> {
     values: &'a [Value<'c>],
@@ -20,16 +20,16 @@ impl<'c, 'a> Adaptor<'c, 'a> {
     pub(super) fn new(values: &'a [Value<'c>], ends: &'a [usize]) -> Self {
         Self { values, ends }
     }
-    /// The value of an operand, seen through the driver's casts.
+    /// The converted value of an operand, behind the driver's casts.
     ///
     /// # Panics
-    /// Where several values stand for the operand: only a pattern that [accepts](ConversionPattern::accepts_one_to_many) those meets them.
+    /// If the operand converted 1:N, which only a pattern that [accepts](ConversionPattern::accepts_one_to_many) those meets.
     pub fn operand(&self, index: usize) -> Value<'c> {
         let values = self.operand_values(index);
         assert!(values.len() == 1, "one value stands for operand {index}: the pattern does not accept several");
         values[0]
     }
-    /// The values of an operand: one, several, or none.
+    /// The converted values of an operand: one, several, or none.
     pub fn operand_values(&self, index: usize) -> &'a [Value<'c>] {
         if self.ends.is_empty() {
             return &self.values[index..=index];
@@ -37,11 +37,11 @@ impl<'c, 'a> Adaptor<'c, 'a> {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.values[start..self.ends[index]]
     }
-    /// The values of all operands, in order.
+    /// The converted values of all operands, in order.
     pub fn operands(&self) -> &'a [Value<'c>] {
         self.values
     }
-    /// Whether one value stands for each operand.
+    /// Whether every operand converted 1:1.
     pub fn is_one_to_one(&self) -> bool {
         self.ends.is_empty()
     }
@@ -88,18 +88,18 @@ pub trait ConversionPattern<'c> {
         let path = std::any::type_name::<Self>();
         path.rsplit("::").next().unwrap_or(path).to_owned()
     }
-    /// Whether the pattern reads [`Adaptor::operand_values`]. One that does not is not asked where several values, or none,
-    /// stand for an operand.
+    /// Whether the pattern reads [`Adaptor::operand_values`]. One that does not is skipped for ops with an operand that converted
+    /// 1:N or 1:0.
     fn accepts_one_to_many(&self) -> bool {
         false
     }
-    /// Whether the pattern reads the adaptor. Where none that is tried does, no operand is cast to its new type, and there need be none:
+    /// Whether the pattern reads the adaptor. If no tried pattern does, no operand is cast to its new type and none need exist:
     /// the adaptor is empty then.
     fn reads_adaptor(&self) -> bool {
         true
     }
-    /// Replaces, erases or changes `op`, through `rw` only; new ops go before `op` unless the pattern moves the insertion point.
-    /// It may erase `op`, what `op` holds, and what it created itself; no other op.
+    /// Replaces, erases or modifies `op`, through `rw` only; new ops go before `op` unless the pattern moves the insertion point.
+    /// It may erase `op`, ops nested in it, and ops that it created; no others.
     ///
     /// # Errors
     /// [`Declined::NoMatch`] with the IR untouched, or [`Declined::Failed`].
@@ -129,7 +129,7 @@ impl<'c, F: Fn(Op<'c>, &Adaptor<'c, '_>, &mut ConversionRewriter<'c>) -> Result<
     }
 }
 
-/// A function that reads the op itself only.
+/// A function that reads the op but no adaptor.
 struct OpPattern<F> {
     root: String,
     rewrite: F,
@@ -173,7 +173,7 @@ impl<'c, 'p> PatternSet<'c, 'p> {
     pub fn new() -> Self {
         Self::default()
     }
-    /// No patterns; adaptors of those to come have operands in the types that the converter gives.
+    /// No patterns; adaptors have operands in the types that the converter gives.
     pub fn with_converter(converter: &'p TypeConverter<'c, 'p>) -> Self {
         Self { converter: Some(converter), ..Self::default() }
     }
@@ -181,9 +181,9 @@ impl<'c, 'p> PatternSet<'c, 'p> {
     pub fn converter(&self) -> Option<&'p TypeConverter<'c, 'p>> {
         self.converter
     }
-    /// Promises that each pattern reads and changes only what lies in the same op of the root's blocks as its own op: in the same
-    /// function of a module. The driver then looks for illegal ops in one such op at a time, and what it found is still in the caches when
-    /// it is converted: on a million ops that saves a tenth to a fifth. A broken promise leaves illegal ops behind, which debug builds say (I0012).
+    /// Promises that each pattern reads and changes only the op of the root's blocks that holds its own op: one function of a module.
+    /// The driver then collects illegal ops one such op at a time, which keeps them in the caches until they are converted: on a
+    /// million ops that saves a tenth to a fifth. A broken promise leaves illegal ops behind, which debug builds report (I0012).
     pub fn confine(&mut self) -> &mut Self {
         self.is_confined = true;
         self
@@ -214,7 +214,7 @@ impl<'c, 'p> PatternSet<'c, 'p> {
     {
         self.add(FnPattern { root: root.to_owned(), rewrite, accepts_one_to_many: true })
     }
-    /// As [`Self::add_fn`], for a function that reads the op's own operands, in their old types, and no adaptor.
+    /// As [`Self::add_fn`], for a function that reads the op's original operands and no adaptor.
     pub fn add_op_fn<F>(&mut self, root: &str, rewrite: F) -> &mut Self
     where
         F: Fn(Op<'c>, &mut ConversionRewriter<'c>) -> Result<(), Declined> + 'p,

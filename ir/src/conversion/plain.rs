@@ -1,6 +1,6 @@
-//! What is done for most ops, in one call each of the shim; the caller does the rest where it is not that simple.
+//! Fast paths of the conversion: one shim call each for the common case; the caller handles the rest.
 //!
-//! Each function here does all or nothing. None knows casts of the input or of patterns: callers ask
+//! Each function here does all or nothing. None knows casts of the input or of patterns: callers check
 //! [`Casts::is_plain`](super::casts::Casts::is_plain) first.
 
 use super::casts::Casts;
@@ -9,7 +9,7 @@ use crate::{Block, Op, Region, Type, Value};
 use mlir_sys::{MlirBlock, MlirOperation, MlirRegion, MlirType, MlirValue};
 use std::ffi::{c_int, c_void};
 
-/// An operand, and what stands behind the driver's casts.
+/// An operand, and the value behind the driver's casts.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct OperandFacts<'c> {
@@ -20,7 +20,7 @@ pub(super) struct OperandFacts<'c> {
 }
 
 impl<'c> OperandFacts<'c> {
-    /// What was cast, and its type; `None` where several values were joined.
+    /// The source of the cast and its type; `None` for an N:1 cast.
     pub(super) fn source(&self) -> Option<(Value<'c>, Type<'c>)> {
         (!self.source.ptr.is_null()).then(|| (Value::from_raw(self.source), Type::from_raw(self.source_ty)))
     }
@@ -35,7 +35,7 @@ pub(super) fn read_operands<'c>(op: Op<'c>, casts: &Casts<'c>, out: &mut Vec<Ope
             monopour_shim_read_operands(op.raw(), casts.name_if_live(), out.capacity() as isize, out.as_mut_ptr())
         };
         if count as usize <= out.capacity() {
-            // SAFETY: so many were written.
+            // SAFETY: `count` elements were written.
             unsafe { out.set_len(count as usize) };
             return;
         }
@@ -43,18 +43,18 @@ pub(super) fn read_operands<'c>(op: Op<'c>, casts: &Casts<'c>, out: &mut Vec<Ope
     }
 }
 
-/// How [`replace`] ended.
+/// The outcome of [`replace`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Replaced {
-    /// Not at all.
+    /// Nothing was replaced.
     No,
-    /// All uses of all results.
+    /// All uses of all results were.
     All,
-    /// Not at all: all that is missing is a cast to the old type of the one result, which is used.
+    /// Nothing was replaced: only a cast to the old type of the one used result is missing.
     NeedsCast,
 }
 
-/// Replaces all uses of an op's results by values of the same types. Not where casts of the driver's are among the users or the values.
+/// Replaces all uses of an op's results by values of the same types, unless the driver's casts are among the users or the values.
 pub(super) fn replace(op: Op, values: &[Value], casts: &Casts) -> Replaced {
     // SAFETY: defined in the shim; all handles are live (crate invariant), and those of this crate are laid out like theirs.
     let done = unsafe {
@@ -67,7 +67,7 @@ pub(super) fn replace(op: Op, values: &[Value], casts: &Casts) -> Replaced {
     }
 }
 
-/// What an op stood before, and in which block.
+/// The op after a position, and its block.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Surroundings {
@@ -80,11 +80,11 @@ impl Surroundings {
         Self { op: MlirOperation { ptr: std::ptr::null_mut() }, block: MlirBlock { ptr: std::ptr::null_mut() } };
 }
 
-/// Most operands of an op that is erased by one call.
+/// Most operands of an op that one call erases.
 const MAX_OPERANDS: usize = 16;
 
-/// Erases an unused op that holds no block and that is, or lies in, the running pattern's own; where it was. Casts that its operands
-/// come from are released.
+/// Erases an unused op without blocks that is, or lies in, the running pattern's own; returns its position. Releases the casts
+/// that define its operands.
 pub(crate) fn erase<'c>(op: Op<'c>, root: Op<'c>, casts: &mut Casts<'c>) -> Option<Surroundings> {
     let mut around = Surroundings::NONE;
     let cast_name = casts.name_if_live();
@@ -108,8 +108,8 @@ pub(crate) fn erase<'c>(op: Op<'c>, root: Op<'c>, casts: &mut Casts<'c>) -> Opti
     Some(around)
 }
 
-/// Replaces all uses of an op's results by values of the same types and erases the op, where no cast is live, under the conditions of
-/// [`erase`]; where it was.
+/// Replaces all uses of an op's results by values of the same types and erases the op, if no cast is live, under the conditions of
+/// [`erase`]; returns its position.
 pub(crate) fn replace_and_erase(op: Op, root: Op, values: &[Value]) -> Option<Surroundings> {
     let mut around = Surroundings::NONE;
     let (count, values) = (values.len() as isize, values.as_ptr().cast());
@@ -124,8 +124,8 @@ pub(crate) fn replace_and_erase(op: Op, root: Op, values: &[Value]) -> Option<Su
     Some(around)
 }
 
-/// An op like another takes the place of one without results, with its location and its operands behind those that are given, where no
-/// cast is live, under the conditions of [`erase`]; the new op, and what the old one stood before.
+/// Replaces an op without results by a copy of another op, with the old location and with the old operands after the given ones, if no
+/// cast is live, under the conditions of [`erase`]; returns the new op and the old position.
 pub(crate) fn turn_into<'c>(
     op: Op<'c>,
     root: Op<'c>,
@@ -153,7 +153,7 @@ pub(crate) fn turn_into<'c>(
     Some((made, around))
 }
 
-/// Makes a cast in the pool one of a value to a type, right behind the definition of the value: the op, or the block whose argument it is.
+/// Turns a pooled cast into one of a value to a type, right after the value's definition: the op, or the block whose argument it is.
 pub(super) fn place_cast<'c>(cast: Op<'c>, source: Value<'c>, ty: Type<'c>) -> (Value<'c>, Surroundings) {
     let mut definition = Surroundings::NONE;
     // SAFETY: defined in the shim; all handles are live (crate invariant), and the cast is detached.
@@ -162,29 +162,29 @@ pub(super) fn place_cast<'c>(cast: Op<'c>, source: Value<'c>, ty: Type<'c>) -> (
     (Value::from_raw(raw), definition)
 }
 
-/// What became of a cast that may be idle.
+/// The outcome of [`retire_idle`].
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Idle<'c> {
-    /// It is still read, or was taken out before.
+    /// It is still used, or was detached before.
     No,
-    /// Nobody knows: it casts several values, or one to its own type.
+    /// Undecided: it is N:1 or 1:N, or casts to the operand's own type.
     Perhaps,
-    /// It was taken out of the IR.
+    /// It was detached.
     Retired(Retired<'c>),
 }
 
-/// A cast that was taken out of the IR.
+/// A detached cast.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retired<'c> {
-    /// What it cast, and to what.
+    /// Its operand and result type.
     pub(super) key: (Value<'c>, Type<'c>),
-    /// The cast that defines what it cast.
+    /// The cast that defines its operand.
     pub(super) before: Option<Op<'c>>,
-    /// A pattern has put attributes on it.
+    /// A pattern has set attributes on it.
     pub(super) is_marked: bool,
 }
 
-/// Takes a cast of one value that nothing reads out of the IR.
+/// Detaches an unused 1:1 cast.
 pub(super) fn retire_idle<'c>(cast: Op<'c>, casts: &Casts<'c>) -> Idle<'c> {
     let mut source = MlirValue { ptr: std::ptr::null() };
     let mut ty = MlirType { ptr: std::ptr::null() };
@@ -212,18 +212,18 @@ pub(super) fn retire_idle<'c>(cast: Op<'c>, casts: &Casts<'c>) -> Idle<'c> {
     }
 }
 
-/// How [`retype`] ended.
+/// The outcome of [`retype`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Retyped {
-    /// Not at all: a cast reads the value.
+    /// Nothing was changed: a cast uses the value.
     No,
-    /// Nothing reads the value.
+    /// The value has no uses.
     Unused,
-    /// All that read the value read the cast, to its old type.
+    /// All uses were redirected to the cast to the old type.
     Cast,
 }
 
-/// Changes the type of a value; all that read it read `cast`, which is in the pool.
+/// Changes the type of a value; its users read `cast`, a pooled cast, instead.
 pub(super) fn retype(value: Value, ty: Type, cast: Op, casts: &Casts) -> Retyped {
     let name = casts.name_address() as *const c_void;
     // SAFETY: defined in the shim; all handles are live (crate invariant), and the cast is detached.
@@ -234,13 +234,13 @@ pub(super) fn retype(value: Value, ty: Type, cast: Op, casts: &Casts) -> Retyped
     }
 }
 
-/// Whether every branch of a region says what it hands over, one value for each argument.
+/// Whether every branch of a region names its successor operands, one for each argument.
 pub(super) fn branches_are_plain(region: Region) -> bool {
     // SAFETY: defined in the shim; the region is live (crate invariant).
     unsafe { monopour_shim_branches_are_plain(region.raw()) }
 }
 
-/// What a branch hands over in another type than the argument has.
+/// A successor operand whose type differs from the block argument's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mismatch<'c> {
     pub(super) branch: Op<'c>,
@@ -251,7 +251,7 @@ pub(super) struct Mismatch<'c> {
     pub(super) ty: Type<'c>,
 }
 
-/// All that branches of a region hand over in other types than the arguments have.
+/// All successor operands in a region whose type differs from the block argument's.
 pub(super) fn branch_mismatches<'c>(region: Region<'c>) -> Vec<Mismatch<'c>> {
     extern "C" fn push(branch: MlirOperation, index: isize, value: MlirValue, ty: MlirType, user: *mut c_void) {
         // SAFETY: `user` is the list that is passed down below.
@@ -265,7 +265,7 @@ pub(super) fn branch_mismatches<'c>(region: Region<'c>) -> Vec<Mismatch<'c>> {
     out
 }
 
-/// Moves all blocks of regions before a block, and lists them behind those in the list. The op around them, a null handle if there is none.
+/// Moves all blocks of regions before a block, and appends them to the list. The parent op, a null handle if there is none.
 pub(crate) fn inline_regions<'c>(regions: &[Region<'c>], before: Block<'c>, moved: &mut Vec<Block<'c>>) -> Op<'c> {
     let mut around = Surroundings::NONE.op;
     loop {
@@ -277,7 +277,7 @@ pub(crate) fn inline_regions<'c>(regions: &[Region<'c>], before: Block<'c>, move
         let blocks =
             unsafe { monopour_shim_inline_regions(count, first, before.raw(), room_for, list, &raw mut around) };
         if blocks as usize <= room {
-            // SAFETY: so many were written.
+            // SAFETY: `blocks` elements were written.
             unsafe { moved.set_len(moved.len() + blocks as usize) };
             return Op::from_raw(around);
         }
@@ -286,23 +286,23 @@ pub(crate) fn inline_regions<'c>(regions: &[Region<'c>], before: Block<'c>, move
 }
 
 unsafe extern "C" {
-    // Writes as many operands as there is room for, each with what stands behind casts of one value; how many there are.
-    // Without a name there are no casts to look behind.
+    // Writes up to `capacity` operands, each with the value behind 1:1 casts; returns their number.
+    // Without a name no cast is looked through.
     fn monopour_shim_read_operands(
         op: MlirOperation,
         cast_name: *const c_void,
         capacity: isize,
         out: *mut OperandFacts,
     ) -> isize;
-    // 1: all uses of all results were replaced; 2: nothing was, for want of a cast to the type of the one result; 0: nothing was.
+    // 1: all uses of all results were replaced; 2: none was, for want of a cast to the type of the one result; 0: none was.
     fn monopour_shim_replace_plainly(
         op: MlirOperation,
         count: isize,
         values: *const MlirValue,
         cast_name: *const c_void,
     ) -> c_int;
-    // Erases an unused op without blocks that is the root or lies in it, and writes the casts that define its operands, what
-    // stood behind it, and its block. How many casts; -1 where nothing was erased. The root may be gone.
+    // Erases an unused op without blocks that is the root or lies in it, and writes the casts that define its operands, the op
+    // after it, and its block. Returns the number of casts; -1 if nothing was erased. The root may be gone.
     fn monopour_shim_erase_plainly(
         op: MlirOperation,
         root: MlirOperation,
@@ -311,7 +311,7 @@ unsafe extern "C" {
         casts: *mut MlirOperation,
         around: *mut Surroundings,
     ) -> isize;
-    // As monopour_shim_erase_plainly without casts, after all uses were replaced by values of the same types; whether it was done.
+    // As monopour_shim_erase_plainly without casts, after replacing all uses by values of the same types; whether it was done.
     fn monopour_shim_replace_and_erase(
         op: MlirOperation,
         root: MlirOperation,
@@ -319,8 +319,8 @@ unsafe extern "C" {
         values: *const MlirValue,
         around: *mut Surroundings,
     ) -> bool;
-    // Creates an op like another before one without results, with its location and its operands behind the leading ones, and erases
-    // it as monopour_shim_erase_plainly without casts; null where nothing was done.
+    // Creates a copy of an op before one without results, with its location and with its operands after the leading ones, and erases
+    // it as monopour_shim_erase_plainly without casts; null if nothing was done.
     fn monopour_shim_turn_into(
         op: MlirOperation,
         root: MlirOperation,
@@ -331,16 +331,16 @@ unsafe extern "C" {
         successors: *const MlirBlock,
         around: *mut Surroundings,
     ) -> MlirOperation;
-    // Gives a detached cast of one value another operand, result type and location, and inserts it right behind the
-    // definition of the operand, which it writes. Its result; null where the definition is in no block.
+    // Gives a detached 1:1 cast another operand, result type and location, and inserts it right after the
+    // definition of the operand, which it writes. Returns its result; null if the definition is in no block.
     fn monopour_shim_place_cast(
         cast: MlirOperation,
         source: MlirValue,
         ty: MlirType,
         definition: *mut Surroundings,
     ) -> MlirValue;
-    // 1: the cast of one value was in a block and unused; it was taken out, and now casts `nothing`. 0: it is not that, and need
-    // not go. 2: it casts several values, or one to its type.
+    // 1: the 1:1 cast was unused in a block; it was detached, and its operand is now `nothing`. 0: it was not, and stays.
+    // 2: it is not 1:1, or casts to its operand's type.
     fn monopour_shim_retire_idle_cast(
         cast: MlirOperation,
         cast_name: *const c_void,
@@ -350,24 +350,24 @@ unsafe extern "C" {
         before: *mut MlirOperation,
         is_marked: *mut bool,
     ) -> c_int;
-    // 2: the type was changed, and the detached cast stands in for the value; 1: it was changed, and nothing reads the value;
-    // 0: nothing was done, because a cast reads it.
+    // 2: the type was changed, and the detached cast replaces the value; 1: it was changed, and the value has no uses;
+    // 0: nothing was done, because a cast uses it.
     fn monopour_shim_retype_plainly(
         value: MlirValue,
         ty: MlirType,
         cast_name: *const c_void,
         cast: MlirOperation,
     ) -> c_int;
-    // Whether all ops with successors implement BranchOpInterface, make no argument themselves, and hand over one value for each.
+    // Whether all ops with successors implement BranchOpInterface, produce no argument, and forward one value for each.
     fn monopour_shim_branches_are_plain(region: MlirRegion) -> bool;
-    // Calls back for each forwarded operand whose type is not that of its argument.
+    // Calls back for each forwarded operand whose type differs from the block argument's.
     fn monopour_shim_branch_mismatches(
         region: MlirRegion,
         each: extern "C" fn(MlirOperation, isize, MlirValue, MlirType, *mut c_void),
         user: *mut c_void,
     );
-    // Splices all blocks of regions into that of the block, before the block, and writes them and the op around.
-    // Nothing where there is no room for that; how many there are.
+    // Splices all blocks of regions before the block, and writes them and the parent op.
+    // Returns their number; nothing is moved if the list is too short.
     fn monopour_shim_inline_regions(
         num_regions: isize,
         regions: *const MlirRegion,

@@ -1,4 +1,4 @@
-//! What is said when an op cannot be converted.
+//! Diagnostics for ops that cannot be converted.
 
 use super::OpMap;
 use super::worklist::Visit;
@@ -8,7 +8,7 @@ use crate::{Diagnostic, Location, Op};
 /// How many steps of a chain a diagnostic shows.
 const SHOWN_STEPS: usize = 8;
 
-/// One pattern application, kept to explain chains where something follows from it.
+/// One pattern application, kept to explain chains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Application<'c> {
     pub(super) pattern: u32,
@@ -25,7 +25,7 @@ impl<'c> Application<'c> {
     }
 }
 
-/// An op that every pattern declined, and why; without a pattern where none could be asked.
+/// An op that every pattern declined, with the reasons; no pattern if none could be tried.
 #[derive(Debug)]
 pub(super) struct Failure<'c> {
     pub(super) visit: Visit<'c>,
@@ -33,7 +33,7 @@ pub(super) struct Failure<'c> {
     pub(super) declined: Vec<(Option<u32>, String)>,
 }
 
-/// The applications that others follow from.
+/// The applications from which others follow.
 #[derive(Debug, Default)]
 pub(super) struct Log<'c>(Vec<Application<'c>>);
 
@@ -41,7 +41,7 @@ impl<'c> Log<'c> {
     pub(super) fn get(&self, index: u32) -> &Application<'c> {
         &self.0[index as usize]
     }
-    /// The number of the application that is pushed next.
+    /// The index of the next application.
     pub(super) fn upcoming(&self) -> Option<u32> {
         u32::try_from(self.0.len()).ok()
     }
@@ -49,7 +49,7 @@ impl<'c> Log<'c> {
         self.0.push(application);
     }
 
-    /// The diagnostic for patterns that go on for ever: the steps that repeat.
+    /// The diagnostic for patterns that do not terminate: the steps that repeat.
     pub(super) fn cycle(&self, visit: Visit<'c>, patterns: &PatternSet<'c, '_>) -> Diagnostic {
         let chain: Vec<Application> =
             std::iter::successors(visit.origin, |o| self.get(*o).origin).map(|o| *self.get(o)).collect();
@@ -60,7 +60,7 @@ impl<'c> Log<'c> {
         );
         let mut out = Diagnostic::error("I0011", visit.op.location(), message);
         let same = |a: &Application<'c>, b: &Application<'c>| (a.pattern, a.op_name) == (b.pattern, b.op_name);
-        // The latest steps, up to where they repeat those before.
+        // The latest steps, up to the first repetition.
         let period = (1..=chain.len() / 2).find(|p| (0..*p).all(|i| same(&chain[i], &chain[i + p])));
         for step in chain.iter().take(period.unwrap_or(SHOWN_STEPS).min(SHOWN_STEPS)) {
             out = out.with_note(format!("created or changed by {}", step.describe(patterns)));
@@ -99,7 +99,7 @@ pub(super) fn failures<'c>(
     in_order(failures).into_iter().filter_map(|f| explain(f, target, mode, patterns, log)).collect()
 }
 
-/// The ops of the input, by their positions in the walk, that became something illegal or stayed so.
+/// The ops of the input, by position in the walk, that are illegal at the end or became something illegal.
 pub(super) fn failed_inputs<'c>(failures: &OpMap<'c, Failure<'c>>, target: &ConversionTarget<'c, '_>) -> Vec<u32> {
     let mut inputs: Vec<u32> =
         failures.values().filter(|f| target.legality(f.visit.op) == Legality::Illegal).map(|f| f.visit.input).collect();
@@ -108,7 +108,7 @@ pub(super) fn failed_inputs<'c>(failures: &OpMap<'c, Failure<'c>>, target: &Conv
     inputs
 }
 
-/// The ops of the input, by their positions in the walk, that stay as they are because nothing is known of them and no pattern converts them.
+/// The ops of the input, by position in the walk, that remain because their legality is unknown and no pattern converts them.
 pub(super) fn kept_inputs<'c>(failures: &OpMap<'c, Failure<'c>>, target: &ConversionTarget<'c, '_>) -> Vec<u32> {
     let is_kept = |f: &&Failure<'c>| f.visit.origin.is_none() && target.legality(f.visit.op) == Legality::Unknown;
     failures.values().filter(is_kept).map(|f| f.visit.input).collect()
@@ -150,7 +150,7 @@ fn explain<'c>(
     Some(log.explain_chain(out, failure.visit.origin, patterns))
 }
 
-/// The diagnostic for materialisations whose ops leave casts for ever.
+/// The diagnostic for materializations that leave casts in every round.
 pub(super) fn endless_casts(cast: Op) -> Diagnostic {
     let (from, to) = (types_of(&cast.operands()), types_of(&cast.results()));
     let text = format!("patterns keep undoing the materialization of a cast from {from} to {to}");

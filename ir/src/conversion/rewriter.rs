@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 
 mod plainly;
 
-/// Names of the ops that stand between a value's old and new type where the driver's casts are not wanted.
+/// Names of the ops that bridge a value's old and new type where the driver's casts are not wanted.
 ///
 /// ```text
 /// %m = "new"() : () -> memref<4xf32>
@@ -51,7 +51,7 @@ impl<'c> ConversionRewriter<'c> {
         Self { bridges: None, rewriter: Rewriter::watching(root) }
     }
 
-    /// A rewriter of the driver's that makes no casts.
+    /// A rewriter of the driver that makes no casts.
     pub(super) fn bridging(root: Op<'c>, bridges: Bridges) -> Self {
         let mut rewriter = Rewriter::watching(root);
         if let Some(watch) = rewriter.watch_mut() {
@@ -63,7 +63,7 @@ impl<'c> ConversionRewriter<'c> {
         self.bridges.is_some()
     }
 
-    /// A rewriter of its own, without the driver: values of old and new types meet in ops of these names.
+    /// A rewriter outside the driver: old and new types meet in ops of these names.
     pub fn with_bridges(cx: Context<'c>, bridges: Bridges) -> Self {
         Self { bridges: Some(bridges), rewriter: Rewriter::new(cx) }
     }
@@ -78,7 +78,7 @@ impl<'c> ConversionRewriter<'c> {
         &self.state().casts
     }
 
-    /// The value in its newest type: what stands behind the driver's casts.
+    /// The value in its newest type, behind the driver's casts.
     pub fn converted(&mut self, value: Value<'c>) -> Value<'c> {
         match self.bridges {
             Some(bridges) => value.defining_op().filter(|op| op.is(bridges.to_old)).map_or(value, |op| op.operand(0)),
@@ -86,7 +86,7 @@ impl<'c> ConversionRewriter<'c> {
         }
     }
 
-    /// `value` as a `ty`: itself, what it was cast from, or a cast right after its definition, shared with earlier requests.
+    /// `value` as a `ty`: itself, its source behind a cast, or a cast right after its definition, shared with earlier requests.
     pub fn cast(&mut self, value: Value<'c>, ty: Type<'c>) -> Value<'c> {
         if value.ty() == ty {
             return value;
@@ -106,7 +106,7 @@ impl<'c> ConversionRewriter<'c> {
         self.make_cast(source, ty, false)
     }
 
-    /// One value as values of these types: what it was cast from where that fits, else casts.
+    /// One value as values of these types: the sources behind its cast if they fit, else casts.
     pub fn cast_to_many(&mut self, value: Value<'c>, types: &[Type<'c>]) -> Vec<Value<'c>> {
         if let [ty] = types {
             return vec![self.cast(value, *ty)];
@@ -128,10 +128,10 @@ impl<'c> ConversionRewriter<'c> {
         values.iter().zip(types).map(|(value, ty)| self.cast(*value, *ty)).collect()
     }
 
-    /// Several values, or none, as one of an old type. `at` is what they stand for: the cast goes where that is defined.
+    /// An N:1 cast to an old type, inserted at the definition of `at`, the value that it replaces.
     fn join(&mut self, values: &[Value<'c>], ty: Type<'c>, at: Value<'c>) -> Value<'c> {
         let op = self.state_mut().casts.make_join(values, ty, at);
-        // In a block, behind all new arguments; else all of them are defined before the op that they stand for goes.
+        // For a block argument, after all new arguments; for a result, all new values are defined before the replaced op.
         self.rewriter.insert_cast(op, at);
         op.result(0)
     }
@@ -164,7 +164,7 @@ impl<'c> ConversionRewriter<'c> {
         self.rewriter.erase(op);
     }
 
-    /// Whether there is a replacement per result; else the pattern breaks its contract, and nothing is replaced.
+    /// Whether there is a replacement per result; if not, the pattern breaks its contract, and nothing is replaced.
     fn is_one_per_result(&mut self, op: Op<'c>, count: usize) -> bool {
         let expected = op.num_results();
         if count != expected {
@@ -191,7 +191,7 @@ impl<'c> ConversionRewriter<'c> {
         }
     }
 
-    /// Replaces all uses of `old` by several values, or none: what still reads it reads a cast that joins them.
+    /// Replaces all uses of `old` by several values, or none: remaining users read an N:1 cast.
     pub fn replace_all_uses_with_many(&mut self, old: Value<'c>, new: &[Value<'c>]) {
         if let [new] = new {
             return self.replace_all_uses(old, *new);
@@ -199,7 +199,7 @@ impl<'c> ConversionRewriter<'c> {
         if old.is_unused() {
             return;
         }
-        // Whatever types they are cast to, so that it does not matter whether they were replaced before they were joined.
+        // Through all casts, so that the order of replacing and joining does not matter.
         let parts: Vec<Value> = new.iter().map(|part| self.casts().behind_one(*part)).collect();
         if let Some(whole) = self.casts().split_of(&parts).filter(|whole| whole.ty() == old.ty()) {
             return self.replace_all_uses(old, whole);
@@ -214,14 +214,14 @@ impl<'c> ConversionRewriter<'c> {
             self.replace_all_uses(old, joined);
         }
     }
-    /// Puts parts in the place of a cast to as many values.
+    /// Replaces a 1:N cast by its parts.
     fn fit_cast(&mut self, cast: Op<'c>, parts: &[Value<'c>]) {
         let types: Vec<Type> = cast.results().iter().map(|r| r.ty()).collect();
         let values = self.cast_each(parts, &types);
         self.replace_cast(cast, &values);
     }
 
-    /// Casts of the old value become casts of the new one, or go where the types are the same: casts never stack.
+    /// Casts of the old value become casts of the new one, or are dropped if the types are equal: casts never stack.
     fn recast_users(&mut self, old: Value<'c>, new: Value<'c>) {
         for cast in self.cast_users(old) {
             if cast.num_operands() != 1 {
@@ -238,7 +238,7 @@ impl<'c> ConversionRewriter<'c> {
             self.replace_cast(cast, &again);
         }
     }
-    /// A cast that joins several values reads another in the place of one of them, in whatever type that has.
+    /// Replaces one input of an N:1 cast, whatever the type of the new value.
     fn rejoin(&mut self, join: Op<'c>, old: Value<'c>, new: Value<'c>) {
         let new = self.casts().behind_one(new);
         for i in (0..join.num_operands()).filter(|i| join.operand(*i) == old) {
@@ -248,7 +248,7 @@ impl<'c> ConversionRewriter<'c> {
         self.state_mut().redirections += 1;
         self.refit(join);
     }
-    /// After a cast joins other values: it may be needless now, or what it was cast to may fit its parts.
+    /// After the inputs of an N:1 cast changed: it may be redundant now, or its 1:N casts may match the inputs.
     fn refit(&mut self, join: Op<'c>) {
         let whole = self.casts().split_of(&join.operands());
         if let Some(whole) = whole.filter(|whole| whole.ty() == join.result(0).ty()) {
@@ -280,14 +280,14 @@ impl<'c> ConversionRewriter<'c> {
             return;
         }
         for (result, value) in cast.results().into_iter().zip(values) {
-            // It may be cast again, or joined.
+            // It may have further casts, or be an input of an N:1 cast.
             self.replace_all_uses(result, *value);
             self.state_mut().casts.note_replaced(result, *value);
         }
         self.rewriter.retire_cast(cast);
     }
 
-    /// The driver's casts of a value.
+    /// The driver's casts that use a value.
     fn cast_users(&self, value: Value<'c>) -> SmallVec<[Op<'c>; 4]> {
         let mut out = SmallVec::new();
         if self.casts().live() == 0 {
@@ -305,11 +305,11 @@ impl<'c> ConversionRewriter<'c> {
         out
     }
 
-    /// Changes the types of a block's arguments in place, one type per argument; uses in old types read casts.
+    /// Changes the types of a block's arguments in place, one type per argument; users of the old types read casts.
     pub fn convert_block_args(&mut self, block: Block<'c>, types: &[Type<'c>]) {
         assert_eq!(block.num_args(), types.len(), "one type per block argument");
         if let Some(bridges) = self.bridges {
-            // Each goes to the start of the block, so the last comes first.
+            // Each bridge is inserted at the start of the block, so the last comes first.
             for (arg, ty) in block.args().into_iter().zip(types).rev().filter(|(arg, ty)| arg.ty() != **ty) {
                 self.bridge_value(bridges, arg, *ty);
             }
@@ -322,10 +322,10 @@ impl<'c> ConversionRewriter<'c> {
         }
     }
 
-    /// Changes a block's signature: argument `i` becomes arguments of `types[i]`, and every branch to the block hands over casts.
+    /// Changes a block's signature: argument `i` becomes arguments of `types[i]`, and every branch to the block forwards casts.
     ///
     /// # Errors
-    /// [`super::Declined::NoMatch`], with nothing changed, where a branch does not say what it hands over, or makes the argument itself.
+    /// [`super::Declined::NoMatch`], with nothing changed, if a branch has unknown successor operands, or produces the argument itself.
     pub fn convert_block_signature(
         &mut self,
         block: Block<'c>,
@@ -346,7 +346,7 @@ impl<'c> ConversionRewriter<'c> {
         signature::convert_region(self, region, converter)
     }
 
-    /// Replaces uses; a value of the old type is made of the new one where the old one is defined.
+    /// Replaces uses; a bridge to the old type is inserted at the definition of the old value.
     fn bridge_all_uses(&mut self, bridges: Bridges, old: Value<'c>, new: Value<'c>) {
         if old == new || old.is_unused() {
             return;
@@ -361,7 +361,7 @@ impl<'c> ConversionRewriter<'c> {
         self.rewriter.redirect_uses(old, op.result(0));
     }
 
-    /// Retypes a block argument; what uses it reads it in its old type.
+    /// Retypes a block argument; its users read it in its old type.
     fn bridge_value(&mut self, bridges: Bridges, arg: Value<'c>, ty: Type<'c>) {
         let (old_ty, uses) = (arg.ty(), arg.uses());
         self.rewriter.set_type(arg, ty);
@@ -383,7 +383,7 @@ impl<'c> ConversionRewriter<'c> {
             let own = stand_in.defining_op().expect("another type means a cast");
             self.rewriter.redirect_uses(value, stand_in);
             for cast in casts.into_iter().chain([own]) {
-                // Only one operand of a cast of one value reads it; the table already knows it under this key.
+                // Only one operand of a 1:1 cast reads it; the table already has the cast under this key.
                 for i in 0..cast.num_operands() {
                     if cast.operand(i) == stand_in {
                         c!(mlirOperationSetOperand(cast.raw(), i as isize, value.raw()));
@@ -391,13 +391,13 @@ impl<'c> ConversionRewriter<'c> {
                 }
             }
         }
-        // Last: what reads the new type already is none of those that read the stand-in.
+        // Last: users of the new type are not users of the stand-in.
         if let Some(cast) = self.casts().find(value, ty) {
             self.replace_cast(cast, &[value]);
         }
     }
 
-    /// After a pattern: drops the casts that ended unused.
+    /// After a pattern: drops the casts that are unused.
     #[inline]
     pub(super) fn settle(&mut self) {
         if !self.casts().is_settled() {
@@ -407,7 +407,7 @@ impl<'c> ConversionRewriter<'c> {
     fn settle_casts(&mut self) {
         let replaced = self.state_mut().casts.take_replaced();
         for (result, value) in &replaced {
-            // The pattern read the adaptor, or a cast of its own, after it had replaced what that cast.
+            // The pattern read the adaptor, or a cast of its own, after it had replaced the cast's source.
             if !result.is_unused() {
                 self.rewriter.redirect_uses(*result, *value);
             }
@@ -437,7 +437,7 @@ impl<'c> ConversionRewriter<'c> {
         }
     }
 
-    /// Where a cast of a type to itself is read, what is cast is read instead; whether it is such a cast.
+    /// Redirects the users of a cast of a type to itself to its operand; whether it is such a cast.
     fn see_through(&mut self, cast: Op<'c>) -> bool {
         let is_identity =
             cast.num_operands() == 1 && cast.num_results() == 1 && cast.operand(0).ty() == cast.result(0).ty();
@@ -447,7 +447,7 @@ impl<'c> ConversionRewriter<'c> {
         is_identity
     }
 
-    /// Live casts in the order of the IR: most often all are below `root`, but a value from elsewhere is cast where it is defined.
+    /// Live casts in the order of the IR: most often all are below `root`, but a value from outside is cast at its definition.
     pub(super) fn live_casts(&self, root: Option<Op<'c>>) -> Vec<Op<'c>> {
         let live = self.casts().live();
         if live == 0 {
@@ -466,7 +466,7 @@ impl<'c> ConversionRewriter<'c> {
         out
     }
 
-    /// Whether the journal, or anything beside it, says that something changed.
+    /// Whether neither the journal nor the other records show a change.
     pub(super) fn is_untouched(&self) -> bool {
         self.journal().is_empty() && self.state().redirections == 0 && self.state().violations.is_empty()
     }
@@ -474,11 +474,11 @@ impl<'c> ConversionRewriter<'c> {
     pub(super) fn touched(&self, op: Op<'c>) -> bool {
         self.journal().iter().rev().any(|c| matches!(c, Change::Erased(o) | Change::Modified(o) if *o == op))
     }
-    /// Whether an op holds nothing but what other ops held before the pattern.
+    /// Whether the regions of an op hold only ops that existed before the pattern.
     pub(super) fn holds_what_was_there(&self, op: Op<'c>) -> bool {
         self.state().taken_into.iter().filter(|o| **o == op).count() == op.num_regions()
     }
-    /// Begins with an op: nothing has been done for it.
+    /// Resets the records for the pattern of an op.
     pub(super) fn begin(&mut self, op: Op<'c>) {
         let watch = self.state_mut();
         watch.root = Some(op);
@@ -489,7 +489,7 @@ impl<'c> ConversionRewriter<'c> {
     }
 }
 
-/// A detached op from a value to another type.
+/// A detached bridge op from a value to another type.
 fn bridge<'c>(name: &str, source: Value<'c>, ty: Type<'c>) -> Op<'c> {
     let cx = source.ty().context();
     let loc = source.defining_op().or_else(|| source.as_block_arg().and_then(|(b, _)| b.parent_op()));

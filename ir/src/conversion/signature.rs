@@ -8,23 +8,22 @@
 //!                                              "use"(%b) : (index) -> ()
 //! ```
 //!
-//! So a branch is valid whichever is converted first, the block or the branch: the order in which functions and branches
-//! are lowered does not matter.
+//! So a branch is valid whichever is converted first, the block or the branch: functions and branches may be lowered in any order.
 
 use super::{ConversionRewriter, Declined, TypeConverter, plain};
 use crate::{Block, Op, Region, Type, Value, control_flow};
 
-/// What a branch hands to one of its successors; `None` where it does not say, or makes some of it itself.
+/// The forwarded operands of one successor; `None` if unknown, or if the branch produces some of them itself.
 fn successor_operands<'c>(branch: Op<'c>, successor: usize) -> Option<Vec<Value<'c>>> {
     control_flow::successor_operands(branch, successor).map(|operands| operands.of(branch))
 }
 
-/// The branches to a block, each with the number of the successor that the block is.
+/// The branches to a block, each with the index of that successor.
 fn branches_to<'c>(block: Block<'c>) -> Vec<(Op<'c>, usize)> {
     let mut out: Vec<(Op, usize)> = Vec::new();
     for i in 0..c!(mlirBlockGetNumPredecessors(block.raw())) {
         let from = Block::from_raw(c!(mlirBlockGetPredecessor(block.raw(), i)));
-        // An op that nobody registered is not known to be a terminator.
+        // An unregistered op is not known to be a terminator.
         let last = || from.ops().last().copied();
         let branch = from.terminator().or_else(last).expect("a block that branches has an op");
         for (successor, _) in branch.successors().into_iter().enumerate().filter(|(_, to)| *to == block) {
@@ -49,7 +48,7 @@ pub(super) fn convert_block<'c>(
     check_branches(block)?;
     convert_args(rw, block, &args, types);
     for (branch, successor) in branches_to(block) {
-        // Arguments of the block itself that it hands on have been converted by now.
+        // Arguments of the block itself that it forwards have been converted by now.
         let operands = successor_operands(branch, successor).unwrap_or_default();
         let values: Vec<Value> =
             operands.iter().zip(types).flat_map(|(value, types)| rw.cast_to_many(*value, types)).collect();
@@ -58,7 +57,7 @@ pub(super) fn convert_block<'c>(
     Ok(())
 }
 
-/// Every branch to the block says what it hands over, before anything changes.
+/// Checks, before anything changes, that every branch to the block names its successor operands.
 fn check_branches(block: Block) -> Result<(), Declined> {
     for (branch, successor) in branches_to(block) {
         let operands = successor_operands(branch, successor);
@@ -90,7 +89,7 @@ fn convert_args<'c>(rw: &mut ConversionRewriter<'c>, block: Block<'c>, args: &[V
     }
 }
 
-/// Changes all arguments, where each becomes one, and then what the branches hand over; whether it could. Else nothing is changed.
+/// Changes all arguments, if each becomes one, and then the successor operands of the branches; whether it could. If not, nothing changed.
 fn convert_region_plainly<'c>(
     rw: &mut ConversionRewriter<'c>,
     region: Region<'c>,

@@ -1,4 +1,4 @@
-//! Conversions made of others: several stages, on a clone, or only as a question.
+//! Compositions of conversions: in stages, on a clone, or as an analysis.
 
 use super::driver::convert_and_blame;
 use super::{ConversionOptions, ConversionStats, ConversionTarget, Mode, PatternSet, convert_with};
@@ -10,15 +10,15 @@ use std::collections::HashSet;
 pub struct Stage<'c, 'a> {
     /// Name for diagnostics.
     pub name: &'a str,
-    /// What may remain.
+    /// The legal ops.
     pub target: &'a ConversionTarget<'c, 'a>,
-    /// How the rest is converted.
+    /// The patterns for the rest.
     pub patterns: &'a PatternSet<'c, 'a>,
-    /// What must be gone.
+    /// The ops that must be gone at the end.
     pub mode: Mode,
 }
 
-/// Converts in stages, in place. Casts that a stage leaves are ordinary ops of the input to the next, which sees through none of them:
+/// Converts in stages, in place. Casts that a stage leaves are ordinary ops to the next, which looks through none of them:
 /// leave none, or reconcile them there.
 ///
 /// # Errors
@@ -41,8 +41,8 @@ pub fn convert_in_stages<'c>(
     Ok(out)
 }
 
-/// Runs a conversion on a clone of a top-level op, and gives the op what the clone became only if that succeeds.
-/// On failure the op is untouched, bit for bit. Handles to what the op held are invalid after a success.
+/// Converts a clone of a top-level op, and replaces the op's attributes and regions by the clone's only if that succeeds.
+/// On failure the op is untouched, bit for bit. Handles to nested ops are invalid after a success.
 ///
 /// Costs one copy of the IR, in time and memory.
 ///
@@ -67,10 +67,10 @@ pub fn on_clone<'c, T>(root: Op<'c>, convert: impl FnOnce(Op<'c>) -> Result<T, D
     Ok(result)
 }
 
-/// What a conversion would do.
+/// The result of an analysis that changes nothing.
 #[derive(Clone, Debug)]
 pub struct ConversionAnalysis<'c> {
-    /// Ops that may not remain, or of which nothing is known, and that would be converted.
+    /// Ops of illegal or unknown legality that would be converted.
     pub convertible: Vec<Op<'c>>,
     /// Ops that would stay illegal, or become something illegal.
     pub blocked: Vec<Op<'c>>,
@@ -78,10 +78,10 @@ pub struct ConversionAnalysis<'c> {
     pub diagnostics: Diagnostics,
 }
 
-/// Says which ops of a top-level op a conversion would convert, and changes nothing.
+/// Reports which ops of a top-level op a conversion would convert, without changing any.
 ///
 /// # Errors
-/// Patterns that break their contract, go on for ever, or fail.
+/// Diagnostics of patterns that break their contract, do not terminate, or fail.
 pub fn analyze_conversion<'c>(
     root: Op<'c>,
     target: &ConversionTarget<'c, '_>,
@@ -107,7 +107,7 @@ pub fn analyze_conversion<'c>(
     Ok(out)
 }
 
-/// A detached copy, gone with its owner.
+/// A detached copy, erased on drop.
 struct Clone<'c>(Op<'c>);
 
 impl<'c> Clone<'c> {

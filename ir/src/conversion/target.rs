@@ -1,23 +1,23 @@
-//! Which ops may remain after a conversion.
+//! Conversion targets: the legality of ops.
 
 use crate::Op;
 use std::collections::HashMap;
 use std::fmt;
 
-/// What a target says of an op.
+/// The legality of an op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Legality {
     /// May remain; no pattern is tried.
     Legal,
     /// Must go.
     Illegal,
-    /// Nobody said. Patterns are tried; what none of them converts remains in partial mode and is an error in full mode.
+    /// No rule applies. Patterns are tried; ops that none converts remain in partial mode and are errors in full mode.
     Unknown,
 }
 
 type Predicate<'c, 't> = Box<dyn Fn(Op<'c>) -> bool + 't>;
 
-/// What is said of a name.
+/// The rule for an op or dialect name.
 pub(super) enum Rule<'c, 't> {
     Always(Legality),
     Dynamic(Predicate<'c, 't>),
@@ -29,7 +29,7 @@ pub struct ConversionTarget<'c, 't> {
     ops: HashMap<String, Rule<'c, 't>>,
     dialects: HashMap<String, Rule<'c, 't>>,
     unknown: Rule<'c, 't>,
-    /// Ops that, where they are legal and the predicate holds, make all that they hold legal.
+    /// Recursive legality: all ops nested in such an op are legal where it is legal and the predicate holds.
     recursive: HashMap<String, Predicate<'c, 't>>,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Debug for ConversionTarget<'_, '_> {
 }
 
 impl<'c, 't> ConversionTarget<'c, 't> {
-    /// A target that leaves every op alone until told otherwise.
+    /// A target for which every op is legal.
     pub fn new() -> Self {
         Self {
             ops: HashMap::new(),
@@ -82,16 +82,16 @@ impl<'c, 't> ConversionTarget<'c, 't> {
         self.ops.insert(name.to_owned(), Rule::Always(Legality::Illegal));
         self
     }
-    /// The op may remain where the predicate holds, and must go elsewhere. The predicate reads the op and what it holds only.
+    /// The op may remain where the predicate holds, and must go elsewhere. The predicate reads only the op and its nested ops.
     pub fn dynamically_legal_op(&mut self, name: &str, is_legal: impl Fn(Op<'c>) -> bool + 't) -> &mut Self {
         self.ops.insert(name.to_owned(), Rule::Dynamic(Box::new(is_legal)));
         self
     }
-    /// Where an op of this name is legal, everything in it is, too, whatever the target says of it.
+    /// If an op of this name is legal, all ops nested in it are legal too, whatever the target's other rules.
     pub fn recursively_legal_op(&mut self, name: &str) -> &mut Self {
         self.recursively_legal_op_if(name, |_| true)
     }
-    /// Where an op of this name is legal and the predicate holds, everything in it is legal, too.
+    /// If an op of this name is legal and the predicate holds, all ops nested in it are legal too.
     pub fn recursively_legal_op_if(&mut self, name: &str, holds: impl Fn(Op<'c>) -> bool + 't) -> &mut Self {
         self.recursive.insert(name.to_owned(), Box::new(holds));
         self
@@ -107,25 +107,25 @@ impl<'c, 't> ConversionTarget<'c, 't> {
         self
     }
 
-    /// Of ops that no rule names, the caller says what they are.
+    /// The legality of ops that no rule names, by a callback.
     pub fn unknown_is(&mut self, legality: impl Fn(Op<'c>) -> Legality + 't) -> &mut Self {
         self.unknown = Rule::Asked(Box::new(legality));
         self
     }
 
-    /// What the target says of this op, those around it not considered.
+    /// The legality of this op, enclosing ops not considered.
     pub fn legality(&self, op: Op<'c>) -> Legality {
         legality_by(self.rule(op.name()), op)
     }
-    /// Whether the op is legal together with everything in it.
+    /// Whether the op is legal together with all ops nested in it.
     pub fn is_recursively_legal(&self, op: Op<'c>) -> bool {
         self.recursive_rule(op.name()).is_some_and(|holds| self.legality(op) == Legality::Legal && holds(op))
     }
-    /// Whether some op may make legal what it holds.
+    /// Whether any rule gives recursive legality.
     pub(super) fn has_recursive_rules(&self) -> bool {
         !self.recursive.is_empty()
     }
-    /// The op around this one that makes it legal, if there is one.
+    /// The enclosing op that makes this one recursively legal, if any.
     #[inline]
     pub(super) fn recursively_legal_around(&self, op: Op<'c>) -> Option<Op<'c>> {
         if self.recursive.is_empty() { None } else { self.find_around(op) }

@@ -1,4 +1,4 @@
-//! How types change: rules from a type, or a value, to the types that stand for it.
+//! Type conversion: rules from a type, or a value, to its converted types.
 
 use super::ConversionRewriter;
 use crate::{HandleMap, Location, Op, Region, Type, Value};
@@ -6,13 +6,13 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-/// How many types are remembered without a table.
+/// Size of the direct-mapped cache of types.
 const RECENT: usize = 16;
 
-/// What a rule says of a type that it knows.
+/// The conversion of a type by a rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TypeConversion<'c> {
-    /// One value of the old type becomes values of these types: one, several, or none. The type itself where it may stay.
+    /// One value of the old type becomes values of these types: one, several, or none. A legal type converts to itself.
     To(Vec<Type<'c>>),
     /// No value of this type can be converted.
     Illegal,
@@ -25,14 +25,14 @@ impl<'c> TypeConversion<'c> {
     }
 }
 
-/// Values in some types that are wanted in others, asked of a materialisation at the end of a conversion.
+/// A request to a materialization callback, at the end of a conversion.
 #[derive(Clone, Copy, Debug)]
 pub struct Materialization<'c, 'a> {
-    /// What there is.
+    /// The values at hand.
     pub inputs: &'a [Value<'c>],
-    /// What is wanted.
+    /// The requested types.
     pub types: &'a [Type<'c>],
-    /// Where the values come from.
+    /// The location for new ops.
     pub location: Location<'c>,
 }
 
@@ -46,7 +46,7 @@ enum Rule<'c, 't> {
     ByValue(ByValue<'c, 't>),
 }
 
-/// Rules for types, the last one that knows a type wins. Optional: the driver converts without one, and patterns may choose types themselves.
+/// Conversion rules; the last rule that knows a type wins. Optional: the driver converts without one, and patterns may choose types themselves.
 #[derive(Default)]
 pub struct TypeConverter<'c, 't> {
     rules: Vec<Rule<'c, 't>>,
@@ -54,7 +54,7 @@ pub struct TypeConverter<'c, 't> {
     source: Vec<Materialize<'c, 't>>,
     target: Vec<Materialize<'c, 't>>,
     known: RefCell<HandleMap<Type<'c>, Option<Rc<[Type<'c>]>>>>,
-    /// Answers of one type, by a few bits of the address: there are few types, and each is asked for often.
+    /// Direct-mapped cache of 1:1 conversions, by a few bits of the address.
     recent: [Cell<Option<(Type<'c>, Type<'c>)>>; RECENT],
 }
 
@@ -65,11 +65,11 @@ impl fmt::Debug for TypeConverter<'_, '_> {
 }
 
 impl<'c, 't> TypeConverter<'c, 't> {
-    /// Knows no type: every type is illegal until a rule says otherwise.
+    /// Without rules every type is illegal.
     pub fn new() -> Self {
         Self::default()
     }
-    /// Adds a rule; `None` where it does not know the type.
+    /// Adds a rule; it returns `None` for a type that it does not know.
     pub fn add(&mut self, rule: impl Fn(Type<'c>) -> Option<TypeConversion<'c>> + 't) -> &mut Self {
         self.rules.push(Rule::ByType(Box::new(rule)));
         self.forget();
@@ -79,20 +79,20 @@ impl<'c, 't> TypeConverter<'c, 't> {
         self.known.get_mut().clear();
         self.recent = Default::default();
     }
-    /// Adds a rule that looks at the value, not only at its type. Types without a value pass it by.
+    /// Adds a rule that reads the value, not only its type. It is skipped for types without a value.
     pub fn add_for_values(&mut self, rule: impl Fn(Value<'c>) -> Option<TypeConversion<'c>> + 't) -> &mut Self {
         self.rules.push(Rule::ByValue(Box::new(rule)));
         self.reads_values = true;
         self
     }
-    /// All types stay that no later rule takes.
+    /// Makes all types legal that no later rule converts.
     pub fn keep_others(&mut self) -> &mut Self {
         self.rules.insert(0, Rule::ByType(Box::new(|ty| Some(TypeConversion::one(ty)))));
         self.forget();
         self
     }
-    /// How a value of an old type is made of converted ones, for the users that are not converted.
-    /// Asked, the last one first, for what is left at the end of a conversion.
+    /// Builds a value of an old type from converted ones, for users that are not converted.
+    /// The last callback is tried first, for the casts left at the end of a conversion.
     pub fn add_source_materialization(
         &mut self,
         make: impl Fn(&mut ConversionRewriter<'c>, &Materialization<'c, '_>) -> Option<Vec<Value<'c>>> + 't,
@@ -100,7 +100,7 @@ impl<'c, 't> TypeConverter<'c, 't> {
         self.source.push(Box::new(make));
         self
     }
-    /// How converted values are made of one that keeps its old type, for the users that are converted.
+    /// Builds converted values from one that keeps its old type, for users that are converted.
     pub fn add_target_materialization(
         &mut self,
         make: impl Fn(&mut ConversionRewriter<'c>, &Materialization<'c, '_>) -> Option<Vec<Value<'c>>> + 't,
@@ -109,7 +109,7 @@ impl<'c, 't> TypeConverter<'c, 't> {
         self
     }
 
-    /// The types that stand for this one; `None` for a type that cannot be converted.
+    /// The converted types; `None` for a type that cannot be converted.
     pub fn convert(&self, ty: Type<'c>) -> Option<Rc<[Type<'c>]>> {
         if let Some(known) = self.known.borrow().get(&ty) {
             return known.clone();
@@ -122,7 +122,7 @@ impl<'c, 't> TypeConverter<'c, 't> {
         self.known.borrow_mut().insert(ty, types.clone());
         types
     }
-    /// The types that stand for a value.
+    /// The converted types of a value.
     pub fn convert_value(&self, value: Value<'c>) -> Option<Rc<[Type<'c>]>> {
         if !self.reads_values {
             return self.convert(value.ty());
@@ -133,7 +133,7 @@ impl<'c, 't> TypeConverter<'c, 't> {
         });
         types_of(rules.next())
     }
-    /// The one type that stands for this one; `None` where there is none, or more.
+    /// The one converted type; `None` unless there is exactly one.
     pub fn convert_to_one(&self, ty: Type<'c>) -> Option<Type<'c>> {
         let slot = &self.recent[(ty.raw().ptr as usize >> 4) % RECENT];
         if let Some((_, to)) = slot.get().filter(|(from, _)| *from == ty) {
@@ -143,11 +143,11 @@ impl<'c, 't> TypeConverter<'c, 't> {
         slot.set(Some((ty, to)));
         Some(to)
     }
-    /// As [`Self::convert_to_one`], where no rule looks at values.
+    /// As [`Self::convert_to_one`]; `None` if a rule reads values.
     pub(super) fn convert_by_type(&self, ty: Type<'c>) -> Option<Type<'c>> {
         if self.reads_values { None } else { self.convert_to_one(ty) }
     }
-    /// The types for a list of types, one after the other.
+    /// The converted types of a list, concatenated.
     pub fn convert_all(&self, types: &[Type<'c>]) -> Option<Vec<Type<'c>>> {
         let mut out = Vec::with_capacity(types.len());
         for ty in types {
@@ -155,37 +155,37 @@ impl<'c, 't> TypeConverter<'c, 't> {
         }
         Some(out)
     }
-    /// Whether the type stays as it is.
+    /// Whether the type converts to itself.
     pub fn is_legal(&self, ty: Type<'c>) -> bool {
         self.convert_to_one(ty) == Some(ty)
     }
-    /// Whether a value keeps its type.
+    /// Whether the value's type converts to itself.
     pub fn is_legal_value(&self, value: Value<'c>) -> bool {
         if !self.reads_values {
             return self.is_legal(value.ty());
         }
         self.convert_value(value).is_some_and(|types| *types == [value.ty()])
     }
-    /// Whether the types of all operands and results stay.
+    /// Whether the types of all operands and results are legal.
     pub fn is_legal_op(&self, op: Op<'c>) -> bool {
         (0..op.num_operands()).all(|i| self.is_legal_value(op.operand(i)))
             && (0..op.num_results()).all(|i| self.is_legal_value(op.result(i)))
     }
-    /// Whether the types of all block arguments stay.
+    /// Whether the types of all block arguments are legal.
     pub fn is_legal_region(&self, region: Region<'c>) -> bool {
         region.blocks().iter().all(|block| (0..block.num_args()).all(|i| self.is_legal_value(block.arg(i))))
     }
-    /// Whether all inputs and results of a function stay.
+    /// Whether all inputs and results of a function are legal.
     pub fn is_legal_signature(&self, function: Op<'c>) -> bool {
         let Some((inputs, results)) = function.function_type() else { return true };
         inputs.iter().chain(&results).all(|ty| self.is_legal(*ty))
     }
 
-    /// Whether some cast may be replaced at the end.
+    /// Whether there are materialization callbacks.
     pub(super) fn materializes(&self) -> bool {
         !self.source.is_empty() || !self.target.is_empty()
     }
-    /// Asks the materialisations of one direction.
+    /// Calls the materialization callbacks of one direction.
     pub(super) fn materialize(
         &self,
         rw: &mut ConversionRewriter<'c>,

@@ -1,31 +1,31 @@
-//! What is visited, and when: the walk over the input, and a stack of what patterns made or changed.
+//! The worklist: the walk over the input, and a stack of created and modified ops.
 //!
-//! Nothing is looked up for an op that its own pattern replaces: the positions in the walk are indexed only once some pattern
-//! touches an op that is not its own. A slot of the walk is emptied when its op is erased, so that a later op at the same address
-//! is never taken for it.
+//! Nothing is looked up for an op that its own pattern replaces: the positions in the walk are indexed only when a pattern
+//! first touches another op. A slot of the walk is emptied when its op is erased, so that a later op at the same address
+//! is never mistaken for it.
 
 use super::OpMap;
 use crate::Op;
 use mlir_sys::MlirOperation;
 use std::collections::HashMap;
 
-/// What stands in the walk in the place of an op that is gone. No other use is made of it.
+/// The placeholder in the walk for an erased op. It has no other use.
 fn gone<'c>() -> Op<'c> {
     Op::from_raw(MlirOperation { ptr: std::ptr::null_mut() })
 }
 
-/// How many ops of the walk are looked through right behind the one that was found last, before others are.
+/// How many entries right after the latest hit are compared first.
 const AT_ONCE: usize = 2;
-/// How many ops of the walk are looked through before all are indexed: fewer than a function has make no difference.
+/// How many entries are compared before all are indexed: fewer than the ops of a function, it makes no difference.
 const NEAR: usize = 2_048;
-/// How many are looked through behind the op that was found last, and behind the visit that runs.
+/// How many entries are compared after the latest hit, and after the current visit.
 const VERY_NEAR: usize = 16;
 
-/// In which order what a pattern made is visited. The result does not depend on it where patterns read their op and adaptor only,
-/// types change by a type converter, and no op becomes recursively legal on the way.
+/// The order in which created and modified ops are visited. The result does not depend on it if patterns read their op and adaptor only,
+/// types change by a type converter, and no op becomes recursively legal during the conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum WorklistOrder {
-    /// In the order of the changes, each with all that follows from it.
+    /// In the order of the changes, each followed by all its consequences.
     #[default]
     DepthFirst,
     /// The last change first.
@@ -40,7 +40,7 @@ pub(super) struct Visit<'c> {
     pub(super) op: Op<'c>,
     /// The application that made or changed the op.
     pub(super) origin: Option<u32>,
-    /// The op of the input that all this began with, by its position in the walk.
+    /// The op of the input from which it follows, by position in the walk.
     pub(super) input: u32,
 }
 
@@ -48,11 +48,11 @@ pub(super) struct Visit<'c> {
 pub(super) struct Worklist<'c> {
     walk: Vec<Op<'c>>,
     next: usize,
-    /// Ops of the input in the walks before this one.
+    /// Number of ops in earlier walks.
     before: usize,
-    /// Where ops stand in the walk, from the first time that this matters. Entries before `next` have been visited.
+    /// Positions of ops in the walk, built at the first lookup that needs it. Entries before `next` have been visited.
     positions: Option<OpMap<'c, usize>>,
-    /// Behind the position that was found last.
+    /// The position after the latest hit.
     hint: usize,
     stack: Vec<(Visit<'c>, usize)>,
     /// The number of the latest visit of an op on the stack.
@@ -72,18 +72,18 @@ impl<'c> Worklist<'c> {
         Self { walk, next: 0, before: 0, positions: None, hint: 0, stack, queued, pushed: 0, order, random }
     }
 
-    /// What the walk has yet to reach.
+    /// The ops that the walk has not reached.
     pub(super) fn ahead(&self) -> Vec<Op<'c>> {
         self.walk[self.next..].iter().copied().filter(|op| *op != gone()).collect()
     }
-    /// Begins another walk after one that is done. `list` is given an empty list to fill.
+    /// Starts the next walk after the previous one is done. `list` fills the empty list that it is given.
     pub(super) fn walk_on(&mut self, list: impl FnOnce(&mut Vec<Op<'c>>)) {
         self.before += self.walk.len();
         self.walk.clear();
         list(&mut self.walk);
         (self.next, self.hint, self.positions) = (0, 0, None);
     }
-    /// What to visit now.
+    /// The next visit.
     pub(super) fn pop(&mut self) -> Option<Visit<'c>> {
         while let Some((visit, number)) = self.stack.pop() {
             if self.queued.get(&visit.op) == Some(&number) {
@@ -102,7 +102,7 @@ impl<'c> Worklist<'c> {
         None
     }
 
-    /// Adds what one pattern made or changed, in the order of the changes. What the walk has yet to reach waits for it.
+    /// Adds the ops that one pattern created or modified, in the order of the changes. Ops that the walk has not reached wait for it.
     pub(super) fn push(&mut self, batch: &mut Vec<Visit<'c>>) {
         match self.order {
             WorklistOrder::DepthFirst => batch.reverse(),
@@ -128,11 +128,11 @@ impl<'c> Worklist<'c> {
         }
     }
 
-    /// Whether the walk has yet to reach the op.
+    /// Whether the walk has not reached the op.
     pub(super) fn is_ahead(&mut self, op: Op<'c>) -> bool {
         self.position(op).is_some()
     }
-    /// Forgets an op that is gone; whether the walk would have come by it. `is_root`: its own visit is the one that runs.
+    /// Forgets an erased op; whether the walk had not reached it. `is_root`: it is the op of the current visit.
     pub(super) fn forget(&mut self, op: Op<'c>, is_root: bool) -> bool {
         if !self.queued.is_empty() {
             self.queued.remove(&op);
@@ -144,8 +144,7 @@ impl<'c> Worklist<'c> {
         }
         position.is_some()
     }
-    /// As [`Self::forget`] of an op that the walk comes by soon, while nothing is queued and no index would have to follow; whether that
-    /// is so.
+    /// As [`Self::forget`] for an op close ahead in the walk, if nothing is queued and there is no index to update; whether that is so.
     #[inline]
     pub(super) fn forget_near(&mut self, op: Op<'c>) -> bool {
         if !self.queued.is_empty() || self.positions.is_some() {
@@ -155,8 +154,8 @@ impl<'c> Worklist<'c> {
         let slot = self.walk[self.next..end].iter_mut().find(|at| **at == op);
         slot.map(|slot| *slot = gone()).is_some()
     }
-    /// Where the walk has yet to come by the op. Patterns touch what is near, often in the order of the walk (a region that gets
-    /// another op around it), so it is looked for right behind the last one found, near the visit that runs, and then a little further.
+    /// The op's position ahead in the walk. Patterns touch nearby ops, often in the order of the walk (a region that gets another
+    /// parent op), so it is searched right after the latest hit, near the current visit, and then a little further.
     fn position(&mut self, op: Op<'c>) -> Option<usize> {
         if self.positions.is_none() {
             let behind = |start: usize, count: usize| {

@@ -1,21 +1,21 @@
-//! What follows from a pattern, where that is little: the driver need not look at each change then.
+//! Patterns whose changes need no visits: the driver then skips the journal.
 
 use crate::Op;
 
-/// Names that are remembered, by a few bits of the address.
+/// Size of the direct-mapped cache of names.
 const NAMES: usize = 64;
 
-/// The changes of the running pattern of which it is known that nothing is to be done for them: ops were made that are legal whatever
-/// they are, legal ops or the pattern's own changed, and ops went.
+/// Counts the changes of the running pattern that need no visit: ops created with a name that is always legal, modified ops that
+/// are legal or the pattern's own, and erased ops.
 #[derive(Debug)]
 pub(crate) struct Aftermath<'c> {
-    /// How many changes these are.
+    /// Number of such changes.
     known: usize,
     is_root_changed: bool,
     is_root_gone: bool,
-    /// Where MLIR keeps names of which every op is legal.
+    /// Addresses of names of which every op is legal.
     legal_names: [usize; NAMES],
-    /// An op of such a name: most often the function, which each of its patterns changes.
+    /// The latest op of such a name: most often the function, which each of its patterns modifies.
     legal_op: Option<Op<'c>>,
 }
 
@@ -23,7 +23,7 @@ impl<'c> Aftermath<'c> {
     pub(super) fn new() -> Self {
         Self { known: 0, is_root_changed: false, is_root_gone: false, legal_names: [0; NAMES], legal_op: None }
     }
-    /// Nothing has changed yet.
+    /// Resets the counts for a pattern.
     pub(crate) fn begin(&mut self) {
         (self.known, self.is_root_changed, self.is_root_gone) = (0, false, false);
     }
@@ -35,7 +35,7 @@ impl<'c> Aftermath<'c> {
     pub(crate) fn note_legal_op(&mut self, op: Op<'c>) {
         self.legal_op = Some(op);
     }
-    /// An op without regions was made.
+    /// Counts the creation of an op without regions.
     #[inline]
     pub(crate) fn note_made(&mut self, name: usize) {
         self.known += usize::from(self.legal_names[slot(name)] == name);
@@ -58,7 +58,7 @@ impl<'c> Aftermath<'c> {
             self.legal_op = None;
         }
     }
-    /// Whether nothing is to be done but to forget the ops that are gone. `changes`: how many there are in all.
+    /// Whether only erased ops need processing. `changes`: the total number of changes.
     #[inline]
     pub(crate) fn is_little(&self, changes: usize) -> bool {
         self.known == changes && (!self.is_root_changed || self.is_root_gone)

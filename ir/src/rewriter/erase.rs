@@ -1,4 +1,4 @@
-//! Erasing ops, and what a conversion pattern may not erase.
+//! Erasing ops, and the contract of conversion patterns about it.
 
 use super::Rewriter;
 use crate::conversion::plain::{self, Surroundings};
@@ -6,10 +6,10 @@ use crate::{Block, Change, InsertionPoint, Op, OpParts, OpTemplate, Value, erase
 use smallvec::SmallVec;
 
 impl<'c> Rewriter<'c> {
-    /// Erases an op (and what it contains). Its results must be unused.
+    /// Erases an op and its nested ops. Its results must be unused.
     ///
-    /// A conversion pattern that erases an op which is neither its own nor of its own making, or is still used, breaks its
-    /// contract: nothing is erased then, and the driver says so (I0012).
+    /// A conversion pattern that erases an op which is neither its own nor created by it, or is still used, breaks its
+    /// contract: nothing is erased then, and the driver reports I0012.
     pub fn erase(&mut self, op: Op<'c>) {
         if self.erase_plainly(op) {
             return;
@@ -25,7 +25,7 @@ impl<'c> Rewriter<'c> {
             op.walk(crate::WalkOrder::Post, |o| inner.push(o));
             for o in inner {
                 match self.watch.as_mut().filter(|watch| watch.casts.is_own(o)) {
-                    // Its users go right after it.
+                    // Its users are erased right after it.
                     Some(watch) => watch.casts.retire(o),
                     None => self.let_go(o),
                 }
@@ -39,7 +39,7 @@ impl<'c> Rewriter<'c> {
         erased::erasing(op);
         c!(mlirOperationDestroy(raw));
     }
-    /// Erases by one call what most patterns erase; whether it did.
+    /// The fast path, by one shim call; whether it erased the op.
     fn erase_plainly(&mut self, op: Op<'c>) -> bool {
         let Some(watch) = self.watch.as_mut().filter(|watch| watch.casts.is_plain()) else { return false };
         let erased = watch.root.and_then(|root| plain::erase(op, root, &mut watch.casts));
@@ -49,7 +49,7 @@ impl<'c> Rewriter<'c> {
     }
     fn note_erased(&mut self, op: Op<'c>, around: Surroundings) {
         if self.is_point_at(op) {
-            // What is created next comes where the op was.
+            // The insertion point moves to the erased op's position.
             let next = Op::non_null(around.op).map(InsertionPoint::Before);
             self.set_point(next.unwrap_or(InsertionPoint::End(Block::from_raw(around.block))));
         }
@@ -58,12 +58,12 @@ impl<'c> Rewriter<'c> {
         }
         self.journal.push(Change::Erased(op));
     }
-    /// The running pattern's op, where all casts are plain and none is live.
+    /// The running pattern's op, if all casts are plain and none is live.
     fn root_without_casts(&self) -> Option<Op<'c>> {
         let watch = self.watch.as_ref().filter(|watch| watch.casts.is_plain() && watch.casts.live() == 0)?;
         watch.root
     }
-    /// Replaces an op's results by values of the same types and erases it by one call; whether it did.
+    /// Replaces an op's results by values of the same types and erases it by one shim call; whether it did.
     pub(crate) fn replace_and_erase(&mut self, op: Op<'c>, values: &[Value<'c>]) -> bool {
         let around = self.root_without_casts().and_then(|root| plain::replace_and_erase(op, root, values));
         let Some(around) = around else { return false };
@@ -73,12 +73,12 @@ impl<'c> Rewriter<'c> {
         self.note_erased(op, around);
         true
     }
-    /// Puts an op like a template in the place of one without results, as terminators are: with its location, and its operands behind
-    /// those that are given. The insertion point stays, but where it was at the op. A conversion pattern's rights are as in [`Self::erase`];
-    /// without them nothing changes, and the result is the op itself.
+    /// Replaces an op without results, such as a terminator, by one like a template: with its location, and its operands after the
+    /// given ones. An insertion point at the op moves after the new op. A conversion pattern's rights are as in [`Self::erase`];
+    /// without them nothing changes, and the op itself is returned.
     ///
     /// # Panics
-    /// Where the op is in no block.
+    /// If the op is in no block.
     pub fn turn_into(
         &mut self,
         op: Op<'c>,
@@ -128,11 +128,11 @@ impl<'c> Rewriter<'c> {
         }
         self.journal.push(Change::Erased(op));
     }
-    /// Whether the running pattern may erase the op; else notes why not. Casts of the driver's are taken out here.
+    /// Whether the running pattern may erase the op; if not, notes a violation. The driver's casts are detached here.
     fn may_erase(&mut self, op: Op<'c>) -> bool {
         let Some(watch) = self.watch.as_deref_mut() else { return true };
         if watch.casts.is_own(op) {
-            // What uses it keeps it; else it goes after the pattern.
+            // Uses keep it; without any it is detached after the pattern.
             op.results().first().into_iter().for_each(|result| watch.casts.release(*result));
             return false;
         }
@@ -142,7 +142,7 @@ impl<'c> Rewriter<'c> {
             }
             for user in result.uses() {
                 if watch.casts.is_own(user.op) && user.op.results().iter().all(|r| r.is_unused()) {
-                    // One that joins values may use this one twice.
+                    // An N:1 cast may use this one twice.
                     if user.op.block().is_some() {
                         watch.casts.retire(user.op);
                     }
@@ -170,7 +170,7 @@ impl<'c> Rewriter<'c> {
             if is_own(at) {
                 return true;
             }
-            // What hangs in no block is nobody else's.
+            // A detached op belongs to the pattern.
             if at.block().is_none() && at != watch.top {
                 return true;
             }
@@ -183,9 +183,9 @@ impl<'c> Rewriter<'c> {
         watch.violations.push(text);
         false
     }
-    /// Where the insertion point is at an op that is about to go, or in it: what is created next comes where the op was.
+    /// Moves an insertion point at or in an op that is about to be erased to the op's position.
     pub(super) fn step_over(&mut self, op: Op<'c>) {
-        // The point of another rewriter than the driver's may be at an op that is long gone.
+        // The insertion point of a rewriter outside the driver may be at an erased op.
         let may_be_inside = self.watch.is_some() && op.num_regions() > 0;
         let is_at = match self.point() {
             Some(InsertionPoint::After(at) | InsertionPoint::Before(at)) => {

@@ -1,4 +1,4 @@
-//! Block arguments that change their types while casts of them are there.
+//! Block arguments that change their types while casts of them are live.
 
 use super::{check, parse, rename};
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, TypeConversion, TypeConverter};
@@ -6,7 +6,7 @@ use monopour_ir::{Attr, OpSpec, Type};
 
 #[test]
 fn what_reads_an_argument_in_its_new_type_goes_on_doing_so() {
-    // ^bb1 changes first, so the branch in ^bb2 hands over a cast of %y; then %y itself changes, and `t.use` reads it as before.
+    // ^bb1 changes first, so the branch in ^bb2 forwards a cast of %y; then %y itself changes, and `t.use` reads its old type.
     let module = parse(
         "\
 func.func @f(%a: index) {
@@ -51,7 +51,7 @@ module {
 
 #[test]
 fn what_the_adaptor_gives_outlives_the_change_of_a_block_argument() {
-    // The branch converts the block that it goes to, and hands over that block's argument, which the adaptor gives as a cast.
+    // The branch converts its successor, and forwards the argument of that block, which the adaptor gives as a cast.
     let module = parse(
         "\
 func.func @f(%a: i64) {

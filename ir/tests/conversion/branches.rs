@@ -265,7 +265,7 @@ func.func @f(%arg0: i1, %arg1: complex<f32>, %arg2: none, %arg3: index) {
     );
 }
 
-/// `cf.br` becomes `llvm.br`, together with the block that it goes to: neither waits for the function.
+/// `cf.br` becomes `llvm.br`, and its successor is converted with it: neither waits for the function.
 fn branch_with_block(patterns: &mut PatternSet<'_, '_>) {
     patterns.add_fn("cf.br", |op: Op, adaptor, rw| {
         let to = op.successors()[0];

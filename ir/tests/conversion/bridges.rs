@@ -1,4 +1,4 @@
-//! Conversions of listed ops, with named ops between old and new types in the place of casts.
+//! Conversions of listed ops, with bridge ops between old and new types instead of casts.
 
 use super::lower::{CAST, assert_ir, create};
 use super::parse;

@@ -1,4 +1,4 @@
-//! The driver's casts: how many live at a time, and that patterns cannot get them wrong.
+//! The driver's casts: how many live at a time, whatever patterns do to them.
 
 use super::lower::{CAST, assert_ir, converter, converts_fully, create, retarget, structured, structured_target};
 use super::parse;
@@ -31,7 +31,7 @@ fn split(patterns: &mut PatternSet<'_, '_>) {
     });
 }
 
-/// `t.use` becomes `n.use` of whatever stands for its operands.
+/// `t.use` becomes `n.use` of the converted values of its operands.
 fn use_all(patterns: &mut PatternSet<'_, '_>) {
     patterns.add_one_to_many_fn("t.use", |op, adaptor, rw| {
         create(rw, "n.use", op, adaptor.operands(), &[])?;
@@ -180,7 +180,7 @@ fn a_pattern_that_erases_casts_erases_what_nobody_uses() {
     );
 }
 
-/// `t.a` gives a value to a row of users that are converted by patterns of their own.
+/// `t.a` has many users, each converted by its own pattern.
 fn fan_out<'c>(users: usize) -> Module<'c> {
     let mut text = "%0 = \"t.a\"() : () -> index\n".to_owned();
     text += &"\"t.b\"(%0) : (index) -> ()\n".repeat(users);
@@ -197,7 +197,7 @@ fn chain<'c>(length: usize) -> Module<'c> {
     parse(&text)
 }
 
-/// Loops in loops, each with a value of its own to carry.
+/// Nested loops, each with an iteration argument.
 fn nest<'c>(depth: usize) -> Module<'c> {
     let mut text = "func.func @f(%lb: i32) {\n%x0 = \"t.a\"() : () -> index\n".to_owned();
     for i in 0..depth {
@@ -214,7 +214,7 @@ fn nest<'c>(depth: usize) -> Module<'c> {
     parse(&text)
 }
 
-/// Converts in full mode; the most casts alive after a pattern, and at any time.
+/// Converts in full mode; the most casts live after a pattern, and at any time.
 fn live_casts(module: &Module) -> (usize, usize) {
     let converter = converter(module.context());
     let mut target = ConversionTarget::new();
@@ -227,7 +227,7 @@ fn live_casts(module: &Module) -> (usize, usize) {
     structured(&mut patterns, &converter);
     let most = Cell::new(0);
     let mut hook = |event: &PatternEvent<'_, '_>| {
-        // What is counted is what is there.
+        // The count matches the IR.
         let there = event.root.expect("a module").find_all(CAST).len();
         assert_eq!(event.live_casts, there);
         most.set(most.get().max(there));
@@ -240,7 +240,7 @@ fn live_casts(module: &Module) -> (usize, usize) {
 
 #[test]
 fn a_chain_has_one_cast_at_a_time_however_long_it_is() {
-    // After a pattern: the one of the newest value. While it runs: its operand's too.
+    // After a pattern: the cast of the newest value. During a pattern: that of its operand too.
     for length in [2, 10, 300] {
         assert_eq!(live_casts(&chain(length)), (1, 2), "a chain of {length}");
     }
@@ -255,8 +255,8 @@ fn a_thousand_users_share_one_cast() {
 
 #[test]
 fn a_loop_nest_has_a_few_casts_however_deep_it_is() {
-    // After a pattern: the carried argument that the loop inside reads, what that loop gives for the yield, and the outermost result.
-    // While a pattern runs, those that it is about to make needless too.
+    // After a pattern: the iteration argument that the inner loop reads, the inner loop's result for the yield, and the outermost result.
+    // During a pattern, also the casts that it is about to make redundant.
     let counts = [1, 2, 5, 20].map(|depth| live_casts(&nest(depth)));
     assert_eq!(counts, [(3, 4), (3, 5), (3, 5), (3, 5)]);
 }
@@ -281,7 +281,7 @@ fn casts_of_one_value_to_many_types_are_one_per_type() {
         });
     }
     let stats = super::check(&module, &target, &patterns, Mode::Partial).expect("converts");
-    // To the old type, while a user waits, and to each of the three.
+    // One to the old type, for a remaining user, and one to each of the three.
     assert_eq!((stats.max_live_casts, stats.casts_created, stats.casts_left), (4, 4, 3));
 }
 
@@ -314,7 +314,7 @@ fn a_value_that_stands_twice_for_another_may_go_again() {
         let user = op.result(0).uses()[0].op;
         let part = create(rw, "n.part", op, &[], &[wide(op)])?;
         rw.replace_all_uses_with_many(op.result(0), &[part.result(0), part.result(0)]);
-        // It thinks again: nobody reads the two any more.
+        // A second replacement: the two are unused again.
         let whole = create(rw, "n.a", op, &[], &[op.result(0).ty()])?;
         rw.set_operand(user, 0, whole.result(0));
         rw.erase(part);

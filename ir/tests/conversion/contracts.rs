@@ -1,4 +1,4 @@
-//! Patterns that break their contract: each is stopped with a diagnostic, on valid IR; a clone keeps the input as it was.
+//! Patterns that break their contract: each is stopped with a diagnostic, on valid IR; a clone keeps the input unchanged.
 
 use super::lower::{create, fails_with, snapshot};
 use super::{make, parse, rename};
@@ -7,14 +7,14 @@ use monopour_ir::conversion::{
 };
 use monopour_ir::{Attr, Builder, Diagnostic, OpSpec, Type};
 
-/// The ops that must go.
+/// The illegal ops.
 fn target<'c>() -> ConversionTarget<'c, 'static> {
     let mut target = ConversionTarget::new();
     target.illegal_op("t.a").illegal_op("t.b").illegal_op("t.c");
     target
 }
 
-/// The conversion stops with these diagnostics, in place and on a clone.
+/// The conversion fails with these diagnostics, in place and on a clone.
 #[track_caller]
 pub(crate) fn stops(text: &str, patterns: &PatternSet<'_, '_>, expected: &str) {
     let module = parse(text);
@@ -65,7 +65,7 @@ fn declines_after_it_changed_an_attribute() {
         rw.remove_attr(op, "key");
         Err(Declined::no_match("on second thoughts"))
     });
-    // The next pattern is not asked.
+    // The next pattern is not tried.
     patterns.add(rename("t.a", "n.a"));
     stops(TEXT, &patterns, ON_SECOND_THOUGHTS);
 }
@@ -175,7 +175,7 @@ error[I0010]: the moon is in the wrong phase
 fn reports_success_without_having_touched_its_op() {
     let mut patterns = PatternSet::new();
     patterns.add_fn("t.a", |op, _, rw| {
-        // Other ops do not count.
+        // Other modified ops do not count.
         rw.set_attr(op.result(0).uses()[0].op, "key", Attr::unit(op.context()));
         Ok(())
     });
@@ -245,7 +245,7 @@ error[I0010]: 't.b' is illegal in the conversion target and no pattern converts 
     );
 }
 
-/// Debug builds verify what a pattern made, without being asked; release builds do when asked.
+/// Debug builds always verify the ops that a pattern created; release builds only on request.
 #[test]
 fn creates_invalid_ir() {
     let module = parse(TEXT);
@@ -276,7 +276,7 @@ fn creates_invalid_ir() {
     assert_eq!(snapshot(&module), before);
 }
 
-/// What a legal user of the replaced value reads is verified with it.
+/// A legal user of the replaced value is verified too.
 #[test]
 fn makes_a_user_invalid() {
     let module = parse(
@@ -284,7 +284,7 @@ fn makes_a_user_invalid() {
     );
     let mut patterns = PatternSet::new();
     patterns.add_fn("t.a", |op, _, rw| {
-        // Around the casts.
+        // Bypasses the casts.
         rw.set_type(op.result(0), Type::integer(op.context(), 8));
         Ok(())
     });
@@ -297,7 +297,7 @@ fn makes_a_user_invalid() {
     );
 }
 
-/// Only the verifier of the whole sees that a definition comes too late: it is asked for.
+/// Only the verifier of the whole root detects that a definition comes too late: `verify_each` runs it.
 #[test]
 fn gives_a_value_that_is_defined_after_its_users() {
     let module = parse(
@@ -327,7 +327,7 @@ fn gives_a_value_that_is_defined_after_its_users() {
     assert_eq!(snapshot(&module), before);
 }
 
-/// The pattern in the first function takes an op out of the second one, whose turn comes later.
+/// The pattern in the first function moves an op out of the second one, which is visited later.
 #[cfg(debug_assertions)]
 #[test]
 fn confined_patterns_that_reach_into_another_function() {
@@ -361,7 +361,7 @@ error[I0012]: a pattern took 't.b' out of an op that came later, which confined 
     fails_with(&module, &target(), &patterns, expected);
 }
 
-/// Erasing what comes later is refused, and is no trap for the walk.
+/// Erasing an op that the walk has not reached is refused, and the walk is unaffected.
 #[test]
 fn confined_patterns_that_erase_another_function() {
     let module = parse("func.func @first() {\n  \"t.a\"() : () -> ()\n  return\n}\nfunc.func private @second()");
@@ -378,7 +378,7 @@ error[I0012]: pattern 'convert t.a' erases 'func.func', which it neither matched
     fails_with(&module, &target(), &patterns, expected);
 }
 
-/// The pattern of the root erases functions that nobody has looked at.
+/// The pattern of the root erases functions that were not visited.
 #[test]
 fn confined_patterns_of_the_root_may_erase_what_it_holds() {
     let module = parse("func.func private @first()\n\"t.a\"() : () -> ()");

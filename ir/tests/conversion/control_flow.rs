@@ -1,4 +1,4 @@
-//! Loops, ifs, functions and calls whose values change their types: one for one, one for several, one for none.
+//! Loops, ifs, functions and calls whose values change their types: 1:1, 1:N and 1:0.
 
 use super::lower::{
     assert_ir, converter, converts_fully, functions, functions_target, retarget, structured, structured_target,
@@ -7,17 +7,17 @@ use super::parse;
 use monopour_ir::Module;
 use monopour_ir::conversion::{ConversionTarget, PatternSet};
 
-/// Converts `t` ops to `n` ops, and everything structured around them, in full mode; no cast is left.
+/// Converts `t` ops to `n` ops, and the structured ops around them, in full mode; no cast is left.
 #[track_caller]
 fn becomes(text: &str, expected: &str) {
     let module = parse(text);
     let again = convert_all(&module);
     assert_ir(&module, expected);
-    // What it became is legal: nothing more happens.
+    // The result is legal: a second conversion applies no pattern.
     assert_eq!((again, convert_all(&module)), (again, 0));
 }
 
-/// How many patterns it took.
+/// The number of patterns applied.
 fn convert_all(module: &Module) -> usize {
     let converter = converter(module.context());
     let mut target = ConversionTarget::new();

@@ -1,4 +1,4 @@
-//! Patterns that would go on for ever: stopped, with the steps that repeat.
+//! Patterns that do not terminate: stopped, with the steps that repeat.
 
 use super::contracts::{TEXT, stops};
 use super::lower::fails_with;

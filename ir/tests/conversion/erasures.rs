@@ -1,18 +1,18 @@
-//! Erasing: what a pattern may erase, what it may not, and that nothing erased is ever seen again.
+//! Erasing: which ops a pattern may erase, and that no erased op is visible afterwards.
 
 use super::lower::{assert_ir, create, fails_with, snapshot};
 use super::{check, parse, rename};
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert, on_clone};
 use monopour_ir::{Module, Op, Region};
 
-/// The ops that must go.
+/// The illegal ops.
 fn target<'c>() -> ConversionTarget<'c, 'static> {
     let mut target = ConversionTarget::new();
     target.illegal_op("t.a").illegal_op("t.b").illegal_op("t.late");
     target
 }
 
-/// `t.a` erases what the function picks and then itself: refused, with nothing of it erased.
+/// `t.a` erases the picked op and then itself: refused, and neither op nor its body is erased.
 #[track_caller]
 fn may_not_erase<'c>(text: &str, pick: impl Fn(Op<'c>) -> Op<'c>, what: &str, at: &str) {
     let module = parse(text);
@@ -32,7 +32,7 @@ fn may_not_erase<'c>(text: &str, pick: impl Fn(Op<'c>) -> Op<'c>, what: &str, at
     let expected =
         format!("error[I0012]: pattern 'convert t.a' erases {what}, while it rewrites 't.a'\n  --> test.mlir:{at}");
     fails_with(&module, &target, &patterns, &expected);
-    // Only its own op may be gone.
+    // Only its own op may be erased.
     assert!(count(&module) >= ops - 1);
 }
 
@@ -152,7 +152,7 @@ fn an_op_of_a_function_that_is_in_no_module() {
         rw.erase(op);
         Ok(())
     });
-    // A copy of the function hangs in no block.
+    // A copy of the function is detached.
     let copy = monopour_ir::Rewriter::new(module.context()).clone_op(function, |value| value);
     let errors = convert(copy, &target(), &patterns, Mode::Partial).expect_err("cannot be converted");
     assert_eq!(
@@ -202,7 +202,7 @@ fn what_it_holds_and_what_it_made_may_go() {
         rw.erase(inner[1]);
         rw.erase(inner[0]);
         rw.erase(made);
-        // Where the erased op was: the insertion point moved on.
+        // At the erased op's position: the insertion point moved on.
         create(rw, "n.made", op, &[], &[])?;
         rw.erase(op);
         Ok(())
@@ -273,7 +273,7 @@ fn an_op_may_be_created_where_its_own_op_was() {
     );
 }
 
-/// A later pattern walks up and down the uses: it finds converted ops, casts and ops of its own kind, none that are gone.
+/// A later pattern walks the use chains: it finds converted ops, casts and ops of its own kind, none erased.
 #[test]
 fn erased_and_replaced_ops_are_never_visible_to_later_patterns() {
     let mut text = "%0 = \"t.a\"() : () -> index\n".to_owned();
@@ -298,7 +298,7 @@ fn erased_and_replaced_ops_are_never_visible_to_later_patterns() {
             let known = ["n.b", "t.b", "t.keep", super::lower::CAST];
             assert!(seen.iter().all(|name| known.contains(name)), "{seen:?}");
         }
-        // What stands before the op has been converted, casts aside.
+        // The ops before this one have been converted, casts aside.
         let before = op.block().expect("a block").ops().into_iter().take_while(|other| *other != op);
         assert!(before.into_iter().all(|other| !["t.a", "t.b"].contains(&other.name())));
         let new = create(rw, "n.b", op, adaptor.operands(), &[monopour_ir::Type::integer(op.context(), 64)])?;

@@ -1,4 +1,4 @@
-//! Casts that meet: folded whichever is made first, and never mistaken for those of the input.
+//! Casts of casts: folded whichever is made first, and never confused with those of the input.
 
 use super::{check, parse, rename};
 use monopour_ir::conversion::{
@@ -63,7 +63,7 @@ fn a_join_keeps_its_parts_when_one_of_them_is_converted() {
 
 #[test]
 fn parts_that_are_joined_again_are_the_value_itself() {
-    // The parts stand for the result directly, and through an op that is converted to nothing but them.
+    // The parts replace the result directly, and through an op that converts to just them.
     for through in [None, Some("t.pass")] {
         let module =
             parse("%0 = \"t.def\"() : () -> i64\n%1 = \"t.same\"(%0) : (i64) -> i64\n\"t.use\"(%1) : (i64) -> ()\n");
@@ -95,7 +95,7 @@ fn a_cast_to_many_does_not_stack_on_a_cast_to_one() {
     target.illegal_op("t.def").illegal_op("t.use");
     let converter = halves();
     let mut patterns = PatternSet::with_converter(&converter);
-    // Not what the converter says: an i8.
+    // The pattern's type, i8, is not the converter's.
     patterns.add_fn("t.def", |op, _, rw| {
         let new = create(rw, "n.def", op, &[], &[8])?;
         rw.replace_op(op, &new.results());
@@ -197,7 +197,7 @@ fn a_cast_at_the_address_of_an_erased_one_of_the_input_is_the_drivers() {
 
 #[test]
 fn casts_of_the_parts_of_a_cast_become_casts_of_what_replaces_them() {
-    // A part of %0 is cast once more, to i8, for t.part before %0 itself is replaced.
+    // A part of %0 is cast again, to i8, for t.part before %0 itself is replaced.
     let module = parse("%0 = \"t.def\"() : () -> i64\n\"t.use\"(%0, %0) : (i64, i64) -> ()\n");
     let mut target = ConversionTarget::new();
     target.illegal_op("t.use").illegal_op("t.part");

@@ -1,4 +1,4 @@
-//! Casts of the input, casts that patterns create, and copies of casts: ops like any other, or the driver's.
+//! Casts of the input, casts that patterns create, and copies of casts: ordinary ops, or the driver's.
 
 use super::lower::{CAST, assert_ir, create};
 use super::{check, parse, rename};
@@ -21,7 +21,7 @@ fn retype<'p>(patterns: &mut PatternSet<'_, 'p>, from: &'p str, to: &'p str, ty:
 
 #[test]
 fn a_cast_at_the_address_of_an_erased_one_is_the_drivers() {
-    // Each cast of the input goes before the driver makes one, often where that was.
+    // Each cast of the input is erased before the driver makes one, often at the same address.
     let mut text = String::new();
     for i in 0..200 {
         text += &format!("%a{i} = \"t.def\"() : () -> i8\n");
@@ -58,7 +58,7 @@ fn casts_that_a_pattern_creates_are_its_own() {
     });
     patterns.add_fn("t.b", |op, _, rw| {
         let new = create(rw, "n.b", op, &[], &[wide(op)])?;
-        // One that it changes its mind about, and one that it keeps though nobody uses it.
+        // One that it erases again, and one that it keeps unused.
         let unused = create(rw, CAST, op, &new.results(), &[wide(op), wide(op)])?;
         rw.erase(unused);
         create(rw, CAST, op, &new.results(), &[Type::index(op.context())])?;
@@ -100,7 +100,7 @@ fn copies_of_casts_are_casts_of_the_driver_where_the_originals_are() {
     retype(&mut patterns, "t.a", "n.a", "i64");
     retype(&mut patterns, "t.b", "n.b", "i64");
     patterns.add_fn("t.twice", |op, _, rw| {
-        // What it holds has been converted as far as it goes only in the copy's copy: the walk comes here first.
+        // The body has been fully converted only in the copy's copy: the walk comes here first.
         for name in ["t.end", "t.end"] {
             let body = Region::new();
             let block = Block::new(&[]);
@@ -205,7 +205,7 @@ fn a_copy_of_a_region_with_casts_in_it_is_cleaned_up_like_the_region() {
     );
 }
 
-/// `i128` becomes two `i32`, whatever it is made of.
+/// `i128` becomes two `i32`, whatever defines it.
 fn halves<'c>(module: &monopour_ir::Module<'c>) -> TypeConverter<'c, 'c> {
     let cx = module.context();
     let mut converter = TypeConverter::new();
@@ -218,7 +218,7 @@ fn halves<'c>(module: &monopour_ir::Module<'c>) -> TypeConverter<'c, 'c> {
 
 #[test]
 fn casts_to_several_types_are_casts_of_the_newest_value() {
-    // The value of the first use changes once more, after the use; the second must not be taken for it.
+    // The value of the first use changes again, after the use; the second must not be mistaken for it.
     let module = parse(
         r#"
 %0 = "t.a"() : () -> i128
@@ -283,7 +283,7 @@ fn casts_of_parts_are_counted_where_materializations_take_the_whole() {
         Ok(())
     });
     patterns.add_one_to_many_fn("t.narrow", |op, _, rw| {
-        // A cast of the joined value itself.
+        // A cast of the replaced value itself.
         let narrow = rw.cast(op.operand(0), Type::integer(op.context(), 8));
         create(rw, "n.narrow", op, &[narrow], &[])?;
         rw.erase(op);

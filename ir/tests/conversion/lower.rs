@@ -1,4 +1,4 @@
-//! What the tests of conversions share: exact IR and diagnostics, converters, patterns for structured ops.
+//! Shared by the conversion tests: exact IR and diagnostics, converters, patterns for structured ops.
 
 use monopour_ir::conversion::{
     ConversionOptions, ConversionRewriter, ConversionStats, ConversionTarget, Declined, Mode, PatternSet,
@@ -8,14 +8,14 @@ use monopour_ir::{Attr, Context, Diagnostics, Module, Op, OpSpec, Region, Type, 
 
 pub(crate) const CAST: &str = "builtin.unrealized_conversion_cast";
 
-/// The module's text is this, blank lines and the indentation of the module aside.
+/// The module's text equals this, blank lines and the indentation of the module aside.
 #[track_caller]
 pub(crate) fn assert_ir(module: &Module, expected: &str) {
     let text = body_text(module);
     assert_eq!(text, expected.trim_matches('\n'), "the IR is:\n{text}\n");
 }
 
-/// What the module holds, as text.
+/// The text of the module's body.
 pub(crate) fn body_text(module: &Module) -> String {
     let text = module.op().to_string();
     let lines: Vec<&str> = text.lines().collect();
@@ -23,7 +23,7 @@ pub(crate) fn body_text(module: &Module) -> String {
     inner.collect::<Vec<_>>().join("\n")
 }
 
-/// Converts in partial mode with all checks; the diagnostics, after which what is left must be valid.
+/// Converts in partial mode with all checks, which must fail; returns the diagnostics. The remaining IR must be valid.
 #[track_caller]
 pub(crate) fn fails_with<'c>(
     module: &Module<'c>,
@@ -79,7 +79,7 @@ pub(crate) fn create<'c>(
     Ok(rw.create(OpSpec::new(name, like.location()).operands(operands).results(types))?)
 }
 
-/// The types that the converter gives a list of types.
+/// The converted types of a list of types.
 fn types_for<'c>(converter: &TypeConverter<'c, '_>, types: &[Type<'c>]) -> Result<Vec<Type<'c>>, Declined> {
     converter.convert_all(types).ok_or_else(|| Declined::no_match("a type has no conversion"))
 }
@@ -88,7 +88,7 @@ fn types_of<'c>(values: &[Value<'c>]) -> Vec<Type<'c>> {
     values.iter().map(|value| value.ty()).collect()
 }
 
-/// Values of converted types for values of any.
+/// Casts of values to their converted types.
 fn cast_all<'c>(
     rw: &mut ConversionRewriter<'c>,
     converter: &TypeConverter<'c, '_>,
@@ -98,7 +98,7 @@ fn cast_all<'c>(
     values.iter().flat_map(|value| rw.cast_to_many(*value, &convert(value))).collect()
 }
 
-/// Replaces the results of `op` by those of `new`, as many for each as the converter says.
+/// Replaces the results of `op` by those of `new`, grouped as the converter's 1:N conversions.
 pub(crate) fn replace_grouped<'c>(
     rw: &mut ConversionRewriter<'c>,
     converter: &TypeConverter<'c, '_>,
@@ -126,7 +126,7 @@ pub(crate) fn retarget<'c, 'p>(
     });
 }
 
-/// Structured ops with the types of the converter: loops and ifs get new ops with the old regions, terminators change with them.
+/// Structured ops with converted types: loops and ifs get new ops with the old regions, terminators change with them.
 pub(crate) fn structured<'c, 'p>(patterns: &mut PatternSet<'c, 'p>, converter: &'p TypeConverter<'c, 'p>) {
     for name in ["scf.for", "scf.while", "scf.if"] {
         patterns.add_one_to_many_fn(name, move |op, adaptor, rw| {
@@ -150,7 +150,7 @@ pub(crate) fn structured<'c, 'p>(patterns: &mut PatternSet<'c, 'p>, converter: &
     }
 }
 
-/// In between, the op would be invalid: so the terminator changes with the block arguments.
+/// The terminator changes with the block arguments: in between, the op would be invalid.
 fn convert_structured_region<'c>(
     rw: &mut ConversionRewriter<'c>,
     converter: &TypeConverter<'c, '_>,
@@ -171,7 +171,7 @@ fn convert_structured_region<'c>(
     Ok(())
 }
 
-/// Whether a structured op carries only types that stay; the bounds of a loop are none of its.
+/// Whether a structured op carries only legal types; the bounds of a loop do not count.
 pub(crate) fn structured_target<'c, 't>(target: &mut ConversionTarget<'c, 't>, converter: &'t TypeConverter<'c, 't>) {
     for name in ["scf.for", "scf.while", "scf.if"] {
         target.dynamically_legal_op(name, move |op| {
@@ -181,7 +181,7 @@ pub(crate) fn structured_target<'c, 't>(target: &mut ConversionTarget<'c, 't>, c
     }
 }
 
-/// Functions, their returns and the calls of them: a symbol table is converted as a whole, because a call must agree with its function.
+/// Functions, their returns and calls: a symbol table is converted as a whole, because a call must match its function.
 pub(crate) fn functions<'c, 'p>(patterns: &mut PatternSet<'c, 'p>, converter: &'p TypeConverter<'c, 'p>) {
     patterns.add_fn("builtin.module", move |module, _, rw| {
         for function in module.find_all("func.func") {
@@ -196,7 +196,7 @@ pub(crate) fn functions<'c, 'p>(patterns: &mut PatternSet<'c, 'p>, converter: &'
             let new = rw.create(spec.attr("callee", callee))?;
             replace_grouped(rw, converter, call, new);
         }
-        // All changes are inside.
+        // All changes are in the body.
         rw.note([monopour_ir::Change::Modified(module)]);
         Ok(())
     });
@@ -208,7 +208,7 @@ pub(crate) fn functions_target<'c, 't>(target: &mut ConversionTarget<'c, 't>, co
     });
 }
 
-/// One function with its returns. All blocks, so that branches hand over what they are asked for.
+/// One function with its returns, all blocks at once, so that branches forward the converted types.
 pub(crate) fn convert_function<'c>(
     rw: &mut ConversionRewriter<'c>,
     converter: &TypeConverter<'c, '_>,
@@ -225,7 +225,7 @@ pub(crate) fn convert_function<'c>(
     Ok(())
 }
 
-/// All that can be seen of a module: text with locations, and bytecode, which holds the order of uses too.
+/// The visible state of a module: text with locations, and bytecode, which has the order of uses too.
 pub(crate) fn snapshot(module: &Module) -> (String, Vec<u8>) {
     let options = monopour_ir::PrintOptions { locations: true, ..Default::default() };
     (module.op().print(&options), module.op().to_bytecode())

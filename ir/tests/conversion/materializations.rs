@@ -1,4 +1,4 @@
-//! Type converters: rules by type and by value, types that cannot be converted, and what is asked for the casts that are left.
+//! Type converters: rules by type and by value, illegal types, and materializations of the casts that are left.
 
 use super::lower::{assert_ir, create, fails_with};
 use super::{check, parse, rename};
@@ -14,7 +14,7 @@ fn widening<'c>(cx: Context<'c>) -> TypeConverter<'c, 'c> {
     converter
 }
 
-/// An op of this name from what there is to what is wanted.
+/// An op of this name from the inputs to the requested types.
 fn through<'c>(
     name: &'static str,
 ) -> impl Fn(&mut monopour_ir::conversion::ConversionRewriter<'c>, &Materialization<'c, '_>) -> Option<Vec<Value<'c>>> {
@@ -128,7 +128,7 @@ fn what_a_materialization_makes_is_converted_further() {
 fn casts_that_no_materialization_takes_are_left() {
     let module = parse(TEXT);
     let mut converter = widening(module.context());
-    // Values of other types than those wanted, and the cast itself, are no answer.
+    // Values of other types than the requested ones, and the cast itself, are not accepted.
     converter.add_source_materialization(|_, wanted| Some(wanted.inputs.to_vec()));
     converter.add_target_materialization(|rw, wanted| Some(vec![rw.cast(wanted.inputs[0], wanted.types[0])]));
     let stats = check(&module, &target(), &patterns(&converter), Mode::Partial).expect("converts");
@@ -204,7 +204,7 @@ error[I0012]: a materialization erases 't.def', which 't.use' still uses
     );
 }
 
-/// As [`through`], after an op that it makes and erases.
+/// As [`through`], after creating and erasing an op.
 fn with_a_trial<'c>(
     rw: &mut monopour_ir::conversion::ConversionRewriter<'c>,
     wanted: &Materialization<'c, '_>,
@@ -261,7 +261,7 @@ fn several_values_are_materialized_as_one_and_one_as_several() {
 
 #[test]
 fn a_rule_may_look_at_the_value() {
-    // Indices that a constant defines fit eight bits, all others 64.
+    // Indices defined by a constant fit eight bits, all others 64.
     let module = parse(
         r#"
 %c = arith.constant 3 : index
@@ -279,7 +279,7 @@ fn a_rule_may_look_at_the_value() {
     let types = |value| converter.convert_value(value).map(|types| types[0].to_string());
     assert_eq!(types(constant).as_deref(), Some("i8"));
     assert_eq!(types(module.op().find_all("t.def")[0].result(0)).as_deref(), Some("i64"));
-    // A type without a value passes such rules by.
+    // Such rules are skipped for a type without a value.
     assert_eq!(converter.convert_to_one(constant.ty()).map(|ty| ty.to_string()).as_deref(), Some("i64"));
     check(&module, &target(), &patterns(&converter), Mode::Partial).expect("converts");
     assert_ir(

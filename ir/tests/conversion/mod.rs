@@ -29,7 +29,7 @@ use monopour_ir::conversion::{
 use monopour_ir::conversion::{ConversionPattern, ConversionRewriter, ConversionStats, Declined};
 use monopour_ir::{Context, Diagnostics, Module, Op, OpSpec, Value};
 
-/// Parses a module in which ops of any dialect may stand.
+/// Parses a module with unregistered dialects.
 pub(crate) fn parse<'c>(text: &str) -> Module<'c> {
     let cx = Context::new();
     cx.allow_unregistered_dialects(true);
@@ -165,7 +165,7 @@ fn an_op_is_visited_before_its_regions() {
 
 #[test]
 fn erased_ops_are_never_visited_even_where_addresses_are_used_again() {
-    // Each `t.eat` erases what it holds and creates ops, which often lie where the erased ones lay.
+    // Each `t.eat` erases its body and creates ops, often at the same addresses.
     let text = "\"t.eat\"() ({\n  \"t.prey\"() : () -> ()\n  \"t.prey\"() : () -> ()\n}) : () -> ()\n".repeat(200);
     let module = parse(&text);
     let mut target = ConversionTarget::new();

@@ -1,4 +1,4 @@
-//! In place, on a clone, or only as a question.
+//! Conversion in place, on a clone, and as an analysis.
 
 use super::lower::{assert_ir, body_text, converter, create, functions, functions_target, retarget, snapshot};
 use super::{parse, rename};
@@ -21,7 +21,7 @@ module attributes {t.before = 1 : i64, t.stays} {
 }
 "#;
 
-/// Converts functions and `t.a`; `t.b` only where it can.
+/// Converts functions and `t.a`; `t.b` only if `with_b`.
 fn convert_all(root: Op, with_b: bool) -> Result<(), monopour_ir::Diagnostics> {
     let converter = converter(root.context());
     let mut target = ConversionTarget::new();
@@ -63,7 +63,7 @@ fn a_clone_that_fails_leaves_the_input_bit_for_bit() {
     let errors = on_clone(module.op(), |clone| convert_all(clone, false)).expect_err("t.b cannot be converted");
     assert_eq!(errors.0.len(), 1);
     assert_eq!(snapshot(&module), before);
-    // The ops themselves are those that they were.
+    // The ops are the same objects.
     assert_eq!(module.op().nested(WalkOrder::Pre), handles);
     // In place, the rest has been converted, and is valid.
     convert_all(module.op(), false).expect_err("t.b cannot be converted");
@@ -113,7 +113,7 @@ fn a_conversion_on_a_clone_may_fail_at_its_last_stage() {
     assert_eq!(snapshot(&module), before);
 }
 
-/// What the analysis says: the names and positions of ops.
+/// The result of the analysis: the names and positions of ops.
 fn analyzed<'c>(module: &Module<'c>, target: &ConversionTarget<'c, '_>, patterns: &PatternSet<'c, '_>) -> String {
     let before = snapshot(module);
     let analysis = analyze_conversion(module.op(), target, patterns).expect("no contract is broken");
@@ -150,7 +150,7 @@ fn the_analysis_says_what_would_be_converted_and_what_would_not() {
     let mut patterns = PatternSet::new();
     patterns.add(rename("t.a", "n.a"));
     patterns.add_fn("t.b", |_, _, _| Err(Declined::no_match("has a region")));
-    // What it becomes cannot be converted further: its op is blocked.
+    // Its result is illegal and cannot be converted: the op is blocked.
     patterns.add(rename("t.c", "t.never")).add(rename("t.d", "t.a"));
     let text = analyzed(&module, &target, &patterns);
     assert_eq!(

@@ -1,16 +1,16 @@
-//! Blocks that are split: either part may be the new block, which nothing but the handles shows.
+//! Splits of blocks: either part may be the new block, which only the handles show.
 
 use super::lower::{assert_ir, converts_fully};
 use super::parse;
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, PatternSet};
 use monopour_ir::{Block, InsertionPoint, Op, OpSpec};
 
-/// Splits at `t.split`, which goes; `n.end` and `n.begin` show where the two parts are, a branch leads from one to the other.
+/// Splits at `t.split`, which is erased; `n.end` and `n.begin` mark the two parts, a branch leads from one to the other.
 fn split<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
     let name = |name| OpSpec::new(name, op.location());
     rw.set_point(InsertionPoint::End(op.block().expect("t.split is in a block")));
     let (before, rest) = rw.split_block(op);
-    // The insertion point is where the first part ends.
+    // The insertion point is the end of the first part.
     rw.create(name("n.end"))?;
     rw.create(OpSpec::new("cf.br", op.location()).successor(rest))?;
     rw.set_point(InsertionPoint::Start(rest));
@@ -34,7 +34,7 @@ fn becomes(text: &str, expected: &str) {
 
 #[test]
 fn few_ops_before_a_split_move() {
-    // The entry block of the function: what is before the op is fewer, and has no arguments.
+    // The entry block of the function: the part before the op is the shorter one, and has no arguments.
     becomes(
         r#"
 func.func @f() {
@@ -73,7 +73,7 @@ func.func @f() {
 
 #[test]
 fn arguments_and_branches_stay_with_the_first_part() {
-    // The first block has an argument; the second is where two branches go, one of them its own.
+    // The first block has an argument; the second has two predecessors, one of them itself.
     becomes(
         r#"
 func.func @f(%c: i1) {
@@ -114,7 +114,7 @@ func.func @f(%arg0: i1) {
     );
 }
 
-/// A block is the same as before, or new, by what is fewer.
+/// The shorter part becomes the new block.
 #[test]
 fn the_new_block_takes_fewer_ops() {
     let module = parse(
@@ -134,7 +134,7 @@ fn the_new_block_takes_fewer_ops() {
     assert_eq!(blocks, [before, middle, end]);
 }
 
-/// What a pattern took out of its op is its own, in whichever block it is after a split.
+/// A block that a pattern moved out of its op belongs to the pattern, both parts of it after a split.
 #[test]
 fn both_parts_of_a_block_that_was_taken_may_be_erased_from() {
     let text = r#"

@@ -7,7 +7,7 @@ use monopour_ir::conversion::{
 };
 use monopour_ir::{Attr, Module, Op, OpSpec, Region, Type, Value};
 
-/// Index and i64 block arguments, a loop of blocks, both successors of a branch the same block.
+/// Index and i64 block arguments, a loop of blocks, and a branch with one block as both successors.
 const TEXT: &str = r#"
 func.func @f(%n: index, %c: i1, %k: i64) -> index {
   %0 = arith.addi %n, %n : index
@@ -28,7 +28,7 @@ func.func @g(%a: index) -> index {
 }
 "#;
 
-/// What is legal and how the rest is converted, for one of the dialects.
+/// The target and patterns for one of the dialects.
 struct Lowering<'c, 'a> {
     name: &'static str,
     target: ConversionTarget<'c, 'a>,
@@ -40,7 +40,7 @@ fn stage<'c, 'a>(lowering: &'a Lowering<'c, 'a>) -> Stage<'c, 'a> {
     Stage { name, target, patterns, mode: Mode::Partial }
 }
 
-/// `func.func` becomes `llvm.func`, its returns with it; of its blocks only the first changes.
+/// `func.func` becomes `llvm.func`, with its returns; of its blocks only the entry changes.
 fn func<'c, 'a>(converter: &'a TypeConverter<'c, 'a>) -> Lowering<'c, 'a> {
     let mut lowering = of_dialect("func", converter);
     func_patterns(&mut lowering.patterns, converter);
@@ -87,7 +87,7 @@ fn lower_function<'c>(
     Ok(())
 }
 
-/// Branches change with the blocks that they go to.
+/// Branches change with their successors.
 fn cf<'c, 'a>(converter: &'a TypeConverter<'c, 'a>) -> Lowering<'c, 'a> {
     let mut lowering = of_dialect("cf", converter);
     cf_patterns(&mut lowering.patterns, converter);
@@ -130,13 +130,13 @@ fn arith_patterns<'c, 'a>(patterns: &mut PatternSet<'c, 'a>, converter: &'a Type
     }
 }
 
-/// Casts of earlier stages, where they go there and back, or lead nowhere.
+/// Casts of earlier stages that go there and back, or are unused.
 fn reconcile<'c, 'a>() -> Lowering<'c, 'a> {
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op(CAST, |op| !op.result(0).is_unused() && there_and_back(op).is_none());
     let mut patterns = PatternSet::new();
     patterns.add_fn(CAST, |op, _, rw| {
-        // The cast before this one may have lost its last use: it is looked at again.
+        // The cast before this one may have lost its last use: it is visited again.
         let before = op.operand(0).defining_op().filter(|def| def.is(CAST));
         if let Some(source) = there_and_back(op) {
             rw.replace_op(op, &[source]);
@@ -149,13 +149,13 @@ fn reconcile<'c, 'a>() -> Lowering<'c, 'a> {
     Lowering { name: "reconcile", target, patterns }
 }
 
-/// What a cast of a cast to the same type casts.
+/// The source of a cast there and back to the same type.
 fn there_and_back<'c>(cast: Op<'c>) -> Option<Value<'c>> {
     let before = cast.operand(0).defining_op().filter(|def| def.is(CAST))?;
     Some(before.operand(0)).filter(|source| source.ty() == cast.result(0).ty())
 }
 
-/// Converts in this order, verified after every pattern, and the number of casts after each stage.
+/// Converts in this order, verified after every pattern; returns the number of casts after each stage.
 fn convert(module: &Module, names: &[&str]) -> Vec<usize> {
     let converter = converter(module.context());
     let lowerings = [func(&converter), cf(&converter), arith(&converter), reconcile()];

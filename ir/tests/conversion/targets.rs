@@ -8,7 +8,7 @@ use monopour_ir::conversion::{
 };
 use monopour_ir::{Op, OpSpec};
 
-/// Wraps any op in a `t.wrap`, where nothing better is known.
+/// Wraps any op in a `t.wrap`, as a fallback.
 struct Wrap {
     benefit: u32,
 }
@@ -40,7 +40,7 @@ fn a_generic_pattern_takes_what_nobody_else_does() {
     let mut target = ConversionTarget::new();
     target.illegal_dialect("t").illegal_dialect("u").legal_op("t.wrap");
     let mut patterns = PatternSet::new();
-    // Registered first, and tried last.
+    // Registered first, tried last.
     patterns.add(Wrap { benefit: 0 });
     patterns.add(Rename { declines: true, ..rename("t.a", "n.never") });
     patterns.add(rename("t.b", "n.b"));
@@ -154,7 +154,7 @@ fn what_a_new_op_holds_is_converted_too() {
         rw.erase(op);
         Ok(())
     });
-    // Outside in: the copy is converted before what it holds.
+    // Outside in: the copy is converted before its body.
     patterns.add_fn("t.copy", |op, _, rw| {
         assert!(op.body().expect("a body").ops()[0].is("t.b"));
         let body = monopour_ir::Region::new();
@@ -364,7 +364,7 @@ fn an_op_that_closes_keeps_what_it_holds() {
     );
 }
 
-/// An op may become recursively legal, or stop to be: what it holds is looked at as it is then.
+/// An op that becomes recursively legal, or ceases to be: its body is visited according to its present legality.
 #[test]
 fn an_op_that_opens_shows_what_it_holds() {
     let module = parse("\"t.box\"() ({\n  \"t.a\"() : () -> ()\n}) : () -> ()\n\"t.b\"() : () -> ()\n");

@@ -1,11 +1,11 @@
-//! Terminators that turn into others: by one call, or step by step where casts are alive.
+//! Terminators replaced by others: by one shim call, or step by step if casts are live.
 
 use super::lower::{assert_ir, fails_with};
 use super::{check, parse};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet};
 use monopour_ir::{InsertionPoint, Location, Op, OpParts, OpSpec, OpTemplate, Type};
 
-/// `t.end` becomes a branch to the next block, with the op's first operand once more before all.
+/// `t.end` becomes a branch to the next block, with the op's first operand prepended.
 fn turn<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
     let branch = OpTemplate::new(op.context(), OpSpec::new("cf.br", op.location())).expect("builds");
     let region = op.block().and_then(|block| block.region()).expect("t.end is in a region");
@@ -127,7 +127,7 @@ error[I0012]: pattern 'convert t.a' erases 'func.return', which it neither match
     );
 }
 
-/// Ops that hold so many illegal ones and are erased with them, last first; ops are made and erased meanwhile.
+/// Ops erased with so many illegal ops in their bodies, last first; ops are created and erased meanwhile.
 fn held_ops_are_forgotten(count: usize) {
     let held = "    \"t.in\"() : () -> ()\n".repeat(count);
     let outer = format!("  \"t.out\"() ({{\n{held}  }}) : () -> ()\n");
@@ -143,7 +143,7 @@ fn held_ops_are_forgotten(count: usize) {
         for inner in op.body().expect("there is a block").ops().into_iter().rev() {
             rw.erase(inner);
         }
-        // Where an op was that is gone.
+        // At an erased op's position.
         rw.create_like(&staying, op.location(), OpParts::default());
         rw.create_like(&staying, op.location(), OpParts::default());
         rw.erase(op);

@@ -175,7 +175,7 @@ fn a_loop_carries_the_new_type() {
     check(&module, &target, &patterns, Mode::Partial).expect("converts");
     let add = module.op().find_all("n.add")[0];
     assert_eq!(add.operand(0).as_block_arg().map(|a| a.1), Some(1));
-    // %x comes in and %r goes out as index: two casts; none in the loop.
+    // %x enters and %r leaves as index: two casts; none in the loop.
     assert_eq!(casts(&module), 2);
     assert!(
         module
@@ -200,7 +200,7 @@ fn block_signatures_change_in_place() {
             rw.convert_block_signature(block, &vec![vec![ty]; block.num_args()])?;
         }
         rw.set_attr(op, "function_type", Attr::ty(Type::function(op.context(), &[ty], &[ty])));
-        // The return with its function: in between, the return would be invalid.
+        // The return changes with its function: in between, the return would be invalid.
         for end in op.find_all("func.return") {
             let values: Vec<Value> = end.operands().into_iter().map(|v| rw.cast(v, ty)).collect();
             rw.set_operands(end, &values);

@@ -1,6 +1,6 @@
 //! Upstream's conversions as patterns of ours: the same IR, op for op.
 //!
-//! Upstream's driver folds what it visits, ours does not. So what could fold is folded in the inputs that are made at random.
+//! Upstream's driver folds the ops that it visits, ours does not. So the random inputs are folded first.
 
 mod differences;
 mod generate;
@@ -23,7 +23,7 @@ const STRUCTURED: &str = include_str!("upstream/structured.mlir");
 const FUNCTIONS: &str = include_str!("upstream/functions_and_branches.mlir");
 const ARITH: &str = include_str!("upstream/arith.mlir");
 
-/// The modules of a file, each with a context of its own; how many there are.
+/// The modules of a file, each in its own context; returns their number.
 fn for_each_module(text: &str, check: impl Fn(&Module)) -> usize {
     let parts = text.split("// -----\n");
     parts.map(|part| Context::scope(|cx| check(&parse(cx, part)))).count()
@@ -58,7 +58,7 @@ fn same<'c>(module: &Module<'c>, ours: impl FnOnce(Op<'c>) -> Result<ConversionS
     assert!(module.op().find_all(to_llvm::CAST).is_empty());
 }
 
-/// Upstream numbers the messages of assertions by a counter of the whole process: here, by where they come first.
+/// Upstream numbers assertion messages by a process-wide counter: here, by first occurrence.
 fn numbered(text: &str) -> String {
     let mut seen: Vec<&str> = vec![];
     let mut parts = text.split("assert_msg_");
@@ -74,7 +74,7 @@ fn numbered(text: &str) -> String {
     out
 }
 
-/// The first lines that differ say more than two texts of a thousand lines.
+/// Reports the first lines that differ instead of two texts of a thousand lines.
 fn same_text(ours: &str, theirs: &str, before: &str) {
     let lines = || ours.lines().zip(theirs.lines()).enumerate();
     if let Some((number, (ours, theirs))) = lines().find(|(_, (ours, theirs))| ours != theirs) {
@@ -107,7 +107,7 @@ fn random_functions_to_llvm() {
     for_each_program(0..40, UNSTRUCTURED, |module| same(module, to_llvm::convert, &[TO_LLVM]));
 }
 
-/// Returns change with their function; nothing is converted twice.
+/// Returns change with their function; no op is converted twice.
 #[test]
 fn every_op_is_converted_once() {
     for_each_program(500..505, UNSTRUCTURED, |module| {

@@ -1,4 +1,4 @@
-//! What a pattern sees: the original operands beside the new ones, and ops as they were written, never folded.
+//! Operands as a pattern sees them: the original ones beside the converted ones, never folded.
 
 use super::lower::{CAST, assert_ir, converter, create, retarget};
 use super::{check, parse, rename};
@@ -6,7 +6,7 @@ use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet};
 use monopour_ir::{Attr, Op, Type, Value};
 use std::cell::RefCell;
 
-/// How the operands of an op look: the original ones, then the adaptor's.
+/// The types of an op's operands: the original ones, then the adaptor's.
 fn seen(op: Op, new: &[Value]) -> String {
     let types = |values: &[Value]| values.iter().map(|v| v.ty().to_string()).collect::<Vec<_>>().join(", ");
     format!("{}: {} | {}", op.name(), types(&op.operands()), types(new))
@@ -37,7 +37,7 @@ fn original_types_are_seen_beside_the_new_ones_at_every_use() {
         log.borrow_mut().push(seen(op, adaptor.operands()));
         let counts: Vec<usize> = (0..4).map(|i| adaptor.operand_values(i).len()).collect();
         assert_eq!(counts, [1, 2, 0, 1]);
-        // The static shape of the original is still there to be read.
+        // The static shape of the original operand is still readable.
         let shape = op.operand(3).ty().as_memref().expect("a memref").shape;
         let rows = Attr::dense_i64(op.context(), &shape);
         let spec = monopour_ir::OpSpec::new("n.b", op.location()).operands(adaptor.operands()).attr("shape", rows);
@@ -87,7 +87,7 @@ func.func @f(%a: memref<4x8xf32>, %b: complex<f32>) {
     super::lower::functions(&mut patterns, &converter);
     patterns.add_one_to_many_fn("t.b", |op, adaptor, rw| {
         log.borrow_mut().push(seen(op, adaptor.operands()));
-        // What stands for a block argument is the block argument.
+        // A block argument converts to a block argument.
         assert!(adaptor.operands().iter().all(|value| value.as_block_arg().is_some()));
         create(rw, "n.b", op, adaptor.operands(), &[])?;
         rw.erase(op);
@@ -113,7 +113,7 @@ func.func @f(%arg0: memref<32xf32>, %arg1: f32, %arg2: f32) {
 
 #[test]
 fn the_op_that_made_an_operand_is_found_behind_its_cast() {
-    // Constants are converted before their users, which still want to know the number.
+    // Constants are converted before their users, which still read the number.
     let module = parse("%0 = arith.constant 5 : index\n\"t.b\"(%0) : (index) -> ()\n");
     let converter = converter(module.context());
     let mut target = ConversionTarget::new();
@@ -207,7 +207,7 @@ fn what_a_pattern_creates_is_not_folded_either() {
         let spec = monopour_ir::OpSpec::new("arith.constant", op.location()).results(&[ty]);
         let zero = rw.create(spec.attr("value", Attr::int(ty, 0)))?.result(0);
         let sum = create(rw, "arith.addi", op, &[adaptor.operand(0), zero], &[ty])?;
-        // Casts there and back fold: they are the driver's.
+        // Casts there and back fold, because they are the driver's.
         let narrow = rw.cast(sum.result(0), Type::integer(op.context(), 8));
         assert_eq!(rw.cast(narrow, ty), sum.result(0));
         rw.replace_op(op, &sum.results());
@@ -229,7 +229,7 @@ func.func @f(%arg0: i64) -> i64 {
 
 #[test]
 fn results_are_seen_with_the_users_that_they_have() {
-    // Both patterns look at the users of their op: the first sees an op to be converted, the second a converted one.
+    // Both patterns read the users of their op: the first sees an illegal op, the second a converted one.
     let module =
         parse("%0 = \"t.a\"() : () -> i32\n%1 = \"t.b\"(%0) : (i32) -> i32\n\"t.keep\"(%1, %0) : (i32, i32) -> ()\n");
     let log = RefCell::new(vec![]);

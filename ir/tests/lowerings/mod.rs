@@ -1,4 +1,4 @@
-//! Upstream's conversions as patterns: what the conversion driver is tested and measured with.
+//! Upstream's conversions as patterns, for tests and benches of the conversion driver.
 
 #![allow(dead_code, reason = "each user takes a part")]
 

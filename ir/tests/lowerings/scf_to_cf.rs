@@ -13,7 +13,7 @@
 //!                                                        ..
 //! ```
 //!
-//! Operands are read in their original types: what comes of the blocks' types is for the patterns of `cf` to say.
+//! Operands are read in their original types: converting the blocks' types is left to the patterns of `cf`.
 //! `scf.parallel` becomes a nest of `scf.for` first. Limits: no `scf.forall`.
 
 use monopour_ir::conversion::{
@@ -25,10 +25,10 @@ use monopour_ir::{
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// What is made of every loop and choice.
+/// Templates of the ops created for every loop and choice.
 struct Templates<'c> {
     branch: OpTemplate<'c>,
-    /// Hands over nothing to either successor.
+    /// Forwards no operands to either successor.
     conditional: OpTemplate<'c>,
     signed_less: OpTemplate<'c>,
     unsigned_less: OpTemplate<'c>,
@@ -73,7 +73,7 @@ impl<'c> Templates<'c> {
         let parts = OpParts { operands: &[condition], successors: &to, ..OpParts::default() };
         rw.create_like(&self.conditional, loc, parts);
     }
-    /// What hands over values becomes a branch that does.
+    /// A terminator that forwards values becomes a branch that does.
     fn replace_end(&self, rw: &mut ConversionRewriter<'c>, end: Op<'c>, to: Block<'c>) {
         rw.turn_into(end, &self.branch, &[], &[to]);
     }
@@ -117,13 +117,13 @@ pub fn convert(module: Op) -> Result<ConversionStats, Diagnostics> {
     run(module, &target(), &patterns(module.context()), Mode::Full)
 }
 
-/// The last op of a region, which hands over what the region computes.
+/// The terminator of a region, which forwards its results.
 fn end_of<'c>(region: Region<'c>) -> Op<'c> {
     let last = region.last().expect("the region has a block: verified");
     last.last_op().expect("a block of scf ends in a terminator: verified")
 }
 
-/// A conditional branch; each successor with what it is handed.
+/// A conditional branch; each successor with its operands.
 fn conditional<'c>(
     rw: &mut ConversionRewriter<'c>,
     condition: Value<'c>,
@@ -137,7 +137,7 @@ fn conditional<'c>(
     Ok(rw.create(spec.successor(then.0).successor(other.0).attr("operandSegmentSizes", sizes))?)
 }
 
-/// What says something of the loop to LLVM goes to the branch back.
+/// The loop's attributes for LLVM move to the back edge.
 fn copy_loop_attrs<'c>(rw: &mut ConversionRewriter<'c>, from: Op<'c>, to: Op<'c>) {
     for (name, value) in from.discardable_attrs() {
         if name.starts_with("llvm.") {
@@ -156,7 +156,7 @@ fn convert_for<'c>(made: &Templates<'c>, op: Op<'c>, rw: &mut ConversionRewriter
     let (before, rest) = rw.split_block(op);
     let region = op.region(0);
     let end = end_of(region);
-    // The body's first block keeps its arguments and becomes the head; what it held follows.
+    // The body's first block keeps its arguments and becomes the header; its ops follow.
     let head = region.entry().expect("scf.for has a body: verified");
     let args = head.arg_values();
     let (head, body) = rw.split_block(head.first_op().expect("a body holds a terminator"));
@@ -178,7 +178,7 @@ fn convert_for<'c>(made: &Templates<'c>, op: Op<'c>, rw: &mut ConversionRewriter
     Ok(())
 }
 
-/// With results, a block of their own takes them and goes on to the rest.
+/// With results, a block of their own takes them and branches to the rest.
 fn convert_if<'c>(made: &Templates<'c>, op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
     let loc = op.location();
     let (before, rest) = rw.split_block(op);
@@ -214,7 +214,7 @@ fn convert_while<'c>(made: &Templates<'c>, op: Op<'c>, rw: &mut ConversionRewrit
     let after = after_region.entry().expect("scf.while has an after block: verified");
     let condition = end_of(before_region);
     let (goes_on, values) = (condition.operand(0), condition.operands()[1..].to_vec());
-    // Where the second region only hands on what it gets, there is no block for it.
+    // No block for a second region that only forwards its arguments.
     let is_do_while = after.first_op().is_some_and(|first| first.is_terminator() && first.operands() == after.args());
     let mut back_to = before;
     if !is_do_while {
@@ -298,7 +298,7 @@ fn convert_execute_region<'c>(
     Ok(())
 }
 
-/// A nest of loops, one per dimension, which are converted in their turn.
+/// A nest of loops, one per dimension, which are converted later.
 fn convert_parallel<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Declined> {
     let (loc, operands) = (op.location(), op.operands());
     let body = op.body().expect("scf.parallel has a body: verified");
@@ -338,7 +338,7 @@ fn convert_parallel<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(
     Ok(())
 }
 
-/// Moves the ops of a reduction to the end of a block; what it reduces to.
+/// Moves the ops of a reduction to the end of a block; returns the reduced value.
 fn inline_reduction<'c>(
     end: Op<'c>,
     index: usize,
@@ -355,6 +355,6 @@ fn inline_reduction<'c>(
             rw.move_to_end(op, to);
         }
     }
-    // What the reduction returns may be one of its arguments, which are replaced by now.
+    // The reduction may return one of its arguments, which are replaced by now.
     result
 }

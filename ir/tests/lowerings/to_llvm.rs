@@ -8,8 +8,8 @@
 //! }                                                    ..
 //! ```
 //!
-//! Differs from upstream: nothing is folded, blocks that nothing reaches are converted too,
-//! and what a wrapper or an ABI would be needed for is refused (`llvm.emit_c_interface`, variadic functions).
+//! Differs from upstream: nothing is folded, unreachable blocks are converted too, and features that need a wrapper or an ABI
+//! are refused (`llvm.emit_c_interface`, variadic functions).
 
 mod arith;
 mod cf;
@@ -36,7 +36,7 @@ pub fn type_converter<'c>(cx: Context<'c>) -> TypeConverter<'c, 'c> {
         if ty == index { Some(i64_ty) } else { stays.then_some(ty) }
     };
     let mut converter = TypeConverter::new();
-    // Asked once per type.
+    // Called once per type.
     converter.add(|ty| ty.to_string().starts_with("!llvm.").then(|| TypeConversion::one(ty)));
     converter.add(move |ty| ty.as_function().map(|_| TypeConversion::one(pointer)));
     converter.add(move |ty| scalar(ty).map(TypeConversion::one));
@@ -60,14 +60,14 @@ pub fn patterns<'c, 'p>(cx: Context<'c>, converter: &'p TypeConverter<'c, 'p>) -
     set
 }
 
-/// Nothing of the three dialects may remain, and nothing that is unknown.
+/// Ops of the three dialects are illegal, and unknown ones too.
 pub fn target<'c>() -> ConversionTarget<'c, 'static> {
     let mut target = target_without(&["arith", "func", "cf"]);
     target.unknown_is_legal(false);
     target
 }
 
-/// Nothing of these dialects may remain.
+/// Ops of these dialects are illegal.
 pub fn target_without<'c>(dialects: &[&str]) -> ConversionTarget<'c, 'static> {
     let mut target = ConversionTarget::new();
     target.legal_dialect("llvm").legal_dialect("builtin");
@@ -97,13 +97,13 @@ pub fn add_reconcile(set: &mut PatternSet<'_, '_>) {
 /// The cast that a partial conversion leaves.
 pub const CAST: &str = "builtin.unrealized_conversion_cast";
 
-/// The one type that stands for another.
+/// The one converted type.
 fn convert_type<'c>(converter: &TypeConverter<'c, '_>, ty: Type<'c>) -> Result<Type<'c>, Declined> {
-    // The text is made only where the pattern declines.
+    // The text is built only if the pattern declines.
     converter.convert_to_one(ty).ok_or_else(|| Declined::no_match(format!("type {ty} has no counterpart")))
 }
 
-/// Gives a new op what users attached to the old one.
+/// Copies the discardable attributes.
 fn copy_discardable_attrs<'c>(rw: &mut ConversionRewriter<'c>, from: Op<'c>, to: Op<'c>) {
     for (name, value) in from.discardable_attrs() {
         rw.set_attr(to, name, value);
@@ -115,7 +115,7 @@ fn template<'c>(cx: Context<'c>, name: &str) -> OpTemplate<'c> {
     OpTemplate::new(cx, OpSpec::new(name, Location::unknown(cx))).expect("no types are inferred")
 }
 
-/// Templates that differ in what is known only of an op that is converted.
+/// Templates by a key that is known only per converted op.
 struct Templates<'c, K>(RefCell<Vec<(K, Rc<OpTemplate<'c>>)>>);
 
 impl<K> Default for Templates<'_, K> {
@@ -136,12 +136,12 @@ impl<'c, K: PartialEq> Templates<'c, K> {
     }
 }
 
-/// An attribute from text that is known to be right.
+/// An attribute from text that is valid.
 fn parse_attr<'c>(cx: Context<'c>, text: &str) -> Attr<'c> {
     Attr::parse(cx, text).expect("an attribute of a loaded dialect")
 }
 
-/// `!llvm.struct<(..)>` of these types; the only one itself.
+/// `!llvm.struct<(..)>` of these types; a single type stays itself.
 fn pack<'c>(cx: Context<'c>, types: &[Type<'c>]) -> Type<'c> {
     if let [one] = types {
         return *one;

@@ -1,4 +1,4 @@
-//! `mlir-opt` with a pass of ours under upstream's name. Each run is a process of its own, because passes are registered once in each.
+//! `mlir-opt` with a pass of ours under upstream's name. Each run is its own process, because passes are registered once per process.
 
 use monopour_ir::opt::{self, OptionKind, OptionSpec, OverridePass, PassOptions, StatisticSpec};
 use monopour_ir::{Attr, Diagnostic, Diagnostics, Op, Rewriter};
@@ -49,7 +49,7 @@ fn write_options(op: Op, options: &PassOptions, statistics: &mut [u64]) -> Resul
     Ok(())
 }
 
-/// Not a test of its own: the process that `opt` starts.
+/// Not a test: the process that `opt` starts.
 #[test]
 fn child() {
     let Ok(args) = std::env::var("MONOPOUR_TEST_OPT") else { return };

@@ -1,8 +1,8 @@
-//! What makes the structural keys of two functions equal, and what does not.
+//! Which changes of a function change its structural key.
 
 use monopour_ir::{Context, Module, StructuralKey};
 
-/// A loop over an element read from `%m`, which is captured from outside of the keyed op.
+/// A loop over an element read from `%m`, which is captured from outside the op.
 const LOOP: &str = r#"
 func.func @f(%m: memref<4xf32>, %n: memref<4xf32>, %l: index, %u: index, %s: index) {
   scf.for %i = %l to %u step %s {
@@ -27,12 +27,12 @@ fn a_key_sees_what_an_op_does_and_not_on_what() {
         keys(cx, &LOOP.replace(from, to), &[])
     };
     let own = keys(cx, LOOP, &[]);
-    // Names of values, locations and which values are captured.
+    // Ignored: value names, locations and which values are captured.
     assert_eq!(own, key("%a", "%other"));
     assert_eq!(own, key("    ", "\n\n      "));
     assert_eq!(own, key("%m[", "%n["));
     assert_eq!(own, key("%l to %u step %s", "%s to %l step %u"));
-    // Ops, attributes, types, operands and which of them are the same.
+    // Compared: ops, attributes, types, operands and which of them are equal.
     assert_ne!(own, key("arith.addf", "arith.mulf"));
     assert_ne!(own, key("tag = 1", "tag = 2"));
     assert_ne!(own, key("memref<4xf32>", "memref<5xf32>"));

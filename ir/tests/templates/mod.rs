@@ -1,4 +1,4 @@
-//! Ops like a template, and ops from a spec: the same text either way.
+//! Ops from a template and from a spec: the same text.
 
 use super::conversion::parse;
 use monopour_ir::{

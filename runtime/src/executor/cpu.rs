@@ -1,4 +1,4 @@
-//! The CPU target: kernels run at once, their tasks spread over threads.
+//! The CPU target: kernels run at once, with their tasks on several threads.
 
 use monopour_program::{CpuKernel, Kernel};
 
@@ -12,10 +12,10 @@ use crate::trace::Recorder;
 /// The most tasks of one dispatch: their number must fit a `usize` on every machine.
 const MAX_TASKS: u64 = u32::MAX as u64;
 
-/// Native kernels and the threads to run them on.
+/// Native kernels and their threads.
 pub(crate) struct CpuBackend {
     pub threads: Threads,
-    /// The kernels as loaded and as described.
+    /// The loaded kernels with their descriptions.
     pub kernels: Vec<(NativeKernel, CpuKernel)>,
     pub recorder: Recorder,
 }

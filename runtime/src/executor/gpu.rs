@@ -17,14 +17,14 @@ use crate::stats::RunCounts;
 use crate::timing::{Timing, map_to_vec};
 use crate::trace::{Recorder, Span};
 
-/// Copies and clears count in words.
+/// Granularity of copies and clears.
 const WORD_BYTES: u64 = 4;
 const FILL_WGSL: &str = include_str!("../../../shaders/runtime/fill.wgsl");
-/// Bytes that numbers are read through: 8 bytes anywhere touch three words at most.
+/// Bytes of the staging buffer for reads: 8 bytes at any offset touch three words at most.
 const STAGING_BYTES: u64 = 16;
-/// Bytes of a buffer that the write kernel binds twice of: any device's binding offsets are multiples.
+/// Bytes of one window of the write kernel, which binds two: any device's binding offsets are multiples.
 const WRITE_WINDOW: u64 = 256;
-/// Numbers of the write kernel.
+/// Parameters of the write kernel.
 const WRITE_WORDS: usize = 7;
 /// Invocations per workgroup of the fill kernel.
 const FILL_WORKGROUP: u64 = 256;
@@ -35,25 +35,25 @@ pub(crate) struct GpuBackend {
     pipelines: Vec<Pipeline>,
     /// Utility pipelines by fill pattern; their numbers follow those of the kernels.
     fills: HashMap<u32, (u64, Pipeline)>,
-    /// The utility pipeline that writes a number.
+    /// The utility pipeline that writes a scalar.
     write: Option<Pipeline>,
     /// The utility pipeline that copies bytes.
     copy: Option<Pipeline>,
-    /// What numbers are read through.
+    /// The staging buffer for reads.
     staging: Option<wgpu::Buffer>,
-    /// Numbers for kernels that do not get them as immediates.
+    /// Scalars of kernels without immediates.
     numbers: Option<Numbers>,
     pub bind_groups: BindGroups,
     pub pipelines_created: u64,
-    /// Time that it took to make them.
+    /// Time to create them.
     pub kernels_ms: f64,
     next_uid: u64,
     recording: Option<Recording>,
-    /// Submissions of this run that made room for further buffers.
+    /// Submissions of this run that freed memory for further buffers.
     early_submits: u64,
     /// Intermediate buffers of copies within one buffer, until the run is done.
     scratch: Vec<GpuBuffer>,
-    /// Such buffers of earlier runs.
+    /// Such buffers of earlier runs, for reuse.
     idle_scratch: Vec<GpuBuffer>,
     account: SharedAccount,
     pub timing: Option<Timing>,
@@ -64,7 +64,7 @@ pub(crate) struct GpuBackend {
     dispatched: Vec<String>,
 }
 
-/// What is recorded and not yet submitted.
+/// Commands that are recorded and not submitted.
 struct Recording {
     encoder: wgpu::CommandEncoder,
     pass: Option<wgpu::ComputePass<'static>>,
@@ -139,7 +139,7 @@ impl GpuBackend {
         self.kernels_ms += built.elapsed_ms;
     }
 
-    /// A pipeline of the runtime's own.
+    /// A utility pipeline of the runtime.
     fn utility(&mut self, kernel: &GpuKernel, constants: &[(&str, f64)]) -> Pipeline {
         let start = Instant::now();
         let pipeline = Pipeline::utility(&self.gpu, kernel, constants);
@@ -164,7 +164,7 @@ impl GpuBackend {
         self.recording.get_or_insert_with(|| Recording::new(&self.gpu))
     }
 
-    /// The kernel of a pipeline that was prepared.
+    /// The kernel of a prepared pipeline.
     fn kernel_of(&self, id: PipelineId) -> &GpuKernel {
         let utility = match id {
             PipelineId::Kernel(index) | PipelineId::Shared(index) => return &self.pipelines[index].kernel,
@@ -175,7 +175,7 @@ impl GpuBackend {
         &utility.as_ref().expect("invariant: prepared before it is used").kernel
     }
 
-    /// Gives the numbers of a dispatch their place in the buffer of numbers, where that is what the kernel reads.
+    /// Places the scalars of a dispatch in the number buffer, if the kernel reads that.
     fn place_numbers(&mut self, id: PipelineId, bytes: &[u8]) -> Result<Option<u32>, Error> {
         if !self.kernel_of(id).takes_number_buffer() {
             return Ok(None);
@@ -188,12 +188,12 @@ impl GpuBackend {
         if let Some(at) = place(self) {
             return Ok(Some(at));
         }
-        // What was submitted no longer needs its numbers here.
+        // Submitted dispatches no longer need their scalars here.
         self.submit();
         Ok(place(self))
     }
 
-    /// Records a dispatch of pipeline `id` that was checked, with its scalars laid out.
+    /// Records a checked dispatch of pipeline `id`, with its scalars laid out.
     fn record(
         &mut self,
         id: PipelineId,
@@ -249,7 +249,7 @@ impl GpuBackend {
         Ok(())
     }
 
-    /// Checks what wgpu would reject, in the program's own words.
+    /// Checks wgpu's requirements, with errors in the program's terms.
     fn check(&self, pipeline: &Pipeline, args: &[Arg<'_, GpuBuffer>], grid: [u64; 3]) -> Result<(), Error> {
         let kernel = &pipeline.kernel;
         let limits = &self.gpu.limits;
@@ -276,14 +276,14 @@ impl GpuBackend {
         Ok(())
     }
 
-    /// Whether a buffer is bound both to be read and to be written.
+    /// Whether a buffer is bound both for reading and for writing.
     fn shares(pipeline: &Pipeline, args: &[Arg<'_, GpuBuffer>]) -> bool {
         let written = || args.iter().zip(&pipeline.kernel.bindings).filter(|(_, b)| b.access.is_written());
         let mut read = args.iter().zip(&pipeline.kernel.bindings).filter(|(_, b)| !b.access.is_written());
         read.any(|(arg, _)| written().any(|(other, _)| other.buffer.uid == arg.buffer.uid))
     }
 
-    /// Makes the pipeline that writes a number.
+    /// Creates the pipeline that writes a scalar.
     fn prepare_write(&mut self) {
         if self.write.is_some() {
             return;
@@ -299,7 +299,7 @@ impl GpuBackend {
         self.write = Some(self.numbers_utility(kernel));
     }
 
-    /// A utility pipeline whose source has its numbers as immediates; they lie in a buffer where the device has none.
+    /// A utility pipeline with parameters as immediates, or in a buffer on devices without them.
     fn numbers_utility(&mut self, mut kernel: GpuKernel) -> Pipeline {
         if self.gpu.description.has(GpuFeature::Immediates) {
             kernel.features = vec![GpuFeature::Immediates];
@@ -310,7 +310,7 @@ impl GpuBackend {
         self.utility(&kernel, &[])
     }
 
-    /// Submits what is recorded and goes on with an empty recording.
+    /// Submits the recording and starts an empty one.
     fn submit(&mut self) -> Option<wgpu::SubmissionIndex> {
         let mut recording = self.recording.take()?;
         recording.commands();
@@ -319,14 +319,14 @@ impl GpuBackend {
         Some(self.gpu.queue.submit([recording.encoder.finish()]))
     }
 
-    /// Writes the numbers of what is about to be submitted.
+    /// Writes the scalars of the next submission.
     fn flush_numbers(&mut self) {
         if let Some(numbers) = &mut self.numbers {
             numbers.flush(&self.gpu.queue);
         }
     }
 
-    /// The few bytes that numbers are read through, made once.
+    /// The staging buffer for reads, created once.
     fn staging(&mut self) -> Result<wgpu::Buffer, Error> {
         if let Some(staging) = &self.staging {
             return Ok(staging.clone());
@@ -344,7 +344,7 @@ impl GpuBackend {
         Ok(staging)
     }
 
-    /// Makes the pipeline that fills with `pattern`.
+    /// Creates the pipeline that fills with `pattern`.
     fn prepare_fill(&mut self, pattern: u32) {
         if self.fills.contains_key(&pattern) {
             return;
@@ -361,7 +361,7 @@ impl GpuBackend {
         self.fills.insert(pattern, (number, pipeline));
     }
 
-    /// Reads the run's timestamps and books its trace.
+    /// Reads the run's timestamps and records its trace.
     fn book_time(&mut self) -> Result<(), Error> {
         let Some(timing) = &mut self.timing else { return Ok(()) };
         let pairs = timing.read(&self.gpu)?;
@@ -374,12 +374,12 @@ impl GpuBackend {
         Ok(())
     }
 
-    /// The device is done with intermediate buffers: the next run may have them.
+    /// Makes the intermediate buffers of a finished run available to the next.
     fn retire_scratch(&mut self) {
         self.idle_scratch.append(&mut self.scratch);
     }
 
-    /// Gives intermediate buffers back to the device.
+    /// Frees intermediate buffers.
     fn release_scratch(&mut self) {
         self.retire_scratch();
         for buffer in self.idle_scratch.drain(..) {
@@ -391,19 +391,19 @@ impl GpuBackend {
 #[derive(Clone, Copy)]
 enum PipelineId {
     Kernel(usize),
-    /// A kernel one of whose buffers is bound twice, once to be written.
+    /// A kernel with a buffer that is bound twice, once for writing.
     Shared(usize),
     Fill(u32),
     Write,
     Copy,
 }
 
-/// Marks the number of a [`PipelineId::Shared`].
+/// Marks the id of a [`PipelineId::Shared`].
 const SHARED_BIT: u64 = 1 << 63;
 const WRITE_NUMBER: u64 = 1 << 62;
 const COPY_NUMBER: u64 = 1 << 61;
 const COPY_WGSL: &str = include_str!("../../../shaders/runtime/copy.wgsl");
-/// Bytes that one dispatch of the copy kernel moves: every device binds as much.
+/// Bytes per dispatch of the copy kernel: every device can bind them.
 const COPY_PIECE: u64 = 64 << 20;
 const WRITE_WGSL: &str = include_str!("../../../shaders/runtime/write.wgsl");
 
@@ -471,7 +471,7 @@ impl Backend for GpuBackend {
     }
 
     fn write(&mut self, dst: Arg<'_, GpuBuffer>, bits: u64, counts: &mut RunCounts) -> Result<(), Error> {
-        // The words that the bytes lie in, of which the others stay as they are.
+        // The words that contain the bytes; their other bytes are preserved.
         let start = dst.offset / WORD_BYTES * WORD_BYTES;
         let shift = (dst.offset - start) * 8;
         let kept = if dst.bytes < 8 { u64::MAX >> (64 - 8 * dst.bytes) } else { u64::MAX };
@@ -483,7 +483,7 @@ impl Backend for GpuBackend {
         words.extend((0..3).map(|i| word(value, i)));
         self.prepare_write();
         let numbers: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        // Two windows, so that a number across their border lies within what is bound.
+        // Two windows, so that a scalar across their border is within the binding.
         let bytes = (2 * WRITE_WINDOW).min(dst.buffer.buffer.size() - at);
         let window = Arg { buffer: dst.buffer, offset: at, bytes, frozen: None };
         self.record(PipelineId::Write, &[window], &numbers, [1, 1, 1])?;
@@ -504,7 +504,7 @@ impl Backend for GpuBackend {
             counts.copied_bytes += bytes;
             return Ok(());
         }
-        // The device API copies only between two buffers; by way of a third one, overlap is no question either.
+        // The device API copies only between two buffers; through a third one, overlap is allowed too.
         let between = self.between(src, src_offset, words)?;
         let commands = self.recording().commands();
         commands.copy_buffer_to_buffer(&between.buffer, 0, &dst.buffer, dst_offset, Some(words));
@@ -552,7 +552,7 @@ impl Backend for GpuBackend {
     }
 
     fn forget_buffers(&mut self) -> Result<(), Error> {
-        // What is recorded holds its buffers until it has run: only then is their memory free.
+        // Recorded commands hold their buffers until they have run: only then is their memory free.
         if let Some(submission) = self.submit() {
             self.gpu.wait(Some(submission))?;
         }
@@ -578,10 +578,10 @@ impl Backend for GpuBackend {
 }
 
 impl GpuBackend {
-    /// A copy of whole words of `src`, until the run is done.
+    /// A copy of whole words of `src`, held until the run is done.
     fn between(&mut self, src: &GpuBuffer, start: u64, words: u64) -> Result<GpuBuffer, Error> {
         use wgpu::BufferUsages as Usages;
-        // The smallest that will do, so that the same copies find the same buffers in every run.
+        // The smallest sufficient one, so that the same copies find the same buffers in every run.
         let fitting = self.idle_scratch.iter().enumerate().filter(|(_, idle)| idle.buffer.size() >= words);
         let found = fitting.min_by_key(|(_, idle)| idle.buffer.size()).map(|(at, _)| at);
         if let Some(at) = found {
@@ -602,7 +602,7 @@ impl GpuBackend {
         Ok(between)
     }
 
-    /// Copies between places that are not whole words: by a kernel, in pieces that a binding can hold.
+    /// Copies between positions that are not whole words: by a kernel, in pieces that a binding can hold.
     fn copy_bytes(&mut self, copy: Copy<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<(), Error> {
         let Copy { src, mut src_offset, dst, dst_offset, bytes, .. } = copy;
         counts.copies += 1;
@@ -663,7 +663,7 @@ impl GpuBackend {
         Ok(())
     }
 
-    /// Gives back what numbers pass through, and intermediate buffers.
+    /// Frees staging and intermediate buffers.
     pub fn release_staging(&mut self) {
         self.release_scratch();
         if self.staging.take().is_some() {
@@ -675,7 +675,7 @@ impl GpuBackend {
         }
     }
 
-    /// After a run, outside of what is timed: reads the device's own times.
+    /// After a run, outside of the timed part: reads the device's own times.
     pub fn after_run(&mut self) -> Result<(), Error> {
         let gpu = self.gpu.clone();
         gpu.scoped("reading timestamps", || self.book_time())

@@ -1,6 +1,6 @@
 //! Runs a host function: its calls act on logical buffers, which map to pooled ones.
 //!
-//! Everything that is the same on every target is here (handles, ownership, arguments, checks); what differs is behind
+//! The parts common to all targets are here (handles, ownership, arguments, checks); the others are behind
 //! [`Backend`].
 
 pub(crate) mod cpu;
@@ -18,17 +18,17 @@ use crate::host::HostCalls;
 use crate::pool::{Loan, Physical, Pool};
 use crate::stats::RunCounts;
 
-/// What differs between a GPU and the CPU.
+/// The parts that differ between GPU and CPU.
 pub(crate) trait Backend: Send {
     /// Physical memory.
     type Buffer: Physical;
-    /// How host code is run: see [`Gate`].
+    /// The wrapper of host code: see [`Gate`].
     type Gate: Gate;
 
     fn gate(&self) -> Self::Gate;
-    /// Makes memory; the pool keeps the account.
+    /// Allocates memory; the pool keeps the account.
     fn make(&mut self, bytes: u64) -> Result<Self::Buffer, Error>;
-    /// The kernel's name and its numbers of buffers and of scalars, if there is such a kernel.
+    /// The kernel's name and its numbers of buffers and of scalars, if it exists.
     fn kernel(&self, index: usize) -> Option<(&str, usize, usize)>;
     /// Runs or records a kernel; counts it.
     fn dispatch(
@@ -39,23 +39,23 @@ pub(crate) trait Backend: Send {
         grid: [u64; 3],
         counts: &mut RunCounts,
     ) -> Result<(), Error>;
-    /// Reads the range, at most 8 bytes, into the low bytes; waits for what writes it.
+    /// Reads the range, at most 8 bytes, into the low bytes; waits for its writes.
     fn read(&mut self, src: Arg<'_, Self::Buffer>, counts: &mut RunCounts) -> Result<u64, Error>;
     /// Runs or records a write of the low bytes to the range, at most 8 bytes.
     fn write(&mut self, dst: Arg<'_, Self::Buffer>, bits: u64, counts: &mut RunCounts) -> Result<(), Error>;
-    /// Runs or records a copy of a range that was checked.
+    /// Runs or records a checked copy.
     fn copy(&mut self, copy: Copy<'_, Self::Buffer>, counts: &mut RunCounts) -> Result<(), Error>;
-    /// Runs or records a fill of a range that was checked.
+    /// Runs or records a checked fill.
     fn fill(&mut self, dst: Arg<'_, Self::Buffer>, pattern: u32, counts: &mut RunCounts) -> Result<(), Error>;
-    /// Waits until everything that was recorded is done.
+    /// Waits until all recorded commands are done.
     fn finish(&mut self, counts: &mut RunCounts) -> Result<(), Error>;
-    /// Drops what was recorded.
+    /// Drops the recorded commands.
     fn abort(&mut self);
-    /// Lets go of every buffer that nothing else holds: waits for work that was recorded, and empties caches.
+    /// Releases all buffers without other holders: waits for recorded work, and empties caches.
     fn forget_buffers(&mut self) -> Result<(), Error>;
 }
 
-/// Brackets a run on the thread that it belongs to.
+/// Brackets a run, on the thread that it needs.
 pub(crate) trait Gate {
     fn run<T: Send>(&self, f: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error>;
 }
@@ -66,7 +66,7 @@ pub(crate) struct Arg<'a, B> {
     pub buffer: &'a B,
     pub offset: u64,
     pub bytes: u64,
-    /// Why it must not be written, if it must not.
+    /// The reason why it is read-only, if it is.
     pub frozen: Option<&'static str>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Copy<'a, B> {
     pub dst: &'a B,
     pub dst_offset: u64,
     pub bytes: u64,
-    /// Whether the range ends where the destination does: up to the next whole word, what follows is padding.
+    /// Whether the range ends with the destination, up to the next whole word: the rest is padding.
     pub to_end: bool,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Engine<B: Backend> {
     pub backend: B,
     pub pool: Arc<Pool<B::Buffer>>,
     pub constants: Vec<Constant<B::Buffer>>,
-    /// Kept from run to run.
+    /// Kept between runs.
     pub arena: Option<Shared<B::Buffer>>,
 }
 
@@ -106,24 +106,24 @@ pub(crate) struct Input<B: Physical> {
     pub donated: bool,
 }
 
-/// What crosses the boundary of a run: a tensor's memory, or a number's bits.
+/// An input or result of a run: a tensor's memory, or a scalar's bits.
 pub(crate) enum Value<B: Physical> {
     Buffer(Shared<B>),
     Scalar(u64),
 }
 
-/// A result that a run owes.
+/// A result that a run has to set.
 struct Owed<B: Physical> {
     dtype: DType,
     scalar: bool,
-    /// Sizes; a dynamic one until host code says what it is.
+    /// Sizes; a dynamic one until host code sets it.
     shape: Vec<u64>,
     value: Option<Value<B>>,
     /// Bytes of the buffer.
     bytes: u64,
 }
 
-/// What a run gives back.
+/// The output of a run.
 pub(crate) struct Outcome<B: Physical> {
     /// The results with their sizes.
     pub results: Vec<(Value<B>, Vec<u64>)>,
@@ -146,14 +146,14 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Gives idle buffers back to the device.
+    /// Frees idle buffers.
     pub fn release_idle(&mut self) -> Result<(), Error> {
         self.backend.forget_buffers()?;
         self.pool.trim();
         Ok(())
     }
 
-    /// Runs `host` on `inputs`; `results` describes what it gives back. Waits until the device is done.
+    /// Runs `host` on `inputs`; `results` describes its results. Waits until the device is done.
     pub fn run(
         &mut self,
         host: &HostFunction,
@@ -174,7 +174,7 @@ impl<B: Backend> Engine<B> {
     }
 }
 
-/// A logical buffer. Its handle is its position, from 1, and above it how often the position was used before.
+/// A logical buffer. Its handle is its position, from 1, and above it the number of earlier uses of the position.
 struct Slot<B: Physical> {
     buffer: Option<Shared<B>>,
     bytes: u64,
@@ -195,7 +195,7 @@ enum Origin {
 }
 
 impl Origin {
-    /// Why a buffer of this origin must not be written, if it must not.
+    /// The reason why a buffer of this origin is read-only, if it is.
     fn frozen(self) -> Option<&'static str> {
         match self {
             Origin::Input => Some("an input that was not donated"),
@@ -217,13 +217,13 @@ struct Range {
 struct Run<'e, B: Backend> {
     engine: &'e mut Engine<B>,
     slots: Vec<Slot<B::Buffer>>,
-    /// Positions of allocations that were freed: a loop that allocates needs no further ones.
+    /// Positions of freed allocations: a loop that allocates reuses them.
     vacant: Vec<usize>,
     inputs: Vec<(Option<u64>, Vec<u64>)>,
     arena: Option<usize>,
     args: Vec<Range>,
     scalars: Vec<u64>,
-    /// What the program has said of the trap that follows.
+    /// The message of the next trap so far.
     message: Vec<u8>,
     results: Vec<Owed<B::Buffer>>,
     counts: RunCounts,
@@ -300,7 +300,7 @@ impl<'e, B: Backend> Run<'e, B> {
         i64::from(self.slots[position].generation) << POSITION_BITS | (position as i64 + 1)
     }
 
-    /// The slot of a result that was not set yet.
+    /// The slot of a result that is not set yet.
     fn owed(&mut self, position: i64, scalar: bool) -> Result<&mut Owed<B::Buffer>, Error> {
         let position = index(position, self.results.len(), "result")?;
         let owed = &mut self.results[position];
@@ -321,11 +321,11 @@ impl<'e, B: Backend> Run<'e, B> {
         }
     }
 
-    /// A range that lies within a live buffer.
+    /// A range within a live buffer.
     fn range(&self, handle: i64, offset: i64, bytes: i64, doing: &str) -> Result<Range, Error> {
         let slot = self.live(handle, doing)?;
         let size = self.slots[slot].bytes;
-        // -1: all that there is from the offset on.
+        // -1: all bytes after the offset.
         let bytes = if bytes == -1 { (size as i64).saturating_sub(offset) } else { bytes };
         match (u64::try_from(offset), u64::try_from(bytes)) {
             (Ok(offset), Ok(bytes)) if offset.checked_add(bytes).is_some_and(|end| end <= size) => {
@@ -335,7 +335,7 @@ impl<'e, B: Backend> Run<'e, B> {
         }
     }
 
-    /// A range that lies within a live buffer that may be written.
+    /// A range within a live buffer that is writable.
     fn writable_range(&self, handle: i64, offset: i64, bytes: i64, doing: &str) -> Result<Range, Error> {
         let range = self.range(handle, offset, bytes, doing)?;
         match self.slots[range.slot].origin.frozen() {
@@ -345,7 +345,7 @@ impl<'e, B: Backend> Run<'e, B> {
     }
 }
 
-/// The memory of a range that [`Run::range`] gave, while the backend is borrowed apart.
+/// The memory of a range from [`Run::range`], while the backend is borrowed separately.
 fn resolve<B: Physical>(slots: &[Slot<B>], range: Range) -> Arg<'_, B> {
     let slot = &slots[range.slot];
     let buffer = slot.buffer.as_ref().expect("a range is of a live slot: checked when it was named, and again on use");

@@ -1,26 +1,26 @@
-//! The numbers of kernels that get them in a uniform buffer: one buffer per session, a place in it per dispatch.
+//! Scalars of kernels that read them from a uniform buffer: one buffer per session, a range in it per dispatch.
 //!
-//! What the dispatches of a submission ask for is collected on the host and written by one queue write in front of the
-//! submission. The queue orders that write behind what was submitted before, so that the next submission begins at the front
-//! again. A dispatch finds its place by the dynamic offset of its bind group: a warm run makes neither buffers nor groups.
+//! The scalars of a submission's dispatches are collected on the host and written by one queue write before the
+//! submission. The queue orders that write after the earlier submissions, so that the next submission starts at offset 0
+//! again. A dispatch finds its range by the dynamic offset of its bind group: a warm run creates neither buffers nor groups.
 
 use crate::device::GpuDevice;
 use crate::error::Error;
 use crate::pool::SharedAccount;
 
-/// Bytes of the buffer: 1,024 dispatches of one submission where places lie 256 bytes apart.
+/// Bytes of the buffer: 1,024 dispatches of one submission at an alignment of 256 bytes.
 const BYTES: u64 = 256 << 10;
 /// Uniform bindings are multiples of a vector.
 const GRANULARITY: usize = 16;
 
-/// The buffer, and what the dispatches that are not submitted yet will find in it.
+/// The buffer, and its contents for the dispatches that are not submitted yet.
 pub(crate) struct Numbers {
     pub buffer: wgpu::Buffer,
     written: Vec<u8>,
 }
 
 impl Numbers {
-    /// Makes the buffer.
+    /// Creates the buffer.
     ///
     /// # Errors
     /// The memory limit's.
@@ -40,7 +40,7 @@ impl Numbers {
         u64::from(bytes).next_multiple_of(GRANULARITY as u64)
     }
 
-    /// Gives `numbers` a place and returns its offset; `None` when the buffer is full.
+    /// Places `numbers` and returns their offset; `None` when the buffer is full.
     pub fn place(&mut self, gpu: &GpuDevice, numbers: &[u8]) -> Option<u32> {
         let at = self.written.len().next_multiple_of(gpu.limits.min_uniform_buffer_offset_alignment as usize);
         let end = (at + numbers.len()).next_multiple_of(GRANULARITY);
@@ -53,7 +53,7 @@ impl Numbers {
         Some(at as u32)
     }
 
-    /// Writes what was placed; to be called right before what was recorded is submitted.
+    /// Writes the placed scalars; called right before the submission.
     pub fn flush(&mut self, queue: &wgpu::Queue) {
         if !self.written.is_empty() {
             queue.write_buffer(&self.buffer, 0, &self.written);
@@ -61,12 +61,12 @@ impl Numbers {
         }
     }
 
-    /// Forgets what was placed and will not be submitted.
+    /// Drops placed scalars that will not be submitted.
     pub fn forget(&mut self) {
         self.written.clear();
     }
 
-    /// Gives the memory back.
+    /// Frees the memory.
     pub fn release(self, account: &SharedAccount) {
         drop(self.buffer);
         account.release(BYTES);

@@ -1,4 +1,4 @@
-//! What a session refuses before it runs.
+//! Inputs that a session refuses before it runs.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ impl Physical for Memory {
     }
 }
 
-/// What comes of one input whose memory is this; `held`: something else has hold of it.
+/// The outcome for one input with this memory; `held`: it has another holder.
 fn outcome(donated: bool, held: bool) -> Result<usize, Error> {
     let memory: Shared<Memory> = Arc::new(Pool::new(SharedAccount::default()).adopt(Memory));
     let _elsewhere = held.then(|| memory.clone());
@@ -26,8 +26,8 @@ fn outcome(donated: bool, held: bool) -> Result<usize, Error> {
     unwrap(vec![claim], |_| memory.take().map(Value::Buffer)).map(|inputs| inputs.len())
 }
 
-/// Another session may be reading the tensor in another thread. Finds a donated tensor in use elsewhere that is accepted: the
-/// program would write what that session reads.
+/// Another session may be reading the tensor in another thread. If a donated tensor in use elsewhere were accepted, the
+/// program would write memory that the other session reads.
 #[test]
 fn a_donated_tensor_in_use_elsewhere_is_refused() {
     assert!(matches!(outcome(true, false), Ok(1)));

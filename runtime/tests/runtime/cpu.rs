@@ -1,4 +1,4 @@
-//! The CPU target and the native loader: every way in which a compiler refers to its data and to the runtime.
+//! The CPU target and the native loader: all kinds of references of compiled code to data and to the runtime.
 
 use std::sync::Arc;
 
@@ -120,7 +120,7 @@ fn copies_fills_constants_and_donated_inputs() {
     program.signature.inputs[1].donated = true;
     let data: Vec<u8> = ramp(8, 1.0).iter().flat_map(|value| value.to_le_bytes()).collect();
     program.constants.push(Constant { name: "w".into(), dtype: DType::F32, shape: vec![8], data: data.into() });
-    // By way of a file, so that the constant is mapped.
+    // Through a file, so that the constant is mapped.
     let path = std::env::temp_dir().join(format!("monopour-moves-{}.mpr", std::process::id()));
     program.save(&path).unwrap();
     let mut session = load(Program::open(&path).unwrap(), &Options::default());
@@ -230,7 +230,7 @@ fn objects_that_cannot_be_loaded_are_refused() {
     assert_eq!(load(b"\x7fELF".to_vec()), "R0005");
 }
 
-/// Damaged objects are loaded, never run: loading must not panic, whatever they hold.
+/// Damaged objects are loaded, never run: loading must not panic, whatever their contents.
 #[test]
 fn damaged_objects_do_not_panic() {
     let Some(object) = compile_c(ADD, &["-fPIC"]) else { return };
@@ -264,8 +264,8 @@ fn defective_host_code_is_an_error_not_a_crash() {
     check("constant(0);", "constant 0 of 0");
     check("result(0, input(0));", "neither an allocation nor a donated input");
     check("i64 a = alloc(64); release(a); release(a);", "handle 2 was freed or returned before");
-    // A slot is used again for the next allocation: what named the earlier one must not reach the later one. Finds a handle
-    // that is taken for live whatever the generation of its slot is, and generations that do not grow.
+    // A slot is reused for the next allocation: a handle of the earlier one must not reach the later one. Detects a handle
+    // that is accepted whatever the generation of its slot, and generations that do not grow.
     check("i64 a = alloc(64); release(a); i64 b = alloc(64); release(a); result(0, b);", "free: handle 2 was freed");
     check("i64 a = alloc(64); release(a); i64 b = alloc(64); fill(a, 0, 64, 0); result(0, b);", "fill: handle 2 was");
     check("release(99);", "handle 99 does not exist");
@@ -303,7 +303,7 @@ fn traces_hold_a_span_per_dispatch() {
     assert!(spans[0].start_us >= 0.0 && spans[0].duration_us >= 0.0, "{spans:?}");
 }
 
-/// Sizes of inputs come to the host code; of a number that it returns only the bytes of its type count.
+/// Sizes of inputs reach the host code; of a scalar result only the bytes of its type count.
 #[test]
 fn sizes_and_numbers_pass_through_host_code() {
     let source = "
@@ -341,7 +341,7 @@ fn failed_checks_say_what_they_found() {
     }
 }
 
-/// More addresses in the table of the loader than a page holds.
+/// More addresses in the loader's table than a page holds.
 #[test]
 fn a_thousand_variables_are_reached() {
     let (mut variables, mut sum) = (String::new(), String::new());

@@ -1,4 +1,4 @@
-//! What devices there are, and which one is taken.
+//! Enumeration and choice of devices.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn choices_parse() {
     }
 }
 
-/// A process without drivers has no adapter; the variables that hide them act on a whole process.
+/// A process without drivers has no adapter; the variables that hide them affect a whole process.
 #[test]
 fn no_adapter_is_an_error_of_its_own() {
     const FLAG: &str = "MONOPOUR_TEST_WITHOUT_DRIVERS";
@@ -72,7 +72,7 @@ fn a_program_without_a_fitting_variant_says_what_it_holds() {
     assert!(text.contains("gpu:test needs a gpu device; cpu:rv64 needs architecture riscv64"), "{text}");
 }
 
-/// An embedder chooses the threads: nothing is tied to the one that made it.
+/// Sessions and tensors are not tied to the thread that created them.
 #[test]
 fn sessions_and_tensors_move_between_threads() {
     fn is_send<T: Send>() {}

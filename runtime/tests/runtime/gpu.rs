@@ -77,7 +77,7 @@ fn values_counts_and_a_warm_session() {
     assert_eq!((stats.counts.allocations, stats.counts.transfers, stats.runs), (1, 0, 4));
     let steady = stats.steady_state;
     assert_eq!((steady.buffers_created, steady.bind_groups_created, steady.pipelines_created), (0, 0, 0));
-    // wgpu's own counters agree: a warm run leaves no new object behind.
+    // wgpu's own counters agree: a warm run leaves no new object.
     assert_eq!(device.internal_counters().unwrap(), warm);
     assert_eq!(warm.compute_pipelines - before.compute_pipelines, 2);
     assert_eq!(warm.bind_groups - before.bind_groups, 5);
@@ -116,7 +116,7 @@ fn outputs_that_are_kept_are_not_overwritten() {
     let other = session.execute(&zeros).unwrap();
     assert_eq!(session.readback(&kept).unwrap()[0].to_f32().unwrap(), expected());
     assert_eq!(session.readback(&other).unwrap()[0].to_f32().unwrap(), [0.0; 256]);
-    // A result is an input as any other.
+    // A result is a valid input.
     let chained = session.execute(&[kept, other].into_iter().flatten().collect::<Vec<_>>()).unwrap();
     let values = session.readback(&chained).unwrap()[0].to_f32().unwrap();
     assert_eq!(values[1], 16.0 * expected()[1]);
@@ -155,7 +155,7 @@ fn error_of(body: &str) -> Option<Error> {
     let program = program(&[256, 256], &[256], gpu_variant(object, kernels()));
     let mut session = load(&device, program, &Options::default());
     let error = session.run(&inputs()).unwrap_err();
-    // A failed run leaves the session usable and nothing behind.
+    // A failed run leaves the session usable and without leaks.
     assert_eq!(session.run(&inputs()).unwrap_err(), error);
     assert!(session.close().is_clean());
     Some(error)
@@ -197,7 +197,7 @@ fn one_buffer_may_be_read_and_written_by_one_dispatch() {
     assert!(session.close().is_clean());
 }
 
-/// Copies between bytes: within words, across words, within one buffer with overlap; what is beside them stays.
+/// Copies between bytes: within words, across words, within one buffer with overlap; neighbouring bytes are preserved.
 #[test]
 fn bytes_are_copied_between_any_places() {
     let body = "i64 t = alloc(64), u = alloc(40); fill(t, 0, 64, 0x55555555); copy(input(0), 0, u, 0, 40);
@@ -223,7 +223,7 @@ fn bytes_are_copied_between_any_places() {
     assert!(session.close().is_clean());
 }
 
-/// Numbers of every width at even and odd places, read back one by one and as a whole.
+/// Scalars of every width at even and odd offsets, read back one by one and as a whole.
 #[test]
 fn host_code_writes_and_reads_elements() {
     let body = "i64 t = alloc(64); fill(t, 0, 64, 0);
@@ -252,7 +252,7 @@ fn host_code_writes_and_reads_elements() {
     assert!(session.close().is_clean());
 }
 
-/// The last element of a buffer, behind which there is nothing to bind.
+/// The last element of a buffer, after which nothing can be bound.
 #[test]
 fn host_code_writes_the_last_element() {
     let body = "i64 t = alloc(1024); fill(t, 0, 1024, 0); write(t, 1020, 4, 0x3f800000); result(0, t);";
@@ -328,7 +328,7 @@ fn traces_hold_device_spans() {
     }
 }
 
-/// Freed buffers are really freed: bind groups would else keep them.
+/// Freed buffers are really freed, although bind groups held them.
 #[test]
 fn the_memory_limit_holds_on_the_device_too() {
     let source = "void entry(i64 cx) {
@@ -343,15 +343,15 @@ fn the_memory_limit_holds_on_the_device_too() {
     for _ in 0..3 {
         drop(session.execute(&[]).unwrap());
     }
-    // Room is made by waiting for what uses the first buffer.
+    // The first buffer is freed by waiting for its uses.
     assert_eq!(session.stats().counts.submits, 2);
-    // At most one of the large buffers is there at a time, and the small one.
+    // At most one of the large buffers is alive at a time, and the small one.
     assert!(device.internal_counters().unwrap().buffers - before.buffers <= 3);
     assert!(session.stats().peak_device_bytes <= (3 << 20) + 4096);
     assert!(session.close().is_clean());
 }
 
-/// Through staging buffers, in several pieces, with a rest that is not a whole piece.
+/// Through staging buffers, in several pieces, the last of them partial.
 #[test]
 fn large_tensors_arrive_whole() {
     let source = "void entry(i64 cx) { result(0, input(0)); }";

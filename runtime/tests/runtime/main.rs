@@ -1,4 +1,4 @@
-//! Programs made by hand, run on the CPU and on a GPU: values, counts, errors, leaks.
+//! Hand-written programs, run on the CPU and on a GPU: values, counts, errors, leaks.
 
 mod cpu;
 mod devices;

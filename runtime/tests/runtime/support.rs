@@ -1,4 +1,4 @@
-//! Hand-made programs: host functions and CPU kernels in C, compute kernels in WGSL.
+//! Hand-written programs: host functions and CPU kernels in C, compute kernels in WGSL.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use monopour_program::*;
 use monopour_runtime::{Device, DeviceChoice, Error};
 
-/// Declarations of what host code may call.
+/// Declarations of the functions that host code may call.
 const ABI: &str = "
 typedef long long i64;
 i64 monopour_rt_input(i64 cx, i64 index);
@@ -34,7 +34,7 @@ i64 monopour_rt_read(i64, i64, i64, i64); void monopour_rt_write(i64, i64, i64, 
 #define fill(d, o, n, p) monopour_rt_fill(cx, d, o, n, p)
 ";
 
-/// Compiles C to an ELF relocatable with the machine's compiler; `None`, counted as a skip, where there is none.
+/// Compiles C to an ELF relocatable with the machine's compiler; `None`, counted as a skip, if there is none.
 pub fn compile_c(source: &str, flags: &[&str]) -> Option<Vec<u8>> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("monopour-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -93,7 +93,7 @@ pub fn cpu_variant(object: Vec<u8>, kernels: &[(&str, u32, u32)]) -> Variant {
     }
 }
 
-/// A kernel whose entry point is `name`, with SPIR-V as the compiler would make it.
+/// A kernel with the entry point `name`, and SPIR-V as from the compiler.
 pub fn gpu_kernel(name: &str, wgsl: &str, bindings: &[Access]) -> Kernel {
     let module = naga::front::wgsl::parse_str(wgsl).unwrap();
     let flags = naga::valid::ValidationFlags::all();
@@ -128,7 +128,7 @@ pub fn gpu_variant(object: Vec<u8>, kernels: Vec<Kernel>) -> Variant {
     }
 }
 
-/// The GPU, software adapters included; `None`, counted as a skip, where there is none and none is required.
+/// The GPU, software adapters included; `None`, counted as a skip, if there is none and none is required.
 pub fn gpu() -> Option<Device> {
     match Device::open(&DeviceChoice::Gpu) {
         Ok(device) => Some(device),

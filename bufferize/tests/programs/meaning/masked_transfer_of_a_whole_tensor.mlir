@@ -1,4 +1,4 @@
-// What a mask leaves out of a read is padding, also where all of the tensor is read and written.
+// Masked-off lanes of a read are padding, also if the whole tensor is read and written.
 // values: 1 -1
 func.func @main() -> (f32, f32) {
   %c0 = arith.constant 0 : index

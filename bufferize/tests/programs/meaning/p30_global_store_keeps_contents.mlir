@@ -1,4 +1,4 @@
-// What is stored in a variable is what comes out of it.
+// A load of a variable returns the stored contents.
 // values: 9 1
 ml_program.global private mutable @state(dense<0.0> : tensor<4xf32>) : tensor<4xf32>
 func.func @main() -> (f32, f32) {

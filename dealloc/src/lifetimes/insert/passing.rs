@@ -1,4 +1,4 @@
-//! Indicators beside what is passed: to blocks, regions, results, and callers.
+//! Indicators beside memrefs forwarded to blocks, regions, results, and callers.
 
 use monopour_analysis::index::{Id, OpId};
 use monopour_analysis::lifetimes::{Action, Kind, Own, Place, Set};
@@ -12,7 +12,7 @@ use crate::indicators::if_owned;
 use crate::lifetimes::compare;
 
 impl<'c> Insert<'c, '_> {
-    /// An operation with regions, or a call, anew: with an `i1` for each memref that needs one.
+    /// Recreates an operation with regions, or a call, with an `i1` for each memref that needs one.
     pub(super) fn extend(&mut self, id: OpId) -> Result<(), Diagnostics> {
         let op = self.op_of(id);
         if op.is(ops::func::CALL) {
@@ -24,7 +24,7 @@ impl<'c> Insert<'c, '_> {
         if results.is_empty() && inner.iter().all(Vec::is_empty) {
             return Ok(());
         }
-        // What it passes into its regions at first.
+        // The memrefs that it forwards into its regions on entry.
         let entry = self.flow(id);
         let passed = self.lifetimes.passed.get(&id).cloned().unwrap_or_default();
         let mut operands = op.operands();
@@ -79,7 +79,7 @@ impl<'c> Insert<'c, '_> {
         Ok(())
     }
 
-    /// The same operation with other operands and more results, which are `i1`.
+    /// Recreates an operation with other operands and additional `i1` results.
     fn anew(&mut self, op: Op<'c>, operands: &[Value<'c>], more: usize) -> Result<Op<'c>, Diagnostics> {
         let mut results: Vec<Type> = op.results().iter().map(|r| r.ty()).collect();
         results.extend(std::iter::repeat_n(compare::bit(&self.rw), more));
@@ -102,7 +102,7 @@ impl<'c> Insert<'c, '_> {
         }
     }
 
-    /// The last operation of a block.
+    /// The terminator of a block.
     pub(super) fn terminator(&mut self, id: OpId) -> Result<(), Diagnostics> {
         let op = self.op_of(id);
         for index in 0..op.successors().len() {
@@ -131,7 +131,7 @@ impl<'c> Insert<'c, '_> {
         Ok(())
     }
 
-    /// What the function returns: the caller's from now on, or told to be.
+    /// The function's results: owned by the caller, statically or by indicators.
     fn give(&mut self, op: Op<'c>, passed: &[Own]) -> Result<(), Diagnostics> {
         let positions: Vec<usize> = (0..op.num_operands()).filter(|i| op.operand(*i).ty().is_memref()).collect();
         if let Some(summary) = self.summary.clone() {
@@ -174,7 +174,7 @@ impl<'c> Insert<'c, '_> {
         Ok(())
     }
 
-    /// From a terminator to a block: what is freed on the way, and what the block takes besides.
+    /// An edge to a block: frees on it, and the additional operands.
     fn edge(&mut self, id: OpId, op: Op<'c>, index: usize) -> Result<(), Diagnostics> {
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         let place = Place::Edge(id, number);
@@ -208,7 +208,7 @@ impl<'c> Insert<'c, '_> {
         if actions.is_empty() && added == 0 {
             return Ok(());
         }
-        // A block of its own, which takes what the other one took.
+        // A block for the edge, with the arguments of the successor.
         let types: Vec<_> = block.args()[..self.arguments[edge.to.index()]].iter().map(|a| (a.ty(), loc)).collect();
         let between = self.rw.create_block_before(block, &types);
         self.rw.set_point(InsertionPoint::End(between));
@@ -225,7 +225,7 @@ impl<'c> Insert<'c, '_> {
         Ok(())
     }
 
-    /// The type of a function that says which of its results it gives away.
+    /// The type of a function with indicators among its results.
     pub(super) fn signature(&mut self) {
         let Some(summary) = &self.summary else { return };
         let more = summary.results.iter().filter(|(own, _)| matches!(own, Own::Indicator(_))).count();
@@ -234,7 +234,7 @@ impl<'c> Insert<'c, '_> {
             results.extend(std::iter::repeat_n(compare::bit(&self.rw), more));
             let ty = Type::function(self.rw.context(), &inputs, &results);
             self.rw.set_attr(function, "function_type", Attr::ty(ty));
-            // One dictionary for each result, if there are any.
+            // One dictionary per result, if there are any.
             if let Some(mut attrs) = function.attr("res_attrs").and_then(|a| a.as_array()) {
                 attrs.extend(std::iter::repeat_n(Attr::dict(self.rw.context(), &[]), more));
                 self.rw.set_attr(function, "res_attrs", Attr::array(self.rw.context(), &attrs));
@@ -252,7 +252,7 @@ fn op_memrefs<'c>(values: &[Value<'c>]) -> Vec<Value<'c>> {
     values.iter().copied().filter(|v| v.ty().is_memref()).collect()
 }
 
-/// The sizes of operand segments for so many operands: the last segment takes those that `op` has not.
+/// Operand segment sizes for so many operands: the last segment takes the new ones.
 fn with_more<'c>(op: Op<'c>, segments: Attr<'c>, operands: usize) -> Attr<'c> {
     let mut sizes: Vec<i32> =
         segments.as_ints().unwrap_or_default().into_iter().filter_map(|n| i32::try_from(n).ok()).collect();

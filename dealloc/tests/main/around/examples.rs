@@ -1,4 +1,4 @@
-//! The situations that the documents on deallocation show: freed as the files say, with at most as many allocations and copies as
+//! The examples of the documents on deallocation: freed as the files say, with at most as many allocations and copies as
 //! the documents have, and executed both ways of each condition.
 
 use std::path::Path;
@@ -11,8 +11,8 @@ use monopour_testkit::host_tensor::{Data, Dtype, HostTensor};
 
 use crate::support::{EXTENSIONS, UPSTREAM};
 
-/// The whole pipeline of deallocation. `only-lower`: what lowers `bufferization.dealloc` alone; `in-registers`: that with
-/// extensions, behind upstream's form.
+/// The whole pipeline of deallocation. `only-lower`: lowering of `bufferization.dealloc` alone; `in-registers`: that with
+/// extensions, after upstream's form.
 pub fn deallocate(options: &str, module: Op) -> Result<(), Diagnostics> {
     let has = |name: &str| options.split_whitespace().any(|o| o == name);
     let extensions = has("extensions");
@@ -51,7 +51,7 @@ fn input(ty: Type, position: usize, bits: &mut i64, index: i64) -> HostTensor {
         *bits >>= 1;
         return number(Dtype::Int(1), bit);
     }
-    // What is dynamic is as large as the sizes that are passed.
+    // Dynamic dimensions have the passed sizes.
     let size = |d: i64| usize::try_from(if d == DYNAMIC { index } else { d }).expect("a size");
     let shape: Vec<usize> = ty.shape().unwrap_or_default().into_iter().map(size).collect();
     HostTensor::random(Dtype::F32, &shape, position as u64)
@@ -74,7 +74,7 @@ fn documents_are_kept_to() {
     for entry in std::fs::read_dir(folder).expect("the folder exists") {
         let path = entry.expect("an entry").path();
         let text = std::fs::read_to_string(&path).expect("readable");
-        // What is expected stands below the input.
+        // The expected output follows the input.
         let input = text.split("// -----").next().unwrap_or_default();
         check(&path.display().to_string(), input);
         count += 1;
@@ -94,7 +94,7 @@ fn check(name: &str, text: &str) {
     }
     let function = before.symbol("f").expect("a function f");
     let programs = [&before, &after].map(|m| Program::new(m).unwrap_or_else(|e| panic!("{name}: {e}")));
-    // What frees by itself already must keep to its owners before, too.
+    // A program with explicit frees must satisfy the owner checks before, too.
     let first = if options.contains("only-lower") { Watch::Owners } else { Watch::Accesses };
     for inputs in inputs(function) {
         let [expected, found] = [(0, first), (1, Watch::Owners)].map(|(side, watch)| {

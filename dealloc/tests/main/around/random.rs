@@ -1,5 +1,5 @@
-//! Random programs before and after each pass, run under a watch over their buffers: the values are the same, nothing is used after
-//! it was freed, and what was owned is still freed once.
+//! Random programs before and after each pass, run with checked buffers: the values are the same, no buffer is used after
+//! it was freed, and owned buffers are still freed once.
 
 use monopour_dealloc::around::{CopyRemovalOptions, remove_copies};
 use monopour_dealloc::run_ownership;
@@ -30,7 +30,7 @@ fn parse<'c>(cx: Context<'c>, text: &str) -> Module<'c> {
     Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// How many ops of a name there are.
+/// The number of ops of a name.
 fn number_of(module: &Module, name: &str) -> usize {
     module.op().nested(WalkOrder::Pre).iter().filter(|op| op.is(name)).count()
 }
@@ -40,7 +40,7 @@ fn runs(module: &Module, seed: u64, watch: Watch) -> Result<Vec<Run>, String> {
     inputs(seed).iter().map(|inputs| program.run("main", inputs, watch).map_err(|e| e.to_string())).collect()
 }
 
-/// How many of some programs a pass changed. Each is run as often as it takes to take every branch.
+/// The number of programs that a pass changed. Each is run until every branch is taken.
 fn check<'c>(pass: &str, options: &str, programs: impl Iterator<Item = (u64, Module<'c>)>, watch: Watch) -> usize {
     let mut changed = 0;
     for (seed, before) in programs {
@@ -66,7 +66,7 @@ fn check<'c>(pass: &str, options: &str, programs: impl Iterator<Item = (u64, Mod
     changed
 }
 
-/// Programs that free nothing; signatures of functions may change.
+/// Programs without frees; signatures of functions may change.
 #[test]
 fn programs_mean_the_same() {
     let cx = Context::new();
@@ -81,7 +81,7 @@ fn programs_mean_the_same() {
     }
 }
 
-/// Programs whose buffers are freed: passes that move and drop what frees them.
+/// Programs with frees: passes that move and drop them.
 #[test]
 fn owners_stay_owners() {
     let cx = Context::new();
@@ -91,7 +91,7 @@ fn owners_stay_owners() {
         run_ownership(module.op(), &EXTENSIONS).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         (number_of(&module, "memref.dealloc") > 0).then_some((seed, module))
     };
-    // Out of a branch, a buffer would leak on the other way: upstream's form of that pass is for programs that free nothing.
+    // Hoisted out of a branch, a buffer would leak on the other path: upstream's form of that pass is for programs without frees.
     let passes = PASSES.iter().filter(|p| **p != ("buffer-hoisting", "") && p.0 != "buffer-results-to-out-params");
     for (pass, options) in passes.filter(|p| p.0 != "drop-equivalent-buffer-results") {
         let changed = check(pass, options, seeds(60, 4000).filter_map(owned), Watch::Owners);
@@ -99,7 +99,7 @@ fn owners_stay_owners() {
     }
 }
 
-/// Lets parts of blocks work on copies of buffers.
+/// Makes parts of blocks use copies of buffers.
 fn add_copies(rng: &mut Rng, module: &Module) {
     let mut rw = Rewriter::new(module.context());
     for alloc in module.op().find_all("memref.alloc") {
@@ -112,7 +112,7 @@ fn add_copies(rng: &mut Rng, module: &Module) {
     }
 }
 
-/// Two ops behind the allocation in its block, before it is freed there.
+/// Two ops after the allocation in its block, before it is freed there.
 fn part_of_block<'c>(rng: &mut Rng, alloc: Op<'c>) -> Option<(Op<'c>, Op<'c>)> {
     let ops = alloc.block()?.ops();
     let start = ops.iter().position(|op| *op == alloc)? + 1;
@@ -135,19 +135,19 @@ fn op<'c>(rw: &mut Rewriter<'c>, name: &str, alloc: Op<'c>, operands: &[Value<'c
     rw.create(OpSpec::new(name, alloc.location()).operands(operands)).expect("it builds");
 }
 
-/// The op of the allocation's block that is or holds this one.
+/// The op of the allocation's block that is or contains this one.
 fn in_block<'c>(alloc: Op<'c>, user: Op<'c>) -> Option<Op<'c>> {
     std::iter::successors(Some(user), |op| op.parent()).find(|op| op.block() == alloc.block())
 }
 
-/// From one op to a later one, most uses are of another buffer, which is copied back then.
+/// From one op to a later one, most uses are of another buffer, which is then copied back.
 fn borrow<'c>(rng: &mut Rng, rw: &mut Rewriter<'c>, alloc: Op<'c>, from: Op<'c>, to: Op<'c>) {
     let buffer = alloc.result(0);
     let moves = |op: Op<'c>| op == from || (from.is_before_in_block(op) && op.is_before_in_block(to));
     let uses: Vec<_> = buffer.uses().into_iter().filter(|u| in_block(alloc, u.op).is_some_and(moves)).collect();
     rw.set_point(InsertionPoint::Before(from));
     let copy = like(rw, alloc);
-    // What it holds first comes from the buffer, or from an argument of the function.
+    // Its initial contents come from the buffer, or from an argument of the function.
     let argument = alloc.ancestor("func.func").and_then(|f| f.body()).map(|b| b.arg(0));
     let first = argument.filter(|a| a.ty() == buffer.ty() && rng.below(4) > 0).unwrap_or(buffer);
     op(rw, "memref.copy", alloc, &[first, copy]);
@@ -159,7 +159,7 @@ fn borrow<'c>(rng: &mut Rng, rw: &mut Rewriter<'c>, alloc: Op<'c>, from: Op<'c>,
     op(rw, "memref.dealloc", alloc, &[copy]);
 }
 
-/// From one op on another buffer takes over, which is allocated there or earlier.
+/// From one op on another buffer is used, which is allocated there or earlier.
 fn hand_over<'c>(rng: &mut Rng, rw: &mut Rewriter<'c>, alloc: Op<'c>, from: Op<'c>, to: Op<'c>) {
     let buffer = alloc.result(0);
     let moves = |op: Op<'c>| op == to || to.is_before_in_block(op);
@@ -170,7 +170,7 @@ fn hand_over<'c>(rng: &mut Rng, rw: &mut Rewriter<'c>, alloc: Op<'c>, from: Op<'
     rw.set_point(InsertionPoint::Before(to));
     op(rw, "memref.copy", alloc, &[buffer, copy]);
     if rng.below(4) == 0 {
-        // A look at the buffer behind the copy keeps it.
+        // A use of the buffer after the copy keeps it.
         let element = Rng::below(rng, 2) as i64;
         let index = rw.const_index(element, alloc.location());
         let zero = rw.const_index(0, alloc.location());
@@ -182,7 +182,7 @@ fn hand_over<'c>(rng: &mut Rng, rw: &mut Rewriter<'c>, alloc: Op<'c>, from: Op<'
     op(rw, "memref.dealloc", alloc, &[buffer]);
 }
 
-/// Copies that are not needed go, and no others.
+/// Only copies that are not needed are removed.
 #[test]
 fn copies_that_are_removed_were_not_needed() {
     let cx = Context::new();
@@ -192,7 +192,7 @@ fn copies_that_are_removed_were_not_needed() {
             let before = parse(cx, &module(seed, Shape::whole(seed)));
             run_ownership(before.op(), &EXTENSIONS).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
             add_copies(&mut Rng::new(seed), &before);
-            // A view of the copy that is used behind it makes the program a wrong one.
+            // A view of the copy that is used after it makes the program invalid.
             let Ok(expected) = runs(&before, seed, Watch::Owners) else { continue };
             programs += 1;
             let after = before.duplicate();

@@ -1,4 +1,4 @@
-//! What follows from a pattern that succeeded: which ops it made, changed and erased, and which of them are visited.
+//! After a successful pattern: which ops it created, modified and erased, and which of them are visited.
 
 use super::super::report::Application;
 use super::super::worklist::Visit;
@@ -7,11 +7,11 @@ use super::Driver;
 use crate::op::Descent;
 use crate::{Change, Diagnostic, Diagnostics, Op, WalkOrder};
 
-/// Most changes of a pattern that are looked through one by one.
+/// Longest journal that is searched without a table.
 const FEW: usize = 16;
 
 impl<'c> Driver<'c, '_, '_> {
-    /// After a successful pattern: tidies the casts, then schedules what was created or changed.
+    /// After a successful pattern: settles the casts, then schedules the created and modified ops.
     pub(super) fn absorb(&mut self, visit: Visit<'c>, application: &Application<'c>) -> Result<(), Diagnostics> {
         self.rw.settle();
         if self.closed.is_empty() && self.rw.state().aftermath.is_little(self.rw.journal().len()) {
@@ -22,19 +22,19 @@ impl<'c> Driver<'c, '_, '_> {
         } else {
             self.follow_up(visit, application);
         }
-        // Debug builds verify what the pattern made.
+        // Debug builds verify the ops of the pattern.
         if cfg!(debug_assertions) || self.is_watched { self.tell(application) } else { Ok(()) }
     }
-    /// Schedules what was created or changed.
+    /// Schedules the created and modified ops.
     #[inline(never)]
     fn follow_up(&mut self, visit: Visit<'c>, application: &Application<'c>) {
         self.survive(visit.op);
         let from = Visit { origin: self.log.upcoming(), ..visit };
         let survivors = std::mem::take(&mut self.survivors);
-        // Legality is read off an op and what it holds: ops that move stay legal, but for those around that made them so.
+        // Legality depends on an op and its body: ops that move stay legal, unless an enclosing op made them recursively legal.
         let may_keep = self.failures.is_empty() && !self.target.has_recursive_rules();
         for &(op, is_new) in &survivors {
-            // What a new op holds may be new too; what a changed op holds is in the journal itself.
+            // The body of a new op may be new too; changes in the body of a modified op are in the journal itself.
             if is_new && op.num_regions() > 0 && !(may_keep && self.rw.holds_what_was_there(op)) {
                 op.walk_names(|nested, name| {
                     self.schedule(nested, name, from, false);
@@ -51,7 +51,7 @@ impl<'c> Driver<'c, '_, '_> {
             self.work.push(&mut self.batch);
         }
     }
-    /// Says what is wrong with the IR, if something is; else calls the hook.
+    /// Verifies the IR, then calls the hook.
     fn tell(&mut self, application: &Application<'c>) -> Result<(), Diagnostics> {
         let verified = if self.rw.is_bridging() { Ok(()) } else { verify(&self.unverified) };
         if self.is_observed || self.options.after_each_pattern.is_some() {
@@ -83,7 +83,7 @@ impl<'c> Driver<'c, '_, '_> {
         }
     }
 
-    /// Schedules what an op holds that no longer makes it legal.
+    /// Schedules the body of an op that is no longer recursively legal.
     fn open(&mut self, op: Op<'c>, from: Visit<'c>) {
         if !self.closed.is_empty() && self.closed.contains_key(&op) && !self.target.is_recursively_legal(op) {
             self.closed.remove(&op);
@@ -93,20 +93,20 @@ impl<'c> Driver<'c, '_, '_> {
         }
     }
 
-    /// Ops that the journal says were created, changed or moved and not erased afterwards, in that order.
+    /// Ops that the journal lists as created, modified or moved, and not erased afterwards, in that order.
     /// Only these may be read: a handle of an erased op stands for its identity, until a new op takes its address.
-    /// The flag says whether the op is new. Those for which nothing is to be done may be left out; debug builds verify them too.
+    /// The flag says whether the op is new. Ops that need no visit may be left out; debug builds verify them too.
     pub(super) fn survive(&mut self, root: Op<'c>) {
         self.survivors.clear();
         let journal = self.rw.take_journal();
         self.unverified.clear();
-        // A few ops are found faster without a table.
+        // A short journal is searched without a table.
         if journal.len() > FEW || !self.survive_few(&journal, root) {
             self.survive_by_table(&journal, root);
         }
         self.rw.reuse_journal(journal);
     }
-    /// Looks through changes of which nothing should follow.
+    /// Processes a journal that should need no further visits.
     fn check_little(&mut self) {
         let journal = self.rw.take_journal();
         self.survivors.clear();
@@ -116,7 +116,7 @@ impl<'c> Driver<'c, '_, '_> {
         assert!(self.survivors.is_empty(), "something is to be done");
         self.rw.note(journal);
     }
-    /// What was changed needs nothing more.
+    /// Forgets erased ops; modified ops need no visit.
     fn forget_gone(&mut self, root: Op<'c>) {
         let journal = self.rw.take_journal();
         if journal.len() > FEW {
@@ -126,11 +126,11 @@ impl<'c> Driver<'c, '_, '_> {
         }
         for change in &journal {
             let Change::Erased(op) = *change else { continue };
-            // Most often the walk would have come by it soon, and nothing else is known of it.
+            // Most often the walk would have reached it soon, and it is in no other table.
             let is_done = self.failures.is_empty()
                 && self.root != Some(op)
                 && (op == root && self.is_root_listed || self.work.forget_near(op));
-            // What the pattern made and erased was never known.
+            // Ops that the pattern created and erased were never listed.
             let is_made = || {
                 let mut before = journal.iter().take_while(|other| !std::ptr::eq(*other, change));
                 before.any(|other| *other == Change::Created(op))
@@ -141,11 +141,11 @@ impl<'c> Driver<'c, '_, '_> {
         }
         self.rw.reuse_journal(journal);
     }
-    /// As [`Self::survive_by_table`], where no op that the pattern made is gone; whether that is so.
+    /// As [`Self::survive_by_table`], if no op that the pattern created was erased; whether that is so.
     fn survive_few(&mut self, journal: &[Change<'c>], root: Op<'c>) -> bool {
         let mut gone = std::mem::take(&mut self.gone);
         gone.clear();
-        // A few bits of each address tell most ops apart.
+        // A few bits of each address distinguish most ops.
         let bit = |op: Op<'c>| 1u64 << ((op.address() >> 4) % 64);
         let mut made = 0;
         for change in journal {
@@ -155,7 +155,7 @@ impl<'c> Driver<'c, '_, '_> {
                 Change::Modified(_) | Change::Moved(_) => {}
             }
         }
-        // A new op may also lie where an old one lay.
+        // A new op may also have the address of an erased one.
         let is_new = |op: &Op<'c>| made & bit(*op) != 0 && journal.contains(&Change::Created(*op));
         let is_simple = !gone.iter().any(is_new);
         if is_simple {
@@ -175,7 +175,7 @@ impl<'c> Driver<'c, '_, '_> {
         self.gone = gone;
         is_simple
     }
-    /// Lists a survivor. One that was changed before it was inserted may be listed twice.
+    /// Lists a survivor. One that was modified before it was inserted may be listed twice.
     #[inline(always)]
     fn list(&mut self, op: Op<'c>, is_new: bool) {
         if cfg!(debug_assertions) {
@@ -186,10 +186,10 @@ impl<'c> Driver<'c, '_, '_> {
             self.survivors.push((op, is_new));
         }
     }
-    /// Whether something may be to be done for a survivor, or for what it holds.
+    /// Whether a survivor or its body may need a visit.
     #[inline(always)]
     fn follows(&mut self, op: Op<'c>, is_new: bool) -> bool {
-        // What a new op holds may be new too.
+        // The body of a new op may be new too.
         let name = if is_new { op.name_if_flat() } else { Some(op.name_address()) };
         let Some(name) = name.filter(|_| self.closed.is_empty()) else { return true };
         let kind = self.kinds.of_name(name, op);
@@ -214,7 +214,7 @@ impl<'c> Driver<'c, '_, '_> {
         gone.iter().for_each(|op| self.forget(*op, root));
         self.gone = gone;
     }
-    /// Tells what is still there from what was there and is gone.
+    /// Separates the surviving ops from the erased ones.
     fn sift(&mut self, journal: &[Change<'c>]) {
         let mut table = OpMap::<usize>::default();
         let (order, gone) = (&mut self.order, &mut self.gone);
@@ -247,7 +247,7 @@ impl<'c> Driver<'c, '_, '_> {
         self.order = order;
     }
     fn forget(&mut self, op: Op<'c>, root: Op<'c>) {
-        // What is to be visited lies ahead of that.
+        // Its entries in the walk are ahead of that.
         let is_listed = self.work.forget(op, op == root) || op == root && self.is_root_listed;
         if !self.failures.is_empty() {
             self.failures.remove(&op);
@@ -264,7 +264,7 @@ impl<'c> Driver<'c, '_, '_> {
     }
 }
 
-/// The ops and the users of their results, each without what it holds.
+/// Verifies the ops and the users of their results, each without its regions.
 fn verify(ops: &[Op]) -> Result<(), Diagnostics> {
     for op in ops {
         op.verify_shallow()?;

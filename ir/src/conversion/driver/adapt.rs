@@ -1,21 +1,21 @@
-//! The operands of a pattern's op in their new types.
+//! The converted operands of a pattern's op.
 
 use super::super::plain;
 use super::Driver;
 use crate::Op;
 
 impl<'c> Driver<'c, '_, '_> {
-    /// Reads the operands in their new types; why there are none.
+    /// Reads the converted operands; an error says why there are none.
     pub(super) fn adapt(&mut self, op: Op<'c>) -> Result<(), String> {
         if self.adapt_plainly(op) { Ok(()) } else { self.adapt_slowly(op) }
     }
-    /// As [`Self::adapt`], where no pattern reads them.
+    /// As [`Self::adapt`], if no pattern reads them.
     pub(super) fn adapt_nothing(&mut self) -> Result<(), String> {
         self.values.clear();
         self.ends.clear();
         Ok(())
     }
-    /// Reads all operands by one call; whether each is one value whose type alone says what it becomes.
+    /// Reads all operands by one call; whether each is one value that converts by its type alone.
     fn adapt_plainly(&mut self, op: Op<'c>) -> bool {
         self.values.clear();
         self.ends.clear();
@@ -37,7 +37,7 @@ impl<'c> Driver<'c, '_, '_> {
         }
         true
     }
-    /// As [`Self::adapt`], where an operand is several values, has no new type, or rules look at values.
+    /// As [`Self::adapt`], if an operand is several values, has no converted type, or converts by its value.
     fn adapt_slowly(&mut self, op: Op<'c>) -> Result<(), String> {
         self.values.clear();
         self.ends.clear();

@@ -1,16 +1,16 @@
-//! What most patterns ask of a rewriter, in few calls. Each function does all or nothing.
+//! Fast paths of the rewriter for most patterns, in few shim calls. Each function does all or nothing.
 
 use super::super::plain::{self, Idle, Replaced, Retyped};
 use super::ConversionRewriter;
 use crate::{InsertionPoint, Op, Type, Value};
 
 impl<'c> ConversionRewriter<'c> {
-    /// A new cast, right behind the definition of what it casts; its result. Whether it is used for certain.
+    /// Inserts a new cast right after the definition of its operand, and returns its result. `is_used`: whether it is used for certain.
     pub(super) fn make_cast(&mut self, source: Value<'c>, ty: Type<'c>, is_used: bool) -> Value<'c> {
         let op = self.state_mut().casts.take_spare();
         let (result, definition) = plain::place_cast(op, source, ty);
         self.state_mut().casts.note_made(op, source, ty, is_used);
-        // What was to come right behind the definition comes behind the cast.
+        // An insertion point right after the definition moves after the cast.
         let is_behind = match self.rewriter.point() {
             Some(InsertionPoint::After(at)) => at.raw().ptr == definition.op.ptr,
             Some(InsertionPoint::Start(at)) => at.raw().ptr == definition.block.ptr,
@@ -21,7 +21,7 @@ impl<'c> ConversionRewriter<'c> {
         }
         result
     }
-    /// Replaces an op's results where no cast but one to the old type is concerned; whether it did.
+    /// Replaces an op's results if no cast but one to the old type is involved; whether it did.
     pub(super) fn replace_plainly(&mut self, op: Op<'c>, values: &[Value<'c>]) -> bool {
         if !self.is_plain() {
             return false;
@@ -40,12 +40,12 @@ impl<'c> ConversionRewriter<'c> {
         self.state_mut().redirections += 1;
         true
     }
-    /// Whether all casts are the driver's, of one value to one type.
+    /// Whether all casts are the driver's and 1:1.
     pub(in crate::conversion) fn is_plain(&self) -> bool {
         self.bridges.is_none() && self.casts().is_plain()
     }
-    /// Retypes a value that no cast reads, where nothing is to be inserted right behind its definition; whether it did.
-    /// The caller says that the op around changed.
+    /// Retypes a value that no cast uses, if the insertion point is not right after its definition; whether it did.
+    /// The caller records the parent op as modified.
     pub(in crate::conversion) fn retype_plainly(&mut self, value: Value<'c>, old_ty: Type<'c>, ty: Type<'c>) -> bool {
         if !self.is_plain() || !matches!(self.rewriter.point(), None | Some(InsertionPoint::Before(_))) {
             return false;
@@ -59,8 +59,7 @@ impl<'c> ConversionRewriter<'c> {
         }
         retyped != Retyped::No
     }
-    /// Takes a cast of one value that nothing reads out of the IR; `None` where that is for the caller to find out.
-    /// Whether it was taken out, else.
+    /// Detaches an unused 1:1 cast; whether it was detached, or `None` if the slow path must decide.
     pub(super) fn retire_plainly(&mut self, cast: Op<'c>) -> Option<bool> {
         if self.rewriter.is_point_at(cast) {
             return None;

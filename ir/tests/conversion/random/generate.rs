@@ -6,7 +6,7 @@ use monopour_ir::conversion::Mode;
 
 /// Op names `t.op0` to `t.op6`. Patterns lead from one to lower ones only, so every set of them terminates.
 const RANKS: usize = 7;
-/// Ops that one op may become in the end.
+/// Most ops that one op may become.
 const MAX_GROWTH: usize = 24;
 
 /// Xorshift.
@@ -48,13 +48,13 @@ fn op_name(rank: usize) -> String {
     format!("t.op{rank}")
 }
 
-/// What a tame converter keeps.
+/// The types that a tame converter keeps.
 const KEPT: [Ty; 4] = ["i1", "i16", "i64", "f32"];
 
 /// A set of patterns with its target and converter.
 pub(super) fn case(rng: &mut Rng) -> Case {
     let with_types = rng.percent(70);
-    // Every op can be converted, to the types that the converter wants.
+    // Tame: every op can be converted, to the converter's types.
     let is_tame = rng.percent(40);
     let conversions = with_types.then(|| conversions(rng, is_tame));
     let mut out = Case {
@@ -105,7 +105,7 @@ pub(super) fn case(rng: &mut Rng) -> Case {
 
 fn conversions(rng: &mut Rng, is_tame: bool) -> Conversions {
     let mut out: Conversions = TYPES.iter().map(|ty| Some(vec![*ty])).collect();
-    // What a tame converter makes stays what it is.
+    // The result types of a tame converter are legal.
     let (from, to): (Vec<usize>, Vec<Ty>) =
         if is_tame { (vec![1, 3, 5], KEPT.to_vec()) } else { ((0..7).collect(), TYPES.to_vec()) };
     for i in from.into_iter().filter(|_| !rng.percent(30)).collect::<Vec<_>>() {
@@ -142,7 +142,7 @@ fn add(rng: &mut Rng, case: &mut Case, root: String, action: Action) {
     case.recipes.push(Recipe { name, root, benefit: 1 + rng.below(3) as u32, accepts_one_to_many, when, action });
 }
 
-/// Applies wherever nothing better does.
+/// A pattern that applies if no other does.
 fn add_fallback(case: &mut Case, root: String, with_types: bool) {
     let regions = if with_types { Regions::Convert } else { Regions::Move };
     let action = Action::Build { steps: vec![rename_to(0, with_types)], with: With::Last, regions };
@@ -156,9 +156,9 @@ fn rename_to(rank: usize, with_types: bool) -> Step {
     Step { name: op_name(rank), k: 0, operands, types, inner: vec![] }
 }
 
-/// What a pattern for an op of this rank does, and how many ops that may end in.
+/// The action of a pattern for an op of this rank, and the number of ops that may result.
 fn action(rng: &mut Rng, rank: usize, with_types: bool, is_tame: bool, growth: &[usize]) -> (Action, usize) {
-    // Tame patterns put values of the types in the place of results that the converter gives.
+    // Tame patterns replace results by values of the converter's types.
     let kind = if is_tame && rng.percent(90) { 30 + rng.below(70) } else { rng.below(if is_tame { 12 } else { 100 }) };
     let all = if is_tame { &KEPT[..] } else { &TYPES };
     if kind < 12 {
@@ -171,7 +171,7 @@ fn action(rng: &mut Rng, rank: usize, with_types: bool, is_tame: bool, growth: &
         _ if with_types && is_tame => Regions::Convert,
         _ => Regions::Move,
     };
-    // An op in the place of its result, or nothing.
+    // Replaces the op by nothing, or creates ops instead of its results.
     if kind < 30 {
         let picks = (0..rng.below(3)).map(|_| pick(rng, 0, false)).collect();
         return (Action::Build { steps: vec![], with: With::Picks(picks), regions: Regions::Drop }, 1);
@@ -201,7 +201,7 @@ fn action(rng: &mut Rng, rank: usize, with_types: bool, is_tame: bool, growth: &
     }
     let last = steps.last_mut().expect("a step");
     last.types = if with_types && (is_tame || rng.percent(70)) { Types::Converted } else { Types::Like };
-    // Any values of any types may stand for a result.
+    // Any values of any types may replace a result.
     let with = if !is_tame && rng.percent(25) {
         With::Picks((0..rng.below(3)).map(|_| pick(rng, steps.len(), false)).collect())
     } else {
@@ -236,7 +236,7 @@ pub(super) fn functions(rng: &mut Rng, size: usize, is_tame: bool) -> Model {
 struct Ir<'r> {
     rng: &'r mut Rng,
     model: Model,
-    /// Ops that may yet be made.
+    /// Ops left to create.
     left: usize,
     is_tame: bool,
 }
@@ -249,7 +249,7 @@ impl<'r> Ir<'r> {
         ir.model.op(MOp { name: "builtin.module".to_owned(), regions: vec![vec![body]], ..MOp::default() });
         (ir, body)
     }
-    /// At least so many functions, and fewer than `more` besides.
+    /// At least so many functions, with fewer than `more` in addition.
     fn functions(&mut self, body: BlockId, least: usize, more: usize) {
         for number in 0..least + self.rng.below(more) {
             let function = self.function(number);
@@ -267,7 +267,7 @@ impl<'r> Ir<'r> {
         let mut entry = self.model.blocks[blocks[0]].args.clone();
         let inputs = self.model.types(&entry);
         for (i, block) in blocks.iter().enumerate() {
-            // What the entry block defines dominates the others.
+            // Values of the entry block dominate the others.
             let mut scope = entry.clone();
             scope.extend(self.model.blocks[*block].args.clone().into_iter().filter(|_| i > 0));
             self.fill(*block, &mut scope, 3);
@@ -297,7 +297,7 @@ impl<'r> Ir<'r> {
         let op = self.model.op(op);
         self.model.blocks[block].ops.push(op);
     }
-    /// A value of a type: one in scope, or that of a new op.
+    /// A value of a type: one in scope, or the result of a new op.
     fn some(&mut self, block: BlockId, ty: Ty, scope: &mut Vec<V>) -> V {
         let fitting: Vec<V> = scope.iter().copied().filter(|v| self.model.ty(*v) == ty).collect();
         if !fitting.is_empty() {
@@ -311,7 +311,7 @@ impl<'r> Ir<'r> {
     }
 
     fn name(&mut self) -> String {
-        // The lowest is legal, and would keep its types.
+        // The lowest rank is legal, and would keep its types.
         let lowest = usize::from(self.is_tame);
         op_name(lowest + self.rng.below(RANKS - lowest))
     }
@@ -353,7 +353,7 @@ impl<'r> Ir<'r> {
         op.results = self.rng.types(3).into_iter().map(|ty| self.model.value(ty)).collect();
         op
     }
-    /// A block that a region is made of, filled, and what is in scope at its end.
+    /// A block for a region, filled, and the values in scope at its end.
     fn region(&mut self, types: &[Ty], scope: &[V], depth: usize) -> (BlockId, Vec<V>) {
         let block = self.model.block(types);
         let mut inner = scope.to_vec();

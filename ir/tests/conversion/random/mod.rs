@@ -1,9 +1,9 @@
 //! Random sets of patterns over random IR: the driver against a naive one.
 //!
 //! The patterns read their op and adaptor only. Then the result depends neither on the order of visits nor on when casts are made.
-//! Two things are left out, because they make it depend on the order whatever the driver does:
-//! - types that change without a type converter: an adaptor then shows what the operand has become by now;
-//! - ops that become recursively legal by a pattern: what they hold may or may not have been converted by then.
+//! Two features are left out, because with them it depends on the order for any driver:
+//! - types that change without a type converter: an adaptor then shows the latest type of the operand;
+//! - ops that become recursively legal by a pattern: whether their bodies were converted before is open.
 //!
 //! 10,000 cases with `MONOPOUR_TEST_FULL=1`, a sample otherwise; `MONOPOUR_TEST_SEEDS=a..b` takes others.
 
@@ -27,7 +27,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Ops of the largest module, those that only make operands not counted.
+/// Ops of the largest module, those that only define operands not counted.
 const MAX_SIZE: usize = 24;
 
 fn seeds() -> Range<u64> {
@@ -82,13 +82,13 @@ fn random_patterns_give_what_a_naive_driver_gives() {
     let seeds: Vec<u64> = failures.iter().map(|f| f.0).collect();
     assert!(failures.is_empty(), "{} seeds fail: {seeds:?}\n\n{}", seeds.len(), failures[0].1);
     if converted + failed >= 300 {
-        // Neither kind of case may vanish, or these tests would show nothing.
+        // Both kinds of cases must occur, or these tests would show nothing.
         assert!(converted > 100 && failed > 50 && complete > 20, "cases succeed and fail");
         assert!(applied > 3_000 && casts > 100, "cases do something");
     }
 }
 
-/// The text of the same case on the smallest module on which it fails.
+/// The same case on the smallest module on which it fails.
 fn reduced(cx: Context, seed: u64, text: String) -> String {
     let tally = Tally::default();
     (0..MAX_SIZE).find_map(|size| run_guarded(cx, seed, size, &tally).err()).unwrap_or(text)
@@ -130,7 +130,7 @@ fn convert_case(root: Op, case: &Case, options: ConversionOptions<'_>) -> Result
     convert_with(root, &target, &patterns, case.mode, options)
 }
 
-/// On functions, patterns that promise to stay in their own one give the same.
+/// On functions, patterns that promise to stay in their own function give the same result.
 fn check_confined(cx: Context, rng: &mut Rng, size: usize, case: &Case, seed: u64) -> Result<(), String> {
     let text = generate::functions(rng, size, case.is_tame).to_mlir();
     let module = Module::parse(cx, text.as_bytes(), "random.mlir").map_err(|e| format!("seed {seed}: {e}\n{text}"))?;
@@ -212,7 +212,7 @@ fn compare(root: Op, outcome: &Result<ConversionStats, Diagnostics>, expected: &
     Ok(())
 }
 
-/// Errors without the chains that led to them, which depend on the order, sorted for the same reason.
+/// Errors without their chains, which depend on the order, sorted for the same reason.
 fn said(errors: &Diagnostics) -> Vec<String> {
     let one = |error: &monopour_ir::Diagnostic| match error.code {
         "I0010" => {
@@ -228,12 +228,12 @@ fn said(errors: &Diagnostics) -> Vec<String> {
     out
 }
 
-/// Casts that the input did not have: its own carry an attribute.
+/// The driver's casts: those of the input carry an attribute.
 fn own_casts<'c>(root: Op<'c>) -> Vec<Op<'c>> {
     root.find_all(CAST).into_iter().filter(|cast| cast.attr("k").is_none()).collect()
 }
 
-/// The bound on live casts: each is used, and there is one for a value and the types that it is cast to.
+/// The bound on live casts: each is used, and there is one per value and result types.
 fn casts_out_of_bound(event: &PatternEvent<'_, '_>) -> Option<String> {
     let casts = own_casts(event.root?);
     let mut seen = HashSet::new();
@@ -276,7 +276,7 @@ fn check_clone(module: &Module, case: &Case, expected: &Outcome) -> Result<(), S
     if before == after { Ok(()) } else { Err(format!("a failure on a clone changes the input to\n{after}")) }
 }
 
-/// A question changes nothing, and is answered with what a partial conversion would say.
+/// An analysis changes nothing, and gives the result of a partial conversion.
 fn check_analysis(module: &Module, case: &Case, expected: &Outcome) -> Result<(), String> {
     let before = print(module.op());
     let converter = recipe::converter(case);

@@ -1,4 +1,4 @@
-//! IR as plain Rust data. Casts between types are no ops here but values, written where they are read.
+//! IR as plain Rust data. Casts between types are values here, not ops, and printed at their uses.
 
 use monopour_ir::{Block, HandleMap, Op, Type, Value};
 use std::collections::{BTreeMap, HashMap};
@@ -38,7 +38,7 @@ pub(super) struct MOp {
     pub(super) operands: Vec<V>,
     pub(super) results: Vec<V>,
     pub(super) regions: Vec<Vec<BlockId>>,
-    /// Blocks, and how many operands each is handed.
+    /// Blocks, and the number of operands forwarded to each.
     pub(super) successors: Vec<(BlockId, usize)>,
     pub(super) location: String,
 }
@@ -53,7 +53,7 @@ pub(super) struct MBlock {
 #[derive(Clone, Default)]
 pub(super) struct Model {
     values: Vec<(Ty, Def)>,
-    /// What each cast reads, and the types that it gives.
+    /// The operands and result types of each cast.
     casts: Vec<(Vec<V>, Vec<Ty>)>,
     pub(super) ops: Vec<MOp>,
     pub(super) blocks: Vec<MBlock>,
@@ -94,7 +94,7 @@ impl Model {
         }
     }
 
-    /// Reads a module, or what a conversion made of it. Casts of the input carry an attribute and are ops like any other.
+    /// Reads a module or the result of its conversion. Casts of the input carry an attribute and are ordinary ops.
     pub(super) fn read(module: Op) -> Self {
         let mut reader = Reader::default();
         reader.op(module);
@@ -150,7 +150,7 @@ impl Model {
             writeln!(out, " : ({}) -> ({})", self.types(&op.operands).join(", "), self.types(&op.results).join(", "));
     }
 
-    /// Folds casts that meet: a cast of a cast is one of what that casts, and what was cast there and back is itself.
+    /// Folds casts of casts: a chain becomes one cast of the first value, and a cast there and back is that value.
     pub(super) fn fold(&mut self) {
         let mut known = HashMap::new();
         let mut shared = HashMap::new();
@@ -189,7 +189,7 @@ impl Model {
         }
         shared.entry((value, types.to_vec())).or_insert_with(|| self.cast(&[value], types)).clone()
     }
-    /// What a value was cast from, one to one.
+    /// The source of a chain of 1:1 casts.
     fn root(&self, mut value: V) -> V {
         while let Def::Cast(cast, _) = self.values[value].1 {
             let (sources, types) = &self.casts[cast];
@@ -200,7 +200,7 @@ impl Model {
         }
         value
     }
-    /// What was joined to a value, if it is as many values as asked for: at the first level of joins of joins where it is.
+    /// The inputs of an N:1 cast behind the value, expanded level by level until there are `count`.
     fn parts(&self, value: V, count: usize) -> Option<Vec<V>> {
         let mut level = vec![value];
         while count != 1 && level.iter().any(|part| self.joined(*part).is_some()) {
@@ -211,13 +211,13 @@ impl Model {
         }
         None
     }
-    /// The values that a cast joined to this one.
+    /// The inputs of the N:1 cast that defines this value.
     fn joined(&self, value: V) -> Option<Vec<V>> {
         let Def::Cast(cast, _) = self.values[value].1 else { return None };
         let (sources, _) = &self.casts[cast];
         (sources.len() != 1).then(|| sources.clone())
     }
-    /// The value that was cast to exactly these.
+    /// The value whose 1:N cast has exactly these results.
     fn split_of(&self, values: &[V]) -> Option<V> {
         let Def::Cast(cast, 0) = self.values[*values.first()?].1 else { return None };
         let (sources, types) = &self.casts[cast];
@@ -226,11 +226,11 @@ impl Model {
         (is_all && values.len() == types.len()).then(|| sources[0])
     }
 
-    /// How many casts were ever made.
+    /// Number of casts made.
     pub(super) fn casts_made(&self) -> usize {
         self.casts.len()
     }
-    /// The types that each cast in use reads and gives.
+    /// The operand and result types of each cast in use.
     pub(super) fn live_casts(&self) -> Vec<(Vec<Ty>, Vec<Ty>)> {
         let mut live = BTreeMap::new();
         let mut ahead: Vec<V> = Vec::new();
@@ -254,7 +254,7 @@ impl Model {
         }
     }
 
-    /// The module as text in which values are numbered in order and casts stand where they are read.
+    /// The module as text in which values are numbered in order and casts are printed at their uses.
     pub(super) fn render(&self) -> String {
         let mut printer = Printer { model: self, numbers: HashMap::new(), out: String::new() };
         printer.number(0);
@@ -379,7 +379,7 @@ impl<'c> Reader<'c> {
         }
         id
     }
-    /// Operands and successors, when all that they name is known.
+    /// Resolves operands and successors once all ops are read.
     fn connect(&mut self) {
         for (id, op) in &self.ops {
             self.model.ops[*id].operands = op.operands().iter().map(|v| self.values[v]).collect();

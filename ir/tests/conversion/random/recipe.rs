@@ -7,12 +7,12 @@ use monopour_ir::conversion::{
 };
 use monopour_ir::{Attr, Block, Context, InsertionPoint, Op, OpSpec, Region, Type, Value};
 
-/// Values for a new op or in the place of a result. Numbers that are too large wrap around; what there is none of gives no value.
+/// Values for a new op or as replacements of a result. Indices wrap around; from an empty list there is none.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pick {
     /// The adaptor's values of an operand.
     New(usize),
-    /// An operand as it was.
+    /// An original operand.
     Old(usize),
     /// A result of an op that the pattern made.
     Step(usize, usize),
@@ -21,9 +21,9 @@ pub(super) enum Pick {
 #[derive(Clone, Debug)]
 pub(super) enum Types {
     Fixed(Vec<Ty>),
-    /// Those of the op's results.
+    /// The types of the op's results.
     Like,
-    /// What the type converter makes of those.
+    /// The converted types of the op's results.
     Converted,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Step {
     pub(super) inner: Vec<Step>,
 }
 
-/// What stands for the results.
+/// The replacements of the results.
 #[derive(Clone, Debug)]
 pub(super) enum With {
     /// The results of the last step, which has the types `Like` or `Converted`.
@@ -47,7 +47,7 @@ pub(super) enum With {
     Picks(Vec<Pick>),
 }
 
-/// Where the regions of the op go.
+/// The new owner of the op's regions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Regions {
     Drop,
@@ -66,7 +66,7 @@ pub(super) enum Action {
     },
     /// Counts the attribute `k` down; sets operands on the way.
     InPlace(Vec<(usize, Pick)>),
-    /// Converts the signatures of a function and its blocks, and counts `k` down: a converter may change what it made.
+    /// Converts the signatures of a function and its blocks, and counts `k` down: a converter may change its own results.
     Signature,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Recipe {
     pub(super) action: Action,
 }
 
-/// When an op may remain.
+/// The legality of an op.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rule {
     Legal,
@@ -99,12 +99,12 @@ pub(super) enum Rule {
     NoOperand(Ty),
 }
 
-/// Type by type, what stands for it; none for one that cannot be converted.
+/// The conversion of each type; `None` for one that cannot be converted.
 pub(super) type Conversions = Vec<Option<Vec<Ty>>>;
 
 #[derive(Clone, Debug)]
 pub(super) struct Case {
-    /// The converter keeps what it gives, every op can be converted, and all results get the types that the converter gives.
+    /// The converter keeps its result types, every op can be converted, and all results get the converter's types.
     pub(super) is_tame: bool,
     pub(super) conversions: Option<Conversions>,
     pub(super) rules: Vec<(String, Rule)>,
@@ -115,16 +115,16 @@ pub(super) struct Case {
     pub(super) mode: Mode,
 }
 
-/// Where an op of this name is legal, everything in it is.
+/// Ops of this name are recursively legal where they are legal.
 pub(super) const RECURSIVE: &str = "t.recursive";
 
-/// What rules and conditions read of an op.
+/// The properties of an op that rules and conditions read.
 pub(super) struct Facts {
     pub(super) name: String,
     pub(super) k: i64,
     pub(super) operands: Vec<Ty>,
     pub(super) results: Vec<Ty>,
-    /// Of the blocks of its regions.
+    /// Types of the block arguments in its regions.
     pub(super) args: Vec<Ty>,
 }
 
@@ -144,7 +144,7 @@ impl Case {
             Rule::NoOperand(ty) => !facts.operands.contains(&ty),
         }
     }
-    /// Why a recipe does not apply.
+    /// The reason why a recipe does not apply.
     pub(super) fn declines(&self, recipe: &Recipe, facts: &Facts) -> Option<String> {
         let is_met = match recipe.when {
             When::Always => true,
@@ -169,7 +169,7 @@ impl Case {
                 let converts_results = steps.iter().any(|step| matches!(step.types, Types::Converted));
                 let results = must_convert(&facts.results).filter(|_| converts_results);
                 let illegal = results.or_else(|| must_convert(&facts.args).filter(|_| *regions == Regions::Convert));
-                // Without a converter, values stay of one type.
+                // Without a converter, replacements keep the type.
                 let changes = self.conversions.is_none() && !keeps_types(with, facts);
                 illegal.or_else(|| changes.then(|| "another type".to_owned()))
             }

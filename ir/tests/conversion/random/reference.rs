@@ -1,4 +1,4 @@
-//! A driver that is as simple as can be: it looks for the first illegal op from the top again and again, makes a new cast each time,
+//! The simplest driver: it searches from the top for the first illegal op again and again, makes a new cast each time,
 //! and folds all of them at the end.
 
 use super::model::{BlockId, MBlock, MOp, Model, OpId, Ty, V};
@@ -7,12 +7,12 @@ use monopour_ir::conversion::{Legality, Mode};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// What is left, and what is said about it; nothing said means success.
+/// The resulting text and diagnostics; none means success.
 pub(super) struct Outcome {
     pub(super) text: String,
     pub(super) errors: Vec<String>,
     pub(super) casts_left: usize,
-    /// One for each replaced value, and for each operand each time that an op was looked at.
+    /// One per replaced value, and one per operand each time that an op was tried.
     pub(super) casts_made: usize,
     pub(super) applied: usize,
 }
@@ -28,12 +28,12 @@ pub(super) fn convert(case: &Case, model: Model) -> Outcome {
 struct Reference<'w> {
     case: &'w Case,
     model: Model,
-    /// Ops that every recipe declined, with what each said.
+    /// Ops that every recipe declined, with the reasons.
     failed: BTreeMap<OpId, Vec<String>>,
     applied: usize,
 }
 
-/// The values of each operand in its new types.
+/// The converted values of each operand.
 type Adapted = Vec<Vec<V>>;
 
 impl Reference<'_> {
@@ -124,7 +124,7 @@ impl Reference<'_> {
                         self.model.ops[op].operands[i % count] = *value;
                     }
                 }
-                // Another op by what it is now.
+                // Reported under its present op.
                 self.failed.remove(&op);
             }
             Action::Signature => {
@@ -219,12 +219,12 @@ impl Reference<'_> {
             let stand_in = self.model.cast(&new, &[ty])[0];
             self.model.replace_all_uses(old, stand_in);
         }
-        // With all that it still holds.
+        // With its remaining body.
         let block = self.model.blocks.iter_mut().find(|block| block.ops.contains(&op)).expect("in a block");
         let at = block.ops.iter().position(|o| *o == op).expect("in the block");
         block.ops.splice(at..=at, made);
     }
-    /// The arguments of a block that no branch leads to.
+    /// The arguments of a block without predecessors.
     fn convert_args(&mut self, block: BlockId) {
         let nowhere = self.model.op(MOp::default());
         self.convert_block(nowhere, block);

@@ -1,4 +1,4 @@
-//! Where ours does not do what upstream does, on purpose.
+//! Deliberate differences from upstream.
 
 use super::{FOLD, TO_LLVM, parse};
 use crate::lowerings::to_llvm;

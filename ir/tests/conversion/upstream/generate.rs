@@ -13,7 +13,7 @@ enum Ty {
 }
 
 const TYPES: [Ty; 6] = [Ty::Index, Ty::I1, Ty::I32, Ty::I64, Ty::F32, Ty::F64];
-/// What every function takes: two of each, so that an op has two different operands.
+/// The inputs of every function: two of each type, so that an op has two different operands.
 const INPUTS: [Ty; 12] =
     [Ty::Index, Ty::I1, Ty::I32, Ty::I64, Ty::F32, Ty::F64, Ty::Index, Ty::I1, Ty::I32, Ty::I64, Ty::F32, Ty::F64];
 const INTEGERS: [Ty; 3] = [Ty::Index, Ty::I32, Ty::I64];
@@ -31,7 +31,7 @@ impl Ty {
     }
 }
 
-/// What may stand in a program.
+/// The constructs of a program.
 #[derive(Clone, Copy)]
 pub(super) struct Options {
     /// Loops and other regions.
@@ -104,7 +104,7 @@ impl Generator {
         let (a, b) = (self.below(all.len()), self.below(all.len()));
         self.scope[all[a.max(b)]].0.clone()
     }
-    /// Two values, different ones: an op of one value twice may fold.
+    /// Two different values: an op of one value twice may fold.
     fn pair(&mut self, ty: Ty) -> (String, String) {
         let a = self.value(ty);
         loop {
@@ -127,7 +127,7 @@ impl Generator {
         }
         if types.len() == 1 { format!("{name} = ") } else { format!("{name}:{} = ", types.len()) }
     }
-    /// Something reads the latest values, so that nothing of them is dead.
+    /// Uses the latest values, so that none of them is dead.
     fn sink(&mut self) {
         let ty = self.one(&TYPES);
         let (value, ty) = (self.value(ty), ty.text());
@@ -157,7 +157,7 @@ impl Generator {
         self.line(&format!("return {values}{typed}\n}}"));
     }
 
-    /// A conditional branch over two blocks to a third one.
+    /// A conditional branch over two blocks that join in a third one.
     fn diamond(&mut self, depth: usize) {
         let (n, condition) = (self.name()[1..].to_owned(), self.value(Ty::I1));
         let passed = self.types(2);
@@ -307,7 +307,7 @@ impl Generator {
         let to = self.define(&[ty]);
         self.line(&format!("{to}arith.select {c}, {a}, {b} : {}", ty.text()));
     }
-    /// Of any function, the one around it included.
+    /// A call of any function, the enclosing one included.
     fn call(&mut self) {
         let index = self.below(self.functions.len());
         let results = self.functions[index].results.clone();
@@ -316,7 +316,7 @@ impl Generator {
         self.line(&format!("{to}func.call @f{index}({args}) : ({}) -> ({})", list(&INPUTS), list(&results)));
     }
 
-    /// Statements in a scope of their own, and values at the end.
+    /// Statements in a scope of their own, and a terminator with values.
     fn region(&mut self, depth: usize, args: &[(String, Ty)], end: &str, types: &[Ty]) {
         let before = self.scope.len();
         self.scope.extend_from_slice(args);
@@ -375,7 +375,7 @@ impl Generator {
         let before = self.scope.len();
         self.scope.extend_from_slice(&args);
         self.statements(depth + 1);
-        // What leaves the loop is the result of a call: else it might fold with what reads the loop's result.
+        // The values that leave the loop are call results: others might fold with users of the loop's results.
         let condition = self.value(Ty::I1);
         let values: Vec<String> = results.iter().map(|ty| self.opaque(*ty)).collect();
         let values = values.join(", ");
@@ -442,7 +442,7 @@ impl Generator {
         self.line("}");
         self.results_are_there(&header, &types);
     }
-    /// The text that names results that are in scope only behind their op.
+    /// The text that names results, which enter the scope only after their op.
     fn with_result_later(&mut self, types: &[Ty]) -> String {
         let before = self.scope.len();
         let header = self.define(types);

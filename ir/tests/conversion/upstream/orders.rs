@@ -1,4 +1,4 @@
-//! The order in which things are converted does not change the result.
+//! The order of conversions does not change the result.
 
 use super::generate::Options;
 use super::{
@@ -10,7 +10,7 @@ use monopour_ir::conversion::{
 };
 use monopour_ir::{Diagnostics, Module, Op};
 
-/// Blocks first, LLVM second, as one sequence of stages.
+/// `scf` to `cf` first, LLVM second, as one sequence of stages.
 fn in_two_stages(root: Op) -> Result<ConversionStats, Diagnostics> {
     let converter = to_llvm::type_converter(root.context());
     let (blocks, llvm) = (scf_to_cf::patterns(root.context()), to_llvm::patterns(root.context(), &converter));
@@ -29,7 +29,7 @@ fn both_conversions_as_stages() {
     for_each_program(100..110, ALL, check);
 }
 
-/// All patterns in one conversion: what one makes, another converts.
+/// All patterns in one conversion: ops that one creates, another converts.
 fn at_once(root: Op, options: ConversionOptions<'_>) -> Result<ConversionStats, Diagnostics> {
     let converter = to_llvm::type_converter(root.context());
     let mut patterns = to_llvm::patterns(root.context(), &converter);
@@ -47,7 +47,7 @@ fn both_conversions_at_once() {
     for_each_program(200..210, ALL, check);
 }
 
-/// A call of a function that is converted already names no function of its own dialect: only its conversion makes it valid.
+/// A call of a function that is already converted has no valid callee: only its own conversion makes it valid again.
 fn has_symbol_uses(root: Op) -> bool {
     ["func.call", "func.constant", "cf.assert"].iter().any(|name| !root.find_all(name).is_empty())
 }
@@ -69,7 +69,7 @@ fn the_order_of_the_worklist_does_not_matter() {
     for order in [WorklistOrder::LastFirst, WorklistOrder::Shuffled(1), WorklistOrder::Shuffled(2)] {
         let options = || ConversionOptions { worklist_order: order, ..Default::default() };
         let check = |module: &Module| same(module, |root| at_once(root, options()), &[SCF_TO_CF, TO_LLVM]);
-        // A nest of loops that a pattern made must be converted from the outside in, whatever the order.
+        // A nest of loops that a pattern creates must be converted from the outside in, whatever the order.
         let sequential = |module: &Module| {
             if module.op().find_all("scf.parallel").is_empty() {
                 check(module);
@@ -80,7 +80,7 @@ fn the_order_of_the_worklist_does_not_matter() {
     }
 }
 
-/// One dialect after the other. What a stage leaves between old and new types, the last one reconciles.
+/// One dialect after the other. The last stage reconciles the remaining casts.
 fn one_by_one(root: Op, dialects: [&str; 3]) -> Result<ConversionStats, Diagnostics> {
     let cx = root.context();
     let converter = to_llvm::type_converter(cx);
@@ -108,7 +108,7 @@ fn one_by_one(root: Op, dialects: [&str; 3]) -> Result<ConversionStats, Diagnost
     Ok(stats)
 }
 
-/// Functions and branches change the same block arguments: whichever comes first changes them, and both orders work.
+/// Functions and branches change the same block arguments: the first one changes them, and both orders work.
 #[test]
 fn dialects_in_any_order() {
     for order in [

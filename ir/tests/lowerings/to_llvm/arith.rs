@@ -6,13 +6,13 @@ use monopour_ir::{Attr, Context, Op, OpParts, OpSpec, OpTemplate, Type};
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
-/// Which attribute an op hands on, under another name or in another dialect.
+/// The attribute that a conversion keeps, renamed or moved to another dialect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Carry {
     Nothing,
     Overflow,
     FastMath,
-    /// Under the same name, where it is there.
+    /// Under the same name, if present.
     Same(&'static str),
     /// As `Same`; refused with a rounding mode.
     SameUnlessRounded(&'static str),
@@ -54,7 +54,7 @@ const CAST: &[(&str, &str, Carry)] = &[
     ("arith.extsi", "llvm.sext", Carry::Nothing),
     ("arith.extui", "llvm.zext", Carry::Nothing),
     ("arith.trunci", "llvm.trunc", Carry::Overflow),
-    // The LLVM ops have no such flags: they stay as the attributes that they were.
+    // The LLVM ops have no such flags: they stay the attributes that they were.
     ("arith.extf", "llvm.fpext", Carry::Same("fastmath")),
     ("arith.truncf", "llvm.fptrunc", Carry::SameUnlessRounded("fastmath")),
     ("arith.sitofp", "llvm.sitofp", Carry::Nothing),
@@ -66,7 +66,7 @@ const CAST: &[(&str, &str, Carry)] = &[
 
 /// The attributes of `arith` as those of the LLVM dialect, looked up by identity.
 struct Flags<'c> {
-    /// The first says nothing, which is the default and is not set.
+    /// The first is the default, which is not set.
     overflow: [(Attr<'c>, Attr<'c>); 4],
     fast_math_none: Attr<'c>,
     fast_math: RefCell<Vec<(Attr<'c>, Attr<'c>)>>,
@@ -85,12 +85,12 @@ impl<'c> Flags<'c> {
         let fast_math_none = parse_attr(cx, "#arith.fastmath<none>");
         Self { overflow, fast_math_none, fast_math: RefCell::default() }
     }
-    /// Which of the four the op has.
+    /// The index of the op's overflow flags.
     fn overflow(&self, op: Op<'c>) -> usize {
         let flags = op.attr("overflowFlags");
         self.overflow.iter().position(|entry| Some(entry.0) == flags).unwrap_or(0)
     }
-    /// What to set on the new op, if that is not the default.
+    /// The attribute for the new op, unless it is the default.
     fn fast_math(&self, op: Op<'c>) -> Option<Attr<'c>> {
         let flags = op.attr("fastmath").filter(|flags| *flags != self.fast_math_none)?;
         let mut known = self.fast_math.borrow_mut();
@@ -104,20 +104,20 @@ impl<'c> Flags<'c> {
     }
 }
 
-/// One op for another.
+/// Replaces one op by one op.
 struct OneToOne<'c, 'p> {
     from: &'static str,
     to: &'static str,
-    /// One for each of the overflow flags, where there are some; made for the first op that needs it.
+    /// One per combination of overflow flags, built on first use.
     made: [OnceCell<OpTemplate<'c>>; 4],
     carry: Carry,
     flags: Rc<Flags<'c>>,
-    /// Where the result does not have the type of the first operand.
+    /// Set if the result's type is not that of the first operand.
     converter: Option<&'p TypeConverter<'c, 'p>>,
 }
 
 impl<'c> OneToOne<'c, '_> {
-    /// The template for the first, second, third or fourth overflow flags.
+    /// The template for the overflow flags with this index.
     fn template(&self, op: Op<'c>, which: usize) -> &OpTemplate<'c> {
         self.made[which].get_or_init(|| {
             let plain = template(op.context(), self.to);
@@ -226,7 +226,7 @@ fn add_compare<'c>(set: &mut PatternSet<'c, '_>, flags: Rc<Flags<'c>>) {
     }
 }
 
-/// The value itself where `index` is as wide.
+/// The value itself if `index` has the same width.
 fn add_index_casts<'c, 'p>(set: &mut PatternSet<'c, 'p>, cx: Context<'c>, converter: &'p TypeConverter<'c, 'p>) {
     for (from, extend) in [("arith.index_cast", "llvm.sext"), ("arith.index_castui", "llvm.zext")] {
         let (extend, truncate) = (template(cx, extend), template(cx, "llvm.trunc"));

@@ -1,4 +1,4 @@
-//! `cf` to the LLVM dialect. A branch converts the blocks that it goes to, where nothing did before.
+//! `cf` to the LLVM dialect. A branch converts its successors if they are not converted yet.
 
 use super::{Templates, copy_discardable_attrs, parse_attr, template};
 use monopour_ir::conversion::{ConversionRewriter, Declined, PatternSet, TypeConverter};
@@ -53,7 +53,7 @@ pub fn add_cf<'c, 'p>(set: &mut PatternSet<'c, 'p>, cx: Context<'c>, converter: 
         rw.erase(op);
         Ok(())
     });
-    // Most programs assert nothing.
+    // Most programs have no assertion.
     let lowering = OnceCell::new();
     set.add_fn("cf.assert", move |op, adaptor, rw| {
         lowering.get_or_init(|| Assert::new(cx)).convert(op, adaptor.operand(0), rw)

@@ -6,10 +6,10 @@ use monopour_ir::{Attr, Context, HandleMap, InsertionPoint, Op, OpSpec, Type, Va
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Attributes that ask for more than an op for an op.
+/// Attributes that need more than a 1:1 replacement.
 const REFUSED: &[&str] = &["llvm.emit_c_interface", "llvm.linkage", "llvm.readnone", "func.varargs"];
 
-/// Types and attributes that many ops need.
+/// Types and attributes that many ops share.
 struct Signatures<'c, 'p> {
     cx: Context<'c>,
     converter: &'p TypeConverter<'c, 'p>,
@@ -65,7 +65,7 @@ pub fn add_func<'c, 'p>(set: &mut PatternSet<'c, 'p>, cx: Context<'c>, converter
 }
 
 /// All blocks change their signatures with the function, so branches may be converted before or after it.
-/// Its returns change with it: one is only valid in the function of its dialect.
+/// Its returns change with it: they are valid only in a function of their dialect.
 fn convert_func<'c>(
     signatures: &Signatures<'c, '_>,
     op: Op<'c>,
@@ -90,7 +90,7 @@ fn convert_func<'c>(
     for (name, value) in &attrs {
         match name.as_str() {
             "function_type" => spec = spec.attr(name, Attr::ty(function)),
-            // No attribute of a result says something of a struct of all.
+            // An attribute of one result does not apply to the struct of all.
             "res_attrs" if is_packed => {}
             _ => spec = spec.attr(name, *value),
         }

@@ -1,5 +1,5 @@
 // test: buffer-hoisting extensions
-// What is freed where it was made stays: the other branch would not free it.
+// A buffer freed in its own branch stays there: the other branch would not free it.
 func.func @f(%c: i1, %given: memref<2xf32>, %out: memref<2xf32>) {
   %t = arith.constant true
   %f = arith.constant false

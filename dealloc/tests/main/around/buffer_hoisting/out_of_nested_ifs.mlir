@@ -1,5 +1,5 @@
 // test: buffer-hoisting
-// What an if gives is made before it, as far up as its size is known; what stays inside is made inside.
+// A yielded buffer is hoisted before its if, as far up as its size is defined; a local one stays inside.
 func.func @f(%c: i1, %n: index, %x: f32) -> memref<?xf32> {
   %i = arith.constant 0 : index
   %m = arith.addi %n, %n : index

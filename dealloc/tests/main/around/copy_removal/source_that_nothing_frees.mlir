@@ -1,5 +1,5 @@
 // test: copy-removal extensions
-// The target is made where the source was, which nobody has to free then.
+// The target is allocated in place of the source, which then needs no free.
 func.func @f(%x: f32) -> memref<2xf32> {
   %i = arith.constant 0 : index
   %a = memref.alloc() : memref<2xf32>

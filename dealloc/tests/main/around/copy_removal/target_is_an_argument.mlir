@@ -1,5 +1,5 @@
 // test: copy-removal
-// What is computed to be copied is computed in its place.
+// The copied contents are computed in place.
 #id = affine_map<(i) -> (i)>
 func.func @f(%in: memref<2xf32>, %out: memref<2xf32>) {
   %t = memref.alloc() : memref<2xf32>

@@ -1,6 +1,6 @@
 // test: deallocate in-registers
 // at most: 5 allocations, 3 copies, 3 clones
-// What one of two regions gives passes through a third one, and is returned.
+// The result of one of two regions passes through a third one, and is returned.
 func.func @f(%c: i1, %n: index, %x: f32) -> memref<?xf32> {
   %zero = arith.constant 0.0 : f32
   %a = memref.alloc(%n) : memref<?xf32>

@@ -1,5 +1,5 @@
 // test: promote-buffers-to-stack
-// What is stored in memory, or whose address leaves, stays on the heap; and what a loop of branches makes.
+// Escaping buffers stay on the heap: stored in memory, or by address; and those allocated in a loop of blocks.
 func.func @f(%c: i1, %holder: memref<memref<2xf32>>) -> index {
   %stored = memref.alloc() : memref<2xf32>
   memref.store %stored, %holder[] : memref<memref<2xf32>>
