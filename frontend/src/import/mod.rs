@@ -11,6 +11,16 @@
 //!
 //! Ensures: one public function with a body; ranked tensors and scalars of supported types; what `decompose.rs` leaves.
 //! Limits: F0001 to F0015 and F0030, see `docs/errors/`.
+//!
+//! The steps, in order:
+//!
+//! * `signs`: signs of integer types become attributes.
+//! * `plain`: bufferization ops and special control flow as plain ops; `vectors`: vectors outside of kernels as tensors.
+//! * `verify`: diagnostics for ops, types and shapes that are not supported.
+//! * `lower`: gathers, scatters and reshapes by data; `expand`: scalar ops that some devices lack.
+//! * `sizes`: equalities between the sizes of inputs; `checks`: run-time checks.
+//! * `decompose`: composed ops; `guards`, with `ranges`: indices and divisors in kernels.
+//! * `weights`: values of constants without a blob.
 
 mod checks;
 mod decompose;
