@@ -3,7 +3,6 @@
 //! A phase takes the stage before it, of a type of its own (`stages.rs`), and returns the next: rows out of order do not
 //! compile. Each but the last promises a [`Contract`] on the module, which the next one trusts; the last, `emit`, turns the
 //! scheduled module into kernels and native code.
-//! module into kernels and native code.
 
 use crate::options::{CompileOptions, TargetDescription, target_kind};
 use crate::report::{Dump, Report, Timing};

@@ -22,7 +22,6 @@
 //!
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `pointwise` and
 //! `sums` (the forms), `pack` (panels), `merge` (fills and epilogues), `body`, `combine` and `emit` (builders).
-//! op that can be regrouped.
 
 mod body;
 mod choose;
