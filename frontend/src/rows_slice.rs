@@ -202,7 +202,7 @@ impl<'c> Slicer<'c> {
         Ok(Slice { offsets: vec![Index::Static(0); rank], sizes })
     }
 
-    /// A temporary as the destination `index` of an op; initialised by a slice of the destination, where that has values.
+    /// A temporary as the destination `index` of an op; a slice of the destination, where that has values.
     pub fn temporary(&mut self, op: Op<'c>, index: usize, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
         let value = op.operand(index);
         let Some(empty) = value.defining_op().filter(|def| def.is(ops::tensor::EMPTY)) else {

@@ -273,7 +273,7 @@ impl<'c> Windows<'c> {
             return Ok(*known);
         }
         let ty = window_type(value.ty(), d, part.at.1);
-        // A slice of an empty tensor would only be its second reader.
+        // A slice of a `tensor.empty` would only be its second reader.
         let is_empty =
             value.defining_op().is_some_and(|e| e.is(ops::tensor::EMPTY)) && !part.current.contains_key(&value);
         let spec = if is_empty {

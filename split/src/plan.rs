@@ -275,7 +275,7 @@ pub(crate) fn is_arena_view(mut value: Value) -> bool {
     false
 }
 
-/// Per argument that a kernel only reads: whether a call passes it from the arena.
+/// Per argument: whether the kernel only reads it, and a call passes it from the arena.
 type InArena = Vec<bool>;
 
 /// Calls of one kernel with the same arguments from the arena.

@@ -152,7 +152,7 @@ fn widest_bits(nest: &Nest) -> i64 {
 }
 
 /// The loop along which the fewest operands are strided; of equal ones a parallel one, then the last. And the input to pack
-/// for it: one that is strided in this way alone counts as contiguous.
+/// for it, which counts as contiguous.
 fn vector_loop(nest: &Nest, lanes: i64) -> Result<(usize, Option<Pack>), Declined> {
     let strided = |d: usize| nest.inputs.iter().filter(|o| o.access(d) == Access::Strided).count();
     let pack = |d: usize| if nest.loops[d].reduction { None } else { pack::candidate(nest, d, lanes) };

@@ -177,7 +177,7 @@ fn spread<'c>(
     })
 }
 
-/// Runs of neighbouring dimensions that are contiguous in every operand; each run is one axis.
+/// Runs of dimensions that collapse to one in every operand; each run is one axis.
 fn axes(ops: &[&TileOp], sizes: &[Size]) -> Vec<Vec<usize>> {
     let mut out: Vec<Vec<usize>> = Vec::new();
     for d in 0..sizes.len() {
@@ -189,7 +189,7 @@ fn axes(ops: &[&TileOp], sizes: &[Size]) -> Vec<Vec<usize>> {
     out
 }
 
-/// Whether dimensions `d - 1` and `d` are contiguous in every operand.
+/// Whether dimensions `d - 1` and `d` collapse to one in every operand.
 fn merges(ops: &[&TileOp], sizes: &[Size], d: usize) -> bool {
     let Some(extent) = sizes[d].exact() else { return false };
     ops.iter().all(|op| {

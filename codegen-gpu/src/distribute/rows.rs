@@ -77,7 +77,7 @@ struct Plan<'c, 'm> {
     idle_teams_skip: bool,
 }
 
-/// Neighbouring column dimensions that are contiguous in every operand.
+/// Neighbouring column dimensions that collapse to one in every operand.
 #[derive(Clone, Copy, Debug)]
 struct Axis<'c> {
     /// Innermost dimension.

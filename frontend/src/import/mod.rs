@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Ensures: one public function with a body; ranked tensors and scalars of supported types; what `decompose.rs` leaves.
-//! Limits: F0001 to F0015 and F0030, see `docs/errors/`.
+//! Limits: F0001 to F0008, F0010 to F0012, F0014, F0015 and F0030, see `docs/errors/`.
 //!
 //! The steps, in order:
 //!

@@ -1,5 +1,5 @@
 //! Sorts the loops of a reduction: one coordinate of the result is rows, one is columns, the others are serial; reductions
-//! that are contiguous in every input are merged.
+//! that collapse to one loop in every input are merged.
 //!
 //! Before: `out[b, y, x, c] += in[b, y + i, x + j, q] * filter[i, j, q, c]` on a tile `[1, 1, 14, 64]`.
 //! After: rows `x`, columns `c`, serial none (extents of 1 need no loop), reductions `i` and `j, q` merged.

@@ -227,7 +227,7 @@ fn rows<'c>(code: &mut Code<'c, '_>, plan: &Plan<'c, '_>, side: &Side, place: &P
         code.add_const(extent, -count)
     };
     if side.access == Access::AlongRows {
-        // A vector is either inside the slice or not stored.
+        // A vector beyond the slice is clamped: its results are not stored.
         let lanes = i64::from(side.lanes);
         return spots(code, place.first_row, ceil_div(plan.tile.rows, lanes), lanes, plan.rows_exact(), |code| {
             last(code, plan.rows, lanes)

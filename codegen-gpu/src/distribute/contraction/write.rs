@@ -177,7 +177,7 @@ fn register_tile<'c>(
     let groups = place.columns.len();
     for (i, point) in points.iter().enumerate() {
         let guard = code.both(place.row_guards[i / groups], place.column_guards[i % groups]);
-        // Later groups are empty, so local buffers need no memory.
+        // There are no later groups, so local buffers need no memory.
         code.guarded(guard, |code| evaluator.store(code, &writers, point, |base| matches!(base, Base::Argument(_))))?;
     }
     Ok(())

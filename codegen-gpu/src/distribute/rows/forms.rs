@@ -93,7 +93,7 @@ impl<'c> Forms<'c> {
         self.all.len() - 1
     }
 
-    /// Merges column dimensions that are contiguous in every form, unless `indexed`: a body has their `linalg.index`.
+    /// Merges column dimensions that collapse to one in every form, unless `indexed`: a body has their `linalg.index`.
     pub(super) fn merge_columns(&mut self, columns: &[Size<'c>], indexed: bool) -> Vec<Axis<'c>> {
         let mut axes: Vec<Axis> = Vec::new();
         // The last dimension of each axis.
