@@ -1,8 +1,8 @@
 //! Random functions on small tensors, for bufferization: slices, inserts, structured ops, loops, branches and calls.
 //!
 //! The same text for the same seed; always valid IR; every value is defined, deterministic and in [-1, 1], every offset in
-//! range. `@main` takes tensors of `f32`, then `%n: index` (any number below 4 is fine as a trip count), `%c: i1` and `%x:
-//! f32` (in [-1, 1]); it returns tensors, and one element as a scalar. The attribute `bufferization.writable` of each tensor
+//! range. `@main` takes tensors of `f32`, then `%n: index` (any number below 4 is fine as a trip count), `%c: i1` and
+//! `%x: f32` (in [-1, 1]); it returns tensors, and one element as a scalar. The attribute `bufferization.writable` of each tensor
 //! argument says whether its buffer may be overwritten.
 //!
 //! [`Shape`] selects the constructs. Without [`More::defects`], constructs that MLIR 22.1.8 is known to bufferize wrongly

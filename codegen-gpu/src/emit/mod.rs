@@ -14,8 +14,8 @@
 //! `gpu.{block_id,thread_id,grid_dim,lane_id,subgroup_id,subgroup_size,shuffle,subgroup_reduce,subgroup_broadcast,barrier}`.
 //!
 //! Representation: `index` is i32 (no buffer has 2^31 elements: bindings end at 2 GiB) and takes eight bytes in a buffer,
-//! signless integers are signed, integers of 2 to 31 bits are sign-extended i32. i1 is bool; in a buffer it is a byte, 0 or
-//! 1. bf16 is f32. Bytes and halves of a buffer lie in words; a store of a single one is two atomics, which keeps its
+//! signless integers are signed, integers of 2 to 31 bits are sign-extended i32. i1 is bool; in a buffer it is a byte of
+//! value 0 or 1. bf16 is f32. Bytes and halves of a buffer lie in words; a store of a single one is two atomics, which keeps its
 //! neighbours. `vector<8xT>` of 32-bit elements is two `vec4<T>`, the elements of even and of odd position, and one
 //! `vec4<u64>` in memory: on adapters with 64-bit integers one wide access costs as much as a narrow one.
 //!
